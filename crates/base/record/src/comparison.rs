@@ -1,0 +1,140 @@
+//! IPv4 beside IPv6.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Direction, Interval, IpVersion};
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// TCP payload rate with one stream, bit/s.
+    TcpSingle,
+    /// TCP payload rate with several streams, bit/s.
+    TcpParallel,
+    /// Idle round trip, ns.
+    IdleRtt,
+    /// Round trip under load, ns.
+    LoadedRtt,
+    /// Excess of the 95th percentile over the minimum of a block of round trips (PDV), ns.
+    DelayVariation,
+    /// UDP loss, fraction of datagrams.
+    UdpLoss,
+    /// TCP connect time, ns.
+    Connect,
+}
+
+impl Metric {
+    /// Whether more is better.
+    pub fn more_is_better(self) -> bool {
+        matches!(self, Self::TcpSingle | Self::TcpParallel)
+    }
+
+    /// The words shown to people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TcpSingle => "TCP, one stream",
+            Self::TcpParallel => "TCP, parallel streams",
+            Self::IdleRtt => "idle round trip",
+            Self::LoadedRtt => "round trip under load",
+            Self::DelayVariation => "delay variation",
+            Self::UdpLoss => "UDP loss",
+            Self::Connect => "connect time",
+        }
+    }
+}
+
+/// Which version a comparison favours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Preference {
+    /// IPv4 does better.
+    #[serde(rename = "IPv4")]
+    V4,
+    /// IPv6 does better.
+    #[serde(rename = "IPv6")]
+    V6,
+    /// The data show no difference that matters. It is not proof that there is none.
+    NoDifferenceShown,
+    /// Only one version, or too little, was measured.
+    NotCompared,
+}
+
+impl From<IpVersion> for Preference {
+    fn from(version: IpVersion) -> Self {
+        match version {
+            IpVersion::V4 => Self::V4,
+            IpVersion::V6 => Self::V6,
+        }
+    }
+}
+
+/// One metric, IPv6 minus IPv4, paired in time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MetricComparison {
+    /// What.
+    pub metric: Metric,
+    /// Which way.
+    pub direction: Direction,
+    /// IPv4's value in the metric's unit.
+    pub v4: f64,
+    /// IPv6's value.
+    pub v6: f64,
+    /// IPv6 minus IPv4 with its bootstrap interval, in the metric's unit.
+    pub difference: Interval,
+    /// Pairs compared.
+    pub pairs: u64,
+    /// Rounds that the pairs come from: with few of them the interval is wide on purpose.
+    pub rounds: u64,
+    /// Differences smaller than this are of no consequence, whatever the interval says; in the metric's unit.
+    pub margin: f64,
+    /// What follows.
+    pub favours: Preference,
+    /// At least one of the values was set by a host, not by the network.
+    pub host_limited: bool,
+}
+
+/// What a person wants to do with the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Use {
+    /// Backups, downloads: rate.
+    Bulk,
+    /// Shells, web pages, games: round trips, idle and loaded.
+    Interactive,
+    /// Calls and video: loss and delay variation.
+    Media,
+}
+
+impl Use {
+    /// The words shown to people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bulk => "bulk transfer",
+            Self::Interactive => "interactive",
+            Self::Media => "media",
+        }
+    }
+}
+
+/// The advice for one use.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Verdict {
+    /// For what.
+    #[serde(rename = "for")]
+    pub purpose: Use,
+    /// Which version.
+    pub prefer: Preference,
+    /// Why, in one line with figures.
+    pub because: String,
+}
+
+/// All metrics and the advice.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// Each metric and direction.
+    pub metrics: Vec<MetricComparison>,
+    /// One per use.
+    pub verdicts: Vec<Verdict>,
+}

@@ -1,0 +1,229 @@
+//! What one end of a bulk transfer saw. Both hosts fill the same structures; the prober joins them into a result.
+
+use netaware_units::{BitRate, ByteCount, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{DelaySummary, GapSummary, Histogram};
+
+/// How a measurement, or one end's part of it, came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// As planned.
+    #[default]
+    Complete,
+    /// Ended early by a person or a signal; what there is, is valid for the shorter time.
+    Interrupted,
+    /// Ended early because the other end or the path failed.
+    Failed,
+}
+
+/// CPU time used during a phase, as shares of one core (1.0 = one core fully busy).
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CpuUse {
+    /// By this process, user mode.
+    pub process_user: f64,
+    /// By this process, kernel mode.
+    pub process_system: f64,
+    /// The busiest of the threads that moved data.
+    pub busiest_thread: f64,
+    /// The host's busiest core, everything included, 0..=1; absent where the system does not tell.
+    pub busiest_core: Option<f64>,
+    /// Mean over the host's cores, 0..=1.
+    pub host: Option<f64>,
+    /// Share of time in interrupt context, mean over cores, 0..=1.
+    pub softirq: Option<f64>,
+    /// Share withheld by the hypervisor, 0..=1.
+    pub steal: Option<f64>,
+    /// Cores online.
+    pub cores: u32,
+}
+
+/// Packets this host dropped after they had arrived, by where. Counted over the phase, for the whole host except
+/// `socket`, so other programs' drops are in it: the loss split takes the smaller of this and what is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct HostDrops {
+    /// Our own sockets' receive queues overflowed (`SO_RXQ_OVFL`).
+    pub socket: u64,
+    /// `UdpInErrors` of the stack, which contains `UdpRcvbufErrors` (/proc/net/snmp, snmp6).
+    pub stack: u64,
+    /// Receive drops and misses of the interface.
+    pub nic: u64,
+}
+
+/// One end of a TCP transfer of one or more streams.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct TcpEnd {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// From the first stream's start to the last one's end.
+    pub elapsed: Span,
+    /// Payload bytes written (sender) or read (receiver).
+    pub bytes: ByteCount,
+    /// CPU time of this end.
+    pub cpu: CpuUse,
+    /// Streams in order. Empty in messages that send them one by one.
+    #[serde(default)]
+    pub streams: Vec<StreamEnd>,
+}
+
+/// One TCP stream at one end; TCP_INFO at its end.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct StreamEnd {
+    /// Position among the streams.
+    pub index: u16,
+    /// Payload bytes written or read.
+    pub bytes: ByteCount,
+    /// System calls that moved them.
+    pub calls: u64,
+    /// Congestion control in use.
+    #[serde(default)]
+    pub congestion: String,
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Smoothed round trip at the end.
+    pub rtt: Span,
+    /// Its mean deviation.
+    pub rtt_var: Span,
+    /// Smallest round trip seen.
+    pub min_rtt: Span,
+    /// Congestion window in bytes.
+    pub cwnd: ByteCount,
+    /// Slow-start threshold in bytes; absent while slow start never ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssthresh: Option<ByteCount>,
+    /// Window the peer advertised.
+    pub send_window: ByteCount,
+    /// Segment size used when sending.
+    pub mss: u32,
+    /// Path MTU the kernel used.
+    pub path_mtu: u32,
+    /// Time with data to send (`tcpi_busy_time`).
+    pub busy: Span,
+    /// Of that: held back by the peer's window (`tcpi_rwnd_limited`).
+    pub window_limited: Span,
+    /// Of that: held back by our send buffer (`tcpi_sndbuf_limited`).
+    pub buffer_limited: Span,
+    /// Send buffer in force (`SO_SNDBUF`), bytes as the kernel counts them.
+    pub send_buffer: ByteCount,
+    /// Receive buffer in force.
+    pub receive_buffer: ByteCount,
+    /// CPU share of the thread that moved this stream.
+    pub thread_cpu: f64,
+    /// Of that share: seconds in which the thread was runnable but another task had the core, as a share.
+    #[serde(default)]
+    pub thread_waiting: f64,
+    /// What broke the stream, if something did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What a receiver saw in one slice of time.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ReceiverTick {
+    /// End of the slice, since the start of the transfer on the receiver's clock.
+    pub end: Span,
+    /// Its length.
+    pub length: Span,
+    /// Payload bytes that arrived in it.
+    pub bytes: ByteCount,
+    /// Datagrams, for UDP.
+    #[serde(default)]
+    pub packets: u64,
+    /// Datagrams found missing in it, for UDP; may be negative when late ones fill older holes.
+    #[serde(default)]
+    pub lost: i64,
+    /// Streams that had started by its end, for TCP.
+    #[serde(default)]
+    pub streams: u16,
+}
+
+/// What a sender knew at the end of one slice of time.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct SenderTick {
+    /// End of the slice, since the start of the transfer on the sender's clock.
+    pub end: Span,
+    /// Its length.
+    pub length: Span,
+    /// Payload bytes handed to the system.
+    pub bytes: ByteCount,
+    /// Segments sent again in the slice, all streams.
+    pub retransmits: u64,
+    /// Mean smoothed round trip of the streams.
+    pub rtt: Span,
+    /// Sum of the congestion windows.
+    pub cwnd: ByteCount,
+}
+
+/// The sending end of a UDP stream.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct UdpSenderEnd {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// First to last datagram.
+    pub elapsed: Span,
+    /// Datagrams that left.
+    pub sent: u64,
+    /// Planned datagrams that never left: overdue, or refused by the system.
+    pub not_sent: u64,
+    /// Payload that left.
+    pub bytes: ByteCount,
+    /// Datagrams that left later than the tolerance after their due time.
+    pub late: u64,
+    /// The worst delay behind plan.
+    pub worst_lateness: Span,
+    /// Gaps between send calls; absent when not paced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gaps: Option<GapSummary>,
+    /// System calls.
+    pub calls: u64,
+    /// CPU time of this end.
+    pub cpu: CpuUse,
+}
+
+/// The receiving end of a UDP stream.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct UdpReceiverEnd {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// First to last datagram.
+    pub elapsed: Span,
+    /// Datagrams received once or more.
+    pub received: u64,
+    /// Payload received, duplicates left out.
+    pub bytes: ByteCount,
+    /// Further copies.
+    pub duplicates: u64,
+    /// Arrived after a datagram sent later (RFC 4737 §3).
+    pub reordered: u64,
+    /// Largest reordering extent in packets (RFC 4737 §4.2).
+    #[serde(default)]
+    pub reorder_extent: u64,
+    /// Highest sequence number plus one: what must have been sent at least.
+    pub highest: u64,
+    /// Lengths of runs of lost datagrams: `(length, how often)`.
+    #[serde(default)]
+    pub loss_runs: Vec<(u64, u64)>,
+    /// Gaps between arrivals; absent when not stamped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gaps: Option<GapSummary>,
+    /// Distribution of those gaps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<Histogram>,
+    /// One-way delay over its own minimum: only its variation means something, the clocks are not synchronised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_variation: Option<DelaySummary>,
+    /// Packets dropped inside this host.
+    pub drops: HostDrops,
+    /// Smoothed interarrival jitter (RFC 3550 §6.4.1).
+    #[serde(default)]
+    pub jitter: Span,
+    /// Rate asked of the sender, copied for the reader's convenience.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned: Option<BitRate>,
+    /// System calls.
+    pub calls: u64,
+    /// CPU time of this end.
+    pub cpu: CpuUse,
+}

@@ -1,0 +1,47 @@
+//! Who measured: the facts about a host that change what its figures mean.
+
+use netaware_units::BitRate;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A host at one end of the path. Every field may be empty: absent is better than guessed.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct HostInfo {
+    /// Host name.
+    pub name: String,
+    /// Operating system and its version, for example "Linux 6.18.44".
+    pub kernel: String,
+    /// Processor model.
+    pub cpu: String,
+    /// Logical processors online.
+    pub cores: u32,
+    /// "kvm", "vmware", "container" and so on; empty on bare metal or where unknown.
+    #[serde(default)]
+    pub virtualisation: String,
+    /// netaware's version.
+    pub software: String,
+    /// Default TCP congestion control.
+    #[serde(default)]
+    pub congestion: String,
+    /// Interfaces that carried the measured traffic.
+    #[serde(default)]
+    pub nics: Vec<NicInfo>,
+}
+
+/// A network interface.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct NicInfo {
+    /// "eth0".
+    pub name: String,
+    /// Driver, "veth", "virtio_net"; empty where unknown.
+    #[serde(default)]
+    pub driver: String,
+    /// MTU in bytes.
+    pub mtu: u32,
+    /// Link rate that the driver claims.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed: Option<BitRate>,
+    /// Active offloads by their ethtool names ("tx-checksumming", "generic-receive-offload", …).
+    #[serde(default)]
+    pub offloads: Vec<String>,
+}

@@ -1,0 +1,154 @@
+//! The versioned result schema: one measurement is one [`Record`].
+//!
+//! Text output, JSON, the store and any page render this and nothing else. The rule of the house is **no figure without
+//! its pedigree**: every result carries a [`Pedigree`] (method, layer, direction, IP version, clock, uncertainty) and a
+//! [`Health`] (what the instrument itself did wrong while it measured).
+//!
+//! Units are in the field names (`_ns`) or in the types: a [`netaware_units::BitRate`] is bit/s, a
+//! [`netaware_units::ByteCount`] bytes, a [`netaware_units::Span`] nanoseconds. `forward` runs from the prober to the
+//! responder ("up" for people), `reverse` the other way ("down").
+//!
+//! Reading order: [`Record`], [`VersionResult`], then one module per phase.
+
+mod comparison;
+mod ends;
+mod host;
+mod latency;
+mod limit;
+mod path;
+mod pedigree;
+mod summary;
+mod tcp;
+mod udp;
+
+pub use comparison::{Comparison, Metric, MetricComparison, Preference, Use, Verdict};
+pub use ends::{CpuUse, HostDrops, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd, UdpReceiverEnd, UdpSenderEnd};
+pub use host::{HostInfo, NicInfo};
+pub use latency::{LatencyResult, LoadedLatency};
+pub use limit::{Limit, LimitedBy, Side};
+pub use path::{MtuFinding, PathFacts, Reach, Unreachable};
+pub use pedigree::{Direction, Health, IpVersion, Layer, Pedigree};
+pub use summary::{DelaySummary, Histogram, Interval};
+pub use tcp::{TcpResult, WarmUp};
+pub use udp::{GapSummary, LossSplit, UdpResult};
+
+use netaware_units::{Span, Wall};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// The version of this schema. It grows when a reader of the old one could misread the new one; added fields do not count.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema: u32,
+    /// UUIDv7: sorts by time.
+    pub id: Uuid,
+    /// Version of netaware that measured.
+    pub software: String,
+    /// What was run: `test`, `tcp`, `udp` or `latency`.
+    pub command: String,
+    /// When it began, by the prober's wall clock: a label, never used in arithmetic.
+    pub started_at: Wall,
+    /// The same instant as RFC 3339 in UTC, for people who read the JSON.
+    pub started_at_utc: String,
+    /// How long it took, by the prober's monotonic clock.
+    pub elapsed: Span,
+    /// Whether it ran to its planned end.
+    pub outcome: Outcome,
+    /// What was asked.
+    pub request: Request,
+    /// The host that ran the measurement.
+    pub prober: HostInfo,
+    /// The host that answered, if it ever did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub responder: Option<HostInfo>,
+    /// One entry for each IP version asked for, IPv4 first.
+    pub versions: Vec<VersionResult>,
+    /// IPv4 beside IPv6, where both were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<Comparison>,
+    /// Outcome of each `--expect`, in the order given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expectations: Vec<Expectation>,
+    /// Whatever a reader must know before trusting the figures.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Request {
+    /// The host as typed; empty when netaware started a responder of its own.
+    pub host: String,
+    /// Port of the responder.
+    pub port: u16,
+    /// The responder was started by the prober itself, on loopback.
+    pub own_responder: bool,
+    /// The remaining options by their long names, with units.
+    #[serde(default)]
+    pub options: std::collections::BTreeMap<String, String>,
+}
+
+/// Everything learnt over one IP version.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VersionResult {
+    /// Which one.
+    pub version: IpVersion,
+    /// The address measured, without port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// Why there is nothing else, or why it ended early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreachable: Option<Unreachable>,
+    /// Name resolution and connection set-up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<Reach>,
+    /// Path MTU and hops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathFacts>,
+    /// Request-response delay without load of ours; for the `latency` command the result itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<LatencyResult>,
+    /// TCP throughput, one entry per direction and number of streams.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tcp: Vec<TcpResult>,
+    /// UDP, one entry per direction.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub udp: Vec<UdpResult>,
+}
+
+impl VersionResult {
+    /// An empty result.
+    pub fn new(version: IpVersion) -> Self {
+        Self {
+            version,
+            address: None,
+            unreachable: None,
+            reach: None,
+            path: None,
+            latency: None,
+            tcp: Vec::new(),
+            udp: Vec::new(),
+        }
+    }
+}
+
+/// A threshold the user gave, and how it turned out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Expectation {
+    /// As typed: `rtt.p99<20ms`.
+    pub text: String,
+    /// Whether it held for every IP version and direction measured; `false` too when there was no figure to hold.
+    pub held: bool,
+    /// The figures that decided it.
+    pub found: String,
+}
+
+/// The JSON Schema (2020-12) of [`Record`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(Record).to_value()
+}

@@ -1,0 +1,113 @@
+//! How a figure came about, and what the instrument did wrong meanwhile.
+
+use netaware_units::{ClockSource, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// IPv4 or IPv6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum IpVersion {
+    /// RFC 791.
+    #[serde(rename = "IPv4")]
+    V4,
+    /// RFC 8200.
+    #[serde(rename = "IPv6")]
+    V6,
+}
+
+impl IpVersion {
+    /// "IPv4" or "IPv6".
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V4 => "IPv4",
+            Self::V6 => "IPv6",
+        }
+    }
+
+    /// The version of an address.
+    pub fn of(address: std::net::IpAddr) -> Self {
+        if address.is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+
+    /// Bytes of an IP header without options or extension headers.
+    pub fn header_len(self) -> u32 {
+        match self {
+            Self::V4 => 20,
+            Self::V6 => 40,
+        }
+    }
+}
+
+/// Which way the measured packets ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// Prober to responder: "up".
+    Forward,
+    /// Responder to prober: "down".
+    Reverse,
+    /// There and back.
+    RoundTrip,
+}
+
+impl Direction {
+    /// The word shown to people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "up",
+            Self::Reverse => "down",
+            Self::RoundTrip => "round trip",
+        }
+    }
+}
+
+/// Which bytes a size or rate counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    /// What the application handed over: TCP or UDP payload.
+    Payload,
+    /// IP packets, headers included.
+    Ip,
+    /// Frames with their layer-2 overhead.
+    L2,
+}
+
+/// Where a figure comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pedigree {
+    /// Name of the method; `docs/methods/<method>.md` explains it.
+    pub method: String,
+    /// Bytes counted.
+    pub layer: Layer,
+    /// Which way.
+    pub direction: Direction,
+    /// Over which IP version.
+    pub version: IpVersion,
+    /// Who took the times.
+    pub clock: ClockSource,
+    /// What the headline figure's uncertainty is and how it was obtained, in words.
+    pub uncertainty: String,
+}
+
+/// What the measuring hosts did wrong while a figure was taken. All zero is a healthy instrument.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Health {
+    /// Datagrams that left later than the tolerance after their due time.
+    pub late_sends: u64,
+    /// The worst such delay.
+    pub worst_lateness: Span,
+    /// Datagrams that never left this host.
+    pub not_sent: u64,
+    /// Datagrams the receiving host dropped after they had arrived there.
+    pub host_drops: u64,
+    /// Samples whose kernel timestamp was missing or implausible (for example because the wall clock was stepped), so
+    /// that the application's was used.
+    pub stamp_fallbacks: u64,
+    /// Share of CPU time the hypervisor withheld from the prober's host, 0..=1.
+    pub steal: f64,
+    /// The prober's busiest core during the phase, 0..=1.
+    pub prober_busiest_core: f64,
+    /// The responder's busiest core during the phase, 0..=1.
+    pub responder_busiest_core: f64,
+}
