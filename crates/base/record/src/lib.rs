@@ -22,7 +22,9 @@ mod tcp;
 mod udp;
 
 pub use comparison::{Comparison, Metric, MetricComparison, Preference, Use, Verdict};
-pub use ends::{CpuUse, HostDrops, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd, UdpReceiverEnd, UdpSenderEnd};
+pub use ends::{
+    CpuUse, HostDrops, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
+};
 pub use host::{HostInfo, NicInfo};
 pub use latency::{LatencyResult, LoadedLatency};
 pub use limit::{Limit, LimitedBy, Side};

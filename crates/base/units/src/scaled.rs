@@ -37,7 +37,11 @@ pub(crate) type Suffix = (&'static str, u64);
 ///
 /// A suffix matches exactly first and without regard to case second ("100mbit/s" is kind; "1MS" stays an error only
 /// where two suffixes differ in case alone). A suffix of "" in the table makes the unit optional.
-pub(crate) fn parse_scaled(text: &str, suffixes: &[Suffix], expected: &'static str) -> Result<u64, ParseUnitError> {
+pub(crate) fn parse_scaled(
+    text: &str,
+    suffixes: &[Suffix],
+    expected: &'static str,
+) -> Result<u64, ParseUnitError> {
     let text = text.trim();
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
     let (number, suffix) = (&text[..split], text[split..].trim());
@@ -66,7 +70,7 @@ fn exact_product(whole: &str, fraction: &str, scale: u64) -> Option<u64> {
     let tens = 10_u128.pow(u32::try_from(fraction.len()).ok()?);
     let parts: u128 = if fraction.is_empty() { 0 } else { fraction.parse().ok()? };
     let fine = parts * u128::from(scale);
-    if fine % tens != 0 {
+    if !fine.is_multiple_of(tens) {
         return None;
     }
     u64::try_from(whole.checked_mul(u128::from(scale))? + fine / tens).ok()
@@ -74,8 +78,13 @@ fn exact_product(whole: &str, fraction: &str, scale: u64) -> Option<u64> {
 
 /// Writes `value` with the largest unit that leaves at least one whole digit, three significant digits or more.
 pub(crate) fn write_scaled(f: &mut fmt::Formatter<'_>, value: f64, units: &[(&str, f64)]) -> fmt::Result {
-    let (name, scale) =
-        units.iter().rev().find(|(_, scale)| value.abs() >= *scale).or_else(|| units.first()).copied().unwrap_or(("", 1.0));
+    let (name, scale) = units
+        .iter()
+        .rev()
+        .find(|(_, scale)| value.abs() >= *scale)
+        .or_else(|| units.first())
+        .copied()
+        .unwrap_or(("", 1.0));
     let shown = value / scale;
     // The smallest unit is the integer itself; showing decimals of it would invent precision.
     let smallest = units.first().is_some_and(|(first, _)| *first == name);

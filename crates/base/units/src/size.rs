@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::scaled::{ParseUnitError, Suffix, parse_scaled, write_scaled};
 
 /// A number of bytes. Printed with binary prefixes, because buffers and blocks are powers of two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct ByteCount(pub u64);
 

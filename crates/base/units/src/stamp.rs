@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::{Mono, Span};
 
 /// Where in the machine a timestamp was taken. Later variants stand closer to the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockSource {
     /// Read by the program around the system call: contains the scheduler's delay.

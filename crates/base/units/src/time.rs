@@ -11,24 +11,32 @@ use serde::{Deserialize, Serialize};
 use crate::scaled::{ParseUnitError, Suffix, parse_scaled, write_scaled};
 
 /// An instant of this host's monotonic clock: nanoseconds since a zero that means nothing by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Mono(pub u64);
 
 /// An instant of the *other* host's monotonic clock. Only its differences have meaning here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct RemoteMono(pub u64);
 
 /// Nanoseconds since 1970-01-01 UTC as this host believes them. It may step at any time, so nothing is ever measured
 /// with it; it labels results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Wall(pub i64);
 
 /// A signed duration in nanoseconds, ±292 years. Arithmetic saturates: a hostile far-away instant yields a huge span,
 /// never a panic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Span(pub i64);
 
@@ -241,7 +249,13 @@ mod tests {
 
     #[test]
     fn spans_print_with_a_unit_that_fits() {
-        let rows = [(0, "0 ns"), (999, "999 ns"), (20_000, "20.0 us"), (1_234_567, "1.23 ms"), (10_000_000_000, "10.0 s")];
+        let rows = [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (20_000, "20.0 us"),
+            (1_234_567, "1.23 ms"),
+            (10_000_000_000, "10.0 s"),
+        ];
         for (nanos, want) in rows {
             assert_eq!(Span(nanos).to_string(), want);
         }

@@ -1,1 +1,23 @@
-//! (being built)
+//! Bytes to meaning and back.
+//!
+//! Everything here comes from or goes to a network that is assumed hostile: nothing panics, nothing allocates more than
+//! a stated bound, and each refusal says why, because reasons are counted.
+//!
+//! Reading order: [`preface`] opens a TCP connection, [`frame`] cuts control messages, [`control`] gives them meaning,
+//! [`datagram`] is what travels in UDP, [`proof`] keeps strangers out, [`stranger`] recognises who else answered.
+
+pub mod control;
+pub mod datagram;
+pub mod frame;
+pub mod preface;
+pub mod proof;
+pub mod stranger;
+mod token;
+
+pub use token::Token;
+
+/// The control protocol version spoken here.
+pub const PROTOCOL_VERSION: u16 = 1;
+
+/// The port for everything, TCP and UDP.
+pub const DEFAULT_PORT: u16 = 14233;

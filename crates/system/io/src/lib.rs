@@ -1,1 +1,17 @@
-//! (being built)
+//! Sockets, pacing, kernel timestamps and the drivers of engines: the only room that reads clocks.
+//!
+//! Two kinds of work live here. Methods whose product is *when* are engines, run over a `ProbeSocket` by
+//! `driver`. Bulk transfer (`tcp`, `udp_stream`) is no engine: it is a tight loop that is given a plan and shares
+//! counters. Linux comes first; elsewhere everything compiles and what the system does not tell is absent, not wrong.
+#![expect(unsafe_code, reason = "system calls; each block says why it is sound")]
+
+pub mod clock;
+// pub mod driver;
+// pub mod options;
+// pub mod pacer;
+// pub mod probe_socket;
+pub mod stop;
+// pub mod tcp;
+// pub mod tcp_info;
+// pub mod thread;
+// pub mod udp_stream;

@@ -1,0 +1,457 @@
+//! The control messages of protocol version 1.
+//!
+//! ```text
+//! prober                                   responder
+//!   | preface, Hello            ------------>  |
+//!   |  <----------------------  [Challenge]    |   only with a shared key
+//!   | [Authenticate]            ------------>  |
+//!   |  <----------------------  Welcome        |   the session's token
+//!   | Reserve                   ------------>  |   throughput only
+//!   |  <---------  Queued (0..n), Admitted     |
+//!   | Open                      ------------>  |
+//!   |  <----------------------  Opened         |
+//!   |   data connections / UDP knock attach    |
+//!   |  <----------------------  Ready          |   all streams and flows are there
+//!   | Start                     ------------>  |
+//!   |  <----  Started, ReceiverTicks…, Ticks…  |
+//!   | [Stop]                    ------------>  |
+//!   |  <-------  StreamEnds…, Finished         |
+//!   | Ping at any time          ------------>  |   at least every second
+//!   |  <----------------------  Pong           |
+//!   | Bye                       ------------>  |
+//! ```
+//!
+//! Unknown fields are ignored, unknown types answered with [`ErrorCode::UnknownMessage`]. Each side gives up after
+//! [`SILENCE_LIMIT`] without a byte from the other.
+
+use netaware_record::{
+    Direction, HostInfo, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
+};
+use netaware_units::{BitRate, ByteCount, Span};
+use serde::{Deserialize, Serialize};
+
+use crate::Token;
+
+/// A prober that has said nothing for this long is gone, and so is a responder.
+pub const SILENCE_LIMIT: Span = Span::from_secs(4);
+/// A prober sends a `Ping` this often.
+pub const PING_EVERY: Span = Span::from_secs(1);
+/// Streams of one test.
+pub const MAX_STREAMS: u16 = 512;
+
+/// From the prober.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ClientMessage {
+    /// Opens the session.
+    Hello {
+        /// Highest protocol version.
+        version: u16,
+        /// "netaware 0.1.0".
+        software: String,
+        /// For the responder's proof.
+        nonce: Token,
+    },
+    /// Answers a challenge.
+    Authenticate {
+        /// [`crate::proof::client`] in hexadecimal.
+        proof: String,
+    },
+    /// Asks for the right to run throughput tests.
+    Reserve {
+        /// How long it will be needed.
+        expected: Span,
+        /// Shares another session's reservation: a prober that alternates two IP versions holds one place, not two.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        join: Option<Token>,
+    },
+    /// Gives that right back.
+    Release,
+    /// Prepares a test.
+    Open {
+        /// Chosen by the prober, unique in the session.
+        test: u32,
+        /// What to do.
+        plan: TestPlan,
+    },
+    /// Lets it begin.
+    Start {
+        /// Which.
+        test: u32,
+    },
+    /// Ends it early, or forgets it.
+    Stop {
+        /// Which.
+        test: u32,
+    },
+    /// I am here.
+    Ping {
+        /// Given back.
+        seq: u64,
+    },
+    /// I am gone.
+    Bye,
+}
+
+impl ClientMessage {
+    /// All `type`s of this version.
+    pub const TYPES: &'static [&'static str] =
+        &["hello", "authenticate", "reserve", "release", "open", "start", "stop", "ping", "bye"];
+}
+
+/// From the responder.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "one message at a time; the large one ends a test")]
+pub enum ServerMessage {
+    /// Prove that you know the key.
+    Challenge {
+        /// Random.
+        nonce: Token,
+    },
+    /// The session stands.
+    Welcome {
+        /// Version that will be spoken.
+        version: u16,
+        /// "netaware 0.1.0".
+        software: String,
+        /// Of the session.
+        token: Token,
+        /// The responder's own proof, when a key is set.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        proof: Option<String>,
+        /// The responder's host.
+        host: Box<HostInfo>,
+        /// What its owner allows.
+        limits: Limits,
+    },
+    /// Waiting for a throughput slot.
+    Queued {
+        /// 1 = next.
+        place: u32,
+        /// Until it is your turn, if those in front use all they asked for.
+        expected_wait: Span,
+    },
+    /// The slot is yours.
+    Admitted {
+        /// For [`ClientMessage::Reserve::join`].
+        reservation: Token,
+        /// Until when; tests that still run then are ended with what they have.
+        lease: Span,
+    },
+    /// A test is prepared; attach its streams or flow.
+    Opened {
+        /// Which.
+        test: u32,
+    },
+    /// Everything is attached.
+    Ready {
+        /// Which.
+        test: u32,
+    },
+    /// It runs.
+    Started {
+        /// Which.
+        test: u32,
+    },
+    /// Progress of a receiving responder.
+    ReceiverTicks {
+        /// Which.
+        test: u32,
+        /// New slices, oldest first.
+        ticks: Vec<ReceiverTick>,
+    },
+    /// Progress of a sending responder.
+    SenderTicks {
+        /// Which.
+        test: u32,
+        /// New slices, oldest first.
+        ticks: Vec<SenderTick>,
+    },
+    /// One stream's final figures; they come before `Finished`, because 512 of them exceed one message.
+    StreamEnds {
+        /// Which.
+        test: u32,
+        /// Some streams.
+        streams: Vec<StreamEnd>,
+    },
+    /// The test is over.
+    Finished {
+        /// Which.
+        test: u32,
+        /// How it ended.
+        outcome: Outcome,
+        /// What the responder saw.
+        report: EndReport,
+    },
+    /// I heard you.
+    Pong {
+        /// From the ping.
+        seq: u64,
+    },
+    /// Something is refused.
+    Error {
+        /// Kind.
+        code: ErrorCode,
+        /// A sentence.
+        message: String,
+        /// The test it concerns, if one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        test: Option<u32>,
+        /// Versions spoken, with [`ErrorCode::Version`].
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        versions: Vec<u16>,
+    },
+    /// The responder is stopping.
+    Bye {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl ServerMessage {
+    /// All `type`s of this version.
+    pub const TYPES: &'static [&'static str] = &[
+        "challenge",
+        "welcome",
+        "queued",
+        "admitted",
+        "opened",
+        "ready",
+        "started",
+        "receiver_ticks",
+        "sender_ticks",
+        "stream_ends",
+        "finished",
+        "pong",
+        "error",
+        "bye",
+    ];
+}
+
+/// What a refusal is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    /// Protocol version not spoken.
+    Version,
+    /// A key is set and the proof is missing or wrong.
+    Key,
+    /// Too many sessions.
+    Busy,
+    /// Over a cap that the owner has set; the message names it.
+    Cap,
+    /// The address is not in an allowed network.
+    Network,
+    /// Message known, but not now.
+    State,
+    /// Message with fields that do not fit.
+    BadMessage,
+    /// Message from another version.
+    UnknownMessage,
+    /// No byte for too long.
+    Timeout,
+    /// The lease is over.
+    Lease,
+    /// The responder failed: its system's answer is in the message.
+    Internal,
+    /// A code from a later version.
+    #[serde(other)]
+    Other,
+}
+
+/// Caps that the owner of a responder sets; absent means none.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Limits {
+    /// Longest test.
+    #[serde(default)]
+    pub duration: Option<Span>,
+    /// Highest rate of a test.
+    #[serde(default)]
+    pub rate: Option<BitRate>,
+    /// Most bytes of a test.
+    #[serde(default)]
+    pub bytes: Option<ByteCount>,
+    /// Most streams of a test.
+    #[serde(default)]
+    pub streams: Option<u16>,
+}
+
+/// What a test is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum TestPlan {
+    /// The responder reflects request-responses of a UDP flow until `Stop`. Needs no reservation.
+    UdpEcho {
+        /// Largest datagram.
+        length: u32,
+        /// At the latest it ends after this.
+        duration: Span,
+        /// DSCP of the responses, 0..=63.
+        #[serde(default)]
+        dscp: u8,
+    },
+    /// The responder answers requests on attached TCP connections until `Stop`. Needs no reservation.
+    TcpEcho {
+        /// Bytes of request and response.
+        length: u32,
+        /// At the latest it ends after this.
+        duration: Span,
+    },
+    /// Bulk TCP.
+    Tcp(TcpPlan),
+    /// A UDP stream.
+    Udp(UdpPlan),
+}
+
+/// Bulk TCP. Options that concern an end apply to both, where they make sense there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TcpPlan {
+    /// `Forward`: the prober sends.
+    pub direction: Direction,
+    /// Parallel streams.
+    pub streams: u16,
+    /// How long to send.
+    pub duration: Span,
+    /// The first stream runs alone for this long, then the others join it.
+    #[serde(default)]
+    pub alone: Span,
+    /// Ends once so many bytes have been sent in all; `duration` is then only the limit.
+    #[serde(default)]
+    pub bytes: Option<ByteCount>,
+    /// Bytes per write and per read.
+    pub length: u32,
+    /// Length of the slices reported.
+    pub tick: Span,
+    /// Payload rate of all streams together.
+    #[serde(default)]
+    pub rate: Option<BitRate>,
+    /// Socket buffers; absent leaves them to the kernel's tuning.
+    #[serde(default)]
+    pub window: Option<u32>,
+    /// TCP_MAXSEG.
+    #[serde(default)]
+    pub mss: Option<u32>,
+    /// TCP_NODELAY.
+    #[serde(default)]
+    pub nodelay: bool,
+    /// DSCP, 0..=63.
+    #[serde(default)]
+    pub dscp: u8,
+    /// TCP_CONGESTION.
+    #[serde(default)]
+    pub congestion: Option<String>,
+    /// Send without copying from user space (splice from a page that is never changed).
+    #[serde(default)]
+    pub zerocopy: bool,
+}
+
+/// How datagrams are handed to the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UdpSend {
+    /// One call per datagram.
+    #[default]
+    Single,
+    /// Many datagrams per call (`sendmmsg`).
+    Mmsg,
+    /// One buffer cut into datagrams by the kernel or the card (`UDP_SEGMENT`).
+    Gso,
+}
+
+/// How datagrams are taken from the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UdpReceive {
+    /// One call per datagram, stamped by the kernel.
+    #[default]
+    Single,
+    /// Many datagrams per call (`recvmmsg`), stamped by the kernel.
+    Mmsg,
+    /// Datagrams merged by the kernel (`UDP_GRO`): no stamp of each, no gaps.
+    Gro,
+}
+
+/// A UDP stream.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UdpPlan {
+    /// `Forward`: the prober sends.
+    pub direction: Direction,
+    /// How long to send.
+    pub duration: Span,
+    /// Ends after so many datagrams; `duration` is then only the limit.
+    #[serde(default)]
+    pub packets: Option<u64>,
+    /// Payload of each datagram.
+    pub length: u32,
+    /// From start to start; absent for as fast as it goes. Carried in picoseconds, so that a rate's mean is exact.
+    #[serde(default)]
+    pub gap_ps: Option<u64>,
+    /// How they leave. Paced streams always leave one by one.
+    #[serde(default)]
+    pub send: UdpSend,
+    /// How they are taken in.
+    #[serde(default)]
+    pub receive: UdpReceive,
+    /// Length of the slices reported.
+    pub tick: Span,
+    /// Socket buffers.
+    #[serde(default)]
+    pub window: Option<u32>,
+    /// DSCP, 0..=63.
+    #[serde(default)]
+    pub dscp: u8,
+}
+
+/// What the responder saw of a test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "as", rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "one report per test")]
+pub enum EndReport {
+    /// An echo test: how many requests were answered.
+    Echo {
+        /// Requests answered.
+        answered: u64,
+        /// Datagrams the responder's socket dropped meanwhile (all its sessions).
+        drops: u64,
+    },
+    /// It sent TCP.
+    TcpSender(TcpEnd),
+    /// It received TCP.
+    TcpReceiver(TcpEnd),
+    /// It sent UDP.
+    UdpSender(UdpSenderEnd),
+    /// It received UDP.
+    UdpReceiver(UdpReceiverEnd),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame;
+
+    #[test]
+    fn every_type_is_listed() {
+        let client = [
+            ClientMessage::Hello { version: 1, software: "x".into(), nonce: Token::default() },
+            ClientMessage::Authenticate { proof: String::new() },
+            ClientMessage::Reserve { expected: Span::ZERO, join: None },
+            ClientMessage::Release,
+            ClientMessage::Start { test: 1 },
+            ClientMessage::Stop { test: 1 },
+            ClientMessage::Ping { seq: 1 },
+            ClientMessage::Bye,
+        ];
+        for message in client {
+            let bytes = frame::emit(&message).unwrap();
+            assert_eq!(frame::parse(&bytes[4..], ClientMessage::TYPES), Ok(message));
+        }
+    }
+
+    #[test]
+    fn an_error_code_of_a_later_version_is_still_an_error() {
+        let text = br#"{"type":"error","code":"gravity","message":"m"}"#;
+        let parsed: ServerMessage = frame::parse(text, ServerMessage::TYPES).unwrap();
+        assert!(matches!(parsed, ServerMessage::Error { code: ErrorCode::Other, .. }));
+    }
+}

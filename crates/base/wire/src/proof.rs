@@ -1,0 +1,94 @@
+//! Proofs of knowing a shared key, and the cookie that proves an address.
+//!
+//! HMAC-SHA-256 (RFC 2104, FIPS 180-4). The key never travels; both nonces are in both proofs, so neither side can be
+//! made to sign what it did not choose; the labels keep a proof of one side from being played back as the other's.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use crate::Token;
+
+type HmacSha256 = Hmac<Sha256>;
+
+/// Keys longer than this are refused when they are read, not here.
+pub const MAX_KEY: usize = 1024;
+
+/// The prober's proof, 64 hexadecimal digits.
+pub fn client(key: &[u8], responder_nonce: Token, prober_nonce: Token) -> String {
+    proof(b"netaware prober 1", key, responder_nonce, prober_nonce)
+}
+
+/// The responder's proof.
+pub fn server(key: &[u8], responder_nonce: Token, prober_nonce: Token) -> String {
+    proof(b"netaware responder 1", key, responder_nonce, prober_nonce)
+}
+
+/// Compares in constant time.
+pub fn matches(expected: &str, given: &str) -> bool {
+    subtle::ConstantTimeEq::ct_eq(expected.as_bytes(), given.as_bytes()).into()
+}
+
+/// A value that only someone who receives packets at `address` can know. It is not stored: the responder computes it
+/// again when it comes back, so a flood of knocks costs no memory.
+pub fn cookie(secret: &[u8; 32], address: SocketAddr, session: Token, test: u32) -> Token {
+    let ip = match address.ip() {
+        std::net::IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+        std::net::IpAddr::V6(v6) => v6.octets(),
+    };
+    let digest =
+        hmac(secret, &[b"cookie", &ip, &address.port().to_be_bytes(), &session.0, &test.to_be_bytes()]);
+    let mut cookie = [0; 16];
+    cookie.copy_from_slice(&digest[..16]);
+    Token(cookie)
+}
+
+fn proof(label: &[u8], key: &[u8], responder_nonce: Token, prober_nonce: Token) -> String {
+    let digest = hmac(key, &[label, &responder_nonce.0, &prober_nonce.0]);
+    digest.iter().fold(String::with_capacity(64), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+    #[expect(clippy::expect_used, reason = "HMAC takes a key of any length")]
+    let mut mac = HmacSha256::new_from_slice(key).expect("HMAC takes a key of any length");
+    for part in parts {
+        mac.update(part);
+    }
+    mac.finalize().into_bytes().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proof_of_one_side_is_no_proof_of_the_other() {
+        let (a, b) = (Token([1; 16]), Token([2; 16]));
+        assert_ne!(client(b"k", a, b), server(b"k", a, b));
+        assert_ne!(client(b"k", a, b), client(b"k", b, a));
+        assert_ne!(client(b"k", a, b), client(b"K", a, b));
+        assert!(matches(&client(b"k", a, b), &client(b"k", a, b)));
+    }
+
+    #[test]
+    fn hmac_agrees_with_rfc_4231_case_2() {
+        let digest = hmac(b"Jefe", &[b"what do ya want ", b"for nothing?"]);
+        assert_eq!(digest[..4], [0x5b, 0xdc, 0xc1, 0x46]);
+        assert_eq!(digest[28..], [0x64, 0xec, 0x38, 0x43]);
+    }
+
+    #[test]
+    fn a_cookie_is_bound_to_its_address_and_test() {
+        let here: SocketAddr = "192.0.2.1:5".parse().unwrap();
+        let there: SocketAddr = "192.0.2.1:6".parse().unwrap();
+        let cookie = |address, test| cookie(&[7; 32], address, Token([1; 16]), test);
+        assert_ne!(cookie(here, 1), cookie(there, 1));
+        assert_ne!(cookie(here, 1), cookie(here, 2));
+    }
+}
