@@ -1,0 +1,150 @@
+//! Which interface owns a local address.
+#![expect(unsafe_code, reason = "getifaddrs has no safe wrapper in the standard library")]
+
+use std::ffi::CStr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The interface that owns this local address; `None` for a wildcard or foreign one.
+///
+/// All of 127.0.0.0/8 belongs to loopback, and IPv4-mapped IPv6 addresses count as IPv4. A link-local IPv6 address that
+/// several interfaces share is given to the first, since an [`IpAddr`] has no scope.
+pub fn interface_for(local: IpAddr) -> Option<String> {
+    owner(local, &assigned_addresses())
+}
+
+/// The interfaces that own these addresses, each once, in the order of the addresses.
+pub(crate) fn interfaces_for(local: &[IpAddr]) -> Vec<String> {
+    let assigned = assigned_addresses();
+    let mut names = Vec::new();
+    for name in local.iter().filter_map(|address| owner(*address, &assigned)) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+struct Assigned {
+    interface: String,
+    address: IpAddr,
+    loopback: bool,
+}
+
+fn owner(local: IpAddr, assigned: &[Assigned]) -> Option<String> {
+    let local = local.to_canonical();
+    let exact = assigned.iter().find(|entry| entry.address == local);
+    // 127.0.0.2 can be bound to although no interface lists it.
+    let loopback = || assigned.iter().find(|entry| entry.loopback && local.is_loopback());
+    exact.or_else(loopback).map(|entry| entry.interface.clone())
+}
+
+fn assigned_addresses() -> Vec<Assigned> {
+    let Some(list) = AddressList::read() else { return Vec::new() };
+    let mut assigned = Vec::new();
+    let mut next = list.first;
+    // SAFETY: `next` is null or an entry of the list, which lives until `list` is dropped.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        assigned.extend(read_entry(entry));
+        next = entry.ifa_next;
+    }
+    assigned
+}
+
+fn read_entry(entry: &libc::ifaddrs) -> Option<Assigned> {
+    // SAFETY: `ifa_addr` is null or points to a socket address whose size its family tells.
+    let address = unsafe { read_address(entry.ifa_addr) }?;
+    if entry.ifa_name.is_null() {
+        return None;
+    }
+    // SAFETY: `ifa_name` is not null and, as getifaddrs(3) has it, a terminated string within the list.
+    let interface = unsafe { CStr::from_ptr(entry.ifa_name) }.to_string_lossy().into_owned();
+    let loopback = entry.ifa_flags & libc::IFF_LOOPBACK as libc::c_uint != 0;
+    Some(Assigned { interface, address, loopback })
+}
+
+/// # Safety
+/// `address` must be null or point to a socket address that is as long as its family says.
+unsafe fn read_address(address: *const libc::sockaddr) -> Option<IpAddr> {
+    // SAFETY: every socket address begins with the fields of `sockaddr`; the caller vouches for the rest.
+    let family = i32::from(unsafe { address.as_ref() }?.sa_family);
+    match family {
+        libc::AF_INET => {
+            // SAFETY: the family says that a whole `sockaddr_in` is there; unaligned reads make no further demand.
+            let inet = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+            Some(Ipv4Addr::from(inet.sin_addr.s_addr.to_ne_bytes()).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above, with `sockaddr_in6`.
+            let inet6 = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
+            Some(Ipv6Addr::from(inet6.sin6_addr.s6_addr).into())
+        }
+        _ => None,
+    }
+}
+
+/// What getifaddrs(3) allocated. `first` may be null and is never written to.
+struct AddressList {
+    first: *mut libc::ifaddrs,
+}
+
+impl AddressList {
+    fn read() -> Option<Self> {
+        let mut first = std::ptr::null_mut();
+        // SAFETY: `first` is a live pointer variable for the call to fill.
+        let answer = unsafe { libc::getifaddrs(&raw mut first) };
+        (answer == 0).then_some(Self { first })
+    }
+}
+
+impl Drop for AddressList {
+    fn drop(&mut self) {
+        if !self.first.is_null() {
+            // SAFETY: `first` came from getifaddrs, is freed here only, and no entry outlives the list.
+            unsafe { libc::freeifaddrs(self.first) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assigned(interface: &str, address: &str, loopback: bool) -> Assigned {
+        Assigned { interface: interface.to_owned(), address: address.parse().expect("an address"), loopback }
+    }
+
+    #[test]
+    fn an_address_belongs_to_who_lists_it_and_127_8_to_loopback() {
+        let all = [
+            assigned("eth0", "192.0.2.2", false),
+            assigned("lo", "127.0.0.1", true),
+            assigned("lo", "::1", true),
+            assigned("eth1", "127.5.5.5", false),
+            assigned("eth1", "2001:db8::2", false),
+        ];
+        let rows: &[(&str, Option<&str>)] = &[
+            ("192.0.2.2", Some("eth0")),
+            ("::ffff:192.0.2.2", Some("eth0")),
+            ("127.0.0.1", Some("lo")),
+            ("127.9.9.9", Some("lo")),
+            ("127.5.5.5", Some("eth1")),
+            ("::1", Some("lo")),
+            ("2001:db8::2", Some("eth1")),
+            ("2001:db8::3", None),
+            ("0.0.0.0", None),
+            ("::", None),
+        ];
+        for (n, (address, want)) in rows.iter().enumerate() {
+            let found = owner(address.parse().expect("an address"), &all);
+            assert_eq!(found.as_deref(), *want, "row {n}: {address}");
+        }
+        assert_eq!(owner(Ipv4Addr::LOCALHOST.into(), &[]), None);
+    }
+
+    #[test]
+    fn loopback_of_this_host_has_a_name_and_is_named_once() {
+        let loopback = interface_for(Ipv4Addr::LOCALHOST.into()).expect("a loopback interface");
+        assert_eq!(interfaces_for(&[[127, 0, 0, 1].into(), [127, 0, 0, 2].into()]), [loopback]);
+        assert_eq!(interface_for(Ipv6Addr::UNSPECIFIED.into()), None);
+    }
+}
