@@ -11,8 +11,8 @@ pub struct Running(Child);
 impl Running {
     /// Starts `command`.
     pub fn start(command: &mut Command) -> Result<Self, NetnsError> {
-        let failed = |source| NetnsError::Spawn { command: format!("{command:?}"), source };
-        command.spawn().map(Self).map_err(failed)
+        let spawned = command.spawn();
+        spawned.map(Self).map_err(|source| NetnsError::Spawn { command: format!("{command:?}"), source })
     }
 
     /// Process id.
