@@ -31,6 +31,15 @@ pub enum Input<'a> {
         /// TTL (IPv4) or hop limit (IPv6) it arrived with, when the system tells.
         ttl: Option<u8>,
     },
+    /// The program is about to hand a datagram to the system. Optional, at most once for each `Send`, before its `Sent`:
+    /// a driver whose `tx` stamps are the kernel's tells here when the application itself sent, as an application would
+    /// have timed it.
+    Handed {
+        /// Of the `Send` that is carried out.
+        tag: Tag,
+        /// Read just before the system call.
+        at: Mono,
+    },
     /// A datagram has left.
     Sent {
         /// Of the `Send` it answers.
