@@ -1,1 +1,65 @@
-//! (being built)
+//! Results kept in one SQLite file: written by every measurement, read by `netaware results`.
+//!
+//! The record's JSON is the truth; the other columns repeat what a list needs, so that listing never parses JSON. Several
+//! processes may use the same file at once (WAL, and a writer waits for its turn). A file that is not ours, is newer than
+//! this program, or is damaged is an error that names it, and is left as it is.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use netaware_store::{Filter, Store};
+//! let store = Store::open_default()?;
+//! for summary in store.list(&Filter::default(), 20)? {
+//!     println!("{} {} {}", summary.id, summary.command, summary.host);
+//! }
+//! # Ok(()) }
+//! ```
+
+mod error;
+mod find;
+mod place;
+#[cfg(test)]
+mod sample;
+mod save;
+mod schema;
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+pub use error::{FindError, OpenError, SaveError};
+pub use find::{Filter, Summary};
+pub use place::{PATH_VARIABLE, default_path};
+
+/// An open file of results. Cheap to open, so nobody needs to keep one.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Store {
+    /// Opens the file, and makes it and its folder if they do not exist.
+    ///
+    /// # Errors
+    /// The folder cannot be made, the file is no database, belongs to another program, was written by a newer netaware,
+    /// the disk is full, or another process kept it locked for ten seconds.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = path.as_ref().to_path_buf();
+        place::make_folder(&path)?;
+        let connection = schema::open(&path)?;
+        Ok(Self { connection, path })
+    }
+
+    /// Opens the file at [`default_path`].
+    ///
+    /// # Errors
+    /// As [`Store::open`], and when no home folder is known.
+    pub fn open_default() -> Result<Self, OpenError> {
+        Self::open(default_path()?)
+    }
+
+    /// Where the file lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}

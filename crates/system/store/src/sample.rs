@@ -1,0 +1,61 @@
+//! Records for this crate's tests.
+
+use netaware_record::{Direction, Health, LatencyResult, Layer, Pedigree};
+use netaware_record::{HostInfo, IpVersion, Outcome, Reach, Record, Request, VersionResult};
+use netaware_units::{ByteCount, ClockSource, Span, Wall};
+use uuid::Uuid;
+
+/// Number `n` began `n` seconds after number 0; odd ones are `tcp`. Only IPv4 has figures.
+pub(crate) fn record(n: u64) -> Record {
+    let mut v4 = VersionResult::new(IpVersion::V4);
+    v4.reach = Some(Reach::default());
+    v4.latency = Some(latency());
+    Record {
+        schema: netaware_record::SCHEMA_VERSION,
+        id: Uuid::from_u128(0x019a_2b3c_4d5e_7000_8000_0000_0000_0000 + u128::from(n)),
+        software: "0.1.0".into(),
+        command: if n.is_multiple_of(2) { "test" } else { "tcp" }.into(),
+        started_at: Wall(1_700_000_000_000_000_000 + n as i64 * 1_000_000_000),
+        started_at_utc: "2023-11-14T22:13:20Z".into(),
+        elapsed: Span::from_secs(15),
+        outcome: Outcome::Complete,
+        request: Request { host: "lab-b".into(), port: 14233, ..Request::default() },
+        prober: HostInfo::default(),
+        responder: None,
+        versions: vec![v4, VersionResult::new(IpVersion::V6)],
+        comparison: None,
+        expectations: Vec::new(),
+        warnings: vec!["w".repeat(3000)],
+    }
+}
+
+fn latency() -> LatencyResult {
+    LatencyResult {
+        pedigree: Pedigree {
+            method: "echo".into(),
+            layer: Layer::Payload,
+            direction: Direction::RoundTrip,
+            version: IpVersion::V4,
+            clock: ClockSource::Kernel,
+            uncertainty: String::new(),
+        },
+        payload: ByteCount(64),
+        spacing: Span::from_millis(10),
+        sent: 200,
+        not_sent: 0,
+        received: 200,
+        lost: 0,
+        late: 0,
+        reordered: 0,
+        duplicates: 0,
+        patience: Span::from_secs(1),
+        rtt: None,
+        rtt_application: None,
+        responder: None,
+        ipdv: None,
+        pdv: None,
+        jitter: Span::ZERO,
+        histogram: None,
+        health: Health::default(),
+    }
+}

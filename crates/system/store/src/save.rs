@@ -1,0 +1,136 @@
+//! Writing records.
+
+use netaware_record::{IpVersion, Outcome, Record, VersionResult};
+use rusqlite::ErrorCode;
+
+use crate::{SaveError, Store};
+
+impl Store {
+    /// Keeps a record. It is on the disk when this returns.
+    ///
+    /// # Errors
+    /// The disk is full, the file stays locked, or a record with this id is there already.
+    pub fn save(&self, record: &Record) -> Result<(), SaveError> {
+        let json = serde_json::to_string(record)?;
+        let measured: Vec<IpVersion> =
+            record.versions.iter().filter(|v| has_figures(v)).map(|v| v.version).collect();
+        let sql =
+            "INSERT INTO records (id, started_at, elapsed, command, host, outcome, versions, schema, json)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        let row = (
+            record.id.hyphenated().to_string(),
+            record.started_at.0,
+            record.elapsed.0,
+            &record.command,
+            &record.request.host,
+            outcome_word(record.outcome),
+            version_words(&measured),
+            record.schema,
+            json,
+        );
+        match self.connection.execute(sql, row) {
+            Ok(_) => Ok(()),
+            Err(source) => Err(self.explained(source, record)),
+        }
+    }
+
+    fn explained(&self, source: rusqlite::Error, record: &Record) -> SaveError {
+        let path = self.path.clone();
+        match source.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => SaveError::DiskFull { path },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => SaveError::Locked { path },
+            Some(ErrorCode::ConstraintViolation) => SaveError::Known { path, id: record.id },
+            _ => SaveError::Sql { path, source },
+        }
+    }
+}
+
+fn has_figures(result: &VersionResult) -> bool {
+    result.latency.is_some() || !result.tcp.is_empty() || !result.udp.is_empty()
+}
+
+fn version_words(versions: &[IpVersion]) -> String {
+    versions.iter().map(|v| v.name()).collect::<Vec<_>>().join(",")
+}
+
+pub(crate) fn versions_of(words: &str) -> Vec<IpVersion> {
+    [IpVersion::V4, IpVersion::V6].into_iter().filter(|v| words.split(',').any(|w| w == v.name())).collect()
+}
+
+pub(crate) fn outcome_word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Complete => "complete",
+        Outcome::Interrupted => "interrupted",
+        Outcome::Failed => "failed",
+    }
+}
+
+pub(crate) fn outcome_of(word: &str) -> Option<Outcome> {
+    [Outcome::Complete, Outcome::Interrupted, Outcome::Failed].into_iter().find(|o| outcome_word(*o) == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Filter;
+    use crate::sample::record;
+
+    #[test]
+    fn a_full_disk_is_named_and_what_was_saved_before_survives() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path().join("results.db")).unwrap();
+        let pages: i64 = store.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        store.connection.pragma_update(None, "max_page_count", pages + 8).unwrap();
+        let mut saved = 0;
+        let error = loop {
+            match store.save(&record(saved)) {
+                Ok(()) => saved += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, SaveError::DiskFull { .. }), "{error}");
+        assert!(error.to_string().contains("results.db"), "{error}");
+        assert!(saved > 0);
+        assert_eq!(store.list(&Filter::default(), 1000).unwrap().len() as u64, saved);
+    }
+
+    #[test]
+    fn the_same_id_twice_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path().join("results.db")).unwrap();
+        store.save(&record(1)).unwrap();
+        assert!(matches!(store.save(&record(1)), Err(SaveError::Known { id, .. }) if id == record(1).id));
+    }
+
+    #[test]
+    fn writers_at_the_same_time_all_succeed() {
+        const WRITERS: u64 = 8;
+        const EACH: u64 = 25;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results.db");
+        std::thread::scope(|scope| {
+            for writer in 0..WRITERS {
+                let path = &path;
+                scope.spawn(move || {
+                    // Opened here, so that laying out the new file is raced as well.
+                    let store = Store::open(path).unwrap();
+                    for n in 0..EACH {
+                        store.save(&record(writer * EACH + n)).unwrap();
+                    }
+                });
+            }
+        });
+        let store = Store::open(&path).unwrap();
+        assert_eq!(store.list(&Filter::default(), 1000).unwrap().len() as u64, WRITERS * EACH);
+    }
+
+    #[test]
+    fn words_for_outcomes_and_versions_read_back() {
+        for outcome in [Outcome::Complete, Outcome::Interrupted, Outcome::Failed] {
+            assert_eq!(outcome_of(outcome_word(outcome)), Some(outcome));
+        }
+        for versions in [&[][..], &[IpVersion::V6], &[IpVersion::V4, IpVersion::V6]] {
+            assert_eq!(versions_of(&version_words(versions)), versions);
+        }
+    }
+}

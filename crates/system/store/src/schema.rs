@@ -1,0 +1,166 @@
+//! The layout of the file, and how an older one becomes the present one.
+//!
+//! `application_id` says that the file is ours and `user_version` which layout it has, so a foreign or newer file is
+//! recognised before anything is written to it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use crate::OpenError;
+
+/// How long a process waits for another one that writes. A save takes milliseconds, so this is for a stuck disk.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// "neta" in ASCII: tells our files from others (SQLite header, offset 68).
+const APPLICATION_ID: i32 = 0x6e65_7461;
+
+/// Step `n` turns layout `n` into layout `n + 1`. Steps are only ever added: a released one is never changed.
+const STEPS: &[&str] = &["
+    CREATE TABLE records (
+        id         TEXT    PRIMARY KEY NOT NULL,  -- UUIDv7 with hyphens, lower case: its order is the order in time
+        started_at INTEGER NOT NULL,              -- ns since 1970 UTC, by the prober's wall clock
+        elapsed    INTEGER NOT NULL,              -- ns
+        command    TEXT    NOT NULL,
+        host       TEXT    NOT NULL,              -- as typed; empty for a responder of our own
+        outcome    TEXT    NOT NULL,
+        versions   TEXT    NOT NULL,              -- the IP versions that yielded figures: 'IPv4,IPv6'
+        schema     INTEGER NOT NULL,              -- version of the record schema
+        json       TEXT    NOT NULL               -- the record itself
+    ) STRICT;
+    CREATE INDEX records_by_time ON records (started_at);
+"];
+
+/// The layout this program writes.
+const LAYOUT: i32 = STEPS.len() as i32;
+
+pub(crate) fn open(path: &Path) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    let sql = |operation| move |source| explained(source, path, operation);
+    let mut connection = Connection::open_with_flags(path, flags).map_err(sql("open"))?;
+    connection.busy_timeout(PATIENCE).map_err(sql("open"))?;
+    if layout(&connection, path)? < LAYOUT {
+        lay_out(&mut connection, path)?;
+    }
+    // Kept by the file once set. Where it cannot be had (another process is opening right now, or a file system
+    // without shared memory) the old journal is as correct, only readers then wait for a writer.
+    let _ = connection.pragma_update(None, "journal_mode", "wal");
+    Ok(connection)
+}
+
+/// The layout of a file that is ours, 0 for one that is still empty.
+fn layout(connection: &Connection, path: &Path) -> Result<i32, OpenError> {
+    let read = |source| explained(source, path, "read");
+    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0)).map_err(read);
+    let (application, layout) = (number("application_id")?, number("user_version")?);
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(read)?;
+    if application != APPLICATION_ID && (application != 0 || tables > 0 || layout > 0) {
+        return Err(OpenError::Foreign { path: path.to_path_buf() });
+    }
+    if layout > LAYOUT {
+        return Err(OpenError::Newer { path: path.to_path_buf(), found: layout, known: LAYOUT });
+    }
+    Ok(layout)
+}
+
+/// All missing steps in one transaction: a process that comes second finds them done, a crash leaves none half done.
+fn lay_out(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    let sql = |source| explained(source, path, "lay out");
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
+    let from = usize::try_from(layout(&transaction, path)?).unwrap_or(0);
+    for step in STEPS.iter().skip(from) {
+        transaction.execute_batch(step).map_err(sql)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(sql)?;
+    transaction.pragma_update(None, "user_version", LAYOUT).map_err(sql)?;
+    transaction.commit().map_err(sql)
+}
+
+fn explained(source: rusqlite::Error, path: &Path, operation: &'static str) -> OpenError {
+    let path = path.to_path_buf();
+    match source.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+            OpenError::Damaged { path, reason: source.to_string() }
+        }
+        Some(ErrorCode::DiskFull) => OpenError::DiskFull { path },
+        _ => OpenError::Sql { operation, path, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Store;
+
+    fn fresh() -> (tempfile::TempDir, std::path::PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/results.db");
+        (folder, path)
+    }
+
+    #[test]
+    fn opening_twice_finds_the_same_layout() {
+        let (_folder, path) = fresh();
+        for _ in 0..2 {
+            let store = Store::open(&path).unwrap();
+            assert_eq!(layout(&store.connection, &path).unwrap(), LAYOUT);
+            let mode: String =
+                store.connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+            assert_eq!(mode, "wal");
+        }
+    }
+
+    #[test]
+    fn a_text_file_is_refused_and_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes.txt");
+        let text = "these are my notes, please keep them\n".repeat(100);
+        std::fs::write(&path, &text).unwrap();
+        assert!(matches!(Store::open(&path), Err(OpenError::Damaged { .. })));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    }
+
+    #[test]
+    fn a_database_of_another_program_is_refused_and_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("other.db");
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE theirs (a)").unwrap();
+        let before = std::fs::read(&path).unwrap();
+        assert!(matches!(Store::open(&path), Err(OpenError::Foreign { .. })));
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
+
+    #[test]
+    fn a_newer_layout_is_refused_with_both_numbers() {
+        let (_folder, path) = fresh();
+        Store::open(&path).unwrap().connection.pragma_update(None, "user_version", LAYOUT + 5).unwrap();
+        let error = Store::open(&path).unwrap_err();
+        assert!(matches!(error, OpenError::Newer { found, known, .. } if found == known + 5), "{error}");
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error_wherever_the_damage_lies() {
+        let (_folder, path) = fresh();
+        drop(Store::open(&path).unwrap());
+        let good = std::fs::read(&path).unwrap();
+        for at in (0..good.len()).step_by(97) {
+            let mut bad = good.clone();
+            bad[at..(at + 40).min(good.len())].fill(0xff);
+            std::fs::write(&path, &bad).unwrap();
+            // Damage in unused bytes may go unnoticed; what matters is that nothing panics.
+            if let Ok(store) = Store::open(&path) {
+                let _ = store.list(&crate::Filter::default(), 10);
+            }
+        }
+        std::fs::write(&path, &good[..good.len() / 2]).unwrap();
+        let _ = Store::open(&path).map(|store| store.list(&crate::Filter::default(), 10));
+    }
+
+    #[test]
+    fn a_folder_in_place_of_the_file_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(Store::open(folder.path()), Err(OpenError::Sql { .. })));
+    }
+}
