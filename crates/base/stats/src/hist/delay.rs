@@ -92,6 +92,13 @@ impl DelayHistogram {
             .map(|bin| (self.bins.median_equivalent(bin.value_iterated_to()), bin.count_at_value()))
     }
 
+    /// The same bins as (lower edge of the bin in nanoseconds, count), for whoever draws or stores them.
+    pub fn lower_edges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.bins
+            .iter_recorded()
+            .map(|bin| (self.bins.lowest_equivalent(bin.value_iterated_to()), bin.count_at_value()))
+    }
+
     /// How many delays were counted.
     pub fn count(&self) -> u64 {
         self.bins.len()
