@@ -1,1 +1,36 @@
-//! (being built)
+//! Request-response, path MTU and bulk methods, without a socket, a clock or a thread.
+//!
+//! Two kinds of things live here. *Engines* ([`EchoTrain`], [`PathMtuSearch`]) decide when to send and judge what comes
+//! back; a driver gives them time and datagrams through [`netaware_engine::Engine`]. *Judgements* are pure functions from
+//! what both ends counted to figures of the result schema. Each module header says what is measured, what is assumed,
+//! which way the figure leans when it is wrong, and where the method was published.
+//!
+//! | question | module |
+//! |---|---|
+//! | how long is a round trip, what gets lost? | [`echo`], then [`delay_report`] |
+//! | how big a packet fits, how many routers? | [`path_mtu`], [`hops`] |
+//! | from when on does a transfer count, and how fast was it? | [`warm_up`], [`goodput`] |
+//! | were the streams treated alike? | [`fairness`] |
+//! | where were datagrams lost? | [`loss_split`] |
+//! | who set the figure, the network or a host? | [`limit`] |
+//! | IPv4 or IPv6? | [`compare`] |
+
+// pub mod compare;
+pub mod delay_report;
+pub mod echo;
+pub mod fairness;
+// pub mod goodput;
+pub mod hops;
+// pub mod limit;
+pub mod loss_split;
+// pub mod path_mtu;
+pub mod summary;
+// pub mod warm_up;
+
+mod published;
+
+pub use echo::{EchoCounts, EchoEvent, EchoPlan, EchoTrain, Exchange, Pacing};
+// pub use path_mtu::{PathMtu, PathMtuPlan, PathMtuSearch};
+
+#[cfg(test)]
+mod virtual_path;

@@ -1,0 +1,338 @@
+//! From exchanges to the published delay of a path.
+//!
+//! **Measures** round trip, its variation, and the application's view of both. **Assumes** that the responder's own time is
+//! what it says; where it claims the impossible nothing is taken out. **Biased**: lost requests have no delay, so every
+//! figure is conditional on arrival within patience and leans low on a lossy path. The responder's send stamp is its
+//! program's, so the time from there to its wire stays in the round trip. PDV refers to the smallest round trip of *all*
+//! rounds; if no request met empty queues it leans low. IPDV and jitter are of round trips, not one-way, and pair only
+//! neighbours of the same round that were both answered. **Published**: RFC 2681, RFC 3393 with RFC 5481 (IPDV, PDV),
+//! RFC 3550 §6.4.1 (jitter; per request sent in order, not per arrival), round trips per minute after
+//! draft-ietf-ippm-responsiveness (there from TCP, TLS and HTTP exchanges, here from UDP alone).
+
+use netaware_record::{
+    DelaySummary, Direction, Health, IpVersion, LatencyResult, Layer, LoadedLatency, Pedigree,
+};
+use netaware_stats::variation::{RtpJitter, ipdv, pdv};
+use netaware_units::{ByteCount, ClockSource, Span};
+
+use crate::echo::{EchoCounts, EchoEvent, Exchange};
+use crate::{hops, summary};
+
+/// Takes in the exchanges of one train: 32 bytes for each.
+#[derive(Debug, Clone, Default)]
+pub struct EchoLog {
+    samples: Vec<Sample>,
+    clocks: Option<Clocks>,
+    hops_forward: Option<u8>,
+    hops_reverse: Option<u8>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    seq: u64,
+    rtt: Span,
+    application: Span,
+    /// Negative when unknown, to keep the sample small.
+    responder: Span,
+}
+
+/// The worst clock and the largest stamp error of what was logged.
+#[derive(Debug, Clone, Copy)]
+struct Clocks {
+    local: ClockSource,
+    responder: ClockSource,
+    error: Span,
+}
+
+impl Clocks {
+    fn worse(self, other: Self) -> Self {
+        Self {
+            local: self.local.min(other.local),
+            responder: self.responder.min(other.responder),
+            error: self.error.max(other.error),
+        }
+    }
+}
+
+impl EchoLog {
+    /// Takes note of an event; only answers matter here, the counts have the rest.
+    pub fn observe(&mut self, event: &EchoEvent) {
+        if let EchoEvent::Answered(exchange) = event {
+            self.push(exchange);
+        }
+    }
+
+    /// Takes note of an exchange.
+    pub fn push(&mut self, exchange: &Exchange) {
+        self.samples.push(Sample {
+            seq: exchange.seq,
+            rtt: exchange.rtt(),
+            application: exchange.rtt_application(),
+            responder: exchange.responder.unwrap_or(UNKNOWN),
+        });
+        let error = exchange.tx.error + exchange.rx.error;
+        let clocks = Clocks { local: exchange.clock(), responder: exchange.responder_clock, error };
+        self.clocks = Some(self.clocks.map_or(clocks, |before| before.worse(clocks)));
+        self.hops_forward = exchange.ttl_forward.and_then(hops::from_ttl).or(self.hops_forward);
+        self.hops_reverse = exchange.ttl_reverse.and_then(hops::from_ttl).or(self.hops_reverse);
+    }
+
+    /// The train is done.
+    pub fn finish(mut self, counts: EchoCounts) -> EchoRound {
+        self.samples.sort_unstable_by_key(|sample| sample.seq);
+        EchoRound { log: self, counts }
+    }
+
+    /// Round trips so far, for progress.
+    pub fn len(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// Whether nothing has been answered yet.
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+}
+
+/// One train that is done.
+#[derive(Debug, Clone, Default)]
+pub struct EchoRound {
+    /// In the order sent.
+    log: EchoLog,
+    counts: EchoCounts,
+}
+
+impl EchoRound {
+    /// The train's counts.
+    pub fn counts(&self) -> EchoCounts {
+        self.counts
+    }
+
+    /// Round trips in the order sent, in nanoseconds: samples for the comparison.
+    pub fn rtts_ns(&self) -> Vec<f64> {
+        self.log.samples.iter().map(|sample| sample.rtt.nanos() as f64).collect()
+    }
+
+    /// Delay variation of blocks of neighbours, in nanoseconds: 95th percentile minus minimum of each block of
+    /// [`VARIATION_BLOCK`] round trips. Samples for the comparison; a rest shorter than half a block is left out.
+    pub fn variation_blocks_ns(&self) -> Vec<f64> {
+        let blocks = self.log.samples.chunks(VARIATION_BLOCK);
+        let blocks = blocks.filter(|block| block.len() * 2 >= VARIATION_BLOCK);
+        blocks.filter_map(|block| spread_ns(block.iter().map(|sample| sample.rtt))).collect()
+    }
+
+    /// Routers crossed on the way there and back, as far as TTLs told.
+    pub fn hops(&self) -> (Option<u8>, Option<u8>) {
+        (self.log.hops_forward, self.log.hops_reverse)
+    }
+
+    /// Round trips by number sent; one `None` stands for each gap.
+    fn series(&self) -> Vec<Option<i64>> {
+        let mut series = Vec::with_capacity(self.log.samples.len());
+        let mut next = None;
+        for sample in &self.log.samples {
+            if next.is_some_and(|next| next != sample.seq) {
+                series.push(None);
+            }
+            series.push(Some(sample.rtt.nanos()));
+            next = sample.seq.checked_add(1);
+        }
+        series
+    }
+}
+
+/// What the figures must say about themselves.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// Over which IP version.
+    pub version: IpVersion,
+    /// Payload of request and response.
+    pub payload: ByteCount,
+    /// Planned spacing; zero for ping-pong.
+    pub spacing: Span,
+    /// After how long a request counted as lost.
+    pub patience: Span,
+    /// What the instrument did wrong; `not_sent` is filled from the counts.
+    pub health: Health,
+}
+
+/// The delay over all `rounds`, trains with the same plan over the same IP version.
+pub fn latency(rounds: &[EchoRound], context: Context) -> LatencyResult {
+    let samples = || rounds.iter().flat_map(|round| &round.log.samples);
+    let of = |field: fn(&Sample) -> Span| summary::of_delays(&samples().map(field).collect::<Vec<_>>());
+    let rtts: Vec<Span> = samples().map(|sample| sample.rtt).collect();
+    let held: Vec<Span> = samples().map(|sample| sample.responder).filter(|held| *held != UNKNOWN).collect();
+    // A gap between rounds: the last request of one and the first of the next are no neighbours.
+    let series: Vec<Option<i64>> =
+        rounds.iter().flat_map(|round| round.series().into_iter().chain([None])).collect();
+    let sum = |count: fn(&EchoCounts) -> u64| rounds.iter().map(|round| count(&round.counts)).sum();
+    LatencyResult {
+        pedigree: pedigree(rounds, context.version, held.len() < rtts.len()),
+        payload: context.payload,
+        spacing: context.spacing,
+        sent: sum(EchoCounts::sent),
+        not_sent: sum(|counts| counts.not_sent),
+        received: sum(|counts| counts.received),
+        lost: sum(|counts| counts.lost),
+        late: sum(|counts| counts.late),
+        reordered: sum(|counts| counts.reordered),
+        duplicates: sum(|counts| counts.duplicates),
+        patience: context.patience,
+        rtt: summary::of_delays(&rtts),
+        rtt_application: of(|sample| sample.application),
+        responder: summary::of_delays(&held),
+        ipdv: successive(&series),
+        pdv: excess(&series),
+        jitter: jitter(&series),
+        histogram: summary::histogram_of(&rtts),
+        health: Health { not_sent: sum(|counts| counts.not_sent), ..context.health },
+    }
+}
+
+/// The same delay, taken under load, against the idle one.
+pub fn under_load(latency: LatencyResult, idle: Option<&LatencyResult>) -> LoadedLatency {
+    let idle_median = idle.and_then(|idle| idle.rtt).map(|rtt| rtt.p50);
+    let rise = latency.rtt.and_then(|rtt| Some(rtt.p50 - idle_median?));
+    let mean = latency.rtt.map(|rtt| rtt.mean.secs_f64()).filter(|mean| *mean > 0.0);
+    LoadedLatency { rise, round_trips_per_minute: mean.map(|mean| 60.0 / mean), latency }
+}
+
+fn pedigree(rounds: &[EchoRound], version: IpVersion, claims: bool) -> Pedigree {
+    let clocks = rounds.iter().filter_map(|round| round.log.clocks).reduce(Clocks::worse);
+    let uncertainty = clocks.map_or_else(
+        || "nothing was answered".to_owned(),
+        |clocks| {
+            let stamps = format!("exact order statistics; stamps off by up to {}", clocks.error);
+            let held = format!("responder's time taken out between its {} and its", clocks.responder.name());
+            let doubt = if claims { "; some of its claims were impossible and left in" } else { "" };
+            format!("{stamps}; {held} application stamp{doubt}")
+        },
+    );
+    Pedigree {
+        method: "echo".to_owned(),
+        layer: Layer::Payload,
+        direction: Direction::RoundTrip,
+        version,
+        clock: clocks.map_or(ClockSource::Application, |clocks| clocks.local),
+        uncertainty,
+    }
+}
+
+fn successive(series: &[Option<i64>]) -> Option<DelaySummary> {
+    let steps: Vec<Span> = ipdv(series).into_iter().map(|step| Span(step).abs()).collect();
+    summary::of_delays(&steps)
+}
+
+fn excess(series: &[Option<i64>]) -> Option<DelaySummary> {
+    let excess = pdv(series).into_iter().map(|excess| Span(i64::try_from(excess).unwrap_or(i64::MAX)));
+    summary::of_delays(&excess.collect::<Vec<_>>())
+}
+
+fn jitter(series: &[Option<i64>]) -> Span {
+    let mut jitter = RtpJitter::new();
+    for delay in series {
+        jitter.observe(*delay);
+    }
+    jitter.value().map_or(Span::ZERO, |nanos| Span::from_nanos(nanos.round() as i64))
+}
+
+fn spread_ns(delays: impl Iterator<Item = Span>) -> Option<f64> {
+    let summary = summary::of_delays(&delays.collect::<Vec<_>>())?;
+    Some((summary.p95 - summary.min).nanos() as f64)
+}
+
+/// Round trips of which one sample of delay variation is made: the 95th percentile of twenty is near their largest.
+pub const VARIATION_BLOCK: usize = 20;
+/// Stands for "the responder did not tell"; what it tells is never negative.
+const UNKNOWN: Span = Span(-1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::echo::{EchoPlan, EchoTrain, Pacing};
+    use crate::virtual_path::{Link, VirtualPath, WAKE_UP};
+    use netaware_units::Mono;
+
+    const MS: Span = Span::from_millis(1);
+
+    fn context() -> Context {
+        Context {
+            version: IpVersion::V4,
+            payload: ByteCount(64),
+            spacing: MS * 5,
+            patience: MS * 500,
+            health: Health { late_sends: 3, ..Health::default() },
+        }
+    }
+
+    fn round(path: &VirtualPath, count: u64) -> EchoRound {
+        let pacing = Pacing::Even(MS * 5);
+        let plan = EchoPlan { flow: 1, count: Some(count), pacing, length: 64, patience: MS * 500, start: Mono(0) };
+        let mut train = EchoTrain::new(plan).unwrap();
+        let mut log = EchoLog::default();
+        for (_, event) in path.drive(&mut train) {
+            log.observe(&event);
+        }
+        log.finish(train.counts())
+    }
+
+    #[test]
+    fn report_agrees_with_the_paths_truth() {
+        let way = Link { jitter: MS * 2, loss: 0.02, ..Link::of(MS * 10) };
+        let rounds = [1, 2].map(|seed| round(&VirtualPath { forward: way, seed, ..VirtualPath::symmetric(MS * 10) }, 2000));
+        let result = latency(&rounds, context());
+        let rtt = result.rtt.unwrap();
+        // 20 ms plus a uniform 0 to 2 ms.
+        assert!((rtt.min - MS * 20) < Span::from_micros(5) && (rtt.max - MS * 22).abs() < Span::from_micros(5));
+        assert!((rtt.p50 - MS * 21).abs() < Span::from_micros(60), "{:?}", rtt.p50);
+        assert!((rtt.sd.millis_f64() - 2.0 / 12.0_f64.sqrt()).abs() < 0.02);
+        // |difference| of two uniforms has mean 1/3 of the width; PDV is the uniform itself.
+        assert!((result.ipdv.unwrap().mean.millis_f64() - 2.0 / 3.0).abs() < 0.03);
+        assert!((result.pdv.unwrap().mean.millis_f64() - 1.0).abs() < 0.03);
+        assert!((result.jitter.millis_f64() - 2.0 / 3.0).abs() < 0.4);
+        assert_eq!(result.responder.unwrap().max, Span::from_micros(30));
+        let above = result.rtt_application.unwrap().p50 - rtt.p50;
+        assert!((above - Span::from_micros(32) - WAKE_UP).abs() < Span::from_micros(5), "{above:?}");
+        assert_eq!((result.sent, result.received + result.lost), (4000, 4000));
+        assert!((50..120).contains(&result.lost), "{}", result.lost);
+        assert_eq!((result.pedigree.clock, result.health.late_sends), (ClockSource::Kernel, 3));
+        let held: u64 = result.histogram.unwrap().bins.iter().map(|(_, count)| count).sum();
+        assert_eq!(held, result.received);
+    }
+
+    #[test]
+    fn rounds_are_no_neighbours_of_each_other() {
+        let rounds = [MS, MS * 100].map(|delay| round(&VirtualPath::symmetric(delay), 10));
+        let result = latency(&rounds, context());
+        assert_eq!(result.ipdv.unwrap().max, Span::ZERO);
+        assert_eq!(result.jitter, Span::ZERO);
+        assert_eq!(result.pdv.unwrap().max, MS * 198);
+        assert_eq!(rounds[0].hops(), (Some(3), Some(7)));
+    }
+
+    #[test]
+    fn nothing_answered_yields_counts_and_no_delay() {
+        let deaf = VirtualPath { forward: Link { loss: 1.0, ..Link::of(MS) }, ..VirtualPath::symmetric(MS) };
+        let result = latency(&[round(&deaf, 10)], context());
+        assert_eq!((result.sent, result.lost, result.received), (10, 10, 0));
+        assert_eq!((result.rtt, result.ipdv, result.histogram.is_none()), (None, None, true));
+        assert_eq!(under_load(result, None).round_trips_per_minute, None);
+    }
+
+    #[test]
+    fn load_shows_as_rise_and_fewer_round_trips_per_minute() {
+        let [idle, loaded] = [MS * 5, MS * 50].map(|delay| latency(&[round(&VirtualPath::symmetric(delay), 50)], context()));
+        let loaded = under_load(loaded, Some(&idle));
+        assert_eq!(loaded.rise, Some(MS * 90));
+        assert!((loaded.round_trips_per_minute.unwrap() - 600.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn variation_blocks_see_the_spread_and_drop_a_short_rest() {
+        let way = Link { jitter: MS * 2, ..Link::of(MS * 10) };
+        let round = round(&VirtualPath { forward: way, ..VirtualPath::symmetric(MS) }, 208);
+        let blocks = round.variation_blocks_ns();
+        assert_eq!(blocks.len(), 10);
+        assert!(blocks.iter().all(|spread| (1e6..2e6).contains(spread)), "{blocks:?}");
+    }
+}

@@ -1,0 +1,303 @@
+//! The train against a path that knows the truth, and against inputs that make no sense.
+
+use netaware_units::{ByteCount, ClockSource, RemoteMono};
+use proptest::prelude::*;
+
+use super::*;
+use crate::virtual_path::{Link, VirtualPath, WAKE_UP};
+
+const MS: Span = Span::from_millis(1);
+
+fn plan(count: u64, pacing: Pacing) -> EchoPlan {
+    EchoPlan { flow: 7, count: Some(count), pacing, length: 64, patience: MS * 200, start: Mono(1_000_000) }
+}
+
+fn train(count: u64, pacing: Pacing) -> EchoTrain {
+    EchoTrain::new(plan(count, pacing)).unwrap()
+}
+
+fn answers(events: &[(Mono, EchoEvent)]) -> Vec<Exchange> {
+    let answered = |event: &EchoEvent| match event {
+        EchoEvent::Answered(exchange) => Some(*exchange),
+        _ => None,
+    };
+    events.iter().filter_map(|(_, event)| answered(event)).collect()
+}
+
+fn balanced(counts: &EchoCounts) -> bool {
+    counts.asked
+        == counts.not_sent + counts.received + counts.lost + counts.abandoned + counts.outstanding
+}
+
+#[test]
+fn even_train_measures_the_paths_round_trip_without_the_responders_time() {
+    for stamp_lag in [Span::from_micros(1), MS * 50] {
+        let path = VirtualPath { stamp_lag, ..VirtualPath::symmetric(MS * 4) };
+        let mut train = train(50, Pacing::Even(MS * 3));
+        let exchanges = answers(&path.drive(&mut train));
+        assert_eq!((exchanges.len(), train.counts().received), (50, 50));
+        for (seq, exchange) in exchanges.iter().enumerate() {
+            assert_eq!(exchange.seq, seq as u64);
+            assert_eq!(exchange.due, Mono(1_000_000) + MS * (3 * seq as i64));
+            assert_eq!(exchange.rtt(), MS * 8);
+            assert_eq!(exchange.responder, Some(Span::from_micros(30)));
+            let seen = MS * 8 + Span::from_micros(30 + 2) + WAKE_UP;
+            assert!((exchange.rtt_application() - seen).abs() <= WAKE_UP, "{:?}", exchange.rtt_application());
+            assert_eq!((exchange.ttl_forward, exchange.ttl_reverse), (Some(61), Some(57)));
+            assert_eq!(exchange.clock(), ClockSource::Kernel);
+        }
+    }
+}
+
+#[test]
+fn ping_pong_sends_the_next_request_when_the_answer_has_come() {
+    let mut train = train(20, Pacing::PingPong);
+    let exchanges = answers(&VirtualPath::symmetric(MS).drive(&mut train));
+    assert_eq!(exchanges.len(), 20);
+    for pair in exchanges.windows(2) {
+        assert_eq!(pair[1].due, pair[0].rx_application);
+    }
+}
+
+#[test]
+fn ping_pong_goes_on_after_patience_when_everything_is_lost() {
+    let path = VirtualPath {
+        forward: Link { loss: 1.0, ..Link::of(MS) },
+        ..VirtualPath::symmetric(MS)
+    };
+    let mut train = train(5, Pacing::PingPong);
+    let events = path.drive(&mut train);
+    assert_eq!(train.counts().lost, 5);
+    let last = events.last().unwrap().0;
+    assert!(last.since(Mono(1_000_000)) - MS * 1000 < MS, "{last:?}");
+}
+
+#[test]
+fn loss_doubling_and_reordering_are_counted_as_they_were_made() {
+    let lossy = Link { delay: MS * 5, jitter: MS * 9, loss: 0.1, doubling: 0.05 };
+    let path = VirtualPath { forward: lossy, reverse: lossy, ..VirtualPath::symmetric(MS) };
+    let mut train = train(20_000, Pacing::Even(MS));
+    let exchanges = answers(&path.drive(&mut train));
+    let counts = train.counts();
+    // Answered: the request passes, and of its copies (one, or two in 5 %) at least one answer does.
+    let answered = 0.9 * (0.95 * 0.9 + 0.05 * (1.0 - 0.1 * 0.1));
+    let loss = counts.lost as f64 / counts.asked as f64;
+    // Five standard deviations of a binomial.
+    assert!((loss - (1.0 - answered)).abs() < 0.014, "{loss} against {}", 1.0 - answered);
+    assert!(counts.duplicates > 1000 && counts.reordered > 5000, "{counts:?}");
+    assert_eq!((counts.received, counts.outstanding), (exchanges.len() as u64, 0));
+    let mean = exchanges.iter().map(|e| e.rtt().millis_f64()).sum::<f64>() / exchanges.len() as f64;
+    assert!((18.0..19.1).contains(&mean), "{mean}: the earlier of two copies makes it a little less than 19");
+}
+
+#[test]
+fn late_reply_does_not_undo_a_loss() {
+    let path = VirtualPath::symmetric(MS * 150);
+    let mut train = train(10, Pacing::Even(MS * 100));
+    let events = path.drive(&mut train);
+    let counts = train.counts();
+    assert_eq!((counts.lost, counts.received), (10, 0));
+    // Those that come after the last verdict find nobody any more.
+    assert!(counts.late >= 8, "{counts:?}");
+    let order: Vec<_> = events
+        .iter()
+        .filter(|(_, event)| matches!(event, EchoEvent::Lost(3) | EchoEvent::Late(3)))
+        .map(|(_, event)| *event)
+        .collect();
+    assert_eq!(order, [EchoEvent::Lost(3), EchoEvent::Late(3)]);
+}
+
+#[test]
+fn stop_ends_the_train_soon_and_abandons_what_is_too_young_to_be_lost() {
+    let path = VirtualPath {
+        stop_at: Some(Mono(500_000_000)),
+        forward: Link { loss: 1.0, ..Link::of(MS) },
+        ..VirtualPath::symmetric(MS)
+    };
+    let endless = EchoPlan { count: None, patience: MS * 1000, ..plan(0, Pacing::Even(MS * 10)) };
+    let mut train = EchoTrain::new(endless).unwrap();
+    path.drive(&mut train);
+    let counts = train.counts();
+    assert_eq!((counts.asked, counts.abandoned, counts.lost, counts.outstanding), (50, 50, 0, 0));
+}
+
+#[test]
+fn refused_sends_in_ping_pong_do_not_spin() {
+    let mut train = train(1000, Pacing::PingPong);
+    let (mut out, mut now, mut sends) = ([0; 64], Mono(0), 0);
+    while now < Mono(1_000_000_000) {
+        match train.poll(now, &mut out) {
+            Output::Send { tag, .. } => {
+                sends += 1;
+                train.handle(now, Input::NotSent { tag, why: NotSent::Refused(101) });
+            }
+            Output::Wait(until) => now = until,
+            _ => {}
+        }
+    }
+    // Five times the patience in a second, and the first.
+    assert_eq!((sends, train.counts().not_sent), (6, 6));
+}
+
+#[test]
+fn a_responder_that_claims_the_impossible_is_not_subtracted() {
+    for held in [-5_i64, 2_000_000_000] {
+        let mut train = train(1, Pacing::PingPong);
+        let mut out = [0; 64];
+        let now = Mono(1_000_000);
+        assert!(matches!(train.poll(now, &mut out), Output::Send { .. }));
+        train.handle(now, Input::Sent { tag: 0, tx: Stamp::application(now) });
+        let received_at = RemoteMono(1 << 40);
+        let answered_at = RemoteMono(received_at.0.wrapping_add_signed(held));
+        EchoStamps { received_at, answered_at, ttl: 0, kernel_stamp: false }.answer(&mut out).unwrap();
+        let rx = Stamp::application(now + MS);
+        train.handle(rx.at, Input::Datagram { bytes: &out, rx, ttl: None });
+        let Output::Event(EchoEvent::Answered(exchange)) = train.poll(rx.at, &mut out) else { panic!() };
+        assert_eq!((exchange.responder, exchange.rtt(), exchange.ttl_forward), (None, MS, None));
+    }
+}
+
+#[test]
+fn hostile_datagrams_change_nothing_but_their_counts() {
+    let mut train = train(3, Pacing::Even(MS));
+    let mut out = [0; 64];
+    let now = Mono(1_000_000);
+    assert!(matches!(train.poll(now, &mut out), Output::Send { .. }));
+    let rx = Stamp::application(now + MS);
+    let mut show = |bytes: &[u8]| train.handle(rx.at, Input::Datagram { bytes, rx, ttl: None });
+    let reply = |flow, seq, sent_at, kind| {
+        let mut bytes = [0; 64];
+        Header { kind, flow, seq, sent_at }.emit(&mut bytes);
+        bytes
+    };
+    show(b"");
+    show(b"not ours at all, though longer than a header");
+    show(&out);
+    show(&reply(8, 0, now.0, Kind::EchoReply));
+    show(&reply(7, 0, now.0, Kind::EchoReply)[..30]);
+    show(&reply(7, 1, now.0, Kind::EchoReply));
+    show(&reply(7, u64::MAX, now.0, Kind::EchoReply));
+    show(&reply(7, 0, now.0 + 1, Kind::EchoReply));
+    let counts = train.counts();
+    assert_eq!(counts.ignored, Ignored { foreign: 4, wrong_length: 1, unasked: 3, forgotten: 0 });
+    assert_eq!((counts.received, counts.outstanding), (0, 1));
+}
+
+/// One step of a driver that keeps none of its promises.
+#[derive(Debug, Clone)]
+enum Step {
+    Poll,
+    Pass(i64),
+    Sent(u64),
+    Handed(u64),
+    NotSent(u64),
+    Reply { seq: u64, flow: u32, early: i64, held: u64, cut: usize },
+    Noise(Vec<u8>),
+    Stop,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let seq = || prop_oneof![9 => 0..40_u64, 1 => any::<u64>()];
+    let reply = (seq(), prop_oneof![9 => Just(7), 1 => any::<u32>()], -300_000_000..10_000_i64, any::<u64>(), 0..70_usize)
+        .prop_map(|(seq, flow, early, held, cut)| Step::Reply { seq, flow, early, held, cut });
+    let step = prop_oneof![
+        8 => Just(Step::Poll),
+        4 => (0..90_000_000_i64).prop_map(Step::Pass),
+        4 => seq().prop_map(Step::Sent),
+        1 => seq().prop_map(Step::Handed),
+        1 => seq().prop_map(Step::NotSent),
+        6 => reply,
+        1 => prop::collection::vec(any::<u8>(), 0..80).prop_map(Step::Noise),
+        1 => Just(Step::Stop),
+    ];
+    prop::collection::vec(step, 0..300)
+}
+
+/// Remembers the send times, so that some replies look genuine.
+#[derive(Default)]
+struct Careless {
+    now: Mono,
+    requests: Vec<Vec<u8>>,
+    answered: u64,
+    done: bool,
+}
+
+impl Careless {
+    fn poll(&mut self, train: &mut EchoTrain) {
+        let mut out = [0; 64];
+        match train.poll(self.now, &mut out) {
+            Output::Send { len, tag, due } => {
+                assert_eq!((tag, len), (self.requests.len() as u64, 64));
+                assert!(due <= self.now + LEAD);
+                self.requests.push(out.to_vec());
+            }
+            Output::Event(EchoEvent::Answered(exchange)) => {
+                assert!(exchange.rtt() >= Span::ZERO);
+                self.answered += 1;
+            }
+            Output::Wait(until) => assert!(until > self.now, "{until:?} at {:?}", self.now),
+            Output::Done => self.done = true,
+            Output::Event(_) => {}
+            Output::Train { .. } => panic!(),
+        }
+    }
+
+    fn take(&mut self, train: &mut EchoTrain, step: &Step) {
+        let now = self.now;
+        match step {
+            Step::Poll => self.poll(train),
+            Step::Pass(nanos) => self.now += Span(*nanos),
+            Step::Sent(tag) => train.handle(now, Input::Sent { tag: *tag, tx: Stamp::application(now) }),
+            Step::Handed(tag) => train.handle(now, Input::Handed { tag: *tag, at: now }),
+            Step::NotSent(tag) => {
+                let why = NotSent::TooBig(Some(ByteCount(9)));
+                train.handle(now, Input::NotSent { tag: *tag, why });
+            }
+            Step::Reply { seq, flow, early, held, cut } => {
+                let mut bytes = [0; 64].to_vec();
+                if let Some(request) = self.requests.get(*seq as usize) {
+                    bytes.clone_from(request);
+                }
+                let header = Header::parse(&bytes).map_or(0, |header| header.sent_at);
+                Header { kind: Kind::EchoReply, flow: *flow, seq: *seq, sent_at: header }.emit(&mut bytes);
+                let stamps = EchoStamps {
+                    received_at: RemoteMono(0),
+                    answered_at: RemoteMono(*held),
+                    ttl: 0,
+                    kernel_stamp: true,
+                };
+                stamps.answer(&mut bytes).unwrap();
+                let rx = Stamp::application(now + Span(*early));
+                train.handle(now, Input::Datagram { bytes: &bytes[..*cut.min(&64)], rx, ttl: None });
+            }
+            Step::Noise(bytes) => {
+                let rx = Stamp::application(now);
+                train.handle(now, Input::Datagram { bytes, rx, ttl: Some(1) });
+            }
+            Step::Stop => train.handle(now, Input::Stop),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_books_balance_whatever_comes_in(steps in steps(), pingpong in any::<bool>(), count in 0..30_u64) {
+        let pacing = if pingpong { Pacing::PingPong } else { Pacing::Even(MS * 10) };
+        let mut train = train(count, pacing);
+        let mut driver = Careless { now: Mono(1_000_000), ..Careless::default() };
+        for step in &steps {
+            driver.take(&mut train, step);
+            prop_assert!(balanced(&train.counts()), "{:?}", train.counts());
+            prop_assert!(train.counts().late <= train.counts().lost);
+        }
+        // Left alone it comes to its end: all patience there is, and all the polls it wants.
+        for _ in 0..2000 {
+            driver.poll(&mut train);
+            driver.now += MS * 10;
+        }
+        prop_assert!(driver.done);
+        prop_assert_eq!(train.counts().outstanding, 0);
+        prop_assert_eq!(train.counts().received, driver.answered);
+        prop_assert!(balanced(&train.counts()));
+    }
+}

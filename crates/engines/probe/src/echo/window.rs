@@ -1,0 +1,241 @@
+//! The requests whose fate is open, and the last few whose fate is known.
+
+use std::collections::VecDeque;
+
+use netaware_units::{ClockSource, Mono, Span, Stamp};
+use netaware_wire::datagram::EchoStamps;
+
+use super::plan::EchoPlan;
+use super::Exchange;
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    Open,
+    Answered,
+    Lost,
+    Late,
+    NotSent,
+    Abandoned,
+}
+
+/// What an answer turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// The first answer, in time. `complete` when the request's departure is known as well.
+    InTime { complete: bool },
+    /// The first answer, arrived after patience had ended but before the verdict was spoken. That is spoken now: lost and
+    /// late at once.
+    TooLate,
+    /// The first answer, after the verdict.
+    Late,
+    /// Another copy.
+    Copy,
+    /// So old that nobody remembers.
+    Forgotten,
+    /// To nothing we asked.
+    Unasked,
+}
+
+/// The oldest request without a verdict.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OpenProbe {
+    pub(super) seq: u64,
+    pub(super) deadline: Mono,
+    /// Its answer is here and only the transmit stamp is missing.
+    pub(super) answered: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Probe {
+    due: Mono,
+    /// What the request carries as its send time: the earliest instant at which it may have left.
+    sent_at: Mono,
+    handed_at: Option<Mono>,
+    tx: Option<Stamp>,
+    reply: Option<Reply>,
+    fate: Fate,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Reply {
+    rx: Stamp,
+    handled_at: Mono,
+    stamps: EchoStamps,
+    ttl: Option<u8>,
+}
+
+impl Probe {
+    fn departure(&self) -> Mono {
+        self.tx.map(|tx| tx.at).or(self.handed_at).unwrap_or(self.sent_at)
+    }
+
+    /// While nothing is known of its departure the driver may be late, or its stamp on the way: the request is given
+    /// twice the patience.
+    fn deadline(&self, patience: Span) -> Mono {
+        let known = self.tx.is_some() || self.handed_at.is_some();
+        self.departure() + patience * if known { 1 } else { 2 }
+    }
+
+    fn exchange(&self, seq: u64) -> Option<Exchange> {
+        let reply = self.reply?;
+        let tx = self.tx.unwrap_or(Stamp::application(self.departure()));
+        let told = (tx.by == ClockSource::Application).then_some(tx.at);
+        let held = reply.stamps.answered_at.since(reply.stamps.received_at);
+        let longest = reply.rx.at.since(tx.at) + tx.error + reply.rx.error;
+        let clock = if reply.stamps.kernel_stamp { ClockSource::Kernel } else { ClockSource::Application };
+        Some(Exchange {
+            seq,
+            due: self.due,
+            tx,
+            rx: reply.rx,
+            tx_application: self.handed_at.or(told).unwrap_or(self.sent_at.min(tx.at)),
+            rx_application: reply.handled_at,
+            responder: (Span::ZERO..=longest).contains(&held).then_some(held),
+            responder_clock: clock,
+            ttl_forward: Some(reply.stamps.ttl).filter(|ttl| *ttl != 0),
+            ttl_reverse: reply.ttl,
+        })
+    }
+}
+
+/// Requests by number. Everything below `open` has a verdict; `open..` may or may not.
+#[derive(Debug)]
+pub(super) struct Window {
+    patience: Span,
+    /// Number of the first one in `probes`.
+    base: u64,
+    /// Number of the first one without a verdict.
+    open: u64,
+    probes: VecDeque<Probe>,
+}
+
+impl Window {
+    pub(super) fn new(patience: Span) -> Self {
+        Self { patience, base: 0, open: 0, probes: VecDeque::new() }
+    }
+
+    /// Whether another request may be asked for: false only if the driver answers for none of those it has.
+    pub(super) fn has_room(&self) -> bool {
+        self.next() - self.open < MOST_OPEN
+    }
+
+    /// Adds the next request and returns its number.
+    pub(super) fn push(&mut self, due: Mono, sent_at: Mono) -> u64 {
+        self.advance();
+        let seq = self.next();
+        let fate = Fate::Open;
+        self.probes.push_back(Probe { due, sent_at, handed_at: None, tx: None, reply: None, fate });
+        seq
+    }
+
+    pub(super) fn first_open(&mut self) -> Option<OpenProbe> {
+        self.advance();
+        let (seq, patience) = (self.open, self.patience);
+        let probe = self.probe(seq)?;
+        Some(OpenProbe { seq, deadline: probe.deadline(patience), answered: probe.reply.is_some() })
+    }
+
+    pub(super) fn handed(&mut self, seq: u64, at: Mono) {
+        if let Some(probe) = self.open_probe(seq) {
+            probe.handed_at.get_or_insert(at);
+        }
+    }
+
+    /// Notes a departure; true when an answer has waited for it.
+    pub(super) fn sent(&mut self, seq: u64, tx: Stamp) -> bool {
+        let Some(probe) = self.open_probe(seq) else { return false };
+        probe.tx.get_or_insert(tx);
+        probe.reply.is_some()
+    }
+
+    /// Notes that a request stayed at home; false if that contradicts what is known, and then nothing changes.
+    pub(super) fn not_sent(&mut self, seq: u64) -> bool {
+        match self.open_probe(seq) {
+            Some(probe) if probe.tx.is_none() && probe.reply.is_none() => {
+                probe.fate = Fate::NotSent;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Judges an answer and keeps it if it is the first and in time. `at` is when the program and the stamp saw it.
+    pub(super) fn arrive(
+        &mut self,
+        seq: u64,
+        sent_at: u64,
+        at: (Mono, Stamp),
+        stamps: EchoStamps,
+        ttl: Option<u8>,
+    ) -> Arrival {
+        if seq < self.base {
+            return Arrival::Forgotten;
+        }
+        let (patience, (handled_at, rx)) = (self.patience, at);
+        let Some(probe) = self.probe(seq).filter(|probe| probe.sent_at.0 == sent_at) else {
+            return Arrival::Unasked;
+        };
+        match probe.fate {
+            Fate::NotSent | Fate::Abandoned => Arrival::Unasked,
+            Fate::Open if probe.reply.is_none() => {
+                if rx.at > probe.deadline(patience) {
+                    probe.fate = Fate::Late;
+                    return Arrival::TooLate;
+                }
+                probe.reply = Some(Reply { rx, handled_at, stamps, ttl });
+                Arrival::InTime { complete: probe.tx.is_some() }
+            }
+            Fate::Open | Fate::Answered | Fate::Late => Arrival::Copy,
+            Fate::Lost => {
+                probe.fate = Fate::Late;
+                Arrival::Late
+            }
+        }
+    }
+
+    /// Gives the verdict "answered"; `None` if it has one already or no answer is here.
+    pub(super) fn settle_answer(&mut self, seq: u64) -> Option<Exchange> {
+        let probe = self.open_probe(seq)?;
+        let exchange = probe.exchange(seq)?;
+        probe.fate = Fate::Answered;
+        Some(exchange)
+    }
+
+    /// Gives a verdict to a request without one; the first verdict stands.
+    pub(super) fn settle(&mut self, seq: u64, fate: Fate) {
+        if let Some(probe) = self.open_probe(seq) {
+            probe.fate = fate;
+        }
+    }
+
+    fn next(&self) -> u64 {
+        self.base + self.probes.len() as u64
+    }
+
+    fn probe(&mut self, seq: u64) -> Option<&mut Probe> {
+        let index = usize::try_from(seq.checked_sub(self.base)?).ok()?;
+        self.probes.get_mut(index)
+    }
+
+    fn open_probe(&mut self, seq: u64) -> Option<&mut Probe> {
+        self.probe(seq).filter(|probe| probe.fate == Fate::Open)
+    }
+
+    /// Moves `open` past the verdicts and forgets the oldest of them.
+    fn advance(&mut self) {
+        while self.probe(self.open).is_some_and(|probe| probe.fate != Fate::Open) {
+            self.open += 1;
+        }
+        while self.open - self.base > REMEMBERED {
+            self.probes.pop_front();
+            self.base += 1;
+        }
+    }
+}
+
+/// Twice what a plan may have outstanding, because a request of unknown departure is given twice the patience; and the
+/// slack of as much again before sending pauses.
+const MOST_OPEN: u64 = 4 * EchoPlan::MOST_OUTSTANDING as u64;
+/// Verdicts kept to recognise copies and late answers: 40 s of them at a request every 10 ms.
+const REMEMBERED: u64 = 4096;
