@@ -1,1 +1,61 @@
-fn main() {}
+//! Tasks of this repository: `cargo xtask --help`. CI runs `cargo xtask ci` and nothing else.
+
+mod bench;
+mod checks;
+mod ci;
+mod clock;
+mod deny;
+mod fuzz;
+mod packages;
+mod purity;
+mod shell;
+mod tests;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", about = "Tasks of this repository")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Formatting and lints, without building anything to run
+    Check,
+    /// Installs by package name what the tests need, then runs all of them
+    Test,
+    /// The tests in network namespaces only, one at a time (needs root)
+    Netns,
+    /// Feeds every target below fuzz/ with hostile input
+    Fuzz {
+        /// Seconds for each target
+        seconds: u32,
+    },
+    /// Licences, sources and known holes of the dependencies
+    Deny,
+    /// Proves that the base and the engines need no operating system, and that the rest compiles on macOS
+    Purity,
+    /// Compares netaware with the tools of the field
+    Bench {
+        #[command(subcommand)]
+        bench: bench::Bench,
+    },
+    /// Everything that must hold before a change is taken
+    Ci,
+}
+
+fn main() -> anyhow::Result<()> {
+    std::env::set_current_dir(shell::root())?;
+    match Arguments::parse().task {
+        Task::Check => checks::check(),
+        Task::Test => tests::all(),
+        Task::Netns => tests::namespaces(),
+        Task::Fuzz { seconds } => fuzz::run(seconds),
+        Task::Deny => deny::check(),
+        Task::Purity => purity::prove(),
+        Task::Bench { bench } => bench::run(&bench),
+        Task::Ci => ci::run(),
+    }
+}

@@ -1,0 +1,90 @@
+//! Everything that must hold before a change is taken. All steps run even after a failure, so that one run shows all
+//! that is wrong; the last lines say how long each took.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use crate::clock::Stopwatch;
+use crate::shell::{cargo, run as run_command};
+use crate::{checks, deny, packages, purity, tests};
+
+type Step = (&'static str, fn() -> Result<()>);
+
+/// Cheap ones first.
+const STEPS: &[Step] = &[
+    ("packages", || packages::ensure(packages::FOR_TESTS)),
+    ("fmt", checks::formatting),
+    ("clippy", checks::lints),
+    ("purity", purity::prove),
+    ("tests", tests::sociable),
+    ("build", build),
+    ("netns", tests::namespaces),
+    ("deny", deny::check),
+];
+
+struct Done {
+    name: &'static str,
+    took: Duration,
+    failure: Option<String>,
+}
+
+pub(crate) fn run() -> Result<()> {
+    if std::env::var("CI").as_deref() != Ok("true") {
+        return run_as_ci();
+    }
+    let done: Vec<Done> = STEPS.iter().map(perform).collect();
+    eprint!("\n{}", summary(&done));
+    let failed: Vec<&str> = done.iter().filter(|done| done.failure.is_some()).map(|done| done.name).collect();
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+/// With `CI=true` a test that cannot run fails instead of skipping; every child must see it, so we start over with it.
+fn run_as_ci() -> Result<()> {
+    let this = std::env::current_exe()?;
+    run_command(std::process::Command::new(this).arg("ci").env("CI", "true"))
+}
+
+fn build() -> Result<()> {
+    run_command(&mut cargo(&["build", "--release", "--locked", "--package", "netaware"]))
+}
+
+fn perform((name, step): &Step) -> Done {
+    eprintln!("\n== {name}");
+    let watch = Stopwatch::start();
+    let failure = step().err().map(|error| format!("{error:#}"));
+    Done { name, took: watch.elapsed(), failure }
+}
+
+fn summary(done: &[Done]) -> String {
+    let line = |name: &str, took: Duration, verdict: &str| {
+        let seconds = took.as_secs();
+        format!("{name:<10} {:>3} min {:02} s  {verdict}\n", seconds / 60, seconds % 60)
+    };
+    let lines = done.iter().map(|done| {
+        let verdict = done.failure.as_ref().map_or("ok".to_owned(), |error| format!("FAILED: {error}"));
+        line(done.name, done.took, &verdict)
+    });
+    let total = done.iter().map(|done| done.took).sum();
+    lines.chain([line("total", total, "")]).collect()
+}
+
+#[cfg(test)]
+mod claims {
+    use super::*;
+
+    #[test]
+    fn summary_names_each_step_its_time_and_what_went_wrong() {
+        let done = [
+            Done { name: "fmt", took: Duration::from_secs(2), failure: None },
+            Done { name: "clippy", took: Duration::from_secs(125), failure: Some("a lint".into()) },
+        ];
+        let text = summary(&done);
+        assert!(text.contains("fmt          0 min 02 s  ok"), "{text}");
+        assert!(text.contains("clippy       2 min 05 s  FAILED: a lint"), "{text}");
+        assert!(text.contains("total        2 min 07 s"), "{text}");
+    }
+}

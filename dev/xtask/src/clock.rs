@@ -1,0 +1,23 @@
+//! The only reader of clocks among the tasks. It times builds and lets servers settle; no figure of a benchmark comes
+//! from here, those are the tools' own or a capture's.
+#![expect(clippy::disallowed_methods, reason = "tasks must work even when netaware-io does not build")]
+
+use std::time::{Duration, Instant};
+
+/// Counts from its creation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub(crate) fn elapsed(self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+pub(crate) fn pause(span: Duration) {
+    std::thread::sleep(span);
+}

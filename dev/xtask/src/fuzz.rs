@@ -1,0 +1,40 @@
+//! Feeds hostile input to every target below `fuzz/`, with libFuzzer through cargo-fuzz on a nightly toolchain.
+
+use anyhow::{Result, bail};
+
+use crate::shell::{self, cargo, command, output, works};
+
+/// Runs each target for so many seconds, after installing what is missing. Findings stay in `fuzz/artifacts`.
+pub(crate) fn run(seconds: u32) -> Result<()> {
+    if !std::path::Path::new("fuzz/Cargo.toml").exists() {
+        bail!("there is no fuzz/Cargo.toml");
+    }
+    ensure_nightly()?;
+    if !works(&mut cargo(&["fuzz", "--version"])) {
+        eprintln!("installing cargo-fuzz");
+        shell::run(&mut cargo(&["install", "cargo-fuzz", "--locked"]))?;
+    }
+    run_targets(seconds)
+}
+
+fn run_targets(seconds: u32) -> Result<()> {
+    let listed = output(&mut cargo(&["+nightly", "fuzz", "list"]))?;
+    let targets: Vec<&str> = listed.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    if targets.is_empty() {
+        bail!("fuzz/ has no targets");
+    }
+    let limit = format!("-max_total_time={seconds}");
+    for target in &targets {
+        shell::run(&mut cargo(&["+nightly", "fuzz", "run", target, "--", &limit, "-rss_limit_mb=1024"]))?;
+    }
+    eprintln!("fuzzed {} targets for {seconds} s each, nothing found", targets.len());
+    Ok(())
+}
+
+fn ensure_nightly() -> Result<()> {
+    if output(&mut command("rustup", &["toolchain", "list"]))?.contains("nightly") {
+        return Ok(());
+    }
+    eprintln!("installing a nightly toolchain: libFuzzer's instrumentation needs one");
+    shell::run(&mut command("rustup", &["toolchain", "install", "nightly", "--profile", "minimal"]))
+}

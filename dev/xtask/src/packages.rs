@@ -1,0 +1,56 @@
+//! Debian packages that tests and benchmarks need.
+
+use anyhow::{Result, bail};
+
+use crate::shell::{command, output, run, works};
+
+/// What the tests start: namespaces and shapers, black holes, a foreign server on our port.
+pub(crate) const FOR_TESTS: &[&str] = &["iproute2", "nftables", "iperf3"];
+
+/// The tools that we compare ourselves with, the neutral observer, and a compiler for the reference program.
+pub(crate) const FOR_BENCHMARKS: &[&str] = &[
+    "iproute2",
+    "nftables",
+    "iperf3",
+    "nuttcp",
+    "iperf",
+    "qperf",
+    "sockperf",
+    "irtt",
+    "tcpdump",
+    "gcc",
+    "libc6-dev",
+];
+
+/// Installs what is missing, saying so. Without root it says what to run instead, and fails.
+pub(crate) fn ensure(packages: &[&str]) -> Result<()> {
+    if !works(&mut command("dpkg-query", &["--version"])) {
+        eprintln!("note: this is not Debian; these must be installed: {}", packages.join(" "));
+        return Ok(());
+    }
+    let missing: Vec<&str> = packages.iter().copied().filter(|package| !is_installed(package)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if output(&mut command("id", &["-u"]))?.trim() != "0" {
+        bail!("packages are missing; run: sudo apt-get install -y {}", missing.join(" "));
+    }
+    eprintln!("installing missing packages: {}", missing.join(" "));
+    install(&missing).or_else(|_| {
+        // A machine that never asked for the lists of packages knows no package at all.
+        run(&mut command("apt-get", &["update", "-q"]))?;
+        install(&missing)
+    })
+}
+
+fn is_installed(package: &str) -> bool {
+    let state = output(&mut command("dpkg-query", &["-W", "-f=${db:Status-Status}", package]));
+    state.is_ok_and(|state| state == "installed")
+}
+
+fn install(packages: &[&str]) -> Result<()> {
+    let options = ["install", "-y", "-q", "--no-install-recommends"];
+    let mut install = command("apt-get", &[&options[..], packages].concat());
+    // iperf3 and irtt would otherwise ask whether to run as a service, and wait for the answer.
+    run(install.env("DEBIAN_FRONTEND", "noninteractive"))
+}

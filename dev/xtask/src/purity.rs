@@ -1,0 +1,56 @@
+//! Proves what the architecture claims: base and engines build for a target without an operating system, and whatever
+//! is meant to be portable compiles for macOS.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::shell::{cargo, command, output, root, run, workspace};
+
+/// No sockets, no clock, no threads: a call to any of them would not link here, or is visibly absent.
+const NO_SYSTEM: &str = "wasm32-unknown-unknown";
+const MACOS: &str = "x86_64-apple-darwin";
+const PORTABLE: &[&str] = &[
+    "netaware-units",
+    "netaware-stats",
+    "netaware-wire",
+    "netaware-record",
+    "netaware-engine",
+    "netaware-probe",
+    "netaware-io",
+    "netaware-host",
+];
+
+pub(crate) fn prove() -> Result<()> {
+    ensure_targets(&[NO_SYSTEM, MACOS])?;
+    let pure = packages_below(&["crates/base", "crates/engines"])?;
+    if pure.is_empty() {
+        bail!("found no package below crates/base or crates/engines");
+    }
+    run(&mut cargo(&for_target("build", NO_SYSTEM, pure.iter().map(String::as_str))))?;
+    // Checked, not built: C code among the dependencies would need a compiler for macOS.
+    run(&mut cargo(&for_target("check", MACOS, PORTABLE.iter().copied())))
+}
+
+fn for_target<'a>(verb: &'a str, target: &'a str, packages: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let packages = packages.flat_map(|package| ["--package", package]);
+    [verb, "--locked", "--lib", "--target", target].into_iter().chain(packages).collect()
+}
+
+fn ensure_targets(targets: &[&str]) -> Result<()> {
+    let installed = output(&mut command("rustup", &["target", "list", "--installed"]))?;
+    for target in targets.iter().filter(|target| !installed.lines().any(|line| line == **target)) {
+        run(&mut command("rustup", &["target", "add", target]))?;
+    }
+    Ok(())
+}
+
+fn packages_below(folders: &[&str]) -> Result<Vec<String>> {
+    let workspace = workspace()?;
+    let packages = workspace["packages"].as_array().map_or(&[][..], Vec::as_slice);
+    let root = root().canonicalize()?;
+    let lies_below =
+        |manifest: &str| folders.iter().any(|folder| Path::new(manifest).starts_with(root.join(folder)));
+    let pure = packages.iter().filter(|package| package["manifest_path"].as_str().is_some_and(lies_below));
+    Ok(pure.filter_map(|package| package["name"].as_str().map(str::to_owned)).collect())
+}

@@ -1,0 +1,65 @@
+//! Runs other programs, showing each command line before its output.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+
+/// Top folder of the checkout.
+pub(crate) fn root() -> PathBuf {
+    // Cargo sets it when it runs us; the compile-time value serves a binary started by hand.
+    let here = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
+    let above = Path::new(&here).ancestors().nth(2);
+    above.map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+/// `cargo …`, to be run in the top folder.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    command("cargo", arguments)
+}
+
+/// Any program.
+pub(crate) fn command(program: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command
+}
+
+/// Runs to the end; an exit status other than 0 is an error.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let line = line(command);
+    eprintln!("$ {line}");
+    let status = command.status().with_context(|| format!("could not start `{line}`"))?;
+    if !status.success() {
+        bail!("`{line}` failed ({status})");
+    }
+    Ok(())
+}
+
+/// What a program prints; an exit status other than 0 is an error that carries its stderr.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let line = line(command);
+    let output =
+        command.stdin(Stdio::null()).output().with_context(|| format!("could not start `{line}`"))?;
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("`{line}` failed ({}): {}", output.status, stderr.trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Whether a program can be started and ends well.
+pub(crate) fn works(command: &mut Command) -> bool {
+    command.stdin(Stdio::null()).output().is_ok_and(|output| output.status.success())
+}
+
+fn line(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}
+
+/// What `cargo metadata` says of the packages of this workspace.
+pub(crate) fn workspace() -> Result<serde_json::Value> {
+    let text = output(&mut cargo(&["metadata", "--format-version=1", "--no-deps", "--locked"]))?;
+    serde_json::from_str(&text).context("`cargo metadata` printed something that is not JSON")
+}

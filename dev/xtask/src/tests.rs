@@ -1,0 +1,77 @@
+//! Runs the tests: first all that bear company, then those in network namespaces, one at a time.
+
+use anyhow::Result;
+use serde_json::Value;
+
+use crate::packages;
+use crate::shell::{cargo, command, output, run, workspace};
+
+/// Integration tests whose file name starts like this need root and a quiet machine.
+const NAMESPACE_PREFIX: &str = "netns_";
+
+/// Everything, with what it needs.
+pub(crate) fn all() -> Result<()> {
+    packages::ensure(packages::FOR_TESTS)?;
+    sociable()?;
+    namespaces()
+}
+
+/// Unit, integration and documentation tests that can run side by side.
+pub(crate) fn sociable() -> Result<()> {
+    let names = sociable_targets(&workspace()?);
+    let chosen = names.iter().flat_map(|name| ["--test", name]);
+    let arguments: Vec<&str> =
+        ["test", "--workspace", "--locked", "--lib", "--bins"].into_iter().chain(chosen).collect();
+    run(&mut cargo(&arguments))?;
+    run(&mut cargo(&["test", "--workspace", "--locked", "--doc"]))
+}
+
+/// The tests in network namespaces. Built like the product: a debug build is too slow to fill a link, and would be
+/// found to be its own bottleneck, which is just what these tests must be able to tell.
+pub(crate) fn namespaces() -> Result<()> {
+    packages::ensure(packages::FOR_TESTS)?;
+    sweep()?;
+    let pattern = format!("{NAMESPACE_PREFIX}*");
+    let which = ["test", "--workspace", "--locked", "--release", "--no-fail-fast", "--test", &pattern];
+    run(&mut cargo(&[&which[..], &["--", "--test-threads=1"]].concat()))
+}
+
+/// Clears away what a killed run left behind; without root there is nothing of ours to clear.
+fn sweep() -> Result<()> {
+    if output(&mut command("id", &["-u"]))?.trim() == "0" {
+        for name in netaware_netns::remove_stale()? {
+            eprintln!("removed the namespace {name} of a test run that was killed");
+        }
+    }
+    Ok(())
+}
+
+fn sociable_targets(workspace: &Value) -> Vec<String> {
+    let targets = array(workspace, "packages").iter().flat_map(|package| array(package, "targets"));
+    let tests = targets.filter(|target| array(target, "kind").iter().any(|kind| kind == "test"));
+    let mut names: Vec<String> =
+        tests.filter_map(|target| target["name"].as_str()).map(str::to_owned).collect();
+    names.retain(|name| !name.starts_with(NAMESPACE_PREFIX));
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn array<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+    value[field].as_array().map_or(&[], Vec::as_slice)
+}
+
+#[cfg(test)]
+mod claims {
+    use super::*;
+
+    #[test]
+    fn namespace_tests_are_kept_out_of_the_crowd() {
+        let metadata = serde_json::json!({ "packages": [{ "targets": [
+            { "kind": ["lib"], "name": "netaware_io" },
+            { "kind": ["test"], "name": "bad_input" },
+            { "kind": ["test"], "name": "netns_shapers" },
+        ] }] });
+        assert_eq!(sociable_targets(&metadata), ["bad_input"]);
+    }
+}
