@@ -19,18 +19,18 @@
 pub mod delay_report;
 pub mod echo;
 pub mod fairness;
-// pub mod goodput;
+pub mod goodput;
 pub mod hops;
 // pub mod limit;
 pub mod loss_split;
-// pub mod path_mtu;
+pub mod path_mtu;
 pub mod summary;
-// pub mod warm_up;
+pub mod warm_up;
 
 mod published;
 
 pub use echo::{EchoCounts, EchoEvent, EchoPlan, EchoTrain, Exchange, Pacing};
-// pub use path_mtu::{PathMtu, PathMtuPlan, PathMtuSearch};
+pub use path_mtu::{PathMtu, PathMtuPlan, PathMtuSearch};
 
 #[cfg(test)]
 mod virtual_path;

@@ -1,0 +1,134 @@
+//! The rate of a bulk transfer, at the receiver, after its warm-up.
+//!
+//! **Measures** payload bytes over time, summed over the slices that count, of all rounds: long slices weigh more. The
+//! interval is a bootstrap over rounds and blocks of neighbouring slices ([`netaware_stats::bootstrap`]). **Assumes** that
+//! the slices after the warm-up come from one distribution, correlated for less than half a second. **Biased**: the
+//! interval of a single round knows nothing of other rounds and is too narrow; a slice cut short by the end of the
+//! transfer counts in the rate but not in the interval. **Published**: goodput as in RFC 2647 §3.17; blocks after Künsch
+//! 1989.
+
+use netaware_record::{Interval, ReceiverTick};
+use netaware_stats::bootstrap::{Resampling, Statistic, hierarchical_paired};
+use netaware_units::{BitRate, ByteCount, Span};
+
+use crate::published::{SEED, interval_around};
+use crate::warm_up::{WarmUpEnd, rate};
+
+/// One transfer's slices and where its warm-up ended.
+#[derive(Debug, Clone, Copy)]
+pub struct MeasuredRound<'a> {
+    /// All slices, in order.
+    pub ticks: &'a [ReceiverTick],
+    /// Where counting begins.
+    pub warm_up: WarmUpEnd,
+}
+
+impl<'a> MeasuredRound<'a> {
+    /// The slices that count.
+    pub fn counted(&self) -> &'a [ReceiverTick] {
+        self.ticks.get(self.warm_up.first()..).unwrap_or_default()
+    }
+
+    /// Rates of the full slices that count, in bit/s: samples for the interval and for the comparison. A slice shorter
+    /// than half of the longest is left out; it would weigh as much as the others and know less.
+    pub fn rates(&self) -> Vec<f64> {
+        let longest = self.counted().iter().map(|tick| tick.length).max().unwrap_or(Span::ZERO);
+        self.counted().iter().filter(|tick| tick.length * 2 >= longest).map(rate).collect()
+    }
+}
+
+/// Rate over all rounds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Goodput {
+    /// Payload bytes over time.
+    pub rate: BitRate,
+    /// The same in bit/s with its 95 % interval; absent when a single slice counts.
+    pub interval: Option<Interval>,
+    /// Each round's own, in order; rounds in which nothing counted are left out.
+    pub rounds: Vec<BitRate>,
+    /// Time that counted.
+    pub measured: Span,
+}
+
+/// Joins rounds of the same transfer; `None` when no time counted in any of them.
+pub fn goodput(rounds: &[MeasuredRound<'_>]) -> Option<Goodput> {
+    let totals: Vec<(ByteCount, Span)> =
+        rounds.iter().map(|round| total(round.counted())).filter(|(_, time)| *time > Span::ZERO).collect();
+    let bytes = totals.iter().map(|(bytes, _)| *bytes).sum();
+    let measured = totals.iter().map(|(_, time)| *time).sum();
+    let rate = (measured > Span::ZERO).then(|| BitRate::mean(bytes, measured))?;
+    let samples: Vec<Vec<f64>> = rounds.iter().map(MeasuredRound::rates).collect();
+    let resampled =
+        hierarchical_paired(&samples, block(rounds), &Resampling::new(Statistic::Mean, SEED));
+    Some(Goodput {
+        rate,
+        interval: resampled.map(|resampled| interval_around(rate.0 as f64, resampled.interval)),
+        rounds: totals.into_iter().map(|(bytes, time)| BitRate::mean(bytes, time)).collect(),
+        measured,
+    })
+}
+
+fn total(ticks: &[ReceiverTick]) -> (ByteCount, Span) {
+    (ticks.iter().map(|tick| tick.bytes).sum(), ticks.iter().map(|tick| tick.length.or_zero()).sum())
+}
+
+fn block(rounds: &[MeasuredRound<'_>]) -> usize {
+    let longest = rounds.iter().flat_map(|round| round.counted()).map(|tick| tick.length.nanos()).max();
+    usize::try_from(CORRELATED.nanos() / longest.unwrap_or(0).max(1)).unwrap_or(1).clamp(1, MOST_IN_BLOCK)
+}
+
+/// Slices this close belong together: several round trips of a long path, a few sawteeth of a short one.
+const CORRELATED: Span = Span::from_millis(500);
+/// Keeps blocks of very short slices from reaching over a whole transfer.
+const MOST_IN_BLOCK: usize = 50;
+
+#[cfg(test)]
+mod tests {
+    use netaware_stats::rng::SplitMix64;
+
+    use super::*;
+
+    fn tick(bytes: u64, millis: i64) -> ReceiverTick {
+        ReceiverTick { length: Span::from_millis(millis), bytes: ByteCount(bytes), ..ReceiverTick::default() }
+    }
+
+    #[test]
+    fn rate_is_bytes_over_time_of_what_counts() {
+        let (first, second) = ([tick(9, 100), tick(100, 100), tick(50, 50), tick(1, 1)], [tick(400, 100)]);
+        let rounds = [
+            MeasuredRound { ticks: &first, warm_up: WarmUpEnd::SlowStartOver(1) },
+            MeasuredRound { ticks: &second, warm_up: WarmUpEnd::NeverEnded },
+            MeasuredRound { ticks: &second, warm_up: WarmUpEnd::Asked(7) },
+        ];
+        let goodput = goodput(&rounds).unwrap();
+        assert_eq!(goodput.measured, Span::from_millis(251));
+        assert_eq!(goodput.rate, BitRate(551 * 8 * 1000 / 251));
+        assert_eq!(goodput.rounds, [BitRate(8000), BitRate(32_000)]);
+        assert_eq!(rounds[0].rates(), [8000.0, 8000.0]);
+        let interval = goodput.interval.unwrap();
+        assert!(interval.lo <= interval.estimate && interval.estimate <= interval.hi);
+    }
+
+    #[test]
+    fn nothing_that_counts_is_no_rate() {
+        assert_eq!(goodput(&[]), None);
+        let empty = MeasuredRound { ticks: &[], warm_up: WarmUpEnd::SlowStartOver(3) };
+        assert_eq!(goodput(&[empty]), None);
+        assert_eq!(goodput(&[MeasuredRound { ticks: &[tick(5, 0)], ..empty }]), None);
+    }
+
+    #[test]
+    fn interval_holds_the_true_rate_as_often_as_it_claims() {
+        let mut held = 0;
+        for seed in 0..200 {
+            let mut rng = SplitMix64::new(seed);
+            let rounds: Vec<Vec<ReceiverTick>> =
+                (0..4).map(|_| (0..20).map(|_| tick(900_000 + rng.below(200_001) as u64, 100)).collect()).collect();
+            let rounds: Vec<_> =
+                rounds.iter().map(|ticks| MeasuredRound { ticks, warm_up: WarmUpEnd::Asked(0) }).collect();
+            let interval = goodput(&rounds).unwrap().interval.unwrap();
+            held += usize::from(interval.lo <= 80e6 && 80e6 <= interval.hi);
+        }
+        assert!(held >= 188, "{held} of 200 at 95 %");
+    }
+}

@@ -1,0 +1,240 @@
+//! The largest IP packet that passes there and back unfragmented.
+//!
+//! **Measures** which sizes of echo requests, sent with "don't fragment", are answered by an answer as long. **Assumes** that
+//! the responder forbids fragmentation too (else only the way there is tested), that a size which passes once always
+//! passes, and that one which fails three times never does. **Biased** low on a path that loses much, where a size may fail by
+//! bad luck, or when `timeout` is shorter than the round trip; an answer that comes too late is taken as proof all the
+//! same and the search goes on with more patience. A path wider than the believed MTU is not found out: the system
+//! refuses to send such packets. **Published**: RFC 4821 and RFC 8899 (packetization-layer discovery: probes of our own
+//! rather than trust in ICMP), RFC 1191, RFC 8201. Where we differ: sizes are tried several at once, common ones first, so
+//! that a black hole costs seconds and not minutes.
+
+mod bounds;
+
+use std::collections::VecDeque;
+
+use netaware_engine::{Engine, Input, NotSent, Output};
+use netaware_record::{IpVersion, MtuFinding};
+use netaware_units::{Mono, Span};
+use netaware_wire::datagram::{ECHO_LEN, Header, Kind, MAX_PAYLOAD};
+
+use bounds::{Bounds, Failure};
+
+/// What to search for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathMtuPlan {
+    /// Number of the flow, from its set-up.
+    pub flow: u32,
+    /// Sets the headers and the smallest size tried: 576 (IPv4) or 1280 (IPv6).
+    pub version: IpVersion,
+    /// What the system believes (`IP_MTU`); the search starts here. Cut to the largest datagram there is.
+    pub believed: u32,
+    /// How long each try is awaited; at least twice the round trip.
+    pub timeout: Span,
+    /// How long the search may take in all; when it is over, what has passed so far is the result.
+    pub budget: Span,
+    /// When to begin.
+    pub start: Mono,
+}
+
+impl PathMtuPlan {
+    /// Bytes that the buffer given to `poll` must hold.
+    pub fn longest_datagram(&self) -> usize {
+        self.payload_of(self.top())
+    }
+
+    fn headers(&self) -> u32 {
+        self.version.header_len() + UDP_HEADER
+    }
+
+    fn payload_of(&self, packet: u32) -> usize {
+        packet.saturating_sub(self.headers()) as usize
+    }
+
+    /// The believed MTU, as far as a datagram can use it.
+    fn top(&self) -> u32 {
+        self.believed.clamp(self.headers() + ECHO_LEN as u32, self.headers() + MAX_PAYLOAD as u32)
+    }
+
+    fn floor(&self) -> u32 {
+        match self.version {
+            IpVersion::V4 => 576,
+            IpVersion::V6 => 1280,
+        }
+    }
+}
+
+/// What was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathMtu {
+    /// Largest IP packet that was answered; `None` if none was. A lower bound when the budget ended the search.
+    pub mtu: Option<u32>,
+    /// How that compares with what the system believed.
+    pub finding: MtuFinding,
+    /// Datagrams sent.
+    pub sent: u32,
+}
+
+/// The engine. Its one event is the result.
+#[derive(Debug)]
+pub struct PathMtuSearch {
+    plan: PathMtuPlan,
+    bounds: Bounds,
+    /// Doubled when an answer comes after its time.
+    timeout: Span,
+    /// Sizes being tried and not yet answered or refused.
+    sweep: Vec<u32>,
+    tries: u32,
+    to_send: VecDeque<u32>,
+    /// When the present try of the sweep is over.
+    try_ends_at: Mono,
+    /// Size and send time of each datagram, by its number.
+    sent: Vec<(u32, u64)>,
+    reported: bool,
+    stopped: bool,
+}
+
+impl PathMtuSearch {
+    /// A search that has not begun.
+    pub fn new(plan: PathMtuPlan) -> Self {
+        Self {
+            bounds: Bounds::new(plan.top(), plan.floor().min(plan.top())),
+            timeout: plan.timeout.max(Span(1)),
+            plan,
+            sweep: Vec::new(),
+            tries: 0,
+            to_send: VecDeque::new(),
+            try_ends_at: plan.start,
+            sent: Vec::new(),
+            reported: false,
+            stopped: false,
+        }
+    }
+
+    fn result(&self) -> PathMtu {
+        PathMtu { mtu: self.bounds.passed(), finding: self.bounds.finding(), sent: self.sent.len() as u32 }
+    }
+
+    fn is_over(&self, now: Mono) -> bool {
+        self.stopped || now >= self.plan.start + self.plan.budget || self.sent.len() >= MOST_DATAGRAMS
+    }
+
+    /// Ends a try whose time is over, or a sweep that is settled, and chooses what to send next. False when nothing is
+    /// left to find out.
+    fn go_on(&mut self, now: Mono) -> bool {
+        let timed_out = now >= self.try_ends_at;
+        if !self.sweep.is_empty() && timed_out && self.tries >= TRIES {
+            for size in std::mem::take(&mut self.sweep) {
+                self.bounds.fail(size, Failure::Silent);
+            }
+        }
+        if self.sweep.is_empty() {
+            self.sweep = self.bounds.next_sizes();
+            self.tries = 0;
+            // A sweep that is settled early leaves nothing to wait for.
+            self.try_ends_at = now;
+        }
+        if !self.sweep.is_empty() && now >= self.try_ends_at {
+            self.tries += 1;
+            self.to_send.extend(&self.sweep);
+            self.try_ends_at = now + self.timeout;
+        }
+        !self.sweep.is_empty()
+    }
+
+    fn send(&mut self, now: Mono, size: u32, out: &mut [u8]) -> Output<PathMtu> {
+        let (len, seq) = (self.plan.payload_of(size), self.sent.len() as u64);
+        self.sent.push((size, now.0));
+        out[..len].fill(0);
+        Header { kind: Kind::EchoRequest, flow: self.plan.flow, seq, sent_at: now.0 }.emit(&mut out[..len]);
+        Output::Send { len, tag: seq, due: now }
+    }
+
+    fn size_of(&self, seq: u64) -> Option<(u32, u64)> {
+        self.sent.get(usize::try_from(seq).ok()?).copied()
+    }
+
+    fn take_datagram(&mut self, bytes: &[u8]) {
+        let Ok(header) = Header::parse(bytes) else { return };
+        let Some((size, sent_at)) = self.size_of(header.seq) else { return };
+        let ours = header.kind == Kind::EchoReply && header.flow == self.plan.flow && header.sent_at == sent_at;
+        if !ours || bytes.len() != self.plan.payload_of(size) {
+            return;
+        }
+        if self.bounds.pass(size) {
+            self.timeout = self.timeout * 2;
+            self.abandon_sweep();
+        }
+        self.settle(|open| open <= size);
+    }
+
+    fn take_refusal(&mut self, tag: u64, why: NotSent) {
+        let Some((size, _)) = self.size_of(tag) else { return };
+        match why {
+            NotSent::TooBig(told) => {
+                let told = told.and_then(|mtu| u32::try_from(mtu.0).ok());
+                self.bounds.told(size, told);
+                let too_big = self.bounds.smallest_failed();
+                self.settle(|open| open >= too_big);
+            }
+            // The tries go on; if the last one is refused too, that is what the size failed of.
+            _ if self.tries >= TRIES && self.sweep.contains(&size) => {
+                self.bounds.fail(size, Failure::Refused);
+                self.settle(|open| open == size);
+            }
+            _ => {}
+        }
+    }
+
+    fn settle(&mut self, settled: impl Fn(u32) -> bool) {
+        self.sweep.retain(|size| !settled(*size));
+        self.to_send.retain(|size| !settled(*size));
+    }
+
+    fn abandon_sweep(&mut self) {
+        self.sweep.clear();
+        self.to_send.clear();
+    }
+}
+
+impl Engine for PathMtuSearch {
+    type Event = PathMtu;
+
+    fn handle(&mut self, _now: Mono, input: Input<'_>) {
+        match input {
+            Input::Stop => self.stopped = true,
+            Input::Datagram { bytes, .. } => self.take_datagram(bytes),
+            Input::NotSent { tag, why } => self.take_refusal(tag, why),
+            Input::Wake | Input::Handed { .. } | Input::Sent { .. } => {}
+        }
+    }
+
+    /// # Panics
+    /// When `out` is shorter than [`PathMtuPlan::longest_datagram`].
+    fn poll(&mut self, now: Mono, out: &mut [u8]) -> Output<PathMtu> {
+        if self.reported {
+            return Output::Done;
+        }
+        if now < self.plan.start && !self.stopped {
+            return Output::Wait(self.plan.start);
+        }
+        if self.is_over(now) || !self.go_on(now) {
+            self.reported = true;
+            return Output::Event(self.result());
+        }
+        match self.to_send.pop_front() {
+            Some(size) => self.send(now, size, out),
+            None => Output::Wait(self.try_ends_at.min(self.plan.start + self.plan.budget)),
+        }
+    }
+}
+
+/// RFC 768.
+const UDP_HEADER: u32 = 8;
+/// A size fails after this many tries without an answer: at 5 % random loss each way one of a thousand fails wrongly.
+const TRIES: u32 = 3;
+/// No search needs a tenth of it; bounds what forged answers could make us send.
+const MOST_DATAGRAMS: usize = 1000;
+
+#[cfg(test)]
+mod tests;

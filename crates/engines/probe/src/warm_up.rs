@@ -1,0 +1,245 @@
+//! From when on a bulk transfer counts.
+//!
+//! **Measures** two ends: that of slow start, and that of a token bucket's initial credit. Slow start is over when the
+//! receiver's rate has not grown by a quarter over its best for three rounds, a round being a round trip or a slice,
+//! whichever is longer: BBR's "full pipe" rule (draft-ietf-ccwg-bbr §5.3.1.2). Where we differ: we look at receiver's slices
+//! instead of delivery-rate samples, and we count from the round after the last that grew instead of from the third
+//! after it. Then leading slices go that lie outside what the second half of the transfer looks like: a bucket's burst
+//! lies above it, the hole that slow start's overshoot tears lies below. **Assumes** that the second half is typical. A
+//! prefix that makes up more than half of the transfer is no transient but a path that changed, and stays in.
+//! **Biased**: growth slower than a quarter per round (CUBIC's convex part on a long path, HyStart) is taken for the
+//! end, so the mean leans low there; a burst that lasts longer than the transfer makes it lean high. RFC 6349 §3 wants
+//! the equilibrium; iperf3 leaves the choice to its user (`--omit`), as [`asked`] does.
+
+use netaware_record::{ReceiverTick, WarmUp};
+use netaware_stats::quantile;
+use netaware_units::{BitRate, Span};
+
+/// Where the warm-up of one transfer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WarmUpEnd {
+    /// By the rule of this module; slices from this index on count, at least one.
+    SlowStartOver(usize),
+    /// By the user's choice.
+    Asked(usize),
+    /// The transfer ended first. All slices count, because there is nothing better, and the rate is a lower bound.
+    NeverEnded,
+}
+
+impl WarmUpEnd {
+    /// Index of the first slice that counts.
+    pub fn first(self) -> usize {
+        match self {
+            Self::SlowStartOver(first) | Self::Asked(first) => first,
+            Self::NeverEnded => 0,
+        }
+    }
+
+    fn rule(self) -> &'static str {
+        match self {
+            Self::SlowStartOver(_) => "slow start over",
+            Self::Asked(_) => "asked for",
+            Self::NeverEnded => "never ended",
+        }
+    }
+}
+
+/// Applies the rule to the slices of one transfer. `rtt` is that of the path without load, zero if unknown.
+pub fn slow_start(ticks: &[ReceiverTick], rtt: Span) -> WarmUpEnd {
+    let begun = all_streams_started(ticks);
+    let Some(full) = full_pipe(&ticks[begun..], rtt) else { return WarmUpEnd::NeverEnded };
+    let first = begun + full;
+    WarmUpEnd::SlowStartOver(first + transient(&ticks[first..]))
+}
+
+/// Leaves out what arrived in the first `omit`, to the end of the slice that holds its end.
+pub fn asked(ticks: &[ReceiverTick], omit: Span) -> WarmUpEnd {
+    let first = ticks.iter().position(|tick| tick.end - tick.length >= omit);
+    first.map_or(WarmUpEnd::NeverEnded, WarmUpEnd::Asked)
+}
+
+/// What the result says of the warm-ups of several rounds: their mean length, and the rule of the one that went worst.
+pub fn published<'a>(rounds: impl IntoIterator<Item = (&'a [ReceiverTick], WarmUpEnd)>) -> WarmUp {
+    let rounds: Vec<_> = rounds.into_iter().collect();
+    let omitted = |(ticks, end): &(&[ReceiverTick], WarmUpEnd)| -> Span {
+        ticks.iter().take(end.first()).map(|tick| tick.length).sum()
+    };
+    let worst = rounds.iter().map(|(_, end)| *end).max_by_key(|end| *end == WarmUpEnd::NeverEnded);
+    WarmUp {
+        omitted: rounds.iter().map(omitted).sum::<Span>() / rounds.len() as i64,
+        rule: worst.map_or("never ended", WarmUpEnd::rule).to_owned(),
+    }
+}
+
+/// A stream that starts later makes the sum grow without any slow start of the others.
+fn all_streams_started(ticks: &[ReceiverTick]) -> usize {
+    let most = ticks.iter().map(|tick| tick.streams).max();
+    ticks.iter().position(|tick| Some(tick.streams) == most).unwrap_or(0)
+}
+
+/// Index after the last round that grew, once three have not; `None` if the slices end before.
+fn full_pipe(ticks: &[ReceiverTick], rtt: Span) -> Option<usize> {
+    let tick = quantile::median(&ticks.iter().map(|tick| tick.length.nanos()).collect::<Vec<_>>())?;
+    let per_round = (rtt.nanos() as f64 / tick.max(1.0)).ceil().clamp(1.0, ticks.len() as f64) as usize;
+    let rates = ticks.chunks_exact(per_round).map(mean_rate);
+    let (mut best, mut last_growth) = (0.0, 0);
+    for (round, rate) in rates.enumerate() {
+        if rate >= best * GROWTH {
+            (best, last_growth) = (rate, round);
+        } else if round - last_growth >= FLAT_ROUNDS {
+            return (best > 0.0).then_some((last_growth + 1) * per_round);
+        }
+    }
+    None
+}
+
+/// How many leading slices lie outside the distribution of the second half.
+fn transient(ticks: &[ReceiverTick]) -> usize {
+    let rates: Vec<f64> = ticks.iter().map(rate).collect();
+    let later = &rates[rates.len() / 2..];
+    let (Some(typical), Some(spread)) = (quantile::median(later), quantile::mad(later)) else { return 0 };
+    let allowed = (NORMAL_SD_PER_MAD * spread * OUTLIER_SDS).max(typical * ALWAYS_ALLOWED);
+    let leading = rates.iter().take_while(|rate| (**rate - typical).abs() > allowed).count();
+    if leading * 2 <= rates.len() { leading } else { 0 }
+}
+
+/// Payload rate of one slice in bit/s.
+pub(crate) fn rate(tick: &ReceiverTick) -> f64 {
+    mean_rate(std::slice::from_ref(tick))
+}
+
+fn mean_rate(ticks: &[ReceiverTick]) -> f64 {
+    let bytes = ticks.iter().map(|tick| tick.bytes).sum();
+    BitRate::mean(bytes, ticks.iter().map(|tick| tick.length).sum()).0 as f64
+}
+
+/// Full-pipe threshold of BBR: slow start doubles per round, so less than a quarter is not slow start.
+const GROWTH: f64 = 1.25;
+/// Rounds without growth, of BBR: one or two may be held up by the receiver's window.
+const FLAT_ROUNDS: usize = 3;
+/// Makes the median absolute deviation of normal noise its standard deviation (Rousseeuw and Croux 1993).
+const NORMAL_SD_PER_MAD: f64 = 1.4826;
+/// One slice in 370 of a normal distribution lies outside: few honest slices are left out.
+const OUTLIER_SDS: f64 = 3.0;
+/// A slice within 5 % of the typical one stays, however flat the rest: among twenty it moves the mean by 0.25 %.
+const ALWAYS_ALLOWED: f64 = 0.05;
+
+#[cfg(test)]
+mod tests {
+    use netaware_stats::rng::SplitMix64;
+    use netaware_units::ByteCount;
+
+    use super::*;
+
+    const TICK: Span = Span::from_millis(100);
+
+    /// Slices of 100 ms with these rates in Mbit/s.
+    fn series(rates: &[f64]) -> Vec<ReceiverTick> {
+        let tick = |(n, rate): (usize, &f64)| ReceiverTick {
+            end: TICK * (n as i64 + 1),
+            length: TICK,
+            bytes: ByteCount((rate * 1e6 / 8.0 * TICK.secs_f64()) as u64),
+            streams: 1,
+            ..ReceiverTick::default()
+        };
+        rates.iter().enumerate().map(tick).collect()
+    }
+
+    fn mean_after(ticks: &[ReceiverTick], rtt: Span) -> f64 {
+        mean_rate(&ticks[slow_start(ticks, rtt).first()..]) / 1e6
+    }
+
+    fn then(start: &[f64], rate: f64, n: usize) -> Vec<f64> {
+        start.iter().copied().chain(std::iter::repeat_n(rate, n)).collect()
+    }
+
+    #[test]
+    fn the_end_of_the_warm_up_is_found() {
+        let rows: [(&str, Vec<f64>, WarmUpEnd); 9] = [
+            ("constant", then(&[], 40.0, 20), WarmUpEnd::SlowStartOver(1)),
+            ("doubling", then(&[1.0, 2.0, 4.0, 8.0, 16.0, 32.0], 40.0, 20), WarmUpEnd::SlowStartOver(7)),
+            ("bucket", then(&[5.0, 800.0, 90.0], 40.0, 20), WarmUpEnd::SlowStartOver(3)),
+            ("bucket in the first slice", then(&[120.0], 40.0, 20), WarmUpEnd::SlowStartOver(1)),
+            ("long bucket", then(&[80.0; 8], 40.0, 20), WarmUpEnd::SlowStartOver(8)),
+            ("overshoot and hole", then(&[10.0, 100.0, 12.0, 20.0, 30.0], 40.0, 20), WarmUpEnd::SlowStartOver(5)),
+            ("grows to the end", vec![1.0, 2.0, 4.0, 8.0, 16.0, 32.0], WarmUpEnd::NeverEnded),
+            ("too short", vec![40.0; 3], WarmUpEnd::NeverEnded),
+            ("silent", vec![0.0; 20], WarmUpEnd::NeverEnded),
+        ];
+        for (name, rates, want) in rows {
+            assert_eq!(slow_start(&series(&rates), Span::ZERO), want, "{name}");
+        }
+        assert_eq!(slow_start(&[], TICK), WarmUpEnd::NeverEnded);
+    }
+
+    #[test]
+    fn a_path_that_changed_is_no_burst() {
+        let changed = then(&[80.0; 15], 40.0, 10);
+        assert_eq!(slow_start(&series(&changed), Span::ZERO), WarmUpEnd::SlowStartOver(1));
+    }
+
+    #[test]
+    fn a_long_round_trip_makes_long_rounds() {
+        // One round is five slices; within each the rate is flat, from round to round it doubles.
+        let rates: Vec<f64> = [2.0, 4.0, 8.0, 16.0, 18.0, 18.0, 18.0, 18.0].iter().flat_map(|r| [*r; 5]).collect();
+        assert_eq!(slow_start(&series(&rates), TICK * 5), WarmUpEnd::SlowStartOver(20));
+        assert_eq!(full_pipe(&series(&rates), Span::ZERO), Some(1), "slices alone would be fooled");
+    }
+
+    #[test]
+    fn counting_begins_when_all_streams_have_started() {
+        let mut ticks = series(&then(&[10.0; 6], 40.0, 20));
+        for tick in &mut ticks[6..] {
+            tick.streams = 4;
+        }
+        assert_eq!(slow_start(&ticks, Span::ZERO), WarmUpEnd::SlowStartOver(7));
+    }
+
+    #[test]
+    fn shaped_mean_is_within_one_per_cent_of_the_shapers_rate() {
+        for seed in 0..200 {
+            let mut rng = SplitMix64::new(seed);
+            let credit = 1.0 + 20.0 * rng.unit();
+            let noise: Vec<f64> = (0..25).map(|_| 40.0 + rng.unit() * 0.8 - 0.4).collect();
+            let start = [2.0 + rng.unit(), 40.0 * credit, 40.0 + 30.0 * rng.unit()];
+            let rates: Vec<f64> = start.into_iter().chain(noise).collect();
+            let mean = mean_after(&series(&rates), Span::from_millis(20));
+            assert!((mean - 40.0).abs() < 0.4, "seed {seed}: {mean}");
+        }
+    }
+
+    #[test]
+    fn noise_is_not_mistaken_for_a_transient() {
+        let mut off = 0.0;
+        for seed in 0..200 {
+            let mut rng = SplitMix64::new(seed);
+            let rates: Vec<f64> = (0..30).map(|_| 100.0 + 60.0 * (rng.unit() - 0.5)).collect();
+            let mean = mean_after(&series(&rates), Span::ZERO);
+            let all = rates.iter().sum::<f64>() / 30.0;
+            off += (mean - all) / 200.0;
+            assert!((mean - all).abs() < 6.0, "seed {seed}: {mean} {all}");
+        }
+        assert!(off.abs() < 0.5, "leans by {off}");
+    }
+
+    #[test]
+    fn what_is_asked_for_is_left_out_whole() {
+        let ticks = series(&[40.0; 20]);
+        let rows = [(0, Some(0)), (100, Some(1)), (150, Some(2)), (1900, Some(19)), (2000, None)];
+        for (omit, first) in rows {
+            let want = first.map_or(WarmUpEnd::NeverEnded, WarmUpEnd::Asked);
+            assert_eq!(asked(&ticks, Span::from_millis(omit)), want, "{omit} ms");
+        }
+    }
+
+    #[test]
+    fn rounds_are_published_with_their_mean_and_the_worst_rule() {
+        let ticks = series(&[40.0; 20]);
+        let ends = [WarmUpEnd::SlowStartOver(2), WarmUpEnd::SlowStartOver(4)];
+        let both = published(ends.map(|end| (&ticks[..], end)));
+        assert_eq!((both.omitted, both.rule.as_str()), (TICK * 3, "slow start over"));
+        let one = published([(&ticks[..], ends[0]), (&ticks[..], WarmUpEnd::NeverEnded)]);
+        assert_eq!((one.omitted, one.rule.as_str()), (TICK, "never ended"));
+        assert_eq!(published([]).rule, "never ended");
+    }
+}
