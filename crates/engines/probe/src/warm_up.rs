@@ -39,10 +39,13 @@ impl WarmUpEnd {
         match self {
             Self::SlowStartOver(_) => "slow start over",
             Self::Asked(_) => "asked for",
-            Self::NeverEnded => "never ended",
+            Self::NeverEnded => NEVER_ENDED,
         }
     }
 }
+
+/// The published rule of a transfer that was still speeding up when it ended.
+pub const NEVER_ENDED: &str = "never ended";
 
 /// Applies the rule to the slices of one transfer. `rtt` is that of the path without load, zero if unknown.
 pub fn slow_start(ticks: &[ReceiverTick], rtt: Span) -> WarmUpEnd {
@@ -67,7 +70,7 @@ pub fn published<'a>(rounds: impl IntoIterator<Item = (&'a [ReceiverTick], WarmU
     let worst = rounds.iter().map(|(_, end)| *end).max_by_key(|end| *end == WarmUpEnd::NeverEnded);
     WarmUp {
         omitted: rounds.iter().map(omitted).sum::<Span>() / rounds.len() as i64,
-        rule: worst.map_or("never ended", WarmUpEnd::rule).to_owned(),
+        rule: worst.map_or(NEVER_ENDED, WarmUpEnd::rule).to_owned(),
     }
 }
 

@@ -78,9 +78,10 @@ impl Bounds {
         let untried_top = matches!(self.why, Failure::Unbelieved | Failure::Told);
         match self.passed {
             Some(passed) if passed == top => Vec::new(),
+            None if top < self.floor => Vec::new(),
             _ if untried_top => vec![top],
             Some(passed) => between(passed, self.failed),
-            None if self.common_tried || self.failed <= self.floor => Vec::new(),
+            None if self.common_tried => Vec::new(),
             None => {
                 self.common_tried = true;
                 let common = COMMON.into_iter().filter(|size| (self.floor + 1..self.failed).contains(size));
