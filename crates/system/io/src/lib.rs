@@ -5,11 +5,13 @@
 //! counters. Linux comes first; elsewhere everything compiles and what the system does not tell is absent, not wrong.
 #![expect(unsafe_code, reason = "system calls; each block says why it is sound")]
 
+#[cfg(target_os = "linux")]
+mod ancillary;
 pub mod clock;
-// pub mod driver;
+pub mod driver;
 // pub mod options;
 // pub mod pacer;
-// pub mod probe_socket;
+pub mod probe_socket;
 pub mod stop;
 // pub mod tcp;
 // pub mod tcp_info;

@@ -1,0 +1,413 @@
+//! Runs an engine over a socket in real time, and keeps the three promises of its contract.
+//!
+//! Sends leave on time by sleeping in the receive call until `MARGIN` before they are due and spinning the rest, looking
+//! for arrivals meanwhile. A send that left late is still sent, and told: the plan (`due`) and what happened (`tx`) stay
+//! apart. With kernel stamps `Sent` is delivered when the stamp has come, normally with the next wake-up and before the
+//! answer that it belongs to. A stamp that does not come is replaced by the application's reading before the call, which
+//! leans early by the way through the kernel (about 1 us), so that a round trip from it reads long, never short.
+
+mod planned;
+mod sent;
+#[cfg(all(test, target_os = "linux"))]
+mod tests;
+
+use std::io;
+
+use netaware_engine::{Engine, Input, NotSent, Output, Tag};
+use netaware_units::{ByteCount, Mono, Span, Stamp};
+use planned::{Planned, Send};
+use sent::Unconfirmed;
+
+use crate::clock;
+use crate::probe_socket::{Arrival, ProbeSocket, is_refusal, is_too_big};
+use crate::stop::StopFlag;
+
+/// How a run went, apart from what the engine says: the health of the instrument.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Drive {
+    /// Datagrams that left.
+    pub sends: u64,
+    /// Datagrams that never left.
+    pub not_sent: u64,
+    /// Sends handed to the system more than 50 us after they were due.
+    pub late_sends: u64,
+    /// The latest of all.
+    pub worst_lateness: Span,
+    /// Datagrams that came.
+    pub arrivals: u64,
+    /// Stamps of the application given where the kernel's were wanted, for arrivals and departures.
+    pub stamp_fallbacks: u64,
+    /// Datagrams that the socket's buffer dropped.
+    pub drops: u64,
+    /// ICMP answers to our datagrams: port, host or network unreachable, too big.
+    pub refusals: u64,
+    /// The last of them (errno).
+    pub last_refusal: Option<i32>,
+    /// Whether the engine was cut off because it had not wound down within 2 s of the stop.
+    pub cut_off: bool,
+}
+
+/// Why a run could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// The socket is no longer usable.
+    #[error("receiving on {address}: {source}")]
+    Receive {
+        /// Where the socket is bound.
+        address: String,
+        /// What the system answered.
+        source: io::Error,
+    },
+}
+
+/// Drives the engine until it is done, or until 2 s after the stop flag was raised.
+///
+/// `on_event` is called between the engine's steps: what it does there delays the measurement. ICMP answers do not end
+/// the run; they are counted, and their datagrams are lost.
+pub fn run<E: Engine>(
+    engine: &mut E,
+    socket: &ProbeSocket,
+    stop: &StopFlag,
+    on_event: &mut dyn FnMut(E::Event),
+) -> Result<Drive, DriveError> {
+    let _precise = PreciseTimers::begin();
+    let mut run = Run::new(engine, socket, on_event);
+    run.feed(Input::Wake);
+    while !run.done {
+        run.obey(stop);
+        if run.drive.cut_off {
+            break;
+        }
+        run.step()?;
+    }
+    Ok(run.finish())
+}
+
+struct Run<'a, E: Engine> {
+    engine: &'a mut E,
+    socket: &'a ProbeSocket,
+    on_event: &'a mut dyn FnMut(E::Event),
+    planned: Planned,
+    unconfirmed: Unconfirmed,
+    /// What the engine last asked to be woken at.
+    wake_at: Mono,
+    stopped_at: Option<Mono>,
+    done: bool,
+    /// Sends since arrivals were last looked for.
+    sends_in_a_row: u32,
+    out: Vec<u8>,
+    buf: Vec<u8>,
+    drops_before: u64,
+    fallbacks_before: u64,
+    drive: Drive,
+}
+
+impl<'a, E: Engine> Run<'a, E> {
+    fn new(engine: &'a mut E, socket: &'a ProbeSocket, on_event: &'a mut dyn FnMut(E::Event)) -> Self {
+        // Stamps of an earlier run on this socket belong to nobody any more.
+        socket.sent_stamps().for_each(drop);
+        Self {
+            engine,
+            socket,
+            on_event,
+            planned: Planned::default(),
+            unconfirmed: Unconfirmed::following(socket.stamped_sends()),
+            wake_at: Mono(u64::MAX),
+            stopped_at: None,
+            done: false,
+            sends_in_a_row: 0,
+            out: vec![0; LARGEST],
+            buf: vec![0; LARGEST],
+            drops_before: socket.drops(),
+            fallbacks_before: socket.stamp_fallbacks(),
+            drive: Drive::default(),
+        }
+    }
+
+    /// One send, or one wait.
+    fn step(&mut self) -> Result<(), DriveError> {
+        let now = clock::now();
+        match self.planned.next_due() {
+            Some(due) if due <= now + MARGIN => {
+                if self.spin_until(due)? {
+                    self.carry_out(due);
+                }
+                // Sends that are always behind their plan must not keep us from hearing the peer.
+                if self.sends_in_a_row >= SENDS_BEFORE_LISTENING {
+                    self.look()?;
+                }
+            }
+            next => self.listen(now, next)?,
+        }
+        self.wake_if_due();
+        Ok(())
+    }
+
+    /// Whether `due` was reached; false if an arrival came first, which may have changed the plan.
+    fn spin_until(&mut self, due: Mono) -> Result<bool, DriveError> {
+        loop {
+            let now = clock::now();
+            if now >= due {
+                return Ok(true);
+            }
+            if now + ONE_LOOK < due && self.look()? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Takes one datagram if there is one.
+    fn look(&mut self) -> Result<bool, DriveError> {
+        self.sends_in_a_row = 0;
+        let arrival = self.socket.try_receive(&mut self.buf);
+        self.take(arrival)
+    }
+
+    /// Sleeps until a datagram comes or something falls due.
+    fn listen(&mut self, now: Mono, next_send: Option<Mono>) -> Result<(), DriveError> {
+        let mut until = self.wake_at.min(now + LOOK_AT_STOP);
+        if let Some(due) = next_send {
+            until = until.min(due - MARGIN);
+        }
+        if let Some(expires_at) = self.unconfirmed.expires_at() {
+            until = until.min(expires_at);
+        }
+        self.sends_in_a_row = 0;
+        let arrival = self.socket.receive(&mut self.buf, Some(until));
+        if !self.take(arrival)? {
+            self.confirm_sent();
+        }
+        self.expire_unconfirmed();
+        Ok(())
+    }
+
+    /// Gives an arrival to the engine, after the stamps of the sends before it.
+    fn take(&mut self, arrival: io::Result<Option<Arrival>>) -> Result<bool, DriveError> {
+        match arrival {
+            Ok(None) => Ok(false),
+            Ok(Some(arrival)) => {
+                self.drive.arrivals += 1;
+                self.confirm_sent();
+                let buf = std::mem::take(&mut self.buf);
+                let bytes = buf.get(..arrival.len).unwrap_or_default();
+                self.feed(Input::Datagram { bytes, rx: arrival.rx, ttl: arrival.ttl });
+                self.buf = buf;
+                Ok(true)
+            }
+            Err(error) if is_refusal(&error) => {
+                self.note_refusal(&error);
+                Ok(false)
+            }
+            Err(source) => Err(DriveError::Receive {
+                address: self.socket.local_addr().map_or_else(|_| "?".to_owned(), |at| at.to_string()),
+                source,
+            }),
+        }
+    }
+
+    /// Sends what is due.
+    fn carry_out(&mut self, due: Mono) {
+        let Some(send) = self.planned.pop() else { return };
+        let (tag, len) = match send {
+            Send::Single { tag, bytes } => {
+                self.out[..bytes.len()].copy_from_slice(&bytes);
+                let len = bytes.len();
+                self.planned.recycle(bytes);
+                (tag, len)
+            }
+            Send::OfTrain { tag, len } => {
+                let written = self.engine.fill(tag, &mut self.out[..len.min(LARGEST)]);
+                (tag, written.min(len))
+            }
+        };
+        self.sends_in_a_row += 1;
+        let started_at = clock::now();
+        self.note_lateness(started_at.since(due));
+        if started_at.since(due) > OVERDUE {
+            self.not_sent(tag, NotSent::Overdue);
+            return;
+        }
+        let (handed_at, answer) = self.send(len, started_at);
+        match answer {
+            Ok(()) => self.sent(tag, handed_at),
+            Err(error) => self.not_sent(tag, self.why(&error)),
+        }
+    }
+
+    /// Tries again at once when the error was the answer to an earlier datagram: this one has not been tried yet.
+    fn send(&mut self, len: usize, started_at: Mono) -> (Mono, io::Result<()>) {
+        match self.socket.send(&self.out[..len]) {
+            Err(error) if is_refusal(&error) => {
+                let handed_at = clock::now();
+                let second = self.socket.send(&self.out[..len]);
+                // A second EMSGSIZE says that the first was about this datagram and no ICMP answer.
+                if second.is_ok() || !is_too_big(&error) {
+                    self.note_refusal(&error);
+                }
+                (handed_at, second)
+            }
+            answer => (started_at, answer),
+        }
+    }
+
+    fn sent(&mut self, tag: Tag, handed_at: Mono) {
+        self.drive.sends += 1;
+        if self.socket.stamps_sends() {
+            self.unconfirmed.push(tag, handed_at);
+            self.feed(Input::Handed { tag, at: handed_at });
+        } else {
+            self.feed(Input::Sent { tag, tx: Stamp::application(handed_at) });
+        }
+    }
+
+    fn not_sent(&mut self, tag: Tag, why: NotSent) {
+        self.drive.not_sent += 1;
+        self.feed(Input::NotSent { tag, why });
+    }
+
+    fn why(&self, error: &io::Error) -> NotSent {
+        if is_too_big(error) {
+            return NotSent::TooBig(self.socket.path_mtu().map(|mtu| ByteCount(u64::from(mtu))));
+        }
+        #[cfg(unix)]
+        let no_room = error.raw_os_error() == Some(libc::ENOBUFS);
+        #[cfg(not(unix))]
+        let no_room = false;
+        if no_room || error.kind() == io::ErrorKind::WouldBlock {
+            NotSent::QueueFull
+        } else {
+            NotSent::Refused(error.raw_os_error().unwrap_or(0))
+        }
+    }
+
+    /// Delivers the transmit stamps that have come.
+    fn confirm_sent(&mut self) {
+        if self.unconfirmed.is_empty() {
+            return;
+        }
+        let socket = self.socket;
+        for (id, stamp) in socket.sent_stamps() {
+            if let Some((tag, tx)) = self.unconfirmed.confirm(id, stamp) {
+                self.feed(Input::Sent { tag, tx });
+            }
+        }
+    }
+
+    fn expire_unconfirmed(&mut self) {
+        while let Some((tag, tx)) = self.unconfirmed.expire(clock::now()) {
+            self.feed(Input::Sent { tag, tx });
+        }
+    }
+
+    fn wake_if_due(&mut self) {
+        if !self.done && clock::now() >= self.wake_at {
+            self.feed(Input::Wake);
+        }
+    }
+
+    fn obey(&mut self, stop: &StopFlag) {
+        match self.stopped_at {
+            None if stop.is_raised() => {
+                self.stopped_at = Some(clock::now());
+                self.feed(Input::Stop);
+            }
+            Some(at) if clock::now().since(at) > WIND_DOWN => self.drive.cut_off = true,
+            _ => {}
+        }
+    }
+
+    /// The first promise: after every `handle`, `poll` until it waits or is done.
+    fn feed(&mut self, input: Input<'_>) {
+        if self.done {
+            return;
+        }
+        self.engine.handle(clock::now(), input);
+        loop {
+            match self.engine.poll(clock::now(), &mut self.out) {
+                Output::Send { len, tag, due } => {
+                    self.planned.single(due, tag, &self.out[..len.min(LARGEST)]);
+                }
+                Output::Train { count, len, gap, tag, due } => self.planned.train(due, tag, count, len, gap),
+                Output::Event(event) => (self.on_event)(event),
+                Output::Wait(until) => {
+                    self.wake_at = until;
+                    return;
+                }
+                Output::Done => {
+                    self.done = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn note_lateness(&mut self, late_by: Span) {
+        self.drive.worst_lateness = self.drive.worst_lateness.max(late_by);
+        if late_by > LATE {
+            self.drive.late_sends += 1;
+        }
+    }
+
+    fn note_refusal(&mut self, error: &io::Error) {
+        self.drive.refusals += 1;
+        self.drive.last_refusal = error.raw_os_error();
+    }
+
+    fn finish(self) -> Drive {
+        let received = self.socket.stamp_fallbacks() - self.fallbacks_before;
+        Drive {
+            stamp_fallbacks: received + self.unconfirmed.fallbacks(),
+            drops: self.socket.drops().saturating_sub(self.drops_before),
+            ..self.drive
+        }
+    }
+}
+
+/// Lets the kernel end a sleep on time instead of up to 50 us later, for this thread and until dropped.
+struct PreciseTimers {
+    #[cfg(target_os = "linux")]
+    before: libc::c_int,
+}
+
+impl PreciseTimers {
+    #[cfg(target_os = "linux")]
+    fn begin() -> Self {
+        // SAFETY: both calls only read and set a number of this thread.
+        let before = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
+        // SAFETY: as above.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
+        Self { before }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn begin() -> Self {
+        Self {}
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for PreciseTimers {
+    fn drop(&mut self) {
+        if let Ok(before) = u64::try_from(self.before) {
+            // SAFETY: as in `begin`; 0 would mean the default, which is what it was then.
+            unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, before) };
+        }
+    }
+}
+
+/// No UDP datagram is longer.
+const LARGEST: usize = 65_535;
+/// The sleep before a send ends this early. Wake-ups come 4 to 35 us late on a quiet machine.
+const MARGIN: Span = Span::from_micros(60);
+/// No look for arrivals so shortly before a send is due: handing one to the engine may take as long.
+const ONE_LOOK: Span = Span::from_micros(3);
+/// A send is called late beyond this.
+const LATE: Span = Span::from_micros(50);
+/// A send that the host (suspended, stopped) comes round to so late would only distort what follows.
+const OVERDUE: Span = Span::from_secs(1);
+/// The stop flag is looked at this often.
+const LOOK_AT_STOP: Span = Span::from_millis(50);
+/// An engine that was told to stop has so long.
+const WIND_DOWN: Span = Span::from_secs(2);
+/// As many late sends go out back to back, so that a train without gaps stays together.
+const SENDS_BEFORE_LISTENING: u32 = 64;
