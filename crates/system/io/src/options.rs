@@ -1,0 +1,300 @@
+//! Opens TCP and UDP sockets with the options that a measurement asks for.
+//!
+//! What is asked for and refused is an error that names the option: a test with another congestion control or another
+//! DSCP than the one asked for would be a different test. Buffer sizes are the exception: the kernel may give less than
+//! asked (`net.core.rmem_max`), and the figure in force is reported with the result.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::time::Duration;
+
+use netaware_units::Span;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+/// What to set on a socket; the default leaves everything to the system.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SocketOptions {
+    /// Bytes of send and receive buffer each; absent leaves them to the kernel's tuning.
+    pub window: Option<u32>,
+    /// `TCP_MAXSEG` in bytes; Linux only.
+    pub mss: Option<u32>,
+    /// `TCP_NODELAY`.
+    pub nodelay: bool,
+    /// DSCP, 0..=63.
+    pub dscp: u8,
+    /// `TCP_CONGESTION`; Linux only.
+    pub congestion: Option<String>,
+    /// Send and receive through this interface only; Linux only.
+    pub interface: Option<String>,
+    /// Local address to use.
+    pub source: Option<IpAddr>,
+}
+
+/// Whether a local address may be in use by another socket of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reuse {
+    /// No: an address in use is an error.
+    No,
+    /// Yes, if that socket agrees as well: a connected socket can then sit on the responder's own port and takes the
+    /// datagrams of its peer from it.
+    Shared,
+}
+
+/// Why there is no socket: what was tried, on what address, what the system answered.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The system refused.
+    #[error("cannot {operation} {address}: {source}")]
+    System {
+        /// "connect to", "listen on", …
+        operation: &'static str,
+        /// The address concerned.
+        address: SocketAddr,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// An option cannot be had on this socket.
+    #[error("cannot use {address}: {source}")]
+    Option {
+        /// The address concerned.
+        address: SocketAddr,
+        /// Which option, and why.
+        source: OptionError,
+    },
+}
+
+/// Why an option was not set.
+#[derive(Debug, thiserror::Error)]
+#[error("{option} refused: {source}")]
+pub struct OptionError {
+    /// The option with the value asked for.
+    pub option: String,
+    /// The system's answer.
+    pub source: io::Error,
+}
+
+/// Connects, waiting at most `patience`. Options that shape the handshake (buffers, MSS) are set before it.
+pub fn connect_tcp(
+    to: SocketAddr,
+    options: &SocketOptions,
+    patience: Span,
+) -> Result<TcpStream, ConnectError> {
+    let socket = open("open a TCP socket for", to, Type::STREAM, Protocol::TCP)?;
+    prepare_both(&socket, to, options)?;
+    set_tcp(&SockRef::from(&socket), options).map_err(|source| ConnectError::Option { address: to, source })?;
+    bind_source(&socket, to, options)?;
+    let patience = patience.to_std().max(Duration::from_millis(1));
+    socket.connect_timeout(&to.into(), patience).map_err(system("connect to", to))?;
+    Ok(socket.into())
+}
+
+/// Sets on an accepted socket what can still be set: buffers, MSS, congestion control, DSCP, `TCP_NODELAY`.
+pub fn prepare_tcp(stream: &TcpStream, options: &SocketOptions) -> Result<(), OptionError> {
+    let socket = SockRef::from(stream);
+    let is_v6 = stream.local_addr().is_ok_and(|address| address.is_ipv6());
+    set_shared(&socket, is_v6, options)?;
+    set_tcp(&socket, options)
+}
+
+/// A UDP socket on a local address.
+pub fn bind_udp(local: SocketAddr, options: &SocketOptions, reuse: Reuse) -> Result<UdpSocket, ConnectError> {
+    let socket = open("open a UDP socket on", local, Type::DGRAM, Protocol::UDP)?;
+    if local.is_ipv6() {
+        socket.set_only_v6(true).map_err(system("open a UDP socket on", local))?;
+    }
+    if reuse == Reuse::Shared {
+        socket.set_reuse_address(true).map_err(system("share", local))?;
+    }
+    prepare_both(&socket, local, options)?;
+    socket.bind(&local.into()).map_err(system("bind UDP to", local))?;
+    Ok(socket.into())
+}
+
+/// A UDP socket that talks to one address only.
+pub fn connect_udp(to: SocketAddr, options: &SocketOptions) -> Result<UdpSocket, ConnectError> {
+    let socket = open("open a UDP socket for", to, Type::DGRAM, Protocol::UDP)?;
+    prepare_both(&socket, to, options)?;
+    bind_source(&socket, to, options)?;
+    socket.connect(&to.into()).map_err(system("find a way to", to))?;
+    Ok(socket.into())
+}
+
+/// A listening TCP socket; one of IPv6 leaves IPv4 alone, so that both can have the same port.
+pub fn listen_tcp(local: SocketAddr, backlog: i32) -> Result<TcpListener, ConnectError> {
+    let socket = open("open a TCP socket on", local, Type::STREAM, Protocol::TCP)?;
+    if local.is_ipv6() {
+        socket.set_only_v6(true).map_err(system("listen on", local))?;
+    }
+    // Connections of an earlier run in TIME_WAIT must not keep a responder from starting.
+    socket.set_reuse_address(true).map_err(system("listen on", local))?;
+    socket.bind(&local.into()).map_err(system("listen on", local))?;
+    socket.listen(backlog).map_err(system("listen on", local))?;
+    Ok(socket.into())
+}
+
+/// Makes the close that follows drop what has not been sent; the peer sees a reset. Ignores failure: the stream is
+/// then broken already.
+pub fn close_now(stream: &TcpStream) {
+    let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+}
+
+fn open(
+    operation: &'static str,
+    address: SocketAddr,
+    kind: Type,
+    protocol: Protocol,
+) -> Result<Socket, ConnectError> {
+    Socket::new(Domain::for_address(address), kind, Some(protocol)).map_err(system(operation, address))
+}
+
+fn prepare_both(socket: &Socket, address: SocketAddr, options: &SocketOptions) -> Result<(), ConnectError> {
+    set_interface(socket, options)
+        .and_then(|()| set_shared(&SockRef::from(socket), address.is_ipv6(), options))
+        .map_err(|source| ConnectError::Option { address, source })
+}
+
+fn bind_source(socket: &Socket, to: SocketAddr, options: &SocketOptions) -> Result<(), ConnectError> {
+    let Some(source) = options.source else { return Ok(()) };
+    let local = SocketAddr::new(source, 0);
+    if local.is_ipv4() != to.is_ipv4() {
+        let source = io::Error::new(io::ErrorKind::InvalidInput, format!("{to} is of the other IP version"));
+        return Err(ConnectError::System { operation: "bind to", address: local, source });
+    }
+    socket.bind(&local.into()).map_err(system("bind to", local))
+}
+
+fn set_shared(socket: &SockRef<'_>, is_v6: bool, options: &SocketOptions) -> Result<(), OptionError> {
+    if let Some(window) = options.window {
+        socket.set_send_buffer_size(window as usize).map_err(refused("send buffer", window))?;
+        socket.set_recv_buffer_size(window as usize).map_err(refused("receive buffer", window))?;
+    }
+    if options.dscp != 0 {
+        let class = u32::from(options.dscp.min(63)) << 2;
+        let set = if is_v6 { set_class_v6(socket, class) } else { socket.set_tos_v4(class) };
+        set.map_err(refused("DSCP", options.dscp))?;
+    }
+    Ok(())
+}
+
+fn set_tcp(socket: &SockRef<'_>, options: &SocketOptions) -> Result<(), OptionError> {
+    if options.nodelay {
+        socket.set_tcp_nodelay(true).map_err(refused("TCP_NODELAY", "on"))?;
+    }
+    if let Some(mss) = options.mss {
+        set_mss(socket, mss).map_err(refused("MSS", mss))?;
+    }
+    if let Some(name) = &options.congestion {
+        set_congestion(socket, name).map_err(refused("congestion control", name))?;
+    }
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn set_interface(socket: &Socket, options: &SocketOptions) -> Result<(), OptionError> {
+    let Some(name) = &options.interface else { return Ok(()) };
+    socket.bind_device(Some(name.as_bytes())).map_err(refused("interface", name))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn set_interface(_: &Socket, options: &SocketOptions) -> Result<(), OptionError> {
+    options.interface.as_ref().map_or(Ok(()), |name| Err(refused("interface", name)(unsupported())))
+}
+
+#[cfg(unix)]
+fn set_class_v6(socket: &SockRef<'_>, class: u32) -> io::Result<()> {
+    socket.set_tclass_v6(class)
+}
+
+#[cfg(not(unix))]
+fn set_class_v6(_: &SockRef<'_>, _: u32) -> io::Result<()> {
+    Err(unsupported())
+}
+
+#[cfg(unix)]
+fn set_mss(socket: &SockRef<'_>, mss: u32) -> io::Result<()> {
+    socket.set_tcp_mss(mss)
+}
+
+#[cfg(not(unix))]
+fn set_mss(_: &SockRef<'_>, _: u32) -> io::Result<()> {
+    Err(unsupported())
+}
+
+#[cfg(target_os = "linux")]
+fn set_congestion(socket: &SockRef<'_>, name: &str) -> io::Result<()> {
+    socket.set_tcp_congestion(name.as_bytes())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn set_congestion(_: &SockRef<'_>, _: &str) -> io::Result<()> {
+    Err(unsupported())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn unsupported() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "not on this system")
+}
+
+fn system(operation: &'static str, address: SocketAddr) -> impl FnOnce(io::Error) -> ConnectError {
+    move |source| ConnectError::System { operation, address, source }
+}
+
+fn refused<T: std::fmt::Display>(option: &str, value: T) -> impl FnOnce(io::Error) -> OptionError {
+    let option = format!("{option} {value}");
+    move |source| OptionError { option, source }
+}
+
+/// Any local address of the same IP version.
+pub fn unspecified_like(address: SocketAddr) -> SocketAddr {
+    let ip =
+        if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { IpAddr::from(Ipv6Addr::UNSPECIFIED) };
+    SocketAddr::new(ip, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loopback(port: u16) -> SocketAddr {
+        SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)
+    }
+
+    #[test]
+    fn a_refusal_names_what_was_tried_where_and_the_answer() {
+        let listener = listen_tcp(loopback(0), 1).unwrap();
+        let to = listener.local_addr().unwrap();
+        drop(listener);
+        let error = connect_tcp(to, &SocketOptions::default(), Span::from_secs(1)).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("cannot connect to {to}: ")), "{error}");
+        assert!(error.to_lowercase().contains("refused"), "{error}");
+    }
+
+    #[test]
+    fn an_option_that_cannot_be_had_is_an_error() {
+        let options = SocketOptions { congestion: Some("no-such-thing".into()), ..SocketOptions::default() };
+        let error = connect_tcp(loopback(9), &options, Span::from_secs(1)).unwrap_err().to_string();
+        assert!(error.contains("congestion control no-such-thing refused"), "{error}");
+        let options =
+            SocketOptions { source: Some(Ipv6Addr::LOCALHOST.into()), ..SocketOptions::default() };
+        assert!(connect_udp(loopback(9), &options).unwrap_err().to_string().contains("other IP version"));
+    }
+
+    #[test]
+    fn a_connected_socket_takes_its_peers_datagrams_from_the_shared_port() {
+        let shared = bind_udp(loopback(0), &SocketOptions::default(), Reuse::Shared).unwrap();
+        let port = shared.local_addr().unwrap();
+        let peer = connect_udp(port, &SocketOptions::default()).unwrap();
+        let own = bind_udp(port, &SocketOptions::default(), Reuse::Shared).unwrap();
+        own.connect(peer.local_addr().unwrap()).unwrap();
+        peer.send(b"x").unwrap();
+        own.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        assert_eq!(own.recv(&mut [0; 8]).unwrap(), 1);
+    }
+
+    #[test]
+    fn both_ip_versions_listen_on_one_port() {
+        let v4 = listen_tcp(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0), 1).unwrap();
+        let port = v4.local_addr().unwrap().port();
+        listen_tcp(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port), 1).unwrap();
+    }
+}

@@ -1,0 +1,207 @@
+//! What the kernel's TCP knows about a connection (`TCP_INFO`, tcp(7), linux/tcp.h).
+
+use std::net::TcpStream;
+
+use netaware_record::StreamEnd;
+use netaware_units::{ByteCount, Span};
+use socket2::SockRef;
+
+/// The part of `TCP_INFO` that results show. What an older kernel does not fill stays zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TcpInfo {
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Smoothed round trip.
+    pub rtt: Span,
+    /// Its mean deviation.
+    pub rtt_var: Span,
+    /// Smallest round trip seen (over the kernel's window of some minutes).
+    pub min_rtt: Span,
+    /// Congestion window, bytes.
+    pub cwnd: ByteCount,
+    /// Slow-start threshold, bytes; absent while slow start never ended.
+    pub ssthresh: Option<ByteCount>,
+    /// Window the peer advertised; zero before Linux 5.4.
+    pub send_window: ByteCount,
+    /// Segment size used when sending.
+    pub mss: u32,
+    /// Path MTU the kernel used.
+    pub path_mtu: u32,
+    /// Time with data to send.
+    pub busy: Span,
+    /// Of that: held back by the peer's window.
+    pub window_limited: Span,
+    /// Of that: held back by our send buffer.
+    pub buffer_limited: Span,
+    /// Bytes that the peer has acknowledged.
+    pub acked: ByteCount,
+}
+
+impl TcpInfo {
+    /// Copies what belongs there.
+    pub fn fill(&self, end: &mut StreamEnd) {
+        end.retransmits = self.retransmits;
+        end.rtt = self.rtt;
+        end.rtt_var = self.rtt_var;
+        end.min_rtt = self.min_rtt;
+        end.cwnd = self.cwnd;
+        end.ssthresh = self.ssthresh;
+        end.send_window = self.send_window;
+        end.mss = self.mss;
+        end.path_mtu = self.path_mtu;
+        end.busy = self.busy;
+        end.window_limited = self.window_limited;
+        end.buffer_limited = self.buffer_limited;
+    }
+
+    /// Asks the kernel; `None` where there is no `TCP_INFO` of Linux.
+    #[cfg(target_os = "linux")]
+    pub fn read(stream: &TcpStream) -> Option<Self> {
+        use std::os::fd::AsRawFd;
+        let mut raw = RawTcpInfo::default();
+        let mut len = size_of::<RawTcpInfo>() as libc::socklen_t;
+        // SAFETY: `raw` is plain data of `len` bytes; the kernel writes at most `len` of them.
+        let status = unsafe {
+            libc::getsockopt(
+                stream.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                (&raw mut raw).cast(),
+                &raw mut len,
+            )
+        };
+        (status == 0).then(|| Self::from(&raw))
+    }
+
+    /// Asks the kernel; `None` where there is no `TCP_INFO` of Linux.
+    #[cfg(not(target_os = "linux"))]
+    pub fn read(_: &TcpStream) -> Option<Self> {
+        None
+    }
+}
+
+/// The congestion control in use, as the kernel names it.
+#[cfg(target_os = "linux")]
+pub fn congestion(stream: &TcpStream) -> Option<String> {
+    let name = SockRef::from(stream).tcp_congestion().ok()?;
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
+/// The congestion control in use: other systems do not tell.
+#[cfg(not(target_os = "linux"))]
+pub fn congestion(_: &TcpStream) -> Option<String> {
+    None
+}
+
+/// Everything that a finished stream shows, except its bytes, calls, thread shares and error.
+pub(crate) fn stream_end(index: u16, stream: &TcpStream) -> StreamEnd {
+    let socket = SockRef::from(stream);
+    let size = |size: std::io::Result<usize>| ByteCount(size.unwrap_or(0) as u64);
+    let mut end = StreamEnd {
+        index,
+        congestion: congestion(stream).unwrap_or_default(),
+        send_buffer: size(socket.send_buffer_size()),
+        receive_buffer: size(socket.recv_buffer_size()),
+        ..StreamEnd::default()
+    };
+    if let Some(info) = TcpInfo::read(stream) {
+        info.fill(&mut end);
+    }
+    end
+}
+
+/// `struct tcp_info` of linux/tcp.h up to `tcpi_snd_wnd` (5.4); libc's own ends in 2007. The kernel fills as many bytes
+/// as it knows and we asked for.
+#[cfg(target_os = "linux")]
+#[repr(C)]
+#[derive(Debug, Default)]
+struct RawTcpInfo {
+    /// State and options; not shown.
+    bytes: [u8; 8],
+    /// rto, ato, snd_mss, rcv_mss, unacked, sacked, lost, retrans, fackets, four ages, pmtu, rcv_ssthresh, rtt, rttvar,
+    /// snd_ssthresh, snd_cwnd, advmss, reordering, rcv_rtt, rcv_space, total_retrans.
+    classic: [u32; 24],
+    pacing_rate: u64,
+    max_pacing_rate: u64,
+    bytes_acked: u64,
+    bytes_received: u64,
+    segs_out: u32,
+    segs_in: u32,
+    notsent_bytes: u32,
+    min_rtt_us: u32,
+    data_segs_in: u32,
+    data_segs_out: u32,
+    delivery_rate: u64,
+    busy_us: u64,
+    rwnd_limited_us: u64,
+    sndbuf_limited_us: u64,
+    delivered: u32,
+    delivered_ce: u32,
+    bytes_sent: u64,
+    bytes_retrans: u64,
+    dsack_dups: u32,
+    reord_seen: u32,
+    rcv_ooopack: u32,
+    snd_wnd: u32,
+}
+
+#[cfg(target_os = "linux")]
+impl From<&RawTcpInfo> for TcpInfo {
+    fn from(raw: &RawTcpInfo) -> Self {
+        const SND_MSS: usize = 2;
+        const PMTU: usize = 13;
+        const RTT: usize = 15;
+        const RTTVAR: usize = 16;
+        const SND_SSTHRESH: usize = 17;
+        const SND_CWND: usize = 18;
+        const TOTAL_RETRANS: usize = 23;
+        /// `TCP_INFINITE_SSTHRESH`.
+        const NEVER: u32 = 0x7fff_ffff;
+        let mss = raw.classic[SND_MSS];
+        let segments = |count: u32| ByteCount(u64::from(count) * u64::from(mss));
+        let micros = |us: u64| Span::from_micros(us.cast_signed());
+        let ssthresh = raw.classic[SND_SSTHRESH];
+        Self {
+            retransmits: raw.classic[TOTAL_RETRANS].into(),
+            rtt: micros(raw.classic[RTT].into()),
+            rtt_var: micros(raw.classic[RTTVAR].into()),
+            // All ones before the first sample.
+            min_rtt: if raw.min_rtt_us == u32::MAX { Span::ZERO } else { micros(raw.min_rtt_us.into()) },
+            cwnd: segments(raw.classic[SND_CWND]),
+            ssthresh: (ssthresh < NEVER).then(|| segments(ssthresh)),
+            send_window: ByteCount(raw.snd_wnd.into()),
+            mss,
+            path_mtu: raw.classic[PMTU],
+            busy: micros(raw.busy_us),
+            window_limited: micros(raw.rwnd_limited_us),
+            buffer_limited: micros(raw.sndbuf_limited_us),
+            acked: ByteCount(raw.bytes_acked),
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn the_kernel_fills_the_fields_where_we_look_for_them() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut receiver, _) = listener.accept().unwrap();
+        sender.write_all(&[1; 1000]).unwrap();
+        receiver.read_exact(&mut [0; 1000]).unwrap();
+        let info = TcpInfo::read(&sender).unwrap();
+        assert!(info.rtt > Span::ZERO && info.rtt < Span::from_secs(1), "{info:?}");
+        assert!(info.min_rtt > Span::ZERO && info.min_rtt <= info.rtt + info.rtt_var * 4, "{info:?}");
+        assert!(info.path_mtu >= 1500 && info.mss < info.path_mtu && info.mss > 500, "{info:?}");
+        assert_eq!((info.retransmits, info.ssthresh), (0, None));
+        assert!(info.send_window > ByteCount(0) && info.cwnd >= ByteCount(u64::from(info.mss)), "{info:?}");
+        assert_eq!(info.acked, ByteCount(1001), "data and the SYN");
+        assert!(!congestion(&sender).unwrap().is_empty());
+    }
+}

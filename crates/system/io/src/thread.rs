@@ -1,0 +1,111 @@
+//! The thread that moves data: where it runs and what it costs.
+
+use std::io;
+
+use netaware_units::Span;
+
+use crate::clock;
+
+/// Keeps the calling thread on one core, counted from 0.
+///
+/// # Errors
+/// There is no such core, it is not ours to use, or the system has no such call (only Linux has).
+#[cfg(target_os = "linux")]
+pub fn pin(core: usize) -> io::Result<()> {
+    if core >= libc::CPU_SETSIZE as usize {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no such core"));
+    }
+    // SAFETY: an all-zero set is the empty one; `core` is within it; 0 is the calling thread.
+    let status = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(core, &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &raw const set)
+    };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Keeps the calling thread on one core: only Linux has the call.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn pin(_: usize) -> io::Result<()> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "threads cannot be pinned on this system"))
+}
+
+/// What the calling thread has used, between [`ThreadUse::begin`] and [`ThreadUse::share`].
+///
+/// Work that the kernel does in soft interrupts on another core is not in it, so a receiver reads low.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadUse {
+    at: netaware_units::Mono,
+    used: Span,
+    waiting: Span,
+}
+
+/// Shares of the time passed.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ThreadShare {
+    /// On a core, 0..=1; zero where the system does not tell.
+    pub used: f64,
+    /// Ready to run while something else had the core, 0..=1; zero where the system does not tell.
+    pub waiting: f64,
+}
+
+impl ThreadUse {
+    /// Reads the counters of the calling thread.
+    pub fn begin() -> Self {
+        Self { at: clock::now(), used: cpu_time(), waiting: waiting_time() }
+    }
+
+    /// What was used since; to be called on the thread that called `begin`.
+    pub fn share(&self) -> ThreadShare {
+        let now = Self::begin();
+        let elapsed = (now.at - self.at).secs_f64();
+        let share = |now: Span, before: Span| {
+            if elapsed > 0.0 { ((now - before).secs_f64() / elapsed).clamp(0.0, 1.0) } else { 0.0 }
+        };
+        ThreadShare { used: share(now.used, self.used), waiting: share(now.waiting, self.waiting) }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn cpu_time() -> Span {
+    // SAFETY: all-zero is a valid rusage, and the call only writes to it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        usage
+    };
+    let span = |time: libc::timeval| Span::from_secs(time.tv_sec) + Span::from_micros(time.tv_usec);
+    span(usage.ru_utime) + span(usage.ru_stime)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn cpu_time() -> Span {
+    Span::ZERO
+}
+
+/// Second number of `/proc/thread-self/schedstat`: ns spent on a run queue.
+fn waiting_time() -> Span {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = text.split_whitespace().nth(1).and_then(|number| number.parse().ok());
+    Span::from_nanos(nanos.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_that_does_not_exist_is_an_error() {
+        assert!(pin(usize::MAX).is_err());
+        assert!(pin(1023).is_err());
+    }
+
+    #[test]
+    fn shares_stay_between_zero_and_one() {
+        let share = ThreadUse::begin().share();
+        assert!((0.0..=1.0).contains(&share.used) && (0.0..=1.0).contains(&share.waiting));
+    }
+}
