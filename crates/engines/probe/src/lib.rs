@@ -21,7 +21,7 @@ pub mod echo;
 pub mod fairness;
 pub mod goodput;
 pub mod hops;
-// pub mod limit;
+pub mod limit;
 pub mod loss_split;
 pub mod path_mtu;
 pub mod summary;

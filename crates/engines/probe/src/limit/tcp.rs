@@ -1,0 +1,197 @@
+//! Who limited a TCP transfer.
+
+use netaware_record::{Limit, LimitedBy, ReceiverTick, StreamEnd, TcpEnd};
+use netaware_units::{BitRate, ByteCount, Span};
+
+use super::cpu::CpuLoad;
+use super::{Across, flatness, percent, percent_finely};
+
+/// What both ends saw of one transfer, or of the last of several rounds.
+#[derive(Debug, Clone, Copy)]
+pub struct TcpEvidence<'a> {
+    /// The sending end, with its streams.
+    pub sender: &'a TcpEnd,
+    /// The receiving end.
+    pub receiver: &'a TcpEnd,
+    /// Rate at the receiver after the warm-up.
+    pub goodput: BitRate,
+    /// Rate asked for, if any.
+    pub requested: Option<BitRate>,
+    /// Median round trip without load.
+    pub idle_rtt: Option<Span>,
+    /// Median round trip during the transfer.
+    pub loaded_rtt: Option<Span>,
+    /// Receiver's slices after the warm-up.
+    pub counted: &'a [ReceiverTick],
+    /// What lies between the ends.
+    pub across: Across,
+}
+
+/// Weighs the evidence. The first rule that applies decides: requested rate, CPU, receive window, send buffer, network.
+pub fn tcp_limit(evidence: &TcpEvidence<'_>) -> Limit {
+    let signs = Signs::of(evidence);
+    requested(evidence)
+        .or_else(|| signs.cpu(SATURATED))
+        .or_else(|| signs.window())
+        .or_else(|| signs.buffer())
+        .or_else(|| signs.network())
+        .or_else(|| signs.cpu_of_loopback())
+        .unwrap_or_else(|| Limit::new(LimitedBy::Unknown, format!("nothing stands out: {}", signs.known())))
+}
+
+fn requested(evidence: &TcpEvidence<'_>) -> Option<Limit> {
+    let asked = evidence.requested.filter(|asked| asked.0 > 0)?;
+    let reached = evidence.goodput.0 as f64 / asked.0 as f64;
+    let text = format!("{} of the {asked} asked for was reached", percent(reached));
+    (reached >= REACHED).then(|| Limit::new(LimitedBy::RequestedRate, text))
+}
+
+/// The evidence, digested.
+struct Signs<'a> {
+    of: &'a TcpEvidence<'a>,
+    sender: CpuLoad,
+    receiver: CpuLoad,
+    /// Shares of the sender's busy time; `None` where the system does not tell.
+    window: Option<f64>,
+    buffer: Option<f64>,
+    retransmits: u64,
+    idle_rtt: Option<Span>,
+    loaded_rtt: Option<Span>,
+    flatness: Option<f64>,
+}
+
+impl<'a> Signs<'a> {
+    fn of(evidence: &'a TcpEvidence<'a>) -> Self {
+        let streams = &evidence.sender.streams;
+        let busy: Span = streams.iter().map(|stream| stream.busy).sum();
+        let share = |part: fn(&StreamEnd) -> Span| {
+            let part: Span = streams.iter().map(part).sum();
+            (busy > Span::ZERO).then(|| (part.secs_f64() / busy.secs_f64()).clamp(0.0, 1.0))
+        };
+        let least = streams.iter().map(|stream| stream.min_rtt).filter(|rtt| *rtt > Span::ZERO).min();
+        let smoothed: Vec<Span> = streams.iter().map(|stream| stream.rtt).filter(|rtt| *rtt > Span::ZERO).collect();
+        let mean = (!smoothed.is_empty()).then(|| smoothed.iter().copied().sum::<Span>() / smoothed.len() as i64);
+        Self {
+            of: evidence,
+            sender: CpuLoad::of_tcp(evidence.sender),
+            receiver: CpuLoad::of_tcp(evidence.receiver),
+            window: share(|stream| stream.window_limited),
+            buffer: share(|stream| stream.buffer_limited),
+            retransmits: streams.iter().map(|stream| stream.retransmits).fold(0, u64::saturating_add),
+            idle_rtt: [evidence.idle_rtt, least].into_iter().flatten().min(),
+            loaded_rtt: evidence.loaded_rtt.or(mean),
+            flatness: flatness(evidence.counted),
+        }
+    }
+
+    /// The end whose CPU was at its end. If both were: the receiver where its window held the sender back, else the one
+    /// whose thread was under more pressure.
+    fn cpu(&self, threshold: f64) -> Option<Limit> {
+        let receiver_held = self.window.unwrap_or(0.0) >= HELD_BACK;
+        let receiver_first = match (self.sender.is_saturated(threshold), self.receiver.is_saturated(threshold)) {
+            (true, true) => receiver_held || self.receiver.pressure() > self.sender.pressure(),
+            (false, true) => true,
+            (true, false) => false,
+            (false, false) => return None,
+        };
+        let held = if receiver_held { self.held_by_window() } else { String::new() };
+        Some(if receiver_first {
+            let text = format!("receiver's {}{held}; sender's ran {}", self.receiver.describe(), self.sender.brief());
+            Limit::new(LimitedBy::ReceiverCpu, text)
+        } else {
+            let text = format!("sender's {}; receiver's ran {}", self.sender.describe(), self.receiver.brief());
+            Limit::new(LimitedBy::SenderCpu, text)
+        })
+    }
+
+    /// On loopback a thread that is merely very busy is the best suspect there is: its peer and it take turns.
+    fn cpu_of_loopback(&self) -> Option<Limit> {
+        (self.of.across == Across::Loopback).then(|| self.cpu(BUSY_ON_LOOPBACK)).flatten()
+    }
+
+    fn held_by_window(&self) -> String {
+        self.window.map_or(String::new(), |share| format!(", its window held the sender back {} of the time", percent(share)))
+    }
+
+    fn window(&self) -> Option<Limit> {
+        let share = self.window.filter(|share| *share >= HELD_BACK && !self.queue_stands())?;
+        let buffer = largest(&self.of.receiver.streams, |stream| stream.receive_buffer);
+        let text = format!(
+            "the receive window held the sender back {} of its busy time (receive buffer {buffer}{}), receiver CPU {}",
+            percent(share),
+            self.at_rtt(),
+            self.receiver.brief()
+        );
+        Some(Limit::new(LimitedBy::ReceiveWindow, text))
+    }
+
+    fn buffer(&self) -> Option<Limit> {
+        let share = self.buffer.filter(|share| *share >= HELD_BACK && !self.queue_stands())?;
+        let buffer = largest(&self.of.sender.streams, |stream| stream.send_buffer);
+        let text = format!(
+            "the send buffer held the sender back {} of its busy time ({buffer}{}), sender CPU {}",
+            percent(share),
+            self.at_rtt(),
+            self.sender.brief()
+        );
+        Some(Limit::new(LimitedBy::SocketBuffer, text))
+    }
+
+    /// Only asked when both CPUs have headroom.
+    fn network(&self) -> Option<Limit> {
+        let flat = self.flatness.filter(|flatness| *flatness <= FLAT);
+        let lossy = self.retransmits >= FEWEST_RETRANSMITS;
+        if self.of.across == Across::Loopback || !(flat.is_some() || lossy || self.queue_stands()) {
+            return None;
+        }
+        let by = if flat.is_some() { LimitedBy::Shaper } else { LimitedBy::Network };
+        Some(Limit::new(by, self.known()))
+    }
+
+    /// The round trip grew by more than noise explains: a queue on the path is full, or nearly so.
+    fn queue_stands(&self) -> bool {
+        let (Some(idle), Some(loaded)) = (self.idle_rtt, self.loaded_rtt) else { return false };
+        self.of.across == Across::Network && loaded - idle > LEAST_RISE.max(idle / 2)
+    }
+
+    fn at_rtt(&self) -> String {
+        self.idle_rtt.map_or(String::new(), |rtt| format!(" at a round trip of {rtt}"))
+    }
+
+    /// Everything in one line.
+    fn known(&self) -> String {
+        let mut known = Vec::new();
+        known.extend(self.flatness.map(|flatness| format!("rate varies by {}", percent_finely(flatness))));
+        known.push(format!("{} segments sent again", self.retransmits));
+        if let (Some(idle), Some(loaded)) = (self.idle_rtt, self.loaded_rtt) {
+            known.push(format!("round trip {idle} idle, {loaded} loaded"));
+        }
+        known.push(format!("CPU sender {}, receiver {}", self.sender.brief(), self.receiver.brief()));
+        if let (Some(window), Some(buffer)) = (self.window, self.buffer) {
+            known.push(format!("held by window {}, by buffer {}", percent(window), percent(buffer)));
+        }
+        known.join("; ")
+    }
+}
+
+fn largest(streams: &[StreamEnd], of: fn(&StreamEnd) -> ByteCount) -> ByteCount {
+    streams.iter().map(of).max().unwrap_or_default()
+}
+
+/// A paced sender never quite reaches its rate; 3 % is more than header and start-up effects take.
+const REACHED: f64 = 0.97;
+/// Ticks of /proc/stat and the meter's own work keep a full core from reading 100 %.
+const SATURATED: f64 = 0.9;
+/// Two threads that hand data to each other through a socket each idle while the other works.
+const BUSY_ON_LOOPBACK: f64 = 0.6;
+/// Share of busy time from which a window or buffer is the limit; TCP's own tuning causes some per cent at the start.
+const HELD_BACK: f64 = 0.4;
+/// Rate variation below which a token bucket (or a link of fixed rate) is at work; competing traffic makes 5 % and more.
+const FLAT: f64 = 0.015;
+/// One or two segments get lost for any reason.
+const FEWEST_RETRANSMITS: u64 = 3;
+/// Wake-ups of a loaded host lengthen a round trip by up to this, without any queue on the path.
+const LEAST_RISE: Span = Span::from_millis(2);
+
+#[cfg(test)]
+mod tests;

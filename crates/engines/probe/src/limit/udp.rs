@@ -1,0 +1,190 @@
+//! Who limited a UDP stream.
+
+use netaware_record::{Limit, LimitedBy, LossSplit, UdpReceiverEnd, UdpSenderEnd};
+use netaware_units::BitRate;
+
+use super::cpu::CpuLoad;
+use super::{Across, percent, percent_finely};
+
+/// What both ends saw of one stream, or of several whose counts were added up.
+#[derive(Debug, Clone, Copy)]
+pub struct UdpEvidence<'a> {
+    /// The sending end.
+    pub sender: &'a UdpSenderEnd,
+    /// The receiving end.
+    pub receiver: &'a UdpReceiverEnd,
+    /// Payload rate aimed at; `None` for as fast as possible.
+    pub planned: Option<BitRate>,
+    /// Payload rate that left.
+    pub sent_rate: BitRate,
+    /// What went missing, and where.
+    pub loss: &'a LossSplit,
+    /// What lies between the ends.
+    pub across: Across,
+}
+
+/// Weighs the evidence. The first rule that applies decides: loss, by where it happened; a sender behind its plan; else
+/// the plan itself, or the sender if it had none.
+pub fn udp_limit(evidence: &UdpEvidence<'_>) -> Limit {
+    lossy(evidence).or_else(|| behind(evidence)).unwrap_or_else(|| as_planned(evidence))
+}
+
+fn lossy(evidence: &UdpEvidence<'_>) -> Option<Limit> {
+    let loss = evidence.loss;
+    let ratio = loss.ratio.map(|ratio| ratio.estimate).filter(|ratio| *ratio > NEGLIGIBLE_LOSS)?;
+    let text = format!(
+        "{} of {} datagrams lost ({}), {} of them by the receiving host's own count",
+        loss.lost,
+        evidence.sender.sent,
+        percent_finely(ratio),
+        loss.host
+    );
+    // Loopback loses nothing on the way; where the counters are short of it, the host lost it all the same.
+    if loss.network > loss.host && evidence.across == Across::Network {
+        return Some(Limit::new(LimitedBy::Network, text));
+    }
+    let cpu = CpuLoad::of(&evidence.receiver.cpu);
+    let by = if cpu.is_saturated(SATURATED) { LimitedBy::ReceiverCpu } else { LimitedBy::SocketBuffer };
+    Some(Limit::new(by, format!("{text}; receiver's {}", cpu.describe())))
+}
+
+/// A sender that did not keep to its plan.
+fn behind(evidence: &UdpEvidence<'_>) -> Option<Limit> {
+    let sender = evidence.sender;
+    let planned = evidence.planned.filter(|planned| planned.0 > 0)?;
+    let reached = evidence.sent_rate.0 as f64 / planned.0 as f64;
+    let of_plan = (sender.sent + sender.not_sent).max(1) as f64;
+    let (not_sent, late) = (sender.not_sent as f64 / of_plan, sender.late as f64 / of_plan);
+    if reached >= REACHED && not_sent <= TOLERATED && late <= TOLERATED_LATE {
+        return None;
+    }
+    let cpu = CpuLoad::of(&sender.cpu);
+    // A thread with time to spare that is behind all the same was made to wait by the queues below it.
+    let blocked = reached < REACHED && cpu.pressure() > 0.0 && !cpu.is_saturated(SPARE);
+    let by = if blocked { LimitedBy::SocketBuffer } else { LimitedBy::SenderCpu };
+    let text = format!(
+        "the sender reached {} of {planned}: {} datagrams late, {} not sent; its {}",
+        percent(reached),
+        sender.late,
+        sender.not_sent,
+        cpu.describe()
+    );
+    Some(Limit::new(by, text))
+}
+
+fn as_planned(evidence: &UdpEvidence<'_>) -> Limit {
+    let sender = evidence.sender;
+    match evidence.planned {
+        Some(planned) => {
+            let text = format!("{planned} was sent as planned and {} of {} datagrams lost", evidence.loss.lost, sender.sent);
+            Limit::new(LimitedBy::RequestedRate, text)
+        }
+        None if sender.sent == 0 => Limit::new(LimitedBy::Unknown, "0 datagrams left the sender"),
+        None => {
+            let cpu = CpuLoad::of(&sender.cpu);
+            let text = format!(
+                "sent as fast as it goes, {} of {} datagrams lost; sender's {}",
+                evidence.loss.lost,
+                sender.sent,
+                cpu.describe()
+            );
+            Limit::new(LimitedBy::SenderCpu, text)
+        }
+    }
+}
+
+/// One datagram of a thousand may get lost without anything being at its limit.
+const NEGLIGIBLE_LOSS: f64 = 0.001;
+/// As for TCP.
+const REACHED: f64 = 0.97;
+/// As for TCP.
+const SATURATED: f64 = 0.9;
+/// A thread below this had time to spare.
+const SPARE: f64 = 0.5;
+/// Share of the plan that may stay at home.
+const TOLERATED: f64 = 0.01;
+/// Share of the plan that may leave late: it then left all the same, in a burst.
+const TOLERATED_LATE: f64 = 0.2;
+
+#[cfg(test)]
+mod tests {
+    use netaware_record::{CpuUse, HostDrops};
+
+    use super::*;
+    use crate::loss_split;
+
+    fn cpu(thread: f64) -> CpuUse {
+        CpuUse { busiest_thread: thread, busiest_core: Some(thread), cores: 2, ..CpuUse::default() }
+    }
+
+    struct Row {
+        name: &'static str,
+        planned: Option<u64>,
+        rate: u64,
+        sent: u64,
+        not_sent: u64,
+        late: u64,
+        received: u64,
+        host: u64,
+        cpus: (f64, f64),
+        across: Across,
+        want: LimitedBy,
+    }
+
+    fn row(name: &'static str, want: LimitedBy) -> Row {
+        Row {
+            name,
+            planned: Some(80_000_000),
+            rate: 80_000_000,
+            sent: 100_000,
+            not_sent: 0,
+            late: 0,
+            received: 100_000,
+            host: 0,
+            cpus: (0.3, 0.3),
+            across: Across::Network,
+            want,
+        }
+    }
+
+    #[test]
+    fn each_stream_gets_its_verdict() {
+        use LimitedBy::{Network, ReceiverCpu, RequestedRate, SenderCpu, SocketBuffer, Unknown};
+        let rows = [
+            row("as planned", RequestedRate),
+            Row { received: 99_950, ..row("a few lost", RequestedRate) },
+            Row { received: 90_000, ..row("lost on the way", Network) },
+            Row { received: 90_000, host: 9_000, cpus: (0.3, 0.95), ..row("dropped, busy", ReceiverCpu) },
+            Row { received: 90_000, host: 9_000, ..row("dropped, idle", SocketBuffer) },
+            Row { received: 90_000, across: Across::Loopback, ..row("lost on loopback", SocketBuffer) },
+            Row { rate: 60_000_000, cpus: (0.98, 0.3), ..row("sender too slow", SenderCpu) },
+            Row { rate: 60_000_000, cpus: (0.1, 0.3), ..row("sender made to wait", SocketBuffer) },
+            Row { rate: 60_000_000, cpus: (0.0, 0.0), ..row("sender slow, CPU unknown", SenderCpu) },
+            Row { not_sent: 3_000, ..row("skipped", SenderCpu) },
+            Row { late: 40_000, ..row("late", SenderCpu) },
+            Row { planned: None, cpus: (1.0, 0.6), ..row("as fast as possible", SenderCpu) },
+            Row { planned: None, received: 80_000, ..row("as fast as possible, lost", Network) },
+            Row { planned: None, sent: 0, received: 0, ..row("nothing", Unknown) },
+        ];
+        for row in rows {
+            let sender = UdpSenderEnd {
+                sent: row.sent,
+                not_sent: row.not_sent,
+                late: row.late,
+                cpu: cpu(row.cpus.0),
+                ..UdpSenderEnd::default()
+            };
+            let receiver = UdpReceiverEnd { cpu: cpu(row.cpus.1), ..UdpReceiverEnd::default() };
+            let drops = HostDrops { socket: row.host, ..HostDrops::default() };
+            let limit = udp_limit(&UdpEvidence {
+                sender: &sender,
+                receiver: &receiver,
+                planned: row.planned.map(BitRate),
+                sent_rate: BitRate(row.rate),
+                loss: &loss_split::split(row.sent, row.received, drops),
+                across: row.across,
+            });
+            assert_eq!(limit.by, row.want, "{}: {}", row.name, limit.evidence);
+        }
+    }
+}
