@@ -7,7 +7,9 @@ use anyhow::{Result, bail};
 
 use crate::shell::{cargo, command, output, root, run, workspace};
 
-/// No sockets, no clock, no threads: a call to any of them would not link here, or is visibly absent.
+/// Nothing below it: whatever needs libc, a socket library or a source of randomness does not compile here. What the
+/// standard library offers does compile and would fail when called; clocks and sleep are left to clippy's disallowed
+/// methods.
 const NO_SYSTEM: &str = "wasm32-unknown-unknown";
 const MACOS: &str = "x86_64-apple-darwin";
 const PORTABLE: &[&str] = &[
