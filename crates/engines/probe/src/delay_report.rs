@@ -166,6 +166,8 @@ pub fn latency(rounds: &[EchoRound], context: Context) -> LatencyResult {
     let series: Vec<Option<i64>> =
         rounds.iter().flat_map(|round| round.series().into_iter().chain([None])).collect();
     let sum = |count: fn(&EchoCounts) -> u64| rounds.iter().map(|round| count(&round.counts)).sum();
+    let mut health = context.health;
+    health.not_sent = sum(|counts| counts.not_sent);
     LatencyResult {
         pedigree: pedigree(rounds, context.version, held.len() < rtts.len()),
         payload: context.payload,
@@ -185,7 +187,7 @@ pub fn latency(rounds: &[EchoRound], context: Context) -> LatencyResult {
         pdv: excess(&series),
         jitter: jitter(&series),
         histogram: summary::histogram_of(&rtts),
-        health: Health { not_sent: sum(|counts| counts.not_sent), ..context.health },
+        health,
     }
 }
 
@@ -267,7 +269,8 @@ mod tests {
 
     fn round(path: &VirtualPath, count: u64) -> EchoRound {
         let pacing = Pacing::Even(MS * 5);
-        let plan = EchoPlan { flow: 1, count: Some(count), pacing, length: 64, patience: MS * 500, start: Mono(0) };
+        let plan =
+            EchoPlan { flow: 1, count: Some(count), pacing, length: 64, patience: MS * 500, start: Mono(0) };
         let mut train = EchoTrain::new(plan).unwrap();
         let mut log = EchoLog::default();
         for (_, event) in path.drive(&mut train) {
@@ -279,11 +282,14 @@ mod tests {
     #[test]
     fn report_agrees_with_the_paths_truth() {
         let way = Link { jitter: MS * 2, loss: 0.02, ..Link::of(MS * 10) };
-        let rounds = [1, 2].map(|seed| round(&VirtualPath { forward: way, seed, ..VirtualPath::symmetric(MS * 10) }, 2000));
+        let rounds = [1, 2]
+            .map(|seed| round(&VirtualPath { forward: way, seed, ..VirtualPath::symmetric(MS * 10) }, 2000));
         let result = latency(&rounds, context());
         let rtt = result.rtt.unwrap();
         // 20 ms plus a uniform 0 to 2 ms.
-        assert!((rtt.min - MS * 20) < Span::from_micros(5) && (rtt.max - MS * 22).abs() < Span::from_micros(5));
+        assert!(
+            (rtt.min - MS * 20) < Span::from_micros(5) && (rtt.max - MS * 22).abs() < Span::from_micros(5)
+        );
         assert!((rtt.p50 - MS * 21).abs() < Span::from_micros(60), "{:?}", rtt.p50);
         assert!((rtt.sd.millis_f64() - 2.0 / 12.0_f64.sqrt()).abs() < 0.02);
         // |difference| of two uniforms has mean 1/3 of the width; PDV is the uniform itself.
@@ -321,7 +327,8 @@ mod tests {
 
     #[test]
     fn load_shows_as_rise_and_fewer_round_trips_per_minute() {
-        let [idle, loaded] = [MS * 5, MS * 50].map(|delay| latency(&[round(&VirtualPath::symmetric(delay), 50)], context()));
+        let [idle, loaded] =
+            [MS * 5, MS * 50].map(|delay| latency(&[round(&VirtualPath::symmetric(delay), 50)], context()));
         let loaded = under_load(loaded, Some(&idle));
         assert_eq!(loaded.rise, Some(MS * 90));
         assert!((loaded.round_trips_per_minute.unwrap() - 600.0).abs() < 1e-9);

@@ -58,8 +58,7 @@ pub fn goodput(rounds: &[MeasuredRound<'_>]) -> Option<Goodput> {
     let measured = totals.iter().map(|(_, time)| *time).sum();
     let rate = (measured > Span::ZERO).then(|| BitRate::mean(bytes, measured))?;
     let samples: Vec<Vec<f64>> = rounds.iter().map(MeasuredRound::rates).collect();
-    let resampled =
-        hierarchical_paired(&samples, block(rounds), &Resampling::new(Statistic::Mean, SEED));
+    let resampled = hierarchical_paired(&samples, block(rounds), &Resampling::new(Statistic::Mean, SEED));
     Some(Goodput {
         rate,
         interval: resampled.map(|resampled| interval_around(rate.0 as f64, resampled.interval)),
@@ -73,7 +72,7 @@ fn total(ticks: &[ReceiverTick]) -> (ByteCount, Span) {
 }
 
 fn block(rounds: &[MeasuredRound<'_>]) -> usize {
-    let longest = rounds.iter().flat_map(|round| round.counted()).map(|tick| tick.length.nanos()).max();
+    let longest = rounds.iter().flat_map(MeasuredRound::counted).map(|tick| tick.length.nanos()).max();
     usize::try_from(CORRELATED.nanos() / longest.unwrap_or(0).max(1)).unwrap_or(1).clamp(1, MOST_IN_BLOCK)
 }
 
@@ -122,8 +121,9 @@ mod tests {
         let mut held = 0;
         for seed in 0..200 {
             let mut rng = SplitMix64::new(seed);
-            let rounds: Vec<Vec<ReceiverTick>> =
-                (0..4).map(|_| (0..20).map(|_| tick(900_000 + rng.below(200_001) as u64, 100)).collect()).collect();
+            let rounds: Vec<Vec<ReceiverTick>> = (0..4)
+                .map(|_| (0..20).map(|_| tick(900_000 + rng.below(200_001) as u64, 100)).collect())
+                .collect();
             let rounds: Vec<_> =
                 rounds.iter().map(|ticks| MeasuredRound { ticks, warm_up: WarmUpEnd::Asked(0) }).collect();
             let interval = goodput(&rounds).unwrap().interval.unwrap();

@@ -22,7 +22,8 @@ mod tests {
     fn the_next_common_initial_value_is_assumed() {
         let rows =
             [(64, Some(0)), (63, Some(1)), (52, Some(12)), (128, Some(0)), (110, Some(18)), (255, Some(0))];
-        let more = [(240, Some(15)), (32, Some(0)), (30, Some(2)), (1, Some(31)), (0, None), (129, Some(126))];
+        let more =
+            [(240, Some(15)), (32, Some(0)), (30, Some(2)), (1, Some(31)), (0, None), (129, Some(126))];
         for (ttl, want) in rows.into_iter().chain(more) {
             assert_eq!(from_ttl(ttl), want, "ttl {ttl}");
         }

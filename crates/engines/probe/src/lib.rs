@@ -15,7 +15,7 @@
 //! | who set the figure, the network or a host? | [`limit`] |
 //! | IPv4 or IPv6? | [`compare`] |
 
-// pub mod compare;
+pub mod compare;
 pub mod delay_report;
 pub mod echo;
 pub mod fairness;

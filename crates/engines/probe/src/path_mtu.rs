@@ -157,7 +157,8 @@ impl PathMtuSearch {
     fn take_datagram(&mut self, bytes: &[u8]) {
         let Ok(header) = Header::parse(bytes) else { return };
         let Some((size, sent_at)) = self.size_of(header.seq) else { return };
-        let ours = header.kind == Kind::EchoReply && header.flow == self.plan.flow && header.sent_at == sent_at;
+        let ours =
+            header.kind == Kind::EchoReply && header.flow == self.plan.flow && header.sent_at == sent_at;
         if !ours || bytes.len() != self.plan.payload_of(size) {
             return;
         }

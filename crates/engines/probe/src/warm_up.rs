@@ -164,7 +164,11 @@ mod tests {
             ("bucket", then(&[5.0, 800.0, 90.0], 40.0, 20), WarmUpEnd::SlowStartOver(3)),
             ("bucket in the first slice", then(&[120.0], 40.0, 20), WarmUpEnd::SlowStartOver(1)),
             ("long bucket", then(&[80.0; 8], 40.0, 20), WarmUpEnd::SlowStartOver(8)),
-            ("overshoot and hole", then(&[10.0, 100.0, 12.0, 20.0, 30.0], 40.0, 20), WarmUpEnd::SlowStartOver(5)),
+            (
+                "overshoot and hole",
+                then(&[10.0, 100.0, 12.0, 20.0, 30.0], 40.0, 20),
+                WarmUpEnd::SlowStartOver(5),
+            ),
             ("grows to the end", vec![1.0, 2.0, 4.0, 8.0, 16.0, 32.0], WarmUpEnd::NeverEnded),
             ("too short", vec![40.0; 3], WarmUpEnd::NeverEnded),
             ("silent", vec![0.0; 20], WarmUpEnd::NeverEnded),
@@ -184,7 +188,8 @@ mod tests {
     #[test]
     fn a_long_round_trip_makes_long_rounds() {
         // One round is five slices; within each the rate is flat, from round to round it doubles.
-        let rates: Vec<f64> = [2.0, 4.0, 8.0, 16.0, 18.0, 18.0, 18.0, 18.0].iter().flat_map(|r| [*r; 5]).collect();
+        let rates: Vec<f64> =
+            [2.0, 4.0, 8.0, 16.0, 18.0, 18.0, 18.0, 18.0].iter().flat_map(|r| [*r; 5]).collect();
         assert_eq!(slow_start(&series(&rates), TICK * 5), WarmUpEnd::SlowStartOver(20));
         assert_eq!(full_pipe(&series(&rates), Span::ZERO), Some(1), "slices alone would be fooled");
     }

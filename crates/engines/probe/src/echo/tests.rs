@@ -25,8 +25,7 @@ fn answers(events: &[(Mono, EchoEvent)]) -> Vec<Exchange> {
 }
 
 fn balanced(counts: &EchoCounts) -> bool {
-    counts.asked
-        == counts.not_sent + counts.received + counts.lost + counts.abandoned + counts.outstanding
+    counts.asked == counts.not_sent + counts.received + counts.lost + counts.abandoned + counts.outstanding
 }
 
 #[test]
@@ -61,10 +60,7 @@ fn ping_pong_sends_the_next_request_when_the_answer_has_come() {
 
 #[test]
 fn ping_pong_goes_on_after_patience_when_everything_is_lost() {
-    let path = VirtualPath {
-        forward: Link { loss: 1.0, ..Link::of(MS) },
-        ..VirtualPath::symmetric(MS)
-    };
+    let path = VirtualPath { forward: Link { loss: 1.0, ..Link::of(MS) }, ..VirtualPath::symmetric(MS) };
     let mut train = train(5, Pacing::PingPong);
     let events = path.drive(&mut train);
     assert_eq!(train.counts().lost, 5);
@@ -198,7 +194,13 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let seq = || prop_oneof![9 => 0..40_u64, 1 => any::<u64>()];
-    let reply = (seq(), prop_oneof![9 => Just(7), 1 => any::<u32>()], -300_000_000..10_000_i64, any::<u64>(), 0..70_usize)
+    let reply = (
+        seq(),
+        prop_oneof![9 => Just(7), 1 => any::<u32>()],
+        -300_000_000..10_000_i64,
+        any::<u64>(),
+        0..70_usize,
+    )
         .prop_map(|(seq, flow, early, held, cut)| Step::Reply { seq, flow, early, held, cut });
     let step = prop_oneof![
         8 => Just(Step::Poll),

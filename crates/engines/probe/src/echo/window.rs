@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use netaware_units::{ClockSource, Mono, Span, Stamp};
 use netaware_wire::datagram::EchoStamps;
 
-use super::plan::EchoPlan;
 use super::Exchange;
+use super::plan::EchoPlan;
 
 /// What became of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

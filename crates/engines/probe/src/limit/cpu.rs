@@ -21,7 +21,12 @@ impl CpuLoad {
         let process = cpu.process_user + cpu.process_system;
         let interrupts = cpu.softirq.unwrap_or(0.0) * f64::from(cpu.cores);
         let thread = cpu.busiest_thread;
-        Self { thread, demand: thread, work: process.max(thread) + interrupts, busiest_core: cpu.busiest_core }
+        Self {
+            thread,
+            demand: thread,
+            work: process.max(thread) + interrupts,
+            busiest_core: cpu.busiest_core,
+        }
     }
 
     pub(super) fn of_tcp(end: &TcpEnd) -> Self {
@@ -49,8 +54,10 @@ impl CpuLoad {
 
     pub(super) fn describe(&self) -> String {
         let waited = self.demand - self.thread;
-        let waited = if waited >= WORTH_TELLING { format!(" and waited {}", percent(waited)) } else { String::new() };
-        let core = self.busiest_core.map_or(String::new(), |core| format!(", busiest core {}", percent(core)));
+        let waited =
+            if waited >= WORTH_TELLING { format!(" and waited {}", percent(waited)) } else { String::new() };
+        let core =
+            self.busiest_core.map_or(String::new(), |core| format!(", busiest core {}", percent(core)));
         format!("busiest thread ran {}{waited}{core}", percent(self.thread))
     }
 

@@ -69,8 +69,10 @@ impl<'a> Signs<'a> {
             (busy > Span::ZERO).then(|| (part.secs_f64() / busy.secs_f64()).clamp(0.0, 1.0))
         };
         let least = streams.iter().map(|stream| stream.min_rtt).filter(|rtt| *rtt > Span::ZERO).min();
-        let smoothed: Vec<Span> = streams.iter().map(|stream| stream.rtt).filter(|rtt| *rtt > Span::ZERO).collect();
-        let mean = (!smoothed.is_empty()).then(|| smoothed.iter().copied().sum::<Span>() / smoothed.len() as i64);
+        let smoothed: Vec<Span> =
+            streams.iter().map(|stream| stream.rtt).filter(|rtt| *rtt > Span::ZERO).collect();
+        let mean =
+            (!smoothed.is_empty()).then(|| smoothed.iter().copied().sum::<Span>() / smoothed.len() as i64);
         Self {
             of: evidence,
             sender: CpuLoad::of_tcp(evidence.sender),
@@ -88,18 +90,24 @@ impl<'a> Signs<'a> {
     /// whose thread was under more pressure.
     fn cpu(&self, threshold: f64) -> Option<Limit> {
         let receiver_held = self.window.unwrap_or(0.0) >= HELD_BACK;
-        let receiver_first = match (self.sender.is_saturated(threshold), self.receiver.is_saturated(threshold)) {
-            (true, true) => receiver_held || self.receiver.pressure() > self.sender.pressure(),
-            (false, true) => true,
-            (true, false) => false,
-            (false, false) => return None,
-        };
+        let receiver_first =
+            match (self.sender.is_saturated(threshold), self.receiver.is_saturated(threshold)) {
+                (true, true) => receiver_held || self.receiver.pressure() > self.sender.pressure(),
+                (false, true) => true,
+                (true, false) => false,
+                (false, false) => return None,
+            };
         let held = if receiver_held { self.held_by_window() } else { String::new() };
         Some(if receiver_first {
-            let text = format!("receiver's {}{held}; sender's ran {}", self.receiver.describe(), self.sender.brief());
+            let text = format!(
+                "receiver's {}{held}; sender's ran {}",
+                self.receiver.describe(),
+                self.sender.brief()
+            );
             Limit::new(LimitedBy::ReceiverCpu, text)
         } else {
-            let text = format!("sender's {}; receiver's ran {}", self.sender.describe(), self.receiver.brief());
+            let text =
+                format!("sender's {}; receiver's ran {}", self.sender.describe(), self.receiver.brief());
             Limit::new(LimitedBy::SenderCpu, text)
         })
     }
@@ -110,7 +118,9 @@ impl<'a> Signs<'a> {
     }
 
     fn held_by_window(&self) -> String {
-        self.window.map_or(String::new(), |share| format!(", its window held the sender back {} of the time", percent(share)))
+        self.window.map_or(String::new(), |share| {
+            format!(", its window held the sender back {} of the time", percent(share))
+        })
     }
 
     fn window(&self) -> Option<Limit> {

@@ -76,7 +76,10 @@ fn as_planned(evidence: &UdpEvidence<'_>) -> Limit {
     let sender = evidence.sender;
     match evidence.planned {
         Some(planned) => {
-            let text = format!("{planned} was sent as planned and {} of {} datagrams lost", evidence.loss.lost, sender.sent);
+            let text = format!(
+                "{planned} was sent as planned and {} of {} datagrams lost",
+                evidence.loss.lost, sender.sent
+            );
             Limit::new(LimitedBy::RequestedRate, text)
         }
         None if sender.sent == 0 => Limit::new(LimitedBy::Unknown, "0 datagrams left the sender"),

@@ -31,7 +31,15 @@ pub(super) struct Bounds {
 impl Bounds {
     pub(super) fn new(believed: u32, floor: u32) -> Self {
         let failed = believed + 1;
-        Self { believed, floor, passed: None, failed, why: Failure::Unbelieved, told: None, common_tried: false }
+        Self {
+            believed,
+            floor,
+            passed: None,
+            failed,
+            why: Failure::Unbelieved,
+            told: None,
+            common_tried: false,
+        }
     }
 
     pub(super) fn passed(&self) -> Option<u32> {
@@ -104,7 +112,10 @@ impl Bounds {
 fn between(passed: u32, failed: u32) -> Vec<u32> {
     let inside = failed - passed - 1;
     let parts = inside.min(AT_ONCE);
-    (1..=parts).rev().map(|part| passed + (u64::from(inside + 1) * u64::from(part) / u64::from(parts + 1)) as u32).collect()
+    (1..=parts)
+        .rev()
+        .map(|part| passed + (u64::from(inside + 1) * u64::from(part) / u64::from(parts + 1)) as u32)
+        .collect()
 }
 
 /// What paths really have: FDDI and token ring, jumbo frames, Ethernet, PPPoE, GRE and IPIP tunnels, WireGuard and

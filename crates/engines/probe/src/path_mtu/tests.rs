@@ -88,7 +88,8 @@ fn too_short_a_timeout_is_mended_by_the_late_answer() {
 fn a_lossy_path_is_not_taken_for_a_narrow_one() {
     let lossy = Link { loss: 0.03, ..Link::of(MS * 5) };
     let right = (0..200).filter(|seed| {
-        let path = VirtualPath { forward: lossy, reverse: lossy, seed: *seed, ..path(Bottleneck::Silent(1420)) };
+        let path =
+            VirtualPath { forward: lossy, reverse: lossy, seed: *seed, ..path(Bottleneck::Silent(1420)) };
         search(&path, plan(IpVersion::V4, 1500)).1.mtu == Some(1420)
     });
     // A try fails with 6 %, a size wrongly with 0.02 %; about twenty sizes are tried.

@@ -98,12 +98,23 @@ fn rows() -> Vec<Row> {
     let lossy = |end| with(end, |stream: &mut StreamEnd| stream.retransmits = 40);
     let row = Row::new;
     vec![
-        Row { requested: Some(41_000_000), sender: end(1.0, 0.0, 1.0), ..row("rate asked for", RequestedRate) },
-        Row { requested: Some(80_000_000), sender: lossy(end(0.1, 0.0, 0.2)), ..row("asked for more", Network) },
+        Row {
+            requested: Some(41_000_000),
+            sender: end(1.0, 0.0, 1.0),
+            ..row("rate asked for", RequestedRate)
+        },
+        Row {
+            requested: Some(80_000_000),
+            sender: lossy(end(0.1, 0.0, 0.2)),
+            ..row("asked for more", Network)
+        },
         Row { sender: end(0.97, 0.0, 0.99), ..row("sender's thread full", SenderCpu) },
         Row { sender: end(0.6, 0.35, 0.99), ..row("sender's thread wants a core", SenderCpu) },
         Row { receiver: end(0.95, 0.0, 0.97), ..row("receiver's thread full", ReceiverCpu) },
-        Row { receiver: end(0.55, 0.0, 0.97), ..row("receiver's core full of interrupts and us", ReceiverCpu) },
+        Row {
+            receiver: end(0.55, 0.0, 0.97),
+            ..row("receiver's core full of interrupts and us", ReceiverCpu)
+        },
         Row {
             sender: with(end(0.96, 0.0, 1.0), held(60, 0)),
             receiver: end(0.93, 0.0, 1.0),
@@ -144,7 +155,12 @@ fn each_transfer_gets_its_verdict() {
         let limit = row.verdict();
         assert_eq!(limit.by, row.want, "{}: {}", row.name, limit.evidence);
         assert!(limit.evidence.contains(|c: char| c.is_ascii_digit()), "{}: {}", row.name, limit.evidence);
-        assert!(!limit.evidence.contains('\n') && limit.evidence.len() < 220, "{}: {}", row.name, limit.evidence);
+        assert!(
+            !limit.evidence.contains('\n') && limit.evidence.len() < 220,
+            "{}: {}",
+            row.name,
+            limit.evidence
+        );
     }
 }
 
@@ -164,7 +180,13 @@ fn loopback_never_blames_the_network() {
         (end(0.2, 0.0, 0.3), end(0.2, 0.0, 0.3), Unknown),
     ];
     for (n, (sender, receiver, want)) in rows.into_iter().enumerate() {
-        let row = Row { sender: noisy(sender), receiver, across: Across::Loopback, roughness: 100, ..Row::new("", want) };
+        let row = Row {
+            sender: noisy(sender),
+            receiver,
+            across: Across::Loopback,
+            roughness: 100,
+            ..Row::new("", want)
+        };
         let limit = Row { loaded_rtt: Some(MS * 50), ..row }.verdict();
         assert_eq!(limit.by, want, "row {n}: {}", limit.evidence);
     }
@@ -174,7 +196,12 @@ fn loopback_never_blames_the_network() {
 fn streams_that_share_full_cores_are_limited_by_cpu() {
     let mut sender = end(0.26, 0.3, 1.0);
     sender.cpu.process_system = 1.0;
-    let row = Row { sender, receiver: end(0.24, 0.2, 1.0), across: Across::Loopback, ..Row::new("", LimitedBy::SenderCpu) };
+    let row = Row {
+        sender,
+        receiver: end(0.24, 0.2, 1.0),
+        across: Across::Loopback,
+        ..Row::new("", LimitedBy::SenderCpu)
+    };
     assert_eq!(row.verdict().by, LimitedBy::SenderCpu);
 }
 

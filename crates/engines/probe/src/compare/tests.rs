@@ -1,0 +1,222 @@
+//! Comparisons of paths whose difference is known.
+
+use netaware_record::{MetricComparison, Preference, Use};
+use netaware_stats::rng::SplitMix64;
+
+use super::*;
+
+/// Rounds of samples around `level`: noise within rounds, and a drift of each round that both versions share.
+struct Source {
+    rng: SplitMix64,
+    rounds: usize,
+    samples: usize,
+}
+
+impl Source {
+    fn new(seed: u64, rounds: usize) -> Self {
+        Self { rng: SplitMix64::new(seed), rounds, samples: 15 }
+    }
+
+    /// Roughly normal with this standard deviation.
+    fn noise(&mut self, sd: f64) -> f64 {
+        ((0..12).map(|_| self.rng.unit()).sum::<f64>() - 6.0) * sd
+    }
+
+    fn samples(&mut self, metric: Metric, v4: f64, v6: f64, sd: f64) -> RoundSamples {
+        let mut of = |level: f64, drifts: &[f64]| -> Vec<Vec<f64>> {
+            let mut round = |drift: f64| (0..self.samples).map(|_| level + drift + self.noise(sd)).collect();
+            drifts.iter().map(|drift| round(*drift)).collect()
+        };
+        let drifts: Vec<f64> = (0..8).map(|n| sd * f64::from(n % 3)).collect();
+        let (rounds_v4, rounds_v6) = (of(v4, &drifts), of(v6, &drifts));
+        let cut = |mut rounds: Vec<Vec<f64>>, n| {
+            rounds.truncate(n);
+            rounds
+        };
+        let direction = Direction::Reverse;
+        let (rounds_v4, rounds_v6) = (cut(rounds_v4, self.rounds), cut(rounds_v6, self.rounds));
+        RoundSamples { metric, direction, rounds_v4, rounds_v6, host_limited: false }
+    }
+}
+
+fn favours(samples: &RoundSamples) -> Preference {
+    compare_metric(samples).unwrap().favours
+}
+
+#[test]
+fn equal_paths_show_no_difference_in_nineteen_of_twenty_runs() {
+    // Noise of a fifth of the level, so that the margin is no help.
+    let rows = [(Metric::TcpParallel, 40e6, 8e6), (Metric::IdleRtt, 5e6, 1e6), (Metric::UdpLoss, 0.05, 0.01)];
+    for rounds in [2, 4] {
+        for (metric, level, sd) in rows {
+            let quiet = (0..100)
+                .filter(|seed| {
+                    let samples = Source::new(*seed, rounds).samples(metric, level, level, sd);
+                    favours(&samples) == Preference::NoDifferenceShown
+                })
+                .count();
+            assert!(quiet >= 95, "{metric:?}, {rounds} rounds: {quiet} of 100");
+        }
+    }
+}
+
+#[test]
+fn twice_the_rate_is_always_seen() {
+    for (rounds, least) in [(1, 0), (2, 90), (4, 95)] {
+        let mut held = 0;
+        for seed in 0..100 {
+            let samples = Source::new(seed, rounds).samples(Metric::TcpParallel, 40e6, 80e6, 4e6);
+            let found = compare_metric(&samples).unwrap();
+            assert_eq!(found.favours, Preference::V6, "{found:?}");
+            assert!(found.difference.lo > 0.0, "{found:?}");
+            assert_eq!((found.pairs, found.rounds), (15 * rounds as u64, rounds as u64));
+            held += usize::from(found.difference.lo <= 40e6 && 40e6 <= found.difference.hi);
+        }
+        assert!(held >= least, "{rounds} rounds: interval holds the truth in {held} of 100");
+    }
+}
+
+#[test]
+fn less_is_better_for_delay_and_loss() {
+    let rows = [
+        (Metric::IdleRtt, 5e6, 9e6, 1e5),
+        (Metric::LoadedRtt, 5e6, 9e6, 1e5),
+        (Metric::UdpLoss, 0.01, 0.05, 0.001),
+    ];
+    for (metric, v4, v6, sd) in rows {
+        assert_eq!(favours(&Source::new(1, 4).samples(metric, v4, v6, sd)), Preference::V4, "{metric:?}");
+        assert_eq!(favours(&Source::new(1, 4).samples(metric, v6, v4, sd)), Preference::V6, "{metric:?}");
+    }
+}
+
+#[test]
+fn a_certain_difference_below_the_margin_favours_nobody() {
+    let rows = [
+        (Metric::TcpParallel, 940e6, 926e6, 1e5),
+        (Metric::IdleRtt, 300e3, 340e3, 1e3),
+        (Metric::UdpLoss, 0.0101, 0.0105, 1e-5),
+    ];
+    for (metric, v4, v6, sd) in rows {
+        let found = compare_metric(&Source::new(1, 4).samples(metric, v4, v6, sd)).unwrap();
+        assert!(found.difference.excludes_zero(), "{found:?}");
+        assert_eq!(found.favours, Preference::NoDifferenceShown, "{found:?}");
+    }
+}
+
+#[test]
+fn one_round_needs_three_times_the_margin() {
+    let rate = |v6| favours(&Source::new(1, 1).samples(Metric::TcpParallel, 100e6, v6, 1e5));
+    assert_eq!((rate(106e6), rate(115e6)), (Preference::NoDifferenceShown, Preference::V6));
+}
+
+#[test]
+fn samples_without_a_partner_are_left_out() {
+    let samples = RoundSamples {
+        metric: Metric::TcpSingle,
+        direction: Direction::Forward,
+        rounds_v4: vec![vec![1.0, 2.0, 3.0], vec![4.0], vec![9.0]],
+        rounds_v6: vec![vec![11.0, 12.0], vec![]],
+        host_limited: false,
+    };
+    let found = compare_metric(&samples).unwrap();
+    assert_eq!((found.pairs, found.rounds, found.v4, found.v6), (2, 1, 1.5, 11.5));
+    assert!((found.difference.estimate - 10.0).abs() < 1e-9);
+    let single = RoundSamples { rounds_v4: vec![vec![1.0]], ..samples.clone() };
+    assert_eq!(compare_metric(&single), None);
+    let broken = RoundSamples { rounds_v4: vec![vec![f64::NAN, 1.0]], ..samples };
+    assert_eq!(compare_metric(&broken), None);
+}
+
+/// A metric, its direction, IPv4's level and IPv6's.
+type Levels = (Metric, Direction, f64, f64);
+
+fn metrics(rows: &[Levels]) -> Vec<RoundSamples> {
+    let sample = |(metric, direction, v4, v6): &Levels| {
+        let samples = Source::new(3, 4).samples(*metric, *v4, *v6, v4.abs() * 0.0005);
+        RoundSamples { direction: *direction, ..samples }
+    };
+    rows.iter().map(sample).collect()
+}
+
+fn advice(samples: &[RoundSamples], purpose: Use) -> (Preference, String) {
+    let comparison = compare(samples, Unreached::default());
+    let verdict = comparison.verdicts.into_iter().find(|verdict| verdict.purpose == purpose).unwrap();
+    (verdict.prefer, verdict.because)
+}
+
+#[test]
+fn bulk_follows_the_rates() {
+    use Direction::{Forward, Reverse};
+    use Metric::{TcpParallel, TcpSingle};
+    use Preference::{NoDifferenceShown, NotCompared, V4, V6};
+    let rows: [(&str, &[Levels], Preference); 6] = [
+        ("both ways", &[(TcpParallel, Forward, 40e6, 80e6), (TcpParallel, Reverse, 40e6, 80e6)], V6),
+        ("down alone", &[(TcpParallel, Forward, 40e6, 40e6), (TcpParallel, Reverse, 90e6, 80e6)], V4),
+        (
+            "contradiction",
+            &[(TcpParallel, Forward, 40e6, 80e6), (TcpParallel, Reverse, 80e6, 40e6)],
+            NoDifferenceShown,
+        ),
+        (
+            "equal",
+            &[(TcpParallel, Forward, 40e6, 40e6), (TcpParallel, Reverse, 80e6, 80e6)],
+            NoDifferenceShown,
+        ),
+        ("one stream where nothing else", &[(TcpSingle, Forward, 40e6, 80e6)], V6),
+        ("nothing", &[], NotCompared),
+    ];
+    for (name, rows, want) in rows {
+        let (prefer, because) = advice(&metrics(rows), Use::Bulk);
+        assert_eq!(prefer, want, "{name}: {because}");
+        assert_eq!(because.contains("contradictory"), name == "contradiction", "{because}");
+    }
+}
+
+#[test]
+fn interactive_and_media_follow_delay_and_loss() {
+    use Direction::{Forward, Reverse, RoundTrip};
+    use Metric::{DelayVariation, IdleRtt, LoadedRtt, UdpLoss};
+    let samples = metrics(&[
+        (IdleRtt, RoundTrip, 20e6, 20e6),
+        (LoadedRtt, Forward, 120e6, 60e6),
+        (LoadedRtt, Reverse, 60e6, 60e6),
+        (DelayVariation, RoundTrip, 3e6, 3e6),
+        (UdpLoss, Reverse, 0.001, 0.02),
+    ]);
+    let (prefer, because) = advice(&samples, Use::Interactive);
+    assert_eq!(prefer, Preference::V6, "{because}");
+    assert!(
+        because.starts_with("round trip under load up: IPv4 120 ms, IPv6 60.1 ms, difference -"),
+        "{because}"
+    );
+    let (prefer, because) = advice(&samples, Use::Media);
+    assert_eq!(prefer, Preference::NoDifferenceShown, "{because}");
+    assert!(because.starts_with("contradictory: UDP loss down: IPv4 0.10 %, IPv6 2.00 %"), "{because}");
+}
+
+#[test]
+fn what_the_hosts_set_is_said_to_compare_hosts() {
+    let mut samples = metrics(&[(Metric::TcpParallel, Direction::Reverse, 40e9, 30e9)]);
+    samples[0].host_limited = true;
+    let (prefer, because) = advice(&samples, Use::Bulk);
+    assert_eq!(prefer, Preference::V4);
+    assert!(because.contains("compares hosts, not paths"), "{because}");
+    let metric: MetricComparison = compare_metric(&samples[0]).unwrap();
+    assert!(metric.host_limited);
+}
+
+#[test]
+fn an_unreachable_version_loses_to_the_other_with_its_reason() {
+    let rows = [
+        (Unreached { v6: Some("connect to [2001:db8::1]:14233 timed out"), v4: None }, Preference::V4),
+        (Unreached { v4: Some("no IPv4 address"), v6: None }, Preference::V6),
+        (Unreached { v4: Some("refused"), v6: Some("refused") }, Preference::NotCompared),
+    ];
+    for (unreached, want) in rows {
+        for verdict in compare(&[], unreached).verdicts {
+            assert_eq!(verdict.prefer, want);
+            let why = unreached.v4.or(unreached.v6).unwrap();
+            assert!(verdict.because.contains(why), "{}", verdict.because);
+        }
+    }
+}

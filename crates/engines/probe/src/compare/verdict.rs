@@ -1,0 +1,107 @@
+//! From metrics to advice, one line for each use.
+
+use netaware_record::{Direction, Metric, MetricComparison, Preference, Use, Verdict};
+use netaware_units::{BitRate, Span};
+
+use super::Unreached;
+
+pub(super) fn all(metrics: &[MetricComparison], unreached: Unreached<'_>) -> Vec<Verdict> {
+    [Use::Bulk, Use::Interactive, Use::Media].map(|purpose| verdict(purpose, metrics, unreached)).into()
+}
+
+fn verdict(purpose: Use, metrics: &[MetricComparison], unreached: Unreached<'_>) -> Verdict {
+    let (prefer, because) = match (unreached.v4, unreached.v6) {
+        (Some(v4), Some(v6)) => (Preference::NotCompared, format!("neither answered: IPv4 {v4}; IPv6 {v6}")),
+        (Some(why), None) => (Preference::V6, format!("IPv4 could not be measured: {why}")),
+        (None, Some(why)) => (Preference::V4, format!("IPv6 could not be measured: {why}")),
+        (None, None) => weigh(&relevant(purpose, metrics)),
+    };
+    Verdict { purpose, prefer, because }
+}
+
+/// What counts for a use, weightiest first: for bulk what most people do most, download.
+fn relevant(purpose: Use, metrics: &[MetricComparison]) -> Vec<&MetricComparison> {
+    let parallel = metrics.iter().any(|metric| metric.metric == Metric::TcpParallel);
+    let order: &[Metric] = match purpose {
+        Use::Bulk if parallel => &[Metric::TcpParallel],
+        Use::Bulk => &[Metric::TcpSingle],
+        Use::Interactive => &[Metric::IdleRtt, Metric::LoadedRtt],
+        Use::Media => &[Metric::UdpLoss, Metric::DelayVariation, Metric::LoadedRtt],
+    };
+    let directions = [Direction::Reverse, Direction::Forward, Direction::RoundTrip];
+    let wanted = order.iter().flat_map(|metric| directions.map(|direction| (*metric, direction)));
+    wanted
+        .filter_map(|wanted| metrics.iter().find(|found| (found.metric, found.direction) == wanted))
+        .collect()
+}
+
+/// Who differs decides, if all that differ agree. Where they contradict each other we say so and prefer none: how much
+/// upload weighs against download is the reader's to know.
+fn weigh(metrics: &[&MetricComparison]) -> (Preference, String) {
+    let favouring = |who: Preference| metrics.iter().copied().filter(move |metric| metric.favours == who);
+    let text = |chosen: &[&MetricComparison]| {
+        let told: Vec<String> = chosen.iter().take(MOST_TOLD).map(|metric| tell(metric)).collect();
+        told.join("; ") + host_note(chosen)
+    };
+    let (v4, v6): (Vec<_>, Vec<_>) =
+        (favouring(Preference::V4).collect(), favouring(Preference::V6).collect());
+    match (v4.first(), v6.first()) {
+        (None, None) if metrics.is_empty() => {
+            (Preference::NotCompared, "not measured often enough over both versions".to_owned())
+        }
+        (None, None) => (Preference::NoDifferenceShown, text(metrics)),
+        (Some(_), None) => (Preference::V4, text(&v4)),
+        (None, Some(_)) => (Preference::V6, text(&v6)),
+        (Some(for_v4), Some(for_v6)) => {
+            let contradiction = format!("contradictory: {}, but {}", tell(for_v4), tell(for_v6));
+            (Preference::NoDifferenceShown, contradiction + host_note(&[for_v4, for_v6]))
+        }
+    }
+}
+
+fn host_note(told: &[&MetricComparison]) -> &'static str {
+    let told = &told[..told.len().min(MOST_TOLD)];
+    match told.iter().filter(|metric| metric.host_limited).count() {
+        0 => "",
+        n if n == told.len() => " (set by the hosts: it compares hosts, not paths)",
+        _ => " (in part set by the hosts)",
+    }
+}
+
+/// "TCP, parallel streams down: IPv4 38.2 Mbit/s, IPv6 76.1 Mbit/s, difference 37.9 Mbit/s (37.1 to 38.6)".
+fn tell(metric: &MetricComparison) -> String {
+    let show = |value| in_unit(metric.metric, value);
+    let way = match metric.direction {
+        Direction::RoundTrip => String::new(),
+        direction => format!(" {}", direction.name()),
+    };
+    let (difference, (low, high)) = (metric.difference, bounds(metric));
+    let name = metric.metric.name();
+    format!(
+        "{name}{way}: IPv4 {}, IPv6 {}, difference {} ({} to {})",
+        show(metric.v4),
+        show(metric.v6),
+        show(difference.estimate),
+        show(low),
+        show(high)
+    )
+}
+
+fn bounds(metric: &MetricComparison) -> (f64, f64) {
+    (metric.difference.lo, metric.difference.hi)
+}
+
+fn in_unit(metric: Metric, value: f64) -> String {
+    let sign = if value < 0.0 { "-" } else { "" };
+    let size = value.abs();
+    match metric {
+        Metric::TcpSingle | Metric::TcpParallel => format!("{sign}{}", BitRate(size.round() as u64)),
+        Metric::UdpLoss => format!("{sign}{:.2} %", size * 100.0),
+        Metric::IdleRtt | Metric::LoadedRtt | Metric::DelayVariation | Metric::Connect => {
+            format!("{sign}{}", Span::from_nanos(size.round() as i64))
+        }
+    }
+}
+
+/// More than two do not fit a line.
+const MOST_TOLD: usize = 2;
