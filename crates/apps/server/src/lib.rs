@@ -1,1 +1,49 @@
-//! (being built)
+//! The responder: what `netaware serve` runs, and what `netaware test` runs against itself on loopback.
+//!
+//! ```text
+//!            TCP                                   UDP, one thread per IP version
+//!             |                                               |
+//!  opening: preface? HTTP? noise?                 reflector: judge each datagram (flows)
+//!       |              |                             |                |
+//!  control session   data, echo connections     echo answered    flow entered
+//!       |    ^---------------+---------------------------------------'
+//!       |   events
+//!  session (decides)  admission (whose turn)  rig, runner (threads that move data)
+//! ```
+//!
+//! One thread runs every control connection; it never measures. Tests run in threads of their own, bulk transfer with
+//! the loops of `netaware-io`. Pure decisions (`session`, `admission`, `flows`, `plan`) take time as an argument
+//! and know no socket.
+//!
+//! Everything from the network is hostile: what may be held per connection, session and address is bounded, whoever says
+//! nothing is forgotten, and no UDP goes to an address that has not proven itself.
+//!
+//! Reading order: [`Config`], [`Server`], then `session`, `control`, `flows`, `reflector`.
+
+mod admission;
+mod bind;
+mod census;
+mod complaints;
+mod config;
+mod context;
+mod control;
+mod event;
+mod flows;
+mod framing;
+mod http;
+mod network;
+mod opening;
+mod outbox;
+mod plan;
+mod random;
+mod reflector;
+mod rig;
+mod runner;
+mod server;
+mod session;
+mod stream_socket;
+
+pub use bind::BindError;
+pub use config::{Config, Key, KeyError};
+pub use network::{Network, ParseNetworkError};
+pub use server::{RunError, Server, Stopper};

@@ -1,0 +1,297 @@
+//! Who may run throughput tests now, and who is told to wait how long.
+//!
+//! A fair queue: first come, first served, `slots` reservations at a time. A reservation may have several members (a
+//! prober's sessions over IPv4 and over IPv6) and is free again when the last has left. Two throughput tests at once
+//! would each measure the other, so the default is one slot.
+//!
+//! The expected wait assumes that everybody in front uses exactly what they asked for. It is wrong on the high side when
+//! they finish early, which is usual, and on the low side by up to half when they overrun into the slack of their lease.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use netaware_units::{Mono, Span};
+use netaware_wire::Token;
+
+/// A control session, as the responder numbers them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct SessionId(pub(crate) u64);
+
+/// What a session is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// Wait.
+    Queued { place: u32, expected_wait: Span },
+    /// Go.
+    Admitted { reservation: Token, lease: Span },
+    /// The reservation to join does not exist (any more), or has all the members it may have.
+    NothingToJoin,
+}
+
+/// The queue. Notices pile up until they are taken by [`Admission::notices`].
+#[derive(Debug)]
+pub(crate) struct Admission {
+    slots: usize,
+    longest: Span,
+    held: Vec<Reservation>,
+    waiting: VecDeque<Waiting>,
+    notices: Vec<(SessionId, Notice)>,
+}
+
+#[derive(Debug)]
+struct Reservation {
+    token: Token,
+    /// When its owner will have finished, if it uses what it asked for.
+    expected_end_at: Mono,
+    lease_end_at: Mono,
+    members: Vec<SessionId>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    session: SessionId,
+    token: Token,
+    expected: Span,
+    /// Place and turn as last told, so that news is told and the mere passing of time is not.
+    told: Option<(u32, Mono)>,
+}
+
+impl Admission {
+    pub(crate) fn new(slots: usize, longest: Span) -> Self {
+        Self {
+            slots: slots.max(1),
+            longest,
+            held: Vec::new(),
+            waiting: VecDeque::new(),
+            notices: Vec::new(),
+        }
+    }
+
+    /// Takes a place in the queue. `token` names the reservation that will come of it. A session that already waits or
+    /// holds keeps what it has.
+    pub(crate) fn reserve(&mut self, now: Mono, session: SessionId, expected: Span, token: Token) {
+        if !self.knows(session) {
+            let expected = Span(expected.0.clamp(SHORTEST.0, self.longest.0.max(SHORTEST.0)));
+            self.waiting.push_back(Waiting { session, token, expected, told: None });
+        }
+        self.move_on(now);
+    }
+
+    /// Shares a reservation that another session holds.
+    pub(crate) fn join(&mut self, now: Mono, session: SessionId, reservation: Token) {
+        let known = self.knows(session);
+        let found = self.held.iter_mut().find(|held| held.token == reservation);
+        let notice = match found {
+            Some(held) if !known && held.members.len() < MAX_MEMBERS => {
+                held.members.push(session);
+                Notice::Admitted { reservation, lease: (held.lease_end_at - now).or_zero() }
+            }
+            _ => Notice::NothingToJoin,
+        };
+        self.notices.push((session, notice));
+    }
+
+    /// Leaves queue and reservation: released, or gone.
+    pub(crate) fn leave(&mut self, now: Mono, session: SessionId) {
+        self.waiting.retain(|waiting| waiting.session != session);
+        for held in &mut self.held {
+            held.members.retain(|member| *member != session);
+        }
+        self.held.retain(|held| !held.members.is_empty());
+        self.move_on(now);
+    }
+
+    /// What has to be told since the last call, in order.
+    pub(crate) fn notices(&mut self) -> Vec<(SessionId, Notice)> {
+        std::mem::take(&mut self.notices)
+    }
+
+    fn knows(&self, session: SessionId) -> bool {
+        self.waiting.iter().any(|waiting| waiting.session == session)
+            || self.held.iter().any(|held| held.members.contains(&session))
+    }
+
+    fn move_on(&mut self, now: Mono) {
+        while self.held.len() < self.slots
+            && let Some(next) = self.waiting.pop_front()
+        {
+            let lease = Span((next.expected + next.expected / 2 + SLACK).0.min(self.longest.0));
+            self.held.push(Reservation {
+                token: next.token,
+                expected_end_at: now + next.expected,
+                lease_end_at: now + lease,
+                members: vec![next.session],
+            });
+            self.notices.push((next.session, Notice::Admitted { reservation: next.token, lease }));
+        }
+        self.tell_places(now);
+    }
+
+    fn tell_places(&mut self, now: Mono) {
+        let mut free_at: BTreeMap<(Mono, usize), ()> =
+            self.held.iter().enumerate().map(|(n, held)| ((held.expected_end_at.max(now), n), ())).collect();
+        for (n, waiting) in self.waiting.iter_mut().enumerate() {
+            let Some(((turn_at, slot), ())) = free_at.pop_first() else { return };
+            free_at.insert((turn_at + waiting.expected, slot), ());
+            let place = u32::try_from(n + 1).unwrap_or(u32::MAX);
+            let news =
+                waiting.told.is_none_or(|(p, at)| p != place || (turn_at - at).abs() > WORTH_TELLING);
+            if news {
+                waiting.told = Some((place, turn_at));
+                let expected_wait = turn_at - now;
+                self.notices.push((waiting.session, Notice::Queued { place, expected_wait }));
+            }
+        }
+    }
+}
+
+/// A lease exceeds what was asked for by half of it and this, for set-up and a slow network.
+const SLACK: Span = Span::from_secs(5);
+/// Nobody can reserve less: a queue of zeros would promise that there is no wait.
+const SHORTEST: Span = Span::from_secs(1);
+/// A wait that differs by less from what was told is no news.
+const WORTH_TELLING: Span = Span::from_secs(1);
+/// Sessions that share a reservation: two IP versions, and some for whoever has several addresses.
+const MAX_MEMBERS: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T0: Mono = Mono(1_000_000_000_000);
+
+    fn at(seconds: i64) -> Mono {
+        T0 + Span::from_secs(seconds)
+    }
+
+    fn token(n: u8) -> Token {
+        Token([n; 16])
+    }
+
+    fn s(n: u64) -> SessionId {
+        SessionId(n)
+    }
+
+    fn queued(n: u64, place: u32, wait: i64) -> (SessionId, Notice) {
+        (s(n), Notice::Queued { place, expected_wait: Span::from_secs(wait) })
+    }
+
+    fn admitted(n: u64, lease: i64) -> (SessionId, Notice) {
+        (s(n), Notice::Admitted { reservation: token(n as u8), lease: Span::from_secs(lease) })
+    }
+
+    fn reserve(queue: &mut Admission, second: i64, n: u64, expected: i64) -> Vec<(SessionId, Notice)> {
+        queue.reserve(at(second), s(n), Span::from_secs(expected), token(n as u8));
+        queue.notices()
+    }
+
+    fn leave(queue: &mut Admission, second: i64, n: u64) -> Vec<(SessionId, Notice)> {
+        queue.leave(at(second), s(n));
+        queue.notices()
+    }
+
+    fn one_slot() -> Admission {
+        Admission::new(1, Span::from_secs(1000))
+    }
+
+    #[test]
+    fn first_come_first_served_and_everybody_knows_their_place() {
+        let mut queue = one_slot();
+        assert_eq!(reserve(&mut queue, 0, 1, 10), [admitted(1, 20)]);
+        assert_eq!(reserve(&mut queue, 2, 2, 20), [queued(2, 1, 8)]);
+        assert_eq!(reserve(&mut queue, 3, 3, 30), [queued(3, 2, 27)]);
+        assert_eq!(leave(&mut queue, 4, 1), [admitted(2, 35), queued(3, 1, 20)]);
+        assert_eq!(leave(&mut queue, 24, 2), [admitted(3, 50)]);
+        assert_eq!(leave(&mut queue, 25, 3), []);
+    }
+
+    #[test]
+    fn a_waiting_client_that_vanishes_leaves_the_queue() {
+        let mut queue = one_slot();
+        for n in 1..=3 {
+            reserve(&mut queue, 0, n, 10);
+        }
+        assert_eq!(leave(&mut queue, 1, 2), [queued(3, 1, 9)]);
+        assert_eq!(leave(&mut queue, 2, 1), [admitted(3, 20)]);
+    }
+
+    #[test]
+    fn the_mere_passing_of_time_is_no_news() {
+        let mut queue = one_slot();
+        for n in 1..=3 {
+            reserve(&mut queue, 0, n, 10);
+        }
+        assert_eq!(reserve(&mut queue, 5, 4, 10), [queued(4, 3, 25)]);
+    }
+
+    #[test]
+    fn an_overrun_does_not_promise_the_past() {
+        let mut queue = one_slot();
+        reserve(&mut queue, 0, 1, 10);
+        assert_eq!(reserve(&mut queue, 15, 2, 10), [queued(2, 1, 0)]);
+    }
+
+    #[test]
+    fn several_slots_are_filled_and_shared_out_in_order() {
+        let mut queue = Admission::new(2, Span::from_secs(1000));
+        assert_eq!(reserve(&mut queue, 0, 1, 30), [admitted(1, 50)]);
+        assert_eq!(reserve(&mut queue, 0, 2, 10), [admitted(2, 20)]);
+        assert_eq!(reserve(&mut queue, 0, 3, 10), [queued(3, 1, 10)]);
+        assert_eq!(reserve(&mut queue, 0, 4, 10), [queued(4, 2, 20)]);
+        assert_eq!(reserve(&mut queue, 0, 5, 10), [queued(5, 3, 30)]);
+    }
+
+    #[test]
+    fn a_shared_reservation_is_free_when_its_last_member_has_left() {
+        let mut queue = one_slot();
+        reserve(&mut queue, 0, 1, 10);
+        reserve(&mut queue, 0, 9, 10);
+        queue.join(at(1), s(2), token(1));
+        let lease = Span::from_secs(19);
+        assert_eq!(queue.notices(), [(s(2), Notice::Admitted { reservation: token(1), lease })]);
+        assert_eq!(leave(&mut queue, 2, 1), []);
+        assert_eq!(leave(&mut queue, 3, 2), [admitted(9, 20)]);
+    }
+
+    #[test]
+    fn nobody_joins_what_is_not_held() {
+        let mut queue = one_slot();
+        reserve(&mut queue, 0, 1, 10);
+        reserve(&mut queue, 0, 2, 10);
+        for (n, unknown) in [(3, token(7)), (3, token(2)), (1, token(1))] {
+            queue.join(at(1), s(n), unknown);
+            assert_eq!(queue.notices(), [(s(n), Notice::NothingToJoin)]);
+        }
+    }
+
+    #[test]
+    fn members_are_bounded() {
+        let mut queue = one_slot();
+        reserve(&mut queue, 0, 0, 10);
+        for n in 1..MAX_MEMBERS as u64 {
+            queue.join(at(0), s(n), token(0));
+        }
+        queue.notices();
+        queue.join(at(0), s(99), token(0));
+        assert_eq!(queue.notices(), [(s(99), Notice::NothingToJoin)]);
+    }
+
+    #[test]
+    fn a_second_reservation_of_one_session_changes_nothing() {
+        let mut queue = one_slot();
+        reserve(&mut queue, 0, 1, 10);
+        reserve(&mut queue, 0, 2, 10);
+        assert_eq!(reserve(&mut queue, 0, 2, 500), []);
+        assert_eq!(reserve(&mut queue, 0, 1, 500), []);
+        assert_eq!(leave(&mut queue, 0, 1), [admitted(2, 20)]);
+    }
+
+    #[test]
+    fn hostile_expectations_are_clamped() {
+        for (asked, lease) in [(i64::MIN, 6_500), (i64::MAX, 1_000_000), (0, 6_500)] {
+            let mut queue = one_slot();
+            queue.reserve(T0, s(1), Span(asked), token(1));
+            let lease = Span::from_millis(lease);
+            assert_eq!(queue.notices(), [(s(1), Notice::Admitted { reservation: token(1), lease })]);
+        }
+    }
+}

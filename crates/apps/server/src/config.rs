@@ -1,0 +1,136 @@
+//! What the owner of a responder decides.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use netaware_units::{BitRate, ByteCount, Span};
+use netaware_wire::control::Limits;
+use netaware_wire::{DEFAULT_PORT, proof};
+
+use crate::Network;
+
+/// A responder's settings. `Config::default()` serves everybody on every address.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// TCP and UDP port; 0 lets the system choose one that is free for both on all addresses.
+    pub port: u16,
+    /// Addresses to listen on; empty means all, over both IP versions.
+    pub bind: Vec<IpAddr>,
+    /// Shared key; without the proof of knowing it nobody gets more than a challenge.
+    pub key: Option<Key>,
+    /// Reservations for throughput tests that run at the same time; the others wait.
+    pub max_concurrent: usize,
+    /// Control sessions in all.
+    pub max_sessions: usize,
+    /// Control sessions of one IPv4 address or one IPv6 /64.
+    pub max_sessions_per_address: usize,
+    /// Latency tests in all, UDP flows and TCP connections counted alike.
+    pub max_echo_flows: usize,
+    /// Longest test.
+    pub max_duration: Option<Span>,
+    /// Longest time that one reservation holds its slot.
+    pub max_reservation: Span,
+    /// Highest payload rate of a test.
+    pub max_rate: Option<BitRate>,
+    /// Most payload of a test.
+    pub max_bytes: Option<ByteCount>,
+    /// Most streams of a test.
+    pub max_streams: Option<u16>,
+    /// Networks that may connect; empty means all.
+    pub allow: Vec<Network>,
+    /// Cores for the threads that move data, by the kernel's numbers; empty leaves them to the scheduler.
+    pub affinity: Vec<usize>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            port: DEFAULT_PORT,
+            bind: Vec::new(),
+            key: None,
+            max_concurrent: 1,
+            max_sessions: 1000,
+            max_sessions_per_address: 200,
+            max_echo_flows: 1000,
+            // Long enough for a soak test by somebody who asks for it, short enough that a forgotten one ends.
+            max_duration: Some(Span::from_secs(3600)),
+            max_reservation: Span::from_secs(2 * 3600),
+            max_rate: None,
+            max_bytes: None,
+            max_streams: None,
+            allow: Vec::new(),
+            affinity: Vec::new(),
+        }
+    }
+}
+
+impl Config {
+    /// As told to every prober.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            duration: self.max_duration,
+            rate: self.max_rate,
+            bytes: self.max_bytes,
+            streams: self.max_streams,
+        }
+    }
+
+    pub(crate) fn admits(&self, address: IpAddr) -> bool {
+        self.allow.is_empty() || self.allow.iter().any(|network| network.contains(address))
+    }
+}
+
+/// A shared key. Printing it shows nothing of it.
+#[derive(Clone)]
+pub struct Key(Vec<u8>);
+
+/// Why bytes are no key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// Anybody could guess it.
+    #[error("the key is empty")]
+    Empty,
+    /// Over the limit.
+    #[error("the key has {0} bytes; {max} are the limit", max = proof::MAX_KEY)]
+    TooLong(usize),
+}
+
+impl Key {
+    /// Takes 1 to [`proof::MAX_KEY`] bytes.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, KeyError> {
+        let bytes = bytes.into();
+        match bytes.len() {
+            0 => Err(KeyError::Empty),
+            len if len > proof::MAX_KEY => Err(KeyError::TooLong(len)),
+            _ => Ok(Self(bytes)),
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_printed_configuration_does_not_tell_the_key() {
+        let config = Config { key: Some(Key::new(*b"sesame").unwrap()), ..Config::default() };
+        assert!(!format!("{config:?}").contains("115"), "{config:?}");
+        assert!(!format!("{config:?}").contains("sesame"));
+    }
+
+    #[test]
+    fn keys_have_bounds() {
+        assert_eq!(Key::new([]).unwrap_err(), KeyError::Empty);
+        assert_eq!(Key::new(vec![0; 1025]).unwrap_err(), KeyError::TooLong(1025));
+    }
+}

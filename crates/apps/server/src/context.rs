@@ -1,0 +1,153 @@
+//! What all connections of a responder share.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use netaware_host::describe;
+use netaware_io::clock;
+use netaware_record::HostInfo;
+use netaware_wire::Token;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{Semaphore, watch};
+
+use crate::admission::{Admission, SessionId};
+use crate::census::Census;
+use crate::complaints::Complaints;
+use crate::config::Config;
+use crate::event::Event;
+use crate::flows::FlowTable;
+use crate::reflector::Reflector;
+use crate::session::Rules;
+
+/// Where events of a session go. Unbounded, because its task never waits for anything but events: what may pile up is
+/// bounded by what the test threads produce while it runs once.
+pub(crate) type Events = UnboundedSender<Event>;
+
+pub(crate) struct Context {
+    pub(crate) config: Config,
+    pub(crate) rules: Rules,
+    pub(crate) flows: Arc<FlowTable>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) reflectors: Vec<Arc<Reflector>>,
+    /// Connections that have not said yet what they want.
+    pub(crate) strangers: Census,
+    pub(crate) sessions: Census,
+    pub(crate) echo_flows: Arc<Semaphore>,
+    pub(crate) complaints: Complaints,
+    /// Turns true when the responder is to stop.
+    pub(crate) stopping: watch::Receiver<bool>,
+    pub(crate) admission: Mutex<Admission>,
+    /// By the session's local address, which decides the interface.
+    hosts: Mutex<HashMap<IpAddr, HostInfo>>,
+    tickets: AtomicU64,
+}
+
+impl Context {
+    pub(crate) fn new(
+        config: Config,
+        flows: Arc<FlowTable>,
+        registry: Arc<Registry>,
+        reflectors: Vec<Arc<Reflector>>,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        let software = concat!("netaware ", env!("CARGO_PKG_VERSION")).to_owned();
+        Self {
+            rules: Rules { key: config.key.clone(), limits: config.limits(), software },
+            flows,
+            registry,
+            reflectors,
+            strangers: Census::new(MAX_STRANGERS, MAX_STRANGERS_PER_ADDRESS),
+            sessions: Census::new(config.max_sessions, config.max_sessions_per_address),
+            echo_flows: Arc::new(Semaphore::new(config.max_echo_flows.min(Semaphore::MAX_PERMITS))),
+            complaints: Complaints::default(),
+            stopping,
+            admission: Mutex::new(Admission::new(config.max_concurrent, config.max_reservation)),
+            hosts: Mutex::default(),
+            tickets: AtomicU64::new(0),
+            config,
+        }
+    }
+
+    /// A number that no session has had: each reservation gets its own, so that news of an old one is recognised.
+    pub(crate) fn ticket(&self) -> SessionId {
+        SessionId(self.tickets.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Changes the admission queue and passes on what it has to say.
+    pub(crate) fn admit(&self, change: impl FnOnce(&mut Admission)) {
+        let notices = {
+            let mut admission = locked(&self.admission);
+            change(&mut admission);
+            admission.notices()
+        };
+        for (ticket, notice) in notices {
+            self.registry.notify(ticket, Event::Notice(ticket, notice));
+        }
+    }
+
+    /// This host as seen by whoever speaks to `local`. Costs about a millisecond the first time.
+    pub(crate) fn host(&self, local: IpAddr) -> HostInfo {
+        let mut hosts = locked(&self.hosts);
+        if hosts.len() >= MAX_HOSTS {
+            hosts.clear();
+        }
+        hosts.entry(local).or_insert_with(|| describe(&[local])).clone()
+    }
+
+    pub(crate) fn warn(&self, peer: std::net::SocketAddr, why: &str) {
+        self.complaints.warn(clock::now(), peer, why);
+    }
+}
+
+/// Which session an arriving connection, flow or notice belongs to.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    by_token: Mutex<HashMap<Token, Events>>,
+    by_ticket: Mutex<HashMap<SessionId, Events>>,
+}
+
+impl Registry {
+    pub(crate) fn add(&self, token: Token, events: Events) {
+        locked(&self.by_token).insert(token, events);
+    }
+
+    pub(crate) fn remove(&self, token: Token) {
+        locked(&self.by_token).remove(&token);
+    }
+
+    pub(crate) fn add_ticket(&self, ticket: SessionId, events: Events) {
+        locked(&self.by_ticket).insert(ticket, events);
+    }
+
+    pub(crate) fn remove_ticket(&self, ticket: SessionId) {
+        locked(&self.by_ticket).remove(&ticket);
+    }
+
+    /// Gives the event back when there is no such session.
+    pub(crate) fn tell(&self, token: Token, event: Event) -> Result<(), Event> {
+        match locked(&self.by_token).get(&token) {
+            Some(events) => events.send(event).map_err(|unsent| unsent.0),
+            None => Err(event),
+        }
+    }
+
+    fn notify(&self, ticket: SessionId, event: Event) {
+        if let Some(events) = locked(&self.by_ticket).get(&ticket) {
+            // A session that is gone needs no news.
+            let _ = events.send(event);
+        }
+    }
+}
+
+/// A thread that panicked while it held a lock leaves consistent data here: every change is one call.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// All at once; each costs a file descriptor for three seconds.
+const MAX_STRANGERS: usize = 768;
+/// One prober's streams arrive together: [`netaware_wire::control::MAX_STREAMS`] and some sessions.
+const MAX_STRANGERS_PER_ADDRESS: usize = 544;
+const MAX_HOSTS: usize = 64;

@@ -1,0 +1,300 @@
+//! A control connection: carries the session's messages and carries out its actions.
+//!
+//! All decisions are the session's; here are its sockets, its timer and the set-up of its tests. One task, which waits
+//! for whatever comes first and never blocks.
+
+mod attach;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use netaware_io::clock;
+use netaware_units::{Mono, Span};
+use netaware_wire::control::{ErrorCode, ServerMessage, TestPlan};
+use netaware_wire::{Token, frame};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use crate::admission::SessionId;
+use crate::census::{Full, Place};
+use crate::context::{Context, Events};
+use crate::event::Event;
+use crate::framing::Frames;
+use crate::opening;
+use crate::outbox::Outbox;
+use crate::plan::Refusal;
+use crate::random;
+use crate::rig::{self, Rig};
+use crate::session::{Action, Ending, Session};
+
+/// Serves a connection whose preface has been answered, to the end of its session.
+pub(crate) async fn serve(context: Arc<Context>, stream: TcpStream, peer: SocketAddr, stranger: Place) {
+    let Ok(local) = stream.local_addr() else { return };
+    let Ok([token, nonce]) = random::tokens() else {
+        tracing::error!("the system gives no random bytes; no session can be opened");
+        return;
+    };
+    let began_at = clock::now();
+    let (events, inbox) = mpsc::unbounded_channel();
+    let session = Session::new(&context.rules, began_at, token, nonce);
+    let mut control = Control {
+        context: &context,
+        session,
+        events,
+        outbox: Outbox::new(),
+        rigs: HashMap::new(),
+        plans: HashMap::new(),
+        ticket: None,
+        _place: stranger,
+        is_enrolled: false,
+        peer,
+        local,
+        is_closing: false,
+    };
+    control.converse(stream, inbox).await;
+    control.log(clock::now() - began_at);
+}
+
+struct Control<'a> {
+    context: &'a Context,
+    session: Session<'a>,
+    events: Events,
+    outbox: Outbox,
+    rigs: HashMap<u32, Rig>,
+    /// Of the tests in `rigs`, for the report of a thread that fails.
+    plans: HashMap<u32, TestPlan>,
+    /// Of the present reservation.
+    ticket: Option<SessionId>,
+    /// Among the strangers, then among the sessions.
+    _place: Place,
+    is_enrolled: bool,
+    peer: SocketAddr,
+    local: SocketAddr,
+    is_closing: bool,
+}
+
+/// What a turn of the loop woke up for.
+enum Turn {
+    Read(std::io::Result<usize>),
+    Wrote(std::io::Result<usize>),
+    Event(Event),
+    Timer,
+    Stopping,
+}
+
+impl Control<'_> {
+    async fn converse(&mut self, stream: TcpStream, mut inbox: mpsc::UnboundedReceiver<Event>) {
+        // Answers are short and somebody waits for each.
+        let _ = stream.set_nodelay(true);
+        let (mut reader, mut writer) = stream.into_split();
+        let mut stopping = self.context.stopping.clone();
+        let mut frames = Frames::default();
+        let mut is_connected = true;
+        let mut has_stopped = false;
+        while !self.is_closing {
+            let mut buf = [0; 2048];
+            let deadline = self.session.deadline();
+            let turn = tokio::select! {
+                read = reader.read(&mut buf), if is_connected => Turn::Read(read),
+                wrote = writer.write(self.outbox.waiting()), if is_connected && !self.outbox.is_empty() => Turn::Wrote(wrote),
+                Some(event) = inbox.recv() => Turn::Event(event),
+                () = until(deadline) => Turn::Timer,
+                () = raised(&mut stopping), if !has_stopped => Turn::Stopping,
+            };
+            let now = clock::now();
+            match turn {
+                Turn::Read(Ok(count)) if count > 0 => self.take_in(now, &mut frames, &buf[..count]),
+                Turn::Wrote(Ok(count)) if count > 0 => self.outbox.advance(count),
+                Turn::Read(_) | Turn::Wrote(_) => {
+                    is_connected = false;
+                    self.session.lost(now);
+                }
+                Turn::Event(event) => self.on_event(now, event),
+                Turn::Timer => self.session.wake(now),
+                Turn::Stopping => {
+                    has_stopped = true;
+                    self.session.stop(now);
+                }
+            }
+            self.carry_out(now);
+        }
+        // Everything that the session held is free before its last words have travelled.
+        self.let_go();
+        if is_connected && let Ok(stream) = reader.reunite(writer) {
+            self.say_last_words(stream).await;
+        }
+    }
+
+    fn take_in(&mut self, now: Mono, frames: &mut Frames, bytes: &[u8]) {
+        // The middle of a frame is no sign of life: it could drip for ever.
+        if !frames.is_partial() {
+            self.session.heard(now);
+        }
+        frames.push(bytes);
+        while !self.is_closing
+            && let Some(message) = frames.pop()
+        {
+            self.session.received(now, message);
+            self.carry_out(now);
+        }
+    }
+
+    fn on_event(&mut self, now: Mono, event: Event) {
+        match event {
+            Event::Notice(ticket, notice) if self.ticket == Some(ticket) => self.session.noticed(now, notice),
+            Event::Notice(..) => {}
+            Event::Connection { role, attach, stream } => self.attach_stream(now, role, attach, stream),
+            Event::Entered { test, flow } => self.attach_flow(now, test, flow),
+            Event::ReceiverTick { test, tick } => self.session.receiver_tick(now, test, tick),
+            Event::SenderTick { test, tick } => self.session.sender_tick(test, tick),
+            Event::Ended { test, report } => {
+                let plan = self.forget(test);
+                let report = report.map(|report| *report).or_else(|| plan.as_ref().map(rig::failed));
+                if let Some(report) = report {
+                    self.session.ended(test, report);
+                }
+            }
+        }
+    }
+
+    fn carry_out(&mut self, now: Mono) {
+        while let Some(action) = self.session.next_action() {
+            match action {
+                Action::Send(message) => self.post(now, &message),
+                Action::Enrol => {
+                    let outcome = self.enrol().map(|()| self.context.host(self.local.ip()));
+                    self.session.enrolled(now, outcome);
+                }
+                Action::Reserve { expected, join } => self.reserve(now, expected, join),
+                Action::Leave => self.leave(now),
+                Action::Prepare { test, plan } => {
+                    let outcome = self.prepare(test, plan);
+                    self.session.prepared(now, test, outcome);
+                }
+                Action::Run { test } => self.run(test),
+                Action::Halt { test } => self.halt(test),
+                Action::Close => self.is_closing = true,
+            }
+        }
+    }
+
+    fn post(&mut self, now: Mono, message: &ServerMessage) {
+        let bytes = match frame::emit(message) {
+            Ok(bytes) => bytes,
+            Err(error) => return tracing::error!(%error, "a message of our own does not fit its frame"),
+        };
+        if self.outbox.push(&bytes).is_err() {
+            self.outbox.clear();
+            self.session.lost(now);
+        }
+    }
+
+    fn enrol(&mut self) -> Result<(), Refusal> {
+        let place = self.context.sessions.enter(self.peer.ip()).map_err(|full| {
+            let message = match full {
+                Full::Everywhere(most) => format!("the responder's cap for sessions is {most}"),
+                Full::ForThisAddress(most) => format!("the responder's cap for sessions per address is {most}"),
+            };
+            Refusal { code: ErrorCode::Busy, message }
+        })?;
+        self._place = place;
+        self.is_enrolled = true;
+        self.context.registry.add(self.session.token(), self.events.clone());
+        Ok(())
+    }
+
+    fn reserve(&mut self, now: Mono, expected: Span, join: Option<Token>) {
+        self.outbox.widen();
+        let ticket = self.context.ticket();
+        self.ticket = Some(ticket);
+        self.context.registry.add_ticket(ticket, self.events.clone());
+        let fresh = random::tokens::<1>();
+        self.context.admit(|admission| match (join, fresh) {
+            (Some(reservation), _) => admission.join(now, ticket, reservation),
+            (None, Ok([token])) => admission.reserve(now, ticket, expected, token),
+            // Without randomness there is no reservation that only its owner could name; nothing can be joined then.
+            (None, Err(_)) => admission.join(now, ticket, Token::default()),
+        });
+    }
+
+    fn leave(&mut self, now: Mono) {
+        if let Some(ticket) = self.ticket.take() {
+            self.context.registry.remove_ticket(ticket);
+            self.context.admit(|admission| admission.leave(now, ticket));
+        }
+    }
+
+    /// Takes a test down; its plan is returned if there was one.
+    fn forget(&mut self, test: u32) -> Option<TestPlan> {
+        self.context.flows.forget(self.session.token(), test);
+        self.rigs.remove(&test);
+        self.plans.remove(&test)
+    }
+
+    /// Frees all that this session holds. Done twice it does no harm.
+    fn let_go(&mut self) {
+        for rig in self.rigs.values() {
+            if let Rig::Running { stop } = rig {
+                stop.raise();
+            }
+        }
+        let tests: Vec<u32> = self.plans.keys().copied().collect();
+        for test in tests {
+            self.forget(test);
+        }
+        self.leave(clock::now());
+        if self.is_enrolled {
+            self.context.registry.remove(self.session.token());
+        }
+    }
+
+    async fn say_last_words(&mut self, mut stream: TcpStream) {
+        if let Ok(Ok(())) = timeout(LAST_WORDS, stream.write_all(self.outbox.waiting())).await {
+            opening::part(&mut stream).await;
+        }
+    }
+
+    fn log(&self, lasted: Span) {
+        let summary = self.session.summary();
+        let ending = summary.ending.unwrap_or(Ending::Vanished);
+        let peer = self.peer;
+        if let Ending::Refused(code) = ending {
+            self.context.warn(peer, &format!("{code:?}"));
+        }
+        tracing::info!(
+            %peer,
+            software = summary.software,
+            tests = summary.tests,
+            bytes = summary.bytes,
+            outcome = ?ending,
+            seconds = (lasted.secs_f64() * 1000.0).round() / 1000.0,
+            "session ended"
+        );
+    }
+}
+
+/// Also when the task is dropped or panics.
+impl Drop for Control<'_> {
+    fn drop(&mut self) {
+        self.let_go();
+    }
+}
+
+async fn until(deadline: Option<Mono>) {
+    match deadline {
+        Some(deadline) => sleep((deadline - clock::now()).to_std()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for the responder's end. One that has vanished without a word has ended, too.
+pub(crate) async fn raised(stopping: &mut tokio::sync::watch::Receiver<bool>) {
+    let _ = stopping.wait_for(|stop| *stop).await;
+}
+
+/// For what is queued when a session ends.
+const LAST_WORDS: Duration = Duration::from_millis(500);

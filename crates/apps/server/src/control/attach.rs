@@ -1,0 +1,179 @@
+//! Sets up, runs and takes down the tests of a session.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use netaware_io::options::{self, SocketOptions};
+use netaware_io::stop::StopFlag;
+use netaware_units::Mono;
+use netaware_wire::control::{ErrorCode, TestPlan};
+use netaware_wire::preface::{ATTACHED, Attach, REFUSED, Role};
+
+use super::Control;
+use crate::flows::{Flow, Purpose};
+use crate::plan::Refusal;
+use crate::reflector::Reflector;
+use crate::rig::{self, EchoConnections, Rig};
+use crate::runner::{self, Reporter, UdpPath};
+use crate::stream_socket;
+
+impl Control<'_> {
+    pub(super) fn prepare(&mut self, test: u32, plan: TestPlan) -> Result<(), Refusal> {
+        let rig = match &plan {
+            TestPlan::Tcp(plan) => Rig::Tcp { plan: plan.clone(), streams: Default::default() },
+            TestPlan::Udp(plan) => {
+                self.context.flows.expect(self.session.token(), test, Purpose::Stream);
+                Rig::Udp { plan: plan.clone(), flow: None }
+            }
+            TestPlan::UdpEcho { length, dscp, .. } => {
+                let _place = self.echo_place()?;
+                let purpose = Purpose::Echo { longest: *length as usize, dscp: *dscp };
+                self.context.flows.expect(self.session.token(), test, purpose);
+                Rig::UdpEcho { flow: None, drops_before: self.drops(), _place }
+            }
+            TestPlan::TcpEcho { length, .. } => {
+                let connections = EchoConnections::default();
+                Rig::TcpEcho { length: *length, connections, _place: self.echo_place()? }
+            }
+        };
+        self.rigs.insert(test, rig);
+        self.plans.insert(test, plan);
+        Ok(())
+    }
+
+    fn echo_place(&self) -> Result<tokio::sync::OwnedSemaphorePermit, Refusal> {
+        Arc::clone(&self.context.echo_flows).try_acquire_owned().map_err(|_| Refusal {
+            code: ErrorCode::Busy,
+            message: format!("the responder's cap for latency tests is {}", self.context.config.max_echo_flows),
+        })
+    }
+
+    /// A connection that presents this session's token: its byte of answer says whether it is wanted.
+    pub(super) fn attach_stream(&mut self, now: Mono, role: Role, attach: Attach, mut stream: TcpStream) {
+        let Attach { test, stream: number, .. } = attach;
+        let wanted = self.session.wants_stream(test, number)
+            && match self.rigs.get(&test) {
+                Some(Rig::Tcp { .. }) => role == Role::Data,
+                Some(Rig::TcpEcho { .. }) => role == Role::Echo,
+                _ => false,
+            };
+        if !wanted {
+            // One byte into an empty buffer does not block.
+            let _ = stream.write(&[REFUSED]);
+            return;
+        }
+        match self.take_stream(test, number, stream) {
+            Ok(()) => self.session.attached(now, test, number),
+            // A further echo connection is not worth the test; a throughput test without one of its streams is none.
+            Err(_) if role == Role::Echo => {}
+            Err(why) => {
+                self.forget(test);
+                self.session.prepared(now, test, Err(why));
+            }
+        }
+    }
+
+    fn take_stream(&mut self, test: u32, number: u16, mut stream: TcpStream) -> Result<(), Refusal> {
+        let failed = |error: &dyn std::fmt::Display| internal("cannot take a stream", error);
+        let further = if matches!(self.rigs.get(&test), Some(Rig::TcpEcho { .. })) {
+            Some(self.echo_place()?)
+        } else {
+            None
+        };
+        stream.set_nonblocking(false).map_err(|error| failed(&error))?;
+        match self.rigs.get_mut(&test) {
+            Some(Rig::Tcp { plan, streams }) => {
+                options::prepare_tcp(&stream, &rig::tcp_options(plan)).map_err(|error| failed(&error))?;
+                stream.write_all(&[ATTACHED]).map_err(|error| failed(&error))?;
+                streams.insert(number, stream);
+            }
+            Some(Rig::TcpEcho { length, connections, .. }) => {
+                let nodelay = SocketOptions { nodelay: true, ..SocketOptions::default() };
+                options::prepare_tcp(&stream, &nodelay).map_err(|error| failed(&error))?;
+                stream.write_all(&[ATTACHED]).map_err(|error| failed(&error))?;
+                connections.keep(&stream).map_err(|error| failed(&error))?;
+                let answered = Arc::clone(&connections.answered);
+                runner::echo_tcp(stream, *length, answered, further).map_err(|error| failed(&error))?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn attach_flow(&mut self, now: Mono, test: u32, entered: Arc<Flow>) {
+        if let Some(Rig::Udp { flow, .. } | Rig::UdpEcho { flow, .. }) = self.rigs.get_mut(&test) {
+            *flow = Some(entered);
+            self.session.attached(now, test, 0);
+        }
+    }
+
+    pub(super) fn run(&mut self, test: u32) {
+        let stop = StopFlag::new();
+        let outcome = match self.rigs.remove(&test) {
+            Some(Rig::Tcp { plan, streams }) => {
+                let reporter = Reporter::new(self.events.clone(), test);
+                let affinity = self.context.config.affinity.clone();
+                let streams = streams.into_values().collect();
+                runner::run_tcp(reporter, streams, plan, affinity, stop.clone())
+                    .map_err(|error| internal("cannot start a thread", &error))
+            }
+            Some(Rig::Udp { plan, flow: Some(flow) }) => self.udp_path(&flow, &plan).and_then(|path| {
+                let reporter = Reporter::new(self.events.clone(), test);
+                let core = self.context.config.affinity.first().copied();
+                runner::run_udp(reporter, path, plan, core, stop.clone())
+                    .map_err(|error| internal("cannot start a thread", &error))
+            }),
+            _ => Err(internal("cannot start", &"the test is not set up")),
+        };
+        match outcome {
+            Ok(()) => {
+                self.rigs.insert(test, Rig::Running { stop });
+                self.session.started(test);
+            }
+            Err(why) => {
+                self.forget(test);
+                self.session.cannot_run(test, &why);
+            }
+        }
+    }
+
+    fn udp_path(&self, flow: &Flow, plan: &netaware_wire::control::UdpPlan) -> Result<UdpPath, Refusal> {
+        let reflector = self.reflector().ok_or_else(|| internal("cannot start", &"there is no UDP socket"))?;
+        let socket = stream_socket::open(reflector, flow, &rig::udp_options(plan))
+            .map_err(|error| internal("cannot open the stream's socket", &error))?;
+        let nics = self.context.host(flow.local.unwrap_or(self.local.ip())).nics;
+        let interfaces = nics.into_iter().map(|nic| nic.name).collect();
+        Ok(UdpPath { socket, flow: flow.number, peer: flow.peer.ip(), interfaces })
+    }
+
+    pub(super) fn halt(&mut self, test: u32) {
+        let drops = self.drops();
+        match self.rigs.get(&test) {
+            Some(Rig::Running { stop }) => stop.raise(),
+            Some(rig) => {
+                if let Some(report) = rig.report(drops) {
+                    self.forget(test);
+                    self.session.ended(test, report);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// The shared UDP socket that this session's flows come to: the one bound to the address that it spoke to, else the
+    /// one bound to all addresses of its IP version.
+    fn reflector(&self) -> Option<&Arc<Reflector>> {
+        let reflectors = || self.context.reflectors.iter();
+        let exact = reflectors().find(|reflector| reflector.local().ip() == self.local.ip());
+        exact.or_else(|| reflectors().find(|reflector| reflector.local().is_ipv4() == self.local.is_ipv4()))
+    }
+
+    fn drops(&self) -> u64 {
+        self.reflector().map_or(0, |reflector| reflector.drops())
+    }
+}
+
+fn internal(what: &str, error: &dyn std::fmt::Display) -> Refusal {
+    Refusal { code: ErrorCode::Internal, message: format!("{what}: {error}") }
+}

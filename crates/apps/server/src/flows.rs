@@ -1,0 +1,373 @@
+//! UDP flows: who may attach one, and what a datagram that has arrived deserves.
+//!
+//! ```text
+//! prober                      responder
+//!   | Knock (token, test)  ->    |   known? nothing is stored
+//!   |    <-  Cookie              |   computed from the secret, the address and the test
+//!   | Enter (… cookie)     ->    |   right, and from that very address? now there is a flow
+//!   |    <-  Entered (flow)      |   said again as often as it is asked for
+//! ```
+//!
+//! Nothing is sent to an address that has not echoed its cookie, except the cookie itself, which is shorter than the
+//! knock and needs a session's token. Everything that is not answered is counted by reason.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use netaware_wire::datagram::{ANSWER_LEN, DatagramError, ECHO_LEN, Header, Kind, Setup};
+use netaware_wire::{Token, proof};
+
+/// The flow of one test, once its address is proven.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    /// In every datagram's header.
+    pub(crate) number: u32,
+    /// The prober's proven address.
+    pub(crate) peer: SocketAddr,
+    /// The address here that the prober spoke to; absent where the system does not tell.
+    pub(crate) local: Option<IpAddr>,
+    /// Echo requests answered.
+    pub(crate) answered: AtomicU64,
+    purpose: Purpose,
+}
+
+/// What a flow is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Requests up to this length are answered, with this DSCP.
+    Echo { longest: usize, dscp: u8 },
+    /// A stream has a socket of its own from its start on.
+    Stream,
+}
+
+/// What to do with a datagram.
+#[derive(Debug)]
+pub(crate) enum Deed {
+    /// Send these bytes back.
+    Answer([u8; ANSWER_LEN]),
+    /// Send these bytes back, and tell the session that its flow is here.
+    Welcome([u8; ANSWER_LEN], Token, u32, Arc<Flow>),
+    /// An echo request of this flow.
+    Echo(Arc<Flow>, u8),
+    /// Nothing.
+    Drop,
+}
+
+/// The flows of all sessions; shared by the reflecting threads and the control sessions.
+#[derive(Debug)]
+pub(crate) struct FlowTable {
+    secret: [u8; 32],
+    inner: Mutex<Inner>,
+    /// Datagrams dropped, by [`Reason`].
+    dropped: [AtomicU64; Reason::ALL.len()],
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Tests that may attach a flow. Bounded by sessions and the tests of each.
+    expected: HashMap<(Token, u32), Expected>,
+    flows: HashMap<u32, Arc<Flow>>,
+    /// Numbers are given out in an order that nobody can predict, so that a number guessed is a number refused.
+    drawn: u32,
+}
+
+#[derive(Debug)]
+struct Expected {
+    purpose: Purpose,
+    flow: Option<Arc<Flow>>,
+}
+
+/// Why a datagram is dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// Shorter than its kind needs.
+    Short,
+    /// Not ours.
+    Foreign,
+    /// Ours, from another version, or of a kind that only a responder sends.
+    Kind,
+    /// No session expects it.
+    Unknown,
+    /// A cookie that does not fit its address.
+    Cookie,
+    /// A flow's number from another address than the flow's.
+    Address,
+    /// Longer than the plan said, or of a stream that has not begun or is over.
+    Plan,
+}
+
+impl Reason {
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Short, Self::Foreign, Self::Kind, Self::Unknown, Self::Cookie, Self::Address, Self::Plan];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Short => "short",
+            Self::Foreign => "foreign",
+            Self::Kind => "kind",
+            Self::Unknown => "unknown",
+            Self::Cookie => "cookie",
+            Self::Address => "address",
+            Self::Plan => "plan",
+        }
+    }
+}
+
+impl From<DatagramError> for Reason {
+    fn from(error: DatagramError) -> Self {
+        match error {
+            DatagramError::Short => Self::Short,
+            DatagramError::Foreign => Self::Foreign,
+            DatagramError::UnknownKind => Self::Kind,
+        }
+    }
+}
+
+impl FlowTable {
+    /// `secret` and the start of the numbers are random.
+    pub(crate) fn new(secret: [u8; 32]) -> Self {
+        Self { secret, inner: Mutex::default(), dropped: std::array::from_fn(|_| AtomicU64::new(0)) }
+    }
+
+    /// Lets `test` of the session with `token` attach a flow.
+    pub(crate) fn expect(&self, token: Token, test: u32, purpose: Purpose) {
+        self.lock().expected.insert((token, test), Expected { purpose, flow: None });
+    }
+
+    /// Forgets a test and its flow.
+    pub(crate) fn forget(&self, token: Token, test: u32) -> Option<Arc<Flow>> {
+        let mut inner = self.lock();
+        let flow = inner.expected.remove(&(token, test))?.flow?;
+        inner.flows.remove(&flow.number);
+        Some(flow)
+    }
+
+    /// Judges a datagram that came from `from` to the address `local` of this host.
+    pub(crate) fn judge(&self, bytes: &[u8], from: SocketAddr, local: Option<IpAddr>) -> Deed {
+        self.consider(bytes, from, local).unwrap_or_else(|reason| {
+            self.count(reason);
+            Deed::Drop
+        })
+    }
+
+    /// How many datagrams were dropped for `reason`.
+    pub(crate) fn dropped(&self, reason: Reason) -> u64 {
+        self.dropped[reason as usize].load(Ordering::Relaxed)
+    }
+
+    fn count(&self, reason: Reason) {
+        self.dropped[reason as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn consider(&self, bytes: &[u8], from: SocketAddr, local: Option<IpAddr>) -> Result<Deed, Reason> {
+        let header = Header::parse(bytes)?;
+        match header.kind {
+            Kind::EchoRequest => self.echo(&header, bytes, from),
+            Kind::Knock | Kind::Enter => self.set_up(&header, bytes, from, local),
+            Kind::Data | Kind::End => Err(Reason::Plan),
+            Kind::Cookie | Kind::Entered | Kind::EchoReply => Err(Reason::Kind),
+        }
+    }
+
+    fn echo(&self, header: &Header, bytes: &[u8], from: SocketAddr) -> Result<Deed, Reason> {
+        let flow = self.lock().flows.get(&header.flow).cloned().ok_or(Reason::Unknown)?;
+        if flow.peer != from {
+            return Err(Reason::Address);
+        }
+        match flow.purpose {
+            Purpose::Echo { longest, dscp } if (ECHO_LEN..=longest).contains(&bytes.len()) => {
+                Ok(Deed::Echo(flow, dscp))
+            }
+            Purpose::Echo { .. } if bytes.len() < ECHO_LEN => Err(Reason::Short),
+            Purpose::Echo { .. } | Purpose::Stream => Err(Reason::Plan),
+        }
+    }
+
+    fn set_up(
+        &self,
+        header: &Header,
+        bytes: &[u8],
+        from: SocketAddr,
+        local: Option<IpAddr>,
+    ) -> Result<Deed, Reason> {
+        let setup = Setup::parse(header, bytes)?;
+        let Setup { token, test, .. } = setup;
+        // A stream's own socket is bound to the address that was spoken to, which must be one host's.
+        if local.is_some_and(|local| local.is_multicast()) {
+            return Err(Reason::Address);
+        }
+        let mut inner = self.lock();
+        let Inner { expected, flows, drawn } = &mut *inner;
+        let expected = expected.get_mut(&(token, test)).ok_or(Reason::Unknown)?;
+        let cookie = proof::cookie(&self.secret, from, token, test);
+        if header.kind == Kind::Knock {
+            let answer = Setup { token: Token::default(), test, cookie };
+            return Ok(Deed::Answer(answer.emit_answer(Kind::Cookie, 0)));
+        }
+        if setup.cookie != cookie {
+            return Err(Reason::Cookie);
+        }
+        let entered =
+            |flow: &Flow| Setup { token: Token::default(), test, cookie }.emit_answer(Kind::Entered, flow.number);
+        match &expected.flow {
+            Some(flow) if flow.peer == from => Ok(Deed::Answer(entered(flow))),
+            Some(_) => Err(Reason::Address),
+            None => {
+                let number = self.draw(drawn, |number| flows.contains_key(&number));
+                let (purpose, answered) = (expected.purpose, AtomicU64::new(0));
+                let flow = Arc::new(Flow { number, peer: from, local, answered, purpose });
+                flows.insert(number, Arc::clone(&flow));
+                expected.flow = Some(Arc::clone(&flow));
+                Ok(Deed::Welcome(entered(&flow), token, test, flow))
+            }
+        }
+    }
+
+    /// A number that is not taken. It is no secret, its address guards it; it is only kept from being guessed in order.
+    fn draw(&self, drawn: &mut u32, taken: impl Fn(u32) -> bool) -> u32 {
+        loop {
+            *drawn = drawn.wrapping_add(1);
+            let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+            let Token(mixed) = proof::cookie(&self.secret, nowhere, Token::default(), *drawn);
+            let number = u32::from_be_bytes([mixed[0], mixed[1], mixed[2], mixed[3]]);
+            if number != 0 && !taken(number) {
+                return number;
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use netaware_wire::datagram::HEADER_LEN;
+
+    const TOKEN: Token = Token([5; 16]);
+    const ECHO: Purpose = Purpose::Echo { longest: 100, dscp: 0 };
+
+    fn here() -> SocketAddr {
+        "192.0.2.1:1000".parse().unwrap()
+    }
+
+    fn there() -> SocketAddr {
+        "192.0.2.2:1000".parse().unwrap()
+    }
+
+    fn table(purpose: Purpose) -> FlowTable {
+        let table = FlowTable::new([9; 32]);
+        table.expect(TOKEN, 1, purpose);
+        table
+    }
+
+    fn request(kind: Kind, token: Token, cookie: Token) -> [u8; 64] {
+        Setup { token, test: 1, cookie }.emit_request(kind)
+    }
+
+    fn knock(table: &FlowTable, from: SocketAddr) -> Token {
+        let Deed::Answer(answer) = table.judge(&request(Kind::Knock, TOKEN, Token::default()), from, None) else {
+            panic!("no cookie");
+        };
+        Setup::parse(&Header::parse(&answer).unwrap(), &answer).unwrap().cookie
+    }
+
+    fn enter(table: &FlowTable, from: SocketAddr) -> Arc<Flow> {
+        let cookie = knock(table, from);
+        match table.judge(&request(Kind::Enter, TOKEN, cookie), from, None) {
+            Deed::Welcome(_, token, 1, flow) if token == TOKEN => flow,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn echo_request(flow: u32, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length.max(HEADER_LEN)];
+        Header { kind: Kind::EchoRequest, flow, seq: 0, sent_at: 0 }.emit(&mut bytes);
+        bytes.truncate(length);
+        bytes
+    }
+
+    fn reason(table: &FlowTable, bytes: &[u8], from: SocketAddr) -> Option<Reason> {
+        let before = Reason::ALL.map(|reason| table.dropped(reason));
+        let deed = table.judge(bytes, from, None);
+        let changed = Reason::ALL.into_iter().find(|reason| table.dropped(*reason) > before[*reason as usize]);
+        assert_eq!(changed.is_some(), matches!(deed, Deed::Drop));
+        changed
+    }
+
+    #[test]
+    fn a_cookie_opens_the_door_for_its_own_address_only() {
+        let table = table(ECHO);
+        let cookie = knock(&table, here());
+        let stolen = request(Kind::Enter, TOKEN, cookie);
+        assert_eq!(reason(&table, &stolen, there()), Some(Reason::Cookie));
+        assert_eq!(reason(&table, &request(Kind::Enter, TOKEN, Token::default()), here()), Some(Reason::Cookie));
+        assert_eq!(reason(&table, &stolen, here()), None);
+    }
+
+    #[test]
+    fn who_has_no_token_gets_no_answer_at_all() {
+        let table = table(ECHO);
+        for kind in [Kind::Knock, Kind::Enter] {
+            let bytes = request(kind, Token([6; 16]), Token::default());
+            assert_eq!(reason(&table, &bytes, here()), Some(Reason::Unknown));
+        }
+        table.forget(TOKEN, 1);
+        let bytes = request(Kind::Knock, TOKEN, Token::default());
+        assert_eq!(reason(&table, &bytes, here()), Some(Reason::Unknown));
+    }
+
+    #[test]
+    fn entering_again_gives_the_same_flow_and_no_second_event() {
+        let table = table(ECHO);
+        let flow = enter(&table, here());
+        let again = request(Kind::Enter, TOKEN, knock(&table, here()));
+        let Deed::Answer(answer) = table.judge(&again, here(), None) else { panic!("not answered") };
+        assert_eq!(Header::parse(&answer).unwrap().flow, flow.number);
+        let second = request(Kind::Enter, TOKEN, knock(&table, there()));
+        assert_eq!(reason(&table, &second, there()), Some(Reason::Address));
+    }
+
+    #[test]
+    fn echoes_are_for_the_flows_address_within_the_plan() {
+        let table = table(ECHO);
+        let flow = enter(&table, here()).number;
+        let rows = [
+            (echo_request(flow, 44), here(), None),
+            (echo_request(flow, 100), here(), None),
+            (echo_request(flow, 44), there(), Some(Reason::Address)),
+            (echo_request(flow ^ 1, 44), here(), Some(Reason::Unknown)),
+            (echo_request(0, 44), here(), Some(Reason::Unknown)),
+            (echo_request(flow, 43), here(), Some(Reason::Short)),
+            (echo_request(flow, 101), here(), Some(Reason::Plan)),
+            (echo_request(flow, 23), here(), Some(Reason::Short)),
+            (b"GET / HTTP/1.1\r\nHost: example\r\n".to_vec(), here(), Some(Reason::Foreign)),
+        ];
+        for (n, (bytes, from, want)) in rows.into_iter().enumerate() {
+            assert_eq!(reason(&table, &bytes, from), want, "row {n}");
+        }
+        table.forget(TOKEN, 1);
+        assert_eq!(reason(&table, &echo_request(flow, 44), here()), Some(Reason::Unknown));
+    }
+
+    #[test]
+    fn a_stream_is_no_echo() {
+        let table = table(Purpose::Stream);
+        let flow = enter(&table, here()).number;
+        assert_eq!(reason(&table, &echo_request(flow, 44), here()), Some(Reason::Plan));
+    }
+
+    #[test]
+    fn what_only_a_responder_sends_is_not_taken() {
+        let table = table(ECHO);
+        for kind in [Kind::Cookie, Kind::Entered, Kind::EchoReply] {
+            let mut bytes = echo_request(1, 64);
+            bytes[2] = kind as u8;
+            assert_eq!(reason(&table, &bytes, here()), Some(Reason::Kind));
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The first bytes of a TCP connection: who is it, and what for?
+//!
+//! Everybody is a stranger until they have said so, for at most [`OPENING_PATIENCE`] in all, however slowly the bytes
+//! drip; a protocol that is not ours is turned away at the first byte that differs.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use netaware_wire::control::{ErrorCode, ServerMessage};
+use netaware_wire::preface::{ATTACH_LEN, Attach, PREFACE_LEN, Preface, PrefaceError, REFUSED, Role};
+use netaware_wire::{PROTOCOL_VERSION, frame};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::census::Place;
+use crate::context::Context;
+use crate::control;
+use crate::event::Event;
+use crate::http;
+
+/// Serves a connection to its end, or to where its session takes over.
+pub(crate) async fn serve(context: Arc<Context>, mut stream: TcpStream, peer: SocketAddr, place: Place) {
+    let mut head = Vec::with_capacity(PREFACE_LEN);
+    // Patience over: close without a word, whoever it was.
+    let Ok(opening) = timeout(OPENING_PATIENCE, read_opening(&mut stream, &mut head)).await else { return };
+    match opening {
+        Opening::Control if !context.config.admits(peer.ip()) => {
+            context.warn(peer, "address not in an allowed network");
+            if context.rules.key.is_none() {
+                let why = "this address is not in a network that the responder allows";
+                refuse(&mut stream, ErrorCode::Network, why).await;
+            }
+        }
+        Opening::Control => {
+            if stream.write_all(&Preface::new(Role::Control).emit()).await.is_ok() {
+                control::serve(context, stream, peer, place).await;
+            }
+        }
+        Opening::Attach(role, attach) => hand_over(&context, stream, peer, role, attach).await,
+        Opening::OtherVersion => {
+            let why = format!("only version {PROTOCOL_VERSION} of the protocol is spoken here");
+            refuse(&mut stream, ErrorCode::Version, &why).await;
+        }
+        Opening::Http if context.rules.key.is_none() => answer_http(&mut stream, &head).await,
+        Opening::Http | Opening::Foreign => {}
+    }
+}
+
+enum Opening {
+    Control,
+    Attach(Role, Attach),
+    OtherVersion,
+    Http,
+    Foreign,
+}
+
+async fn read_opening(stream: &mut TcpStream, head: &mut Vec<u8>) -> Opening {
+    while head.len() < PREFACE_LEN {
+        let mut rest = [0; PREFACE_LEN];
+        let wanted = PREFACE_LEN - head.len();
+        match stream.read(&mut rest[..wanted]).await {
+            Ok(0) | Err(_) => return Opening::Foreign,
+            Ok(read) => head.extend_from_slice(&rest[..read]),
+        }
+        if http::starts(head) {
+            read_http_head(stream, head).await;
+            return Opening::Http;
+        }
+        if !Preface::may_start_with(head) && !http::may_start_with(head) {
+            return Opening::Foreign;
+        }
+    }
+    let Some(bytes) = head.first_chunk() else { return Opening::Foreign };
+    match Preface::parse(bytes) {
+        Ok(preface) if preface.version != PROTOCOL_VERSION => Opening::OtherVersion,
+        Ok(Preface { role: Role::Control, .. }) => Opening::Control,
+        Ok(Preface { role, .. }) => {
+            let mut attach = [0; ATTACH_LEN];
+            match stream.read_exact(&mut attach).await {
+                Ok(_) => Opening::Attach(role, Attach::parse(&attach)),
+                Err(_) => Opening::Foreign,
+            }
+        }
+        // Only a later version can have further roles.
+        Err(PrefaceError::UnknownRole(_)) => Opening::OtherVersion,
+        Err(PrefaceError::Foreign) => Opening::Foreign,
+    }
+}
+
+async fn read_http_head(stream: &mut TcpStream, head: &mut Vec<u8>) {
+    while head.len() < MAX_HTTP_HEAD && !http::head_is_complete(head) {
+        let mut part = [0; 1024];
+        match stream.read(&mut part).await {
+            Ok(0) | Err(_) => return,
+            Ok(read) => head.extend_from_slice(&part[..read]),
+        }
+    }
+}
+
+/// Gives a data or echo connection to the session whose token it presents.
+async fn hand_over(context: &Context, stream: TcpStream, peer: SocketAddr, role: Role, attach: Attach) {
+    let Ok(stream) = stream.into_std() else { return };
+    let event = Event::Connection { role, attach, stream };
+    let Err(Event::Connection { stream, .. }) = context.registry.tell(attach.token, event) else { return };
+    context.warn(peer, "a stream of no known session");
+    if context.rules.key.is_none()
+        && let Ok(mut stream) = TcpStream::from_std(stream)
+    {
+        let _ = stream.write_all(&[REFUSED]).await;
+        part(&mut stream).await;
+    }
+}
+
+async fn refuse(stream: &mut TcpStream, code: ErrorCode, why: &str) {
+    let versions = if code == ErrorCode::Version { vec![PROTOCOL_VERSION] } else { Vec::new() };
+    let error = ServerMessage::Error { code, message: why.to_owned(), test: None, versions };
+    let Ok(error) = frame::emit(&error) else { return };
+    let mut bytes = Preface::new(Role::Control).emit().to_vec();
+    bytes.extend(error);
+    say_and_part(stream, &bytes).await;
+}
+
+async fn answer_http(stream: &mut TcpStream, head: &[u8]) {
+    let port = stream.local_addr().map_or(0, |address| address.port());
+    say_and_part(stream, http::answer(head, port).as_bytes()).await;
+}
+
+async fn say_and_part(stream: &mut TcpStream, bytes: &[u8]) {
+    if let Ok(Ok(())) = timeout(PARTING, stream.write_all(bytes)).await {
+        part(stream).await;
+    }
+}
+
+/// Closes so that the last words arrive: closing while bytes of the other end are unread would reset the connection, and
+/// a reset may overtake what was said.
+pub(crate) async fn part(stream: &mut TcpStream) {
+    let drained = async {
+        stream.shutdown().await?;
+        let mut bin = [0; 2048];
+        while stream.read(&mut bin).await? > 0 {}
+        std::io::Result::Ok(())
+    };
+    // Whatever goes wrong here, the connection is closed next.
+    let _ = timeout(PARTING, drained).await;
+}
+
+/// From the connection's start to the last byte of its opening.
+const OPENING_PATIENCE: Duration = Duration::from_secs(3);
+const PARTING: Duration = Duration::from_millis(500);
+const MAX_HTTP_HEAD: usize = 8192;

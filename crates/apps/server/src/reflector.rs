@@ -1,0 +1,135 @@
+//! The thread behind each UDP socket of the responder: it attaches flows and answers echo requests.
+//!
+//! It blocks in the kernel between datagrams, so an idle responder costs nothing. What it adds to an answer: the kernel's
+//! stamp of the arrival, and the clock just before the answer is handed to the kernel. The difference of the two is the
+//! responder's own delay; the way down through the stack is not in it and counts as network.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use netaware_io::clock;
+use netaware_io::probe_socket::{Arrival, ProbeSocket};
+use netaware_io::stop::StopFlag;
+use netaware_units::{ClockSource, Span};
+use netaware_wire::datagram::{EchoStamps, as_remote};
+use socket2::SockRef;
+
+use crate::context::Registry;
+use crate::event::Event;
+use crate::flows::{Deed, FlowTable};
+
+#[derive(Debug)]
+pub(crate) struct Reflector {
+    socket: ProbeSocket,
+    local: SocketAddr,
+    flows: Arc<FlowTable>,
+    registry: Arc<Registry>,
+    stop: StopFlag,
+    /// DSCP set on the socket now.
+    dscp: AtomicU8,
+}
+
+impl Reflector {
+    pub(crate) fn new(
+        socket: ProbeSocket,
+        flows: Arc<FlowTable>,
+        registry: Arc<Registry>,
+        stop: StopFlag,
+    ) -> io::Result<Self> {
+        let local = socket.local_addr()?;
+        Ok(Self { socket, local, flows, registry, stop, dscp: AtomicU8::new(0) })
+    }
+
+    /// Where the socket is bound.
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Datagrams that the socket dropped since it exists.
+    pub(crate) fn drops(&self) -> u64 {
+        self.socket.drops()
+    }
+
+    /// Serves until the flag is raised and [`Reflector::nudge`] has been called.
+    pub(crate) fn run(&self) {
+        let mut buf = vec![0; LARGEST];
+        while !self.stop.is_raised() {
+            match self.socket.receive(&mut buf, None) {
+                Ok(Some(arrival)) => self.serve(&mut buf, &arrival),
+                Ok(None) => {}
+                // None is known of an unconnected socket; should there be one that stays, it must not cost a core.
+                Err(error) => {
+                    tracing::warn!(local = %self.local, %error, "cannot receive UDP");
+                    clock::sleep(Span::from_millis(100));
+                }
+            }
+        }
+    }
+
+    /// Wakes [`Reflector::run`] so that it looks at its flag.
+    pub(crate) fn nudge(&self) {
+        let ip = match self.local.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            ip => ip,
+        };
+        let mut to = self.local;
+        to.set_ip(ip);
+        if let Ok(socket) = UdpSocket::bind(SocketAddr::new(ip, 0)) {
+            let _ = socket.send_to(b"", to);
+        }
+    }
+
+    /// Answers a datagram, wherever it was received.
+    pub(crate) fn serve(&self, buf: &mut [u8], arrival: &Arrival) {
+        let Some(bytes) = buf.get_mut(..arrival.len) else { return };
+        match self.flows.judge(bytes, arrival.from, arrival.to) {
+            Deed::Drop => {}
+            Deed::Answer(answer) => self.answer(&answer, arrival, 0),
+            Deed::Welcome(answer, token, test, flow) => {
+                self.answer(&answer, arrival, 0);
+                // A session that has just gone needs to know nothing.
+                let _ = self.registry.tell(token, Event::Entered { test, flow });
+            }
+            Deed::Echo(flow, dscp) => {
+                let stamps = EchoStamps {
+                    received_at: as_remote(arrival.rx.at),
+                    answered_at: as_remote(clock::now()),
+                    ttl: arrival.ttl.unwrap_or(0),
+                    kernel_stamp: arrival.rx.by != ClockSource::Application,
+                };
+                if stamps.answer(bytes).is_ok() {
+                    self.answer(bytes, arrival, dscp);
+                    flow.answered.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// From the address that was spoken to: a host with several would else answer from another, and the prober's
+    /// connected socket or its firewall would drop that.
+    fn answer(&self, bytes: &[u8], arrival: &Arrival, dscp: u8) {
+        if self.dscp.load(Ordering::Relaxed) != dscp && self.set_dscp(dscp).is_ok() {
+            self.dscp.store(dscp, Ordering::Relaxed);
+        }
+        // An answer that cannot leave is a loss to the prober, as on the network.
+        let _ = self.socket.send_to(bytes, arrival.from, arrival.to);
+    }
+
+    fn set_dscp(&self, dscp: u8) -> io::Result<()> {
+        let socket = SockRef::from(self.socket.socket());
+        let class = u32::from(dscp) << 2;
+        if self.local.is_ipv4() {
+            return socket.set_tos_v4(class);
+        }
+        #[cfg(unix)]
+        return socket.set_tclass_v6(class);
+        #[cfg(not(unix))]
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// No UDP datagram is longer.
+pub(crate) const LARGEST: usize = 65_535;

@@ -1,0 +1,109 @@
+//! What a session has set up for each of its tests.
+
+use std::collections::BTreeMap;
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use netaware_io::options::SocketOptions;
+use netaware_io::stop::StopFlag;
+use netaware_record::{Direction, Outcome, TcpEnd, UdpReceiverEnd, UdpSenderEnd};
+use netaware_wire::control::{EndReport, TcpPlan, TestPlan, UdpPlan};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::flows::Flow;
+
+/// Sockets and threads of one test.
+pub(crate) enum Rig {
+    /// Streams that are here already.
+    Tcp { plan: TcpPlan, streams: BTreeMap<u16, TcpStream> },
+    /// The flow, once it has entered.
+    Udp { plan: UdpPlan, flow: Option<Arc<Flow>> },
+    /// Threads run and will report.
+    Running { stop: StopFlag },
+    /// Reflected by the shared socket.
+    UdpEcho { flow: Option<Arc<Flow>>, drops_before: u64, _place: OwnedSemaphorePermit },
+    /// A thread per connection.
+    TcpEcho { length: u32, connections: EchoConnections, _place: OwnedSemaphorePermit },
+}
+
+/// The connections of a TCP echo test; their threads end when this is dropped.
+#[derive(Default)]
+pub(crate) struct EchoConnections {
+    pub(crate) answered: Arc<AtomicU64>,
+    streams: Vec<TcpStream>,
+}
+
+impl EchoConnections {
+    /// Keeps a second handle, by which the connection can be closed under its thread.
+    pub(crate) fn keep(&mut self, stream: &TcpStream) -> std::io::Result<()> {
+        self.streams.push(stream.try_clone()?);
+        Ok(())
+    }
+}
+
+impl Drop for EchoConnections {
+    fn drop(&mut self) {
+        for stream in &self.streams {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl Rig {
+    /// The report of a test that no thread reports about. `drops` is the shared socket's counter now.
+    pub(crate) fn report(&self, drops: u64) -> Option<EndReport> {
+        let outcome = Outcome::Interrupted;
+        Some(match self {
+            Self::Running { .. } => return None,
+            Self::UdpEcho { flow, drops_before, .. } => EndReport::Echo {
+                answered: flow.as_ref().map_or(0, |flow| flow.answered.load(Ordering::Relaxed)),
+                drops: drops.saturating_sub(*drops_before),
+            },
+            Self::TcpEcho { connections, .. } => {
+                EndReport::Echo { answered: connections.answered.load(Ordering::Relaxed), drops: 0 }
+            }
+            Self::Tcp { plan, .. } => empty_tcp(plan.direction, outcome),
+            Self::Udp { plan, .. } => empty_udp(plan.direction, outcome),
+        })
+    }
+}
+
+/// For a test whose thread did not live to report.
+pub(crate) fn failed(plan: &TestPlan) -> EndReport {
+    match plan {
+        TestPlan::Tcp(plan) => empty_tcp(plan.direction, Outcome::Failed),
+        TestPlan::Udp(plan) => empty_udp(plan.direction, Outcome::Failed),
+        TestPlan::UdpEcho { .. } | TestPlan::TcpEcho { .. } => EndReport::Echo { answered: 0, drops: 0 },
+    }
+}
+
+fn empty_tcp(direction: Direction, outcome: Outcome) -> EndReport {
+    let end = TcpEnd { outcome, ..TcpEnd::default() };
+    if direction == Direction::Reverse { EndReport::TcpSender(end) } else { EndReport::TcpReceiver(end) }
+}
+
+fn empty_udp(direction: Direction, outcome: Outcome) -> EndReport {
+    if direction == Direction::Reverse {
+        EndReport::UdpSender(UdpSenderEnd { outcome, ..UdpSenderEnd::default() })
+    } else {
+        EndReport::UdpReceiver(UdpReceiverEnd { outcome, ..UdpReceiverEnd::default() })
+    }
+}
+
+/// The options of a TCP plan that a socket takes.
+pub(crate) fn tcp_options(plan: &TcpPlan) -> SocketOptions {
+    SocketOptions {
+        window: plan.window,
+        mss: plan.mss,
+        nodelay: plan.nodelay,
+        dscp: plan.dscp,
+        congestion: plan.congestion.clone(),
+        ..SocketOptions::default()
+    }
+}
+
+/// The options of a UDP plan that a socket takes.
+pub(crate) fn udp_options(plan: &UdpPlan) -> SocketOptions {
+    SocketOptions { window: plan.window, dscp: plan.dscp, ..SocketOptions::default() }
+}

@@ -1,0 +1,159 @@
+//! Threads that run tests.
+
+use std::net::{IpAddr, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{io, thread};
+
+use netaware_host::{CpuSnapshot, DropSnapshot};
+use netaware_io::stop::StopFlag;
+use netaware_io::{clock, tcp, udp_stream};
+use netaware_record::{CpuUse, Direction, HostDrops, IpVersion, ReceiverTick, SenderTick};
+use netaware_units::Mono;
+use netaware_wire::control::{EndReport, TcpPlan, UdpPlan};
+
+use crate::context::Events;
+use crate::event::Event;
+
+/// Tells a session about one of its tests; that it has ended in any case, a panic included.
+pub(crate) struct Reporter {
+    events: Events,
+    test: u32,
+    report: Option<Box<EndReport>>,
+}
+
+impl Reporter {
+    pub(crate) fn new(events: Events, test: u32) -> Self {
+        Self { events, test, report: None }
+    }
+
+    fn receiver_tick(&self, tick: ReceiverTick) {
+        let _ = self.events.send(Event::ReceiverTick { test: self.test, tick });
+    }
+
+    fn sender_tick(&self, tick: SenderTick) {
+        let _ = self.events.send(Event::SenderTick { test: self.test, tick });
+    }
+
+    fn end(mut self, report: EndReport) {
+        self.report = Some(Box::new(report));
+    }
+}
+
+impl Drop for Reporter {
+    fn drop(&mut self) {
+        let _ = self.events.send(Event::Ended { test: self.test, report: self.report.take() });
+    }
+}
+
+/// Runs a bulk TCP test.
+pub(crate) fn run_tcp(
+    reporter: Reporter,
+    streams: Vec<TcpStream>,
+    plan: TcpPlan,
+    affinity: Vec<usize>,
+    stop: StopFlag,
+) -> io::Result<()> {
+    spawn("netaware-tcp", move || {
+        let cpu = CpuMeter::start();
+        let report = match plan.direction {
+            Direction::Reverse => {
+                let mut end =
+                    tcp::send(streams, &plan, &affinity, &stop, &mut |tick| reporter.sender_tick(tick));
+                end.cpu = cpu.stop(end.cpu);
+                EndReport::TcpSender(end)
+            }
+            Direction::Forward | Direction::RoundTrip => {
+                let mut end =
+                    tcp::receive(streams, &plan, &affinity, &stop, &mut |tick| reporter.receiver_tick(tick));
+                end.cpu = cpu.stop(end.cpu);
+                EndReport::TcpReceiver(end)
+            }
+        };
+        reporter.end(report);
+    })
+}
+
+/// Where a UDP stream runs.
+pub(crate) struct UdpPath {
+    pub(crate) socket: UdpSocket,
+    pub(crate) flow: u32,
+    pub(crate) peer: IpAddr,
+    /// Interfaces whose drops count.
+    pub(crate) interfaces: Vec<String>,
+}
+
+/// Runs a UDP stream.
+pub(crate) fn run_udp(
+    reporter: Reporter,
+    path: UdpPath,
+    plan: UdpPlan,
+    core: Option<usize>,
+    stop: StopFlag,
+) -> io::Result<()> {
+    spawn("netaware-udp", move || {
+        let UdpPath { socket, flow, peer, interfaces } = path;
+        let cpu = CpuMeter::start();
+        let report = match plan.direction {
+            Direction::Reverse => {
+                let mut end = udp_stream::send(socket, flow, &plan, core, &stop);
+                end.cpu = cpu.stop(end.cpu);
+                EndReport::UdpSender(end)
+            }
+            Direction::Forward | Direction::RoundTrip => {
+                let before = DropSnapshot::take(&interfaces);
+                let mut tell = |tick| reporter.receiver_tick(tick);
+                let mut end = udp_stream::receive(socket, flow, &plan, core, &stop, &mut tell);
+                let host = DropSnapshot::take(&interfaces).since(&before, IpVersion::of(peer));
+                end.drops = HostDrops { socket: end.drops.socket, ..host };
+                end.cpu = cpu.stop(end.cpu);
+                EndReport::UdpReceiver(end)
+            }
+        };
+        reporter.end(report);
+    })
+}
+
+/// Answers requests on a TCP connection until it closes; a thread of its own, because what is measured is how soon.
+pub(crate) fn echo_tcp(
+    stream: TcpStream,
+    length: u32,
+    answered: Arc<AtomicU64>,
+    guard: impl Send + 'static,
+) -> io::Result<()> {
+    use std::io::{Read, Write};
+    spawn("netaware-echo", move || {
+        let _guard = guard;
+        let mut stream = stream;
+        let mut buf = vec![0; length as usize];
+        while stream.read_exact(&mut buf).is_ok() && stream.write_all(&buf).is_ok() {
+            answered.fetch_add(1, Ordering::Relaxed);
+        }
+    })
+}
+
+struct CpuMeter {
+    before: CpuSnapshot,
+    began_at: Mono,
+}
+
+impl CpuMeter {
+    fn start() -> Self {
+        Self { before: CpuSnapshot::take(), began_at: clock::now() }
+    }
+
+    /// `own` knows the busiest thread, which the host's counters do not.
+    fn stop(&self, own: CpuUse) -> CpuUse {
+        let elapsed = clock::now() - self.began_at;
+        let host = CpuSnapshot::take().use_since(&self.before, elapsed);
+        CpuUse { busiest_thread: own.busiest_thread, ..host }
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    // Detached on purpose: whoever waits for it waits for its last event.
+    thread::Builder::new().name(name.to_owned()).stack_size(STACK).spawn(work).map(drop)
+}
+
+/// A thousand echo connections must not reserve gigabytes; buffers of tests live on the heap.
+const STACK: usize = 256 << 10;

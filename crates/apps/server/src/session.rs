@@ -1,0 +1,342 @@
+//! One control session as a state machine, without socket, clock or thread.
+//!
+//! ```text
+//! Hello --------> Proof --------> Enrolling --------> Open --------> Leaving --------> Closed
+//!   | no key set    ^                 ^                 |  Bye, silence, stop,           ^
+//!   +---------------+-----------------+                 |  a lost connection             |
+//!   +------------------ timeout, refusal ---------------+--------------------------------+
+//! ```
+//!
+//! The owner feeds it messages and events, and carries out its [`Action`]s. Promises between the two:
+//!
+//! 1. each `Enrol` is answered by [`Session::enrolled`], each `Prepare` by [`Session::prepared`];
+//! 2. each `Halt` and each `Run` is followed, now or later, by exactly one [`Session::ended`] of that test;
+//! 3. the owner calls [`Session::wake`] at [`Session::deadline`].
+//!
+//! A session holds its place in the admission queue until its last throughput test has ended, so that the next one in
+//! the queue never measures the remains of this one; [`WIND_DOWN`] bounds how long that may take.
+
+mod messages;
+mod report;
+mod reservation;
+mod tests_of;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use netaware_record::{HostInfo, Outcome};
+use netaware_units::{Mono, Span};
+use netaware_wire::control::{ClientMessage, ErrorCode, Limits, SILENCE_LIMIT, ServerMessage, TestPlan};
+use netaware_wire::frame::FrameError;
+use netaware_wire::{PROTOCOL_VERSION, Token, proof};
+
+use crate::config::Key;
+use crate::plan::Refusal;
+use reservation::Permit;
+use tests_of::Test;
+
+/// What every session of a responder shares.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    pub(crate) key: Option<Key>,
+    pub(crate) limits: Limits,
+    pub(crate) software: String,
+}
+
+/// What the owner has to do, in order.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Action {
+    Send(Box<ServerMessage>),
+    /// Count this session among the others, or refuse it.
+    Enrol,
+    /// Take a place in the admission queue, or join a reservation.
+    Reserve {
+        expected: Span,
+        join: Option<Token>,
+    },
+    /// Leave queue and reservation.
+    Leave,
+    /// Let streams or a flow attach.
+    Prepare {
+        test: u32,
+        plan: TestPlan,
+    },
+    /// Everything is attached and wanted: go.
+    Run {
+        test: u32,
+    },
+    /// End it with what there is; if it never ran, take down what `Prepare` set up.
+    Halt {
+        test: u32,
+    },
+    /// Send what is queued, then close.
+    Close,
+}
+
+/// How a session ended, for the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The prober said goodbye.
+    Bye,
+    /// The connection broke.
+    Vanished,
+    /// Nothing was heard.
+    Silence,
+    /// It was turned away or thrown out, for this.
+    Refused(ErrorCode),
+    /// The responder is stopping.
+    Stopped,
+}
+
+/// What is worth a log line at the end.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Summary {
+    pub(crate) software: String,
+    pub(crate) tests: u32,
+    /// Payload of throughput tests, as this end counted it.
+    pub(crate) bytes: u64,
+    pub(crate) ending: Option<Ending>,
+}
+
+#[derive(Debug)]
+enum State {
+    Hello { until: Mono },
+    Proof { until: Mono, expected: String, answer: String },
+    Enrolling { proof: Option<String> },
+    Open { heard_at: Mono },
+    Leaving { until: Mono, farewell: Option<String> },
+    Closed,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Session<'a> {
+    rules: &'a Rules,
+    token: Token,
+    nonce: Token,
+    state: State,
+    permit: Permit,
+    tests: BTreeMap<u32, Test>,
+    actions: VecDeque<Action>,
+    strikes: u32,
+    summary: Summary,
+}
+
+impl<'a> Session<'a> {
+    /// A connection whose preface asked for a control session. `token` and `nonce` are fresh and random.
+    pub(crate) fn new(rules: &'a Rules, now: Mono, token: Token, nonce: Token) -> Self {
+        Self {
+            rules,
+            token,
+            nonce,
+            state: State::Hello { until: now + HELLO_PATIENCE },
+            permit: Permit::None,
+            tests: BTreeMap::new(),
+            actions: VecDeque::new(),
+            strikes: 0,
+            summary: Summary::default(),
+        }
+    }
+
+    /// The next thing to do.
+    pub(crate) fn next_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    pub(crate) fn token(&self) -> Token {
+        self.token
+    }
+
+    pub(crate) fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// When to call [`Session::wake`] if nothing happens before.
+    pub(crate) fn deadline(&self) -> Option<Mono> {
+        let own = match &self.state {
+            State::Hello { until } | State::Proof { until, .. } | State::Leaving { until, .. } => Some(*until),
+            State::Open { heard_at } => Some(*heard_at + SILENCE_LIMIT),
+            State::Enrolling { .. } | State::Closed => None,
+        };
+        let tests = self.tests.values().filter_map(Test::deadline);
+        own.into_iter().chain(tests).chain(self.permit.deadline()).min()
+    }
+
+    /// Time has passed.
+    pub(crate) fn wake(&mut self, now: Mono) {
+        match &self.state {
+            State::Hello { until } | State::Proof { until, .. } if *until <= now => {
+                self.turn_away(now, ErrorCode::Timeout, "nothing was said in time");
+            }
+            State::Open { heard_at } if *heard_at + SILENCE_LIMIT <= now => {
+                self.say_error(ErrorCode::Timeout, "not a byte for too long", None);
+                self.depart(now, Ending::Silence, None);
+            }
+            State::Leaving { until, .. } if *until <= now => self.tests.clear(),
+            _ => {}
+        }
+        self.wake_reservation(now);
+        self.wake_tests(now);
+        self.close_when_empty();
+    }
+
+    /// The first bytes of a message, or a sign of life on another connection of the session.
+    pub(crate) fn heard(&mut self, now: Mono) {
+        if let State::Open { heard_at } = &mut self.state {
+            *heard_at = now;
+        }
+    }
+
+    /// A message, or why it is none.
+    pub(crate) fn received(&mut self, now: Mono, message: Result<ClientMessage, FrameError>) {
+        self.heard(now);
+        match (&self.state, message) {
+            (State::Leaving { .. } | State::Closed | State::Enrolling { .. }, _) => {}
+            (_, Ok(ClientMessage::Bye)) => self.depart(now, Ending::Bye, None),
+            (_, Err(error)) => self.damaged(now, &error),
+            (State::Hello { .. }, Ok(ClientMessage::Hello { version, software, nonce })) => {
+                self.hello(now, version, &software, nonce);
+            }
+            (State::Proof { expected, answer, .. }, Ok(ClientMessage::Authenticate { proof })) => {
+                if proof::matches(expected, &proof) {
+                    self.enrol(Some(answer.clone()));
+                } else {
+                    self.turn_away(now, ErrorCode::Key, "the proof does not fit this responder's key");
+                }
+            }
+            (State::Open { .. }, Ok(message)) => self.command(now, message),
+            (State::Hello { .. } | State::Proof { .. }, Ok(_)) => {
+                self.turn_away(now, ErrorCode::State, "a session begins with hello, and authenticate if challenged");
+            }
+        }
+        self.close_when_empty();
+    }
+
+    /// The connection broke, or its other end does not read.
+    pub(crate) fn lost(&mut self, now: Mono) {
+        self.depart(now, Ending::Vanished, None);
+        self.close_when_empty();
+    }
+
+    /// The responder is stopping: running tests end with what they have.
+    pub(crate) fn stop(&mut self, now: Mono) {
+        let farewell = matches!(self.state, State::Open { .. }).then(|| "the responder is stopping".to_owned());
+        self.depart(now, Ending::Stopped, farewell);
+        self.close_when_empty();
+    }
+
+    /// The answer to [`Action::Enrol`].
+    pub(crate) fn enrolled(&mut self, now: Mono, outcome: Result<HostInfo, Refusal>) {
+        let State::Enrolling { proof } = &mut self.state else { return };
+        let proof = proof.take();
+        match outcome {
+            Ok(host) => {
+                self.state = State::Open { heard_at: now };
+                self.say(ServerMessage::Welcome {
+                    version: PROTOCOL_VERSION,
+                    software: self.rules.software.clone(),
+                    token: self.token,
+                    proof,
+                    host: Box::new(host),
+                    limits: self.rules.limits,
+                });
+            }
+            Err(refusal) => {
+                self.say_error(refusal.code, &refusal.message, None);
+                self.depart(now, Ending::Refused(refusal.code), None);
+                self.close_when_empty();
+            }
+        }
+    }
+
+    fn hello(&mut self, now: Mono, version: u16, software: &str, prober_nonce: Token) {
+        self.summary.software = software.chars().filter(|c| !c.is_control()).take(64).collect();
+        if version == 0 {
+            return self.turn_away(now, ErrorCode::Version, "version 0 is not spoken here");
+        }
+        let Some(key) = &self.rules.key else { return self.enrol(None) };
+        self.state = State::Proof {
+            until: now + PROOF_PATIENCE,
+            expected: proof::client(key.bytes(), self.nonce, prober_nonce),
+            answer: proof::server(key.bytes(), self.nonce, prober_nonce),
+        };
+        self.say(ServerMessage::Challenge { nonce: self.nonce });
+    }
+
+    fn enrol(&mut self, proof: Option<String>) {
+        self.state = State::Enrolling { proof };
+        self.actions.push_back(Action::Enrol);
+    }
+
+    fn damaged(&mut self, now: Mono, error: &FrameError) {
+        let code = match error {
+            FrameError::UnknownType(_) => ErrorCode::UnknownMessage,
+            _ => ErrorCode::BadMessage,
+        };
+        let fatal = matches!(error, FrameError::TooLong(_)) || self.strikes >= MAX_STRIKES;
+        self.strikes += 1;
+        if !matches!(self.state, State::Open { .. }) {
+            return self.turn_away(now, code, &error.to_string());
+        }
+        self.say_error(code, &error.to_string(), None);
+        if fatal {
+            self.depart(now, Ending::Refused(code), None);
+        }
+    }
+
+    /// Refuses who has no session yet. With a key set, strangers learn about versions and proofs and nothing else.
+    fn turn_away(&mut self, now: Mono, code: ErrorCode, why: &str) {
+        if self.rules.key.is_none() || matches!(code, ErrorCode::Version | ErrorCode::Key) {
+            self.say_error(code, why, None);
+        }
+        self.depart(now, Ending::Refused(code), None);
+    }
+
+    /// Ends everything; what still runs has [`WIND_DOWN`] for it.
+    fn depart(&mut self, now: Mono, ending: Ending, farewell: Option<String>) {
+        if matches!(self.state, State::Leaving { .. } | State::Closed) {
+            return;
+        }
+        self.summary.ending = Some(ending);
+        let stopped = ending == Ending::Stopped;
+        self.halt_all(if stopped { Some(Outcome::Interrupted) } else { None }, |_| true);
+        self.state = State::Leaving { until: now + WIND_DOWN, farewell };
+    }
+
+    fn close_when_empty(&mut self) {
+        let State::Leaving { farewell, .. } = &mut self.state else { return };
+        if !self.tests.is_empty() {
+            return;
+        }
+        let farewell = farewell.take();
+        self.state = State::Closed;
+        if let Some(reason) = farewell {
+            self.say(ServerMessage::Bye { reason });
+        }
+        if self.permit.is_something() {
+            self.permit = Permit::None;
+            self.actions.push_back(Action::Leave);
+        }
+        self.actions.push_back(Action::Close);
+    }
+
+    fn say(&mut self, message: ServerMessage) {
+        self.actions.push_back(Action::Send(Box::new(message)));
+    }
+
+    fn say_error(&mut self, code: ErrorCode, message: &str, test: Option<u32>) {
+        let versions = if code == ErrorCode::Version { vec![PROTOCOL_VERSION] } else { Vec::new() };
+        self.say(ServerMessage::Error { code, message: message.to_owned(), test, versions });
+    }
+}
+
+/// For the hello to arrive; the connection's first bytes had their own patience.
+const HELLO_PATIENCE: Span = Span::from_secs(3);
+const PROOF_PATIENCE: Span = Span::from_secs(3);
+/// For running tests to end once they are told to. With the silence limit of 4 s this keeps the promise that a vanished
+/// client is forgotten within 5 s.
+pub(crate) const WIND_DOWN: Span = Span::from_millis(900);
+/// Damaged or unknown messages of one session that are answered; then it is closed.
+const MAX_STRIKES: u32 = 32;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! The end of a test in messages that fit their frames.
+
+use netaware_record::{Outcome, StreamEnd, TcpEnd, UdpReceiverEnd};
+use netaware_units::ByteCount;
+use netaware_wire::control::{EndReport, ServerMessage};
+use netaware_wire::frame;
+
+/// `StreamEnds` where there are streams, then `Finished`.
+pub(super) fn messages(test: u32, outcome: Outcome, mut report: EndReport) -> Vec<ServerMessage> {
+    let streams = take_streams(&mut report);
+    let mut messages: Vec<_> = streams
+        .chunks(STREAMS_IN_A_MESSAGE)
+        .map(|streams| ServerMessage::StreamEnds { test, streams: streams.to_vec() })
+        .collect();
+    set_outcome(&mut report, outcome);
+    messages.push(fitting(ServerMessage::Finished { test, outcome, report }));
+    messages
+}
+
+/// How the end itself says it ended.
+pub(super) fn outcome(report: &EndReport) -> Outcome {
+    match report {
+        EndReport::Echo { .. } => Outcome::Complete,
+        EndReport::TcpSender(end) | EndReport::TcpReceiver(end) => end.outcome,
+        EndReport::UdpSender(end) => end.outcome,
+        EndReport::UdpReceiver(end) => end.outcome,
+    }
+}
+
+/// Payload moved.
+pub(super) fn bytes(report: &EndReport) -> ByteCount {
+    match report {
+        EndReport::Echo { .. } => ByteCount(0),
+        EndReport::TcpSender(end) | EndReport::TcpReceiver(end) => end.bytes,
+        EndReport::UdpSender(end) => end.bytes,
+        EndReport::UdpReceiver(end) => end.bytes,
+    }
+}
+
+fn set_outcome(report: &mut EndReport, outcome: Outcome) {
+    match report {
+        EndReport::Echo { .. } => {}
+        EndReport::TcpSender(end) | EndReport::TcpReceiver(end) => end.outcome = outcome,
+        EndReport::UdpSender(end) => end.outcome = outcome,
+        EndReport::UdpReceiver(end) => end.outcome = outcome,
+    }
+}
+
+fn take_streams(report: &mut EndReport) -> Vec<StreamEnd> {
+    let (EndReport::TcpSender(TcpEnd { streams, .. }) | EndReport::TcpReceiver(TcpEnd { streams, .. })) = report
+    else {
+        return Vec::new();
+    };
+    let mut streams = std::mem::take(streams);
+    for error in streams.iter_mut().filter_map(|stream| stream.error.as_mut()) {
+        *error = error.chars().take(LONGEST_ERROR).collect();
+    }
+    streams
+}
+
+/// Drops detail of a UDP receiver until its report fits: first the histogram, whose summary stays, then the runs of
+/// losses. Both are bounded where they arise; this is for a path that is odd in every possible way at once.
+fn fitting(mut message: ServerMessage) -> ServerMessage {
+    let steps: [fn(&mut UdpReceiverEnd); 2] = [|end| end.histogram = None, |end| end.loss_runs.clear()];
+    for drop_detail in steps {
+        if frame::emit(&message).is_ok() {
+            break;
+        }
+        if let ServerMessage::Finished { report: EndReport::UdpReceiver(end), .. } = &mut message {
+            drop_detail(end);
+        }
+    }
+    message
+}
+
+/// A stream's end is about 600 bytes of JSON, with the longest error below 1200.
+const STREAMS_IN_A_MESSAGE: usize = 32;
+const LONGEST_ERROR: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use netaware_record::Histogram;
+
+    #[test]
+    fn every_message_about_512_streams_fits_its_frame() {
+        let stream = |index| StreamEnd { index, error: Some("é".repeat(5000)), ..StreamEnd::default() };
+        let end = TcpEnd { streams: (0..512).map(stream).collect(), ..TcpEnd::default() };
+        let messages = messages(1, Outcome::Complete, EndReport::TcpReceiver(end));
+        assert_eq!(messages.len(), 17);
+        assert!(messages.iter().all(|message| frame::emit(message).is_ok()));
+    }
+
+    #[test]
+    fn a_report_too_long_loses_its_detail_and_keeps_its_figures() {
+        let bins = (0..20_000).map(|n| (n, u64::MAX)).collect();
+        let end = UdpReceiverEnd {
+            received: 7,
+            histogram: Some(Histogram { bins, ..Histogram::default() }),
+            loss_runs: vec![(1, 2)],
+            ..UdpReceiverEnd::default()
+        };
+        let messages = messages(1, Outcome::Complete, EndReport::UdpReceiver(end));
+        let [ServerMessage::Finished { report: EndReport::UdpReceiver(end), .. }] = &messages[..] else {
+            panic!("{messages:?}");
+        };
+        assert_eq!((end.received, end.histogram.is_none(), &end.loss_runs[..]), (7, true, &[(1, 2)][..]));
+    }
+}

@@ -1,0 +1,94 @@
+//! The right to run throughput tests, from one session's point of view.
+
+use netaware_record::Outcome;
+use netaware_units::{Mono, Span};
+use netaware_wire::Token;
+use netaware_wire::control::{ErrorCode, ServerMessage};
+
+use super::{Action, Session};
+use crate::admission::Notice;
+use crate::plan;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Permit {
+    None,
+    Waiting,
+    Held {
+        until: Mono,
+    },
+    /// Given back, or over; throughput tests are still winding down.
+    Returning,
+}
+
+impl Permit {
+    pub(super) fn deadline(self) -> Option<Mono> {
+        match self {
+            Self::Held { until } => Some(until),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_something(self) -> bool {
+        self != Self::None
+    }
+
+    pub(super) fn is_held(self) -> bool {
+        matches!(self, Self::Held { .. })
+    }
+}
+
+impl Session<'_> {
+    /// News from the admission queue.
+    pub(crate) fn noticed(&mut self, now: Mono, notice: Notice) {
+        if self.permit != Permit::Waiting {
+            return;
+        }
+        match notice {
+            Notice::Queued { place, expected_wait } => self.say(ServerMessage::Queued { place, expected_wait }),
+            Notice::Admitted { reservation, lease } => {
+                self.permit = Permit::Held { until: now + lease };
+                self.say(ServerMessage::Admitted { reservation, lease });
+            }
+            Notice::NothingToJoin => {
+                self.permit = Permit::None;
+                self.say_error(ErrorCode::Lease, "the reservation to join is over, or full", None);
+            }
+        }
+    }
+
+    pub(super) fn reserve(&mut self, expected: Span, join: Option<Token>) {
+        if self.permit.is_something() {
+            return self.say_error(ErrorCode::State, "this session has asked for a reservation already", None);
+        }
+        self.permit = Permit::Waiting;
+        self.actions.push_back(Action::Reserve { expected, join });
+    }
+
+    /// Without a reservation this is no error: the lease may have ended while the message travelled.
+    pub(super) fn release(&mut self) {
+        if self.permit.is_something() {
+            self.give_back();
+        }
+    }
+
+    pub(super) fn wake_reservation(&mut self, now: Mono) {
+        if self.permit.deadline().is_some_and(|until| until <= now) {
+            self.say_error(ErrorCode::Lease, "the lease is over; running throughput tests end", None);
+            self.give_back();
+        }
+    }
+
+    fn give_back(&mut self) {
+        self.permit = Permit::Returning;
+        self.halt_all(Some(Outcome::Interrupted), |test| plan::needs_reservation(&test.plan));
+        self.leave_when_idle();
+    }
+
+    pub(super) fn leave_when_idle(&mut self) {
+        let busy = self.tests.values().any(|test| plan::needs_reservation(&test.plan));
+        if self.permit == Permit::Returning && !busy {
+            self.permit = Permit::None;
+            self.actions.push_back(Action::Leave);
+        }
+    }
+}

@@ -1,0 +1,407 @@
+use netaware_record::{Direction, ReceiverTick, TcpEnd};
+use netaware_units::{BitRate, ByteCount};
+use netaware_wire::control::{EndReport, TcpPlan};
+
+use super::*;
+use crate::admission::Notice;
+
+const T0: Mono = Mono(1_000_000_000_000);
+const TOKEN: Token = Token([1; 16]);
+const NONCE: Token = Token([2; 16]);
+const PROBER_NONCE: Token = Token([3; 16]);
+
+fn ms(milliseconds: i64) -> Mono {
+    T0 + Span::from_millis(milliseconds)
+}
+
+fn rules(key: Option<&str>) -> Rules {
+    let key = key.map(|key| Key::new(key.as_bytes()).unwrap());
+    Rules { key, limits: Limits::default(), software: "netaware test".into() }
+}
+
+/// What it does, in words short enough for a table.
+fn deeds(session: &mut Session<'_>) -> Vec<String> {
+    std::iter::from_fn(|| session.next_action()).map(|action| describe(&action)).collect()
+}
+
+fn describe(action: &Action) -> String {
+    match action {
+        Action::Send(message) => match &**message {
+            ServerMessage::Error { code, test, .. } => match test {
+                Some(test) => format!("error {code:?} {test}"),
+                None => format!("error {code:?}"),
+            },
+            ServerMessage::Finished { test, outcome, .. } => format!("finished {test} {outcome:?}"),
+            ServerMessage::Queued { place, .. } => format!("queued {place}"),
+            other => {
+                let value = String::from_utf8(netaware_wire::frame::emit(other).unwrap()[4..].to_vec()).unwrap();
+                let kind = value.split('"').nth(3).unwrap().to_owned();
+                let test = value.split("\"test\":").nth(1).map(|rest| rest.trim_matches(|c: char| !c.is_numeric()));
+                test.map_or(kind.clone(), |test| format!("{kind} {}", test.split(',').next().unwrap()))
+            }
+        },
+        Action::Enrol => "enrol".into(),
+        Action::Reserve { join, .. } => if join.is_some() { "join" } else { "reserve" }.into(),
+        Action::Leave => "leave".into(),
+        Action::Prepare { test, .. } => format!("prepare {test}"),
+        Action::Run { test } => format!("run {test}"),
+        Action::Halt { test } => format!("halt {test}"),
+        Action::Close => "close".into(),
+    }
+}
+
+fn hello() -> ClientMessage {
+    ClientMessage::Hello { version: 1, software: "t\u{7}est".into(), nonce: PROBER_NONCE }
+}
+
+fn tcp(streams: u16) -> TestPlan {
+    TestPlan::Tcp(TcpPlan {
+        direction: Direction::Forward,
+        streams,
+        duration: Span::from_secs(10),
+        alone: Span::ZERO,
+        bytes: None,
+        length: 1024,
+        tick: Span::from_millis(100),
+        rate: None,
+        window: None,
+        mss: None,
+        nodelay: false,
+        dscp: 0,
+        congestion: None,
+        zerocopy: false,
+    })
+}
+
+fn echo() -> TestPlan {
+    TestPlan::UdpEcho { length: 64, duration: Span::from_secs(30), dscp: 0 }
+}
+
+fn open_session(rules: &Rules) -> Session<'_> {
+    let mut session = Session::new(rules, T0, TOKEN, NONCE);
+    session.received(T0, Ok(hello()));
+    assert_eq!(deeds(&mut session), ["enrol"]);
+    session.enrolled(T0, Ok(HostInfo::default()));
+    assert_eq!(deeds(&mut session), ["welcome"]);
+    session
+}
+
+fn tell(session: &mut Session<'_>, at: Mono, message: ClientMessage) -> Vec<String> {
+    session.received(at, Ok(message));
+    deeds(session)
+}
+
+fn admit(session: &mut Session<'_>, lease: Span) {
+    let expected = Span::from_secs(10);
+    assert_eq!(tell(session, T0, ClientMessage::Reserve { expected, join: None }), ["reserve"]);
+    session.noticed(T0, Notice::Admitted { reservation: TOKEN, lease });
+    assert_eq!(deeds(session), ["admitted"]);
+}
+
+/// Opens test 1 with one stream and starts it.
+fn run_one(session: &mut Session<'_>) {
+    assert_eq!(tell(session, T0, ClientMessage::Open { test: 1, plan: tcp(1) }), ["prepare 1"]);
+    session.prepared(T0, 1, Ok(()));
+    session.attached(T0, 1, 0);
+    assert_eq!(deeds(session), ["opened 1", "ready 1"]);
+    assert_eq!(tell(session, T0, ClientMessage::Start { test: 1 }), ["run 1"]);
+    session.started(1);
+    assert_eq!(deeds(session), ["started 1"]);
+}
+
+fn received(bytes: u64) -> EndReport {
+    EndReport::TcpReceiver(TcpEnd { bytes: ByteCount(bytes), ..TcpEnd::default() })
+}
+
+#[test]
+fn every_state_has_a_timeout() {
+    let (free, keyed) = (rules(None), rules(Some("k")));
+    let mut session = Session::new(&free, T0, TOKEN, NONCE);
+    assert_eq!(session.deadline(), Some(ms(3000)));
+    session.wake(ms(2999));
+    assert_eq!(deeds(&mut session), [""; 0]);
+    session.wake(ms(3000));
+    assert_eq!(deeds(&mut session), ["error Timeout", "close"]);
+
+    let mut session = Session::new(&keyed, T0, TOKEN, NONCE);
+    assert_eq!(tell(&mut session, ms(1000), hello()), ["challenge"]);
+    assert_eq!(session.deadline(), Some(ms(4000)));
+    session.wake(ms(4000));
+    assert_eq!(deeds(&mut session), ["close"]);
+
+    let mut session = open_session(&free);
+    session.heard(ms(2000));
+    assert_eq!(session.deadline(), Some(ms(6000)));
+    session.wake(ms(6000));
+    assert_eq!(deeds(&mut session), ["error Timeout", "close"]);
+    assert_eq!(session.summary().ending, Some(Ending::Silence));
+}
+
+#[test]
+fn with_a_key_only_who_knows_it_comes_in() {
+    let rules = rules(Some("sesame"));
+    let proof = |key: &[u8]| proof::client(key, NONCE, PROBER_NONCE);
+    let answers = [
+        (proof(b"sesame"), "enrol"),
+        (proof(b"Sesame"), "error Key, close"),
+        (proof::server(b"sesame", NONCE, PROBER_NONCE), "error Key, close"),
+        (String::new(), "error Key, close"),
+    ];
+    for (proof, want) in answers {
+        let mut session = Session::new(&rules, T0, TOKEN, NONCE);
+        assert_eq!(tell(&mut session, T0, hello()), ["challenge"]);
+        assert_eq!(tell(&mut session, T0, ClientMessage::Authenticate { proof }).join(", "), want);
+    }
+}
+
+#[test]
+fn the_responder_proves_itself_too() {
+    let rules = rules(Some("sesame"));
+    let mut session = Session::new(&rules, T0, TOKEN, NONCE);
+    session.received(T0, Ok(hello()));
+    let proof = proof::client(b"sesame", NONCE, PROBER_NONCE);
+    session.received(T0, Ok(ClientMessage::Authenticate { proof }));
+    deeds(&mut session);
+    session.enrolled(T0, Ok(HostInfo::default()));
+    let Some(Action::Send(message)) = session.next_action() else { panic!("no welcome") };
+    let ServerMessage::Welcome { proof, .. } = *message else { panic!("{message:?}") };
+    assert_eq!(proof, Some(proof::server(b"sesame", NONCE, PROBER_NONCE)));
+}
+
+#[test]
+fn a_stranger_to_the_key_learns_nothing_from_mistakes() {
+    let rules = rules(Some("k"));
+    let mistakes = [
+        Ok(ClientMessage::Ping { seq: 1 }),
+        Ok(ClientMessage::Release),
+        Err(FrameError::NotJson("x".into())),
+        Err(FrameError::UnknownType("x".into())),
+        Err(FrameError::TooLong(u32::MAX)),
+    ];
+    for mistake in mistakes {
+        let mut session = Session::new(&rules, T0, TOKEN, NONCE);
+        session.received(T0, mistake);
+        assert_eq!(deeds(&mut session), ["close"]);
+    }
+}
+
+#[test]
+fn mistakes_of_an_open_session_are_answered_and_only_so_many() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    session.received(T0, Err(FrameError::UnknownType("teleport".into())));
+    session.received(T0, Err(FrameError::BadFields("x".into())));
+    assert_eq!(deeds(&mut session), ["error UnknownMessage", "error BadMessage"]);
+    assert_eq!(tell(&mut session, T0, hello()), ["error State"]);
+    for _ in 0..100 {
+        session.received(T0, Err(FrameError::NotJson("x".into())));
+    }
+    let deeds = deeds(&mut session);
+    assert_eq!((deeds.len(), deeds.last().unwrap().as_str()), (32, "close"));
+}
+
+#[test]
+fn a_frame_over_the_limit_ends_the_session() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    session.received(T0, Err(FrameError::TooLong(70_000)));
+    assert_eq!(deeds(&mut session), ["error BadMessage", "close"]);
+}
+
+#[test]
+fn a_full_house_says_so() {
+    let rules = rules(None);
+    let mut session = Session::new(&rules, T0, TOKEN, NONCE);
+    session.received(T0, Ok(hello()));
+    deeds(&mut session);
+    session.enrolled(T0, Err(Refusal { code: ErrorCode::Busy, message: "full".into() }));
+    assert_eq!(deeds(&mut session), ["error Busy", "close"]);
+}
+
+#[test]
+fn a_throughput_test_runs_from_reservation_to_release() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    admit(&mut session, Span::from_secs(20));
+    assert_eq!(tell(&mut session, T0, ClientMessage::Open { test: 7, plan: tcp(2) }), ["prepare 7"]);
+    session.prepared(T0, 7, Ok(()));
+    assert_eq!(deeds(&mut session), ["opened 7"]);
+    assert!(session.wants_stream(7, 1) && !session.wants_stream(7, 2) && !session.wants_stream(8, 0));
+    session.attached(T0, 7, 1);
+    assert!(!session.wants_stream(7, 1));
+    assert_eq!(tell(&mut session, T0, ClientMessage::Start { test: 7 }), ["error State 7"]);
+    session.attached(T0, 7, 0);
+    assert_eq!(deeds(&mut session), ["ready 7"]);
+    assert_eq!(tell(&mut session, T0, ClientMessage::Start { test: 7 }), ["run 7"]);
+    session.started(7);
+    session.receiver_tick(ms(3000), 7, ReceiverTick { bytes: ByteCount(5), ..ReceiverTick::default() });
+    assert_eq!(deeds(&mut session), ["started 7", "receiver_ticks 7"]);
+    session.ended(7, received(5));
+    assert_eq!(deeds(&mut session), ["finished 7 Complete"]);
+    assert_eq!(tell(&mut session, ms(3000), ClientMessage::Release), ["leave"]);
+    assert_eq!(tell(&mut session, ms(3000), ClientMessage::Bye), ["close"]);
+    let summary = session.summary();
+    assert_eq!((summary.tests, summary.bytes, summary.ending), (1, 5, Some(Ending::Bye)));
+    assert_eq!(summary.software, "test");
+}
+
+#[test]
+fn throughput_needs_a_reservation_and_latency_does_not() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    assert_eq!(tell(&mut session, T0, ClientMessage::Open { test: 1, plan: tcp(1) }), ["error State 1"]);
+    assert_eq!(tell(&mut session, T0, ClientMessage::Open { test: 1, plan: echo() }), ["prepare 1"]);
+    assert_eq!(tell(&mut session, T0, ClientMessage::Open { test: 1, plan: echo() }), ["error State 1"]);
+    assert_eq!(tell(&mut session, T0, ClientMessage::Release), [""; 0]);
+    assert_eq!(tell(&mut session, T0, ClientMessage::Stop { test: 5 }), [""; 0]);
+    assert_eq!(tell(&mut session, T0, ClientMessage::Start { test: 5 }), ["error State 5"]);
+    for test in 2..=8 {
+        tell(&mut session, T0, ClientMessage::Open { test, plan: echo() });
+    }
+    assert_eq!(tell(&mut session, T0, ClientMessage::Open { test: 9, plan: echo() }), ["error State 9"]);
+}
+
+#[test]
+fn an_echo_test_lasts_until_it_is_stopped_or_its_time_is_over() {
+    let rules = rules(None);
+    for stopped in [true, false] {
+        let mut session = open_session(&rules);
+        tell(&mut session, T0, ClientMessage::Open { test: 1, plan: echo() });
+        session.prepared(T0, 1, Ok(()));
+        session.attached(T0, 1, 0);
+        assert_eq!(deeds(&mut session), ["opened 1", "ready 1"]);
+        assert_eq!(tell(&mut session, T0, ClientMessage::Start { test: 1 }), ["started 1"]);
+        session.heard(ms(29_999));
+        if stopped {
+            session.received(ms(29_999), Ok(ClientMessage::Stop { test: 1 }));
+        } else {
+            session.wake(ms(30_000));
+        }
+        assert_eq!(deeds(&mut session), ["halt 1"]);
+        session.ended(1, EndReport::Echo { answered: 3, drops: 0 });
+        assert_eq!(deeds(&mut session), ["finished 1 Complete"]);
+    }
+}
+
+#[test]
+fn the_place_is_free_only_when_the_last_test_has_ended() {
+    let rules = rules(None);
+    type Cause = fn(&mut Session<'_>);
+    let causes: [(Cause, &[&str], &[&str]); 5] = [
+        (
+            |session| session.received(ms(10), Ok(ClientMessage::Release)),
+            &["halt 1"],
+            &["finished 1 Interrupted", "leave"],
+        ),
+        (|session| session.received(ms(10), Ok(ClientMessage::Bye)), &["halt 1"], &["leave", "close"]),
+        (|session| session.lost(ms(10)), &["halt 1"], &["leave", "close"]),
+        (|session| session.stop(ms(10)), &["halt 1"], &["finished 1 Interrupted", "bye", "leave", "close"]),
+        (
+            |session| {
+                session.heard(ms(4900));
+                session.wake(ms(5000));
+            },
+            &["error Lease", "halt 1"],
+            &["finished 1 Interrupted", "leave"],
+        ),
+    ];
+    for (n, (cause, at_once, afterwards)) in causes.into_iter().enumerate() {
+        let mut session = open_session(&rules);
+        admit(&mut session, Span::from_secs(5));
+        run_one(&mut session);
+        cause(&mut session);
+        assert_eq!(deeds(&mut session), at_once, "row {n}");
+        session.ended(1, received(1));
+        assert_eq!(deeds(&mut session), afterwards, "row {n}");
+    }
+}
+
+#[test]
+fn a_test_that_does_not_end_cannot_hold_a_vanished_clients_place() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    admit(&mut session, Span::from_secs(100));
+    run_one(&mut session);
+    session.wake(ms(4000));
+    assert_eq!(deeds(&mut session), ["error Timeout", "halt 1"]);
+    session.wake(session.deadline().unwrap());
+    assert_eq!(deeds(&mut session), ["leave", "close"]);
+    assert!(SILENCE_LIMIT + WIND_DOWN < Span::from_secs(5));
+}
+
+#[test]
+fn whoever_leaves_while_waiting_leaves_the_queue() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    let expected = Span::from_secs(10);
+    let reserve = |join| ClientMessage::Reserve { expected, join };
+    assert_eq!(tell(&mut session, T0, reserve(Some(TOKEN))), ["join"]);
+    session.noticed(T0, Notice::NothingToJoin);
+    assert_eq!(deeds(&mut session), ["error Lease"]);
+    assert_eq!(tell(&mut session, T0, reserve(None)), ["reserve"]);
+    assert_eq!(tell(&mut session, T0, reserve(None)), ["error State"]);
+    session.noticed(T0, Notice::Queued { place: 1, expected_wait: expected });
+    assert_eq!(deeds(&mut session), ["queued 1"]);
+    session.lost(T0);
+    assert_eq!(deeds(&mut session), ["leave", "close"]);
+}
+
+#[test]
+fn tests_that_nobody_attaches_or_starts_are_forgotten() {
+    let rules = rules(None);
+    for attach in [false, true] {
+        let mut session = open_session(&rules);
+        admit(&mut session, Span::from_secs(100));
+        tell(&mut session, T0, ClientMessage::Open { test: 1, plan: tcp(1) });
+        session.prepared(T0, 1, Ok(()));
+        if attach {
+            session.attached(T0, 1, 0);
+        }
+        deeds(&mut session);
+        session.heard(ms(9999));
+        session.wake(ms(10_000));
+        assert_eq!(deeds(&mut session), ["error Timeout 1", "halt 1"]);
+        session.ended(1, received(0));
+        assert_eq!(deeds(&mut session), [""; 0]);
+    }
+}
+
+#[test]
+fn a_test_over_the_owners_cap_is_stopped() {
+    let limits = Limits { rate: Some(BitRate(8_000_000)), ..Limits::default() };
+    let rules = Rules { limits, ..rules(None) };
+    let mut session = open_session(&rules);
+    admit(&mut session, Span::from_secs(100));
+    let TestPlan::Tcp(plan) = tcp(1) else { panic!() };
+    let plan = TestPlan::Tcp(TcpPlan { rate: Some(BitRate(8_000_000)), ..plan });
+    tell(&mut session, T0, ClientMessage::Open { test: 1, plan });
+    session.prepared(T0, 1, Ok(()));
+    session.attached(T0, 1, 0);
+    tell(&mut session, T0, ClientMessage::Start { test: 1 });
+    let end = Span::from_millis(100);
+    session.receiver_tick(T0, 1, ReceiverTick { bytes: ByteCount(9_000_000), end, ..ReceiverTick::default() });
+    assert_eq!(deeds(&mut session), ["error Cap 1", "halt 1", "receiver_ticks 1"]);
+    session.ended(1, received(9_000_000));
+    assert_eq!(deeds(&mut session), ["finished 1 Interrupted"]);
+}
+
+#[test]
+fn arriving_payload_is_a_sign_of_life() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    admit(&mut session, Span::from_secs(100));
+    run_one(&mut session);
+    session.receiver_tick(ms(3000), 1, ReceiverTick { bytes: ByteCount(1), ..ReceiverTick::default() });
+    session.receiver_tick(ms(3900), 1, ReceiverTick::default());
+    assert_eq!(session.deadline(), Some(ms(7000)));
+}
+
+#[test]
+fn a_preparation_that_fails_is_told_and_forgotten() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    tell(&mut session, T0, ClientMessage::Open { test: 1, plan: echo() });
+    session.prepared(T0, 1, Err(Refusal { code: ErrorCode::Busy, message: "full".into() }));
+    assert_eq!(deeds(&mut session), ["error Busy 1"]);
+    assert_eq!(tell(&mut session, T0, ClientMessage::Open { test: 1, plan: echo() }), ["prepare 1"]);
+}

@@ -1,0 +1,294 @@
+//! The tests of a session, each with its own small life:
+//! `Preparing → Attaching → Ready → Running → Ending`, and gone.
+
+use std::collections::BTreeSet;
+
+use netaware_record::{Outcome, ReceiverTick, SenderTick};
+use netaware_units::{ByteCount, Mono, Span};
+use netaware_wire::control::{EndReport, ErrorCode, ServerMessage, TestPlan};
+
+use super::{Action, Session, report};
+use crate::plan::{self, Refusal};
+
+#[derive(Debug)]
+pub(super) struct Test {
+    pub(super) plan: TestPlan,
+    stage: Stage,
+    /// Streams that are attached.
+    attached: BTreeSet<u16>,
+    /// Payload so far, from the ticks.
+    bytes: ByteCount,
+    /// A throughput test that has run, for the summary.
+    has_run: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Preparing,
+    Attaching {
+        until: Mono,
+    },
+    Ready {
+        until: Mono,
+    },
+    Running {
+        until: Mono,
+    },
+    /// `Halt` is out. `verdict` is what is told, `None` tells nothing.
+    Ending {
+        verdict: Option<Verdict>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// Whatever the report says itself.
+    AsReported,
+    Is(Outcome),
+}
+
+impl Test {
+    pub(super) fn deadline(&self) -> Option<Mono> {
+        match self.stage {
+            Stage::Attaching { until } | Stage::Ready { until } | Stage::Running { until } => Some(until),
+            Stage::Preparing | Stage::Ending { .. } => None,
+        }
+    }
+
+    fn is_echo(&self) -> bool {
+        !plan::needs_reservation(&self.plan)
+    }
+
+    fn wants(&self, stream: u16) -> bool {
+        match &self.plan {
+            TestPlan::Tcp(plan) => {
+                let early = matches!(self.stage, Stage::Attaching { .. });
+                early && stream < plan.streams && !self.attached.contains(&stream)
+            }
+            TestPlan::TcpEcho { .. } => {
+                let alive = !matches!(self.stage, Stage::Preparing | Stage::Ending { .. });
+                alive && stream < MAX_ECHO_CONNECTIONS && !self.attached.contains(&stream)
+            }
+            TestPlan::UdpEcho { .. } | TestPlan::Udp(_) => false,
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        match &self.plan {
+            TestPlan::Tcp(plan) => self.attached.len() == usize::from(plan.streams),
+            _ => true,
+        }
+    }
+
+    /// How long it may stay ready: an echo test answers from the moment it is ready, so its whole duration.
+    fn patience_when_ready(&self) -> Span {
+        if self.is_echo() { plan::duration(&self.plan) } else { START_PATIENCE }
+    }
+}
+
+impl Session<'_> {
+    pub(super) fn open(&mut self, test: u32, plan: TestPlan) {
+        if let Err(Refusal { code, message }) = self.may_open(test, &plan) {
+            return self.say_error(code, &message, Some(test));
+        }
+        let (attached, bytes) = (BTreeSet::new(), ByteCount(0));
+        let prepared = plan.clone();
+        self.tests.insert(test, Test { plan, stage: Stage::Preparing, attached, bytes, has_run: false });
+        self.actions.push_back(Action::Prepare { test, plan: prepared });
+    }
+
+    fn may_open(&self, test: u32, plan: &TestPlan) -> Result<(), Refusal> {
+        let state = |message: &str| Err(Refusal { code: ErrorCode::State, message: message.to_owned() });
+        if self.tests.contains_key(&test) {
+            return state("a test of this number is open");
+        }
+        if self.tests.len() >= MAX_TESTS {
+            return state("too many tests are open in this session");
+        }
+        if plan::needs_reservation(plan) && !self.permit.is_held() {
+            return state("a throughput test needs a reservation");
+        }
+        plan::check(plan, &self.rules.limits)
+    }
+
+    /// The answer to [`Action::Prepare`]; an error may also come later, when a stream that was wanted cannot be used.
+    pub(crate) fn prepared(&mut self, now: Mono, test: u32, outcome: Result<(), Refusal>) {
+        let Some(entry) = self.tests.get_mut(&test) else { return };
+        match outcome {
+            Ok(()) => {
+                if entry.stage == Stage::Preparing {
+                    entry.stage = Stage::Attaching { until: now + ATTACH_PATIENCE };
+                    self.say(ServerMessage::Opened { test });
+                }
+            }
+            Err(refusal) => {
+                self.cannot_run(test, &refusal);
+            }
+        }
+    }
+
+    /// Whether a connection may be `stream` of `test`. The owner then attaches it and calls [`Session::attached`].
+    pub(crate) fn wants_stream(&self, test: u32, stream: u16) -> bool {
+        self.tests.get(&test).is_some_and(|test| test.wants(stream))
+    }
+
+    /// A stream that was wanted is attached, or a flow has entered (`stream` is then 0).
+    pub(crate) fn attached(&mut self, now: Mono, test: u32, stream: u16) {
+        let Some(entry) = self.tests.get_mut(&test) else { return };
+        entry.attached.insert(stream);
+        if entry.is_complete() && matches!(entry.stage, Stage::Attaching { .. }) {
+            entry.stage = Stage::Ready { until: now + entry.patience_when_ready() };
+            self.say(ServerMessage::Ready { test });
+        }
+    }
+
+    pub(super) fn start(&mut self, now: Mono, test: u32) {
+        let Some(entry) = self.tests.get_mut(&test) else {
+            return self.say_error(ErrorCode::State, "no such test is open", Some(test));
+        };
+        let Stage::Ready { until } = entry.stage else {
+            return self.say_error(ErrorCode::State, "this test is not ready to start", Some(test));
+        };
+        let until = if entry.is_echo() { until } else { now + plan::duration(&entry.plan) + OVERTIME };
+        entry.stage = Stage::Running { until };
+        entry.has_run = true;
+        self.summary.tests += 1;
+        if entry.is_echo() {
+            return self.say(ServerMessage::Started { test });
+        }
+        self.actions.push_back(Action::Run { test });
+    }
+
+    /// The test of an [`Action::Run`] has its threads: the other end may begin.
+    pub(crate) fn started(&mut self, test: u32) {
+        if self.tests.get(&test).is_some_and(|entry| matches!(entry.stage, Stage::Running { .. })) {
+            self.say(ServerMessage::Started { test });
+        }
+    }
+
+    /// A test cannot go on: its set-up failed.
+    pub(crate) fn cannot_run(&mut self, test: u32, why: &Refusal) {
+        if self.tests.remove(&test).is_some() {
+            self.say_error(why.code, &why.message, Some(test));
+            self.leave_when_idle();
+            self.close_when_empty();
+        }
+    }
+
+    /// Stopping what is already over is no error: the messages may have crossed.
+    pub(super) fn stop_test(&mut self, test: u32) {
+        let verdict = match self.tests.get(&test) {
+            Some(entry) if entry.is_echo() => Outcome::Complete,
+            Some(_) => Outcome::Interrupted,
+            None => return,
+        };
+        self.halt(test, Some(Verdict::Is(verdict)));
+    }
+
+    /// Halts the tests that `which` picks; `outcome` is told in their `Finished`, `None` tells nothing.
+    pub(super) fn halt_all(&mut self, outcome: Option<Outcome>, which: impl Fn(&Test) -> bool) {
+        let chosen: Vec<u32> =
+            self.tests.iter().filter(|(_, test)| which(test)).map(|(number, _)| *number).collect();
+        for test in chosen {
+            self.halt(test, outcome.map(Verdict::Is));
+        }
+    }
+
+    fn halt(&mut self, test: u32, verdict: Option<Verdict>) {
+        let Some(entry) = self.tests.get_mut(&test) else { return };
+        let first = !matches!(entry.stage, Stage::Ending { .. });
+        // A session that leaves without a word takes back what it wanted to be told.
+        if first || verdict.is_none() {
+            entry.stage = Stage::Ending { verdict };
+        }
+        if first {
+            self.actions.push_back(Action::Halt { test });
+        }
+    }
+
+    pub(super) fn wake_tests(&mut self, now: Mono) {
+        let due: Vec<u32> = self
+            .tests
+            .iter()
+            .filter(|(_, test)| test.deadline().is_some_and(|until| until <= now))
+            .map(|(number, _)| *number)
+            .collect();
+        for test in due {
+            self.out_of_time(test);
+        }
+    }
+
+    fn out_of_time(&mut self, test: u32) {
+        let Some(entry) = self.tests.get(&test) else { return };
+        let why = match entry.stage {
+            Stage::Attaching { .. } => "its streams or its flow did not attach in time",
+            Stage::Ready { .. } if !entry.is_echo() => "it was not started in time",
+            _ if entry.is_echo() => return self.halt(test, Some(Verdict::Is(Outcome::Complete))),
+            _ => return self.halt(test, Some(Verdict::AsReported)),
+        };
+        self.say_error(ErrorCode::Timeout, why, Some(test));
+        self.halt(test, None);
+    }
+
+    /// Progress of a receiving test. What arrives from the prober is a sign of life, too: on a congested path it may
+    /// hold up the pings for longer than the silence limit.
+    pub(crate) fn receiver_tick(&mut self, now: Mono, test: u32, tick: ReceiverTick) {
+        if tick.bytes > ByteCount(0) {
+            self.heard(now);
+        }
+        if self.count(test, tick.bytes, tick.end) {
+            self.say(ServerMessage::ReceiverTicks { test, ticks: vec![tick] });
+        }
+    }
+
+    /// Progress of a sending test.
+    pub(crate) fn sender_tick(&mut self, test: u32, tick: SenderTick) {
+        if self.count(test, tick.bytes, tick.end) {
+            self.say(ServerMessage::SenderTicks { test, ticks: vec![tick] });
+        }
+    }
+
+    /// Whether the test goes on and its progress is told.
+    fn count(&mut self, test: u32, bytes: ByteCount, elapsed: Span) -> bool {
+        let Some(entry) = self.tests.get_mut(&test) else { return false };
+        entry.bytes = ByteCount(entry.bytes.0.saturating_add(bytes.0));
+        let running = matches!(entry.stage, Stage::Running { .. });
+        if running && let Some(refusal) = plan::exceeded(&self.rules.limits, entry.bytes, elapsed) {
+            self.say_error(refusal.code, &refusal.message, Some(test));
+            self.halt(test, Some(Verdict::Is(Outcome::Interrupted)));
+            return true;
+        }
+        !matches!(entry.stage, Stage::Ending { verdict: None })
+    }
+
+    /// A test is over.
+    pub(crate) fn ended(&mut self, test: u32, report: EndReport) {
+        let Some(entry) = self.tests.remove(&test) else { return };
+        if entry.has_run {
+            self.summary.bytes = self.summary.bytes.saturating_add(report::bytes(&report).0);
+        }
+        let verdict = match entry.stage {
+            Stage::Ending { verdict } => verdict,
+            _ => Some(Verdict::AsReported),
+        };
+        if let Some(verdict) = verdict {
+            let outcome = match verdict {
+                Verdict::AsReported => report::outcome(&report),
+                Verdict::Is(outcome) => outcome,
+            };
+            report::messages(test, outcome, report).into_iter().for_each(|message| self.say(message));
+        }
+        self.leave_when_idle();
+        self.close_when_empty();
+    }
+}
+
+/// Open tests of one session: both directions of both IP versions, with latency beside them.
+const MAX_TESTS: usize = 8;
+/// Connections of one TCP echo test.
+const MAX_ECHO_CONNECTIONS: u16 = 16;
+/// For 512 connections over a slow path, or a cookie exchange with losses.
+const ATTACH_PATIENCE: Span = Span::from_secs(10);
+const START_PATIENCE: Span = Span::from_secs(10);
+/// Beyond a test's duration, for what is still in the path's queues.
+const OVERTIME: Span = Span::from_secs(4);

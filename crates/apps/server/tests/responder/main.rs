@@ -1,0 +1,7 @@
+//! A responder on loopback, spoken to by hand: raw sockets and the messages of the protocol, no prober of ours.
+
+mod datagrams;
+mod openings;
+mod queue;
+mod speaker;
+mod transfers;
