@@ -1,1 +1,38 @@
-//! (being built)
+//! Runs a measurement plan against a responder and yields records.
+//!
+//! [`test`] is the main job; [`tcp`], [`udp`] and [`latency`] are its phases as measurements of their own. None of them
+//! fails with an error: a path that cannot be measured is a finding, and the [`netaware_record::Record`] says why. What
+//! was measured before something broke is always in it.
+//!
+//! Reading order: [`Target`] and the requests, `test` (the rounds), `visit` (one version, one direction), `link` (the
+//! control connection), then one module per phase. `report` turns what the phases saw into the record.
+
+mod attach;
+mod bulk;
+mod echo;
+mod interval;
+mod lane;
+mod latency;
+mod link;
+mod path;
+mod progress;
+mod report;
+mod request;
+mod resolve;
+mod session;
+mod stage;
+mod tcp;
+mod tcp_echo;
+mod test;
+mod transfer;
+mod udp;
+mod udp_stream;
+
+pub use latency::latency;
+pub use progress::Progress;
+pub use request::{
+    Directions, LatencyRequest, Pace, Target, TcpRequest, TestRequest, Transport, UdpRequest,
+};
+pub use tcp::tcp;
+pub use test::test;
+pub use udp::udp;

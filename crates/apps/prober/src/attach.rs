@@ -1,0 +1,121 @@
+//! Joining data connections and UDP flows to a test of a session.
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+
+use netaware_io::options::{self, SocketOptions};
+use netaware_io::clock;
+use netaware_units::Span;
+use netaware_wire::Token;
+use netaware_wire::datagram::{Header, Kind, Setup};
+use netaware_wire::preface::{ATTACHED, Attach, Preface, Role};
+
+use crate::session::Session;
+use crate::stage::Cause;
+
+/// A UDP datagram of the set-up is repeated this often, at growing distances, before UDP counts as blocked.
+const KNOCK_WAITS: [Span; 6] = [
+    Span::from_millis(100),
+    Span::from_millis(200),
+    Span::from_millis(400),
+    Span::from_millis(600),
+    Span::from_millis(600),
+    Span::from_millis(600),
+];
+
+const ATTACH_PATIENCE: Span = Span::from_secs(3);
+
+/// Opens `count` data connections of a test.
+pub(crate) fn streams(
+    session: &Session,
+    options: &SocketOptions,
+    test: u32,
+    count: u16,
+    role: Role,
+) -> Result<Vec<TcpStream>, Cause> {
+    (0..count).map(|stream| one_stream(session, options, Attach { token: session.token, test, stream }, role)).collect()
+}
+
+fn one_stream(session: &Session, options: &SocketOptions, attach: Attach, role: Role) -> Result<TcpStream, Cause> {
+    let at = session.link.peer();
+    let mut stream = options::connect_tcp(at, options, ATTACH_PATIENCE).map_err(|e| Cause::System(e.to_string()))?;
+    let system = |e: std::io::Error| Cause::System(format!("data connection {}: {e}", attach.stream));
+    stream.set_read_timeout(Some(ATTACH_PATIENCE.to_std())).map_err(system)?;
+    let mut opening = Vec::with_capacity(36);
+    opening.extend_from_slice(&Preface::new(role).emit());
+    opening.extend_from_slice(&attach.emit());
+    stream.write_all(&opening).map_err(system)?;
+    let mut answer = [0];
+    stream.read_exact(&mut answer).map_err(system)?;
+    if answer[0] != ATTACHED {
+        return Err(Cause::Protocol(format!("data connection {} was not accepted", attach.stream)));
+    }
+    stream.set_read_timeout(None).map_err(system)?;
+    Ok(stream)
+}
+
+/// An attached UDP flow.
+pub(crate) struct Flow {
+    pub(crate) socket: UdpSocket,
+    pub(crate) number: u32,
+}
+
+/// Knocks, repeats the cookie, and gets a flow number.
+pub(crate) fn flow(session: &Session, options: &SocketOptions, test: u32) -> Result<Flow, Cause> {
+    let socket = options::connect_udp(session.link.peer(), options).map_err(|e| Cause::System(e.to_string()))?;
+    let knock = Setup { token: session.token, test, cookie: Token::default() };
+    let (_, cookie) = ask(&socket, &knock.emit_request(Kind::Knock), Kind::Cookie, test)?;
+    let enter = Setup { cookie: cookie.cookie, ..knock };
+    let (number, _) = ask(&socket, &enter.emit_request(Kind::Enter), Kind::Entered, test)?;
+    socket.set_read_timeout(None).map_err(|e| Cause::System(e.to_string()))?;
+    Ok(Flow { socket, number })
+}
+
+/// Repeats a question until the wanted answer comes.
+fn ask(socket: &UdpSocket, question: &[u8], wanted: Kind, test: u32) -> Result<(u32, Setup), Cause> {
+    let mut refused = None;
+    for wait in KNOCK_WAITS {
+        if let Err(e) = socket.send(question) {
+            refused = Some(e);
+        }
+        if let Some(answer) = listen(socket, wanted, test, wait, &mut refused) {
+            return Ok(answer);
+        }
+    }
+    Err(match refused {
+        Some(e) => Cause::System(format!("UDP: {e}")),
+        None => Cause::UdpBlocked,
+    })
+}
+
+fn listen(
+    socket: &UdpSocket,
+    wanted: Kind,
+    test: u32,
+    wait: Span,
+    refused: &mut Option<std::io::Error>,
+) -> Option<(u32, Setup)> {
+    let until = clock::now() + wait;
+    let mut bytes = [0; 256];
+    loop {
+        let left = until - clock::now();
+        if left.0 <= 0 {
+            return None;
+        }
+        socket.set_read_timeout(Some(left.to_std())).ok()?;
+        match socket.recv(&mut bytes) {
+            Ok(len) => {
+                let answer = Header::parse(&bytes[..len])
+                    .and_then(|header| Setup::parse(&header, &bytes[..len]).map(|setup| (header, setup)));
+                if let Ok((header, setup)) = answer
+                    && header.kind == wanted
+                    && setup.test == test
+                {
+                    return Some((header.flow, setup));
+                }
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::ConnectionRefused => *refused = Some(e),
+            Err(_) => return None,
+        }
+    }
+}

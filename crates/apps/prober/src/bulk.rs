@@ -1,0 +1,387 @@
+//! Runs one or more bulk transfers of a session at once and collects what both ends saw.
+//!
+//! The data moves in threads of its own; this one only listens: to the responder's control messages and to the local
+//! slices. Several transfers at once are what `--bidir` is.
+
+use std::net::{TcpStream, UdpSocket};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use netaware_host::{CpuSnapshot, DropSnapshot};
+use netaware_io::options::SocketOptions;
+use netaware_io::stop::StopFlag;
+use netaware_io::{clock, tcp};
+use crate::udp_stream;
+use netaware_record::{
+    CpuUse, Direction, HostDrops, IpVersion, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd, UdpReceiverEnd,
+    UdpSenderEnd,
+};
+use netaware_units::{Mono, Span};
+use netaware_wire::control::{ClientMessage, EndReport, ServerMessage, TcpPlan, TestPlan, UdpPlan};
+use netaware_wire::preface::Role;
+
+use crate::attach;
+use crate::session::{ANSWER_PATIENCE, Session, phase_deadline, test_of};
+use crate::stage::Cause;
+
+/// A transfer to run.
+pub(crate) struct Job {
+    pub(crate) plan: BulkPlan,
+    pub(crate) affinity: Vec<usize>,
+}
+
+/// TCP or UDP.
+#[derive(Clone)]
+pub(crate) enum BulkPlan {
+    Tcp(TcpPlan),
+    Udp(UdpPlan),
+}
+
+impl BulkPlan {
+    pub(crate) fn direction(&self) -> Direction {
+        match self {
+            Self::Tcp(plan) => plan.direction,
+            Self::Udp(plan) => plan.direction,
+        }
+    }
+
+    fn duration(&self) -> Span {
+        match self {
+            Self::Tcp(plan) => plan.duration + plan.alone,
+            Self::Udp(plan) => plan.duration,
+        }
+    }
+}
+
+/// What both ends saw of a transfer. An end that never reported is empty.
+#[derive(Default)]
+pub(crate) struct Ended {
+    pub(crate) sender_ticks: Vec<SenderTick>,
+    pub(crate) receiver_ticks: Vec<ReceiverTick>,
+    pub(crate) tcp_sender: Option<TcpEnd>,
+    pub(crate) tcp_receiver: Option<TcpEnd>,
+    pub(crate) udp_sender: Option<UdpSenderEnd>,
+    pub(crate) udp_receiver: Option<UdpReceiverEnd>,
+    /// Of the responder, or of this end where that broke first.
+    pub(crate) outcome: Outcome,
+}
+
+/// A slice of either end, as it becomes known.
+pub(crate) enum Tick {
+    Receiver(ReceiverTick),
+    Sender(SenderTick),
+}
+
+/// Runs all jobs at the same time. On failure everything collected so far is returned beside the cause.
+pub(crate) fn run(
+    session: &mut Session,
+    options: &SocketOptions,
+    jobs: Vec<Job>,
+    stop: &StopFlag,
+    on_tick: &mut dyn FnMut(Direction, Tick),
+) -> (Vec<Ended>, Option<Cause>) {
+    let mut transfers = Vec::new();
+    for job in jobs {
+        match Transfer::prepare(session, options, job) {
+            Ok(transfer) => transfers.push(transfer),
+            Err(cause) => return (Vec::new(), Some(cause)),
+        }
+    }
+    let mut failure = None;
+    for transfer in &mut transfers {
+        if let Err(cause) = transfer.start(session) {
+            failure = Some(cause);
+            break;
+        }
+    }
+    if failure.is_none() {
+        failure = pump(session, &mut transfers, stop, on_tick).err();
+    }
+    let ended = transfers.into_iter().map(|transfer| transfer.finish(failure.is_some(), on_tick)).collect();
+    (ended, failure)
+}
+
+/// Listens until every transfer is over at both ends.
+fn pump(
+    session: &mut Session,
+    transfers: &mut [Transfer],
+    stop: &StopFlag,
+    on_tick: &mut dyn FnMut(Direction, Tick),
+) -> Result<(), Cause> {
+    let longest = transfers.iter().map(|t| t.plan.duration()).max().unwrap_or_default();
+    let mut deadline = phase_deadline(longest + ANSWER_PATIENCE);
+    let mut stopping = false;
+    while transfers.iter().any(|t| t.remote.is_none() || !t.local_is_over()) {
+        if stop.is_raised() && !stopping {
+            stopping = true;
+            deadline = deadline.min(clock::now() + ANSWER_PATIENCE);
+            for transfer in transfers.iter() {
+                transfer.stop.raise();
+                session.link.send(&ClientMessage::Stop { test: transfer.test })?;
+            }
+        }
+        if clock::now() > deadline {
+            return Err(Cause::Silent(ANSWER_PATIENCE));
+        }
+        let message = session.next(clock::now() + LISTEN)?;
+        for transfer in transfers.iter_mut() {
+            transfer.collect_local(on_tick);
+            if let Some(message) = message.as_ref().filter(|m| test_of(m) == Some(transfer.test)) {
+                transfer.take(message, on_tick)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How long the listener sleeps at most; the data threads do not depend on it.
+const LISTEN: Span = Span::from_millis(20);
+
+struct Transfer {
+    test: u32,
+    plan: BulkPlan,
+    affinity: Vec<usize>,
+    attached: Option<Attached>,
+    local: Option<JoinHandle<Local>>,
+    ticks: (Sender<Tick>, Receiver<Tick>),
+    /// Raised for this transfer alone: by the user's stop, or because the responder is gone.
+    stop: StopFlag,
+    ended: Ended,
+    remote_streams: Vec<StreamEnd>,
+    remote: Option<EndReport>,
+    before: Before,
+}
+
+enum Attached {
+    Streams(Vec<TcpStream>),
+    Flow { socket: UdpSocket, number: u32 },
+}
+
+enum Local {
+    TcpSender(TcpEnd),
+    TcpReceiver(TcpEnd),
+    UdpSender(UdpSenderEnd),
+    UdpReceiver(UdpReceiverEnd),
+}
+
+/// Counters of this host when the transfer began.
+struct Before {
+    cpu: CpuSnapshot,
+    drops: DropSnapshot,
+    interfaces: Vec<String>,
+    version: IpVersion,
+    at: Mono,
+}
+
+impl Before {
+    fn now(session: &Session) -> Self {
+        let interfaces: Vec<String> = session.interface.iter().cloned().collect();
+        Self {
+            cpu: CpuSnapshot::take(),
+            drops: DropSnapshot::take(&interfaces),
+            interfaces,
+            version: session.version,
+            at: clock::now(),
+        }
+    }
+
+    fn cpu_since(&self) -> CpuUse {
+        CpuSnapshot::take().use_since(&self.cpu, clock::now() - self.at)
+    }
+
+    fn drops_since(&self) -> HostDrops {
+        DropSnapshot::take(&self.interfaces).since(&self.drops, self.version)
+    }
+}
+
+impl Transfer {
+    fn prepare(
+        session: &mut Session,
+        options: &SocketOptions,
+        job: Job,
+    ) -> Result<Self, Cause> {
+        let (plan, options) = match &job.plan {
+            BulkPlan::Tcp(plan) => (TestPlan::Tcp(plan.clone()), options_of_tcp(options, plan)),
+            BulkPlan::Udp(plan) => (TestPlan::Udp(plan.clone()), options_of_udp(options, plan)),
+        };
+        let test = session.open_test(plan)?;
+        let attached = match &job.plan {
+            BulkPlan::Tcp(plan) => {
+                Attached::Streams(attach::streams(session, &options, test, plan.streams, Role::Data)?)
+            }
+            BulkPlan::Udp(_) => {
+                let flow = attach::flow(session, &options, test)?;
+                Attached::Flow { socket: flow.socket, number: flow.number }
+            }
+        };
+        session.await_ready(test)?;
+        Ok(Self {
+            test,
+            plan: job.plan,
+            affinity: job.affinity,
+            attached: Some(attached),
+            local: None,
+            ticks: channel(),
+            stop: StopFlag::new(),
+            ended: Ended::default(),
+            remote_streams: Vec::new(),
+            remote: None,
+            before: Before::now(session),
+        })
+    }
+
+    /// A receiver must be there before its sender begins, whichever end it is.
+    fn start(&mut self, session: &mut Session) -> Result<(), Cause> {
+        if self.plan.direction() == Direction::Reverse {
+            self.spawn()?;
+            session.link.send(&ClientMessage::Start { test: self.test })
+        } else {
+            session.start_test(self.test)?;
+            self.spawn()
+        }
+    }
+
+    fn spawn(&mut self) -> Result<(), Cause> {
+        let Some(attached) = self.attached.take() else { return Ok(()) };
+        let (plan, affinity, stop, tell) =
+            (self.plan.clone(), self.affinity.clone(), self.stop.clone(), self.ticks.0.clone());
+        let work = move || move_data(attached, &plan, &affinity, &stop, &tell);
+        let thread = std::thread::Builder::new().name("bulk".into()).spawn(work);
+        self.local = Some(thread.map_err(|e| Cause::System(e.to_string()))?);
+        Ok(())
+    }
+
+    fn local_is_over(&self) -> bool {
+        self.local.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    fn collect_local(&mut self, on_tick: &mut dyn FnMut(Direction, Tick)) {
+        while let Ok(tick) = self.ticks.1.try_recv() {
+            self.keep(tick, on_tick);
+        }
+    }
+
+    fn keep(&mut self, tick: Tick, on_tick: &mut dyn FnMut(Direction, Tick)) {
+        match &tick {
+            Tick::Receiver(tick) => self.ended.receiver_ticks.push(*tick),
+            Tick::Sender(tick) => self.ended.sender_ticks.push(*tick),
+        }
+        on_tick(self.plan.direction(), tick);
+    }
+
+    fn take(&mut self, message: &ServerMessage, on_tick: &mut dyn FnMut(Direction, Tick)) -> Result<(), Cause> {
+        match message {
+            ServerMessage::ReceiverTicks { ticks, .. } => {
+                ticks.iter().for_each(|tick| self.keep(Tick::Receiver(*tick), on_tick));
+            }
+            ServerMessage::SenderTicks { ticks, .. } => {
+                ticks.iter().for_each(|tick| self.keep(Tick::Sender(*tick), on_tick));
+            }
+            ServerMessage::StreamEnds { streams, .. } => self.remote_streams.extend(streams.iter().cloned()),
+            ServerMessage::Finished { outcome, report, .. } => {
+                self.ended.outcome = *outcome;
+                self.remote = Some(report.clone());
+                if *outcome != Outcome::Complete {
+                    self.stop.raise();
+                }
+            }
+            ServerMessage::Error { code, message, .. } => {
+                return Err(Cause::Refused(*code, message.clone()));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Joins the local thread and puts each end's report in its place.
+    fn finish(mut self, failed: bool, on_tick: &mut dyn FnMut(Direction, Tick)) -> Ended {
+        if failed {
+            self.stop.raise();
+            self.ended.outcome = Outcome::Failed;
+        }
+        let local = self.local.take().and_then(|thread| thread.join().ok());
+        self.collect_local(on_tick);
+        let mut cpu = self.before.cpu_since();
+        match local {
+            Some(Local::TcpSender(end)) => self.ended.tcp_sender = Some(with_cpu(end, &mut cpu)),
+            Some(Local::TcpReceiver(end)) => self.ended.tcp_receiver = Some(with_cpu(end, &mut cpu)),
+            Some(Local::UdpSender(mut end)) => {
+                cpu.busiest_thread = end.cpu.busiest_thread;
+                end.cpu = cpu;
+                self.ended.udp_sender = Some(end);
+            }
+            Some(Local::UdpReceiver(mut end)) => {
+                cpu.busiest_thread = end.cpu.busiest_thread;
+                end.cpu = cpu;
+                end.drops = HostDrops { socket: end.drops.socket, ..self.before.drops_since() };
+                self.ended.udp_receiver = Some(end);
+            }
+            None => {}
+        }
+        match self.remote {
+            Some(EndReport::TcpSender(end)) => {
+                self.ended.tcp_sender = Some(TcpEnd { streams: self.remote_streams, ..end });
+            }
+            Some(EndReport::TcpReceiver(end)) => {
+                self.ended.tcp_receiver = Some(TcpEnd { streams: self.remote_streams, ..end });
+            }
+            Some(EndReport::UdpSender(end)) => self.ended.udp_sender = Some(end),
+            Some(EndReport::UdpReceiver(end)) => self.ended.udp_receiver = Some(end),
+            Some(EndReport::Echo { .. }) | None => {}
+        }
+        self.ended
+    }
+}
+
+fn with_cpu(mut end: TcpEnd, cpu: &mut CpuUse) -> TcpEnd {
+    cpu.busiest_thread = end.cpu.busiest_thread;
+    end.cpu = *cpu;
+    end
+}
+
+/// The body of a data thread.
+fn move_data(
+    attached: Attached,
+    plan: &BulkPlan,
+    affinity: &[usize],
+    stop: &StopFlag,
+    tell: &Sender<Tick>,
+) -> Local {
+    // A listener that is gone wants no more slices; the end report still has the totals.
+    let mut receiver_tick = |tick| drop(tell.send(Tick::Receiver(tick)));
+    let mut sender_tick = |tick| drop(tell.send(Tick::Sender(tick)));
+    let forward = plan.direction() == Direction::Forward;
+    match (attached, plan) {
+        (Attached::Streams(streams), BulkPlan::Tcp(plan)) if forward => {
+            Local::TcpSender(tcp::send(streams, plan, affinity, stop, &mut sender_tick))
+        }
+        (Attached::Streams(streams), BulkPlan::Tcp(plan)) => {
+            Local::TcpReceiver(tcp::receive(streams, plan, affinity, stop, &mut receiver_tick))
+        }
+        (Attached::Flow { socket, number }, BulkPlan::Udp(plan)) if forward => {
+            Local::UdpSender(udp_stream::send(socket, number, plan, affinity.first().copied(), stop))
+        }
+        (Attached::Flow { socket, number }, BulkPlan::Udp(plan)) => {
+            let core = affinity.first().copied();
+            Local::UdpReceiver(udp_stream::receive(socket, number, plan, core, stop, &mut receiver_tick))
+        }
+        // `Transfer::prepare` attaches what the plan needs.
+        (Attached::Streams(_), BulkPlan::Udp(_)) => Local::UdpSender(UdpSenderEnd::default()),
+        (Attached::Flow { .. }, BulkPlan::Tcp(_)) => Local::TcpSender(TcpEnd::default()),
+    }
+}
+
+fn options_of_tcp(base: &SocketOptions, plan: &TcpPlan) -> SocketOptions {
+    SocketOptions {
+        window: plan.window.or(base.window),
+        mss: plan.mss.or(base.mss),
+        nodelay: plan.nodelay,
+        dscp: plan.dscp,
+        congestion: plan.congestion.clone(),
+        ..base.clone()
+    }
+}
+
+fn options_of_udp(base: &SocketOptions, plan: &UdpPlan) -> SocketOptions {
+    SocketOptions { window: plan.window.or(base.window), dscp: plan.dscp, ..base.clone() }
+}

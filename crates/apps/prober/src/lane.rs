@@ -1,0 +1,183 @@
+//! One IP version of a measurement: its session, its echo flow, and what has been learnt.
+
+use std::net::IpAddr;
+
+use netaware_io::stop::StopFlag;
+use netaware_record::{HostInfo, IpVersion, Outcome, Unreachable, VersionResult};
+use netaware_units::Span;
+
+use crate::echo::EchoFlow;
+use crate::progress::{Progress, Watch};
+use crate::request::Target;
+use crate::resolve::{Resolved, resolve};
+use crate::session::Session;
+use crate::stage::{Cause, Failure};
+
+/// A version that was asked for, alive or not.
+pub(crate) struct Lane {
+    pub(crate) version: IpVersion,
+    pub(crate) result: VersionResult,
+    pub(crate) warnings: Vec<String>,
+    session: Option<Session>,
+    pub(crate) echo: Option<EchoFlow>,
+    pub(crate) responder: Option<HostInfo>,
+    pub(crate) local: Option<IpAddr>,
+    /// It died after something had been measured.
+    broke: bool,
+}
+
+impl Lane {
+    fn dead(version: IpVersion, failure: &Failure) -> Self {
+        let mut lane = Self::empty(version);
+        lane.result.unreachable = Some(failure.unreachable());
+        lane
+    }
+
+    fn empty(version: IpVersion) -> Self {
+        Self {
+            version,
+            result: VersionResult::new(version),
+            warnings: Vec::new(),
+            session: None,
+            echo: None,
+            responder: None,
+            local: None,
+            broke: false,
+        }
+    }
+
+    fn alive(session: Session) -> Self {
+        let mut lane = Self::empty(session.version);
+        lane.result.address = Some(session.link.peer().ip().to_string());
+        lane.result.reach = Some(session.reach.clone());
+        lane.responder = Some(session.responder.clone());
+        lane.local = session.local;
+        lane.session = Some(session);
+        lane
+    }
+
+    /// The session while it lives.
+    pub(crate) fn session(&mut self) -> Option<&mut Session> {
+        self.session.as_mut()
+    }
+
+    /// Session and echo flow at once, for phases that need both.
+    pub(crate) fn parts(&mut self) -> Option<(&mut Session, Option<&mut EchoFlow>)> {
+        self.session.as_mut().map(|session| (session, self.echo.as_mut()))
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// Writes down why a phase failed. The lane dies with its control connection, and lives on when the responder merely
+    /// refused a phase.
+    pub(crate) fn fail(&mut self, stage: &'static str, cause: Cause) {
+        let Some(session) = &self.session else { return };
+        let failure = session.failure(stage, cause);
+        if session.link.death().is_some() || matches!(failure.cause, Cause::Silent(_)) {
+            self.broke = true;
+            self.result.unreachable = Some(failure.unreachable());
+            self.echo = None;
+            self.session = None;
+        } else {
+            self.warnings.push(format!("{}: {failure}", self.version.name()));
+        }
+    }
+}
+
+/// Finds the addresses and opens all sessions, IPv4 first in the result, at the same time, so that a version into the void costs its own time-out
+/// and nobody else's.
+pub(crate) fn open_all(target: &Target) -> Vec<Lane> {
+    let mut versions = target.versions.clone();
+    versions.sort_unstable();
+    let resolved = match resolve(target) {
+        Ok(resolved) => resolved,
+        Err(failure) => return versions.iter().map(|version| Lane::dead(*version, &failure)).collect(),
+    };
+    std::thread::scope(|scope| {
+        let opening: Vec<_> = versions
+            .iter()
+            .map(|version| (*version, scope.spawn(|| open_one(target, *version, &resolved))))
+            .collect();
+        opening
+            .into_iter()
+            .map(|(version, thread)| match thread.join() {
+                Ok(Ok(session)) => Lane::alive(session),
+                Ok(Err(failure)) => Lane::dead(version, &failure),
+                Err(_) => {
+                    let cause = Cause::System("the connecting thread panicked".into());
+                    Lane::dead(version, &Failure::new("connect", None, cause))
+                }
+            })
+            .collect()
+    })
+}
+
+fn open_one(target: &Target, version: IpVersion, resolved: &Resolved) -> Result<Session, Failure> {
+    Session::open(target, version, resolved.address(version)?, resolved.took)
+}
+
+/// Gets the right to fill the path, one place for all lanes.
+pub(crate) fn reserve_all(lanes: &mut [Lane], expected: Span, stop: &StopFlag, watch: &mut Watch<'_>) {
+    let mut joined = None;
+    for lane in lanes.iter_mut() {
+        let Some(session) = lane.session() else { continue };
+        match session.reserve(expected, joined, stop, watch) {
+            Ok(reservation) => joined = Some(reservation),
+            Err(failure) => {
+                lane.result.unreachable = Some(failure.unreachable());
+                lane.session = None;
+            }
+        }
+    }
+    watch.restart();
+}
+
+/// Attaches an echo flow to each lane. Without UDP a lane goes on with TCP alone and says so.
+pub(crate) fn attach_echo(lanes: &mut [Lane], target: &Target, duration: Span, length: u32) {
+    for lane in lanes {
+        let Some(session) = lane.session.as_mut() else { continue };
+        match EchoFlow::open(session, &target.options, duration, length) {
+            Ok(flow) => lane.echo = Some(flow),
+            Err(cause) => lane.fail("udp", cause),
+        }
+    }
+}
+
+/// How the measurement as a whole ended.
+pub(crate) fn outcome(lanes: &[Lane], stop: &StopFlag) -> Outcome {
+    if lanes.iter().any(|lane| lane.broke) && !lanes.iter().any(Lane::is_alive) {
+        Outcome::Failed
+    } else if stop.is_raised() {
+        Outcome::Interrupted
+    } else {
+        Outcome::Complete
+    }
+}
+
+/// Says on whose behalf nothing more will come.
+pub(crate) fn note_dead(lanes: &[Lane], watch: &mut Watch<'_>) {
+    for lane in lanes {
+        if let Some(Unreachable { reason, .. }) = &lane.result.unreachable {
+            watch.tell(Progress::Note(format!("{}: {reason}", lane.version.name())));
+        }
+    }
+}
+
+/// The order of turns in a round: forth in even rounds, back in odd ones (ABBA), so that a drift of the path or of the
+/// hosts hits both versions alike.
+pub(crate) fn turns(lanes: usize, round: u16) -> Vec<usize> {
+    if round.is_multiple_of(2) { (0..lanes).collect() } else { (0..lanes).rev().collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_run_forth_and_back() {
+        let order: Vec<usize> = (0..4).flat_map(|round| turns(2, round)).collect();
+        assert_eq!(order, [0, 1, 1, 0, 0, 1, 1, 0]);
+    }
+}

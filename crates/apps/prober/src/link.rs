@@ -1,0 +1,227 @@
+//! The control connection: one TCP connection, a reader thread that also keeps it alive, an inbox.
+//!
+//! A responder that says nothing for [`SILENCE_LIMIT`] is gone. The reader therefore wakes four times a second to send
+//! pings and to look at the silence; that is all the traffic a running test sees from it.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use netaware_io::clock;
+use netaware_units::{Mono, Span};
+use netaware_wire::control::{ClientMessage, PING_EVERY, SILENCE_LIMIT, ServerMessage};
+use netaware_wire::frame;
+use netaware_wire::preface::{PREFACE_LEN, Preface, PrefaceError, Role};
+use netaware_wire::stranger;
+
+use crate::stage::{Cause, Failure};
+
+/// What the reader found.
+type Inbox = Receiver<Result<ServerMessage, Cause>>;
+
+/// A control connection after both prefaces.
+pub(crate) struct Link {
+    peer: SocketAddr,
+    writer: Arc<Mutex<TcpStream>>,
+    inbox: Inbox,
+    closing: Arc<AtomicBool>,
+    /// Why the link is dead, once it is; every later call repeats it.
+    dead: Option<Cause>,
+}
+
+const READER_WAKES: Span = Span::from_millis(250);
+const WRITE_PATIENCE: Span = Span::from_secs(2);
+
+impl Link {
+    /// Exchanges prefaces on a fresh connection and starts the reader.
+    pub(crate) fn open(mut stream: TcpStream, peer: SocketAddr, patience: Span) -> Result<Self, Failure> {
+        let failed = |cause| Failure::new("hello", Some(peer), cause);
+        let system = |e: std::io::Error| failed(Cause::System(e.to_string()));
+        stream.set_nodelay(true).map_err(system)?;
+        stream.set_write_timeout(Some(WRITE_PATIENCE.to_std())).map_err(system)?;
+        stream.write_all(&Preface::new(Role::Control).emit()).map_err(system)?;
+        read_preface(&mut stream, patience).map_err(failed)?;
+        stream.set_read_timeout(Some(READER_WAKES.to_std())).map_err(system)?;
+
+        let writer = Arc::new(Mutex::new(stream.try_clone().map_err(system)?));
+        let closing = Arc::new(AtomicBool::new(false));
+        let (tell, inbox) = channel();
+        let reader = Reader { stream, writer: Arc::clone(&writer), closing: Arc::clone(&closing), tell };
+        std::thread::Builder::new().name("control".into()).spawn(move || reader.run()).map_err(system)?;
+        Ok(Self { peer, writer, inbox, closing, dead: None })
+    }
+
+    /// Of the responder.
+    pub(crate) fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Why the link is dead, if it is.
+    pub(crate) fn death(&self) -> Option<&Cause> {
+        self.dead.as_ref()
+    }
+
+    /// Sends a message.
+    pub(crate) fn send(&mut self, message: &ClientMessage) -> Result<(), Cause> {
+        if let Some(cause) = &self.dead {
+            return Err(cause.clone());
+        }
+        write(&self.writer, message).map_err(|cause| self.bury(cause))
+    }
+
+    /// The next message, or `None` when `until` has come first.
+    pub(crate) fn next(&mut self, until: Mono) -> Result<Option<ServerMessage>, Cause> {
+        if let Some(cause) = &self.dead {
+            return Err(cause.clone());
+        }
+        match self.inbox.recv_timeout((until - clock::now()).to_std()) {
+            Ok(Ok(ServerMessage::Bye { reason })) => Err(self.bury(Cause::Stopping(reason))),
+            Ok(Ok(message)) => Ok(Some(message)),
+            Ok(Err(cause)) => Err(self.bury(cause)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(self.bury(Cause::Lost("the reader ended".into()))),
+        }
+    }
+
+    fn bury(&mut self, cause: Cause) -> Cause {
+        self.dead = Some(cause.clone());
+        cause
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if self.dead.is_none() {
+            // A courtesy: the responder would notice the closed connection anyway.
+            let _ = write(&self.writer, &ClientMessage::Bye);
+        }
+        self.closing.store(true, Ordering::Release);
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = writer.shutdown(Shutdown::Both);
+    }
+}
+
+fn write(writer: &Mutex<TcpStream>, message: &ClientMessage) -> Result<(), Cause> {
+    let bytes = frame::emit(message).map_err(|e| Cause::Protocol(e.to_string()))?;
+    let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+    writer.write_all(&bytes).map_err(|e| Cause::Lost(e.to_string()))
+}
+
+/// Reads the responder's preface and says who it is when it is none.
+fn read_preface(stream: &mut TcpStream, patience: Span) -> Result<(), Cause> {
+    let mut bytes = [0; PREFACE_LEN];
+    let mut have = 0;
+    let until = clock::now() + patience;
+    while have < PREFACE_LEN {
+        let left = until - clock::now();
+        if left.0 <= 0 {
+            break;
+        }
+        stream.set_read_timeout(Some(left.to_std())).map_err(|e| Cause::System(e.to_string()))?;
+        match stream.read(&mut bytes[have..]) {
+            Ok(0) => return Err(Cause::Stranger(stranger::identify(&bytes[..have]))),
+            Ok(read) => have += read,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) if is_timeout(&e) => break,
+            Err(e) if e.kind() == ErrorKind::ConnectionReset => {
+                return Err(Cause::Stranger(stranger::identify(&bytes[..have])));
+            }
+            Err(e) => return Err(Cause::System(e.to_string())),
+        }
+        if !Preface::may_start_with(&bytes[..have]) {
+            return Err(Cause::Stranger(stranger::identify(&bytes[..have])));
+        }
+    }
+    match bytes[..have].first_chunk::<PREFACE_LEN>().filter(|_| have == PREFACE_LEN) {
+        // A later version is no error yet: the responder says in a message which ones it speaks.
+        Some(whole) => match Preface::parse(whole) {
+            Ok(_) => Ok(()),
+            Err(PrefaceError::Foreign) => Err(Cause::Stranger(stranger::identify(whole))),
+            Err(PrefaceError::UnknownRole(_)) => Err(Cause::Protocol("preface of unknown role".into())),
+        },
+        None if have == 0 => Err(Cause::Silent(patience)),
+        None => Err(Cause::Stranger(stranger::identify(&bytes[..have]))),
+    }
+}
+
+fn is_timeout(e: &std::io::Error) -> bool {
+    matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+struct Reader {
+    stream: TcpStream,
+    writer: Arc<Mutex<TcpStream>>,
+    closing: Arc<AtomicBool>,
+    tell: Sender<Result<ServerMessage, Cause>>,
+}
+
+impl Reader {
+    fn run(mut self) {
+        let cause = match self.read_all() {
+            Ok(()) => return,
+            Err(cause) => cause,
+        };
+        if !self.closing.load(Ordering::Acquire) {
+            // The link may be gone by now; then nobody needs to know.
+            let _ = self.tell.send(Err(cause));
+        }
+    }
+
+    /// Ends well when the link is dropped, ill when the responder is gone.
+    fn read_all(&mut self) -> Result<(), Cause> {
+        let mut pending = Vec::new();
+        let mut chunk = vec![0; 16 * 1024];
+        let mut heard_at = clock::now();
+        let mut pinged_at = heard_at;
+        let mut pings = 0;
+        while !self.closing.load(Ordering::Acquire) {
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return Err(Cause::Lost("closed by the responder".into())),
+                Ok(read) => {
+                    heard_at = clock::now();
+                    pending.extend_from_slice(&chunk[..read]);
+                    if !self.deliver(&mut pending)? {
+                        return Ok(());
+                    }
+                }
+                Err(e) if is_timeout(&e) || e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(Cause::Lost(e.to_string())),
+            }
+            let now = clock::now();
+            if now - heard_at > SILENCE_LIMIT {
+                return Err(Cause::Lost(format!("nothing heard for {SILENCE_LIMIT}")));
+            }
+            if now - pinged_at >= PING_EVERY {
+                pinged_at = now;
+                pings += 1;
+                write(&self.writer, &ClientMessage::Ping { seq: pings })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands on every whole message in `pending`; false when nobody listens any more.
+    fn deliver(&mut self, pending: &mut Vec<u8>) -> Result<bool, Cause> {
+        let broken = |e: frame::FrameError| Cause::Protocol(e.to_string());
+        while let Some(header) = pending.first_chunk::<4>() {
+            let len = frame::body_len(*header).map_err(broken)?;
+            if pending.len() < 4 + len {
+                break;
+            }
+            let message = frame::parse::<ServerMessage>(&pending[4..4 + len], ServerMessage::TYPES);
+            pending.drain(..4 + len);
+            match message {
+                Ok(ServerMessage::Pong { .. }) | Err(frame::FrameError::UnknownType(_)) => {}
+                Ok(message) => {
+                    if self.tell.send(Ok(message)).is_err() {
+                        return Ok(false);
+                    }
+                }
+                Err(e) => return Err(broken(e)),
+            }
+        }
+        Ok(true)
+    }
+}

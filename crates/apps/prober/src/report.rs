@@ -1,0 +1,165 @@
+//! From what the phases saw to the record.
+
+mod comparison;
+mod latency;
+mod tcp;
+mod udp;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use netaware_io::clock;
+use netaware_io::stop::StopFlag;
+use netaware_probe::limit::Across;
+use netaware_record::{CpuUse, HostInfo, IpVersion, Outcome, Record, Request, SCHEMA_VERSION, VersionResult};
+use netaware_units::{BitRate, Mono, Wall};
+use uuid::{NoContext, Timestamp, Uuid};
+
+use crate::echo::EchoRun;
+use crate::lane::{self, Lane};
+use crate::request::Target;
+use crate::transfer::{TcpRound, UdpRound};
+
+pub(crate) use tcp::received_rate;
+
+/// Everything one lane's phases saw, in the order run.
+#[derive(Default)]
+pub(crate) struct Findings {
+    pub(crate) idle: Vec<EchoRun>,
+    pub(crate) tcp: Vec<TcpRound>,
+    pub(crate) udp: Vec<UdpRound>,
+}
+
+/// The head of a record, written when the measurement begins.
+pub(crate) struct Opening {
+    command: &'static str,
+    request: Request,
+    started_at: Wall,
+    began_at: Mono,
+}
+
+impl Opening {
+    pub(crate) fn now(command: &'static str, target: &Target, options: BTreeMap<String, String>) -> Self {
+        let request = Request {
+            host: target.host.clone(),
+            port: target.port,
+            own_responder: target.own_responder,
+            options,
+        };
+        Self { command, request, started_at: clock::wall(), began_at: clock::now() }
+    }
+}
+
+/// Closes the sessions and writes the record.
+pub(crate) fn finish(opened: Opening, lanes: Vec<Lane>, findings: Vec<Findings>, stop: &StopFlag) -> Record {
+    let outcome = lane::outcome(&lanes, stop);
+    let local: Vec<IpAddr> = lanes.iter().filter_map(|lane| lane.local).collect();
+    let responder: Option<HostInfo> = lanes.iter().find_map(|lane| lane.responder.clone());
+    let mut warnings: Vec<String> = lanes.iter().flat_map(|lane| lane.warnings.clone()).collect();
+    let mut versions: Vec<VersionResult> = Vec::with_capacity(lanes.len());
+    for (lane, found) in lanes.into_iter().zip(&findings) {
+        versions.push(version_result(lane, found));
+    }
+    warnings.extend(warnings_of(&versions, outcome));
+    Record {
+        schema: SCHEMA_VERSION,
+        id: id_at(opened.started_at),
+        software: env!("CARGO_PKG_VERSION").to_owned(),
+        command: opened.command.to_owned(),
+        started_at: opened.started_at,
+        started_at_utc: utc(opened.started_at),
+        elapsed: clock::now() - opened.began_at,
+        outcome,
+        request: opened.request,
+        prober: netaware_host::describe(&local),
+        responder,
+        comparison: comparison::compare(&versions, &findings),
+        versions,
+        expectations: Vec::new(),
+        warnings,
+    }
+}
+
+/// What every figure of a lane has to know of its path.
+#[derive(Clone, Copy)]
+struct Path {
+    version: IpVersion,
+    across: Across,
+}
+
+impl Path {
+    /// Traffic to an address of this very host never leaves it.
+    fn of(lane: &Lane) -> Self {
+        let peer: Option<IpAddr> = lane.result.address.as_deref().and_then(|address| address.parse().ok());
+        let own = peer.is_some_and(|peer| peer.is_loopback() || lane.local == Some(peer));
+        Self { version: lane.version, across: if own { Across::Loopback } else { Across::Network } }
+    }
+}
+
+fn version_result(lane: Lane, found: &Findings) -> VersionResult {
+    let path = Path::of(&lane);
+    let version = path.version;
+    let mut result = lane.result;
+    result.latency = latency::idle(version, &found.idle);
+    latency::note_hops(&mut result, &found.idle);
+    result.tcp = tcp::results(path, &found.tcp, result.latency.as_ref());
+    result.udp = udp::results(path, &found.udp);
+    result
+}
+
+fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for result in versions {
+        let name = result.version.name();
+        if result.path.as_ref().is_some_and(|path| path.mtu_finding == netaware_record::MtuFinding::BlackHole) {
+            warnings.push(format!("{name}: packets over the path MTU vanish without an answer; TCP may stall"));
+        }
+        for tcp in &result.tcp {
+            if tcp.warm_up.rule == netaware_probe::warm_up::NEVER_ENDED {
+                warnings.push(format!(
+                    "{name}: TCP {} with {} stream(s) was still speeding up when it ended; a longer --time would show more",
+                    tcp.pedigree.direction.name(),
+                    tcp.streams
+                ));
+            }
+        }
+    }
+    if outcome == Outcome::Interrupted {
+        warnings.push("ended early on request; the figures stand for the time that was measured".into());
+    }
+    warnings
+}
+
+/// The id carries the start time, so that ids sort by it.
+fn id_at(at: Wall) -> Uuid {
+    let since = at.0.max(0).cast_unsigned();
+    let nanos = u32::try_from(since % 1_000_000_000).unwrap_or(0);
+    Uuid::new_v7(Timestamp::from_unix(NoContext, since / 1_000_000_000, nanos))
+}
+
+fn utc(at: Wall) -> String {
+    jiff::Timestamp::from_nanosecond(i128::from(at.0)).map(|at| format!("{at:.3}")).unwrap_or_default()
+}
+
+/// The mean rate over several transfers, weighted by their times.
+fn mean_rate(parts: impl Iterator<Item = (netaware_units::ByteCount, netaware_units::Span)>) -> BitRate {
+    let (bytes, span) = parts.fold(Default::default(), |(bytes, span), (b, s)| (bytes + b, span + s));
+    BitRate::mean(bytes, span)
+}
+
+/// The worst end of several.
+fn worst(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
+    let rank = |outcome: &Outcome| match outcome {
+        Outcome::Complete => 0,
+        Outcome::Interrupted => 1,
+        Outcome::Failed => 2,
+    };
+    outcomes.max_by_key(rank).unwrap_or_default()
+}
+
+/// The busiest core and the stolen share of one end, the worst of several rounds; zero where the system does not tell.
+fn busiest_core(ends: impl Iterator<Item = CpuUse>) -> (f64, f64) {
+    ends.fold((0.0, 0.0), |(busy, steal), cpu| {
+        (f64::max(busy, cpu.busiest_core.unwrap_or(0.0)), f64::max(steal, cpu.steal.unwrap_or(0.0)))
+    })
+}

@@ -1,0 +1,51 @@
+//! Idle and loaded delay, from the trains that ran.
+
+use netaware_probe::delay_report::{self, Context, EchoRound};
+use netaware_record::{Health, IpVersion, LatencyResult, LoadedLatency, PathFacts, VersionResult};
+use netaware_units::ByteCount;
+
+use crate::echo::EchoRun;
+
+/// All blocks of idle latency as one result.
+pub(super) fn idle(version: IpVersion, runs: &[EchoRun]) -> Option<LatencyResult> {
+    merged(version, runs.iter())
+}
+
+/// The trains beside the rounds of a transfer.
+pub(super) fn loaded<'a>(
+    version: IpVersion,
+    runs: impl Iterator<Item = &'a EchoRun> + Clone,
+    idle: Option<&LatencyResult>,
+) -> Option<LoadedLatency> {
+    merged(version, runs).map(|latency| delay_report::under_load(latency, idle))
+}
+
+fn merged<'a>(version: IpVersion, runs: impl Iterator<Item = &'a EchoRun> + Clone) -> Option<LatencyResult> {
+    let order = runs.clone().next()?.order;
+    let rounds: Vec<EchoRound> = runs.clone().map(|run| run.round.clone()).collect();
+    let health = Health {
+        late_sends: runs.clone().map(|run| run.late_sends).sum(),
+        worst_lateness: runs.clone().map(|run| run.worst_lateness).max().unwrap_or_default(),
+        stamp_fallbacks: runs.clone().map(|run| run.stamp_fallbacks).sum(),
+        host_drops: runs.map(|run| run.host_drops).sum(),
+        ..Health::default()
+    };
+    let context = Context {
+        version,
+        payload: ByteCount(u64::from(order.length)),
+        spacing: order.shown_spacing(),
+        patience: order.patience,
+        health,
+    };
+    Some(delay_report::latency(&rounds, context))
+}
+
+/// Adds what the TTLs of the answers told.
+pub(super) fn note_hops(result: &mut VersionResult, runs: &[EchoRun]) {
+    let Some((forward, reverse)) = runs.iter().map(|run| run.round.hops()).next_back() else { return };
+    if forward.is_some() || reverse.is_some() {
+        let path = result.path.get_or_insert_with(PathFacts::default);
+        path.hops_forward = forward;
+        path.hops_reverse = reverse;
+    }
+}

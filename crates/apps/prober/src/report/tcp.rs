@@ -1,0 +1,149 @@
+//! TCP results from their rounds.
+
+use netaware_probe::goodput::{MeasuredRound, goodput};
+use netaware_probe::warm_up;
+use netaware_probe::fairness;
+use netaware_probe::limit::{self, Across, TcpEvidence};
+use netaware_record::{
+    Direction, Health, IpVersion, LatencyResult, Layer, Limit, LoadedLatency, Pedigree, SenderTick, TcpEnd, TcpResult,
+};
+use netaware_units::{BitRate, ByteCount, ClockSource, Span};
+
+use super::{Path, busiest_core, latency, worst};
+use crate::transfer::TcpRound;
+
+/// What the receiver of one transfer got per second after the warm-up: what the UDP phase goes by.
+pub(crate) fn received_rate(round: &TcpRound) -> Option<BitRate> {
+    goodput(&[measured(round, Span::ZERO)]).map(|goodput| goodput.rate)
+}
+
+/// One result per direction and number of streams, in the order first run.
+pub(super) fn results(path: Path, rounds: &[TcpRound], idle: Option<&LatencyResult>) -> Vec<TcpResult> {
+    let mut kinds: Vec<(Direction, u16)> = Vec::new();
+    for round in rounds {
+        let kind = (round.order.direction, round.order.streams);
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    kinds
+        .into_iter()
+        .filter_map(|kind| {
+            let of_kind = |round: &&TcpRound| (round.order.direction, round.order.streams) == kind;
+            result(path, &rounds.iter().filter(of_kind).collect::<Vec<_>>(), idle)
+        })
+        .collect()
+}
+
+/// One round with the part of it that counts.
+pub(super) fn measured(round: &TcpRound, idle_rtt: Span) -> MeasuredRound<'_> {
+    let ticks = round.ended.receiver_ticks.as_slice();
+    let warm_up = match round.order.omit {
+        Some(omit) => warm_up::asked(ticks, omit),
+        None => warm_up::slow_start(ticks, idle_rtt),
+    };
+    MeasuredRound { ticks, warm_up }
+}
+
+fn result(path: Path, rounds: &[&TcpRound], idle: Option<&LatencyResult>) -> Option<TcpResult> {
+    let order = &rounds.last()?.order;
+    let idle_rtt = idle.and_then(|idle| idle.rtt).map(|rtt| rtt.p50);
+    let measured: Vec<MeasuredRound<'_>> =
+        rounds.iter().map(|round| measured(round, idle_rtt.unwrap_or_default())).collect();
+    let reached = goodput(&measured);
+    let senders: Vec<&TcpEnd> = rounds.iter().filter_map(|round| round.ended.tcp_sender.as_ref()).collect();
+    let receivers: Vec<&TcpEnd> = rounds.iter().filter_map(|round| round.ended.tcp_receiver.as_ref()).collect();
+    let load = latency::loaded(path.version, rounds.iter().filter_map(|round| round.load.as_ref()), idle);
+    let sender_ticks: Vec<SenderTick> = rounds.iter().flat_map(|r| r.ended.sender_ticks.clone()).collect();
+    let receiver = receivers.last().map(|end| (*end).clone()).unwrap_or_default();
+    let sender = senders.last().map(|end| (*end).clone()).unwrap_or_default();
+    let streams = || senders.iter().flat_map(|end| &end.streams);
+    Some(TcpResult {
+        pedigree: pedigree(path.version, order.direction),
+        outcome: worst(rounds.iter().map(|round| round.ended.outcome)),
+        streams: order.streams,
+        congestion: streams().map(|s| s.congestion.clone()).find(|name| !name.is_empty()).unwrap_or_default(),
+        goodput: reached.as_ref().map(|reached| reached.rate),
+        goodput_interval: reached.as_ref().and_then(|reached| reached.interval),
+        rounds: reached.as_ref().map(|reached| reached.rounds.clone()).unwrap_or_default(),
+        bytes: receivers.iter().map(|end| end.bytes).sum(),
+        measured: reached.as_ref().map(|reached| reached.measured).unwrap_or_default(),
+        warm_up: warm_up::published(measured.iter().map(|round| (round.ticks, round.warm_up))),
+        retransmits: streams().map(|stream| stream.retransmits).sum(),
+        rtt: mean_span(sender_ticks.iter().map(|tick| tick.rtt).filter(|rtt| rtt.0 > 0)),
+        min_rtt: streams().map(|s| s.min_rtt).filter(|rtt| rtt.0 > 0).min().unwrap_or_default(),
+        cwnd: mean_bytes(sender_ticks.iter().map(|tick| tick.cwnd).filter(|cwnd| cwnd.0 > 0)),
+        receiver_ticks: rounds.iter().flat_map(|round| round.ended.receiver_ticks.clone()).collect(),
+        fairness: fairness::jain(&receiver.streams.iter().map(|stream| stream.bytes).collect::<Vec<_>>()),
+        limit: judge(rounds, &measured, idle_rtt, load.as_ref(), path.across),
+        latency_under_load: load,
+        health: health(order.direction, &senders, &receivers),
+        sender_ticks,
+        sender,
+        receiver,
+    })
+}
+
+fn pedigree(version: IpVersion, direction: Direction) -> Pedigree {
+    Pedigree {
+        method: "tcp-throughput".into(),
+        layer: Layer::Payload,
+        direction,
+        version,
+        clock: ClockSource::Application,
+        uncertainty: "95 % interval of the mean over the receiver's slices after the warm-up, resampled by rounds".into(),
+    }
+}
+
+/// The verdict of most rounds; the last one's where they are even.
+fn judge(
+    rounds: &[&TcpRound],
+    measured: &[MeasuredRound<'_>],
+    idle_rtt: Option<Span>,
+    load: Option<&LoadedLatency>,
+    across: Across,
+) -> Limit {
+    let verdicts: Vec<Limit> = rounds
+        .iter()
+        .zip(measured)
+        .filter_map(|(round, measured)| {
+            Some(limit::tcp_limit(&TcpEvidence {
+                sender: round.ended.tcp_sender.as_ref()?,
+                receiver: round.ended.tcp_receiver.as_ref()?,
+                goodput: goodput(std::slice::from_ref(measured))?.rate,
+                requested: round.order.rate,
+                idle_rtt,
+                loaded_rtt: load.and_then(|load| load.latency.rtt).map(|rtt| rtt.p50),
+                counted: measured.counted(),
+                across,
+            }))
+        })
+        .collect();
+    let votes = |limit: &Limit| verdicts.iter().filter(|other| other.by == limit.by).count();
+    verdicts.iter().max_by_key(|limit| votes(limit)).cloned().unwrap_or_else(|| {
+        Limit::new(netaware_record::LimitedBy::Unknown, "the transfer ended before both ends had reported")
+    })
+}
+
+fn health(direction: Direction, senders: &[&TcpEnd], receivers: &[&TcpEnd]) -> Health {
+    let sending = busiest_core(senders.iter().map(|end| end.cpu));
+    let receiving = busiest_core(receivers.iter().map(|end| end.cpu));
+    let (prober, responder) =
+        if direction == Direction::Forward { (sending, receiving) } else { (receiving, sending) };
+    Health {
+        steal: prober.1,
+        prober_busiest_core: prober.0,
+        responder_busiest_core: responder.0,
+        ..Health::default()
+    }
+}
+
+fn mean_span(spans: impl Iterator<Item = Span>) -> Span {
+    let (sum, count) = spans.fold((Span::ZERO, 0), |(sum, count), span| (sum + span, count + 1));
+    sum / count
+}
+
+fn mean_bytes(counts: impl Iterator<Item = ByteCount>) -> ByteCount {
+    let (sum, count) = counts.fold((0, 0_u64), |(sum, count), bytes: ByteCount| (sum + bytes.0, count + 1));
+    ByteCount(sum.checked_div(count).unwrap_or(0))
+}

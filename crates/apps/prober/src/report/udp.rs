@@ -1,0 +1,108 @@
+//! UDP results from their rounds.
+
+use netaware_probe::limit::{self, UdpEvidence};
+use netaware_probe::loss_split;
+use netaware_record::{
+    Direction, Health, Layer, Pedigree, ReceiverTick, UdpReceiverEnd, UdpResult, UdpSenderEnd,
+};
+use netaware_units::{ByteCount, ClockSource, Span};
+
+use super::{Path, busiest_core, mean_rate, worst};
+use crate::transfer::UdpRound;
+
+/// One result per direction, in the order first run.
+pub(super) fn results(path: Path, rounds: &[UdpRound]) -> Vec<UdpResult> {
+    let directions = [Direction::Reverse, Direction::Forward];
+    let of = |direction: &Direction| {
+        let rounds: Vec<&UdpRound> =
+            rounds.iter().filter(|round| round.order.plan.direction == *direction).collect();
+        result(path, *direction, &rounds)
+    };
+    directions.iter().filter_map(of).collect()
+}
+
+fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpResult> {
+    let order = &rounds.last()?.order;
+    let senders: Vec<&UdpSenderEnd> = rounds.iter().filter_map(|r| r.ended.udp_sender.as_ref()).collect();
+    let receivers: Vec<&UdpReceiverEnd> = rounds.iter().filter_map(|r| r.ended.udp_receiver.as_ref()).collect();
+    let ticks: Vec<ReceiverTick> = rounds.iter().flat_map(|r| r.ended.receiver_ticks.clone()).collect();
+    let received: u64 = receivers.iter().map(|end| end.received).sum();
+    // A sender that died could not tell what it sent; the highest number received is the least it can have been.
+    let told: u64 = senders.iter().map(|end| end.sent).sum();
+    let sent = told.max(receivers.iter().map(|end| end.highest).sum());
+    let drops = loss_split::sum(receivers.iter().map(|end| end.drops));
+    let span: Span = receivers.iter().map(|end| end.elapsed).sum();
+    let sender = senders.last().map(|end| (*end).clone()).unwrap_or_default();
+    let receiver = receivers.last().map(|end| (*end).clone()).unwrap_or_default();
+    let loss = loss_split::split(sent, received, drops);
+    let stamped = receiver.gaps.is_some();
+    let sent_rate = mean_rate(senders.iter().map(|end| (end.bytes, end.elapsed)));
+    let limit = limit::udp_limit(&UdpEvidence {
+        sender: &sender,
+        receiver: &receiver,
+        planned: order.planned,
+        sent_rate,
+        loss: &loss,
+        across: path.across,
+    });
+    Some(UdpResult {
+        pedigree: Pedigree {
+            method: "udp-stream".into(),
+            layer: Layer::Payload,
+            direction,
+            version: path.version,
+            clock: if stamped { ClockSource::Kernel } else { ClockSource::Application },
+            uncertainty: "rate: the receiver's count over its first to last datagram; loss: 95 % Wilson interval, too narrow \
+                          where losses come in runs"
+                .into(),
+        },
+        outcome: worst(rounds.iter().map(|round| round.ended.outcome)),
+        payload: ByteCount(u64::from(order.plan.length)),
+        planned: order.planned,
+        sent_rate,
+        goodput: mean_rate(receivers.iter().map(|end| (end.bytes, end.elapsed))),
+        sent,
+        not_sent: senders.iter().map(|end| end.not_sent).sum(),
+        received,
+        packets_per_second: if span.0 > 0 { received as f64 / span.secs_f64() } else { 0.0 },
+        loss,
+        duplicates: receivers.iter().map(|end| end.duplicates).sum(),
+        reordered: receivers.iter().map(|end| end.reordered).sum(),
+        ticks,
+        limit,
+        health: health(direction, &senders, &receivers),
+        sender,
+        receiver,
+    })
+}
+
+fn health(direction: Direction, senders: &[&UdpSenderEnd], receivers: &[&UdpReceiverEnd]) -> Health {
+    let drops = loss_split::sum(receivers.iter().map(|end| end.drops));
+    let sending = busiest_core(senders.iter().map(|end| end.cpu));
+    let receiving = busiest_core(receivers.iter().map(|end| end.cpu));
+    let (prober, responder) =
+        if direction == Direction::Forward { (sending, receiving) } else { (receiving, sending) };
+    Health {
+        late_sends: senders.iter().map(|end| end.late).sum(),
+        worst_lateness: senders.iter().map(|end| end.worst_lateness).max().unwrap_or_default(),
+        not_sent: senders.iter().map(|end| end.not_sent).sum(),
+        host_drops: drops.socket.max(drops.stack).saturating_add(drops.nic),
+        stamp_fallbacks: 0,
+        steal: prober.1,
+        prober_busiest_core: prober.0,
+        responder_busiest_core: responder.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use netaware_probe::limit::Across;
+    use netaware_record::{IpVersion, Outcome};
+
+    #[test]
+    fn without_rounds_there_is_no_result() {
+        assert!(results(Path { version: IpVersion::V4, across: Across::Network }, &[]).is_empty());
+        assert_eq!(worst(std::iter::empty()), Outcome::Complete);
+    }
+}

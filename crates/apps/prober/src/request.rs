@@ -1,0 +1,286 @@
+//! What can be asked for.
+
+use netaware_io::options::SocketOptions;
+use netaware_record::{Direction, IpVersion};
+use netaware_units::{BitRate, ByteCount, Span};
+use netaware_wire::DEFAULT_PORT;
+use netaware_wire::control::{UdpReceive, UdpSend};
+
+/// Where to measure to, and how to get there.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Name or literal address, as typed, without port.
+    pub host: String,
+    /// TCP and UDP port of the responder.
+    pub port: u16,
+    /// Versions to measure; usually both.
+    pub versions: Vec<IpVersion>,
+    /// Shared key, if the responder wants one.
+    pub key: Option<Vec<u8>>,
+    /// Options of every socket towards the responder.
+    pub options: SocketOptions,
+    /// How long a connection attempt may take before its version counts as unreachable.
+    pub connect_patience: Span,
+    /// The responder was started by the caller on this very host, for want of another.
+    pub own_responder: bool,
+}
+
+impl Target {
+    /// Both versions of a host at the default port.
+    pub fn new(host: impl Into<String>) -> Self {
+        Self {
+            host: host.into(),
+            port: DEFAULT_PORT,
+            versions: vec![IpVersion::V4, IpVersion::V6],
+            key: None,
+            options: SocketOptions::default(),
+            connect_patience: Span::from_secs(3),
+            own_responder: false,
+        }
+    }
+}
+
+/// Which way bulk traffic runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Directions {
+    /// Prober to responder.
+    #[default]
+    Forward,
+    /// Responder to prober.
+    Reverse,
+    /// Both at the same time.
+    Both,
+}
+
+impl Directions {
+    /// The single directions in it.
+    pub fn each(self) -> &'static [Direction] {
+        match self {
+            Self::Forward => &[Direction::Forward],
+            Self::Reverse => &[Direction::Reverse],
+            Self::Both => &[Direction::Forward, Direction::Reverse],
+        }
+    }
+}
+
+/// The main job.
+#[derive(Debug, Clone)]
+pub struct TestRequest {
+    /// To whom.
+    pub target: Target,
+    /// What the whole may take, queueing not counted.
+    pub budget: Span,
+    /// Parallel streams after the single one.
+    pub streams: u16,
+    /// How often each version has its turn; even numbers make the order symmetric (ABBA).
+    pub rounds: u16,
+    /// Payload rate of the UDP phase; absent: 80 % of what TCP reached.
+    pub udp_rate: Option<BitRate>,
+    /// UDP payload; absent: the largest that fits a path MTU of at most 1500 bytes.
+    pub udp_length: Option<u32>,
+    /// Run the TCP phases.
+    pub tcp: bool,
+    /// Run the UDP phase.
+    pub udp: bool,
+    /// TCP congestion control of both senders.
+    pub congestion: Option<String>,
+}
+
+impl TestRequest {
+    /// All phases in 15 s.
+    pub fn new(target: Target) -> Self {
+        Self {
+            target,
+            budget: Span::from_secs(15),
+            streams: 4,
+            rounds: 2,
+            udp_rate: None,
+            udp_length: None,
+            tcp: true,
+            udp: true,
+            congestion: None,
+        }
+    }
+}
+
+/// Bulk TCP.
+#[derive(Debug, Clone)]
+pub struct TcpRequest {
+    /// To whom.
+    pub target: Target,
+    /// Per version; shared out over its turns.
+    pub time: Span,
+    /// Ends each version's transfer after so many bytes; `time` is then the limit.
+    pub bytes: Option<ByteCount>,
+    /// Parallel streams.
+    pub streams: u16,
+    /// Bytes per write; absent: what has proven fastest.
+    pub length: Option<u32>,
+    /// Which way.
+    pub directions: Directions,
+    /// Payload rate of all streams together.
+    pub rate: Option<BitRate>,
+    /// TCP_NODELAY.
+    pub nodelay: bool,
+    /// Length of the reported intervals.
+    pub interval: Span,
+    /// Leave out exactly so much at the start; absent: the slow-start rule decides.
+    pub omit: Option<Span>,
+    /// Cores for the data threads.
+    pub affinity: Vec<usize>,
+    /// Send without copying.
+    pub zerocopy: bool,
+}
+
+impl TcpRequest {
+    /// One stream for 10 s.
+    pub fn new(target: Target) -> Self {
+        Self {
+            target,
+            time: Span::from_secs(10),
+            bytes: None,
+            streams: 1,
+            length: None,
+            directions: Directions::Forward,
+            rate: None,
+            nodelay: false,
+            interval: Span::from_secs(1),
+            omit: None,
+            affinity: Vec::new(),
+            zerocopy: false,
+        }
+    }
+}
+
+/// How fast datagrams follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pace {
+    /// As fast as the host can.
+    #[default]
+    Unlimited,
+    /// At this payload rate.
+    Rate(BitRate),
+    /// At this distance from start to start.
+    Spacing(Span),
+}
+
+impl Pace {
+    /// The distance in picoseconds, from start to start, of datagrams with `length` bytes of payload.
+    pub fn gap_ps(self, length: u32) -> Option<u64> {
+        match self {
+            Self::Unlimited => None,
+            Self::Rate(rate) if rate.0 == 0 => None,
+            Self::Rate(rate) => {
+                let ps = u128::from(length) * 8 * 1_000_000_000_000 / u128::from(rate.0);
+                Some(u64::try_from(ps).unwrap_or(u64::MAX))
+            }
+            Self::Spacing(gap) => Some(gap.0.max(1).cast_unsigned().saturating_mul(1000)),
+        }
+    }
+}
+
+/// A UDP stream.
+#[derive(Debug, Clone)]
+pub struct UdpRequest {
+    /// To whom.
+    pub target: Target,
+    /// Per version; shared out over its turns.
+    pub time: Span,
+    /// Ends each version's stream after so many datagrams.
+    pub packets: Option<u64>,
+    /// Payload of each.
+    pub length: u32,
+    /// Which way.
+    pub directions: Directions,
+    /// How fast.
+    pub pace: Pace,
+    /// How they leave.
+    pub send: UdpSend,
+    /// How they are taken in.
+    pub receive: UdpReceive,
+    /// Socket buffers.
+    pub window: Option<u32>,
+    /// Length of the reported intervals.
+    pub interval: Span,
+    /// Core for the data thread.
+    pub affinity: Vec<usize>,
+}
+
+impl UdpRequest {
+    /// Datagrams that fit an Ethernet path of both versions, as fast as possible, for 10 s.
+    pub fn new(target: Target) -> Self {
+        Self {
+            target,
+            time: Span::from_secs(10),
+            packets: None,
+            length: 1452,
+            directions: Directions::Forward,
+            pace: Pace::Unlimited,
+            send: UdpSend::Gso,
+            receive: UdpReceive::Gro,
+            window: None,
+            interval: Span::from_secs(1),
+            affinity: Vec::new(),
+        }
+    }
+}
+
+/// Over what a request-response runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// A datagram each way.
+    #[default]
+    Udp,
+    /// One connection.
+    Tcp,
+}
+
+/// Request-response delay.
+#[derive(Debug, Clone)]
+pub struct LatencyRequest {
+    /// To whom.
+    pub target: Target,
+    /// Requests per version; absent: as many as fit `time`.
+    pub count: Option<u64>,
+    /// Per version; absent: as long as `count` takes.
+    pub time: Option<Span>,
+    /// From request to request; ignored by ping-pong.
+    pub spacing: Span,
+    /// Payload of request and response.
+    pub length: u32,
+    /// Each response triggers the next request.
+    pub ping_pong: bool,
+    /// Over what.
+    pub transport: Transport,
+    /// After how long without a response a request is lost.
+    pub patience: Span,
+}
+
+impl LatencyRequest {
+    /// 200 requests of 64 bytes, one every 10 ms.
+    pub fn new(target: Target) -> Self {
+        Self {
+            target,
+            count: Some(200),
+            time: None,
+            spacing: Span::from_millis(10),
+            length: 64,
+            ping_pong: false,
+            transport: Transport::Udp,
+            patience: Span::from_secs(1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_exact_to_the_picosecond() {
+        assert_eq!(Pace::Rate(BitRate(1_000_000_000)).gap_ps(1250), Some(10_000_000));
+        assert_eq!(Pace::Rate(BitRate(3)).gap_ps(1), Some(2_666_666_666_666));
+        assert_eq!(Pace::Spacing(Span::from_micros(20)).gap_ps(64), Some(20_000_000));
+        assert_eq!(Pace::Unlimited.gap_ps(64), None);
+    }
+}

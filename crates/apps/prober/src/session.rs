@@ -1,0 +1,251 @@
+//! A session with a responder over one IP version: connect, greet, reserve, open tests.
+//!
+//! Each version has a session of its own, so that whatever fails over one of them cannot hurt the other. Their
+//! throughput reservations are joined: a prober holds one place in the queue.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+
+use netaware_io::clock;
+use netaware_io::options::{self, ConnectError};
+use netaware_record::{HostInfo, IpVersion, Reach};
+use netaware_units::{Mono, Span};
+use netaware_wire::control::{ClientMessage, ErrorCode, Limits, ServerMessage, TestPlan};
+use netaware_wire::{PROTOCOL_VERSION, Token, proof};
+
+use crate::link::Link;
+use crate::progress::{Progress, Watch};
+use crate::request::Target;
+use crate::stage::{Cause, Failure};
+
+/// Greeted, and ready for tests.
+pub(crate) struct Session {
+    pub(crate) version: IpVersion,
+    pub(crate) link: Link,
+    pub(crate) token: Token,
+    pub(crate) responder: HostInfo,
+    pub(crate) limits: Limits,
+    pub(crate) reach: Reach,
+    /// This host's end of the control connection: which interface the measured traffic leaves by.
+    pub(crate) local: Option<IpAddr>,
+    pub(crate) interface: Option<String>,
+    next_test: u32,
+    put_aside: VecDeque<ServerMessage>,
+}
+
+/// How often the connect time is taken.
+const CONNECTS: usize = 3;
+/// A responder that does not answer a control message for so long is broken, even if it still answers pings.
+pub(crate) const ANSWER_PATIENCE: Span = Span::from_secs(4);
+
+impl Session {
+    /// Connects and greets. `resolve` is the lookup's time, kept for the record.
+    pub(crate) fn open(
+        target: &Target,
+        version: IpVersion,
+        at: SocketAddr,
+        resolve: Option<Span>,
+    ) -> Result<Self, Failure> {
+        let (stream, connects) = connect_repeatedly(target, at)?;
+        let connected_at = clock::now();
+        let local = stream.local_addr().ok().map(|address| address.ip());
+        let mut link = Link::open(stream, at, target.connect_patience)?;
+        let welcome = greet(&mut link, target).map_err(|cause| Failure::new("hello", Some(at), cause))?;
+        let reach = Reach { resolve, connects, greeting: clock::now() - connected_at };
+        let Welcome { token, responder, limits } = welcome;
+        Ok(Self {
+            version,
+            link,
+            token,
+            responder,
+            limits,
+            reach,
+            local,
+            interface: local.and_then(netaware_host::interface_for),
+            next_test: 1,
+            put_aside: VecDeque::new(),
+        })
+    }
+
+    /// A failure of this session in a stage.
+    pub(crate) fn failure(&self, stage: &'static str, cause: Cause) -> Failure {
+        Failure::new(stage, Some(self.link.peer()), cause)
+    }
+
+    /// Waits in the responder's queue for the right to fill the path.
+    pub(crate) fn reserve(
+        &mut self,
+        expected: Span,
+        join: Option<Token>,
+        stop: &netaware_io::stop::StopFlag,
+        watch: &mut Watch<'_>,
+    ) -> Result<Token, Failure> {
+        let reserve = ClientMessage::Reserve { expected, join };
+        self.link.send(&reserve).map_err(|cause| self.failure("reserve", cause))?;
+        loop {
+            if stop.is_raised() {
+                return Err(self.failure("reserve", Cause::Stopped));
+            }
+            let soon = clock::now() + Span::from_millis(100);
+            match self.link.next(soon).map_err(|cause| self.failure("reserve", cause))? {
+                Some(ServerMessage::Queued { place, expected_wait }) => {
+                    watch.tell(Progress::Queued { place, expected_wait });
+                }
+                Some(ServerMessage::Admitted { reservation, .. }) => return Ok(reservation),
+                Some(ServerMessage::Error { code, message, .. }) => {
+                    return Err(self.failure("reserve", Cause::Refused(code, message)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Prepares a test and returns its number once the responder has accepted it.
+    pub(crate) fn open_test(&mut self, plan: TestPlan) -> Result<u32, Cause> {
+        let test = self.next_test;
+        self.next_test += 1;
+        self.link.send(&ClientMessage::Open { test, plan })?;
+        self.await_test(test, |message| matches!(message, ServerMessage::Opened { .. }))?;
+        Ok(test)
+    }
+
+    /// Waits until everything of the test is attached.
+    pub(crate) fn await_ready(&mut self, test: u32) -> Result<(), Cause> {
+        self.await_test(test, |message| matches!(message, ServerMessage::Ready { .. }))
+    }
+
+    /// Lets a prepared test begin, and waits until it has.
+    pub(crate) fn start_test(&mut self, test: u32) -> Result<(), Cause> {
+        self.link.send(&ClientMessage::Start { test })?;
+        self.await_test(test, |message| matches!(message, ServerMessage::Started { .. }))
+    }
+
+    /// The next message, those first that came while something else was awaited.
+    pub(crate) fn next(&mut self, until: Mono) -> Result<Option<ServerMessage>, Cause> {
+        match self.put_aside.pop_front() {
+            Some(message) => Ok(Some(message)),
+            None => self.link.next(until),
+        }
+    }
+
+    /// Messages of other tests, which may be running already, are put aside in their order.
+    fn await_test(&mut self, test: u32, done: impl Fn(&ServerMessage) -> bool) -> Result<(), Cause> {
+        let until = clock::now() + ANSWER_PATIENCE;
+        while let Some(message) = self.link.next(until)? {
+            if test_of(&message) != Some(test) {
+                self.put_aside.push_back(message);
+                continue;
+            }
+            if done(&message) {
+                return Ok(());
+            }
+            if let ServerMessage::Error { code, message, .. } = message {
+                return Err(Cause::Refused(code, message));
+            }
+        }
+        Err(Cause::Silent(ANSWER_PATIENCE))
+    }
+}
+
+/// The test that a message concerns.
+pub(crate) fn test_of(message: &ServerMessage) -> Option<u32> {
+    match message {
+        ServerMessage::Opened { test }
+        | ServerMessage::Ready { test }
+        | ServerMessage::Started { test }
+        | ServerMessage::ReceiverTicks { test, .. }
+        | ServerMessage::SenderTicks { test, .. }
+        | ServerMessage::StreamEnds { test, .. }
+        | ServerMessage::Finished { test, .. } => Some(*test),
+        ServerMessage::Error { test, .. } => *test,
+        _ => None,
+    }
+}
+
+/// The last connection is kept, the others only timed. They are made one after the other, a few milliseconds apart.
+fn connect_repeatedly(target: &Target, at: SocketAddr) -> Result<(std::net::TcpStream, Vec<Span>), Failure> {
+    let mut connects = Vec::with_capacity(CONNECTS);
+    loop {
+        let began_at = clock::now();
+        let stream = options::connect_tcp(at, &target.options, target.connect_patience)
+            .map_err(|e| Failure::new("connect", Some(at), connect_cause(&e, target.connect_patience)))?;
+        connects.push(clock::now() - began_at);
+        if connects.len() == CONNECTS {
+            return Ok((stream, connects));
+        }
+    }
+}
+
+fn connect_cause(e: &ConnectError, patience: Span) -> Cause {
+    use std::io::ErrorKind::{ConnectionRefused, TimedOut, WouldBlock};
+    match e {
+        ConnectError::System { source, .. } => match source.kind() {
+            ConnectionRefused => Cause::ConnectionRefused,
+            TimedOut | WouldBlock => Cause::Silent(patience),
+            _ => Cause::System(source.to_string()),
+        },
+        ConnectError::Option { source, .. } => Cause::System(source.to_string()),
+    }
+}
+
+struct Welcome {
+    token: Token,
+    responder: HostInfo,
+    limits: Limits,
+}
+
+/// Hello, the challenge if there is one, and the welcome.
+fn greet(link: &mut Link, target: &Target) -> Result<Welcome, Cause> {
+    let nonce = random_token()?;
+    let software = format!("netaware {}", env!("CARGO_PKG_VERSION"));
+    link.send(&ClientMessage::Hello { version: PROTOCOL_VERSION, software, nonce })?;
+    let until = clock::now() + target.connect_patience;
+    let mut expected_proof = None;
+    loop {
+        match link.next(until)? {
+            None => return Err(Cause::Silent(target.connect_patience)),
+            Some(ServerMessage::Challenge { nonce: theirs }) => {
+                let key = target.key.as_deref().ok_or(Cause::KeyNeeded)?;
+                expected_proof = Some(proof::server(key, theirs, nonce));
+                link.send(&ClientMessage::Authenticate { proof: proof::client(key, theirs, nonce) })?;
+            }
+            Some(ServerMessage::Welcome { token, proof, host, limits, .. }) => {
+                check_responder(target, expected_proof.as_deref(), proof.as_deref())?;
+                return Ok(Welcome { token, responder: *host, limits });
+            }
+            Some(ServerMessage::Error { code, message, versions, .. }) => {
+                return Err(refusal(code, message, &versions));
+            }
+            Some(_) => return Err(Cause::Protocol("something else than a welcome".into())),
+        }
+    }
+}
+
+/// With a key, both sides prove themselves: a responder that does not ask for it is an impostor or misconfigured.
+fn check_responder(target: &Target, expected: Option<&str>, given: Option<&str>) -> Result<(), Cause> {
+    match (target.key.is_some(), expected, given) {
+        (false, ..) => Ok(()),
+        (true, Some(expected), Some(given)) if proof::matches(expected, given) => Ok(()),
+        (true, ..) => Err(Cause::FalseResponder),
+    }
+}
+
+fn refusal(code: ErrorCode, message: String, versions: &[u16]) -> Cause {
+    if code == ErrorCode::Version && !versions.is_empty() {
+        let spoken = versions.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+        let text = format!("{message} (it speaks protocol version {spoken}, this is version {PROTOCOL_VERSION})");
+        return Cause::Refused(code, text);
+    }
+    Cause::Refused(code, message)
+}
+
+fn random_token() -> Result<Token, Cause> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|e| Cause::System(format!("no random numbers: {e}")))?;
+    Ok(Token(bytes))
+}
+
+/// A deadline for everything that must not outlive a phase.
+pub(crate) fn phase_deadline(duration: Span) -> Mono {
+    clock::now() + duration + ANSWER_PATIENCE
+}

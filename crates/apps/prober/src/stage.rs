@@ -1,0 +1,106 @@
+//! What was being tried when something failed, and the sentence a person gets.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use netaware_record::Unreachable;
+use netaware_units::Span;
+use netaware_wire::control::ErrorCode;
+use netaware_wire::stranger::Stranger;
+
+/// Why a version cannot be measured, or not any further.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Failure {
+    /// What was being tried.
+    pub(crate) stage: &'static str,
+    /// Where.
+    pub(crate) at: Option<SocketAddr>,
+    /// What happened.
+    pub(crate) cause: Cause,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Cause {
+    /// The name has no address of this version.
+    NoAddress(String),
+    /// The resolver failed.
+    Resolve(String),
+    /// The system's answer to a call.
+    System(String),
+    /// Nobody listens.
+    ConnectionRefused,
+    /// No answer at all.
+    Silent(Span),
+    /// Another program listens.
+    Stranger(Stranger),
+    /// The responder said no.
+    Refused(ErrorCode, String),
+    /// The responder wants a key, and none was given.
+    KeyNeeded,
+    /// The responder could not prove that it knows the key.
+    FalseResponder,
+    /// The control connection ended.
+    Lost(String),
+    /// The responder is stopping.
+    Stopping(String),
+    /// The responder answers over TCP, but none of our UDP comes back.
+    UdpBlocked,
+    /// The responder broke the protocol.
+    Protocol(String),
+    /// The person asked to stop.
+    Stopped,
+}
+
+impl Failure {
+    pub(crate) fn new(stage: &'static str, at: Option<SocketAddr>, cause: Cause) -> Self {
+        Self { stage, at, cause }
+    }
+
+    /// As the record tells it.
+    pub(crate) fn unreachable(&self) -> Unreachable {
+        Unreachable { stage: self.stage.to_owned(), reason: self.to_string(), advice: self.advice().to_owned() }
+    }
+
+    fn advice(&self) -> &'static str {
+        match &self.cause {
+            Cause::NoAddress(_) => "give the other version's address, or add the missing DNS record",
+            Cause::Resolve(_) => "check the name, or give an address",
+            Cause::ConnectionRefused => "start 'netaware serve' on that host, or name its port with --port",
+            Cause::Silent(_) => "check that the host is up and that no firewall drops TCP and UDP on that port",
+            Cause::Stranger(_) => "name the port of 'netaware serve' with --port",
+            Cause::KeyNeeded => "give the shared key with --key-file or NETAWARE_KEY",
+            Cause::Refused(ErrorCode::Key, _) => "check that both sides have the same key",
+            Cause::Refused(ErrorCode::Version, _) => "bring the older of the two sides up to date",
+            Cause::Refused(ErrorCode::Busy, _) => "try again later",
+            Cause::FalseResponder => "do not trust this responder: somebody may be impersonating it",
+            Cause::UdpBlocked => "open the port for UDP as well as TCP",
+            Cause::Lost(_) | Cause::Stopping(_) => "see whether 'netaware serve' still runs there",
+            Cause::Refused(..) | Cause::System(_) | Cause::Protocol(_) | Cause::Stopped => "",
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.at.map(|at| at.to_string()).unwrap_or_default();
+        match &self.cause {
+            Cause::NoAddress(host) => write!(f, "'{host}' has no address of this version"),
+            Cause::Resolve(why) => write!(f, "the name lookup failed: {why}"),
+            Cause::System(why) => write!(f, "{} {at}: {why}", self.stage),
+            Cause::ConnectionRefused => write!(f, "nobody listens at {at}: connection refused"),
+            Cause::Silent(after) => write!(f, "{} {at}: no answer within {after}", self.stage),
+            Cause::Stranger(who) => write!(f, "{at} is answered by {}, not by a netaware responder", who.name()),
+            Cause::Refused(_, why) => write!(f, "the responder at {at} refused: {why}"),
+            Cause::KeyNeeded => write!(f, "the responder at {at} wants a shared key"),
+            Cause::FalseResponder => write!(f, "the responder at {at} does not know the shared key"),
+            Cause::Lost(why) => write!(f, "the connection to {at} ended while trying to {}: {why}", self.stage),
+            Cause::Stopping(why) => write!(f, "the responder at {at} is stopping: {why}"),
+            Cause::UdpBlocked => write!(f, "TCP reaches {at}, but UDP to the same port gets no answer"),
+            Cause::Protocol(why) => write!(f, "the responder at {at} broke the protocol: {why}"),
+            Cause::Stopped => write!(f, "stopped by the user while trying to {}", self.stage),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}

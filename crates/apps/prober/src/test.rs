@@ -1,0 +1,213 @@
+//! The main job: every phase over both IP versions, in turns.
+//!
+//! ```text
+//! connect (both at once) · reserve · path MTU · idle latency in 8 short blocks, IPv4 6 6 4 4 6 6 4
+//! then rounds of turns, IPv4 6 | 6 4 | …; a turn is, for down and then up:
+//!     TCP with one stream · TCP with several · UDP at 80 % of that          (echoes run beside TCP all the time)
+//! ```
+
+use std::collections::BTreeMap;
+
+use netaware_io::stop::StopFlag;
+use netaware_record::{Direction, Record};
+use netaware_units::{BitRate, Span};
+
+use crate::echo::EchoOrder;
+use crate::lane::{self, Lane};
+use crate::path;
+use crate::progress::{Progress, Watch};
+use crate::report::{self, Findings};
+use crate::request::TestRequest;
+use crate::transfer::{self, TcpOrder, UdpOrder};
+
+/// Blocks of idle latency per version, and requests in each: 200 in all.
+const IDLE_BLOCKS: u16 = 8;
+const IDLE_REQUESTS: u64 = 25;
+const IDLE_SPACING: Span = Span::from_millis(5);
+const IDLE_PAYLOAD: u32 = 64;
+/// Echoes beside a bulk transfer.
+const LOADED_SPACING: Span = Span::from_millis(10);
+const TICK: Span = Span::from_millis(50);
+/// What opening, attaching and ending one transfer costs on a short path; subtracted from the budget.
+const TRANSFER_OVERHEAD: Span = Span::from_millis(60);
+/// What connecting and the search for the MTU cost on a short path.
+const SET_UP: Span = Span::from_millis(500);
+/// The UDP phase runs at this share of what TCP reached.
+const UDP_PERCENT: u64 = 80;
+
+/// Measures both versions and compares them. `stop` ends it early with what there is.
+pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
+    let opened = report::Opening::now("test", &request.target, options_of(request));
+    let mut watch = Watch::new(request.budget, progress);
+    watch.phase("connect", None);
+    let mut lanes = lane::open_all(&request.target);
+    lane::note_dead(&lanes, &mut watch);
+    let mut findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
+
+    let lease = request.budget + Span::from_secs(10);
+    if request.tcp || request.udp {
+        lane::reserve_all(&mut lanes, lease, stop, &mut watch);
+    }
+    lane::attach_echo(&mut lanes, &request.target, lease, path::LARGEST_PROBE);
+    for (lane, _) in alive(&mut lanes, &mut findings, stop) {
+        watch.phase("path MTU", Some(lane.version));
+        path::explore(lane, stop);
+    }
+    idle_latency(&mut lanes, &mut findings, stop, &mut watch);
+    let schedule = Schedule::new(request, lanes.iter().filter(|lane| lane.is_alive()).count());
+    for round in 0..request.rounds {
+        for turn in lane::turns(lanes.len(), round) {
+            take_turn(request, &schedule, &mut lanes[turn], &mut findings[turn], stop, &mut watch);
+        }
+    }
+    watch.phase("done", None);
+    report::finish(opened, lanes, findings, stop)
+}
+
+fn alive<'a>(
+    lanes: &'a mut [Lane],
+    findings: &'a mut [Findings],
+    stop: &'a StopFlag,
+) -> impl Iterator<Item = (&'a mut Lane, &'a mut Findings)> {
+    lanes.iter_mut().zip(findings).filter(|(lane, _)| lane.is_alive() && !stop.is_raised())
+}
+
+fn idle_latency(lanes: &mut [Lane], findings: &mut [Findings], stop: &StopFlag, watch: &mut Watch<'_>) {
+    for block in 0..IDLE_BLOCKS {
+        for turn in lane::turns(lanes.len(), block) {
+            let (lane, found) = (&mut lanes[turn], &mut findings[turn]);
+            if stop.is_raised() || !lane.is_alive() {
+                continue;
+            }
+            watch.phase("idle latency", Some(lane.version));
+            let Some(echo) = lane.echo.as_mut() else { continue };
+            let plan = EchoOrder::open_loop(Some(IDLE_REQUESTS), IDLE_SPACING, IDLE_PAYLOAD);
+            match echo.run(&plan, stop) {
+                Ok(run) => found.idle.push(run),
+                Err(cause) => lane.fail("idle latency", cause),
+            }
+        }
+    }
+}
+
+/// One version's turn in a round.
+fn take_turn(
+    request: &TestRequest,
+    schedule: &Schedule,
+    lane: &mut Lane,
+    found: &mut Findings,
+    stop: &StopFlag,
+    watch: &mut Watch<'_>,
+) {
+    for direction in [Direction::Reverse, Direction::Forward] {
+        let mut reached = None;
+        if request.tcp {
+            for (streams, duration) in [(1, schedule.single), (request.streams, schedule.parallel)] {
+                if stop.is_raised() || !lane.is_alive() || streams == 0 {
+                    return;
+                }
+                let what = format!("TCP {}, {}", direction.name(), count(streams));
+                watch.phase(what, Some(lane.version));
+                let order = TcpOrder {
+                    streams,
+                    duration,
+                    congestion: request.congestion.clone(),
+                    ..TcpOrder::new(direction, TICK)
+                };
+                let load = EchoOrder::until_stopped(LOADED_SPACING, IDLE_PAYLOAD);
+                let round = transfer::tcp(lane, &request.target, &[order], Some(&load), stop, watch);
+                reached = round.first().and_then(report::received_rate).or(reached);
+                found.tcp.extend(round);
+            }
+        }
+        if request.udp && !stop.is_raised() && lane.is_alive() && lane.echo.is_some() {
+            watch.phase(format!("UDP {}", direction.name()), Some(lane.version));
+            let rate = request.udp_rate.or(reached.map(|rate| rate.percent(UDP_PERCENT)));
+            let order = udp_order(request, lane, direction, schedule.udp, rate);
+            found.udp.extend(transfer::udp(lane, &request.target, &[order], stop, watch));
+        }
+    }
+}
+
+fn count(streams: u16) -> String {
+    if streams == 1 { "1 stream".into() } else { format!("{streams} streams") }
+}
+
+/// Without a TCP figure to go by, UDP runs at the rate of iperf3's default, which hurts nobody.
+const CAREFUL_RATE: BitRate = BitRate(1_000_000);
+
+fn udp_order(
+    request: &TestRequest,
+    lane: &Lane,
+    direction: Direction,
+    duration: Span,
+    rate: Option<BitRate>,
+) -> UdpOrder {
+    let length = request.udp_length.unwrap_or_else(|| path::udp_payload(lane));
+    UdpOrder::paced(direction, duration, length, rate.unwrap_or(CAREFUL_RATE), TICK)
+}
+
+/// How long each transfer of a turn lasts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Schedule {
+    single: Span,
+    parallel: Span,
+    udp: Span,
+}
+
+impl Schedule {
+    /// Shares what the latency phase leaves of the budget among all transfers: UDP's gaps and losses settle sooner than
+    /// TCP's rate, and one stream sooner than several.
+    fn new(request: &TestRequest, lanes: usize) -> Self {
+        let lanes = i64::try_from(lanes.max(1)).unwrap_or(1);
+        let idle = IDLE_SPACING * (i64::from(IDLE_BLOCKS) * IDLE_REQUESTS.cast_signed() * lanes);
+        let transfers = 2 * i64::from(request.tcp) + i64::from(request.udp);
+        let turns = i64::from(request.rounds.max(1)) * lanes * 2;
+        let each = (request.budget - SET_UP - idle) / turns - TRANSFER_OVERHEAD * transfers;
+        let parts = [(request.tcp, 30), (request.tcp, 45), (request.udp, 25)];
+        let whole: i64 = parts.iter().filter(|(used, _)| *used).map(|(_, part)| part).sum();
+        let share = |part: i64| (each * part / whole.max(1)).max(SHORTEST);
+        Self { single: share(30), parallel: share(45), udp: share(25) }
+    }
+}
+
+/// Shorter transfers say nothing, whatever the budget.
+const SHORTEST: Span = Span::from_millis(200);
+
+fn options_of(request: &TestRequest) -> BTreeMap<String, String> {
+    let mut options = BTreeMap::from([
+        ("time".to_owned(), request.budget.to_string()),
+        ("streams".to_owned(), request.streams.to_string()),
+        ("rounds".to_owned(), request.rounds.to_string()),
+        ("tcp".to_owned(), request.tcp.to_string()),
+        ("udp".to_owned(), request.udp.to_string()),
+    ]);
+    let optional = [
+        ("rate", request.udp_rate.map(|rate| rate.to_string())),
+        ("length", request.udp_length.map(|length| format!("{length} B"))),
+        ("congestion", request.congestion.clone()),
+    ];
+    options.extend(optional.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Target;
+
+    #[test]
+    fn a_schedule_fits_its_budget() {
+        let request = TestRequest::new(Target::new("::1"));
+        let schedule = Schedule::new(&request, 2);
+        let turn = schedule.single + schedule.parallel + schedule.udp + TRANSFER_OVERHEAD * 3;
+        let whole = turn * 8 + SET_UP + Span::from_secs(2);
+        assert!(whole <= request.budget && whole > request.budget - Span::from_millis(10), "{whole}");
+    }
+
+    #[test]
+    fn a_tiny_budget_still_gives_each_transfer_some_time() {
+        let request = TestRequest { budget: Span::from_secs(1), ..TestRequest::new(Target::new("::1")) };
+        assert_eq!(Schedule::new(&request, 2).udp, SHORTEST);
+    }
+}

@@ -1,0 +1,197 @@
+//! A bulk transfer of one lane, with echoes beside it if wanted.
+
+use netaware_io::stop::StopFlag;
+use netaware_record::Direction;
+use netaware_units::{BitRate, ByteCount, Span};
+use netaware_wire::control::{TcpPlan, UdpPlan, UdpReceive, UdpSend};
+
+use crate::bulk::{self, BulkPlan, Ended, Job};
+use crate::echo::{EchoOrder, EchoRun};
+use crate::interval::IntervalMeter;
+use crate::lane::Lane;
+use crate::progress::Watch;
+use crate::request::{Pace, Target};
+
+/// What to ask of TCP.
+#[derive(Debug, Clone)]
+pub(crate) struct TcpOrder {
+    pub(crate) direction: Direction,
+    pub(crate) duration: Span,
+    pub(crate) bytes: Option<ByteCount>,
+    pub(crate) streams: u16,
+    pub(crate) length: Option<u32>,
+    pub(crate) rate: Option<BitRate>,
+    pub(crate) nodelay: bool,
+    pub(crate) congestion: Option<String>,
+    pub(crate) zerocopy: bool,
+    pub(crate) affinity: Vec<usize>,
+    /// Exactly so much is left out at the start; absent leaves it to the slow-start rule.
+    pub(crate) omit: Option<Span>,
+    pub(crate) tick: Span,
+    /// Intervals are told to the listener at this length; absent keeps quiet.
+    pub(crate) tell_every: Option<Span>,
+}
+
+impl TcpOrder {
+    pub(crate) fn new(direction: Direction, tick: Span) -> Self {
+        Self {
+            direction,
+            duration: Span::from_secs(1),
+            bytes: None,
+            streams: 1,
+            length: None,
+            rate: None,
+            nodelay: false,
+            congestion: None,
+            zerocopy: false,
+            affinity: Vec::new(),
+            omit: None,
+            tick,
+            tell_every: None,
+        }
+    }
+
+    fn plan(&self, target: &Target) -> TcpPlan {
+        TcpPlan {
+            direction: self.direction,
+            streams: self.streams,
+            duration: self.duration,
+            alone: Span::ZERO,
+            bytes: self.bytes,
+            length: self.length.unwrap_or(netaware_io::tcp::DEFAULT_LENGTH),
+            tick: self.tick,
+            rate: self.rate,
+            window: target.options.window,
+            mss: target.options.mss,
+            nodelay: self.nodelay,
+            dscp: target.options.dscp,
+            congestion: self.congestion.clone(),
+            zerocopy: self.zerocopy,
+        }
+    }
+}
+
+/// What to ask of UDP.
+#[derive(Debug, Clone)]
+pub(crate) struct UdpOrder {
+    pub(crate) plan: UdpPlan,
+    pub(crate) planned: Option<BitRate>,
+    pub(crate) affinity: Vec<usize>,
+    pub(crate) tell_every: Option<Span>,
+}
+
+impl UdpOrder {
+    /// One datagram at a time, evenly spaced.
+    pub(crate) fn paced(direction: Direction, duration: Span, length: u32, rate: BitRate, tick: Span) -> Self {
+        Self {
+            plan: UdpPlan {
+                direction,
+                duration,
+                packets: None,
+                length,
+                gap_ps: Pace::Rate(rate).gap_ps(length),
+                send: UdpSend::Single,
+                receive: UdpReceive::Single,
+                tick,
+                window: None,
+                dscp: 0,
+            },
+            planned: Some(rate),
+            affinity: Vec::new(),
+            tell_every: None,
+        }
+    }
+}
+
+/// One TCP transfer as it went.
+pub(crate) struct TcpRound {
+    pub(crate) order: TcpOrder,
+    pub(crate) ended: Ended,
+    pub(crate) load: Option<EchoRun>,
+}
+
+/// One UDP stream as it went.
+pub(crate) struct UdpRound {
+    pub(crate) order: UdpOrder,
+    pub(crate) ended: Ended,
+}
+
+/// Runs TCP transfers of one lane at the same time. A failure is written to the lane; what was measured is returned.
+pub(crate) fn tcp(
+    lane: &mut Lane,
+    target: &Target,
+    orders: &[TcpOrder],
+    load: Option<&EchoOrder>,
+    stop: &StopFlag,
+    watch: &mut Watch<'_>,
+) -> Vec<TcpRound> {
+    let jobs = orders
+        .iter()
+        .map(|order| Job { plan: BulkPlan::Tcp(order.plan(target)), affinity: order.affinity.clone() })
+        .collect();
+    let tell_every = orders.first().and_then(|order| order.tell_every);
+    let (ended, echoes) = run(lane, target, jobs, load, tell_every, stop, watch);
+    let mut echoes = echoes.into_iter();
+    orders
+        .iter()
+        .zip(ended)
+        .map(|(order, ended)| TcpRound { order: order.clone(), ended, load: echoes.next() })
+        .collect()
+}
+
+/// The same for UDP streams.
+pub(crate) fn udp(
+    lane: &mut Lane,
+    target: &Target,
+    orders: &[UdpOrder],
+    stop: &StopFlag,
+    watch: &mut Watch<'_>,
+) -> Vec<UdpRound> {
+    let jobs = orders
+        .iter()
+        .map(|order| {
+            let plan = UdpPlan { dscp: target.options.dscp, ..order.plan.clone() };
+            Job { plan: BulkPlan::Udp(plan), affinity: order.affinity.clone() }
+        })
+        .collect();
+    let tell_every = orders.first().and_then(|order| order.tell_every);
+    let (ended, _) = run(lane, target, jobs, None, tell_every, stop, watch);
+    orders.iter().zip(ended).map(|(order, ended)| UdpRound { order: order.clone(), ended }).collect()
+}
+
+fn run(
+    lane: &mut Lane,
+    target: &Target,
+    jobs: Vec<Job>,
+    load: Option<&EchoOrder>,
+    tell_every: Option<Span>,
+    stop: &StopFlag,
+    watch: &mut Watch<'_>,
+) -> (Vec<Ended>, Option<EchoRun>) {
+    let version = lane.version;
+    let Some((session, echo)) = lane.parts() else { return (Vec::new(), None) };
+    let transfer_over = StopFlag::new();
+    let mut meter = tell_every.map(|every| IntervalMeter::new(version, every));
+    let ((ended, failure), echoes) = std::thread::scope(|scope| {
+        let beside = load.zip(echo).map(|(plan, echo)| {
+            let over = transfer_over.clone();
+            scope.spawn(move || echo.run(plan, &over))
+        });
+        let ended = bulk::run(session, &target.options, jobs, stop, &mut |direction, tick| {
+            if let Some(meter) = &mut meter {
+                meter.take(direction, &tick, watch);
+            }
+        });
+        transfer_over.raise();
+        (ended, beside.and_then(|thread| thread.join().ok()))
+    });
+    if let Some(meter) = &mut meter {
+        meter.flush(watch);
+    }
+    if let Some(cause) = failure {
+        lane.fail("throughput", cause);
+    }
+    // A flow that broke beside the transfer broke with the lane; the transfer says enough.
+    (ended, echoes.and_then(Result::ok))
+}
+

@@ -1,0 +1,92 @@
+//! `netaware udp`: a UDP stream as a measurement of its own.
+
+use std::collections::BTreeMap;
+
+use netaware_io::stop::StopFlag;
+use netaware_record::Record;
+use netaware_units::{BitRate, Span};
+use netaware_wire::control::{UdpPlan, UdpSend};
+
+use crate::lane;
+use crate::progress::{Progress, Watch};
+use crate::report::{self, Findings};
+use crate::request::{Pace, UdpRequest};
+use crate::tcp::rounds;
+use crate::transfer::{self, UdpOrder};
+
+const LONGEST_TICK: Span = Span::from_millis(100);
+
+/// Measures each version asked for, in turns when there are two.
+pub fn udp(request: &UdpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
+    let opened = report::Opening::now("udp", &request.target, options_of(request));
+    let versions = i64::try_from(request.target.versions.len()).unwrap_or(1);
+    let mut watch = Watch::new(request.time * versions, progress);
+    watch.phase("connect", None);
+    let mut lanes = lane::open_all(&request.target);
+    lane::note_dead(&lanes, &mut watch);
+    let mut findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
+    lane::reserve_all(&mut lanes, request.time * versions + Span::from_secs(5), stop, &mut watch);
+
+    let alive = lanes.iter().filter(|lane| lane.is_alive()).count();
+    let rounds = rounds(alive, request.packets.is_some());
+    for round in 0..rounds {
+        for turn in lane::turns(lanes.len(), round) {
+            let (lane, found) = (&mut lanes[turn], &mut findings[turn]);
+            if stop.is_raised() || !lane.is_alive() {
+                continue;
+            }
+            watch.phase("UDP", Some(lane.version));
+            let orders = orders(request, rounds);
+            found.udp.extend(transfer::udp(lane, &request.target, &orders, stop, &mut watch));
+        }
+    }
+    report::finish(opened, lanes, findings, stop)
+}
+
+fn orders(request: &UdpRequest, rounds: u16) -> Vec<UdpOrder> {
+    let gap_ps = request.pace.gap_ps(request.length);
+    let order = |direction: &_| UdpOrder {
+        plan: UdpPlan {
+            direction: *direction,
+            duration: request.time / i64::from(rounds),
+            packets: request.packets,
+            length: request.length,
+            gap_ps,
+            // A paced stream is a promise about each datagram; batches would break it.
+            send: if gap_ps.is_some() { UdpSend::Single } else { request.send },
+            receive: request.receive,
+            tick: request.interval.min(LONGEST_TICK),
+            window: request.window,
+            dscp: request.target.options.dscp,
+        },
+        planned: gap_ps.map(|gap_ps| planned_rate(request.length, gap_ps)),
+        affinity: request.affinity.clone(),
+        tell_every: Some(request.interval),
+    };
+    request.directions.each().iter().map(order).collect()
+}
+
+fn planned_rate(length: u32, gap_ps: u64) -> BitRate {
+    let bits_times_1e12 = u128::from(length) * 8 * 1_000_000_000_000;
+    BitRate((bits_times_1e12 / u128::from(gap_ps.max(1))).try_into().unwrap_or(u64::MAX))
+}
+
+fn options_of(request: &UdpRequest) -> BTreeMap<String, String> {
+    let pace = match request.pace {
+        Pace::Unlimited => "unlimited".to_owned(),
+        Pace::Rate(rate) => rate.to_string(),
+        Pace::Spacing(gap) => format!("one per {gap}"),
+    };
+    let given = [
+        ("time", Some(request.time.to_string())),
+        ("packets", request.packets.map(|packets| packets.to_string())),
+        ("length", Some(format!("{} B", request.length))),
+        ("direction", Some(format!("{:?}", request.directions).to_lowercase())),
+        ("pace", Some(pace)),
+        ("send", Some(format!("{:?}", request.send).to_lowercase())),
+        ("receive", Some(format!("{:?}", request.receive).to_lowercase())),
+        ("window", request.window.map(|window| format!("{window} B"))),
+        ("dscp", (request.target.options.dscp > 0).then(|| request.target.options.dscp.to_string())),
+    ];
+    given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
