@@ -39,6 +39,14 @@ impl Source {
     }
 }
 
+#[test]
+fn an_hour_of_samples_is_compared_like_a_minute() {
+    let mut source = Source { samples: 20_000, ..Source::new(1, 2) };
+    let found = compare_metric(&source.samples(Metric::IdleRtt, 5e6, 6e6, 1e6)).unwrap();
+    assert_eq!((found.pairs, found.favours), (40_000, Preference::V4));
+    assert!((found.difference.estimate - 1e6).abs() < 0.1e6, "{found:?}");
+}
+
 fn favours(samples: &RoundSamples) -> Preference {
     compare_metric(samples).unwrap().favours
 }
