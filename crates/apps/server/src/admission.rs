@@ -7,7 +7,7 @@
 //! The expected wait assumes that everybody in front uses exactly what they asked for. It is wrong on the high side when
 //! they finish early, which is usual, and on the low side by up to half when they overrun into the slack of their lease.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use netaware_units::{Mono, Span};
 use netaware_wire::Token;
@@ -57,13 +57,7 @@ struct Waiting {
 
 impl Admission {
     pub(crate) fn new(slots: usize, longest: Span) -> Self {
-        Self {
-            slots: slots.max(1),
-            longest,
-            held: Vec::new(),
-            waiting: VecDeque::new(),
-            notices: Vec::new(),
-        }
+        Self { slots: slots.max(1), longest, held: Vec::new(), waiting: VecDeque::new(), notices: Vec::new() }
     }
 
     /// Takes a place in the queue. `token` names the reservation that will come of it. A session that already waits or
@@ -127,14 +121,14 @@ impl Admission {
     }
 
     fn tell_places(&mut self, now: Mono) {
-        let mut free_at: BTreeMap<(Mono, usize), ()> =
-            self.held.iter().enumerate().map(|(n, held)| ((held.expected_end_at.max(now), n), ())).collect();
+        // When each slot will be free, and which, so that two that are free at once count twice.
+        let mut free_at: BTreeSet<(Mono, usize)> =
+            self.held.iter().enumerate().map(|(slot, held)| (held.expected_end_at.max(now), slot)).collect();
         for (n, waiting) in self.waiting.iter_mut().enumerate() {
-            let Some(((turn_at, slot), ())) = free_at.pop_first() else { return };
-            free_at.insert((turn_at + waiting.expected, slot), ());
+            let Some((turn_at, slot)) = free_at.pop_first() else { return };
+            free_at.insert((turn_at + waiting.expected, slot));
             let place = u32::try_from(n + 1).unwrap_or(u32::MAX);
-            let news =
-                waiting.told.is_none_or(|(p, at)| p != place || (turn_at - at).abs() > WORTH_TELLING);
+            let news = waiting.told.is_none_or(|(p, at)| p != place || (turn_at - at).abs() > WORTH_TELLING);
             if news {
                 waiting.told = Some((place, turn_at));
                 let expected_wait = turn_at - now;

@@ -147,7 +147,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// All at once; each costs a file descriptor for three seconds.
-const MAX_STRANGERS: usize = 768;
+pub(crate) const MAX_STRANGERS: usize = 768;
 /// One prober's streams arrive together: [`netaware_wire::control::MAX_STREAMS`] and some sessions.
 const MAX_STRANGERS_PER_ADDRESS: usize = 544;
 const MAX_HOSTS: usize = 64;

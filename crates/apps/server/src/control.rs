@@ -49,7 +49,7 @@ pub(crate) async fn serve(context: Arc<Context>, stream: TcpStream, peer: Socket
         rigs: HashMap::new(),
         plans: HashMap::new(),
         ticket: None,
-        _place: stranger,
+        place: stranger,
         is_enrolled: false,
         peer,
         local,
@@ -69,8 +69,8 @@ struct Control<'a> {
     plans: HashMap<u32, TestPlan>,
     /// Of the present reservation.
     ticket: Option<SessionId>,
-    /// Among the strangers, then among the sessions.
-    _place: Place,
+    /// Among the strangers, then among the sessions; only held, and free again when it is dropped.
+    place: Place,
     is_enrolled: bool,
     peer: SocketAddr,
     local: SocketAddr,
@@ -197,11 +197,13 @@ impl Control<'_> {
         let place = self.context.sessions.enter(self.peer.ip()).map_err(|full| {
             let message = match full {
                 Full::Everywhere(most) => format!("the responder's cap for sessions is {most}"),
-                Full::ForThisAddress(most) => format!("the responder's cap for sessions per address is {most}"),
+                Full::ForThisAddress(most) => {
+                    format!("the responder's cap for sessions per address is {most}")
+                }
             };
             Refusal { code: ErrorCode::Busy, message }
         })?;
-        self._place = place;
+        self.place = place;
         self.is_enrolled = true;
         self.context.registry.add(self.session.token(), self.events.clone());
         Ok(())

@@ -209,8 +209,9 @@ impl FlowTable {
         if setup.cookie != cookie {
             return Err(Reason::Cookie);
         }
-        let entered =
-            |flow: &Flow| Setup { token: Token::default(), test, cookie }.emit_answer(Kind::Entered, flow.number);
+        let entered = |flow: &Flow| {
+            Setup { token: Token::default(), test, cookie }.emit_answer(Kind::Entered, flow.number)
+        };
         match &expected.flow {
             Some(flow) if flow.peer == from => Ok(Deed::Answer(entered(flow))),
             Some(_) => Err(Reason::Address),
@@ -270,7 +271,8 @@ mod tests {
     }
 
     fn knock(table: &FlowTable, from: SocketAddr) -> Token {
-        let Deed::Answer(answer) = table.judge(&request(Kind::Knock, TOKEN, Token::default()), from, None) else {
+        let Deed::Answer(answer) = table.judge(&request(Kind::Knock, TOKEN, Token::default()), from, None)
+        else {
             panic!("no cookie");
         };
         Setup::parse(&Header::parse(&answer).unwrap(), &answer).unwrap().cookie
@@ -294,7 +296,8 @@ mod tests {
     fn reason(table: &FlowTable, bytes: &[u8], from: SocketAddr) -> Option<Reason> {
         let before = Reason::ALL.map(|reason| table.dropped(reason));
         let deed = table.judge(bytes, from, None);
-        let changed = Reason::ALL.into_iter().find(|reason| table.dropped(*reason) > before[*reason as usize]);
+        let changed =
+            Reason::ALL.into_iter().find(|reason| table.dropped(*reason) > before[*reason as usize]);
         assert_eq!(changed.is_some(), matches!(deed, Deed::Drop));
         changed
     }
@@ -305,7 +308,10 @@ mod tests {
         let cookie = knock(&table, here());
         let stolen = request(Kind::Enter, TOKEN, cookie);
         assert_eq!(reason(&table, &stolen, there()), Some(Reason::Cookie));
-        assert_eq!(reason(&table, &request(Kind::Enter, TOKEN, Token::default()), here()), Some(Reason::Cookie));
+        assert_eq!(
+            reason(&table, &request(Kind::Enter, TOKEN, Token::default()), here()),
+            Some(Reason::Cookie)
+        );
         assert_eq!(reason(&table, &stolen, here()), None);
     }
 

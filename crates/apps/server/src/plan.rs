@@ -122,14 +122,19 @@ fn one_way(direction: Direction) -> Result<(), Refusal> {
     }
 }
 
-fn within<T: PartialOrd + std::fmt::Display>(name: &str, value: T, low: T, high: T) -> Result<(), Refusal> {
+fn within<T: PartialOrd + Copy + std::fmt::Display>(
+    name: &str,
+    value: T,
+    low: T,
+    high: T,
+) -> Result<(), Refusal> {
     if value < low || value > high {
         return Err(bad(format!("{name} is {value}; it must be between {low} and {high}")));
     }
     Ok(())
 }
 
-fn optional<T: PartialOrd + std::fmt::Display>(
+fn optional<T: PartialOrd + Copy + std::fmt::Display>(
     name: &str,
     value: Option<T>,
     low: T,

@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::bind::{self, BindError, Door};
-use crate::context::{Context, Registry};
+use crate::context::{Context, MAX_STRANGERS, Registry};
 use crate::control::raised;
 use crate::flows::{FlowTable, Reason};
 use crate::reflector::Reflector;
@@ -55,6 +55,7 @@ impl Server {
     /// Opens the sockets. From here on connections are queued by the system, though nobody serves them yet.
     pub fn bind(config: Config) -> Result<Self, BindError> {
         let doors = bind::open(&config)?;
+        provide_for_sockets(&config);
         let addresses = doors.open.iter().map(|door| door.address).collect();
         // One thread for all that is not measured; it sleeps until something comes.
         let runtime = Builder::new_current_thread()
@@ -109,6 +110,16 @@ impl Server {
         end_reflectors(&context.reflectors, threads);
         log_dropped(&context.flows);
         Ok(())
+    }
+}
+
+/// Login shells commonly allow 1024 open files, which is less than the sessions that we promise.
+fn provide_for_sockets(config: &Config) {
+    let wanted = (config.max_sessions + config.max_echo_flows + MAX_STRANGERS) as u64 + OTHER_FILES;
+    if let Some(limit) = netaware_host::raise_open_files(wanted)
+        && limit < wanted
+    {
+        tracing::warn!(limit, wanted, "too few open files allowed for as many sessions as are configured");
     }
 }
 
@@ -197,5 +208,7 @@ fn log_dropped(flows: &FlowTable) {
 
 /// With what follows it below the 2 s that are promised.
 const STOP_PATIENCE: Duration = Duration::from_millis(1700);
+/// Streams of tests, with their second handles, and what the process itself needs.
+const OTHER_FILES: u64 = 2048;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const NUDGE_PAUSES_MS: [i64; 5] = [1, 4, 20, 20, 20];

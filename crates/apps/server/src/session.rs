@@ -19,7 +19,7 @@
 mod messages;
 mod report;
 mod reservation;
-mod tests_of;
+mod test_life;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -32,7 +32,7 @@ use netaware_wire::{PROTOCOL_VERSION, Token, proof};
 use crate::config::Key;
 use crate::plan::Refusal;
 use reservation::Permit;
-use tests_of::Test;
+use test_life::Test;
 
 /// What every session of a responder shares.
 #[derive(Debug)]
@@ -153,7 +153,9 @@ impl<'a> Session<'a> {
     /// When to call [`Session::wake`] if nothing happens before.
     pub(crate) fn deadline(&self) -> Option<Mono> {
         let own = match &self.state {
-            State::Hello { until } | State::Proof { until, .. } | State::Leaving { until, .. } => Some(*until),
+            State::Hello { until } | State::Proof { until, .. } | State::Leaving { until, .. } => {
+                Some(*until)
+            }
             State::Open { heard_at } => Some(*heard_at + SILENCE_LIMIT),
             State::Enrolling { .. } | State::Closed => None,
         };
@@ -205,7 +207,11 @@ impl<'a> Session<'a> {
             }
             (State::Open { .. }, Ok(message)) => self.command(now, message),
             (State::Hello { .. } | State::Proof { .. }, Ok(_)) => {
-                self.turn_away(now, ErrorCode::State, "a session begins with hello, and authenticate if challenged");
+                self.turn_away(
+                    now,
+                    ErrorCode::State,
+                    "a session begins with hello, and authenticate if challenged",
+                );
             }
         }
         self.close_when_empty();
@@ -219,7 +225,8 @@ impl<'a> Session<'a> {
 
     /// The responder is stopping: running tests end with what they have.
     pub(crate) fn stop(&mut self, now: Mono) {
-        let farewell = matches!(self.state, State::Open { .. }).then(|| "the responder is stopping".to_owned());
+        let farewell =
+            matches!(self.state, State::Open { .. }).then(|| "the responder is stopping".to_owned());
         self.depart(now, Ending::Stopped, farewell);
         self.close_when_empty();
     }

@@ -1,5 +1,6 @@
 //! Sets up, runs and takes down the tests of a session.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -21,16 +22,16 @@ use crate::stream_socket;
 impl Control<'_> {
     pub(super) fn prepare(&mut self, test: u32, plan: TestPlan) -> Result<(), Refusal> {
         let rig = match &plan {
-            TestPlan::Tcp(plan) => Rig::Tcp { plan: plan.clone(), streams: Default::default() },
+            TestPlan::Tcp(plan) => Rig::Tcp { plan: plan.clone(), streams: BTreeMap::new() },
             TestPlan::Udp(plan) => {
                 self.context.flows.expect(self.session.token(), test, Purpose::Stream);
                 Rig::Udp { plan: plan.clone(), flow: None }
             }
             TestPlan::UdpEcho { length, dscp, .. } => {
-                let _place = self.echo_place()?;
+                let place = self.echo_place()?;
                 let purpose = Purpose::Echo { longest: *length as usize, dscp: *dscp };
                 self.context.flows.expect(self.session.token(), test, purpose);
-                Rig::UdpEcho { flow: None, drops_before: self.drops(), _place }
+                Rig::UdpEcho { flow: None, drops_before: self.drops(), _place: place }
             }
             TestPlan::TcpEcho { length, .. } => {
                 let connections = EchoConnections::default();
@@ -45,7 +46,10 @@ impl Control<'_> {
     fn echo_place(&self) -> Result<tokio::sync::OwnedSemaphorePermit, Refusal> {
         Arc::clone(&self.context.echo_flows).try_acquire_owned().map_err(|_| Refusal {
             code: ErrorCode::Busy,
-            message: format!("the responder's cap for latency tests is {}", self.context.config.max_echo_flows),
+            message: format!(
+                "the responder's cap for latency tests is {}",
+                self.context.config.max_echo_flows
+            ),
         })
     }
 
@@ -139,7 +143,8 @@ impl Control<'_> {
     }
 
     fn udp_path(&self, flow: &Flow, plan: &netaware_wire::control::UdpPlan) -> Result<UdpPath, Refusal> {
-        let reflector = self.reflector().ok_or_else(|| internal("cannot start", &"there is no UDP socket"))?;
+        let reflector =
+            self.reflector().ok_or_else(|| internal("cannot start", &"there is no UDP socket"))?;
         let socket = stream_socket::open(reflector, flow, &rig::udp_options(plan))
             .map_err(|error| internal("cannot open the stream's socket", &error))?;
         let nics = self.context.host(flow.local.unwrap_or(self.local.ip())).nics;

@@ -47,7 +47,8 @@ fn set_outcome(report: &mut EndReport, outcome: Outcome) {
 }
 
 fn take_streams(report: &mut EndReport) -> Vec<StreamEnd> {
-    let (EndReport::TcpSender(TcpEnd { streams, .. }) | EndReport::TcpReceiver(TcpEnd { streams, .. })) = report
+    let (EndReport::TcpSender(TcpEnd { streams, .. }) | EndReport::TcpReceiver(TcpEnd { streams, .. })) =
+        report
     else {
         return Vec::new();
     };

@@ -44,7 +44,9 @@ impl Session<'_> {
             return;
         }
         match notice {
-            Notice::Queued { place, expected_wait } => self.say(ServerMessage::Queued { place, expected_wait }),
+            Notice::Queued { place, expected_wait } => {
+                self.say(ServerMessage::Queued { place, expected_wait });
+            }
             Notice::Admitted { reservation, lease } => {
                 self.permit = Permit::Held { until: now + lease };
                 self.say(ServerMessage::Admitted { reservation, lease });
@@ -58,7 +60,11 @@ impl Session<'_> {
 
     pub(super) fn reserve(&mut self, expected: Span, join: Option<Token>) {
         if self.permit.is_something() {
-            return self.say_error(ErrorCode::State, "this session has asked for a reservation already", None);
+            return self.say_error(
+                ErrorCode::State,
+                "this session has asked for a reservation already",
+                None,
+            );
         }
         self.permit = Permit::Waiting;
         self.actions.push_back(Action::Reserve { expected, join });

@@ -19,6 +19,9 @@ fn rules(key: Option<&str>) -> Rules {
     Rules { key, limits: Limits::default(), software: "netaware test".into() }
 }
 
+/// Something that ends a reservation or a session.
+type Cause = fn(&mut Session<'_>);
+
 /// What it does, in words short enough for a table.
 fn deeds(session: &mut Session<'_>) -> Vec<String> {
     std::iter::from_fn(|| session.next_action()).map(|action| describe(&action)).collect()
@@ -34,9 +37,11 @@ fn describe(action: &Action) -> String {
             ServerMessage::Finished { test, outcome, .. } => format!("finished {test} {outcome:?}"),
             ServerMessage::Queued { place, .. } => format!("queued {place}"),
             other => {
-                let value = String::from_utf8(netaware_wire::frame::emit(other).unwrap()[4..].to_vec()).unwrap();
+                let value =
+                    String::from_utf8(netaware_wire::frame::emit(other).unwrap()[4..].to_vec()).unwrap();
                 let kind = value.split('"').nth(3).unwrap().to_owned();
-                let test = value.split("\"test\":").nth(1).map(|rest| rest.trim_matches(|c: char| !c.is_numeric()));
+                let test =
+                    value.split("\"test\":").nth(1).map(|rest| rest.trim_matches(|c: char| !c.is_numeric()));
                 test.map_or(kind.clone(), |test| format!("{kind} {}", test.split(',').next().unwrap()))
             }
         },
@@ -286,7 +291,6 @@ fn an_echo_test_lasts_until_it_is_stopped_or_its_time_is_over() {
 #[test]
 fn the_place_is_free_only_when_the_last_test_has_ended() {
     let rules = rules(None);
-    type Cause = fn(&mut Session<'_>);
     let causes: [(Cause, &[&str], &[&str]); 5] = [
         (
             |session| session.received(ms(10), Ok(ClientMessage::Release)),
@@ -379,7 +383,11 @@ fn a_test_over_the_owners_cap_is_stopped() {
     session.attached(T0, 1, 0);
     tell(&mut session, T0, ClientMessage::Start { test: 1 });
     let end = Span::from_millis(100);
-    session.receiver_tick(T0, 1, ReceiverTick { bytes: ByteCount(9_000_000), end, ..ReceiverTick::default() });
+    session.receiver_tick(
+        T0,
+        1,
+        ReceiverTick { bytes: ByteCount(9_000_000), end, ..ReceiverTick::default() },
+    );
     assert_eq!(deeds(&mut session), ["error Cap 1", "halt 1", "receiver_ticks 1"]);
     session.ended(1, received(9_000_000));
     assert_eq!(deeds(&mut session), ["finished 1 Interrupted"]);

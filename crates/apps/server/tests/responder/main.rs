@@ -1,5 +1,6 @@
 //! A responder on loopback, spoken to by hand: raw sockets and the messages of the protocol, no prober of ours.
 
+mod crowd;
 mod datagrams;
 mod openings;
 mod queue;

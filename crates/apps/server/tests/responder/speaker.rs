@@ -181,7 +181,13 @@ pub(crate) fn udp(to: SocketAddr) -> UdpSocket {
 }
 
 /// Sends one setup datagram and reads its answer.
-pub(crate) fn set_up(socket: &UdpSocket, kind: Kind, token: Token, test: u32, cookie: Token) -> (Header, Setup) {
+pub(crate) fn set_up(
+    socket: &UdpSocket,
+    kind: Kind,
+    token: Token,
+    test: u32,
+    cookie: Token,
+) -> (Header, Setup) {
     socket.send(&Setup { token, test, cookie }.emit_request(kind)).unwrap();
     let mut buf = [0; 2048];
     let len = socket.recv(&mut buf).expect("an answer");

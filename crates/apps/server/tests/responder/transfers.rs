@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use netaware_io::clock;
 use netaware_record::{Direction, Outcome};
 use netaware_server::Config;
-use netaware_units::{BitRate, Span};
+use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::control::{
     ClientMessage, EndReport, ErrorCode, ServerMessage, TcpPlan, TestPlan, UdpPlan, UdpReceive, UdpSend,
 };
@@ -52,7 +52,9 @@ fn udp_plan(direction: Direction) -> TestPlan {
 
 fn finished(speaker: &mut Speaker, test: u32) -> (Outcome, EndReport) {
     speaker.hear_until(|message| match message {
-        ServerMessage::Finished { test: t, outcome, report } if *t == test => Some((*outcome, report.clone())),
+        ServerMessage::Finished { test: t, outcome, report } if *t == test => {
+            Some((*outcome, report.clone()))
+        }
         _ => None,
     })
 }
@@ -81,7 +83,8 @@ fn the_responder_counts_what_the_prober_sends() {
     for to in [responder.v4(), responder.v6()] {
         let mut speaker = Speaker::open(to);
         speaker.admitted(None);
-        speaker.opened(1, tcp_plan(Direction::Forward, 3, Span::from_millis(500)));
+        let TestPlan::Tcp(plan) = tcp_plan(Direction::Forward, 3, Span::from_secs(5)) else { panic!() };
+        speaker.opened(1, TestPlan::Tcp(TcpPlan { bytes: Some(ByteCount(900_000)), rate: None, ..plan }));
         let mut streams: Vec<TcpStream> = (0..3)
             .map(|index| {
                 let (stream, answer) = speaker.attach(Role::Data, 1, index);
@@ -125,7 +128,7 @@ fn both_directions_run_at_once() {
     speaker.say(&ClientMessage::Start { test: 1 });
     speaker.say(&ClientMessage::Start { test: 2 });
     let down = swallow(down);
-    up.write_all(&[0; 100_000]).unwrap();
+    up.write_all(&vec![0; 100_000]).unwrap();
     drop(up);
     let (mut received, mut sent) = (None, None);
     while received.is_none() || sent.is_none() {

@@ -276,7 +276,9 @@ impl Session<'_> {
                 Verdict::AsReported => report::outcome(&report),
                 Verdict::Is(outcome) => outcome,
             };
-            report::messages(test, outcome, report).into_iter().for_each(|message| self.say(message));
+            for message in report::messages(test, outcome, report) {
+                self.say(message);
+            }
         }
         self.leave_when_idle();
         self.close_when_empty();
