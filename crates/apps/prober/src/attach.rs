@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 
-use netaware_io::options::{self, SocketOptions};
 use netaware_io::clock;
+use netaware_io::options::{self, SocketOptions};
 use netaware_units::Span;
 use netaware_wire::Token;
 use netaware_wire::datagram::{Header, Kind, Setup};
@@ -33,12 +33,20 @@ pub(crate) fn streams(
     count: u16,
     role: Role,
 ) -> Result<Vec<TcpStream>, Cause> {
-    (0..count).map(|stream| one_stream(session, options, Attach { token: session.token, test, stream }, role)).collect()
+    (0..count)
+        .map(|stream| one_stream(session, options, Attach { token: session.token, test, stream }, role))
+        .collect()
 }
 
-fn one_stream(session: &Session, options: &SocketOptions, attach: Attach, role: Role) -> Result<TcpStream, Cause> {
+fn one_stream(
+    session: &Session,
+    options: &SocketOptions,
+    attach: Attach,
+    role: Role,
+) -> Result<TcpStream, Cause> {
     let at = session.link.peer();
-    let mut stream = options::connect_tcp(at, options, ATTACH_PATIENCE).map_err(|e| Cause::System(e.to_string()))?;
+    let mut stream =
+        options::connect_tcp(at, options, ATTACH_PATIENCE).map_err(|e| Cause::System(e.to_string()))?;
     let system = |e: std::io::Error| Cause::System(format!("data connection {}: {e}", attach.stream));
     stream.set_read_timeout(Some(ATTACH_PATIENCE.to_std())).map_err(system)?;
     let mut opening = Vec::with_capacity(36);
@@ -62,7 +70,8 @@ pub(crate) struct Flow {
 
 /// Knocks, repeats the cookie, and gets a flow number.
 pub(crate) fn flow(session: &Session, options: &SocketOptions, test: u32) -> Result<Flow, Cause> {
-    let socket = options::connect_udp(session.link.peer(), options).map_err(|e| Cause::System(e.to_string()))?;
+    let socket =
+        options::connect_udp(session.link.peer(), options).map_err(|e| Cause::System(e.to_string()))?;
     let knock = Setup { token: session.token, test, cookie: Token::default() };
     let (_, cookie) = ask(&socket, &knock.emit_request(Kind::Knock), Kind::Cookie, test)?;
     let enter = Setup { cookie: cookie.cookie, ..knock };

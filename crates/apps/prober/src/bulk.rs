@@ -10,11 +10,10 @@ use std::thread::JoinHandle;
 use netaware_host::{CpuSnapshot, DropSnapshot};
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
-use netaware_io::{clock, tcp};
-use crate::udp_stream;
+use netaware_io::{clock, tcp, udp_stream};
 use netaware_record::{
-    CpuUse, Direction, HostDrops, IpVersion, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd, UdpReceiverEnd,
-    UdpSenderEnd,
+    CpuUse, Direction, HostDrops, IpVersion, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd,
+    UdpReceiverEnd, UdpSenderEnd,
 };
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{ClientMessage, EndReport, ServerMessage, TcpPlan, TestPlan, UdpPlan};
@@ -195,11 +194,7 @@ impl Before {
 }
 
 impl Transfer {
-    fn prepare(
-        session: &mut Session,
-        options: &SocketOptions,
-        job: Job,
-    ) -> Result<Self, Cause> {
+    fn prepare(session: &mut Session, options: &SocketOptions, job: Job) -> Result<Self, Cause> {
         let (plan, options) = match &job.plan {
             BulkPlan::Tcp(plan) => (TestPlan::Tcp(plan.clone()), options_of_tcp(options, plan)),
             BulkPlan::Udp(plan) => (TestPlan::Udp(plan.clone()), options_of_udp(options, plan)),
@@ -269,7 +264,11 @@ impl Transfer {
         on_tick(self.plan.direction(), tick);
     }
 
-    fn take(&mut self, message: &ServerMessage, on_tick: &mut dyn FnMut(Direction, Tick)) -> Result<(), Cause> {
+    fn take(
+        &mut self,
+        message: &ServerMessage,
+        on_tick: &mut dyn FnMut(Direction, Tick),
+    ) -> Result<(), Cause> {
         match message {
             ServerMessage::ReceiverTicks { ticks, .. } => {
                 ticks.iter().for_each(|tick| self.keep(Tick::Receiver(*tick), on_tick));

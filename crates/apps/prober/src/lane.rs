@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use netaware_io::stop::StopFlag;
 use netaware_record::{HostInfo, IpVersion, Outcome, Unreachable, VersionResult};
-use netaware_units::Span;
+use netaware_units::{BitRate, Span};
 
 use crate::echo::EchoFlow;
 use crate::progress::{Progress, Watch};
@@ -64,6 +64,26 @@ impl Lane {
     /// Session and echo flow at once, for phases that need both.
     pub(crate) fn parts(&mut self) -> Option<(&mut Session, Option<&mut EchoFlow>)> {
         self.session.as_mut().map(|session| (session, self.echo.as_mut()))
+    }
+
+    /// Shortens and slows a transfer to what the responder's owner allows, and says so once.
+    pub(crate) fn obey_limits(&mut self, duration: &mut Span, rate: &mut Option<BitRate>) {
+        let Some(limits) = self.session.as_ref().map(|session| session.limits) else { return };
+        let mut told = Vec::new();
+        if let Some(longest) = limits.duration.filter(|longest| *longest < *duration) {
+            *duration = longest;
+            told.push(format!("transfers no longer than {longest}"));
+        }
+        if let Some(highest) = limits.rate.filter(|highest| rate.is_none_or(|rate| *highest < rate)) {
+            *rate = Some(highest);
+            told.push(format!("no more than {highest}"));
+        }
+        for what in told {
+            let warning = format!("{}: the responder's owner allows {what}", self.version.name());
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+        }
     }
 
     pub(crate) fn is_alive(&self) -> bool {

@@ -26,13 +26,10 @@ mod tcp_echo;
 mod test;
 mod transfer;
 mod udp;
-mod udp_stream;
 
 pub use latency::latency;
 pub use progress::Progress;
-pub use request::{
-    Directions, LatencyRequest, Pace, Target, TcpRequest, TestRequest, Transport, UdpRequest,
-};
+pub use request::{Directions, LatencyRequest, Pace, Target, TcpRequest, TestRequest, Transport, UdpRequest};
 pub use tcp::tcp;
 pub use test::test;
 pub use udp::udp;

@@ -111,8 +111,10 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
     let mut warnings = Vec::new();
     for result in versions {
         let name = result.version.name();
-        if result.path.as_ref().is_some_and(|path| path.mtu_finding == netaware_record::MtuFinding::BlackHole) {
-            warnings.push(format!("{name}: packets over the path MTU vanish without an answer; TCP may stall"));
+        if result.path.as_ref().is_some_and(|path| path.mtu_finding == netaware_record::MtuFinding::BlackHole)
+        {
+            warnings
+                .push(format!("{name}: packets over the path MTU vanish without an answer; TCP may stall"));
         }
         for tcp in &result.tcp {
             if tcp.warm_up.rule == netaware_probe::warm_up::NEVER_ENDED {

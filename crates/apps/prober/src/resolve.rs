@@ -1,6 +1,6 @@
 //! Names to addresses, with a limit on the wait.
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc;
 
 use netaware_io::clock;
@@ -30,9 +30,15 @@ impl Resolved {
 }
 
 /// Looks the target up. The system's resolver cannot be cancelled, so it runs in a thread that is left behind when it
-/// takes too long.
+/// takes too long. A responder of our own is on both
+/// loopback addresses, whatever "localhost" means on this host.
 pub(crate) fn resolve(target: &Target) -> Result<Resolved, Failure> {
     let host = target.host.clone();
+    if target.own_responder {
+        let loopback = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
+        let addresses = loopback.map(|ip| SocketAddr::new(ip, target.port)).to_vec();
+        return Ok(Resolved { took: None, addresses, host });
+    }
     if let Some(ip) = literal(&host) {
         return Ok(Resolved { took: None, addresses: vec![SocketAddr::new(ip, target.port)], host });
     }

@@ -233,7 +233,8 @@ fn check_responder(target: &Target, expected: Option<&str>, given: Option<&str>)
 fn refusal(code: ErrorCode, message: String, versions: &[u16]) -> Cause {
     if code == ErrorCode::Version && !versions.is_empty() {
         let spoken = versions.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
-        let text = format!("{message} (it speaks protocol version {spoken}, this is version {PROTOCOL_VERSION})");
+        let text =
+            format!("{message} (it speaks protocol version {spoken}, this is version {PROTOCOL_VERSION})");
         return Cause::Refused(code, text);
     }
     Cause::Refused(code, message)

@@ -59,7 +59,11 @@ impl Failure {
 
     /// As the record tells it.
     pub(crate) fn unreachable(&self) -> Unreachable {
-        Unreachable { stage: self.stage.to_owned(), reason: self.to_string(), advice: self.advice().to_owned() }
+        Unreachable {
+            stage: self.stage.to_owned(),
+            reason: self.to_string(),
+            advice: self.advice().to_owned(),
+        }
     }
 
     fn advice(&self) -> &'static str {
@@ -67,7 +71,9 @@ impl Failure {
             Cause::NoAddress(_) => "give the other version's address, or add the missing DNS record",
             Cause::Resolve(_) => "check the name, or give an address",
             Cause::ConnectionRefused => "start 'netaware serve' on that host, or name its port with --port",
-            Cause::Silent(_) => "check that the host is up and that no firewall drops TCP and UDP on that port",
+            Cause::Silent(_) => {
+                "check that the host is up and that no firewall drops TCP and UDP on that port"
+            }
             Cause::Stranger(_) => "name the port of 'netaware serve' with --port",
             Cause::KeyNeeded => "give the shared key with --key-file or NETAWARE_KEY",
             Cause::Refused(ErrorCode::Key, _) => "check that both sides have the same key",
@@ -90,11 +96,15 @@ impl fmt::Display for Failure {
             Cause::System(why) => write!(f, "{} {at}: {why}", self.stage),
             Cause::ConnectionRefused => write!(f, "nobody listens at {at}: connection refused"),
             Cause::Silent(after) => write!(f, "{} {at}: no answer within {after}", self.stage),
-            Cause::Stranger(who) => write!(f, "{at} is answered by {}, not by a netaware responder", who.name()),
+            Cause::Stranger(who) => {
+                write!(f, "{at} is answered by {}, not by a netaware responder", who.name())
+            }
             Cause::Refused(_, why) => write!(f, "the responder at {at} refused: {why}"),
             Cause::KeyNeeded => write!(f, "the responder at {at} wants a shared key"),
             Cause::FalseResponder => write!(f, "the responder at {at} does not know the shared key"),
-            Cause::Lost(why) => write!(f, "the connection to {at} ended while trying to {}: {why}", self.stage),
+            Cause::Lost(why) => {
+                write!(f, "the connection to {at} ended while trying to {}: {why}", self.stage)
+            }
             Cause::Stopping(why) => write!(f, "the responder at {at} is stopping: {why}"),
             Cause::UdpBlocked => write!(f, "TCP reaches {at}, but UDP to the same port gets no answer"),
             Cause::Protocol(why) => write!(f, "the responder at {at} broke the protocol: {why}"),

@@ -71,7 +71,9 @@ impl TcpEcho {
                     counts.received += 1;
                     log.push(&exchange(seq, due, sent_at, clock::now()));
                 }
-                Err(e) if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
+                Err(e)
+                    if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) =>
+                {
                     // The stream is out of step from here on: a later answer could not be told from the next.
                     counts.lost += 1;
                     break;

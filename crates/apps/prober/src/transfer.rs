@@ -82,7 +82,13 @@ pub(crate) struct UdpOrder {
 
 impl UdpOrder {
     /// One datagram at a time, evenly spaced.
-    pub(crate) fn paced(direction: Direction, duration: Span, length: u32, rate: BitRate, tick: Span) -> Self {
+    pub(crate) fn paced(
+        direction: Direction,
+        duration: Span,
+        length: u32,
+        rate: BitRate,
+        tick: Span,
+    ) -> Self {
         Self {
             plan: UdpPlan {
                 direction,
@@ -127,7 +133,11 @@ pub(crate) fn tcp(
 ) -> Vec<TcpRound> {
     let jobs = orders
         .iter()
-        .map(|order| Job { plan: BulkPlan::Tcp(order.plan(target)), affinity: order.affinity.clone() })
+        .map(|order| {
+            let mut plan = order.plan(target);
+            lane.obey_limits(&mut plan.duration, &mut plan.rate);
+            Job { plan: BulkPlan::Tcp(plan), affinity: order.affinity.clone() }
+        })
         .collect();
     let tell_every = orders.first().and_then(|order| order.tell_every);
     let (ended, echoes) = run(lane, target, jobs, load, tell_every, stop, watch);
@@ -150,7 +160,13 @@ pub(crate) fn udp(
     let jobs = orders
         .iter()
         .map(|order| {
-            let plan = UdpPlan { dscp: target.options.dscp, ..order.plan.clone() };
+            let mut plan = UdpPlan { dscp: target.options.dscp, ..order.plan.clone() };
+            let mut rate = order.planned;
+            lane.obey_limits(&mut plan.duration, &mut rate);
+            if rate != order.planned {
+                plan.gap_ps = rate.and_then(|rate| Pace::Rate(rate).gap_ps(plan.length));
+                plan.send = UdpSend::Single;
+            }
             Job { plan: BulkPlan::Udp(plan), affinity: order.affinity.clone() }
         })
         .collect();
@@ -194,4 +210,3 @@ fn run(
     // A flow that broke beside the transfer broke with the lane; the transfer says enough.
     (ended, echoes.and_then(Result::ok))
 }
-

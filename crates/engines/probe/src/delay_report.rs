@@ -211,7 +211,7 @@ fn pedigree(rounds: &[EchoRound], version: IpVersion, claims: bool) -> Pedigree 
         },
     );
     Pedigree {
-        method: "echo".to_owned(),
+        method: "latency".to_owned(),
         layer: Layer::Payload,
         direction: Direction::RoundTrip,
         version,

@@ -41,7 +41,12 @@ impl Pair<'_> {
         let mut samples = vec![
             self.of(Metric::Connect, Direction::RoundTrip, connects, |_, _| Vec::new()),
             self.of(Metric::IdleRtt, Direction::RoundTrip, |_| Vec::new(), |found, _| idle(found)),
-            self.of(Metric::DelayVariation, Direction::RoundTrip, |_| Vec::new(), |found, _| variation(found)),
+            self.of(
+                Metric::DelayVariation,
+                Direction::RoundTrip,
+                |_| Vec::new(),
+                |found, _| variation(found),
+            ),
         ];
         for direction in BULK {
             let none = |_: &VersionResult| Vec::new();

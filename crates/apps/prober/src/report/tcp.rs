@@ -1,11 +1,12 @@
 //! TCP results from their rounds.
 
-use netaware_probe::goodput::{MeasuredRound, goodput};
-use netaware_probe::warm_up;
 use netaware_probe::fairness;
+use netaware_probe::goodput::{MeasuredRound, goodput};
 use netaware_probe::limit::{self, Across, TcpEvidence};
+use netaware_probe::warm_up;
 use netaware_record::{
-    Direction, Health, IpVersion, LatencyResult, Layer, Limit, LoadedLatency, Pedigree, SenderTick, TcpEnd, TcpResult,
+    Direction, Health, IpVersion, LatencyResult, Layer, Limit, LoadedLatency, Pedigree, SenderTick, TcpEnd,
+    TcpResult,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
@@ -52,7 +53,8 @@ fn result(path: Path, rounds: &[&TcpRound], idle: Option<&LatencyResult>) -> Opt
         rounds.iter().map(|round| measured(round, idle_rtt.unwrap_or_default())).collect();
     let reached = goodput(&measured);
     let senders: Vec<&TcpEnd> = rounds.iter().filter_map(|round| round.ended.tcp_sender.as_ref()).collect();
-    let receivers: Vec<&TcpEnd> = rounds.iter().filter_map(|round| round.ended.tcp_receiver.as_ref()).collect();
+    let receivers: Vec<&TcpEnd> =
+        rounds.iter().filter_map(|round| round.ended.tcp_receiver.as_ref()).collect();
     let load = latency::loaded(path.version, rounds.iter().filter_map(|round| round.load.as_ref()), idle);
     let sender_ticks: Vec<SenderTick> = rounds.iter().flat_map(|r| r.ended.sender_ticks.clone()).collect();
     let receiver = receivers.last().map(|end| (*end).clone()).unwrap_or_default();
@@ -91,7 +93,9 @@ fn pedigree(version: IpVersion, direction: Direction) -> Pedigree {
         direction,
         version,
         clock: ClockSource::Application,
-        uncertainty: "95 % interval of the mean over the receiver's slices after the warm-up, resampled by rounds".into(),
+        uncertainty:
+            "95 % interval of the mean over the receiver's slices after the warm-up, resampled by rounds"
+                .into(),
     }
 }
 

@@ -24,7 +24,8 @@ pub(super) fn results(path: Path, rounds: &[UdpRound]) -> Vec<UdpResult> {
 fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpResult> {
     let order = &rounds.last()?.order;
     let senders: Vec<&UdpSenderEnd> = rounds.iter().filter_map(|r| r.ended.udp_sender.as_ref()).collect();
-    let receivers: Vec<&UdpReceiverEnd> = rounds.iter().filter_map(|r| r.ended.udp_receiver.as_ref()).collect();
+    let receivers: Vec<&UdpReceiverEnd> =
+        rounds.iter().filter_map(|r| r.ended.udp_receiver.as_ref()).collect();
     let ticks: Vec<ReceiverTick> = rounds.iter().flat_map(|r| r.ended.receiver_ticks.clone()).collect();
     let received: u64 = receivers.iter().map(|end| end.received).sum();
     // A sender that died could not tell what it sent; the highest number received is the least it can have been.
