@@ -218,6 +218,12 @@ pub struct UdpReceiverEnd {
     pub delay_variation: Option<DelaySummary>,
     /// Packets dropped inside this host.
     pub drops: HostDrops,
+    /// Datagrams on the socket that did not belong to the stream: too short, not ours, of another flow. Ignored.
+    #[serde(default)]
+    pub foreign: u64,
+    /// Receive buffer in force (`SO_RCVBUF`), bytes as the kernel counts them.
+    #[serde(default)]
+    pub receive_buffer: ByteCount,
     /// Smoothed interarrival jitter (RFC 3550 §6.4.1).
     #[serde(default)]
     pub jitter: Span,

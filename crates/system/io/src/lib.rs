@@ -9,11 +9,12 @@
 mod ancillary;
 pub mod clock;
 pub mod driver;
-// pub mod options;
-// pub mod pacer;
+pub mod options;
+pub mod pacer;
 pub mod probe_socket;
+mod slices;
 pub mod stop;
-// pub mod tcp;
-// pub mod tcp_info;
-// pub mod thread;
-// pub mod udp_stream;
+pub mod tcp;
+pub mod tcp_info;
+pub mod thread;
+pub mod udp_stream;

@@ -24,7 +24,7 @@ use netaware_wire::control::TcpPlan;
 
 use crate::stop::StopFlag;
 use crate::{clock, thread};
-use meter::{Lane, Meter};
+use meter::Lane;
 
 /// Bytes per write unless somebody asks for another length.
 ///
@@ -55,7 +55,7 @@ pub fn send(
         &lanes,
         affinity,
         |index, stream, lane| sender.run(index, stream, lane),
-        || Meter::starting_at(start, plan.tick).watch_sender(&streams, &lanes, tick),
+        || meter::watch_sender(start, plan.tick, &streams, &lanes, tick),
     );
     for stream in &streams {
         crate::options::close_now(stream);
@@ -144,7 +144,9 @@ fn run(
         threads
             .into_iter()
             .map(|(index, spawned)| match spawned {
-                Ok(thread) => thread.join().unwrap_or_else(|_| never_ran(index, "its thread panicked".into())),
+                Ok(thread) => {
+                    thread.join().unwrap_or_else(|_| never_ran(index, "its thread panicked".into()))
+                }
                 Err(error) => never_ran(index, format!("no thread for it: {error}")),
             })
             .collect()

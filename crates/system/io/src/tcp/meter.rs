@@ -1,12 +1,15 @@
 //! Reads the streams' counters on absolute deadlines, while the streams' threads never wait for anybody.
 
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 use netaware_record::{ReceiverTick, SenderTick};
 use netaware_units::{ByteCount, Mono, Span};
 
-use crate::clock;
+use crate::slices::{self, Slices};
 use crate::tcp_info::TcpInfo;
 
 /// What one stream's thread tells the meter. On cache lines of its own (two, because processors fetch them in pairs),
@@ -25,7 +28,7 @@ impl Lane {
     }
 
     pub(super) fn finish(&self) {
-        self.done.store(true, Relaxed);
+        self.done.store(true, Release);
     }
 
     fn bytes(&self) -> u64 {
@@ -33,7 +36,7 @@ impl Lane {
     }
 
     fn is_done(&self) -> bool {
-        self.done.load(Relaxed)
+        self.done.load(Acquire)
     }
 }
 
@@ -55,86 +58,32 @@ impl FirstByte {
     }
 }
 
-/// Deadlines every `tick`; a slice's length is what the clock says it was.
-#[derive(Debug)]
-pub(super) struct Meter {
+/// Reports slices counted from `start` until all lanes are done.
+pub(super) fn watch_sender(
     start: Mono,
     tick: Span,
-    next: Mono,
-    last: Mono,
-}
-
-/// One slice of time: its end since the start, and its length.
-type Slice = (Span, Span);
-
-impl Meter {
-    pub(super) fn starting_at(start: Mono, tick: Span) -> Self {
-        let tick = tick.max(SHORTEST_TICK);
-        Self { start, tick, next: start + tick, last: start }
-    }
-
-    /// Waits for the end of the slice, or for the end of all lanes: then the rest is a shorter slice and the second
-    /// value is true.
-    fn wait(&mut self, lanes: &[Lane]) -> (Slice, bool) {
-        loop {
-            let now = clock::now();
-            let done = lanes.iter().all(Lane::is_done);
-            if done || now >= self.next {
-                let slice = (now - self.start, now - self.last);
-                self.last = now;
-                while self.next <= now {
-                    self.next += self.tick;
-                }
-                return (slice, done);
-            }
-            // A finishing stream unparks us; the bound covers a thread that could not be started.
-            std::thread::park_timeout((self.next - now).min(LONGEST_WAIT).to_std());
-        }
-    }
-
-    pub(super) fn watch_sender(
-        mut self,
-        streams: &[TcpStream],
-        lanes: &[Lane],
-        tick: &mut dyn FnMut(SenderTick),
-    ) {
-        let (mut bytes_before, mut retransmits_before) = (0, 0);
-        loop {
-            let ((end, length), done) = self.wait(lanes);
-            let bytes = sum(lanes);
-            let infos: Vec<TcpInfo> = streams.iter().filter_map(TcpInfo::read).collect();
-            let retransmits: u64 = infos.iter().map(|info| info.retransmits).sum();
-            tick(SenderTick {
-                end,
-                length,
-                bytes: ByteCount(bytes - bytes_before),
-                retransmits: retransmits.saturating_sub(retransmits_before),
-                rtt: infos.iter().map(|info| info.rtt).sum::<Span>() / infos.len() as i64,
-                cwnd: infos.iter().map(|info| info.cwnd).sum(),
-            });
-            (bytes_before, retransmits_before) = (bytes, retransmits);
-            if done {
-                return;
-            }
-        }
-    }
-
-    fn watch_receiver(mut self, lanes: &[Lane], tick: &mut dyn FnMut(ReceiverTick)) {
-        let mut bytes_before = 0;
-        loop {
-            let ((end, length), done) = self.wait(lanes);
-            let bytes = sum(lanes);
-            tick(ReceiverTick {
-                end,
-                length,
-                bytes: ByteCount(bytes - bytes_before),
-                streams: lanes.iter().filter(|lane| lane.bytes() > 0).count() as u16,
-                ..ReceiverTick::default()
-            });
-            bytes_before = bytes;
-            if done {
-                return;
-            }
+    streams: &[TcpStream],
+    lanes: &[Lane],
+    on_tick: &mut dyn FnMut(SenderTick),
+) {
+    let mut slices = Slices::starting_at(start, tick);
+    let (mut bytes_before, mut retransmits_before) = (0, 0);
+    loop {
+        let slice = slices.wait(|| all_done(lanes));
+        let bytes = sum(lanes);
+        let infos: Vec<TcpInfo> = streams.iter().filter_map(TcpInfo::read).collect();
+        let retransmits: u64 = infos.iter().map(|info| info.retransmits).sum();
+        on_tick(SenderTick {
+            end: slice.end,
+            length: slice.length,
+            bytes: ByteCount(bytes - bytes_before),
+            retransmits: retransmits.saturating_sub(retransmits_before),
+            rtt: infos.iter().map(|info| info.rtt).sum::<Span>() / infos.len() as i64,
+            cwnd: infos.iter().map(|info| info.cwnd).sum(),
+        });
+        (bytes_before, retransmits_before) = (bytes, retransmits);
+        if slice.is_last {
+            return;
         }
     }
 }
@@ -146,24 +95,30 @@ pub(super) fn watch_receiver(
     lanes: &[Lane],
     on_tick: &mut dyn FnMut(ReceiverTick),
 ) {
+    let Some(start) = slices::wait_for(|| first.get(), || all_done(lanes)) else { return };
+    let mut slices = Slices::starting_at(start, tick);
+    let mut bytes_before = 0;
     loop {
-        let done = lanes.iter().all(Lane::is_done);
-        if let Some(start) = first.get() {
-            return Meter::starting_at(start, tick).watch_receiver(lanes, on_tick);
-        }
-        if done {
+        let slice = slices.wait(|| all_done(lanes));
+        let bytes = sum(lanes);
+        on_tick(ReceiverTick {
+            end: slice.end,
+            length: slice.length,
+            bytes: ByteCount(bytes - bytes_before),
+            streams: lanes.iter().filter(|lane| lane.bytes() > 0).count() as u16,
+            ..ReceiverTick::default()
+        });
+        bytes_before = bytes;
+        if slice.is_last {
             return;
         }
-        std::thread::park_timeout(FIRST_BYTE_CHECK.to_std());
     }
+}
+
+fn all_done(lanes: &[Lane]) -> bool {
+    lanes.iter().all(Lane::is_done)
 }
 
 fn sum(lanes: &[Lane]) -> u64 {
     lanes.iter().map(Lane::bytes).sum()
 }
-
-/// A plan may come from the network: no slice is shorter than this.
-const SHORTEST_TICK: Span = Span::from_millis(1);
-const LONGEST_WAIT: Span = Span::from_millis(50);
-/// Far below any tick, so that the first slice is not cut.
-const FIRST_BYTE_CHECK: Span = Span::from_millis(2);

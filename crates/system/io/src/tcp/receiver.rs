@@ -96,7 +96,10 @@ impl<'a> Receiver<'a> {
                 return Ok(Ending::Stopped);
             }
             if now >= self.deadline {
-                return Err(io::Error::new(ErrorKind::TimedOut, "the sender did not end when it should have"));
+                return Err(io::Error::new(
+                    ErrorKind::TimedOut,
+                    "the sender did not end when it should have",
+                ));
             }
         }
     }

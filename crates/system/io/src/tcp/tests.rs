@@ -49,9 +49,8 @@ fn transfer(plan: &TcpPlan, stop: &StopFlag) -> Transfer {
     let receiver_ticks = Mutex::new(Vec::new());
     let mut sender_ticks = Vec::new();
     let (sent, received) = std::thread::scope(|scope| {
-        let receiver = scope.spawn(|| {
-            receive(into, plan, &[], stop, &mut |tick| receiver_ticks.lock().unwrap().push(tick))
-        });
+        let receiver = scope
+            .spawn(|| receive(into, plan, &[], stop, &mut |tick| receiver_ticks.lock().unwrap().push(tick)));
         let sent = send(out, plan, &[], stop, &mut |tick| sender_ticks.push(tick));
         (sent, receiver.join().unwrap())
     });

@@ -1,0 +1,111 @@
+//! A stream of numbered datagrams, as fast as the host can or at a planned spacing.
+//!
+//! What is measured: datagrams that left and that arrived, by their sequence numbers; what was lost, doubled or reordered;
+//! the spacing at both ends; how the delay varies. Datagrams carry `netaware_wire::datagram::Header`; numbers are given
+//! only to datagrams that the system took, so a refused one (`not_sent`) is never mistaken for a lost one.
+//!
+//! Unpaced sending has no back-pressure: loopback and veth take the buffer off the sender's account before the receiver
+//! has read it, so no choice of `SO_SNDBUF` slows a sender down to its receiver. What keeps loss at zero is a receiver that
+//! costs less per datagram than the sender (merged datagrams, `UDP_GRO`) and a receive buffer that covers the time in
+//! which the scheduler lets it wait. We ask for [`RECEIVE_BUFFER`]; `UdpReceiverEnd::receive_buffer` says what was got.
+
+mod account;
+mod delay;
+mod gaps;
+#[cfg(target_os = "linux")]
+mod inbox;
+#[cfg(not(target_os = "linux"))]
+#[path = "udp_stream/inbox_portable.rs"]
+mod inbox;
+mod outbox;
+mod paced;
+mod priority;
+mod receiver;
+mod unpaced;
+
+use std::net::UdpSocket;
+
+use netaware_record::{ReceiverTick, UdpReceiverEnd, UdpSenderEnd};
+use netaware_units::Span;
+use netaware_wire::control::UdpPlan;
+
+use crate::stop::StopFlag;
+use crate::{clock, thread};
+
+/// Receive buffer asked for unless the plan sets a window: 64 MiB cover 20 ms at 3 GB/s. Without privilege
+/// `net.core.rmem_max` limits it, on most hosts to 208 KiB, and then a fast stream is lost in the receiving host.
+pub const RECEIVE_BUFFER: u32 = 64 << 20;
+
+/// Sends as planned over a connected socket, then says how many have been sent ([`netaware_wire::datagram::Kind::End`],
+/// five times). A plan with a gap is paced, one datagram per call; otherwise `plan.send` chooses how they leave.
+pub fn send(
+    socket: UdpSocket,
+    flow: u32,
+    plan: &UdpPlan,
+    affinity: Option<usize>,
+    stop: &StopFlag,
+) -> UdpSenderEnd {
+    on_own_thread("udp-send", affinity, || {
+        let mut outbox = outbox::Outbox::new(&socket, flow, plan);
+        let mut end = match plan.gap_ps {
+            Some(gap) => paced::send(&mut outbox, plan, gap, stop),
+            None => unpaced::send(&mut outbox, plan, stop),
+        };
+        outbox.say_end();
+        end.calls = outbox.calls();
+        end
+    })
+    .map_or_else(failed_sender, |(mut end, cpu)| {
+        end.cpu.busiest_thread = cpu;
+        end
+    })
+}
+
+/// Receives until 300 ms after the sender has said that it ended, at the latest two seconds after the plan's end.
+/// Datagrams that do not belong to the flow are ignored and counted. Ticks count from the first datagram.
+pub fn receive(
+    socket: UdpSocket,
+    flow: u32,
+    plan: &UdpPlan,
+    affinity: Option<usize>,
+    stop: &StopFlag,
+    tick: &mut dyn FnMut(ReceiverTick),
+) -> UdpReceiverEnd {
+    receiver::receive(&socket, flow, plan, affinity, stop, tick)
+}
+
+/// The calling thread's core and priority are left alone. Gives the share of a core that the work took.
+fn on_own_thread<T: Send>(
+    name: &str,
+    core: Option<usize>,
+    work: impl FnOnce() -> T + Send,
+) -> std::io::Result<(T, f64)> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name(name.into()).spawn_scoped(scope, || {
+            // A core that cannot be had costs precision, which the gaps show, and nothing else.
+            let _ = core.map(thread::pin);
+            let usage = thread::ThreadUse::begin();
+            let done = work();
+            (done, usage.share().used)
+        })?;
+        thread.join().map_err(|_| std::io::Error::other("the thread panicked"))
+    })
+}
+
+fn failed_sender(_: std::io::Error) -> UdpSenderEnd {
+    UdpSenderEnd { outcome: netaware_record::Outcome::Failed, ..UdpSenderEnd::default() }
+}
+
+/// A blocked call returns after this and looks at the stop flag and the clock.
+const LOOK_UP: Span = Span::from_millis(20);
+
+fn sleep_watching(until: netaware_units::Mono, stop: &StopFlag) {
+    let mut now = clock::now();
+    while now < until && !stop.is_raised() {
+        clock::sleep_until(until.min(now + LOOK_UP));
+        now = clock::now();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! Takes datagrams from the system with their kernel stamps: one per call, many per call, or merged.
+
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+
+use netaware_units::{ClockSource, Mono};
+use netaware_wire::control::{UdpPlan, UdpReceive};
+
+use super::account::{Account, ArrivedAt};
+use crate::ancillary::{Ancillary, ClockPair, Control, RealTime};
+
+/// Buffers for one call. Nothing in here is reallocated after `new`: the headers point into it.
+pub(super) struct Inbox<'a> {
+    socket: &'a UdpSocket,
+    how: UdpReceive,
+    stride: usize,
+    bytes: Vec<u8>,
+    controls: Vec<Control>,
+    parts: Vec<libc::iovec>,
+    messages: Vec<libc::mmsghdr>,
+    clocks: RealTime,
+    opened_at: Mono,
+    calls: u64,
+}
+
+impl<'a> Inbox<'a> {
+    pub(super) fn new(socket: &'a UdpSocket, plan: &UdpPlan) -> Self {
+        let (count, stride) = match plan.receive {
+            UdpReceive::Single => (1, one_datagram(plan)),
+            UdpReceive::Mmsg => (MESSAGES, one_datagram(plan)),
+            UdpReceive::Gro => (MERGED, LARGEST),
+        };
+        ask(socket, plan);
+        let mut inbox = Self {
+            socket,
+            how: plan.receive,
+            stride,
+            bytes: vec![0; stride * count],
+            controls: (0..count).map(|_| Control::new()).collect(),
+            parts: Vec::with_capacity(count),
+            // SAFETY: an all-zero header is valid: no name, no data, no control messages.
+            messages: vec![unsafe { std::mem::zeroed() }; count],
+            clocks: RealTime::start(),
+            opened_at: crate::clock::now(),
+            calls: 0,
+        };
+        inbox.connect_parts();
+        inbox
+    }
+
+    /// Waits for datagrams and shows all that came to the account. The wait ends after `LOOK_UP`, as an error of kind
+    /// `WouldBlock`.
+    pub(super) fn receive(&mut self, account: &mut Account) -> io::Result<()> {
+        self.calls += 1;
+        for (message, control) in self.messages.iter_mut().zip(&self.controls) {
+            message.msg_hdr.msg_controllen = control.0.len() as _;
+        }
+        // SAFETY: every header points at one part and one control buffer of `self`, none of which has moved. The call
+        // writes only there. MSG_WAITFORONE: blocks for the first datagram only.
+        let got = unsafe {
+            libc::recvmmsg(
+                self.socket.as_raw_fd(),
+                self.messages.as_mut_ptr(),
+                self.messages.len() as libc::c_uint,
+                libc::MSG_WAITFORONE,
+                std::ptr::null_mut(),
+            )
+        };
+        let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
+        let pair = ClockPair::read();
+        for index in 0..got {
+            self.show(index, pair, account);
+        }
+        Ok(())
+    }
+
+    pub(super) fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    #[inline]
+    fn show(&mut self, index: usize, pair: ClockPair, account: &mut Account) {
+        let Some(message) = self.messages.get(index) else { return };
+        let length = (message.msg_len as usize).min(self.stride);
+        // SAFETY: the kernel has just filled this header.
+        let told = unsafe { Ancillary::parse(&message.msg_hdr) };
+        let datagram = &self.bytes[index * self.stride..][..length];
+        if self.how == UdpReceive::Gro {
+            let segment = told.segment.map_or(length, usize::from);
+            account.take_merged(datagram, segment, ArrivedAt { at: pair.before, by_kernel: false });
+            return;
+        }
+        let stamp = self.clocks.map_or_application(told.stamp, pair, self.opened_at);
+        let by_kernel = stamp.by == ClockSource::Kernel;
+        account.take(datagram, ArrivedAt { at: stamp.at, by_kernel });
+    }
+
+    fn connect_parts(&mut self) {
+        for buffer in self.bytes.chunks_exact_mut(self.stride) {
+            self.parts.push(libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() });
+        }
+        for ((message, part), control) in
+            self.messages.iter_mut().zip(&mut self.parts).zip(&mut self.controls)
+        {
+            message.msg_hdr.msg_iov = part;
+            message.msg_hdr.msg_iovlen = 1;
+            message.msg_hdr.msg_control = (&raw mut control.0).cast();
+        }
+    }
+}
+
+/// Datagrams that this socket dropped because its buffer was full, so far. The same counter as `SO_RXQ_OVFL` tells, but
+/// that one comes only with the next datagram, and after the last drop there may be none.
+pub(super) fn socket_drops(socket: &UdpSocket) -> u64 {
+    let mut info = [0_u32; MEMINFO_WORDS];
+    let mut length = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: `info` has room for `length` bytes.
+    let status = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_MEMINFO,
+            info.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if status == 0 { info[libc::SK_MEMINFO_DROPS as usize].into() } else { 0 }
+}
+
+/// Asks for a large buffer past the system's limit, if we may.
+pub(super) fn force_receive_buffer(socket: &UdpSocket, bytes: u32) {
+    let _ = set(socket, libc::SOL_SOCKET, SO_RCVBUFFORCE, bytes as libc::c_int);
+}
+
+/// Room for what the plan says, a little more so that a longer one is seen to be longer.
+fn one_datagram(plan: &UdpPlan) -> usize {
+    (plan.length as usize + 64).clamp(2048, LARGEST)
+}
+
+/// What is refused is missing in the result: no stamps, no gaps; no merging, one datagram per message.
+fn ask(socket: &UdpSocket, plan: &UdpPlan) {
+    if plan.receive == UdpReceive::Gro {
+        let _ = set(socket, libc::SOL_UDP, libc::UDP_GRO, 1);
+    } else {
+        let software = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
+        let _ = set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, software as libc::c_int);
+    }
+}
+
+fn set(socket: &UdpSocket, level: libc::c_int, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    // SAFETY: all of these options take an int.
+    let status = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+const LARGEST: usize = 1 << 16;
+/// Datagrams per call when they are not merged.
+const MESSAGES: usize = 64;
+/// Merged messages per call: half a megabyte of buffers stays in the second-level cache.
+const MERGED: usize = 8;
+/// asm-generic/socket.h; not in libc.
+const SO_MEMINFO: libc::c_int = 55;
+/// asm-generic/socket.h.
+const SO_RCVBUFFORCE: libc::c_int = 33;
+const MEMINFO_WORDS: usize = 9;

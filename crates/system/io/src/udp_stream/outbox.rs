@@ -1,0 +1,248 @@
+//! Hands datagrams to the system: one by one, many per call, or one buffer that is cut on the way out.
+
+use std::io::{self, ErrorKind};
+use std::net::UdpSocket;
+
+use netaware_units::{Mono, Span};
+use netaware_wire::control::{UdpPlan, UdpSend};
+use netaware_wire::datagram::{HEADER_LEN, Header, Kind, MAX_PAYLOAD};
+use socket2::SockRef;
+
+use crate::clock;
+
+/// Datagrams of one flow, laid out one after the other in a buffer that is never copied by us. Of each only the number and
+/// the time change between calls.
+#[derive(Debug)]
+pub(super) struct Outbox<'a> {
+    socket: &'a UdpSocket,
+    flow: u32,
+    length: usize,
+    /// `how` = Gso: datagrams per segmented buffer.
+    per_buffer: usize,
+    how: UdpSend,
+    bytes: Vec<u8>,
+    sent: u64,
+    calls: u64,
+}
+
+impl<'a> Outbox<'a> {
+    pub(super) fn new(socket: &'a UdpSocket, flow: u32, plan: &UdpPlan) -> Self {
+        let length = (plan.length as usize).clamp(HEADER_LEN, MAX_PAYLOAD);
+        let wanted = if plan.gap_ps.is_some() { UdpSend::Single } else { plan.send };
+        let how = if cfg!(target_os = "linux") { wanted } else { UdpSend::Single };
+        let per_buffer = (MAX_PAYLOAD / length).clamp(1, MOST_SEGMENTS);
+        let count = match how {
+            UdpSend::Single => 1,
+            UdpSend::Mmsg => MESSAGES,
+            UdpSend::Gso => per_buffer,
+        };
+        let mut outbox =
+            Self { socket, flow, length, per_buffer, how, bytes: vec![0; length * count], sent: 0, calls: 0 };
+        outbox.lay_out();
+        outbox.prepare(plan);
+        outbox
+    }
+
+    /// Sends the next one or more datagrams, at most `most`; gives how many left. An error means that none did.
+    #[inline]
+    pub(super) fn send(&mut self, most: u64, now: Mono) -> io::Result<u64> {
+        self.calls += 1;
+        let sent = match self.how {
+            UdpSend::Single => {
+                self.number(1, now);
+                self.socket.send(&self.bytes).map(|_| 1)
+            }
+            UdpSend::Mmsg => self.send_many(most, now),
+            UdpSend::Gso => self.send_cut(most, now),
+        }?;
+        self.sent += sent;
+        Ok(sent)
+    }
+
+    pub(super) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    pub(super) fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.length as u64
+    }
+
+    /// Tells the receiver how many were sent. Several times, because it may be lost; spaced, because a full queue that
+    /// lost one loses its neighbours too.
+    pub(super) fn say_end(&self) {
+        let mut bytes = [0; HEADER_LEN];
+        Header { kind: Kind::End, flow: self.flow, seq: self.sent, sent_at: clock::now().0 }.emit(&mut bytes);
+        for _ in 0..ENDS {
+            clock::sleep(BETWEEN_ENDS);
+            let _ = self.socket.send(&bytes);
+        }
+    }
+
+    fn lay_out(&mut self) {
+        let mut noise = netaware_stats::rng::SplitMix64::new(u64::from(self.flow));
+        for datagram in self.bytes.chunks_exact_mut(self.length) {
+            datagram.fill_with(|| noise.next_u64() as u8);
+            Header { kind: Kind::Data, flow: self.flow, seq: 0, sent_at: 0 }.emit(datagram);
+        }
+    }
+
+    /// Writes number and time into the first `count` datagrams.
+    #[inline]
+    fn number(&mut self, count: usize, now: Mono) {
+        let at = now.0.to_be_bytes();
+        for (datagram, seq) in self.bytes.chunks_exact_mut(self.length).take(count).zip(self.sent..) {
+            datagram[SEQ..SEQ + 8].copy_from_slice(&seq.to_be_bytes());
+            datagram[SENT_AT..SENT_AT + 8].copy_from_slice(&at);
+        }
+    }
+
+    fn prepare(&self, plan: &UdpPlan) {
+        // A blocked send returns and looks at the stop flag.
+        let _ = self.socket.set_write_timeout(Some(super::LOOK_UP.to_std()));
+        if plan.gap_ps.is_none() && plan.window.is_none() {
+            set_send_buffer(self.socket);
+        }
+        if self.how == UdpSend::Gso {
+            set_segment(self.socket, self.length);
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn send_many(&mut self, most: u64, now: Mono) -> io::Result<u64> {
+        use std::os::fd::AsRawFd;
+        let count = MESSAGES.min(usize::try_from(most).unwrap_or(MESSAGES));
+        self.number(count, now);
+        let mut parts: [libc::iovec; MESSAGES] = std::array::from_fn(|index| libc::iovec {
+            iov_base: self.bytes[index * self.length..].as_mut_ptr().cast(),
+            iov_len: self.length,
+        });
+        // SAFETY: an all-zero header is valid: no name, no data, no control messages.
+        let mut messages: [libc::mmsghdr; MESSAGES] = unsafe { std::mem::zeroed() };
+        for (message, part) in messages.iter_mut().zip(&mut parts) {
+            message.msg_hdr.msg_iov = part;
+            message.msg_hdr.msg_iovlen = 1;
+        }
+        // SAFETY: the first `count` messages point at datagrams inside `bytes`, which outlives the call.
+        let sent = unsafe {
+            libc::sendmmsg(self.socket.as_raw_fd(), messages.as_mut_ptr(), count as libc::c_uint, 0)
+        };
+        u64::try_from(sent).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// A path whose MTU is below the datagram cannot be served by segmentation, an old kernel takes 64 segments only: we
+    /// try fewer, and one is an ordinary datagram.
+    #[cfg(target_os = "linux")]
+    fn send_cut(&mut self, most: u64, now: Mono) -> io::Result<u64> {
+        let count = self.per_buffer.min(usize::try_from(most).unwrap_or(self.per_buffer));
+        self.number(count, now);
+        match self.socket.send(&self.bytes[..count * self.length]) {
+            Ok(_) => Ok(count as u64),
+            Err(error) if count > 1 && is_segmentation_refused(&error) => {
+                self.per_buffer = if count > 64 { 64 } else { 1 };
+                if self.per_buffer == 1 {
+                    set_segment(self.socket, 0);
+                }
+                Ok(0)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn send_many(&mut self, _: u64, _: Mono) -> io::Result<u64> {
+        Err(io::Error::new(ErrorKind::Unsupported, "one datagram per call on this system"))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn send_cut(&mut self, _: u64, _: Mono) -> io::Result<u64> {
+        Err(io::Error::new(ErrorKind::Unsupported, "one datagram per call on this system"))
+    }
+}
+
+/// What a failed send means for the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Queues are full or the wait was too long: the next one may leave.
+    Busy,
+    /// Nobody listens there (ICMP port unreachable for an earlier datagram).
+    NobodyThere,
+    /// No datagram will leave.
+    Fatal,
+}
+
+impl From<&io::Error> for Refusal {
+    fn from(error: &io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::TimedOut => Self::Busy,
+            ErrorKind::ConnectionRefused => Self::NobodyThere,
+            _ if error.raw_os_error() == Some(NO_BUFFERS) => Self::Busy,
+            _ => Self::Fatal,
+        }
+    }
+}
+
+#[cfg(unix)]
+const NO_BUFFERS: i32 = libc::ENOBUFS;
+/// `WSAENOBUFS`.
+#[cfg(not(unix))]
+const NO_BUFFERS: i32 = 10055;
+
+#[cfg(target_os = "linux")]
+fn is_segmentation_refused(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EMSGSIZE | libc::EIO | libc::EOPNOTSUPP))
+}
+
+#[cfg(target_os = "linux")]
+fn set_segment(socket: &UdpSocket, length: usize) {
+    use std::os::fd::AsRawFd;
+    let length = length as libc::c_int;
+    // SAFETY: the option takes an int. If it is refused, sending a long buffer is refused too, and handled there.
+    unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_UDP,
+            libc::UDP_SEGMENT,
+            (&raw const length).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        );
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn set_segment(_: &UdpSocket, _: usize) {}
+
+/// Large enough that a sender on a real link waits in `send` and not for the next call.
+fn set_send_buffer(socket: &UdpSocket) {
+    let _ = SockRef::from(socket).set_send_buffer_size(SEND_BUFFER);
+}
+
+/// Places in the header that change from datagram to datagram (see `netaware_wire::datagram`).
+const SEQ: usize = 8;
+const SENT_AT: usize = 16;
+
+/// `UDP_MAX_SEGMENTS` since Linux 6.7; 64 before.
+const MOST_SEGMENTS: usize = 128;
+/// Datagrams per `sendmmsg`: the call costs a tenth of one of them by then.
+const MESSAGES: usize = 32;
+const SEND_BUFFER: usize = 4 << 20;
+const ENDS: usize = 5;
+const BETWEEN_ENDS: Span = Span::from_millis(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fields_we_rewrite_are_where_the_header_has_them() {
+        let mut bytes = [0; HEADER_LEN];
+        bytes[SEQ..SEQ + 8].copy_from_slice(&7_u64.to_be_bytes());
+        bytes[SENT_AT..SENT_AT + 8].copy_from_slice(&9_u64.to_be_bytes());
+        let mut want = [0; HEADER_LEN];
+        Header { kind: Kind::Data, flow: 0, seq: 7, sent_at: 9 }.emit(&mut want);
+        assert_eq!(bytes[SEQ..], want[SEQ..]);
+    }
+}

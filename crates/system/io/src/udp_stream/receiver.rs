@@ -1,0 +1,144 @@
+//! The receiving loop of a stream, and the meter beside it.
+
+use std::io::{self, ErrorKind};
+use std::net::UdpSocket;
+
+use netaware_record::{HostDrops, Outcome, ReceiverTick, UdpReceiverEnd};
+use netaware_units::{ByteCount, Mono, Span};
+use netaware_wire::control::UdpPlan;
+use socket2::SockRef;
+
+use super::account::{Account, Board, Standing};
+use super::inbox::{self, Inbox};
+use super::{LOOK_UP, RECEIVE_BUFFER};
+use crate::slices::{self, Slices};
+use crate::stop::StopFlag;
+use crate::{clock, thread};
+
+pub(super) fn receive(
+    socket: &UdpSocket,
+    flow: u32,
+    plan: &UdpPlan,
+    affinity: Option<usize>,
+    stop: &StopFlag,
+    tick: &mut dyn FnMut(ReceiverTick),
+) -> UdpReceiverEnd {
+    prepare(socket, plan);
+    let board = Board::default();
+    let meter = std::thread::current();
+    std::thread::scope(|scope| {
+        let spawned = std::thread::Builder::new().name("udp-receive".into()).spawn_scoped(scope, || {
+            let _ = affinity.map(thread::pin);
+            let usage = thread::ThreadUse::begin();
+            let mut end = follow(socket, flow, plan, stop, &board);
+            end.cpu.busiest_thread = usage.share().used;
+            board.finish();
+            meter.unpark();
+            end
+        });
+        let Ok(thread) = spawned else { return failed() };
+        watch(plan.tick, &board, tick);
+        thread.join().unwrap_or_else(|_| failed())
+    })
+}
+
+fn failed() -> UdpReceiverEnd {
+    UdpReceiverEnd { outcome: Outcome::Failed, ..UdpReceiverEnd::default() }
+}
+
+fn prepare(socket: &UdpSocket, plan: &UdpPlan) {
+    let _ = socket.set_read_timeout(Some(LOOK_UP.to_std()));
+    if plan.window.is_none() {
+        // The first may be cut to the system's limit, the second needs privilege; the larger of both remains.
+        let _ = SockRef::from(socket).set_recv_buffer_size(RECEIVE_BUFFER as usize);
+        inbox::force_receive_buffer(socket, RECEIVE_BUFFER);
+    }
+}
+
+fn follow(socket: &UdpSocket, flow: u32, plan: &UdpPlan, stop: &StopFlag, board: &Board) -> UdpReceiverEnd {
+    let mut account = Account::new(flow);
+    let mut inbox = Inbox::new(socket, plan);
+    let drops_before = inbox::socket_drops(socket);
+    let start = clock::now();
+    let outcome = listen(&mut inbox, &mut account, plan, start, stop, board);
+    UdpReceiverEnd {
+        outcome,
+        calls: inbox.calls(),
+        drops: HostDrops {
+            socket: inbox::socket_drops(socket).wrapping_sub(drops_before) & u64::from(u32::MAX),
+            ..HostDrops::default()
+        },
+        receive_buffer: ByteCount(SockRef::from(socket).recv_buffer_size().unwrap_or(0) as u64),
+        ..account.close(plan)
+    }
+}
+
+fn listen(
+    inbox: &mut Inbox<'_>,
+    account: &mut Account,
+    plan: &UdpPlan,
+    start: Mono,
+    stop: &StopFlag,
+    board: &Board,
+) -> Outcome {
+    let planned_end = start + plan.duration.or_zero();
+    loop {
+        match inbox.receive(account) {
+            Ok(()) => account.publish(board),
+            Err(error) if is_passing(&error) => {}
+            Err(_) => return Outcome::Failed,
+        }
+        let now = clock::now();
+        if account.end().is_some_and(|end| now - end.heard_at >= AFTER_END) {
+            return Outcome::Complete;
+        }
+        if stop.is_raised() {
+            return Outcome::Interrupted;
+        }
+        if now >= planned_end + GRACE {
+            return without_end(account, planned_end);
+        }
+    }
+}
+
+/// All five announcements of the end may be lost; a stream that ran until about its planned end was complete all the same.
+fn without_end(account: &Account, planned_end: Mono) -> Outcome {
+    let ran = account.end().is_some()
+        || account.first().is_some_and(|first| account.last() + (planned_end - first) / 10 >= planned_end);
+    if ran { Outcome::Complete } else { Outcome::Failed }
+}
+
+/// Nothing came in time, or an ICMP error about something that we have sent earlier.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::TimedOut | ErrorKind::ConnectionRefused
+    )
+}
+
+fn watch(tick: Span, board: &Board, on_tick: &mut dyn FnMut(ReceiverTick)) {
+    let Some(start) = slices::wait_for(|| board.first(), || board.is_done()) else { return };
+    let mut slices = Slices::starting_at(start, tick);
+    let mut before = Standing::default();
+    loop {
+        let slice = slices.wait(|| board.is_done());
+        let now = board.read();
+        on_tick(ReceiverTick {
+            end: slice.end,
+            length: slice.length,
+            bytes: ByteCount(now.bytes - before.bytes),
+            packets: now.packets - before.packets,
+            lost: now.missing.cast_signed().wrapping_sub(before.missing.cast_signed()),
+            streams: 0,
+        });
+        before = now;
+        if slice.is_last {
+            return;
+        }
+    }
+}
+
+/// Datagrams that overtook nothing and were overtaken by the end.
+const AFTER_END: Span = Span::from_millis(300);
+/// Beyond the plan's end.
+const GRACE: Span = Span::from_secs(2);

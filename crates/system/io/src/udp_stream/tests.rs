@@ -1,0 +1,176 @@
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Mutex;
+
+use netaware_record::{Direction, Outcome};
+use netaware_units::{BitRate, ByteCount};
+use netaware_wire::control::{UdpReceive, UdpSend};
+use netaware_wire::datagram::{HEADER_LEN, Header, Kind};
+
+use super::*;
+use crate::options::{Reuse, SocketOptions, bind_udp};
+
+pub(super) fn plan(length: u32, gap: Option<Span>) -> UdpPlan {
+    UdpPlan {
+        direction: Direction::Forward,
+        duration: Span::from_secs(20),
+        packets: None,
+        length,
+        gap_ps: gap.map(|gap| gap.0.cast_unsigned() * 1000),
+        send: UdpSend::Single,
+        receive: UdpReceive::Single,
+        tick: Span::from_millis(50),
+        window: None,
+        dscp: 0,
+    }
+}
+
+fn pair() -> (UdpSocket, UdpSocket) {
+    let any = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+    let open = || bind_udp(any, &SocketOptions::default(), Reuse::No).unwrap();
+    let (one, other) = (open(), open());
+    one.connect(other.local_addr().unwrap()).unwrap();
+    other.connect(one.local_addr().unwrap()).unwrap();
+    (one, other)
+}
+
+fn transfer(plan: &UdpPlan, stop: &StopFlag) -> (UdpSenderEnd, UdpReceiverEnd, Vec<ReceiverTick>) {
+    let (out, into) = pair();
+    let ticks = Mutex::new(Vec::new());
+    let (sent, received) = std::thread::scope(|scope| {
+        let receiver =
+            scope.spawn(|| receive(into, 7, plan, None, stop, &mut |tick| ticks.lock().unwrap().push(tick)));
+        clock::sleep(Span::from_millis(50));
+        let sent = send(out, 7, plan, None, stop);
+        (sent, receiver.join().unwrap())
+    });
+    (sent, received, ticks.into_inner().unwrap())
+}
+
+fn emit(socket: &UdpSocket, kind: Kind, flow: u32, seq: u64) {
+    let mut bytes = [0; 64];
+    Header { kind, flow, seq, sent_at: clock::now().0 }.emit(&mut bytes);
+    socket.send(&bytes).unwrap();
+}
+
+#[test]
+fn every_way_of_sending_and_receiving_accounts_for_every_datagram() {
+    for send in [UdpSend::Single, UdpSend::Mmsg, UdpSend::Gso] {
+        for receive in [UdpReceive::Single, UdpReceive::Mmsg, UdpReceive::Gro] {
+            for length in [HEADER_LEN as u32, 64, 1472, 9000] {
+                // Fewer bytes than the smallest default receive buffer: nothing may be lost even without privilege.
+                let packets = if length > 1500 { 10 } else { 77 };
+                let plan = UdpPlan { send, receive, packets: Some(packets), ..plan(length, None) };
+                let (sent, received, ticks) = transfer(&plan, &StopFlag::new());
+                let case = format!("{send:?} {receive:?} {length}");
+                assert_eq!(
+                    (sent.outcome, received.outcome),
+                    (Outcome::Complete, Outcome::Complete),
+                    "{case}"
+                );
+                assert_eq!((sent.sent, received.received), (packets, packets), "{case}: {received:?}");
+                assert_eq!(sent.bytes, ByteCount(packets * u64::from(length)), "{case}");
+                assert_eq!(sent.bytes, received.bytes, "{case}");
+                assert_eq!((received.duplicates, received.reordered, received.foreign), (0, 0, 0), "{case}");
+                assert_eq!(ticks.iter().map(|tick| tick.packets).sum::<u64>(), packets, "{case}");
+                assert!(received.loss_runs.is_empty() && received.delay_variation.is_some(), "{case}");
+                let gaps_expected = cfg!(target_os = "linux") && receive != UdpReceive::Gro;
+                assert_eq!(received.gaps.is_some(), gaps_expected, "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_paced_stream_keeps_its_mean_and_counts_what_it_left_out() {
+    let gap = Span::from_micros(500);
+    let plan = UdpPlan { packets: Some(1000), send: UdpSend::Gso, ..plan(200, Some(gap)) };
+    let (sent, received, _) = transfer(&plan, &StopFlag::new());
+    assert_eq!(sent.outcome, Outcome::Complete);
+    assert_eq!(sent.sent + sent.not_sent, 1000, "{sent:?}");
+    assert_eq!(sent.calls, sent.sent, "paced datagrams leave one by one");
+    assert_eq!(received.received + received.drops.socket, sent.sent);
+    assert_eq!(received.planned, Some(BitRate(3_200_000)));
+    let gaps = sent.gaps.unwrap();
+    assert_eq!((gaps.planned, gaps.count), (gap, sent.sent - 1));
+    // From the first deadline to the last: never faster than planned.
+    assert!(sent.elapsed + gap * 2 >= gap * 999, "{}", sent.elapsed);
+    assert!(received.jitter >= Span::ZERO && received.receive_buffer > ByteCount(0));
+}
+
+#[test]
+fn a_stop_ends_both_with_what_they_have() {
+    for gap in [None, Some(Span::from_millis(3)), Some(Span::from_secs(5))] {
+        let stop = StopFlag::new();
+        let (sent, received, took) = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| transfer(&plan(100, gap), &stop));
+            clock::sleep(Span::from_millis(250));
+            stop.raise();
+            let raised_at = clock::now();
+            let (sent, received, _) = thread.join().unwrap();
+            (sent, received, clock::now() - raised_at)
+        });
+        assert_eq!((sent.outcome, received.outcome), (Outcome::Interrupted, Outcome::Interrupted), "{gap:?}");
+        assert!(sent.sent > 0 && received.received > 0, "{gap:?}");
+        assert!(took < Span::from_secs(4), "{gap:?}: ended by the flag, not by the plan: {took}");
+    }
+}
+
+#[test]
+fn a_sender_without_a_receiver_fails_after_a_few_refusals() {
+    for gap in [None, Some(Span::from_millis(1))] {
+        let (out, into) = pair();
+        drop(into);
+        let sent = send(out, 1, &plan(100, gap), None, &StopFlag::new());
+        assert_eq!(sent.outcome, Outcome::Failed, "{gap:?}");
+        assert!(sent.not_sent > 0 && sent.not_sent < 100, "{sent:?}");
+    }
+}
+
+#[test]
+fn holes_copies_and_strangers_are_told_apart_on_the_wire() {
+    for receive_how in [UdpReceive::Single, UdpReceive::Mmsg, UdpReceive::Gro] {
+        let (out, into) = pair();
+        let plan = UdpPlan { receive: receive_how, ..plan(64, None) };
+        let received = std::thread::scope(|scope| {
+            let receiver = scope.spawn(|| receive(into, 5, &plan, None, &StopFlag::new(), &mut |_| {}));
+            clock::sleep(Span::from_millis(50));
+            for seq in [0, 1, 1, 4, 2] {
+                emit(&out, Kind::Data, 5, seq);
+            }
+            emit(&out, Kind::Data, 6, 9);
+            out.send(b"hello").unwrap();
+            emit(&out, Kind::End, 6, 1);
+            emit(&out, Kind::End, 5, 7);
+            receiver.join().unwrap()
+        });
+        assert_eq!(received.outcome, Outcome::Complete);
+        assert_eq!((received.received, received.duplicates, received.reordered), (4, 1, 1), "{received:?}");
+        assert_eq!((received.foreign, received.highest), (3, 5), "{received:?}");
+        assert_eq!(received.loss_runs, [(1, 1), (2, 1)]);
+    }
+}
+
+#[test]
+fn a_receiver_that_hears_nothing_ends_and_has_failed() {
+    let (_out, into) = pair();
+    let plan = UdpPlan { duration: Span::from_millis(10), ..plan(64, None) };
+    let received = receive(into, 1, &plan, None, &StopFlag::new(), &mut |_| {});
+    assert_eq!((received.outcome, received.received), (Outcome::Failed, 0));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_receive_buffer_is_counted_as_drops_of_this_host() {
+    let (out, into) = pair();
+    let plan = UdpPlan { window: Some(4096), packets: Some(2000), send: UdpSend::Gso, ..plan(1000, None) };
+    socket2::SockRef::from(&into).set_recv_buffer_size(4096).unwrap();
+    let received = std::thread::scope(|scope| {
+        let receiver = scope.spawn(|| receive(into, 1, &plan, None, &StopFlag::new(), &mut |_| {}));
+        clock::sleep(Span::from_millis(50));
+        let sent = send(out, 1, &plan, None, &StopFlag::new());
+        assert_eq!(sent.sent, 2000);
+        receiver.join().unwrap()
+    });
+    assert!(received.drops.socket > 0, "{received:?}");
+    assert_eq!(received.received + received.drops.socket, 2000, "each loss here is a drop: {received:?}");
+}

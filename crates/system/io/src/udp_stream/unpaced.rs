@@ -1,0 +1,45 @@
+//! As fast as the host can.
+
+use netaware_record::{Outcome, UdpSenderEnd};
+use netaware_units::ByteCount;
+use netaware_wire::control::UdpPlan;
+
+use super::outbox::{Outbox, Refusal};
+use crate::clock;
+use crate::stop::StopFlag;
+
+pub(super) fn send(outbox: &mut Outbox<'_>, plan: &UdpPlan, stop: &StopFlag) -> UdpSenderEnd {
+    let start = clock::now();
+    let end = start + plan.duration.or_zero();
+    let planned = plan.packets.unwrap_or(u64::MAX);
+    let (mut not_sent, mut unanswered) = (0, 0);
+    let mut now = start;
+    let outcome = loop {
+        if stop.is_raised() {
+            break Outcome::Interrupted;
+        }
+        if now >= end || outbox.sent() >= planned {
+            break Outcome::Complete;
+        }
+        if let Err(error) = outbox.send(planned - outbox.sent(), now) {
+            not_sent += 1;
+            match Refusal::from(&error) {
+                Refusal::Busy => {}
+                Refusal::NobodyThere if unanswered < MOST_UNANSWERED => unanswered += 1,
+                Refusal::NobodyThere | Refusal::Fatal => break Outcome::Failed,
+            }
+        }
+        now = clock::now();
+    };
+    UdpSenderEnd {
+        outcome,
+        elapsed: now - start,
+        sent: outbox.sent(),
+        not_sent,
+        bytes: ByteCount(outbox.sent() * outbox.length()),
+        ..UdpSenderEnd::default()
+    }
+}
+
+/// A responder that is about to open its socket may refuse a few.
+pub(super) const MOST_UNANSWERED: u32 = 20;
