@@ -24,7 +24,7 @@ pub(crate) fn needs_reservation(plan: &TestPlan) -> bool {
 pub(crate) fn duration(plan: &TestPlan) -> Span {
     match plan {
         TestPlan::UdpEcho { duration, .. } | TestPlan::TcpEcho { duration, .. } => *duration,
-        TestPlan::Tcp(plan) => plan.duration,
+        TestPlan::Tcp(plan) => plan.alone.or_zero() + plan.duration.or_zero(),
         TestPlan::Udp(plan) => plan.duration,
     }
 }
@@ -49,6 +49,7 @@ pub(crate) fn check(plan: &TestPlan, limits: &Limits) -> Result<(), Refusal> {
 
 fn check_tcp(plan: &TcpPlan, limits: &Limits) -> Result<(), Refusal> {
     one_way(plan.direction)?;
+    within("duration", plan.duration.0, 1, LONGEST.0)?;
     within("streams", plan.streams, 1, MAX_STREAMS)?;
     within("length", plan.length, 1, MAX_TCP_LENGTH)?;
     within("streams x length", u64::from(plan.streams) * u64::from(plan.length), 1, MAX_BUFFERS)?;
@@ -262,6 +263,14 @@ mod tests {
         assert_eq!(check(&TestPlan::Udp(udp()), &limits), Ok(()));
         let rows = [
             ("duration is 20.0 s", TestPlan::Tcp(TcpPlan { duration: Span::from_secs(21), ..rated.clone() })),
+            (
+                "duration is 20.0 s",
+                TestPlan::Tcp(TcpPlan {
+                    duration: Span::from_secs(11),
+                    alone: Span::from_secs(10),
+                    ..rated.clone()
+                }),
+            ),
             ("rate is 10.0 Mbit/s", TestPlan::Tcp(tcp())),
             ("bytes is", TestPlan::Tcp(TcpPlan { bytes: Some(ByteCount(1_000_001)), ..rated.clone() })),
             ("streams is 4", TestPlan::Tcp(TcpPlan { streams: 5, ..rated })),

@@ -49,8 +49,11 @@ fn return_strays(reflector: &Reflector, flow: &Flow, socket: &UdpSocket) {
     let mut buf = vec![0; LARGEST];
     for _ in 0..MOST_STRAYS {
         let Ok((len, from)) = socket.recv_from(&mut buf) else { return };
-        let rx = Stamp::application(clock::now());
-        reflector.serve(&mut buf, &Arrival { len, from, to: flow.local, rx, ttl: None });
+        let seen_at = clock::now();
+        reflector.serve(
+            &mut buf,
+            &Arrival { len, from, to: flow.local, rx: Stamp::application(seen_at), seen_at, ttl: None },
+        );
     }
 }
 
