@@ -1,6 +1,6 @@
 //! Runs an engine over a socket in real time, and keeps the three promises of its contract.
 //!
-//! Sends leave on time by sleeping in the receive call until `MARGIN` before they are due and spinning the rest, looking
+//! Sends leave on time by sleeping in the receive call until a measured margin before they are due and spinning the rest, looking
 //! for arrivals meanwhile. A send that left late is still sent, and told: the plan (`due`) and what happened (`tx`) stay
 //! apart. With kernel stamps `Sent` is delivered when the stamp has come, normally with the next wake-up and before the
 //! answer that it belongs to. A stamp that does not come is replaced by the application's reading before the call, which
@@ -19,6 +19,7 @@ use planned::{Planned, Send};
 use sent::Unconfirmed;
 
 use crate::clock;
+use crate::pacer::{margin, precise_sleep};
 use crate::probe_socket::{Arrival, ProbeSocket, is_refusal, is_too_big};
 use crate::stop::StopFlag;
 
@@ -70,9 +71,9 @@ pub fn run<E: Engine>(
     stop: &StopFlag,
     on_event: &mut dyn FnMut(E::Event),
 ) -> Result<Drive, DriveError> {
-    let _precise = PreciseTimers::begin();
+    let _precise = precise_sleep();
     let mut run = Run::new(engine, socket, on_event);
-    run.feed(Input::Wake);
+    run.feed(clock::now(), Input::Wake);
     while !run.done {
         run.obey(stop);
         if run.drive.cut_off {
@@ -92,6 +93,8 @@ struct Run<'a, E: Engine> {
     /// What the engine last asked to be woken at.
     wake_at: Mono,
     stopped_at: Option<Mono>,
+    /// The sleep before a send ends this early.
+    margin: Span,
     done: bool,
     /// Sends since arrivals were last looked for.
     sends_in_a_row: u32,
@@ -114,6 +117,7 @@ impl<'a, E: Engine> Run<'a, E> {
             unconfirmed: Unconfirmed::following(socket.stamped_sends()),
             wake_at: Mono(u64::MAX),
             stopped_at: None,
+            margin: margin(),
             done: false,
             sends_in_a_row: 0,
             out: vec![0; LARGEST],
@@ -128,7 +132,7 @@ impl<'a, E: Engine> Run<'a, E> {
     fn step(&mut self) -> Result<(), DriveError> {
         let now = clock::now();
         match self.planned.next_due() {
-            Some(due) if due <= now + MARGIN => {
+            Some(due) if due <= now + self.margin => {
                 if self.spin_until(due)? {
                     self.carry_out(due);
                 }
@@ -167,7 +171,8 @@ impl<'a, E: Engine> Run<'a, E> {
     fn listen(&mut self, now: Mono, next_send: Option<Mono>) -> Result<(), DriveError> {
         let mut until = self.wake_at.min(now + LOOK_AT_STOP);
         if let Some(due) = next_send {
-            until = until.min(due - MARGIN);
+            // The kernel allows itself a thousandth of a poll's timeout on top.
+            until = until.min(due - self.margin - due.since(now) / 1000);
         }
         if let Some(expires_at) = self.unconfirmed.expires_at() {
             until = until.min(expires_at);
@@ -175,7 +180,7 @@ impl<'a, E: Engine> Run<'a, E> {
         self.sends_in_a_row = 0;
         let arrival = self.socket.receive(&mut self.buf, Some(until));
         if !self.take(arrival)? {
-            self.confirm_sent();
+            self.confirm_sent(clock::now());
         }
         self.expire_unconfirmed();
         Ok(())
@@ -186,11 +191,13 @@ impl<'a, E: Engine> Run<'a, E> {
         match arrival {
             Ok(None) => Ok(false),
             Ok(Some(arrival)) => {
+                // One instant for all of it: `now` of an arrival is when the program had it, whatever came first.
+                let now = arrival.seen_at;
                 self.drive.arrivals += 1;
-                self.confirm_sent();
+                self.confirm_sent(now);
                 let buf = std::mem::take(&mut self.buf);
                 let bytes = buf.get(..arrival.len).unwrap_or_default();
-                self.feed(Input::Datagram { bytes, rx: arrival.rx, ttl: arrival.ttl });
+                self.feed(now, Input::Datagram { bytes, rx: arrival.rx, ttl: arrival.ttl });
                 self.buf = buf;
                 Ok(true)
             }
@@ -254,15 +261,15 @@ impl<'a, E: Engine> Run<'a, E> {
         self.drive.sends += 1;
         if self.socket.stamps_sends() {
             self.unconfirmed.push(tag, handed_at);
-            self.feed(Input::Handed { tag, at: handed_at });
+            self.feed(clock::now(), Input::Handed { tag, at: handed_at });
         } else {
-            self.feed(Input::Sent { tag, tx: Stamp::application(handed_at) });
+            self.feed(clock::now(), Input::Sent { tag, tx: Stamp::application(handed_at) });
         }
     }
 
     fn not_sent(&mut self, tag: Tag, why: NotSent) {
         self.drive.not_sent += 1;
-        self.feed(Input::NotSent { tag, why });
+        self.feed(clock::now(), Input::NotSent { tag, why });
     }
 
     fn why(&self, error: &io::Error) -> NotSent {
@@ -281,35 +288,38 @@ impl<'a, E: Engine> Run<'a, E> {
     }
 
     /// Delivers the transmit stamps that have come.
-    fn confirm_sent(&mut self) {
+    fn confirm_sent(&mut self, now: Mono) {
         if self.unconfirmed.is_empty() {
             return;
         }
         let socket = self.socket;
         for (id, stamp) in socket.sent_stamps() {
             if let Some((tag, tx)) = self.unconfirmed.confirm(id, stamp) {
-                self.feed(Input::Sent { tag, tx });
+                self.feed(now, Input::Sent { tag, tx });
             }
         }
     }
 
     fn expire_unconfirmed(&mut self) {
-        while let Some((tag, tx)) = self.unconfirmed.expire(clock::now()) {
-            self.feed(Input::Sent { tag, tx });
+        let now = clock::now();
+        while let Some((tag, tx)) = self.unconfirmed.expire(now) {
+            self.feed(now, Input::Sent { tag, tx });
         }
     }
 
     fn wake_if_due(&mut self) {
-        if !self.done && clock::now() >= self.wake_at {
-            self.feed(Input::Wake);
+        let now = clock::now();
+        if now >= self.wake_at {
+            self.feed(now, Input::Wake);
         }
     }
 
     fn obey(&mut self, stop: &StopFlag) {
         match self.stopped_at {
             None if stop.is_raised() => {
-                self.stopped_at = Some(clock::now());
-                self.feed(Input::Stop);
+                let now = clock::now();
+                self.stopped_at = Some(now);
+                self.feed(now, Input::Stop);
             }
             Some(at) if clock::now().since(at) > WIND_DOWN => self.drive.cut_off = true,
             _ => {}
@@ -317,13 +327,13 @@ impl<'a, E: Engine> Run<'a, E> {
     }
 
     /// The first promise: after every `handle`, `poll` until it waits or is done.
-    fn feed(&mut self, input: Input<'_>) {
+    fn feed(&mut self, now: Mono, input: Input<'_>) {
         if self.done {
             return;
         }
-        self.engine.handle(clock::now(), input);
+        self.engine.handle(now, input);
         loop {
-            match self.engine.poll(clock::now(), &mut self.out) {
+            match self.engine.poll(now, &mut self.out) {
                 Output::Send { len, tag, due } => {
                     self.planned.single(due, tag, &self.out[..len.min(LARGEST)]);
                 }
@@ -363,42 +373,8 @@ impl<'a, E: Engine> Run<'a, E> {
     }
 }
 
-/// Lets the kernel end a sleep on time instead of up to 50 us later, for this thread and until dropped.
-struct PreciseTimers {
-    #[cfg(target_os = "linux")]
-    before: libc::c_int,
-}
-
-impl PreciseTimers {
-    #[cfg(target_os = "linux")]
-    fn begin() -> Self {
-        // SAFETY: both calls only read and set a number of this thread.
-        let before = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
-        // SAFETY: as above.
-        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
-        Self { before }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn begin() -> Self {
-        Self {}
-    }
-}
-
-#[cfg(target_os = "linux")]
-impl Drop for PreciseTimers {
-    fn drop(&mut self) {
-        if let Ok(before) = u64::try_from(self.before) {
-            // SAFETY: as in `begin`; 0 would mean the default, which is what it was then.
-            unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, before) };
-        }
-    }
-}
-
 /// No UDP datagram is longer.
 const LARGEST: usize = 65_535;
-/// The sleep before a send ends this early. Wake-ups come 4 to 35 us late on a quiet machine.
-const MARGIN: Span = Span::from_micros(60);
 /// No look for arrivals so shortly before a send is due: handing one to the engine may take as long.
 const ONE_LOOK: Span = Span::from_micros(3);
 /// A send is called late beyond this.

@@ -108,10 +108,10 @@ impl RealTime {
         let at = i128::from(stamp.0) - i128::from(self.low + (self.high - self.low) / 2);
         let at = Mono(u64::try_from(at).ok()?);
         let from = earliest.max(pair.after - OLDEST).max(self.trusted_from);
-        if at + Span(error) < from || at > pair.after + Span(error) {
+        if at + Span(error) < from || at > pair.before + Span(error) {
             return None;
         }
-        Some(Stamp { at: at.min(pair.after), by: ClockSource::Kernel, error: Span(error) })
+        Some(Stamp { at: at.min(pair.before), by: ClockSource::Kernel, error: Span(error) })
     }
 
     /// Counts a stamp of the application that stands for one of the kernel's.

@@ -5,6 +5,7 @@ use std::io;
 use std::mem::zeroed;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libc::{c_int, msghdr, socklen_t};
@@ -26,14 +27,17 @@ pub(super) struct System {
     /// Flags of `SO_TIMESTAMPING` when sends are stamped.
     send_stamp_flags: Option<u32>,
     opened_at: Mono,
+    /// What `SO_RCVTIMEO` is set to, in ns; zero: not yet.
+    timeout: AtomicI64,
+    /// An ICMP answer (errno) met while draining the error queue, which takes it off the socket; given to the next call.
+    /// Zero: none.
+    refused: AtomicI32,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
     clocks: RealTime,
-    /// What `SO_RCVTIMEO` is set to; zero: not yet.
-    timeout: Span,
     /// Sends that succeeded.
     sends: u32,
     /// The send that the kernel numbers 0: it starts anew after a send that failed, because kernels differ in whether
@@ -43,8 +47,6 @@ struct State {
     awaited: u32,
     /// Stamps taken from the error queue while waiting for something else. Bounded by `STASH`.
     stash: VecDeque<(u32, Stamp)>,
-    /// An ICMP answer met while draining the error queue, which takes it off the socket; given to the next call.
-    refused: Option<i32>,
 }
 
 impl System {
@@ -63,6 +65,8 @@ impl System {
             ipv6,
             stamping,
             opened_at: clock::now(),
+            timeout: AtomicI64::new(0),
+            refused: AtomicI32::new(0),
             state: Mutex::new(State::new()),
         };
         system.ask_for_details()?;
@@ -82,7 +86,7 @@ impl System {
     pub(super) fn receive(&self, buf: &mut [u8], until: Option<Mono>) -> io::Result<Option<Arrival>> {
         self.take_refusal()?;
         loop {
-            let timeout = self.state().timeout;
+            let timeout = Span(self.timeout.load(Ordering::Relaxed));
             match choose(clock::now(), until, timeout) {
                 Wait::Over => return self.try_receive(buf),
                 Wait::Block(wanted) => {
@@ -128,15 +132,20 @@ impl System {
             Some(peer) => peer,
             None => name.address().ok_or(io::ErrorKind::InvalidData)?,
         };
-        Ok(Arrival { len, from, to: told.to, rx: self.arrival_stamp(&told), ttl: told.ttl })
+        let (rx, seen_at) = self.arrival_stamp(&told);
+        Ok(Arrival { len, from, to: told.to, rx, seen_at, ttl: told.ttl })
     }
 
-    fn arrival_stamp(&self, told: &Ancillary) -> Stamp {
+    fn arrival_stamp(&self, told: &Ancillary) -> (Stamp, Mono) {
         match self.stamping {
-            Stamping::Application => Stamp::application(clock::now()),
+            Stamping::Application => {
+                let seen_at = clock::now();
+                (Stamp::application(seen_at), seen_at)
+            }
             Stamping::Kernel => {
                 let pair = ClockPair::read();
-                self.state().clocks.map_or_application(told.stamp, pair, self.opened_at)
+                let rx = self.state().clocks.map_or_application(told.stamp, pair, self.opened_at);
+                (rx, pair.before)
             }
         }
     }
@@ -254,7 +263,7 @@ impl System {
                 Some(mapped.map_or(Reported::Other, |stamp| Reported::Stamp(id, stamp)))
             }
             Some(Report::Refused { errno }) => {
-                state.refused = Some(errno);
+                self.refused.store(errno, Ordering::Relaxed);
                 Some(Reported::Other)
             }
             None => Some(Reported::Other),
@@ -262,9 +271,12 @@ impl System {
     }
 
     fn take_refusal(&self) -> io::Result<()> {
-        match self.state().refused.take() {
-            Some(errno) => Err(io::Error::from_raw_os_error(errno)),
-            None => Ok(()),
+        if self.refused.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        match self.refused.swap(0, Ordering::Relaxed) {
+            0 => Ok(()),
+            errno => Err(io::Error::from_raw_os_error(errno)),
         }
     }
 
@@ -274,14 +286,14 @@ impl System {
     fn forget_refusal(&self, told: &io::Error) {
         if is_refusal(told) {
             self.drain_error_queue();
-            self.state().refused = None;
+            self.refused.store(0, Ordering::Relaxed);
         }
     }
 
     fn set_timeout(&self, present: Span, wanted: Span) -> io::Result<()> {
         if present != wanted {
             self.socket.set_read_timeout(Some(wanted.to_std()))?;
-            self.state().timeout = wanted;
+            self.timeout.store(wanted.nanos(), Ordering::Relaxed);
         }
         Ok(())
     }
@@ -356,12 +368,10 @@ impl State {
     fn new() -> Self {
         Self {
             clocks: RealTime::start(),
-            timeout: Span::ZERO,
             sends: 0,
             numbered_from: 0,
             awaited: 0,
             stash: VecDeque::with_capacity(STASH),
-            refused: None,
         }
     }
 }

@@ -35,8 +35,8 @@ impl System {
     pub(super) fn try_receive(&self, buf: &mut [u8]) -> io::Result<Option<Arrival>> {
         match self.socket.recv_from(buf) {
             Ok((len, from)) => {
-                let rx = Stamp::application(clock::now());
-                Ok(Some(Arrival { len, from, to: None, rx, ttl: None }))
+                let seen_at = clock::now();
+                Ok(Some(Arrival { len, from, to: None, rx: Stamp::application(seen_at), seen_at, ttl: None }))
             }
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => Ok(None),
