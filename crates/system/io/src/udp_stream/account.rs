@@ -84,6 +84,7 @@ impl Account {
 
     /// Datagrams of `segment` bytes that the kernel has merged; the last may be shorter. They share one arrival, so the
     /// delay of the first stands for all, and there are no gaps.
+    #[cfg_attr(not(any(target_os = "linux", test)), expect(dead_code, reason = "nothing is merged there"))]
     #[inline]
     pub(super) fn take_merged(&mut self, merged: &[u8], segment: usize, arrived: ArrivedAt) {
         let mut sample = None;

@@ -18,6 +18,7 @@ pub(super) struct Outbox<'a> {
     flow: u32,
     length: usize,
     /// `how` = Gso: datagrams per segmented buffer.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is cut there"))]
     per_buffer: usize,
     how: UdpSend,
     bytes: Vec<u8>,
