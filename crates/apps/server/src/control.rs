@@ -264,8 +264,14 @@ impl Control<'_> {
         let summary = self.session.summary();
         let ending = summary.ending.unwrap_or(Ending::Vanished);
         let peer = self.peer;
-        if let Ending::Refused(code) = ending {
-            self.context.warn(peer, &format!("{code:?}"));
+        match ending {
+            Ending::Refused(code) => self.context.warn(peer, &format!("{code:?}")),
+            _ if !self.is_enrolled => self.context.warn(peer, "it left before its session stood"),
+            _ => {}
+        }
+        // Strangers get no line of their own: they cost nothing, so there could be any number.
+        if !self.is_enrolled {
+            return;
         }
         tracing::info!(
             %peer,

@@ -87,9 +87,10 @@ impl Reflector {
         let Some(bytes) = buf.get_mut(..arrival.len) else { return };
         match self.flows.judge(bytes, arrival.from, arrival.to) {
             Deed::Drop => {}
-            Deed::Answer(answer) => self.answer(&answer, arrival, 0),
+            // An answer that cannot leave is a loss to the prober, as on the network.
+            Deed::Answer(answer) => drop(self.answer(&answer, arrival, 0)),
             Deed::Welcome(answer, token, test, flow) => {
-                self.answer(&answer, arrival, 0);
+                drop(self.answer(&answer, arrival, 0));
                 // A session that has just gone needs to know nothing.
                 let _ = self.registry.tell(token, Event::Entered { test, flow });
             }
@@ -101,8 +102,11 @@ impl Reflector {
                     kernel_stamp: arrival.rx.by != ClockSource::Application,
                 };
                 if stamps.answer(bytes).is_ok() {
-                    self.answer(bytes, arrival, dscp);
-                    flow.answered.fetch_add(1, Ordering::Relaxed);
+                    // Counted first: its prober may have the answer, and ask for the count, before `send_to` returns.
+                    flow.answered.fetch_add(1, Ordering::AcqRel);
+                    if self.answer(bytes, arrival, dscp).is_err() {
+                        flow.answered.fetch_sub(1, Ordering::AcqRel);
+                    }
                 }
             }
         }
@@ -110,12 +114,11 @@ impl Reflector {
 
     /// From the address that was spoken to: a host with several would else answer from another, and the prober's
     /// connected socket or its firewall would drop that.
-    fn answer(&self, bytes: &[u8], arrival: &Arrival, dscp: u8) {
+    fn answer(&self, bytes: &[u8], arrival: &Arrival, dscp: u8) -> io::Result<()> {
         if self.dscp.load(Ordering::Relaxed) != dscp && self.set_dscp(dscp).is_ok() {
             self.dscp.store(dscp, Ordering::Relaxed);
         }
-        // An answer that cannot leave is a loss to the prober, as on the network.
-        let _ = self.socket.send_to(bytes, arrival.from, arrival.to);
+        self.socket.send_to(bytes, arrival.from, arrival.to)
     }
 
     fn set_dscp(&self, dscp: u8) -> io::Result<()> {

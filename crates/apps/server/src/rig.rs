@@ -57,11 +57,11 @@ impl Rig {
         Some(match self {
             Self::Running { .. } => return None,
             Self::UdpEcho { flow, drops_before, .. } => EndReport::Echo {
-                answered: flow.as_ref().map_or(0, |flow| flow.answered.load(Ordering::Relaxed)),
+                answered: flow.as_ref().map_or(0, |flow| flow.answered.load(Ordering::Acquire)),
                 drops: drops.saturating_sub(*drops_before),
             },
             Self::TcpEcho { connections, .. } => {
-                EndReport::Echo { answered: connections.answered.load(Ordering::Relaxed), drops: 0 }
+                EndReport::Echo { answered: connections.answered.load(Ordering::Acquire), drops: 0 }
             }
             Self::Tcp { plan, .. } => empty_tcp(plan.direction, outcome),
             Self::Udp { plan, .. } => empty_udp(plan.direction, outcome),

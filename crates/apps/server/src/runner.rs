@@ -126,8 +126,13 @@ pub(crate) fn echo_tcp(
         let _guard = guard;
         let mut stream = stream;
         let mut buf = vec![0; length as usize];
-        while stream.read_exact(&mut buf).is_ok() && stream.write_all(&buf).is_ok() {
-            answered.fetch_add(1, Ordering::Relaxed);
+        while stream.read_exact(&mut buf).is_ok() {
+            // Counted first: its prober may have the answer, and ask for the count, before `write_all` returns.
+            answered.fetch_add(1, Ordering::AcqRel);
+            if stream.write_all(&buf).is_err() {
+                answered.fetch_sub(1, Ordering::AcqRel);
+                return;
+            }
         }
     })
 }
