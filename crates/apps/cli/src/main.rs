@@ -1,1 +1,43 @@
-fn main() {}
+//! The `netaware` command: flags, printing, exit codes. It decides how a measurement is asked for and shown; what is
+//! measured, and how, lies in the rooms below.
+//!
+//! Reading order: `cli` (the commands), one file per command in `commands`, `measure` (what all measuring commands do),
+//! `config` (where values come from), `render` (how a record looks).
+
+mod cli;
+mod commands;
+mod config;
+mod exit;
+mod expect;
+mod flags;
+mod live;
+mod measure;
+mod own_responder;
+mod render;
+mod signals;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches};
+
+use crate::cli::Cli;
+use crate::config::Sources;
+use crate::exit::Exit;
+
+fn main() -> ExitCode {
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    match run(&typed) {
+        Ok(exit) => exit.into(),
+        Err(error) if exit::is_closed_pipe(&error) => Exit::Done.into(),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            Exit::NotMeasured.into()
+        }
+    }
+}
+
+fn run(typed: &[OsString]) -> anyhow::Result<Exit> {
+    let matches = config::parsed(Cli::command(), typed, &Sources::of_this_process())?;
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).command.run()
+}

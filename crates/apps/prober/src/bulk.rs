@@ -156,6 +156,7 @@ enum Attached {
     Flow { socket: UdpSocket, number: u32 },
 }
 
+#[expect(clippy::large_enum_variant, reason = "one per transfer")]
 enum Local {
     TcpSender(TcpEnd),
     TcpReceiver(TcpEnd),
@@ -271,10 +272,14 @@ impl Transfer {
     ) -> Result<(), Cause> {
         match message {
             ServerMessage::ReceiverTicks { ticks, .. } => {
-                ticks.iter().for_each(|tick| self.keep(Tick::Receiver(*tick), on_tick));
+                for tick in ticks {
+                    self.keep(Tick::Receiver(*tick), on_tick);
+                }
             }
             ServerMessage::SenderTicks { ticks, .. } => {
-                ticks.iter().for_each(|tick| self.keep(Tick::Sender(*tick), on_tick));
+                for tick in ticks {
+                    self.keep(Tick::Sender(*tick), on_tick);
+                }
             }
             ServerMessage::StreamEnds { streams, .. } => self.remote_streams.extend(streams.iter().cloned()),
             ServerMessage::Finished { outcome, report, .. } => {

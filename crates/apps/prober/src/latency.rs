@@ -46,7 +46,7 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
             }
         }
     }
-    report::finish(opened, lanes, findings, stop)
+    report::finish(opened, lanes, &findings, stop)
 }
 
 /// What asks: the lane's UDP flow, or a TCP connection.

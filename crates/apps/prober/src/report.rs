@@ -51,13 +51,13 @@ impl Opening {
 }
 
 /// Closes the sessions and writes the record.
-pub(crate) fn finish(opened: Opening, lanes: Vec<Lane>, findings: Vec<Findings>, stop: &StopFlag) -> Record {
+pub(crate) fn finish(opened: Opening, lanes: Vec<Lane>, findings: &[Findings], stop: &StopFlag) -> Record {
     let outcome = lane::outcome(&lanes, stop);
     let local: Vec<IpAddr> = lanes.iter().filter_map(|lane| lane.local).collect();
     let responder: Option<HostInfo> = lanes.iter().find_map(|lane| lane.responder.clone());
     let mut warnings: Vec<String> = lanes.iter().flat_map(|lane| lane.warnings.clone()).collect();
     let mut versions: Vec<VersionResult> = Vec::with_capacity(lanes.len());
-    for (lane, found) in lanes.into_iter().zip(&findings) {
+    for (lane, found) in lanes.into_iter().zip(findings) {
         versions.push(version_result(lane, found));
     }
     warnings.extend(warnings_of(&versions, outcome));
@@ -73,7 +73,7 @@ pub(crate) fn finish(opened: Opening, lanes: Vec<Lane>, findings: Vec<Findings>,
         request: opened.request,
         prober: netaware_host::describe(&local),
         responder,
-        comparison: comparison::compare(&versions, &findings),
+        comparison: comparison::compare(&versions, findings),
         versions,
         expectations: Vec::new(),
         warnings,

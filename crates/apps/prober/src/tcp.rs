@@ -42,7 +42,7 @@ pub fn tcp(request: &TcpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
             found.tcp.extend(transfer::tcp(lane, &request.target, &orders, None, stop, &mut watch));
         }
     }
-    report::finish(opened, lanes, findings, stop)
+    report::finish(opened, lanes, &findings, stop)
 }
 
 /// One version has nothing to take turns with, and a number of bytes is not split.

@@ -61,7 +61,7 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
         }
     }
     watch.phase("done", None);
-    report::finish(opened, lanes, findings, stop)
+    report::finish(opened, lanes, &findings, stop)
 }
 
 fn alive<'a>(

@@ -40,7 +40,7 @@ pub fn udp(request: &UdpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
             found.udp.extend(transfer::udp(lane, &request.target, &orders, stop, &mut watch));
         }
     }
-    report::finish(opened, lanes, findings, stop)
+    report::finish(opened, lanes, &findings, stop)
 }
 
 fn orders(request: &UdpRequest, rounds: u16) -> Vec<UdpOrder> {

@@ -81,7 +81,8 @@ pub fn connect_tcp(
 ) -> Result<TcpStream, ConnectError> {
     let socket = open("open a TCP socket for", to, Type::STREAM, Protocol::TCP)?;
     prepare_both(&socket, to, options)?;
-    set_tcp(&SockRef::from(&socket), options).map_err(|source| ConnectError::Option { address: to, source })?;
+    set_tcp(&SockRef::from(&socket), options)
+        .map_err(|source| ConnectError::Option { address: to, source })?;
     bind_source(&socket, to, options)?;
     let patience = patience.to_std().max(Duration::from_millis(1));
     socket.connect_timeout(&to.into(), patience).map_err(system("connect to", to))?;
@@ -274,8 +275,7 @@ mod tests {
         let options = SocketOptions { congestion: Some("no-such-thing".into()), ..SocketOptions::default() };
         let error = connect_tcp(loopback(9), &options, Span::from_secs(1)).unwrap_err().to_string();
         assert!(error.contains("congestion control no-such-thing refused"), "{error}");
-        let options =
-            SocketOptions { source: Some(Ipv6Addr::LOCALHOST.into()), ..SocketOptions::default() };
+        let options = SocketOptions { source: Some(Ipv6Addr::LOCALHOST.into()), ..SocketOptions::default() };
         assert!(connect_udp(loopback(9), &options).unwrap_err().to_string().contains("other IP version"));
     }
 
