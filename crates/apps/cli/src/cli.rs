@@ -1,0 +1,110 @@
+//! The command line as a whole.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{completions, latency, man, results, schema, serve, tcp, test, udp};
+use crate::exit::{self, Exit};
+
+const ABOUT: &str = "\
+Tells what a network path can do over IPv4 and over IPv6, and what limits it: the network or this host.
+
+Run 'netaware serve' on one host and 'netaware test HOST' on another. Without a HOST netaware measures against itself on \
+loopback, which shows what this host can do.";
+
+const AFTER: &str = "\
+Examples:
+  netaware serve                       answer measurements on port 14233
+  netaware test lab-b                  IPv4 beside IPv6 in 15 seconds
+  netaware tcp lab-b -R -P 4           TCP from lab-b, four streams
+  netaware udp lab-b -b 100M -l 1200   UDP at 100 Mbit/s
+  netaware latency lab-b -c 1000       round trips
+  netaware results show last           the newest saved result
+
+Settings: every long flag is also a key of netaware.toml (in $XDG_CONFIG_HOME/netaware/ and in the present folder) and a \
+variable: --connect-timeout is connect-timeout and NETAWARE_CONNECT_TIMEOUT. A flag beats a variable, a variable beats a \
+file, a [COMMAND] table beats the rest of its file.
+";
+
+/// All of it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "netaware",
+    version,
+    about = "Tells what a network path can do over IPv4 and IPv6, and what limits it",
+    long_about = ABOUT,
+    after_help = format!("{AFTER}\n{}", exit::HELP),
+    max_term_width = 80,
+    disable_help_subcommand = false,
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Serve(serve::Serve),
+    Test(test::Test),
+    Tcp(tcp::Tcp),
+    Udp(udp::Udp),
+    Latency(latency::Latency),
+    Results(results::Results),
+    Completions(completions::Completions),
+    Man(man::Man),
+    Schema(schema::Schema),
+}
+
+impl Command {
+    /// Does it.
+    ///
+    /// # Errors
+    /// One sentence for the person who typed it.
+    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
+        match self {
+            Self::Serve(serve) => serve.run(),
+            Self::Test(test) => test.run(),
+            Self::Tcp(tcp) => tcp.run(),
+            Self::Udp(udp) => udp.run(),
+            Self::Latency(latency) => latency.run(),
+            Self::Results(results) => results.run(),
+            Self::Completions(completions) => completions.run(),
+            Self::Man(man) => man.run(),
+            Self::Schema(schema) => schema.run(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_help_text_is_as_agreed() {
+        let mut command = Cli::command();
+        command.build();
+        insta::assert_snapshot!("help", command.render_long_help().to_string());
+        for name in ["serve", "test", "tcp", "udp", "latency", "results", "completions", "man", "schema"] {
+            let of = command.find_subcommand_mut(name).unwrap();
+            insta::assert_snapshot!(format!("help_{name}"), of.render_long_help().to_string());
+        }
+    }
+
+    #[test]
+    fn no_help_line_is_wider_than_80_columns() {
+        let mut command = Cli::command();
+        command.build();
+        for of in command.get_subcommands_mut() {
+            for line in of.render_long_help().to_string().lines() {
+                assert!(line.chars().count() <= 80, "{}: {line}", of.get_name());
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! One file per command: its flags with their help, how they become a request, and its tests.
+
+pub(crate) mod completions;
+pub(crate) mod latency;
+pub(crate) mod man;
+pub(crate) mod results;
+pub(crate) mod schema;
+pub(crate) mod serve;
+pub(crate) mod tcp;
+pub(crate) mod test;
+pub(crate) mod udp;

@@ -1,0 +1,38 @@
+//! `netaware completions`: for the shell to load.
+
+use std::io::Write;
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use crate::cli::Cli;
+use crate::exit::Exit;
+
+const AFTER: &str = "\
+Examples:
+  netaware completions bash > ~/.local/share/bash-completion/completions/netaware
+  netaware completions zsh > \"${fpath[1]}/_netaware\"
+  netaware completions fish > ~/.config/fish/completions/netaware.fish";
+
+/// Print a completion script for a shell
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct Completions {
+    /// bash, zsh, fish, elvish or powershell
+    #[arg(value_enum, value_name = "SHELL", hide_possible_values = true)]
+    shell: Shell,
+}
+
+impl Completions {
+    /// Prints it.
+    ///
+    /// # Errors
+    /// Nobody reads it.
+    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
+        // Into memory first: the generator panics when it cannot write.
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "netaware", &mut script);
+        std::io::stdout().lock().write_all(&script)?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,52 @@
+//! `netaware schema`: what `--format json` means.
+
+use std::io::Write;
+
+use clap::Args;
+
+use crate::exit::Exit;
+
+/// Print the JSON Schema of a record
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Prints the JSON Schema (2020-12) of what --format json prints and of the last line of ndjson."
+)]
+pub(crate) struct Schema {}
+
+impl Schema {
+    /// Prints it.
+    ///
+    /// # Errors
+    /// Nobody reads it.
+    #[expect(clippy::unused_self, reason = "all commands run the same way")]
+    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
+        let mut out = std::io::stdout().lock();
+        serde_json::to_writer_pretty(&mut out, &netaware_record::json_schema())?;
+        writeln!(out)?;
+        Ok(Exit::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::render::fixture;
+
+    #[test]
+    fn every_kind_of_record_obeys_the_schema() {
+        let schema = jsonschema::validator_for(&netaware_record::json_schema()).unwrap();
+        for record in fixture::all() {
+            let value = serde_json::to_value(&record).unwrap();
+            let errors: Vec<String> =
+                schema.iter_errors(&value).map(|e| format!("{}: {e}", e.instance_path())).collect();
+            assert!(errors.is_empty(), "{}: {errors:?}", record.command);
+        }
+    }
+
+    #[test]
+    fn a_record_without_its_id_does_not_obey() {
+        let schema = jsonschema::validator_for(&netaware_record::json_schema()).unwrap();
+        let mut value = serde_json::to_value(fixture::test()).unwrap();
+        value.as_object_mut().unwrap().remove("id");
+        assert!(!schema.is_valid(&value));
+    }
+}

@@ -1,0 +1,237 @@
+//! `netaware serve`: the responder.
+
+use std::io::{IsTerminal, Write};
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{ArgAction, Args, ValueEnum};
+use netaware_io::stop::StopFlag;
+use netaware_server::{Config, Key, Network, Server};
+use netaware_units::{BitRate, ByteCount, Span};
+use netaware_wire::DEFAULT_PORT;
+use netaware_wire::control::MAX_STREAMS;
+use tracing::level_filters::LevelFilter;
+
+use crate::exit::Exit;
+use crate::flags::{key, quantity};
+use crate::signals;
+
+const LONG: &str = "\
+Answers measurements of 'netaware test' and its phases on one port, TCP and UDP, over both IP versions. Needs no \
+privilege. Throughput measurements run one at a time unless --max-concurrent says otherwise; others wait their turn. \
+SIGTERM or Ctrl-C ends it: running measurements end with what they have.";
+
+const AFTER: &str = "\
+Examples:
+  netaware serve
+  netaware serve --key-file key --allow 192.0.2.0/24 --allow 2001:db8::/32
+  netaware serve --max-rate 1Gbit/s --max-duration 30s --log json
+
+A key file holds any text of up to 1024 bytes; give probers the same one:
+  head -c 32 /dev/urandom | base64 > key
+
+Exit codes:
+  0  ended by a signal
+  2  could not listen, or the command line is wrong";
+
+const LIMITS: &str = "Limits";
+const LOGGING: &str = "Logging";
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Log {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON object per line
+    Json,
+}
+
+/// Answer measurements
+#[derive(Debug, Args)]
+#[command(long_about = LONG, after_help = AFTER)]
+pub(crate) struct Serve {
+    /// TCP and UDP port; 0 lets the system choose one
+    #[arg(short, long, value_name = "PORT", default_value_t = DEFAULT_PORT)]
+    port: u16,
+    /// Listen on this address instead of all (may be given several times)
+    #[arg(short = 'B', long, value_name = "ADDR")]
+    bind: Vec<IpAddr>,
+    /// File with a shared key that probers must have; the variable NETAWARE_KEY can hold the key instead
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Only answer probers of this network, as in 192.0.2.0/24 (may be given several times)
+    #[arg(long, value_name = "CIDR")]
+    allow: Vec<Network>,
+    /// Throughput measurements at the same time
+    #[arg(long, value_name = "N", default_value_t = Config::default().max_concurrent as u64, value_parser = clap::value_parser!(u64).range(1..=1000), help_heading = LIMITS)]
+    max_concurrent: u64,
+    /// Sessions in all
+    #[arg(long, value_name = "N", default_value_t = Config::default().max_sessions as u64, value_parser = clap::value_parser!(u64).range(1..=100_000), help_heading = LIMITS)]
+    max_sessions: u64,
+    /// Sessions of one IPv4 address or one IPv6 /64
+    #[arg(long, value_name = "N", default_value_t = Config::default().max_sessions_per_address as u64, value_parser = clap::value_parser!(u64).range(1..=100_000), help_heading = LIMITS)]
+    max_sessions_per_address: u64,
+    /// Longest transfer [default: 1h]
+    #[arg(long, value_name = "TIME", value_parser = quantity::some_seconds, help_heading = LIMITS)]
+    max_duration: Option<Span>,
+    /// Highest payload rate of a transfer [default: no limit]
+    #[arg(long, value_name = "RATE", value_parser = quantity::some_rate, help_heading = LIMITS)]
+    max_rate: Option<BitRate>,
+    /// Most payload of a transfer [default: no limit]
+    #[arg(long, value_name = "SIZE", help_heading = LIMITS)]
+    max_bytes: Option<ByteCount>,
+    /// Most parallel streams of a transfer [default: 512]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_STREAMS)), help_heading = LIMITS)]
+    max_streams: Option<u16>,
+    /// Bind the threads that move data to these cores: 0,2,3
+    #[arg(short = 'A', long, value_name = "N[,N…]", value_delimiter = ',', help_heading = LIMITS)]
+    cpu_affinity: Vec<usize>,
+    /// Log lines as text or json
+    #[arg(long, value_enum, value_name = "FORM", default_value_t, hide_possible_values = true, help_heading = LOGGING)]
+    log: Log,
+    /// Log more; twice: everything
+    #[arg(short, long, action = ArgAction::Count, help_heading = LOGGING)]
+    verbose: u8,
+    /// Log warnings and errors only
+    #[arg(short, long, conflicts_with = "verbose", help_heading = LOGGING)]
+    quiet: bool,
+}
+
+impl Serve {
+    /// Serves until a signal ends it.
+    ///
+    /// # Errors
+    /// The key cannot be read, or the port not be listened on.
+    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
+        self.start_log();
+        let server = Server::bind(self.config()?)?;
+        let stopper = server.stopper();
+        let stop = StopFlag::new();
+        signals::listen(&stop, move |event| {
+            if event == signals::Event::Stopping {
+                stopper.stop();
+            }
+        })?;
+        if !self.quiet {
+            announce(&server)?;
+        }
+        server.run()?;
+        Ok(Exit::Done)
+    }
+
+    fn config(&self) -> anyhow::Result<Config> {
+        let defaults = Config::default();
+        let key = key::read(self.key_file.as_deref())?.map(Key::new).transpose()?;
+        Ok(Config {
+            port: self.port,
+            bind: self.bind.clone(),
+            key,
+            max_concurrent: self.max_concurrent as usize,
+            max_sessions: self.max_sessions as usize,
+            max_sessions_per_address: self.max_sessions_per_address as usize,
+            max_duration: self.max_duration.or(defaults.max_duration),
+            max_rate: self.max_rate,
+            max_bytes: self.max_bytes,
+            max_streams: self.max_streams,
+            allow: self.allow.clone(),
+            affinity: self.cpu_affinity.clone(),
+            ..defaults
+        })
+    }
+
+    fn level(&self) -> LevelFilter {
+        match (self.quiet, self.verbose) {
+            (true, _) => LevelFilter::WARN,
+            (false, 0) => LevelFilter::INFO,
+            (false, 1) => LevelFilter::DEBUG,
+            (false, _) => LevelFilter::TRACE,
+        }
+    }
+
+    fn start_log(&self) {
+        let colour =
+            std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+        let builder = tracing_subscriber::fmt()
+            .with_max_level(self.level())
+            .with_writer(std::io::stderr)
+            .with_target(false)
+            .with_ansi(colour);
+        match self.log {
+            Log::Text => builder.init(),
+            Log::Json => builder.json().flatten_event(true).init(),
+        }
+    }
+}
+
+/// On stdout, so that a script can read the port that the system chose.
+fn announce(server: &Server) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    for address in server.addresses() {
+        writeln!(out, "listening on {address}, TCP and UDP")?;
+    }
+    for error in server.absent() {
+        eprintln!("note: one IP version only: {error}");
+    }
+    let port = server.addresses().first().map_or(DEFAULT_PORT, std::net::SocketAddr::port);
+    let host = if port == DEFAULT_PORT { "HOST".to_owned() } else { format!("HOST:{port}") };
+    writeln!(
+        out,
+        "measure from elsewhere with 'netaware test {host}', HOST being a name or address of this host"
+    )?;
+    out.flush().context("stdout")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        serve: Serve,
+    }
+
+    fn serve(words: &str) -> Result<Serve, String> {
+        let line = Line::try_parse_from(std::iter::once("x").chain(words.split_whitespace()));
+        line.map(|line| line.serve).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_responder() {
+        let (ours, theirs) = (serve("").unwrap().config().unwrap(), Config::default());
+        assert_eq!(ours.port, theirs.port);
+        assert_eq!(ours.max_duration, theirs.max_duration);
+        assert_eq!(
+            (ours.max_concurrent, ours.max_sessions, ours.max_sessions_per_address),
+            (theirs.max_concurrent, theirs.max_sessions, theirs.max_sessions_per_address)
+        );
+    }
+
+    #[test]
+    fn limits_reach_the_responder() {
+        let line = "-p 0 -B ::1 -B 127.0.0.1 --allow 192.0.2.0/24 --max-rate 1G --max-bytes 1GiB --max-duration 30 \
+                    --max-concurrent 2 --max-sessions-per-address 3 --cpu-affinity 0,2";
+        let config = serve(line).unwrap().config().unwrap();
+        assert_eq!((config.port, config.bind.len(), config.allow.len()), (0, 2, 1));
+        assert_eq!(config.max_rate, Some(BitRate(1_000_000_000)));
+        assert_eq!(config.max_duration, Some(Span::from_secs(30)));
+        assert_eq!((config.max_concurrent, config.max_sessions_per_address), (2, 3));
+        assert_eq!(config.affinity, [0, 2]);
+    }
+
+    #[test]
+    fn levels_follow_the_flags() {
+        let level = |line: &str| serve(line).unwrap().level();
+        assert_eq!(
+            [level("-q"), level(""), level("-v")],
+            [LevelFilter::WARN, LevelFilter::INFO, LevelFilter::DEBUG]
+        );
+        assert_eq!(level("-vvv"), LevelFilter::TRACE);
+        assert!(serve("-q -v").is_err());
+        assert!(serve("--allow 192.0.2.7/24").unwrap_err().contains("the network is 192.0.2.0/24"));
+    }
+}

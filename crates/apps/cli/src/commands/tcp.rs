@@ -1,0 +1,200 @@
+//! `netaware tcp`: bulk TCP with every knob.
+
+use clap::{ArgGroup, Args};
+use netaware_prober::{Directions, Target, TcpRequest};
+use netaware_units::{ByteCount, Span};
+use netaware_wire::control::MAX_STREAMS;
+
+use crate::exit::{self, Exit};
+use crate::flags::affinity::{self, Affinity};
+use crate::flags::output::OutputFlags;
+use crate::flags::pace::Rate;
+use crate::flags::quantity;
+use crate::flags::target::TargetFlags;
+use crate::measure::Measurement;
+
+const LONG: &str = "\
+Measures TCP throughput as the receiver counts it, over each IP version in turns. The start is left out until slow start \
+is over (or for --omit), and the result says who was the limit. Flags mean what they mean to iperf3; a bare number for \
+-t, -i or -O is seconds.";
+
+fn after() -> String {
+    format!(
+        "\
+Examples:
+  netaware tcp lab-b                 10 seconds to lab-b over each IP version
+  netaware tcp lab-b -R -P 4         from lab-b, four streams
+  netaware tcp lab-b --bidir -4      both ways at once, IPv4 only
+  netaware tcp lab-b -n 1GiB -C bbr  one gibibyte with BBR
+  netaware tcp lab-b --expect 'tcp.up>900Mbit/s' --format json
+
+{}",
+        exit::HELP
+    )
+}
+
+/// How long a transfer that ends after `--bytes` may take when no `--time` says it.
+const PATIENCE_FOR_BYTES: Span = Span::from_secs(600);
+
+/// Measure TCP throughput
+#[derive(Debug, Args)]
+#[command(long_about = LONG, after_help = after())]
+#[command(group = ArgGroup::new("way").args(["reverse", "bidir"]))]
+pub(crate) struct Tcp {
+    #[command(flatten)]
+    target: TargetFlags,
+    /// How long to send over each IP version [default: 10s]
+    #[arg(short, long, value_name = "TIME", value_parser = quantity::some_seconds)]
+    time: Option<Span>,
+    /// End after so much payload over each IP version (or after --time, 10min without)
+    #[arg(short = 'n', long, value_name = "SIZE")]
+    bytes: Option<ByteCount>,
+    /// Parallel streams
+    #[arg(short = 'P', long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_STREAMS)))]
+    streams: u16,
+    /// Bytes per write [default: what has proven fastest]
+    #[arg(short, long, value_name = "SIZE", value_parser = quantity::block)]
+    length: Option<u32>,
+    /// HOST sends, this host receives
+    #[arg(short = 'R', long)]
+    reverse: bool,
+    /// Both ways at the same time
+    #[arg(long)]
+    bidir: bool,
+    /// Payload rate of all streams together; 0 is no limit
+    #[arg(short = 'b', long, value_name = "RATE")]
+    rate: Option<Rate>,
+    /// Socket buffers instead of the kernel's tuning
+    #[arg(short, long, value_name = "SIZE", value_parser = quantity::buffer)]
+    window: Option<u32>,
+    /// Send small segments at once (TCP_NODELAY)
+    #[arg(short = 'N', long, visible_alias = "no-delay")]
+    nodelay: bool,
+    /// Largest segment (TCP_MAXSEG)
+    #[arg(short = 'M', long, visible_alias = "set-mss", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(88..=65_495))]
+    mss: Option<u32>,
+    /// Congestion control of the sender: cubic, bbr, …
+    #[arg(short = 'C', long, value_name = "NAME")]
+    congestion: Option<String>,
+    /// Time between interval lines; 0 shows none
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = quantity::seconds)]
+    interval: Span,
+    /// Leave out exactly so much at the start instead of waiting for the end of slow start
+    #[arg(short = 'O', long, value_name = "TIME", value_parser = quantity::seconds)]
+    omit: Option<Span>,
+    /// Bind the threads that move data here to this core; a second number, for the other host, is ignored
+    #[arg(short = 'A', long, visible_alias = "affinity", value_name = "N[,M]")]
+    cpu_affinity: Option<Affinity>,
+    /// Send without copying from user space
+    #[arg(short = 'Z', long)]
+    zerocopy: bool,
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+impl Tcp {
+    /// Measures, shows, keeps.
+    ///
+    /// # Errors
+    /// Flags that contradict each other, or no responder of our own could be started.
+    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
+        let intervals = self.interval > Span::ZERO;
+        Measurement {
+            command: "tcp",
+            target: &self.target,
+            output: &self.output,
+            intervals,
+            notes: Vec::new(),
+        }
+        .run(|target, stop, progress| netaware_prober::tcp(&self.request(target), stop, progress))
+    }
+
+    fn request(&self, mut target: Target) -> TcpRequest {
+        target.options.window = self.window;
+        target.options.mss = self.mss;
+        target.options.nodelay = self.nodelay;
+        target.options.congestion.clone_from(&self.congestion);
+        let defaults = TcpRequest::new(target);
+        let limit = if self.bytes.is_some() { PATIENCE_FOR_BYTES } else { defaults.time };
+        TcpRequest {
+            time: self.time.unwrap_or(limit),
+            bytes: self.bytes,
+            streams: self.streams,
+            length: self.length,
+            directions: directions(self.reverse, self.bidir),
+            rate: self.rate.and_then(Rate::limit),
+            nodelay: self.nodelay,
+            interval: if self.interval > Span::ZERO { self.interval } else { defaults.interval },
+            omit: self.omit,
+            affinity: affinity::local(self.cpu_affinity),
+            zerocopy: self.zerocopy,
+            ..defaults
+        }
+    }
+}
+
+/// What `-R` and `--bidir` say; clap has seen to it that not both are given.
+pub(super) fn directions(reverse: bool, bidir: bool) -> Directions {
+    match (reverse, bidir) {
+        (_, true) => Directions::Both,
+        (true, false) => Directions::Reverse,
+        (false, false) => Directions::Forward,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use netaware_units::BitRate;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        tcp: Tcp,
+    }
+
+    fn request(words: &str) -> Result<TcpRequest, String> {
+        let line = Line::try_parse_from(std::iter::once("x").chain(words.split_whitespace()));
+        line.map(|line| line.tcp.request(Target::new("h"))).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn an_iperf3_users_line_means_the_same_here() {
+        let r = request("h -p 99 -t 5 -P 4 -R -l 128K -w 4M -N -M 1400 -C bbr -i 0.5 -O 2 -A 1 -Z -b 1G")
+            .unwrap();
+        assert_eq!((r.time, r.streams, r.directions), (Span::from_secs(5), 4, Directions::Reverse));
+        assert_eq!((r.length, r.target.options.window), (Some(131_072), Some(4 << 20)));
+        assert_eq!((r.target.options.mss, r.nodelay), (Some(1400), true));
+        assert_eq!(r.target.options.congestion.as_deref(), Some("bbr"));
+        assert_eq!((r.interval, r.omit), (Span::from_millis(500), Some(Span::from_secs(2))));
+        assert_eq!((r.affinity, r.zerocopy, r.rate), (vec![1], true, Some(BitRate(1_000_000_000))));
+    }
+
+    #[test]
+    fn bytes_end_a_transfer_that_has_no_time() {
+        let r = request("h -n 1GiB").unwrap();
+        assert_eq!((r.bytes, r.time), (Some(ByteCount(1 << 30)), PATIENCE_FOR_BYTES));
+        assert_eq!(request("h -n 1M -t 3").unwrap().time, Span::from_secs(3));
+        assert_eq!(request("h").unwrap().time, Span::from_secs(10));
+    }
+
+    #[test]
+    fn directions_exclude_each_other() {
+        assert_eq!(request("h --bidir").unwrap().directions, Directions::Both);
+        assert!(request("h --bidir -R").unwrap_err().contains("cannot be used with"));
+    }
+
+    #[test]
+    fn no_intervals_is_still_measured_in_intervals() {
+        assert_eq!(request("h -i 0").unwrap().interval, Span::from_secs(1));
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        for bad in ["h -P 0", "h -t 0", "h -M 10", "h -l 0", "h -l 17MiB", "h -w 4G", "h -b fast", "h -A x"] {
+            assert!(request(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! `netaware udp`: a stream of datagrams.
+
+use clap::{ArgGroup, Args, ValueEnum};
+use netaware_prober::{Pace, Target, UdpRequest};
+use netaware_units::{BitRate, Span};
+use netaware_wire::control::{UdpReceive, UdpSend};
+
+use super::tcp::directions;
+use crate::exit::{self, Exit};
+use crate::flags::affinity::{self, Affinity};
+use crate::flags::output::OutputFlags;
+use crate::flags::pace::Rate;
+use crate::flags::quantity;
+use crate::flags::target::TargetFlags;
+use crate::measure::Measurement;
+
+const LONG: &str = "\
+Sends a stream of datagrams over each IP version in turns and tells what arrived, what the network lost and what a host \
+dropped, reordering, duplicates and the gaps between arrivals.
+
+Pace: -b sets a rate, --spacing the time from datagram to datagram, and -b 0 is as fast as this host can. With neither, a \
+stream to another HOST runs at 1 Mbit/s as with iperf3, because an unpaced one can hurt everybody on the path; it runs \
+unpaced when --send mmsg or gso asks for batches, or against the responder that netaware starts itself on loopback. A \
+paced stream always leaves datagram by datagram.";
+
+fn after() -> String {
+    format!(
+        "\
+Examples:
+  netaware udp lab-b -b 100M                        100 Mbit/s for 10 seconds
+  netaware udp lab-b --spacing 20us -l 64           one datagram every 20 us
+  netaware udp lab-b --send gso --receive gro       as fast as possible
+  netaware udp lab-b -R -b 50M --expect 'udp.loss<0.1%'
+
+{}",
+        exit::HELP
+    )
+}
+
+/// As iperf3: hurts nobody.
+const CAREFUL: BitRate = BitRate(1_000_000);
+/// How long a stream that ends after `--packets` may take when no `--time` says it.
+const PATIENCE_FOR_PACKETS: Span = Span::from_secs(600);
+
+/// How datagrams are handed to the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Send {
+    /// One call per datagram
+    Single,
+    /// Many datagrams per call (sendmmsg)
+    Mmsg,
+    /// One buffer cut up by the kernel or the card (UDP_SEGMENT)
+    Gso,
+}
+
+/// How datagrams are taken from the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Receive {
+    /// One call per datagram, stamped by the kernel
+    Single,
+    /// Many datagrams per call (recvmmsg), stamped by the kernel
+    Mmsg,
+    /// Merged by the kernel (UDP_GRO): no stamp of each, no gaps
+    Gro,
+}
+
+/// Measure UDP: rate, loss by network and host, gaps
+#[derive(Debug, Args)]
+#[command(long_about = LONG, after_help = after())]
+#[command(group = ArgGroup::new("way").args(["reverse", "bidir"]))]
+#[command(group = ArgGroup::new("pace").args(["rate", "spacing"]))]
+pub(crate) struct Udp {
+    #[command(flatten)]
+    target: TargetFlags,
+    /// How long to send over each IP version [default: 10s]
+    #[arg(short, long, value_name = "TIME", value_parser = quantity::some_seconds)]
+    time: Option<Span>,
+    /// End after so many datagrams over each IP version (or after --time, 10min without)
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    packets: Option<u64>,
+    /// Payload of each datagram [default: 1452]
+    #[arg(short, long, value_name = "SIZE", value_parser = quantity::datagram)]
+    length: Option<u32>,
+    /// HOST sends, this host receives
+    #[arg(short = 'R', long)]
+    reverse: bool,
+    /// Both ways at the same time
+    #[arg(long)]
+    bidir: bool,
+    /// Payload rate; 0 is as fast as possible
+    #[arg(short = 'b', long, value_name = "RATE")]
+    rate: Option<Rate>,
+    /// Time from datagram to datagram, with its unit: 20us
+    #[arg(long, value_name = "TIME", value_parser = quantity::some_time)]
+    spacing: Option<Span>,
+    /// How datagrams leave: single, mmsg (sendmmsg) or gso (segmentation offload) [default: single when paced, else gso]
+    #[arg(long, value_enum, value_name = "HOW", hide_possible_values = true)]
+    send: Option<Send>,
+    /// How they are taken in: single, mmsg (recvmmsg) or gro (receive offload, without gaps) [default: single when paced,
+    /// else gro]
+    #[arg(long, value_enum, value_name = "HOW", hide_possible_values = true)]
+    receive: Option<Receive>,
+    /// Socket buffers
+    #[arg(short, long, value_name = "SIZE", value_parser = quantity::buffer)]
+    window: Option<u32>,
+    /// Time between interval lines; 0 shows none
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = quantity::seconds)]
+    interval: Span,
+    /// Bind the thread that moves data here to this core; a second number, for the other host, is ignored
+    #[arg(short = 'A', long, visible_alias = "affinity", value_name = "N[,M]")]
+    cpu_affinity: Option<Affinity>,
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+impl Udp {
+    /// Measures, shows, keeps.
+    ///
+    /// # Errors
+    /// Flags that contradict each other, or no responder of our own could be started.
+    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
+        let intervals = self.interval > Span::ZERO;
+        Measurement {
+            command: "udp",
+            target: &self.target,
+            output: &self.output,
+            intervals,
+            notes: self.notes(),
+        }
+        .run(|target, stop, progress| netaware_prober::udp(&self.request(target), stop, progress))
+    }
+
+    fn request(&self, mut target: Target) -> UdpRequest {
+        target.options.window = self.window;
+        let defaults = UdpRequest::new(target);
+        let limit = if self.packets.is_some() { PATIENCE_FOR_PACKETS } else { defaults.time };
+        let pace = self.pace();
+        UdpRequest {
+            time: self.time.unwrap_or(limit),
+            packets: self.packets,
+            length: self.length.unwrap_or(defaults.length),
+            directions: directions(self.reverse, self.bidir),
+            pace,
+            send: self.sending(pace),
+            receive: self.receiving(pace),
+            window: self.window,
+            interval: if self.interval > Span::ZERO { self.interval } else { defaults.interval },
+            affinity: affinity::local(self.cpu_affinity),
+            ..defaults
+        }
+    }
+
+    fn pace(&self) -> Pace {
+        match (self.rate, self.spacing) {
+            (Some(Rate::Limited(rate)), _) => Pace::Rate(rate),
+            (Some(Rate::Unlimited), _) => Pace::Unlimited,
+            (None, Some(spacing)) => Pace::Spacing(spacing),
+            (None, None) if self.asks_for_batches() || self.target.is_own() => Pace::Unlimited,
+            (None, None) => Pace::Rate(CAREFUL),
+        }
+    }
+
+    /// Batches make sense only without a pace, so asking for them is asking for none.
+    fn asks_for_batches(&self) -> bool {
+        matches!(self.send, Some(Send::Mmsg | Send::Gso))
+    }
+
+    fn sending(&self, pace: Pace) -> UdpSend {
+        match (pace, self.send) {
+            (Pace::Unlimited, None | Some(Send::Gso)) => UdpSend::Gso,
+            (Pace::Unlimited, Some(Send::Mmsg)) => UdpSend::Mmsg,
+            _ => UdpSend::Single,
+        }
+    }
+
+    fn receiving(&self, pace: Pace) -> UdpReceive {
+        match (self.receive, pace) {
+            (Some(Receive::Gro), _) | (None, Pace::Unlimited) => UdpReceive::Gro,
+            (Some(Receive::Mmsg), _) => UdpReceive::Mmsg,
+            (Some(Receive::Single) | None, _) => UdpReceive::Single,
+        }
+    }
+
+    /// What a person may not expect of the pace chosen.
+    fn notes(&self) -> Vec<&'static str> {
+        let mut notes = Vec::new();
+        let paced = self.pace() != Pace::Unlimited;
+        if self.rate.is_none() && self.spacing.is_none() && paced {
+            notes.push("no rate given: 1 Mbit/s, as iperf3 does; -b 0 is as fast as possible");
+        }
+        if paced && self.asks_for_batches() {
+            notes.push("a paced stream leaves datagram by datagram: --send has no effect");
+        }
+        notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        udp: Udp,
+    }
+
+    fn udp(words: &str) -> Result<Udp, String> {
+        let line = Line::try_parse_from(std::iter::once("x").chain(words.split_whitespace()));
+        line.map(|line| line.udp).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn the_pace_decides_how_datagrams_leave_and_arrive() {
+        use {UdpReceive as R, UdpSend as S};
+        let careful = Pace::Rate(CAREFUL);
+        let rows = [
+            ("h", careful, S::Single, R::Single),
+            ("", Pace::Unlimited, S::Gso, R::Gro),
+            ("h -b 0", Pace::Unlimited, S::Gso, R::Gro),
+            ("h -b 5M", Pace::Rate(BitRate(5_000_000)), S::Single, R::Single),
+            ("h -b 5M --send gso --receive gro", Pace::Rate(BitRate(5_000_000)), S::Single, R::Gro),
+            ("h --spacing 20us", Pace::Spacing(Span::from_micros(20)), S::Single, R::Single),
+            ("h --send gso --receive gro", Pace::Unlimited, S::Gso, R::Gro),
+            ("h --send mmsg --receive mmsg", Pace::Unlimited, S::Mmsg, R::Mmsg),
+            ("h --send single", careful, S::Single, R::Single),
+            ("h -b 0 --send single --receive single", Pace::Unlimited, S::Single, R::Single),
+        ];
+        for (n, (words, pace, send, receive)) in rows.into_iter().enumerate() {
+            let r = udp(words).unwrap().request(Target::new("h"));
+            assert_eq!((r.pace, r.send, r.receive), (pace, send, receive), "row {n}: {words}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_obvious_is_said() {
+        assert_eq!(udp("h").unwrap().notes().len(), 1);
+        assert_eq!(udp("h -b 5M --send gso").unwrap().notes().len(), 1);
+        for silent in ["", "h -b 5M", "h --send gso", "h --spacing 1ms"] {
+            assert!(udp(silent).unwrap().notes().is_empty(), "{silent}");
+        }
+    }
+
+    #[test]
+    fn flags_reach_the_request() {
+        let r = udp("h -t 5 -n 1000 -l 64 --bidir -w 1M -A 1").unwrap().request(Target::new("h"));
+        assert_eq!((r.time, r.packets, r.length), (Span::from_secs(5), Some(1000), 64));
+        assert_eq!((r.window, r.affinity), (Some(1 << 20), vec![1]));
+    }
+
+    #[test]
+    fn contradictions_and_odd_values_are_refused() {
+        for bad in
+            ["h -b 1M --spacing 1ms", "h --spacing 5", "h --spacing 0s", "h -n 0", "h -l 23", "h --send gro"]
+        {
+            assert!(udp(bad).is_err(), "{bad}");
+        }
+    }
+}

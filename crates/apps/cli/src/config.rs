@@ -1,0 +1,183 @@
+//! Flag over environment over file over default, merged once, before anything else looks at them.
+//!
+//! Every long flag of a command is also a key of `netaware.toml` and a variable: `--connect-timeout` is `connect-timeout`
+//! and `NETAWARE_CONNECT_TIMEOUT`. The merge happens on the command line itself: what the files and the environment say
+//! is put in front of what was typed, so one parser reads everything and no value has two ways in.
+//!
+//! ```toml
+//! port = 14300          # for every command that has --port
+//! [tcp]
+//! streams = 8           # for `netaware tcp` only; stronger than the same key above
+//! ```
+//!
+//! Flags that exclude each other form a group (`--rate` and `--spacing`): a stronger layer that sets one of them silences
+//! the whole group in the weaker ones.
+
+mod file;
+mod layer;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+use layer::{Layer, Setting};
+
+/// Where settings may come from, weakest first.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sources {
+    pub(crate) files: Vec<PathBuf>,
+    /// Name and value.
+    pub(crate) environment: BTreeMap<String, String>,
+}
+
+impl Sources {
+    /// `netaware.toml` in the user's configuration folder, then in the present one, then `NETAWARE_*`.
+    pub(crate) fn of_this_process() -> Self {
+        let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let folder = set("XDG_CONFIG_HOME")
+            .filter(|folder| folder.is_absolute())
+            .or_else(|| set("HOME").map(|home| home.join(".config")));
+        let user = folder.map(|folder| folder.join("netaware/netaware.toml"));
+        // Values that are no Unicode cannot be meant for us.
+        let environment = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter(|(name, _)| name.starts_with(layer::PREFIX))
+            .collect();
+        Self { files: user.into_iter().chain([PathBuf::from("netaware.toml")]).collect(), environment }
+    }
+}
+
+/// `typed` with the settings of all sources put in, ready for the real parse.
+///
+/// # Errors
+/// A file that cannot be read, a key that no command has, or a value that its flag refuses; each named with its file.
+pub(crate) fn merged(
+    command: &Command,
+    typed: &[OsString],
+    matches: &ArgMatches,
+    sources: &Sources,
+) -> anyhow::Result<Vec<OsString>> {
+    let chosen = Chosen::new(command, matches);
+    if chosen.configurable().next().is_none() {
+        return Ok(typed.to_vec());
+    }
+    let mut layers = Vec::new();
+    for path in &sources.files {
+        layers.extend(file::layer(path, command, &chosen)?);
+    }
+    layers.push(layer::environment(&sources.environment, &chosen));
+    let mut kept: BTreeMap<String, Setting> = BTreeMap::new();
+    for layer in layers {
+        chosen.check(command, &layer)?;
+        for name in layer.keys() {
+            chosen.silence(&mut kept, name);
+        }
+        kept.extend(layer);
+    }
+    for name in chosen.typed() {
+        chosen.silence(&mut kept, &name);
+    }
+    let (head, tail) = typed.split_at((1 + chosen.path.len()).min(typed.len()));
+    let settings = kept.iter().flat_map(|(name, setting)| setting.words(chosen.action(name), name));
+    Ok(head.iter().cloned().chain(settings.map(OsString::from)).chain(tail.iter().cloned()).collect())
+}
+
+/// The command that was typed, down to its last subcommand.
+pub(crate) struct Chosen<'a> {
+    /// "results", "list".
+    path: Vec<String>,
+    leaf: &'a Command,
+    matches: &'a ArgMatches,
+}
+
+impl<'a> Chosen<'a> {
+    fn new(command: &'a Command, matches: &'a ArgMatches) -> Self {
+        let mut chosen = Self { path: Vec::new(), leaf: command, matches };
+        while let Some((name, matches)) = chosen.matches.subcommand() {
+            let Some(leaf) = chosen.leaf.find_subcommand(name) else { break };
+            chosen.path.push(name.to_owned());
+            (chosen.leaf, chosen.matches) = (leaf, matches);
+        }
+        chosen
+    }
+
+    /// Flags that a file or a variable may set.
+    fn configurable(&self) -> impl Iterator<Item = &'a Arg> {
+        configurable(self.leaf)
+    }
+
+    fn flag(&self, long: &str) -> Option<&'a Arg> {
+        self.configurable().find(|arg| arg.get_long() == Some(long))
+    }
+
+    fn action(&self, long: &str) -> Option<&'a ArgAction> {
+        self.flag(long).map(Arg::get_action)
+    }
+
+    /// Long names of the flags on the command line.
+    fn typed(&self) -> Vec<String> {
+        let is_typed =
+            |arg: &&Arg| self.matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+        self.configurable().filter(is_typed).filter_map(|arg| arg.get_long().map(str::to_owned)).collect()
+    }
+
+    /// Removes a flag and the others of its groups from what weaker layers said.
+    fn silence(&self, kept: &mut BTreeMap<String, Setting>, long: &str) {
+        kept.remove(long);
+        let Some(id) = self.flag(long).map(Arg::get_id) else { return };
+        // clap's derive makes a group of every struct, named like the type; ours are in lower case.
+        let ours = |name: &str| name.starts_with(|c: char| c.is_ascii_lowercase());
+        let groups = self.leaf.get_groups().filter(|group| ours(group.get_id().as_str()));
+        for group in groups.filter(|group| group.get_args().any(|member| member == id)) {
+            for member in group.get_args() {
+                let arg = self.leaf.get_arguments().find(|arg| arg.get_id() == member);
+                if let Some(long) = arg.and_then(Arg::get_long) {
+                    kept.remove(long);
+                }
+            }
+        }
+    }
+
+    /// Gives each value to its flag alone, so that a refusal can name where it came from.
+    fn check(&self, command: &Command, layer: &Layer) -> anyhow::Result<()> {
+        for (name, setting) in layer {
+            let words = setting.words(self.action(name), name);
+            let line = std::iter::once("netaware".to_owned()).chain(self.path.iter().cloned()).chain(words);
+            match command.clone().try_get_matches_from(line) {
+                Err(error) if error.kind() != ErrorKind::MissingRequiredArgument => {
+                    let text = error.to_string();
+                    let first = text.lines().next().unwrap_or("").trim_start_matches("error: ");
+                    bail!("{}: {first}", setting.origin);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn configurable(command: &Command) -> impl Iterator<Item = &Arg> {
+    let for_people = |arg: &&Arg| !matches!(arg.get_long(), None | Some("help" | "version"));
+    command.get_arguments().filter(for_people)
+}
+
+/// Reads the arguments of this process together with all other sources.
+///
+/// # Errors
+/// As [`merged`]; a refused command line ends the process as clap does it, with exit code 2.
+pub(crate) fn parsed(command: Command, typed: &[OsString], sources: &Sources) -> anyhow::Result<ArgMatches> {
+    let first = command.clone().try_get_matches_from(typed).unwrap_or_else(|error| error.exit());
+    let line = merged(&command, typed, &first, sources).context("settings")?;
+    if line == typed {
+        return Ok(first);
+    }
+    Ok(command.try_get_matches_from(line).unwrap_or_else(|error| error.exit()))
+}
+
+#[cfg(test)]
+mod tests;

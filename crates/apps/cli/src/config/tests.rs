@@ -1,0 +1,118 @@
+use clap::CommandFactory;
+
+use super::*;
+use crate::cli::Cli;
+
+/// The merged line for `typed`, with these files (weakest first) and variables.
+fn line(typed: &str, files: &[&str], variables: &[(&str, &str)]) -> Result<String, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sources = Sources::default();
+    for (n, text) in files.iter().enumerate() {
+        let path = folder.path().join(format!("{n}.toml"));
+        std::fs::write(&path, text).unwrap();
+        sources.files.push(path);
+    }
+    sources.environment = variables.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+    let typed: Vec<OsString> = typed.split_whitespace().map(OsString::from).collect();
+    let command = Cli::command();
+    let first = command.clone().try_get_matches_from(&typed).map_err(|e| e.to_string())?;
+    let merged = merged(&command, &typed, &first, &sources).map_err(|e| format!("{e:#}"))?;
+    command.clone().try_get_matches_from(&merged).map_err(|e| e.to_string())?;
+    let words: Vec<_> = merged.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    Ok(words.join(" ").replace(&*folder.path().to_string_lossy(), ""))
+}
+
+fn error(typed: &str, file: &str) -> String {
+    let text = line(typed, &[file], &[]).unwrap_err();
+    text.rsplit_once("/0.toml").map_or(text.clone(), |(_, rest)| format!("FILE{rest}"))
+}
+
+#[test]
+fn flag_over_environment_over_file_over_default() {
+    type Row<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
+    let file = "port = 1\n[tcp]\nstreams = 8\n";
+    let env = [("NETAWARE_PORT", "2")];
+    let rows: &[Row<'_>] = &[
+        ("netaware tcp h", &[], &[], "netaware tcp h"),
+        ("netaware tcp h", &[file], &[], "netaware tcp --port=1 --streams=8 h"),
+        ("netaware udp h", &[file], &[], "netaware udp --port=1 h"),
+        ("netaware tcp h", &[file], &env, "netaware tcp --port=2 --streams=8 h"),
+        ("netaware tcp h -p 3", &[file], &env, "netaware tcp --streams=8 h -p 3"),
+        ("netaware tcp h -P4", &[file], &[], "netaware tcp --port=1 h -P4"),
+        ("netaware tcp h", &[file, "port = 9"], &[], "netaware tcp --port=9 --streams=8 h"),
+    ];
+    for (n, (typed, files, variables, want)) in rows.iter().enumerate() {
+        assert_eq!(line(typed, files, variables).as_deref(), Ok(*want), "row {n}");
+    }
+}
+
+#[test]
+fn a_commands_table_is_stronger_than_the_general_key() {
+    assert_eq!(
+        line("netaware tcp h", &["port = 1\n[tcp]\nport = 2"], &[]).as_deref(),
+        Ok("netaware tcp --port=2 h")
+    );
+}
+
+#[test]
+fn a_stronger_layer_silences_the_whole_group() {
+    let file = "[udp]\nrate = '5M'\n";
+    assert_eq!(
+        line("netaware udp h --spacing 1ms", &[file], &[]).as_deref(),
+        Ok("netaware udp h --spacing 1ms")
+    );
+    assert_eq!(
+        line("netaware udp h", &[file], &[("NETAWARE_SPACING", "1ms")]).as_deref(),
+        Ok("netaware udp --spacing=1ms h")
+    );
+    assert_eq!(line("netaware udp h -6", &["ipv4 = true"], &[]).as_deref(), Ok("netaware udp h -6"));
+    assert_eq!(line("netaware udp h --save", &["save = false"], &[]).as_deref(), Ok("netaware udp h --save"));
+}
+
+#[test]
+fn switches_counters_and_lists_become_words() {
+    let rows = [
+        ("netaware tcp", "reverse = true", "netaware tcp --reverse"),
+        ("netaware tcp", "reverse = false", "netaware tcp"),
+        ("netaware tcp", "save = false", "netaware tcp --no-save"),
+        ("netaware tcp", "connect_timeout = '1s'", "netaware tcp --connect-timeout=1s"),
+        ("netaware tcp", "expect = ['tcp>1M', 'rpm>9']", "netaware tcp --expect=tcp>1M --expect=rpm>9"),
+        ("netaware serve", "[serve]\nverbose = 2", "netaware serve --verbose --verbose"),
+        ("netaware results list", "[results]\nlimit = 5", "netaware results list --limit=5"),
+    ];
+    for (typed, file, want) in rows {
+        assert_eq!(line(typed, &[file], &[]).as_deref(), Ok(want), "{file}");
+    }
+}
+
+#[test]
+fn every_mistake_names_the_file_and_the_key() {
+    let rows = [
+        ("prot = 1", "FILE: unknown key prot: no command has a flag --prot"),
+        ("[tcp]\nspacing = '1ms'", "FILE: unknown key tcp.spacing: 'netaware tcp' has no flag --spacing"),
+        ("[ftp]\nport = 1", "FILE: unknown table [ftp]: there is no command 'netaware ftp'"),
+        ("port = 'x'", "FILE: port: invalid value 'x' for '--port <PORT>': invalid digit found in string"),
+        ("port = 70000", "FILE: port: invalid value '70000' for '--port <PORT>': 70000 is not in 1..=65535"),
+        (
+            "reverse = 'perhaps'",
+            "FILE: reverse: unexpected value 'perhaps' for '--reverse' found; no more were expected",
+        ),
+        ("port = 1979-05-27", "FILE: port: expected a string, a number, true, false or a list of them"),
+        ("a = 1\nb = = 2", "FILE: line 2: "),
+    ];
+    for (file, want) in rows {
+        let got = error("netaware tcp h", file);
+        assert!(got.starts_with(want), "{file}: {got}");
+    }
+}
+
+#[test]
+fn a_mistake_in_another_commands_key_is_still_found_but_its_value_is_not_judged() {
+    assert!(line("netaware tcp h", &["[udp]\nrate = 'fast'"], &[]).is_ok());
+    assert!(line("netaware tcp h", &["[udp]\nrat = '5M'"], &[]).is_err());
+}
+
+#[test]
+fn commands_without_settings_do_not_need_a_sound_file() {
+    assert_eq!(line("netaware schema", &["nonsense"], &[]).as_deref(), Ok("netaware schema"));
+}

@@ -1,0 +1,173 @@
+//! `--expect 'rtt.p99<20ms'`: thresholds that turn a measurement into a check.
+//!
+//! A threshold holds when every figure it speaks of is on the right side: all IP versions and directions measured, unless
+//! it names one. Without any figure it fails, because a check that could not look must not pass.
+
+mod metric;
+
+use std::str::FromStr;
+
+use netaware_record::{Expectation, IpVersion, Record};
+
+pub(crate) use metric::{METRICS, Metric};
+
+/// A metric, a comparison and a value.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Threshold {
+    /// As typed.
+    text: String,
+    version: Option<IpVersion>,
+    metric: &'static Metric,
+    comparison: Comparison,
+    /// In the metric's base unit.
+    value: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    Less,
+    AtMost,
+    More,
+    AtLeast,
+}
+
+/// Longer signs first: "<=" begins with "<".
+const SIGNS: &[(&str, Comparison)] = &[
+    ("<=", Comparison::AtMost),
+    (">=", Comparison::AtLeast),
+    ("<", Comparison::Less),
+    (">", Comparison::More),
+];
+
+impl Comparison {
+    fn holds(self, figure: f64, value: f64) -> bool {
+        match self {
+            Self::Less => figure < value,
+            Self::AtMost => figure <= value,
+            Self::More => figure > value,
+            Self::AtLeast => figure >= value,
+        }
+    }
+}
+
+impl FromStr for Threshold {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let at = text
+            .find(['<', '>'])
+            .ok_or_else(|| format!("'{text}' compares nothing: write METRIC, one of < <= > >=, VALUE"))?;
+        let (left, right) = text.split_at(at);
+        // `find` has seen the sign, so one of them matches.
+        let (sign, comparison) =
+            *SIGNS.iter().find(|(sign, _)| right.starts_with(sign)).ok_or("no comparison sign")?;
+        let (version, name) = split_version(left.trim());
+        let metric = Metric::named(name)?;
+        let value = metric
+            .kind
+            .parse(right[sign.len()..].trim())
+            .map_err(|why| format!("the value for {}: {why}", metric.name))?;
+        Ok(Self { text: text.to_owned(), version, metric, comparison, value })
+    }
+}
+
+fn split_version(name: &str) -> (Option<IpVersion>, &str) {
+    for (prefix, version) in [("ipv4.", IpVersion::V4), ("ipv6.", IpVersion::V6)] {
+        if let Some(rest) = name.strip_prefix(prefix) {
+            return (Some(version), rest);
+        }
+    }
+    (None, name)
+}
+
+impl Threshold {
+    /// How it turned out.
+    pub(crate) fn judge(&self, record: &Record) -> Expectation {
+        let wanted = |version| self.version.is_none_or(|only| only == version);
+        let figures: Vec<(String, f64)> = record
+            .versions
+            .iter()
+            .filter(|result| wanted(result.version))
+            .flat_map(|result| {
+                let name = result.version.name();
+                (self.metric.figures)(result).into_iter().map(move |(detail, figure)| {
+                    (if detail.is_empty() { name.to_owned() } else { format!("{name} {detail}") }, figure)
+                })
+            })
+            .collect();
+        let held = !figures.is_empty() && figures.iter().all(|(_, f)| self.comparison.holds(*f, self.value));
+        let shown = |(who, figure): &(String, f64)| format!("{who} {}", self.metric.kind.show(*figure));
+        let found = match figures.len() {
+            0 => "no such figure was measured".to_owned(),
+            _ => figures.iter().map(shown).collect::<Vec<_>>().join(", "),
+        };
+        Expectation { text: self.text.clone(), held, found }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::fixture;
+
+    fn judge(text: &str) -> Expectation {
+        text.parse::<Threshold>().unwrap().judge(&fixture::test())
+    }
+
+    #[test]
+    fn thresholds_are_judged_on_every_version_and_direction() {
+        let rows = [
+            ("rtt.p50<1ms", true),
+            ("rtt.p99 < 300 us", false),
+            ("ipv4.rtt.p99<300us", true),
+            ("loss<=0.5%", true),
+            ("loss<0.5%", false),
+            ("ipv4.loss<=0", true),
+            ("tcp.down>30Mbit/s", true),
+            ("tcp.down>=50M", false),
+            ("ipv6.tcp.down>=50M", true),
+            ("tcp>30M", true),
+            ("udp.loss<0.1", true),
+            ("udp.up.loss<0.0001%", false),
+            ("jitter<1ms", true),
+            ("rpm>100", true),
+        ];
+        for (n, (text, held)) in rows.into_iter().enumerate() {
+            let judged = judge(text);
+            assert_eq!(judged.held, held, "row {n}: {text}: {}", judged.found);
+        }
+    }
+
+    #[test]
+    fn a_threshold_without_a_figure_fails() {
+        let mut record = fixture::test();
+        record.versions.iter_mut().for_each(|version| version.udp.clear());
+        let judged = "udp.loss<100%".parse::<Threshold>().unwrap().judge(&record);
+        assert!(!judged.held);
+        assert_eq!(judged.found, "no such figure was measured");
+    }
+
+    #[test]
+    fn what_was_found_names_version_and_direction() {
+        assert_eq!(judge("rtt.p50<1s").found, "IPv4 212 us, IPv6 214 us");
+        assert_eq!(judge("ipv6.tcp>1M").found, "IPv6 down 76.2 Mbit/s, IPv6 up 76.3 Mbit/s");
+    }
+
+    #[test]
+    fn slips_are_explained() {
+        let rows = [
+            ("rtt.p99", "'rtt.p99' compares nothing"),
+            ("rtt.p98<1ms", "did you mean rtt.p99"),
+            ("speed>1M", "'speed' is no metric"),
+            ("rtt.p99<20", "the value for rtt.p99: '20' needs a unit: ns, us, ms"),
+            ("tcp.up>20ms", "the value for tcp.up"),
+            ("loss<lots", "'lots' is no share"),
+            ("ipv5.loss<1%", "'ipv5.loss' is no metric"),
+            ("<1%", "'' is no metric"),
+            ("loss<", "'' is no share"),
+        ];
+        for (text, want) in rows {
+            let error = text.parse::<Threshold>().unwrap_err();
+            assert!(error.contains(want), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! What a threshold can speak of, and where its figures stand in a record.
+
+use netaware_record::{DelaySummary, Direction, LoadedLatency, TcpResult, UdpResult, VersionResult};
+use netaware_units::{BitRate, Span};
+
+use crate::render::figures;
+
+/// A name and its figures; one entry per direction where there are several.
+#[derive(Debug)]
+pub(crate) struct Metric {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// For the help text.
+    pub(crate) about: &'static str,
+    pub(crate) figures: fn(&VersionResult) -> Vec<(&'static str, f64)>,
+}
+
+impl PartialEq for Metric {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+/// The unit of a metric's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// ns.
+    Time,
+    /// bit/s.
+    Rate,
+    /// 0..=1, typed as "1%" or "0.01".
+    Share,
+    /// A plain number.
+    Number,
+}
+
+impl Kind {
+    pub(crate) fn parse(self, text: &str) -> Result<f64, String> {
+        match self {
+            Self::Time => text.parse::<Span>().map(|span| span.0 as f64).map_err(|e| e.to_string()),
+            Self::Rate => text.parse::<BitRate>().map(|rate| rate.0 as f64).map_err(|e| e.to_string()),
+            Self::Share => {
+                share(text).ok_or_else(|| format!("'{text}' is no share, as in '0.1%' or '0.001'"))
+            }
+            Self::Number => number(text).ok_or_else(|| format!("'{text}' is no number")),
+        }
+    }
+
+    pub(crate) fn show(self, value: f64) -> String {
+        match self {
+            Self::Time => Span(value as i64).to_string(),
+            Self::Rate => BitRate(value as u64).to_string(),
+            Self::Share => figures::percent(value),
+            Self::Number => figures::count(value as u64),
+        }
+    }
+}
+
+fn share(text: &str) -> Option<f64> {
+    match text.strip_suffix('%') {
+        Some(percent) => number(percent.trim()).map(|value| value / 100.0),
+        None => number(text),
+    }
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0)
+}
+
+impl Metric {
+    /// # Errors
+    /// A sentence with the nearest name, where one is near.
+    pub(crate) fn named(name: &str) -> Result<&'static Self, String> {
+        if let Some(metric) = METRICS.iter().find(|metric| metric.name == name) {
+            return Ok(metric);
+        }
+        let family = name.split('.').next().unwrap_or(name);
+        let near: Vec<&str> = METRICS
+            .iter()
+            .map(|metric| metric.name)
+            .filter(|known| known.split('.').next() == Some(family))
+            .collect();
+        if near.is_empty() {
+            let all = METRICS.iter().map(|metric| metric.name).collect::<Vec<_>>().join(", ");
+            return Err(format!(
+                "'{name}' is no metric; there are {all}, each also with ipv4. or ipv6. before it"
+            ));
+        }
+        let closest = near.iter().max_by_key(|known| same_start(known, name)).copied().unwrap_or("");
+        Err(format!("'{name}' is no metric; did you mean {closest}? There are {}", near.join(", ")))
+    }
+}
+
+fn same_start(a: &str, b: &str) -> (usize, u8) {
+    let same = a.chars().zip(b.chars()).take_while(|(x, y)| x == y).count();
+    // Among equally long beginnings the last character decides: p98 is nearer to p99 than to p95.
+    (same, a.bytes().last().unwrap_or(0))
+}
+
+const fn metric(
+    name: &'static str,
+    kind: Kind,
+    about: &'static str,
+    figures: fn(&VersionResult) -> Vec<(&'static str, f64)>,
+) -> Metric {
+    Metric { name, kind, about, figures }
+}
+
+/// All there are.
+pub(crate) static METRICS: &[Metric] = &[
+    metric("rtt.min", Kind::Time, "idle round trip, smallest", |v| rtt(v, |d| d.min)),
+    metric("rtt.p50", Kind::Time, "its median", |v| rtt(v, |d| d.p50)),
+    metric("rtt.p95", Kind::Time, "its 95th percentile", |v| rtt(v, |d| d.p95)),
+    metric("rtt.p99", Kind::Time, "its 99th percentile", |v| rtt(v, |d| d.p99)),
+    metric("rtt.p999", Kind::Time, "its 99.9th percentile", |v| rtt(v, |d| d.p999)),
+    metric("rtt.max", Kind::Time, "its largest", |v| rtt(v, |d| d.max)),
+    metric("rtt.mean", Kind::Time, "its mean", |v| rtt(v, |d| d.mean)),
+    metric("jitter", Kind::Time, "its smoothed jitter (RFC 3550)", |v| {
+        v.latency.iter().map(|latency| ("", latency.jitter.0 as f64)).collect()
+    }),
+    metric("loss", Kind::Share, "requests without a response in time", |v| {
+        v.latency.iter().filter_map(|l| Some(("", ratio(l.lost, l.sent)?))).collect()
+    }),
+    metric("connect", Kind::Time, "slowest TCP connect", |v| {
+        let slowest = v.reach.as_ref().and_then(|reach| reach.connects.iter().max());
+        slowest.map(|span| ("", span.0 as f64)).into_iter().collect()
+    }),
+    metric("loaded.p50", Kind::Time, "round trip under TCP load, median", |v| {
+        loaded(v, |l| delay(l, |d| d.p50))
+    }),
+    metric("loaded.p99", Kind::Time, "its 99th percentile", |v| loaded(v, |l| delay(l, |d| d.p99))),
+    metric("loaded.rise", Kind::Time, "its median over the idle one", |v| {
+        loaded(v, |l| l.rise.map(|span| span.0 as f64))
+    }),
+    metric("rpm", Kind::Number, "round trips per minute under load", |v| {
+        loaded(v, |l| l.round_trips_per_minute)
+    }),
+    metric("tcp", Kind::Rate, "TCP payload rate, every direction", |v| {
+        v.tcp.iter().flat_map(|r| tcp(v, r.pedigree.direction)).fold(Vec::new(), without_repeats)
+    }),
+    metric("tcp.up", Kind::Rate, "TCP payload rate to HOST, most streams", |v| tcp(v, Direction::Forward)),
+    metric("tcp.down", Kind::Rate, "TCP payload rate from HOST, most streams", |v| {
+        tcp(v, Direction::Reverse)
+    }),
+    metric("tcp.retransmits", Kind::Number, "segments sent again", |v| {
+        v.tcp.iter().map(|r| (r.pedigree.direction.name(), r.retransmits as f64)).collect()
+    }),
+    metric("udp.up", Kind::Rate, "UDP payload rate to HOST, as received", |v| {
+        udp(v, Some(Direction::Forward), |r| Some(r.goodput.0 as f64))
+    }),
+    metric("udp.down", Kind::Rate, "UDP payload rate from HOST, as received", |v| {
+        udp(v, Some(Direction::Reverse), |r| Some(r.goodput.0 as f64))
+    }),
+    metric("udp.loss", Kind::Share, "UDP loss, every direction", |v| udp(v, None, udp_loss)),
+    metric("udp.up.loss", Kind::Share, "UDP loss to HOST", |v| udp(v, Some(Direction::Forward), udp_loss)),
+    metric("udp.down.loss", Kind::Share, "UDP loss from HOST", |v| {
+        udp(v, Some(Direction::Reverse), udp_loss)
+    }),
+    metric("udp.network-loss", Kind::Share, "UDP loss less what a host dropped", |v| {
+        udp(v, None, |r| ratio(r.loss.network, r.sent))
+    }),
+    metric("udp.jitter", Kind::Time, "smoothed interarrival jitter (RFC 3550)", |v| {
+        udp(v, None, |r| Some(r.receiver.jitter.0 as f64))
+    }),
+    metric("udp.reordered", Kind::Share, "overtaken datagrams (RFC 4737)", |v| {
+        udp(v, None, |r| ratio(r.reordered, r.received))
+    }),
+];
+
+fn rtt(v: &VersionResult, of: impl Fn(&DelaySummary) -> Span) -> Vec<(&'static str, f64)> {
+    v.latency.iter().filter_map(|l| l.rtt.as_ref()).map(|d| ("", of(d).0 as f64)).collect()
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+fn delay(loaded: &LoadedLatency, of: impl Fn(&DelaySummary) -> Span) -> Option<f64> {
+    loaded.latency.rtt.as_ref().map(|d| of(d).0 as f64)
+}
+
+/// The load is the transfer with the most streams in each direction.
+fn loaded(v: &VersionResult, of: impl Fn(&LoadedLatency) -> Option<f64>) -> Vec<(&'static str, f64)> {
+    [Direction::Reverse, Direction::Forward]
+        .into_iter()
+        .filter_map(|direction| {
+            let latency = fullest(v, direction)?.latency_under_load.as_ref()?;
+            Some((direction.name(), of(latency)?))
+        })
+        .collect()
+}
+
+fn fullest(v: &VersionResult, direction: Direction) -> Option<&TcpResult> {
+    v.tcp.iter().filter(|r| r.pedigree.direction == direction).max_by_key(|r| r.streams)
+}
+
+fn tcp(v: &VersionResult, direction: Direction) -> Vec<(&'static str, f64)> {
+    let goodput = fullest(v, direction).and_then(|r| r.goodput);
+    goodput.map(|rate| (direction.name(), rate.0 as f64)).into_iter().collect()
+}
+
+fn without_repeats(mut all: Vec<(&'static str, f64)>, next: (&'static str, f64)) -> Vec<(&'static str, f64)> {
+    if !all.iter().any(|(name, _)| *name == next.0) {
+        all.push(next);
+    }
+    all
+}
+
+fn udp(
+    v: &VersionResult,
+    only: Option<Direction>,
+    of: impl Fn(&UdpResult) -> Option<f64>,
+) -> Vec<(&'static str, f64)> {
+    let wanted = |r: &&UdpResult| only.is_none_or(|direction| r.pedigree.direction == direction);
+    v.udp.iter().filter(wanted).filter_map(|r| Some((r.pedigree.direction.name(), of(r)?))).collect()
+}
+
+fn udp_loss(result: &UdpResult) -> Option<f64> {
+    ratio(result.loss.lost, result.sent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_shares_read_both_ways() {
+        let mut names: Vec<&str> = METRICS.iter().map(|metric| metric.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), METRICS.len());
+        assert_eq!(share("1 %"), Some(0.01));
+        assert_eq!(share("0.01"), Some(0.01));
+        for bad in ["nan", "inf", "-1", "%", ""] {
+            assert_eq!(share(bad), None, "{bad}");
+        }
+    }
+}

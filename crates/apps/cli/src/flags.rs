@@ -1,0 +1,10 @@
+//! Flags that several commands share, and the readers of their values.
+
+pub(crate) mod affinity;
+pub(crate) mod dscp;
+pub(crate) mod host;
+pub(crate) mod key;
+pub(crate) mod output;
+pub(crate) mod pace;
+pub(crate) mod quantity;
+pub(crate) mod target;

@@ -1,0 +1,94 @@
+//! What becomes of a result: how it is shown, kept and judged.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, ValueEnum};
+
+use crate::expect::Threshold;
+
+const OUTPUT: &str = "Output";
+
+/// How a result is written to stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Format {
+    /// For people, 80 columns wide
+    #[default]
+    Text,
+    /// The record; `netaware schema` describes it
+    Json,
+    /// One JSON object per line as it happens; the last one is the record
+    Ndjson,
+    /// One line per IP version and direction; tcp, udp and latency only
+    Csv,
+}
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Colour {
+    /// On a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    /// Even into a pipe
+    Always,
+    /// Not at all
+    Never,
+}
+
+/// The flags.
+#[derive(Debug, Clone, Args)]
+#[command(group = ArgGroup::new("keep").args(["save", "no_save"]).multiple(true))]
+pub(crate) struct OutputFlags {
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t, hide_possible_values = true, help_heading = OUTPUT)]
+    pub(crate) format: Format,
+    /// Fail with exit code 1 unless this holds for every IP version and direction measured: rtt.p99<20ms, loss<=0.1%,
+    /// tcp.down>100Mbit/s, ipv6.udp.loss<1%, … (may be given several times; `netaware help test` lists the metrics)
+    #[arg(long, value_name = "THRESHOLD", help_heading = OUTPUT)]
+    pub(crate) expect: Vec<Threshold>,
+    /// Keep the result for `netaware results` (the default)
+    #[arg(long, overrides_with = "no_save", help_heading = OUTPUT)]
+    save: bool,
+    /// Do not keep the result
+    #[arg(long, overrides_with = "save", help_heading = OUTPUT)]
+    no_save: bool,
+    /// Keep it in this file instead of netaware/results.db in the user's data folder
+    #[arg(long, value_name = "PATH", help_heading = OUTPUT)]
+    pub(crate) store: Option<PathBuf>,
+    /// Nothing but the result: no progress, no notes, no interval lines
+    #[arg(short, long, help_heading = OUTPUT)]
+    pub(crate) quiet: bool,
+    /// Colours: auto, always or never
+    #[arg(long, alias = "colour", value_enum, value_name = "WHEN", default_value_t, hide_possible_values = true, help_heading = OUTPUT)]
+    pub(crate) color: Colour,
+}
+
+impl OutputFlags {
+    /// Whether to keep the result. A given `--save` stands over a `no-save` that comes from a file.
+    pub(crate) fn saves(&self) -> bool {
+        self.save || !self.no_save
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        flags: OutputFlags,
+    }
+
+    #[test]
+    fn the_last_word_on_saving_counts() {
+        let saves = |words: &[&str]| {
+            Line::try_parse_from(std::iter::once(&"x").chain(words)).ok().unwrap().flags.saves()
+        };
+        assert!(saves(&[]));
+        assert!(!saves(&["--no-save"]));
+        assert!(saves(&["--no-save", "--save"]));
+        assert!(!saves(&["--save", "--no-save"]));
+    }
+}

@@ -1,0 +1,98 @@
+//! Times, sizes and counts as a user of iperf3 types them, and as we prefer them.
+
+use netaware_units::{BitRate, ByteCount, ParseUnitError, Span};
+use netaware_wire::datagram::{ECHO_LEN, HEADER_LEN, MAX_PAYLOAD};
+
+/// "10s", "500ms", and "10" for ten seconds, because that is what the same flag means to iperf3.
+pub(crate) fn seconds(text: &str) -> Result<Span, ParseUnitError> {
+    let bare = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.');
+    if bare { format!("{text}s").parse() } else { text.parse() }
+}
+
+/// As [`seconds`], but more than nothing.
+pub(crate) fn some_seconds(text: &str) -> Result<Span, String> {
+    positive(seconds(text))
+}
+
+/// A time with its unit, more than nothing.
+pub(crate) fn some_time(text: &str) -> Result<Span, String> {
+    positive(text.parse())
+}
+
+fn positive(span: Result<Span, ParseUnitError>) -> Result<Span, String> {
+    match span {
+        Ok(span) if span.0 > 0 => Ok(span),
+        Ok(_) => Err("it must be more than zero".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A rate of more than nothing.
+pub(crate) fn some_rate(text: &str) -> Result<BitRate, String> {
+    match text.parse() {
+        Ok(BitRate(0)) => Err("it must be more than zero".to_owned()),
+        Ok(rate) => Ok(rate),
+        Err(error) => Err::<_, ParseUnitError>(error).map_err(|e| e.to_string()),
+    }
+}
+
+/// A socket buffer.
+pub(crate) fn buffer(text: &str) -> Result<u32, String> {
+    within(text, 1, i32::MAX as u64)
+}
+
+/// A block of a byte stream, bounded by what both ends are willing to hold per stream.
+pub(crate) fn block(text: &str) -> Result<u32, String> {
+    within(text, 1, 16 << 20)
+}
+
+/// The payload of a datagram of a stream: its header must fit.
+pub(crate) fn datagram(text: &str) -> Result<u32, String> {
+    within(text, HEADER_LEN as u64, MAX_PAYLOAD as u64)
+}
+
+/// The payload of a request: its stamps must fit.
+pub(crate) fn echo(text: &str) -> Result<u32, String> {
+    within(text, ECHO_LEN as u64, MAX_PAYLOAD as u64)
+}
+
+fn within(text: &str, least: u64, most: u64) -> Result<u32, String> {
+    let size: ByteCount = text.parse().map_err(|e: ParseUnitError| e.to_string())?;
+    match u32::try_from(size.0) {
+        Ok(n) if (least..=most).contains(&u64::from(n)) => Ok(n),
+        _ => Err(format!("'{text}' is not between {least} and {most} bytes")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_number_is_seconds_and_a_typo_is_not_mended() {
+        let rows = [
+            ("10", Some(Span::from_secs(10))),
+            ("0.5", Some(Span::from_millis(500))),
+            ("250ms", Some(Span::from_millis(250))),
+            ("2min", Some(Span::from_secs(120))),
+            ("5u", None),
+            ("m", None),
+            ("", None),
+            ("-1", None),
+            (".", None),
+        ];
+        for (n, (text, want)) in rows.into_iter().enumerate() {
+            assert_eq!(seconds(text).ok(), want, "row {n}: {text}");
+        }
+        assert!(some_seconds("0").is_err());
+    }
+
+    #[test]
+    fn sizes_have_the_bounds_of_what_they_are_for() {
+        assert_eq!(datagram("1472"), Ok(1472));
+        assert_eq!(datagram("64KiB").unwrap_err(), "'64KiB' is not between 24 and 65507 bytes");
+        assert_eq!(block("128K"), Ok(131_072));
+        assert!(echo("43").is_err() && echo("44B").is_ok());
+        assert!(buffer("4G").is_err() && buffer("0").is_err());
+    }
+}

@@ -1,0 +1,176 @@
+//! Where to measure to and how to get there: the same for every measuring command.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use anyhow::{bail, ensure};
+use clap::{ArgGroup, Args};
+use netaware_io::options::SocketOptions;
+use netaware_prober::Target;
+use netaware_record::IpVersion;
+use netaware_units::Span;
+use netaware_wire::DEFAULT_PORT;
+
+use super::host::Host;
+use super::{dscp, key, quantity};
+
+const PATH: &str = "Path";
+
+/// HOST and the flags of the way there.
+#[derive(Debug, Clone, Args)]
+#[command(group = ArgGroup::new("versions").args(["ipv4", "ipv6"]).multiple(true))]
+pub(crate) struct TargetFlags {
+    /// Host on which `netaware serve` runs: a name, an address, HOST:PORT or [IPv6]:PORT. Without it netaware starts a
+    /// responder of its own on loopback, over both IP versions
+    #[arg(value_name = "HOST")]
+    pub(crate) host: Option<Host>,
+    /// Port of the responder, TCP and UDP [default: 14233]
+    #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = PATH)]
+    port: Option<u16>,
+    /// Measure over IPv4 only
+    #[arg(short = '4', long, help_heading = PATH)]
+    ipv4: bool,
+    /// Measure over IPv6 only
+    #[arg(short = '6', long, help_heading = PATH)]
+    ipv6: bool,
+    /// Send from this local address; it decides the IP version too
+    #[arg(short = 'B', long, value_name = "ADDR", help_heading = PATH)]
+    bind: Option<IpAddr>,
+    /// Send through this interface
+    #[arg(long, value_name = "NAME", help_heading = PATH)]
+    interface: Option<String>,
+    /// Mark packets with this class: EF, AF41, CS1, LE, … or 0..63
+    #[arg(long, value_name = "CLASS", value_parser = dscp::parse, help_heading = PATH)]
+    dscp: Option<u8>,
+    /// File with the shared key of the responder; the variable NETAWARE_KEY can hold the key instead
+    #[arg(long, value_name = "FILE", help_heading = PATH)]
+    key_file: Option<PathBuf>,
+    /// Give up on an IP version that does not answer within this time
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = quantity::some_seconds, help_heading = PATH)]
+    connect_timeout: Span,
+}
+
+impl TargetFlags {
+    /// Whether a responder of our own is needed.
+    pub(crate) fn is_own(&self) -> bool {
+        self.host.is_none()
+    }
+
+    /// As the prober wants it. For a responder of our own, `port` is what it listens on.
+    ///
+    /// # Errors
+    /// Flags that contradict each other, or a key that cannot be read.
+    pub(crate) fn target(&self, own_port: Option<u16>) -> anyhow::Result<Target> {
+        let host = self.host.as_ref();
+        let port = own_port.map_or_else(|| self.port(), Ok)?;
+        // Without a name the prober goes to both loopback addresses.
+        let name = host.map_or_else(String::new, |host| host.name.clone());
+        Ok(Target {
+            port,
+            versions: self.versions()?,
+            key: key::read(self.key_file.as_deref())?,
+            options: self.options(),
+            connect_patience: self.connect_timeout,
+            own_responder: own_port.is_some(),
+            ..Target::new(name)
+        })
+    }
+
+    fn port(&self) -> anyhow::Result<u16> {
+        let typed = self.host.as_ref().and_then(|host| host.port);
+        if let (Some(a), Some(b)) = (typed, self.port) {
+            ensure!(a == b, "HOST says port {a} and --port says {b}: give one of them");
+        }
+        Ok(typed.or(self.port).unwrap_or(DEFAULT_PORT))
+    }
+
+    /// The versions asked for, less those that a literal address or a bound address rules out.
+    fn versions(&self) -> anyhow::Result<Vec<IpVersion>> {
+        let asked = match (self.ipv4, self.ipv6) {
+            (true, false) => vec![IpVersion::V4],
+            (false, true) => vec![IpVersion::V6],
+            _ => vec![IpVersion::V4, IpVersion::V6],
+        };
+        let host = self.host.as_ref().and_then(|host| Some((host.version()?, "HOST")));
+        let bind = self.bind.map(|address| (IpVersion::of(address), "--bind"));
+        let mut left = asked;
+        for (only, said_by) in [host, bind].into_iter().flatten() {
+            if !left.contains(&only) {
+                let other = left.first().map_or("", |version| version.name());
+                bail!("{said_by} is an {} address, but {other} is asked for", only.name());
+            }
+            left = vec![only];
+        }
+        Ok(left)
+    }
+
+    fn options(&self) -> SocketOptions {
+        SocketOptions {
+            dscp: self.dscp.unwrap_or(0),
+            interface: self.interface.clone(),
+            source: self.bind,
+            ..SocketOptions::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        flags: TargetFlags,
+    }
+
+    fn target(words: &str) -> Result<Target, String> {
+        let line = Line::try_parse_from(std::iter::once("x").chain(words.split_whitespace()));
+        line.map_err(|e| e.to_string())?.flags.target(None).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn ports_come_from_either_place_and_must_agree() {
+        let rows = [
+            ("h", Ok(14233)),
+            ("h:99", Ok(99)),
+            ("h -p 99", Ok(99)),
+            ("[::1]:99 -p 99", Ok(99)),
+            ("h:98 -p 99", Err("HOST says port 98 and --port says 99: give one of them".to_owned())),
+        ];
+        for (words, want) in rows {
+            assert_eq!(target(words).map(|t| t.port), want, "{words}");
+        }
+        assert!(target("h -p 0").is_err());
+    }
+
+    #[test]
+    fn versions_are_narrowed_by_flags_and_addresses() {
+        const BOTH: &[IpVersion] = &[IpVersion::V4, IpVersion::V6];
+        let rows: &[(&str, Option<&[IpVersion]>)] = &[
+            ("h", Some(BOTH)),
+            ("h -4", Some(&BOTH[..1])),
+            ("h -6", Some(&BOTH[1..])),
+            ("h -4 -6", Some(BOTH)),
+            ("192.0.2.1", Some(&BOTH[..1])),
+            ("::1", Some(&BOTH[1..])),
+            ("h -B 192.0.2.9", Some(&BOTH[..1])),
+            ("192.0.2.1 -6", None),
+            ("::1 -B 192.0.2.9", None),
+        ];
+        for (words, want) in rows {
+            assert_eq!(target(words).ok().map(|t| t.versions).as_deref(), *want, "{words}");
+        }
+        let error = target("::1 -4").unwrap_err();
+        assert_eq!(error, "HOST is an IPv6 address, but IPv4 is asked for");
+    }
+
+    #[test]
+    fn socket_options_reach_the_target() {
+        let target = target("h --dscp EF --interface eth0 --connect-timeout 500ms").unwrap();
+        assert_eq!((target.options.dscp, target.options.interface.as_deref()), (46, Some("eth0")));
+        assert_eq!(target.connect_patience, Span::from_millis(500));
+    }
+}

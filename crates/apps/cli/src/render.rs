@@ -1,0 +1,59 @@
+//! A record as text, JSON, NDJSON or CSV. Everything shown is in the record; nothing is measured or judged here.
+
+mod csv;
+pub(crate) mod figures;
+#[cfg(test)]
+pub(crate) mod fixture;
+pub(crate) mod paint;
+pub(crate) mod stream;
+mod table;
+pub(crate) mod text;
+mod wrap;
+
+use std::io::{self, Write};
+
+use netaware_record::Record;
+
+pub(crate) use csv::has_form as has_csv_form;
+pub(crate) use paint::Paint;
+pub(crate) use wrap::paragraph;
+
+use crate::flags::output::Format;
+
+/// Writes the whole record. NDJSON is one line here: its events belong to the time of the measurement.
+pub(crate) fn record(out: &mut dyn Write, record: &Record, format: Format, paint: Paint) -> io::Result<()> {
+    match format {
+        Format::Text => text::record(out, record, paint),
+        Format::Json => {
+            serde_json::to_writer_pretty(&mut *out, record)?;
+            writeln!(out)
+        }
+        Format::Ndjson => {
+            serde_json::to_writer(&mut *out, record)?;
+            writeln!(out)
+        }
+        Format::Csv => csv::record(out, record),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_the_record() {
+        let mut out = Vec::new();
+        record(&mut out, &fixture::test(), Format::Json, Paint::PLAIN).unwrap();
+        assert_eq!(serde_json::from_slice::<Record>(&out).unwrap(), fixture::test());
+        insta::assert_snapshot!("test_json", String::from_utf8(out).unwrap());
+    }
+
+    #[test]
+    fn ndjson_is_the_record_on_one_line() {
+        let mut out = Vec::new();
+        record(&mut out, &fixture::tcp(), Format::Ndjson, Paint::VIVID).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.lines().count(), 1);
+        assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), fixture::tcp());
+    }
+}

@@ -1,0 +1,189 @@
+//! One line per IP version, direction and number of streams, for spreadsheets and scripts. All values in base units, named
+//! in the header; an empty field is a figure that was not measured.
+
+use std::io::{self, Write};
+
+use netaware_record::{LatencyResult, Outcome, Record, TcpResult, UdpResult};
+use netaware_units::{ClockSource, Span};
+
+/// Whether records of this command have a CSV form: `test` mixes figures that fit no one table.
+pub(crate) fn has_form(command: &str) -> bool {
+    matches!(command, "tcp" | "udp" | "latency")
+}
+
+/// A named column: its field of one result.
+type Column<T> = (&'static str, fn(&T) -> String);
+
+pub(super) fn record(out: &mut dyn Write, record: &Record) -> io::Result<()> {
+    match record.command.as_str() {
+        "tcp" => table(out, record, TCP, |v| v.tcp.iter().collect()),
+        "udp" => table(out, record, UDP, |v| v.udp.iter().collect()),
+        _ => table(out, record, LATENCY, |v| v.latency.iter().collect()),
+    }
+}
+
+fn table<T>(
+    out: &mut dyn Write,
+    record: &Record,
+    columns: &[Column<T>],
+    results: impl Fn(&netaware_record::VersionResult) -> Vec<&T>,
+) -> io::Result<()> {
+    let head = ["id", "started_at", "command", "host", "version"];
+    let names = head.into_iter().chain(columns.iter().map(|(name, _)| *name));
+    writeln!(out, "{}", names.collect::<Vec<_>>().join(","))?;
+    for version in &record.versions {
+        for result in results(version) {
+            let head = [
+                record.id.to_string(),
+                record.started_at_utc.clone(),
+                record.command.clone(),
+                record.request.host.clone(),
+                version.version.name().to_owned(),
+            ];
+            let fields = head.into_iter().chain(columns.iter().map(|(_, field)| field(result)));
+            writeln!(out, "{}", fields.map(|field| quoted(&field)).collect::<Vec<_>>().join(","))?;
+        }
+    }
+    Ok(())
+}
+
+/// RFC 4180 §2, and no formula for a spreadsheet in a text that came from elsewhere.
+fn quoted(field: &str) -> String {
+    let formula =
+        field.starts_with(['=', '@', '+']) || (field.starts_with('-') && field.parse::<f64>().is_err());
+    let field = if formula { format!("'{field}") } else { field.to_owned() };
+    if field.contains([',', '"', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
+}
+
+fn outcome(outcome: Outcome) -> String {
+    let word = match outcome {
+        Outcome::Complete => "complete",
+        Outcome::Interrupted => "interrupted",
+        Outcome::Failed => "failed",
+    };
+    word.to_owned()
+}
+
+fn optional<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+fn clock(clock: ClockSource) -> String {
+    clock.name().to_owned()
+}
+
+const TCP: &[Column<TcpResult>] = &[
+    ("direction", |r| r.pedigree.direction.name().into()),
+    ("streams", |r| r.streams.to_string()),
+    ("congestion", |r| r.congestion.clone()),
+    ("goodput_bps", |r| optional(r.goodput.map(|rate| rate.0))),
+    ("goodput_lo_bps", |r| optional(r.goodput_interval.map(|i| i.lo.round()))),
+    ("goodput_hi_bps", |r| optional(r.goodput_interval.map(|i| i.hi.round()))),
+    ("bytes", |r| r.bytes.0.to_string()),
+    ("measured_ns", |r| r.measured.0.to_string()),
+    ("warm_up_ns", |r| r.warm_up.omitted.0.to_string()),
+    ("retransmits", |r| r.retransmits.to_string()),
+    ("rtt_ns", |r| r.rtt.0.to_string()),
+    ("min_rtt_ns", |r| r.min_rtt.0.to_string()),
+    ("cwnd_bytes", |r| r.cwnd.0.to_string()),
+    ("limited_by", |r| r.limit.by.name().into()),
+    ("outcome", |r| outcome(r.outcome)),
+];
+
+const UDP: &[Column<UdpResult>] = &[
+    ("direction", |r| r.pedigree.direction.name().into()),
+    ("payload_bytes", |r| r.payload.0.to_string()),
+    ("planned_bps", |r| optional(r.planned.map(|rate| rate.0))),
+    ("sent_bps", |r| r.sent_rate.0.to_string()),
+    ("goodput_bps", |r| r.goodput.0.to_string()),
+    ("packets_per_second", |r| format!("{:.1}", r.packets_per_second)),
+    ("sent", |r| r.sent.to_string()),
+    ("not_sent", |r| r.not_sent.to_string()),
+    ("received", |r| r.received.to_string()),
+    ("lost", |r| r.loss.lost.to_string()),
+    ("lost_host", |r| r.loss.host.to_string()),
+    ("lost_network", |r| r.loss.network.to_string()),
+    ("duplicates", |r| r.duplicates.to_string()),
+    ("reordered", |r| r.reordered.to_string()),
+    ("jitter_ns", |r| r.receiver.jitter.0.to_string()),
+    ("gap_planned_ns", |r| gap(r, |g| g.planned.0.to_string())),
+    ("gap_mean_ns", |r| gap(r, |g| format!("{:.3}", g.mean_ns))),
+    ("gap_sd_ns", |r| gap(r, |g| format!("{:.3}", g.sd_ns))),
+    ("gap_p50_ns", |r| gap(r, |g| g.p50.0.to_string())),
+    ("gap_p99_ns", |r| gap(r, |g| g.p99.0.to_string())),
+    ("gap_max_ns", |r| gap(r, |g| g.max.0.to_string())),
+    ("limited_by", |r| r.limit.by.name().into()),
+    ("clock", |r| clock(r.pedigree.clock)),
+    ("outcome", |r| outcome(r.outcome)),
+];
+
+fn gap(result: &UdpResult, of: impl Fn(&netaware_record::GapSummary) -> String) -> String {
+    result.receiver.gaps.as_ref().map_or_else(String::new, of)
+}
+
+const LATENCY: &[Column<LatencyResult>] = &[
+    ("payload_bytes", |r| r.payload.0.to_string()),
+    ("spacing_ns", |r| r.spacing.0.to_string()),
+    ("sent", |r| r.sent.to_string()),
+    ("not_sent", |r| r.not_sent.to_string()),
+    ("received", |r| r.received.to_string()),
+    ("lost", |r| r.lost.to_string()),
+    ("late", |r| r.late.to_string()),
+    ("reordered", |r| r.reordered.to_string()),
+    ("duplicates", |r| r.duplicates.to_string()),
+    ("rtt_min_ns", |r| rtt(r, |d| d.min)),
+    ("rtt_p50_ns", |r| rtt(r, |d| d.p50)),
+    ("rtt_p95_ns", |r| rtt(r, |d| d.p95)),
+    ("rtt_p99_ns", |r| rtt(r, |d| d.p99)),
+    ("rtt_p999_ns", |r| rtt(r, |d| d.p999)),
+    ("rtt_max_ns", |r| rtt(r, |d| d.max)),
+    ("rtt_mean_ns", |r| rtt(r, |d| d.mean)),
+    ("rtt_sd_ns", |r| rtt(r, |d| d.sd)),
+    ("application_p50_ns", |r| optional(r.rtt_application.map(|d| d.p50.0))),
+    ("application_p99_ns", |r| optional(r.rtt_application.map(|d| d.p99.0))),
+    ("ipdv_p95_ns", |r| optional(r.ipdv.map(|d| d.p95.0))),
+    ("pdv_p95_ns", |r| optional(r.pdv.map(|d| d.p95.0))),
+    ("jitter_ns", |r| r.jitter.0.to_string()),
+    ("clock", |r| clock(r.pedigree.clock)),
+];
+
+fn rtt(result: &LatencyResult, of: impl Fn(&netaware_record::DelaySummary) -> Span) -> String {
+    optional(result.rtt.as_ref().map(|d| of(d).0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::fixture;
+
+    fn csv(of: &Record) -> String {
+        let mut out = Vec::new();
+        record(&mut out, of).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn tcp_udp_and_latency_have_a_table_each() {
+        insta::assert_snapshot!("tcp_csv", csv(&fixture::tcp()));
+        insta::assert_snapshot!("udp_csv", csv(&fixture::udp()));
+        insta::assert_snapshot!("latency_csv", csv(&fixture::latency()));
+    }
+
+    #[test]
+    fn every_line_has_as_many_fields_as_the_header() {
+        for record in [fixture::tcp(), fixture::udp(), fixture::latency()] {
+            let text = csv(&record);
+            let fields: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
+            assert!(fields.len() > 1 && fields.iter().all(|n| *n == fields[0]), "{text}");
+        }
+    }
+
+    #[test]
+    fn texts_from_elsewhere_neither_break_the_table_nor_run_as_formulas() {
+        let rows =
+            [("a,b", "\"a,b\""), ("a\"b", "\"a\"\"b\""), ("=1+1", "'=1+1"), ("-5", "-5"), ("-a", "'-a")];
+        for (field, want) in rows {
+            assert_eq!(quoted(field), want);
+        }
+    }
+}

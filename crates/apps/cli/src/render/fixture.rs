@@ -1,0 +1,410 @@
+//! Records made by hand for tests: a path shaped to 40 Mbit/s for IPv4 and 80 Mbit/s for IPv6.
+
+use netaware_record::{
+    Comparison, CpuUse, DelaySummary, Direction, GapSummary, Health, Histogram, HostDrops, HostInfo,
+    Interval, IpVersion, LatencyResult, Layer, Limit, LimitedBy, LoadedLatency, LossSplit, Metric,
+    MetricComparison, MtuFinding, NicInfo, Outcome, PathFacts, Pedigree, Preference, Reach, ReceiverTick,
+    Record, Request, SenderTick, StreamEnd, TcpEnd, TcpResult, UdpReceiverEnd, UdpResult, UdpSenderEnd,
+    Unreachable, Use, Verdict, VersionResult, WarmUp,
+};
+use netaware_units::{BitRate, ByteCount, ClockSource, Span, Wall};
+
+const BOTH: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
+
+/// Everything that `test` can fill.
+pub(crate) fn test() -> Record {
+    let versions = BOTH
+        .map(|version| VersionResult {
+            latency: Some(idle(version)),
+            tcp: [Direction::Reverse, Direction::Forward]
+                .into_iter()
+                .flat_map(|way| [transfer(version, way, 1), transfer(version, way, 4)])
+                .collect(),
+            udp: vec![datagrams(version, Direction::Reverse), datagrams(version, Direction::Forward)],
+            ..reached(version)
+        })
+        .to_vec();
+    Record {
+        comparison: Some(comparison()),
+        warnings: vec![
+            "IPv6 lost 1 of 200 idle requests: with so few, the true loss may lie anywhere between 0.03 % and 2.8 %"
+                .into(),
+        ],
+        ..empty("test", versions)
+    }
+}
+
+pub(crate) fn tcp() -> Record {
+    let versions = BOTH.map(|version| VersionResult {
+        tcp: vec![transfer(version, Direction::Forward, 1)],
+        ..reached(version)
+    });
+    empty("tcp", versions.to_vec())
+}
+
+pub(crate) fn udp() -> Record {
+    let versions = BOTH.map(|version| VersionResult {
+        udp: vec![datagrams(version, Direction::Forward)],
+        ..reached(version)
+    });
+    empty("udp", versions.to_vec())
+}
+
+pub(crate) fn latency() -> Record {
+    let versions = BOTH.map(|version| VersionResult { latency: Some(idle(version)), ..reached(version) });
+    empty("latency", versions.to_vec())
+}
+
+/// IPv6 could not be reached; two thresholds were given.
+pub(crate) fn half() -> Record {
+    let mut record = test();
+    record.comparison = None;
+    record.versions[1] = VersionResult {
+        address: Some("2001:db8::2".into()),
+        unreachable: Some(Unreachable {
+            stage: "connect".into(),
+            reason: "connect [2001:db8::2]:14233: no answer within 3.00 s".into(),
+            advice: "check that the host is up and that no firewall drops TCP and UDP on that port".into(),
+        }),
+        ..VersionResult::new(IpVersion::V6)
+    };
+    for text in ["rtt.p99<20ms", "tcp.down>100Mbit/s"] {
+        let threshold: crate::expect::Threshold = text.parse().unwrap();
+        record.expectations.push(threshold.judge(&record));
+    }
+    record
+}
+
+/// Nothing answered.
+pub(crate) fn nothing() -> Record {
+    let mut record = half();
+    let dead = record.versions[1].clone();
+    record.versions[0] = VersionResult { version: IpVersion::V4, ..dead };
+    record
+}
+
+pub(crate) fn all() -> Vec<Record> {
+    vec![test(), tcp(), udp(), latency(), half(), nothing()]
+}
+
+fn empty(command: &str, versions: Vec<VersionResult>) -> Record {
+    Record {
+        schema: netaware_record::SCHEMA_VERSION,
+        id: uuid::Uuid::from_u128(0x019a_2b3c_4d5e_7f60_8123_4567_89ab_cdef),
+        software: "0.1.0".into(),
+        command: command.into(),
+        started_at: Wall(1_795_232_087_123_456_789),
+        started_at_utc: "2026-11-21T03:34:47.123456789Z".into(),
+        elapsed: Span::from_millis(14_812),
+        outcome: Outcome::Complete,
+        request: Request {
+            host: "lab-b".into(),
+            port: 14233,
+            own_responder: false,
+            options: [("time".to_owned(), "15.0 s".to_owned())].into(),
+        },
+        prober: host("lab-a"),
+        responder: Some(host("lab-b")),
+        versions,
+        comparison: None,
+        expectations: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+fn host(name: &str) -> HostInfo {
+    HostInfo {
+        name: name.into(),
+        kernel: "Linux 6.18.44".into(),
+        cpu: "AMD EPYC 7B13".into(),
+        cores: 2,
+        virtualisation: "kvm".into(),
+        software: "0.1.0".into(),
+        congestion: "cubic".into(),
+        nics: vec![NicInfo {
+            name: "eth0".into(),
+            driver: "virtio_net".into(),
+            mtu: 1500,
+            speed: None,
+            offloads: vec!["generic-receive-offload".into()],
+        }],
+    }
+}
+
+fn reached(version: IpVersion) -> VersionResult {
+    let address = if version == IpVersion::V4 { "192.0.2.2" } else { "2001:db8::2" };
+    VersionResult {
+        address: Some(address.into()),
+        reach: Some(Reach {
+            resolve: Some(Span::from_micros(850)),
+            connects: [240, 231, 260].map(Span::from_micros).to_vec(),
+            greeting: Span::from_micros(410),
+        }),
+        path: Some(PathFacts {
+            mtu: Some(if version == IpVersion::V4 { 1500 } else { 1480 }),
+            mtu_finding: if version == IpVersion::V4 { MtuFinding::Confirmed } else { MtuFinding::Learnt },
+            mtu_believed: Some(1500),
+            hops_forward: Some(1),
+            hops_reverse: Some(1),
+        }),
+        ..VersionResult::new(version)
+    }
+}
+
+fn pedigree(method: &str, version: IpVersion, direction: Direction, clock: ClockSource) -> Pedigree {
+    let uncertainty = match method {
+        "echo" => "quantiles of all samples, exact",
+        _ => "95 % block bootstrap over the slices",
+    };
+    Pedigree {
+        method: method.into(),
+        layer: Layer::Payload,
+        direction,
+        version,
+        clock,
+        uncertainty: uncertainty.into(),
+    }
+}
+
+fn delays(p50_us: i64) -> DelaySummary {
+    let us = Span::from_micros;
+    DelaySummary {
+        count: 200,
+        min: us(p50_us * 8 / 10),
+        p50: us(p50_us),
+        p95: us(p50_us * 12 / 10),
+        p99: us(if p50_us == 212 { 280 } else { p50_us * 145 / 100 }),
+        p999: us(p50_us * 2),
+        max: us(p50_us * 2),
+        mean: us(p50_us * 102 / 100),
+        sd: us(p50_us / 10),
+    }
+}
+
+fn idle(version: IpVersion) -> LatencyResult {
+    let lost = u64::from(version == IpVersion::V6);
+    LatencyResult {
+        pedigree: pedigree("echo", version, Direction::RoundTrip, ClockSource::Kernel),
+        payload: ByteCount(64),
+        spacing: Span::from_millis(10),
+        sent: 200,
+        not_sent: 0,
+        received: 200 - lost,
+        lost,
+        late: lost,
+        reordered: 0,
+        duplicates: 0,
+        patience: Span::from_secs(1),
+        rtt: Some(delays(if version == IpVersion::V4 { 212 } else { 214 })),
+        rtt_application: Some(delays(260)),
+        responder: Some(delays(9)),
+        ipdv: Some(delays(14)),
+        pdv: Some(delays(40)),
+        jitter: Span::from_micros(12),
+        histogram: Some(Histogram {
+            bins: vec![(170_000, 60), (210_000, 100), (250_000, 39)],
+            digits: Some(2),
+            ..Histogram::default()
+        }),
+        health: Health { late_sends: 2 * lost, worst_lateness: Span::from_micros(310), ..Health::default() },
+    }
+}
+
+fn cpu(busy: f64) -> CpuUse {
+    CpuUse {
+        process_user: busy / 10.0,
+        process_system: busy,
+        busiest_thread: busy,
+        busiest_core: Some((busy * 1.2).min(1.0)),
+        host: Some(busy / 2.0),
+        softirq: Some(0.02),
+        steal: Some(0.001),
+        cores: 2,
+    }
+}
+
+fn rate_of(version: IpVersion, way: Direction, streams: u16) -> BitRate {
+    let base = if version == IpVersion::V4 { 38_100_000 } else { 76_200_000 };
+    BitRate(
+        base + if way == Direction::Forward { 100_000 } else { 0 } - if streams == 1 { 30_000 } else { 0 },
+    )
+}
+
+fn transfer(version: IpVersion, way: Direction, streams: u16) -> TcpResult {
+    let rate = rate_of(version, way, streams);
+    let bits = rate.0 as f64;
+    let bytes = ByteCount(rate.0 / 8 * 2);
+    let stream = StreamEnd {
+        bytes,
+        calls: 900,
+        congestion: "cubic".into(),
+        retransmits: 3,
+        rtt: Span::from_micros(4300),
+        mss: 1448,
+        path_mtu: 1500,
+        busy: Span::from_millis(1990),
+        window_limited: Span::from_millis(20),
+        buffer_limited: Span::ZERO,
+        cwnd: ByteCount(131_072),
+        ..StreamEnd::default()
+    };
+    let end = TcpEnd {
+        elapsed: Span::from_secs(2),
+        bytes,
+        cpu: cpu(0.12),
+        streams: vec![stream],
+        ..TcpEnd::default()
+    };
+    TcpResult {
+        pedigree: pedigree("tcp", version, way, ClockSource::Application),
+        outcome: Outcome::Complete,
+        streams,
+        congestion: "cubic".into(),
+        goodput: Some(rate),
+        goodput_interval: Some(Interval {
+            estimate: bits,
+            lo: bits - 41_000.0,
+            hi: bits + 43_000.0,
+            confidence: 0.95,
+        }),
+        rounds: vec![rate, rate],
+        bytes,
+        measured: Span::from_millis(1800),
+        warm_up: WarmUp { omitted: Span::from_millis(200), rule: "slow start over".into() },
+        retransmits: 3 * u64::from(streams),
+        rtt: Span::from_micros(4300),
+        min_rtt: Span::from_micros(205),
+        cwnd: ByteCount(131_072 * u64::from(streams)),
+        receiver_ticks: (1..=2).map(|n| receiver_tick(n, rate)).collect(),
+        sender_ticks: (1..=2).map(|n| sender_tick(n, rate)).collect(),
+        sender: end.clone(),
+        receiver: end,
+        fairness: Some(0.998),
+        latency_under_load: Some(LoadedLatency {
+            latency: LatencyResult { rtt: Some(delays(5100)), lost: 0, late: 0, ..idle(version) },
+            rise: Some(Span::from_micros(4888)),
+            round_trips_per_minute: Some(11_764.7),
+        }),
+        limit: Limit::new(
+            LimitedBy::Shaper,
+            "after its first burst the rate was flat to 0.3 %, with 3 segments sent again and both hosts under 15 % CPU",
+        ),
+        health: Health { responder_busiest_core: 0.14, prober_busiest_core: 0.14, ..Health::default() },
+    }
+}
+
+fn receiver_tick(n: i64, rate: BitRate) -> ReceiverTick {
+    ReceiverTick {
+        end: Span::from_secs(n),
+        length: Span::from_secs(1),
+        bytes: ByteCount(rate.0 / 8),
+        packets: rate.0 / 8 / 1452,
+        lost: 8,
+        streams: 1,
+    }
+}
+
+fn sender_tick(n: i64, rate: BitRate) -> SenderTick {
+    SenderTick {
+        end: Span::from_secs(n),
+        length: Span::from_secs(1),
+        bytes: ByteCount(rate.0 / 8),
+        retransmits: 1,
+        rtt: Span::from_micros(4300),
+        cwnd: ByteCount(131_072),
+    }
+}
+
+fn datagrams(version: IpVersion, way: Direction) -> UdpResult {
+    let planned = rate_of(version, way, 4).percent(80);
+    let sent = planned.0 * 2 / 8 / 1452;
+    let received = sent - 17;
+    let gap_ns = 1452.0 * 8e9 / planned.0 as f64;
+    let gaps = GapSummary {
+        planned: Span(gap_ns as i64),
+        count: received - 1,
+        mean_ns: gap_ns + 0.42,
+        sd_ns: 8123.4,
+        min: Span::from_micros(2),
+        p1: Span((gap_ns * 0.9) as i64),
+        p50: Span(gap_ns as i64),
+        p99: Span((gap_ns * 1.1) as i64),
+        p999: Span((gap_ns * 1.2) as i64),
+        max: Span::from_micros(1_210),
+    };
+    UdpResult {
+        pedigree: pedigree("udp-stream", version, way, ClockSource::Kernel),
+        outcome: Outcome::Complete,
+        payload: ByteCount(1452),
+        planned: Some(planned),
+        sent_rate: planned,
+        goodput: BitRate(planned.0 - planned.0 / 5000),
+        sent,
+        not_sent: 0,
+        received,
+        packets_per_second: received as f64 / 2.0,
+        loss: LossSplit {
+            lost: 17,
+            host: 5,
+            network: 12,
+            ratio: Some(Interval { estimate: 0.003, lo: 0.0019, hi: 0.0048, confidence: 0.95 }),
+        },
+        duplicates: 0,
+        reordered: 2,
+        ticks: (1..=2).map(|n| receiver_tick(n, planned)).collect(),
+        sender: UdpSenderEnd {
+            sent,
+            gaps: Some(GapSummary { sd_ns: 310.0, max: Span::from_micros(460), ..gaps }),
+            cpu: cpu(0.08),
+            ..UdpSenderEnd::default()
+        },
+        receiver: UdpReceiverEnd {
+            received,
+            gaps: Some(gaps),
+            loss_runs: vec![(1, 12), (5, 1)],
+            drops: HostDrops { socket: 5, ..HostDrops::default() },
+            jitter: Span::from_micros(31),
+            cpu: cpu(0.1),
+            ..UdpReceiverEnd::default()
+        },
+        limit: Limit::new(LimitedBy::RequestedRate, "the planned rate was sent and 99.7 % of it arrived"),
+        health: Health { host_drops: 5, ..Health::default() },
+    }
+}
+
+fn comparison() -> Comparison {
+    let metric = |metric, direction, v4: f64, v6: f64, half: f64, margin, favours| MetricComparison {
+        metric,
+        direction,
+        v4,
+        v6,
+        difference: Interval { estimate: v6 - v4, lo: v6 - v4 - half, hi: v6 - v4 + half, confidence: 0.95 },
+        pairs: 40,
+        rounds: 2,
+        margin,
+        favours,
+        host_limited: metric == Metric::Connect,
+    };
+    let none = Preference::NoDifferenceShown;
+    let verdict = |purpose, prefer, because: &str| Verdict { purpose, prefer, because: because.into() };
+    Comparison {
+        metrics: vec![
+            metric(Metric::TcpSingle, Direction::Reverse, 38.1e6, 76.2e6, 0.09e6, 1e6, Preference::V6),
+            metric(Metric::TcpParallel, Direction::Forward, 38.2e6, 76.3e6, 0.1e6, 1e6, Preference::V6),
+            metric(Metric::IdleRtt, Direction::RoundTrip, 212e3, 214e3, 5.2e3, 1e5, none),
+            metric(Metric::LoadedRtt, Direction::Reverse, 5.1e6, 5.1e6, 0.2e6, 1e6, none),
+            metric(Metric::DelayVariation, Direction::RoundTrip, 40e3, 41e3, 4e3, 1e5, none),
+            metric(Metric::UdpLoss, Direction::Forward, 0.003, 0.0031, 0.002, 0.001, none),
+            metric(Metric::Connect, Direction::RoundTrip, 240e3, 231e3, 20e3, 1e5, none),
+        ],
+        verdicts: vec![
+            verdict(
+                Use::Bulk,
+                Preference::V6,
+                "IPv6 carried 76.2 Mbit/s down and 76.3 Mbit/s up, twice the rate of IPv4, in every round",
+            ),
+            verdict(Use::Interactive, none, "round trips differ by less than 0.1 ms, idle and under load"),
+            verdict(Use::Media, none, "loss and delay variation differ by less than what matters"),
+        ],
+    }
+}

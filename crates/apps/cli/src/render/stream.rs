@@ -1,0 +1,137 @@
+//! What is shown while it happens: interval lines for people, events for programs.
+
+use netaware_prober::Progress;
+use serde_json::{Value, json};
+
+use super::figures::count;
+use super::table::padded;
+
+/// Above the first interval line.
+pub(crate) fn titles(progress: &Progress) -> Option<String> {
+    let Progress::Interval { packets, .. } = progress else { return None };
+    let right = if packets.is_some() { ["lost / received", "", ""] } else { ["resent", "cwnd", "RTT"] };
+    Some(columns("", &["seconds", "payload", "rate", right[0], right[1], right[2]]))
+}
+
+/// One slice of a bulk transfer, 80 columns at most.
+pub(crate) fn interval_line(progress: &Progress) -> Option<String> {
+    let Progress::Interval {
+        version,
+        direction,
+        start,
+        end,
+        bytes,
+        rate,
+        packets,
+        lost,
+        retransmits,
+        rtt,
+        cwnd,
+    } = progress
+    else {
+        return None;
+    };
+    let who = format!("{} {}", version.name(), direction.name());
+    let seconds = format!("{:.1} - {:.1}", start.secs_f64(), end.secs_f64());
+    let mut cells = vec![seconds, bytes.to_string(), rate.to_string()];
+    if let Some(packets) = packets {
+        let lost = lost.map_or_else(|| "?".to_owned(), |lost| lost.to_string());
+        cells.push(format!("{lost} / {}", count(*packets)));
+    } else {
+        cells.push(retransmits.map_or_else(String::new, count));
+        cells.push(cwnd.map_or_else(String::new, |cwnd| cwnd.to_string()));
+        cells.push(rtt.map_or_else(String::new, |rtt| rtt.to_string()));
+    }
+    let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
+    Some(columns(&who, &cells))
+}
+
+fn columns(who: &str, cells: &[&str]) -> String {
+    const WIDTHS: [usize; 6] = [15, 12, 15, 9, 10, 8];
+    let mut line = padded(who, 11);
+    for (cell, width) in cells.iter().zip(WIDTHS) {
+        line.push_str(&padded(cell, width));
+    }
+    line.trim_end().to_owned()
+}
+
+/// One object per event. Times are ns since the start of the transfer (`interval`) or of the measurement (`phase`).
+pub(crate) fn event(progress: &Progress) -> Value {
+    match progress {
+        Progress::Phase { what, version, done, total } => {
+            json!({"event": "phase", "what": what, "version": version, "done": done, "total": total})
+        }
+        Progress::Queued { place, expected_wait } => {
+            json!({"event": "queued", "place": place, "expected_wait": expected_wait})
+        }
+        Progress::Interval {
+            version,
+            direction,
+            start,
+            end,
+            bytes,
+            rate,
+            packets,
+            lost,
+            retransmits,
+            rtt,
+            cwnd,
+        } => {
+            json!({
+                "event": "interval", "version": version, "direction": direction, "start": start, "end": end,
+                "bytes": bytes, "rate": rate, "packets": packets, "lost": lost, "retransmits": retransmits,
+                "rtt": rtt, "cwnd": cwnd,
+            })
+        }
+        Progress::Note(text) => json!({"event": "note", "text": text}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netaware_record::{Direction, IpVersion};
+    use netaware_units::{BitRate, ByteCount, Span};
+
+    use super::*;
+
+    fn interval(packets: Option<u64>) -> Progress {
+        Progress::Interval {
+            version: IpVersion::V6,
+            direction: Direction::Reverse,
+            start: Span::from_secs(119),
+            end: Span::from_secs(120),
+            bytes: ByteCount(1_181_116_006),
+            rate: BitRate(123_456_789_012),
+            packets,
+            lost: packets.map(|_| -12),
+            retransmits: packets.is_none().then_some(1234),
+            rtt: packets.is_none().then_some(Span::from_micros(1210)),
+            cwnd: packets.is_none().then_some(ByteCount(1_234_567)),
+        }
+    }
+
+    #[test]
+    fn interval_lines_fit_80_columns_below_their_titles() {
+        let tcp = interval(None);
+        assert_eq!(
+            titles(&tcp).unwrap(),
+            "           seconds        payload     rate           resent   cwnd      RTT"
+        );
+        assert_eq!(
+            interval_line(&tcp).unwrap(),
+            "IPv6 down  119.0 - 120.0  1.10 GiB    123 Gbit/s     1,234    1.18 MiB  1.21 ms"
+        );
+        assert_eq!(
+            interval_line(&interval(Some(34_000_000))).unwrap(),
+            "IPv6 down  119.0 - 120.0  1.10 GiB    123 Gbit/s     -12 / 34,000,000"
+        );
+    }
+
+    #[test]
+    fn events_are_objects_that_name_themselves() {
+        let value = event(&interval(None));
+        assert_eq!(value["event"], "interval");
+        assert_eq!(value["direction"], "reverse");
+        assert_eq!(value["rate"], 123_456_789_012_u64);
+    }
+}

@@ -1,0 +1,202 @@
+//! A record for people, 80 columns wide, readable without colour.
+//!
+//! Order: who and where, then one section per phase with IPv4 beside IPv6, then the comparison, the verdict, and last
+//! whatever must be known before trusting any of it, because the end is what stays on a screen.
+
+mod closing;
+mod comparison;
+mod header;
+mod intervals;
+mod latency;
+mod limit;
+mod path;
+mod pedigree;
+mod tcp;
+mod udp;
+
+use std::io::{self, Write};
+
+use netaware_record::{Direction, Record, VersionResult};
+
+use super::paint::Paint;
+use super::table::{Table, padded};
+use super::wrap::WIDTH;
+
+pub(crate) use closing::unreachable_lines;
+
+/// How much of each phase to show: the overview of `test`, or all there is for the phase's own command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    Overview,
+    Full,
+}
+
+/// The whole record; for bulk transfers with its intervals.
+pub(crate) fn record(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
+    header::write(out, record, paint)?;
+    intervals::write(out, record, paint)?;
+    body(out, record, paint)
+}
+
+/// The record after its interval lines have been shown live.
+pub(crate) fn after_intervals(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
+    if intervals::has(record) {
+        writeln!(out)?;
+    }
+    header::write(out, record, paint)?;
+    body(out, record, paint)
+}
+
+/// The record without interval lines, for those who asked for none.
+pub(crate) fn overview(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
+    header::write(out, record, paint)?;
+    body(out, record, paint)
+}
+
+/// A line of `results list`: ID, time, command, IP versions, host, and how it ended.
+pub(crate) fn list_line(cells: [&str; 5], ended: &str) -> String {
+    const WIDTHS: [usize; 4] = [20, 21, 9, 5];
+    let mut line: String = cells.iter().zip(WIDTHS).map(|(cell, width)| padded(cell, width)).collect();
+    let room = WIDTH - WIDTHS.iter().sum::<usize>() - ended.chars().count();
+    let host: Vec<char> = cells[4].chars().filter(|c| !c.is_control()).collect();
+    if host.len() <= room {
+        line.extend(host);
+    } else {
+        line.extend(&host[..room - 1]);
+        line.push('…');
+    }
+    line + ended
+}
+
+fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
+    let measured: Vec<&VersionResult> = record.versions.iter().filter(|v| has_anything(v)).collect();
+    let detail = if record.command == "test" { Detail::Overview } else { Detail::Full };
+    if !measured.is_empty() {
+        let names = measured.iter().map(|v| v.version.name().to_owned()).collect();
+        let mut sheet = Sheet {
+            table: Table::new(out, paint, names),
+            versions: &measured,
+            paint,
+            detail,
+            told: Vec::new(),
+        };
+        path::section(&mut sheet)?;
+        latency::section(&mut sheet)?;
+        for direction in [Direction::Forward, Direction::Reverse] {
+            tcp::section(&mut sheet, direction)?;
+        }
+        for direction in [Direction::Forward, Direction::Reverse] {
+            udp::section(&mut sheet, direction)?;
+        }
+    }
+    if let Some(found) = &record.comparison {
+        comparison::write(out, found, paint)?;
+    }
+    closing::write(out, record, paint)
+}
+
+fn has_anything(v: &VersionResult) -> bool {
+    v.reach.is_some() || v.path.is_some() || v.latency.is_some() || !v.tcp.is_empty() || !v.udp.is_empty()
+}
+
+/// The table and what fills it.
+struct Sheet<'a> {
+    table: Table<'a>,
+    versions: &'a [&'a VersionResult],
+    paint: Paint,
+    detail: Detail,
+    /// Pedigrees that stand above already.
+    told: Vec<String>,
+}
+
+impl Sheet<'_> {
+    /// One cell per version.
+    fn row(&mut self, label: &str, cell: impl Fn(&VersionResult) -> Option<String>) -> io::Result<()> {
+        let cells: Vec<_> = self.versions.iter().map(|v| cell(v)).collect();
+        self.table.row(label, &cells)
+    }
+
+    /// As [`Sheet::row`], in a colour that calls for attention where `alarming`.
+    fn watched_row(
+        &mut self,
+        label: &str,
+        cell: impl Fn(&VersionResult) -> Option<String>,
+        alarming: impl Fn(&VersionResult) -> bool,
+    ) -> io::Result<()> {
+        let cells: Vec<_> = self.versions.iter().map(|v| cell(v)).collect();
+        let alarms: Vec<bool> = self.versions.iter().map(|v| alarming(v)).collect();
+        let paint = self.paint;
+        self.table.painted_row(label, &cells, |column, text| {
+            if alarms.get(column) == Some(&true) { paint.caution(text) } else { text.to_owned() }
+        })
+    }
+
+    fn is_full(&self) -> bool {
+        self.detail == Detail::Full
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::fixture;
+
+    fn text(of: &Record, paint: Paint) -> String {
+        let mut out = Vec::new();
+        record(&mut out, of, paint).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn each_command_has_its_page() {
+        insta::assert_snapshot!("test", text(&fixture::test(), Paint::PLAIN));
+        insta::assert_snapshot!("tcp", text(&fixture::tcp(), Paint::PLAIN));
+        insta::assert_snapshot!("udp", text(&fixture::udp(), Paint::PLAIN));
+        insta::assert_snapshot!("latency", text(&fixture::latency(), Paint::PLAIN));
+        insta::assert_snapshot!("one_version_unreachable", text(&fixture::half(), Paint::PLAIN));
+    }
+
+    #[test]
+    fn no_line_is_wider_than_80_columns() {
+        for record in fixture::all() {
+            for line in text(&record, Paint::PLAIN).lines() {
+                assert!(line.chars().count() <= 80, "{}: {line}", line.chars().count());
+                assert_eq!(line.trim_end(), line);
+            }
+        }
+    }
+
+    #[test]
+    fn colour_changes_nothing_but_the_colour() {
+        for record in fixture::all() {
+            let vivid = text(&record, Paint::VIVID);
+            let mut bare = String::new();
+            for (n, part) in vivid.split('\u{1b}').enumerate() {
+                bare.push_str(if n == 0 { part } else { part.split_once('m').unwrap().1 });
+            }
+            assert_eq!(bare, text(&record, Paint::PLAIN));
+        }
+    }
+
+    #[test]
+    fn a_record_full_of_extremes_is_still_80_columns_wide() {
+        let mut extreme = fixture::test();
+        extreme.request.host = "h".repeat(300);
+        extreme.warnings = vec!["w\u{1b}[2J".repeat(100)];
+        for version in &mut extreme.versions {
+            for tcp in &mut version.tcp {
+                tcp.retransmits = u64::MAX;
+                tcp.limit.evidence = "e".repeat(500);
+            }
+            for udp in &mut version.udp {
+                udp.sent = u64::MAX;
+                udp.loss.lost = u64::MAX;
+            }
+        }
+        let shown = text(&extreme, Paint::PLAIN);
+        assert!(!shown.contains('\u{1b}'), "escapes from a record must not reach the terminal");
+        for line in shown.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+}

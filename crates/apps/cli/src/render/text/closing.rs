@@ -1,0 +1,74 @@
+//! What must be known before trusting the figures: versions that failed, thresholds, warnings.
+
+use std::io::{self, Write};
+
+use netaware_record::{Record, Unreachable};
+
+use crate::render::paint::Paint;
+use crate::render::paragraph;
+use crate::render::table::padded;
+
+pub(super) fn write(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
+    let failed: Vec<_> = record.versions.iter().filter_map(|v| Some((v, v.unreachable.as_ref()?))).collect();
+    if !failed.is_empty() {
+        writeln!(out, "\n{}", paint.heading("NOT MEASURED"))?;
+    }
+    for (version, why) in failed {
+        let lead = format!("  {}  ", version.version.name());
+        writeln!(out, "{}", paint.bad(&paragraph(&lead, &because(why))))?;
+    }
+    if !record.expectations.is_empty() {
+        writeln!(out, "\n{}", paint.heading("EXPECTED"))?;
+    }
+    for e in &record.expectations {
+        let lead = format!("  {}", padded(if e.held { "held" } else { "FAILED" }, 8));
+        let shown = paragraph(&lead, &format!("{}  ({})", e.text, e.found));
+        writeln!(out, "{}", if e.held { shown } else { paint.bad(&shown) })?;
+    }
+    if !record.warnings.is_empty() {
+        writeln!(out, "\n{}", paint.heading("WARNINGS"))?;
+    }
+    for warning in &record.warnings {
+        writeln!(out, "{}", paint.caution(&paragraph("  ! ", warning)))?;
+    }
+    Ok(())
+}
+
+fn because(why: &Unreachable) -> String {
+    let reason = why.reason.trim_end_matches('.');
+    if why.advice.is_empty() { reason.to_owned() } else { format!("{reason}; {}", why.advice) }
+}
+
+/// For stderr when nothing could be measured: what was tried, where, what the system said, what to try. Versions that
+/// failed alike share a line.
+pub(crate) fn unreachable_lines(record: &Record) -> Vec<String> {
+    let mut said: Vec<(String, Vec<&str>)> = Vec::new();
+    for version in &record.versions {
+        let Some(why) = version.unreachable.as_ref().map(because) else { continue };
+        match said.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, names)) => names.push(version.version.name()),
+            None => said.push((why, vec![version.version.name()])),
+        }
+    }
+    let line = |(why, names): (String, Vec<&str>)| format!("{}: {why}", names.join(" and "));
+    said.into_iter().map(|entry| line(entry).chars().filter(|c| !c.is_control()).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::fixture;
+
+    #[test]
+    fn versions_that_failed_alike_share_a_line() {
+        let mut record = fixture::nothing();
+        assert_eq!(unreachable_lines(&record).len(), 1);
+        assert!(
+            unreachable_lines(&record)[0]
+                .starts_with("IPv4 and IPv6: connect [2001:db8::2]:14233: no answer")
+        );
+        record.versions[0].unreachable.as_mut().unwrap().reason = "a\nb".into();
+        assert_eq!(unreachable_lines(&record).len(), 2);
+        assert!(unreachable_lines(&record)[0].starts_with("IPv4: ab; check that"));
+    }
+}

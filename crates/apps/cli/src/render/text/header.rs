@@ -1,0 +1,59 @@
+//! Who measured what, when, and between which hosts.
+
+use std::io::{self, Write};
+
+use netaware_record::{HostInfo, Outcome, Record};
+
+use crate::render::figures::instant;
+use crate::render::paint::Paint;
+use crate::render::paragraph;
+use crate::render::wrap::WIDTH;
+
+pub(super) fn write(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
+    writeln!(out, "{}", paint.heading(&title(record)))?;
+    writeln!(out, "{}", paragraph("  prober     ", &host(&record.prober)))?;
+    if let Some(responder) = &record.responder {
+        writeln!(out, "{}", paragraph("  responder  ", &host(responder)))?;
+    }
+    writeln!(out, "{}", paragraph("  path       ", &way(record)))?;
+    let ended = match record.outcome {
+        Outcome::Complete => "",
+        Outcome::Interrupted => ", interrupted: the figures hold for the shorter time",
+        Outcome::Failed => ", ended early by a failure",
+    };
+    writeln!(out, "{}", paragraph("  took       ", &format!("{}{ended}", record.elapsed)))
+}
+
+/// The command to the left, the time to the right.
+fn title(record: &Record) -> String {
+    let host = if record.request.own_responder { "loopback" } else { record.request.host.as_str() };
+    let at = instant(&record.started_at_utc);
+    let room = WIDTH.saturating_sub(at.chars().count() + 2);
+    let what = format!("netaware {} {host}", record.command);
+    let what: String = what.chars().filter(|c| !c.is_control()).take(room).collect();
+    let gap = WIDTH.saturating_sub(what.chars().count() + at.chars().count());
+    format!("{what}{}{at}", " ".repeat(gap))
+}
+
+fn host(host: &HostInfo) -> String {
+    let cores = match (host.cores, host.cpu.as_str()) {
+        (0, cpu) => cpu.to_owned(),
+        (n, "") => format!("{n} cores"),
+        (n, cpu) => format!("{n} x {cpu}"),
+    };
+    let parts = [host.name.as_str(), &host.kernel, &cores, &host.virtualisation];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+fn way(record: &Record) -> String {
+    let addresses: Vec<&str> = record.versions.iter().filter_map(|v| v.address.as_deref()).collect();
+    let nics = record.prober.nics.iter().map(|nic| {
+        let driver = if nic.driver.is_empty() { String::new() } else { format!("{}, ", nic.driver) };
+        format!("{} ({driver}MTU {})", nic.name, nic.mtu)
+    });
+    let nics = nics.collect::<Vec<_>>().join(" and ");
+    let from = if nics.is_empty() { String::new() } else { format!("{nics} to ") };
+    let to = if addresses.is_empty() { record.request.host.clone() } else { addresses.join(" and ") };
+    let own = if record.request.own_responder { "; netaware's own responder on this host" } else { "" };
+    format!("{from}{to}, port {}{own}", record.request.port)
+}

@@ -1,0 +1,70 @@
+//! The slices of a saved bulk transfer, as they were shown while it ran.
+
+use std::io::{self, Write};
+
+use netaware_prober::Progress;
+use netaware_record::{Direction, IpVersion, ReceiverTick, Record, SenderTick};
+use netaware_units::BitRate;
+
+use crate::render::paint::Paint;
+use crate::render::stream::{interval_line, titles};
+
+/// Whether a record of this command shows intervals; those of `test` are too many.
+pub(super) fn has(record: &Record) -> bool {
+    matches!(record.command.as_str(), "tcp" | "udp")
+}
+
+pub(super) fn write(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
+    if !has(record) {
+        return Ok(());
+    }
+    let slices = slices(record);
+    if let Some(titles) = slices.first().and_then(titles) {
+        writeln!(out, "\n{}", paint.heading(&titles))?;
+    }
+    for line in slices.iter().filter_map(interval_line) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+fn slices(record: &Record) -> Vec<Progress> {
+    let mut slices = Vec::new();
+    for v in &record.versions {
+        for r in &v.tcp {
+            // Both ends slice alike when both told all; otherwise the sender's columns stay empty.
+            let paired = r.sender_ticks.len() == r.receiver_ticks.len();
+            for (n, tick) in r.receiver_ticks.iter().enumerate() {
+                let sender = r.sender_ticks.get(n).filter(|_| paired);
+                slices.push(slice(v.version, r.pedigree.direction, tick, sender, false));
+            }
+        }
+        for r in &v.udp {
+            slices
+                .extend(r.ticks.iter().map(|tick| slice(v.version, r.pedigree.direction, tick, None, true)));
+        }
+    }
+    slices
+}
+
+fn slice(
+    version: IpVersion,
+    direction: Direction,
+    tick: &ReceiverTick,
+    sender: Option<&SenderTick>,
+    counts_datagrams: bool,
+) -> Progress {
+    Progress::Interval {
+        version,
+        direction,
+        start: tick.end - tick.length,
+        end: tick.end,
+        bytes: tick.bytes,
+        rate: BitRate::mean(tick.bytes, tick.length),
+        packets: counts_datagrams.then_some(tick.packets),
+        lost: counts_datagrams.then_some(tick.lost),
+        retransmits: sender.map(|tick| tick.retransmits),
+        rtt: sender.map(|tick| tick.rtt),
+        cwnd: sender.map(|tick| tick.cwnd),
+    }
+}

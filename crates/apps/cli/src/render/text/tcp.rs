@@ -1,0 +1,180 @@
+//! TCP in one direction, all numbers of streams together.
+
+use std::io;
+
+use netaware_record::{CpuUse, Direction, LoadedLatency, TcpResult, VersionResult};
+
+use super::{Sheet, limit, pedigree};
+use crate::render::figures::{self, count, load, signed};
+
+pub(super) fn section(sheet: &mut Sheet<'_>, direction: Direction) -> io::Result<()> {
+    let page = Page { direction, streams: stream_counts(sheet.versions, direction) };
+    if page.streams.is_empty() {
+        return Ok(());
+    }
+    sheet.table.section(&format!("TCP {}", direction.name().to_uppercase()))?;
+    page.rates(sheet)?;
+    page.transport(sheet)?;
+    if sheet.is_full() {
+        page.details(sheet)?;
+    }
+    page.under_load(sheet)?;
+    page.hosts(sheet)?;
+    page.limits(sheet)?;
+    let results: Vec<&TcpResult> = sheet.versions.iter().flat_map(|v| page.of(v)).collect();
+    let pedigrees: Vec<_> = results.iter().map(|r| &r.pedigree).collect();
+    let healths: Vec<_> = results.iter().map(|r| (r.pedigree.version, &r.health)).collect();
+    pedigree::remarks(sheet, &pedigrees, &healths)
+}
+
+fn stream_counts(versions: &[&VersionResult], direction: Direction) -> Vec<u16> {
+    let here = versions.iter().flat_map(|v| &v.tcp).filter(|r| r.pedigree.direction == direction);
+    let mut counts: Vec<u16> = here.map(|r| r.streams).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    counts
+}
+
+fn streams(n: u16) -> String {
+    if n == 1 { "1 stream".to_owned() } else { format!("{n} streams") }
+}
+
+struct Page {
+    direction: Direction,
+    /// Ascending.
+    streams: Vec<u16>,
+}
+
+impl Page {
+    fn of<'v>(&self, v: &'v VersionResult) -> Vec<&'v TcpResult> {
+        let mut results: Vec<_> = v.tcp.iter().filter(|r| r.pedigree.direction == self.direction).collect();
+        results.sort_by_key(|r| r.streams);
+        results
+    }
+
+    /// The one with the most streams: the heaviest load.
+    fn fullest<'v>(&self, v: &'v VersionResult) -> Option<&'v TcpResult> {
+        self.of(v).pop()
+    }
+
+    /// "retransmits, 1 / 4".
+    fn label(&self, what: &str) -> String {
+        if self.streams.len() < 2 {
+            return what.to_owned();
+        }
+        let counts: Vec<_> = self.streams.iter().map(u16::to_string).collect();
+        format!("{what}, {}", counts.join(" / "))
+    }
+
+    /// A value per number of streams; one if they are all the same.
+    fn joined(&self, v: &VersionResult, value: impl Fn(&TcpResult) -> String) -> Option<String> {
+        let values: Vec<String> = self.of(v).into_iter().map(value).collect();
+        (!values.is_empty()).then(|| values.join(" / "))
+    }
+
+    fn rates(&self, sheet: &mut Sheet<'_>) -> io::Result<()> {
+        for n in &self.streams {
+            let result = |v: &VersionResult| self.of(v).into_iter().find(|r| r.streams == *n).cloned();
+            sheet.row(&streams(*n), |v| {
+                let result = result(v)?;
+                Some(result.goodput.map_or_else(
+                    || "too short to tell".to_owned(),
+                    |rate| figures::rate(rate, result.goodput_interval.as_ref()),
+                ))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn transport(&self, sheet: &mut Sheet<'_>) -> io::Result<()> {
+        sheet.row("congestion control", |v| {
+            let mut names: Vec<String> = self.of(v).into_iter().map(|r| r.congestion.clone()).collect();
+            names.dedup();
+            (!names.is_empty()).then(|| names.join(" / ")).filter(|name| !name.is_empty())
+        })?;
+        sheet.row(&self.label("resent"), |v| self.joined(v, |r| count(r.retransmits)))?;
+        sheet.row(&self.label("TCP's RTT"), |v| self.joined(v, |r| r.rtt.to_string()))?;
+        sheet.row(&self.label("cwnd"), |v| self.joined(v, |r| r.cwnd.to_string()))
+    }
+
+    fn details(&self, sheet: &mut Sheet<'_>) -> io::Result<()> {
+        sheet.row("payload received", |v| self.joined(v, |r| r.bytes.to_string()))?;
+        sheet.row("measured", |v| self.joined(v, |r| r.measured.to_string()))?;
+        sheet.row("warm-up left out", |v| {
+            self.joined(v, |r| format!("{}, {}", r.warm_up.omitted, r.warm_up.rule))
+        })?;
+        sheet.row("each round", |v| {
+            self.joined(v, |r| r.rounds.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+                .filter(|text| !text.is_empty())
+        })?;
+        sheet.row("TCP's smallest RTT", |v| self.joined(v, |r| r.min_rtt.to_string()))?;
+        sheet.row("MSS, path MTU", |v| {
+            let stream = self.fullest(v)?.sender.streams.first()?;
+            Some(format!("{} B, {} B", stream.mss, stream.path_mtu))
+        })?;
+        sheet.row("fairness (Jain)", |v| self.fullest(v)?.fairness.map(|f| format!("{f:.3}")))?;
+        sheet.row("sender held back", |v| held_back(self.fullest(v)?))
+    }
+
+    fn under_load(&self, sheet: &mut Sheet<'_>) -> io::Result<()> {
+        sheet.row("RTT under load, p50", |v| {
+            let loaded = self.loaded(v)?;
+            let rise = loaded.rise.map(|rise| format!(" ({})", signed(rise))).unwrap_or_default();
+            loaded.latency.rtt.map(|d| format!("{}{rise}", d.p50))
+        })?;
+        sheet.row("RTT under load, p99", |v| Some(self.loaded(v)?.latency.rtt?.p99.to_string()))?;
+        sheet.row("lost under load", |v| {
+            let latency = &self.loaded(v)?.latency;
+            (latency.lost > 0).then(|| figures::share(latency.lost, latency.sent))
+        })?;
+        sheet.row("round trips per minute", |v| {
+            self.loaded(v)?.round_trips_per_minute.map(|rpm| count(rpm.max(0.0) as u64))
+        })
+    }
+
+    fn loaded<'v>(&self, v: &'v VersionResult) -> Option<&'v LoadedLatency> {
+        self.fullest(v)?.latency_under_load.as_ref()
+    }
+
+    fn hosts(&self, sheet: &mut Sheet<'_>) -> io::Result<()> {
+        let fullest = |v: &VersionResult| self.fullest(v).cloned();
+        sheet.row("CPU, sender / receiver", |v| fullest(v).map(|r| cores(&r.sender.cpu, &r.receiver.cpu)))?;
+        sheet.row("busiest core, the same", |v| {
+            fullest(v).and_then(|r| busiest(&r.sender.cpu, &r.receiver.cpu))
+        })
+    }
+
+    fn limits(&self, sheet: &mut Sheet<'_>) -> io::Result<()> {
+        limit::rows(sheet, &self.label("limited by"), |v| {
+            let several = self.streams.len() > 1;
+            let name = |r: &TcpResult| {
+                let version = r.pedigree.version.name();
+                if several { format!("{version}, {}", streams(r.streams)) } else { version.to_owned() }
+            };
+            self.of(v).into_iter().map(|r| (name(r), &r.limit)).collect()
+        })
+    }
+}
+
+fn held_back(result: &TcpResult) -> Option<String> {
+    let busy: i64 = result.sender.streams.iter().map(|s| s.busy.0).sum();
+    let part = |spans: i64| load(spans as f64 / busy as f64);
+    let window = result.sender.streams.iter().map(|s| s.window_limited.0).sum();
+    let buffer = result.sender.streams.iter().map(|s| s.buffer_limited.0).sum();
+    (busy > 0).then(|| format!("window {}, buffer {}", part(window), part(buffer)))
+}
+
+/// CPU time of both ends as cores kept busy.
+pub(super) fn cores(sender: &CpuUse, receiver: &CpuUse) -> String {
+    let used = |cpu: &CpuUse| cpu.process_user + cpu.process_system;
+    format!("{:.2} / {:.2} cores", used(sender), used(receiver))
+}
+
+/// The busiest core of each end.
+pub(super) fn busiest(sender: &CpuUse, receiver: &CpuUse) -> Option<String> {
+    if sender.busiest_core.is_none() && receiver.busiest_core.is_none() {
+        return None;
+    }
+    let shown = |cpu: &CpuUse| cpu.busiest_core.map_or_else(|| "?".to_owned(), load);
+    Some(format!("{} / {}", shown(sender), shown(receiver)))
+}

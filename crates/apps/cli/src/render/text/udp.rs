@@ -1,0 +1,91 @@
+//! UDP in one direction.
+
+use std::io;
+
+use netaware_record::{Direction, GapSummary, UdpResult, VersionResult};
+
+use super::tcp::{busiest, cores};
+use super::{Sheet, limit, pedigree};
+use crate::render::figures::{count, nanos, percent, share};
+
+pub(super) fn section(sheet: &mut Sheet<'_>, direction: Direction) -> io::Result<()> {
+    let of = move |v: &VersionResult| v.udp.iter().find(|r| r.pedigree.direction == direction).cloned();
+    let results: Vec<&UdpResult> =
+        sheet.versions.iter().flat_map(|v| &v.udp).filter(|r| r.pedigree.direction == direction).collect();
+    if results.is_empty() {
+        return Ok(());
+    }
+    sheet.table.section(&format!("UDP {}", direction.name().to_uppercase()))?;
+    rates(sheet, &of)?;
+    losses(sheet, &of)?;
+    gaps(sheet, &of)?;
+    sheet.row("CPU, sender / receiver", |v| of(v).map(|r| cores(&r.sender.cpu, &r.receiver.cpu)))?;
+    sheet.row("busiest core, the same", |v| of(v).and_then(|r| busiest(&r.sender.cpu, &r.receiver.cpu)))?;
+    limit::rows(sheet, "limited by", |v| {
+        let here = v.udp.iter().filter(|r| r.pedigree.direction == direction);
+        here.map(|r| (r.pedigree.version.name().to_owned(), &r.limit)).collect()
+    })?;
+    let pedigrees: Vec<_> = results.iter().map(|r| &r.pedigree).collect();
+    let healths: Vec<_> = results.iter().map(|r| (r.pedigree.version, &r.health)).collect();
+    pedigree::remarks(sheet, &pedigrees, &healths)
+}
+
+fn rates(sheet: &mut Sheet<'_>, of: &impl Fn(&VersionResult) -> Option<UdpResult>) -> io::Result<()> {
+    sheet.row("planned", |v| {
+        let result = of(v)?;
+        let rate = result.planned.map_or_else(|| "no limit".to_owned(), |rate| rate.to_string());
+        Some(format!("{rate}, {} B", result.payload.0))
+    })?;
+    sheet.row("sent", |v| Some(of(v)?.sent_rate.to_string()))?;
+    sheet.row("received", |v| Some(of(v)?.goodput.to_string()))?;
+    sheet.row("datagrams per second", |v| Some(count(of(v)?.packets_per_second.max(0.0) as u64)))
+}
+
+fn losses(sheet: &mut Sheet<'_>, of: &impl Fn(&VersionResult) -> Option<UdpResult>) -> io::Result<()> {
+    let lossy = |v: &VersionResult| of(v).is_some_and(|r| r.loss.lost > 0);
+    sheet.watched_row(
+        "lost",
+        |v| {
+            let r = of(v)?;
+            Some(format!("{} ({} of {})", share(r.loss.lost, r.sent), count(r.loss.lost), count(r.sent)))
+        },
+        lossy,
+    )?;
+    sheet.row("by network / by host", |v| {
+        let r = of(v)?;
+        (r.loss.lost > 0).then(|| format!("{} / {}", count(r.loss.network), count(r.loss.host)))
+    })?;
+    if sheet.is_full() {
+        sheet.row("loss, 95 % interval", |v| {
+            of(v)?.loss.ratio.map(|i| format!("{} .. {}", percent(i.lo), percent(i.hi)))
+        })?;
+        sheet.row("longest run lost", |v| {
+            let longest = of(v)?.receiver.loss_runs.iter().map(|(length, _)| *length).max()?;
+            Some(count(longest))
+        })?;
+    }
+    sheet.row("not sent", |v| of(v).filter(|r| r.not_sent > 0).map(|r| count(r.not_sent)))?;
+    sheet.row("reordered / duplicate", |v| {
+        let r = of(v)?;
+        Some(format!("{} / {}", count(r.reordered), count(r.duplicates)))
+    })
+}
+
+fn gaps(sheet: &mut Sheet<'_>, of: &impl Fn(&VersionResult) -> Option<UdpResult>) -> io::Result<()> {
+    let spread = |g: &GapSummary| format!("{}, {}", nanos(g.mean_ns), nanos(g.sd_ns));
+    let tails = |g: &GapSummary| format!("{} / {} / {}", short(g.p1), short(g.p99), short(g.max));
+    if sheet.is_full() {
+        sheet.row("sent gap, planned", |v| Some(of(v)?.sender.gaps?.planned.to_string()))?;
+        sheet.row("sent gap, mean, sd", |v| of(v)?.sender.gaps.as_ref().map(spread))?;
+        sheet.row("sent gap, p1/p99/max", |v| of(v)?.sender.gaps.as_ref().map(tails))?;
+    }
+    sheet.row("arrival gap, mean, sd", |v| of(v)?.receiver.gaps.as_ref().map(spread))?;
+    sheet.row("arrival gap, p1/p99/max", |v| of(v)?.receiver.gaps.as_ref().map(tails))?;
+    sheet.row("jitter (RFC 3550)", |v| {
+        of(v)?.receiver.gaps.is_some().then(|| of(v).map(|r| r.receiver.jitter.to_string()))?
+    })
+}
+
+fn short(span: netaware_units::Span) -> String {
+    span.to_string().replace(' ', "")
+}
