@@ -79,10 +79,15 @@ impl Lane {
             told.push(format!("no more than {highest}"));
         }
         for what in told {
-            let warning = format!("{}: the responder's owner allows {what}", self.version.name());
-            if !self.warnings.contains(&warning) {
-                self.warnings.push(warning);
-            }
+            self.warn(&format!("the responder's owner allows {what}"));
+        }
+    }
+
+    /// Adds a warning, once.
+    pub(crate) fn warn(&mut self, what: &str) {
+        let warning = format!("{}: {what}", self.version.name());
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
         }
     }
 
@@ -101,7 +106,7 @@ impl Lane {
             self.echo = None;
             self.session = None;
         } else {
-            self.warnings.push(format!("{}: {failure}", self.version.name()));
+            self.warn(&failure.to_string());
         }
     }
 }

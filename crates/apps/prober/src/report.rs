@@ -11,7 +11,9 @@ use std::net::IpAddr;
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_probe::limit::Across;
-use netaware_record::{CpuUse, HostInfo, IpVersion, Outcome, Record, Request, SCHEMA_VERSION, VersionResult};
+use netaware_record::{
+    CpuUse, HostInfo, IpVersion, Limit, LimitedBy, Outcome, Record, Request, SCHEMA_VERSION, VersionResult,
+};
 use netaware_units::{BitRate, Mono, Wall};
 use uuid::{NoContext, Timestamp, Uuid};
 
@@ -147,6 +149,16 @@ fn utc(at: Wall) -> String {
 fn mean_rate(parts: impl Iterator<Item = (netaware_units::ByteCount, netaware_units::Span)>) -> BitRate {
     let (bytes, span) = parts.fold(Default::default(), |(bytes, span), (b, s)| (bytes + b, span + s));
     BitRate::mean(bytes, span)
+}
+
+/// The verdict of most rounds; the last one's where they are even.
+fn most_frequent(verdicts: &[Limit]) -> Limit {
+    let votes = |limit: &Limit| verdicts.iter().filter(|other| other.by == limit.by).count();
+    verdicts
+        .iter()
+        .max_by_key(|limit| votes(limit))
+        .cloned()
+        .unwrap_or_else(|| Limit::new(LimitedBy::Unknown, "the transfer ended before both ends had reported"))
 }
 
 /// The worst end of several.

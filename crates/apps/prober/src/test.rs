@@ -138,13 +138,31 @@ const CAREFUL_RATE: BitRate = BitRate(1_000_000);
 
 fn udp_order(
     request: &TestRequest,
-    lane: &Lane,
+    lane: &mut Lane,
     direction: Direction,
     duration: Span,
     rate: Option<BitRate>,
 ) -> UdpOrder {
     let length = request.udp_length.unwrap_or_else(|| path::udp_payload(lane));
+    let rate = rate.map(|rate| if request.udp_rate.is_some() { rate } else { paceable(lane, rate, length) });
     UdpOrder::paced(direction, duration, length, rate.unwrap_or(CAREFUL_RATE), TICK)
+}
+
+/// Beyond this many datagrams per second one core can no longer keep an even pace on the hosts we know, and the phase would
+/// tell their limit instead of the path's loss.
+const MOST_PACED: u64 = 200_000;
+
+/// A rate that is derived from TCP's is cut to what can be paced, with a warning; one that a person asked for is not.
+fn paceable(lane: &mut Lane, rate: BitRate, length: u32) -> BitRate {
+    let highest = BitRate(MOST_PACED * u64::from(length) * 8);
+    if rate <= highest {
+        return rate;
+    }
+    lane.warn(&format!(
+        "UDP ran at {highest} and not at {UDP_PERCENT} % of TCP's rate: hosts cannot pace more than {MOST_PACED} \
+         datagrams per second one by one"
+    ));
+    highest
 }
 
 /// How long each transfer of a turn lasts.

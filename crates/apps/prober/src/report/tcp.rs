@@ -10,7 +10,7 @@ use netaware_record::{
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
-use super::{Path, busiest_core, latency, worst};
+use super::{Path, busiest_core, latency, most_frequent, worst};
 use crate::transfer::TcpRound;
 
 /// What the receiver of one transfer got per second after the warm-up: what the UDP phase goes by.
@@ -123,10 +123,7 @@ fn judge(
             }))
         })
         .collect();
-    let votes = |limit: &Limit| verdicts.iter().filter(|other| other.by == limit.by).count();
-    verdicts.iter().max_by_key(|limit| votes(limit)).cloned().unwrap_or_else(|| {
-        Limit::new(netaware_record::LimitedBy::Unknown, "the transfer ended before both ends had reported")
-    })
+    most_frequent(&verdicts)
 }
 
 fn health(direction: Direction, senders: &[&TcpEnd], receivers: &[&TcpEnd]) -> Health {

@@ -3,11 +3,11 @@
 use netaware_probe::limit::{self, UdpEvidence};
 use netaware_probe::loss_split;
 use netaware_record::{
-    Direction, Health, Layer, Pedigree, ReceiverTick, UdpReceiverEnd, UdpResult, UdpSenderEnd,
+    Direction, Health, Layer, Limit, Pedigree, ReceiverTick, UdpReceiverEnd, UdpResult, UdpSenderEnd,
 };
-use netaware_units::{ByteCount, ClockSource, Span};
+use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
-use super::{Path, busiest_core, mean_rate, worst};
+use super::{Path, busiest_core, mean_rate, most_frequent, worst};
 use crate::transfer::UdpRound;
 
 /// One result per direction, in the order first run.
@@ -38,14 +38,6 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
     let loss = loss_split::split(sent, received, drops);
     let stamped = receiver.gaps.is_some();
     let sent_rate = mean_rate(senders.iter().map(|end| (end.bytes, end.elapsed)));
-    let limit = limit::udp_limit(&UdpEvidence {
-        sender: &sender,
-        receiver: &receiver,
-        planned: order.planned,
-        sent_rate,
-        loss: &loss,
-        across: path.across,
-    });
     Some(UdpResult {
         pedigree: Pedigree {
             method: "udp-stream".into(),
@@ -70,11 +62,27 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
         duplicates: receivers.iter().map(|end| end.duplicates).sum(),
         reordered: receivers.iter().map(|end| end.reordered).sum(),
         ticks,
-        limit,
+        limit: judge(path, rounds),
         health: health(direction, &senders, &receivers),
         sender,
         receiver,
     })
+}
+
+/// Each round is judged by itself: they may have had different plans.
+fn judge(path: Path, rounds: &[&UdpRound]) -> Limit {
+    let verdict = |round: &&UdpRound| {
+        let (sender, receiver) = (round.ended.udp_sender.as_ref()?, round.ended.udp_receiver.as_ref()?);
+        Some(limit::udp_limit(&UdpEvidence {
+            sender,
+            receiver,
+            planned: round.order.planned,
+            sent_rate: BitRate::mean(sender.bytes, sender.elapsed),
+            loss: &loss_split::split(sender.sent, receiver.received, receiver.drops),
+            across: path.across,
+        }))
+    };
+    most_frequent(&rounds.iter().filter_map(verdict).collect::<Vec<_>>())
 }
 
 fn health(direction: Direction, senders: &[&UdpSenderEnd], receivers: &[&UdpReceiverEnd]) -> Health {

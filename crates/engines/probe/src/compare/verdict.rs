@@ -35,10 +35,13 @@ fn relevant(purpose: Use, metrics: &[MetricComparison]) -> Vec<&MetricComparison
         .collect()
 }
 
-/// Who differs decides, if all that differ agree. Where they contradict each other we say so and prefer none: how much
+/// Who differs decides, if all that differ agree. A figure that a host set decides nothing: it tells what the host did at
+/// that moment, and another host would tell something else. Where they contradict each other we say so and prefer none: how much
 /// upload weighs against download is the reader's to know.
 fn weigh(metrics: &[&MetricComparison]) -> (Preference, String) {
-    let favouring = |who: Preference| metrics.iter().copied().filter(move |metric| metric.favours == who);
+    let favouring = |who: Preference| {
+        metrics.iter().copied().filter(move |metric| metric.favours == who && !metric.host_limited)
+    };
     let text = |chosen: &[&MetricComparison]| {
         let told: Vec<String> = chosen.iter().take(MOST_TOLD).map(|metric| tell(metric)).collect();
         told.join("; ") + host_note(chosen)
