@@ -31,6 +31,21 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// The error and its causes on one line. Many of our errors name their cause themselves; it is not said twice.
+pub(crate) fn sentence(error: &anyhow::Error) -> String {
+    let mut sentence = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if sentence.contains(&cause) {
+            continue;
+        }
+        if !sentence.is_empty() {
+            sentence.push_str(": ");
+        }
+        sentence.push_str(&cause);
+    }
+    sentence.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
 /// Whoever reads our output has read enough: no error of ours.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let closed = Some(io::ErrorKind::BrokenPipe);
@@ -38,4 +53,27 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
         cause.downcast_ref::<io::Error>().map(io::Error::kind) == closed
             || cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind) == closed
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let named = anyhow::anyhow!("no entry").context("cannot read x: no entry");
+        assert_eq!(sentence(&named), "cannot read x: no entry");
+        let bare = Err::<(), _>(anyhow::anyhow!("no entry")).context("cannot read x").unwrap_err();
+        assert_eq!(sentence(&bare), "cannot read x: no entry");
+    }
+
+    #[test]
+    fn a_closed_pipe_is_seen_through_other_errors() {
+        let pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(is_closed_pipe(&anyhow::Error::from(pipe()).context("stdout")));
+        assert!(is_closed_pipe(&serde_json::Error::io(pipe()).into()));
+        assert!(!is_closed_pipe(&anyhow::anyhow!("broken pipe")));
+    }
 }

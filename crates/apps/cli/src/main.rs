@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) if exit::is_closed_pipe(&error) => Exit::Done.into(),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", exit::sentence(&error));
             Exit::NotMeasured.into()
         }
     }

@@ -9,7 +9,7 @@ use netaware_prober::{Progress, Target};
 use netaware_record::Record;
 use netaware_store::Store;
 
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::flags::output::{Format, OutputFlags};
 use crate::flags::target::TargetFlags;
 use crate::live::Live;
@@ -107,7 +107,9 @@ impl Measurement<'_> {
                 let _ = writeln!(io::stdout(), "\nsaved as {id}: netaware results show {id}");
             }
             Ok(()) => {}
-            Err(error) => eprintln!("warning: the result was printed, but not saved: {error:#}"),
+            Err(error) => {
+                eprintln!("warning: the result was printed, but not saved: {}", exit::sentence(&error));
+            }
         }
     }
 }

@@ -13,10 +13,10 @@ pub enum OpenError {
     )]
     NoHome,
     /// The folder of the file cannot be made.
-    #[error("cannot make the folder {}: {source}", .folder.display())]
+    #[error("cannot make the folder of {}: {source}", .path.display())]
     Folder {
-        /// Which.
-        folder: PathBuf,
+        /// The file.
+        path: PathBuf,
         /// The system's answer.
         source: std::io::Error,
     },

@@ -32,8 +32,7 @@ pub(crate) fn make_folder(file: &Path) -> Result<(), OpenError> {
     let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return Ok(());
     };
-    std::fs::create_dir_all(folder)
-        .map_err(|source| OpenError::Folder { folder: folder.to_path_buf(), source })
+    std::fs::create_dir_all(folder).map_err(|source| OpenError::Folder { path: file.to_path_buf(), source })
 }
 
 #[cfg(test)]

@@ -125,6 +125,19 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_being_laid_out_is_not_taken_for_a_foreign_one() {
+        for _ in 0..20 {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("results.db");
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| Store::open(&path).unwrap());
+                }
+            });
+        }
+    }
+
+    #[test]
     fn words_for_outcomes_and_versions_read_back() {
         for outcome in [Outcome::Complete, Outcome::Interrupted, Outcome::Failed] {
             assert_eq!(outcome_of(outcome_word(outcome)), Some(outcome));

@@ -40,7 +40,11 @@ pub(crate) fn open(path: &Path) -> Result<Connection, OpenError> {
     let sql = |operation| move |source| explained(source, path, operation);
     let mut connection = Connection::open_with_flags(path, flags).map_err(sql("open"))?;
     connection.busy_timeout(PATIENCE).map_err(sql("open"))?;
-    if layout(&connection, path)? < LAYOUT {
+    // One transaction for all that is read: between two reads another process may lay the file out.
+    let snapshot = connection.unchecked_transaction().map_err(sql("read"))?;
+    let found = layout(&snapshot, path)?;
+    drop(snapshot);
+    if found < LAYOUT {
         lay_out(&mut connection, path)?;
     }
     // Kept by the file once set. Where it cannot be had (another process is opening right now, or a file system
@@ -49,7 +53,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-/// The layout of a file that is ours, 0 for one that is still empty.
+/// The layout of a file that is ours, 0 for one that is still empty. To be called in a transaction.
 fn layout(connection: &Connection, path: &Path) -> Result<i32, OpenError> {
     let read = |source| explained(source, path, "read");
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0)).map_err(read);
