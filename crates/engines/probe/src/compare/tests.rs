@@ -203,11 +203,11 @@ fn interactive_and_media_follow_delay_and_loss() {
 }
 
 #[test]
-fn what_the_hosts_set_is_said_to_compare_hosts() {
+fn what_the_hosts_set_decides_nothing_and_is_said_to_compare_hosts() {
     let mut samples = metrics(&[(Metric::TcpParallel, Direction::Reverse, 40e9, 30e9)]);
     samples[0].host_limited = true;
     let (prefer, because) = advice(&samples, Use::Bulk);
-    assert_eq!(prefer, Preference::V4);
+    assert_eq!(prefer, Preference::NoDifferenceShown);
     assert!(because.contains("compares hosts, not paths"), "{because}");
     let metric: MetricComparison = compare_metric(&samples[0]).unwrap();
     assert!(metric.host_limited);
