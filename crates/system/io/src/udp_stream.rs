@@ -10,6 +10,7 @@
 //! which the scheduler lets it wait. We ask for [`RECEIVE_BUFFER`]; `UdpReceiverEnd::receive_buffer` says what was got.
 
 mod account;
+mod breath;
 mod delay;
 mod gaps;
 #[cfg(target_os = "linux")]
@@ -38,6 +39,7 @@ pub const RECEIVE_BUFFER: u32 = 64 << 20;
 
 /// Sends as planned over a connected socket, then says how many have been sent ([`netaware_wire::datagram::Kind::End`],
 /// five times). A plan with a gap is paced, one datagram per call; otherwise `plan.send` chooses how they leave.
+#[expect(clippy::needless_pass_by_value, reason = "the socket ends with the stream")]
 pub fn send(
     socket: UdpSocket,
     flow: u32,
@@ -63,6 +65,7 @@ pub fn send(
 
 /// Receives until 300 ms after the sender has said that it ended, at the latest two seconds after the plan's end.
 /// Datagrams that do not belong to the flow are ignored and counted. Ticks count from the first datagram.
+#[expect(clippy::needless_pass_by_value, reason = "the socket ends with the stream")]
 pub fn receive(
     socket: UdpSocket,
     flow: u32,

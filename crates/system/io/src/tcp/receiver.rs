@@ -209,7 +209,7 @@ impl Sink {
 
     #[cfg(not(target_os = "linux"))]
     fn new() -> Self {
-        Self { buffer: vec![0; super::DEFAULT_LENGTH as usize] }
+        Self { buffer: vec![0; PORTABLE_READ] }
     }
 
     #[cfg(target_os = "linux")]
@@ -229,6 +229,8 @@ impl Sink {
     }
 }
 
+#[cfg(not(target_os = "linux"))]
+const PORTABLE_READ: usize = 128 << 10;
 /// Two thousand wake-ups a second cost nothing, and slices of 100 ms are cut at their ends by half a percent at most.
 const WAKE_EVERY: Span = Span::from_micros(500);
 /// Often enough to follow slow start.

@@ -1,8 +1,9 @@
 //! Sends without copying from user space: the pages of a constant buffer are lent to a pipe, and the pipe to the socket.
 //!
 //! Of the two ways that work on any path this is the faster one: `vmsplice` and `splice` reached 51 Gbit/s where
-//! `sendfile` from memory reached 43 (loopback, same run). Copying 128 KiB that stay in the cache reached 57 there, so
-//! this pays on processors that copy slowly, not everywhere. `MSG_ZEROCOPY` falls back to a copy on virtual links.
+//! `sendfile` from memory reached 43 (loopback, one run). Against copying it pays on processors that copy slowly and on
+//! paths with small segments, not everywhere: try both. `MSG_ZEROCOPY` falls back to a
+//! copy on virtual links.
 
 use std::io;
 use std::net::TcpStream;

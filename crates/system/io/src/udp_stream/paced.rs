@@ -9,6 +9,7 @@ use netaware_record::{Outcome, UdpSenderEnd};
 use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::control::UdpPlan;
 
+use super::breath::Breath;
 use super::gaps::GapRecorder;
 use super::outbox::{Outbox, Refusal};
 use super::unpaced::MOST_UNANSWERED;
@@ -87,6 +88,7 @@ impl Paced {
             let lateness = now - due;
             self.worst = self.worst.max(lateness);
             if lateness > self.hole {
+                self.wait.breath.note_hole(now, lateness);
                 self.not_sent += self.pacer.skip_to(now);
                 continue;
             }
@@ -132,86 +134,18 @@ impl Wait {
     #[inline]
     fn until(&mut self, due: Mono, stop: &StopFlag) -> Mono {
         let now = clock::now();
-        let room = due - self.margin - now;
-        if room > LONGEST_SLEEP {
-            sleep_watching(due - self.margin, stop);
+        let wake = due - self.margin;
+        if wake - now > LONGEST_SLEEP {
+            sleep_watching(wake, stop);
             if stop.is_raised() {
                 return clock::now();
             }
-        } else if room > SHORTEST_SLEEP {
-            clock::sleep_until(due - self.margin);
+        } else if wake - now > SHORTEST_SLEEP {
+            clock::sleep_until(wake);
         } else {
-            self.breath.take_if_owed(now, due);
+            self.breath.take_if_owed(now);
         }
         pacer::spin_until(due)
-    }
-}
-
-/// Sleeps a little now and then when the gaps leave no room for it.
-///
-/// A thread that only spins is stopped in the end: the kernel gives 5 % of each second to ordinary threads that are
-/// waiting, in one piece, a hole of 50 ms. Measured beside a busy compiler at gaps of 10 and 20 us: spinning alone has such
-/// a hole every second, leaving the core for 5 % of the time does not remove it, 9 % does. Each breath is meant to end when
-/// the datagram is due, judging by the overshoot of earlier ones, so that it disturbs one gap by a microsecond or two.
-///
-/// What counts is the time off the core, which is not the time asked for: the thread's own CPU clock tells it every
-/// [`SYNC_EVERY`], and what a breath gains is learned from that.
-#[derive(Debug)]
-struct Breath {
-    owed: Span,
-    overshoot: Span,
-    /// Time off the core that one breath brings.
-    gain: Span,
-    /// Breaths since the last look at the CPU clock.
-    breaths: i64,
-    synced_at: Mono,
-    cpu_then: Span,
-}
-
-impl Breath {
-    fn new(start: Mono) -> Self {
-        Self {
-            owed: Span::ZERO,
-            overshoot: FIRST_OVERSHOOT,
-            gain: FIRST_GAIN,
-            breaths: 0,
-            synced_at: start,
-            cpu_then: crate::thread::cpu_time_exact(),
-        }
-    }
-
-    #[inline]
-    fn take_if_owed(&mut self, now: Mono, due: Mono) {
-        if now - self.synced_at >= SYNC_EVERY {
-            self.sync(now, crate::thread::cpu_time_exact());
-        }
-        let accrued = (now - self.synced_at) * SHARE_PERCENT / 100;
-        // A datagram that is overdue already goes first.
-        if self.owed + accrued <= Span::ZERO || now >= due {
-            return;
-        }
-        let until = (due - self.overshoot).max(now + SHORTEST_SLEEP);
-        clock::sleep_until(until);
-        let overshoot = clock::now() - until;
-        self.owed -= self.gain;
-        self.breaths += 1;
-        // Follows the typical overshoot and is not led astray by the rare long one.
-        let step = (overshoot - self.overshoot).0.clamp(-STEP.0, STEP.0);
-        self.overshoot = (self.overshoot + Span(step)).min(LONGEST_OVERSHOOT);
-    }
-
-    /// Settles what was owed and estimated by what the CPU clock says.
-    fn sync(&mut self, now: Mono, cpu: Span) {
-        let passed = now - self.synced_at;
-        let idle = (passed - (cpu - self.cpu_then)).or_zero();
-        let estimated = self.gain * self.breaths;
-        let settled = self.owed + passed * SHARE_PERCENT / 100 + estimated - idle;
-        self.owed = Span(settled.0.clamp(-MOST_OWED.0, MOST_OWED.0));
-        if self.breaths > 0 {
-            self.gain = Span(((self.gain * 3 + idle / self.breaths) / 4).0.clamp(LEAST_GAIN.0, MOST_GAIN.0));
-        }
-        if std::env::var_os("DBG").is_some() && now.0 % 50 == 0 { eprintln!("passed {passed} idle {idle} breaths {} gain {} over {} owed {}", self.breaths, self.gain, self.overshoot, self.owed); }
-        (self.breaths, self.synced_at, self.cpu_then) = (0, now, cpu);
     }
 }
 
@@ -222,38 +156,8 @@ const LEAST_TOLERANCE: Span = Span::from_micros(10);
 const LEAD: Span = Span::from_millis(1);
 /// 1 us: faster than any host sends one by one, and no plan makes the arithmetic absurd.
 const SHORTEST_GAP_PS: u64 = 1_000_000;
-const SHORTEST_SLEEP: Span = Span::from_micros(2);
+/// Going to sleep and waking cost some 15 us of CPU time on a virtual machine; a shorter sleep frees nothing and only
+/// makes the datagram late.
+const SHORTEST_SLEEP: Span = Span::from_micros(20);
 /// Longer sleeps watch the stop flag.
 const LONGEST_SLEEP: Span = Span::from_millis(20);
-const SHARE_PERCENT: i64 = 9;
-const SYNC_EVERY: Span = Span::from_millis(1);
-/// A hole pays for a long time without a breath, and no debt is paid off in one go.
-const MOST_OWED: Span = Span::from_micros(500);
-const FIRST_GAIN: Span = Span::from_micros(5);
-const LEAST_GAIN: Span = Span::from_micros(1);
-const MOST_GAIN: Span = Span::from_micros(100);
-const FIRST_OVERSHOOT: Span = Span::from_micros(5);
-const LONGEST_OVERSHOOT: Span = Span::from_micros(30);
-const STEP: Span = Span::from_nanos(200);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_owed_follows_the_cpu_clock_and_is_bounded_both_ways() {
-        let mut breath = Breath { cpu_then: Span::ZERO, ..Breath::new(Mono(0)) };
-        breath.sync(Mono(1_000_000), Span::from_millis(1));
-        assert_eq!(breath.owed, Span::from_micros(90));
-        // Ten breaths estimated at 5 us each have brought 100 us: the difference is settled, and one is worth more.
-        breath.breaths = 10;
-        breath.owed -= breath.gain * 10;
-        breath.sync(Mono(2_000_000), Span::from_micros(1_900));
-        assert_eq!(breath.owed, Span::from_micros(80));
-        assert!(breath.gain > FIRST_GAIN);
-        breath.sync(Mono(9_000_000_000), Span::from_micros(1_900));
-        assert_eq!(breath.owed, -MOST_OWED);
-        breath.sync(Mono(99_000_000_000), Span::from_secs(99));
-        assert_eq!(breath.owed, MOST_OWED);
-    }
-}

@@ -4,7 +4,7 @@
 /// means that it goes on as an ordinary thread, which on a busy host loses the core for some milliseconds at a time.
 ///
 /// The kernel takes 5 % of each second back for ordinary threads, in one piece (50 ms), if they have had less. So a thread
-/// that asks for this must sleep more than that by itself: see `paced::Breath`.
+/// that asks for this must sleep more than that by itself: see `breath`.
 #[cfg(target_os = "linux")]
 pub(super) fn raise() -> bool {
     let parameter = libc::sched_param { sched_priority: 1 };
