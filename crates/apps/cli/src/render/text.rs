@@ -167,6 +167,16 @@ mod tests {
     }
 
     #[test]
+    fn a_test_against_ourselves_says_so() {
+        let mut own = fixture::test();
+        own.request.host.clear();
+        own.request.own_responder = true;
+        let shown = text(&own, Paint::PLAIN);
+        assert!(shown.starts_with("netaware test loopback "), "{shown}");
+        assert!(shown.contains("measured against netaware's own responder on this host"));
+    }
+
+    #[test]
     fn colour_changes_nothing_but_the_colour() {
         for record in fixture::all() {
             let vivid = text(&record, Paint::VIVID);

@@ -16,6 +16,9 @@ pub(super) fn write(out: &mut dyn Write, record: &Record, paint: Paint) -> io::R
         writeln!(out, "{}", paragraph("  responder  ", &host(responder)))?;
     }
     writeln!(out, "{}", paragraph("  path       ", &way(record)))?;
+    if record.request.own_responder {
+        writeln!(out, "             measured against netaware's own responder on this host")?;
+    }
     let ended = match record.outcome {
         Outcome::Complete => "",
         Outcome::Interrupted => ", interrupted: the figures hold for the shorter time",
@@ -54,6 +57,5 @@ fn way(record: &Record) -> String {
     let nics = nics.collect::<Vec<_>>().join(" and ");
     let from = if nics.is_empty() { String::new() } else { format!("{nics} to ") };
     let to = if addresses.is_empty() { record.request.host.clone() } else { addresses.join(" and ") };
-    let own = if record.request.own_responder { "; netaware's own responder on this host" } else { "" };
-    format!("{from}{to}, port {}{own}", record.request.port)
+    format!("{from}{to}, port {}", record.request.port)
 }
