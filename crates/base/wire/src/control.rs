@@ -39,6 +39,9 @@ pub const PING_EVERY: Span = Span::from_secs(1);
 /// Streams of one test.
 pub const MAX_STREAMS: u16 = 512;
 
+/// Bytes per write and read of bulk TCP. Larger ones gain nothing: beyond the socket's buffer each is cut anyway.
+pub const MAX_TCP_LENGTH: u32 = 1 << 20;
+
 /// From the prober.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

@@ -1,6 +1,7 @@
 //! Times, sizes and counts as a user of iperf3 types them, and as we prefer them.
 
 use netaware_units::{BitRate, ByteCount, ParseUnitError, Span};
+use netaware_wire::control::MAX_TCP_LENGTH;
 use netaware_wire::datagram::{ECHO_LEN, HEADER_LEN, MAX_PAYLOAD};
 
 /// "10s", "500ms", and "10" for ten seconds, because that is what the same flag means to iperf3.
@@ -41,9 +42,9 @@ pub(crate) fn buffer(text: &str) -> Result<u32, String> {
     within(text, 1, i32::MAX as u64)
 }
 
-/// A block of a byte stream, bounded by what both ends are willing to hold per stream.
+/// A block of a byte stream.
 pub(crate) fn block(text: &str) -> Result<u32, String> {
-    within(text, 1, 16 << 20)
+    within(text, 1, u64::from(MAX_TCP_LENGTH))
 }
 
 /// The payload of a datagram of a stream: its header must fit.
