@@ -20,7 +20,10 @@ use crate::stop::StopFlag;
 
 pub(super) fn send(outbox: &mut Outbox<'_>, plan: &UdpPlan, gap_ps: u64, stop: &StopFlag) -> UdpSenderEnd {
     let margin = pacer::margin();
-    priority::raise();
+    if gap_ps / 1000 > (margin + SHORTEST_SLEEP).0.cast_unsigned() {
+        // It sleeps in every gap, so priority does no harm. Without privilege it goes on all the same.
+        priority::raise();
+    }
     let _precise = pacer::precise_sleep();
     let start = clock::now() + LEAD;
     let mut stream = Paced::new(start, gap_ps.max(SHORTEST_GAP_PS), margin);
@@ -88,7 +91,7 @@ impl Paced {
             let lateness = now - due;
             self.worst = self.worst.max(lateness);
             if lateness > self.hole {
-                self.wait.breath.note_hole(now, lateness);
+                self.wait.breath.note_hole(now);
                 self.not_sent += self.pacer.skip_to(now);
                 continue;
             }
