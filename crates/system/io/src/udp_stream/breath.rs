@@ -1,13 +1,13 @@
 //! Keeps the core for a paced stream whose gaps leave no room for sleep, with as little harm as possible.
 //!
-//! Measured at gaps of 10 and 20 us, the longest hole in ten seconds, holes above 2 ms:
+//! Measured at gaps of 10 and 20 us on two virtual cores, the longest hole in ten seconds, holes above 2 ms (few runs each):
 //!
 //! | thread that only spins | host at rest | beside a busy compiler |
 //! |---|---|---|
 //! | as an ordinary thread | 1 to 4 ms, 0 to 2 | 5 to 12 ms, 170 to 240 |
 //! | with priority | 50 ms, one each second | 50 ms, one each second |
 //! | with priority, off the core 5 % of the time | | 50 ms, one each second |
-//! | with priority, off the core 9 % of the time | | 2 to 8 ms, a few |
+//! | with priority, off the core 9 % of the time | | 1 to 12 ms, a few; one of 77 ms in two minutes |
 //!
 //! A thread with priority that does not sleep has the core taken from it for 5 % of each second, in one piece. So while
 //! nobody waits the stream runs as an ordinary thread; when somebody does it takes priority and leaves the core by itself.

@@ -134,10 +134,12 @@ impl<'a> Inbox<'a> {
 
 /// Lets datagrams gather while a stream is running fast.
 ///
-/// Somebody who blocks in `recv` must be woken, by an interrupt to his core that costs the waker 2 to 4 us on a virtual
-/// machine: more than the datagram itself, and on one host it is the sender who pays. So while datagrams keep coming the
-/// receiver sleeps by the clock instead, [`NAP`] at a time, and takes what has gathered. Stamps are the kernel's, so nothing
-/// measured depends on when it wakes. A receive buffer too small to gather in (no privilege) keeps the receiver blocking.
+/// Somebody who blocks in `recv` must be woken, by an interrupt to his core that on a virtual machine costs the waker about
+/// as much as the datagram itself, and on one host it is the sender who pays. So while datagrams keep coming the receiver
+/// sleeps by the clock instead, [`NAP`] at a time, and takes what has gathered. Measured on loopback in one run, million
+/// datagrams/s without and with naps: 64 B merged 24 and 44, 1472 B merged 6.0 and 10.0, 64 B single 0.21 and 0.41.
+/// Stamps are the kernel's, so nothing measured depends on when it wakes. A receive buffer too small to gather in (no
+/// privilege) keeps the receiver blocking.
 #[derive(Debug)]
 struct Naps {
     allowed: bool,
@@ -227,9 +229,9 @@ fn set(socket: &UdpSocket, level: libc::c_int, option: libc::c_int, value: libc:
 }
 
 const LARGEST: usize = 1 << 16;
-/// Datagrams per call when they are not merged.
+/// Datagrams per call when they are not merged; not tuned.
 const MESSAGES: usize = 64;
-/// Merged messages per call: half a megabyte of buffers stays in the second-level cache.
+/// Merged messages per call: half a megabyte of buffers, to stay in the second-level cache; not tuned.
 const MERGED: usize = 8;
 /// At 34 M datagrams/s, merged, 300 KiB gather meanwhile.
 const NAP: Span = Span::from_micros(100);
