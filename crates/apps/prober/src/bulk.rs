@@ -331,9 +331,27 @@ impl Transfer {
             }
             Some(EndReport::UdpSender(end)) => self.ended.udp_sender = Some(end),
             Some(EndReport::UdpReceiver(end)) => self.ended.udp_receiver = Some(end),
-            Some(EndReport::Echo { .. }) | None => {}
+            Some(EndReport::Echo { .. }) | None => self.piece_together(),
         }
         self.ended
+    }
+
+    /// A receiving responder that died has told its slices up to then; they stand in for its report.
+    fn piece_together(&mut self) {
+        let ticks = &self.ended.receiver_ticks;
+        let Some(last) = ticks.last().filter(|_| self.plan.direction() == Direction::Forward) else { return };
+        let (outcome, elapsed) = (Outcome::Failed, last.end);
+        let bytes = ticks.iter().map(|tick| tick.bytes).sum();
+        match self.plan {
+            BulkPlan::Tcp(_) => {
+                self.ended.tcp_receiver = Some(TcpEnd { outcome, elapsed, bytes, ..TcpEnd::default() });
+            }
+            BulkPlan::Udp(_) => {
+                let received = ticks.iter().map(|tick| tick.packets).sum();
+                let end = UdpReceiverEnd { outcome, elapsed, bytes, received, ..UdpReceiverEnd::default() };
+                self.ended.udp_receiver = Some(end);
+            }
+        }
     }
 }
 

@@ -1,11 +1,13 @@
 //! An attached UDP flow that answers, and the trains of requests that run over it.
 
+use netaware_host::CpuSnapshot;
 use netaware_io::options::SocketOptions;
 use netaware_io::probe_socket::{ProbeSocket, Stamping};
 use netaware_io::stop::StopFlag;
 use netaware_io::{clock, driver};
 use netaware_probe::delay_report::{EchoLog, EchoRound};
 use netaware_probe::{EchoEvent, EchoPlan, EchoTrain, Pacing};
+use netaware_record::CpuUse;
 use netaware_units::Span;
 use netaware_wire::control::TestPlan;
 
@@ -53,6 +55,8 @@ pub(crate) struct EchoRun {
     pub(crate) stamp_fallbacks: u64,
     /// Answers that this host's socket dropped.
     pub(crate) host_drops: u64,
+    /// Of this host.
+    pub(crate) cpu: CpuUse,
 }
 
 /// A flow to the responder's reflector.
@@ -95,6 +99,7 @@ impl EchoFlow {
         let over = stop.child();
         let ends_at = order.time.map(|time| start + time);
         let mut log = EchoLog::default();
+        let cpu_before = (CpuSnapshot::take(), clock::now());
         let drops_before = self.socket.drops();
         let drive = driver::run(&mut train, &self.socket, &over, &mut |event| {
             log.observe(&event);
@@ -114,6 +119,7 @@ impl EchoFlow {
             worst_lateness: drive.worst_lateness,
             stamp_fallbacks: drive.stamp_fallbacks,
             host_drops: self.socket.drops() - drops_before,
+            cpu: CpuSnapshot::take().use_since(&cpu_before.0, clock::now() - cpu_before.1),
         })
     }
 }

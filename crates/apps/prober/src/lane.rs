@@ -6,7 +6,7 @@ use netaware_io::stop::StopFlag;
 use netaware_record::{HostInfo, IpVersion, Outcome, Unreachable, VersionResult};
 use netaware_units::{BitRate, Span};
 
-use crate::echo::EchoFlow;
+use crate::echo::{EchoFlow, EchoOrder, EchoRun};
 use crate::progress::{Progress, Watch};
 use crate::request::Target;
 use crate::resolve::{Resolved, resolve};
@@ -66,6 +66,29 @@ impl Lane {
         self.session.as_mut().map(|session| (session, self.echo.as_mut()))
     }
 
+    /// Notices a responder that went away while nobody listened to it.
+    pub(crate) fn check(&mut self, stage: &'static str) {
+        if let Some(Err(cause)) = self.session.as_mut().map(Session::check) {
+            self.fail(stage, cause);
+        }
+    }
+
+    /// Sends a train over the echo flow; ends early with the person's patience, or with the responder.
+    pub(crate) fn echo(&mut self, order: &EchoOrder) -> Option<EchoRun> {
+        let over = self.session.as_ref()?.over.clone();
+        let run = self.echo.as_mut()?.run(order, &over);
+        match run {
+            Ok(run) => {
+                self.check("measure latency");
+                Some(run)
+            }
+            Err(cause) => {
+                self.fail("measure latency", cause);
+                None
+            }
+        }
+    }
+
     /// Shortens and slows a transfer to what the responder's owner allows, and says so once.
     pub(crate) fn obey_limits(&mut self, duration: &mut Span, rate: &mut Option<BitRate>) {
         let Some(limits) = self.session.as_ref().map(|session| session.limits) else { return };
@@ -113,7 +136,7 @@ impl Lane {
 
 /// Finds the addresses and opens all sessions, IPv4 first in the result, at the same time, so that a version into the void costs its own time-out
 /// and nobody else's.
-pub(crate) fn open_all(target: &Target) -> Vec<Lane> {
+pub(crate) fn open_all(target: &Target, stop: &StopFlag) -> Vec<Lane> {
     let mut versions = target.versions.clone();
     versions.sort_unstable();
     let resolved = match resolve(target) {
@@ -123,7 +146,7 @@ pub(crate) fn open_all(target: &Target) -> Vec<Lane> {
     std::thread::scope(|scope| {
         let opening: Vec<_> = versions
             .iter()
-            .map(|version| (*version, scope.spawn(|| open_one(target, *version, &resolved))))
+            .map(|version| (*version, scope.spawn(|| open_one(target, *version, &resolved, stop))))
             .collect();
         opening
             .into_iter()
@@ -139,8 +162,13 @@ pub(crate) fn open_all(target: &Target) -> Vec<Lane> {
     })
 }
 
-fn open_one(target: &Target, version: IpVersion, resolved: &Resolved) -> Result<Session, Failure> {
-    Session::open(target, version, resolved.address(version)?, resolved.took)
+fn open_one(
+    target: &Target,
+    version: IpVersion,
+    resolved: &Resolved,
+    stop: &StopFlag,
+) -> Result<Session, Failure> {
+    Session::open(target, version, resolved.address(version)?, resolved.took, stop)
 }
 
 /// Gets the right to fill the path, one place for all lanes.
@@ -165,7 +193,7 @@ pub(crate) fn attach_echo(lanes: &mut [Lane], target: &Target, duration: Span, l
         let Some(session) = lane.session.as_mut() else { continue };
         match EchoFlow::open(session, &target.options, duration, length) {
             Ok(flow) => lane.echo = Some(flow),
-            Err(cause) => lane.fail("udp", cause),
+            Err(cause) => lane.fail("attach a UDP flow", cause),
         }
     }
 }

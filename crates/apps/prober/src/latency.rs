@@ -11,7 +11,6 @@ use crate::lane::{self, Lane};
 use crate::progress::{Progress, Watch};
 use crate::report::{self, Findings};
 use crate::request::{LatencyRequest, Target, Transport};
-use crate::stage::Cause;
 use crate::tcp_echo::TcpEcho;
 
 /// Two versions take turns in this many blocks; short ones, so that a drift hits both alike.
@@ -24,7 +23,7 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     let whole = expected(request) * versions;
     let mut watch = Watch::new(whole, progress);
     watch.phase("connect", None);
-    let mut lanes = lane::open_all(&request.target);
+    let mut lanes = lane::open_all(&request.target, stop);
     lane::note_dead(&lanes, &mut watch);
     let mut findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
 
@@ -40,10 +39,7 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
                 continue;
             };
             watch.phase("latency", Some(lane.version));
-            match probe.run(lane, &plan(request, block, blocks), stop) {
-                Ok(run) => found.idle.push(run),
-                Err(cause) => lane.fail("latency", cause),
-            }
+            found.idle.extend(probe.run(lane, &plan(request, block, blocks)));
         }
     }
     report::finish(opened, lanes, &findings, stop)
@@ -66,20 +62,25 @@ impl Probe {
             Transport::Tcp => match TcpEcho::open(lane.session()?, &target.options, lease, request.length) {
                 Ok(echo) => Some(Self::Tcp(echo)),
                 Err(cause) => {
-                    lane.fail("latency", cause);
+                    lane.fail("open the echo connection", cause);
                     None
                 }
             },
         }
     }
 
-    fn run(&mut self, lane: &mut Lane, plan: &EchoOrder, stop: &StopFlag) -> Result<EchoRun, Cause> {
-        match self {
-            Self::Udp => match lane.echo.as_mut() {
-                Some(flow) => flow.run(plan, stop),
-                None => Err(Cause::UdpBlocked),
-            },
-            Self::Tcp(echo) => echo.run(plan, stop),
+    fn run(&mut self, lane: &mut Lane, order: &EchoOrder) -> Option<EchoRun> {
+        let Self::Tcp(echo) = self else { return lane.echo(order) };
+        let over = lane.session()?.over.clone();
+        match echo.run(order, &over) {
+            Ok(run) => {
+                lane.check("measure latency");
+                Some(run)
+            }
+            Err(cause) => {
+                lane.fail("measure latency", cause);
+                None
+            }
         }
     }
 }

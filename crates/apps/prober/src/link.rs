@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use netaware_io::clock;
+use netaware_io::stop::StopFlag;
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{ClientMessage, PING_EVERY, SILENCE_LIMIT, ServerMessage};
 use netaware_wire::frame;
@@ -35,20 +36,33 @@ const READER_WAKES: Span = Span::from_millis(250);
 const WRITE_PATIENCE: Span = Span::from_secs(2);
 
 impl Link {
-    /// Exchanges prefaces on a fresh connection and starts the reader.
-    pub(crate) fn open(mut stream: TcpStream, peer: SocketAddr, patience: Span) -> Result<Self, Failure> {
+    /// Sends preface and first message on a fresh connection, checks who answers and starts the reader. `over` is raised
+    /// when the responder is gone, so that whoever measures without listening here ends soon as well.
+    ///
+    /// Both go out at once: it saves a round trip, and a server of another protocol that waits for more than a preface
+    /// speaks up and can be named.
+    pub(crate) fn open(
+        mut stream: TcpStream,
+        peer: SocketAddr,
+        hello: &ClientMessage,
+        patience: Span,
+        over: StopFlag,
+    ) -> Result<Self, Failure> {
         let failed = |cause| Failure::new("hello", Some(peer), cause);
         let system = |e: std::io::Error| failed(Cause::System(e.to_string()));
         stream.set_nodelay(true).map_err(system)?;
         stream.set_write_timeout(Some(WRITE_PATIENCE.to_std())).map_err(system)?;
-        stream.write_all(&Preface::new(Role::Control).emit()).map_err(system)?;
+        let mut opening = Preface::new(Role::Control).emit().to_vec();
+        opening.extend(frame::emit(hello).map_err(|e| failed(Cause::Protocol(e.to_string())))?);
+        stream.write_all(&opening).map_err(system)?;
         read_preface(&mut stream, patience).map_err(failed)?;
         stream.set_read_timeout(Some(READER_WAKES.to_std())).map_err(system)?;
 
         let writer = Arc::new(Mutex::new(stream.try_clone().map_err(system)?));
         let closing = Arc::new(AtomicBool::new(false));
         let (tell, inbox) = channel();
-        let reader = Reader { stream, writer: Arc::clone(&writer), closing: Arc::clone(&closing), tell };
+        let reader =
+            Reader { stream, writer: Arc::clone(&writer), closing: Arc::clone(&closing), tell, over };
         std::thread::Builder::new().name("control".into()).spawn(move || reader.run()).map_err(system)?;
         Ok(Self { peer, writer, inbox, closing, dead: None })
     }
@@ -155,6 +169,7 @@ struct Reader {
     writer: Arc<Mutex<TcpStream>>,
     closing: Arc<AtomicBool>,
     tell: Sender<Result<ServerMessage, Cause>>,
+    over: StopFlag,
 }
 
 impl Reader {
@@ -166,6 +181,7 @@ impl Reader {
         if !self.closing.load(Ordering::Acquire) {
             // The link may be gone by now; then nobody needs to know.
             let _ = self.tell.send(Err(cause));
+            self.over.raise();
         }
     }
 

@@ -26,12 +26,14 @@ const SAFE_MTU: u32 = 1280;
 const ETHERNET_MTU: u32 = 1500;
 
 /// Searches for the path MTU over the lane's echo flow.
-pub(crate) fn explore(lane: &mut Lane, stop: &StopFlag) {
+pub(crate) fn explore(lane: &mut Lane) {
     let connect = lane.result.reach.as_ref().and_then(|reach| reach.connects.iter().max().copied());
+    let Some(over) = lane.session().map(|session| session.over.clone()) else { return };
     let Some(flow) = lane.echo.as_ref() else { return };
     let believed = flow.socket.path_mtu();
-    let facts = search(lane, flow, believed.unwrap_or(ETHERNET_MTU), connect.unwrap_or_default(), stop);
+    let facts = search(lane, flow, believed.unwrap_or(ETHERNET_MTU), connect.unwrap_or_default(), &over);
     lane.result.path = Some(PathFacts { mtu_believed: believed, ..facts.unwrap_or_default() });
+    lane.check("search for the path MTU");
 }
 
 fn search(lane: &Lane, flow: &EchoFlow, believed: u32, connect: Span, stop: &StopFlag) -> Option<PathFacts> {

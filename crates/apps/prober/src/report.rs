@@ -53,7 +53,15 @@ impl Opening {
 }
 
 /// Closes the sessions and writes the record.
-pub(crate) fn finish(opened: Opening, lanes: Vec<Lane>, findings: &[Findings], stop: &StopFlag) -> Record {
+pub(crate) fn finish(
+    opened: Opening,
+    mut lanes: Vec<Lane>,
+    findings: &[Findings],
+    stop: &StopFlag,
+) -> Record {
+    for lane in &mut lanes {
+        lane.check("finish");
+    }
     let outcome = lane::outcome(&lanes, stop);
     let local: Vec<IpAddr> = lanes.iter().filter_map(|lane| lane.local).collect();
     let responder: Option<HostInfo> = lanes.iter().find_map(|lane| lane.responder.clone());
@@ -171,9 +179,19 @@ fn worst(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
     outcomes.max_by_key(rank).unwrap_or_default()
 }
 
-/// The busiest core and the stolen share of one end, the worst of several rounds; zero where the system does not tell.
-fn busiest_core(ends: impl Iterator<Item = CpuUse>) -> (f64, f64) {
-    ends.fold((0.0, 0.0), |(busy, steal), cpu| {
-        (f64::max(busy, cpu.busiest_core.unwrap_or(0.0)), f64::max(steal, cpu.steal.unwrap_or(0.0)))
-    })
+/// How busy one end was, the worst of several rounds.
+#[derive(Default)]
+struct Load {
+    busiest_core: Option<f64>,
+    steal: Option<f64>,
+}
+
+impl Load {
+    fn of(ends: impl Iterator<Item = CpuUse>) -> Self {
+        let worse = |a: Option<f64>, b: Option<f64>| [a, b].into_iter().flatten().reduce(f64::max);
+        ends.fold(Self::default(), |load, cpu| Self {
+            busiest_core: worse(load.busiest_core, cpu.busiest_core),
+            steal: worse(load.steal, cpu.steal),
+        })
+    }
 }

@@ -4,10 +4,11 @@
 //! throughput reservations are joined: a prober holds one place in the queue.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 
 use netaware_io::clock;
 use netaware_io::options::{self, ConnectError};
+use netaware_io::stop::StopFlag;
 use netaware_record::{HostInfo, IpVersion, Reach};
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{ClientMessage, ErrorCode, Limits, ServerMessage, TestPlan};
@@ -31,6 +32,8 @@ pub(crate) struct Session {
     pub(crate) interface: Option<String>,
     next_test: u32,
     put_aside: VecDeque<ServerMessage>,
+    /// Raised when the person wants to stop, or when the responder is gone.
+    pub(crate) over: StopFlag,
 }
 
 /// How often the connect time is taken.
@@ -45,13 +48,20 @@ impl Session {
         version: IpVersion,
         at: SocketAddr,
         resolve: Option<Span>,
+        stop: &StopFlag,
     ) -> Result<Self, Failure> {
-        let (stream, connects) = connect_repeatedly(target, at)?;
+        let (stream, first_connect) = connect(target, at)?;
         let connected_at = clock::now();
         let local = stream.local_addr().ok().map(|address| address.ip());
-        let mut link = Link::open(stream, at, target.connect_patience)?;
-        let welcome = greet(&mut link, target).map_err(|cause| Failure::new("hello", Some(at), cause))?;
-        let reach = Reach { resolve, connects, greeting: clock::now() - connected_at };
+        let over = stop.child();
+        let failed = |cause| Failure::new("hello", Some(at), cause);
+        let nonce = random_token().map_err(failed)?;
+        let software = format!("netaware {}", env!("CARGO_PKG_VERSION"));
+        let hello = ClientMessage::Hello { version: PROTOCOL_VERSION, software, nonce };
+        let mut link = Link::open(stream, at, &hello, target.connect_patience, over.clone())?;
+        let welcome = greet(&mut link, target, nonce).map_err(failed)?;
+        let greeting = clock::now() - connected_at;
+        let reach = Reach { resolve, connects: more_connects(target, at, first_connect)?, greeting };
         let Welcome { token, responder, limits } = welcome;
         Ok(Self {
             version,
@@ -64,6 +74,7 @@ impl Session {
             interface: local.and_then(netaware_host::interface_for),
             next_test: 1,
             put_aside: VecDeque::new(),
+            over,
         })
     }
 
@@ -77,7 +88,7 @@ impl Session {
         &mut self,
         expected: Span,
         join: Option<Token>,
-        stop: &netaware_io::stop::StopFlag,
+        stop: &StopFlag,
         watch: &mut Watch<'_>,
     ) -> Result<Token, Failure> {
         let reserve = ClientMessage::Reserve { expected, join };
@@ -128,6 +139,14 @@ impl Session {
         }
     }
 
+    /// Whether the responder is still there, as far as is known at this moment.
+    pub(crate) fn check(&mut self) -> Result<(), Cause> {
+        while let Some(message) = self.link.next(clock::now())? {
+            self.put_aside.push_back(message);
+        }
+        Ok(())
+    }
+
     /// Messages of other tests, which may be running already, are put aside in their order.
     fn await_test(&mut self, test: u32, done: impl Fn(&ServerMessage) -> bool) -> Result<(), Cause> {
         let until = clock::now() + ANSWER_PATIENCE;
@@ -162,18 +181,19 @@ pub(crate) fn test_of(message: &ServerMessage) -> Option<u32> {
     }
 }
 
-/// The last connection is kept, the others only timed. They are made one after the other, a few milliseconds apart.
-fn connect_repeatedly(target: &Target, at: SocketAddr) -> Result<(std::net::TcpStream, Vec<Span>), Failure> {
-    let mut connects = Vec::with_capacity(CONNECTS);
-    loop {
-        let began_at = clock::now();
-        let stream = options::connect_tcp(at, &target.options, target.connect_patience)
-            .map_err(|e| Failure::new("connect", Some(at), connect_cause(&e, target.connect_patience)))?;
-        connects.push(clock::now() - began_at);
-        if connects.len() == CONNECTS {
-            return Ok((stream, connects));
-        }
-    }
+/// A connection and how long it took.
+fn connect(target: &Target, at: SocketAddr) -> Result<(TcpStream, Span), Failure> {
+    let began_at = clock::now();
+    let stream = options::connect_tcp(at, &target.options, target.connect_patience)
+        .map_err(|e| Failure::new("connect", Some(at), connect_cause(&e, target.connect_patience)))?;
+    Ok((stream, clock::now() - began_at))
+}
+
+/// Further connections are only timed, and only once a netaware responder has answered: servers of other protocols, one
+/// client at a time, would be upset by them and could no longer be named.
+fn more_connects(target: &Target, at: SocketAddr, first: Span) -> Result<Vec<Span>, Failure> {
+    let more = (1..CONNECTS).map(|_| connect(target, at).map(|(_, took)| took));
+    std::iter::once(Ok(first)).chain(more).collect()
 }
 
 fn connect_cause(e: &ConnectError, patience: Span) -> Cause {
@@ -194,11 +214,8 @@ struct Welcome {
     limits: Limits,
 }
 
-/// Hello, the challenge if there is one, and the welcome.
-fn greet(link: &mut Link, target: &Target) -> Result<Welcome, Cause> {
-    let nonce = random_token()?;
-    let software = format!("netaware {}", env!("CARGO_PKG_VERSION"));
-    link.send(&ClientMessage::Hello { version: PROTOCOL_VERSION, software, nonce })?;
+/// What answers the hello: the challenge if there is one, and the welcome.
+fn greet(link: &mut Link, target: &Target, nonce: Token) -> Result<Welcome, Cause> {
     let until = clock::now() + target.connect_patience;
     let mut expected_proof = None;
     loop {

@@ -6,6 +6,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use netaware_host::CpuSnapshot;
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_io::{clock, pacer};
@@ -50,7 +51,7 @@ impl TcpEcho {
     pub(crate) fn run(&mut self, order: &EchoOrder, stop: &StopFlag) -> Result<EchoRun, Cause> {
         let system = |e: std::io::Error| Cause::System(format!("TCP echo: {e}"));
         self.stream.set_read_timeout(Some(order.patience.to_std())).map_err(system)?;
-        let start = clock::now();
+        let (cpu_before, start) = (CpuSnapshot::take(), clock::now());
         let ends_at = order.time.map(|time| start + time);
         let (mut log, mut counts) = (EchoLog::default(), EchoCounts::default());
         let (mut late_sends, mut worst_lateness) = (0, Span::ZERO);
@@ -88,6 +89,7 @@ impl TcpEcho {
             worst_lateness,
             stamp_fallbacks: 0,
             host_drops: 0,
+            cpu: CpuSnapshot::take().use_since(&cpu_before, clock::now() - start),
         })
     }
 

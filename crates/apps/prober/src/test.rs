@@ -40,7 +40,7 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     let opened = report::Opening::now("test", &request.target, options_of(request));
     let mut watch = Watch::new(request.budget, progress);
     watch.phase("connect", None);
-    let mut lanes = lane::open_all(&request.target);
+    let mut lanes = lane::open_all(&request.target, stop);
     lane::note_dead(&lanes, &mut watch);
     let mut findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
 
@@ -51,7 +51,7 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     lane::attach_echo(&mut lanes, &request.target, lease, path::LARGEST_PROBE);
     for (lane, _) in alive(&mut lanes, &mut findings, stop) {
         watch.phase("path MTU", Some(lane.version));
-        path::explore(lane, stop);
+        path::explore(lane);
     }
     idle_latency(&mut lanes, &mut findings, stop, &mut watch);
     let schedule = Schedule::new(request, lanes.iter().filter(|lane| lane.is_alive()).count());
@@ -80,12 +80,8 @@ fn idle_latency(lanes: &mut [Lane], findings: &mut [Findings], stop: &StopFlag, 
                 continue;
             }
             watch.phase("idle latency", Some(lane.version));
-            let Some(echo) = lane.echo.as_mut() else { continue };
-            let plan = EchoOrder::open_loop(Some(IDLE_REQUESTS), IDLE_SPACING, IDLE_PAYLOAD);
-            match echo.run(&plan, stop) {
-                Ok(run) => found.idle.push(run),
-                Err(cause) => lane.fail("idle latency", cause),
-            }
+            let order = EchoOrder::open_loop(Some(IDLE_REQUESTS), IDLE_SPACING, IDLE_PAYLOAD);
+            found.idle.extend(lane.echo(&order));
         }
     }
 }

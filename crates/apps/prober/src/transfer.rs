@@ -205,7 +205,7 @@ fn run(
         meter.flush(watch);
     }
     if let Some(cause) = failure {
-        lane.fail("throughput", cause);
+        lane.fail("measure throughput", cause);
     }
     // A flow that broke beside the transfer broke with the lane; the transfer says enough.
     (ended, echoes.and_then(Result::ok))

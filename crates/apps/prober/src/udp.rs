@@ -22,7 +22,7 @@ pub fn udp(request: &UdpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
     let versions = i64::try_from(request.target.versions.len()).unwrap_or(1);
     let mut watch = Watch::new(request.time * versions, progress);
     watch.phase("connect", None);
-    let mut lanes = lane::open_all(&request.target);
+    let mut lanes = lane::open_all(&request.target, stop);
     lane::note_dead(&lanes, &mut watch);
     let mut findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
     lane::reserve_all(&mut lanes, request.time * versions + Span::from_secs(5), stop, &mut watch);

@@ -90,7 +90,7 @@ pub struct Pedigree {
     pub uncertainty: String,
 }
 
-/// What the measuring hosts did wrong while a figure was taken. All zero is a healthy instrument.
+/// What the measuring hosts did wrong while a figure was taken. All zero or absent is a healthy instrument.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
     /// Datagrams that left later than the tolerance after their due time.
@@ -104,10 +104,13 @@ pub struct Health {
     /// Samples whose kernel timestamp was missing or implausible (for example because the wall clock was stepped), so
     /// that the application's was used.
     pub stamp_fallbacks: u64,
-    /// Share of CPU time the hypervisor withheld from the prober's host, 0..=1.
-    pub steal: f64,
-    /// The prober's busiest core during the phase, 0..=1.
-    pub prober_busiest_core: f64,
-    /// The responder's busiest core during the phase, 0..=1.
-    pub responder_busiest_core: f64,
+    /// Share of CPU time the hypervisor withheld from the prober's host, 0..=1; absent where the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steal: Option<f64>,
+    /// The prober's busiest core during the phase, 0..=1; absent where the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prober_busiest_core: Option<f64>,
+    /// The responder's busiest core during the phase, 0..=1; absent where it does not tell: it is not asked about echoes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub responder_busiest_core: Option<f64>,
 }

@@ -289,7 +289,11 @@ fn transfer(version: IpVersion, way: Direction, streams: u16) -> TcpResult {
             LimitedBy::Shaper,
             "after its first burst the rate was flat to 0.3 %, with 3 segments sent again and both hosts under 15 % CPU",
         ),
-        health: Health { responder_busiest_core: 0.14, prober_busiest_core: 0.14, ..Health::default() },
+        health: Health {
+            responder_busiest_core: Some(0.14),
+            prober_busiest_core: Some(0.14),
+            ..Health::default()
+        },
     }
 }
 

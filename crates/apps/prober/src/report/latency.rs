@@ -4,30 +4,37 @@ use netaware_probe::delay_report::{self, Context, EchoRound};
 use netaware_record::{Health, IpVersion, LatencyResult, LoadedLatency, PathFacts, VersionResult};
 use netaware_units::ByteCount;
 
+use super::Load;
 use crate::echo::EchoRun;
 
 /// All blocks of idle latency as one result.
 pub(super) fn idle(version: IpVersion, runs: &[EchoRun]) -> Option<LatencyResult> {
-    merged(version, runs.iter())
+    merged(version, &runs.iter())
 }
 
 /// The trains beside the rounds of a transfer.
 pub(super) fn loaded<'a>(
     version: IpVersion,
-    runs: impl Iterator<Item = &'a EchoRun> + Clone,
+    runs: &(impl Iterator<Item = &'a EchoRun> + Clone),
     idle: Option<&LatencyResult>,
 ) -> Option<LoadedLatency> {
     merged(version, runs).map(|latency| delay_report::under_load(latency, idle))
 }
 
-fn merged<'a>(version: IpVersion, runs: impl Iterator<Item = &'a EchoRun> + Clone) -> Option<LatencyResult> {
+fn merged<'a>(
+    version: IpVersion,
+    runs: &(impl Iterator<Item = &'a EchoRun> + Clone),
+) -> Option<LatencyResult> {
     let order = runs.clone().next()?.order;
     let rounds: Vec<EchoRound> = runs.clone().map(|run| run.round.clone()).collect();
+    let load = Load::of(runs.clone().map(|run| run.cpu));
     let health = Health {
         late_sends: runs.clone().map(|run| run.late_sends).sum(),
         worst_lateness: runs.clone().map(|run| run.worst_lateness).max().unwrap_or_default(),
         stamp_fallbacks: runs.clone().map(|run| run.stamp_fallbacks).sum(),
-        host_drops: runs.map(|run| run.host_drops).sum(),
+        host_drops: runs.clone().map(|run| run.host_drops).sum(),
+        steal: load.steal,
+        prober_busiest_core: load.busiest_core,
         ..Health::default()
     };
     let context = Context {

@@ -10,7 +10,7 @@ use netaware_record::{
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
-use super::{Path, busiest_core, latency, most_frequent, worst};
+use super::{Load, Path, latency, most_frequent, worst};
 use crate::transfer::TcpRound;
 
 /// What the receiver of one transfer got per second after the warm-up: what the UDP phase goes by.
@@ -55,7 +55,7 @@ fn result(path: Path, rounds: &[&TcpRound], idle: Option<&LatencyResult>) -> Opt
     let senders: Vec<&TcpEnd> = rounds.iter().filter_map(|round| round.ended.tcp_sender.as_ref()).collect();
     let receivers: Vec<&TcpEnd> =
         rounds.iter().filter_map(|round| round.ended.tcp_receiver.as_ref()).collect();
-    let load = latency::loaded(path.version, rounds.iter().filter_map(|round| round.load.as_ref()), idle);
+    let load = latency::loaded(path.version, &rounds.iter().filter_map(|round| round.load.as_ref()), idle);
     let sender_ticks: Vec<SenderTick> = rounds.iter().flat_map(|r| r.ended.sender_ticks.clone()).collect();
     let receiver = receivers.last().map(|end| (*end).clone()).unwrap_or_default();
     let sender = senders.last().map(|end| (*end).clone()).unwrap_or_default();
@@ -127,14 +127,14 @@ fn judge(
 }
 
 fn health(direction: Direction, senders: &[&TcpEnd], receivers: &[&TcpEnd]) -> Health {
-    let sending = busiest_core(senders.iter().map(|end| end.cpu));
-    let receiving = busiest_core(receivers.iter().map(|end| end.cpu));
+    let sending = Load::of(senders.iter().map(|end| end.cpu));
+    let receiving = Load::of(receivers.iter().map(|end| end.cpu));
     let (prober, responder) =
         if direction == Direction::Forward { (sending, receiving) } else { (receiving, sending) };
     Health {
-        steal: prober.1,
-        prober_busiest_core: prober.0,
-        responder_busiest_core: responder.0,
+        steal: prober.steal,
+        prober_busiest_core: prober.busiest_core,
+        responder_busiest_core: responder.busiest_core,
         ..Health::default()
     }
 }

@@ -7,7 +7,7 @@ use netaware_record::{
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
-use super::{Path, busiest_core, mean_rate, most_frequent, worst};
+use super::{Load, Path, mean_rate, most_frequent, worst};
 use crate::transfer::UdpRound;
 
 /// One result per direction, in the order first run.
@@ -87,8 +87,8 @@ fn judge(path: Path, rounds: &[&UdpRound]) -> Limit {
 
 fn health(direction: Direction, senders: &[&UdpSenderEnd], receivers: &[&UdpReceiverEnd]) -> Health {
     let drops = loss_split::sum(receivers.iter().map(|end| end.drops));
-    let sending = busiest_core(senders.iter().map(|end| end.cpu));
-    let receiving = busiest_core(receivers.iter().map(|end| end.cpu));
+    let sending = Load::of(senders.iter().map(|end| end.cpu));
+    let receiving = Load::of(receivers.iter().map(|end| end.cpu));
     let (prober, responder) =
         if direction == Direction::Forward { (sending, receiving) } else { (receiving, sending) };
     Health {
@@ -97,9 +97,9 @@ fn health(direction: Direction, senders: &[&UdpSenderEnd], receivers: &[&UdpRece
         not_sent: senders.iter().map(|end| end.not_sent).sum(),
         host_drops: drops.socket.max(drops.stack).saturating_add(drops.nic),
         stamp_fallbacks: 0,
-        steal: prober.1,
-        prober_busiest_core: prober.0,
-        responder_busiest_core: responder.0,
+        steal: prober.steal,
+        prober_busiest_core: prober.busiest_core,
+        responder_busiest_core: responder.busiest_core,
     }
 }
 

@@ -67,7 +67,7 @@ fn losses(sheet: &mut Sheet<'_>) -> io::Result<()> {
     sheet.row("not sent", |v| latency(v).filter(|l| l.not_sent > 0).map(|l| count(l.not_sent)))?;
     sheet.row("requests", |v| latency(v).map(requests))?;
     sheet.watched_row(
-        "busiest core, both",
+        "busiest core",
         |v| latency(v).and_then(busiest),
         |v| latency(v).is_some_and(is_busy),
     )?;
@@ -80,15 +80,17 @@ fn latency(v: &VersionResult) -> Option<&LatencyResult> {
 
 /// Absent where the system does not tell.
 fn busiest(l: &LatencyResult) -> Option<String> {
-    let known = l.health.prober_busiest_core > 0.0 || l.health.responder_busiest_core > 0.0;
-    known.then(|| {
-        format!("{} / {}", load(l.health.prober_busiest_core), load(l.health.responder_busiest_core))
-    })
+    let both = [l.health.prober_busiest_core, l.health.responder_busiest_core];
+    let told: Vec<String> = both.into_iter().flatten().map(load).collect();
+    (!told.is_empty()).then(|| told.join(" / "))
 }
 
 /// Then the scheduler is in the round trips.
 fn is_busy(l: &LatencyResult) -> bool {
-    l.health.prober_busiest_core.max(l.health.responder_busiest_core) > 0.95
+    [l.health.prober_busiest_core, l.health.responder_busiest_core]
+        .into_iter()
+        .flatten()
+        .any(|busy| busy > 0.95)
 }
 
 fn lost(l: &LatencyResult) -> String {

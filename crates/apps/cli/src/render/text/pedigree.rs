@@ -58,8 +58,8 @@ fn faults(health: &Health) -> String {
         (health.stamp_fallbacks, "without a kernel timestamp"),
     ];
     faults.extend(counted.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", count(*n))));
-    if health.steal > STEAL_WORTH_TELLING {
-        faults.push(format!("{} of the CPU withheld by the hypervisor", load(health.steal)));
+    if let Some(steal) = health.steal.filter(|steal| *steal > STEAL_WORTH_TELLING) {
+        faults.push(format!("{} of the CPU withheld by the hypervisor", load(steal)));
     }
     faults.join(", ")
 }
