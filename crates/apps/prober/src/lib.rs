@@ -4,8 +4,8 @@
 //! fails with an error: a path that cannot be measured is a finding, and the [`netaware_record::Record`] says why. What
 //! was measured before something broke is always in it.
 //!
-//! Reading order: [`Target`] and the requests, `test` (the rounds), `visit` (one version, one direction), `link` (the
-//! control connection), then one module per phase. `report` turns what the phases saw into the record.
+//! Reading order: [`Target`] and the requests, `test` (the rounds), `lane` (one version), `session` and
+//! `link` (the control connection), `transfer` and `echo`, then one module per phase. `report` turns what the phases saw into the record.
 
 mod attach;
 mod bulk;

@@ -30,7 +30,7 @@ fn mtu_black_hole_of_one_version_is_reported_and_the_other_measured() {
         // Steps of the search are finer than 32 bytes.
         let mtu = path.mtu.unwrap();
         assert!((1268..=1300).contains(&mtu), "{mtu} instead of 1300");
-        assert!(record.warnings.iter().any(|it| it.contains("black hole")), "{:#?}", record.warnings);
+        assert!(record.warnings.iter().any(|it| it.contains("vanish")), "{:#?}", record.warnings);
         let path = over(&record, whole).path.as_ref().unwrap();
         assert_eq!((path.mtu_finding, path.mtu), (MtuFinding::Confirmed, Some(1500)));
         is_measured(over(&record, whole));
