@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use netaware_netns::{Running, Transport, wait_until_bound};
 use netaware_units::Span;
@@ -67,7 +67,10 @@ fn real_iperf3_server_is_recognised() {
     }
     let port = free_port();
     let text = port.to_string();
-    let server = Running::start(Command::new("iperf3").args(["-s", "-p", &text])).unwrap();
+    let server = Running::start(
+        Command::new("iperf3").args(["-s", "-p", &text]).stdout(Stdio::null()).stderr(Stdio::null()),
+    )
+    .unwrap();
     wait_until_bound(server.id(), Transport::Tcp, port).unwrap();
     is_recognised(&text, Stranger::Iperf3);
 }

@@ -103,6 +103,12 @@ impl Account {
         }
     }
 
+    /// All that came of this flow, copies included.
+    pub(super) fn datagrams(&self) -> u64 {
+        let counts = self.tracker.counts();
+        counts.received + counts.duplicates + counts.late
+    }
+
     pub(super) fn first(&self) -> Option<Mono> {
         self.first
     }

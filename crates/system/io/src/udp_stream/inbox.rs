@@ -23,6 +23,7 @@ pub(super) struct Inbox<'a> {
     opened_at: Mono,
     naps: Naps,
     calls: u64,
+    parcels: u64,
 }
 
 impl<'a> Inbox<'a> {
@@ -46,6 +47,7 @@ impl<'a> Inbox<'a> {
             opened_at: crate::clock::now(),
             naps: Naps::new(socket, plan),
             calls: 0,
+            parcels: 0,
         };
         inbox.connect_parts();
         inbox
@@ -91,6 +93,7 @@ impl<'a> Inbox<'a> {
             )
         };
         let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
+        self.parcels += got as u64;
         let pair = ClockPair::read();
         for index in 0..got {
             self.show(index, pair, account);
@@ -100,6 +103,11 @@ impl<'a> Inbox<'a> {
 
     pub(super) fn calls(&self) -> u64 {
         self.calls
+    }
+
+    /// What came from the system, each a datagram or several that the kernel had merged.
+    pub(super) fn parcels(&self) -> u64 {
+        self.parcels
     }
 
     #[inline]

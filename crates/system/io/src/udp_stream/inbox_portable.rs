@@ -32,6 +32,11 @@ impl<'a> Inbox<'a> {
     pub(super) fn calls(&self) -> u64 {
         self.calls
     }
+
+    /// What came from the system: a datagram per call.
+    pub(super) fn parcels(&self) -> u64 {
+        self.calls
+    }
 }
 
 /// Not told by this system.

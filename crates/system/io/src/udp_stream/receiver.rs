@@ -61,16 +61,28 @@ fn follow(socket: &UdpSocket, flow: u32, plan: &UdpPlan, stop: &StopFlag, board:
     let drops_before = inbox::socket_drops(socket);
     let start = clock::now();
     let outcome = listen(&mut inbox, &mut account, plan, start, stop, board);
+    // The system's counter has 32 bits.
+    let dropped = inbox::socket_drops(socket).wrapping_sub(drops_before) & u64::from(u32::MAX);
     UdpReceiverEnd {
         outcome,
         calls: inbox.calls(),
         drops: HostDrops {
-            socket: inbox::socket_drops(socket).wrapping_sub(drops_before) & u64::from(u32::MAX),
+            socket: datagrams_in(dropped, account.datagrams(), inbox.parcels()),
             ..HostDrops::default()
         },
         receive_buffer: ByteCount(SockRef::from(socket).recv_buffer_size().unwrap_or(0) as u64),
         ..account.close(plan)
     }
+}
+
+/// The system counts a bundle that it had merged (UDP_GRO) as one drop. Those that were dropped are taken to have been as
+/// large as those that came, which leans low: full queues make for full bundles.
+fn datagrams_in(dropped: u64, received: u64, parcels: u64) -> u64 {
+    if parcels == 0 {
+        return dropped;
+    }
+    let datagrams = u128::from(dropped) * u128::from(received.max(parcels)) / u128::from(parcels);
+    u64::try_from(datagrams).unwrap_or(u64::MAX)
 }
 
 fn listen(
@@ -142,3 +154,22 @@ fn watch(tick: Span, board: &Board, on_tick: &mut dyn FnMut(ReceiverTick)) {
 const AFTER_END: Span = Span::from_millis(300);
 /// Beyond the plan's end.
 const GRACE: Span = Span::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_bundle_counts_for_all_its_datagrams() {
+        let rows = [
+            ((45, 4000, 100), 1800),
+            ((7, 100, 100), 7),
+            ((7, 0, 0), 7),
+            ((0, 4000, 100), 0),
+            ((3, 1, 9), 3),
+        ];
+        for ((dropped, received, parcels), want) in rows {
+            assert_eq!(datagrams_in(dropped, received, parcels), want);
+        }
+    }
+}
