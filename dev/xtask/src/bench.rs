@@ -41,6 +41,12 @@ pub(crate) struct Active {
     /// Rounds; each contender runs once in every round
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
+    /// Seconds of each transfer
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: u32,
+    /// Seconds of each paced stream
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+    paced_seconds: u32,
     /// Short runs, to see that everything works; docs/benchmarks.md is left alone
     #[arg(long)]
     quick: bool,
@@ -87,7 +93,8 @@ pub(crate) struct Plan {
 
 impl Plan {
     fn of(options: &Active) -> Self {
-        let (seconds, paced_seconds) = if options.quick { (1, 5) } else { (5, 30) };
+        let (seconds, paced_seconds) =
+            if options.quick { (1, 5) } else { (options.seconds, options.paced_seconds) };
         Self { runs: options.runs, seconds, paced_seconds }
     }
 }

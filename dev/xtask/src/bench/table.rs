@@ -9,8 +9,8 @@ use super::sample::Sample;
 /// The text of one section.
 pub(crate) fn section(outcomes: &[Outcome], plan: Plan) -> String {
     let mut text = format!(
-        "{} rounds; median [smallest .. largest]. A ratio is formed within each round.\n\n",
-        plan.runs
+        "{} rounds of {} s, paced streams of {} s; median [smallest .. largest]. A ratio is formed within each round.\n\n",
+        plan.runs, plan.seconds, plan.paced_seconds
     );
     let claims =
         outcomes.iter().flat_map(|outcome| outcome.claims.iter().map(move |claim| row(outcome, claim)));

@@ -118,7 +118,9 @@ fn read_udp(record: &Record, cpu: f64) -> Result<Reading> {
 
 /// The application's view, because that is what the peers have.
 fn read_latency(record: &Record) -> Result<Reading> {
-    let rtt = application_delay(latency(record)?)?;
+    let latency = latency(record)?;
+    let rtt = application_delay(latency)?;
+    let kernel = latency.rtt.context("not one answer came")?;
     let us = |span: netaware_units::Span| span.0 as f64 / 1e3;
     Ok(vec![
         ("mean us", us(rtt.mean)),
@@ -126,6 +128,8 @@ fn read_latency(record: &Record) -> Result<Reading> {
         ("p99 us", us(rtt.p99)),
         ("p99.9 us", us(rtt.p999)),
         ("max us", us(rtt.max)),
+        ("kernel p50 us", us(kernel.p50)),
+        ("kernel p99 us", us(kernel.p99)),
     ])
 }
 
