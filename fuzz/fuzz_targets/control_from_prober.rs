@@ -1,29 +1,30 @@
-//! A stream of control messages from a prober: cut into frames, given meaning, written back and read again.
+//! Control messages from a prober: cut into frames, given meaning, written back and read again.
 #![no_main]
+
+mod edited;
 
 use libfuzzer_sys::fuzz_target;
 use netaware_wire::control::ClientMessage;
-use netaware_wire::frame::{self, FrameError, MAX_FRAME};
+use netaware_wire::frame::{self, FrameError};
 
-fuzz_target!(|bytes: &[u8]| {
-    let mut rest = bytes;
-    while let Some((header, after)) = rest.split_first_chunk::<4>() {
-        let Ok(length) = frame::body_len(*header) else { return };
-        assert!(length <= MAX_FRAME);
-        let body = &after[..length.min(after.len())];
-        rest = &after[body.len()..];
-        read(body);
-    }
-    // Few random lengths fit, so the same bytes are a body, too.
-    read(bytes);
-});
+const SAMPLES: &[&str] = &[
+    r#"{"type":"hello","version":1,"software":"netaware 0.1.0","nonce":"000102030405060708090a0b0c0d0e0f"}"#,
+    r#"{"type":"authenticate","proof":"00"}"#,
+    r#"{"type":"reserve","expected":1000,"join":"000102030405060708090a0b0c0d0e0f"}"#,
+    r#"{"type":"open","test":1,"plan":{"kind":"udp_echo","length":64,"duration":1000000000,"dscp":46}}"#,
+    r#"{"type":"open","test":2,"plan":{"kind":"tcp","direction":"forward","streams":4,"duration":1000000000,"length":65536,"tick":100000000,"rate":1000000,"mss":1400,"congestion":"cubic"}}"#,
+    r#"{"type":"open","test":3,"plan":{"kind":"udp","direction":"reverse","duration":1000000000,"length":1472,"gap_ps":1000,"tick":100000000,"send":"gso","receive":"gro"}}"#,
+    r#"{"type":"start","test":1}"#,
+    r#"{"type":"ping","seq":18446744073709551615}"#,
+];
 
-fn read(body: &[u8]) {
-    match frame::parse::<ClientMessage>(body, ClientMessage::TYPES) {
+fuzz_target!(|text: edited::Text| {
+    let body = text.bytes(SAMPLES);
+    match frame::parse::<ClientMessage>(&body, ClientMessage::TYPES) {
         Ok(message) => again(&message),
         Err(error) => assert!(error.to_string().len() < 1000),
     }
-}
+});
 
 fn again(message: &ClientMessage) {
     match frame::emit(message) {

@@ -1,11 +1,26 @@
 //! Any datagram: header, set-up and echo; whatever is understood survives being written and read again.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{arbitrary, fuzz_target};
 use netaware_units::RemoteMono;
 use netaware_wire::datagram::{EchoStamps, HEADER_LEN, Header, Kind, Setup};
 
-fuzz_target!(|bytes: &[u8]| {
+#[derive(Debug, arbitrary::Arbitrary)]
+struct Datagram {
+    /// Begins like one of ours, with this kind.
+    ours: Option<u8>,
+    bytes: Vec<u8>,
+}
+
+fuzz_target!(|datagram: Datagram| {
+    let mut bytes = datagram.bytes;
+    if let (Some(kind), Some(opening)) = (datagram.ours, bytes.first_chunk_mut()) {
+        *opening = [b'N', b'a', kind];
+    }
+    judge(&bytes);
+});
+
+fn judge(bytes: &[u8]) {
     let Ok(header) = Header::parse(bytes) else { return };
     let mut written = [0; HEADER_LEN];
     header.emit(&mut written);
@@ -16,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(stamps) = EchoStamps::parse(bytes) {
         answer(&header, stamps, bytes.to_vec());
     }
-});
+}
 
 fn set_up_again(header: &Header, setup: Setup) {
     let read = |bytes: &[u8]| Setup::parse(&Header::parse(bytes).unwrap(), bytes);
