@@ -25,6 +25,7 @@ mod tcp;
 mod tcp_echo;
 mod test;
 mod transfer;
+mod turns;
 mod udp;
 
 pub use latency::latency;

@@ -6,48 +6,27 @@ use netaware_io::stop::StopFlag;
 use netaware_record::Record;
 use netaware_units::Span;
 
-use crate::lane;
-use crate::progress::{Progress, Watch};
-use crate::report::{self, Findings};
+use crate::progress::Progress;
 use crate::request::TcpRequest;
 use crate::transfer::{self, TcpOrder};
+use crate::turns::{self, Course};
 
 /// Slices are at most this long, so that the slow-start rule sees enough of them.
 const LONGEST_TICK: Span = Span::from_millis(100);
 
-/// Turns of each version when both are measured: two, in ABBA order.
-const ROUNDS: u16 = 2;
-
 /// Measures each version asked for, in turns when there are two.
 pub fn tcp(request: &TcpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
-    let opened = report::Opening::now("tcp", &request.target, options_of(request));
-    let versions = i64::try_from(request.target.versions.len()).unwrap_or(1);
-    let mut watch = Watch::new(request.time * versions, progress);
-    watch.phase("connect", None);
-    let mut lanes = lane::open_all(&request.target, stop);
-    lane::note_dead(&lanes, &mut watch);
-    let mut findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
-    lane::reserve_all(&mut lanes, request.time * versions + Span::from_secs(5), stop, &mut watch);
-
-    let alive = lanes.iter().filter(|lane| lane.is_alive()).count();
-    let rounds = rounds(alive, request.bytes.is_some());
-    for round in 0..rounds {
-        for turn in lane::turns(lanes.len(), round) {
-            let (lane, found) = (&mut lanes[turn], &mut findings[turn]);
-            if stop.is_raised() || !lane.is_alive() {
-                continue;
-            }
-            watch.phase("TCP", Some(lane.version));
-            let orders = orders(request, rounds);
-            found.tcp.extend(transfer::tcp(lane, &request.target, &orders, None, stop, &mut watch));
-        }
-    }
-    report::finish(opened, lanes, &findings, stop)
-}
-
-/// One version has nothing to take turns with, and a number of bytes is not split.
-pub(crate) fn rounds(alive: usize, counted: bool) -> u16 {
-    if alive > 1 && !counted { ROUNDS } else { 1 }
+    let course = Course {
+        command: "tcp",
+        target: &request.target,
+        options: options_of(request),
+        time: request.time,
+        counted: request.bytes.is_some(),
+    };
+    turns::take(course, stop, progress, &|lane, found, rounds, watch| {
+        let orders = orders(request, rounds);
+        found.tcp.extend(transfer::tcp(lane, &request.target, &orders, None, stop, watch));
+    })
 }
 
 fn orders(request: &TcpRequest, rounds: u16) -> Vec<TcpOrder> {

@@ -178,12 +178,17 @@ impl Schedule {
         let transfers = 2 * i64::from(request.tcp) + i64::from(request.udp);
         let turns = i64::from(request.rounds.max(1)) * lanes * 2;
         let each = (request.budget - SET_UP - idle) / turns - TRANSFER_OVERHEAD * transfers;
-        let parts = [(request.tcp, 30), (request.tcp, 45), (request.udp, 25)];
+        let parts = [(request.tcp, SINGLE), (request.tcp, PARALLEL), (request.udp, UDP)];
         let whole: i64 = parts.iter().filter(|(used, _)| *used).map(|(_, part)| part).sum();
         let share = |part: i64| (each * part / whole.max(1)).max(SHORTEST);
-        Self { single: share(30), parallel: share(45), udp: share(25) }
+        Self { single: share(SINGLE), parallel: share(PARALLEL), udp: share(UDP) }
     }
 }
+
+/// Shares of a turn. Several streams disturb each other longest before their sum is steady.
+const SINGLE: i64 = 25;
+const PARALLEL: i64 = 55;
+const UDP: i64 = 20;
 
 /// Shorter transfers say nothing, whatever the budget.
 const SHORTEST: Span = Span::from_millis(200);

@@ -7,40 +7,26 @@ use netaware_record::Record;
 use netaware_units::{BitRate, Span};
 use netaware_wire::control::{UdpPlan, UdpSend};
 
-use crate::lane;
-use crate::progress::{Progress, Watch};
-use crate::report::{self, Findings};
+use crate::progress::Progress;
 use crate::request::{Pace, UdpRequest};
-use crate::tcp::rounds;
 use crate::transfer::{self, UdpOrder};
+use crate::turns::{self, Course};
 
 const LONGEST_TICK: Span = Span::from_millis(100);
 
 /// Measures each version asked for, in turns when there are two.
 pub fn udp(request: &UdpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
-    let opened = report::Opening::now("udp", &request.target, options_of(request));
-    let versions = i64::try_from(request.target.versions.len()).unwrap_or(1);
-    let mut watch = Watch::new(request.time * versions, progress);
-    watch.phase("connect", None);
-    let mut lanes = lane::open_all(&request.target, stop);
-    lane::note_dead(&lanes, &mut watch);
-    let mut findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
-    lane::reserve_all(&mut lanes, request.time * versions + Span::from_secs(5), stop, &mut watch);
-
-    let alive = lanes.iter().filter(|lane| lane.is_alive()).count();
-    let rounds = rounds(alive, request.packets.is_some());
-    for round in 0..rounds {
-        for turn in lane::turns(lanes.len(), round) {
-            let (lane, found) = (&mut lanes[turn], &mut findings[turn]);
-            if stop.is_raised() || !lane.is_alive() {
-                continue;
-            }
-            watch.phase("UDP", Some(lane.version));
-            let orders = orders(request, rounds);
-            found.udp.extend(transfer::udp(lane, &request.target, &orders, stop, &mut watch));
-        }
-    }
-    report::finish(opened, lanes, &findings, stop)
+    let course = Course {
+        command: "udp",
+        target: &request.target,
+        options: options_of(request),
+        time: request.time,
+        counted: request.packets.is_some(),
+    };
+    turns::take(course, stop, progress, &|lane, found, rounds, watch| {
+        let orders = orders(request, rounds);
+        found.udp.extend(transfer::udp(lane, &request.target, &orders, stop, watch));
+    })
 }
 
 fn orders(request: &UdpRequest, rounds: u16) -> Vec<UdpOrder> {

@@ -55,6 +55,17 @@ pub fn slow_start(ticks: &[ReceiverTick], rtt: Span) -> WarmUpEnd {
     WarmUpEnd::SlowStartOver(first + transient(&ticks[first..]))
 }
 
+/// Moves the end of slow start past what it leaves behind: the queue that its overshoot has filled must drain, and what was
+/// dropped from it must be sent again, before the receiver sees the path's own rate. `loaded_rtt` is the round trip with
+/// that queue in it. At least half of the slices stay, so a short transfer keeps some of the disturbance and leans low.
+pub fn settled(end: WarmUpEnd, ticks: &[ReceiverTick], loaded_rtt: Span) -> WarmUpEnd {
+    let WarmUpEnd::SlowStartOver(first) = end else { return end };
+    let over = ticks.get(first).map_or(Span::ZERO, |tick| tick.end - tick.length)
+        + loaded_rtt.or_zero() * SETTLING_ROUNDS;
+    let settled = ticks.iter().position(|tick| tick.end - tick.length >= over).unwrap_or(ticks.len());
+    WarmUpEnd::SlowStartOver(settled.min(ticks.len() / 2).max(first))
+}
+
 /// Leaves out what arrived in the first `omit`, to the end of the slice that holds its end.
 pub fn asked(ticks: &[ReceiverTick], omit: Span) -> WarmUpEnd {
     let first = ticks.iter().position(|tick| tick.end - tick.length >= omit);
@@ -120,6 +131,9 @@ fn mean_rate(ticks: &[ReceiverTick]) -> f64 {
 const GROWTH: f64 = 1.25;
 /// Rounds without growth, of BBR: one or two may be held up by the receiver's window.
 const FLAT_ROUNDS: usize = 3;
+/// Three rounds until the sender notices a full pipe, one to drain the queue, one to repair (BBR §5.3.1; a CUBIC sender needs
+/// one round less).
+const SETTLING_ROUNDS: i64 = 5;
 /// Makes the median absolute deviation of normal noise its standard deviation (Rousseeuw and Croux 1993).
 const NORMAL_SD_PER_MAD: f64 = 1.4826;
 /// One slice in 370 of a normal distribution lies outside: few honest slices are left out.
@@ -154,6 +168,23 @@ mod tests {
 
     fn then(start: &[f64], rate: f64, n: usize) -> Vec<f64> {
         start.iter().copied().chain(std::iter::repeat_n(rate, n)).collect()
+    }
+
+    #[test]
+    fn settling_takes_five_loaded_rounds_but_never_more_than_half() {
+        let ticks = series(&[40.0; 40]);
+        let settled = |end, rtt_ms| settled(end, &ticks, Span::from_millis(rtt_ms));
+        let rows = [
+            (WarmUpEnd::SlowStartOver(1), 0, WarmUpEnd::SlowStartOver(1)),
+            (WarmUpEnd::SlowStartOver(1), 50, WarmUpEnd::SlowStartOver(4)),
+            (WarmUpEnd::SlowStartOver(1), 2000, WarmUpEnd::SlowStartOver(20)),
+            (WarmUpEnd::SlowStartOver(30), 50, WarmUpEnd::SlowStartOver(30)),
+            (WarmUpEnd::NeverEnded, 50, WarmUpEnd::NeverEnded),
+            (WarmUpEnd::Asked(2), 50, WarmUpEnd::Asked(2)),
+        ];
+        for (end, rtt_ms, want) in rows {
+            assert_eq!(settled(end, rtt_ms), want, "{end:?} {rtt_ms}");
+        }
     }
 
     #[test]

@@ -57,9 +57,11 @@ fn measured_behind(v4: BitRate, v6: BitRate) -> Record {
     let pair = Pair::new("shapers").unwrap();
     pair.shape_two_classes(v4, v6).unwrap();
     let _responder = responder(&pair, &[]);
-    let prober = prober(&pair, &["test", "both.test", "--format", "json"]);
-    let finished = prober.finish_within(Span::from_secs(40)).exits_with(0);
-    assert!(finished.took < Span::from_secs(25), "about 15 s were promised: {}", finished.took);
+    // Twice the default: four senders that start at once disturb each other for half a second behind a queue of 50 ms, and
+    // beside other work the default's 0.4 s of steady state miss the shaper by more than 5 % now and then.
+    let prober = prober(&pair, &["test", "both.test", "-t", "30s", "--format", "json"]);
+    let finished = prober.finish_within(Span::from_secs(60)).exits_with(0);
+    assert!(finished.took < Span::from_secs(40), "about 30 s were promised: {}", finished.took);
     finished.record()
 }
 

@@ -41,9 +41,16 @@ pub(super) fn measured(round: &TcpRound, idle_rtt: Span) -> MeasuredRound<'_> {
     let ticks = round.ended.receiver_ticks.as_slice();
     let warm_up = match round.order.omit {
         Some(omit) => warm_up::asked(ticks, omit),
-        None => warm_up::slow_start(ticks, idle_rtt),
+        None => warm_up::settled(warm_up::slow_start(ticks, idle_rtt), ticks, loaded_rtt(round)),
     };
     MeasuredRound { ticks, warm_up }
+}
+
+/// What the sender's TCP measured in the middle of the transfer, the queue included.
+fn loaded_rtt(round: &TcpRound) -> Span {
+    let mut rtts: Vec<Span> = round.ended.sender_ticks.iter().map(|tick| tick.rtt).collect();
+    rtts.sort_unstable();
+    rtts.get(rtts.len() / 2).copied().unwrap_or_default()
 }
 
 fn result(path: Path, rounds: &[&TcpRound], idle: Option<&LatencyResult>) -> Option<TcpResult> {

@@ -114,7 +114,7 @@ fn a_certain_difference_below_the_margin_favours_nobody() {
 #[test]
 fn one_round_needs_three_times_the_margin() {
     let rate = |v6| favours(&Source::new(1, 1).samples(Metric::TcpParallel, 100e6, v6, 1e5));
-    assert_eq!((rate(106e6), rate(115e6)), (Preference::NoDifferenceShown, Preference::V6));
+    assert_eq!((rate(110e6), rate(125e6)), (Preference::NoDifferenceShown, Preference::V6));
 }
 
 #[test]

@@ -1,0 +1,58 @@
+//! A bulk command as a whole: connect, queue, and let each version have its turns.
+
+use std::collections::BTreeMap;
+
+use netaware_io::stop::StopFlag;
+use netaware_record::Record;
+use netaware_units::Span;
+
+use crate::lane::{self, Lane};
+use crate::progress::{Progress, Watch};
+use crate::report::{self, Findings};
+use crate::request::Target;
+
+/// What the command is, and how long it takes.
+pub(crate) struct Course<'a> {
+    pub(crate) command: &'static str,
+    pub(crate) target: &'a Target,
+    pub(crate) options: BTreeMap<String, String>,
+    /// Per version, shared out over its turns.
+    pub(crate) time: Span,
+    /// Ends after a number of bytes or packets, which is not split into turns.
+    pub(crate) counted: bool,
+}
+
+/// Turns of each version when both are measured: two, in ABBA order.
+const ROUNDS: u16 = 2;
+/// Added to the time asked for: opening and ending the transfers.
+const SLACK: Span = Span::from_secs(5);
+
+/// Runs `turn` for each version in each round; it is told how many rounds there are.
+pub(crate) fn take(
+    course: Course<'_>,
+    stop: &StopFlag,
+    progress: &mut dyn FnMut(Progress),
+    turn: &dyn Fn(&mut Lane, &mut Findings, u16, &mut Watch<'_>),
+) -> Record {
+    let opened = report::Opening::now(course.command, course.target, course.options);
+    let versions = i64::try_from(course.target.versions.len()).unwrap_or(1);
+    let mut watch = Watch::new(course.time * versions, progress);
+    watch.phase("connect", None);
+    let mut lanes = lane::open_all(course.target, stop);
+    lane::note_dead(&lanes, &mut watch);
+    let mut findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
+    lane::reserve_all(&mut lanes, course.time * versions + SLACK, stop, &mut watch);
+
+    let alive = lanes.iter().filter(|lane| lane.is_alive()).count();
+    let rounds = if alive > 1 && !course.counted { ROUNDS } else { 1 };
+    for round in 0..rounds {
+        for index in lane::turns(lanes.len(), round) {
+            if stop.is_raised() || !lanes[index].is_alive() {
+                continue;
+            }
+            watch.phase(course.command.to_uppercase(), Some(lanes[index].version));
+            turn(&mut lanes[index], &mut findings[index], rounds, &mut watch);
+        }
+    }
+    report::finish(opened, lanes, &findings, stop)
+}
