@@ -5,8 +5,8 @@ use netaware_probe::goodput::{MeasuredRound, goodput};
 use netaware_probe::limit::{self, Across, TcpEvidence};
 use netaware_probe::warm_up;
 use netaware_record::{
-    Direction, Health, IpVersion, LatencyResult, Layer, Limit, LoadedLatency, Pedigree, SenderTick, TcpEnd,
-    TcpResult,
+    Direction, Health, IpVersion, LatencyResult, Layer, Limit, LoadedLatency, Pedigree, ReceiverTick,
+    SenderTick, TcpEnd, TcpResult,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
@@ -38,12 +38,23 @@ pub(super) fn results(path: Path, rounds: &[TcpRound], idle: Option<&LatencyResu
 
 /// One round with the part of it that counts.
 pub(super) fn measured(round: &TcpRound, idle_rtt: Span) -> MeasuredRound<'_> {
-    let ticks = round.ended.receiver_ticks.as_slice();
+    let ticks = within_plan(round);
     let warm_up = match round.order.omit {
         Some(omit) => warm_up::asked(ticks, omit),
         None => warm_up::settled(warm_up::slow_start(ticks, idle_rtt), ticks, loaded_rtt(round)),
     };
     MeasuredRound { ticks, warm_up }
+}
+
+/// The slices up to the planned end. What follows while the last streams wind down, and queues drain, is no full load any
+/// more. A transfer of so many bytes has no planned end.
+fn within_plan(round: &TcpRound) -> &[ReceiverTick] {
+    let (ticks, planned) = (round.ended.receiver_ticks.as_slice(), round.order.duration);
+    if round.order.bytes.is_some() {
+        return ticks;
+    }
+    let after = ticks.iter().position(|tick| tick.end - tick.length / 2 > planned).unwrap_or(ticks.len());
+    &ticks[..after]
 }
 
 /// What the sender's TCP measured in the middle of the transfer, the queue included.

@@ -444,9 +444,11 @@ fn set_option(fd: RawFd, level: c_int, name: c_int, value: c_int) -> io::Result<
 }
 
 const RECEIVE_FLAGS: u32 = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_RX_SOFTWARE;
+/// Taken where the datagram enters the queue of its interface, not where it leaves it: a queue in this host is part of the
+/// round trip that an application gets, and a stamp behind it would hide a shaper or a bloated queue on our own interface.
 /// Stamps come numbered, and without a copy of the datagram.
 const SEND_FLAGS: u32 =
-    libc::SOF_TIMESTAMPING_TX_SOFTWARE | libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY;
+    libc::SOF_TIMESTAMPING_TX_SCHED | libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY;
 /// asm-generic/socket.h; libc does not have it. Linux 4.12 and later.
 const SO_MEMINFO: c_int = 55;
 /// Stamps kept for a caller that is slow to fetch them; more than a second of a probe every millisecond.
