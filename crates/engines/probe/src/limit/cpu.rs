@@ -44,7 +44,7 @@ impl CpuLoad {
         let core = self.busiest_core.unwrap_or(0.0);
         self.thread >= threshold
             || (self.demand >= threshold && self.thread >= OURS_THREAD)
-            || (core >= threshold && self.work >= OURS_CORE)
+            || (core >= threshold && self.work >= OURS_CORE && self.demand >= OURS_DEMAND)
     }
 
     /// For choosing between two that are saturated.
@@ -70,4 +70,6 @@ impl CpuLoad {
 const OURS_THREAD: f64 = 0.4;
 /// A core may be full of others' work; half a core of ours is needed to call it ours.
 const OURS_CORE: f64 = 0.5;
+/// Interrupts are counted for the whole host. Where the busiest data thread wanted less than this, they were others'.
+const OURS_DEMAND: f64 = 0.1;
 const WORTH_TELLING: f64 = 0.05;
