@@ -65,7 +65,7 @@ fn measured_behind(v4: BitRate, v6: BitRate) -> Record {
     finished.record()
 }
 
-/// Within 5 % of what the shaper leaves for payload: it counts frames with their 14 B of Ethernet header.
+/// Within 5 % of what the shaper leaves for payload, with several streams 8 %: it counts frames with their 14 B of Ethernet header.
 fn reads_the_shapers(record: &Record, v4: BitRate, v6: BitRate) {
     for (version, rate, segment) in [(IpVersion::V4, v4, 1448.0), (IpVersion::V6, v6, 1428.0)] {
         let expected = rate.0 as f64 * segment / 1514.0;
@@ -75,8 +75,11 @@ fn reads_the_shapers(record: &Record, v4: BitRate, v6: BitRate) {
             let goodput = tcp.goodput.unwrap().0 as f64;
             let (direction, streams) = (tcp.pedigree.direction.name(), tcp.streams);
             let error = goodput / expected - 1.0;
+            // Several BBR senders behind a shallow bucket resend in bursts: the receiver's order of delivery alone moves a
+            // second's mean by some per cent.
+            let tolerance = if streams == 1 { 0.05 } else { 0.08 };
             assert!(
-                error.abs() < 0.05,
+                error.abs() < tolerance,
                 "{} {direction}, {streams} streams: {goodput:.0} bit/s is {:.1} % off {expected:.0}",
                 version.name(),
                 error * 100.0
