@@ -20,7 +20,6 @@ mod inbox;
 mod inbox;
 mod outbox;
 mod paced;
-mod priority;
 mod receiver;
 mod unpaced;
 

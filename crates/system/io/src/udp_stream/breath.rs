@@ -20,8 +20,7 @@ use std::fs::File;
 
 use netaware_units::{Mono, Span};
 
-use super::priority;
-use crate::{clock, thread};
+use crate::{clock, priority, thread};
 
 /// Time off the core that is owed to others, kept by the thread's own CPU clock.
 #[derive(Debug)]

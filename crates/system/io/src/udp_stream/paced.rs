@@ -12,10 +12,11 @@ use netaware_wire::control::UdpPlan;
 use super::breath::Breath;
 use super::gaps::GapRecorder;
 use super::outbox::{Outbox, Refusal};
+use super::sleep_watching;
 use super::unpaced::MOST_UNANSWERED;
-use super::{priority, sleep_watching};
 use crate::clock;
 use crate::pacer::{self, Pacer};
+use crate::priority;
 use crate::stop::StopFlag;
 
 pub(super) fn send(outbox: &mut Outbox<'_>, plan: &UdpPlan, gap_ps: u64, stop: &StopFlag) -> UdpSenderEnd {

@@ -1,18 +1,18 @@
-//! Keeps other programs from delaying a paced sender.
+//! Keeps other programs from delaying a thread that has deadlines.
 
 /// Asks the scheduler to run this thread before all ordinary ones (`SCHED_FIFO`, lowest priority). Needs privilege; false
 /// means that it goes on as an ordinary thread, which on a busy host loses the core for some milliseconds at a time.
 ///
 /// The kernel takes 5 % of each second back for ordinary threads, in one piece (50 ms), if this one has not slept as
-/// much: see `breath`.
+/// much: see `udp_stream::breath`.
 #[cfg(target_os = "linux")]
-pub(super) fn raise() -> bool {
+pub fn raise() -> bool {
     set(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1)
 }
 
 /// An ordinary thread again.
 #[cfg(target_os = "linux")]
-pub(super) fn lower() -> bool {
+pub fn lower() -> bool {
     set(libc::SCHED_OTHER, 0)
 }
 
@@ -25,12 +25,12 @@ fn set(policy: libc::c_int, sched_priority: libc::c_int) -> bool {
 
 /// Asks for priority: only Linux is asked.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn raise() -> bool {
+pub fn raise() -> bool {
     false
 }
 
 /// An ordinary thread, as it always was.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn lower() -> bool {
+pub fn lower() -> bool {
     true
 }

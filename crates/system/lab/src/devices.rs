@@ -1,0 +1,139 @@
+//! The real world: two TUN devices, the monotonic clock, and a wait that is exact without keeping the core for ever.
+//!
+//! While packets move, the loop stays awake, because a wake-up costs 5 to 50 us of which no packet's lateness would tell.
+//! But a thread with priority that never sleeps has the core taken from it for 50 ms each second; so whenever it has used
+//! more than its share it sleeps in gaps that are long enough, and a packet that comes meanwhile wakes it.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsRawFd, RawFd};
+
+use netaware_io::{clock, pacer, thread};
+use netaware_netmodel::Side;
+use netaware_units::{Mono, Span};
+
+use crate::system;
+use crate::world::{Idled, World};
+
+/// Both hosts' devices. To be made on the thread that uses it, after that has its core and priority.
+pub(crate) struct Devices {
+    tuns: [File; 2],
+    descriptors: [RawFd; 2],
+    margin: Span,
+    busy_at: Mono,
+    debt: Debt,
+    _precise: pacer::PreciseSleep,
+}
+
+impl Devices {
+    pub(crate) fn new(tuns: [File; 2]) -> Self {
+        let descriptors = tuns.each_ref().map(AsRawFd::as_raw_fd);
+        let precise = pacer::precise_sleep();
+        let margin = pacer::margin();
+        let now = clock::now();
+        Self { tuns, descriptors, margin, busy_at: now, debt: Debt::new(now), _precise: precise }
+    }
+}
+
+fn index(side: Side) -> usize {
+    match side {
+        Side::A => 0,
+        Side::B => 1,
+    }
+}
+
+impl World for Devices {
+    #[inline]
+    fn now(&self) -> Mono {
+        clock::now()
+    }
+
+    #[inline]
+    fn read(&mut self, side: Side, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match self.tuns[index(side)].read(buffer) {
+            Ok(length) => {
+                self.busy_at = clock::now();
+                Ok(Some(length))
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, side: Side, bytes: &[u8]) -> bool {
+        self.tuns[index(side)].write(bytes).is_ok_and(|written| written == bytes.len())
+    }
+
+    fn idle(&mut self, until: Mono) -> Idled {
+        let now = clock::now();
+        let due = until - self.margin;
+        if due < now + SHORTEST_SLEEP {
+            return Idled::Awake;
+        }
+        let is_busy = now - self.busy_at < STAYS_AWAKE;
+        if is_busy && !self.debt.is_owed(now) {
+            return Idled::Awake;
+        }
+        if system::await_readable(self.descriptors, due - now) {
+            Idled::Woken
+        } else {
+            Idled::Overslept { due }
+        }
+    }
+}
+
+/// Time off the core that is owed to others, kept by the thread's own CPU clock.
+struct Debt {
+    owed: Span,
+    settled_at: Mono,
+    used_then: Span,
+}
+
+impl Debt {
+    fn new(now: Mono) -> Self {
+        Self { owed: Span::ZERO, settled_at: now, used_then: thread::cpu_time_exact() }
+    }
+
+    #[inline]
+    fn is_owed(&mut self, now: Mono) -> bool {
+        if now - self.settled_at >= SETTLE_EVERY {
+            self.settle(now, thread::cpu_time_exact());
+        }
+        self.owed > Span::ZERO
+    }
+
+    fn settle(&mut self, now: Mono, used: Span) {
+        let passed = now - self.settled_at;
+        let slept = (passed - (used - self.used_then)).or_zero();
+        let owed = self.owed + passed * SHARE_PERCENT / 100 - slept;
+        self.owed = Span(owed.0.clamp(-MOST_OWED.0, MOST_OWED.0));
+        (self.settled_at, self.used_then) = (now, used);
+    }
+}
+
+/// Of the core, for others: the kernel takes 5 % by force, and 9 % of breaths were measured to spare us that.
+const SHARE_PERCENT: i64 = 10;
+const SETTLE_EVERY: Span = Span::from_micros(250);
+/// A debt that is older than some 50 ms has been collected by the kernel.
+const MOST_OWED: Span = Span::from_millis(5);
+/// After a packet: longer than the gaps of a probe stream of 1 ms.
+const STAYS_AWAKE: Span = Span::from_millis(3);
+/// Below this a sleep costs as much as it lasts.
+const SHORTEST_SLEEP: Span = Span::from_micros(15);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_never_sleeps_owes_and_one_that_does_not_work_does_not() {
+        let mut debt = Debt { owed: Span::ZERO, settled_at: Mono(0), used_then: Span::ZERO };
+        debt.settle(Mono(10_000_000), Span::from_millis(10));
+        assert_eq!(debt.owed, Span::from_millis(1));
+        debt.settle(Mono(12_000_000), Span::from_millis(10));
+        assert!(debt.owed < Span::ZERO, "2 ms of sleep paid more than 1 ms: {}", debt.owed);
+    }
+}

@@ -1,0 +1,113 @@
+//! The system calls that nobody wraps for us: all `unsafe` of this crate.
+#![expect(unsafe_code, reason = "system calls; each block says why it is sound")]
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt as _;
+
+use netaware_units::Span;
+
+/// Moves the calling thread into a network namespace for good; other threads stay where they are.
+pub(crate) fn enter(namespace: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open for the whole call; only the calling thread is concerned.
+    check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })
+}
+
+/// Makes a TUN device in the network namespace of the calling thread. It lives as long as the file; reads do not block.
+pub(crate) fn open_tun(name: &str) -> io::Result<File> {
+    let file =
+        OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
+    // SAFETY: all-zero is a valid ifreq.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays zero and ends the name.
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: TUNSETIFF reads and writes one ifreq, which is valid for the whole call.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) })?;
+    Ok(file)
+}
+
+/// Sleeps until one of the files can be read, or for `patience`; true if one can.
+pub(crate) fn await_readable(files: [RawFd; 2], patience: Span) -> bool {
+    let mut polled = files.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+    let nanos = patience.or_zero().0;
+    let timeout = libc::timespec { tv_sec: nanos / 1_000_000_000, tv_nsec: nanos % 1_000_000_000 };
+    // SAFETY: two valid entries, a valid timeout, and no signal mask.
+    unsafe { libc::ppoll(polled.as_mut_ptr(), 2, &raw const timeout, std::ptr::null()) > 0 }
+}
+
+/// Makes this process the leader of a session of its own, without a terminal.
+pub fn new_session() -> io::Result<()> {
+    // SAFETY: takes nothing and touches no memory.
+    check(unsafe { libc::setsid() })
+}
+
+/// A process, held so that its number cannot come to mean another one.
+#[derive(Debug)]
+pub(crate) struct Process(OwnedFd);
+
+impl Process {
+    /// Takes hold of a living process. Whether it is the right one has to be asked *after* this.
+    pub(crate) fn hold(pid: u32) -> io::Result<Self> {
+        // SAFETY: takes two numbers.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
+        let fd = RawFd::try_from(fd).unwrap_or(-1);
+        check(fd)?;
+        // SAFETY: the call has just given us this descriptor, and nobody else has it.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Sends a signal; the process may be gone, which is no error.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let number = match signal {
+            Signal::End => libc::SIGTERM,
+            Signal::Kill => libc::SIGKILL,
+        };
+        // SAFETY: the descriptor is a valid pidfd; no siginfo is given.
+        unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.0.as_raw_fd(),
+                number,
+                std::ptr::null::<libc::siginfo_t>(),
+                0,
+            )
+        };
+    }
+
+    /// Waits until it has ended, at most for `patience`; true if it has.
+    pub(crate) fn await_end(&self, patience: Span) -> bool {
+        await_readable([self.0.as_raw_fd(), -1], patience)
+    }
+}
+
+/// What a process is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Signal {
+    End,
+    Kill,
+}
+
+fn check(status: libc::c_int) -> io::Result<()> {
+    if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_held_process_ends_when_told() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let process = Process::hold(child.id()).unwrap();
+        assert!(!process.await_end(Span::ZERO));
+        process.signal(Signal::End);
+        assert!(process.await_end(Span::from_secs(10)));
+        child.wait().unwrap();
+        process.signal(Signal::Kill);
+        assert!(Process::hold(u32::MAX >> 1).is_err());
+    }
+}
