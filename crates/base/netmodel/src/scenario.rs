@@ -505,6 +505,24 @@ impl Scenario {
     /// # Errors
     /// The first thing that is wrong, with its place.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
-        Err(ScenarioError::at(text, 0, "", "not written yet".to_owned(), String::new()))
+        if text.len() > bounds::TEXT {
+            let problem = format!("the file has {} bytes", text.len());
+            return Err(ScenarioError::at(text, 0, "", problem, "at most 1 MiB".to_owned()));
+        }
+        let parsed = toml::de::DeTable::parse(text).map_err(|error| {
+            let offset = error.span().map_or(0, |span| span.start);
+            ScenarioError::at(text, offset, "", format!("this is no TOML: {}", error.message()), String::new())
+        })?;
+        let mut root = table::Table::root(text, parsed.get_ref());
+        let about = root.need("about", "about = \"one line on what this path is like\"")?;
+        let line = about.text("one line of text")?;
+        if line.trim().is_empty() || line.contains('\n') {
+            return Err(about.problem("is not one line", "one line on what this path is like"));
+        }
+        let hosts = host::hosts(&mut root)?;
+        let hops = link::hops(&mut root)?;
+        let cross = cross::sources(&mut root, &hops)?;
+        root.finish()?;
+        Ok(Self { about: line.to_owned(), hosts, hops, cross })
     }
 }

@@ -19,6 +19,11 @@ pub const SCALES: [Span; 4] =
 /// Intervals kept of each link and scale; older ones are forgotten.
 pub const KEPT: usize = 60_000;
 
+/// Milliseconds ahead of the present in which transmissions are booked; longer queues are cut here.
+const AHEAD: usize = 100_000;
+/// A pause of more milliseconds than this is not kept interval by interval.
+const PAUSE: u64 = 1_000_000;
+
 const BIN_PS: u64 = 1_000_000_000;
 /// Factors from each scale to the next.
 const TEN: u64 = 10;
@@ -67,11 +72,12 @@ pub struct Counts {
     pub arrived: u64,
     /// Copies that this link made.
     pub copied: u64,
-    /// Packets that left its far end; those under way are neither here nor dropped.
+    /// Packets that the link sent on; they may still be on the wire. So `arrived + copied` is the sum of `left`,
+    /// `dropped` and what waits.
     pub left: u64,
-    /// By cause, in the order of `DropCause::ALL`.
+    /// By cause, in the order of `DropCause::ALL`; those that a router answered are in `HopLimit` and `Mtu`.
     pub dropped: [u64; 8],
-    /// Packets of the router at its far end that entered this direction: answers to what came the other way.
+    /// Of those that arrived: ICMP errors of the router in front, about what came the other way.
     pub answers: u64,
 }
 
@@ -179,6 +185,9 @@ impl LinkTruth {
         let mut from = start;
         while from < end {
             let number = from / BIN_PS;
+            if number.saturating_sub(self.first) as usize > AHEAD {
+                return;
+            }
             let until = end.min((number + 1) * BIN_PS);
             let bin = self.bin(number);
             let sum = if offered { &mut bin.offered_ps } else { &mut bin.cross_ps };
@@ -190,7 +199,7 @@ impl LinkTruth {
     #[inline]
     fn bin(&mut self, number: u64) -> &mut Bin {
         // What lies before the first open bin can only be a transmission that was decided late; it counts as now.
-        let index = number.saturating_sub(self.first) as usize;
+        let index = (number.saturating_sub(self.first) as usize).min(AHEAD);
         if index >= self.open.len() {
             self.open.resize(index + 1, Bin::default());
         }
@@ -199,7 +208,8 @@ impl LinkTruth {
 
     /// Closes all milliseconds that end at or before `now` (ps). `capacity` tells the rate at an instant, `members` how
     /// many transmitters share the load.
-    pub(crate) fn close(&mut self, now: u64, members: u64, capacity: impl Fn(u64) -> u64) {
+    pub(crate) fn close(&mut self, now: u64, members: u64, mut capacity: impl FnMut(u64) -> u64) {
+        self.skip(now / BIN_PS);
         while (self.first + 1) * BIN_PS <= now {
             let mut bin = self.open.pop_front().unwrap_or_default();
             bin.capacity = capacity(self.first * BIN_PS);
@@ -215,6 +225,22 @@ impl LinkTruth {
                 }
             }
         }
+    }
+
+    /// Over a long pause in which nothing was asked: counts the intervals and forgets them.
+    fn skip(&mut self, last: u64) {
+        if last - self.first.min(last) <= PAUSE {
+            return;
+        }
+        let to = (last - PAUSE / 2) / 1000 * 1000;
+        let mut length = 1;
+        for told in &mut self.told {
+            *told = to / length;
+            length *= TEN;
+        }
+        (self.first, self.coarse) = (to, Default::default());
+        self.open.clear();
+        self.closed.iter_mut().for_each(VecDeque::clear);
     }
 
     fn keep(&mut self, scale: usize, start: u64, length: u64, members: u64, bin: &Bin) {
