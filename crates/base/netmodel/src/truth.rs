@@ -72,7 +72,7 @@ pub struct Counts {
     pub arrived: u64,
     /// Copies that this link made.
     pub copied: u64,
-    /// Packets that the link sent on; they may still be on the wire. So `arrived + copied` is the sum of `left`,
+    /// Packets that the link sent on; they may still be on the wire or in a hidden switch. So `arrived + copied` is the sum of `left`,
     /// `dropped` and what waits.
     pub left: u64,
     /// By cause, in the order of `DropCause::ALL`; those that a router answered are in `HopLimit` and `Mtu`.

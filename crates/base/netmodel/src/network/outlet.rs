@@ -169,7 +169,7 @@ impl Outlet<'_> {
     /// The packet is at the far end of the stage's wire at `at`.
     #[inline]
     pub(super) fn pass(&mut self, at: u64, packet: Carried, stage: &Stage) {
-        if stage.last_of_hop {
+        if stage.leads {
             self.truth.left();
         }
         let Some(slot) = packet.slot() else {
