@@ -55,7 +55,6 @@ impl Default for LabOptions {
 pub struct Lab {
     state: LabState,
     addresses: Addresses,
-    mtu: [u32; 2],
     running: Option<Running>,
 }
 
@@ -92,7 +91,6 @@ impl Lab {
         let mut lab = Self {
             state: new_state(scenario, options),
             addresses: Addresses::new(scenario.hops.len()),
-            mtu: SIDES.map(|side| mtu(scenario, side)),
             running: None,
         };
         lab.make(scenario, options, truth)?;
@@ -111,9 +109,7 @@ impl Lab {
             namespace::make(&self.namespace(side), &self.state.mark)?;
         }
         let [a, b] = SIDES.map(|side| {
-            let [mtu_a, mtu_b] = self.mtu;
-            let mtu = if side == Side::A { mtu_a } else { mtu_b };
-            namespace::furnish(&self.namespace(side), &self.state.mark, side, mtu, self.addresses)
+            namespace::furnish(&self.namespace(side), &self.state.mark, side, self.mtu(side), self.addresses)
         });
         self.running = Some(Running::start(scenario, options, [a?, b?], self.largest_packet(), core, truth)?);
         self.state.phase = Phase::Up;
@@ -121,7 +117,7 @@ impl Lab {
     }
 
     fn largest_packet(&self) -> usize {
-        self.mtu.into_iter().max().unwrap_or(LARGEST_MTU) as usize
+        self.state.mtu.into_iter().max().unwrap_or(LARGEST_MTU) as usize
     }
 
     /// A command that will run on that host. `ip netns exec` replaces itself by the program, so the child's process id
@@ -155,7 +151,7 @@ impl Lab {
 
     /// MTU of a host's device, in bytes.
     pub fn mtu(&self, side: Side) -> u32 {
-        self.mtu[usize::from(side == Side::B)]
+        self.state.mtu[usize::from(side == Side::B)]
     }
 
     /// As it is written down for others.
@@ -302,6 +298,8 @@ fn new_state(scenario: &Scenario, options: &LabOptions) -> LabState {
         scenario: options.scenario_name.clone(),
         about: scenario.about.clone(),
         seed: options.seed,
+        hops: scenario.hops.len(),
+        mtu: [Side::A, Side::B].map(|side| mtu(scenario, side)),
         since: clock::wall(),
     }
 }

@@ -8,8 +8,11 @@ use crate::LabError;
 /// CAP_NET_ADMIN makes devices, CAP_SYS_ADMIN namespaces.
 const NEEDED: [(u32, &str); 2] = [(12, "CAP_NET_ADMIN"), (21, "CAP_SYS_ADMIN")];
 
-/// Errors name what is missing, all of it.
-pub(crate) fn check() -> Result<(), LabError> {
+/// Whether this process may make, enter and remove labs.
+///
+/// # Errors
+/// What is missing, all of it in one sentence.
+pub fn check() -> Result<(), LabError> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let has_ip = || Command::new("ip").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     match missing(&status, Path::new("/dev/net/tun").exists(), has_ip()) {

@@ -1,8 +1,11 @@
 //! Processes told apart by number *and* start time, so that a number that was given again is nobody we know.
 
+use std::process::{Child, ExitStatus};
+
+use netaware_units::Span;
 use serde::{Deserialize, Serialize};
 
-use crate::system::Process;
+use crate::system::{Process, Signal};
 
 /// One process, past or present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +33,23 @@ impl ProcessId {
         let held = Process::hold(self.pid).ok()?;
         self.lives().then_some(held)
     }
+}
+
+/// Ends a child: asks by SIGTERM, and after `patience` no longer asks.
+///
+/// # Errors
+/// It cannot be waited for.
+pub fn end_child(child: &mut Child, patience: Span) -> std::io::Result<ExitStatus> {
+    if let Some(status) = child.try_wait()? {
+        return Ok(status);
+    }
+    // It is not reaped yet, so its number is still its own.
+    if let Ok(process) = Process::hold(child.id()) {
+        process.signal(Signal::End);
+        process.await_end(patience);
+    }
+    child.kill()?;
+    child.wait()
 }
 
 /// `None` when there is no such process, or it has ended and only waits to be reaped.

@@ -39,6 +39,10 @@ pub struct LabState {
     pub about: String,
     /// Of the model's randomness.
     pub seed: u64,
+    /// How many hops the path has.
+    pub hops: usize,
+    /// Of the hosts' devices, A and B, bytes.
+    pub mtu: [u32; 2],
     /// When it was brought up, by this host's clock.
     pub since: Wall,
 }
