@@ -2,6 +2,8 @@
 
 use clap::{Parser, Subcommand};
 
+#[cfg(target_os = "linux")]
+use crate::commands::lab;
 use crate::commands::{completions, latency, man, results, schema, serve, tcp, test, udp};
 use crate::exit::{self, Exit};
 
@@ -19,6 +21,7 @@ Examples:
   netaware udp lab-b -b 100M -l 1200   UDP at 100 Mbit/s
   netaware latency lab-b -c 1000       round trips
   netaware results show last           the newest saved result
+  netaware lab up bufferbloat          a path to try things on, on this host
 
 Settings: every long flag is also a key of netaware.toml (in $XDG_CONFIG_HOME/netaware/ and in the present folder) and a \
 variable: --connect-timeout is connect-timeout and NETAWARE_CONNECT_TIMEOUT. A flag beats a variable, a variable beats a \
@@ -50,6 +53,8 @@ pub(crate) enum Command {
     Udp(udp::Udp),
     Latency(latency::Latency),
     Results(results::Results),
+    #[cfg(target_os = "linux")]
+    Lab(lab::Lab),
     Completions(completions::Completions),
     Man(man::Man),
     Schema(schema::Schema),
@@ -68,6 +73,8 @@ impl Command {
             Self::Udp(udp) => udp.run(),
             Self::Latency(latency) => latency.run(),
             Self::Results(results) => results.run(),
+            #[cfg(target_os = "linux")]
+            Self::Lab(lab) => lab.run(),
             Self::Completions(completions) => completions.run(),
             Self::Man(man) => man.run(),
             Self::Schema(schema) => schema.run(),
@@ -91,7 +98,9 @@ mod tests {
         let mut command = Cli::command();
         command.build();
         insta::assert_snapshot!("help", command.render_long_help().to_string());
-        for name in ["serve", "test", "tcp", "udp", "latency", "results", "completions", "man", "schema"] {
+        for name in
+            ["serve", "test", "tcp", "udp", "latency", "results", "lab", "completions", "man", "schema"]
+        {
             let of = command.find_subcommand_mut(name).unwrap();
             insta::assert_snapshot!(format!("help_{name}"), of.render_long_help().to_string());
         }

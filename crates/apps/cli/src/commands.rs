@@ -1,6 +1,8 @@
 //! One file per command: its flags with their help, how they become a request, and its tests.
 
 pub(crate) mod completions;
+#[cfg(target_os = "linux")]
+pub(crate) mod lab;
 pub(crate) mod latency;
 pub(crate) mod man;
 pub(crate) mod results;
