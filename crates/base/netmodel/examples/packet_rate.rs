@@ -64,7 +64,10 @@ fn seeds(text: &str) {
         }
         network.advance(Mono(30_000_000), &mut |_| fates += 1);
     }
-    println!("1,000 seeds of a 10-hop scenario, 30 ms at 80 % of 10 Gbit/s: {:.2} s, {fates} fates", since(begin));
+    println!(
+        "1,000 seeds of a 10-hop scenario, 30 ms at 80 % of 10 Gbit/s: {:.2} s, {fates} fates",
+        since(begin)
+    );
 }
 
 fn packet(id: u64) -> Packet {

@@ -246,8 +246,7 @@ impl Direction {
             first_of_hop[hop] = stages.len();
             stages.extend(stages_of(&scenario.hops[hop], hop, from, router, seed));
         }
-        let other = if from == Side::A { 1 } else { 0 };
-        let receiver = scenario.hosts[other].receive.as_ref().map(Receiver::new);
+        let receiver = scenario.hosts[from.other().index()].receive.as_ref().map(Receiver::new);
         let (lanes, source_at) = (Vec::new(), Vec::new());
         let mut direction = Self { from, stages, first_of_hop, lanes, source_at, receiver };
         for (n, cross) in scenario.cross.iter().enumerate() {

@@ -511,7 +511,13 @@ impl Scenario {
         }
         let parsed = toml::de::DeTable::parse(text).map_err(|error| {
             let offset = error.span().map_or(0, |span| span.start);
-            ScenarioError::at(text, offset, "", format!("this is no TOML: {}", error.message()), String::new())
+            ScenarioError::at(
+                text,
+                offset,
+                "",
+                format!("this is no TOML: {}", error.message()),
+                String::new(),
+            )
         })?;
         let mut root = table::Table::root(text, parsed.get_ref());
         let about = root.need("about", "about = \"one line on what this path is like\"")?;

@@ -3,7 +3,9 @@
 //! Times are true time, bytes are those of layer 2. The available bandwidth of a link over an interval is its capacity
 //! minus what cross traffic used of it; offered packets do not count as load, because they are the measurement.
 //! Transmissions are booked in the milliseconds in which they took place, to the picosecond. Which way it errs: the
-//! capacity of a millisecond is the one that held at its start, so the millisecond of a rate change may be off.
+//! capacity of a millisecond is the one that held at its start, so the millisecond of a rate change may be off. Capacity
+//! is what IPv4 meets; where IPv6 has a transmitter of its own, its load is booked on the same link all the same, so the
+//! available bandwidth is then too low for either version while both are in use.
 
 use std::collections::VecDeque;
 

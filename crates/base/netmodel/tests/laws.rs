@@ -48,11 +48,18 @@ fn losses_copies_and_flipped_bits_are_within_the_binomial_interval() {
         let fates = stream(&format!("{HOP}duplication = {probability}\n"), n as u64, 100_000, 100, 10_000);
         assert_binomial(fates.len() as u64 - 100_000, 100_000, probability);
         let fates = stream(&format!("{HOP}corruption = {probability}\n"), n as u64, 100_000, 100, 10_000);
-        let flipped =
-            fates.iter().filter(|f| matches!(f, Fate::Delivered { corrupted_bit: Some(bit), .. } if *bit < 800));
+        let flipped = fates
+            .iter()
+            .filter(|f| matches!(f, Fate::Delivered { corrupted_bit: Some(bit), .. } if *bit < 800));
         assert_binomial(flipped.count() as u64, 100_000, probability);
     }
-    assert_eq!(dropped(&stream(&format!("{HOP}loss = {{ every = 100 }}\n"), 1, 10_000, 100, 10_000), DropCause::Loss), 100);
+    assert_eq!(
+        dropped(
+            &stream(&format!("{HOP}loss = {{ every = 100 }}\n"), 1, 10_000, 100, 10_000),
+            DropCause::Loss
+        ),
+        100
+    );
 }
 
 #[test]
@@ -105,7 +112,8 @@ fn token_buckets_pass_their_credit_and_then_exactly_their_rate() {
     // Credit for 20 packets; then one each 240 us, and the last takes 12 us on the link.
     assert_eq!(last, Mono(9_980 * 240_000 + 12_000));
 
-    let policer = "[[hop]]\nrate = '1Gbit/s'\nbucket = { kind = 'policer', rate = '50Mbit/s', burst = 30000 }\n";
+    let policer =
+        "[[hop]]\nrate = '1Gbit/s'\nbucket = { kind = 'policer', rate = '50Mbit/s', burst = 30000 }\n";
     let fates = stream(policer, 1, 100_000, 1500, 60_000);
     let passed = 100_000 - dropped(&fates, DropCause::Policer);
     let exact = 20 + (99_999 * 60_000) / 240_000;

@@ -9,7 +9,8 @@ use netaware_units::{Mono, Span};
 
 fn all() -> BTreeMap<String, Scenario> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../scenarios");
-    let entries = std::fs::read_dir(&folder).expect("scenarios/ is there").map(|entry| entry.expect("readable").path());
+    let entries =
+        std::fs::read_dir(&folder).expect("scenarios/ is there").map(|entry| entry.expect("readable").path());
     let read = |path: std::path::PathBuf| {
         let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).expect("readable");
@@ -75,9 +76,9 @@ fn capacities_and_base_round_trips_are_the_stated_ones() {
     let mut wrong = Vec::new();
     for (name, forward, reverse, rtt) in TRUTHS {
         let scenario = &scenarios[*name];
-        let capacity =
-            |from| scenario.capacity(from, V4, 1500).map_or(0, |rate| rate.0 / 1_000_000);
-        let found = (capacity(Side::A), capacity(Side::B), scenario.base_rtt(V4, 100).map_or(0, |r| r.0 / 1000));
+        let capacity = |from| scenario.capacity(from, V4, 1500).map_or(0, |rate| rate.0 / 1_000_000);
+        let found =
+            (capacity(Side::A), capacity(Side::B), scenario.base_rtt(V4, 100).map_or(0, |r| r.0 / 1000));
         if found != (*forward, *reverse, *rtt) {
             wrong.push(format!("{name}: {found:?}"));
         }
@@ -127,7 +128,8 @@ fn no_packet_is_faster_than_the_base_delay() {
 
 #[test]
 fn idle_paths_show_the_base_delay_itself() {
-    for name in ["idle-10m", "idle-100m", "idle-1g", "idle-100g", "three-hops", "hidden-switch", "asymmetric"] {
+    for name in ["idle-10m", "idle-100m", "idle-1g", "idle-100g", "three-hops", "hidden-switch", "asymmetric"]
+    {
         let base = all()[name].base_delay(Side::A, V4, 1500).expect("passes").millis_f64();
         let (fates, _) = stream(name, V4, 1500, 50, Span::from_millis(20));
         assert!(delays(&fates).iter().all(|delay| (delay - base).abs() < 0.000_01), "{name}");
@@ -157,23 +159,34 @@ fn loads_leave_what_their_files_say() {
 
 #[test]
 fn lossy_paths_lose_what_their_files_say() {
-    let rows = [("loss-0.1", 0.001), ("loss-1", 0.01), ("loss-5", 0.05), ("loss-bursty", 0.01), ("loss-periodic", 0.01)];
+    let rows = [
+        ("loss-0.1", 0.001),
+        ("loss-1", 0.01),
+        ("loss-5", 0.05),
+        ("loss-bursty", 0.01),
+        ("loss-periodic", 0.01),
+    ];
     for (name, rate) in rows {
         let (fates, _) = stream(name, V4, 100, 50_000, Span::from_micros(100));
         let found = lost(&fates) as f64 / 50_000.0;
-        let half = 2.576 * (rate * (1.0 - rate) / 50_000.0_f64).sqrt() * if name == "loss-bursty" { 3.0 } else { 1.0 };
+        let half = 2.576
+            * (rate * (1.0 - rate) / 50_000.0_f64).sqrt()
+            * if name == "loss-bursty" { 3.0 } else { 1.0 };
         assert!((found - rate).abs() <= half, "{name}: {found}");
     }
 }
 
 #[test]
 fn ip_versions_differ_where_their_files_say() {
-    let capacity = |name: &str, version| all()[name].capacity(Side::A, version, 1400).map(|rate| rate.0 / 1_000_000);
+    let capacity =
+        |name: &str, version| all()[name].capacity(Side::A, version, 1400).map(|rate| rate.0 / 1_000_000);
     assert_eq!((capacity("ipv6-faster", V4), capacity("ipv6-faster", V6)), (Some(80), Some(200)));
     assert_eq!((capacity("ipv4-faster", V4), capacity("ipv4-faster", V6)), (Some(200), Some(60)));
     assert_eq!((capacity("ipv6-black-hole", V4), capacity("ipv6-black-hole", V6)), (Some(100), None));
     let (fates, _) = stream("ipv6-black-hole", V6, 100, 10, Span::from_millis(1));
-    assert!(fates.iter().all(|fate| matches!(fate, Fate::Dropped { hop: 1, cause: DropCause::BlackHole, .. })));
+    assert!(
+        fates.iter().all(|fate| matches!(fate, Fate::Dropped { hop: 1, cause: DropCause::BlackHole, .. }))
+    );
 }
 
 #[test]
@@ -181,7 +194,10 @@ fn one_tunnel_answers_and_the_other_is_silent() {
     let (fates, _) = stream("small-mtu", V6, 1500, 3, Span::from_millis(1));
     assert!(fates.iter().all(|fate| matches!(fate, Fate::Answered { hop: 0, .. })), "{fates:?}");
     let (fates, _) = stream("mtu-black-hole", V4, 1500, 3, Span::from_millis(1));
-    assert!(fates.iter().all(|fate| matches!(fate, Fate::Dropped { cause: DropCause::Mtu, .. })), "{fates:?}");
+    assert!(
+        fates.iter().all(|fate| matches!(fate, Fate::Dropped { cause: DropCause::Mtu, .. })),
+        "{fates:?}"
+    );
     let (fates, _) = stream("mtu-black-hole", V4, 1400, 3, Span::from_millis(1));
     assert_eq!(delays(&fates).len(), 3);
 }
@@ -192,14 +208,22 @@ fn changes_happen_when_their_files_say() {
     let delays = delays(&fates);
     assert!((delays[50] - 10.0).abs() < 0.1 && (delays[150] - 25.0).abs() < 0.1);
     let (_, network) = stream("rate-step", V4, 100, 300, Span::from_millis(100));
-    let capacity: Vec<u64> =
-        network.truth().link(Side::A, 0).expect("hop").intervals(3).iter().map(|i| i.capacity.0 / 1_000_000).collect();
+    let capacity: Vec<u64> = network
+        .truth()
+        .link(Side::A, 0)
+        .expect("hop")
+        .intervals(3)
+        .iter()
+        .map(|i| i.capacity.0 / 1_000_000)
+        .collect();
     assert_eq!((capacity[5], capacity[15], capacity[25]), (100, 30, 100));
     let (_, network) = stream("load-step", V4, 100, 300, Span::from_millis(100));
-    let path: Vec<f64> = network.truth().available(Side::A, 3).iter().map(|(_, rate)| rate.mbits_f64()).collect();
+    let path: Vec<f64> =
+        network.truth().available(Side::A, 3).iter().map(|(_, rate)| rate.mbits_f64()).collect();
     assert!((path[5] - 70.0).abs() < 5.0 && (path[15] - 40.0).abs() < 5.0 && path[25] > 99.0, "{path:?}");
     let (_, network) = stream("load-square", V4, 100, 100, Span::from_millis(100));
-    let path: Vec<f64> = network.truth().available(Side::A, 3).iter().map(|(_, rate)| rate.mbits_f64()).collect();
+    let path: Vec<f64> =
+        network.truth().available(Side::A, 3).iter().map(|(_, rate)| rate.mbits_f64()).collect();
     assert!((path[4] - 40.0).abs() < 1.0 && path[5] > 99.0, "{path:?}");
 }
 
@@ -207,7 +231,8 @@ fn changes_happen_when_their_files_say() {
 fn order_is_broken_where_files_say_and_only_there() {
     for (name, broken) in [("reordering", true), ("parallel-links", true), ("lte", false), ("wifi", false)] {
         let (fates, _) = stream(name, V4, 100, 2000, Span::from_micros(500));
-        let ids: Vec<u64> = fates.iter().filter(|f| matches!(f, Fate::Delivered { .. })).map(Fate::id).collect();
+        let ids: Vec<u64> =
+            fates.iter().filter(|f| matches!(f, Fate::Delivered { .. })).map(Fate::id).collect();
         assert_eq!(!ids.is_sorted(), broken, "{name}");
     }
 }

@@ -4,7 +4,8 @@ use netaware_stats::rng::SplitMix64;
 
 /// A generator for one part of the network, unrelated to those of the others.
 pub(crate) fn generator(seed: u64, part: &[u64]) -> SplitMix64 {
-    let mix = |state, value: &u64| SplitMix64::new(state ^ value.wrapping_mul(0xd6e8_feb8_6659_fd93)).next_u64();
+    let mix =
+        |state, value: &u64| SplitMix64::new(state ^ value.wrapping_mul(0xd6e8_feb8_6659_fd93)).next_u64();
     SplitMix64::new(part.iter().fold(SplitMix64::new(seed).next_u64(), mix))
 }
 

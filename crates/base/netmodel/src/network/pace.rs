@@ -52,7 +52,10 @@ pub(crate) struct Timeline<T> {
 
 impl<T: Copy> Timeline<T> {
     pub(crate) fn new<S: Copy>(changes: &[Change<S>], convert: impl Fn(S) -> T) -> Self {
-        Self { steps: changes.iter().map(|change| (ps(change.at), convert(change.value))).collect(), present: 0 }
+        Self {
+            steps: changes.iter().map(|change| (ps(change.at), convert(change.value))).collect(),
+            present: 0,
+        }
     }
 
     /// The value at `at`; before the first instant the first value.

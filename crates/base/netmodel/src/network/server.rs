@@ -153,5 +153,4 @@ impl Server {
         let behind = self.bytes;
         self.codel.as_mut().map_or(Verdict::Send, |codel| codel.dequeue(start, start - waiting.at, behind))
     }
-
 }

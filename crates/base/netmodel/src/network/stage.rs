@@ -289,7 +289,8 @@ impl Stage {
         let mut end = service.depart;
         if self.shaper.is_some() {
             let rate = self.wires[0].rate.at(service.start);
-            let longer = u128::from(end - service.start) * u128::from(rate) / u128::from(self.bucket_rate.min(rate));
+            let longer =
+                u128::from(end - service.start) * u128::from(rate) / u128::from(self.bucket_rate.min(rate));
             end = service.start + longer as u64;
         }
         outlet.truth.occupied(service.start, end, packet.slot().is_some());
@@ -379,4 +380,3 @@ impl Stage {
         }
     }
 }
-

@@ -4,7 +4,7 @@ use netaware_record::IpVersion;
 use netaware_units::{BitRate, Span};
 
 use super::table::{Field, Table};
-use super::{Cross, Factor, Hop, Pattern, Schedule, ScenarioError, SizeShare, bounds};
+use super::{Cross, Factor, Hop, Pattern, ScenarioError, Schedule, SizeShare, bounds};
 use crate::Side;
 
 type Read<T> = Result<T, ScenarioError>;
@@ -54,7 +54,8 @@ fn leave(field: &Field<'_>, from: Side, enter: usize, last: i64) -> Read<usize> 
     let backwards = if from == Side::A { leave < enter } else { leave > enter };
     if backwards {
         let (way, right) = if from == Side::A { ("a", "a hop not before") } else { ("b", "a hop not after") };
-        let problem = format!("is {leave}, but traffic from \"{way}\" that enters at hop {enter} never gets there");
+        let problem =
+            format!("is {leave}, but traffic from \"{way}\" that enters at hop {enter} never gets there");
         return Err(field.problem(problem, format!("{right} {enter}")));
     }
     Ok(leave)
@@ -76,7 +77,9 @@ fn sizes(field: &Field<'_>) -> Read<Vec<SizeShare>> {
             sizes.push(SizeShare { bytes, share });
         }
         let sum: f64 = sizes.iter().map(|size| size.share).sum();
-        sizes.iter_mut().for_each(|size| size.share /= sum);
+        for size in &mut sizes {
+            size.share /= sum;
+        }
         return Ok(sizes);
     }
     if field.is_string() && field.text("")? == "imix" {

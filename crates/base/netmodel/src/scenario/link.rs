@@ -225,9 +225,7 @@ fn changes<T>(field: &Field<'_>, read: impl Fn(&Field<'_>) -> Read<T>) -> Read<V
                 return Err(item.problem("leaves the time before it open", "at = \"0s\""));
             }
             Some(last) if last.at >= at => {
-                return Err(
-                    item.problem("is not later than the change before it", "a list sorted by time")
-                );
+                return Err(item.problem("is not later than the change before it", "a list sorted by time"));
             }
             _ => changes.push(Change { at, value }),
         }

@@ -12,7 +12,7 @@ use super::number::{integer, real};
 /// Every question marks its key as known; `finish` refuses the rest.
 pub(super) struct Table<'t> {
     text: &'t str,
-    table: &'t DeTable<'t>,
+    entries: &'t DeTable<'t>,
     path: String,
     offset: usize,
     known: Vec<&'static str>,
@@ -30,12 +30,12 @@ type Read<T> = Result<T, ScenarioError>;
 
 impl<'t> Table<'t> {
     pub(super) fn root(text: &'t str, table: &'t DeTable<'t>) -> Self {
-        Self { text, table, path: String::new(), offset: 0, known: Vec::new() }
+        Self { text, entries: table, path: String::new(), offset: 0, known: Vec::new() }
     }
 
     pub(super) fn get(&mut self, key: &'static str) -> Option<Field<'t>> {
         self.known.push(key);
-        let value = self.table.get(key)?;
+        let value = self.entries.get(key)?;
         let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
         Some(Field { text: self.text, value, path })
     }
@@ -64,12 +64,11 @@ impl<'t> Table<'t> {
 
     /// Refuses fields that nobody asked for.
     pub(super) fn finish(self) -> Read<()> {
-        let keys = self.table.keys().map(|key| (key.span().start, key.get_ref().as_ref()));
+        let keys = self.entries.keys().map(|key| (key.span().start, key.get_ref().as_ref()));
         let Some((offset, key)) = keys.filter(|(_, key)| !self.known.contains(key)).min() else {
             return Ok(());
         };
-        let path =
-            if self.path.is_empty() { key.to_owned() } else { format!("{}.{}", self.path, key) };
+        let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{}", self.path, key) };
         let right = format!("one of {}", self.known.join(", "));
         Err(ScenarioError::at(self.text, offset, &path, "is no field of this table".to_owned(), right))
     }
@@ -98,9 +97,9 @@ impl<'t> Field<'t> {
     }
 
     pub(super) fn table(&self) -> Read<Table<'t>> {
-        let DeValue::Table(table) = self.value.get_ref() else { return Err(self.is_a("a table")) };
+        let DeValue::Table(entries) = self.value.get_ref() else { return Err(self.is_a("a table")) };
         let (text, path, offset) = (self.text, self.path.clone(), self.span().start);
-        Ok(Table { text, table, path, offset, known: Vec::new() })
+        Ok(Table { text, entries, path, offset, known: Vec::new() })
     }
 
     pub(super) fn is_table(&self) -> bool {

@@ -27,7 +27,8 @@ impl Warp {
             let (factor, end) = self.segment(self.segment);
             let wanted = own - self.own;
             if factor > 0.0 {
-                let after = if factor == 1.0 { wanted } else { (wanted as f64 / factor) as u64 };
+                let even = (factor - 1.0).abs() < f64::EPSILON;
+                let after = if even { wanted } else { (wanted as f64 / factor) as u64 };
                 if after <= end.saturating_sub(self.real) {
                     return self.real.saturating_add(after);
                 }
