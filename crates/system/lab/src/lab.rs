@@ -183,6 +183,17 @@ impl Lab {
         Ok(report)
     }
 
+    /// As [`Self::end`], and leaves the last report to [`crate::down()`] in another process.
+    ///
+    /// # Errors
+    /// As [`Self::end`], or the report cannot be written.
+    pub fn end_for_others(mut self) -> Result<Report, LabError> {
+        let report = self.halt();
+        state::write_farewell(&self.state.prefix, &report)?;
+        down::remove(&self.state)?;
+        Ok(report)
+    }
+
     /// Stops the path; the hosts stay.
     fn halt(&mut self) -> Report {
         let Some(running) = self.running.take() else { return Report::default() };
@@ -191,11 +202,7 @@ impl Lab {
             // A panic of either has been told on stderr by itself.
             let _ = thread.join();
         }
-        let report = running.published.report();
-        if self.state.holding == Holding::Command {
-            let _ = state::write_farewell(&self.state.prefix, &report);
-        }
-        report
+        running.published.report()
     }
 }
 
