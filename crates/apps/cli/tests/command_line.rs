@@ -59,11 +59,28 @@ fn help_and_version_succeed_and_mistakes_exit_with_2() {
         (&["results", "show", "last"], 2),
         (&["completions", "tcsh"], 2),
         (&["man", "ftp"], 2),
+        (&["lab", "scenarios"], 0),
+        (&["lab", "scenarios", "three-hops"], 0),
+        (&["lab", "up", "no-such-path"], 2),
+        (&["lab", "up", "three-hops", "--prefix", "../x"], 2),
+        (&["lab", "run", "three-hops", "--", "true", ":::"], 2),
+        (&["lab", "exec", "--prefix", "nobodys", "a", "true"], 2),
     ];
     for (arguments, want) in rows {
         let (code, out, err) = run(&home, arguments);
         assert_eq!(code, Some(*want), "{arguments:?}: {err}");
         assert_eq!(out.is_empty(), *want != 0, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_malformed_scenario_is_told_with_file_line_and_field() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("mine.toml"), "about = \"x\"\n[[hop]]\nrate = \"0bit/s\"\n").unwrap();
+    for command in [&["lab", "up", "mine.toml"][..], &["lab", "run", "mine.toml", "--", "true"]] {
+        let (code, _, err) = run(&home, command);
+        assert_eq!(code, Some(2));
+        assert!(err.starts_with("error: mine.toml: line 3, ") && err.contains("rate"), "{err}");
     }
 }
 

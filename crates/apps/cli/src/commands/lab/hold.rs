@@ -46,7 +46,7 @@ impl Hold {
                 lab.write_report()?;
             }
         }
-        lab.end()?;
+        lab.end_for_others()?;
         Ok(Exit::Done)
     }
 
