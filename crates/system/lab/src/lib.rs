@@ -21,7 +21,7 @@
 //! ```no_run
 //! # use netaware_lab::{Lab, LabOptions, Side, scenarios};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let scenario = scenarios::load("idle-100m")?.scenario;
+//! let scenario = scenarios::load("three-hops")?.scenario;
 //! let lab = Lab::up(&scenario, &LabOptions::default())?;
 //! lab.command(Side::A, "ping").args(["-c", "3", "b"]).status()?;
 //! println!("{}", lab.end()?);
