@@ -252,6 +252,25 @@ fn coalescing_hands_over_in_batches() {
     assert!(at.windows(2).all(|pair| pair[1] - pair[0] == 50_000));
 }
 
+#[test]
+fn what_is_absurd_but_allowed_neither_overflows_nor_hangs() {
+    let slow = "[[hop]]\nrate = '1kbit/s'\nmtu = 65535\nqueue = { packets = 10000000 }\nbucket = { kind = 'shaper', rate = '1kbit/s', burst = 65535 }\n[[hop]]\nrate = '1kbit/s'\nmtu = 65535\n";
+    let mut network = Network::new(&scenario(slow), 1);
+    for id in 0..60_000 {
+        network.offer(Mono(0), Side::A, packet(id, 65_535));
+    }
+    network.advance(Mono(20_000_000_000), &mut |_| {});
+    assert!(network.under_way() > 0, "200 days are not enough for all");
+    let tails = "[[hop]]\nrate = '1Gbit/s'\n[[cross]]\nenter = 0\npattern = 'on_off'\nrate = '100kbit/s'\nsources = 1000\nalpha = 1.01\non = '60s'\noff = '60s'\n";
+    Network::new(&scenario(tails), 1).advance(Mono(20_000_000_000), &mut |_| {});
+    let wild = "[[hop]]\nrate = '1Gbit/s'\njitter = { distribution = 'pareto', mean = '60s', alpha = 1.01, order = 'free' }\n";
+    let mut network = Network::new(&scenario(wild), 1);
+    (0..1000).for_each(|id| network.offer(Mono(id), Side::A, packet(id, 100)));
+    let mut last = Mono(0);
+    network.advance(Mono(70_000_000_000), &mut |fate| last = fate.at());
+    assert!(network.under_way() == 0 && last < Mono(61_000_000_000), "{last:?}");
+}
+
 /// Lines of a hop that may stand together.
 fn random_hop() -> impl Strategy<Value = String> {
     let rate = prop_oneof![Just("1Mbit/s"), Just("10Mbit/s"), Just("100Mbit/s")];

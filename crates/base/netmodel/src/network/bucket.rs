@@ -1,6 +1,6 @@
 //! A token bucket by arithmetic: its whole state is the instant at which it would be full again.
 
-use super::pace::PerByte;
+use super::pace::{FAR, PerByte};
 use crate::scenario::Bucket;
 
 /// Exact to 2^-32 ps: no tokens are rounded away, so the long-run rate is the configured one.
@@ -24,7 +24,7 @@ impl TokenBucket {
     pub(super) fn earliest(&self, bytes: u64) -> u64 {
         let spare = self.per_byte.fine(self.burst.saturating_sub(bytes));
         let fine = self.full_at.saturating_sub(spare);
-        ((fine + 0xffff_ffff) >> 32) as u64
+        ((fine + 0xffff_ffff) >> 32).min(u128::from(FAR)) as u64
     }
 
     /// Takes them at `at`, which must not be before `earliest`.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use super::bucket::TokenBucket;
 use super::codel::{CoDelState, Verdict};
-use super::pace::{Pace, PerByte, ps};
+use super::pace::{FAR, Pace, PerByte, ps};
 use crate::scenario::{Link, QueueLimit, version_index};
 use netaware_record::IpVersion;
 
@@ -106,7 +106,7 @@ impl Server {
     /// Takes the transmitter from `start` on.
     #[inline]
     pub(super) fn transmit(&mut self, start: u64, bytes: u64, per_byte: PerByte) -> Service {
-        self.free = start + self.pace.take(per_byte, bytes);
+        self.free = start.saturating_add(self.pace.take(per_byte, bytes)).min(FAR);
         Service { start, depart: self.free }
     }
 
@@ -126,7 +126,7 @@ impl Server {
 
     /// Keeps the transmitter busy for `span` without a packet.
     pub(super) fn hold(&mut self, span: u64) {
-        self.free += span;
+        self.free = (self.free + span).min(FAR);
     }
 
     pub(super) fn enqueue(&mut self, waiting: Waiting) {

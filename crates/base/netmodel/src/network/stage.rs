@@ -291,7 +291,7 @@ impl Stage {
             let rate = self.wires[0].rate.at(service.start);
             let longer =
                 u128::from(end - service.start) * u128::from(rate) / u128::from(self.bucket_rate.min(rate));
-            end = service.start + longer as u64;
+            end = service.start.saturating_add(longer as u64);
         }
         outlet.truth.occupied(service.start, end, packet.slot().is_some());
     }

@@ -82,12 +82,12 @@ impl OnOff {
     /// no rate is lost.
     fn after(&mut self, number: u32, at: u64, gap: f64, rng: &mut SplitMix64) -> u64 {
         let until = &mut self.until[number as usize];
-        let mut next = at + gap as u64;
+        let mut next = at.saturating_add(gap as u64);
         while next > *until {
             let rest = next - *until;
-            let begin = *until + (pareto(rng, self.alpha) * self.off) as u64;
-            *until = begin + (pareto(rng, self.alpha) * self.on) as u64;
-            next = begin + rest;
+            let begin = until.saturating_add((pareto(rng, self.alpha) * self.off) as u64);
+            *until = begin.saturating_add((pareto(rng, self.alpha) * self.on) as u64);
+            next = begin.saturating_add(rest);
         }
         next
     }
