@@ -1,6 +1,7 @@
 //! An attached UDP flow that answers, and the trains of requests that run over it.
 
 use netaware_host::CpuSnapshot;
+use netaware_io::driver::Waiting;
 use netaware_io::options::SocketOptions;
 use netaware_io::probe_socket::{ProbeSocket, Stamping};
 use netaware_io::stop::StopFlag;
@@ -101,7 +102,8 @@ impl EchoFlow {
         let mut log = EchoLog::default();
         let cpu_before = (CpuSnapshot::take(), clock::now());
         let drops_before = self.socket.drops();
-        let drive = driver::run(&mut train, &self.socket, &over, &mut |event| {
+        let waiting = if order.ping_pong { Waiting::AwakeForSoonAnswers } else { Waiting::Asleep };
+        let drive = driver::run(&mut train, &self.socket, waiting, &over, &mut |event| {
             log.observe(&event);
             let at = match &event {
                 EchoEvent::Answered(exchange) => exchange.rx_application,

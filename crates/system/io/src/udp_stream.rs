@@ -11,6 +11,7 @@
 
 mod account;
 mod breath;
+mod crowd;
 mod delay;
 mod gaps;
 #[cfg(target_os = "linux")]
@@ -23,6 +24,7 @@ mod paced;
 mod priority;
 mod receiver;
 mod unpaced;
+mod wait;
 
 use std::net::UdpSocket;
 

@@ -1,36 +1,42 @@
 //! Keeps other programs from delaying a paced sender.
 
-/// Asks the scheduler to run this thread before all ordinary ones (`SCHED_FIFO`, lowest priority). Needs privilege; false
-/// means that it goes on as an ordinary thread, which on a busy host loses the core for some milliseconds at a time.
+/// Whether the calling thread runs before all ordinary ones (`SCHED_FIFO`, lowest priority). Needs privilege; without it
+/// the thread stays an ordinary one, which on a busy host loses the core for some milliseconds at a time.
 ///
-/// The kernel takes 5 % of each second back for ordinary threads, in one piece (50 ms), if this one has not slept as
-/// much: see `breath`.
-#[cfg(target_os = "linux")]
-pub(super) fn raise() -> bool {
-    set(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1)
+/// The kernel takes 5 % of each second back for ordinary threads, in one piece (50 ms), from a thread with priority that
+/// has not slept as much: see `breath`.
+#[derive(Debug, Default)]
+pub(super) struct Priority {
+    raised: bool,
+    refused: bool,
 }
 
-/// An ordinary thread again.
-#[cfg(target_os = "linux")]
-pub(super) fn lower() -> bool {
-    set(libc::SCHED_OTHER, 0)
+impl Priority {
+    pub(super) fn is_raised(&self) -> bool {
+        self.raised
+    }
+
+    /// Before the ordinary threads, or one of them again.
+    pub(super) fn set(&mut self, first: bool) {
+        if first != self.raised && !(first && self.refused) {
+            let done = set(first);
+            self.raised = if done { first } else { self.raised };
+            self.refused |= first && !done;
+        }
+    }
 }
 
 #[cfg(target_os = "linux")]
-fn set(policy: libc::c_int, sched_priority: libc::c_int) -> bool {
+fn set(first: bool) -> bool {
+    let (policy, sched_priority) =
+        if first { (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1) } else { (libc::SCHED_OTHER, 0) };
     let parameter = libc::sched_param { sched_priority };
     // SAFETY: 0 is the calling thread; the parameter is valid for the call.
     unsafe { libc::sched_setscheduler(0, policy, &raw const parameter) == 0 }
 }
 
-/// Asks for priority: only Linux is asked.
+/// Only Linux is asked.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn raise() -> bool {
+fn set(_: bool) -> bool {
     false
-}
-
-/// An ordinary thread, as it always was.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn lower() -> bool {
-    true
 }
