@@ -13,6 +13,7 @@ use netaware_units::Span;
 use netaware_wire::control::TestPlan;
 
 use crate::attach;
+use crate::request::Transport;
 use crate::session::Session;
 use crate::stage::Cause;
 
@@ -50,6 +51,7 @@ impl EchoOrder {
 #[derive(Debug, Clone)]
 pub(crate) struct EchoRun {
     pub(crate) order: EchoOrder,
+    pub(crate) transport: Transport,
     pub(crate) round: EchoRound,
     pub(crate) late_sends: u64,
     pub(crate) worst_lateness: Span,
@@ -116,6 +118,7 @@ impl EchoFlow {
         .map_err(|e| Cause::System(e.to_string()))?;
         Ok(EchoRun {
             order: *order,
+            transport: Transport::Udp,
             round: log.finish(train.counts()),
             late_sends: drive.late_sends,
             worst_lateness: drive.worst_lateness,

@@ -9,6 +9,7 @@ const MS: Span = Span::from_millis(1);
 
 fn context() -> Context {
     Context {
+        method: "latency",
         version: IpVersion::V4,
         payload: ByteCount(64),
         spacing: MS * 5,
