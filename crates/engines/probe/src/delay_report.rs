@@ -159,7 +159,7 @@ pub struct Context {
 }
 
 /// The delay over all `rounds`, trains with the same plan over the same IP version.
-pub fn latency(rounds: &[EchoRound], context: Context) -> LatencyResult {
+pub fn latency(rounds: &[EchoRound], context: &Context) -> LatencyResult {
     let samples = || rounds.iter().flat_map(|round| &round.log.samples);
     let of = |field: fn(&Sample) -> Span| summary::of_delays(&samples().map(field).collect::<Vec<_>>());
     let rtts: Vec<Span> = samples().map(|sample| sample.rtt).collect();
@@ -168,8 +168,8 @@ pub fn latency(rounds: &[EchoRound], context: Context) -> LatencyResult {
     let series: Vec<Option<i64>> =
         rounds.iter().flat_map(|round| round.series().into_iter().chain([None])).collect();
     let sum = |count: fn(&EchoCounts) -> u64| rounds.iter().map(|round| count(&round.counts)).sum();
-    let pedigree = pedigree(rounds, &context, held.len() < rtts.len());
-    let health = Health { not_sent: sum(|counts| counts.not_sent), ..context.health };
+    let pedigree = pedigree(rounds, context, held.len() < rtts.len());
+    let health = Health { not_sent: sum(|counts| counts.not_sent), ..context.health.clone() };
     LatencyResult {
         pedigree,
         payload: context.payload,

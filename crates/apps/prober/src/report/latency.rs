@@ -46,7 +46,7 @@ fn merged<'a>(
         patience: order.patience,
         health,
     };
-    Some(delay_report::latency(&rounds, context))
+    Some(delay_report::latency(&rounds, &context))
 }
 
 /// Adds what the TTLs of the answers told.
