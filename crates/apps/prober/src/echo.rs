@@ -1,6 +1,7 @@
 //! An attached UDP flow that answers, and the trains of requests that run over it.
 
 use netaware_host::CpuSnapshot;
+use netaware_io::driver::Waiting;
 use netaware_io::options::SocketOptions;
 use netaware_io::probe_socket::{ProbeSocket, Stamping};
 use netaware_io::stop::StopFlag;
@@ -12,6 +13,7 @@ use netaware_units::Span;
 use netaware_wire::control::TestPlan;
 
 use crate::attach;
+use crate::request::Transport;
 use crate::session::Session;
 use crate::stage::Cause;
 
@@ -49,6 +51,7 @@ impl EchoOrder {
 #[derive(Debug, Clone)]
 pub(crate) struct EchoRun {
     pub(crate) order: EchoOrder,
+    pub(crate) transport: Transport,
     pub(crate) round: EchoRound,
     pub(crate) late_sends: u64,
     pub(crate) worst_lateness: Span,
@@ -101,7 +104,8 @@ impl EchoFlow {
         let mut log = EchoLog::default();
         let cpu_before = (CpuSnapshot::take(), clock::now());
         let drops_before = self.socket.drops();
-        let drive = driver::run(&mut train, &self.socket, &over, &mut |event| {
+        let waiting = if order.ping_pong { Waiting::AwakeForSoonAnswers } else { Waiting::Asleep };
+        let drive = driver::run(&mut train, &self.socket, waiting, &over, &mut |event| {
             log.observe(&event);
             let at = match &event {
                 EchoEvent::Answered(exchange) => exchange.rx_application,
@@ -114,6 +118,7 @@ impl EchoFlow {
         .map_err(|e| Cause::System(e.to_string()))?;
         Ok(EchoRun {
             order: *order,
+            transport: Transport::Udp,
             round: log.finish(train.counts()),
             late_sends: drive.late_sends,
             worst_lateness: drive.worst_lateness,

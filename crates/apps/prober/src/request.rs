@@ -235,6 +235,16 @@ pub enum Transport {
     Tcp,
 }
 
+impl Transport {
+    /// The method's name in a pedigree.
+    pub(crate) fn method(self) -> &'static str {
+        match self {
+            Self::Udp => "latency",
+            Self::Tcp => "latency-tcp",
+        }
+    }
+}
+
 /// Request-response delay.
 #[derive(Debug, Clone)]
 pub struct LatencyRequest {

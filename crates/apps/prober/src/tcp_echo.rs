@@ -18,6 +18,7 @@ use netaware_wire::preface::Role;
 
 use crate::attach;
 use crate::echo::{EchoOrder, EchoRun};
+use crate::request::Transport;
 use crate::session::Session;
 use crate::stage::Cause;
 
@@ -84,6 +85,7 @@ impl TcpEcho {
         }
         Ok(EchoRun {
             order: *order,
+            transport: Transport::Tcp,
             round: log.finish(counts),
             late_sends,
             worst_lateness,

@@ -9,7 +9,7 @@ use netaware_wire::control::{UdpPlan, UdpSend};
 
 use crate::progress::Progress;
 use crate::request::{Pace, UdpRequest};
-use crate::transfer::{self, UdpOrder};
+use crate::transfer::{self, UdpOrder, UdpRound};
 use crate::turns::{self, Course};
 
 const LONGEST_TICK: Span = Span::from_millis(100);
@@ -25,8 +25,25 @@ pub fn udp(request: &UdpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
     };
     turns::take(course, stop, progress, &|lane, found, rounds, watch| {
         let orders = orders(request, rounds);
-        found.udp.extend(transfer::udp(lane, &request.target, &orders, stop, watch));
+        let done = transfer::udp(lane, &request.target, &orders, stop, watch);
+        if done.iter().any(has_broken_its_times) {
+            lane.warn(
+                "launch times have no effect here: the sender's interface has no fq queueing discipline \
+                 (tc qdisc replace dev NAME root fq); the program spaced the datagrams instead",
+            );
+        }
+        found.udp.extend(done);
     })
+}
+
+/// Asked the queueing discipline to release the datagrams, and it did not.
+fn has_broken_its_times(round: &UdpRound) -> bool {
+    let sender = round.ended.udp_sender.as_ref();
+    round.order.plan.send == UdpSend::LaunchTime && sender.is_some_and(|end| !end.released_by_queue)
+}
+
+fn one_by_one(send: UdpSend) -> UdpSend {
+    if send == UdpSend::LaunchTime { send } else { UdpSend::Single }
 }
 
 fn orders(request: &UdpRequest, rounds: u16) -> Vec<UdpOrder> {
@@ -39,7 +56,7 @@ fn orders(request: &UdpRequest, rounds: u16) -> Vec<UdpOrder> {
             length: request.length,
             gap_ps,
             // A paced stream is a promise about each datagram; batches would break it.
-            send: if gap_ps.is_some() { UdpSend::Single } else { request.send },
+            send: if gap_ps.is_some() { one_by_one(request.send) } else { request.send },
             receive: request.receive,
             tick: request.interval.min(LONGEST_TICK),
             window: request.window,

@@ -175,9 +175,12 @@ pub struct UdpSenderEnd {
     pub late: u64,
     /// The worst delay behind plan.
     pub worst_lateness: Span,
-    /// Gaps between send calls; absent when not paced.
+    /// Gaps between send calls; absent when not paced, or when the queueing discipline did it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gaps: Option<GapSummary>,
+    /// Whether the queueing discipline released each datagram at its time (`SO_TXTIME`); else the program did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub released_by_queue: bool,
     /// System calls.
     pub calls: u64,
     /// CPU time of this end.

@@ -360,6 +360,9 @@ pub enum UdpSend {
     Mmsg,
     /// One buffer cut into datagrams by the kernel or the card (`UDP_SEGMENT`).
     Gso,
+    /// Of a paced stream: one call per datagram, ahead of its time and with it (`SO_TXTIME`), for the queueing discipline
+    /// to release. A sender behind whose socket nothing does so paces by itself instead.
+    LaunchTime,
 }
 
 /// How datagrams are taken from the system.

@@ -144,6 +144,8 @@ impl EchoRound {
 /// What the figures must say about themselves.
 #[derive(Debug, Clone)]
 pub struct Context {
+    /// Name of the method: "latency" over UDP, "latency-tcp" over a TCP connection.
+    pub method: &'static str,
     /// Over which IP version.
     pub version: IpVersion,
     /// Payload of request and response.
@@ -157,7 +159,7 @@ pub struct Context {
 }
 
 /// The delay over all `rounds`, trains with the same plan over the same IP version.
-pub fn latency(rounds: &[EchoRound], context: Context) -> LatencyResult {
+pub fn latency(rounds: &[EchoRound], context: &Context) -> LatencyResult {
     let samples = || rounds.iter().flat_map(|round| &round.log.samples);
     let of = |field: fn(&Sample) -> Span| summary::of_delays(&samples().map(field).collect::<Vec<_>>());
     let rtts: Vec<Span> = samples().map(|sample| sample.rtt).collect();
@@ -166,10 +168,10 @@ pub fn latency(rounds: &[EchoRound], context: Context) -> LatencyResult {
     let series: Vec<Option<i64>> =
         rounds.iter().flat_map(|round| round.series().into_iter().chain([None])).collect();
     let sum = |count: fn(&EchoCounts) -> u64| rounds.iter().map(|round| count(&round.counts)).sum();
-    let mut health = context.health;
-    health.not_sent = sum(|counts| counts.not_sent);
+    let pedigree = pedigree(rounds, context, held.len() < rtts.len());
+    let health = Health { not_sent: sum(|counts| counts.not_sent), ..context.health.clone() };
     LatencyResult {
-        pedigree: pedigree(rounds, context.version, held.len() < rtts.len()),
+        pedigree,
         payload: context.payload,
         spacing: context.spacing,
         sent: sum(EchoCounts::sent),
@@ -199,7 +201,7 @@ pub fn under_load(latency: LatencyResult, idle: Option<&LatencyResult>) -> Loade
     LoadedLatency { rise, round_trips_per_minute: mean.map(|mean| 60.0 / mean), latency }
 }
 
-fn pedigree(rounds: &[EchoRound], version: IpVersion, claims: bool) -> Pedigree {
+fn pedigree(rounds: &[EchoRound], context: &Context, claims: bool) -> Pedigree {
     let clocks = rounds.iter().filter_map(|round| round.log.clocks).reduce(Clocks::worse);
     let uncertainty = clocks.map_or_else(
         || "nothing was answered".to_owned(),
@@ -211,10 +213,10 @@ fn pedigree(rounds: &[EchoRound], version: IpVersion, claims: bool) -> Pedigree 
         },
     );
     Pedigree {
-        method: "latency".to_owned(),
+        method: context.method.to_owned(),
         layer: Layer::Payload,
         direction: Direction::RoundTrip,
-        version,
+        version: context.version,
         clock: clocks.map_or(ClockSource::Application, |clocks| clocks.local),
         uncertainty,
     }

@@ -20,6 +20,7 @@ pub mod delay_report;
 pub mod echo;
 pub mod fairness;
 pub mod goodput;
+pub mod held_back;
 pub mod hops;
 pub mod limit;
 pub mod loss_split;

@@ -13,6 +13,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::process::{Command, Stdio};
 
 use netaware_engine::{Engine, Input, Output, Tag};
+use netaware_io::driver::Waiting;
 use netaware_io::probe_socket::{ProbeSocket, Stamping};
 use netaware_io::stop::StopFlag;
 use netaware_io::{clock, driver};
@@ -170,6 +171,7 @@ fn driven(socket: UdpSocket, rounds: usize) -> Times {
         left_at: None,
         times: Times::default(),
     };
-    driver::run(&mut engine, &socket, &StopFlag::new(), &mut |()| {}).expect("a socket that works");
+    driver::run(&mut engine, &socket, Waiting::AwakeForSoonAnswers, &StopFlag::new(), &mut |()| {})
+        .expect("a socket that works");
     engine.times
 }

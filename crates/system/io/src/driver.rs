@@ -6,6 +6,7 @@
 //! answer that it belongs to. A stamp that does not come is replaced by the application's reading before the call, which
 //! leans early by the way through the kernel (about 1 us), so that a round trip from it reads long, never short.
 
+mod awake;
 mod planned;
 mod sent;
 #[cfg(all(test, target_os = "linux"))]
@@ -13,6 +14,8 @@ mod tests;
 
 use std::io;
 
+use awake::Awake;
+pub use awake::Waiting;
 use netaware_engine::{Engine, Input, NotSent, Output, Tag};
 use netaware_units::{ByteCount, Mono, Span, Stamp};
 use planned::{Planned, Send};
@@ -61,18 +64,20 @@ pub enum DriveError {
     },
 }
 
-/// Drives the engine until it is done, or until 2 s after the stop flag was raised.
+/// Drives the engine until it is done, or until 2 s after the stop flag was raised. `waiting` says how to spend the time
+/// until an answer comes.
 ///
 /// `on_event` is called between the engine's steps: what it does there delays the measurement. ICMP answers do not end
 /// the run; they are counted, and their datagrams are lost.
 pub fn run<E: Engine>(
     engine: &mut E,
     socket: &ProbeSocket,
+    waiting: Waiting,
     stop: &StopFlag,
     on_event: &mut dyn FnMut(E::Event),
 ) -> Result<Drive, DriveError> {
     let _precise = precise_sleep();
-    let mut run = Run::new(engine, socket, on_event);
+    let mut run = Run::new(engine, socket, waiting, on_event);
     run.feed(clock::now(), Input::Wake);
     while !run.done {
         run.obey(stop);
@@ -90,6 +95,7 @@ struct Run<'a, E: Engine> {
     on_event: &'a mut dyn FnMut(E::Event),
     planned: Planned,
     unconfirmed: Unconfirmed,
+    awake: Awake,
     /// What the engine last asked to be woken at.
     wake_at: Mono,
     stopped_at: Option<Mono>,
@@ -106,7 +112,12 @@ struct Run<'a, E: Engine> {
 }
 
 impl<'a, E: Engine> Run<'a, E> {
-    fn new(engine: &'a mut E, socket: &'a ProbeSocket, on_event: &'a mut dyn FnMut(E::Event)) -> Self {
+    fn new(
+        engine: &'a mut E,
+        socket: &'a ProbeSocket,
+        waiting: Waiting,
+        on_event: &'a mut dyn FnMut(E::Event),
+    ) -> Self {
         // Stamps of an earlier run on this socket belong to nobody any more.
         socket.sent_stamps().for_each(drop);
         Self {
@@ -115,6 +126,7 @@ impl<'a, E: Engine> Run<'a, E> {
             on_event,
             planned: Planned::default(),
             unconfirmed: Unconfirmed::following(socket.stamped_sends()),
+            awake: Awake::new(waiting),
             wake_at: Mono(u64::MAX),
             stopped_at: None,
             margin: margin(),
@@ -167,7 +179,7 @@ impl<'a, E: Engine> Run<'a, E> {
         self.take(arrival)
     }
 
-    /// Sleeps until a datagram comes or something falls due.
+    /// Waits until a datagram comes or something falls due.
     fn listen(&mut self, now: Mono, next_send: Option<Mono>) -> Result<(), DriveError> {
         let mut until = self.wake_at.min(now + LOOK_AT_STOP);
         if let Some(due) = next_send {
@@ -178,12 +190,27 @@ impl<'a, E: Engine> Run<'a, E> {
             until = until.min(expires_at);
         }
         self.sends_in_a_row = 0;
+        if self.look_until(until)? {
+            return Ok(());
+        }
         let arrival = self.socket.receive(&mut self.buf, Some(until));
         if !self.take(arrival)? {
             self.confirm_sent(clock::now());
         }
         self.expire_unconfirmed();
         Ok(())
+    }
+
+    /// Stays awake while an answer is to be expected soon. Whether it came.
+    fn look_until(&mut self, until: Mono) -> Result<bool, DriveError> {
+        let Some(awake_until) = self.awake.until() else { return Ok(false) };
+        while clock::now() < awake_until.min(until) {
+            if self.look()? {
+                return Ok(true);
+            }
+            std::thread::yield_now();
+        }
+        Ok(false)
     }
 
     /// Gives an arrival to the engine, after the stamps of the sends before it.
@@ -194,6 +221,7 @@ impl<'a, E: Engine> Run<'a, E> {
                 // One instant for all of it: `now` of an arrival is when the program had it, whatever came first.
                 let now = arrival.seen_at;
                 self.drive.arrivals += 1;
+                self.awake.note_arrival(now);
                 self.confirm_sent(now);
                 let buf = std::mem::take(&mut self.buf);
                 let bytes = buf.get(..arrival.len).unwrap_or_default();
@@ -259,6 +287,7 @@ impl<'a, E: Engine> Run<'a, E> {
 
     fn sent(&mut self, tag: Tag, handed_at: Mono) {
         self.drive.sends += 1;
+        self.awake.note_sent(handed_at);
         if self.socket.stamps_sends() {
             self.unconfirmed.push(tag, handed_at);
             self.feed(clock::now(), Input::Handed { tag, at: handed_at });

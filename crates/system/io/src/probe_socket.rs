@@ -6,10 +6,8 @@
 //! print precision that nobody has checked.
 //!
 //! Waiting is a plain blocking `recvmsg` wherever the deadline is far enough. Measured on loopback (64 B, both ends
-//! alike, p50 of the round trip): blocking 9.2 us, `ppoll` then `recvmsg` 10.9 us, sockperf 9.9 us. Busy polling is not done: it
-//! reaches 5.5 us when each end has a core to itself and 72 us when the two share one; even kept to half of the time and
-//! backing off after each vain attempt it left p50 as it was and tripled p90, in the kernel's stamps too, because the
-//! scheduler likes to put an end that is woken on the core of the one that waits.
+//! alike, p50 of the round trip): blocking 9.2 us, `ppoll` then `recvmsg` 10.9 us, sockperf 9.9 us. Waiting awake is the
+//! driver's choice, see [`crate::driver::Waiting`].
 //!
 //! Outside Linux everything works with the application's stamps; TTL, destination address and drops are absent.
 

@@ -11,6 +11,7 @@
 
 mod account;
 mod breath;
+mod crowd;
 mod delay;
 mod gaps;
 #[cfg(target_os = "linux")]
@@ -18,16 +19,22 @@ mod inbox;
 #[cfg(not(target_os = "linux"))]
 #[path = "udp_stream/inbox_portable.rs"]
 mod inbox;
+#[cfg(target_os = "linux")]
+mod launch;
 mod outbox;
 mod paced;
+#[cfg(target_os = "linux")]
+mod queue;
 mod receiver;
+mod standing;
 mod unpaced;
+mod wait;
 
 use std::net::UdpSocket;
 
 use netaware_record::{ReceiverTick, UdpReceiverEnd, UdpSenderEnd};
 use netaware_units::Span;
-use netaware_wire::control::UdpPlan;
+use netaware_wire::control::{UdpPlan, UdpSend};
 
 use crate::stop::StopFlag;
 use crate::{clock, thread};
@@ -37,7 +44,8 @@ use crate::{clock, thread};
 pub const RECEIVE_BUFFER: u32 = 64 << 20;
 
 /// Sends as planned over a connected socket, then says how many have been sent ([`netaware_wire::datagram::Kind::End`],
-/// five times). A plan with a gap is paced, one datagram per call; otherwise `plan.send` chooses how they leave.
+/// five times). A plan with a gap is paced, one datagram per call, by the program or (`UdpSend::LaunchTime`, where it can) by the
+/// queueing discipline; otherwise `plan.send` chooses how they leave.
 #[expect(clippy::needless_pass_by_value, reason = "the socket ends with the stream")]
 pub fn send(
     socket: UdpSocket,
@@ -49,6 +57,10 @@ pub fn send(
     on_own_thread("udp-send", affinity, || {
         let mut outbox = outbox::Outbox::new(&socket, flow, plan);
         let mut end = match plan.gap_ps {
+            #[cfg(target_os = "linux")]
+            Some(gap) if plan.send == UdpSend::LaunchTime && outbox.can_give_times() => {
+                launch::send(&mut outbox, plan, gap, stop)
+            }
             Some(gap) => paced::send(&mut outbox, plan, gap, stop),
             None => unpaced::send(&mut outbox, plan, stop),
         };

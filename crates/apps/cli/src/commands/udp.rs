@@ -51,6 +51,8 @@ enum Send {
     Mmsg,
     /// One buffer cut up by the kernel or the card (UDP_SEGMENT)
     Gso,
+    /// Paced only: one call per datagram ahead of its time, released by the queueing discipline (SO_TXTIME, fq)
+    LaunchTime,
 }
 
 /// How datagrams are taken from the system.
@@ -93,7 +95,8 @@ pub(crate) struct Udp {
     /// Time from datagram to datagram, with its unit: 20us
     #[arg(long, value_name = "TIME", value_parser = quantity::some_time)]
     spacing: Option<Span>,
-    /// How datagrams leave: single, mmsg (sendmmsg) or gso (segmentation offload) [default: single when paced, else gso]
+    /// How datagrams leave: single, mmsg (sendmmsg), gso (segmentation offload), or launch-time (paced by an fq queueing
+    /// discipline) [default: single when paced, else gso]
     #[arg(long, value_enum, value_name = "HOW", hide_possible_values = true)]
     send: Option<Send>,
     /// How they are taken in: single, mmsg (recvmmsg) or gro (receive offload, without gaps) [default: single when paced,
@@ -169,6 +172,7 @@ impl Udp {
         match (pace, self.send) {
             (Pace::Unlimited, None | Some(Send::Gso)) => UdpSend::Gso,
             (Pace::Unlimited, Some(Send::Mmsg)) => UdpSend::Mmsg,
+            (Pace::Rate(_) | Pace::Spacing(_), Some(Send::LaunchTime)) => UdpSend::LaunchTime,
             _ => UdpSend::Single,
         }
     }
@@ -190,6 +194,9 @@ impl Udp {
         }
         if paced && self.asks_for_batches() {
             notes.push("a paced stream leaves datagram by datagram: --send has no effect");
+        }
+        if !paced && self.send == Some(Send::LaunchTime) {
+            notes.push("an unpaced stream has no times to keep: --send launch-time has no effect");
         }
         notes
     }

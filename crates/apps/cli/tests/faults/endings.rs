@@ -33,6 +33,33 @@ fn interrupted_measurement_prints_what_was_measured_and_says_so() {
 }
 
 #[test]
+fn a_second_interrupt_ends_at_once_and_nothing_was_measured() {
+    let responder = Responder::start(&[]);
+    let started = Program::start(netaware(&["tcp", "127.0.0.1", "--port", &responder.port(), "-t", "10s"]));
+    clock::sleep(Span::from_secs(1));
+    // It waits for what a silent responder has counted.
+    signal("STOP", responder.id());
+    signal("INT", started.id());
+    clock::sleep(Span::from_millis(100));
+    signal("INT", started.id());
+    let finished = started.finish_within(Span::from_millis(800));
+    assert_eq!(finished.code, Some(2), "{finished:#?}");
+}
+
+#[test]
+fn a_long_run_says_how_it_stands_when_asked() {
+    let responder = Responder::start(&[]);
+    let started =
+        Program::start(netaware(&["latency", "127.0.0.1", "--port", &responder.port(), "-t", "3s"]));
+    clock::sleep(Span::from_secs(1));
+    signal("USR1", started.id());
+    clock::sleep(Span::from_millis(500));
+    let said = started.complained();
+    let finished = started.finish_within(Span::from_secs(8)).exits_with(0);
+    assert!(said.contains("latency") && said.contains("left"), "{said:?} {finished:#?}");
+}
+
+#[test]
 fn interrupted_text_says_interrupted() {
     let responder = Responder::start(&[]);
     let started =

@@ -25,7 +25,8 @@ fn merged<'a>(
     version: IpVersion,
     runs: &(impl Iterator<Item = &'a EchoRun> + Clone),
 ) -> Option<LatencyResult> {
-    let order = runs.clone().next()?.order;
+    let first = runs.clone().next()?;
+    let order = first.order;
     let rounds: Vec<EchoRound> = runs.clone().map(|run| run.round.clone()).collect();
     let load = Load::of(runs.clone().map(|run| run.cpu));
     let health = Health {
@@ -38,13 +39,14 @@ fn merged<'a>(
         ..Health::default()
     };
     let context = Context {
+        method: first.transport.method(),
         version,
         payload: ByteCount(u64::from(order.length)),
         spacing: order.shown_spacing(),
         patience: order.patience,
         health,
     };
-    Some(delay_report::latency(&rounds, context))
+    Some(delay_report::latency(&rounds, &context))
 }
 
 /// Adds what the TTLs of the answers told.

@@ -43,7 +43,10 @@ pub(super) fn measured(round: &TcpRound, idle_rtt: Span) -> MeasuredRound<'_> {
         Some(omit) => warm_up::asked(ticks, omit),
         None => warm_up::settled(warm_up::slow_start(ticks, idle_rtt), ticks, loaded_rtt(round)),
     };
-    MeasuredRound { ticks, warm_up }
+    let resends =
+        || round.ended.tcp_sender.iter().flat_map(|end| &end.streams).any(|stream| stream.retransmits > 0);
+    // A transfer of so many bytes ends when all have been delivered.
+    MeasuredRound { ticks, warm_up, resent: round.order.bytes.is_none() && resends() }
 }
 
 /// The slices up to the planned end. What follows while the last streams wind down, and queues drain, is no full load any

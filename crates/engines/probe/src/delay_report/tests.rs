@@ -9,6 +9,7 @@ const MS: Span = Span::from_millis(1);
 
 fn context() -> Context {
     Context {
+        method: "latency",
         version: IpVersion::V4,
         payload: ByteCount(64),
         spacing: MS * 5,
@@ -34,7 +35,7 @@ fn report_agrees_with_the_paths_truth() {
     let way = Link { jitter: MS * 2, loss: 0.02, ..Link::of(MS * 10) };
     let rounds = [1, 2]
         .map(|seed| round(&VirtualPath { forward: way, seed, ..VirtualPath::symmetric(MS * 10) }, 2000));
-    let result = latency(&rounds, context());
+    let result = latency(&rounds, &context());
     let rtt = result.rtt.unwrap();
     // 20 ms plus a uniform 0 to 2 ms.
     assert!((rtt.min - MS * 20) < Span::from_micros(5) && (rtt.max - MS * 22).abs() < Span::from_micros(5));
@@ -57,7 +58,7 @@ fn report_agrees_with_the_paths_truth() {
 #[test]
 fn rounds_are_no_neighbours_of_each_other() {
     let rounds = [MS, MS * 100].map(|delay| round(&VirtualPath::symmetric(delay), 10));
-    let result = latency(&rounds, context());
+    let result = latency(&rounds, &context());
     assert_eq!(result.ipdv.unwrap().max, Span::ZERO);
     assert_eq!(result.jitter, Span::ZERO);
     assert_eq!(result.pdv.unwrap().max, MS * 198);
@@ -67,7 +68,7 @@ fn rounds_are_no_neighbours_of_each_other() {
 #[test]
 fn nothing_answered_yields_counts_and_no_delay() {
     let deaf = VirtualPath { forward: Link { loss: 1.0, ..Link::of(MS) }, ..VirtualPath::symmetric(MS) };
-    let result = latency(&[round(&deaf, 10)], context());
+    let result = latency(&[round(&deaf, 10)], &context());
     assert_eq!((result.sent, result.lost, result.received), (10, 10, 0));
     assert_eq!((result.rtt, result.ipdv, result.histogram.is_none()), (None, None, true));
     assert_eq!(under_load(result, None).round_trips_per_minute, None);
@@ -76,7 +77,7 @@ fn nothing_answered_yields_counts_and_no_delay() {
 #[test]
 fn load_shows_as_rise_and_fewer_round_trips_per_minute() {
     let [idle, loaded] =
-        [MS * 5, MS * 50].map(|delay| latency(&[round(&VirtualPath::symmetric(delay), 50)], context()));
+        [MS * 5, MS * 50].map(|delay| latency(&[round(&VirtualPath::symmetric(delay), 50)], &context()));
     let loaded = under_load(loaded, Some(&idle));
     assert_eq!(loaded.rise, Some(MS * 90));
     assert!((loaded.round_trips_per_minute.unwrap() - 600.0).abs() < 1e-9);

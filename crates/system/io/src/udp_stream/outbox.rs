@@ -33,7 +33,7 @@ impl<'a> Outbox<'a> {
         let how = if cfg!(target_os = "linux") { wanted } else { UdpSend::Single };
         let per_buffer = (MAX_PAYLOAD / length).clamp(1, MOST_SEGMENTS);
         let count = match how {
-            UdpSend::Single => 1,
+            UdpSend::Single | UdpSend::LaunchTime => 1,
             UdpSend::Mmsg => MESSAGES,
             UdpSend::Gso => per_buffer,
         };
@@ -49,7 +49,7 @@ impl<'a> Outbox<'a> {
     pub(super) fn send(&mut self, most: u64, now: Mono) -> io::Result<u64> {
         self.calls += 1;
         let sent = match self.how {
-            UdpSend::Single => {
+            UdpSend::Single | UdpSend::LaunchTime => {
                 self.number(1, now);
                 self.socket.send(&self.bytes).map(|_| 1)
             }
@@ -58,6 +58,35 @@ impl<'a> Outbox<'a> {
         }?;
         self.sent += sent;
         Ok(sent)
+    }
+
+    /// Whether the system takes times with datagrams and something behind the socket keeps them.
+    #[cfg(target_os = "linux")]
+    pub(super) fn can_give_times(&self) -> bool {
+        super::queue::releases_at_given_times(self.socket).is_ok() && set_launch_times(self.socket).is_ok()
+    }
+
+    /// Hands over the next datagram, which the queueing discipline keeps until then.
+    #[cfg(target_os = "linux")]
+    pub(super) fn send_to_leave_at(&mut self, at: Mono) -> io::Result<()> {
+        use std::os::fd::AsRawFd;
+        self.calls += 1;
+        self.number(1, at);
+        let mut part = libc::iovec { iov_base: self.bytes.as_mut_ptr().cast(), iov_len: self.length };
+        let mut control = LaunchTime::new(at);
+        // SAFETY: an all-zero header is a valid empty one.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = (&raw mut control).cast();
+        message.msg_controllen = size_of::<LaunchTime>() as _;
+        // SAFETY: all that `message` points at lives until the call returns.
+        let sent = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &raw const message, 0) };
+        if sent < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        self.sent += 1;
+        Ok(())
     }
 
     pub(super) fn sent(&self) -> u64 {
@@ -166,6 +195,44 @@ impl<'a> Outbox<'a> {
     }
 }
 
+/// A control message `SCM_TXTIME`, laid out as cmsg(3) has it on 64-bit systems.
+#[cfg(target_os = "linux")]
+#[repr(C)]
+struct LaunchTime {
+    header: libc::cmsghdr,
+    nanos: u64,
+}
+
+#[cfg(target_os = "linux")]
+impl LaunchTime {
+    fn new(at: Mono) -> Self {
+        // SAFETY: all zeroes is a valid header.
+        let mut header: libc::cmsghdr = unsafe { std::mem::zeroed() };
+        header.cmsg_len = size_of::<Self>() as _;
+        header.cmsg_level = libc::SOL_SOCKET;
+        header.cmsg_type = libc::SCM_TXTIME;
+        Self { header, nanos: at.0 }
+    }
+}
+
+/// Times that come with datagrams are of our clock. Needs no privilege, but an `etf` or `fq` to mean something.
+#[cfg(target_os = "linux")]
+fn set_launch_times(socket: &UdpSocket) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let times = libc::sock_txtime { clockid: libc::CLOCK_MONOTONIC, flags: 0 };
+    // SAFETY: the value is readable for its size.
+    let answer = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_TXTIME,
+            (&raw const times).cast(),
+            size_of::<libc::sock_txtime>() as libc::socklen_t,
+        )
+    };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// What a failed send means for the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
@@ -247,5 +314,35 @@ mod tests {
         let mut want = [0; HEADER_LEN];
         Header { kind: Kind::Data, flow: 0, seq: 7, sent_at: 9 }.emit(&mut want);
         assert_eq!(bytes[SEQ..], want[SEQ..]);
+    }
+
+    /// No discipline here keeps times: what is shown is that the kernel takes them and the datagrams arrive whole.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn datagrams_with_a_time_arrive_whole_and_in_order() {
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        set_launch_times(&sender).unwrap();
+        let gap = Span::from_micros(50);
+        let plan = UdpPlan {
+            send: UdpSend::LaunchTime,
+            packets: Some(20),
+            ..crate::udp_stream::tests::plan(64, Some(gap))
+        };
+        let mut outbox = Outbox::new(&sender, 9, &plan);
+        let gap_ps = plan.gap_ps.unwrap();
+        let end = crate::udp_stream::launch::send(&mut outbox, &plan, gap_ps, &crate::stop::StopFlag::new());
+        assert_eq!((end.sent, end.not_sent, end.released_by_queue, end.gaps), (20, 0, true, None));
+        receiver.set_nonblocking(true).unwrap();
+        let mut before = None;
+        for seq in 0..20 {
+            let mut bytes = [0; 100];
+            let length = receiver.recv(&mut bytes).unwrap();
+            let header = Header::parse(&bytes[..length]).unwrap();
+            assert_eq!((length, header.seq, header.flow), (64, seq, 9));
+            assert!(before.is_none_or(|before| header.sent_at == before + 50_000), "{header:?}");
+            before = Some(header.sent_at);
+        }
     }
 }
