@@ -10,6 +10,16 @@ pub fn raise() -> bool {
     set(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1)
 }
 
+/// As [`raise`], and before every thread that was raised so: for what such threads must not be able to hold up.
+#[cfg(target_os = "linux")]
+pub fn raise_above_raised() -> bool {
+    set(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, ABOVE_RAISED)
+}
+
+/// Well below the kernel's own threads (50).
+#[cfg(target_os = "linux")]
+const ABOVE_RAISED: libc::c_int = 10;
+
 /// An ordinary thread again.
 #[cfg(target_os = "linux")]
 pub fn lower() -> bool {
@@ -26,6 +36,12 @@ fn set(policy: libc::c_int, sched_priority: libc::c_int) -> bool {
 /// Asks for priority: only Linux is asked.
 #[cfg(not(target_os = "linux"))]
 pub fn raise() -> bool {
+    false
+}
+
+/// Asks for priority: only Linux is asked.
+#[cfg(not(target_os = "linux"))]
+pub fn raise_above_raised() -> bool {
     false
 }
 

@@ -1,8 +1,10 @@
 //! The real world: two TUN devices, the monotonic clock, and a wait that is exact without keeping the core for ever.
 //!
-//! While packets move, the loop stays awake, because a wake-up costs 5 to 50 us of which no packet's lateness would tell.
-//! But a thread with priority that never sleeps has the core taken from it for 50 ms each second; so whenever it has used
-//! more than its share it sleeps in gaps that are long enough, and a packet that comes meanwhile wakes it.
+//! A packet that wakes the loop is seen late, by a wake-up of 5 to 50 us of which its lateness would not tell: TUN devices
+//! stamp nothing that their reader could see. So the loop stays awake while packets move and for [`STAYS_AWAKE`] after the
+//! last one came or went. What that costs is bounded: a thread with priority that never sleeps has the core taken from it
+//! for 50 ms each second, so whenever it has used more than its share it sleeps in gaps that are long enough, and a packet
+//! that comes meanwhile wakes it. On a host with one core it does not stay awake for anybody.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -20,18 +22,23 @@ pub(crate) struct Devices {
     tuns: [File; 2],
     descriptors: [RawFd; 2],
     margin: Span,
+    stays_awake: Span,
+    /// Something was read or written since the last look at the clock.
+    moved: bool,
     busy_at: Mono,
     debt: Debt,
     _precise: pacer::PreciseSleep,
 }
 
 impl Devices {
-    pub(crate) fn new(tuns: [File; 2]) -> Self {
+    /// `has_core`: nobody else needs the core that this thread runs on.
+    pub(crate) fn new(tuns: [File; 2], has_core: bool) -> Self {
         let descriptors = tuns.each_ref().map(AsRawFd::as_raw_fd);
         let precise = pacer::precise_sleep();
         let margin = pacer::margin();
-        let now = clock::now();
-        Self { tuns, descriptors, margin, busy_at: now, debt: Debt::new(now), _precise: precise }
+        let stays_awake = if has_core { STAYS_AWAKE } else { Span::ZERO };
+        let (debt, busy_at) = (Debt::new(clock::now()), clock::now());
+        Self { tuns, descriptors, margin, stays_awake, moved: false, busy_at, debt, _precise: precise }
     }
 }
 
@@ -52,7 +59,7 @@ impl World for Devices {
     fn read(&mut self, side: Side, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match self.tuns[index(side)].read(buffer) {
             Ok(length) => {
-                self.busy_at = clock::now();
+                self.moved = true;
                 Ok(Some(length))
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
@@ -64,16 +71,21 @@ impl World for Devices {
 
     #[inline]
     fn write(&mut self, side: Side, bytes: &[u8]) -> bool {
+        // Who got it may answer at once.
+        self.moved = true;
         self.tuns[index(side)].write(bytes).is_ok_and(|written| written == bytes.len())
     }
 
     fn idle(&mut self, until: Mono) -> Idled {
         let now = clock::now();
+        if std::mem::take(&mut self.moved) {
+            self.busy_at = now;
+        }
         let due = until - self.margin;
         if due < now + SHORTEST_SLEEP {
             return Idled::Awake;
         }
-        let is_busy = now - self.busy_at < STAYS_AWAKE;
+        let is_busy = now - self.busy_at < self.stays_awake;
         if is_busy && !self.debt.is_owed(now) {
             return Idled::Awake;
         }
@@ -119,8 +131,9 @@ const SHARE_PERCENT: i64 = 10;
 const SETTLE_EVERY: Span = Span::from_micros(250);
 /// A debt that is older than some 50 ms has been collected by the kernel.
 const MOST_OWED: Span = Span::from_millis(5);
-/// After a packet: longer than the gaps of a probe stream of 1 ms.
-const STAYS_AWAKE: Span = Span::from_millis(3);
+/// After a packet came or went: longer than the gaps of voice (20 ms) and of any train of probes. Ping once a second then
+/// costs a twentieth of the core, and a steady stream all of it that is not owed to others.
+const STAYS_AWAKE: Span = Span::from_millis(25);
 /// Below this a sleep costs as much as it lasts.
 const SHORTEST_SLEEP: Span = Span::from_micros(15);
 

@@ -78,7 +78,10 @@ impl Emulator {
     fn look(&mut self, now: Mono) {
         match self.idled {
             Idled::Awake => self.tally.stood_still(now - self.looked_at),
-            Idled::Overslept { due } => self.tally.stood_still(now - due),
+            Idled::Overslept { due } => {
+                self.tally.overslept(now - due);
+                self.tally.stood_still(now - due);
+            }
             Idled::Woken => {}
         }
         self.looked_at = now;

@@ -271,8 +271,9 @@ fn run(
     published: &Published,
 ) {
     let core = core.filter(|core| thread::pin(*core).is_ok());
-    published.begun(priority::raise(), core);
-    let mut devices = Devices::new(tuns);
+    // Above the programs under test, which may have raised themselves: a path does not wait for its hosts.
+    published.begun(priority::raise_above_raised(), core);
+    let mut devices = Devices::new(tuns, core.is_some());
     let mut why = None;
     while !stop.is_raised() && why.is_none() {
         why = emulator.round(&mut devices, &mut scribe).err().map(|error| error.to_string());

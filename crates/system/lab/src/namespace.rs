@@ -6,7 +6,8 @@
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use netaware_io::clock;
 use netaware_netmodel::Side;
@@ -147,8 +148,19 @@ pub(crate) fn owner(namespace: &str, mark: &str, phase: Phase) -> Owner {
     if !path(namespace).exists() {
         return Owner::Nobody;
     }
+    if phase == Phase::Making && is_stub(&path(namespace)) {
+        return Owner::Ours;
+    }
     let shown = tool::ip(&["-netns", namespace, "-oneline", "link", "show", "dev", "lo"]).unwrap_or_default();
     judge(&shown, mark, phase)
+}
+
+/// Whether `ip netns add` was killed between making the file and putting the namespace on it. The name was free when we took
+/// the prefix, so it was ours.
+fn is_stub(path: &Path) -> bool {
+    // A namespace is on a file system of its own (nsfs).
+    let device = |path: &Path| path.metadata().map(|metadata| metadata.dev()).ok();
+    path.parent().is_some_and(|folder| device(path).is_some() && device(path) == device(folder))
 }
 
 /// `ip -oneline` writes line breaks as backslashes; the alias comes last.
@@ -169,16 +181,18 @@ pub(crate) fn remove(namespace: &str, mark: &str, phase: Phase) -> Result<Owner,
         kill_inside(namespace);
         tool::ip(&["netns", "delete", namespace])?;
     }
-    remove_files(namespace, mark);
+    remove_files(namespace, mark, phase);
     Ok(owner)
 }
 
-fn remove_files(namespace: &str, mark: &str) {
+fn remove_files(namespace: &str, mark: &str, phase: Phase) {
     let folder = files(namespace);
     for file in ["hosts", "resolv.conf"] {
         let file = folder.join(file);
-        let first = fs::read_to_string(&file).unwrap_or_default();
-        if first.lines().next() == Some(&format!("# {mark}")) {
+        let Ok(text) = fs::read_to_string(&file) else { continue };
+        // Empty: killed between making it and writing it.
+        let is_ours = text.lines().next() == Some(&format!("# {mark}"));
+        if is_ours || (phase == Phase::Making && text.is_empty()) {
             let _ = fs::remove_file(file);
         }
     }
@@ -222,6 +236,14 @@ mod tests {
         assert_eq!(judge(&shown("DOWN", ""), "netaware-lab x 1", Phase::Up), Owner::Foreign);
         assert_eq!(judge(&shown("UNKNOWN", ""), "netaware-lab x 1", Phase::Making), Owner::Foreign);
         assert_eq!(judge("", "netaware-lab x 1", Phase::Making), Owner::Foreign);
+    }
+
+    #[test]
+    fn a_file_without_a_namespace_on_it_is_a_stub() {
+        let file = std::env::temp_dir().join(format!("lab-stub-{}", ProcessId::own().pid));
+        fs::write(&file, "").unwrap();
+        assert!(is_stub(&file) && !is_stub(Path::new("/proc/self/ns/net")) && !is_stub(Path::new("/no/file")));
+        fs::remove_file(file).unwrap();
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::tally::Tally;
 ///
 /// Lateness is that of the release: from the instant at which the model lets a packet go to the instant at which it is
 /// handed to the receiving host. It does not contain how late a packet was *seen* after its sender's kernel had it; that
-/// is below a microsecond while the loop is awake and the time of a wake-up for each of [`Self::woken`].
+/// is some microseconds while the loop is awake and the time of a wake-up for each of [`Self::woken`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// How long it has been running.
@@ -32,6 +32,9 @@ pub struct Report {
     pub longest_core_loss: Span,
     /// Packets that were taken right after a sleep.
     pub woken: u64,
+    /// What one in a hundred sleeps of the emulator overran its timer by: about what a packet that woke it was seen late by.
+    #[serde(default)]
+    pub oversleep_p99: Option<Span>,
     /// Packets for nobody in the lab; the kernel sends some by itself. They were not offered to the path.
     pub strangers: u64,
     /// Lines of truth that are missing because the disk was behind.
@@ -97,6 +100,7 @@ impl Report {
             core_losses: tally.core_losses,
             longest_core_loss: tally.longest_core_loss,
             woken: tally.woken,
+            oversleep_p99: tally.oversleep(0.99),
             strangers: tally.strangers,
             truth_missing: tally.truth_missing,
             raised,

@@ -5,6 +5,8 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 
 use netaware_units::Span;
 
@@ -43,6 +45,24 @@ pub(crate) fn await_readable(files: [RawFd; 2], patience: Span) -> bool {
 pub fn new_session() -> io::Result<()> {
     // SAFETY: takes nothing and touches no memory.
     check(unsafe { libc::setsid() })
+}
+
+/// Has a child killed as soon as this thread ends, by whatever. Who comes after a killed process to clear away what it made
+/// finds nobody who is still making something.
+pub(crate) fn die_with_us(command: &mut Command) {
+    let parent = std::process::id();
+    let ask = move || {
+        // SAFETY: both calls take or give numbers only.
+        let (asked, above) = unsafe {
+            let asked = libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong);
+            (asked, libc::getppid())
+        };
+        check(asked)?;
+        // It may have ended before it could be asked for.
+        if above.cast_unsigned() == parent { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+    };
+    // SAFETY: between fork and exec it makes two system calls, and neither allocates nor locks.
+    unsafe { command.pre_exec(ask) };
 }
 
 /// A process, held so that its number cannot come to mean another one.
@@ -98,6 +118,18 @@ fn check(status: libc::c_int) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_child_that_is_to_die_with_us_does() {
+        let begun = std::thread::spawn(|| {
+            let mut command = Command::new("sleep");
+            command.arg("100");
+            die_with_us(&mut command);
+            command.spawn().unwrap()
+        });
+        let mut child = begun.join().unwrap();
+        assert!(!child.wait().unwrap().success());
+    }
 
     #[test]
     fn a_held_process_ends_when_told() {

@@ -7,6 +7,8 @@ use netaware_units::{Mono, Span};
 #[derive(Clone)]
 pub(crate) struct Tally {
     lateness: Histogram<u32>,
+    /// How late sleeps ended.
+    oversleep: Histogram<u32>,
     pub(crate) latest: Span,
     /// Packets taken from the hosts and offered to the path.
     pub(crate) taken: u64,
@@ -31,6 +33,7 @@ impl Tally {
         let lateness = Histogram::new_with_bounds(1, LONGEST_NS, SIGNIFICANT_DIGITS)
             .expect("the bounds are constants that hdrhistogram accepts");
         Self {
+            oversleep: lateness.clone(),
             lateness,
             latest: Span::ZERO,
             taken: 0,
@@ -55,6 +58,12 @@ impl Tally {
         self.lateness.saturating_record(lateness.or_zero().0.cast_unsigned().max(1));
     }
 
+    /// A sleep of the loop ended `late` after its timer.
+    #[inline]
+    pub(crate) fn overslept(&mut self, late: Span) {
+        self.oversleep.saturating_record(late.or_zero().0.cast_unsigned().max(1));
+    }
+
     /// The loop stood still for `gap` without having asked to.
     #[inline]
     pub(crate) fn stood_still(&mut self, gap: Span) {
@@ -62,6 +71,12 @@ impl Tally {
             self.core_losses += 1;
             self.longest_core_loss = self.longest_core_loss.max(gap);
         }
+    }
+
+    /// As [`Self::lateness`], of the ends of sleeps.
+    pub(crate) fn oversleep(&self, q: f64) -> Option<Span> {
+        let ns = self.oversleep.value_at_quantile(q);
+        (!self.oversleep.is_empty()).then(|| Span(ns.cast_signed()))
     }
 
     /// Lateness that a share `q` of the released packets did not exceed, to 1 %; `None` before the first.

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use crate::LabError;
+use crate::{LabError, system};
 
 /// Runs `ip` with these arguments and returns what it printed.
 pub(crate) fn ip(arguments: &[&str]) -> Result<String, LabError> {
@@ -19,6 +19,7 @@ fn ip_with_input(arguments: &[&str], input: &str) -> Result<String, LabError> {
     let command = format!("ip {}", arguments.join(" "));
     let mut ip = Command::new("ip");
     ip.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    system::die_with_us(&mut ip);
     let output = ip.spawn().and_then(|mut child| {
         // Who dies before reading everything says why on stderr; the broken pipe says less.
         let _ = child.stdin.take().map(|mut stdin| stdin.write_all(input.as_bytes()));

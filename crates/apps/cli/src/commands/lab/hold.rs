@@ -38,8 +38,11 @@ impl Hold {
                 return Ok(Exit::NotMeasured);
             }
         };
-        // Who started us may have been ended meanwhile; the lab is up all the same.
-        let _ = writeln!(std::io::stdout(), "{READY}");
+        // Who started us may have been ended meanwhile: nobody knows of this lab then, so it is not to stay.
+        if writeln!(std::io::stdout(), "{READY}").is_err() {
+            lab.end()?;
+            return Ok(Exit::NotMeasured);
+        }
         while !stop.is_raised() {
             clock::sleep(LOOK_EVERY);
             if asked.swap(false, Ordering::AcqRel) {
