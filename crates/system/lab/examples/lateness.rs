@@ -86,8 +86,8 @@ fn delay() -> Result<(), Failure> {
     let (lab, path) = up("rate = '1Gbit/s'\ndelay = '5ms'\n")?;
     for (version, from) in [(IpVersion::V4, Side::A), (IpVersion::V6, Side::B)] {
         let truth = path.base_delay(from, version, SMALL as u32 + 8 + version.header_len()).unwrap_or_default();
-        let mut errors = one_by_one(&lab, version, from, 500)?;
-        errors.iter_mut().for_each(|delay| *delay -= truth);
+        let delays = one_by_one(&lab, version, from, 500)?;
+        let mut errors: Vec<Span> = delays.into_iter().map(|delay| delay - truth).collect();
         errors.sort_unstable();
         let quantile = |per_cent: usize| errors[(errors.len() - 1) * per_cent / 100];
         let (name, least, half, most) = (version.name(), quantile(0), quantile(50), quantile(99));

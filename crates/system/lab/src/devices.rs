@@ -139,7 +139,39 @@ const SHORTEST_SLEEP: Span = Span::from_micros(15);
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixDatagram;
+
     use super::*;
+
+    /// Sockets instead of TUN devices, and their other ends.
+    fn made(has_core: bool) -> (Devices, [UnixDatagram; 2]) {
+        let [(a, far_a), (b, far_b)] = [(); 2].map(|()| UnixDatagram::pair().unwrap());
+        let tuns = [a, b].map(|near| {
+            near.set_nonblocking(true).unwrap();
+            File::from(OwnedFd::from(near))
+        });
+        (Devices::new(tuns, has_core), [far_a, far_b])
+    }
+
+    #[test]
+    fn who_has_a_core_stays_awake_after_a_packet_and_who_has_none_sleeps() {
+        for has_core in [true, false] {
+            let (mut devices, [far, _other]) = made(has_core);
+            far.send(&[7; 3]).unwrap();
+            assert_eq!(devices.read(Side::A, &mut [0; 9]).unwrap(), Some(3));
+            assert_eq!(devices.read(Side::A, &mut [0; 9]).unwrap(), None);
+            let idled = devices.idle(devices.now() + Span::from_millis(2));
+            assert_eq!(idled == Idled::Awake, has_core, "{idled:?}");
+        }
+    }
+
+    #[test]
+    fn a_packet_ends_a_sleep() {
+        let (mut devices, [_other, far]) = made(false);
+        far.send(&[7; 3]).unwrap();
+        assert_eq!(devices.idle(devices.now() + Span::from_secs(100)), Idled::Woken);
+    }
 
     #[test]
     fn a_thread_that_never_sleeps_owes_and_one_that_does_not_work_does_not() {

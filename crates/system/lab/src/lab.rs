@@ -104,14 +104,14 @@ impl Lab {
         truth: Option<TruthWriter>,
     ) -> Result<(), LabError> {
         self.state.write()?;
-        let core = own_core();
         for side in SIDES {
             namespace::make(&self.namespace(side), &self.state.mark)?;
         }
         let [a, b] = SIDES.map(|side| {
             namespace::furnish(&self.namespace(side), &self.state.mark, side, self.mtu(side), self.addresses)
         });
-        self.running = Some(Running::start(scenario, options, [a?, b?], self.largest_packet(), core, truth)?);
+        let (largest, core) = (self.largest_packet(), self.state.core);
+        self.running = Some(Running::start(scenario, options, [a?, b?], largest, core, truth)?);
         self.state.phase = Phase::Up;
         self.state.write()
     }
@@ -308,6 +308,7 @@ fn new_state(scenario: &Scenario, options: &LabOptions) -> LabState {
         seed: options.seed,
         hops: scenario.hops.len(),
         mtu: [Side::A, Side::B].map(|side| mtu(scenario, side)),
+        core: own_core(),
         since: clock::wall(),
     }
 }
@@ -323,11 +324,16 @@ fn mtu(scenario: &Scenario, side: Side) -> u32 {
     mtu.unwrap_or(LEAST_MTU).clamp(LEAST_MTU, LARGEST_MTU)
 }
 
-/// The highest core, or the next one below for a second lab beside it; none on a host with one core only.
+/// The highest core that no other lab has. The first core stays with the programs under test; who finds no core goes without
+/// one and keeps out of their way.
 fn own_core() -> Option<usize> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let others = LabState::all().iter().filter(|state| state.is_running()).count();
-    (cores > 1).then(|| cores - 1 - others % cores)
+    let living = LabState::all().into_iter().filter(|state| state.holder.lives());
+    highest_free(cores, &living.filter_map(|state| state.core).collect::<Vec<_>>())
+}
+
+fn highest_free(cores: usize, taken: &[usize]) -> Option<usize> {
+    (1..cores).rev().find(|core| !taken.contains(core))
 }
 
 const SIDES: [Side; 2] = [Side::A, Side::B];
@@ -336,3 +342,23 @@ const LEAST_MTU: u32 = 1280;
 const LARGEST_MTU: u32 = 65_535;
 /// Lines of truth on their way to the file: a second at 60,000 packets/s.
 const TRUTH_LINES: usize = 65_536;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_lab_has_a_core_of_its_own_and_the_first_one_is_for_programs() {
+        let rows: [(usize, &[usize], Option<usize>); 6] = [
+            (1, &[], None),
+            (2, &[], Some(1)),
+            (2, &[1], None),
+            (4, &[3], Some(2)),
+            (4, &[2], Some(3)),
+            (4, &[1, 2, 3], None),
+        ];
+        for (cores, taken, core) in rows {
+            assert_eq!(highest_free(cores, taken), core, "{cores} cores, {taken:?} taken");
+        }
+    }
+}

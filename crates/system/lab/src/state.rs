@@ -43,6 +43,9 @@ pub struct LabState {
     pub hops: usize,
     /// Of the hosts' devices, A and B, bytes.
     pub mtu: [u32; 2],
+    /// The core that is for its emulator, counted from 0.
+    #[serde(default)]
+    pub core: Option<usize>,
     /// When it was brought up, by this host's clock.
     pub since: Wall,
 }

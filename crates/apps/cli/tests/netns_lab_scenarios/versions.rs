@@ -2,6 +2,7 @@
 
 use netaware_lab::Side;
 use netaware_netns::permitted;
+use netaware_record::MtuFinding::{BlackHole, Learnt};
 use netaware_record::{Direction, IpVersion, Metric, Preference, Use};
 use netaware_units::Span;
 
@@ -85,7 +86,6 @@ fn tunnel_that_answers_and_tunnel_that_is_silent_are_told_apart() {
     if !permitted() {
         return;
     }
-    use netaware_record::MtuFinding::{BlackHole, Learnt};
     for (name, finding) in [("small-mtu", Learnt), ("mtu-black-hole", BlackHole)] {
         let run = over(name, &["-t", "6s", "--no-tcp", "--no-udp"]);
         let mut ledger = Ledger::of(&run);

@@ -158,4 +158,5 @@ fn a_refused_packet_is_our_own_fault_and_a_held_up_loop_is_late() {
     script.oversleeps = 50 * MS;
     let tally = run(&path(1), &mut script, 200 * MS);
     assert!(tally.latest > Span::from_millis(40) && tally.core_losses > 0, "{}", tally.latest);
+    assert!(tally.oversleep(0.99).is_some_and(|late| late > Span::from_millis(45)));
 }
