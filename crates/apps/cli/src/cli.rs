@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 #[cfg(target_os = "linux")]
-use crate::commands::lab;
+use crate::commands::{lab, simulate};
 use crate::commands::{completions, latency, man, results, schema, serve, tcp, test, udp};
 use crate::exit::{self, Exit};
 
@@ -22,6 +22,7 @@ Examples:
   netaware latency lab-b -c 1000       round trips
   netaware results show last           the newest saved result
   netaware lab up bufferbloat          a path to try things on, on this host
+  netaware simulate lte latency        what it would say there, at once
 
 Settings: every long flag is also a key of netaware.toml (in $XDG_CONFIG_HOME/netaware/ and in the present folder) and a \
 variable: --connect-timeout is connect-timeout and NETAWARE_CONNECT_TIMEOUT. A flag beats a variable, a variable beats a \
@@ -55,6 +56,8 @@ pub(crate) enum Command {
     Results(results::Results),
     #[cfg(target_os = "linux")]
     Lab(lab::Lab),
+    #[cfg(target_os = "linux")]
+    Simulate(simulate::Simulate),
     Completions(completions::Completions),
     Man(man::Man),
     Schema(schema::Schema),
@@ -75,6 +78,8 @@ impl Command {
             Self::Results(results) => results.run(),
             #[cfg(target_os = "linux")]
             Self::Lab(lab) => lab.run(),
+            #[cfg(target_os = "linux")]
+            Self::Simulate(simulate) => simulate.run(),
             Self::Completions(completions) => completions.run(),
             Self::Man(man) => man.run(),
             Self::Schema(schema) => schema.run(),
@@ -98,9 +103,8 @@ mod tests {
         let mut command = Cli::command();
         command.build();
         insta::assert_snapshot!("help", command.render_long_help().to_string());
-        for name in
-            ["serve", "test", "tcp", "udp", "latency", "results", "lab", "completions", "man", "schema"]
-        {
+        let measuring = ["serve", "test", "tcp", "udp", "latency", "results", "lab", "simulate"];
+        for name in measuring.into_iter().chain(["completions", "man", "schema"]) {
             let of = command.find_subcommand_mut(name).unwrap();
             insta::assert_snapshot!(format!("help_{name}"), of.render_long_help().to_string());
         }

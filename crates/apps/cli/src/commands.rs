@@ -8,6 +8,8 @@ pub(crate) mod man;
 pub(crate) mod results;
 pub(crate) mod schema;
 pub(crate) mod serve;
+#[cfg(target_os = "linux")]
+pub(crate) mod simulate;
 pub(crate) mod tcp;
 pub(crate) mod test;
 pub(crate) mod udp;
