@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_held_process_ends_when_told() {
-        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let mut child = Command::new("sleep").arg("100").spawn().unwrap();
         let process = Process::hold(child.id()).unwrap();
         assert!(!process.await_end(Span::ZERO));
         process.signal(Signal::End);
