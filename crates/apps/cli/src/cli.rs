@@ -2,9 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::commands::{completions, latency, man, results, schema, serve, tcp, test, udp};
 #[cfg(target_os = "linux")]
 use crate::commands::{lab, simulate};
-use crate::commands::{completions, latency, man, results, schema, serve, tcp, test, udp};
 use crate::exit::{self, Exit};
 
 const ABOUT: &str = "\

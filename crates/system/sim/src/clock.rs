@@ -47,7 +47,8 @@ impl LocalClock {
             return Mono(u64::try_from(shown - i128::from(error)).unwrap_or(0));
         }
         let since = shown - i128::from(self.drifting_error(Mono(0)));
-        let mut at = Mono(u64::try_from(since * BILLION / (BILLION + i128::from(self.skew_ppb))).unwrap_or(0));
+        let mut at =
+            Mono(u64::try_from(since * BILLION / (BILLION + i128::from(self.skew_ppb))).unwrap_or(0));
         // Rounding makes the guess wrong by a nanosecond or two.
         while self.reading(at) < reading {
             at += Span(1);
@@ -73,20 +74,26 @@ mod tests {
 
     fn clock(text: &str) -> LocalClock {
         let hop = "[[hop]]\nrate = '1Gbit/s'\ndelay = '1ms'\n";
-        let scenario = Scenario::parse(&format!("about = 'x'\n[host.a]\nclock = {{ {text} }}\n{hop}")).unwrap();
+        let scenario =
+            Scenario::parse(&format!("about = 'x'\n[host.a]\nclock = {{ {text} }}\n{hop}")).unwrap();
         LocalClock::new(&scenario, Side::A, Network::new(&scenario, 1).clock(Side::A))
     }
 
     #[test]
     fn a_reading_leads_back_to_the_first_instant_that_shows_it() {
-        for text in ["", "offset = '7ms'", "offset = '-3s'", "skew_ppm = 40.0", "skew_ppm = -77.7, offset = '1s'"] {
+        for text in
+            ["", "offset = '7ms'", "offset = '-3s'", "skew_ppm = 40.0", "skew_ppm = -77.7, offset = '1s'"]
+        {
             let clock = clock(text);
             for at in [0, 1, 999, 1_000_003, 7_777_777_777, 3_600_000_000_000] {
                 let at = Mono(at);
                 let shown = clock.reading(at);
                 let when = clock.when(shown);
                 assert!(when <= at && clock.reading(when) >= shown, "{text}: {at:?} {when:?}");
-                assert!(when.0 == 0 || clock.reading(when - Span(1)) < shown, "{text}: {when:?} is not the first");
+                assert!(
+                    when.0 == 0 || clock.reading(when - Span(1)) < shown,
+                    "{text}: {when:?} is not the first"
+                );
             }
             assert_eq!(clock.when(Mono(u64::MAX)), Mono(u64::MAX));
         }

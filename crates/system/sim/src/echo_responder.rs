@@ -91,9 +91,13 @@ mod tests {
 
     #[test]
     fn an_answer_is_as_long_as_its_request_and_tells_how_long_it_was_held() {
-        let (bytes, due) = ask(&mut EchoResponder::holding(Span(30)), &request(200, Kind::EchoRequest)).unwrap();
+        let (bytes, due) =
+            ask(&mut EchoResponder::holding(Span(30)), &request(200, Kind::EchoRequest)).unwrap();
         let stamps = EchoStamps::parse(&bytes).unwrap();
-        assert_eq!((bytes.len(), due, Header::parse(&bytes).unwrap().kind), (200, Mono(1_035), Kind::EchoReply));
+        assert_eq!(
+            (bytes.len(), due, Header::parse(&bytes).unwrap().kind),
+            (200, Mono(1_035), Kind::EchoReply)
+        );
         assert_eq!((stamps.received_at, stamps.answered_at), (RemoteMono(1_000), RemoteMono(1_035)));
         assert_eq!((stamps.ttl, stamps.kernel_stamp), (61, false));
     }
@@ -104,6 +108,10 @@ mod tests {
         for bytes in [request(64, Kind::EchoReply), request(64, Kind::Data), vec![0; 64], Vec::new()] {
             assert_eq!(ask(&mut responder, &bytes), None);
         }
-        assert_eq!(ask(&mut responder, &request(ECHO_LEN - 1, Kind::EchoRequest)), None, "no room for stamps");
+        assert_eq!(
+            ask(&mut responder, &request(ECHO_LEN - 1, Kind::EchoRequest)),
+            None,
+            "no room for stamps"
+        );
     }
 }

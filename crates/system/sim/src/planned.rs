@@ -91,15 +91,12 @@ impl Planned {
     }
 
     fn push(&mut self, due: Mono, send: Send) {
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.sends[at] = send;
-                at
-            }
-            None => {
-                self.sends.push(send);
-                self.sends.len() - 1
-            }
+        let at = if let Some(at) = self.free.pop() {
+            self.sends[at] = send;
+            at
+        } else {
+            self.sends.push(send);
+            self.sends.len() - 1
         };
         self.heap.push(Reverse((due, self.next_order, at)));
         self.next_order += 1;

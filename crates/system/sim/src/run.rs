@@ -99,8 +99,12 @@ impl<'a, N: Engine, F: Engine> Run<'a, N, F> {
         self.world.sim.network.advance(at, &mut |fate| fates.push(fate));
         for fate in fates.drain(..) {
             match fate {
-                Fate::Delivered { to: Side::A, .. } => self.world.hand_over(at, fate, &mut self.near, on_event),
-                Fate::Delivered { to: Side::B, .. } => self.world.hand_over(at, fate, &mut self.far, &mut |_| {}),
+                Fate::Delivered { to: Side::A, .. } => {
+                    self.world.hand_over(at, fate, &mut self.near, on_event);
+                }
+                Fate::Delivered { to: Side::B, .. } => {
+                    self.world.hand_over(at, fate, &mut self.far, &mut |_| {});
+                }
                 Fate::Answered { id, answer, .. } => self.world.answered(at, id, answer),
                 Fate::Dropped { id, cause, .. } => {
                     self.world.settle(at, id, |way| way.dropped[cause as usize] += 1);
@@ -167,7 +171,8 @@ impl World<'_> {
         seat: &mut Seat<'_, E>,
         on_event: &mut dyn FnMut(E::Event),
     ) {
-        let Fate::Delivered { id, at: arrived_at, hop_limit, duplicate, corrupted_bit, delay, .. } = fate else {
+        let Fate::Delivered { id, at: arrived_at, hop_limit, duplicate, corrupted_bit, delay, .. } = fate
+        else {
             return;
         };
         let Some(entry) = self.under_way.get(id) else { return };

@@ -59,7 +59,9 @@ impl<'a, E: Engine> Seat<'a, E> {
         self.engine.handle(now, input);
         loop {
             match self.engine.poll(now, &mut self.out) {
-                Output::Send { len, tag, due } => self.planned.single(due, tag, &self.out[..len.min(LARGEST)]),
+                Output::Send { len, tag, due } => {
+                    self.planned.single(due, tag, &self.out[..len.min(LARGEST)]);
+                }
                 Output::Train { count, len, gap, tag, due } => self.planned.train(due, tag, count, len, gap),
                 Output::Event(event) => on_event(event),
                 // Whoever wants to be woken in the past wants time to pass, which here nothing else sees to.

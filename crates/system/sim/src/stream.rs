@@ -58,14 +58,7 @@ impl ProbeStream {
     }
 
     const fn packet(&self, id: u64) -> Packet {
-        Packet {
-            id,
-            version: self.version,
-            length: self.length,
-            hop_limit: 64,
-            flow: 1,
-            dont_fragment: true,
-        }
+        Packet { id, version: self.version, length: self.length, hop_limit: 64, flow: 1, dont_fragment: true }
     }
 }
 
@@ -97,9 +90,9 @@ impl Gathered {
 
     fn wait_for_the_rest(&mut self, sim: &mut Simulation) {
         let until = sim.now + LONGEST_WAIT;
-        while sim.network.under_way() > 0 && sim.now < until {
-            let Some(next) = sim.network.next_event() else { return };
-            sim.now = next.max(sim.now + SLICE).min(until);
+        // Not "until nothing is under way": a fate may be decided, and still lie in the future.
+        while let Some(next) = sim.network.next_event().filter(|next| *next <= until) {
+            sim.now = next.max(sim.now + SLICE);
             sim.network.advance(sim.now, &mut |fate| self.take(fate));
         }
     }
@@ -113,4 +106,3 @@ const MOST_OFFERED: u64 = 4096;
 const LONGEST_WAIT: Span = Span::from_secs(600);
 /// Memory taken before the first packet has arrived.
 const MOST_RESERVED: usize = 1 << 22;
-

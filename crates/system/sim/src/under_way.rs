@@ -96,9 +96,10 @@ mod tests {
             assert_eq!(under_way.get(6).map(|entry| entry.bytes.len()), Some(usize::from(makes_copies)));
             under_way.settle(5, Mono(0) + LINGER);
             assert_eq!(under_way.get(6).is_some(), makes_copies);
-            under_way.settle(5, Mono(0) + LINGER * 2);
+            assert_eq!(under_way.push(Side::A, 2, vec![3]), 7);
+            under_way.settle(7, Mono(0) + LINGER * 2);
             assert!(under_way.get(5).is_none() && under_way.get(6).is_none() && under_way.get(4).is_none());
-            assert_eq!(under_way.next(), 7);
+            assert_eq!(under_way.next(), 8);
         }
     }
 }

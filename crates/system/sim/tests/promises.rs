@@ -97,8 +97,15 @@ fn drive(sim: &mut Simulation, flow: &Flow, witness: &mut Witness) -> Drive {
 
 #[test]
 fn every_send_is_answered_exactly_once_whatever_the_path_does() {
-    for name in ["loss-5", "copies-and-bit-errors", "mtu-black-hole", "small-mtu", "bufferbloat", "skewed-clocks", "wifi"]
-    {
+    for name in [
+        "loss-5",
+        "copies-and-bit-errors",
+        "mtu-black-hole",
+        "small-mtu",
+        "bufferbloat",
+        "skewed-clocks",
+        "wifi",
+    ] {
         for version in [IpVersion::V4, IpVersion::V6] {
             let mut sim = Simulation::new(&scenario(name), 3);
             let start = sim.local_now(Side::A);
@@ -116,7 +123,11 @@ fn every_send_is_answered_exactly_once_whatever_the_path_does() {
             assert_eq!(tags, (0..200).chain(1000..1100).collect::<Vec<Tag>>(), "{name}");
             assert!(witness.answered.values().all(|times| *times == 1), "{name}");
             let way = drive.way(Side::A);
-            assert_eq!((way.sent + way.not_sent, way.not_sent), (300, witness.refused.len() as u64), "{name}");
+            assert_eq!(
+                (way.sent + way.not_sent, way.not_sent),
+                (300, witness.refused.len() as u64),
+                "{name}"
+            );
             let told = way.delays.len() as u64 + way.lost();
             assert!(told <= way.sent, "{name}: {told} fates of {}", way.sent);
         }
@@ -131,7 +142,8 @@ fn a_train_leaves_at_its_gaps() {
     let train = Output::Train { count: 5, len: 100, gap: Span::from_micros(20), tag: 10, due };
     let mut witness = Witness::new(start, Span::from_millis(50), [train]);
     let drive = drive(&mut sim, &Flow::new(IpVersion::V4), &mut witness);
-    let want: Vec<(Tag, Mono)> = (0..5_u64).map(|n| (10 + n, due + Span::from_micros(20) * n.cast_signed())).collect();
+    let want: Vec<(Tag, Mono)> =
+        (0..5_u64).map(|n| (10 + n, due + Span::from_micros(20) * n.cast_signed())).collect();
     assert_eq!(witness.sent_at, want);
     assert_eq!(drive.way(Side::A).delays.len(), 5);
 }
@@ -154,7 +166,8 @@ fn a_router_that_says_too_big_teaches_the_host() {
     for version in [IpVersion::V4, IpVersion::V6] {
         let mut sim = Simulation::new(&scenario("small-mtu"), 1);
         let start = sim.local_now(Side::A);
-        let plan = [send(1430, 0, start), send(1430, 1, start + Span::from_millis(500)), send(1300, 2, start)];
+        let plan =
+            [send(1430, 0, start), send(1430, 1, start + Span::from_millis(500)), send(1300, 2, start)];
         let mut witness = Witness::new(start, Span::from_secs(1), plan);
         let drive = drive(&mut sim, &Flow::new(version), &mut witness);
         assert_eq!(witness.refused, [(1, NotSent::TooBig(Some(ByteCount(1400))))]);

@@ -94,7 +94,14 @@ pub(crate) struct Simulate {
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t, hide_possible_values = true)]
     format: Format,
     /// Colours: auto, always or never
-    #[arg(long, alias = "colour", value_enum, value_name = "WHEN", default_value_t, hide_possible_values = true)]
+    #[arg(
+        long,
+        alias = "colour",
+        value_enum,
+        value_name = "WHEN",
+        default_value_t,
+        hide_possible_values = true
+    )]
     color: Colour,
 }
 
@@ -148,7 +155,8 @@ impl Simulate {
     }
 
     fn simulate(&self, loaded: &Loaded, seed: u64, method: &Method) -> anyhow::Result<Vec<Found>> {
-        let found = self.versions().into_iter().map(|version| methods::run(&loaded.scenario, seed, version, method));
+        let found =
+            self.versions().into_iter().map(|version| methods::run(&loaded.scenario, seed, version, method));
         Ok(found.collect::<Result<_, _>>()?)
     }
 
@@ -162,7 +170,8 @@ impl Simulate {
 
     fn method(&self) -> anyhow::Result<Method> {
         if let Some(flag) = self.misplaced() {
-            let name = self.method.to_possible_value().map_or_else(String::new, |name| name.get_name().to_owned());
+            let name =
+                self.method.to_possible_value().map_or_else(String::new, |name| name.get_name().to_owned());
             bail!("--{flag} means nothing to {name}");
         }
         Ok(match self.method {
@@ -304,7 +313,10 @@ mod tests {
             ("x stream --ping-pong", "--ping-pong means nothing to stream"),
             ("x latency -R", "--reverse means nothing to latency"),
             ("x latency -l 24", "--length: '24B' is not between 44 and 65507 bytes, as requests need"),
-            ("x stream -t 1h -i 1us", "3600000000 packets are more than 10000000: shorten --time or widen --spacing"),
+            (
+                "x stream -t 1h -i 1us",
+                "3600000000 packets are more than 10000000: shorten --time or widen --spacing",
+            ),
         ];
         for (words, want) in rows {
             assert_eq!(method(words).unwrap_err(), want);

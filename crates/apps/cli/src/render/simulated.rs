@@ -157,7 +157,8 @@ pub(crate) fn json(out: &mut dyn Write, report: &Report<'_>) -> io::Result<()> {
             let spreads = spreads(report).into_iter();
             whole["spread"] =
                 spreads.map(|(version, figures)| json!({ "version": version, "figures": figures })).collect();
-            whole["runs"] = runs.iter().map(|(seed, found)| json!({ "seed": seed, "versions": found })).collect();
+            whole["runs"] =
+                runs.iter().map(|(seed, found)| json!({ "seed": seed, "versions": found })).collect();
         }
     }
     if let Some(record) = report.record {
