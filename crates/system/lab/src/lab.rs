@@ -12,7 +12,7 @@ use netaware_io::stop::StopFlag;
 use netaware_io::{clock, priority, thread};
 use netaware_netmodel::{Scenario, Side};
 use netaware_record::IpVersion;
-use netaware_units::Wall;
+use netaware_units::{Mono, Wall};
 
 use crate::devices::Devices;
 use crate::emulator::Emulator;
@@ -59,6 +59,7 @@ pub struct Lab {
 }
 
 struct Running {
+    epoch: Mono,
     stop: StopFlag,
     threads: [JoinHandle<()>; 2],
     published: Published,
@@ -157,6 +158,11 @@ impl Lab {
     /// As it is written down for others.
     pub fn state(&self) -> &LabState {
         &self.state
+    }
+
+    /// The model's time zero on this host's monotonic clock.
+    pub fn zero(&self) -> Mono {
+        self.running.as_ref().map(|running| running.epoch).unwrap_or_default()
     }
 
     /// The emulator's own error until now; at most a quarter of a second old.
@@ -258,7 +264,7 @@ impl Running {
             }
         };
         let emulator = spawn("emulator", run)?;
-        Ok(Self { stop, threads: [emulator, keeper], published })
+        Ok(Self { epoch, stop, threads: [emulator, keeper], published })
     }
 }
 
