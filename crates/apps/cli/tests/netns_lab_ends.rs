@@ -147,7 +147,19 @@ fn sigterm_to_run_brings_the_lab_down() {
         return;
     }
     for name in ["TERM", "INT"] {
-        let mut run = started(&["lab", "run", "three-hops", "--prefix", "end-run", "--", "sleep", "1000", ":::", "sleep", "1000"]);
+        let mut run = started(&[
+            "lab",
+            "run",
+            "three-hops",
+            "--prefix",
+            "end-run",
+            "--",
+            "sleep",
+            "1000",
+            ":::",
+            "sleep",
+            "1000",
+        ]);
         await_that("the lab is up", || LabState::read("end-run").is_some_and(|state| state.is_running()));
         // Programs start within half a second.
         clock::sleep(Span::from_millis(800));
@@ -233,8 +245,10 @@ fn down_all_takes_every_lab_and_nothing_else() {
     let gone = printed.lines().filter(|line| line.ends_with("is gone")).count();
     assert_eq!(gone, 2, "{printed}");
     let rest = printed.split_once("[]").expect("an empty list").1;
-    let names: Vec<&str> =
-        rest.split_whitespace().filter(|word| !word.starts_with("/run") && !word.starts_with("/etc")).collect();
+    let names: Vec<&str> = rest
+        .split_whitespace()
+        .filter(|word| !word.starts_with("/run") && !word.starts_with("/etc"))
+        .collect();
     assert_eq!(names, ["somebody"], "{printed}");
 }
 
@@ -251,6 +265,9 @@ fn a_command_refuses_names_of_others_and_says_what_to_do() {
     ip(&["netns", "delete", "end-theirs-a"]);
     assert_eq!((up.status.code(), down.status.code(), there), (Some(2), Some(0), true));
     let said = words(&up);
-    assert!(said.contains("'end-theirs-a'") && said.contains("--prefix") && said.lines().count() == 1, "{said}");
+    assert!(
+        said.contains("'end-theirs-a'") && said.contains("--prefix") && said.lines().count() == 1,
+        "{said}"
+    );
     assert_eq!(left_of("end-theirs"), Vec::<String>::new());
 }

@@ -169,8 +169,11 @@ fn greedy_flows_fill_their_line_from_their_start_and_with_their_queue() {
             network.advance(Mono(ms * 1_000_000), &mut |_| {});
         }
         let link = network.truth().link(Side::A, 0).expect("hop");
-        let seconds: Vec<(f64, f64)> =
-            link.intervals(3).iter().map(|i| (i.available.mbits_f64(), i.longest_wait.millis_f64())).collect();
+        let seconds: Vec<(f64, f64)> = link
+            .intervals(3)
+            .iter()
+            .map(|i| (i.available.mbits_f64(), i.longest_wait.millis_f64()))
+            .collect();
         assert!(seconds[..5].iter().all(|(available, _)| *available > 19.99), "{name}: {seconds:?}");
         let busy = &seconds[8..39];
         let mean = busy.iter().map(|(available, _)| available).sum::<f64>() / busy.len() as f64;

@@ -53,9 +53,13 @@ fn up(hop: &str) -> Result<(Lab, Scenario), Failure> {
 }
 
 fn told(report: &Report) {
-    let asleep = report.oversleep_p99.map_or(String::new(), |late| format!(", sleeps overrun by {late} (1 in 100)"));
+    let asleep =
+        report.oversleep_p99.map_or(String::new(), |late| format!(", sleeps overrun by {late} (1 in 100)"));
     println!("    {report}");
-    println!("    core {:?}, raised {}, {} taken after a sleep{asleep}", report.core, report.raised, report.woken);
+    println!(
+        "    core {:?}, raised {}, {} taken after a sleep{asleep}",
+        report.core, report.raised, report.woken
+    );
 }
 
 fn lateness(length: Span) -> Result<(), Failure> {
@@ -64,8 +68,12 @@ fn lateness(length: Span) -> Result<(), Failure> {
     let sent = send(&lab, Side::A, FULL, Some(PICOSECONDS * 12_000 / 100_000_000), length)?;
     let came = sink.end()?;
     let report = lab.end()?;
-    let [p50, p99, max] = [report.lateness_p50, report.lateness_p99, report.lateness_max].map(Option::unwrap_or_default);
-    println!("lateness at 100 Mbit/s of 1500 B: p50 {p50}, p99 {p99}, max {max}; sent {sent}, came {}", came.count);
+    let [p50, p99, max] =
+        [report.lateness_p50, report.lateness_p99, report.lateness_max].map(Option::unwrap_or_default);
+    println!(
+        "lateness at 100 Mbit/s of 1500 B: p50 {p50}, p99 {p99}, max {max}; sent {sent}, came {}",
+        came.count
+    );
     told(&report);
     Ok(())
 }
@@ -77,7 +85,11 @@ fn rate(length: Span) -> Result<(), Failure> {
     let came = sink.end()?;
     let report = lab.end()?;
     let rate = came.count.saturating_sub(1) as f64 * 12_000.0 / (came.last - came.first).secs_f64();
-    println!("rate of a full 100 Mbit/s link: {:.4} Mbit/s, {:+.3} %", rate / 1e6, (rate / 1e8 - 1.0) * 100.0);
+    println!(
+        "rate of a full 100 Mbit/s link: {:.4} Mbit/s, {:+.3} %",
+        rate / 1e6,
+        (rate / 1e8 - 1.0) * 100.0
+    );
     told(&report);
     Ok(())
 }
@@ -85,13 +97,16 @@ fn rate(length: Span) -> Result<(), Failure> {
 fn delay() -> Result<(), Failure> {
     let (lab, path) = up("rate = '1Gbit/s'\ndelay = '5ms'\n")?;
     for (version, from) in [(IpVersion::V4, Side::A), (IpVersion::V6, Side::B)] {
-        let truth = path.base_delay(from, version, SMALL as u32 + 8 + version.header_len()).unwrap_or_default();
+        let truth =
+            path.base_delay(from, version, SMALL as u32 + 8 + version.header_len()).unwrap_or_default();
         let delays = one_by_one(&lab, version, from, 500)?;
         let mut errors: Vec<Span> = delays.into_iter().map(|delay| delay - truth).collect();
         errors.sort_unstable();
         let quantile = |per_cent: usize| errors[(errors.len() - 1) * per_cent / 100];
         let (name, least, half, most) = (version.name(), quantile(0), quantile(50), quantile(99));
-        println!("delay of 5 ms, {name}, between sockets: {least} (least), {half} (half), {most} (99 of 100) more");
+        println!(
+            "delay of 5 ms, {name}, between sockets: {least} (least), {half} (half), {most} (99 of 100) more"
+        );
     }
     told(&lab.end()?);
     Ok(())
@@ -128,7 +143,8 @@ fn one(near: &UdpSocket, far: &UdpSocket, target: SocketAddr) -> io::Result<Span
 
 fn packets(length: Span, from: &[Side], per_second: Option<u64>) -> Result<(), Failure> {
     let (lab, _) = up("rate = '100Gbit/s'\ndelay = '1ms'\nqueue = { packets = 100000 }\n")?;
-    let sinks: Vec<Sink> = from.iter().map(|side| Sink::start(&lab, side.other())).collect::<io::Result<_>>()?;
+    let sinks: Vec<Sink> =
+        from.iter().map(|side| Sink::start(&lab, side.other())).collect::<io::Result<_>>()?;
     let begin = clock::now();
     let (hosts, gap) = (&lab, per_second.map(|rate| PICOSECONDS / rate));
     let sent: io::Result<Vec<u64>> = std::thread::scope(|scope| {

@@ -242,7 +242,9 @@ mod tests {
     fn a_file_without_a_namespace_on_it_is_a_stub() {
         let file = std::env::temp_dir().join(format!("lab-stub-{}", ProcessId::own().pid));
         fs::write(&file, "").unwrap();
-        assert!(is_stub(&file) && !is_stub(Path::new("/proc/self/ns/net")) && !is_stub(Path::new("/no/file")));
+        assert!(
+            is_stub(&file) && !is_stub(Path::new("/proc/self/ns/net")) && !is_stub(Path::new("/no/file"))
+        );
         fs::remove_file(file).unwrap();
     }
 

@@ -84,7 +84,10 @@ fn policer_is_never_read_above_its_rate() {
             });
             let what = format!("{} TCP {} x{}", version.name(), direction.name(), tcp.streams);
             let right = lo <= truth * 1.005 && estimate > truth * 0.3;
-            ledger.note(right, &format!("{what}: {estimate:.4e} in {lo:.4e} ..= {hi:.4e}; policer {truth:.4e}"));
+            ledger.note(
+                right,
+                &format!("{what}: {estimate:.4e} in {lo:.4e} ..= {hi:.4e}; policer {truth:.4e}"),
+            );
         }
     }
     ledger.close();

@@ -69,7 +69,9 @@ impl<'a> Ledger<'a> {
             let truth = self.payload_rate(from, version);
             match tcp.goodput_interval {
                 Some(interval) => self.contains(&what, interval, truth),
-                None => self.note(false, &format!("{what}: no interval for {:?}; truth {truth:.4e}", tcp.goodput)),
+                None => {
+                    self.note(false, &format!("{what}: no interval for {:?}; truth {truth:.4e}", tcp.goodput))
+                }
             }
         }
     }

@@ -33,11 +33,8 @@ pub(crate) fn over_text(name: &str, text: &str, arguments: &[&str]) -> Measured 
 fn run(name: &str, scenario: Scenario, arguments: &[&str]) -> Measured {
     let mut spoiled = Vec::new();
     for _ in 0..RUNS {
-        let options = LabOptions {
-            prefix: PREFIX.to_owned(),
-            scenario_name: name.to_owned(),
-            ..LabOptions::default()
-        };
+        let options =
+            LabOptions { prefix: PREFIX.to_owned(), scenario_name: name.to_owned(), ..LabOptions::default() };
         let lab = Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
         let record = test(&lab, arguments);
         let report = lab.end().unwrap();

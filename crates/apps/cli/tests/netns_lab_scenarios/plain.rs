@@ -52,7 +52,8 @@ fn five_hops_are_counted_and_their_narrow_link_found() {
     }
     // The five hops of the bundled scenario without its traffic, and slower, so that hosts have time to spare.
     let hop = |rate: u32, delay: &str| format!("[[hop]]\nrate = '{rate}Mbit/s'\ndelay = '{delay}'\n");
-    let path = [hop(200, "100us"), hop(100, "2ms"), hop(40, "8ms"), hop(100, "3ms"), hop(200, "200us")].concat();
+    let path =
+        [hop(200, "100us"), hop(100, "2ms"), hop(40, "8ms"), hop(100, "3ms"), hop(200, "200us")].concat();
     let run = over_text("five hops", &path, &TIME);
     let mut ledger = Ledger::of(&run);
     ledger.whole();
@@ -76,8 +77,13 @@ fn bufferbloat_shows_as_a_rise_of_the_round_trip_by_the_queue() {
             let direction = tcp.pedigree.direction;
             let queue = Span::from_millis(if direction == Direction::Forward { 300 } else { 20 });
             let loaded = tcp.latency_under_load.as_ref().and_then(|loaded| loaded.latency.rtt);
-            let base = run.version(version).latency.as_ref().and_then(|it| it.rtt).map_or(Span::ZERO, |rtt| rtt.min);
-            let what = format!("{} {} under load: {loaded:?}; queue {queue}, base {base}", version.name(), direction.name());
+            let base =
+                run.version(version).latency.as_ref().and_then(|it| it.rtt).map_or(Span::ZERO, |rtt| rtt.min);
+            let what = format!(
+                "{} {} under load: {loaded:?}; queue {queue}, base {base}",
+                version.name(),
+                direction.name()
+            );
             // Never more than the queue holds (and the acknowledgements' way back adds a packet or two); and at its
             // fullest the sender fills more than half of it.
             let right = loaded.is_some_and(|rtt| {

@@ -24,7 +24,8 @@ fn faster_ipv6_is_preferred_with_its_true_lead() {
         return;
     }
     // As the bundled `ipv6-faster`, at rates that leave the hosts time to spare.
-    let path = "[[hop]]\nv4 = { rate = '30Mbit/s', delay = '15ms' }\nv6 = { rate = '60Mbit/s', delay = '8ms' }\n";
+    let path =
+        "[[hop]]\nv4 = { rate = '30Mbit/s', delay = '15ms' }\nv6 = { rate = '60Mbit/s', delay = '8ms' }\n";
     let run = over_text("IPv6 faster", path, &["-t", "20s"]);
     let mut ledger = Ledger::of(&run);
     ledger.whole();
@@ -92,7 +93,8 @@ fn tunnel_that_answers_and_tunnel_that_is_silent_are_told_apart() {
         for version in VERSIONS {
             let path = run.version(version).path.clone().unwrap_or_default();
             // The search among sizes that nobody names has steps of up to 32 bytes.
-            let right = path.mtu_finding == finding && path.mtu.is_some_and(|mtu| (1369..=1400).contains(&mtu));
+            let right =
+                path.mtu_finding == finding && path.mtu.is_some_and(|mtu| (1369..=1400).contains(&mtu));
             ledger.note(right, &format!("{}: {path:?}; truth {finding:?}, 1400", version.name()));
             ledger.hops(version);
             ledger.idle_rtt(version, Span::ZERO);

@@ -32,7 +32,10 @@ fn assert_binomial(happened: u32, probability: f64, what: &str) {
     let (mean, n) = (f64::from(PACKETS) * probability, f64::from(PACKETS));
     let half = NINETY_NINE * (n * probability * (1.0 - probability)).sqrt();
     println!("{what}: {happened} of {PACKETS}, {mean:.0} ± {half:.0} expected");
-    assert!((f64::from(happened) - mean).abs() <= half, "{what}: {happened} instead of {mean:.0} ± {half:.0}");
+    assert!(
+        (f64::from(happened) - mean).abs() <= half,
+        "{what}: {happened} instead of {mean:.0} ± {half:.0}"
+    );
 }
 
 #[test]

@@ -24,7 +24,10 @@ fn constant_delay_is_right_to_twenty_microseconds() {
     let rows = [
         ("one hop of 5 ms", "[[hop]]\nrate = '1Gbit/s'\ndelay = '5ms'\n"),
         ("serialisation", "[[hop]]\nrate = '10Mbit/s'\ndelay = '1ms'\n"),
-        ("three hops", "[[hop]]\nrate = '1Gbit/s'\ndelay = '500us'\n[[hop]]\nrate = '100Mbit/s'\ndelay = '4ms'\n[[hop]]\nrate = '1Gbit/s'\ndelay = '500us'\n"),
+        (
+            "three hops",
+            "[[hop]]\nrate = '1Gbit/s'\ndelay = '500us'\n[[hop]]\nrate = '100Mbit/s'\ndelay = '4ms'\n[[hop]]\nrate = '1Gbit/s'\ndelay = '500us'\n",
+        ),
     ];
     for (name, text) in rows {
         let path = scenario(text);
@@ -32,7 +35,10 @@ fn constant_delay_is_right_to_twenty_microseconds() {
             let truth = path.base_delay(from, version, PAYLOAD as u32 + 8 + version.header_len()).unwrap();
             let (delays, report) = believed("acc-delay", &path, BOUND, |lab| one_way(lab, version, from));
             let [least, half] = [delays[0], delays[delays.len() / 2]].map(|delay| delay - truth);
-            println!("{name}, {} from {from:?}: {truth} and {least} (least), {half} (half); {report}", version.name());
+            println!(
+                "{name}, {} from {from:?}: {truth} and {least} (least), {half} (half); {report}",
+                version.name()
+            );
             assert!(least >= Span::ZERO, "{name}: {least} too early; {report}");
             assert!(half <= BOUND, "{name}: {half} too late; {report}");
         }

@@ -93,8 +93,7 @@ pub(crate) fn to_router_and_back(
 ) -> Span {
     let [there, back] = lengths;
     let hops = &scenario.hops[..=hop];
-    let both = hops.iter().map(|hop| {
-        crossing(&hop.forward, version, there) + crossing(&hop.reverse, version, back)
-    });
+    let both =
+        hops.iter().map(|hop| crossing(&hop.forward, version, there) + crossing(&hop.reverse, version, back));
     both.sum::<Span>() + scenario.hops[hop].answers.delay
 }

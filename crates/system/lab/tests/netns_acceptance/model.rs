@@ -46,7 +46,11 @@ fn the_lab_delays_a_probe_stream_as_the_model_does() {
             let delay = quantile(&found, per_cent);
             println!("{} p{per_cent}: {delay}, the model {least} to {most}, late {late}", version.name());
             let right = delay >= least && delay <= most + SOCKETS + late;
-            assert!(right, "{} p{per_cent}: {delay} is not in {least} ..= {most} and {late}; {report}", version.name());
+            assert!(
+                right,
+                "{} p{per_cent}: {delay} is not in {least} ..= {most} and {late}; {report}",
+                version.name()
+            );
         }
     }
 }
@@ -80,7 +84,11 @@ fn run(path: &Scenario, version: IpVersion, sent: &[Mono], later: Span) -> Vec<S
     for (id, at) in (0..).zip(sent) {
         let at = *at + later;
         network.advance(at, &mut keep);
-        network.offer(at, Side::A, Packet { id, version, length, hop_limit: 64, flow: 1, dont_fragment: true });
+        network.offer(
+            at,
+            Side::A,
+            Packet { id, version, length, hop_limit: 64, flow: 1, dont_fragment: true },
+        );
     }
     let end = sent.last().copied().unwrap_or_default() + Span::from_secs(2);
     network.advance(end, &mut keep);

@@ -14,8 +14,12 @@ fn payload(version: IpVersion, packet: u32) -> String {
 fn ping(lab: &Lab, version: IpVersion, packet: u32) -> (bool, String) {
     let target = lab.address(Side::B, version).to_string();
     let size = payload(version, packet);
-    let output =
-        tried(lab, Side::A, "ping", &["-n", "-M", "do", "-c", "2", "-i", "0.1", "-W", "0.5", "-s", &size, &target]);
+    let output = tried(
+        lab,
+        Side::A,
+        "ping",
+        &["-n", "-M", "do", "-c", "2", "-i", "0.1", "-W", "0.5", "-s", &size, &target],
+    );
     (output.status.success(), words(&output))
 }
 

@@ -19,7 +19,9 @@ fn path(delay_ms: u32) -> netaware_lab::Scenario {
 fn pinging(lab: &Lab) -> std::process::Child {
     let target = lab.address(Side::B, IpVersion::V4).to_string();
     let mut ping = lab.command(Side::A, "ping");
-    ping.args(["-n", "-c", "100", "-i", "0.02", "-W", "1", &target]).stdout(Stdio::piped()).stderr(Stdio::null());
+    ping.args(["-n", "-c", "100", "-i", "0.02", "-W", "1", &target])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     ping.spawn().unwrap()
 }
 
@@ -58,7 +60,10 @@ fn names_that_others_have_taken_are_refused_and_stay_as_they_were() {
     let nothing = down("acc-theirs");
     let after = ip(&["-netns", "acc-theirs-a", "-oneline", "link"]);
     ip(&["netns", "delete", "acc-theirs-a"]);
-    assert!(matches!(refused, LabError::Foreign { .. }) && refused.to_string().contains("acc-theirs-a"), "{refused}");
+    assert!(
+        matches!(refused, LabError::Foreign { .. }) && refused.to_string().contains("acc-theirs-a"),
+        "{refused}"
+    );
     assert_eq!((nothing.unwrap(), before), (Removed::default(), after));
     assert!(LabState::read("acc-theirs").is_none() && !Path::new("/run/netns/acc-theirs-b").exists());
     // A folder of names.

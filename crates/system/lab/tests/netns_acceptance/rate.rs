@@ -28,7 +28,11 @@ fn iperf3_gets_the_rate_of_the_scenario_within_a_hundredth() {
             believed("acc-iperf", &path, Span::from_micros(200), |lab| iperf3(lab, version, reverse));
         let error = found / truth - 1.0;
         let way = if reverse { "down" } else { "up" };
-        println!("{} {way}: {found:.0} bit/s, {:+.3} % of {truth:.0}; {report}", version.name(), error * 100.0);
+        println!(
+            "{} {way}: {found:.0} bit/s, {:+.3} % of {truth:.0}; {report}",
+            version.name(),
+            error * 100.0
+        );
         assert!(error.abs() < 0.01, "{} {way}: {found} instead of {truth}; {report}", version.name());
     }
 }
@@ -90,7 +94,8 @@ fn ping_behind_a_full_queue_waits_as_long_as_the_queue_is() {
 
 /// Of the round trips that ping printed one by one.
 fn median(ping: &str) -> Option<Span> {
-    let ms = ping.lines().filter_map(|line| line.split_once("time=")?.1.split(' ').next()?.parse::<f64>().ok());
+    let ms =
+        ping.lines().filter_map(|line| line.split_once("time=")?.1.split(' ').next()?.parse::<f64>().ok());
     let mut all: Vec<Span> = ms.map(|ms| Span::from_secs_f64(ms / 1000.0)).collect();
     all.sort_unstable();
     all.get(all.len() / 2).copied()

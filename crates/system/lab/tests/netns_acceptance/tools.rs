@@ -27,9 +27,18 @@ fn ping_reads_the_round_trip_of_the_scenario() {
         return;
     }
     let rows = [
-        ("two hops", "[[hop]]\nrate = '10Mbit/s'\ndelay = '3ms'\n[[hop]]\nrate = '100Mbit/s'\ndelay = '7ms'\n"),
-        ("asymmetric", "[[hop]]\nforward = { rate = '1Mbit/s', delay = '2ms' }\nreverse = { rate = '100Mbit/s', delay = '15ms' }\n"),
-        ("versions", "[[hop]]\nv4 = { rate = '80Mbit/s', delay = '15ms' }\nv6 = { rate = '200Mbit/s', delay = '4ms' }\n"),
+        (
+            "two hops",
+            "[[hop]]\nrate = '10Mbit/s'\ndelay = '3ms'\n[[hop]]\nrate = '100Mbit/s'\ndelay = '7ms'\n",
+        ),
+        (
+            "asymmetric",
+            "[[hop]]\nforward = { rate = '1Mbit/s', delay = '2ms' }\nreverse = { rate = '100Mbit/s', delay = '15ms' }\n",
+        ),
+        (
+            "versions",
+            "[[hop]]\nv4 = { rate = '80Mbit/s', delay = '15ms' }\nv6 = { rate = '200Mbit/s', delay = '4ms' }\n",
+        ),
     ];
     for (name, text) in rows {
         let path = scenario(text);
@@ -75,10 +84,18 @@ fn traceroute_reads_every_hop_with_its_delay() {
                 // Other traffic may have been in the way of all five, and routers answer with some jitter.
                 let slack = OWN_TIME_OF_TOOLS + path.hops[hop].answers.jitter + waits(name);
                 let right = excess > -Span::from_micros(1) && excess < slack;
-                assert!(right, "{name}, hop {}, {}: {fastest} instead of {truth}; {report}", hop + 1, version.name());
+                assert!(
+                    right,
+                    "{name}, hop {}, {}: {fastest} instead of {truth}; {report}",
+                    hop + 1,
+                    version.name()
+                );
             }
             let truth = path.base_rtt(version, lengths(version)[0]).unwrap();
-            assert!(last.1 > truth && last.1 < truth + OWN_TIME_OF_TOOLS + waits(name), "{last:?} instead of {truth}");
+            assert!(
+                last.1 > truth && last.1 < truth + OWN_TIME_OF_TOOLS + waits(name),
+                "{last:?} instead of {truth}"
+            );
         }
     }
 }
@@ -120,8 +137,12 @@ fn a_silent_router_is_stars_and_a_black_hole_is_silence() {
     let text = said(&lab, Side::A, "traceroute", &["-4", "-n", "-q", "1", "-w", "0.3", &four]);
     let hops: Vec<&str> = text.lines().skip(1).map(str::trim).collect();
     assert!(hops.len() == 2 && hops[0].ends_with('*') && hops[1].contains(&four), "{text}");
-    assert!(said(&lab, Side::A, "ping", &["-n", "-c", "3", "-i", "0.05", "-W", "1", &four]).contains("3 received"));
-    let gone = crate::ground::tried(&lab, Side::A, "ping", &["-n", "-c", "3", "-i", "0.05", "-W", "0.5", &six]);
+    assert!(
+        said(&lab, Side::A, "ping", &["-n", "-c", "3", "-i", "0.05", "-W", "1", &four])
+            .contains("3 received")
+    );
+    let gone =
+        crate::ground::tried(&lab, Side::A, "ping", &["-n", "-c", "3", "-i", "0.05", "-W", "0.5", &six]);
     let words = crate::ground::words(&gone);
     // "+3 errors" would be somebody's answer.
     assert!(!gone.status.success() && words.contains(" 0 received") && !words.contains("error"), "{words}");
