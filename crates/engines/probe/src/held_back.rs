@@ -14,7 +14,8 @@ use netaware_units::ByteCount;
 /// The slices of what arrived, on the sender's clock; `None` where nothing was held back, or the sender's system did not
 /// tell what was acknowledged. The application's own count is the better one then.
 pub fn arrivals(sender: &[SenderTick]) -> Option<Vec<ReceiverTick>> {
-    if sender.iter().all(|tick| tick.held == ByteCount(0) || tick.acked == ByteCount(0)) {
+    let some = |count: fn(&SenderTick) -> ByteCount| sender.iter().any(|tick| count(tick) > ByteCount(0));
+    if !some(|tick| tick.held) || !some(|tick| tick.acked) {
         return None;
     }
     let (mut acked, mut arrived) = (0, 0);
