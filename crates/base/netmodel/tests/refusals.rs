@@ -1,0 +1,148 @@
+//! What a refused scenario says, word for word: people read it beside their file.
+
+use netaware_netmodel::Scenario;
+
+/// A sane hop on lines 1 to 4; what is under test follows.
+const SANE: &str = "about = 'x'\n[[hop]]\nrate = '10Mbit/s'\ndelay = '1ms'\n";
+
+/// What line 5 and those after it say, and how the refusal begins.
+const BROKEN: &[(&str, &str)] = &[
+    ("rate = 1", "line 5, column 1: this is no TOML: duplicate key"),
+    ("queue = { bytes = 15000 ", "line 5, column 24: this is no TOML: "),
+    ("dealy = '1ms'", "line 5, column 1: hop[0].dealy: is no field of this table; one of queue, overhead,"),
+    ("mtu = 10", "line 5, column 7: hop[0].mtu: is 10 bytes; a size from 68 to 65535 bytes would do"),
+    ("mtu = -1", "line 5, column 7: hop[0].mtu: is negative; a size from 68 to 65535 bytes would do"),
+    (
+        "forward.rate = '0bit/s'",
+        "line 5, column 16: hop[0].forward.rate: is zero; a rate from 1.00 kbit/s to 1.00 Tbit/s would do",
+    ),
+    (
+        "forward.rate = '2Tbit/s'",
+        "line 5, column 16: hop[0].forward.rate: is 2.00 Tbit/s; a rate from 1.00 kbit/s to 1.00 Tbit/s would do",
+    ),
+    (
+        "reverse.delay = '-1ms'",
+        "line 5, column 17: hop[0].reverse.delay: is negative: \"-1ms\"; a time such as \"20us\" would do",
+    ),
+    (
+        "reverse.delay = 3",
+        "line 5, column 17: hop[0].reverse.delay: is a bare integer; a time such as \"20us\" would do",
+    ),
+    (
+        "v6.delay = '3'",
+        "line 5, column 12: hop[0].v6.delay: '3' needs a unit: ns, us, ms, s, min or h, as in '20us'",
+    ),
+    (
+        "v6.delay = '3h'",
+        "line 5, column 12: hop[0].v6.delay: is 10800 s; a time from 0 ns to 60.0 s would do",
+    ),
+    (
+        "loss = 1.5",
+        "line 5, column 8: hop[0].loss: is 1.5; a probability from 0 to 1, or \"0%\" to \"100%\", would do",
+    ),
+    ("loss = nan", "line 5, column 8: hop[0].loss: is NaN; a probability"),
+    ("loss = { every = 0 }", "line 5, column 18: hop[0].loss.every: is 0; a whole number from 1 to"),
+    ("queue = {}", "line 5, column 9: hop[0].queue: has no limit; bytes, packets or time would do"),
+    ("queue = { bytes = 1, time = '1s' }", "line 5, column 9: hop[0].queue: has several limits;"),
+    (
+        "queue = { bytes = 100 }",
+        "line 2, column 1: hop[0]: has a forward queue of 100 bytes, less than one packet",
+    ),
+    (
+        "bucket = { rate = '1Mbit/s', burst = 100, kind = 'shaper' }",
+        "line 2, column 1: hop[0]: has a forward token bucket of 100 bytes, which a packet of 1500 bytes",
+    ),
+    (
+        "bucket = { rate = '1Mbit/s', burst = 9000, kind = 'leaky' }",
+        "line 5, column 51: hop[0].bucket.kind: is \"leaky\"; \"shaper\" or \"policer\" would do",
+    ),
+    (
+        "members = { count = 65 }",
+        "line 5, column 21: hop[0].members.count: is 65; a whole number from 1 to 64",
+    ),
+    ("rate_changes = 3", "line 5, column 1: hop[0].rate_changes: is no field"),
+    (
+        "v4.rate = [{ at = '1s', value = '1Mbit/s' }]",
+        "line 5, column 12: hop[0].v4.rate[0]: leaves the time before it open; at = \"0s\" would do",
+    ),
+    (
+        "jitter = { distribution = 'pareto', mean = '1ms' }",
+        "line 5, column 10: hop[0].jitter: has no 'alpha'; alpha = 1.5 would do",
+    ),
+    (
+        "answers = { delay = '0s' }",
+        "line 5, column 21: hop[0].answers.delay: is 0 ns; a time from 1.00 us to 60.0 s",
+    ),
+    (
+        "[[cross]]\nenter = 1\npattern = 'poisson'\nload = 1",
+        "line 6, column 9: cross[0].enter: is 1; a whole number from 0 to 0",
+    ),
+    (
+        "[[cross]]\nenter = 0\npattern = 'poisson'",
+        "line 5, column 1: cross[0]: has no rate; rate = \"50Mbit/s\" or load = 0.5 would do",
+    ),
+    (
+        "[[cross]]\nenter = 0\npattern = 'fractal'",
+        "line 7, column 11: cross[0].pattern: is \"fractal\"; \"constant\" or \"poisson\"",
+    ),
+    (
+        "[[hop]]\nrate = '1Mbit/s'\n[[cross]]\nenter = 1\nleave = 0",
+        "line 9, column 9: cross[0].leave: is 0, but traffic from \"a\" that enters at hop 1 never gets there; a hop not before 1 would do",
+    ),
+    (
+        "[[cross]]\nenter = 0\nfrom = 'b'\npattern = 'poisson'\nload = 0.5\nstart = '5s'\nstop = '5s'",
+        "line 5, column 1: cross[0]: stops at 5.00 s, before it starts",
+    ),
+    ("[host.c]", "line 5, column 7: host.c: is no field of this table; one of a, b would do"),
+    (
+        "[host.a]\nclock = { offset = 'soon' }",
+        "line 6, column 20: host.a.clock.offset: 'soon' does not start with a decimal number",
+    ),
+];
+
+fn refusal(text: &str) -> String {
+    match Scenario::parse(text) {
+        Ok(scenario) => panic!("taken: {scenario:?}\n{text}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_broken_field_is_named_with_line_and_column_and_what_would_do() {
+    let mut wrong = Vec::new();
+    for (lines, want) in BROKEN {
+        let found = refusal(&format!("{SANE}{lines}\n"));
+        if !found.starts_with(want) {
+            wrong.push(format!("{lines}\n  says {found}\n  not  {want}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_file_without_the_essentials_is_refused() {
+    let rows = [
+        ("", "line 1, column 1: has no 'about'; about = \"one line on what this path is like\" would do"),
+        ("about = ''", "line 1, column 9: about: is not one line;"),
+        ("about = 'x'", "line 1, column 1: has no 'hop'; [[hop]] with a rate and a delay would do"),
+        ("about = 'x'\nhop = []", "line 2, column 7: hop: has 0 entries; 1 to 64 would do"),
+        (
+            "about = 'x'\n[[hop]]\ndelay = '1ms'",
+            "line 2, column 1: hop[0]: has no rate for its forward direction;",
+        ),
+    ];
+    for (text, want) in rows {
+        let found = refusal(text);
+        assert!(found.starts_with(want), "says {found}\nnot  {want}");
+    }
+}
+
+#[test]
+fn more_than_the_bounds_is_refused() {
+    let hops = "[[hop]]\nrate = '1Mbit/s'\n".repeat(65);
+    assert!(refusal(&format!("about = 'x'\n{hops}")).ends_with("hop: has 65 entries; 1 to 64 would do"));
+    let cross = "[[cross]]\nenter = 0\npattern = 'poisson'\nload = 0.1\n".repeat(65);
+    assert!(refusal(&format!("{SANE}{cross}")).ends_with("cross: has 65 entries; 0 to 64 would do"));
+    let large = format!("{SANE}#{}", " ".repeat(1 << 20));
+    assert!(refusal(&large).ends_with("at most 1 MiB would do"));
+}
