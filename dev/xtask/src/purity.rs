@@ -18,6 +18,7 @@ const PORTABLE: &[&str] = &[
     "netaware-wire",
     "netaware-record",
     "netaware-engine",
+    "netaware-netmodel",
     "netaware-probe",
     "netaware-io",
     "netaware-host",

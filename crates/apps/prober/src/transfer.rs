@@ -1,7 +1,8 @@
 //! A bulk transfer of one lane, with echoes beside it if wanted.
 
 use netaware_io::stop::StopFlag;
-use netaware_record::Direction;
+use netaware_probe::held_back;
+use netaware_record::{Direction, ReceiverTick};
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::control::{TcpPlan, UdpPlan, UdpReceive, UdpSend};
 
@@ -113,7 +114,18 @@ impl UdpOrder {
 pub(crate) struct TcpRound {
     pub(crate) order: TcpOrder,
     pub(crate) ended: Ended,
+    /// What arrived, where TCP held some of it back from the application.
+    pub(crate) arrived: Option<Vec<ReceiverTick>>,
     pub(crate) load: Option<EchoRun>,
+}
+
+impl TcpRound {
+    fn new(order: TcpOrder, ended: Ended, load: Option<EchoRun>) -> Self {
+        // A sender that broke off tells less than the receiver has seen.
+        let whole = ended.sender_ticks.len() + 1 >= ended.receiver_ticks.len();
+        let arrived = held_back::arrivals(&ended.sender_ticks).filter(|_| whole);
+        Self { order, ended, arrived, load }
+    }
 }
 
 /// One UDP stream as it went.
@@ -145,7 +157,7 @@ pub(crate) fn tcp(
     orders
         .iter()
         .zip(ended)
-        .map(|(order, ended)| TcpRound { order: order.clone(), ended, load: echoes.next() })
+        .map(|(order, ended)| TcpRound::new(order.clone(), ended, echoes.next()))
         .collect()
 }
 

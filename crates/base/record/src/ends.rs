@@ -156,6 +156,12 @@ pub struct SenderTick {
     pub rtt: Span,
     /// Sum of the congestion windows.
     pub cwnd: ByteCount,
+    /// Payload bytes that the receiver's TCP acknowledged in order in the slice; zero where the system does not tell.
+    #[serde(default)]
+    pub acked: ByteCount,
+    /// Payload bytes that it holds at the end of the slice behind gaps, as its selective acknowledgements tell.
+    #[serde(default)]
+    pub held: ByteCount,
 }
 
 /// The sending end of a UDP stream.

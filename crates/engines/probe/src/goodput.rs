@@ -11,7 +11,6 @@ use netaware_record::{Interval, ReceiverTick};
 use netaware_stats::bootstrap::{Resampling, Statistic, hierarchical_paired};
 use netaware_units::{BitRate, ByteCount, Span};
 
-use crate::held_back::least_held_back;
 use crate::published::{SEED, interval_around};
 use crate::warm_up::{WarmUpEnd, rate};
 
@@ -22,15 +21,12 @@ pub struct MeasuredRound<'a> {
     pub ticks: &'a [ReceiverTick],
     /// Where counting begins.
     pub warm_up: WarmUpEnd,
-    /// Whether segments were sent again, so that TCP held data back behind the gaps; see [`crate::held_back`].
-    pub resent: bool,
 }
 
 impl<'a> MeasuredRound<'a> {
     /// The slices that count.
     pub fn counted(&self) -> &'a [ReceiverTick] {
-        let settled = self.ticks.get(self.warm_up.first()..).unwrap_or_default();
-        if self.resent { &settled[least_held_back(settled)] } else { settled }
+        self.ticks.get(self.warm_up.first()..).unwrap_or_default()
     }
 
     /// Rates of the full slices that count, in bit/s: samples for the interval and for the comparison. A slice shorter
@@ -99,9 +95,9 @@ mod tests {
     fn rate_is_bytes_over_time_of_what_counts() {
         let (first, second) = ([tick(9, 100), tick(100, 100), tick(50, 50), tick(1, 1)], [tick(400, 100)]);
         let rounds = [
-            MeasuredRound { ticks: &first, warm_up: WarmUpEnd::SlowStartOver(1), resent: false },
-            MeasuredRound { ticks: &second, warm_up: WarmUpEnd::NeverEnded, resent: false },
-            MeasuredRound { ticks: &second, warm_up: WarmUpEnd::Asked(7), resent: false },
+            MeasuredRound { ticks: &first, warm_up: WarmUpEnd::SlowStartOver(1) },
+            MeasuredRound { ticks: &second, warm_up: WarmUpEnd::NeverEnded },
+            MeasuredRound { ticks: &second, warm_up: WarmUpEnd::Asked(7) },
         ];
         let goodput = goodput(&rounds).unwrap();
         assert_eq!(goodput.measured, Span::from_millis(251));
@@ -115,7 +111,7 @@ mod tests {
     #[test]
     fn nothing_that_counts_is_no_rate() {
         assert_eq!(goodput(&[]), None);
-        let empty = MeasuredRound { ticks: &[], warm_up: WarmUpEnd::SlowStartOver(3), resent: true };
+        let empty = MeasuredRound { ticks: &[], warm_up: WarmUpEnd::SlowStartOver(3) };
         assert_eq!(goodput(&[empty]), None);
         assert_eq!(goodput(&[MeasuredRound { ticks: &[tick(5, 0)], ..empty }]), None);
     }
@@ -128,10 +124,8 @@ mod tests {
             let rounds: Vec<Vec<ReceiverTick>> = (0..4)
                 .map(|_| (0..20).map(|_| tick(900_000 + rng.below(200_001) as u64, 100)).collect())
                 .collect();
-            let rounds: Vec<_> = rounds
-                .iter()
-                .map(|ticks| MeasuredRound { ticks, warm_up: WarmUpEnd::Asked(0), resent: true })
-                .collect();
+            let rounds: Vec<_> =
+                rounds.iter().map(|ticks| MeasuredRound { ticks, warm_up: WarmUpEnd::Asked(0) }).collect();
             let interval = goodput(&rounds).unwrap().interval.unwrap();
             held += usize::from(interval.lo <= 80e6 && 80e6 <= interval.hi);
         }

@@ -35,6 +35,8 @@ pub struct TcpInfo {
     pub buffer_limited: Span,
     /// Bytes that the peer has acknowledged.
     pub acked: ByteCount,
+    /// Bytes that the peer has acknowledged selectively: they wait there behind a gap (in whole segments).
+    pub held: ByteCount,
 }
 
 impl TcpInfo {
@@ -150,6 +152,7 @@ struct RawTcpInfo {
 impl From<&RawTcpInfo> for TcpInfo {
     fn from(raw: &RawTcpInfo) -> Self {
         const SND_MSS: usize = 2;
+        const SACKED: usize = 5;
         const PMTU: usize = 13;
         const RTT: usize = 15;
         const RTTVAR: usize = 16;
@@ -177,6 +180,7 @@ impl From<&RawTcpInfo> for TcpInfo {
             window_limited: micros(raw.rwnd_limited_us),
             buffer_limited: micros(raw.sndbuf_limited_us),
             acked: ByteCount(raw.bytes_acked),
+            held: segments(raw.classic[SACKED]),
         }
     }
 }

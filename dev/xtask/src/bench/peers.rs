@@ -75,6 +75,7 @@ fn build_netaware(target: &Path) -> Result<PathBuf> {
 }
 
 fn build_ceiling(target: &Path) -> Result<PathBuf> {
+    std::fs::create_dir_all(target).context("cannot make the target folder")?;
     let program = target.join("udp_gso_ceiling");
     let path = program.to_str().context("the path of the target folder is not UTF-8")?;
     run(&mut command("cc", &["-O2", "-o", path, "dev/xtask/peers/udp_gso_ceiling.c"]))?;

@@ -316,6 +316,8 @@ fn sender_tick(n: i64, rate: BitRate) -> SenderTick {
         retransmits: 1,
         rtt: Span::from_micros(4300),
         cwnd: ByteCount(131_072),
+        acked: ByteCount(rate.0 / 8),
+        held: ByteCount(0),
     }
 }
 

@@ -43,19 +43,17 @@ pub(super) fn measured(round: &TcpRound, idle_rtt: Span) -> MeasuredRound<'_> {
         Some(omit) => warm_up::asked(ticks, omit),
         None => warm_up::settled(warm_up::slow_start(ticks, idle_rtt), ticks, loaded_rtt(round)),
     };
-    let resends =
-        || round.ended.tcp_sender.iter().flat_map(|end| &end.streams).any(|stream| stream.retransmits > 0);
-    // A transfer of so many bytes ends when all have been delivered.
-    MeasuredRound { ticks, warm_up, resent: round.order.bytes.is_none() && resends() }
+    MeasuredRound { ticks, warm_up }
 }
 
-/// The slices up to the planned end. What follows while the last streams wind down, and queues drain, is no full load any
+/// The slices up to the planned end, of what arrived rather than of what was delivered where TCP held data back. What follows while the last streams wind down, and queues drain, is no full load any
 /// more. A transfer of so many bytes has no planned end.
 fn within_plan(round: &TcpRound) -> &[ReceiverTick] {
-    let (ticks, planned) = (round.ended.receiver_ticks.as_slice(), round.order.duration);
     if round.order.bytes.is_some() {
-        return ticks;
+        return &round.ended.receiver_ticks;
     }
+    let ticks = round.arrived.as_ref().unwrap_or(&round.ended.receiver_ticks);
+    let planned = round.order.duration;
     let after = ticks.iter().position(|tick| tick.end - tick.length / 2 > planned).unwrap_or(ticks.len());
     &ticks[..after]
 }

@@ -67,12 +67,13 @@ pub(super) fn watch_sender(
     on_tick: &mut dyn FnMut(SenderTick),
 ) {
     let mut slices = Slices::starting_at(start, tick);
-    let (mut bytes_before, mut retransmits_before) = (0, 0);
+    let (mut bytes_before, mut retransmits_before, mut acked_before) = (0, 0, ByteCount(0));
     loop {
         let slice = slices.wait(|| all_done(lanes));
         let bytes = sum(lanes);
         let infos: Vec<TcpInfo> = streams.iter().filter_map(TcpInfo::read).collect();
         let retransmits: u64 = infos.iter().map(|info| info.retransmits).sum();
+        let acked: ByteCount = infos.iter().map(|info| info.acked).sum();
         on_tick(SenderTick {
             end: slice.end,
             length: slice.length,
@@ -80,8 +81,10 @@ pub(super) fn watch_sender(
             retransmits: retransmits.saturating_sub(retransmits_before),
             rtt: infos.iter().map(|info| info.rtt).sum::<Span>() / infos.len() as i64,
             cwnd: infos.iter().map(|info| info.cwnd).sum(),
+            acked: ByteCount(acked.0.saturating_sub(acked_before.0)),
+            held: infos.iter().map(|info| info.held).sum(),
         });
-        (bytes_before, retransmits_before) = (bytes, retransmits);
+        (bytes_before, retransmits_before, acked_before) = (bytes, retransmits, acked);
         if slice.is_last {
             return;
         }

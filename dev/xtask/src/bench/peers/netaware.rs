@@ -30,7 +30,7 @@ pub(crate) fn udp(
     (send, receive): (&str, &str),
 ) -> Result<Reading> {
     let (payload, time) = (payload.to_string(), format!("{seconds}s"));
-    let options = ["udp", "-l", &payload, "-t", &time, "--send", send, "--receive", receive];
+    let options = ["udp", "-b", "0", "-l", &payload, "-t", &time, "--send", send, "--receive", receive];
     let finished = run(program, place, seconds, &options)?;
     let record = parse(&finished.stdout)?;
     read_udp(&record, cpu_percent(finished.cpu_seconds, f64::from(seconds)))
