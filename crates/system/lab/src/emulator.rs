@@ -29,6 +29,8 @@ pub(crate) struct Emulator {
     epoch: Mono,
     /// When the loop last looked at the clock.
     looked_at: Mono,
+    /// When each host had surely nothing for us that was not taken.
+    nothing_at: [Mono; 2],
     idled: Idled,
     answer: Vec<u8>,
 }
@@ -47,6 +49,7 @@ impl Emulator {
             tally: Tally::new(epoch),
             epoch,
             looked_at: epoch,
+            nothing_at: [epoch; 2],
             // The way to the first round, through threads and measurements, is no loss.
             idled: Idled::Woken,
             answer: Vec::with_capacity(largest_packet),
@@ -81,6 +84,8 @@ impl Emulator {
             Idled::Overslept { due } => {
                 self.tally.overslept(now - due);
                 self.tally.stood_still(now - due);
+                // A packet would have ended the sleep.
+                self.nothing_at = self.nothing_at.map(|at| at.max(due));
             }
             Idled::Woken => {}
         }
@@ -97,7 +102,10 @@ impl Emulator {
             let Some(vacancy) = self.slab.vacancy(self.looked_at) else {
                 return self.discard(world, from);
             };
-            let Some(length) = world.read(from, self.slab.buffer(vacancy))? else { return Ok(()) };
+            let Some(length) = world.read(from, self.slab.buffer(vacancy))? else {
+                self.nothing_at[from as usize] = self.looked_at;
+                return Ok(());
+            };
             let at = world.now();
             self.offer(at, from, vacancy, length);
             self.looked_at = at;
@@ -124,7 +132,11 @@ impl Emulator {
             return;
         };
         self.tally.taken += 1;
-        self.tally.woken += u64::from(std::mem::replace(&mut self.idled, Idled::Awake) == Idled::Woken);
+        if std::mem::replace(&mut self.idled, Idled::Awake) == Idled::Woken {
+            self.tally.woken += 1;
+        } else {
+            self.tally.seen(at - self.nothing_at[from as usize]);
+        }
         let packet = Packet {
             id: self.slab.keep(vacancy, length, header),
             version: header.version,

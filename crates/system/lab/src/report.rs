@@ -8,8 +8,8 @@ use crate::tally::Tally;
 /// What an emulator did and how well. Times are in nanoseconds.
 ///
 /// Lateness is that of the release: from the instant at which the model lets a packet go to the instant at which it is
-/// handed to the receiving host. It does not contain how late a packet was *seen* after its sender's kernel had it; that
-/// is some microseconds while the loop is awake and the time of a wake-up for each of [`Self::woken`].
+/// handed to the receiving host. How late a packet was *seen* after its sender's kernel had it is told beside it
+/// ([`Self::seen_p99`]); for each of [`Self::woken`] it is the time of a wake-up.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// How long it has been running.
@@ -24,6 +24,10 @@ pub struct Report {
     pub lateness_p99: Option<Span>,
     /// The worst, exact.
     pub lateness_max: Option<Span>,
+    /// How late packets were seen: what one in a hundred may have lain for longer than. An upper bound, by the time since
+    /// the loop had last found nothing there; packets that ended a sleep are left out.
+    #[serde(default)]
+    pub seen_p99: Option<Span>,
     /// Packets lost that the scenario would have delivered.
     pub own_drops: OwnDrops,
     /// How often the thread was without its core for more than 1 ms.
@@ -96,6 +100,7 @@ impl Report {
             lateness_p50: tally.lateness(0.5),
             lateness_p99: tally.lateness(0.99),
             lateness_max: latest,
+            seen_p99: tally.seen_late(0.99),
             own_drops: OwnDrops { slab_full: tally.slab_full, write_refused: tally.write_refused, not_read },
             core_losses: tally.core_losses,
             longest_core_loss: tally.longest_core_loss,

@@ -1,4 +1,4 @@
-//! What the emulator has to say about itself, counted while it runs. Plain numbers: a snapshot is a copy of some 20 KiB.
+//! What the emulator has to say about itself, counted while it runs. Plain numbers: a snapshot is a copy of some 30 KiB.
 
 use hdrhistogram::Histogram;
 use netaware_units::{Mono, Span};
@@ -9,6 +9,8 @@ pub(crate) struct Tally {
     lateness: Histogram<u32>,
     /// How late sleeps ended.
     oversleep: Histogram<u32>,
+    /// How long packets may have lain before they were taken.
+    seen: Histogram<u32>,
     pub(crate) latest: Span,
     /// Packets taken from the hosts and offered to the path.
     pub(crate) taken: u64,
@@ -34,6 +36,7 @@ impl Tally {
             .expect("the bounds are constants that hdrhistogram accepts");
         Self {
             oversleep: lateness.clone(),
+            seen: lateness.clone(),
             lateness,
             latest: Span::ZERO,
             taken: 0,
@@ -58,6 +61,12 @@ impl Tally {
         self.lateness.saturating_record(lateness.or_zero().0.cast_unsigned().max(1));
     }
 
+    /// A packet was taken that cannot have lain there for longer than `waited`.
+    #[inline]
+    pub(crate) fn seen(&mut self, waited: Span) {
+        self.seen.saturating_record(waited.or_zero().0.cast_unsigned().max(1));
+    }
+
     /// A sleep of the loop ended `late` after its timer.
     #[inline]
     pub(crate) fn overslept(&mut self, late: Span) {
@@ -75,15 +84,22 @@ impl Tally {
 
     /// As [`Self::lateness`], of the ends of sleeps.
     pub(crate) fn oversleep(&self, q: f64) -> Option<Span> {
-        let ns = self.oversleep.value_at_quantile(q);
-        (!self.oversleep.is_empty()).then(|| Span(ns.cast_signed()))
+        quantile(&self.oversleep, q)
+    }
+
+    /// As [`Self::lateness`], of how long packets may have lain before they were taken.
+    pub(crate) fn seen_late(&self, q: f64) -> Option<Span> {
+        quantile(&self.seen, q)
     }
 
     /// Lateness that a share `q` of the released packets did not exceed, to 1 %; `None` before the first.
     pub(crate) fn lateness(&self, q: f64) -> Option<Span> {
-        let ns = self.lateness.value_at_quantile(q);
-        (!self.lateness.is_empty()).then(|| Span(ns.cast_signed()).min(self.latest))
+        quantile(&self.lateness, q).map(|span| span.min(self.latest))
     }
+}
+
+fn quantile(histogram: &Histogram<u32>, q: f64) -> Option<Span> {
+    (!histogram.is_empty()).then(|| Span(histogram.value_at_quantile(q).cast_signed()))
 }
 
 /// A step of the loop takes some microseconds: whoever misses a millisecond did not have the core.

@@ -12,3 +12,4 @@ mod mtu;
 mod neighbours;
 mod rate;
 mod tools;
+mod wire;
