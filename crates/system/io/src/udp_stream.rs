@@ -27,6 +27,8 @@ mod priority;
 #[cfg(target_os = "linux")]
 mod queue;
 mod receiver;
+mod refusals;
+mod timetable;
 mod unpaced;
 mod wait;
 
