@@ -185,13 +185,13 @@ impl<'a> Outbox<'a> {
     #[cfg(not(target_os = "linux"))]
     #[expect(clippy::unused_self, reason = "never called there: `new` has chosen single datagrams")]
     fn send_many(&mut self, _: u64, _: Mono) -> io::Result<u64> {
-        Err(io::Error::new(ErrorKind::Unsupported, "one datagram per call on this system"))
+        Err(io::Error::new(io::ErrorKind::Unsupported, "one datagram per call on this system"))
     }
 
     #[cfg(not(target_os = "linux"))]
     #[expect(clippy::unused_self, reason = "never called there: `new` has chosen single datagrams")]
     fn send_cut(&mut self, _: u64, _: Mono) -> io::Result<u64> {
-        Err(io::Error::new(ErrorKind::Unsupported, "one datagram per call on this system"))
+        Err(io::Error::new(io::ErrorKind::Unsupported, "one datagram per call on this system"))
     }
 }
 

@@ -72,6 +72,7 @@ impl<'a> Timetable<'a> {
     }
 
     /// When the last datagram left.
+    #[cfg(target_os = "linux")]
     pub(super) fn last(&self) -> Option<Mono> {
         self.last
     }
