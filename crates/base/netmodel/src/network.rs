@@ -130,9 +130,9 @@ impl Network {
         &self.truth
     }
 
-    /// Offered packets (and copies of them) that have no fate yet.
+    /// Offered packets whose fate has not been told yet; copies of them do not count. Looks at every one.
     pub fn under_way(&self) -> usize {
-        self.probes.len()
+        self.probes.originals() + self.fates.originals()
     }
 
     /// Packets of any kind that wait in queues which decide at their head (CoDel, aggregation) of the link of `hop`.

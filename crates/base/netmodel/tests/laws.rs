@@ -333,10 +333,13 @@ fn run(text: &str, seed: u64, step: u64) -> (Vec<Fate>, Network) {
     let mut network = Network::new(&scenario(text), seed);
     let mut fates = Vec::new();
     let mut now = 0;
-    for (at, from, packet) in offers(seed) {
+    for (offered, (at, from, packet)) in offers(seed).into_iter().enumerate() {
         while now + step < at.0 {
             now += step;
             network.advance(Mono(now), &mut |fate| fates.push(fate));
+            let copies =
+                fates.iter().filter(|fate| matches!(fate, Fate::Delivered { duplicate: true, .. })).count();
+            assert_eq!(fates.len() - copies + network.under_way(), offered, "in = out + dropped + under way");
         }
         network.offer(at, from, packet);
     }

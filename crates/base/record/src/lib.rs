@@ -31,7 +31,7 @@ pub use limit::{Limit, LimitedBy, Side};
 pub use path::{MtuFinding, PathFacts, Reach, Unreachable};
 pub use pedigree::{Direction, Health, IpVersion, Layer, Pedigree};
 pub use summary::{DelaySummary, Histogram, Interval};
-pub use tcp::{TcpResult, WarmUp};
+pub use tcp::{TcpCount, TcpResult, WarmUp};
 pub use udp::{GapSummary, LossSplit, UdpResult};
 
 use netaware_units::{Span, Wall};

@@ -26,6 +26,9 @@ pub struct TcpResult {
     /// Mean rate of each round, in the order run.
     #[serde(default)]
     pub rounds: Vec<BitRate>,
+    /// Whose count `goodput` and `rounds` go by.
+    #[serde(default)]
+    pub counted: TcpCount,
     /// Payload received, warm-up included.
     pub bytes: ByteCount,
     /// Time measured, warm-up left out.
@@ -60,6 +63,20 @@ pub struct TcpResult {
     pub limit: Limit,
     /// What the instrument did wrong.
     pub health: Health,
+}
+
+/// Whose count of payload bytes a rate goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TcpCount {
+    /// The receiving application's: bytes it read (`receiver_ticks`). No segment was held back from it.
+    #[default]
+    Delivered,
+    /// The sender's TCP: bytes acknowledged in order or selectively (`acked` and `held` of `sender_ticks`). The
+    /// receiver's TCP held data back behind gaps, so that the application's count ran behind what had arrived.
+    Acknowledged,
+    /// Some rounds the one, some the other.
+    Mixed,
 }
 
 /// The part of a transfer that does not count.

@@ -26,7 +26,9 @@ mod paced;
 #[cfg(target_os = "linux")]
 mod queue;
 mod receiver;
+mod refusals;
 mod standing;
+mod timetable;
 mod unpaced;
 mod wait;
 
@@ -34,7 +36,9 @@ use std::net::UdpSocket;
 
 use netaware_record::{ReceiverTick, UdpReceiverEnd, UdpSenderEnd};
 use netaware_units::Span;
-use netaware_wire::control::{UdpPlan, UdpSend};
+use netaware_wire::control::UdpPlan;
+#[cfg(target_os = "linux")]
+use netaware_wire::control::UdpSend;
 
 use crate::stop::StopFlag;
 use crate::{clock, thread};

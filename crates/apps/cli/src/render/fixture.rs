@@ -4,8 +4,8 @@ use netaware_record::{
     Comparison, CpuUse, DelaySummary, Direction, GapSummary, Health, Histogram, HostDrops, HostInfo,
     Interval, IpVersion, LatencyResult, Layer, Limit, LimitedBy, LoadedLatency, LossSplit, Metric,
     MetricComparison, MtuFinding, NicInfo, Outcome, PathFacts, Pedigree, Preference, Reach, ReceiverTick,
-    Record, Request, SenderTick, StreamEnd, TcpEnd, TcpResult, UdpReceiverEnd, UdpResult, UdpSenderEnd,
-    Unreachable, Use, Verdict, VersionResult, WarmUp,
+    Record, Request, SenderTick, StreamEnd, TcpCount, TcpEnd, TcpResult, UdpReceiverEnd, UdpResult,
+    UdpSenderEnd, Unreachable, Use, Verdict, VersionResult, WarmUp,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, Span, Wall};
 
@@ -268,6 +268,7 @@ fn transfer(version: IpVersion, way: Direction, streams: u16) -> TcpResult {
             confidence: 0.95,
         }),
         rounds: vec![rate, rate],
+        counted: TcpCount::Delivered,
         bytes,
         measured: Span::from_millis(1800),
         warm_up: WarmUp { omitted: Span::from_millis(200), rule: "slow start over".into() },

@@ -70,7 +70,10 @@ impl<'a> Ledger<'a> {
             match tcp.goodput_interval {
                 Some(interval) => self.contains(&what, interval, truth),
                 None => {
-                    self.note(false, &format!("{what}: no interval for {:?}; truth {truth:.4e}", tcp.goodput));
+                    self.note(
+                        false,
+                        &format!("{what}: no interval for {:?}; truth {truth:.4e}", tcp.goodput),
+                    );
                 }
             }
         }

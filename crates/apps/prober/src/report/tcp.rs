@@ -6,7 +6,7 @@ use netaware_probe::limit::{self, Across, TcpEvidence};
 use netaware_probe::warm_up;
 use netaware_record::{
     Direction, Health, IpVersion, LatencyResult, Layer, Limit, LoadedLatency, Pedigree, ReceiverTick,
-    SenderTick, TcpEnd, TcpResult,
+    SenderTick, TcpCount, TcpEnd, TcpResult,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
@@ -46,13 +46,28 @@ pub(super) fn measured(round: &TcpRound, idle_rtt: Span) -> MeasuredRound<'_> {
     MeasuredRound { ticks, warm_up }
 }
 
-/// The slices up to the planned end, of what arrived rather than of what was delivered where TCP held data back. What follows while the last streams wind down, and queues drain, is no full load any
+/// Whose count one round goes by. A transfer of so many bytes goes by what was delivered: its last bytes count, too.
+fn count_of(round: &TcpRound) -> (TcpCount, &[ReceiverTick]) {
+    match &round.arrived {
+        Some(arrived) if round.order.bytes.is_none() => (TcpCount::Acknowledged, arrived),
+        _ => (TcpCount::Delivered, &round.ended.receiver_ticks),
+    }
+}
+
+/// Whose count several rounds go by.
+fn count_of_all(rounds: &[&TcpRound]) -> TcpCount {
+    let mut counts = rounds.iter().map(|round| count_of(round).0);
+    let first = counts.next().unwrap_or_default();
+    if counts.all(|count| count == first) { first } else { TcpCount::Mixed }
+}
+
+/// The slices up to the planned end. What follows while the last streams wind down, and queues drain, is no full load any
 /// more. A transfer of so many bytes has no planned end.
 fn within_plan(round: &TcpRound) -> &[ReceiverTick] {
+    let (_, ticks) = count_of(round);
     if round.order.bytes.is_some() {
-        return &round.ended.receiver_ticks;
+        return ticks;
     }
-    let ticks = round.arrived.as_ref().unwrap_or(&round.ended.receiver_ticks);
     let planned = round.order.duration;
     let after = ticks.iter().position(|tick| tick.end - tick.length / 2 > planned).unwrap_or(ticks.len());
     &ticks[..after]
@@ -79,14 +94,16 @@ fn result(path: Path, rounds: &[&TcpRound], idle: Option<&LatencyResult>) -> Opt
     let receiver = receivers.last().map(|end| (*end).clone()).unwrap_or_default();
     let sender = senders.last().map(|end| (*end).clone()).unwrap_or_default();
     let streams = || senders.iter().flat_map(|end| &end.streams);
+    let counted = count_of_all(rounds);
     Some(TcpResult {
-        pedigree: pedigree(path.version, order.direction),
+        pedigree: pedigree(path.version, order.direction, counted),
         outcome: worst(rounds.iter().map(|round| round.ended.outcome)),
         streams: order.streams,
         congestion: streams().map(|s| s.congestion.clone()).find(|name| !name.is_empty()).unwrap_or_default(),
         goodput: reached.as_ref().map(|reached| reached.rate),
         goodput_interval: reached.as_ref().and_then(|reached| reached.interval),
         rounds: reached.as_ref().map(|reached| reached.rounds.clone()).unwrap_or_default(),
+        counted,
         bytes: receivers.iter().map(|end| end.bytes).sum(),
         measured: reached.as_ref().map(|reached| reached.measured).unwrap_or_default(),
         warm_up: warm_up::published(measured.iter().map(|round| (round.ticks, round.warm_up))),
@@ -105,16 +122,25 @@ fn result(path: Path, rounds: &[&TcpRound], idle: Option<&LatencyResult>) -> Opt
     })
 }
 
-fn pedigree(version: IpVersion, direction: Direction) -> Pedigree {
+fn pedigree(version: IpVersion, direction: Direction, counted: TcpCount) -> Pedigree {
+    let slices = match counted {
+        TcpCount::Delivered => "slices of what the receiver read",
+        TcpCount::Acknowledged => {
+            "slices of what the sender's TCP_INFO shows acknowledged, in order and selectively"
+        }
+        TcpCount::Mixed => {
+            "slices of what the receiver read or, in rounds with losses, of what the sender's TCP_INFO shows acknowledged"
+        }
+    };
     Pedigree {
         method: "tcp-throughput".into(),
         layer: Layer::Payload,
         direction,
         version,
         clock: ClockSource::Application,
-        uncertainty:
-            "95 % interval of the mean over the receiver's slices after the warm-up, resampled by rounds"
-                .into(),
+        uncertainty: format!(
+            "95 % interval of the mean over {slices}, after the warm-up, resampled by rounds"
+        ),
     }
 }
 

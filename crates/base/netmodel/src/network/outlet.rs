@@ -64,6 +64,14 @@ impl Router {
 #[derive(Debug)]
 pub(super) struct Fates(pub(super) [TimeQueue<Fate>; 3]);
 
+impl Fates {
+    /// Of how many offered packets: those of further copies are left out.
+    pub(super) fn originals(&self) -> usize {
+        let fates = self.0.iter().flat_map(TimeQueue::iter);
+        fates.filter(|fate| !matches!(fate, Fate::Delivered { duplicate: true, .. })).count()
+    }
+}
+
 /// Puts a nanosecond on it: never before it happened.
 pub(super) fn mono(at: u64) -> Mono {
     Mono(at.div_ceil(1000))

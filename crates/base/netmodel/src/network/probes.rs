@@ -33,10 +33,13 @@ impl Probe {
 pub(super) struct Probes {
     slots: Vec<Probe>,
     free: Vec<u32>,
+    /// Live slots that hold copies.
+    copies: usize,
 }
 
 impl Probes {
     pub(super) fn insert(&mut self, probe: Probe) -> u32 {
+        self.copies += usize::from(probe.duplicate);
         if let Some(slot) = self.free.pop() {
             self.slots[slot as usize] = probe;
             return slot;
@@ -52,10 +55,13 @@ impl Probes {
 
     pub(super) fn take(&mut self, slot: u32) -> Probe {
         self.free.push(slot);
-        self.slots[slot as usize]
+        let probe = self.slots[slot as usize];
+        self.copies -= usize::from(probe.duplicate);
+        probe
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+    /// Packets without their copies.
+    pub(super) fn originals(&self) -> usize {
+        self.slots.len() - self.free.len() - self.copies
     }
 }

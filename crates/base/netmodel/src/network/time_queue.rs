@@ -53,6 +53,11 @@ impl<T> TimeQueue<T> {
         }
     }
 
+    /// All items, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.ordered.iter().map(|(_, item)| item).chain(self.late.iter().map(|late| &late.item))
+    }
+
     /// The earliest instant; `u64::MAX` when empty.
     #[inline]
     pub(crate) fn head(&self) -> u64 {

@@ -1,6 +1,6 @@
 //! Hands datagrams to the system: one by one, many per call, or one buffer that is cut on the way out.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::UdpSocket;
 
 use netaware_units::{Mono, Span};
@@ -185,13 +185,13 @@ impl<'a> Outbox<'a> {
     #[cfg(not(target_os = "linux"))]
     #[expect(clippy::unused_self, reason = "never called there: `new` has chosen single datagrams")]
     fn send_many(&mut self, _: u64, _: Mono) -> io::Result<u64> {
-        Err(io::Error::new(ErrorKind::Unsupported, "one datagram per call on this system"))
+        Err(io::Error::new(io::ErrorKind::Unsupported, "one datagram per call on this system"))
     }
 
     #[cfg(not(target_os = "linux"))]
     #[expect(clippy::unused_self, reason = "never called there: `new` has chosen single datagrams")]
     fn send_cut(&mut self, _: u64, _: Mono) -> io::Result<u64> {
-        Err(io::Error::new(ErrorKind::Unsupported, "one datagram per call on this system"))
+        Err(io::Error::new(io::ErrorKind::Unsupported, "one datagram per call on this system"))
     }
 }
 
@@ -232,34 +232,6 @@ fn set_launch_times(socket: &UdpSocket) -> io::Result<()> {
     };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
-
-/// What a failed send means for the stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// Queues are full or the wait was too long: the next one may leave.
-    Busy,
-    /// Nobody listens there (ICMP port unreachable for an earlier datagram).
-    NobodyThere,
-    /// No datagram will leave.
-    Fatal,
-}
-
-impl From<&io::Error> for Refusal {
-    fn from(error: &io::Error) -> Self {
-        match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::TimedOut => Self::Busy,
-            ErrorKind::ConnectionRefused => Self::NobodyThere,
-            _ if error.raw_os_error() == Some(NO_BUFFERS) => Self::Busy,
-            _ => Self::Fatal,
-        }
-    }
-}
-
-#[cfg(unix)]
-const NO_BUFFERS: i32 = libc::ENOBUFS;
-/// `WSAENOBUFS`.
-#[cfg(not(unix))]
-const NO_BUFFERS: i32 = 10055;
 
 #[cfg(target_os = "linux")]
 fn is_segmentation_refused(error: &io::Error) -> bool {

@@ -6,120 +6,83 @@
 //! counted as `not_sent`. `late` counts datagrams that left later than a tenth of the gap or 10 us, whichever is more.
 
 use netaware_record::{Outcome, UdpSenderEnd};
-use netaware_units::{ByteCount, Mono, Span};
+use netaware_units::{Mono, Span};
 use netaware_wire::control::UdpPlan;
 
 use super::gaps::GapRecorder;
-use super::outbox::{Outbox, Refusal};
-use super::unpaced::MOST_UNANSWERED;
+use super::outbox::Outbox;
+use super::timetable::Timetable;
 use super::wait::Wait;
-use crate::clock;
-use crate::pacer::{self, Pacer};
 use crate::stop::StopFlag;
+use crate::{clock, pacer};
 
 pub(super) fn send(outbox: &mut Outbox<'_>, plan: &UdpPlan, gap_ps: u64, stop: &StopFlag) -> UdpSenderEnd {
     let _precise = pacer::precise_sleep();
     let wait = Wait::new(pacer::margin());
     let start = clock::now() + LEAD;
-    let mut stream = Paced::new(start, gap_ps.max(SHORTEST_GAP_PS), wait);
-    let outcome = stream.run(outbox, plan, start + plan.duration.or_zero(), stop);
-    UdpSenderEnd {
-        outcome,
-        elapsed: stream.last.map_or(Span::ZERO, |last| last - start),
-        sent: outbox.sent(),
-        not_sent: stream.not_sent,
-        bytes: ByteCount(outbox.sent() * outbox.length()),
-        late: stream.late,
-        worst_lateness: stream.worst,
-        gaps: stream.gaps.summary(stream.gap),
-        ..UdpSenderEnd::default()
-    }
+    let mut stream = Paced::new(Timetable::new(plan, start, gap_ps.max(SHORTEST_GAP_PS), stop), start, wait);
+    let outcome = stream.run(outbox, stop);
+    let gaps = stream.gaps.summary(stream.timetable.gap);
+    UdpSenderEnd { gaps, ..stream.timetable.account(outbox, outcome) }
 }
 
 #[derive(Debug)]
-struct Paced {
-    pacer: Pacer,
-    gap: Span,
+struct Paced<'a> {
+    timetable: Timetable<'a>,
     wait: Wait,
     tolerance: Span,
-    /// From a datagram that left to the next, at least, while catching up.
-    shortest_gap: Span,
     hopeless: Span,
     /// Before this the next one does not leave, however overdue it is.
     not_before: Mono,
     gaps: GapRecorder,
-    last: Option<Mono>,
-    late: u64,
-    not_sent: u64,
-    worst: Span,
-    unanswered: u32,
 }
 
-impl Paced {
-    fn new(start: Mono, gap_ps: u64, wait: Wait) -> Self {
-        let gap = Span((gap_ps / 1000) as i64);
+impl<'a> Paced<'a> {
+    fn new(timetable: Timetable<'a>, start: Mono, wait: Wait) -> Self {
         Self {
-            pacer: Pacer::new(start, gap_ps),
-            gap,
             wait,
-            tolerance: (gap / 10).max(LEAST_TOLERANCE),
-            shortest_gap: Span(gap.0 * 4 / 5),
-            hopeless: gap.max(HOPELESS),
+            tolerance: (timetable.gap / 10).max(LEAST_TOLERANCE),
+            hopeless: timetable.gap.max(HOPELESS),
             not_before: start,
             gaps: GapRecorder::new(),
-            last: None,
-            late: 0,
-            not_sent: 0,
-            worst: Span::ZERO,
-            unanswered: 0,
+            timetable,
         }
     }
 
-    fn run(&mut self, outbox: &mut Outbox<'_>, plan: &UdpPlan, end: Mono, stop: &StopFlag) -> Outcome {
-        let planned = plan.packets.unwrap_or(u64::MAX);
+    fn run(&mut self, outbox: &mut Outbox<'_>, stop: &StopFlag) -> Outcome {
+        let shortest_gap = self.timetable.shortest_gap();
         loop {
-            let due = self.pacer.due();
-            if due >= end || self.pacer.steps() >= planned {
-                return Outcome::Complete;
-            }
-            if stop.is_raised() {
-                return Outcome::Interrupted;
-            }
+            let due = match self.timetable.due() {
+                Ok(due) => due,
+                Err(outcome) => return outcome,
+            };
             let leave = due.max(self.not_before);
             let now = self.wait.until(leave, stop);
             if now < leave {
                 continue;
             }
             let lateness = now - due;
-            self.worst = self.worst.max(lateness);
+            self.timetable.behind(lateness);
             if lateness > self.hopeless {
-                self.not_sent += self.pacer.skip_to(now);
+                let left_out = self.timetable.pacer.skip_to(now);
+                self.timetable.refusals.left_out(left_out);
                 continue;
             }
-            self.pacer.advance();
-            self.not_before = now + self.shortest_gap;
-            if let Err(error) = outbox.send(1, now) {
-                if self.is_over(Refusal::from(&error)) {
-                    return Outcome::Failed;
-                }
-                continue;
+            self.timetable.pacer.advance();
+            self.not_before = now + shortest_gap;
+            match outbox.send(1, now) {
+                Ok(_) => self.count(now, lateness),
+                Err(error) if self.timetable.refusals.end_it(&error) => return Outcome::Failed,
+                Err(_) => {}
             }
-            self.count(now, lateness);
         }
     }
 
     #[inline]
     fn count(&mut self, now: Mono, lateness: Span) {
-        self.late += u64::from(lateness > self.tolerance);
-        if let Some(last) = self.last.replace(now) {
+        if let Some(last) = self.timetable.left(now, lateness > self.tolerance) {
             self.gaps.observe(now - last);
         }
-    }
-
-    fn is_over(&mut self, refusal: Refusal) -> bool {
-        self.not_sent += 1;
-        self.unanswered += u32::from(refusal == Refusal::NobodyThere);
-        refusal == Refusal::Fatal || self.unanswered > MOST_UNANSWERED
     }
 }
 

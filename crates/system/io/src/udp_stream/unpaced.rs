@@ -4,7 +4,8 @@ use netaware_record::{Outcome, UdpSenderEnd};
 use netaware_units::ByteCount;
 use netaware_wire::control::UdpPlan;
 
-use super::outbox::{Outbox, Refusal};
+use super::outbox::Outbox;
+use super::refusals::Refusals;
 use crate::clock;
 use crate::stop::StopFlag;
 
@@ -12,7 +13,7 @@ pub(super) fn send(outbox: &mut Outbox<'_>, plan: &UdpPlan, stop: &StopFlag) -> 
     let start = clock::now();
     let end = start + plan.duration.or_zero();
     let planned = plan.packets.unwrap_or(u64::MAX);
-    let (mut not_sent, mut unanswered) = (0, 0);
+    let mut refusals = Refusals::default();
     let mut now = start;
     let outcome = loop {
         if stop.is_raised() {
@@ -21,13 +22,10 @@ pub(super) fn send(outbox: &mut Outbox<'_>, plan: &UdpPlan, stop: &StopFlag) -> 
         if now >= end || outbox.sent() >= planned {
             break Outcome::Complete;
         }
-        if let Err(error) = outbox.send(planned - outbox.sent(), now) {
-            not_sent += 1;
-            match Refusal::from(&error) {
-                Refusal::Busy => {}
-                Refusal::NobodyThere if unanswered < MOST_UNANSWERED => unanswered += 1,
-                Refusal::NobodyThere | Refusal::Fatal => break Outcome::Failed,
-            }
+        if let Err(error) = outbox.send(planned - outbox.sent(), now)
+            && refusals.end_it(&error)
+        {
+            break Outcome::Failed;
         }
         now = clock::now();
     };
@@ -35,11 +33,8 @@ pub(super) fn send(outbox: &mut Outbox<'_>, plan: &UdpPlan, stop: &StopFlag) -> 
         outcome,
         elapsed: now - start,
         sent: outbox.sent(),
-        not_sent,
+        not_sent: refusals.not_sent(),
         bytes: ByteCount(outbox.sent() * outbox.length()),
         ..UdpSenderEnd::default()
     }
 }
-
-/// A responder that is about to open its socket may refuse a few.
-pub(super) const MOST_UNANSWERED: u32 = 20;

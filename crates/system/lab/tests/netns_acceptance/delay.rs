@@ -32,9 +32,8 @@ fn constant_delay_is_right_to_twenty_microseconds() {
         for version in VERSIONS {
             for from in [Side::A, Side::B] {
                 let truth = path.base_delay(from, version, packet_length(version)).unwrap();
-                let (found, report) = believed("acc-delay", &path, BOUND, |lab| {
-                    passages(lab, version, from, PACKETS, SPACING)
-                });
+                let (found, report) =
+                    believed("acc-delay", &path, BOUND, |lab| passages(lab, version, from, PACKETS, SPACING));
                 let [least, half] = excess(&found, truth, |it| it.delay);
                 let [_, programs] = excess(&found, truth, |it| it.between_programs);
                 let line = format!(

@@ -89,7 +89,8 @@ impl Exchange {
                 let seen_at = clock::now();
                 let number = buffer.first_chunk().map(|number| u64::from_be_bytes(*number) as usize);
                 let place = number.and_then(|number| self.came.get_mut(number));
-                self.missing -= usize::from(place.is_some_and(|it| it.replace((arrival.rx, seen_at)).is_none()));
+                self.missing -=
+                    usize::from(place.is_some_and(|it| it.replace((arrival.rx, seen_at)).is_none()));
             }
             for (number, stamp) in near.sent_stamps() {
                 let place = self.sent.get_mut(number as usize);
@@ -103,7 +104,7 @@ impl Exchange {
         let whole = self.asked.iter().zip(&self.sent).zip(&self.came);
         whole.filter_map(|((asked, sent), came)| {
             let (sent, (rx, seen_at)) = ((*sent)?, (*came)?);
-            let by_kernel = sent.source == ClockSource::Kernel && rx.source == ClockSource::Kernel;
+            let by_kernel = sent.by == ClockSource::Kernel && rx.by == ClockSource::Kernel;
             by_kernel.then(|| Passage {
                 sent: sent.at,
                 delay: rx.at - sent.at,

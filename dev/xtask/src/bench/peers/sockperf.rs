@@ -9,13 +9,26 @@ use crate::bench::session::Session;
 
 const PORT: u16 = 11111;
 
-pub(crate) fn ping_pong(place: Place<'_>, payload: u32, seconds: u32) -> Result<Reading> {
+/// How the client waits for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// In the system call, as by default.
+    Asleep,
+    /// Asking again and again (`--nonblocked`).
+    Awake,
+}
+
+/// The server sleeps in either case, as netaware's responder does.
+pub(crate) fn ping_pong(place: Place<'_>, payload: u32, seconds: u32, waits: Waits) -> Result<Reading> {
     let (address, port) = (place.address().to_string(), PORT.to_string());
     let mut server = place.server("sockperf");
     server.args(["server", "-i", &address, "-p", &port]);
     let mut client = place.client("sockperf", seconds);
     client.args(["ping-pong", "-i", &address, "-p", &port, "--full-rtt"]);
     client.args(["-m", &payload.to_string(), "-t", &seconds.to_string()]);
+    if waits == Waits::Awake {
+        client.arg("--nonblocked");
+    }
     parse(&Session { server, ready: (Transport::Udp, PORT), client }.run()?.stdout)
 }
 
