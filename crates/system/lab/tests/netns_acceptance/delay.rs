@@ -7,8 +7,10 @@ use netaware_units::Span;
 use crate::ground::{VERSIONS, believed, scenario};
 use crate::wire::{Passage, packet_length, passages};
 
-/// Of the emulator's report and of the delay alike.
 const BOUND: Span = Span::from_micros(20);
+/// Of the emulator's report. The second worst of a hundred says nothing about the median that is judged here, but a host
+/// that takes the core away more often than that does.
+const VALID: Span = Span::from_micros(200);
 const PACKETS: usize = 100;
 /// One at a time is on its way.
 const SPACING: Span = Span::from_millis(7);
@@ -33,7 +35,7 @@ fn constant_delay_is_right_to_twenty_microseconds() {
             for from in [Side::A, Side::B] {
                 let truth = path.base_delay(from, version, packet_length(version)).unwrap();
                 let (found, report) =
-                    believed("acc-delay", &path, BOUND, |lab| passages(lab, version, from, PACKETS, SPACING));
+                    believed("acc-delay", &path, VALID, |lab| passages(lab, version, from, PACKETS, SPACING));
                 let [least, half] = excess(&found, truth, |it| it.delay);
                 let [_, programs] = excess(&found, truth, |it| it.between_programs);
                 let line = format!(

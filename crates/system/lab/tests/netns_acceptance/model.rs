@@ -22,6 +22,9 @@ const PATH: &str = "[[hop]]\nrate = '20Mbit/s'\ndelay = '5ms'\n\
                     [[hop]]\nrate = '50Mbit/s'\ndelay = '2ms'\n\
                     [[cross]]\nenter = 0\npattern = 'poisson'\nrate = '8Mbit/s'\n";
 
+/// Between the kernels' stamps and the emulator, at both ends: the system calls on the devices and what the kernel does
+/// in them. The constant delay of a lab exceeds its scenario's by that; medians of 5 to 11 us were measured.
+const DEVICES: Span = Span::from_micros(15);
 const BOUND: Span = Span::from_micros(100);
 
 #[test]
@@ -45,7 +48,7 @@ fn the_lab_delays_a_probe_stream_as_the_model_does() {
         let own = report.seen_p99.unwrap_or_default() + report.lateness_p99.unwrap_or_default();
         for (per_cent, (least, most)) in PER_CENTS.into_iter().zip(band) {
             let delay = quantile(&found, per_cent);
-            let right = delay >= least && delay <= most + own;
+            let right = delay >= least && delay <= most + own + DEVICES;
             let line = format!(
                 "{} p{per_cent}: {delay}, the model {least} to {most}, the emulator's own error up to {own}; {report}",
                 version.name()
