@@ -6,7 +6,7 @@ use netaware_record::{Direction, Interval};
 use netaware_units::Span;
 
 use crate::ledger::{Ledger, VERSIONS};
-use crate::measured::{over, over_text};
+use crate::measured::{over, over_text, over_within};
 
 #[test]
 fn one_in_a_hundred_lost_is_read_as_such() {
@@ -43,7 +43,8 @@ fn jitter_like_that_of_lte_is_seen_and_does_not_move_the_least_round_trip() {
     if !permitted() {
         return;
     }
-    let run = over("lte", &["-t", "20s"]);
+    // The grid of its jitter is 1 ms, and so is the time within which a burst has to be out.
+    let run = over_within(Span::from_millis(1), "lte", &["-t", "20s"]);
     let mut ledger = Ledger::of(&run);
     for version in VERSIONS {
         ledger.hops(version);

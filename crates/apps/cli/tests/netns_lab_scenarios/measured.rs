@@ -21,16 +21,22 @@ const PREFIX: &str = "scen";
 
 /// Over a bundled scenario.
 pub(crate) fn over(name: &str, arguments: &[&str]) -> Measured {
-    run(name, scenarios::load(name).unwrap_or_else(|error| panic!("{error}")).scenario, arguments)
+    over_within(BOUND, name, arguments)
+}
+
+/// The same with a bound of its own: where jitter lets a hundred packets go at one instant, they are handed over one by one.
+pub(crate) fn over_within(bound: Span, name: &str, arguments: &[&str]) -> Measured {
+    run(name, scenarios::load(name).unwrap_or_else(|error| panic!("{error}")).scenario, bound, arguments)
 }
 
 /// Over a path that only a test needs.
 pub(crate) fn over_text(name: &str, text: &str, arguments: &[&str]) -> Measured {
     let text = format!("about = \"{name}\"\n{text}");
-    run(name, scenarios::parse(name, text).unwrap_or_else(|error| panic!("{error}")).scenario, arguments)
+    let loaded = scenarios::parse(name, text).unwrap_or_else(|error| panic!("{error}"));
+    run(name, loaded.scenario, BOUND, arguments)
 }
 
-fn run(name: &str, scenario: Scenario, arguments: &[&str]) -> Measured {
+fn run(name: &str, scenario: Scenario, bound: Span, arguments: &[&str]) -> Measured {
     let mut spoiled = Vec::new();
     for _ in 0..RUNS {
         let options =
@@ -38,7 +44,7 @@ fn run(name: &str, scenario: Scenario, arguments: &[&str]) -> Measured {
         let lab = Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
         let record = test(&lab, arguments);
         let report = lab.end().unwrap();
-        match report.why_invalid(BOUND) {
+        match report.why_invalid(bound) {
             None => return Measured { scenario, record, report },
             Some(why) => spoiled.push(format!("{why} ({report})")),
         }
