@@ -17,6 +17,9 @@ pub(crate) const MOST_ROUTERS: usize = 254;
 /// Everything in these networks leads into the path; nothing else leads anywhere.
 pub(crate) const PREFIX_LENGTHS: [u8; 2] = [16, 32];
 
+/// Of [`PREFIX_LENGTHS`].
+pub(crate) const V4_NETWORK: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 0);
+
 /// Whom a packet is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Addressee {

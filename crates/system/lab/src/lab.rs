@@ -109,7 +109,8 @@ impl Lab {
             namespace::make(&self.namespace(side), &self.state.mark)?;
         }
         let [a, b] = SIDES.map(|side| {
-            namespace::furnish(&self.namespace(side), &self.state.mark, side, self.mtu(side), self.addresses)
+            let mtus = [IpVersion::V4, IpVersion::V6].map(|version| mtu_of(scenario, side, version));
+            namespace::furnish(&self.namespace(side), &self.state.mark, side, mtus, self.addresses)
         });
         let (largest, core) = (self.largest_packet(), self.state.core);
         self.running = Some(Running::start(scenario, options, [a?, b?], largest, core, truth)?);
@@ -319,15 +320,22 @@ fn new_state(scenario: &Scenario, options: &LabOptions) -> LabState {
     }
 }
 
-/// MTU of the host's device: that of the link it sends into. Where the IP versions differ it is the larger, and the model
-/// answers for the smaller.
+/// MTU of the host's device: that of the link it sends into, the larger one where the IP versions differ.
 fn mtu(scenario: &Scenario, side: Side) -> u32 {
+    [IpVersion::V4, IpVersion::V6]
+        .map(|version| mtu_of(scenario, side, version))
+        .into_iter()
+        .max()
+        .unwrap_or(LEAST_MTU)
+}
+
+/// What a host knows of the link it sends into. No router stands in front of that one to answer for it.
+fn mtu_of(scenario: &Scenario, side: Side, version: IpVersion) -> u32 {
     let link = match side {
         Side::A => scenario.hops.first().map(|hop| &hop.forward),
         Side::B => scenario.hops.last().map(|hop| &hop.reverse),
     };
-    let mtu = link.and_then(|link| link.wires.iter().map(|wire| wire.mtu).max());
-    mtu.unwrap_or(LEAST_MTU).clamp(LEAST_MTU, LARGEST_MTU)
+    link.map_or(LEAST_MTU, |link| link.wire(version).mtu).clamp(LEAST_MTU, LARGEST_MTU)
 }
 
 /// The highest core that no other lab has. The first core stays with the programs under test; who finds no core goes without

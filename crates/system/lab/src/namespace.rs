@@ -14,7 +14,7 @@ use netaware_netmodel::Side;
 use netaware_record::IpVersion;
 use netaware_units::Span;
 
-use crate::addresses::PREFIX_LENGTHS;
+use crate::addresses::{PREFIX_LENGTHS, V4_NETWORK};
 use crate::process::ProcessId;
 use crate::state::Phase;
 use crate::system::{self, Signal};
@@ -69,7 +69,7 @@ pub(crate) fn furnish(
     namespace: &str,
     mark: &str,
     side: Side,
-    mtu: u32,
+    mtus: [u32; 2],
     addresses: Addresses,
 ) -> Result<HostEnd, LabError> {
     let end = within(namespace, || {
@@ -78,16 +78,28 @@ pub(crate) fn furnish(
     });
     let end = end.map_err(LabError::system(format!("make a TUN device in '{namespace}'")))?;
     let [v4, v6] = [IpVersion::V4, IpVersion::V6].map(|version| addresses.host(side, version));
+    let [mtu4, mtu6] = mtus;
+    let mtu = mtu4.max(mtu6);
     let [long4, long6] = PREFIX_LENGTHS;
     // No link-local address: the kernel would talk to routers that are not there. No duplicate address detection: it
     // would keep the address unusable for a second.
-    let lines = format!(
+    let mut lines = format!(
         "link set dev {DEVICE} mtu {mtu} txqueuelen {QUEUE} addrgenmode none\n\
          link set dev {DEVICE} up\n\
          address add {v4}/{long4} dev {DEVICE}\n\
          address add {v6}/{long6} dev {DEVICE} nodad\n"
     );
+    if mtu4 < mtu {
+        let _ = writeln!(
+            lines,
+            "route change {V4_NETWORK}/{long4} dev {DEVICE} proto kernel scope link src {v4} mtu {mtu4}"
+        );
+    }
     tool::ip_batch(namespace, &lines)?;
+    if mtu6 < mtu {
+        within(namespace, || fs::write(format!("/proc/sys/net/ipv6/conf/{DEVICE}/mtu"), mtu6.to_string()))
+            .map_err(LabError::system(format!("set the MTU of IPv6 in '{namespace}'")))?;
+    }
     write_files(namespace, mark, addresses)?;
     Ok(end)
 }

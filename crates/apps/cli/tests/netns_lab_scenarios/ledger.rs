@@ -62,6 +62,8 @@ impl<'a> Ledger<'a> {
     /// TCP with several streams, both ways: its interval contains the payload rate of the path.
     pub(crate) fn rates(&mut self, version: IpVersion) {
         let run = self.run;
+        let count = run.version(version).tcp.iter().filter(|tcp| tcp.streams > 1).count();
+        self.note(count == 2, &format!("{}: {count} results of several streams", version.name()));
         for tcp in run.version(version).tcp.iter().filter(|tcp| tcp.streams > 1) {
             let direction = tcp.pedigree.direction;
             let from = if direction == Direction::Forward { Side::A } else { Side::B };

@@ -4,7 +4,7 @@ use netaware_lab::{Lab, Side};
 use netaware_netns::permitted;
 use netaware_record::IpVersion;
 
-use crate::ground::{VERSIONS, bundled, said, tried, up, words};
+use crate::ground::{VERSIONS, bundled, said, scenario, tried, up, words};
 
 /// IP and ICMP headers around what `ping -s` says.
 fn payload(version: IpVersion, packet: u32) -> String {
@@ -50,6 +50,26 @@ fn the_kernel_learns_the_path_mtu_from_the_router() {
         assert!(!passed && local && !text.contains(&format!("From {router}")), "{text}");
         let (passed, text) = ping(&lab, version, 1400);
         assert!(passed && text.contains("2 received"), "{text}");
+    }
+}
+
+#[test]
+fn a_host_knows_the_mtu_of_its_own_link_for_each_version() {
+    if !permitted() {
+        return;
+    }
+    let rows = [("v6 = { mtu = 1400 }", IpVersion::V6, 1400), ("v4 = { mtu = 1300 }", IpVersion::V4, 1300)];
+    for (text, smaller, mtu) in rows {
+        let lab =
+            up("acc-own-mtu", &scenario(&format!("[[hop]]\nrate = '1Gbit/s'\ndelay = '1ms'\n{text}\n")));
+        for version in VERSIONS {
+            let (passed, text) = ping(&lab, version, 1500);
+            assert_eq!(passed, version != smaller, "{text}");
+            let local = text.contains("message too long") && !text.contains("From ");
+            assert!(passed || local, "{text}");
+        }
+        let (passed, text) = ping(&lab, smaller, mtu);
+        assert!(passed, "{text}");
     }
 }
 
