@@ -1,16 +1,14 @@
 //! The real world: two TUN devices, the monotonic clock, and a wait that is exact without keeping the core for ever.
 //!
 //! A packet that wakes the loop is seen late, by a wake-up of 5 to 50 us of which its lateness would not tell: TUN devices
-//! stamp nothing that their reader could see. So the loop stays awake while packets move and for [`STAYS_AWAKE`] after the
-//! last one came or went. What that costs is bounded: a thread with priority that never sleeps has the core taken from it
-//! for 50 ms each second, so whenever it has used more than its share it sleeps in gaps that are long enough, and a packet
-//! that comes meanwhile wakes it. On a host with one core it does not stay awake for anybody.
+//! stamp nothing that their reader could see. So on a core of its own the loop stays awake while packets move and for
+//! [`STAYS_AWAKE`] after the last one came or went. Without one it sleeps whenever it can.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd, RawFd};
 
-use netaware_io::{clock, pacer, thread};
+use netaware_io::{clock, pacer};
 use netaware_netmodel::Side;
 use netaware_units::{Mono, Span};
 
@@ -26,7 +24,6 @@ pub(crate) struct Devices {
     /// Something was read or written since the last look at the clock.
     moved: bool,
     busy_at: Mono,
-    debt: Debt,
     _precise: pacer::PreciseSleep,
 }
 
@@ -37,8 +34,15 @@ impl Devices {
         let precise = pacer::precise_sleep();
         let margin = pacer::margin();
         let stays_awake = if has_core { STAYS_AWAKE } else { Span::ZERO };
-        let (debt, busy_at) = (Debt::new(clock::now()), clock::now());
-        Self { tuns, descriptors, margin, stays_awake, moved: false, busy_at, debt, _precise: precise }
+        Self {
+            tuns,
+            descriptors,
+            margin,
+            stays_awake,
+            moved: false,
+            busy_at: clock::now(),
+            _precise: precise,
+        }
     }
 }
 
@@ -85,8 +89,7 @@ impl World for Devices {
         if due < now + SHORTEST_SLEEP {
             return Idled::Awake;
         }
-        let is_busy = now - self.busy_at < self.stays_awake;
-        if is_busy && !self.debt.is_owed(now) {
+        if now - self.busy_at < self.stays_awake {
             return Idled::Awake;
         }
         if system::await_readable(self.descriptors, due - now) {
@@ -97,42 +100,8 @@ impl World for Devices {
     }
 }
 
-/// Time off the core that is owed to others, kept by the thread's own CPU clock.
-struct Debt {
-    owed: Span,
-    settled_at: Mono,
-    used_then: Span,
-}
-
-impl Debt {
-    fn new(now: Mono) -> Self {
-        Self { owed: Span::ZERO, settled_at: now, used_then: thread::cpu_time_exact() }
-    }
-
-    #[inline]
-    fn is_owed(&mut self, now: Mono) -> bool {
-        if now - self.settled_at >= SETTLE_EVERY {
-            self.settle(now, thread::cpu_time_exact());
-        }
-        self.owed > Span::ZERO
-    }
-
-    fn settle(&mut self, now: Mono, used: Span) {
-        let passed = now - self.settled_at;
-        let slept = (passed - (used - self.used_then)).or_zero();
-        let owed = self.owed + passed * SHARE_PERCENT / 100 - slept;
-        self.owed = Span(owed.0.clamp(-MOST_OWED.0, MOST_OWED.0));
-        (self.settled_at, self.used_then) = (now, used);
-    }
-}
-
-/// Of the core, for others: the kernel takes 5 % by force, and 9 % of breaths were measured to spare us that.
-const SHARE_PERCENT: i64 = 10;
-const SETTLE_EVERY: Span = Span::from_micros(250);
-/// A debt that is older than some 50 ms has been collected by the kernel.
-const MOST_OWED: Span = Span::from_millis(5);
 /// After a packet came or went: longer than the gaps of voice (20 ms) and of any train of probes. Ping once a second then
-/// costs a twentieth of the core, and a steady stream all of it that is not owed to others.
+/// costs a twentieth of the core, and a steady stream all of it.
 const STAYS_AWAKE: Span = Span::from_millis(25);
 /// Below this a sleep costs as much as it lasts.
 const SHORTEST_SLEEP: Span = Span::from_micros(15);
@@ -171,14 +140,5 @@ mod tests {
         let (mut devices, [_other, far]) = made(false);
         far.send(&[7; 3]).unwrap();
         assert_eq!(devices.idle(devices.now() + Span::from_secs(100)), Idled::Woken);
-    }
-
-    #[test]
-    fn a_thread_that_never_sleeps_owes_and_one_that_does_not_work_does_not() {
-        let mut debt = Debt { owed: Span::ZERO, settled_at: Mono(0), used_then: Span::ZERO };
-        debt.settle(Mono(10_000_000), Span::from_millis(10));
-        assert_eq!(debt.owed, Span::from_millis(1));
-        debt.settle(Mono(12_000_000), Span::from_millis(10));
-        assert!(debt.owed < Span::ZERO, "2 ms of sleep paid more than 1 ms: {}", debt.owed);
     }
 }

@@ -21,7 +21,7 @@ use crate::namespace::{self, HostEnd};
 use crate::process::ProcessId;
 use crate::state::{self, Holding, LabState, Phase};
 use crate::truth::{Line, Opening, TruthFile, TruthTap, TruthWriter};
-use crate::{Addresses, LabError, Report, down, permission};
+use crate::{Addresses, LabError, Report, down, permission, system};
 
 /// How a lab is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,9 +123,9 @@ impl Lab {
     }
 
     /// A command that will run on that host. `ip netns exec` replaces itself by the program, so the child's process id
-    /// is the program's own.
+    /// is the program's own. It is kept off the emulator's core.
     pub fn command(&self, side: Side, program: impl AsRef<OsStr>) -> Command {
-        command(&self.state.prefix, side, program)
+        command(&self.state, side, program)
     }
 
     /// Runs something in a thread of this process that has entered the host: sockets made there stay there.
@@ -221,10 +221,13 @@ impl Drop for Lab {
     }
 }
 
-/// A command on a host of a lab that another process holds.
-pub fn command(prefix: &str, side: Side, program: impl AsRef<OsStr>) -> Command {
+/// A command on a host of a lab that another process holds; kept off the emulator's core.
+pub fn command(lab: &LabState, side: Side, program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("ip");
-    command.args(["netns", "exec", &namespace::name(prefix, side)]).arg(program);
+    command.args(["netns", "exec", &namespace::name(&lab.prefix, side)]).arg(program);
+    if let Some(core) = lab.core {
+        system::keep_off(&mut command, core);
+    }
     command
 }
 
@@ -278,8 +281,10 @@ fn run(
     published: &Published,
 ) {
     let core = core.filter(|core| thread::pin(*core).is_ok());
-    // Above the programs under test, which may have raised themselves: a path does not wait for its hosts.
-    published.begun(priority::raise_above_raised(), core);
+    // On a core that the programs are kept away from nothing has to be above them, and nothing is taken back from a thread
+    // that never sleeps. Elsewhere it goes before them, even raised ones: a path does not wait for its hosts.
+    let raised = if core.is_some() { priority::favour() } else { priority::raise_above_raised() };
+    published.begun(raised, core);
     let mut devices = Devices::new(tuns, core.is_some());
     let mut why = None;
     while !stop.is_raised() && why.is_none() {

@@ -36,7 +36,7 @@ impl Exec {
         }
         let (program, arguments) = self.program.split_first().context("there is no program")?;
         // Only returns when it failed.
-        let error = command(prefix, self.host.into(), program).args(arguments).exec();
+        let error = command(&state, self.host.into(), program).args(arguments).exec();
         Err(error).context("cannot start `ip netns exec`")
     }
 }
