@@ -87,7 +87,7 @@ fn cpu_time() -> Span {
 }
 
 /// CPU time of the calling thread to the nanosecond, for loops: one system call, no file. Zero where there is no such clock.
-pub fn cpu_time_exact() -> Span {
+pub(crate) fn cpu_time_exact() -> Span {
     #[cfg(unix)]
     {
         let mut at = libc::timespec { tv_sec: 0, tv_nsec: 0 };
