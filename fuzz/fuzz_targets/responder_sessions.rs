@@ -313,6 +313,7 @@ fn test_plan(plan: &Plan) -> TestPlan {
             dscp: 0,
             congestion: None,
             zerocopy: false,
+            quiet: false,
         }),
         Plan::Udp { length, duration_ms, gap_ps } => {
             let fields = serde_json::json!({ "direction": "forward", "duration": 0, "length": length, "tick": 100_000_000 });

@@ -4,8 +4,8 @@ use anyhow::{Result, bail};
 
 use crate::shell::{command, output, run, works};
 
-/// What the tests start: namespaces and shapers, black holes, a foreign server on our port.
-pub(crate) const FOR_TESTS: &[&str] = &["iproute2", "nftables", "iperf3"];
+/// What the tests start: namespaces and shapers, black holes, a foreign server on our port, what a path says of its routers.
+pub(crate) const FOR_TESTS: &[&str] = &["iproute2", "nftables", "iperf3", "iputils-ping", "traceroute"];
 
 /// The tools that we compare ourselves with, the neutral observer, and a compiler for the reference program.
 pub(crate) const FOR_BENCHMARKS: &[&str] = &[

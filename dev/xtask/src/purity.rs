@@ -20,6 +20,7 @@ const PORTABLE: &[&str] = &[
     "netaware-engine",
     "netaware-netmodel",
     "netaware-probe",
+    "netaware-sim",
     "netaware-io",
     "netaware-host",
 ];

@@ -3,6 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{completions, latency, man, results, schema, serve, tcp, test, udp};
+#[cfg(target_os = "linux")]
+use crate::commands::{lab, simulate};
 use crate::exit::{self, Exit};
 
 const ABOUT: &str = "\
@@ -19,6 +21,8 @@ Examples:
   netaware udp lab-b -b 100M -l 1200   UDP at 100 Mbit/s
   netaware latency lab-b -c 1000       round trips
   netaware results show last           the newest saved result
+  netaware lab up bufferbloat          a path to try things on, on this host
+  netaware simulate lte latency        what it would say there, at once
 
 Settings: every long flag is also a key of netaware.toml (in $XDG_CONFIG_HOME/netaware/ and in the present folder) and a \
 variable: --connect-timeout is connect-timeout and NETAWARE_CONNECT_TIMEOUT. A flag beats a variable, a variable beats a \
@@ -50,6 +54,10 @@ pub(crate) enum Command {
     Udp(udp::Udp),
     Latency(latency::Latency),
     Results(results::Results),
+    #[cfg(target_os = "linux")]
+    Lab(lab::Lab),
+    #[cfg(target_os = "linux")]
+    Simulate(simulate::Simulate),
     Completions(completions::Completions),
     Man(man::Man),
     Schema(schema::Schema),
@@ -68,6 +76,10 @@ impl Command {
             Self::Udp(udp) => udp.run(),
             Self::Latency(latency) => latency.run(),
             Self::Results(results) => results.run(),
+            #[cfg(target_os = "linux")]
+            Self::Lab(lab) => lab.run(),
+            #[cfg(target_os = "linux")]
+            Self::Simulate(simulate) => simulate.run(),
             Self::Completions(completions) => completions.run(),
             Self::Man(man) => man.run(),
             Self::Schema(schema) => schema.run(),
@@ -91,7 +103,8 @@ mod tests {
         let mut command = Cli::command();
         command.build();
         insta::assert_snapshot!("help", command.render_long_help().to_string());
-        for name in ["serve", "test", "tcp", "udp", "latency", "results", "completions", "man", "schema"] {
+        let measuring = ["serve", "test", "tcp", "udp", "latency", "results", "lab", "simulate"];
+        for name in measuring.into_iter().chain(["completions", "man", "schema"]) {
             let of = command.find_subcommand_mut(name).unwrap();
             insta::assert_snapshot!(format!("help_{name}"), of.render_long_help().to_string());
         }

@@ -1,11 +1,15 @@
 //! One file per command: its flags with their help, how they become a request, and its tests.
 
 pub(crate) mod completions;
+#[cfg(target_os = "linux")]
+pub(crate) mod lab;
 pub(crate) mod latency;
 pub(crate) mod man;
 pub(crate) mod results;
 pub(crate) mod schema;
 pub(crate) mod serve;
+#[cfg(target_os = "linux")]
+pub(crate) mod simulate;
 pub(crate) mod tcp;
 pub(crate) mod test;
 pub(crate) mod udp;

@@ -12,6 +12,8 @@ pub(crate) enum Exit {
     ThresholdFailed,
     /// Could not measure, or not do what was asked; a wrong command line too.
     NotMeasured,
+    /// As the program ended that was run for the user.
+    Program(u8),
 }
 
 /// For help texts.
@@ -27,6 +29,7 @@ impl From<Exit> for ExitCode {
             Exit::Done => 0,
             Exit::ThresholdFailed => 1,
             Exit::NotMeasured => 2,
+            Exit::Program(code) => code,
         })
     }
 }

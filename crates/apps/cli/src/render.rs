@@ -5,6 +5,8 @@ pub(crate) mod figures;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub(crate) mod paint;
+#[cfg(target_os = "linux")]
+pub(crate) mod simulated;
 pub(crate) mod stream;
 mod table;
 pub(crate) mod text;

@@ -59,12 +59,67 @@ fn help_and_version_succeed_and_mistakes_exit_with_2() {
         (&["results", "show", "last"], 2),
         (&["completions", "tcsh"], 2),
         (&["man", "ftp"], 2),
+        (&["lab", "scenarios"], 0),
+        (&["lab", "scenarios", "three-hops"], 0),
+        (&["lab", "up", "no-such-path"], 2),
+        (&["lab", "up", "three-hops", "--prefix", "../x"], 2),
+        (&["lab", "run", "three-hops", "--", "true", ":::"], 2),
+        (&["lab", "exec", "--prefix", "nobodys", "a", "true"], 2),
+        (&["simulate", "idle-1g", "latency"], 0),
+        (&["simulate", "idle-1g", "path-mtu", "-6", "--format", "json"], 0),
+        (&["simulate", "idle-1g", "stream", "-t", "1s", "--runs", "3"], 0),
+        (&["simulate", "idle-1g"], 2),
+        (&["simulate", "no-such-path", "latency"], 2),
+        (&["simulate", "idle-1g", "capacity"], 2),
+        (&["simulate", "idle-1g", "path-mtu", "--count", "3"], 2),
     ];
     for (arguments, want) in rows {
         let (code, out, err) = run(&home, arguments);
         assert_eq!(code, Some(*want), "{arguments:?}: {err}");
         assert_eq!(out.is_empty(), *want != 0, "{arguments:?}");
     }
+}
+
+#[test]
+fn a_malformed_scenario_is_told_with_file_line_and_field() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("mine.toml"), "about = \"x\"\n[[hop]]\nrate = \"0bit/s\"\n").unwrap();
+    let commands: [&[&str]; 3] = [
+        &["lab", "up", "mine.toml"],
+        &["lab", "run", "mine.toml", "--", "true"],
+        &["simulate", "mine.toml", "latency"],
+    ];
+    for command in commands {
+        let (code, _, err) = run(&home, command);
+        assert_eq!(code, Some(2));
+        assert!(err.starts_with("error: mine.toml: line 3, ") && err.contains("rate"), "{err}");
+    }
+}
+
+#[test]
+fn a_simulation_gives_the_same_bytes_for_the_same_seed() {
+    let home = tempfile::tempdir().unwrap();
+    let of = |seed: &str| {
+        let arguments = ["simulate", "loaded-100m", "latency", "--format", "json", "--seed", seed];
+        let (code, out, err) = run(&home, &arguments);
+        assert_eq!((code, err.as_str()), (Some(0), ""));
+        out
+    };
+    let first = of("5");
+    assert_eq!(first, of("5"));
+    assert_ne!(first, of("6"));
+    let whole: serde_json::Value = serde_json::from_str(&first).unwrap();
+    let record: Record = serde_json::from_value(whole["record"].clone()).unwrap();
+    assert_eq!((record.command.as_str(), record.versions.len()), ("latency", 2));
+}
+
+#[test]
+fn settings_reach_a_simulation_too() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("netaware.toml"), "[simulate]\nseed = 9\nruns = 2\n").unwrap();
+    let (code, out, err) = run(&home, &["simulate", "idle-1g", "latency", "-4"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("2 seeds from 9"), "{out}");
 }
 
 #[test]

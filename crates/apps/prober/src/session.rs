@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 
 use netaware_io::clock;
-use netaware_io::options::{self, ConnectError};
+use netaware_io::options::{self, ConnectError, SocketOptions};
 use netaware_io::stop::StopFlag;
 use netaware_record::{HostInfo, IpVersion, Reach};
 use netaware_units::{Mono, Span};
@@ -184,10 +184,19 @@ pub(crate) fn test_of(message: &ServerMessage) -> Option<u32> {
 /// A connection and how long it took.
 fn connect(target: &Target, at: SocketAddr) -> Result<(TcpStream, Span), Failure> {
     let began_at = clock::now();
-    let stream = options::connect_tcp(at, &target.options, target.connect_patience)
+    let stream = options::connect_tcp(at, &control_options(&target.options), target.connect_patience)
         .map_err(|e| Failure::new("connect", Some(at), connect_cause(&e, target.connect_patience)))?;
     Ok((stream, clock::now() - began_at))
 }
+
+/// Segments that pass wherever IPv6 does: on a path that swallows larger ones the session goes on, and can say so.
+fn control_options(options: &SocketOptions) -> SocketOptions {
+    let mss = if cfg!(target_os = "linux") { Some(CONTROL_MSS) } else { None };
+    SocketOptions { mss, ..options.clone() }
+}
+
+/// 1280 bytes of IPv6 (RFC 8200 §5) with TCP's header.
+const CONTROL_MSS: u32 = 1280 - 40 - 20;
 
 /// Further connections are only timed, and only once a netaware responder has answered: servers of other protocols, one
 /// client at a time, would be upset by them and could no longer be named.

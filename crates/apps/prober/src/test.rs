@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use netaware_io::stop::StopFlag;
-use netaware_record::{Direction, Record};
+use netaware_record::{Direction, IpVersion, Record};
 use netaware_units::{BitRate, Span};
 
 use crate::echo::EchoOrder;
@@ -25,8 +25,13 @@ const IDLE_BLOCKS: u16 = 8;
 const IDLE_REQUESTS: u64 = 25;
 const IDLE_SPACING: Span = Span::from_millis(5);
 const IDLE_PAYLOAD: u32 = 64;
-/// Echoes beside a bulk transfer.
+/// Between echoes beside a bulk transfer, at the least, and while nothing is known of the path's rate.
 const LOADED_SPACING: Span = Span::from_millis(10);
+const CAREFUL_SPACING: Span = Span::from_millis(50);
+/// A slow path gets some echoes all the same.
+const LONGEST_SPACING: Span = Span::from_millis(100);
+/// Of the path's rate, at most, for the echoes: 2 promille. They would be missing from what TCP reaches.
+const ECHO_SHARE: u64 = 500;
 const TICK: Span = Span::from_millis(50);
 /// What opening, attaching and ending one transfer costs on a short path; subtracted from the budget.
 const TRANSFER_OVERHEAD: Span = Span::from_millis(60);
@@ -96,7 +101,8 @@ fn take_turn(
     watch: &mut Watch<'_>,
 ) {
     for direction in [Direction::Reverse, Direction::Forward] {
-        let mut reached = None;
+        let mut earlier = found.tcp.iter().rev().filter(|round| round.order.direction == direction);
+        let mut reached = earlier.find_map(report::received_rate);
         if request.tcp {
             for (streams, duration) in [(1, schedule.single), (request.streams, schedule.parallel)] {
                 if stop.is_raised() || !lane.is_alive() || streams == 0 {
@@ -110,7 +116,7 @@ fn take_turn(
                     congestion: request.congestion.clone(),
                     ..TcpOrder::new(direction, TICK)
                 };
-                let load = EchoOrder::until_stopped(LOADED_SPACING, IDLE_PAYLOAD);
+                let load = EchoOrder::until_stopped(spacing_beside(reached, lane.version), IDLE_PAYLOAD);
                 let round = transfer::tcp(lane, &request.target, &[order], Some(&load), stop, watch);
                 reached = round.first().and_then(report::received_rate).or(reached);
                 found.tcp.extend(round);
@@ -123,6 +129,14 @@ fn take_turn(
             found.udp.extend(transfer::udp(lane, &request.target, &[order], stop, watch));
         }
     }
+}
+
+/// Between the echoes beside a transfer that will reach about `rate`.
+fn spacing_beside(rate: Option<BitRate>, version: IpVersion) -> Span {
+    let Some(rate) = rate.filter(|rate| rate.0 > 0) else { return CAREFUL_SPACING };
+    let bits = u64::from(IDLE_PAYLOAD + 8 + version.header_len()) * 8;
+    let spacing = Span((bits * ECHO_SHARE * 1_000_000_000 / rate.0).min(i64::MAX as u64).cast_signed());
+    spacing.clamp(LOADED_SPACING, LONGEST_SPACING)
 }
 
 fn count(streams: u16) -> String {
@@ -222,6 +236,15 @@ mod tests {
         let turn = schedule.single + schedule.parallel + schedule.udp + TRANSFER_OVERHEAD * 3;
         let whole = turn * 8 + SET_UP + Span::from_secs(2);
         assert!(whole <= request.budget && whole > request.budget - Span::from_millis(10), "{whole}");
+    }
+
+    #[test]
+    fn echoes_take_two_promille_of_a_path_at_most_or_ten_a_second() {
+        let spacing = |mbit: u64| spacing_beside(Some(BitRate(mbit * 1_000_000)), IpVersion::V6);
+        // 112 bytes of IPv6 packet: 896 bits.
+        assert_eq!(spacing(10), Span::from_micros(44_800));
+        assert_eq!((spacing(1), spacing(1000)), (LONGEST_SPACING, LOADED_SPACING));
+        assert_eq!(spacing_beside(None, IpVersion::V4), CAREFUL_SPACING);
     }
 
     #[test]

@@ -68,6 +68,7 @@ impl TcpOrder {
             dscp: target.options.dscp,
             congestion: self.congestion.clone(),
             zerocopy: self.zerocopy,
+            quiet: self.tell_every.is_none(),
         }
     }
 }
@@ -121,11 +122,17 @@ pub(crate) struct TcpRound {
 
 impl TcpRound {
     fn new(order: TcpOrder, ended: Ended, load: Option<EchoRun>) -> Self {
-        // A sender that broke off tells less than the receiver has seen.
-        let whole = ended.sender_ticks.len() + 1 >= ended.receiver_ticks.len();
-        let arrived = held_back::arrivals(&ended.sender_ticks).filter(|_| whole);
+        let arrived = held_back::arrivals(&ended.sender_ticks).filter(|_| sender_tells_all(&order, &ended));
         Self { order, ended, arrived, load }
     }
+}
+
+/// A sender that broke off tells less than the receiver has seen of the planned time. What comes after that, while queues
+/// drain, is nobody's rate.
+fn sender_tells_all(order: &TcpOrder, ended: &Ended) -> bool {
+    let told = ended.sender_ticks.last().map_or(Span::ZERO, |tick| tick.end);
+    let seen = ended.receiver_ticks.last().map_or(Span::ZERO, |tick| tick.end);
+    told + order.tick >= seen.min(order.duration)
 }
 
 /// One UDP stream as it went.
@@ -221,4 +228,30 @@ fn run(
     }
     // A flow that broke beside the transfer broke with the lane; the transfer says enough.
     (ended, echoes.and_then(Result::ok))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use netaware_record::SenderTick;
+
+    #[test]
+    fn a_sender_tells_all_if_it_lasted_to_the_plan_or_as_long_as_the_receiver() {
+        let second = Span::from_secs(1);
+        let order = TcpOrder { duration: second, ..TcpOrder::new(Direction::Forward, Span::from_millis(50)) };
+        let tells = |sender: i64, receiver: i64| {
+            let ended = Ended {
+                sender_ticks: vec![SenderTick { end: Span::from_millis(sender), ..SenderTick::default() }],
+                receiver_ticks: vec![ReceiverTick {
+                    end: Span::from_millis(receiver),
+                    ..ReceiverTick::default()
+                }],
+                ..Ended::default()
+            };
+            sender_tells_all(&order, &ended)
+        };
+        assert!(tells(1000, 1300), "the queue drained for long");
+        assert!(tells(430, 460), "both were stopped");
+        assert!(!tells(430, 990), "the sender broke off");
+    }
 }

@@ -186,6 +186,7 @@ mod tests {
             dscp: 0,
             congestion: None,
             zerocopy: false,
+            quiet: false,
         }
     }
 

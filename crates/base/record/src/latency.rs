@@ -13,7 +13,8 @@ pub struct LatencyResult {
     pub pedigree: Pedigree,
     /// Payload of request and response.
     pub payload: ByteCount,
-    /// Planned time from request to request; zero for ping-pong, where each response triggers the next request.
+    /// Planned time from request to request, the longest where rounds differ; zero for ping-pong, where each response
+    /// triggers the next request.
     pub spacing: Span,
     /// Requests that left.
     pub sent: u64,

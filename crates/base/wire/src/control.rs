@@ -347,6 +347,10 @@ pub struct TcpPlan {
     /// Send without copying from user space (splice from a page that is never changed).
     #[serde(default)]
     pub zerocopy: bool,
+    /// A sending responder tells its slices when the transfer is over, not while it runs: nobody watches, and they would take
+    /// of the path what is to be measured.
+    #[serde(default)]
+    pub quiet: bool,
 }
 
 /// How datagrams are handed to the system.

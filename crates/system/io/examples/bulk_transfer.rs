@@ -91,6 +91,7 @@ fn tcp_plan(words: &[&str]) -> Result<Option<TcpPlan>, Failure> {
         dscp: 0,
         congestion: None,
         zerocopy: rest.get(1) == Some(&"zerocopy"),
+        quiet: false,
     }))
 }
 

@@ -11,6 +11,7 @@ pub mod clock;
 pub mod driver;
 pub mod options;
 pub mod pacer;
+pub mod priority;
 pub mod probe_socket;
 mod slices;
 pub mod stop;

@@ -23,11 +23,11 @@ mod inbox;
 mod launch;
 mod outbox;
 mod paced;
-mod priority;
 #[cfg(target_os = "linux")]
 mod queue;
 mod receiver;
 mod refusals;
+mod standing;
 mod timetable;
 mod unpaced;
 mod wait;

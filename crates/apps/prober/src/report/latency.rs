@@ -42,7 +42,7 @@ fn merged<'a>(
         method: first.transport.method(),
         version,
         payload: ByteCount(u64::from(order.length)),
-        spacing: order.shown_spacing(),
+        spacing: runs.clone().map(|run| run.order.shown_spacing()).max().unwrap_or_default(),
         patience: order.patience,
         health,
     };

@@ -5,8 +5,8 @@ use netaware_probe::goodput::{MeasuredRound, goodput};
 use netaware_probe::limit::{self, Across, TcpEvidence};
 use netaware_probe::warm_up;
 use netaware_record::{
-    Direction, Health, IpVersion, LatencyResult, Layer, Limit, LoadedLatency, Pedigree, ReceiverTick,
-    SenderTick, TcpCount, TcpEnd, TcpResult,
+    Direction, Health, Interval, IpVersion, LatencyResult, Layer, Limit, LoadedLatency, Pedigree,
+    ReceiverTick, SenderTick, TcpCount, TcpEnd, TcpResult,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
@@ -86,6 +86,7 @@ fn result(path: Path, rounds: &[&TcpRound], idle: Option<&LatencyResult>) -> Opt
     let measured: Vec<MeasuredRound<'_>> =
         rounds.iter().map(|round| measured(round, idle_rtt.unwrap_or_default())).collect();
     let reached = goodput(&measured);
+    let interval = reached.as_ref().and_then(|reached| reached.interval);
     let senders: Vec<&TcpEnd> = rounds.iter().filter_map(|round| round.ended.tcp_sender.as_ref()).collect();
     let receivers: Vec<&TcpEnd> =
         rounds.iter().filter_map(|round| round.ended.tcp_receiver.as_ref()).collect();
@@ -101,7 +102,8 @@ fn result(path: Path, rounds: &[&TcpRound], idle: Option<&LatencyResult>) -> Opt
         streams: order.streams,
         congestion: streams().map(|s| s.congestion.clone()).find(|name| !name.is_empty()).unwrap_or_default(),
         goodput: reached.as_ref().map(|reached| reached.rate),
-        goodput_interval: reached.as_ref().and_then(|reached| reached.interval),
+        goodput_interval: interval
+            .map(|interval| Interval { hi: interval.hi + echo_rate(path.version, rounds), ..interval }),
         rounds: reached.as_ref().map(|reached| reached.rounds.clone()).unwrap_or_default(),
         counted,
         bytes: receivers.iter().map(|end| end.bytes).sum(),
@@ -120,6 +122,16 @@ fn result(path: Path, rounds: &[&TcpRound], idle: Option<&LatencyResult>) -> Opt
         sender,
         receiver,
     })
+}
+
+/// What the echoes beside took of the path in this direction, bit/s of IP packets, as if TCP had gone without: by so much the
+/// path may carry more than was counted.
+fn echo_rate(version: IpVersion, rounds: &[&TcpRound]) -> f64 {
+    let spacings = rounds.iter().filter_map(|round| round.load.as_ref()).map(|run| {
+        let bits = (run.order.length + 8 + version.header_len()) * 8;
+        f64::from(bits) / run.order.shown_spacing().secs_f64().max(1e-6)
+    });
+    spacings.fold(0.0, f64::max)
 }
 
 fn pedigree(version: IpVersion, direction: Direction, counted: TcpCount) -> Pedigree {

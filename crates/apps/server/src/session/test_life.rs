@@ -20,6 +20,8 @@ pub(super) struct Test {
     bytes: ByteCount,
     /// A throughput test that has run, for the summary.
     has_run: bool,
+    /// Slices that are told in the end.
+    held: Vec<SenderTick>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +95,10 @@ impl Session<'_> {
         }
         let (attached, bytes) = (BTreeSet::new(), ByteCount(0));
         let prepared = plan.clone();
-        self.tests.insert(test, Test { plan, stage: Stage::Preparing, attached, bytes, has_run: false });
+        self.tests.insert(
+            test,
+            Test { plan, stage: Stage::Preparing, attached, bytes, has_run: false, held: Vec::new() },
+        );
         self.actions.push_back(Action::Prepare { test, plan: prepared });
     }
 
@@ -243,8 +248,22 @@ impl Session<'_> {
 
     /// Progress of a sending test.
     pub(crate) fn sender_tick(&mut self, test: u32, tick: SenderTick) {
-        if self.count(test, tick.bytes, tick.end) {
-            self.say(ServerMessage::SenderTicks { test, ticks: vec![tick] });
+        if !self.count(test, tick.bytes, tick.end) {
+            return;
+        }
+        let Some(entry) = self.tests.get_mut(&test) else { return };
+        entry.held.push(tick);
+        let is_quiet = matches!(&entry.plan, TestPlan::Tcp(plan) if plan.quiet);
+        if !is_quiet || entry.held.len() >= MOST_HELD {
+            self.tell_held(test);
+        }
+    }
+
+    fn tell_held(&mut self, test: u32) {
+        let Some(entry) = self.tests.get_mut(&test) else { return };
+        let held = std::mem::take(&mut entry.held);
+        for ticks in held.chunks(TICKS_IN_A_MESSAGE) {
+            self.say(ServerMessage::SenderTicks { test, ticks: ticks.to_vec() });
         }
     }
 
@@ -263,6 +282,9 @@ impl Session<'_> {
 
     /// A test is over.
     pub(crate) fn ended(&mut self, test: u32, report: EndReport) {
+        if self.tests.get(&test).is_some_and(|entry| entry.stage != Stage::Ending { verdict: None }) {
+            self.tell_held(test);
+        }
         let Some(entry) = self.tests.remove(&test) else { return };
         if entry.has_run {
             self.summary.bytes = self.summary.bytes.saturating_add(report::bytes(&report).0);
@@ -285,6 +307,10 @@ impl Session<'_> {
     }
 }
 
+/// Slices of a quiet test that are held back: at 50 ms each those of almost a minute.
+const MOST_HELD: usize = 1024;
+/// Each takes some 200 bytes.
+const TICKS_IN_A_MESSAGE: usize = 64;
 /// Open tests of one session: both directions of both IP versions, with latency beside them.
 const MAX_TESTS: usize = 8;
 /// Connections of one TCP echo test.

@@ -1,4 +1,4 @@
-use netaware_record::{Direction, ReceiverTick, TcpEnd};
+use netaware_record::{Direction, ReceiverTick, SenderTick, TcpEnd};
 use netaware_units::{BitRate, ByteCount};
 use netaware_wire::control::{EndReport, TcpPlan};
 
@@ -75,6 +75,7 @@ fn tcp(streams: u16) -> TestPlan {
         dscp: 0,
         congestion: None,
         zerocopy: false,
+        quiet: false,
     })
 }
 
@@ -402,6 +403,30 @@ fn arriving_payload_is_a_sign_of_life() {
     session.receiver_tick(ms(3000), 1, ReceiverTick { bytes: ByteCount(1), ..ReceiverTick::default() });
     session.receiver_tick(ms(3900), 1, ReceiverTick::default());
     assert_eq!(session.deadline(), Some(ms(7000)));
+}
+
+#[test]
+fn a_quiet_sender_tells_its_slices_in_the_end_and_a_loud_one_at_once() {
+    for quiet in [false, true] {
+        let rules = rules(None);
+        let mut session = open_session(&rules);
+        admit(&mut session, Span::from_secs(100));
+        let TestPlan::Tcp(plan) = tcp(1) else { panic!() };
+        let plan = TestPlan::Tcp(TcpPlan { direction: Direction::Reverse, quiet, ..plan });
+        tell(&mut session, T0, ClientMessage::Open { test: 1, plan });
+        session.prepared(T0, 1, Ok(()));
+        session.attached(T0, 1, 0);
+        tell(&mut session, T0, ClientMessage::Start { test: 1 });
+        deeds(&mut session);
+        (0..70).for_each(|_| session.sender_tick(1, SenderTick::default()));
+        let told = deeds(&mut session);
+        assert_eq!(told.len(), if quiet { 0 } else { 70 }, "{told:?}");
+        session.ended(1, EndReport::TcpSender(TcpEnd::default()));
+        let told = deeds(&mut session);
+        let ticks = told.iter().filter(|deed| *deed == "sender_ticks 1").count();
+        assert_eq!(ticks, if quiet { 2 } else { 0 }, "{told:?}");
+        assert!(told.last().is_some_and(|last| last.starts_with("finished 1")), "{told:?}");
+    }
 }
 
 #[test]

@@ -32,6 +32,7 @@ pub(crate) fn tcp_plan(direction: Direction, streams: u16, duration: Span) -> Te
         dscp: 0,
         congestion: None,
         zerocopy: false,
+        quiet: false,
     })
 }
 

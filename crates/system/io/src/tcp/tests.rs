@@ -23,6 +23,7 @@ fn plan(streams: u16, millis: i64) -> TcpPlan {
         dscp: 0,
         congestion: None,
         zerocopy: false,
+        quiet: false,
     }
 }
 

@@ -18,7 +18,7 @@
 use netaware_units::{Mono, Span};
 
 use super::crowd::Crowd;
-use super::priority::Priority;
+use super::standing::Standing;
 use crate::{clock, thread};
 
 /// Time off the core that is owed to others, kept by the thread's own CPU clock.
@@ -28,15 +28,15 @@ pub(super) struct Breath {
     settled_at: Mono,
     cpu_then: Span,
     crowd: Crowd,
-    priority: Priority,
+    standing: Standing,
 }
 
 impl Breath {
     /// For the calling thread.
     pub(super) fn new(start: Mono) -> Self {
         let cpu_then = thread::cpu_time_exact();
-        let (crowd, priority) = (Crowd::new(start), Priority::default());
-        Self { owed: Span::ZERO, settled_at: start, cpu_then, crowd, priority }
+        let (crowd, standing) = (Crowd::new(start), Standing::default());
+        Self { owed: Span::ZERO, settled_at: start, cpu_then, crowd, standing }
     }
 
     pub(super) fn is_crowded(&self) -> bool {
@@ -59,7 +59,7 @@ impl Breath {
         if is_time {
             self.settle(now);
             // Without the privilege for it we go on as an ordinary thread, and sleeping would not help that one.
-            if self.priority.is_raised() && self.owed > LEAST_BREATH {
+            if self.standing.is_raised() && self.owed > LEAST_BREATH {
                 clock::sleep_until(now + self.owed);
             }
         }
@@ -69,7 +69,7 @@ impl Breath {
     /// System calls cool the caches, which the next datagram feels: no more of them than needed.
     #[inline]
     fn is_time(&self, now: Mono) -> bool {
-        let every = if self.priority.is_raised() { BREATHE_EVERY } else { LOOK_EVERY };
+        let every = if self.standing.is_raised() { BREATHE_EVERY } else { LOOK_EVERY };
         now - self.settled_at >= every
     }
 
@@ -77,8 +77,8 @@ impl Breath {
     fn settle(&mut self, now: Mono) {
         self.account(now, thread::cpu_time_exact());
         self.crowd.look(now);
-        if self.crowd.is_waiting() != self.priority.is_raised() {
-            self.priority.set(self.crowd.is_waiting());
+        if self.crowd.is_waiting() != self.standing.is_raised() {
+            self.standing.set(self.crowd.is_waiting());
             self.owed = Span::ZERO;
         }
     }

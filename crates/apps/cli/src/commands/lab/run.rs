@@ -1,0 +1,140 @@
+//! `netaware lab run`: a lab for as long as one program runs.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use netaware_io::clock;
+use netaware_io::stop::StopFlag;
+use netaware_lab::{Holding, Lab, LabOptions, Report, Side, await_listener, end_child, scenarios};
+use netaware_units::Span;
+
+use super::{PathFlags, Prefix};
+use crate::exit::Exit;
+use crate::signals;
+
+const LONG: &str = "\
+Brings a lab up, runs CMD_B on host b in the background and CMD_A on host a in the foreground, ends CMD_B, takes the lab \
+down, and exits as CMD_A did (128 + N after signal N). CMD_A starts as soon as CMD_B listens, or after half a second. What \
+CMD_B prints goes to stderr.";
+
+#[derive(Debug, Args)]
+#[command(long_about = LONG)]
+pub(super) struct Run {
+    /// A file, or a name from 'netaware lab scenarios'
+    #[arg(value_name = "SCENARIO")]
+    scenario: String,
+    #[command(flatten)]
+    lab: Prefix,
+    #[command(flatten)]
+    path: PathFlags,
+    /// The program for host a; after ':::' the one for host b
+    #[arg(value_name = "CMD_A [::: CMD_B]", required = true, last = true)]
+    programs: Vec<OsString>,
+}
+
+impl Run {
+    pub(super) fn run(&self) -> anyhow::Result<Exit> {
+        let (near, far) = split(&self.programs)?;
+        let loaded = scenarios::load(&self.scenario)?;
+        let stop = StopFlag::new();
+        signals::listen(&stop, |_| {})?;
+        let options = LabOptions {
+            prefix: self.lab.prefix.clone(),
+            scenario_name: loaded.name.clone(),
+            seed: self.path.seed,
+            truth: self.path.truth(),
+            holding: Holding::Command,
+        };
+        let lab = Lab::up(&loaded.scenario, &options)?;
+        let mut background = far.map(|far| background(&lab, far)).transpose()?;
+        if background.is_some() {
+            await_listener(&self.lab.prefix, Side::B, LISTENS_WITHIN);
+        }
+        let ended = foreground(&lab, near, &stop);
+        if let Some(child) = &mut background {
+            end_child(child, PATIENCE).context("cannot end the program on host b")?;
+        }
+        let report = lab.end()?;
+        tell(&report);
+        Ok(Exit::Program(code(ended?)))
+    }
+}
+
+/// Words before and after ":::".
+fn split(words: &[OsString]) -> anyhow::Result<(&[OsString], Option<&[OsString]>)> {
+    let mut parts = words.split(|word| word == ":::");
+    let (near, far) = (parts.next().unwrap_or_default(), parts.next());
+    if near.is_empty() || far.is_some_and(<[OsString]>::is_empty) || parts.next().is_some() {
+        bail!("programs are given as CMD_A, or as CMD_A ::: CMD_B");
+    }
+    Ok((near, far))
+}
+
+fn on(lab: &Lab, side: Side, words: &[OsString]) -> anyhow::Result<Command> {
+    let (program, arguments) = words.split_first().context("there is no program")?;
+    let mut command = lab.command(side, program);
+    command.args(arguments);
+    Ok(command)
+}
+
+fn background(lab: &Lab, words: &[OsString]) -> anyhow::Result<Child> {
+    let mut command = on(lab, Side::B, words)?;
+    command.stdin(Stdio::null()).stdout(std::io::stderr());
+    command.spawn().context("cannot start the program on host b")
+}
+
+fn foreground(lab: &Lab, words: &[OsString], stop: &StopFlag) -> anyhow::Result<ExitStatus> {
+    let mut child = on(lab, Side::A, words)?.spawn().context("cannot start the program on host a")?;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if stop.is_raised() {
+            return end_child(&mut child, PATIENCE).context("cannot end the program on host a");
+        }
+        clock::sleep(LOOK_EVERY);
+    }
+}
+
+fn tell(report: &Report) {
+    eprintln!("lab: {report}");
+    if let Some(why) = report.why_invalid(TRUSTED_LATENESS) {
+        eprintln!("warning: do not trust this run: {why}");
+    }
+}
+
+fn code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(2)
+}
+
+const LISTENS_WITHIN: Span = Span::from_millis(500);
+const PATIENCE: Span = Span::from_secs(2);
+const LOOK_EVERY: Span = Span::from_millis(5);
+/// One in a hundred packets later than this shows in figures of methods; see the guide.
+const TRUSTED_LATENESS: Span = Span::from_micros(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_told_apart_by_three_colons() {
+        let words = |text: &str| text.split_whitespace().map(OsString::from).collect::<Vec<_>>();
+        let both = words("ping b ::: iperf3 -s");
+        assert_eq!(split(&both).unwrap(), (&words("ping b")[..], Some(&words("iperf3 -s")[..])));
+        assert_eq!(split(&words("ping b")).unwrap().1, None);
+        for bad in [":::", "a :::", "::: b", "a ::: b ::: c", ""] {
+            assert!(split(&words(bad)).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_a_signal_ended_counts_as_in_a_shell() {
+        assert_eq!(code(ExitStatus::from_raw(7 << 8)), 7);
+        assert_eq!(code(ExitStatus::from_raw(9)), 137);
+    }
+}

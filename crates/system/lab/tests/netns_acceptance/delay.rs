@@ -1,0 +1,61 @@
+//! The constant delay that a lab adds, to some microseconds.
+
+use netaware_lab::Side;
+use netaware_netns::permitted;
+use netaware_units::Span;
+
+use crate::ground::{VERSIONS, believed, scenario};
+use crate::wire::{Passage, packet_length, passages};
+
+const BOUND: Span = Span::from_micros(20);
+/// Of the emulator's report. The second worst of a hundred says nothing about the median that is judged here, but a host
+/// that takes the core away more often than that does.
+const VALID: Span = Span::from_micros(200);
+const PACKETS: usize = 100;
+/// One at a time is on its way.
+const SPACING: Span = Span::from_millis(7);
+
+#[test]
+fn constant_delay_is_right_to_twenty_microseconds() {
+    if !permitted() {
+        return;
+    }
+    let rows = [
+        ("one hop of 5 ms", "[[hop]]\nrate = '1Gbit/s'\ndelay = '5ms'\n"),
+        ("serialisation", "[[hop]]\nrate = '10Mbit/s'\ndelay = '1ms'\n"),
+        (
+            "three hops",
+            "[[hop]]\nrate = '1Gbit/s'\ndelay = '500us'\n[[hop]]\nrate = '100Mbit/s'\ndelay = '4ms'\n[[hop]]\nrate = '1Gbit/s'\ndelay = '500us'\n",
+        ),
+    ];
+    let mut wrong = Vec::new();
+    for (name, text) in rows {
+        let path = scenario(text);
+        for version in VERSIONS {
+            for from in [Side::A, Side::B] {
+                let truth = path.base_delay(from, version, packet_length(version)).unwrap();
+                let (found, report) =
+                    believed("acc-delay", &path, VALID, |lab| passages(lab, version, from, PACKETS, SPACING));
+                let [least, half] = excess(&found, truth, |it| it.delay);
+                let [_, programs] = excess(&found, truth, |it| it.between_programs);
+                let line = format!(
+                    "{name}, {} from {from:?}: {truth} and {least} (least), {half} (half); {programs} between \
+                     programs; {report}",
+                    version.name()
+                );
+                println!("{line}");
+                if least < Span::ZERO || half > BOUND {
+                    wrong.push(line);
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "early, or more than {BOUND} late:\n{}", wrong.join("\n"));
+}
+
+/// The least and the median of what was too much.
+fn excess(found: &[Passage], truth: Span, delay: impl Fn(&Passage) -> Span) -> [Span; 2] {
+    let mut all: Vec<Span> = found.iter().map(|it| delay(it) - truth).collect();
+    all.sort_unstable();
+    [all[0], all[all.len() / 2]]
+}
