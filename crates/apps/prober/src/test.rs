@@ -90,10 +90,19 @@ fn idle_latency(lanes: &mut [Lane], findings: &mut [Findings], stop: &StopFlag, 
                 continue;
             }
             watch.phase("idle latency", Some(lane.version));
-            let order = EchoOrder::open_loop(Some(IDLE_REQUESTS), IDLE_SPACING, IDLE_PAYLOAD);
+            let order = EchoOrder {
+                patience: idle_patience(round_trip(lane)),
+                ..EchoOrder::open_loop(Some(IDLE_REQUESTS), IDLE_SPACING, IDLE_PAYLOAD)
+            };
             found.idle.extend(lane.echo(&order));
         }
     }
+}
+
+/// After which an answer on an idle path counts as lost. Each block in which one is lost waits that long: with a second, a
+/// path that loses 1 % would cost a third of the budget.
+fn idle_patience(round_trip: Span) -> Span {
+    (round_trip * 10).clamp(Span::from_millis(250), Span::from_secs(1))
 }
 
 /// One version's turn in a round.
@@ -257,6 +266,12 @@ mod tests {
         assert_eq!(spacing(10), Span::from_micros(44_800));
         assert_eq!((spacing(1), spacing(1000)), (LONGEST_SPACING, LOADED_SPACING));
         assert_eq!(spacing_beside(None, IpVersion::V4), CAREFUL_SPACING);
+    }
+
+    #[test]
+    fn an_idle_path_is_given_ten_round_trips() {
+        let millis = Span::from_millis;
+        assert_eq!([0, 40, 600].map(|rtt| idle_patience(millis(rtt))), [250, 400, 1000].map(millis));
     }
 
     #[test]
