@@ -19,6 +19,7 @@ const STEPS: &[Step] = &[
     ("purity", purity::prove),
     ("tests", tests::sociable),
     ("build", build),
+    ("long runs", tests::long_runs),
     ("netns", tests::namespaces),
     ("deny", deny::check),
 ];

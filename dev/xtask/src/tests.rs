@@ -13,6 +13,7 @@ const NAMESPACE_PREFIX: &str = "netns_";
 pub(crate) fn all() -> Result<()> {
     packages::ensure(packages::FOR_TESTS)?;
     sociable()?;
+    long_runs()?;
     namespaces()
 }
 
@@ -24,6 +25,11 @@ pub(crate) fn sociable() -> Result<()> {
         ["test", "--workspace", "--locked", "--lib", "--bins"].into_iter().chain(chosen).collect();
     run(&mut cargo(&arguments))?;
     run(&mut cargo(&["test", "--workspace", "--locked", "--doc"]))
+}
+
+/// Those marked `#[ignore]`, which only an optimised build ends in seconds: laws of queues over millions of packets.
+pub(crate) fn long_runs() -> Result<()> {
+    run(&mut cargo(&["test", "--release", "--locked", "--package", "netaware-netmodel", "--", "--ignored"]))
 }
 
 /// The tests in network namespaces. Built like the product: a debug build is too slow to fill a link, and would be

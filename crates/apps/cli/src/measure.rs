@@ -53,7 +53,7 @@ impl Measurement<'_> {
             );
         }
         let stop = StopFlag::new();
-        let paint = Paint::for_stdout(self.output.color);
+        let paint = Paint::for_stdout(self.output.paint.color);
         let mut live = Live::new(self.output, self.intervals, paint, &stop);
         for note in &self.notes {
             live.show(&Progress::Note((*note).to_owned()));

@@ -1,7 +1,7 @@
 //! Joining data connections and UDP flows to a test of a session.
 
 use std::io::{Read, Write};
-use std::net::{TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 
 use netaware_io::clock;
 use netaware_io::options::{self, SocketOptions};
@@ -25,7 +25,7 @@ const KNOCK_WAITS: [Span; 6] = [
 
 const ATTACH_PATIENCE: Span = Span::from_secs(3);
 
-/// Opens `count` data connections of a test.
+/// Opens `count` data connections of a test, some at a time: one after the other they would take two round trips each.
 pub(crate) fn streams(
     session: &Session,
     options: &SocketOptions,
@@ -33,18 +33,34 @@ pub(crate) fn streams(
     count: u16,
     role: Role,
 ) -> Result<Vec<TcpStream>, Cause> {
-    (0..count)
-        .map(|stream| one_stream(session, options, Attach { token: session.token, test, stream }, role))
-        .collect()
+    let (at, token) = (session.link.peer(), session.token);
+    let open = |stream| one_stream(at, options, Attach { token, test, stream }, role);
+    let mut opened = Vec::with_capacity(usize::from(count));
+    for first in (0..count).step_by(usize::from(AT_A_TIME)) {
+        let group = first..count.min(first + AT_A_TIME);
+        let results: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = group.map(|stream| scope.spawn(move || open(stream))).collect();
+            let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
+            joined
+                .map(|done| done.unwrap_or_else(|_| Err(Cause::System("a thread panicked".into()))))
+                .collect()
+        });
+        for result in results {
+            opened.push(result?);
+        }
+    }
+    Ok(opened)
 }
 
+/// Each has a thread of its own for a moment.
+const AT_A_TIME: u16 = 8;
+
 fn one_stream(
-    session: &Session,
+    at: SocketAddr,
     options: &SocketOptions,
     attach: Attach,
     role: Role,
 ) -> Result<TcpStream, Cause> {
-    let at = session.link.peer();
     let mut stream =
         options::connect_tcp(at, options, ATTACH_PATIENCE).map_err(|e| Cause::System(e.to_string()))?;
     let system = |e: std::io::Error| Cause::System(format!("data connection {}: {e}", attach.stream));

@@ -35,8 +35,11 @@ const ECHO_SHARE: u64 = 500;
 const TICK: Span = Span::from_millis(50);
 /// What opening, attaching and ending one transfer costs on a short path; subtracted from the budget.
 const TRANSFER_OVERHEAD: Span = Span::from_millis(60);
-/// What connecting and the search for the MTU cost on a short path.
+/// And the round trips of it: open, connect, attach, start, end, and what is left in the path's queue.
+const TRANSFER_ROUND_TRIPS: i64 = 7;
+/// What connecting and the search for the MTU cost on a short path, and their round trips.
 const SET_UP: Span = Span::from_millis(500);
+const SET_UP_ROUND_TRIPS: i64 = 12;
 /// The UDP phase runs at this share of what TCP reached.
 const UDP_PERCENT: u64 = 80;
 
@@ -59,10 +62,12 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
         path::explore(lane);
     }
     idle_latency(&mut lanes, &mut findings, stop, &mut watch);
-    let schedule = Schedule::new(request, lanes.iter().filter(|lane| lane.is_alive()).count());
+    let living = lanes.iter().filter(|lane| lane.is_alive()).count();
+    let schedules: Vec<Schedule> =
+        lanes.iter().map(|lane| Schedule::new(request, living, round_trip(lane))).collect();
     for round in 0..request.rounds {
         for turn in lane::turns(lanes.len(), round) {
-            take_turn(request, &schedule, &mut lanes[turn], &mut findings[turn], stop, &mut watch);
+            take_turn(request, &schedules[turn], &mut lanes[turn], &mut findings[turn], stop, &mut watch);
         }
     }
     watch.phase("done", None);
@@ -85,10 +90,19 @@ fn idle_latency(lanes: &mut [Lane], findings: &mut [Findings], stop: &StopFlag, 
                 continue;
             }
             watch.phase("idle latency", Some(lane.version));
-            let order = EchoOrder::open_loop(Some(IDLE_REQUESTS), IDLE_SPACING, IDLE_PAYLOAD);
+            let order = EchoOrder {
+                patience: idle_patience(round_trip(lane)),
+                ..EchoOrder::open_loop(Some(IDLE_REQUESTS), IDLE_SPACING, IDLE_PAYLOAD)
+            };
             found.idle.extend(lane.echo(&order));
         }
     }
+}
+
+/// After which an answer on an idle path counts as lost. Each block in which one is lost waits that long: with a second, a
+/// path that loses 1 % would cost a third of the budget.
+fn idle_patience(round_trip: Span) -> Span {
+    (round_trip * 10).clamp(Span::from_millis(250), Span::from_secs(1))
 }
 
 /// One version's turn in a round.
@@ -175,6 +189,11 @@ fn paceable(lane: &mut Lane, rate: BitRate, length: u32) -> BitRate {
     highest
 }
 
+/// What a handshake took.
+fn round_trip(lane: &Lane) -> Span {
+    lane.result.reach.as_ref().and_then(|reach| reach.connects.iter().min().copied()).unwrap_or_default()
+}
+
 /// How long each transfer of a turn lasts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Schedule {
@@ -185,13 +204,15 @@ struct Schedule {
 
 impl Schedule {
     /// Shares what the latency phase leaves of the budget among all transfers: UDP's gaps and losses settle sooner than
-    /// TCP's rate, and one stream sooner than several.
-    fn new(request: &TestRequest, lanes: usize) -> Self {
+    /// TCP's rate, and one stream sooner than several. On a long path the exchanges around transfers take their part.
+    fn new(request: &TestRequest, lanes: usize, round_trip: Span) -> Self {
         let lanes = i64::try_from(lanes.max(1)).unwrap_or(1);
+        let set_up = SET_UP + round_trip * (SET_UP_ROUND_TRIPS + i64::from(IDLE_BLOCKS) * lanes);
+        let overhead = TRANSFER_OVERHEAD + round_trip * TRANSFER_ROUND_TRIPS;
         let idle = IDLE_SPACING * (i64::from(IDLE_BLOCKS) * IDLE_REQUESTS.cast_signed() * lanes);
         let transfers = 2 * i64::from(request.tcp) + i64::from(request.udp);
         let turns = i64::from(request.rounds.max(1)) * lanes * 2;
-        let each = (request.budget - SET_UP - idle) / turns - TRANSFER_OVERHEAD * transfers;
+        let each = (request.budget - set_up - idle) / turns - overhead * transfers;
         let parts = [(request.tcp, SINGLE), (request.tcp, PARALLEL), (request.udp, UDP)];
         let whole: i64 = parts.iter().filter(|(used, _)| *used).map(|(_, part)| part).sum();
         let share = |part: i64| (each * part / whole.max(1)).max(SHORTEST);
@@ -232,7 +253,7 @@ mod tests {
     #[test]
     fn a_schedule_fits_its_budget() {
         let request = TestRequest::new(Target::new("::1"));
-        let schedule = Schedule::new(&request, 2);
+        let schedule = Schedule::new(&request, 2, Span::ZERO);
         let turn = schedule.single + schedule.parallel + schedule.udp + TRANSFER_OVERHEAD * 3;
         let whole = turn * 8 + SET_UP + Span::from_secs(2);
         assert!(whole <= request.budget && whole > request.budget - Span::from_millis(10), "{whole}");
@@ -248,8 +269,25 @@ mod tests {
     }
 
     #[test]
+    fn an_idle_path_is_given_ten_round_trips() {
+        let millis = Span::from_millis;
+        assert_eq!([0, 40, 600].map(|rtt| idle_patience(millis(rtt))), [250, 400, 1000].map(millis));
+    }
+
+    #[test]
+    fn on_a_long_path_transfers_are_shorter() {
+        let request = TestRequest { budget: Span::from_secs(60), ..TestRequest::new(Target::new("::1")) };
+        let near = Schedule::new(&request, 2, Span::ZERO);
+        let far = Schedule::new(&request, 2, Span::from_millis(20));
+        // Three transfers per turn, each 140 ms shorter for its round trips, and an eighth of what setting up takes.
+        let less = (near.single + near.parallel + near.udp) - (far.single + far.parallel + far.udp);
+        let expected = Span::from_millis(20) * (7 * 3) + Span::from_millis(20) * (12 + 16) / 8;
+        assert!((less - expected).abs() < Span::from_micros(1), "{less}");
+    }
+
+    #[test]
     fn a_tiny_budget_still_gives_each_transfer_some_time() {
         let request = TestRequest { budget: Span::from_secs(1), ..TestRequest::new(Target::new("::1")) };
-        assert_eq!(Schedule::new(&request, 2).udp, SHORTEST);
+        assert_eq!(Schedule::new(&request, 2, Span::ZERO).udp, SHORTEST);
     }
 }

@@ -57,6 +57,8 @@ impl Reflector {
         let mut buf = vec![0; LARGEST];
         while !self.stop.is_raised() {
             match self.socket.receive(&mut buf, None) {
+                // The nudge itself is nobody's datagram.
+                Ok(Some(_)) if self.stop.is_raised() => {}
                 Ok(Some(arrival)) => self.serve(&mut buf, &arrival),
                 Ok(None) => {}
                 // None is known of an unconnected socket; should there be one that stays, it must not cost a core.

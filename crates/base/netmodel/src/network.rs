@@ -59,6 +59,8 @@ struct Direction {
     /// Stage of each source, and its place there.
     source_at: Vec<(usize, usize)>,
     receiver: Option<Receiver>,
+    /// By stage: no packet that is there, and no answer about it, reaches a host sooner than this.
+    soonest: Vec<u64>,
 }
 
 const MILLISECOND: u64 = 1_000_000_000;
@@ -69,10 +71,18 @@ impl Network {
     /// The path of `scenario` at time zero. Equal seeds make equal networks.
     pub fn new(scenario: &Scenario, seed: u64) -> Self {
         let routers = scenario.hops.iter().enumerate();
+        let mut directions = [Side::A, Side::B].map(|side| Direction::new(scenario, side, seed));
+        let soonest = directions.each_ref().map(|there| {
+            let back = &directions[there.from.other().index()];
+            soonest(scenario, there, back)
+        });
+        for (direction, soonest) in directions.iter_mut().zip(soonest) {
+            direction.soonest = soonest;
+        }
         Self {
             clocks: scenario.hosts.each_ref().map(|host| HostClock::new(host.clock.clone())),
             truth: Truth::new(scenario.hops.len()),
-            directions: [Side::A, Side::B].map(|side| Direction::new(scenario, side, seed)),
+            directions,
             probes: Probes::default(),
             routers: routers.map(|(n, hop)| Router::new(hop.answers, seed, n)).collect(),
             fates: Fates(std::array::from_fn(|_| TimeQueue::new())),
@@ -98,6 +108,16 @@ impl Network {
     pub fn next_event(&self) -> Option<Mono> {
         let told = self.fates.0.iter().map(TimeQueue::head).min().unwrap_or(u64::MAX);
         let under_way = self.directions.iter().map(Direction::next_offered).min().unwrap_or(u64::MAX);
+        let next = told.min(under_way);
+        (next < u64::MAX).then(|| outlet::mono(next))
+    }
+
+    /// Not later than the next instant at which a host receives something, a packet or an ICMP error; `None` when nothing
+    /// is under way. Who only wants to know that may let time pass in larger steps than by [`Network::next_event`]: drops
+    /// are told by the `advance` that comes.
+    pub fn next_arrival(&self) -> Option<Mono> {
+        let told = self.fates.0[..2].iter().map(TimeQueue::head).min().unwrap_or(u64::MAX);
+        let under_way = self.directions.iter().map(Direction::next_arrival).min().unwrap_or(u64::MAX);
         let next = told.min(under_way);
         (next < u64::MAX).then(|| outlet::mono(next))
     }
@@ -235,6 +255,33 @@ fn lookahead(scenario: &Scenario) -> u64 {
     answers.chain(back).min().unwrap_or(MILLISECOND).clamp(1, MILLISECOND)
 }
 
+/// By stage of `there`, see [`Direction::soonest`]: on to the end, or back from a router in front of a stage on the way.
+fn soonest(scenario: &Scenario, there: &Direction, back: &Direction) -> Vec<u64> {
+    let way_back: Vec<u64> = sums_to_the_end(back);
+    let mut soonest = vec![0; there.stages.len()];
+    let mut rest = 0;
+    for (n, stage) in there.stages.iter().enumerate().rev() {
+        rest += stage.least_delay();
+        if let Some(router) = stage.router {
+            let hop = if there.from == Side::A { router } else { router + 1 };
+            rest = rest.min(ps(scenario.hops[router].answers.delay) + way_back[back.first_of_hop[hop]]);
+        }
+        soonest[n] = rest;
+    }
+    soonest
+}
+
+/// By stage, the least delay from there to the host.
+fn sums_to_the_end(direction: &Direction) -> Vec<u64> {
+    let mut sums = vec![0; direction.stages.len()];
+    let mut rest = 0;
+    for (n, stage) in direction.stages.iter().enumerate().rev() {
+        rest += stage.least_delay();
+        sums[n] = rest;
+    }
+    sums
+}
+
 impl Direction {
     fn new(scenario: &Scenario, from: Side, seed: u64) -> Self {
         let hops = scenario.hops.len();
@@ -247,8 +294,8 @@ impl Direction {
             stages.extend(stages_of(&scenario.hops[hop], hop, from, router, seed));
         }
         let receiver = scenario.hosts[from.other().index()].receive.as_ref().map(Receiver::new);
-        let (lanes, source_at) = (Vec::new(), Vec::new());
-        let mut direction = Self { from, stages, first_of_hop, lanes, source_at, receiver };
+        let (lanes, source_at, soonest) = (Vec::new(), Vec::new(), Vec::new());
+        let mut direction = Self { from, stages, first_of_hop, lanes, source_at, receiver, soonest };
         for (n, cross) in scenario.cross.iter().enumerate() {
             let back = match cross.pattern {
                 Pattern::Tcp { back, .. } => Some(ps(back)),
@@ -275,6 +322,13 @@ impl Direction {
 
     fn next_offered(&self) -> u64 {
         let stages = self.stages.iter().map(Stage::next_offered).min().unwrap_or(u64::MAX);
+        self.receiver.as_ref().map_or(stages, |receiver| receiver.wake().min(stages))
+    }
+
+    fn next_arrival(&self) -> u64 {
+        let stages = self.stages.iter().zip(&self.soonest);
+        let stages = stages.map(|(stage, soonest)| stage.next_offered().saturating_add(*soonest)).min();
+        let stages = stages.unwrap_or(u64::MAX);
         self.receiver.as_ref().map_or(stages, |receiver| receiver.wake().min(stages))
     }
 

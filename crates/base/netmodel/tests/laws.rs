@@ -395,4 +395,20 @@ proptest! {
             network.offer(at, from, packet);
         }
     }
+
+    #[test]
+    fn next_arrival_is_never_later_than_what_a_host_gets_next(text in random_scenario(), seed in 0..1000_u64) {
+        let mut network = Network::new(&scenario(&text), seed);
+        let reaches_a_host = |fate: &Fate| !matches!(fate, Fate::Dropped { .. });
+        for (at, from, packet) in offers(seed) {
+            while let Some(next) = network.next_arrival().filter(|next| *next <= at) {
+                let mut early = None;
+                network.advance(next, &mut |fate| {
+                    early = early.or((fate.at() < next && reaches_a_host(&fate)).then_some(fate));
+                });
+                prop_assert_eq!(early, None, "told at {:?}", next);
+            }
+            network.offer(at, from, packet);
+        }
+    }
 }

@@ -67,7 +67,7 @@ impl<'a, N: Engine, F: Engine> Run<'a, N, F> {
     /// The next instant at which something can happen; [`NEVER`] if nothing is left that could.
     fn next(&mut self) -> Mono {
         let now = self.world.sim.now;
-        let network = self.world.sim.network.next_event().unwrap_or(NEVER);
+        let network = self.world.sim.network.next_arrival().unwrap_or(NEVER);
         let next = network.min(self.near.next_at()).min(self.far.next_at()).min(self.stop_at);
         if next > now {
             self.standing_still = 0;
@@ -92,7 +92,7 @@ impl<'a, N: Engine, F: Engine> Run<'a, N, F> {
     }
 
     fn deliver(&mut self, at: Mono, on_event: &mut dyn FnMut(N::Event)) {
-        if self.world.sim.network.next_event().is_none_or(|event| event > at) {
+        if self.world.sim.network.next_arrival().is_none_or(|arrival| arrival > at) {
             return;
         }
         let mut fates = std::mem::take(&mut self.fates);
@@ -114,12 +114,27 @@ impl<'a, N: Engine, F: Engine> Run<'a, N, F> {
         self.fates = fates;
     }
 
-    fn finish(self) -> Drive {
+    fn finish(mut self) -> Drive {
+        self.learn_of_drops();
         let World { sim, under_way, mut drive, .. } = self.world;
         sim.next_id = under_way.next();
         drive.ended_at = sim.now;
         drive.ended = if self.near.done { Ended::Done } else { Ended::CutOff };
         drive
+    }
+}
+
+impl<N: Engine, F: Engine> Run<'_, N, F> {
+    /// Of those that the network would have told with the next arrival.
+    fn learn_of_drops(&mut self) {
+        let at = self.world.sim.now;
+        let mut fates = std::mem::take(&mut self.fates);
+        self.world.sim.network.advance(at, &mut |fate| fates.push(fate));
+        for fate in fates {
+            if let Fate::Dropped { id, cause, .. } = fate {
+                self.world.settle(at, id, |way| way.dropped[cause as usize] += 1);
+            }
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::bail;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use netaware_record::Outcome;
@@ -13,7 +13,7 @@ use netaware_units::Wall;
 use serde_json::json;
 
 use crate::exit::Exit;
-use crate::flags::output::{Colour, Format};
+use crate::flags::output::{ColorFlag, Format, TextOrJson};
 use crate::render::{self, Paint};
 
 const AFTER: &str = "\
@@ -56,16 +56,9 @@ struct List {
     limit: u32,
     /// text or json
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t, hide_possible_values = true)]
-    format: ListFormat,
+    format: TextOrJson,
     #[command(flatten)]
     place: Place,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum ListFormat {
-    #[default]
-    Text,
-    Json,
 }
 
 #[derive(Debug, Args)]
@@ -76,16 +69,8 @@ struct Show {
     /// text, json, ndjson, or csv for tcp, udp and latency
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t, hide_possible_values = true)]
     format: Format,
-    /// Colours: auto, always or never
-    #[arg(
-        long,
-        alias = "colour",
-        value_enum,
-        value_name = "WHEN",
-        default_value_t,
-        hide_possible_values = true
-    )]
-    color: Colour,
+    #[command(flatten)]
+    paint: ColorFlag,
     #[command(flatten)]
     place: Place,
 }
@@ -131,7 +116,7 @@ impl List {
         let filter = Filter { command: self.command.clone(), host: self.host.clone(), since: None };
         let summaries = self.place.open()?.list(&filter, self.limit)?;
         let mut out = std::io::stdout().lock();
-        if self.format == ListFormat::Json {
+        if self.format == TextOrJson::Json {
             let all: Vec<_> = summaries.iter().map(as_json).collect();
             writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
             return Ok(Exit::Done);
@@ -184,7 +169,7 @@ impl Show {
             bail!("a '{}' result has no CSV form: use --format json", record.command);
         }
         let mut out = std::io::stdout().lock();
-        render::record(&mut out, &record, self.format, Paint::for_stdout(self.color))?;
+        render::record(&mut out, &record, self.format, Paint::for_stdout(self.paint.color))?;
         Ok(Exit::Done)
     }
 }

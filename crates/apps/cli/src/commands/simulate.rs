@@ -12,7 +12,7 @@ use netaware_sim::methods::{self, Found, LatencyAsk, Method, Pacing, StreamAsk};
 use netaware_units::Span;
 
 use crate::exit::{self, Exit};
-use crate::flags::output::Colour;
+use crate::flags::output::{ColorFlag, TextOrJson};
 use crate::flags::quantity;
 use crate::render::Paint;
 use crate::render::simulated::{self, Report};
@@ -92,17 +92,9 @@ pub(crate) struct Simulate {
     runs: u64,
     /// text or json
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t, hide_possible_values = true)]
-    format: Format,
-    /// Colours: auto, always or never
-    #[arg(
-        long,
-        alias = "colour",
-        value_enum,
-        value_name = "WHEN",
-        default_value_t,
-        hide_possible_values = true
-    )]
-    color: Colour,
+    format: TextOrJson,
+    #[command(flatten)]
+    paint: ColorFlag,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -110,13 +102,6 @@ enum Name {
     Latency,
     PathMtu,
     Stream,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum Format {
-    #[default]
-    Text,
-    Json,
 }
 
 impl Simulate {
@@ -147,8 +132,8 @@ impl Simulate {
         };
         let mut out = std::io::stdout().lock();
         match self.format {
-            Format::Text => simulated::text(&mut out, &report, Paint::for_stdout(self.color))?,
-            Format::Json => simulated::json(&mut out, &report)?,
+            TextOrJson::Text => simulated::text(&mut out, &report, Paint::for_stdout(self.paint.color))?,
+            TextOrJson::Json => simulated::json(&mut out, &report)?,
         }
         out.flush()?;
         Ok(Exit::Done)

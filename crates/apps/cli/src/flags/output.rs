@@ -57,9 +57,31 @@ pub(crate) struct OutputFlags {
     /// Nothing but the result: no progress, no notes, no interval lines
     #[arg(short, long, help_heading = OUTPUT)]
     pub(crate) quiet: bool,
+    #[command(flatten, next_help_heading = OUTPUT)]
+    pub(crate) paint: ColorFlag,
+}
+
+/// `--color`, of every command that prints for people.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ColorFlag {
     /// Colours: auto, always or never
-    #[arg(long, alias = "colour", value_enum, value_name = "WHEN", default_value_t, hide_possible_values = true, help_heading = OUTPUT)]
+    #[arg(
+        long,
+        alias = "colour",
+        value_enum,
+        value_name = "WHEN",
+        default_value_t,
+        hide_possible_values = true
+    )]
     pub(crate) color: Colour,
+}
+
+/// Of commands whose answers are no records of measurements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum TextOrJson {
+    #[default]
+    Text,
+    Json,
 }
 
 impl OutputFlags {

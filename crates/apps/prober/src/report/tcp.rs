@@ -96,14 +96,18 @@ fn result(path: Path, rounds: &[&TcpRound], idle: Option<&LatencyResult>) -> Opt
     let sender = senders.last().map(|end| (*end).clone()).unwrap_or_default();
     let streams = || senders.iter().flat_map(|end| &end.streams);
     let counted = count_of_all(rounds);
+    let edges = reached.as_ref().map_or(0.0, |reached| edges(rounds, &senders, reached.measured));
     Some(TcpResult {
         pedigree: pedigree(path.version, order.direction, counted),
         outcome: worst(rounds.iter().map(|round| round.ended.outcome)),
         streams: order.streams,
         congestion: streams().map(|s| s.congestion.clone()).find(|name| !name.is_empty()).unwrap_or_default(),
         goodput: reached.as_ref().map(|reached| reached.rate),
-        goodput_interval: interval
-            .map(|interval| Interval { hi: interval.hi + echo_rate(path.version, rounds), ..interval }),
+        goodput_interval: interval.map(|interval| Interval {
+            lo: (interval.lo - edges).max(0.0),
+            hi: interval.hi + edges + echo_rate(path.version, rounds),
+            ..interval
+        }),
         rounds: reached.as_ref().map(|reached| reached.rounds.clone()).unwrap_or_default(),
         counted,
         bytes: receivers.iter().map(|end| end.bytes).sum(),
@@ -122,6 +126,16 @@ fn result(path: Path, rounds: &[&TcpRound], idle: Option<&LatencyResult>) -> Opt
         sender,
         receiver,
     })
+}
+
+/// What the edges of the count are uncertain by, bit/s, at 95 %: it begins and ends between two acknowledgements, which as a
+/// rule stand for two segments (RFC 1122 §4.2.3.2), in each stream of each round. The slices do not know of it.
+fn edges(rounds: &[&TcpRound], senders: &[&TcpEnd], measured: Span) -> f64 {
+    let streams: f64 = rounds.iter().map(|round| f64::from(round.order.streams)).sum();
+    let mss = senders.iter().flat_map(|end| &end.streams).map(|stream| stream.mss).max().unwrap_or(0);
+    // Two even draws from 0 to two segments for each stream: standard deviation of their sum.
+    let bytes = (2.0 * streams).sqrt() * 2.0 * f64::from(mss) / 12_f64.sqrt();
+    1.96 * bytes * 8.0 / measured.secs_f64().max(1e-6)
 }
 
 /// What the echoes beside took of the path in this direction, bit/s of IP packets, as if TCP had gone without: by so much the

@@ -61,6 +61,11 @@ impl<T: Copy> Timeline<T> {
         }
     }
 
+    /// All values, whenever they hold.
+    pub(crate) fn values(&self) -> impl Iterator<Item = T> {
+        self.steps.iter().map(|(_, value)| *value)
+    }
+
     /// The value at `at`; before the first instant the first value.
     #[inline]
     pub(crate) fn at(&mut self, at: u64) -> T {

@@ -138,6 +138,11 @@ impl Stage {
         self.inbox.offered.head().min(served)
     }
 
+    /// No packet is at the next stage sooner than this after it has come here.
+    pub(super) fn least_delay(&self) -> u64 {
+        self.wires.iter().map(WireState::least_delay).min().unwrap_or(0)
+    }
+
     /// All parallel links together, or the token bucket if that is slower.
     pub(super) fn capacity(&mut self, at: u64) -> u64 {
         (self.wires[0].rate.at(at) * u64::from(self.members.count)).min(self.bucket_rate)

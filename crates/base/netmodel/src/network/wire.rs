@@ -68,6 +68,11 @@ impl WireState {
         }
     }
 
+    /// No packet is at the far end sooner than this after it was sent.
+    pub(super) fn least_delay(&self) -> u64 {
+        self.delay.values().min().unwrap_or(0)
+    }
+
     /// Sends the packet off at `depart`; `None` is lost.
     #[inline]
     pub(super) fn cross(&mut self, depart: u64, rng: &mut SplitMix64) -> Option<Crossing> {

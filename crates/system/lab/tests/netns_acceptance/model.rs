@@ -1,10 +1,10 @@
-//! The same scenario in the model alone and in the lab: one distribution of one-way delay.
+//! The same scenario in the simulator and in the lab: one distribution of one-way delay.
 
 use netaware_lab::{LabOptions, Scenario, Side};
-use netaware_netmodel::{Fate, Network, Packet};
 use netaware_netns::permitted;
 use netaware_record::IpVersion;
-use netaware_units::{Mono, Span};
+use netaware_sim::{ProbeStream, Simulation};
+use netaware_units::Span;
 
 use crate::ground::{believed, scenario};
 use crate::wire::{packet_length, passages};
@@ -14,9 +14,10 @@ const PROBES: usize = 5000;
 const SPACING: Span = Span::from_millis(1);
 const PER_CENTS: [usize; 7] = [1, 10, 25, 50, 75, 90, 99];
 
-/// The model is offered the probes when the lab's probes really left, so both meet the same cross traffic. But jitter is
-/// drawn in order of arrival, and the lab sees a probe some microseconds after it was sent, now and then behind a packet
-/// that the model has it overtake: from there on chance falls out differently. The band of [`modelled`] is for that.
+/// The simulated stream begins when the lab's began, so both meet the same cross traffic. But the lab's sender is not
+/// always on time to the microsecond, and jitter is drawn in order of arrival: now and then the lab sees a probe behind a
+/// packet that the simulation has it overtake, and from there on chance falls out differently. The band of [`simulated`] is
+/// for that.
 const PATH: &str = "[[hop]]\nrate = '20Mbit/s'\ndelay = '5ms'\n\
                     jitter = { distribution = 'exponential', mean = '1ms', max = '20ms' }\n\
                     [[hop]]\nrate = '50Mbit/s'\ndelay = '2ms'\n\
@@ -28,29 +29,28 @@ const DEVICES: Span = Span::from_micros(15);
 const BOUND: Span = Span::from_micros(100);
 
 #[test]
-fn the_lab_delays_a_probe_stream_as_the_model_does() {
+fn the_lab_delays_a_probe_stream_as_the_simulator_does() {
     if !permitted() {
         return;
     }
     let path = scenario(PATH);
     let mut wrong = Vec::new();
     for version in [IpVersion::V4, IpVersion::V6] {
-        let ((found, sent), report) = believed("acc-model", &path, BOUND, |lab| {
+        let ((found, begin), report) = believed("acc-model", &path, BOUND, |lab| {
             let found = passages(lab, version, Side::A, PROBES, SPACING);
-            let sent: Vec<Mono> =
-                found.iter().map(|it| Mono((it.sent - lab.zero()).0.cast_unsigned())).collect();
+            let begin = found.iter().map(|it| it.sent - lab.zero()).min().unwrap_or_default();
             let mut delays: Vec<Span> = found.iter().map(|it| it.delay).collect();
             delays.sort_unstable();
-            (delays, sent)
+            (delays, begin)
         });
-        let band = modelled(&path, version, &sent);
+        let band = simulated(&path, version, begin);
         // What the emulator says of itself: how late it saw packets, and how late it let them go.
         let own = report.seen_p99.unwrap_or_default() + report.lateness_p99.unwrap_or_default();
         for (per_cent, (least, most)) in PER_CENTS.into_iter().zip(band) {
             let delay = quantile(&found, per_cent);
             let right = delay >= least && delay <= most + own + DEVICES;
             let line = format!(
-                "{} p{per_cent}: {delay}, the model {least} to {most}, the emulator's own error up to {own}; {report}",
+                "{} p{per_cent}: {delay}, simulated {least} to {most}, the emulator's own error up to {own}; {report}",
                 version.name()
             );
             println!("{line}");
@@ -59,7 +59,7 @@ fn the_lab_delays_a_probe_stream_as_the_model_does() {
             }
         }
     }
-    assert!(wrong.is_empty(), "not as in the model:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "not as simulated:\n{}", wrong.join("\n"));
 }
 
 fn quantile(sorted: &[Span], per_cent: usize) -> Span {
@@ -68,9 +68,9 @@ fn quantile(sorted: &[Span], per_cent: usize) -> Span {
 
 /// Where each quantile of one more run should lie: the range of twenty runs, each with all probes some microseconds later, is
 /// some four standard deviations wide, and as much again is added at either end.
-fn modelled(path: &Scenario, version: IpVersion, sent: &[Mono]) -> Vec<(Span, Span)> {
+fn simulated(path: &Scenario, version: IpVersion, begin: Span) -> Vec<(Span, Span)> {
     let later = (0..20).map(|n| Span::from_micros(3 * n));
-    let runs: Vec<Vec<Span>> = later.map(|later| run(path, version, sent, later)).collect();
+    let runs: Vec<Vec<Span>> = later.map(|later| run(path, version, begin, later)).collect();
     let band = |per_cent| {
         let all = runs.iter().map(|run| quantile(run, per_cent));
         let (least, most) = (all.clone().min().unwrap_or_default(), all.max().unwrap_or_default());
@@ -79,26 +79,18 @@ fn modelled(path: &Scenario, version: IpVersion, sent: &[Mono]) -> Vec<(Span, Sp
     PER_CENTS.map(band).to_vec()
 }
 
-fn run(path: &Scenario, version: IpVersion, sent: &[Mono], later: Span) -> Vec<Span> {
-    let mut network = Network::new(path, LabOptions::default().seed);
-    let length = packet_length(version);
-    let mut delays = Vec::new();
-    let mut keep = |fate: Fate| {
-        if let Fate::Delivered { delay, .. } = fate {
-            delays.push(delay);
-        }
+fn run(path: &Scenario, version: IpVersion, begin: Span, later: Span) -> Vec<Span> {
+    let mut simulation = Simulation::new(path, LabOptions::default().seed);
+    simulation.pass(begin + later);
+    let probes = ProbeStream {
+        from: Side::A,
+        version,
+        length: packet_length(version),
+        spacing: SPACING,
+        count: PROBES as u64,
     };
-    for (id, at) in (0..).zip(sent) {
-        let at = *at + later;
-        network.advance(at, &mut keep);
-        network.offer(
-            at,
-            Side::A,
-            Packet { id, version, length, hop_limit: 64, flow: 1, dont_fragment: true },
-        );
-    }
-    let end = sent.last().copied().unwrap_or_default() + Span::from_secs(2);
-    network.advance(end, &mut keep);
+    let mut delays: Vec<Span> =
+        simulation.stream(&probes).way.delays.into_iter().map(|(_, delay)| delay).collect();
     delays.sort_unstable();
     delays
 }

@@ -3,32 +3,26 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use netaware_lab::{Addresses, LabState, Side};
 use netaware_record::IpVersion;
 use serde_json::json;
 
 use crate::exit::Exit;
+use crate::flags::output::TextOrJson;
 
 #[derive(Debug, Args)]
 pub(super) struct List {
     /// text or json
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t, hide_possible_values = true)]
-    format: ListFormat,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum ListFormat {
-    #[default]
-    Text,
-    Json,
+    format: TextOrJson,
 }
 
 impl List {
     pub(super) fn run(&self) -> anyhow::Result<Exit> {
         let labs = LabState::all();
         let mut out = std::io::stdout().lock();
-        if self.format == ListFormat::Json {
+        if self.format == TextOrJson::Json {
             let all: Vec<_> = labs.iter().map(as_json).collect();
             writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
             return Ok(Exit::Done);
