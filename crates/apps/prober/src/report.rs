@@ -81,6 +81,8 @@ pub(crate) fn finish(
         elapsed: clock::now() - opened.began_at,
         outcome,
         request: opened.request,
+        label: None,
+        series: None,
         prober: netaware_host::describe(&local),
         responder,
         comparison: comparison::compare(&versions, findings),

@@ -17,6 +17,7 @@ mod latency;
 mod limit;
 mod path;
 mod pedigree;
+mod series;
 mod summary;
 mod tcp;
 mod udp;
@@ -30,7 +31,8 @@ pub use latency::{LatencyResult, LoadedLatency};
 pub use limit::{Limit, LimitedBy, Side};
 pub use path::{MtuFinding, PathFacts, Reach, Unreachable};
 pub use pedigree::{Direction, Health, IpVersion, Layer, Pedigree};
-pub use summary::{DelaySummary, Histogram, Interval};
+pub use series::{SeriesKind, SeriesPoint};
+pub use summary::{DelaySummary, Histogram, HistogramMoments, HistogramShape, Interval};
 pub use tcp::{TcpCount, TcpResult, WarmUp};
 pub use udp::{GapSummary, LossSplit, UdpResult};
 
@@ -63,6 +65,12 @@ pub struct Record {
     pub outcome: Outcome,
     /// What was asked.
     pub request: Request,
+    /// A word of the person who measured, to group results by: "VPN", "hall B".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Its place among others, if it was not measured alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<SeriesPoint>,
     /// The host that ran the measurement.
     pub prober: HostInfo,
     /// The host that answered, if it ever did.

@@ -20,6 +20,8 @@ pub(crate) fn record(n: u64) -> Record {
         elapsed: Span::from_secs(15),
         outcome: Outcome::Complete,
         request: Request { host: "lab-b".into(), port: 14233, ..Request::default() },
+        label: None,
+        series: None,
         prober: HostInfo::default(),
         responder: None,
         versions: vec![v4, VersionResult::new(IpVersion::V6)],

@@ -103,6 +103,8 @@ fn empty(command: &str, versions: Vec<VersionResult>) -> Record {
             own_responder: false,
             options: [("time".to_owned(), "15.0 s".to_owned())].into(),
         },
+        label: None,
+        series: None,
         prober: host("lab-a"),
         responder: Some(host("lab-b")),
         versions,
