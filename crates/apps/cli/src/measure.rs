@@ -120,7 +120,10 @@ fn measured(record: &Record) -> bool {
 }
 
 fn has_figures(record: &Record) -> bool {
-    record.versions.iter().any(|v| v.latency.is_some() || !v.tcp.is_empty() || !v.udp.is_empty())
+    record
+        .versions
+        .iter()
+        .any(|v| v.latency.is_some() || !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty())
 }
 
 fn judged(record: &Record) -> Exit {

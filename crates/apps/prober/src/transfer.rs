@@ -101,6 +101,7 @@ impl UdpOrder {
                 send: UdpSend::Single,
                 receive: UdpReceive::Single,
                 tick,
+                settle: None,
                 window: None,
                 dscp: 0,
             },

@@ -77,6 +77,7 @@ fn check_udp(plan: &UdpPlan, limits: &Limits) -> Result<(), Refusal> {
     within("dscp", plan.dscp, 0, 63)?;
     optional("packets", plan.packets, 1, u64::MAX)?;
     optional("gap_ps", plan.gap_ps, 1, LONGEST_GAP_PS)?;
+    optional("settle", plan.settle.map(|settle| settle.0), 0, LONGEST_SETTLE.0)?;
     optional("window", plan.window, 1, MAX_WINDOW)?;
     let bytes = plan.packets.map(|packets| ByteCount(packets.saturating_mul(u64::from(plan.length))));
     under_caps(limits, bytes, rate_of(plan))
@@ -162,6 +163,8 @@ const SHORTEST_TICK: Span = Span::from_millis(10);
 const LONGEST_TICK: Span = Span::from_secs(60);
 /// A datagram a minute; slower is not a stream.
 const LONGEST_GAP_PS: u64 = 60_000_000_000_000;
+/// Longer than any packet lives on a path that can be measured at all.
+const LONGEST_SETTLE: Span = Span::from_secs(10);
 const MAX_TCP_ECHO: u32 = 64 << 10;
 const MAX_WINDOW: u32 = 1 << 30;
 
@@ -200,6 +203,7 @@ mod tests {
             send: UdpSend::Single,
             receive: UdpReceive::Single,
             tick: Span::from_millis(100),
+            settle: None,
             window: None,
             dscp: 0,
         }
@@ -236,6 +240,8 @@ mod tests {
             ("length is 65508", TestPlan::Udp(UdpPlan { length: 65_508, ..udp() })),
             ("gap_ps", TestPlan::Udp(UdpPlan { gap_ps: Some(0), ..udp() })),
             ("packets", TestPlan::Udp(UdpPlan { packets: Some(0), ..udp() })),
+            ("settle", TestPlan::Udp(UdpPlan { settle: Some(Span::from_secs(11)), ..udp() })),
+            ("settle", TestPlan::Udp(UdpPlan { settle: Some(Span(-1)), ..udp() })),
             ("length is 43", TestPlan::UdpEcho { length: 43, duration: second, dscp: 0 }),
             ("length is 65537", TestPlan::TcpEcho { length: 65_537, duration: second }),
         ];

@@ -12,6 +12,7 @@
 //! | from when on does a transfer count, and how fast was it? | [`warm_up`], [`goodput`] |
 //! | were the streams treated alike? | [`fairness`] |
 //! | where were datagrams lost? | [`loss_split`] |
+//! | how fast is a short transfer, by block size? | [`matrix`] |
 //! | who set the figure, the network or a host? | [`limit`] |
 //! | IPv4 or IPv6? | [`compare`] |
 
@@ -24,6 +25,7 @@ pub mod held_back;
 pub mod hops;
 pub mod limit;
 pub mod loss_split;
+pub mod matrix;
 pub mod path_mtu;
 pub mod summary;
 pub mod warm_up;

@@ -128,25 +128,25 @@ impl Store {
         })
     }
 
-    fn uuid(&self, text: &str) -> Result<Uuid, FindError> {
+    pub(crate) fn uuid(&self, text: &str) -> Result<Uuid, FindError> {
         Uuid::parse_str(text).map_err(|e| self.unreadable(text, &e))
     }
 
-    fn unknown(&self, given: &str) -> FindError {
+    pub(crate) fn unknown(&self, given: &str) -> FindError {
         FindError::Unknown { given: given.to_owned(), path: self.path.clone() }
     }
 
-    fn unreadable(&self, id: &str, reason: &dyn std::fmt::Display) -> FindError {
+    pub(crate) fn unreadable(&self, id: &str, reason: &dyn std::fmt::Display) -> FindError {
         FindError::Unreadable { id: id.to_owned(), path: self.path.clone(), reason: reason.to_string() }
     }
 
-    fn unread(&self, source: rusqlite::Error) -> FindError {
+    pub(crate) fn unread(&self, source: rusqlite::Error) -> FindError {
         FindError::Sql { path: self.path.clone(), source }
     }
 }
 
 /// "019A2b3c4d5e" as the database has it: "019a2b3c-4d5e". `None` when it cannot be the beginning of an id.
-fn stored_form(given: &str) -> Option<String> {
+pub(crate) fn stored_form(given: &str) -> Option<String> {
     let digits: String = given.chars().filter(|c| *c != '-').map(|c| c.to_ascii_lowercase()).collect();
     if digits.is_empty() || digits.len() > 32 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;

@@ -21,6 +21,7 @@ mod place;
 mod sample;
 mod save;
 mod schema;
+mod series;
 
 use std::path::{Path, PathBuf};
 

@@ -46,7 +46,7 @@ impl Store {
 }
 
 fn has_figures(result: &VersionResult) -> bool {
-    result.latency.is_some() || !result.tcp.is_empty() || !result.udp.is_empty()
+    result.latency.is_some() || !result.tcp.is_empty() || !result.udp.is_empty() || !result.matrix.is_empty()
 }
 
 fn version_words(versions: &[IpVersion]) -> String {

@@ -47,7 +47,7 @@ impl<'a> Receiver<'a> {
     }
 
     pub(super) fn run(&self, index: u16, stream: &TcpStream, lane: &Lane) -> Ended {
-        let mut reading = Reading { bytes: 0, calls: 0, last_at: clock::now() };
+        let mut reading = Reading { bytes: 0, first: 0, calls: 0, last_at: clock::now() };
         let (how, error) = match stream
             .set_read_timeout(Some(LOOK_UP.to_std()))
             .and_then(|()| self.read(stream, lane, &mut reading))
@@ -60,6 +60,7 @@ impl<'a> Receiver<'a> {
         let stream = StreamEnd {
             bytes: ByteCount(reading.bytes),
             calls: reading.calls,
+            first_read: ByteCount(reading.first),
             error,
             ..stream_end(index, stream)
         };
@@ -80,6 +81,7 @@ impl<'a> Receiver<'a> {
                 Ok(bytes) => {
                     if reading.bytes == 0 {
                         self.first_byte.set(now);
+                        reading.first = bytes as u64;
                     }
                     reading.count(bytes, now);
                     lane.set_bytes(reading.bytes);
@@ -130,6 +132,8 @@ impl<'a> Receiver<'a> {
 #[derive(Debug)]
 struct Reading {
     bytes: u64,
+    /// Of these: the first read's.
+    first: u64,
     calls: u64,
     last_at: Mono,
 }
