@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{completions, latency, man, results, schema, serve, tcp, test, udp};
+use crate::commands::{completions, latency, man, matrix, results, schema, serve, tcp, test, udp};
 #[cfg(target_os = "linux")]
 use crate::commands::{lab, simulate};
 use crate::exit::{self, Exit};
@@ -20,6 +20,7 @@ Examples:
   netaware tcp lab-b -R -P 4           TCP from lab-b, four streams
   netaware udp lab-b -b 100M -l 1200   UDP at 100 Mbit/s
   netaware latency lab-b -c 1000       round trips
+  netaware matrix lab-b                short transfers by block size
   netaware results show last           the newest saved result
   netaware lab up bufferbloat          a path to try things on, on this host
   netaware simulate lte latency        what it would say there, at once
@@ -53,6 +54,7 @@ pub(crate) enum Command {
     Tcp(tcp::Tcp),
     Udp(udp::Udp),
     Latency(latency::Latency),
+    Matrix(matrix::Matrix),
     Results(results::Results),
     #[cfg(target_os = "linux")]
     Lab(lab::Lab),
@@ -75,6 +77,7 @@ impl Command {
             Self::Tcp(tcp) => tcp.run(),
             Self::Udp(udp) => udp.run(),
             Self::Latency(latency) => latency.run(),
+            Self::Matrix(matrix) => matrix.run(),
             Self::Results(results) => results.run(),
             #[cfg(target_os = "linux")]
             Self::Lab(lab) => lab.run(),
@@ -103,7 +106,7 @@ mod tests {
         let mut command = Cli::command();
         command.build();
         insta::assert_snapshot!("help", command.render_long_help().to_string());
-        let measuring = ["serve", "test", "tcp", "udp", "latency", "results", "lab", "simulate"];
+        let measuring = ["serve", "test", "tcp", "udp", "latency", "matrix", "results", "lab", "simulate"];
         for name in measuring.into_iter().chain(["completions", "man", "schema"]) {
             let of = command.find_subcommand_mut(name).unwrap();
             insta::assert_snapshot!(format!("help_{name}"), of.render_long_help().to_string());

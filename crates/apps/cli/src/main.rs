@@ -13,6 +13,7 @@ mod flags;
 mod live;
 mod measure;
 mod own_responder;
+mod plot;
 mod render;
 mod signals;
 

@@ -1,5 +1,7 @@
 //! `netaware results`: what was measured before.
 
+mod plot;
+
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -21,11 +23,12 @@ Examples:
   netaware results list --command tcp --limit 5
   netaware results show last
   netaware results show 019a2b3c --format json
+  netaware results plot last --output scan.png
   netaware results delete 019a2b3c
 
 An ID may be cut off after as many digits as tell it from others; 'last' is the newest.";
 
-/// List, show and delete saved results
+/// List, show, plot and delete saved results
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct Results {
@@ -39,13 +42,14 @@ enum Action {
     List(List),
     /// Show a saved result
     Show(Show),
+    Plot(plot::Plot),
     /// Delete saved results
     Delete(Delete),
 }
 
 #[derive(Debug, Args)]
 struct List {
-    /// Only of this command: test, tcp, udp or latency
+    /// Only of this command: test, tcp, udp, latency or matrix
     #[arg(long, value_name = "NAME")]
     command: Option<String>,
     /// Only to this host, as it was typed
@@ -66,7 +70,7 @@ struct Show {
     /// The result's ID, its beginning, or 'last'
     #[arg(value_name = "ID")]
     id: String,
-    /// text, json, ndjson, or csv for tcp, udp and latency
+    /// text, json, ndjson, or csv (not for test)
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t, hide_possible_values = true)]
     format: Format,
     #[command(flatten)]
@@ -106,6 +110,7 @@ impl Results {
         match &self.action {
             Action::List(list) => list.run(),
             Action::Show(show) => show.run(),
+            Action::Plot(plot) => plot.run(),
             Action::Delete(delete) => delete.run(),
         }
     }

@@ -1,5 +1,7 @@
-//! One line per IP version, direction and number of streams, for spreadsheets and scripts. All values in base units, named
+//! One line per IP version, direction and number of streams, or per transfer of a matrix, for spreadsheets and scripts. All values in base units, named
 //! in the header; an empty field is a figure that was not measured.
+
+mod matrix;
 
 use std::io::{self, Write};
 
@@ -8,7 +10,7 @@ use netaware_units::{ClockSource, Span};
 
 /// Whether records of this command have a CSV form: `test` mixes figures that fit no one table.
 pub(crate) fn has_form(command: &str) -> bool {
-    matches!(command, "tcp" | "udp" | "latency")
+    matches!(command, "tcp" | "udp" | "latency" | "matrix")
 }
 
 /// A named column: its field of one result.
@@ -18,6 +20,7 @@ pub(super) fn record(out: &mut dyn Write, record: &Record) -> io::Result<()> {
     match record.command.as_str() {
         "tcp" => table(out, record, TCP, |v| v.tcp.iter().collect()),
         "udp" => table(out, record, UDP, |v| v.udp.iter().collect()),
+        "matrix" => matrix::write(out, record),
         _ => table(out, record, LATENCY, |v| v.latency.iter().collect()),
     }
 }
@@ -163,15 +166,16 @@ mod tests {
     }
 
     #[test]
-    fn tcp_udp_and_latency_have_a_table_each() {
+    fn every_command_but_test_has_a_table() {
         insta::assert_snapshot!("tcp_csv", csv(&fixture::tcp()));
         insta::assert_snapshot!("udp_csv", csv(&fixture::udp()));
         insta::assert_snapshot!("latency_csv", csv(&fixture::latency()));
+        insta::assert_snapshot!("matrix_csv", csv(&fixture::matrix()));
     }
 
     #[test]
     fn every_line_has_as_many_fields_as_the_header() {
-        for record in [fixture::tcp(), fixture::udp(), fixture::latency()] {
+        for record in [fixture::tcp(), fixture::udp(), fixture::latency(), fixture::matrix()] {
             let text = csv(&record);
             let fields: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
             assert!(fields.len() > 1 && fields.iter().all(|n| *n == fields[0]), "{text}");

@@ -1,5 +1,7 @@
 //! Records made by hand for tests: a path shaped to 40 Mbit/s for IPv4 and 80 Mbit/s for IPv6.
 
+mod matrix;
+
 use netaware_record::{
     Comparison, CpuUse, DelaySummary, Direction, GapSummary, Health, Histogram, HostDrops, HostInfo,
     Interval, IpVersion, LatencyResult, Layer, Limit, LimitedBy, LoadedLatency, LossSplit, Metric,
@@ -55,6 +57,11 @@ pub(crate) fn latency() -> Record {
     empty("latency", versions.to_vec())
 }
 
+pub(crate) fn matrix() -> Record {
+    let versions = BOTH.map(|version| VersionResult { matrix: matrix::results(version), ..reached(version) });
+    empty("matrix", versions.to_vec())
+}
+
 /// IPv6 could not be reached; two thresholds were given.
 pub(crate) fn half() -> Record {
     let mut record = test();
@@ -84,7 +91,7 @@ pub(crate) fn nothing() -> Record {
 }
 
 pub(crate) fn all() -> Vec<Record> {
-    vec![test(), tcp(), udp(), latency(), half(), nothing()]
+    vec![test(), tcp(), udp(), latency(), matrix(), half(), nothing()]
 }
 
 fn empty(command: &str, versions: Vec<VersionResult>) -> Record {

@@ -9,6 +9,7 @@ mod header;
 mod intervals;
 mod latency;
 mod limit;
+mod matrix;
 mod path;
 mod pedigree;
 mod tcp;
@@ -88,6 +89,7 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
         for direction in [Direction::Forward, Direction::Reverse] {
             udp::section(&mut sheet, direction)?;
         }
+        matrix::write(out, &measured, paint)?;
     }
     if let Some(found) = &record.comparison {
         comparison::write(out, found, paint)?;
@@ -96,7 +98,12 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
 }
 
 fn has_anything(v: &VersionResult) -> bool {
-    v.reach.is_some() || v.path.is_some() || v.latency.is_some() || !v.tcp.is_empty() || !v.udp.is_empty()
+    v.reach.is_some()
+        || v.path.is_some()
+        || v.latency.is_some()
+        || !v.tcp.is_empty()
+        || !v.udp.is_empty()
+        || !v.matrix.is_empty()
 }
 
 /// The table and what fills it.
@@ -153,6 +160,7 @@ mod tests {
         insta::assert_snapshot!("tcp", text(&fixture::tcp(), Paint::PLAIN));
         insta::assert_snapshot!("udp", text(&fixture::udp(), Paint::PLAIN));
         insta::assert_snapshot!("latency", text(&fixture::latency(), Paint::PLAIN));
+        insta::assert_snapshot!("matrix", text(&fixture::matrix(), Paint::PLAIN));
         insta::assert_snapshot!("one_version_unreachable", text(&fixture::half(), Paint::PLAIN));
     }
 

@@ -1,0 +1,63 @@
+//! One line per transfer of a matrix.
+
+use std::io::{self, Write};
+
+use netaware_record::{MatrixCell, MatrixEnd, MatrixResult, MatrixRun, Record};
+
+use super::{optional, outcome, quoted};
+
+struct Row<'a> {
+    result: &'a MatrixResult,
+    cell: &'a MatrixCell,
+    run: &'a MatrixRun,
+}
+
+type Column = (&'static str, fn(&Row<'_>) -> String);
+
+const COLUMNS: &[Column] = &[
+    ("protocol", |r| r.result.protocol.word().into()),
+    ("total_bytes", |r| r.cell.bytes.0.to_string()),
+    ("block_bytes", |r| r.cell.block.0.to_string()),
+    ("run", |r| (u32::from(r.run.round) + 1).to_string()),
+    ("client_ns", |r| optional(r.run.client.elapsed.map(|span| span.0))),
+    ("client_bps", |r| optional(r.run.client.throughput.map(|rate| rate.0))),
+    ("writes", |r| r.run.client.calls.to_string()),
+    ("sent_bytes", |r| r.run.client.bytes.0.to_string()),
+    ("server_ns", |r| server(r, |end| end.elapsed.map(|span| span.0))),
+    ("server_bps", |r| server(r, |end| end.throughput.map(|rate| rate.0))),
+    ("reads", |r| server(r, |end| Some(end.calls))),
+    ("received_bytes", |r| server(r, |end| Some(end.bytes.0))),
+    ("lost_bytes", |r| optional(r.run.server.map(|_| r.run.lost.0))),
+    ("lost_in_host_bytes", |r| optional(r.run.server.map(|_| r.run.lost_in_host.0))),
+    ("retransmits", |r| r.run.retransmits.to_string()),
+    ("outcome", |r| outcome(r.run.outcome)),
+];
+
+fn server<T: ToString>(row: &Row<'_>, of: impl Fn(&MatrixEnd) -> Option<T>) -> String {
+    optional(row.run.server.as_ref().and_then(of))
+}
+
+pub(super) fn write(out: &mut dyn Write, record: &Record) -> io::Result<()> {
+    let head = ["id", "started_at", "command", "host", "version"];
+    let names = head.into_iter().chain(COLUMNS.iter().map(|(name, _)| *name));
+    writeln!(out, "{}", names.collect::<Vec<_>>().join(","))?;
+    for version in &record.versions {
+        for result in &version.matrix {
+            for cell in &result.cells {
+                for run in &cell.runs {
+                    let row = Row { result, cell, run };
+                    let head = [
+                        record.id.to_string(),
+                        record.started_at_utc.clone(),
+                        record.command.clone(),
+                        record.request.host.clone(),
+                        version.version.name().to_owned(),
+                    ];
+                    let fields = head.into_iter().chain(COLUMNS.iter().map(|(_, field)| field(&row)));
+                    writeln!(out, "{}", fields.map(|field| quoted(&field)).collect::<Vec<_>>().join(","))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
