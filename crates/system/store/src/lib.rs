@@ -16,12 +16,12 @@
 
 mod error;
 mod find;
+mod of_series;
 mod place;
 #[cfg(test)]
 mod sample;
 mod save;
 mod schema;
-mod series;
 
 use std::path::{Path, PathBuf};
 

@@ -48,7 +48,10 @@ impl Axis {
         } else {
             (low - low.abs().max(1e-12) / 2.0, low + low.abs().max(1e-12) / 2.0)
         };
-        let (unit, size) = scale.unit.fitting(low.abs().max(high.abs()));
+        let largest = low.abs().max(high.abs());
+        // Lengths of packets are told in bytes.
+        let (unit, size) =
+            scale.unit.fitting(if scale.unit == Unit::Size { largest / 10.0 } else { largest });
         let step = round_step((high - low) / size, marks) * size;
         // A little air, but not below a zero that the axis must show.
         let air = (high - low) * AIR;
@@ -73,15 +76,15 @@ impl Axis {
         let (low, high) = (low / air, high * air);
         let of = |mantissas: &[f64]| decades(low, high, mantissas);
         let fine: Vec<f64> = (1..10).map(f64::from).collect();
-        let sets = [&fine[..], &[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]];
+        let sets = [&[1.0, 2.0, 5.0][..], &[1.0, 3.0], &[1.0]];
         let mut labelled =
             sets.iter().map(|set| of(set)).find(|found| found.len() <= marks).unwrap_or_else(|| {
                 let all = of(&[1.0]);
                 let every = all.len().div_ceil(marks);
                 all.into_iter().step_by(every.max(1)).collect()
             });
-        if labelled.len() < 2 {
-            // Within one decade and between its round numbers: even steps are the rounder ones.
+        if labelled.len() < 3 {
+            // Within a decade, between its round numbers: even steps are the rounder ones.
             labelled = multiples(round_step(high - low, marks.min(5)), low, high);
         }
         let minor = if of(&[1.0]).len() <= MOST_DECADES { of(&fine) } else { Vec::new() };

@@ -13,7 +13,7 @@ use plotters::style::{RGBColor, WHITE};
 
 use super::axis::Axis;
 use super::font;
-use super::picture::{Ink, Panel, Picture};
+use super::picture::{Ink, Mark, Panel, Picture};
 
 pub(super) type Canvas<DB> = DrawingArea<DB, Shift>;
 
@@ -30,14 +30,53 @@ pub(super) fn draw<DB: DrawingBackend>(picture: &Picture, onto: DB) -> anyhow::R
     let top = legend::draw(&canvas, picture, below_heading)?;
     let room = height.saturating_sub(top + EDGE);
     let weights: u32 = picture.panels.iter().map(|panel| panel.weight).sum();
+    let heights = picture.panels.iter().map(|panel| room * panel.weight / weights.max(1));
+    let stacked: Vec<Stacked<'_>> =
+        picture.panels.iter().zip(heights).map(|(panel, height)| Stacked::new(panel, height)).collect();
+    // Panels below each other share their left edge, and where they count the same, the marks of x.
+    let widest = stacked.iter().map(|one| one.label_width).max().unwrap_or(0);
     let mut y = top;
-    for drawn in &picture.panels {
-        let share = room * drawn.weight / weights.max(1);
-        let area = canvas.clone().shrink((0, y), (width, share));
-        panel(&area, drawn)?;
-        y += share;
+    for one in &stacked {
+        let area = canvas.clone().shrink((0, y), (width, one.height));
+        let xs = picture
+            .panels
+            .iter()
+            .filter(|other| other.x == one.panel.x)
+            .flat_map(|other| values(other, |point| point.0));
+        let marks = width.saturating_sub(widest + 4 * EDGE) / PER_LABEL;
+        let mut x = Axis::over(&one.panel.x, xs, marks as usize);
+        // The last one says it for all that count the same.
+        let is_last = picture.panels.last().is_some_and(|last| std::ptr::eq(last, one.panel));
+        if !is_last && picture.panels.last().is_some_and(|last| last.x == one.panel.x) {
+            x.title.clear();
+        }
+        draw_panel(&area, one, &x, widest)?;
+        y += one.height;
     }
     canvas.present().map_err(refused)
+}
+
+/// A panel that knows its place.
+struct Stacked<'a> {
+    panel: &'a Panel,
+    height: u32,
+    y: Axis,
+    /// Of the labels of y.
+    label_width: u32,
+}
+
+impl<'a> Stacked<'a> {
+    fn new(panel: &'a Panel, height: u32) -> Self {
+        let y = Axis::over(&panel.y, values(panel, |point| point.1), (height / PER_LINE) as usize);
+        let label_width = y.labels().map(|label| font::width(&label, SMALL)).max().unwrap_or(0);
+        Self { panel, height, y, label_width }
+    }
+}
+
+/// What an axis must hold.
+fn values(panel: &Panel, of: impl Fn(&(f64, f64)) -> f64 + Copy) -> impl Iterator<Item = f64> {
+    let measured = panel.layers.iter().filter(|layer| layer.mark != Mark::Guide);
+    measured.flat_map(move |layer| layer.points.iter().map(of))
 }
 
 /// Title and subtitle; gives where they end.
@@ -58,23 +97,20 @@ fn heading<DB: DrawingBackend>(canvas: &Canvas<DB>, picture: &Picture, width: u3
     Ok(y)
 }
 
-fn panel<DB: DrawingBackend>(area: &Canvas<DB>, panel: &Panel) -> anyhow::Result<()> {
-    let (width, height) = area.dim_in_pixel();
-    let measured = || panel.layers.iter().filter(|layer| layer.mark != super::picture::Mark::Guide);
-    let ys = measured().flat_map(|layer| layer.points.iter().map(|(_, y)| *y));
-    let y = Axis::over(&panel.y, ys, (height / PER_LINE) as usize);
-    let widest = y.labels().map(|label| font::width(&label, SMALL)).max().unwrap_or(0);
-    let xs = measured().flat_map(|layer| layer.points.iter().map(|(x, _)| *x));
-    let x = Axis::over(&panel.x, xs, (width.saturating_sub(widest + 4 * EDGE) / PER_LABEL).max(2) as usize);
-
+fn draw_panel<DB: DrawingBackend>(
+    area: &Canvas<DB>,
+    one: &Stacked<'_>,
+    x: &Axis,
+    label_width: u32,
+) -> anyhow::Result<()> {
     let label = font::text(SMALL, DARK, HPos::Center, VPos::Top);
     let mut chart = ChartBuilder::on(area)
         .margin_top(EDGE / 2)
         .margin_right(2 * EDGE)
         .margin_left(EDGE / 2)
-        .x_label_area_size(2 * SMALL + EDGE)
-        .y_label_area_size(widest + SMALL + EDGE)
-        .build_cartesian_2d(x.clone(), y.clone())
+        .x_label_area_size(if x.title.is_empty() { SMALL + EDGE / 2 } else { 2 * SMALL + EDGE })
+        .y_label_area_size(label_width + SMALL + EDGE)
+        .build_cartesian_2d(x.clone(), one.y.clone())
         .map_err(refused)?;
     chart
         .configure_mesh()
@@ -84,10 +120,10 @@ fn panel<DB: DrawingBackend>(area: &Canvas<DB>, panel: &Panel) -> anyhow::Result
         .label_style(label.clone())
         .axis_desc_style(label)
         .x_desc(x.title.clone())
-        .y_desc(y.title.clone())
+        .y_desc(one.y.title.clone())
         .draw()
         .map_err(refused)?;
-    layers::draw(&layers::Field::of(chart.plotting_area(), &y), &panel.layers)
+    layers::draw(&layers::Field::of(chart.plotting_area(), &one.y), &one.panel.layers)
 }
 
 pub(super) fn colour(ink: Ink) -> RGBColor {

@@ -85,7 +85,10 @@ pub(super) fn stream_scan() -> Source {
     let record = |n: u32| {
         let mut record = fixture::tcp();
         for version in &mut record.versions {
-            version.tcp[0].goodput = Some(BitRate(u64::from(n + 1) * 10_000_000));
+            let rate = f64::from(n + 1) * if version.version == IpVersion::V4 { 10e6 } else { 9e6 };
+            version.tcp[0].goodput = Some(BitRate(rate as u64));
+            version.tcp[0].goodput_interval =
+                Some(Interval { estimate: rate, lo: rate * 0.95, hi: rate * 1.05, confidence: 0.95 });
         }
         ("streams".to_owned(), (1 << n).to_string(), record)
     };

@@ -43,7 +43,7 @@ fn panel(record: &Record, total: ByteCount) -> Panel {
     }
     let x = Scale::new("block size", Unit::Size, ScaleKind::Logarithmic);
     let y = Scale::new(
-        format!("{} in all", Unit::Size.write(total.0 as f64)),
+        format!("throughput of {}", Unit::Size.write(total.0 as f64)),
         Unit::Rate,
         ScaleKind::Logarithmic,
     );

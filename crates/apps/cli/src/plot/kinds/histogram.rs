@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use netaware_record::{Direction, Histogram, IpVersion, Record};
+use netaware_record::{Direction, Histogram, Record};
 
 use super::Sketch;
-use super::over::name;
+use super::over::{Way, name};
 use crate::plot::picture::{Layer, Mark, Panel, Scale, ScaleKind};
 use crate::plot::unit::Unit;
 use crate::render::figures::{count, nanos};
@@ -17,7 +17,7 @@ use crate::render::figures::{count, nanos};
 type Bin = (f64, f64, f64);
 
 pub(super) fn sketch(record: &Record) -> Option<Sketch> {
-    let (what, found) = distributions(record)?;
+    let Found { what, plural, of: found } = distributions(record)?;
     let linear = found.iter().all(|(_, histogram)| histogram.width.is_some());
     let bins: Vec<Vec<Bin>> =
         found.iter().map(|(_, histogram)| if linear { even(histogram) } else { joined(histogram) }).collect();
@@ -39,15 +39,24 @@ pub(super) fn sketch(record: &Record) -> Option<Sketch> {
         .iter()
         .map(|(way, histogram)| remark(&name(*way, &ways), histogram))
         .filter(|remark| !remark.is_empty());
-    Some(Sketch { what: format!("distribution of {what}s"), remarks: remarks.collect(), panels: vec![panel] })
+    Some(Sketch {
+        what: format!("distribution of {plural}"),
+        remarks: remarks.collect(),
+        panels: vec![panel],
+    })
 }
 
-type Found<'a> = Vec<((IpVersion, Direction), &'a Histogram)>;
+/// Of one quantity, by version and direction.
+struct Found<'a> {
+    what: &'static str,
+    plural: &'static str,
+    of: Vec<(Way, &'a Histogram)>,
+}
 
-fn distributions(record: &Record) -> Option<(&'static str, Found<'_>)> {
+fn distributions(record: &Record) -> Option<Found<'_>> {
     let has_bins = |histogram: &&Histogram| !histogram.bins.is_empty();
-    let mut round_trips = Found::new();
-    let mut gaps = Found::new();
+    let mut round_trips = Vec::new();
+    let mut gaps = Vec::new();
     for result in &record.versions {
         let latency = result.latency.as_ref().and_then(|latency| latency.histogram.as_ref()).filter(has_bins);
         round_trips.extend(latency.map(|histogram| ((result.version, Direction::RoundTrip), histogram)));
@@ -57,8 +66,10 @@ fn distributions(record: &Record) -> Option<(&'static str, Found<'_>)> {
         }
     }
     match (round_trips.is_empty(), gaps.is_empty()) {
-        (false, _) => Some(("round trip", round_trips)),
-        (true, false) => Some(("gap between datagram", gaps)),
+        (false, _) => Some(Found { what: "round trip", plural: "round trips", of: round_trips }),
+        (true, false) => {
+            Some(Found { what: "gap between arrivals", plural: "gaps between arrivals", of: gaps })
+        }
         (true, true) => None,
     }
 }

@@ -10,8 +10,25 @@ use plotters::style::{Color, RGBColor, ShapeStyle};
 
 use super::{Canvas, colour, refused};
 use crate::plot::axis::Axis;
-use crate::plot::picture::{Layer, Mark, Shape, Stroke};
+use crate::plot::picture::{Ink, Layer, Mark, Shape, Stroke};
 use crate::plot::thin::{self, Pixel};
+
+/// Colour and width. What is of IPv4 is broader: it lies below, and is seen where both versions have the same figures.
+#[derive(Clone, Copy)]
+struct Pen {
+    colour: RGBColor,
+    extra: u32,
+}
+
+impl Pen {
+    fn of(ink: Ink) -> Self {
+        Self { colour: colour(ink), extra: if ink == Ink::V4 { 2 } else { 0 } }
+    }
+
+    fn stroke(self, width: u32) -> ShapeStyle {
+        self.colour.stroke_width(width + self.extra)
+    }
+}
 
 /// Where layers of a panel are drawn.
 pub(super) struct Field<'a, DB: DrawingBackend> {
@@ -49,7 +66,7 @@ pub(super) fn draw<DB: DrawingBackend>(field: &Field<'_, DB>, layers: &[Layer]) 
 }
 
 fn draw_one<DB: DrawingBackend>(field: &Field<'_, DB>, layer: &Layer) -> anyhow::Result<()> {
-    let ink = colour(layer.ink);
+    let ink = Pen::of(layer.ink);
     let pixels: Vec<Pixel> = layer.points.iter().map(|point| field.pixel(*point)).collect();
     match layer.mark {
         Mark::Line(stroke) => line(field, pixels, ink, stroke),
@@ -67,7 +84,7 @@ fn draw_one<DB: DrawingBackend>(field: &Field<'_, DB>, layer: &Layer) -> anyhow:
 fn line<DB: DrawingBackend>(
     field: &Field<'_, DB>,
     pixels: Vec<Pixel>,
-    ink: RGBColor,
+    ink: Pen,
     stroke: Stroke,
 ) -> anyhow::Result<()> {
     for run in thin::line(pixels, field.width()).split(Option::is_none) {
@@ -84,13 +101,13 @@ fn line<DB: DrawingBackend>(
 fn stroke_along<DB: DrawingBackend>(
     canvas: &Canvas<DB>,
     points: Vec<(i32, i32)>,
-    ink: RGBColor,
+    ink: Pen,
     stroke: Stroke,
 ) -> anyhow::Result<()> {
     match stroke {
-        Stroke::Solid => canvas.draw(&PathElement::new(points, ink.stroke_width(2))),
-        Stroke::Fine => canvas.draw(&PathElement::new(points, ink.stroke_width(1))),
-        Stroke::Dashed => canvas.draw(&DashedPathElement::new(points, 7, 5, ink.stroke_width(2))),
+        Stroke::Solid => canvas.draw(&PathElement::new(points, ink.stroke(2))),
+        Stroke::Fine => canvas.draw(&PathElement::new(points, ink.stroke(1))),
+        Stroke::Dashed => canvas.draw(&DashedPathElement::new(points, 7, 5, ink.stroke(2))),
     }
     .map_err(refused)
 }
@@ -98,12 +115,12 @@ fn stroke_along<DB: DrawingBackend>(
 fn marks<DB: DrawingBackend>(
     field: &Field<'_, DB>,
     pixels: Vec<Pixel>,
-    ink: RGBColor,
+    ink: Pen,
     shape: Shape,
 ) -> anyhow::Result<()> {
     let spots: Vec<(i32, i32)> = pixels.into_iter().flatten().filter(|spot| field.holds(*spot)).collect();
     // Many marks must not hide each other.
-    let radius = if spots.len() > field.width() / 4 { 2 } else { 4 };
+    let radius = if spots.len() > field.width() / 4 { 1 } else { 3 };
     thin::marks(spots, field.width())
         .into_iter()
         .try_for_each(|spot| mark(&field.canvas, spot, radius, ink, shape))
@@ -113,10 +130,11 @@ fn mark<DB: DrawingBackend>(
     canvas: &Canvas<DB>,
     at: (i32, i32),
     radius: i32,
-    ink: RGBColor,
+    ink: Pen,
     shape: Shape,
 ) -> anyhow::Result<()> {
-    let (filled, open): (ShapeStyle, ShapeStyle) = (ink.filled(), ink.stroke_width(2));
+    let radius = radius + ink.extra as i32;
+    let (filled, open): (ShapeStyle, ShapeStyle) = (ink.colour.filled(), ink.colour.stroke_width(2));
     match shape {
         Shape::Disc => canvas.draw(&Circle::new(at, radius, filled)),
         Shape::Ring => canvas.draw(&Circle::new(at, radius, open)),
@@ -130,11 +148,7 @@ fn mark<DB: DrawingBackend>(
 }
 
 /// Pairs of points above each other; where they stand closer than pixels, the whole stretch of a column.
-fn whiskers<DB: DrawingBackend>(
-    field: &Field<'_, DB>,
-    pixels: &[Pixel],
-    ink: RGBColor,
-) -> anyhow::Result<()> {
+fn whiskers<DB: DrawingBackend>(field: &Field<'_, DB>, pixels: &[Pixel], ink: Pen) -> anyhow::Result<()> {
     let mut columns = std::collections::BTreeMap::<i32, (i32, i32)>::new();
     for pair in pixels.chunks_exact(2) {
         let [Some((x, one)), Some((_, other))] = *pair else { continue };
@@ -153,13 +167,16 @@ fn whiskers<DB: DrawingBackend>(
             strokes.extend([top, bottom].map(|y| vec![(x - 3, y), (x + 3, y)]));
         }
         for stroke in strokes {
-            field.canvas.draw(&PathElement::new(stroke, ink.mix(0.55).stroke_width(1))).map_err(refused)?;
+            field
+                .canvas
+                .draw(&PathElement::new(stroke, ink.colour.mix(0.55).stroke_width(1)))
+                .map_err(refused)?;
         }
     }
     Ok(())
 }
 
-fn area<DB: DrawingBackend>(field: &Field<'_, DB>, pixels: Vec<Pixel>, ink: RGBColor) -> anyhow::Result<()> {
+fn area<DB: DrawingBackend>(field: &Field<'_, DB>, pixels: Vec<Pixel>, ink: Pen) -> anyhow::Result<()> {
     let within =
         |(x, y): (i32, i32)| (x.clamp(field.x.start, field.x.end), y.clamp(field.y.start, field.y.end));
     for run in thin::line(pixels, field.width()).split(Option::is_none) {
@@ -168,7 +185,7 @@ fn area<DB: DrawingBackend>(field: &Field<'_, DB>, pixels: Vec<Pixel>, ink: RGBC
         let mut outline = vec![(first.0, field.ground)];
         outline.extend(&edge);
         outline.push((last.0, field.ground));
-        field.canvas.draw(&Polygon::new(outline, ink.mix(0.2).filled())).map_err(refused)?;
+        field.canvas.draw(&Polygon::new(outline, ink.colour.mix(0.2).filled())).map_err(refused)?;
         stroke_along(&field.canvas, edge, ink, Stroke::Solid)?;
     }
     Ok(())
@@ -226,22 +243,23 @@ pub(super) fn sample<DB: DrawingBackend>(
     at: (i32, i32),
     length: i32,
 ) -> anyhow::Result<()> {
-    let ink = colour(layer.ink);
+    let ink = Pen::of(layer.ink);
     let ends = vec![at, (at.0 + length, at.1)];
     let middle = (at.0 + length / 2, at.1);
     match layer.mark {
         Mark::Line(stroke) => stroke_along(canvas, ends, ink, stroke),
         Mark::Guide => stroke_along(canvas, ends, ink, Stroke::Dashed),
-        Mark::Dots(shape) => mark(canvas, middle, 4, ink, shape),
+        Mark::Dots(shape) => mark(canvas, middle, 3, ink, shape),
         Mark::Dotted(shape, stroke) => {
             stroke_along(canvas, ends, ink, stroke)?;
-            mark(canvas, middle, 4, ink, shape)
+            mark(canvas, middle, 3, ink, shape)
         }
         Mark::Whiskers => {
             stroke_along(canvas, vec![(middle.0, at.1 - 7), (middle.0, at.1 + 7)], ink, Stroke::Fine)
         }
         Mark::Area => {
-            let block = Rectangle::new([(at.0, at.1 - 6), (at.0 + length, at.1 + 6)], ink.mix(0.2).filled());
+            let block =
+                Rectangle::new([(at.0, at.1 - 6), (at.0 + length, at.1 + 6)], ink.colour.mix(0.2).filled());
             canvas.draw(&block).map_err(refused)?;
             stroke_along(canvas, vec![(at.0, at.1 - 6), (at.0 + length, at.1 - 6)], ink, Stroke::Solid)
         }

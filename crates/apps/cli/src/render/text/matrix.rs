@@ -12,7 +12,7 @@ use crate::render::table::padded;
 
 /// Columns of total and block, and of what one version has: time, sent, received, spread, lost; 79 in all.
 const LABELS: [usize; 2] = [7, 8];
-const FIGURES: [usize; 5] = [9, 7, 7, 4, 5];
+const FIGURES: [usize; 5] = [9, 7, 6, 5, 5];
 
 /// Writes the tables of all versions that have one.
 pub(super) fn write(out: &mut dyn Write, versions: &[&VersionResult], paint: Paint) -> io::Result<()> {
@@ -100,7 +100,10 @@ fn spread(of: &Interval) -> String {
     if of.confidence <= 0.0 || of.estimate <= 0.0 {
         return NONE.to_owned();
     }
-    format!("{:.0}", (of.hi - of.lo) / 2.0 / of.estimate * 100.0)
+    match (of.hi - of.lo) / 2.0 / of.estimate * 100.0 {
+        percent if percent < 999.5 => format!("{percent:.0}"),
+        _ => ">999".to_owned(),
+    }
 }
 
 /// Over all runs whose server reported.
@@ -145,6 +148,7 @@ mod tests {
     #[test]
     fn the_spread_of_one_run_is_unknown() {
         let of = |lo, hi, confidence| spread(&Interval { estimate: 10.0, lo, hi, confidence });
-        assert_eq!([of(9.0, 12.0, 0.75), of(10.0, 10.0, 0.0), of(10.0, 10.0, 0.5)], ["15", "-", "0"]);
+        let found = [of(9.0, 12.0, 0.75), of(10.0, 10.0, 0.0), of(10.0, 10.0, 0.5), of(0.0, 300.0, 0.75)];
+        assert_eq!(found, ["15", "-", "0", ">999"]);
     }
 }
