@@ -1,6 +1,7 @@
 //! Loss and duplication of 100,000 real packets.
 
 use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use netaware_io::clock;
@@ -80,6 +81,7 @@ const RUNS: usize = 3;
 fn stream(lab: &Lab, version: IpVersion) -> Count {
     let [from, to] = [Side::A, Side::B].map(|side| lab.address(side, version));
     let receiver = lab.within(Side::B, || UdpSocket::bind((to, PORT))).unwrap();
+    make_room(&receiver);
     let sender = lab.within(Side::A, || UdpSocket::bind((from, 0))).unwrap();
     sender.connect((to, PORT)).unwrap();
     receiver.set_nonblocking(true).unwrap();
@@ -96,6 +98,23 @@ fn stream(lab: &Lab, version: IpVersion) -> Count {
     take(&receiver, &mut seen, &mut count);
     count.socket = refused_by_sockets(lab);
     count
+}
+
+/// For all that an emulator lets go at once after its core was taken from it, past the system's limit.
+#[expect(unsafe_code, reason = "no crate offers the option that passes the limit")]
+fn make_room(receiver: &UdpSocket) {
+    let bytes: libc::c_int = 16 << 20;
+    // SAFETY: the option takes an int, which lives until the call returns.
+    let status = unsafe {
+        libc::setsockopt(
+            receiver.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVBUFFORCE,
+            (&raw const bytes).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    assert_eq!(status, 0, "{}", std::io::Error::last_os_error());
 }
 
 const PORT: u16 = 9;
