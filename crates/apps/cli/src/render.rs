@@ -1,4 +1,4 @@
-//! A record as text, JSON, NDJSON or CSV. Everything shown is in the record; nothing is measured or judged here.
+//! A record as text, JSON, NDJSON, CSV or in UDPmon's form. Everything shown is in the record; nothing is measured or judged here.
 
 mod csv;
 pub(crate) mod figures;
@@ -10,6 +10,7 @@ pub(crate) mod simulated;
 pub(crate) mod stream;
 mod table;
 pub(crate) mod text;
+mod udpmon;
 mod wrap;
 
 use std::io::{self, Write};
@@ -18,6 +19,7 @@ use netaware_record::Record;
 
 pub(crate) use csv::has_form as has_csv_form;
 pub(crate) use paint::Paint;
+pub(crate) use udpmon::has_form as has_udpmon_form;
 pub(crate) use wrap::paragraph;
 
 use crate::flags::output::Format;
@@ -35,6 +37,7 @@ pub(crate) fn record(out: &mut dyn Write, record: &Record, format: Format, paint
             writeln!(out)
         }
         Format::Csv => csv::record(out, record),
+        Format::Udpmon => udpmon::record(out, record),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What can be asked for.
 
 use netaware_io::options::SocketOptions;
-use netaware_record::{Direction, IpVersion};
+use netaware_record::{Direction, HistogramShape, IpVersion};
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::DEFAULT_PORT;
 use netaware_wire::control::{UdpReceive, UdpSend};
@@ -198,6 +198,14 @@ pub struct UdpRequest {
     pub send: UdpSend,
     /// How they are taken in.
     pub receive: UdpReceive,
+    /// Datagrams that leave back to back each time; a spacing is then from burst to burst.
+    pub burst: u32,
+    /// Bins of equal width for the times between arrivals.
+    pub histogram: Option<HistogramShape>,
+    /// Keep each arrival.
+    pub log: bool,
+    /// Rates on the wire are those of frames with a VLAN tag.
+    pub vlan: bool,
     /// Socket buffers.
     pub window: Option<u32>,
     /// Length of the reported intervals.
@@ -218,6 +226,10 @@ impl UdpRequest {
             pace: Pace::Unlimited,
             send: UdpSend::Gso,
             receive: UdpReceive::Gro,
+            burst: 1,
+            histogram: None,
+            log: false,
+            vlan: false,
             window: None,
             interval: Span::from_secs(1),
             affinity: Vec::new(),

@@ -175,6 +175,8 @@ pub(crate) fn test_of(message: &ServerMessage) -> Option<u32> {
         | ServerMessage::ReceiverTicks { test, .. }
         | ServerMessage::SenderTicks { test, .. }
         | ServerMessage::StreamEnds { test, .. }
+        | ServerMessage::Bins { test, .. }
+        | ServerMessage::Arrivals { test, .. }
         | ServerMessage::Finished { test, .. } => Some(*test),
         ServerMessage::Error { test, .. } => *test,
         _ => None,

@@ -77,6 +77,8 @@ impl TcpOrder {
 #[derive(Debug, Clone)]
 pub(crate) struct UdpOrder {
     pub(crate) plan: UdpPlan,
+    /// Rates on the wire are those of tagged frames.
+    pub(crate) vlan: bool,
     pub(crate) planned: Option<BitRate>,
     pub(crate) affinity: Vec<usize>,
     pub(crate) tell_every: Option<Span>,
@@ -103,7 +105,11 @@ impl UdpOrder {
                 tick,
                 window: None,
                 dscp: 0,
+                burst: 1,
+                histogram: None,
+                log: false,
             },
+            vlan: false,
             planned: Some(rate),
             affinity: Vec::new(),
             tell_every: None,

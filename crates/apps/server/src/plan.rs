@@ -3,9 +3,11 @@
 //! A plan is either taken as it stands or refused with the reason. It is never trimmed to fit: the prober would then
 //! report a figure for something that it did not ask.
 
-use netaware_record::Direction;
+use netaware_record::{Direction, HistogramShape};
 use netaware_units::{BitRate, ByteCount, Span};
-use netaware_wire::control::{ErrorCode, Limits, MAX_STREAMS, MAX_TCP_LENGTH, TcpPlan, TestPlan, UdpPlan};
+use netaware_wire::control::{
+    ErrorCode, Limits, MAX_BURST, MAX_STREAMS, MAX_TCP_LENGTH, TcpPlan, TestPlan, UdpPlan,
+};
 use netaware_wire::datagram::{ECHO_LEN, HEADER_LEN, MAX_PAYLOAD};
 
 /// Why a plan is refused.
@@ -77,16 +79,16 @@ fn check_udp(plan: &UdpPlan, limits: &Limits) -> Result<(), Refusal> {
     within("dscp", plan.dscp, 0, 63)?;
     optional("packets", plan.packets, 1, u64::MAX)?;
     optional("gap_ps", plan.gap_ps, 1, LONGEST_GAP_PS)?;
+    within("burst", plan.burst, 1, MAX_BURST)?;
+    if plan.histogram.is_some_and(|shape| shape.empty().is_none()) {
+        return Err(bad(format!(
+            "histogram must have 1 to {} bins wider than nothing",
+            HistogramShape::MOST_BINS
+        )));
+    }
     optional("window", plan.window, 1, MAX_WINDOW)?;
     let bytes = plan.packets.map(|packets| ByteCount(packets.saturating_mul(u64::from(plan.length))));
-    under_caps(limits, bytes, rate_of(plan))
-}
-
-/// Payload rate of a paced stream.
-fn rate_of(plan: &UdpPlan) -> Option<BitRate> {
-    let bits_per_1e12_s = u128::from(plan.length) * 8 * 1_000_000_000_000;
-    let rate = bits_per_1e12_s / u128::from(plan.gap_ps.filter(|gap| *gap > 0)?);
-    Some(BitRate(u64::try_from(rate).unwrap_or(u64::MAX)))
+    under_caps(limits, bytes, plan.rate())
 }
 
 fn under_caps(limits: &Limits, bytes: Option<ByteCount>, rate: Option<BitRate>) -> Result<(), Refusal> {
@@ -202,7 +204,14 @@ mod tests {
             tick: Span::from_millis(100),
             window: None,
             dscp: 0,
+            burst: 1,
+            histogram: None,
+            log: false,
         }
+    }
+
+    fn shape(width: i64, bins: u32) -> HistogramShape {
+        HistogramShape { low: Span::ZERO, width: Span(width), bins }
     }
 
     #[test]
@@ -236,6 +245,12 @@ mod tests {
             ("length is 65508", TestPlan::Udp(UdpPlan { length: 65_508, ..udp() })),
             ("gap_ps", TestPlan::Udp(UdpPlan { gap_ps: Some(0), ..udp() })),
             ("packets", TestPlan::Udp(UdpPlan { packets: Some(0), ..udp() })),
+            ("burst is 0", TestPlan::Udp(UdpPlan { burst: 0, ..udp() })),
+            ("burst is 10001", TestPlan::Udp(UdpPlan { burst: 10_001, ..udp() })),
+            ("histogram", TestPlan::Udp(UdpPlan { histogram: Some(shape(0, 10)), ..udp() })),
+            ("histogram", TestPlan::Udp(UdpPlan { histogram: Some(shape(1, 0)), ..udp() })),
+            ("histogram", TestPlan::Udp(UdpPlan { histogram: Some(shape(1, u32::MAX)), ..udp() })),
+            ("histogram", TestPlan::Udp(UdpPlan { histogram: Some(shape(i64::MAX, 2)), ..udp() })),
             ("length is 43", TestPlan::UdpEcho { length: 43, duration: second, dscp: 0 }),
             ("length is 65537", TestPlan::TcpEcho { length: 65_537, duration: second }),
         ];
@@ -272,6 +287,7 @@ mod tests {
             ("streams is 4", TestPlan::Tcp(TcpPlan { streams: 5, ..rated })),
             ("rate is 10.0 Mbit/s", TestPlan::Udp(UdpPlan { gap_ps: Some(999_000_000), ..udp() })),
             ("rate is 10.0 Mbit/s", TestPlan::Udp(UdpPlan { gap_ps: None, ..udp() })),
+            ("rate is 10.0 Mbit/s", TestPlan::Udp(UdpPlan { burst: 2, ..udp() })),
             ("bytes is", TestPlan::Udp(UdpPlan { packets: Some(u64::MAX), ..udp() })),
         ];
         for (want, plan) in rows {

@@ -24,7 +24,8 @@ mod udp;
 
 pub use comparison::{Comparison, Metric, MetricComparison, Preference, Use, Verdict};
 pub use ends::{
-    CpuUse, HostDrops, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
+    BurstSummary, CpuUse, HostDrops, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd,
+    UdpReceiverEnd, UdpSenderEnd,
 };
 pub use host::{HostInfo, NicInfo};
 pub use latency::{LatencyResult, LoadedLatency};
@@ -34,7 +35,7 @@ pub use pedigree::{Direction, Health, IpVersion, Layer, Pedigree};
 pub use series::{SeriesKind, SeriesPoint};
 pub use summary::{DelaySummary, Histogram, HistogramMoments, HistogramShape, Interval};
 pub use tcp::{TcpCount, TcpResult, WarmUp};
-pub use udp::{GapSummary, LossSplit, UdpResult};
+pub use udp::{Exchanges, GapSummary, LossSplit, UdpResult, WireRates};
 
 use netaware_units::{Span, Wall};
 use schemars::JsonSchema;
@@ -111,6 +112,9 @@ pub struct VersionResult {
     /// The address measured, without port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
+    /// The prober's own address, without port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local: Option<String>,
     /// Why there is nothing else, or why it ended early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreachable: Option<Unreachable>,
@@ -137,6 +141,7 @@ impl VersionResult {
         Self {
             version,
             address: None,
+            local: None,
             unreachable: None,
             reach: None,
             path: None,

@@ -15,7 +15,7 @@
 //!   | Start                     ------------>  |
 //!   |  <----  Started, ReceiverTicks…, Ticks…  |
 //!   | [Stop]                    ------------>  |
-//!   |  <-------  StreamEnds…, Finished         |
+//!   |  <-------  StreamEnds…, Bins…, Arrivals…, Finished   |
 //!   | Ping at any time          ------------>  |   at least every second
 //!   |  <----------------------  Pong           |
 //!   | Bye                       ------------>  |
@@ -25,7 +25,8 @@
 //! [`SILENCE_LIMIT`] without a byte from the other.
 
 use netaware_record::{
-    Direction, HostInfo, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
+    Direction, HistogramShape, HostInfo, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd,
+    UdpReceiverEnd, UdpSenderEnd,
 };
 use netaware_units::{BitRate, ByteCount, Span};
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,12 @@ pub const SILENCE_LIMIT: Span = Span::from_secs(4);
 pub const PING_EVERY: Span = Span::from_secs(1);
 /// Streams of one test.
 pub const MAX_STREAMS: u16 = 512;
+
+/// Datagrams of one burst of a UDP stream.
+pub const MAX_BURST: u32 = 10_000;
+
+/// Arrivals that a receiver of a UDP stream keeps one by one: 24 MiB.
+pub const MAX_LOGGED: usize = 1 << 20;
 
 /// Bytes per write and read of bulk TCP. Larger ones gain nothing: beyond the socket's buffer each is cut anyway.
 pub const MAX_TCP_LENGTH: u32 = 1 << 20;
@@ -178,6 +185,21 @@ pub enum ServerMessage {
         /// Some streams.
         streams: Vec<StreamEnd>,
     },
+    /// Filled bins of a histogram that somebody asked for, as `(lower edge in ns, entries)`; they come before `Finished`,
+    /// because thousands of them exceed one message.
+    Bins {
+        /// Which.
+        test: u32,
+        /// Some bins, ascending.
+        bins: Vec<(u64, u64)>,
+    },
+    /// Arrivals of a logged UDP stream in the order of arrival; they come before `Finished`.
+    Arrivals {
+        /// Which.
+        test: u32,
+        /// Some of them.
+        arrivals: Vec<LoggedArrival>,
+    },
     /// The test is over.
     Finished {
         /// Which.
@@ -225,6 +247,8 @@ impl ServerMessage {
         "receiver_ticks",
         "sender_ticks",
         "stream_ends",
+        "bins",
+        "arrivals",
         "finished",
         "pong",
         "error",
@@ -397,6 +421,9 @@ pub struct UdpPlan {
     /// From start to start; absent for as fast as it goes. Carried in picoseconds, so that a rate's mean is exact.
     #[serde(default)]
     pub gap_ps: Option<u64>,
+    /// Datagrams that leave back to back at each step of a paced stream, 1..=[`MAX_BURST`].
+    #[serde(default = "one")]
+    pub burst: u32,
     /// How they leave. Paced streams always leave one by one.
     #[serde(default)]
     pub send: UdpSend,
@@ -411,6 +438,25 @@ pub struct UdpPlan {
     /// DSCP, 0..=63.
     #[serde(default)]
     pub dscp: u8,
+    /// Bins of equal width in which the receiver counts the times between arrivals, beside the logarithmic ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<HistogramShape>,
+    /// The receiver keeps of each datagram when it was sent and when it arrived, of at most [`MAX_LOGGED`].
+    #[serde(default)]
+    pub log: bool,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+impl UdpPlan {
+    /// Payload rate of a paced stream.
+    pub fn rate(&self) -> Option<BitRate> {
+        let bits = u128::from(self.length) * u128::from(self.burst) * 8 * 1_000_000_000_000;
+        let rate = bits / u128::from(self.gap_ps.filter(|gap| *gap > 0)?);
+        Some(BitRate(u64::try_from(rate).unwrap_or(u64::MAX)))
+    }
 }
 
 /// What the responder saw of a test.

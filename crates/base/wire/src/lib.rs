@@ -4,10 +4,11 @@
 //! a stated bound, and each refusal says why, because reasons are counted.
 //!
 //! Reading order: [`preface`] opens a TCP connection, [`frame`] cuts control messages, [`control`] gives them meaning,
-//! [`datagram`] is what travels in UDP, [`proof`] keeps strangers out, [`stranger`] recognises who else answered.
+//! [`datagram`] is what travels in UDP and [`ethernet`] what it occupies there, [`proof`] keeps strangers out, [`stranger`] recognises who else answered.
 
 pub mod control;
 pub mod datagram;
+pub mod ethernet;
 pub mod frame;
 pub mod preface;
 pub mod proof;

@@ -119,6 +119,9 @@ fn udp_plan(words: &[&str]) -> Result<UdpPlan, Failure> {
         tick: Span::from_millis(100),
         window: None,
         dscp: 0,
+        burst: 1,
+        histogram: None,
+        log: false,
     })
 }
 

@@ -15,9 +15,13 @@ pub(crate) fn some_seconds(text: &str) -> Result<Span, String> {
     positive(seconds(text))
 }
 
-/// A time with its unit, more than nothing.
-pub(crate) fn some_time(text: &str) -> Result<Span, String> {
-    positive(text.parse())
+/// A time with its unit, nothing or more.
+pub(crate) fn time(text: &str) -> Result<Span, String> {
+    match text.parse::<Span>() {
+        Ok(span) if span < Span::ZERO => Err("it cannot be less than zero".to_owned()),
+        Ok(span) => Ok(span),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn positive(span: Result<Span, ParseUnitError>) -> Result<Span, String> {

@@ -96,6 +96,7 @@ const UDP: &[Column<UdpResult>] = &[
     ("planned_bps", |r| optional(r.planned.map(|rate| rate.0))),
     ("sent_bps", |r| r.sent_rate.0.to_string()),
     ("goodput_bps", |r| r.goodput.0.to_string()),
+    ("wire_bps", |r| optional(r.wire.map(|wire| wire.received.0))),
     ("packets_per_second", |r| format!("{:.1}", r.packets_per_second)),
     ("sent", |r| r.sent.to_string()),
     ("not_sent", |r| r.not_sent.to_string()),
@@ -112,10 +113,17 @@ const UDP: &[Column<UdpResult>] = &[
     ("gap_p50_ns", |r| gap(r, |g| g.p50.0.to_string())),
     ("gap_p99_ns", |r| gap(r, |g| g.p99.0.to_string())),
     ("gap_max_ns", |r| gap(r, |g| g.max.0.to_string())),
+    ("gap_skew", |r| moment(r, |m| format!("{:.6}", m.skew))),
+    ("gap_kurtosis", |r| moment(r, |m| format!("{:.6}", m.kurtosis))),
     ("limited_by", |r| r.limit.by.name().into()),
     ("clock", |r| clock(r.pedigree.clock)),
     ("outcome", |r| outcome(r.outcome)),
 ];
+
+fn moment(result: &UdpResult, of: impl Fn(&netaware_record::HistogramMoments) -> String) -> String {
+    let moments = result.receiver.bins.as_ref().and_then(|bins| bins.moments.as_ref());
+    moments.map_or_else(String::new, of)
+}
 
 fn gap(result: &UdpResult, of: impl Fn(&netaware_record::GapSummary) -> String) -> String {
     result.receiver.gaps.as_ref().map_or_else(String::new, of)

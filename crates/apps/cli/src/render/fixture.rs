@@ -1,11 +1,11 @@
 //! Records made by hand for tests: a path shaped to 40 Mbit/s for IPv4 and 80 Mbit/s for IPv6.
 
 use netaware_record::{
-    Comparison, CpuUse, DelaySummary, Direction, GapSummary, Health, Histogram, HostDrops, HostInfo,
-    Interval, IpVersion, LatencyResult, Layer, Limit, LimitedBy, LoadedLatency, LossSplit, Metric,
+    Comparison, CpuUse, DelaySummary, Direction, Exchanges, GapSummary, Health, Histogram, HostDrops,
+    HostInfo, Interval, IpVersion, LatencyResult, Layer, Limit, LimitedBy, LoadedLatency, LossSplit, Metric,
     MetricComparison, MtuFinding, NicInfo, Outcome, PathFacts, Pedigree, Preference, Reach, ReceiverTick,
     Record, Request, SenderTick, StreamEnd, TcpCount, TcpEnd, TcpResult, UdpReceiverEnd, UdpResult,
-    UdpSenderEnd, Unreachable, Use, Verdict, VersionResult, WarmUp,
+    UdpSenderEnd, Unreachable, Use, Verdict, VersionResult, WarmUp, WireRates,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, Span, Wall};
 
@@ -347,6 +347,14 @@ fn datagrams(version: IpVersion, way: Direction) -> UdpResult {
         payload: ByteCount(1452),
         planned: Some(planned),
         sent_rate: planned,
+        wire: Some(WireRates {
+            bytes: ByteCount(1452 + 46 + u64::from(version.header_len())),
+            frames: 1,
+            vlan: false,
+            sent: planned.percent(105),
+            received: planned.percent(105),
+        }),
+        exchanges: Exchanges::default(),
         goodput: BitRate(planned.0 - planned.0 / 5000),
         sent,
         not_sent: 0,

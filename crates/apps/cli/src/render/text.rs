@@ -3,6 +3,7 @@
 //! Order: who and where, then one section per phase with IPv4 beside IPv6, then the comparison, the verdict, and last
 //! whatever must be known before trusting any of it, because the end is what stays on a screen.
 
+mod bins;
 mod closing;
 mod comparison;
 mod header;
@@ -89,6 +90,7 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
             udp::section(&mut sheet, direction)?;
         }
     }
+    udp::histograms(out, record, paint)?;
     if let Some(found) = &record.comparison {
         comparison::write(out, found, paint)?;
     }

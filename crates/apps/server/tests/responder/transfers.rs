@@ -48,6 +48,9 @@ fn udp_plan(direction: Direction) -> TestPlan {
         tick: Span::from_millis(50),
         window: None,
         dscp: 0,
+        burst: 1,
+        histogram: None,
+        log: false,
     })
 }
 
