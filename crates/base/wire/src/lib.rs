@@ -9,6 +9,7 @@
 pub mod control;
 pub mod datagram;
 pub mod frame;
+pub mod header;
 pub mod preface;
 pub mod proof;
 pub mod stranger;
