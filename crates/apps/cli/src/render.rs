@@ -10,6 +10,8 @@ pub(crate) mod simulated;
 pub(crate) mod stream;
 mod table;
 pub(crate) mod text;
+#[cfg_attr(not(test), expect(dead_code, reason = "the output format that prints it is not wired up yet"))]
+pub(crate) mod udpmon_tcp;
 mod wrap;
 
 use std::io::{self, Write};
