@@ -12,12 +12,11 @@ use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_io::{clock, tcp, udp_stream};
 use netaware_record::{
-    CpuUse, Direction, Exchanges, HistogramShape, HostDrops, IpVersion, LoggedArrival, Outcome, ReceiverTick,
-    SenderTick, StreamEnd, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
+    CpuUse, Direction, Exchanges, HistogramShape, HostDrops, IpVersion, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd, StreamSample, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
 };
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{
-    ClientMessage, EndReport, MAX_LOGGED, ServerMessage, TcpPlan, TestPlan, UdpPlan,
+    ClientMessage, EndReport, MAX_LOGGED, MAX_SAMPLES, ServerMessage, TcpPlan, TestPlan, UdpPlan,
 };
 use netaware_wire::preface::Role;
 
@@ -312,7 +311,6 @@ impl Transfer {
                     self.keep(Tick::Sender(*tick), on_tick);
                 }
             }
-            ServerMessage::StreamEnds { streams, .. } => self.remote_streams.extend(streams.iter().cloned()),
             ServerMessage::Bins { bins, .. } => {
                 let room = (HistogramShape::MOST_BINS as usize).saturating_sub(self.remote_bins.len());
                 self.remote_bins.extend(bins.iter().take(room));
@@ -321,6 +319,8 @@ impl Transfer {
                 let room = MAX_LOGGED.saturating_sub(self.remote_arrivals.len());
                 self.remote_arrivals.extend(arrivals.iter().take(room));
             }
+            ServerMessage::StreamEnds { streams, .. } => self.keep_streams(streams),
+            ServerMessage::StreamSamples { stream, samples, .. } => self.keep_samples(*stream, samples),
             ServerMessage::Finished { outcome, report, .. } => {
                 self.ended.outcome = *outcome;
                 self.remote = Some(report.clone());
@@ -334,6 +334,20 @@ impl Transfer {
             _ => {}
         }
         Ok(())
+    }
+
+    /// No more streams than were opened, whatever the responder says.
+    fn keep_streams(&mut self, streams: &[StreamEnd]) {
+        let BulkPlan::Tcp(plan) = &self.plan else { return };
+        let room = usize::from(plan.streams).saturating_sub(self.remote_streams.len());
+        self.remote_streams.extend(streams.iter().take(room).cloned());
+    }
+
+    fn keep_samples(&mut self, stream: u16, samples: &[StreamSample]) {
+        if let Some(end) = self.remote_streams.iter_mut().find(|end| end.index == stream) {
+            let room = MAX_SAMPLES.saturating_sub(end.samples.len());
+            end.samples.extend(samples.iter().take(room));
+        }
     }
 
     /// Joins the local thread and puts each end's report in its place.

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use netaware_wire::datagram::{ANSWER_LEN, DatagramError, ECHO_LEN, Header, Kind, Setup};
+use netaware_wire::header::HeaderFields;
 use netaware_wire::{Token, proof};
 
 /// The flow of one test, once its address is proven.
@@ -30,6 +31,8 @@ pub(crate) struct Flow {
     pub(crate) local: Option<IpAddr>,
     /// Echo requests answered.
     pub(crate) answered: AtomicU64,
+    /// What its prober wants in the IP header of what is sent to it.
+    pub(crate) header: HeaderFields,
     purpose: Purpose,
 }
 
@@ -76,6 +79,7 @@ struct Inner {
 #[derive(Debug)]
 struct Expected {
     purpose: Purpose,
+    header: HeaderFields,
     flow: Option<Arc<Flow>>,
 }
 
@@ -132,8 +136,8 @@ impl FlowTable {
     }
 
     /// Lets `test` of the session with `token` attach a flow.
-    pub(crate) fn expect(&self, token: Token, test: u32, purpose: Purpose) {
-        self.lock().expected.insert((token, test), Expected { purpose, flow: None });
+    pub(crate) fn expect(&self, token: Token, test: u32, purpose: Purpose, header: HeaderFields) {
+        self.lock().expected.insert((token, test), Expected { purpose, header, flow: None });
     }
 
     /// Forgets a test and its flow.
@@ -217,8 +221,9 @@ impl FlowTable {
             Some(_) => Err(Reason::Address),
             None => {
                 let number = self.draw(drawn, |number| flows.contains_key(&number));
-                let (purpose, answered) = (expected.purpose, AtomicU64::new(0));
-                let flow = Arc::new(Flow { number, peer: from, local, answered, purpose });
+                let Expected { purpose, header, .. } = *expected;
+                let answered = AtomicU64::new(0);
+                let flow = Arc::new(Flow { number, peer: from, local, answered, header, purpose });
                 flows.insert(number, Arc::clone(&flow));
                 expected.flow = Some(Arc::clone(&flow));
                 Ok(Deed::Welcome(entered(&flow), token, test, flow))
@@ -262,7 +267,7 @@ mod tests {
 
     fn table(purpose: Purpose) -> FlowTable {
         let table = FlowTable::new([9; 32]);
-        table.expect(TOKEN, 1, purpose);
+        table.expect(TOKEN, 1, purpose, HeaderFields::default());
         table
     }
 

@@ -6,9 +6,10 @@
 use netaware_record::{Direction, HistogramShape};
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::control::{
-    ErrorCode, Limits, MAX_BURST, MAX_STREAMS, MAX_TCP_LENGTH, TcpPlan, TestPlan, UdpPlan,
+    ErrorCode, Limits, MAX_BLOCK_SPACING, MAX_BURST, MAX_STREAMS, MAX_TCP_LENGTH, TcpPlan, TestPlan, UdpPlan,
 };
 use netaware_wire::datagram::{ECHO_LEN, HEADER_LEN, MAX_PAYLOAD};
+use netaware_wire::header::HeaderFields;
 
 /// Why a plan is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +62,10 @@ fn check_tcp(plan: &TcpPlan, limits: &Limits) -> Result<(), Refusal> {
     optional("rate", plan.rate.map(|rate| rate.0), 1, u64::MAX)?;
     optional("window", plan.window, 1, MAX_WINDOW)?;
     optional("mss", plan.mss, 1, u32::from(u16::MAX))?;
+    optional("block_spacing", plan.block_spacing.map(|spacing| spacing.0), 1, MAX_BLOCK_SPACING.0)?;
+    if plan.block_spacing.is_some() && (plan.rate.is_some() || plan.zerocopy) {
+        return Err(bad("block_spacing goes with neither rate nor zerocopy".to_owned()));
+    }
     if let Some(name) = &plan.congestion
         && !is_algorithm_name(name)
     {
@@ -69,7 +74,31 @@ fn check_tcp(plan: &TcpPlan, limits: &Limits) -> Result<(), Refusal> {
     if let Some(cap) = limits.streams.filter(|cap| plan.streams > *cap) {
         return Err(over_cap("streams", &cap));
     }
-    under_caps(limits, plan.bytes, plan.rate)
+    under_caps(limits, plan.bytes, plan.rate.or_else(|| spaced_rate(plan)))
+}
+
+/// Payload rate of spaced blocks.
+fn spaced_rate(plan: &TcpPlan) -> Option<BitRate> {
+    plan.block_spacing.map(|spacing| BitRate::mean(ByteCount(plan.length.into()), spacing))
+}
+
+/// Whether the fields asked for can be set.
+pub(crate) fn check_header(header: &HeaderFields) -> Result<(), Refusal> {
+    header.fault().map_or(Ok(()), |fault| Err(bad(fault)))
+}
+
+/// Whether a test can be run with these fields: who accepts a TCP connection cannot choose its flow label.
+pub(crate) fn check_label(plan: &TestPlan, header: &HeaderFields) -> Result<(), Refusal> {
+    let sends_tcp = match plan {
+        TestPlan::Tcp(plan) => plan.direction == Direction::Reverse,
+        TestPlan::TcpEcho { .. } => true,
+        TestPlan::Udp(_) | TestPlan::UdpEcho { .. } => false,
+    };
+    if sends_tcp && header.flow_label.is_some() {
+        let why = "the responder cannot choose the flow label of a TCP connection that it accepts";
+        return Err(bad(why.to_owned()));
+    }
+    Ok(())
 }
 
 fn check_udp(plan: &UdpPlan, limits: &Limits) -> Result<(), Refusal> {
@@ -173,23 +202,7 @@ mod tests {
     use netaware_wire::control::{UdpReceive, UdpSend};
 
     fn tcp() -> TcpPlan {
-        TcpPlan {
-            direction: Direction::Forward,
-            streams: 4,
-            duration: Span::from_secs(10),
-            alone: Span::ZERO,
-            bytes: None,
-            length: 128 << 10,
-            tick: Span::from_millis(100),
-            rate: None,
-            window: None,
-            mss: None,
-            nodelay: false,
-            dscp: 0,
-            congestion: None,
-            zerocopy: false,
-            quiet: false,
-        }
+        TcpPlan { streams: 4, length: 128 << 10, ..TcpPlan::new(Direction::Forward, Span::from_secs(10)) }
     }
 
     fn udp() -> UdpPlan {
@@ -240,6 +253,23 @@ mod tests {
             ("dscp", TestPlan::Tcp(TcpPlan { dscp: 64, ..tcp() })),
             ("bytes", TestPlan::Tcp(TcpPlan { bytes: Some(ByteCount(0)), ..tcp() })),
             ("direction", TestPlan::Tcp(TcpPlan { direction: Direction::RoundTrip, ..tcp() })),
+            ("block_spacing is 0", TestPlan::Tcp(TcpPlan { block_spacing: Some(Span::ZERO), ..tcp() })),
+            (
+                "block_spacing is 60000000001",
+                TestPlan::Tcp(TcpPlan { block_spacing: Some(MAX_BLOCK_SPACING + Span(1)), ..tcp() }),
+            ),
+            (
+                "block_spacing goes",
+                TestPlan::Tcp(TcpPlan {
+                    block_spacing: Some(second),
+                    rate: Some(BitRate(1_000_000)),
+                    ..tcp()
+                }),
+            ),
+            (
+                "block_spacing goes",
+                TestPlan::Tcp(TcpPlan { block_spacing: Some(second), zerocopy: true, ..tcp() }),
+            ),
             ("congestion", TestPlan::Tcp(TcpPlan { congestion: Some("cubic; rm".into()), ..tcp() })),
             ("length is 23", TestPlan::Udp(UdpPlan { length: 23, ..udp() })),
             ("length is 65508", TestPlan::Udp(UdpPlan { length: 65_508, ..udp() })),
@@ -285,6 +315,10 @@ mod tests {
             ("rate is 10.0 Mbit/s", TestPlan::Tcp(tcp())),
             ("bytes is", TestPlan::Tcp(TcpPlan { bytes: Some(ByteCount(1_000_001)), ..rated.clone() })),
             ("streams is 4", TestPlan::Tcp(TcpPlan { streams: 5, ..rated })),
+            (
+                "rate is 10.0 Mbit/s",
+                TestPlan::Tcp(TcpPlan { length: 1250, block_spacing: Some(Span::from_micros(999)), ..tcp() }),
+            ),
             ("rate is 10.0 Mbit/s", TestPlan::Udp(UdpPlan { gap_ps: Some(999_000_000), ..udp() })),
             ("rate is 10.0 Mbit/s", TestPlan::Udp(UdpPlan { gap_ps: None, ..udp() })),
             ("rate is 10.0 Mbit/s", TestPlan::Udp(UdpPlan { burst: 2, ..udp() })),
@@ -296,6 +330,30 @@ mod tests {
             let want = format!("the responder's cap for {want}");
             assert!(refusal.message.starts_with(&want), "{want}: {}", refusal.message);
         }
+    }
+
+    #[test]
+    fn spaced_blocks_have_a_rate_that_caps_hold() {
+        let limits = Limits { rate: Some(BitRate(10_000_000)), ..Limits::default() };
+        let spaced = TcpPlan { length: 1250, block_spacing: Some(Span::from_millis(1)), ..tcp() };
+        assert_eq!(check(&TestPlan::Tcp(spaced), &limits), Ok(()));
+    }
+
+    #[test]
+    fn only_who_connects_can_choose_a_label_for_tcp() {
+        let header = HeaderFields { flow_label: Some(5), ..HeaderFields::default() };
+        let duration = Span::from_secs(1);
+        let reverse = TestPlan::Tcp(TcpPlan { direction: Direction::Reverse, ..tcp() });
+        for plan in [reverse.clone(), TestPlan::TcpEcho { length: 64, duration }] {
+            assert!(check_label(&plan, &header).unwrap_err().message.contains("flow label"));
+        }
+        let udp_echo = TestPlan::UdpEcho { length: 64, duration, dscp: 0 };
+        for plan in [TestPlan::Tcp(tcp()), TestPlan::Udp(udp()), udp_echo] {
+            assert_eq!(check_label(&plan, &header), Ok(()));
+        }
+        assert_eq!(check_label(&reverse, &HeaderFields { ttl: Some(3), ..HeaderFields::default() }), Ok(()));
+        let wrong = HeaderFields { ttl: Some(0), ..HeaderFields::default() };
+        assert!(check_header(&wrong).unwrap_err().message.starts_with("ttl is 0"));
     }
 
     #[test]

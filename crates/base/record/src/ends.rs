@@ -4,7 +4,7 @@ use netaware_units::{BitRate, ByteCount, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{DelaySummary, GapSummary, Histogram};
+use crate::{DelaySummary, GapSummary, Histogram, SpacedBlocks, StreamSample};
 
 /// How a measurement, or one end's part of it, came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -65,6 +65,23 @@ pub struct TcpEnd {
     pub bytes: ByteCount,
     /// CPU time of this end.
     pub cpu: CpuUse,
+    /// Sender: from the first write begun to the last one returned, all streams. So long it took to give the data to the
+    /// stack; what still lay in the stack then was not on the network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<Span>,
+    /// Sender: from the first write begun until `acknowledged_bytes` were known to be acknowledged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledged: Option<Span>,
+    /// Sender: payload acknowledged in order, all of it where a number of bytes was asked for, else what was by the end of
+    /// the time. Absent where the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledged_bytes: Option<ByteCount>,
+    /// Receiver: from the first read to the last one that had data, all streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received: Option<Span>,
+    /// Sender of spaced blocks: how well it kept its times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spaced: Option<SpacedBlocks>,
     /// Streams in order. Empty in messages that send them one by one.
     #[serde(default)]
     pub streams: Vec<StreamEnd>,
@@ -77,7 +94,7 @@ pub struct StreamEnd {
     pub index: u16,
     /// Payload bytes written or read.
     pub bytes: ByteCount,
-    /// System calls that moved them.
+    /// System calls that moved them: writes that gave at least a byte, or reads that had one.
     pub calls: u64,
     /// Congestion control in use.
     #[serde(default)]
@@ -111,6 +128,18 @@ pub struct StreamEnd {
     pub send_buffer: ByteCount,
     /// Receive buffer in force.
     pub receive_buffer: ByteCount,
+    /// Payload bytes sent, those sent again included (`tcpi_bytes_sent`); zero where the system does not tell.
+    #[serde(default)]
+    pub bytes_sent: ByteCount,
+    /// Payload bytes sent again (`tcpi_bytes_retrans`).
+    #[serde(default)]
+    pub bytes_resent: ByteCount,
+    /// Whether segments carry timestamps, which take 12 bytes of each (RFC 7323).
+    #[serde(default)]
+    pub timestamps: bool,
+    /// TCP_INFO over time, oldest first, where it was asked for; evenly thinned out when there would be too many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<StreamSample>,
     /// CPU share of the thread that moved this stream.
     pub thread_cpu: f64,
     /// Of that share: seconds in which the thread was runnable but another task had the core, as a share.

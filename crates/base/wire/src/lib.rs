@@ -10,6 +10,7 @@ pub mod control;
 pub mod datagram;
 pub mod ethernet;
 pub mod frame;
+pub mod header;
 pub mod preface;
 pub mod proof;
 pub mod stranger;

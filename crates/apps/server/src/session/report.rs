@@ -5,15 +5,24 @@ use netaware_units::ByteCount;
 use netaware_wire::control::{EndReport, ServerMessage};
 use netaware_wire::frame;
 
-/// `StreamEnds`, `Bins` and `Arrivals` where there are such, then `Finished`.
+/// `StreamEnds`, `StreamSamples`, `Bins` and `Arrivals` where there are such, then `Finished`.
 pub(super) fn messages(test: u32, outcome: Outcome, mut report: EndReport) -> Vec<ServerMessage> {
-    let streams = take_streams(&mut report);
+    let mut streams = take_streams(&mut report);
+    let samples: Vec<_> =
+        streams.iter_mut().map(|stream| (stream.index, std::mem::take(&mut stream.samples))).collect();
     let mut messages: Vec<_> = streams
         .chunks(STREAMS_IN_A_MESSAGE)
         .map(|streams| ServerMessage::StreamEnds { test, streams: streams.to_vec() })
         .collect();
     if let EndReport::UdpReceiver(end) = &mut report {
         messages.extend(details(test, end));
+    }
+    for (stream, samples) in samples {
+        messages.extend(samples.chunks(SAMPLES_IN_A_MESSAGE).map(|samples| ServerMessage::StreamSamples {
+            test,
+            stream,
+            samples: samples.to_vec(),
+        }));
     }
     set_outcome(&mut report, outcome);
     messages.push(fitting(ServerMessage::Finished { test, outcome, report }));
@@ -89,8 +98,10 @@ fn fitting(mut message: ServerMessage) -> ServerMessage {
     message
 }
 
-/// A stream's end is about 600 bytes of JSON, with the longest error below 1200.
+/// A stream's end is about 700 bytes of JSON, with the longest error below 1300.
 const STREAMS_IN_A_MESSAGE: usize = 32;
+/// A sample is at most 180 bytes of JSON.
+const SAMPLES_IN_A_MESSAGE: usize = 256;
 const LONGEST_ERROR: usize = 100;
 /// Two numbers of at most 20 digits each.
 const BINS_IN_A_MESSAGE: usize = 1024;
@@ -100,7 +111,8 @@ const ARRIVALS_IN_A_MESSAGE: usize = 768;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use netaware_record::{Histogram, HistogramShape, LoggedArrival};
+    use netaware_record::{Histogram, HistogramShape, LoggedArrival, StreamSample};
+    use netaware_units::Span;
 
     #[test]
     fn every_message_about_512_streams_fits_its_frame() {
@@ -132,6 +144,36 @@ mod tests {
             panic!("no end");
         };
         assert_eq!(end.bins.as_ref().map(|bins| bins.underflow), Some(3));
+    }
+
+    #[test]
+    fn samples_of_the_longest_numbers_fit_their_frames_in_order() {
+        let sample = |n: i64| StreamSample {
+            at: Span(i64::MAX - 1000 + n),
+            acked: ByteCount(u64::MAX),
+            cwnd: ByteCount(u64::MAX),
+            rtt: Span(i64::MAX),
+            retransmits: u64::MAX,
+        };
+        let samples: Vec<_> = (0..1000).map(sample).collect();
+        let stream = |index| StreamEnd { index, samples: samples.clone(), ..StreamEnd::default() };
+        let end = TcpEnd { streams: (0..2).map(stream).collect(), ..TcpEnd::default() };
+        let messages = messages(1, Outcome::Complete, EndReport::TcpSender(end));
+        assert!(messages.iter().all(|message| frame::emit(message).is_ok()));
+        for stream in 0..2 {
+            let told: Vec<_> = messages
+                .iter()
+                .filter_map(|message| match message {
+                    ServerMessage::StreamSamples { stream: of, samples, .. } if *of == stream => {
+                        Some(samples.clone())
+                    }
+                    _ => None,
+                })
+                .flatten()
+                .collect();
+            assert_eq!(told, samples);
+        }
+        assert!(matches!(messages.last(), Some(ServerMessage::Finished { .. })));
     }
 
     #[test]

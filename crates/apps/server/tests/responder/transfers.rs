@@ -18,21 +18,11 @@ use crate::speaker::{Responder, Speaker, enter, udp};
 
 pub(crate) fn tcp_plan(direction: Direction, streams: u16, duration: Span) -> TestPlan {
     TestPlan::Tcp(TcpPlan {
-        direction,
         streams,
-        duration,
-        alone: Span::ZERO,
-        bytes: None,
         length: 64 << 10,
         tick: Span::from_millis(50),
         rate: Some(BitRate(200_000_000)),
-        window: None,
-        mss: None,
-        nodelay: false,
-        dscp: 0,
-        congestion: None,
-        zerocopy: false,
-        quiet: false,
+        ..TcpPlan::new(direction, duration)
     })
 }
 
