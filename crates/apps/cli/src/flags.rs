@@ -2,6 +2,7 @@
 
 pub(crate) mod affinity;
 pub(crate) mod dscp;
+pub(crate) mod hist;
 pub(crate) mod host;
 pub(crate) mod key;
 pub(crate) mod output;

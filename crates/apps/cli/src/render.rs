@@ -7,9 +7,13 @@ pub(crate) mod fixture;
 pub(crate) mod paint;
 #[cfg(target_os = "linux")]
 pub(crate) mod simulated;
+#[cfg_attr(not(test), expect(dead_code, reason = "printed at the end of a scan over size"))]
+pub(crate) mod size_fit;
 pub(crate) mod stream;
 mod table;
 pub(crate) mod text;
+#[cfg_attr(not(test), expect(dead_code, reason = "a line of UDPmon's form"))]
+pub(crate) mod udpmon_latency;
 mod wrap;
 
 use std::io::{self, Write};

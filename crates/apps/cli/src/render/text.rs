@@ -3,6 +3,7 @@
 //! Order: who and where, then one section per phase with IPv4 beside IPv6, then the comparison, the verdict, and last
 //! whatever must be known before trusting any of it, because the end is what stays on a screen.
 
+mod bins;
 mod closing;
 mod comparison;
 mod header;
@@ -89,6 +90,7 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
             udp::section(&mut sheet, direction)?;
         }
     }
+    latency::histograms(out, record, paint)?;
     if let Some(found) = &record.comparison {
         comparison::write(out, found, paint)?;
     }
@@ -96,7 +98,8 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
 }
 
 fn has_anything(v: &VersionResult) -> bool {
-    v.reach.is_some() || v.path.is_some() || v.latency.is_some() || !v.tcp.is_empty() || !v.udp.is_empty()
+    let has_delay = v.latency.is_some() || v.latency_tcp.is_some();
+    v.reach.is_some() || v.path.is_some() || has_delay || !v.tcp.is_empty() || !v.udp.is_empty()
 }
 
 /// The table and what fills it.
@@ -153,6 +156,7 @@ mod tests {
         insta::assert_snapshot!("tcp", text(&fixture::tcp(), Paint::PLAIN));
         insta::assert_snapshot!("udp", text(&fixture::udp(), Paint::PLAIN));
         insta::assert_snapshot!("latency", text(&fixture::latency(), Paint::PLAIN));
+        insta::assert_snapshot!("latency_both", text(&fixture::latency_both(), Paint::PLAIN));
         insta::assert_snapshot!("one_version_unreachable", text(&fixture::half(), Paint::PLAIN));
     }
 
