@@ -60,7 +60,9 @@ pub(crate) fn latency_both() -> Record {
     let us = Span::from_micros;
     let shape = HistogramShape { low: us(110), width: us(1), bins: 20 };
     let mut filled = shape.empty().unwrap();
-    [100_000, 116_200, 116_900, 117_000, 119_999, 400_000].iter().for_each(|ns| filled.observe(*ns));
+    for ns in [100_000, 116_200, 116_900, 117_000, 119_999, 400_000] {
+        filled.observe(ns);
+    }
     let versions = BOTH.map(|version| {
         let stalled = LatencyResult {
             rtt_from_due: Some(delays(52_000)),

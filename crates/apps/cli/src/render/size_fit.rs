@@ -46,12 +46,10 @@ fn about(fit: &SizeFit) -> String {
         Some(false) => ", several packets each",
         None => "",
     };
-    let others: String = fit.others.iter().map(|(name, value)| format!(", {name} {value}")).collect();
-    let (version, points) = (fit.version.name(), fit.points);
-    format!(
-        "{version}, {over}{others}: {what} of {} B to {} B, {points} points{packets}",
-        fit.from.0, fit.to.0
-    )
+    let mut of = vec![fit.version.name().to_owned(), over.to_owned()];
+    of.extend(fit.others.iter().map(|(name, value)| format!("{name} {value}")));
+    let (of, points) = (of.join(", "), fit.points);
+    format!("{of}: {what} of {} B to {} B, {points} points{packets}", fit.from.0, fit.to.0)
 }
 
 fn slope(line: &SizeLine) -> String {
