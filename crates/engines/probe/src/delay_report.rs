@@ -259,7 +259,7 @@ fn pedigree(rounds: &[EchoRound], context: &Context, claims: bool) -> Pedigree {
         |clocks| {
             let stamps = format!("exact order statistics; stamps off by up to {}", clocks.error);
             if rounds.iter().any(|round| round.log.untold) {
-                return format!("{stamps}; responder's time in it: its answers have no room for stamps");
+                return format!("{stamps}; responder's time in it: its answers carry no stamps");
             }
             let held = format!("responder's time taken out between its {} and its", clocks.responder.name());
             let doubt = if claims { "; some of its claims were impossible and left in" } else { "" };

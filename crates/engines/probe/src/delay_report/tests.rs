@@ -159,5 +159,5 @@ fn answers_without_stamps_leave_the_responders_time_in_and_say_so() {
     let result = latency(&[round(&path, 20)], &Context { response: ByteCount(24), ..context() });
     assert_eq!((result.responder, result.received), (None, 20));
     assert_eq!(result.rtt.unwrap().p50, MS * 2 + Span::from_micros(30));
-    assert!(result.pedigree.uncertainty.contains("no room for stamps"), "{}", result.pedigree.uncertainty);
+    assert!(result.pedigree.uncertainty.contains("carry no stamps"), "{}", result.pedigree.uncertainty);
 }
