@@ -65,8 +65,8 @@ enum Step {
 
 #[derive(Debug, arbitrary::Arbitrary)]
 enum Plan {
-    UdpEcho { length: u16, duration_ms: u16 },
-    TcpEcho { length: u16, duration_ms: u16 },
+    UdpEcho { length: u16, response: Option<u32>, duration_ms: u16 },
+    TcpEcho { length: u16, response: Option<u32>, duration_ms: u16 },
     Tcp { streams: u16, duration_ms: u16, length: u32, reverse: bool },
     Udp { length: u32, duration_ms: i32, gap_ps: Option<u64> },
 }
@@ -292,11 +292,11 @@ fn message(step: &Step, line: &Line<'_>, reservation: Token) -> Option<ClientMes
 fn test_plan(plan: &Plan) -> TestPlan {
     let ms = |ms: i64| Span::from_millis(ms);
     match *plan {
-        Plan::UdpEcho { length, duration_ms } => {
-            TestPlan::UdpEcho { length: length.into(), duration: ms(duration_ms.into()), dscp: 0 }
+        Plan::UdpEcho { length, response, duration_ms } => {
+            TestPlan::UdpEcho { length: length.into(), response, duration: ms(duration_ms.into()), dscp: 0 }
         }
-        Plan::TcpEcho { length, duration_ms } => {
-            TestPlan::TcpEcho { length: length.into(), duration: ms(duration_ms.into()) }
+        Plan::TcpEcho { length, response, duration_ms } => {
+            TestPlan::TcpEcho { length: length.into(), response, duration: ms(duration_ms.into()) }
         }
         Plan::Tcp { streams, duration_ms, length, reverse } => {
             let direction = if reverse { Direction::Reverse } else { Direction::Forward };

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use anyhow::bail;
 use netaware_io::stop::StopFlag;
 use netaware_prober::{Progress, Target};
-use netaware_record::Record;
+use netaware_record::{Record, VersionResult};
 use netaware_store::Store;
 
 use crate::exit::{self, Exit};
@@ -123,7 +123,8 @@ fn measured(record: &Record) -> bool {
 }
 
 fn has_figures(record: &Record) -> bool {
-    record.versions.iter().any(|v| v.latency.is_some() || !v.tcp.is_empty() || !v.udp.is_empty())
+    let has_delay = |v: &VersionResult| v.latency.is_some() || v.latency_tcp.is_some();
+    record.versions.iter().any(|v| has_delay(v) || !v.tcp.is_empty() || !v.udp.is_empty())
 }
 
 fn judged(record: &Record) -> Exit {

@@ -7,12 +7,16 @@ pub(crate) mod fixture;
 pub(crate) mod paint;
 #[cfg(target_os = "linux")]
 pub(crate) mod simulated;
+#[cfg_attr(not(test), expect(dead_code, reason = "printed at the end of a scan over size"))]
+pub(crate) mod size_fit;
 pub(crate) mod stream;
 mod table;
 pub(crate) mod text;
 mod udpmon;
 #[cfg_attr(not(test), expect(dead_code, reason = "the output format that prints it is not wired up yet"))]
 pub(crate) mod udpmon_tcp;
+#[cfg_attr(not(test), expect(dead_code, reason = "a line of UDPmon's form"))]
+pub(crate) mod udpmon_latency;
 mod wrap;
 
 use std::io::{self, Write};

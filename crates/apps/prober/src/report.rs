@@ -13,7 +13,8 @@ use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_probe::limit::Across;
 use netaware_record::{
-    CpuUse, HostInfo, IpVersion, Limit, LimitedBy, Outcome, Record, Request, SCHEMA_VERSION, VersionResult,
+    CpuUse, HistogramShape, HostInfo, IpVersion, Limit, LimitedBy, Outcome, Record, Request, SCHEMA_VERSION,
+    VersionResult,
 };
 use netaware_units::{BitRate, Mono, Wall};
 use uuid::{NoContext, Timestamp, Uuid};
@@ -29,6 +30,10 @@ pub(crate) use tcp::received_rate;
 #[derive(Default)]
 pub(crate) struct Findings {
     pub(crate) idle: Vec<EchoRun>,
+    /// Over TCP, where `idle` is over UDP in the same run.
+    pub(crate) idle_tcp: Vec<EchoRun>,
+    /// Bins of equal width that are wanted of both.
+    pub(crate) bins: Option<HistogramShape>,
     pub(crate) tcp: Vec<TcpRound>,
     pub(crate) udp: Vec<UdpRound>,
 }
@@ -133,7 +138,8 @@ fn version_result(lane: Lane, found: &Findings, ttl: Ttl) -> VersionResult {
     let path = Path::of(&lane);
     let version = path.version;
     let mut result = lane.result;
-    result.latency = latency::idle(version, &found.idle);
+    result.latency = latency::idle(version, &found.idle, found.bins);
+    result.latency_tcp = latency::idle(version, &found.idle_tcp, found.bins);
     if ttl == Ttl::Usual {
         latency::note_hops(&mut result, &found.idle);
     }

@@ -1,7 +1,7 @@
 //! What can be asked for.
 
 use netaware_io::options::SocketOptions;
-use netaware_record::{Bottleneck, Direction, HistogramShape, IpVersion};
+use netaware_record::{Arrivals, Bottleneck, Direction, HistogramShape, IpVersion};
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::DEFAULT_PORT;
 use netaware_wire::control::{UdpReceive, UdpSend};
@@ -281,34 +281,60 @@ impl Transport {
 pub struct LatencyRequest {
     /// To whom.
     pub target: Target,
-    /// Requests per version; absent: as many as fit `time`.
+    /// Requests per version and transport; absent: as many as fit `time`.
     pub count: Option<u64>,
-    /// Per version; absent: as long as `count` takes.
+    /// Per version and transport; absent: as long as `count` takes.
     pub time: Option<Span>,
-    /// From request to request; ignored by ping-pong.
-    pub spacing: Span,
-    /// Payload of request and response.
-    pub length: u32,
-    /// Each response triggers the next request.
-    pub ping_pong: bool,
-    /// Over what.
-    pub transport: Transport,
+    /// When requests go.
+    pub rhythm: Rhythm,
+    /// Payload of a request, bytes. UDP: 1..=65,507; TCP: 1..=100,000,000.
+    pub request: u32,
+    /// Payload of a response, bytes, with the same bounds. To a UDP request below 24 bytes at most 64.
+    pub response: u32,
+    /// Over what, one or both; in turns where there are two.
+    pub transports: Vec<Transport>,
     /// After how long without a response a request is lost.
     pub patience: Span,
+    /// Count round trips in bins of equal width as well.
+    pub bins: Option<HistogramShape>,
+}
+
+/// When requests go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rhythm {
+    /// Closed loop: so many are outstanding, and each response triggers the next request. One is ping-pong.
+    Closed(u32),
+    /// Open loop: at times of their own.
+    Open {
+        /// From request to request, the mean where it is random.
+        spacing: Span,
+        /// Evenly or at random.
+        arrivals: Arrivals,
+        /// The same seed gives the same random distances.
+        seed: u64,
+    },
+}
+
+impl Rhythm {
+    /// Evenly, so far apart.
+    pub fn even(spacing: Span) -> Self {
+        Self::Open { spacing, arrivals: Arrivals::Even, seed: 0 }
+    }
 }
 
 impl LatencyRequest {
-    /// 200 requests of 64 bytes, one every 10 ms.
+    /// 200 requests of 64 bytes, one every 10 ms, for responses as long.
     pub fn new(target: Target) -> Self {
         Self {
             target,
             count: Some(200),
             time: None,
-            spacing: Span::from_millis(10),
-            length: 64,
-            ping_pong: false,
-            transport: Transport::Udp,
+            rhythm: Rhythm::even(Span::from_millis(10)),
+            request: 64,
+            response: 64,
+            transports: vec![Transport::Udp],
             patience: Span::from_secs(1),
+            bins: None,
         }
     }
 }

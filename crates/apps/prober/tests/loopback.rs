@@ -9,10 +9,10 @@ use std::thread::JoinHandle;
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_prober::{
-    Directions, LatencyRequest, Pace, Progress, Target, TcpRequest, TestRequest, Transport, UdpRequest,
-    latency, tcp, test, udp,
+    Directions, LatencyRequest, Pace, Progress, Rhythm, Target, TcpRequest, TestRequest, Transport,
+    UdpRequest, latency, tcp, test, udp,
 };
-use netaware_record::{Bottleneck, Direction, IpVersion, Outcome, Record, Side};
+use netaware_record::{Arrivals, Bottleneck, Direction, HistogramShape, IpVersion, Outcome, Record, Side};
 use netaware_server::{Config, Server, Stopper};
 use netaware_units::{BitRate, ByteCount, Span};
 
@@ -57,7 +57,7 @@ fn latency_counts_every_request_once() {
     let responder = Responder::start();
     let request = LatencyRequest {
         count: Some(200),
-        spacing: Span::from_millis(2),
+        rhythm: Rhythm::even(Span::from_millis(2)),
         ..LatencyRequest::new(responder.target.clone())
     };
     let record = latency(&request, &StopFlag::new(), &mut quiet());
@@ -77,14 +77,90 @@ fn ping_pong_over_udp_and_tcp_end_in_time() {
         let request = LatencyRequest {
             count: None,
             time: Some(Span::from_millis(300)),
-            ping_pong: true,
-            transport,
+            rhythm: Rhythm::Closed(1),
+            transports: vec![transport],
             ..LatencyRequest::new(responder.target.clone())
         };
         let record = latency(&request, &StopFlag::new(), &mut quiet());
         both_complete(&record);
         assert!(record.versions.iter().all(|v| v.latency.as_ref().unwrap().received > 100), "{transport:?}");
     }
+}
+
+fn sized(responder: &Responder, transport: Transport, rhythm: Rhythm, sizes: (u32, u32)) -> Record {
+    let request = LatencyRequest {
+        count: Some(20),
+        rhythm,
+        request: sizes.0,
+        response: sizes.1,
+        transports: vec![transport],
+        ..LatencyRequest::new(responder.target.clone())
+    };
+    latency(&request, &StopFlag::new(), &mut quiet())
+}
+
+#[test]
+fn requests_and_responses_of_any_two_sizes_are_exchanged() {
+    let responder = Responder::start();
+    let udp = [(1, 1), (1, 64), (23, 44), (64, 1), (64, 1400), (1400, 64), (24, 65_507), (65_507, 65_507)];
+    let tcp = [(1, 1), (64, 300_000), (300_000, 1), (65_536, 65_536), (3_000_000, 2_000_000)];
+    let all = udp.map(|sizes| (Transport::Udp, sizes)).into_iter();
+    for (transport, sizes) in all.chain(tcp.map(|sizes| (Transport::Tcp, sizes))) {
+        for rhythm in [Rhythm::Closed(1), Rhythm::Closed(3), Rhythm::even(Span::from_millis(10))] {
+            // Three of the longest datagrams at a time do not fit a socket's buffer.
+            if transport == Transport::Udp && rhythm == Rhythm::Closed(3) && sizes.1 > 60_000 {
+                continue;
+            }
+            let record = sized(&responder, transport, rhythm, sizes);
+            both_complete(&record);
+            for version in &record.versions {
+                let found = version.latency.as_ref().unwrap();
+                let what = format!("{transport:?} {sizes:?} {rhythm:?} {found:#?} {:?}", record.warnings);
+                assert_eq!((found.received, found.lost, found.bad), (20, 0, 0), "{what}");
+                let payloads = (found.payload, found.response_payload());
+                assert_eq!(payloads, (ByteCount(sizes.0.into()), ByteCount(sizes.1.into())));
+                assert_eq!(found.responder.is_some(), transport == Transport::Udp && sizes.1 >= 44);
+                let total = found.total.unwrap();
+                assert!(total.time >= found.rtt_application.unwrap().max && total.response_rate > BitRate(0));
+                assert_eq!(found.rtt_from_due.is_some(), found.depth.is_none());
+            }
+        }
+    }
+}
+
+#[test]
+fn both_transports_take_turns_in_one_run() {
+    let responder = Responder::start();
+    let shape = HistogramShape { low: Span::ZERO, width: Span::from_micros(1), bins: 1000 };
+    let request = LatencyRequest {
+        count: Some(160),
+        rhythm: Rhythm::Open { spacing: Span::from_millis(2), arrivals: Arrivals::Poisson, seed: 3 },
+        transports: vec![Transport::Udp, Transport::Tcp],
+        bins: Some(shape),
+        ..LatencyRequest::new(responder.target.clone())
+    };
+    let mut phases = Vec::new();
+    let record = latency(&request, &StopFlag::new(), &mut |progress| {
+        if let Progress::Phase { what, version: Some(version), .. } = progress {
+            phases.push((version, what));
+        }
+    });
+    both_complete(&record);
+    // Eight blocks of each version over each transport, the order turned round from one to the next.
+    assert_eq!(phases.len(), 32);
+    assert!(phases[0].1.ends_with("UDP") && phases[4].1.ends_with("TCP") && phases[1].1.ends_with("TCP"));
+    assert_eq!((phases[0].0, phases[4].0), (IpVersion::V4, IpVersion::V6));
+    for version in &record.versions {
+        let (udp, tcp) = (version.latency.as_ref().unwrap(), version.latency_tcp.as_ref().unwrap());
+        assert_eq!((udp.pedigree.method.as_str(), tcp.pedigree.method.as_str()), ("latency", "latency-tcp"));
+        for found in [udp, tcp] {
+            assert_eq!((found.received + found.lost, found.arrivals), (160, Some(Arrivals::Poisson)));
+            let bins = found.bins.as_ref().unwrap();
+            let inside: u64 = bins.bins.iter().map(|(_, count)| count).sum();
+            assert_eq!(inside + bins.underflow + bins.overflow, found.received);
+        }
+    }
+    assert!(record.prober.memory_copy_ns_per_byte.is_some_and(|cost| cost > 0.0));
 }
 
 #[test]

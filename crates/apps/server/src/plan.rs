@@ -2,13 +2,18 @@
 //!
 //! A plan is either taken as it stands or refused with the reason. It is never trimmed to fit: the prober would then
 //! report a figure for something that it did not ask.
+//!
+//! Echo tests run beside everything else, so their plans bound what one exchange may move: over UDP what a short request
+//! draws, over TCP 64 KiB each way. Longer exchanges over TCP fill the path and wait for their turn as bulk does.
 
 use netaware_record::{Direction, HistogramShape};
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::control::{
-    ErrorCode, Limits, MAX_BLOCK_SPACING, MAX_BURST, MAX_STREAMS, MAX_TCP_LENGTH, TcpPlan, TestPlan, UdpPlan,
+    ErrorCode, Limits, MAX_BLOCK_SPACING, MAX_BURST, MAX_STREAMS, MAX_TCP_ECHO, MAX_TCP_ECHO_BESIDE, MAX_TCP_LENGTH,
+    TcpPlan, TestPlan, UdpPlan,
 };
 use netaware_wire::datagram::{ECHO_LEN, HEADER_LEN, MAX_PAYLOAD};
+use netaware_wire::echo::MOST_TO_SHORT;
 use netaware_wire::header::HeaderFields;
 
 /// Why a plan is refused.
@@ -20,7 +25,20 @@ pub(crate) struct Refusal {
 
 /// Whether a plan moves as much as it can, so that it must be alone.
 pub(crate) fn needs_reservation(plan: &TestPlan) -> bool {
-    matches!(plan, TestPlan::Tcp(_) | TestPlan::Udp(_))
+    match plan {
+        TestPlan::Tcp(_) | TestPlan::Udp(_) => true,
+        TestPlan::TcpEcho { length, response, .. } => longest(*length, *response) > MAX_TCP_ECHO_BESIDE,
+        TestPlan::UdpEcho { .. } => false,
+    }
+}
+
+/// Whether a plan is of requests and responses, answered from the moment it is ready.
+pub(crate) fn is_echo(plan: &TestPlan) -> bool {
+    matches!(plan, TestPlan::UdpEcho { .. } | TestPlan::TcpEcho { .. })
+}
+
+fn longest(request: u32, response: Option<u32>) -> u32 {
+    request.max(response.unwrap_or(0))
 }
 
 /// The longest the test runs.
@@ -40,13 +58,42 @@ pub(crate) fn check(plan: &TestPlan, limits: &Limits) -> Result<(), Refusal> {
         return Err(over_cap("duration", &cap));
     }
     match plan {
-        TestPlan::UdpEcho { length, dscp, .. } => {
-            within("length", *length, ECHO_LEN as u32, MAX_PAYLOAD as u32)?;
+        TestPlan::UdpEcho { length, response, dscp, .. } => {
+            check_udp_echo(*length, *response)?;
+            check_exchange(*length, *response, limits)?;
             within("dscp", *dscp, 0, 63)
         }
-        TestPlan::TcpEcho { length, .. } => within("length", *length, 1, MAX_TCP_ECHO),
+        TestPlan::TcpEcho { length, response, .. } => {
+            // Without a length of its own the response is the request, which must then be held whole.
+            let most = if response.is_some() { MAX_TCP_ECHO } else { MAX_TCP_ECHO_BESIDE };
+            within("length", *length, 1, most)?;
+            optional("response", *response, 1, MAX_TCP_ECHO)?;
+            check_exchange(*length, *response, limits)
+        }
         TestPlan::Tcp(plan) => check_tcp(plan, limits),
         TestPlan::Udp(plan) => check_udp(plan, limits),
+    }
+}
+
+fn check_udp_echo(length: u32, response: Option<u32>) -> Result<(), Refusal> {
+    let most = MAX_PAYLOAD as u32;
+    let Some(response) = response else { return within("length", length, ECHO_LEN as u32, most) };
+    within("length", length, 1, most)?;
+    let drawn = if (length as usize) < HEADER_LEN { MOST_TO_SHORT as u32 } else { most };
+    within("response", response, 1, drawn)
+}
+
+/// What one exchange moves, against the owner's caps. How many there will be nobody knows, so a cap on the rate allows no
+/// exchange that draws more than it brings, and none that fills the path by itself.
+fn check_exchange(length: u32, response: Option<u32>, limits: &Limits) -> Result<(), Refusal> {
+    let moved = ByteCount(u64::from(length) + u64::from(response.unwrap_or(length)));
+    if let Some(cap) = limits.bytes.filter(|cap| moved > *cap) {
+        return Err(over_cap("bytes", &cap));
+    }
+    let draws = response.is_some_and(|response| response > length);
+    match limits.rate.filter(|_| draws || longest(length, response) > MAX_PAYLOAD as u32) {
+        Some(cap) => Err(over_cap("rate", &cap)),
+        None => Ok(()),
     }
 }
 
@@ -193,7 +240,6 @@ const SHORTEST_TICK: Span = Span::from_millis(10);
 const LONGEST_TICK: Span = Span::from_secs(60);
 /// A datagram a minute; slower is not a stream.
 const LONGEST_GAP_PS: u64 = 60_000_000_000_000;
-const MAX_TCP_ECHO: u32 = 64 << 10;
 const MAX_WINDOW: u32 = 1 << 30;
 
 #[cfg(test)]
@@ -233,13 +279,61 @@ mod tests {
         assert_eq!(check(&TestPlan::Tcp(tcp()), &none), Ok(()));
         assert_eq!(check(&TestPlan::Udp(udp()), &none), Ok(()));
         let duration = Span::from_secs(5);
-        assert_eq!(check(&TestPlan::UdpEcho { length: 64, duration, dscp: 46 }, &none), Ok(()));
-        assert_eq!(check(&TestPlan::TcpEcho { length: 64, duration }, &none), Ok(()));
+        for response in [None, Some(1), Some(64), Some(65_507)] {
+            assert_eq!(check(&TestPlan::UdpEcho { length: 64, response, duration, dscp: 46 }, &none), Ok(()));
+            assert_eq!(check(&TestPlan::TcpEcho { length: 64, response, duration }, &none), Ok(()));
+        }
+        assert_eq!(check(&udp_echo(1, Some(64)), &none), Ok(()));
+        assert_eq!(check(&tcp_echo(100_000_000, Some(100_000_000)), &none), Ok(()));
+    }
+
+    fn udp_echo(length: u32, response: Option<u32>) -> TestPlan {
+        TestPlan::UdpEcho { length, response, duration: Span::from_secs(1), dscp: 0 }
+    }
+
+    fn tcp_echo(length: u32, response: Option<u32>) -> TestPlan {
+        TestPlan::TcpEcho { length, response, duration: Span::from_secs(1) }
+    }
+
+    #[test]
+    fn long_exchanges_over_tcp_wait_for_their_turn_and_all_others_do_not() {
+        let rows = [
+            (tcp_echo(65_536, None), false),
+            (tcp_echo(1, Some(65_536)), false),
+            (tcp_echo(1, Some(65_537)), true),
+            (tcp_echo(65_537, Some(1)), true),
+            (udp_echo(65_507, Some(65_507)), false),
+        ];
+        for (n, (plan, waits)) in rows.iter().enumerate() {
+            assert_eq!((needs_reservation(plan), is_echo(plan)), (*waits, true), "row {n}");
+        }
+    }
+
+    #[test]
+    fn caps_bound_what_an_exchange_may_draw() {
+        let rate = Limits { rate: Some(BitRate(8_000_000)), ..Limits::default() };
+        assert_eq!(check(&udp_echo(64, Some(64)), &rate), Ok(()));
+        assert_eq!(check(&udp_echo(64, None), &rate), Ok(()));
+        assert_eq!(check(&tcp_echo(1_000, Some(1)), &rate), Ok(()));
+        let bytes = Limits { bytes: Some(ByteCount(1_000)), ..Limits::default() };
+        assert_eq!(check(&udp_echo(500, None), &bytes), Ok(()));
+        let rows = [
+            (udp_echo(64, Some(65)), &rate, "rate"),
+            (tcp_echo(100_000, Some(1)), &rate, "rate"),
+            (udp_echo(501, None), &bytes, "bytes"),
+            (tcp_echo(1, Some(1_000)), &bytes, "bytes"),
+        ];
+        for (plan, limits, want) in rows {
+            let refusal = check(&plan, limits).unwrap_err();
+            assert!(
+                refusal.message.starts_with(&format!("the responder's cap for {want} is")),
+                "{refusal:?}"
+            );
+        }
     }
 
     #[test]
     fn fields_out_of_range_are_named() {
-        let second = Span::from_secs(1);
         let rows = [
             ("streams is 0", TestPlan::Tcp(TcpPlan { streams: 0, ..tcp() })),
             ("streams is 513", TestPlan::Tcp(TcpPlan { streams: 513, ..tcp() })),
@@ -281,8 +375,14 @@ mod tests {
             ("histogram", TestPlan::Udp(UdpPlan { histogram: Some(shape(1, 0)), ..udp() })),
             ("histogram", TestPlan::Udp(UdpPlan { histogram: Some(shape(1, u32::MAX)), ..udp() })),
             ("histogram", TestPlan::Udp(UdpPlan { histogram: Some(shape(i64::MAX, 2)), ..udp() })),
-            ("length is 43", TestPlan::UdpEcho { length: 43, duration: second, dscp: 0 }),
-            ("length is 65537", TestPlan::TcpEcho { length: 65_537, duration: second }),
+            ("length is 43", udp_echo(43, None)),
+            ("length is 0", udp_echo(0, Some(64))),
+            ("response is 65;", udp_echo(23, Some(65))),
+            ("response is 0", udp_echo(64, Some(0))),
+            ("length is 65508", udp_echo(65_508, Some(64))),
+            ("length is 65537", tcp_echo(65_537, None)),
+            ("length is 100000001", tcp_echo(100_000_001, Some(1))),
+            ("response is 100000001", tcp_echo(1, Some(100_000_001))),
         ];
         for (want, plan) in rows {
             let refusal = check(&plan, &Limits::default()).unwrap_err();

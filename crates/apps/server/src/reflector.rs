@@ -15,6 +15,7 @@ use netaware_io::probe_socket::{Arrival, ProbeSocket};
 use netaware_io::stop::StopFlag;
 use netaware_units::{ClockSource, Span};
 use netaware_wire::datagram::{EchoStamps, as_remote};
+use netaware_wire::echo;
 use netaware_wire::header::HeaderFields;
 use socket2::SockRef;
 
@@ -115,17 +116,18 @@ impl Reflector {
                 // A session that has just gone needs to know nothing.
                 let _ = self.registry.tell(token, Event::Entered { test, flow });
             }
-            Deed::Echo(flow, dscp) => {
+            Deed::Echo { flow, response, dscp } => {
                 let stamps = EchoStamps {
                     received_at: as_remote(arrival.rx.at),
                     answered_at: as_remote(clock::now()),
                     ttl: arrival.ttl.unwrap_or(0),
                     kernel_stamp: arrival.rx.by != ClockSource::Application,
                 };
-                if stamps.answer(bytes).is_ok() {
+                if echo::answer(buf, arrival.len, response, flow.number, &stamps).is_ok() {
                     // Counted first: its prober may have the answer, and ask for the count, before `send_to` returns.
                     flow.answered.fetch_add(1, Ordering::AcqRel);
-                    if self.answer(bytes, arrival, HeaderFields { dscp, ..flow.header }).is_err() {
+                    let fields = HeaderFields { dscp, ..flow.header };
+                    if self.answer(&buf[..response], arrival, fields).is_err() {
                         flow.answered.fetch_sub(1, Ordering::AcqRel);
                     }
                 }

@@ -25,7 +25,12 @@ pub(crate) enum Rig {
     /// Reflected by the shared socket.
     UdpEcho { flow: Option<Arc<Flow>>, drops_before: u64, _place: OwnedSemaphorePermit },
     /// A thread per connection.
-    TcpEcho { length: u32, connections: EchoConnections, _place: OwnedSemaphorePermit },
+    TcpEcho {
+        request: u32,
+        response: Option<u32>,
+        connections: EchoConnections,
+        _place: OwnedSemaphorePermit,
+    },
 }
 
 /// The connections of a TCP echo test; their threads end when this is dropped.

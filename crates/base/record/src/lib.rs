@@ -30,7 +30,7 @@ pub use ends::{
     UdpReceiverEnd, UdpSenderEnd,
 };
 pub use host::{HostInfo, NicInfo};
-pub use latency::{LatencyResult, LoadedLatency};
+pub use latency::{Arrivals, DelayTail, ExchangeTotal, LatencyResult, LoadedLatency};
 pub use limit::{Limit, LimitedBy, Side};
 pub use path::{MtuFinding, PathFacts, Reach, Unreachable};
 pub use pedigree::{Direction, Health, IpVersion, Layer, Pedigree};
@@ -131,6 +131,9 @@ pub struct VersionResult {
     /// Request-response delay without load of ours; for the `latency` command the result itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencyResult>,
+    /// Request-response delay over TCP, where it was measured in the same run as [`Self::latency`] over UDP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_tcp: Option<LatencyResult>,
     /// TCP throughput, one entry per direction and number of streams.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tcp: Vec<TcpResult>,
@@ -150,6 +153,7 @@ impl VersionResult {
             reach: None,
             path: None,
             latency: None,
+            latency_tcp: None,
             tcp: Vec::new(),
             udp: Vec::new(),
         }

@@ -47,6 +47,11 @@ pub const MAX_BURST: u32 = 10_000;
 
 /// Arrivals that a receiver of a UDP stream keeps one by one: 24 MiB.
 pub const MAX_LOGGED: usize = 1 << 20;
+/// Longest request and longest response over TCP. They are streamed, never held whole.
+pub const MAX_TCP_ECHO: u32 = 100_000_000;
+/// Request-responses over TCP up to this length each way run beside everything else; longer ones fill the path as bulk does
+/// and need a reservation.
+pub const MAX_TCP_ECHO_BESIDE: u32 = 64 << 10;
 
 /// Bytes per write and read of bulk TCP. Larger ones gain nothing: beyond the socket's buffer each is cut anyway.
 pub const MAX_TCP_LENGTH: u32 = 1 << 20;
@@ -346,8 +351,11 @@ pub struct Limits {
 pub enum TestPlan {
     /// The responder reflects request-responses of a UDP flow until `Stop`. Needs no reservation.
     UdpEcho {
-        /// Largest datagram.
+        /// Longest request.
         length: u32,
+        /// Length of every response; absent: as long as its request, which then has room for the stamps.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        response: Option<u32>,
         /// At the latest it ends after this.
         duration: Span,
         /// DSCP of the responses, 0..=63.
@@ -356,8 +364,12 @@ pub enum TestPlan {
     },
     /// The responder answers requests on attached TCP connections until `Stop`. Needs no reservation.
     TcpEcho {
-        /// Bytes of request and response.
+        /// Bytes of a request, and of a response unless `response` says otherwise.
         length: u32,
+        /// Bytes of a response, made by the responder ([`crate::pattern`], numbered from zero on each connection); absent:
+        /// the request comes back as it is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        response: Option<u32>,
         /// At the latest it ends after this.
         duration: Span,
     },
@@ -579,6 +591,15 @@ mod tests {
         let text = serde_json::to_string(&plan).unwrap();
         assert!(!text.contains("block_spacing") && !text.contains("per_stream"), "{text}");
         assert_eq!(serde_json::from_str::<TestPlan>(&text).unwrap(), plan);
+    }
+
+    #[test]
+    fn an_echo_plan_without_a_response_length_asks_for_equal_ones() {
+        let plan: TestPlan =
+            serde_json::from_str(r#"{"kind":"udp_echo","length":64,"duration":1000,"dscp":0}"#).unwrap();
+        let equal = TestPlan::UdpEcho { length: 64, response: None, duration: Span(1000), dscp: 0 };
+        assert_eq!(plan, equal);
+        assert!(!serde_json::to_string(&equal).unwrap().contains("response"));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! | question | module |
 //! |---|---|
 //! | how long is a round trip, what gets lost? | [`echo`], then [`delay_report`] |
+//! | what does a byte more cost? | [`size_fit`] |
 //! | how big a packet fits, how many routers? | [`path_mtu`], [`hops`] |
 //! | from when on does a transfer count, and how fast was it? | [`warm_up`], [`goodput`] |
 //! | were the streams treated alike? | [`fairness`] |
@@ -28,6 +29,7 @@ pub mod limit;
 pub mod loss_split;
 pub mod path_mtu;
 pub mod rfc6349;
+pub mod size_fit;
 pub mod summary;
 pub mod tcp_times;
 pub mod warm_up;

@@ -1,7 +1,7 @@
 //! Times, sizes and counts as a user of iperf3 types them, and as we prefer them.
 
 use netaware_units::{BitRate, ByteCount, ParseUnitError, Span};
-use netaware_wire::control::{MAX_BLOCK_SPACING, MAX_TCP_LENGTH};
+use netaware_wire::control::{MAX_BLOCK_SPACING, MAX_TCP_ECHO, MAX_TCP_LENGTH};
 use netaware_wire::datagram::{ECHO_LEN, HEADER_LEN, MAX_PAYLOAD};
 
 /// "10s", "500ms", and "10" for ten seconds, because that is what the same flag means to iperf3.
@@ -72,6 +72,11 @@ pub(crate) fn echo(text: &str) -> Result<u32, String> {
     within(text, ECHO_LEN as u64, MAX_PAYLOAD as u64)
 }
 
+/// The payload of a request or response, over UDP or TCP.
+pub(crate) fn message(text: &str) -> Result<u32, String> {
+    within(text, 1, u64::from(MAX_TCP_ECHO))
+}
+
 fn within(text: &str, least: u64, most: u64) -> Result<u32, String> {
     let size: ByteCount = text.parse().map_err(|e: ParseUnitError| e.to_string())?;
     match u32::try_from(size.0) {
@@ -118,6 +123,7 @@ mod tests {
         assert_eq!(datagram("64KiB").unwrap_err(), "'64KiB' is not between 24 and 65507 bytes");
         assert_eq!(block("128K"), Ok(131_072));
         assert!(echo("43").is_err() && echo("44B").is_ok());
+        assert!(message("0B").is_err() && message("100MB").is_ok() && message("101MB").is_err());
         assert!(buffer("4G").is_err() && buffer("0").is_err());
     }
 }

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use netaware_record::{LatencyResult, Outcome, Record, Rfc6349, TcpEnd, TcpResult, UdpResult};
+use netaware_record::{DelayTail, LatencyResult, Outcome, Record, Rfc6349, TcpEnd, TcpResult, UdpResult};
 use netaware_units::{ClockSource, Span};
 
 /// Whether records of this command have a CSV form: `test` mixes figures that fit no one table.
@@ -18,7 +18,7 @@ pub(super) fn record(out: &mut dyn Write, record: &Record) -> io::Result<()> {
     match record.command.as_str() {
         "tcp" => table(out, record, TCP, |v| v.tcp.iter().collect()),
         "udp" => table(out, record, UDP, |v| v.udp.iter().collect()),
-        _ => table(out, record, LATENCY, |v| v.latency.iter().collect()),
+        _ => table(out, record, LATENCY, |v| v.latency.iter().chain(&v.latency_tcp).collect()),
     }
 }
 
@@ -176,7 +176,25 @@ const LATENCY: &[Column<LatencyResult>] = &[
     ("pdv_p95_ns", |r| optional(r.pdv.map(|d| d.p95.0))),
     ("jitter_ns", |r| r.jitter.0.to_string()),
     ("clock", |r| clock(r.pedigree.clock)),
+    ("method", |r| r.pedigree.method.clone()),
+    ("response_bytes", |r| r.response_payload().0.to_string()),
+    ("depth", |r| optional(r.depth)),
+    ("bad", |r| r.bad.to_string()),
+    ("rtt_p90_ns", |r| tail(r, |t| t.p90)),
+    ("rtt_p9999_ns", |r| tail(r, |t| t.p9999)),
+    ("rtt_p99999_ns", |r| tail(r, |t| t.p99999)),
+    ("from_due_p50_ns", |r| optional(r.rtt_from_due.map(|d| d.p50.0))),
+    ("from_due_p99_ns", |r| optional(r.rtt_from_due.map(|d| d.p99.0))),
+    ("from_due_p999_ns", |r| optional(r.rtt_from_due.map(|d| d.p999.0))),
+    ("from_due_max_ns", |r| optional(r.rtt_from_due.map(|d| d.max.0))),
+    ("total_ns", |r| optional(r.total.map(|t| t.time.0))),
+    ("per_exchange_ns", |r| optional(r.total.map(|t| format!("{:.1}", t.per_exchange_ns)))),
+    ("response_bps", |r| optional(r.total.map(|t| t.response_rate.0))),
 ];
+
+fn tail(result: &LatencyResult, of: impl Fn(&DelayTail) -> Option<Span>) -> String {
+    optional(result.tail.as_ref().and_then(of).map(|span| span.0))
+}
 
 fn rtt(result: &LatencyResult, of: impl Fn(&netaware_record::DelaySummary) -> Span) -> String {
     optional(result.rtt.as_ref().map(|d| of(d).0))
@@ -202,7 +220,7 @@ mod tests {
 
     #[test]
     fn every_line_has_as_many_fields_as_the_header() {
-        for record in [fixture::tcp(), fixture::udp(), fixture::latency()] {
+        for record in [fixture::tcp(), fixture::udp(), fixture::latency(), fixture::latency_both()] {
             let text = csv(&record);
             let fields: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
             assert!(fields.len() > 1 && fields.iter().all(|n| *n == fields[0]), "{text}");

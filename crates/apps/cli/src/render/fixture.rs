@@ -1,7 +1,7 @@
 //! Records made by hand for tests: a path shaped to 40 Mbit/s for IPv4 and 80 Mbit/s for IPv6.
 
 use netaware_record::{
-    Bottleneck, Comparison, CpuUse, DelaySummary, Direction, Exchanges, GapSummary, Health, Histogram, HostDrops, HostInfo, Interval, IpVersion, LatencyResult, Layer, Limit, LimitedBy, LoadedLatency, LossSplit, Metric, MetricComparison, MtuFinding, NicInfo, Outcome, PathFacts, Pedigree, Preference, Reach, ReceiverTick, Record, Request, Rfc6349, SenderTick, SpacedBlocks, StreamEnd, StreamSample, TcpBlocks, TcpCount, TcpEnd, TcpResult, TcpTimes, UdpReceiverEnd, UdpResult, UdpSenderEnd, Unreachable, Use, Verdict, VersionResult, WarmUp, WireRates,
+    Arrivals, Bottleneck, Comparison, CpuUse, DelaySummary, DelayTail, Direction, ExchangeTotal, Exchanges, GapSummary, Health, Histogram, HistogramShape, HostDrops, HostInfo, Interval, IpVersion, LatencyResult, Layer, Limit, LimitedBy, LoadedLatency, LossSplit, Metric, MetricComparison, MtuFinding, NicInfo, Outcome, PathFacts, Pedigree, Preference, Reach, ReceiverTick, Record, Request, Rfc6349, SenderTick, SpacedBlocks, StreamEnd, StreamSample, TcpBlocks, TcpCount, TcpEnd, TcpResult, TcpTimes, UdpReceiverEnd, UdpResult, UdpSenderEnd, Unreachable, Use, Verdict, VersionResult, WarmUp, WireRates,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, Span, Wall};
 
@@ -48,6 +48,37 @@ pub(crate) fn udp() -> Record {
 
 pub(crate) fn latency() -> Record {
     let versions = BOTH.map(|version| VersionResult { latency: Some(idle(version)), ..reached(version) });
+    empty("latency", versions.to_vec())
+}
+
+/// A closed loop eight deep over both transports, UDP held up by a stall, with the bins that were asked for.
+pub(crate) fn latency_both() -> Record {
+    let us = Span::from_micros;
+    let shape = HistogramShape { low: us(110), width: us(1), bins: 20 };
+    let mut filled = shape.empty().unwrap();
+    for ns in [100_000, 116_200, 116_900, 117_000, 119_999, 400_000] {
+        filled.observe(ns);
+    }
+    let versions = BOTH.map(|version| {
+        let stalled = LatencyResult {
+            rtt_from_due: Some(delays(52_000)),
+            tail_from_due: Some(DelayTail { p9999: Some(us(380_000)), ..DelayTail::default() }),
+            arrivals: Some(Arrivals::Poisson),
+            ..idle(version)
+        };
+        let closed = LatencyResult {
+            pedigree: pedigree("latency-tcp", version, Direction::RoundTrip, ClockSource::Application),
+            response: Some(ByteCount(1400)),
+            depth: Some(8),
+            arrivals: None,
+            spacing: Span::ZERO,
+            rtt_from_due: None,
+            bad: 3,
+            bins: Some(Histogram::from(&filled)),
+            ..idle(version)
+        };
+        VersionResult { latency: Some(stalled), latency_tcp: Some(closed), ..reached(version) }
+    });
     empty("latency", versions.to_vec())
 }
 
@@ -114,7 +145,7 @@ pub(crate) fn nothing() -> Record {
 }
 
 pub(crate) fn all() -> Vec<Record> {
-    vec![test(), tcp(), spaced(), udp(), latency(), half(), nothing()]
+    vec![test(), tcp(), spaced(), udp(), latency(), latency_both(), half(), nothing()]
 }
 
 fn empty(command: &str, versions: Vec<VersionResult>) -> Record {
@@ -160,6 +191,7 @@ fn host(name: &str) -> HostInfo {
             speed: None,
             offloads: vec!["generic-receive-offload".into()],
         }],
+        memory_copy_ns_per_byte: None,
     }
 }
 
@@ -218,6 +250,9 @@ fn idle(version: IpVersion) -> LatencyResult {
     LatencyResult {
         pedigree: pedigree("echo", version, Direction::RoundTrip, ClockSource::Kernel),
         payload: ByteCount(64),
+        response: None,
+        depth: None,
+        arrivals: Some(Arrivals::Even),
         spacing: Span::from_millis(10),
         sent: 200,
         not_sent: 0,
@@ -226,9 +261,18 @@ fn idle(version: IpVersion) -> LatencyResult {
         late: lost,
         reordered: 0,
         duplicates: 0,
+        bad: 0,
         patience: Span::from_secs(1),
         rtt: Some(delays(if version == IpVersion::V4 { 212 } else { 214 })),
         rtt_application: Some(delays(260)),
+        rtt_from_due: Some(delays(260)),
+        tail: Some(DelayTail { p90: Some(Span::from_micros(251)), ..DelayTail::default() }),
+        tail_from_due: None,
+        total: Some(ExchangeTotal {
+            time: Span::from_millis(2000),
+            per_exchange_ns: 1e7,
+            response_rate: BitRate(51_200),
+        }),
         responder: Some(delays(9)),
         ipdv: Some(delays(14)),
         pdv: Some(delays(40)),
@@ -238,6 +282,7 @@ fn idle(version: IpVersion) -> LatencyResult {
             digits: Some(2),
             ..Histogram::default()
         }),
+        bins: None,
         health: Health { late_sends: 2 * lost, worst_lateness: Span::from_micros(310), ..Health::default() },
     }
 }

@@ -93,6 +93,7 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
         }
     }
     udp::histograms(out, record, paint)?;
+    latency::histograms(out, record, paint)?;
     if let Some(found) = &record.comparison {
         comparison::write(out, found, paint)?;
     }
@@ -100,7 +101,8 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
 }
 
 fn has_anything(v: &VersionResult) -> bool {
-    v.reach.is_some() || v.path.is_some() || v.latency.is_some() || !v.tcp.is_empty() || !v.udp.is_empty()
+    let has_delay = v.latency.is_some() || v.latency_tcp.is_some();
+    v.reach.is_some() || v.path.is_some() || has_delay || !v.tcp.is_empty() || !v.udp.is_empty()
 }
 
 /// The table and what fills it.
@@ -158,6 +160,7 @@ mod tests {
         insta::assert_snapshot!("tcp_spaced", text(&fixture::spaced(), Paint::PLAIN));
         insta::assert_snapshot!("udp", text(&fixture::udp(), Paint::PLAIN));
         insta::assert_snapshot!("latency", text(&fixture::latency(), Paint::PLAIN));
+        insta::assert_snapshot!("latency_both", text(&fixture::latency_both(), Paint::PLAIN));
         insta::assert_snapshot!("one_version_unreachable", text(&fixture::half(), Paint::PLAIN));
     }
 

@@ -18,6 +18,7 @@ use crate::reflector::Reflector;
 use crate::rig::{self, EchoConnections, Rig};
 use crate::runner::{self, Reporter, UdpPath};
 use crate::stream_socket;
+use crate::tcp_echo;
 
 impl Control<'_> {
     pub(super) fn prepare(&mut self, test: u32, plan: TestPlan) -> Result<(), Refusal> {
@@ -27,15 +28,17 @@ impl Control<'_> {
                 self.context.flows.expect(self.session.token(), test, Purpose::Stream, self.session.header());
                 Rig::Udp { plan: plan.clone(), flow: None }
             }
-            TestPlan::UdpEcho { length, dscp, .. } => {
+            TestPlan::UdpEcho { length, response, dscp, .. } => {
                 let place = self.echo_place()?;
-                let purpose = Purpose::Echo { longest: *length as usize, dscp: *dscp };
+                let response = response.map(|response| response as usize);
+                let purpose = Purpose::Echo { longest: *length as usize, response, dscp: *dscp };
                 self.context.flows.expect(self.session.token(), test, purpose, self.session.header());
                 Rig::UdpEcho { flow: None, drops_before: self.drops(), _place: place }
             }
-            TestPlan::TcpEcho { length, .. } => {
+            TestPlan::TcpEcho { length, response, .. } => {
                 let connections = EchoConnections::default();
-                Rig::TcpEcho { length: *length, connections, _place: self.echo_place()? }
+                let (request, response) = (*length, *response);
+                Rig::TcpEcho { request, response, connections, _place: self.echo_place()? }
             }
         };
         self.rigs.insert(test, rig);
@@ -94,13 +97,14 @@ impl Control<'_> {
                 stream.write_all(&[ATTACHED]).map_err(|error| failed(&error))?;
                 streams.insert(number, stream);
             }
-            Some(Rig::TcpEcho { length, connections, .. }) => {
+            Some(Rig::TcpEcho { request, response, connections, .. }) => {
                 options::prepare_tcp(&stream, &rig::tcp_echo_options(header))
                     .map_err(|error| failed(&error))?;
                 stream.write_all(&[ATTACHED]).map_err(|error| failed(&error))?;
                 connections.keep(&stream).map_err(|error| failed(&error))?;
                 let answered = Arc::clone(&connections.answered);
-                runner::echo_tcp(stream, *length, answered, further).map_err(|error| failed(&error))?;
+                tcp_echo::answer(stream, *request, *response, answered, further)
+                    .map_err(|error| failed(&error))?;
             }
             _ => {}
         }

@@ -58,7 +58,7 @@ impl Test {
     }
 
     fn is_echo(&self) -> bool {
-        !plan::needs_reservation(&self.plan)
+        plan::is_echo(&self.plan)
     }
 
     fn wants(&self, stream: u16) -> bool {

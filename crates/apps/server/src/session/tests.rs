@@ -64,7 +64,7 @@ fn tcp(streams: u16) -> TestPlan {
 }
 
 fn echo() -> TestPlan {
-    TestPlan::UdpEcho { length: 64, duration: Span::from_secs(30), dscp: 0 }
+    TestPlan::UdpEcho { length: 64, response: None, duration: Span::from_secs(30), dscp: 0 }
 }
 
 fn open_session(rules: &Rules) -> Session<'_> {
