@@ -1,6 +1,6 @@
 //! A record as text, JSON, NDJSON or CSV. Everything shown is in the record; nothing is measured or judged here.
 
-mod csv;
+pub(crate) mod csv;
 pub(crate) mod figures;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -17,8 +17,10 @@ use std::io::{self, Write};
 use netaware_record::Record;
 
 pub(crate) use csv::has_form as has_csv_form;
+pub(crate) use figures::{NONE, rate_unit, time_unit};
 pub(crate) use paint::Paint;
-pub(crate) use wrap::paragraph;
+pub(crate) use table::padded;
+pub(crate) use wrap::{WIDTH, paragraph};
 
 use crate::flags::output::Format;
 

@@ -1,14 +1,17 @@
 //! `netaware latency`: request and response.
 
 use clap::{ArgGroup, Args};
-use netaware_prober::{LatencyRequest, Target, Transport};
+use netaware_io::stop::StopFlag;
+use netaware_prober::{LatencyRequest, Progress, Target, Transport};
+use netaware_record::Record;
 use netaware_units::Span;
 
-use crate::exit::{self, Exit};
+use crate::exit;
 use crate::flags::output::OutputFlags;
 use crate::flags::quantity;
+use crate::flags::series::SeriesFlags;
 use crate::flags::target::TargetFlags;
-use crate::measure::Measurement;
+use crate::measure::{Measurement, Measuring};
 
 const LONG: &str = "\
 Measures round trips over each IP version in turns, by UDP requests and responses with the kernel's timestamps: \
@@ -59,15 +62,13 @@ pub(crate) struct Latency {
     #[arg(short = 'W', long, value_name = "TIME", default_value = "1s", value_parser = quantity::some_seconds)]
     timeout: Span,
     #[command(flatten)]
+    series: SeriesFlags,
+    #[command(flatten)]
     output: OutputFlags,
 }
 
-impl Latency {
-    /// Measures, shows, keeps.
-    ///
-    /// # Errors
-    /// Flags that contradict each other, or no responder of our own could be started.
-    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
+impl Measuring for Latency {
+    fn measurement(&self) -> Measurement<'_> {
         Measurement {
             command: "latency",
             target: &self.target,
@@ -75,9 +76,18 @@ impl Latency {
             intervals: false,
             notes: Vec::new(),
         }
-        .run(|target, stop, progress| netaware_prober::latency(&self.request(target), stop, progress))
     }
 
+    fn series(&self) -> &SeriesFlags {
+        &self.series
+    }
+
+    fn measure(&self, target: Target, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
+        netaware_prober::latency(&self.request(target), stop, progress)
+    }
+}
+
+impl Latency {
     fn request(&self, target: Target) -> LatencyRequest {
         let defaults = LatencyRequest::new(target);
         LatencyRequest {

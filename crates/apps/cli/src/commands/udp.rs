@@ -1,18 +1,21 @@
 //! `netaware udp`: a stream of datagrams.
 
 use clap::{ArgGroup, Args, ValueEnum};
-use netaware_prober::{Pace, Target, UdpRequest};
+use netaware_io::stop::StopFlag;
+use netaware_prober::{Pace, Progress, Target, UdpRequest};
+use netaware_record::Record;
 use netaware_units::{BitRate, Span};
 use netaware_wire::control::{UdpReceive, UdpSend};
 
 use super::tcp::directions;
-use crate::exit::{self, Exit};
+use crate::exit;
 use crate::flags::affinity::{self, Affinity};
 use crate::flags::output::OutputFlags;
 use crate::flags::pace::Rate;
 use crate::flags::quantity;
+use crate::flags::series::SeriesFlags;
 use crate::flags::target::TargetFlags;
-use crate::measure::Measurement;
+use crate::measure::{Measurement, Measuring};
 
 const LONG: &str = "\
 Sends a stream of datagrams over each IP version in turns and tells what arrived, what the network lost and what a host \
@@ -29,6 +32,7 @@ fn after() -> String {
 Examples:
   netaware udp lab-b -b 100M                        100 Mbit/s for 10 seconds
   netaware udp lab-b --spacing 20us -l 64           one datagram every 20 us
+  netaware udp lab-b --scan spacing=0us..100us+10us one measurement per spacing
   netaware udp lab-b --send gso --receive gro       as fast as possible
   netaware udp lab-b -R -b 50M --expect 'udp.loss<0.1%'
 
@@ -92,8 +96,8 @@ pub(crate) struct Udp {
     /// Payload rate; 0 is as fast as possible
     #[arg(short = 'b', long, value_name = "RATE")]
     rate: Option<Rate>,
-    /// Time from datagram to datagram, with its unit: 20us
-    #[arg(long, value_name = "TIME", value_parser = quantity::some_time)]
+    /// Time from datagram to datagram, with its unit: 20us; 0us is as fast as single datagrams go
+    #[arg(long, value_name = "TIME")]
     spacing: Option<Span>,
     /// How datagrams leave: single, mmsg (sendmmsg), gso (segmentation offload), or launch-time (paced by an fq queueing
     /// discipline) [default: single when paced, else gso]
@@ -113,26 +117,32 @@ pub(crate) struct Udp {
     #[arg(short = 'A', long, visible_alias = "affinity", value_name = "N[,M]")]
     cpu_affinity: Option<Affinity>,
     #[command(flatten)]
+    series: SeriesFlags,
+    #[command(flatten)]
     output: OutputFlags,
 }
 
-impl Udp {
-    /// Measures, shows, keeps.
-    ///
-    /// # Errors
-    /// Flags that contradict each other, or no responder of our own could be started.
-    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
-        let intervals = self.interval > Span::ZERO;
+impl Measuring for Udp {
+    fn measurement(&self) -> Measurement<'_> {
         Measurement {
             command: "udp",
             target: &self.target,
             output: &self.output,
-            intervals,
+            intervals: self.interval > Span::ZERO,
             notes: self.notes(),
         }
-        .run(|target, stop, progress| netaware_prober::udp(&self.request(target), stop, progress))
     }
 
+    fn series(&self) -> &SeriesFlags {
+        &self.series
+    }
+
+    fn measure(&self, target: Target, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
+        netaware_prober::udp(&self.request(target), stop, progress)
+    }
+}
+
+impl Udp {
     fn request(&self, mut target: Target) -> UdpRequest {
         target.options.window = self.window;
         let defaults = UdpRequest::new(target);
@@ -157,6 +167,7 @@ impl Udp {
         match (self.rate, self.spacing) {
             (Some(Rate::Limited(rate)), _) => Pace::Rate(rate),
             (Some(Rate::Unlimited), _) => Pace::Unlimited,
+            (None, Some(Span::ZERO)) => Pace::Unlimited,
             (None, Some(spacing)) => Pace::Spacing(spacing),
             (None, None) if self.asks_for_batches() || self.target.is_own() => Pace::Unlimited,
             (None, None) => Pace::Rate(CAREFUL),
@@ -170,6 +181,8 @@ impl Udp {
 
     fn sending(&self, pace: Pace) -> UdpSend {
         match (pace, self.send) {
+            // A spacing of nothing is UDPmon's: no wait between datagrams that leave one by one.
+            (Pace::Unlimited, None) if self.spacing.is_some() => UdpSend::Single,
             (Pace::Unlimited, None | Some(Send::Gso)) => UdpSend::Gso,
             (Pace::Unlimited, Some(Send::Mmsg)) => UdpSend::Mmsg,
             (Pace::Rate(_) | Pace::Spacing(_), Some(Send::LaunchTime)) => UdpSend::LaunchTime,
@@ -259,9 +272,7 @@ mod tests {
 
     #[test]
     fn contradictions_and_odd_values_are_refused() {
-        for bad in
-            ["h -b 1M --spacing 1ms", "h --spacing 5", "h --spacing 0s", "h -n 0", "h -l 23", "h --send gro"]
-        {
+        for bad in ["h -b 1M --spacing 1ms", "h --spacing 5", "h -n 0", "h -l 23", "h --send gro"] {
             assert!(udp(bad).is_err(), "{bad}");
         }
     }

@@ -15,11 +15,6 @@ pub(crate) fn some_seconds(text: &str) -> Result<Span, String> {
     positive(seconds(text))
 }
 
-/// A time with its unit, more than nothing.
-pub(crate) fn some_time(text: &str) -> Result<Span, String> {
-    positive(text.parse())
-}
-
 fn positive(span: Result<Span, ParseUnitError>) -> Result<Span, String> {
     match span {
         Ok(span) if span.0 > 0 => Ok(span),
