@@ -124,7 +124,7 @@ fn each_combination_of_a_scan_is_a_record_and_a_row() {
     assert!(place.latency(&other).exits_with(2).stderr.contains("other columns"));
 
     let listed = place.results(&["list", "--label", "hall B"]).exits_with(0).stdout;
-    assert_eq!(listed.matches("scan 6/6").count(), 2, "{listed}");
+    assert_eq!(listed.matches("hall B, scan, 6 of 6 points").count(), 2, "{listed}");
     let shown = place.results(&["show", "last", "--format", "ndjson"]).exits_with(0).stdout;
     let shown: Vec<Record> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(shown, place.records());

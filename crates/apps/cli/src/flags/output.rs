@@ -74,7 +74,7 @@ pub(crate) struct OutputFlags {
 }
 
 /// The longest label, in characters: it has to fit a line of a list.
-const LONGEST_LABEL: usize = 64;
+pub(crate) const LONGEST_LABEL: usize = 64;
 
 /// A label is printed beside figures, so it is one short line without anything that moves a cursor.
 pub(crate) fn label(text: &str) -> Result<String, String> {

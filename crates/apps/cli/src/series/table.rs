@@ -164,9 +164,9 @@ fn reason(record: &Record) -> String {
     why.chars().filter(|c| !c.is_control()).collect()
 }
 
-/// "941Mbit/s": a cell is one word.
+/// "94.1Mbps": a cell is one short word.
 fn compact(figure: &str) -> String {
-    figure.replace(' ', "")
+    figure.replace(' ', "").replace("bit/s", "bps")
 }
 
 fn cut(line: &str) -> String {

@@ -18,6 +18,7 @@ use crate::expect::Kind;
 use crate::flags::output::{ColorFlag, TextOrJson};
 use crate::render::{NONE, Paint, padded, paragraph};
 use crate::series::figures::figures;
+use crate::series::summary::{number, unit};
 
 const LONG: &str = "\
 Compares two groups of results figure by figure: the medians, and the difference of the medians (the second minus the \
@@ -131,10 +132,10 @@ impl Compare {
         let results = |n: usize| if n == 1 { "1 result".to_owned() } else { format!("{n} results") };
         let clean = |name: &str| name.chars().filter(|c| !c.is_control()).collect::<String>();
         let who = [
-            format!("A  {}, {}", clean(&self.first), results(first)),
-            format!("B  {}, {}", clean(&self.second), results(second)),
+            format!("{}, {}", clean(&self.first), results(first)),
+            format!("{}, {}", clean(&self.second), results(second)),
         ];
-        let mut lines = format!("{}\n{}\n\n", paragraph("", &who[0]), paragraph("", &who[1]));
+        let mut lines = format!("{}\n{}\n\n", paragraph("A  ", &who[0]), paragraph("B  ", &who[1]));
         let titles = ["median A", "median B", "B - A, 95 % interval", ""].map(str::to_owned);
         lines.push_str(&paint.heading(line("", &titles).trim_end()));
         lines.push('\n');
@@ -178,13 +179,16 @@ impl Pair {
     fn line(&self) -> String {
         let [first, second] = self.medians();
         let show = |value: f64| self.what.kind.show(value);
+        let interval = self.interval();
+        let largest = interval.map_or(second - first, |i| i.lo.abs().max(i.hi.abs()));
+        let (unit, scale) = unit(self.what.kind, largest.abs());
         let signed = |value: f64| {
             let sign = if value < 0.0 { "-" } else { "+" };
-            format!("{sign}{}", show(value.abs()))
+            format!("{sign}{}", number(value.abs() / scale))
         };
-        let apart = self.interval().map_or_else(
-            || format!("{} (too few)", signed(second - first)),
-            |i| format!("{} ({} .. {})", signed(i.estimate), signed(i.lo), signed(i.hi)),
+        let apart = interval.map_or_else(
+            || format!("{} {unit} (too few)", signed(second - first)),
+            |i| format!("{} ({} .. {}) {unit}", signed(i.estimate), signed(i.lo), signed(i.hi)),
         );
         let verdict = self.verdict().unwrap_or("").to_owned();
         line(&format!("    {}", self.what.version.name()), &[show(first), show(second), apart, verdict])
@@ -252,9 +256,9 @@ mod tests {
         let second: Vec<f64> = vec![3.5e6; 5];
         assert_eq!(
             pair("rtt.p50", Kind::Time, &first, &second).line(),
-            "    IPv4  2.00 ms      3.50 ms      +1.50 ms (+1.50 ms .. +1.50 ms)   A better"
+            "    IPv4  2.00 ms      3.50 ms      +1.500 (+1.500 .. +1.500) ms      A better"
         );
         let single = pair("rtt.p50", Kind::Time, &[2e6], &second).line();
-        assert!(single.contains("+1.50 ms (too few)"), "{single}");
+        assert!(single.contains("+1.500 ms (too few)"), "{single}");
     }
 }

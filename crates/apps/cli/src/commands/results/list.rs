@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Place, local};
 use crate::exit::Exit;
-use crate::flags::output::TextOrJson;
+use crate::flags::output::{LONGEST_LABEL, TextOrJson};
 use crate::measure::short_id;
 use crate::render;
 
@@ -120,7 +120,6 @@ fn line(entry: &Entry, zone: &TimeZone) -> String {
 fn result_line(summary: &Summary, zone: &TimeZone) -> String {
     let versions: Vec<&str> = summary.versions.iter().map(|v| v.name().trim_start_matches("IPv")).collect();
     let versions = if versions.is_empty() { "-".to_owned() } else { versions.join("+") };
-    let point = summary.series.map(|(_, index)| format!(" point {}", index + 1)).unwrap_or_default();
     let ended = match summary.outcome {
         Outcome::Complete => "",
         Outcome::Interrupted => " (interrupted)",
@@ -133,34 +132,40 @@ fn result_line(summary: &Summary, zone: &TimeZone) -> String {
         &versions,
         host(&summary.host),
     ];
-    render::text::list_line(cells, &format!("{}{point}{ended}", label(summary.label.as_deref())))
+    let point = summary.series.map(|(_, index)| format!("point {}", index + 1));
+    render::text::list_line(cells, ended) + &below(&[label(summary.label.as_deref()), point])
 }
 
 fn series_line(overview: &Overview, zone: &TimeZone) -> String {
     let plan = &overview.plan;
-    let of = if plan.planned > 0 { format!("/{}", plan.planned) } else { String::new() };
+    let of = if plan.planned > 0 { format!(" of {}", plan.planned) } else { String::new() };
     let kind = match plan.kind {
         SeriesKind::Scan => "scan",
         SeriesKind::Repeat => "repeated",
         SeriesKind::Matrix => "matrix",
     };
-    let broken = if overview.broken > 0 { format!(", {} failed", overview.broken) } else { String::new() };
+    let broken = (overview.broken > 0).then(|| format!("{} not complete", overview.broken));
     let cells = [&short_id(plan.id), &local(plan.started_at, zone), &plan.command, "", host(&plan.host)];
-    let label = label(plan.label.as_deref());
-    render::text::list_line(cells, &format!("{label} {kind} {}{of}{broken}", overview.complete))
+    let course = format!("{kind}, {}{of} points", overview.complete);
+    render::text::list_line(cells, "") + &below(&[label(plan.label.as_deref()), Some(course), broken])
 }
 
 fn host(host: &str) -> &str {
     if host.is_empty() { "(loopback)" } else { host }
 }
 
-/// " [hall B]", cut so that some of the host stays visible.
-fn label(label: Option<&str>) -> String {
-    const LONGEST: usize = 12;
-    let Some(label) = label else { return String::new() };
-    let shown: String = label.chars().filter(|c| !c.is_control()).take(LONGEST).collect();
-    let cut = if label.chars().count() > LONGEST { "…" } else { "" };
-    format!(" [{shown}{cut}]")
+fn label(label: Option<&str>) -> Option<String> {
+    label.map(|label| label.chars().filter(|c| !c.is_control()).take(LONGEST_LABEL).collect())
+}
+
+/// Below the time: what no column is for.
+fn below(parts: &[Option<String>]) -> String {
+    let parts: Vec<&str> = parts.iter().flatten().map(String::as_str).collect();
+    if parts.is_empty() {
+        String::new()
+    } else {
+        format!("\n{}", render::paragraph(&" ".repeat(20), &parts.join(", ")))
+    }
 }
 
 fn as_json(entry: &Entry) -> Value {
@@ -209,7 +214,8 @@ mod tests {
         let labelled =
             Summary { label: Some("w".repeat(64)), series: Some((uuid::Uuid::nil(), 999_999)), ..summary() };
         let shown = result_line(&labelled, &TimeZone::UTC);
-        assert!(shown.chars().count() <= 80, "{}: {shown}", shown.chars().count());
+        assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+        assert!(shown.ends_with("point 1000000"), "{shown}");
     }
 
     #[test]
@@ -227,7 +233,8 @@ mod tests {
         let shown = series_line(&Overview { plan, complete: 9, broken: 2 }, &TimeZone::UTC);
         assert_eq!(
             shown,
-            "019a2b3c-4d5e-7f60  2026-11-21 03:34:47  udp           l… [hall B] scan 9/11, 2 failed"
+            "019a2b3c-4d5e-7f60  2026-11-21 03:34:47  udp           lab-b\n                    \
+             hall B, scan, 9 of 11 points, 2 not complete"
         );
     }
 }
