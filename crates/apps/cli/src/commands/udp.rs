@@ -166,8 +166,7 @@ impl Udp {
     fn pace(&self) -> Pace {
         match (self.rate, self.spacing) {
             (Some(Rate::Limited(rate)), _) => Pace::Rate(rate),
-            (Some(Rate::Unlimited), _) => Pace::Unlimited,
-            (None, Some(Span::ZERO)) => Pace::Unlimited,
+            (Some(Rate::Unlimited), _) | (None, Some(Span::ZERO)) => Pace::Unlimited,
             (None, Some(spacing)) => Pace::Spacing(spacing),
             (None, None) if self.asks_for_batches() || self.target.is_own() => Pace::Unlimited,
             (None, None) => Pace::Rate(CAREFUL),

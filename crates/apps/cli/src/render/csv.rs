@@ -67,7 +67,7 @@ pub(crate) fn heading(command: &str, scan: Option<&ScanColumns>) -> String {
     }
     names.push("version".to_owned());
     names.extend(figure_names(command).into_iter().map(str::to_owned));
-    line(names)
+    line(&names)
 }
 
 /// One line per result. Of a series each version asked for has at least one: without figures if it has none.
@@ -94,7 +94,7 @@ pub(crate) fn rows(record: &Record, scan: Option<&ScanColumns>) -> String {
             }
             fields.push(version.version.name().to_owned());
             fields.extend(result);
-            lines.push_str(&line(fields));
+            lines.push_str(&line(&fields));
             lines.push('\n');
         }
     }
@@ -137,7 +137,7 @@ fn fields<T>(columns: &[Column<T>], result: &T) -> Vec<String> {
     columns.iter().map(|(_, field)| field(result)).collect()
 }
 
-fn line(fields: Vec<String>) -> String {
+fn line(fields: &[String]) -> String {
     fields.iter().map(|field| quoted(field)).collect::<Vec<_>>().join(",")
 }
 

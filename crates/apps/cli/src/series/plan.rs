@@ -73,10 +73,10 @@ pub(super) fn new(measuring: &dyn Measuring, parsed: &Parsed) -> anyhow::Result<
     let whole = Cli::command();
     let (command, matches) = leaf(&whole, &parsed.merged)?;
     let course = Course::of(measuring, command)?;
-    if let Course::Scan(scan) = &course {
-        if let Some(name) = scan.names().find(|name| line::has_value(command, matches, name)) {
-            bail!("--{name} is given and scanned: give one of them");
-        }
+    if let Course::Scan(scan) = &course
+        && let Some(name) = scan.names().find(|name| line::has_value(command, matches, name))
+    {
+        bail!("--{name} is given and scanned: give one of them");
     }
     let words = line::words(command, matches, Part::Plan)?;
     let mut line = Line::new(frame.command, line::words(command, matches, Part::Presentation)?, &words);

@@ -144,22 +144,20 @@ enum Left {
     Points,
 }
 
-impl<'a> Series<'a> {
+impl Series<'_> {
     /// Every point that has no complete record.
     fn scan(&mut self, count: u64, point: impl Fn(u64) -> Point, done: &[std::ops::Range<u64>]) -> Left {
         let began_at = clock::now();
         let open = count.saturating_sub(self.tally.before);
-        let mut tried = 0;
-        for index in (0..count).filter(|index| !is_among(done, *index)) {
+        for (tried, index) in (0..).zip((0..count).filter(|index| !is_among(done, *index))) {
             if self.stop.is_raised() {
                 return Left::Points;
             }
             let values = point(index);
-            self.live.begin(self.named(index, count, &values, ends_at(began_at, tried, open)), "connect");
+            self.live.begin(named(index, count, &values, ends_at(began_at, tried, open)), "connect");
             if self.point(index, values) == Left::Points {
                 return Left::Points;
             }
-            tried += 1;
         }
         Left::Nothing
     }
@@ -168,8 +166,7 @@ impl<'a> Series<'a> {
     fn repeat(&mut self, slots: &Slots, is_resumed: bool) -> Left {
         let mut n = if is_resumed { slots.upcoming(clock::now()) } else { 0 };
         while slots.has(n) {
-            self.live
-                .begin(self.named(n, self.plan.planned, &Point::new(), slots.end()), "waiting for its time");
+            self.live.begin(named(n, self.plan.planned, &Point::new(), slots.end()), "waiting for its time");
             if !wait_until(slots.due(n), self.stop) {
                 return Left::Points;
             }
@@ -235,7 +232,7 @@ impl<'a> Series<'a> {
         match self.rows.row(&record) {
             Ok(lines) => self.live.rows(&lines),
             Err(error) => {
-                self.live.remark(&format!("warning: point {} has no such form: {error}", index + 1))
+                self.live.remark(&format!("warning: point {} has no such form: {error}", index + 1));
             }
         }
         // The reader of the rows may have gone just now: this point is complete all the same.
@@ -276,12 +273,6 @@ impl<'a> Series<'a> {
         Ok(())
     }
 
-    fn named(&self, index: u64, count: u64, values: &Point, ends_at: Option<Mono>) -> live::Point {
-        let of = if count > 0 { format!(" of {count}") } else { String::new() };
-        let values: String = values.iter().map(|(name, value)| format!(", {name} {value}")).collect();
-        live::Point { name: format!("point {}{of}{values}", index + 1), ends_at }
-    }
-
     /// Says how it went.
     fn close(mut self, course: &Course, left: Left, paint: Paint, sink: &Sink) -> anyhow::Result<Exit> {
         self.live.rows(self.rows.end());
@@ -319,6 +310,13 @@ impl<'a> Series<'a> {
             eprintln!("continue with: netaware {command} --resume {id}{}", store.unwrap_or_default());
         }
     }
+}
+
+/// For a person who asks where the series stands.
+fn named(index: u64, count: u64, values: &Point, ends_at: Option<Mono>) -> live::Point {
+    let of = if count > 0 { format!(" of {count}") } else { String::new() };
+    let values: Vec<String> = values.iter().map(|(name, value)| format!(", {name} {value}")).collect();
+    live::Point { name: format!("point {}{of}{}", index + 1, values.concat()), ends_at }
 }
 
 /// `runs` ascend.

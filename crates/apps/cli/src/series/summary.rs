@@ -125,11 +125,9 @@ pub(crate) fn unit(kind: Kind, largest: f64) -> (&'static str, f64) {
 }
 
 fn row(label: &str, cells: &[String; 7]) -> String {
-    let mut line = padded(label, 18);
-    for (n, cell) in cells.iter().enumerate() {
-        line.push_str(&format!("{cell:>width$}", width = if n == 0 { 7 } else { 9 }));
-    }
-    line
+    let right = |(n, cell): (usize, &String)| format!("{cell:>width$}", width = if n == 0 { 7 } else { 9 });
+    let cells: Vec<String> = cells.iter().enumerate().map(right).collect();
+    format!("{}{}", padded(label, 18), cells.concat())
 }
 
 /// Four digits that count, in at most eight columns.

@@ -18,7 +18,7 @@ use crate::rng::SplitMix64;
 pub fn difference(first: &[f64], second: &[f64], how: &Resampling) -> Option<Interval> {
     let confidence = how.confidence;
     let sound = first.len() > 1 && second.len() > 1 && first.iter().chain(second).all(|x| x.is_finite());
-    if !sound || !(confidence > 0.0 && confidence < 1.0) {
+    if !(sound && confidence > 0.0 && confidence < 1.0) {
         return None;
     }
     let estimate = how.statistic.of(&mut second.to_vec())? - how.statistic.of(&mut first.to_vec())?;

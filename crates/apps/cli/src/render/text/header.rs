@@ -24,8 +24,9 @@ pub(super) fn write(out: &mut dyn Write, record: &Record, paint: Paint) -> io::R
     }
     if let Some(series) = &record.series {
         let of = if series.planned > 0 { format!(" of {}", series.planned) } else { String::new() };
-        let values: String = series.point.iter().map(|(name, value)| format!(", {name} {value}")).collect();
-        let text = format!("{}, point {}{of}{values}", series.id, series.index + 1);
+        let values: Vec<String> =
+            series.point.iter().map(|(name, value)| format!(", {name} {value}")).collect();
+        let text = format!("{}, point {}{of}{}", series.id, series.index + 1, values.concat());
         writeln!(out, "{}", paragraph("  series     ", &text))?;
     }
     let ended = match record.outcome {
