@@ -62,7 +62,7 @@ impl Rows {
                 // The comma of the next one, or the bracket, ends the line.
             }
             format @ (Format::Ndjson | Format::Udpmon) => {
-                render::record(&mut lines, record, format, self.paint)?
+                render::record(&mut lines, record, format, self.paint)?;
             }
         }
         String::from_utf8(lines).map_err(io::Error::other)
