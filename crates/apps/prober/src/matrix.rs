@@ -82,6 +82,7 @@ fn transfer_of(
         let order = UdpOrder {
             plan: udp_plan(step, patience, settle(lane)),
             planned: None,
+            vlan: false,
             affinity: Vec::new(),
             tell_every: None,
         };
@@ -117,6 +118,9 @@ fn udp_plan(step: Step, patience: Span, settle: Span) -> UdpPlan {
         settle: Some(settle),
         window: None,
         dscp: 0,
+        burst: 1,
+        histogram: None,
+        log: false,
     }
 }
 

@@ -22,6 +22,9 @@ pub(super) fn plan(length: u32, gap: Option<Span>) -> UdpPlan {
         settle: None,
         window: None,
         dscp: 0,
+        burst: 1,
+        histogram: None,
+        log: false,
     }
 }
 

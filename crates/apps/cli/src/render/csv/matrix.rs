@@ -1,10 +1,8 @@
 //! One line per transfer of a matrix.
 
-use std::io::{self, Write};
+use netaware_record::{MatrixCell, MatrixEnd, MatrixResult, MatrixRun, VersionResult};
 
-use netaware_record::{MatrixCell, MatrixEnd, MatrixResult, MatrixRun, Record};
-
-use super::{optional, outcome, quoted};
+use super::{optional, outcome};
 
 struct Row<'a> {
     result: &'a MatrixResult,
@@ -37,27 +35,20 @@ fn server<T: ToString>(row: &Row<'_>, of: impl Fn(&MatrixEnd) -> Option<T>) -> S
     optional(row.run.server.as_ref().and_then(of))
 }
 
-pub(super) fn write(out: &mut dyn Write, record: &Record) -> io::Result<()> {
-    let head = ["id", "started_at", "command", "host", "version"];
-    let names = head.into_iter().chain(COLUMNS.iter().map(|(name, _)| *name));
-    writeln!(out, "{}", names.collect::<Vec<_>>().join(","))?;
-    for version in &record.versions {
-        for result in &version.matrix {
-            for cell in &result.cells {
-                for run in &cell.runs {
-                    let row = Row { result, cell, run };
-                    let head = [
-                        record.id.to_string(),
-                        record.started_at_utc.clone(),
-                        record.command.clone(),
-                        record.request.host.clone(),
-                        version.version.name().to_owned(),
-                    ];
-                    let fields = head.into_iter().chain(COLUMNS.iter().map(|(_, field)| field(&row)));
-                    writeln!(out, "{}", fields.map(|field| quoted(&field)).collect::<Vec<_>>().join(","))?;
-                }
+pub(super) fn names() -> Vec<&'static str> {
+    COLUMNS.iter().map(|(name, _)| *name).collect()
+}
+
+/// The fields of each transfer.
+pub(super) fn fields(version: &VersionResult) -> Vec<Vec<String>> {
+    let mut lines = Vec::new();
+    for result in &version.matrix {
+        for cell in &result.cells {
+            for run in &cell.runs {
+                let row = Row { result, cell, run };
+                lines.push(COLUMNS.iter().map(|(_, field)| field(&row)).collect());
             }
         }
     }
-    Ok(())
+    lines
 }
