@@ -155,6 +155,7 @@ fn check_udp(plan: &UdpPlan, limits: &Limits) -> Result<(), Refusal> {
     within("dscp", plan.dscp, 0, 63)?;
     optional("packets", plan.packets, 1, u64::MAX)?;
     optional("gap_ps", plan.gap_ps, 1, LONGEST_GAP_PS)?;
+    optional("settle", plan.settle.map(|settle| settle.0), 0, LONGEST_SETTLE.0)?;
     within("burst", plan.burst, 1, MAX_BURST)?;
     if plan.histogram.is_some_and(|shape| shape.empty().is_none()) {
         return Err(bad(format!(
@@ -240,6 +241,8 @@ const SHORTEST_TICK: Span = Span::from_millis(10);
 const LONGEST_TICK: Span = Span::from_secs(60);
 /// A datagram a minute; slower is not a stream.
 const LONGEST_GAP_PS: u64 = 60_000_000_000_000;
+/// Longer than any packet lives on a path that can be measured at all.
+const LONGEST_SETTLE: Span = Span::from_secs(10);
 const MAX_WINDOW: u32 = 1 << 30;
 
 #[cfg(test)]
@@ -266,6 +269,7 @@ mod tests {
             burst: 1,
             histogram: None,
             log: false,
+            settle: None,
         }
     }
 
@@ -355,20 +359,22 @@ mod tests {
             (
                 "block_spacing goes",
                 TestPlan::Tcp(TcpPlan {
-                    block_spacing: Some(second),
+                    block_spacing: Some(Span::from_secs(1)),
                     rate: Some(BitRate(1_000_000)),
                     ..tcp()
                 }),
             ),
             (
                 "block_spacing goes",
-                TestPlan::Tcp(TcpPlan { block_spacing: Some(second), zerocopy: true, ..tcp() }),
+                TestPlan::Tcp(TcpPlan { block_spacing: Some(Span::from_secs(1)), zerocopy: true, ..tcp() }),
             ),
             ("congestion", TestPlan::Tcp(TcpPlan { congestion: Some("cubic; rm".into()), ..tcp() })),
             ("length is 23", TestPlan::Udp(UdpPlan { length: 23, ..udp() })),
             ("length is 65508", TestPlan::Udp(UdpPlan { length: 65_508, ..udp() })),
             ("gap_ps", TestPlan::Udp(UdpPlan { gap_ps: Some(0), ..udp() })),
             ("packets", TestPlan::Udp(UdpPlan { packets: Some(0), ..udp() })),
+            ("settle", TestPlan::Udp(UdpPlan { settle: Some(Span::from_secs(11)), ..udp() })),
+            ("settle", TestPlan::Udp(UdpPlan { settle: Some(Span(-1)), ..udp() })),
             ("burst is 0", TestPlan::Udp(UdpPlan { burst: 0, ..udp() })),
             ("burst is 10001", TestPlan::Udp(UdpPlan { burst: 10_001, ..udp() })),
             ("histogram", TestPlan::Udp(UdpPlan { histogram: Some(shape(0, 10)), ..udp() })),
@@ -444,10 +450,10 @@ mod tests {
         let header = HeaderFields { flow_label: Some(5), ..HeaderFields::default() };
         let duration = Span::from_secs(1);
         let reverse = TestPlan::Tcp(TcpPlan { direction: Direction::Reverse, ..tcp() });
-        for plan in [reverse.clone(), TestPlan::TcpEcho { length: 64, duration }] {
+        for plan in [reverse.clone(), TestPlan::TcpEcho { length: 64, response: None, duration }] {
             assert!(check_label(&plan, &header).unwrap_err().message.contains("flow label"));
         }
-        let udp_echo = TestPlan::UdpEcho { length: 64, duration, dscp: 0 };
+        let udp_echo = TestPlan::UdpEcho { length: 64, response: None, duration, dscp: 0 };
         for plan in [TestPlan::Tcp(tcp()), TestPlan::Udp(udp()), udp_echo] {
             assert_eq!(check_label(&plan, &header), Ok(()));
         }

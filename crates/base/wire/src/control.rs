@@ -513,6 +513,10 @@ pub struct UdpPlan {
     pub receive: UdpReceive,
     /// Length of the slices reported.
     pub tick: Span,
+    /// How long the receiver goes on listening once it has heard of the end, for datagrams that the end overtook; absent
+    /// leaves it the 300 ms that no path needs more than. What comes later counts as lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Span>,
     /// Socket buffers.
     #[serde(default)]
     pub window: Option<u32>,
