@@ -42,7 +42,13 @@ pub fn histogram_of(delays: &[Span]) -> Option<Histogram> {
             Ok(nanos) => bins.observe(nanos),
         }
     }
-    Some(Histogram { bins: bins.lower_edges().collect(), digits: Some(3), underflow, overflow, ..Histogram::default() })
+    Some(Histogram {
+        bins: bins.lower_edges().collect(),
+        digits: Some(3),
+        underflow,
+        overflow,
+        ..Histogram::default()
+    })
 }
 
 /// As the record's own documentation says.
