@@ -110,9 +110,16 @@ fn described(extent: Extent, paths: &Paths) -> String {
     };
     format!(
         "{runs} rounds of {seconds} s, a fresh lab for each run; median [smallest .. largest]. Runs that the emulator \
-         spoiled (1 packet in 100 more than {} late, or one lost by it): {repeated}.",
-        paths.bound()
+         spoiled (1 packet in 100 more than {} late, or one lost by it): {repeated}. TCP is controlled by {}.",
+        paths.bound(),
+        congestion_control()
     )
+}
+
+/// The system's, because not every tool can ask for another.
+fn congestion_control() -> String {
+    let told = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
+    told.map_or_else(|_| "an unknown algorithm".to_owned(), |name| name.trim().to_owned())
 }
 
 impl Subject {

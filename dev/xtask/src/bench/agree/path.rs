@@ -112,8 +112,8 @@ pub(super) const LOSS: f64 = 0.01;
 /// longer than that, so no packet overtakes another and each delay is drawn by itself.
 pub(super) const MEAN_JITTER_US: f64 = 100.0;
 
-/// The queue holds more than a bandwidth-delay product (125 kB), so that after a loss, when cubic's window falls to 0.7,
-/// the link never runs dry.
+/// The queue holds more than a bandwidth-delay product (125 kB), so that after a loss, when the window falls to 0.7 (cubic)
+/// or a half (Reno), the link never runs dry.
 const PLAIN: &str = "\
 about = \"50 Mbit/s and 10 ms each way, 100 ms of queue\"
 [[hop]]
