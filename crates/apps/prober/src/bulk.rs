@@ -12,7 +12,8 @@ use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_io::{clock, tcp, udp_stream};
 use netaware_record::{
-    CpuUse, Direction, Exchanges, HistogramShape, HostDrops, IpVersion, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd, StreamSample, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
+    CpuUse, Direction, Exchanges, HistogramShape, HostDrops, IpVersion, LoggedArrival, Outcome, ReceiverTick,
+    SenderTick, StreamEnd, StreamSample, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
 };
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{

@@ -9,8 +9,8 @@
 use netaware_record::{Direction, HistogramShape};
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::control::{
-    ErrorCode, Limits, MAX_BLOCK_SPACING, MAX_BURST, MAX_STREAMS, MAX_TCP_ECHO, MAX_TCP_ECHO_BESIDE, MAX_TCP_LENGTH,
-    TcpPlan, TestPlan, UdpPlan,
+    ErrorCode, Limits, MAX_BLOCK_SPACING, MAX_BURST, MAX_STREAMS, MAX_TCP_ECHO, MAX_TCP_ECHO_BESIDE,
+    MAX_TCP_LENGTH, TcpPlan, TestPlan, UdpPlan,
 };
 use netaware_wire::datagram::{ECHO_LEN, HEADER_LEN, MAX_PAYLOAD};
 use netaware_wire::echo::MOST_TO_SHORT;

@@ -27,7 +27,8 @@
 //! [`SILENCE_LIMIT`] without a byte from the other.
 
 use netaware_record::{
-    Direction, HistogramShape, HostInfo, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd, StreamSample, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
+    Direction, HistogramShape, HostInfo, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd,
+    StreamSample, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
 };
 use netaware_units::{BitRate, ByteCount, Span};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,12 @@
 //! Records made by hand for tests: a path shaped to 40 Mbit/s for IPv4 and 80 Mbit/s for IPv6.
 
 use netaware_record::{
-    Arrivals, Bottleneck, Comparison, CpuUse, DelaySummary, DelayTail, Direction, ExchangeTotal, Exchanges, GapSummary, Health, Histogram, HistogramShape, HostDrops, HostInfo, Interval, IpVersion, LatencyResult, Layer, Limit, LimitedBy, LoadedLatency, LossSplit, Metric, MetricComparison, MtuFinding, NicInfo, Outcome, PathFacts, Pedigree, Preference, Reach, ReceiverTick, Record, Request, Rfc6349, SenderTick, SpacedBlocks, StreamEnd, StreamSample, TcpBlocks, TcpCount, TcpEnd, TcpResult, TcpTimes, UdpReceiverEnd, UdpResult, UdpSenderEnd, Unreachable, Use, Verdict, VersionResult, WarmUp, WireRates,
+    Arrivals, Bottleneck, Comparison, CpuUse, DelaySummary, DelayTail, Direction, ExchangeTotal, Exchanges,
+    GapSummary, Health, Histogram, HistogramShape, HostDrops, HostInfo, Interval, IpVersion, LatencyResult,
+    Layer, Limit, LimitedBy, LoadedLatency, LossSplit, Metric, MetricComparison, MtuFinding, NicInfo,
+    Outcome, PathFacts, Pedigree, Preference, Reach, ReceiverTick, Record, Request, Rfc6349, SenderTick,
+    SpacedBlocks, StreamEnd, StreamSample, TcpBlocks, TcpCount, TcpEnd, TcpResult, TcpTimes, UdpReceiverEnd,
+    UdpResult, UdpSenderEnd, Unreachable, Use, Verdict, VersionResult, WarmUp, WireRates,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, Span, Wall};
 

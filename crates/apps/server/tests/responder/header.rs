@@ -20,7 +20,7 @@ fn session(to: SocketAddr, header: Option<HeaderFields>) -> Speaker {
         speaker.say(&ClientMessage::SetHeader { header });
         assert_eq!(speaker.hear(), ServerMessage::HeaderSet);
     }
-    let plan = TestPlan::UdpEcho { length: 100, duration: Span::from_secs(20), dscp: 0 };
+    let plan = TestPlan::UdpEcho { length: 100, response: None, duration: Span::from_secs(20), dscp: 0 };
     speaker.opened(1, plan);
     speaker
 }
@@ -66,7 +66,7 @@ fn a_header_that_cannot_be_is_refused_and_the_session_goes_on() {
     let label = HeaderFields { flow_label: Some(5), ..HeaderFields::default() };
     speaker.say(&ClientMessage::SetHeader { header: label });
     assert_eq!(speaker.hear(), ServerMessage::HeaderSet);
-    let plan = TestPlan::TcpEcho { length: 64, duration: Span::from_secs(5) };
+    let plan = TestPlan::TcpEcho { length: 64, response: None, duration: Span::from_secs(5) };
     speaker.say(&ClientMessage::Open { test: 1, plan });
     let ServerMessage::Error { message, test: Some(1), .. } = speaker.hear() else { panic!("accepted") };
     assert!(message.contains("flow label of a TCP connection"), "{message}");
