@@ -448,13 +448,11 @@ mod tests {
     #[test]
     fn only_who_connects_can_choose_a_label_for_tcp() {
         let header = HeaderFields { flow_label: Some(5), ..HeaderFields::default() };
-        let duration = Span::from_secs(1);
         let reverse = TestPlan::Tcp(TcpPlan { direction: Direction::Reverse, ..tcp() });
-        for plan in [reverse.clone(), TestPlan::TcpEcho { length: 64, response: None, duration }] {
+        for plan in [reverse.clone(), tcp_echo(64, None)] {
             assert!(check_label(&plan, &header).unwrap_err().message.contains("flow label"));
         }
-        let udp_echo = TestPlan::UdpEcho { length: 64, response: None, duration, dscp: 0 };
-        for plan in [TestPlan::Tcp(tcp()), TestPlan::Udp(udp()), udp_echo] {
+        for plan in [TestPlan::Tcp(tcp()), TestPlan::Udp(udp()), udp_echo(64, None)] {
             assert_eq!(check_label(&plan, &header), Ok(()));
         }
         assert_eq!(check_label(&reverse, &HeaderFields { ttl: Some(3), ..HeaderFields::default() }), Ok(()));

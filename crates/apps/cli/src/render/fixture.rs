@@ -132,6 +132,7 @@ pub(crate) fn spaced() -> Record {
             worst_lateness: Span::from_micros(871),
             slipped: Span::from_micros(3),
             waits: 7,
+            waited: Span::from_micros(2),
         };
         result.blocks = Some(TcpBlocks {
             length: ByteCount(1000),
