@@ -298,23 +298,10 @@ fn test_plan(plan: &Plan) -> TestPlan {
         Plan::TcpEcho { length, response, duration_ms } => {
             TestPlan::TcpEcho { length: length.into(), response, duration: ms(duration_ms.into()) }
         }
-        Plan::Tcp { streams, duration_ms, length, reverse } => TestPlan::Tcp(TcpPlan {
-            direction: if reverse { Direction::Reverse } else { Direction::Forward },
-            streams,
-            duration: ms(duration_ms.into()),
-            alone: Span::ZERO,
-            bytes: None,
-            length,
-            tick: ms(100),
-            rate: None,
-            window: None,
-            mss: None,
-            nodelay: false,
-            dscp: 0,
-            congestion: None,
-            zerocopy: false,
-            quiet: false,
-        }),
+        Plan::Tcp { streams, duration_ms, length, reverse } => {
+            let direction = if reverse { Direction::Reverse } else { Direction::Forward };
+            TestPlan::Tcp(TcpPlan { streams, length, ..TcpPlan::new(direction, ms(duration_ms.into())) })
+        }
         Plan::Udp { length, duration_ms, gap_ps } => {
             let fields = serde_json::json!({ "direction": "forward", "duration": 0, "length": length, "tick": 100_000_000 });
             let plan: UdpPlan = serde_json::from_value(fields).unwrap();

@@ -40,6 +40,9 @@ impl Measurement<'_> {
         if self.output.format == Format::Csv && !render::has_csv_form(self.command) {
             bail!("'netaware {}' has no CSV form: use --format json", self.command);
         }
+        if self.output.format == Format::Udpmon && !render::has_udpmon_form(self.command) {
+            bail!("'netaware {}' has no UDPmon form: use --format csv or json", self.command);
+        }
         let asked = self.target.target(None)?;
         let own = if self.target.is_own() { Some(OwnResponder::start(asked.key.as_deref())?) } else { None };
         let target = match &own {

@@ -1,4 +1,4 @@
-//! A record as text, JSON, NDJSON or CSV. Everything shown is in the record; nothing is measured or judged here.
+//! A record as text, JSON, NDJSON, CSV or in UDPmon's form. Everything shown is in the record; nothing is measured or judged here.
 
 mod csv;
 pub(crate) mod figures;
@@ -12,8 +12,11 @@ pub(crate) mod size_fit;
 pub(crate) mod stream;
 mod table;
 pub(crate) mod text;
+mod udpmon;
 #[cfg_attr(not(test), expect(dead_code, reason = "a line of UDPmon's form"))]
 pub(crate) mod udpmon_latency;
+#[cfg_attr(not(test), expect(dead_code, reason = "the output format that prints it is not wired up yet"))]
+pub(crate) mod udpmon_tcp;
 mod wrap;
 
 use std::io::{self, Write};
@@ -22,6 +25,7 @@ use netaware_record::Record;
 
 pub(crate) use csv::has_form as has_csv_form;
 pub(crate) use paint::Paint;
+pub(crate) use udpmon::has_form as has_udpmon_form;
 pub(crate) use wrap::paragraph;
 
 use crate::flags::output::Format;
@@ -39,6 +43,7 @@ pub(crate) fn record(out: &mut dyn Write, record: &Record, format: Format, paint
             writeln!(out)
         }
         Format::Csv => csv::record(out, record),
+        Format::Udpmon => udpmon::record(out, record),
     }
 }
 

@@ -52,6 +52,7 @@ impl Lane {
         lane.result.reach = Some(session.reach.clone());
         lane.responder = Some(session.responder.clone());
         lane.local = session.local;
+        lane.result.local = session.local.map(|local| local.to_string());
         lane.session = Some(session);
         lane
     }

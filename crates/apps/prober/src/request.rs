@@ -1,7 +1,7 @@
 //! What can be asked for.
 
 use netaware_io::options::SocketOptions;
-use netaware_record::{Arrivals, Direction, HistogramShape, IpVersion};
+use netaware_record::{Arrivals, Bottleneck, Direction, HistogramShape, IpVersion};
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::DEFAULT_PORT;
 use netaware_wire::control::{UdpReceive, UdpSend};
@@ -112,6 +112,11 @@ pub struct TcpRequest {
     pub time: Span,
     /// Ends each version's transfer after so many bytes; `time` is then the limit.
     pub bytes: Option<ByteCount>,
+    /// The same as a number of blocks of `length`, instead of `bytes`.
+    pub blocks: Option<u64>,
+    /// One block so often to the streams in turn; absent: each stream as fast as it goes. With neither `rate` nor
+    /// `zerocopy`.
+    pub block_spacing: Option<Span>,
     /// Parallel streams.
     pub streams: u16,
     /// Bytes per write; absent: what has proven fastest.
@@ -130,6 +135,10 @@ pub struct TcpRequest {
     pub affinity: Vec<usize>,
     /// Send without copying.
     pub zerocopy: bool,
+    /// Sample each stream's TCP over time.
+    pub per_stream: bool,
+    /// The narrowest link as the caller knows it, for the transfer time ratio of RFC 6349.
+    pub bottleneck: Option<Bottleneck>,
 }
 
 impl TcpRequest {
@@ -139,6 +148,8 @@ impl TcpRequest {
             target,
             time: Span::from_secs(10),
             bytes: None,
+            blocks: None,
+            block_spacing: None,
             streams: 1,
             length: None,
             directions: Directions::Forward,
@@ -148,7 +159,15 @@ impl TcpRequest {
             omit: None,
             affinity: Vec::new(),
             zerocopy: false,
+            per_stream: false,
+            bottleneck: None,
         }
+    }
+
+    /// After how many bytes each version's transfer ends, if after any; blocks are counted in bytes here.
+    pub fn bytes_in_all(&self) -> Option<ByteCount> {
+        let length = u64::from(self.length.unwrap_or(netaware_io::tcp::DEFAULT_LENGTH));
+        self.blocks.map(|blocks| ByteCount(blocks.saturating_mul(length))).or(self.bytes)
     }
 }
 
@@ -198,6 +217,14 @@ pub struct UdpRequest {
     pub send: UdpSend,
     /// How they are taken in.
     pub receive: UdpReceive,
+    /// Datagrams that leave back to back each time; a spacing is then from burst to burst.
+    pub burst: u32,
+    /// Bins of equal width for the times between arrivals.
+    pub histogram: Option<HistogramShape>,
+    /// Keep each arrival.
+    pub log: bool,
+    /// Rates on the wire are those of frames with a VLAN tag.
+    pub vlan: bool,
     /// Socket buffers.
     pub window: Option<u32>,
     /// Length of the reported intervals.
@@ -218,6 +245,10 @@ impl UdpRequest {
             pace: Pace::Unlimited,
             send: UdpSend::Gso,
             receive: UdpReceive::Gro,
+            burst: 1,
+            histogram: None,
+            log: false,
+            vlan: false,
             window: None,
             interval: Span::from_secs(1),
             affinity: Vec::new(),
@@ -311,6 +342,19 @@ impl LatencyRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blocks_are_so_many_bytes() {
+        let request = TcpRequest::new(Target::new("h"));
+        let counted = |blocks, bytes, length| {
+            TcpRequest { bytes, blocks, length, ..request.clone() }.bytes_in_all().map(|bytes| bytes.0)
+        };
+        assert_eq!(counted(None, None, None), None);
+        assert_eq!(counted(None, Some(ByteCount(7)), Some(1000)), Some(7));
+        assert_eq!(counted(Some(10_000), None, Some(1000)), Some(10_000_000));
+        assert_eq!(counted(Some(2), None, None), Some(2 << 20));
+        assert_eq!(counted(Some(u64::MAX), None, Some(2)), Some(u64::MAX));
+    }
 
     #[test]
     fn a_gap_is_exact_to_the_picosecond() {

@@ -5,12 +5,14 @@
 
 use std::thread::JoinHandle;
 
+#[cfg(target_os = "linux")]
+use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_prober::{
     Directions, LatencyRequest, Pace, Progress, Rhythm, Target, TcpRequest, TestRequest, Transport,
     UdpRequest, latency, tcp, test, udp,
 };
-use netaware_record::{Arrivals, Direction, HistogramShape, IpVersion, Outcome, Record, Side};
+use netaware_record::{Arrivals, Bottleneck, Direction, HistogramShape, IpVersion, Outcome, Record, Side};
 use netaware_server::{Config, Server, Stopper};
 use netaware_units::{BitRate, ByteCount, Span};
 
@@ -179,6 +181,87 @@ fn tcp_counts_the_same_bytes_at_both_ends() {
             assert_eq!(tcp.receiver.bytes, tcp.sender.bytes);
         }
     }
+}
+
+#[test]
+fn spaced_blocks_are_told_by_both_ends_in_both_directions() {
+    let responder = Responder::start();
+    let request = TcpRequest {
+        blocks: Some(3000),
+        length: Some(1000),
+        block_spacing: Some(Span::from_micros(200)),
+        streams: 3,
+        directions: Directions::Both,
+        per_stream: true,
+        bottleneck: Some(Bottleneck { rate: BitRate(100_000_000), overhead: 0 }),
+        ..TcpRequest::new(responder.target.clone())
+    };
+    let record = tcp(&request, &StopFlag::new(), &mut quiet());
+    both_complete(&record);
+    assert_eq!(record.request.options["blocks"], "3000");
+    for tcp in record.versions.iter().flat_map(|version| &version.tcp) {
+        let blocks = tcp.blocks.unwrap();
+        assert_eq!((blocks.written, blocks.asked, blocks.length), (3000, Some(3000), ByteCount(1000)));
+        assert_eq!(blocks.kept.unwrap().written, 3000);
+        // Never faster than asked for; the last block begins 2999 spacings after the first.
+        assert!(blocks.each_ns.unwrap() >= 200_000.0 * 2998.0 / 3000.0, "{blocks:?}");
+        let times = tcp.times.unwrap();
+        assert!(times.given.unwrap() <= times.acknowledged.unwrap(), "{times:?}");
+        assert!(times.received_rate.is_some());
+        for (sent, received) in tcp.sender.streams.iter().zip(&tcp.receiver.streams) {
+            assert_eq!((sent.bytes, sent.calls), (ByteCount(1_000_000), 1000));
+            assert_eq!(received.bytes, sent.bytes);
+            assert!((1..=1000).contains(&received.calls));
+            assert!(!sent.samples.is_empty() && received.samples.is_empty());
+        }
+        assert_eq!(tcp.fairness, Some(1.0));
+        assert_ne!(tcp.limit.side, Side::Network, "{:?}", tcp.limit);
+        let figures = tcp.rfc6349.as_ref().unwrap();
+        assert!(figures.efficiency.unwrap() > 0.0 && figures.efficiency.unwrap() <= 1.0);
+        assert!(figures.transfer_time_ratio.is_some() && figures.buffer_delay.is_some());
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn header_fields_go_with_every_kind_of_measurement_that_can_have_them() {
+    let responder = Responder::start();
+    let options = SocketOptions {
+        dscp: 46,
+        ttl: Some(33),
+        flow_label: Some(0x5_4321),
+        ..responder.target.options.clone()
+    };
+    let target = Target { options, ..responder.target.clone() };
+    let latency_request = LatencyRequest { count: Some(20), ..LatencyRequest::new(target.clone()) };
+    let record = latency(&latency_request, &StopFlag::new(), &mut quiet());
+    both_complete(&record);
+    for version in &record.versions {
+        assert_eq!(version.latency.as_ref().unwrap().received, 20);
+        assert_eq!(
+            version.path.as_ref().and_then(|path| path.hops_forward),
+            None,
+            "an asked TTL tells no hops"
+        );
+    }
+    assert_eq!(record.request.options["ttl"], "33");
+    assert_eq!(record.request.options["flow-label"], "0x54321");
+    let stream = UdpRequest {
+        packets: Some(50),
+        pace: Pace::Rate(BitRate(10_000_000)),
+        directions: Directions::Both,
+        ..UdpRequest::new(target.clone())
+    };
+    let record = udp(&stream, &StopFlag::new(), &mut quiet());
+    both_complete(&record);
+    assert!(record.versions.iter().flat_map(|version| &version.udp).all(|udp| udp.received == 50));
+    let up = TcpRequest { bytes: Some(ByteCount(100_000)), ..TcpRequest::new(target.clone()) };
+    both_complete(&tcp(&up, &StopFlag::new(), &mut quiet()));
+    let down = TcpRequest { directions: Directions::Reverse, ..up };
+    let record = tcp(&down, &StopFlag::new(), &mut quiet());
+    assert_eq!(record.versions[0].tcp.len(), 1, "IPv4 has no label to refuse");
+    assert!(record.versions[1].tcp.is_empty());
+    assert!(record.warnings.iter().any(|warning| warning.contains("flow label")), "{:?}", record.warnings);
 }
 
 #[test]

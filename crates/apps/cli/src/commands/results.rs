@@ -66,7 +66,7 @@ struct Show {
     /// The result's ID, its beginning, or 'last'
     #[arg(value_name = "ID")]
     id: String,
-    /// text, json, ndjson, or csv for tcp, udp and latency
+    /// text, json, ndjson, csv for tcp, udp and latency, or udpmon
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t, hide_possible_values = true)]
     format: Format,
     #[command(flatten)]
@@ -167,6 +167,9 @@ impl Show {
         let record = self.place.open()?.get(&self.id)?;
         if self.format == Format::Csv && !render::has_csv_form(&record.command) {
             bail!("a '{}' result has no CSV form: use --format json", record.command);
+        }
+        if self.format == Format::Udpmon && !render::has_udpmon_form(&record.command) {
+            bail!("a '{}' result has no UDPmon form: use --format json", record.command);
         }
         let mut out = std::io::stdout().lock();
         render::record(&mut out, &record, self.format, Paint::for_stdout(self.paint.color))?;

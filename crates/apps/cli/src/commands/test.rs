@@ -1,5 +1,6 @@
 //! `netaware test`: the main job.
 
+use anyhow::ensure;
 use clap::Args;
 use netaware_prober::{Target, TestRequest};
 use netaware_units::{BitRate, Span};
@@ -78,6 +79,11 @@ impl Test {
     /// # Errors
     /// Flags that contradict each other, or no responder of our own could be started.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
+        ensure!(
+            self.no_tcp || !self.target.has_flow_label(),
+            "HOST cannot choose the flow label of the TCP connections that it accepts, and a test measures both ways: \
+             use --no-tcp, or --flow-label with 'netaware tcp' or 'netaware udp'"
+        );
         Measurement {
             command: "test",
             target: &self.target,

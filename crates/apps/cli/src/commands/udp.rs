@@ -1,14 +1,19 @@
 //! `netaware udp`: a stream of datagrams.
 
+use std::path::PathBuf;
+
 use clap::{ArgGroup, Args, ValueEnum};
 use netaware_prober::{Pace, Target, UdpRequest};
+use netaware_record::HistogramShape;
 use netaware_units::{BitRate, Span};
-use netaware_wire::control::{UdpReceive, UdpSend};
+use netaware_wire::control::{MAX_BURST, UdpReceive, UdpSend};
 
 use super::tcp::directions;
+use crate::arrival_file::ArrivalFile;
 use crate::exit::{self, Exit};
 use crate::flags::affinity::{self, Affinity};
-use crate::flags::output::OutputFlags;
+use crate::flags::hist::Hist;
+use crate::flags::output::{Format, OutputFlags};
 use crate::flags::pace::Rate;
 use crate::flags::quantity;
 use crate::flags::target::TargetFlags;
@@ -31,6 +36,8 @@ Examples:
   netaware udp lab-b --spacing 20us -l 64           one datagram every 20 us
   netaware udp lab-b --send gso --receive gro       as fast as possible
   netaware udp lab-b -R -b 50M --expect 'udp.loss<0.1%'
+  netaware udp lab-b -n 300 -l 1400 --spacing 80us --format udpmon
+  netaware udp lab-b --spacing 10ms --burst 50      what queues of a burst
 
 {}",
         exit::HELP
@@ -92,9 +99,21 @@ pub(crate) struct Udp {
     /// Payload rate; 0 is as fast as possible
     #[arg(short = 'b', long, value_name = "RATE")]
     rate: Option<Rate>,
-    /// Time from datagram to datagram, with its unit: 20us
-    #[arg(long, value_name = "TIME", value_parser = quantity::some_time)]
+    /// Time from datagram to datagram, with its unit: 20us; 0us is as fast as single datagrams go
+    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     spacing: Option<Span>,
+    /// Datagrams that leave back to back each time; --spacing is then from burst to burst
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_BURST)))]
+    burst: u32,
+    /// Count the times between arrivals in bins of this width, from LOW on (0us), BINS of them (10000): 1us,100us,500
+    #[arg(long, value_name = "WIDTH[,LOW[,BINS]]")]
+    hist: Option<Hist>,
+    /// Write number, sending time and arrival time of each datagram to this file as CSV (of the first 1,048,576 arrivals)
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Rates on Ethernet are those of frames with a VLAN tag
+    #[arg(long)]
+    vlan: bool,
     /// How datagrams leave: single, mmsg (sendmmsg), gso (segmentation offload), or launch-time (paced by an fq queueing
     /// discipline) [default: single when paced, else gso]
     #[arg(long, value_enum, value_name = "HOW", hide_possible_values = true)]
@@ -123,6 +142,7 @@ impl Udp {
     /// Flags that contradict each other, or no responder of our own could be started.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let intervals = self.interval > Span::ZERO;
+        let log = self.log.as_deref().map(ArrivalFile::create).transpose()?;
         Measurement {
             command: "udp",
             target: &self.target,
@@ -130,7 +150,13 @@ impl Udp {
             intervals,
             notes: self.notes(),
         }
-        .run(|target, stop, progress| netaware_prober::udp(&self.request(target), stop, progress))
+        .run(|target, stop, progress| {
+            let mut record = netaware_prober::udp(&self.request(target), stop, progress);
+            if let Some(log) = log {
+                log.write(&mut record);
+            }
+            record
+        })
     }
 
     fn request(&self, mut target: Target) -> UdpRequest {
@@ -146,6 +172,10 @@ impl Udp {
             pace,
             send: self.sending(pace),
             receive: self.receiving(pace),
+            burst: self.burst,
+            histogram: self.histogram(),
+            log: self.log.is_some(),
+            vlan: self.vlan,
             window: self.window,
             interval: if self.interval > Span::ZERO { self.interval } else { defaults.interval },
             affinity: affinity::local(self.cpu_affinity),
@@ -156,11 +186,17 @@ impl Udp {
     fn pace(&self) -> Pace {
         match (self.rate, self.spacing) {
             (Some(Rate::Limited(rate)), _) => Pace::Rate(rate),
-            (Some(Rate::Unlimited), _) => Pace::Unlimited,
+            (Some(Rate::Unlimited), _) | (None, Some(Span::ZERO)) => Pace::Unlimited,
             (None, Some(spacing)) => Pace::Spacing(spacing),
             (None, None) if self.asks_for_batches() || self.target.is_own() => Pace::Unlimited,
             (None, None) => Pace::Rate(CAREFUL),
         }
+    }
+
+    /// UDPmon's record has its moments, so it is counted for that too.
+    fn histogram(&self) -> Option<HistogramShape> {
+        let for_the_record = (self.output.format == Format::Udpmon).then(Hist::micros);
+        self.hist.or(for_the_record).map(|hist| hist.0)
     }
 
     /// Batches make sense only without a pace, so asking for them is asking for none.
@@ -170,6 +206,8 @@ impl Udp {
 
     fn sending(&self, pace: Pace) -> UdpSend {
         match (pace, self.send) {
+            // A spacing of nothing is UDPmon's: no wait between datagrams that leave one by one.
+            (Pace::Unlimited, None) if self.spacing.is_some() => UdpSend::Single,
             (Pace::Unlimited, None | Some(Send::Gso)) => UdpSend::Gso,
             (Pace::Unlimited, Some(Send::Mmsg)) => UdpSend::Mmsg,
             (Pace::Rate(_) | Pace::Spacing(_), Some(Send::LaunchTime)) => UdpSend::LaunchTime,
@@ -179,10 +217,16 @@ impl Udp {
 
     fn receiving(&self, pace: Pace) -> UdpReceive {
         match (self.receive, pace) {
-            (Some(Receive::Gro), _) | (None, Pace::Unlimited) => UdpReceive::Gro,
+            // Only datagrams that are stamped one by one have gaps to count.
             (Some(Receive::Mmsg), _) => UdpReceive::Mmsg,
+            (None, Pace::Unlimited) if self.wants_each_arrival() => UdpReceive::Mmsg,
+            (Some(Receive::Gro), _) | (None, Pace::Unlimited) => UdpReceive::Gro,
             (Some(Receive::Single) | None, _) => UdpReceive::Single,
         }
+    }
+
+    fn wants_each_arrival(&self) -> bool {
+        self.histogram().is_some() || self.log.is_some() || self.spacing.is_some()
     }
 
     /// What a person may not expect of the pace chosen.
@@ -194,6 +238,12 @@ impl Udp {
         }
         if paced && self.asks_for_batches() {
             notes.push("a paced stream leaves datagram by datagram: --send has no effect");
+        }
+        if !paced && self.burst > 1 {
+            notes.push("an unpaced stream is one burst: --burst has no effect without a rate or a spacing");
+        }
+        if self.receive == Some(Receive::Gro) && self.histogram().is_some() {
+            notes.push("merged datagrams have no gaps: --hist has no effect with --receive gro");
         }
         if !paced && self.send == Some(Send::LaunchTime) {
             notes.push("an unpaced stream has no times to keep: --send launch-time has no effect");
@@ -234,6 +284,9 @@ mod tests {
             ("h --send mmsg --receive mmsg", Pace::Unlimited, S::Mmsg, R::Mmsg),
             ("h --send single", careful, S::Single, R::Single),
             ("h -b 0 --send single --receive single", Pace::Unlimited, S::Single, R::Single),
+            ("h --spacing 0us", Pace::Unlimited, S::Single, R::Mmsg),
+            ("h -b 0 --hist 1us", Pace::Unlimited, S::Gso, R::Mmsg),
+            ("h --spacing 1ms --format udpmon", Pace::Spacing(Span::from_millis(1)), S::Single, R::Single),
         ];
         for (n, (words, pace, send, receive)) in rows.into_iter().enumerate() {
             let r = udp(words).unwrap().request(Target::new("h"));
@@ -259,9 +312,15 @@ mod tests {
 
     #[test]
     fn contradictions_and_odd_values_are_refused() {
-        for bad in
-            ["h -b 1M --spacing 1ms", "h --spacing 5", "h --spacing 0s", "h -n 0", "h -l 23", "h --send gro"]
-        {
+        for bad in [
+            "h -b 1M --spacing 1ms",
+            "h --spacing 5",
+            "h --burst 0",
+            "h -n 0",
+            "h -l 23",
+            "h --send gro",
+            "h --hist 5",
+        ] {
             assert!(udp(bad).is_err(), "{bad}");
         }
     }

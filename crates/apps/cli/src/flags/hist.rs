@@ -12,6 +12,13 @@ pub(crate) struct Hist(pub(crate) HistogramShape);
 /// Ten milliseconds of bins of a microsecond.
 const BINS: u32 = 10_000;
 
+impl Hist {
+    /// Bins of a microsecond from zero on.
+    pub(crate) const fn micros() -> Self {
+        Self(HistogramShape { low: Span::ZERO, width: Span::from_micros(1), bins: BINS })
+    }
+}
+
 impl FromStr for Hist {
     type Err = String;
 
@@ -63,5 +70,6 @@ mod tests {
             });
             assert_eq!(text.parse::<Hist>().ok().map(|hist| hist.0), want, "{text}");
         }
+        assert_eq!("1us".parse(), Ok(Hist::micros()));
     }
 }

@@ -20,6 +20,8 @@ pub(crate) enum Format {
     Ndjson,
     /// One line per IP version and direction; tcp, udp and latency only
     Csv,
+    /// UDPmon's one-line record; udp only
+    Udpmon,
 }
 
 /// When to colour.

@@ -1,7 +1,7 @@
 //! Times, sizes and counts as a user of iperf3 types them, and as we prefer them.
 
 use netaware_units::{BitRate, ByteCount, ParseUnitError, Span};
-use netaware_wire::control::{MAX_TCP_ECHO, MAX_TCP_LENGTH};
+use netaware_wire::control::{MAX_BLOCK_SPACING, MAX_TCP_ECHO, MAX_TCP_LENGTH};
 use netaware_wire::datagram::{ECHO_LEN, HEADER_LEN, MAX_PAYLOAD};
 
 /// "10s", "500ms", and "10" for ten seconds, because that is what the same flag means to iperf3.
@@ -15,9 +15,24 @@ pub(crate) fn some_seconds(text: &str) -> Result<Span, String> {
     positive(seconds(text))
 }
 
-/// A time with its unit, more than nothing.
-pub(crate) fn some_time(text: &str) -> Result<Span, String> {
-    positive(text.parse())
+/// A time with its unit, nothing or more.
+pub(crate) fn time(text: &str) -> Result<Span, String> {
+    match text.parse::<Span>() {
+        Ok(span) if span < Span::ZERO => Err("it cannot be less than zero".to_owned()),
+        Ok(span) => Ok(span),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A time with its unit up to a minute; zero, with or without one, is none.
+pub(crate) fn spacing_or_none(text: &str) -> Result<Span, String> {
+    let span: Span =
+        if text == "0" { Span::ZERO } else { text.parse().map_err(|e: ParseUnitError| e.to_string())? };
+    if span > MAX_BLOCK_SPACING {
+        Err(format!("'{text}' is more than {MAX_BLOCK_SPACING}"))
+    } else {
+        Ok(span)
+    }
 }
 
 fn positive(span: Result<Span, ParseUnitError>) -> Result<Span, String> {
@@ -91,6 +106,15 @@ mod tests {
             assert_eq!(seconds(text).ok(), want, "row {n}: {text}");
         }
         assert!(some_seconds("0").is_err());
+    }
+
+    #[test]
+    fn a_spacing_may_be_nothing_but_not_an_hour() {
+        assert_eq!((spacing_or_none("0"), spacing_or_none("0us")), (Ok(Span::ZERO), Ok(Span::ZERO)));
+        assert_eq!(spacing_or_none("20us"), Ok(Span::from_micros(20)));
+        for bad in ["20", "61s", "1h", "-1us", ""] {
+            assert!(spacing_or_none(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -12,7 +12,9 @@ mod latency;
 mod limit;
 mod path;
 mod pedigree;
+mod streams;
 mod tcp;
+mod tcp_times;
 mod udp;
 
 use std::io::{self, Write};
@@ -91,6 +93,7 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
         }
     }
     latency::histograms(out, record, paint)?;
+    udp::histograms(out, record, paint)?;
     if let Some(found) = &record.comparison {
         comparison::write(out, found, paint)?;
     }
@@ -154,6 +157,7 @@ mod tests {
     fn each_command_has_its_page() {
         insta::assert_snapshot!("test", text(&fixture::test(), Paint::PLAIN));
         insta::assert_snapshot!("tcp", text(&fixture::tcp(), Paint::PLAIN));
+        insta::assert_snapshot!("tcp_spaced", text(&fixture::spaced(), Paint::PLAIN));
         insta::assert_snapshot!("udp", text(&fixture::udp(), Paint::PLAIN));
         insta::assert_snapshot!("latency", text(&fixture::latency(), Paint::PLAIN));
         insta::assert_snapshot!("latency_both", text(&fixture::latency_both(), Paint::PLAIN));

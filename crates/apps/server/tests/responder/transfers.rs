@@ -19,21 +19,11 @@ use crate::speaker::{Responder, Speaker, enter, udp};
 
 pub(crate) fn tcp_plan(direction: Direction, streams: u16, duration: Span) -> TestPlan {
     TestPlan::Tcp(TcpPlan {
-        direction,
         streams,
-        duration,
-        alone: Span::ZERO,
-        bytes: None,
         length: 64 << 10,
         tick: Span::from_millis(50),
         rate: Some(BitRate(200_000_000)),
-        window: None,
-        mss: None,
-        nodelay: false,
-        dscp: 0,
-        congestion: None,
-        zerocopy: false,
-        quiet: false,
+        ..TcpPlan::new(direction, duration)
     })
 }
 
@@ -49,6 +39,9 @@ fn udp_plan(direction: Direction) -> TestPlan {
         tick: Span::from_millis(50),
         window: None,
         dscp: 0,
+        burst: 1,
+        histogram: None,
+        log: false,
     })
 }
 
