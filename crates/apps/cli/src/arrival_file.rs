@@ -2,56 +2,47 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context;
 use netaware_record::{LoggedArrival, Record};
 
-/// The file, opened before anything is measured: a long run whose log cannot be written would be in vain.
-pub(crate) struct ArrivalFile {
-    path: PathBuf,
-    out: BufWriter<File>,
+/// Makes the file, empty, before anything is measured: a long run whose log cannot be written would be in vain.
+///
+/// # Errors
+/// The file is there already, or cannot be made.
+pub(crate) fn reserve(path: &Path) -> anyhow::Result<()> {
+    File::create_new(path).with_context(|| format!("cannot make the file {} for --log", path.display()))?;
+    Ok(())
 }
 
-impl ArrivalFile {
-    /// # Errors
-    /// The file is there already, or cannot be made.
-    pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
-        let file = File::create_new(path)
-            .with_context(|| format!("cannot make the file {} for --log", path.display()))?;
-        Ok(Self { path: path.to_owned(), out: BufWriter::new(file) })
+/// Moves the arrivals out of the record into a reserved file; what cannot be written is a warning in the record.
+pub(crate) fn write(path: &Path, record: &mut Record) {
+    if let Err(error) = File::create(path).and_then(|file| rows(BufWriter::new(file), record)) {
+        record.warnings.push(format!("the arrivals are not all in {}: {error}", path.display()));
     }
-
-    /// Moves the arrivals out of the record; what cannot be written is a warning in it.
-    pub(crate) fn write(mut self, record: &mut Record) {
-        let written =
-            writeln!(self.out, "{HEADER}").and_then(|()| self.rows(record)).and_then(|()| self.out.flush());
-        let path = self.path.display();
-        if let Err(error) = written {
-            record.warnings.push(format!("the arrivals are not all in {path}: {error}"));
-        }
-        let unlogged: u64 = ends(record).map(|end| end.unlogged).sum();
-        if unlogged > 0 {
-            record
-                .warnings
-                .push(format!("{unlogged} arrivals came after the log was full and are not in {path}"));
-        }
+    let unlogged: u64 = ends(record).map(|end| end.unlogged).sum();
+    if unlogged > 0 {
+        let path = path.display();
+        record
+            .warnings
+            .push(format!("{unlogged} arrivals came after the log was full and are not in {path}"));
     }
+}
 
-    fn rows(&mut self, record: &mut Record) -> io::Result<()> {
-        for version in &mut record.versions {
-            let name = version.version.name();
-            for result in &mut version.udp {
-                let way = result.pedigree.direction.name();
-                let arrivals = std::mem::take(&mut result.receiver.arrivals);
-                for row in Relative::new(&arrivals) {
-                    let Row { seq, sent, received, delay } = row;
-                    writeln!(self.out, "{name},{way},{seq},{sent},{received},{delay}")?;
-                }
+fn rows(mut out: impl Write, record: &mut Record) -> io::Result<()> {
+    writeln!(out, "{HEADER}")?;
+    for version in &mut record.versions {
+        let name = version.version.name();
+        for result in &mut version.udp {
+            let way = result.pedigree.direction.name();
+            let arrivals = std::mem::take(&mut result.receiver.arrivals);
+            for Row { seq, sent, received, delay } in Relative::new(&arrivals) {
+                writeln!(out, "{name},{way},{seq},{sent},{received},{delay}")?;
             }
         }
-        Ok(())
     }
+    out.flush()
 }
 
 const HEADER: &str = "version,direction,sequence,sent_ns,received_ns,delay_over_minimum_ns";
@@ -124,7 +115,8 @@ mod tests {
         ];
         receiver.unlogged = 5;
         let warnings = record.warnings.len();
-        ArrivalFile::create(&path).unwrap().write(&mut record);
+        reserve(&path).unwrap();
+        write(&path, &mut record);
         let way = record.versions[0].udp[0].pedigree.direction.name();
         let text = std::fs::read_to_string(&path).unwrap();
         let rows = [(0, 0, 0, 0), (2, 2_000_000, 2_000_100, 100), (1, 1_000_000, 2_000_200, 1_000_200)];
@@ -139,7 +131,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.csv");
         std::fs::write(&path, "mine").unwrap();
-        assert!(ArrivalFile::create(&path).is_err());
+        assert!(reserve(&path).is_err());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
     }
 }

@@ -5,7 +5,9 @@ use clap::{Parser, Subcommand};
 use crate::commands::{completions, latency, man, results, schema, serve, tcp, test, udp};
 #[cfg(target_os = "linux")]
 use crate::commands::{lab, simulate};
+use crate::config::Parsed;
 use crate::exit::{self, Exit};
+use crate::measure::{self, Measuring};
 
 const ABOUT: &str = "\
 Tells what a network path can do over IPv4 and over IPv6, and what limits it: the network or this host.
@@ -20,6 +22,8 @@ Examples:
   netaware tcp lab-b -R -P 4           TCP from lab-b, four streams
   netaware udp lab-b -b 100M -l 1200   UDP at 100 Mbit/s
   netaware latency lab-b -c 1000       round trips
+  netaware udp lab-b --scan spacing=0us..100us+10us
+  netaware test lab-b --every 10min --for 12h
   netaware results show last           the newest saved result
   netaware lab up bufferbloat          a path to try things on, on this host
   netaware simulate lte latency        what it would say there, at once
@@ -64,17 +68,28 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Does it.
+    /// The commands that can be repeated and scanned.
+    pub(crate) fn into_measuring(self) -> Option<Box<dyn Measuring>> {
+        match self {
+            Self::Test(test) => Some(Box::new(test)),
+            Self::Tcp(tcp) => Some(Box::new(tcp)),
+            Self::Udp(udp) => Some(Box::new(udp)),
+            Self::Latency(latency) => Some(Box::new(latency)),
+            _ => None,
+        }
+    }
+
+    /// Does it; `parsed` is what it was read from.
     ///
     /// # Errors
     /// One sentence for the person who typed it.
-    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
+    pub(crate) fn run(&self, parsed: &Parsed) -> anyhow::Result<Exit> {
         match self {
+            Self::Test(test) => measure::run(test, parsed),
+            Self::Tcp(tcp) => measure::run(tcp, parsed),
+            Self::Udp(udp) => measure::run(udp, parsed),
+            Self::Latency(latency) => measure::run(latency, parsed),
             Self::Serve(serve) => serve.run(),
-            Self::Test(test) => test.run(),
-            Self::Tcp(tcp) => tcp.run(),
-            Self::Udp(udp) => udp.run(),
-            Self::Latency(latency) => latency.run(),
             Self::Results(results) => results.run(),
             #[cfg(target_os = "linux")]
             Self::Lab(lab) => lab.run(),

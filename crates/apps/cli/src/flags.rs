@@ -9,4 +9,5 @@ pub(crate) mod key;
 pub(crate) mod output;
 pub(crate) mod pace;
 pub(crate) mod quantity;
+pub(crate) mod series;
 pub(crate) mod target;

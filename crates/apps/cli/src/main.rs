@@ -2,7 +2,7 @@
 //! measured, and how, lies in the rooms below.
 //!
 //! Reading order: `cli` (the commands), one file per command in `commands`, `measure` (what all measuring commands do),
-//! `config` (where values come from), `render` (how a record looks).
+//! `series` (more than one measurement), `config` (where values come from), `render` (how a record looks).
 
 mod arrival_file;
 mod cli;
@@ -15,7 +15,9 @@ mod live;
 mod measure;
 mod own_responder;
 mod render;
+mod series;
 mod signals;
+mod sink;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -39,6 +41,6 @@ fn main() -> ExitCode {
 }
 
 fn run(typed: &[OsString]) -> anyhow::Result<Exit> {
-    let matches = config::parsed(Cli::command(), typed, &Sources::of_this_process())?;
-    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).command.run()
+    let parsed = config::parsed(Cli::command(), typed, &Sources::of_this_process())?;
+    Cli::from_arg_matches(&parsed.merged).unwrap_or_else(|error| error.exit()).command.run(&parsed)
 }

@@ -1,6 +1,6 @@
 //! A record as text, JSON, NDJSON, CSV or in UDPmon's form. Everything shown is in the record; nothing is measured or judged here.
 
-mod csv;
+pub(crate) mod csv;
 pub(crate) mod figures;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -13,10 +13,6 @@ pub(crate) mod stream;
 mod table;
 pub(crate) mod text;
 mod udpmon;
-#[cfg_attr(not(test), expect(dead_code, reason = "a line of UDPmon's form"))]
-pub(crate) mod udpmon_latency;
-#[cfg_attr(not(test), expect(dead_code, reason = "the output format that prints it is not wired up yet"))]
-pub(crate) mod udpmon_tcp;
 mod wrap;
 
 use std::io::{self, Write};
@@ -24,9 +20,11 @@ use std::io::{self, Write};
 use netaware_record::Record;
 
 pub(crate) use csv::has_form as has_csv_form;
+pub(crate) use figures::{NONE, rate_unit, time_unit};
 pub(crate) use paint::Paint;
+pub(crate) use table::padded;
 pub(crate) use udpmon::has_form as has_udpmon_form;
-pub(crate) use wrap::paragraph;
+pub(crate) use wrap::{WIDTH, paragraph};
 
 use crate::flags::output::Format;
 

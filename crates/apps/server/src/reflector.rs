@@ -126,7 +126,8 @@ impl Reflector {
                 if echo::answer(buf, arrival.len, response, flow.number, &stamps).is_ok() {
                     // Counted first: its prober may have the answer, and ask for the count, before `send_to` returns.
                     flow.answered.fetch_add(1, Ordering::AcqRel);
-                    if self.answer(&buf[..response], arrival, HeaderFields { dscp, ..flow.header }).is_err() {
+                    let fields = HeaderFields { dscp, ..flow.header };
+                    if self.answer(&buf[..response], arrival, fields).is_err() {
                         flow.answered.fetch_sub(1, Ordering::AcqRel);
                     }
                 }

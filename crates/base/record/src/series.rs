@@ -15,7 +15,7 @@ pub struct SeriesPoint {
     pub kind: SeriesKind,
     /// Position in the plan, from zero. Positions without a record were not measured.
     pub index: u64,
-    /// How many were planned.
+    /// How many were planned; zero for a series that goes on until it is stopped.
     pub planned: u64,
     /// The scanned options by their long names, with units, as this record was measured: `spacing` is `20us`.
     #[serde(default)]

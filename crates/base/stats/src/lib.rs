@@ -10,7 +10,7 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | how are these samples spread? | [`quantile`], [`moments`], [`hist`] |
+//! | how are these samples spread? | [`quantile`], [`moments`], [`hist`], [`running`] |
 //! | how far can I trust the difference of two? | [`bootstrap`], [`interval`] |
 //! | what was lost, doubled, reordered? | [`sequence`] |
 //! | is the delay rising? | [`trend`] |
@@ -25,6 +25,7 @@ pub mod line_fit;
 pub mod moments;
 pub mod quantile;
 pub mod rng;
+pub mod running;
 pub mod sequence;
 pub mod trend;
 pub mod variation;

@@ -43,17 +43,16 @@ pub const PING_EVERY: Span = Span::from_secs(1);
 /// Streams of one test.
 pub const MAX_STREAMS: u16 = 512;
 
-/// Longest request and longest response over TCP. They are streamed, never held whole.
-pub const MAX_TCP_ECHO: u32 = 100_000_000;
-/// Request-responses over TCP up to this length each way run beside everything else; longer ones fill the path as bulk does
-/// and need a reservation.
-pub const MAX_TCP_ECHO_BESIDE: u32 = 64 << 10;
-
 /// Datagrams of one burst of a UDP stream.
 pub const MAX_BURST: u32 = 10_000;
 
 /// Arrivals that a receiver of a UDP stream keeps one by one: 24 MiB.
 pub const MAX_LOGGED: usize = 1 << 20;
+/// Longest request and longest response over TCP. They are streamed, never held whole.
+pub const MAX_TCP_ECHO: u32 = 100_000_000;
+/// Request-responses over TCP up to this length each way run beside everything else; longer ones fill the path as bulk does
+/// and need a reservation.
+pub const MAX_TCP_ECHO_BESIDE: u32 = 64 << 10;
 
 /// Bytes per write and read of bulk TCP. Larger ones gain nothing: beyond the socket's buffer each is cut anyway.
 pub const MAX_TCP_LENGTH: u32 = 1 << 20;
@@ -588,20 +587,20 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_of_an_older_prober_still_reads() {
+        let plan = TestPlan::Tcp(TcpPlan::new(Direction::Forward, Span::from_secs(1)));
+        let text = serde_json::to_string(&plan).unwrap();
+        assert!(!text.contains("block_spacing") && !text.contains("per_stream"), "{text}");
+        assert_eq!(serde_json::from_str::<TestPlan>(&text).unwrap(), plan);
+    }
+
+    #[test]
     fn an_echo_plan_without_a_response_length_asks_for_equal_ones() {
         let plan: TestPlan =
             serde_json::from_str(r#"{"kind":"udp_echo","length":64,"duration":1000,"dscp":0}"#).unwrap();
         let equal = TestPlan::UdpEcho { length: 64, response: None, duration: Span(1000), dscp: 0 };
         assert_eq!(plan, equal);
         assert!(!serde_json::to_string(&equal).unwrap().contains("response"));
-    }
-
-    #[test]
-    fn a_plan_of_an_older_prober_still_reads() {
-        let plan = TestPlan::Tcp(TcpPlan::new(Direction::Forward, Span::from_secs(1)));
-        let text = serde_json::to_string(&plan).unwrap();
-        assert!(!text.contains("block_spacing") && !text.contains("per_stream"), "{text}");
-        assert_eq!(serde_json::from_str::<TestPlan>(&text).unwrap(), plan);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use netaware_record::{Direction, Health, LatencyResult, Layer, Pedigree};
 use netaware_record::{HostInfo, IpVersion, Outcome, Reach, Record, Request, VersionResult};
+use netaware_record::{SeriesKind, SeriesPoint};
 use netaware_units::{ByteCount, ClockSource, Span, Wall};
 use uuid::Uuid;
 
@@ -29,6 +30,16 @@ pub(crate) fn record(n: u64) -> Record {
         expectations: Vec::new(),
         warnings: vec!["w".repeat(3000)],
     }
+}
+
+/// The id of the sample series.
+pub(crate) const SERIES: Uuid = Uuid::from_u128(0x019a_2b3c_0000_7000_8000_0000_0000_0000);
+
+/// Record `n` as point `index` of 10 of a scan.
+pub(crate) fn point(n: u64, index: u64) -> Record {
+    let point = [("length".to_owned(), format!("{index}"))].into();
+    let series = SeriesPoint { id: SERIES, kind: SeriesKind::Scan, index, planned: 10, point };
+    Record { label: Some("hall B".into()), series: Some(series), ..record(n) }
 }
 
 fn latency() -> LatencyResult {

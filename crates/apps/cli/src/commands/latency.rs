@@ -2,18 +2,20 @@
 
 use anyhow::ensure;
 use clap::{ArgGroup, Args, ValueEnum};
-use netaware_prober::{LatencyRequest, Rhythm, Target, Transport};
-use netaware_record::Arrivals;
+use netaware_io::stop::StopFlag;
+use netaware_prober::{LatencyRequest, Progress, Rhythm, Target, Transport};
+use netaware_record::{Arrivals, Record};
 use netaware_units::Span;
 use netaware_wire::datagram::{HEADER_LEN, MAX_PAYLOAD};
 use netaware_wire::echo::MOST_TO_SHORT;
 
-use crate::exit::{self, Exit};
+use crate::exit;
 use crate::flags::hist::Hist;
 use crate::flags::output::OutputFlags;
 use crate::flags::quantity;
+use crate::flags::series::SeriesFlags;
 use crate::flags::target::TargetFlags;
-use crate::measure::Measurement;
+use crate::measure::{Measurement, Measuring};
 
 const LONG: &str = "\
 Measures round trips over each IP version in turns, by UDP requests and responses with the kernel's timestamps: \
@@ -91,6 +93,8 @@ pub(crate) struct Latency {
     #[arg(long, value_name = "WIDTH[,LOW[,BINS]]")]
     hist: Option<Hist>,
     #[command(flatten)]
+    series: SeriesFlags,
+    #[command(flatten)]
     output: OutputFlags,
 }
 
@@ -107,13 +111,8 @@ enum TransportFlag {
     Both,
 }
 
-impl Latency {
-    /// Measures, shows, keeps.
-    ///
-    /// # Errors
-    /// Flags that contradict each other, or no responder of our own could be started.
-    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
-        self.check()?;
+impl Measuring for Latency {
+    fn measurement(&self) -> Measurement<'_> {
         Measurement {
             command: "latency",
             target: &self.target,
@@ -121,11 +120,8 @@ impl Latency {
             intervals: false,
             notes: Vec::new(),
         }
-        .run(|target, stop, progress| netaware_prober::latency(&self.request(target), stop, progress))
     }
 
-    /// # Errors
-    /// Sizes that the transport does not carry.
     fn check(&self) -> anyhow::Result<()> {
         if !self.transports().contains(&Transport::Udp) {
             return Ok(());
@@ -144,6 +140,16 @@ impl Latency {
         Ok(())
     }
 
+    fn series(&self) -> &SeriesFlags {
+        &self.series
+    }
+
+    fn measure(&self, target: Target, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
+        netaware_prober::latency(&self.request(target), stop, progress)
+    }
+}
+
+impl Latency {
     fn request_size(&self) -> u32 {
         self.request.unwrap_or(self.length)
     }

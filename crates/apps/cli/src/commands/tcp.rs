@@ -2,19 +2,22 @@
 
 use anyhow::ensure;
 use clap::{ArgGroup, Args};
-use netaware_prober::{Directions, Target, TcpRequest};
+use netaware_io::stop::StopFlag;
+use netaware_prober::{Directions, Progress, Target, TcpRequest};
 use netaware_record::Bottleneck;
+use netaware_record::Record;
 use netaware_units::{ByteCount, Span};
 use netaware_wire::control::MAX_STREAMS;
 
-use crate::exit::{self, Exit};
+use crate::exit;
 use crate::flags::affinity::{self, Affinity};
 use crate::flags::bottleneck;
 use crate::flags::output::OutputFlags;
 use crate::flags::pace::Rate;
 use crate::flags::quantity;
+use crate::flags::series::SeriesFlags;
 use crate::flags::target::TargetFlags;
-use crate::measure::Measurement;
+use crate::measure::{Measurement, Measuring};
 
 const LONG: &str = "\
 Measures TCP throughput as the receiver counts it, over each IP version in turns. The start is left out until slow start \
@@ -113,31 +116,41 @@ pub(crate) struct Tcp {
     #[arg(long, value_name = "RATE[,BYTES]", value_parser = bottleneck::parse)]
     bottleneck: Option<Bottleneck>,
     #[command(flatten)]
+    series: SeriesFlags,
+    #[command(flatten)]
     output: OutputFlags,
 }
 
-impl Tcp {
-    /// Measures, shows, keeps.
-    ///
-    /// # Errors
-    /// Flags that contradict each other, or no responder of our own could be started.
-    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
+impl Measuring for Tcp {
+    fn check(&self) -> anyhow::Result<()> {
         let both_send = self.reverse || self.bidir;
         ensure!(
             !(both_send && self.target.has_flow_label()),
             "HOST cannot choose the flow label of a TCP connection that it accepts: leave out --flow-label, or -R and --bidir"
         );
-        let intervals = self.interval > Span::ZERO;
+        Ok(())
+    }
+
+    fn measurement(&self) -> Measurement<'_> {
         Measurement {
             command: "tcp",
             target: &self.target,
             output: &self.output,
-            intervals,
+            intervals: self.interval > Span::ZERO,
             notes: Vec::new(),
         }
-        .run(|target, stop, progress| netaware_prober::tcp(&self.request(target), stop, progress))
     }
 
+    fn series(&self) -> &SeriesFlags {
+        &self.series
+    }
+
+    fn measure(&self, target: Target, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
+        netaware_prober::tcp(&self.request(target), stop, progress)
+    }
+}
+
+impl Tcp {
     fn request(&self, mut target: Target) -> TcpRequest {
         target.options.window = self.window;
         target.options.mss = self.mss;

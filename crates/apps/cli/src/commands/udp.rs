@@ -2,22 +2,25 @@
 
 use std::path::PathBuf;
 
+use anyhow::ensure;
 use clap::{ArgGroup, Args, ValueEnum};
-use netaware_prober::{Pace, Target, UdpRequest};
-use netaware_record::HistogramShape;
+use netaware_io::stop::StopFlag;
+use netaware_prober::{Pace, Progress, Target, UdpRequest};
+use netaware_record::{HistogramShape, Record};
 use netaware_units::{BitRate, Span};
 use netaware_wire::control::{MAX_BURST, UdpReceive, UdpSend};
 
 use super::tcp::directions;
-use crate::arrival_file::ArrivalFile;
-use crate::exit::{self, Exit};
+use crate::arrival_file;
+use crate::exit;
 use crate::flags::affinity::{self, Affinity};
 use crate::flags::hist::Hist;
 use crate::flags::output::{Format, OutputFlags};
 use crate::flags::pace::Rate;
 use crate::flags::quantity;
+use crate::flags::series::SeriesFlags;
 use crate::flags::target::TargetFlags;
-use crate::measure::Measurement;
+use crate::measure::{Measurement, Measuring};
 
 const LONG: &str = "\
 Sends a stream of datagrams over each IP version in turns and tells what arrived, what the network lost and what a host \
@@ -34,6 +37,7 @@ fn after() -> String {
 Examples:
   netaware udp lab-b -b 100M                        100 Mbit/s for 10 seconds
   netaware udp lab-b --spacing 20us -l 64           one datagram every 20 us
+  netaware udp lab-b --scan spacing=0us..100us+10us one measurement per spacing
   netaware udp lab-b --send gso --receive gro       as fast as possible
   netaware udp lab-b -R -b 50M --expect 'udp.loss<0.1%'
   netaware udp lab-b -n 300 -l 1400 --spacing 80us --format udpmon
@@ -132,33 +136,44 @@ pub(crate) struct Udp {
     #[arg(short = 'A', long, visible_alias = "affinity", value_name = "N[,M]")]
     cpu_affinity: Option<Affinity>,
     #[command(flatten)]
+    series: SeriesFlags,
+    #[command(flatten)]
     output: OutputFlags,
 }
 
-impl Udp {
-    /// Measures, shows, keeps.
-    ///
-    /// # Errors
-    /// Flags that contradict each other, or no responder of our own could be started.
-    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
-        let intervals = self.interval > Span::ZERO;
-        let log = self.log.as_deref().map(ArrivalFile::create).transpose()?;
+impl Measuring for Udp {
+    fn check(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.log.is_none() || !self.series.is_given(),
+            "--log holds the arrivals of one measurement: leave it out of a series"
+        );
+        self.log.as_deref().map_or(Ok(()), arrival_file::reserve)
+    }
+
+    fn measurement(&self) -> Measurement<'_> {
         Measurement {
             command: "udp",
             target: &self.target,
             output: &self.output,
-            intervals,
+            intervals: self.interval > Span::ZERO,
             notes: self.notes(),
         }
-        .run(|target, stop, progress| {
-            let mut record = netaware_prober::udp(&self.request(target), stop, progress);
-            if let Some(log) = log {
-                log.write(&mut record);
-            }
-            record
-        })
     }
 
+    fn series(&self) -> &SeriesFlags {
+        &self.series
+    }
+
+    fn measure(&self, target: Target, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
+        let mut record = netaware_prober::udp(&self.request(target), stop, progress);
+        if let Some(log) = &self.log {
+            arrival_file::write(log, &mut record);
+        }
+        record
+    }
+}
+
+impl Udp {
     fn request(&self, mut target: Target) -> UdpRequest {
         target.options.window = self.window;
         let defaults = UdpRequest::new(target);

@@ -145,6 +145,9 @@ pub(crate) static METRICS: &[Metric] = &[
     metric("tcp.retransmits", Kind::Number, "segments sent again", |v| {
         v.tcp.iter().map(|r| (r.pedigree.direction.name(), r.retransmits as f64)).collect()
     }),
+    metric("udp", Kind::Rate, "UDP payload rate as received, every direction", |v| {
+        udp(v, None, |r| Some(r.goodput.0 as f64))
+    }),
     metric("udp.up", Kind::Rate, "UDP payload rate to HOST, as received", |v| {
         udp(v, Some(Direction::Forward), |r| Some(r.goodput.0 as f64))
     }),
@@ -161,6 +164,9 @@ pub(crate) static METRICS: &[Metric] = &[
     }),
     metric("udp.jitter", Kind::Time, "smoothed interarrival jitter (RFC 3550)", |v| {
         udp(v, None, |r| Some(r.receiver.jitter.0 as f64))
+    }),
+    metric("udp.gap.p99", Kind::Time, "gap between arrivals, 99th percentile", |v| {
+        udp(v, None, |r| Some(r.receiver.gaps.as_ref()?.p99.0 as f64))
     }),
     metric("udp.reordered", Kind::Share, "overtaken datagrams (RFC 4737)", |v| {
         udp(v, None, |r| ratio(r.reordered, r.received))

@@ -1,10 +1,16 @@
-//! One line per IP version, direction and number of streams, for spreadsheets and scripts. All values in base units, named
-//! in the header; an empty field is a figure that was not measured.
+//! One line per IP version, direction and number of streams, for spreadsheets and scripts: RFC 4180, a dot in numbers, times
+//! as ISO 8601. All values in base units, named in the heading; an empty field is a figure that was not measured.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use netaware_record::{DelayTail, LatencyResult, Outcome, Record, Rfc6349, TcpEnd, TcpResult, UdpResult};
+use anyhow::bail;
+use netaware_record::{
+    DelayTail, LatencyResult, Outcome, Record, Rfc6349, TcpEnd, TcpResult, UdpResult, VersionResult,
+};
 use netaware_units::{ClockSource, Span};
+
+use crate::series;
 
 /// Whether records of this command have a CSV form: `test` mixes figures that fit no one table.
 pub(crate) fn has_form(command: &str) -> bool {
@@ -15,36 +21,128 @@ pub(crate) fn has_form(command: &str) -> bool {
 type Column<T> = (&'static str, fn(&T) -> String);
 
 pub(super) fn record(out: &mut dyn Write, record: &Record) -> io::Result<()> {
-    match record.command.as_str() {
-        "tcp" => table(out, record, TCP, |v| v.tcp.iter().collect()),
-        "udp" => table(out, record, UDP, |v| v.udp.iter().collect()),
-        _ => table(out, record, LATENCY, |v| v.latency.iter().chain(&v.latency_tcp).collect()),
+    writeln!(out, "{}", heading(&record.command, None))?;
+    out.write_all(rows(record, None).as_bytes())
+}
+
+/// Columns for the options that a series scans, in their smallest units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ScanColumns(Vec<(String, &'static str)>);
+
+impl ScanColumns {
+    /// Named after the options and the units of a point's values: "scan_spacing_ns".
+    pub(crate) fn of_point(point: &BTreeMap<String, String>) -> Self {
+        let column = |(name, value): (&String, &String)| {
+            (name.clone(), series::base_value(value).map_or("", |(_, ending)| ending))
+        };
+        Self(point.iter().map(column).collect())
+    }
+
+    /// Of a record's point; none for a record without a series.
+    pub(crate) fn of_record(record: &Record) -> Self {
+        record.series.as_ref().map_or(Self(Vec::new()), |series| Self::of_point(&series.point))
+    }
+
+    fn names(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|(name, ending)| format!("scan_{}{ending}", name.replace('-', "_")))
+    }
+
+    /// A value in another unit than its column stays as it was typed.
+    fn fields(&self, record: &Record) -> impl Iterator<Item = String> {
+        self.0.iter().map(|(name, ending)| {
+            let value = record.series.as_ref().and_then(|series| series.point.get(name));
+            let value = value.map_or("", String::as_str);
+            match series::base_value(value) {
+                Some((base, of)) if of == *ending => base.to_string(),
+                _ => value.to_owned(),
+            }
+        })
     }
 }
 
-fn table<T>(
-    out: &mut dyn Write,
-    record: &Record,
-    columns: &[Column<T>],
-    results: impl Fn(&netaware_record::VersionResult) -> Vec<&T>,
-) -> io::Result<()> {
-    let head = ["id", "started_at", "command", "host", "version"];
-    let names = head.into_iter().chain(columns.iter().map(|(name, _)| *name));
-    writeln!(out, "{}", names.collect::<Vec<_>>().join(","))?;
+/// The names of the columns, without the end of the line; with `scan` those of a series too.
+pub(crate) fn heading(command: &str, scan: Option<&ScanColumns>) -> String {
+    let mut names: Vec<String> = ["id", "started_at", "command", "host", "label"].map(str::to_owned).to_vec();
+    if let Some(scan) = scan {
+        names.extend(["series", "index"].map(str::to_owned));
+        names.extend(scan.names());
+    }
+    names.push("version".to_owned());
+    names.extend(figure_names(command).into_iter().map(str::to_owned));
+    line(&names)
+}
+
+/// One line per result. Of a series each version asked for has at least one: without figures if it has none.
+pub(crate) fn rows(record: &Record, scan: Option<&ScanColumns>) -> String {
+    let mut lines = String::new();
     for version in &record.versions {
-        for result in results(version) {
-            let head = [
+        let mut results = figure_fields(&record.command, version);
+        if results.is_empty() && scan.is_some() {
+            let empty = |name: &str| if name == "outcome" { outcome(record.outcome) } else { String::new() };
+            results.push(figure_names(&record.command).into_iter().map(empty).collect());
+        }
+        for result in results {
+            let mut fields = vec![
                 record.id.to_string(),
                 record.started_at_utc.clone(),
                 record.command.clone(),
                 record.request.host.clone(),
-                version.version.name().to_owned(),
+                record.label.clone().unwrap_or_default(),
             ];
-            let fields = head.into_iter().chain(columns.iter().map(|(_, field)| field(result)));
-            writeln!(out, "{}", fields.map(|field| quoted(&field)).collect::<Vec<_>>().join(","))?;
+            if let Some(scan) = scan {
+                fields.push(record.series.as_ref().map(|series| series.id.to_string()).unwrap_or_default());
+                fields.push(optional(record.series.as_ref().map(|series| series.index)));
+                fields.extend(scan.fields(record));
+            }
+            fields.push(version.version.name().to_owned());
+            fields.extend(result);
+            lines.push_str(&line(&fields));
+            lines.push('\n');
         }
     }
+    lines
+}
+
+/// Rows may only stand below the heading that they were made for.
+///
+/// # Errors
+/// `found` is another heading.
+pub(crate) fn fits_below(found: &str, heading: &str) -> anyhow::Result<()> {
+    if found != heading {
+        bail!("the file of --output has other columns than these results: name another file");
+    }
     Ok(())
+}
+
+fn figure_names(command: &str) -> Vec<&'static str> {
+    match command {
+        "tcp" => names(TCP),
+        "udp" => names(UDP),
+        _ => names(LATENCY),
+    }
+}
+
+fn names<T>(columns: &[Column<T>]) -> Vec<&'static str> {
+    columns.iter().map(|(name, _)| *name).collect()
+}
+
+/// The fields of each result of a version.
+fn figure_fields(command: &str, version: &VersionResult) -> Vec<Vec<String>> {
+    match command {
+        "tcp" => version.tcp.iter().map(|result| fields(TCP, result)).collect(),
+        "udp" => version.udp.iter().map(|result| fields(UDP, result)).collect(),
+        _ => {
+            version.latency.iter().chain(&version.latency_tcp).map(|result| fields(LATENCY, result)).collect()
+        }
+    }
+}
+
+fn fields<T>(columns: &[Column<T>], result: &T) -> Vec<String> {
+    columns.iter().map(|(_, field)| field(result)).collect()
+}
+
+fn line(fields: &[String]) -> String {
+    fields.iter().map(|field| quoted(field)).collect::<Vec<_>>().join(",")
 }
 
 /// RFC 4180 §2, and no formula for a spreadsheet in a text that came from elsewhere.
@@ -204,6 +302,28 @@ fn rtt(result: &LatencyResult, of: impl Fn(&netaware_record::DelaySummary) -> Sp
 mod tests {
     use super::*;
     use crate::render::fixture;
+
+    #[test]
+    fn a_point_that_failed_has_a_row_per_version_without_figures() {
+        let failed = Record { outcome: Outcome::Failed, command: "udp".into(), ..fixture::nothing() };
+        assert_eq!(rows(&failed, None), "");
+        let columns = ScanColumns::of_record(&failed);
+        let rows = rows(&failed, Some(&columns));
+        let lines: Vec<&str> = rows.lines().collect();
+        assert_eq!(lines.len(), 2);
+        let fields = |text: &str| text.split(',').count();
+        for line in lines {
+            assert_eq!(fields(line), fields(&heading("udp", Some(&columns))));
+            assert!(line.ends_with(",failed"), "{line}");
+        }
+    }
+
+    #[test]
+    fn rows_do_not_come_below_another_heading() {
+        let heading = heading("udp", None);
+        assert!(fits_below(&heading, &heading).is_ok());
+        assert!(fits_below("id,x", &heading).is_err());
+    }
 
     fn csv(of: &Record) -> String {
         let mut out = Vec::new();

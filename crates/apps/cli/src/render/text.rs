@@ -92,8 +92,8 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
             udp::section(&mut sheet, direction)?;
         }
     }
-    latency::histograms(out, record, paint)?;
     udp::histograms(out, record, paint)?;
+    latency::histograms(out, record, paint)?;
     if let Some(found) = &record.comparison {
         comparison::write(out, found, paint)?;
     }
