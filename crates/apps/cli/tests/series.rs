@@ -128,6 +128,10 @@ fn each_combination_of_a_scan_is_a_record_and_a_row() {
     let shown = place.results(&["show", "last", "--format", "ndjson"]).exits_with(0).stdout;
     let shown: Vec<Record> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(shown, place.records());
+    let refused = place.results(&["delete", "last"]).exits_with(2);
+    assert!(refused.stderr.contains("belongs to the series"), "{}", refused.stderr);
+    let points = place.results(&["list", "--series", "last"]).exits_with(0).stdout;
+    assert_eq!(points.matches("hall B, point ").count(), 6, "{points}");
     let exported = place.results(&["export", "--label", "hall B", "--format", "csv"]).exits_with(0).stdout;
     assert_eq!(exported.lines().count(), 1 + 12);
 }

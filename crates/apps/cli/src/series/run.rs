@@ -2,7 +2,7 @@
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_record::{Outcome, Record, SeriesPoint};
+use netaware_record::{Outcome, Record, SeriesKind, SeriesPoint};
 use netaware_store::Store;
 use netaware_units::{Mono, Span};
 
@@ -228,7 +228,10 @@ impl Series<'_> {
         frame.judge(&mut record);
         self.keep(&record);
         self.tally.point(index, &record);
-        self.summary.observe(&record);
+        // The points of a scan are different measurements: nothing sums them up.
+        if self.plan.kind == SeriesKind::Repeat {
+            self.summary.observe(&record);
+        }
         match self.rows.row(&record) {
             Ok(lines) => self.live.rows(&lines),
             Err(error) => {
