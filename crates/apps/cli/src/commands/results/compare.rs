@@ -16,7 +16,7 @@ use super::Place;
 use crate::exit::Exit;
 use crate::expect::Kind;
 use crate::flags::output::{ColorFlag, TextOrJson};
-use crate::render::{NONE, Paint, padded, paragraph};
+use crate::render::{Paint, padded, paragraph};
 use crate::series::figures::figures;
 use crate::series::summary::{number, unit};
 
@@ -196,14 +196,9 @@ impl Pair {
 
     fn as_json(&self) -> serde_json::Value {
         let [first, second] = self.medians();
-        let unit = match self.what.kind {
-            Kind::Time => "ns",
-            Kind::Rate => "bit/s",
-            Kind::Share | Kind::Number => NONE,
-        };
         json!({
             "metric": self.what.name, "direction": self.what.direction, "version": self.what.version,
-            "unit": unit, "median_a": first, "median_b": second, "results_a": self.first.len(),
+            "unit": self.what.kind.unit(), "median_a": first, "median_b": second, "results_a": self.first.len(),
             "results_b": self.second.len(), "difference": second - first, "interval": self.interval(),
         })
     }
