@@ -4,6 +4,7 @@
 //! Reading order: `cli` (the commands), one file per command in `commands`, `measure` (what all measuring commands do),
 //! `series` (more than one measurement), `config` (where values come from), `render` (how a record looks).
 
+mod arrival_file;
 mod cli;
 mod commands;
 mod config;

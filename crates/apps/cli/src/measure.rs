@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use anyhow::bail;
 use netaware_io::stop::StopFlag;
 use netaware_prober::{Progress, Target};
-use netaware_record::Record;
+use netaware_record::{Record, VersionResult};
 use netaware_store::Store;
 
 use crate::config::Parsed;
@@ -23,6 +23,14 @@ use crate::sink::{Existing, Sink};
 
 /// A command that measures: once by itself, or as a point of a series.
 pub(crate) trait Measuring {
+    /// Holds flags against each other that the parser cannot. Called once for each measurement, before anything is done.
+    ///
+    /// # Errors
+    /// They contradict each other, or a file that they name cannot be had.
+    fn check(&self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
     /// What is around each measurement.
     fn measurement(&self) -> Measurement<'_>;
 
@@ -41,6 +49,7 @@ pub(crate) fn run(measuring: &dyn Measuring, parsed: &Parsed) -> anyhow::Result<
     if measuring.series().is_given() {
         return series::run(measuring, parsed);
     }
+    measuring.check()?;
     measuring.measurement().run(|target, stop, progress| measuring.measure(target, stop, progress))
 }
 
@@ -100,6 +109,9 @@ impl Measurement<'_> {
     pub(crate) fn open_sink(&self) -> anyhow::Result<Sink> {
         if self.output.format == Format::Csv && !render::has_csv_form(self.command) {
             bail!("'netaware {}' has no CSV form: use --format json", self.command);
+        }
+        if self.output.format == Format::Udpmon && !render::has_udpmon_form(self.command) {
+            bail!("'netaware {}' has no UDPmon form: use --format csv or json", self.command);
         }
         if self.output.append && self.output.format == Format::Json {
             bail!("a JSON file holds one value and cannot be added to: use --format ndjson");
@@ -206,7 +218,8 @@ pub(crate) fn measured(record: &Record) -> bool {
 }
 
 pub(crate) fn has_figures(record: &Record) -> bool {
-    record.versions.iter().any(|v| v.latency.is_some() || !v.tcp.is_empty() || !v.udp.is_empty())
+    let has_delay = |v: &VersionResult| v.latency.is_some() || v.latency_tcp.is_some();
+    record.versions.iter().any(|v| has_delay(v) || !v.tcp.is_empty() || !v.udp.is_empty())
 }
 
 pub(crate) fn judged(record: &Record) -> Exit {

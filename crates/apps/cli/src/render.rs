@@ -1,4 +1,4 @@
-//! A record as text, JSON, NDJSON or CSV. Everything shown is in the record; nothing is measured or judged here.
+//! A record as text, JSON, NDJSON, CSV or in UDPmon's form. Everything shown is in the record; nothing is measured or judged here.
 
 pub(crate) mod csv;
 pub(crate) mod figures;
@@ -7,9 +7,12 @@ pub(crate) mod fixture;
 pub(crate) mod paint;
 #[cfg(target_os = "linux")]
 pub(crate) mod simulated;
+#[cfg_attr(not(test), expect(dead_code, reason = "printed at the end of a scan over size"))]
+pub(crate) mod size_fit;
 pub(crate) mod stream;
 mod table;
 pub(crate) mod text;
+mod udpmon;
 mod wrap;
 
 use std::io::{self, Write};
@@ -20,6 +23,7 @@ pub(crate) use csv::has_form as has_csv_form;
 pub(crate) use figures::{NONE, rate_unit, time_unit};
 pub(crate) use paint::Paint;
 pub(crate) use table::padded;
+pub(crate) use udpmon::has_form as has_udpmon_form;
 pub(crate) use wrap::{WIDTH, paragraph};
 
 use crate::flags::output::Format;
@@ -37,6 +41,7 @@ pub(crate) fn record(out: &mut dyn Write, record: &Record, format: Format, paint
             writeln!(out)
         }
         Format::Csv => csv::record(out, record),
+        Format::Udpmon => udpmon::record(out, record),
     }
 }
 

@@ -29,8 +29,11 @@ mod turns;
 mod udp;
 
 pub use latency::latency;
+pub use netaware_probe::size_fit;
 pub use progress::Progress;
-pub use request::{Directions, LatencyRequest, Pace, Target, TcpRequest, TestRequest, Transport, UdpRequest};
+pub use request::{
+    Directions, LatencyRequest, Pace, Rhythm, Target, TcpRequest, TestRequest, Transport, UdpRequest,
+};
 pub use tcp::tcp;
 pub use test::test;
 pub use udp::udp;

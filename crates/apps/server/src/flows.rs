@@ -10,13 +10,17 @@
 //!
 //! Nothing is sent to an address that has not echoed its cookie, except the cookie itself, which is shorter than the
 //! knock and needs a session's token. Everything that is not answered is counted by reason.
+//!
+//! A request below 24 bytes has no room for its flow's number and belongs to the flow of the address that it comes from,
+//! if that flow's plan is of such requests. Whoever forges that address draws answers for it, so the plan keeps them short.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use netaware_wire::datagram::{ANSWER_LEN, DatagramError, ECHO_LEN, Header, Kind, Setup};
+use netaware_wire::datagram::{ANSWER_LEN, DatagramError, ECHO_LEN, HEADER_LEN, Header, Kind, Setup};
+use netaware_wire::header::HeaderFields;
 use netaware_wire::{Token, proof};
 
 /// The flow of one test, once its address is proven.
@@ -30,16 +34,25 @@ pub(crate) struct Flow {
     pub(crate) local: Option<IpAddr>,
     /// Echo requests answered.
     pub(crate) answered: AtomicU64,
+    /// What its prober wants in the IP header of what is sent to it.
+    pub(crate) header: HeaderFields,
     purpose: Purpose,
 }
 
 /// What a flow is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Requests up to this length are answered, with this DSCP.
-    Echo { longest: usize, dscp: u8 },
+    /// Requests up to this length are answered, with this DSCP; with so many bytes, or with as many as they have.
+    Echo { longest: usize, response: Option<usize>, dscp: u8 },
     /// A stream has a socket of its own from its start on.
     Stream,
+}
+
+impl Purpose {
+    /// Whether its requests are too short to name their flow.
+    fn is_of_short_requests(self) -> bool {
+        matches!(self, Self::Echo { longest, .. } if longest < HEADER_LEN)
+    }
 }
 
 /// What to do with a datagram.
@@ -49,8 +62,8 @@ pub(crate) enum Deed {
     Answer([u8; ANSWER_LEN]),
     /// Send these bytes back, and tell the session that its flow is here.
     Welcome([u8; ANSWER_LEN], Token, u32, Arc<Flow>),
-    /// An echo request of this flow.
-    Echo(Arc<Flow>, u8),
+    /// An echo request of this flow, to be answered with so many bytes and this DSCP.
+    Echo { flow: Arc<Flow>, response: usize, dscp: u8 },
     /// Nothing.
     Drop,
 }
@@ -69,6 +82,8 @@ struct Inner {
     /// Tests that may attach a flow. Bounded by sessions and the tests of each.
     expected: HashMap<(Token, u32), Expected>,
     flows: HashMap<u32, Arc<Flow>>,
+    /// Numbers of the flows of short requests.
+    short: HashMap<SocketAddr, u32>,
     /// Numbers are given out in an order that nobody can predict, so that a number guessed is a number refused.
     drawn: u32,
 }
@@ -76,6 +91,7 @@ struct Inner {
 #[derive(Debug)]
 struct Expected {
     purpose: Purpose,
+    header: HeaderFields,
     flow: Option<Arc<Flow>>,
 }
 
@@ -132,8 +148,8 @@ impl FlowTable {
     }
 
     /// Lets `test` of the session with `token` attach a flow.
-    pub(crate) fn expect(&self, token: Token, test: u32, purpose: Purpose) {
-        self.lock().expected.insert((token, test), Expected { purpose, flow: None });
+    pub(crate) fn expect(&self, token: Token, test: u32, purpose: Purpose, header: HeaderFields) {
+        self.lock().expected.insert((token, test), Expected { purpose, header, flow: None });
     }
 
     /// Forgets a test and its flow.
@@ -141,6 +157,9 @@ impl FlowTable {
         let mut inner = self.lock();
         let flow = inner.expected.remove(&(token, test))?.flow?;
         inner.flows.remove(&flow.number);
+        if flow.purpose.is_of_short_requests() {
+            inner.short.remove(&flow.peer);
+        }
         Some(flow)
     }
 
@@ -162,6 +181,9 @@ impl FlowTable {
     }
 
     fn consider(&self, bytes: &[u8], from: SocketAddr, local: Option<IpAddr>) -> Result<Deed, Reason> {
+        if bytes.len() < HEADER_LEN {
+            return self.short_echo(bytes, from);
+        }
         let header = Header::parse(bytes)?;
         match header.kind {
             Kind::EchoRequest => self.echo(&header, bytes, from),
@@ -177,11 +199,25 @@ impl FlowTable {
             return Err(Reason::Address);
         }
         match flow.purpose {
-            Purpose::Echo { longest, dscp } if (ECHO_LEN..=longest).contains(&bytes.len()) => {
-                Ok(Deed::Echo(flow, dscp))
+            Purpose::Echo { longest, .. } if bytes.len() > longest => Err(Reason::Plan),
+            Purpose::Echo { response: Some(response), dscp, .. } => Ok(Deed::Echo { flow, response, dscp }),
+            Purpose::Echo { response: None, .. } if bytes.len() < ECHO_LEN => Err(Reason::Short),
+            Purpose::Echo { response: None, dscp, .. } => {
+                Ok(Deed::Echo { flow, response: bytes.len(), dscp })
             }
-            Purpose::Echo { .. } if bytes.len() < ECHO_LEN => Err(Reason::Short),
-            Purpose::Echo { .. } | Purpose::Stream => Err(Reason::Plan),
+            Purpose::Stream => Err(Reason::Plan),
+        }
+    }
+
+    fn short_echo(&self, bytes: &[u8], from: SocketAddr) -> Result<Deed, Reason> {
+        let inner = self.lock();
+        let number = inner.short.get(&from).filter(|_| !bytes.is_empty()).ok_or(Reason::Short)?;
+        let flow = inner.flows.get(number).cloned().ok_or(Reason::Unknown)?;
+        match flow.purpose {
+            Purpose::Echo { longest, response: Some(response), dscp } if bytes.len() <= longest => {
+                Ok(Deed::Echo { flow, response, dscp })
+            }
+            _ => Err(Reason::Plan),
         }
     }
 
@@ -199,7 +235,7 @@ impl FlowTable {
             return Err(Reason::Address);
         }
         let mut inner = self.lock();
-        let Inner { expected, flows, drawn } = &mut *inner;
+        let Inner { expected, flows, short, drawn } = &mut *inner;
         let expected = expected.get_mut(&(token, test)).ok_or(Reason::Unknown)?;
         let cookie = proof::cookie(&self.secret, from, token, test);
         if header.kind == Kind::Knock {
@@ -215,11 +251,19 @@ impl FlowTable {
         match &expected.flow {
             Some(flow) if flow.peer == from => Ok(Deed::Answer(entered(flow))),
             Some(_) => Err(Reason::Address),
+            // Two flows of requests that say only where they come from could not be told apart.
+            None if expected.purpose.is_of_short_requests() && short.contains_key(&from) => {
+                Err(Reason::Address)
+            }
             None => {
                 let number = self.draw(drawn, |number| flows.contains_key(&number));
-                let (purpose, answered) = (expected.purpose, AtomicU64::new(0));
-                let flow = Arc::new(Flow { number, peer: from, local, answered, purpose });
+                let Expected { purpose, header, .. } = *expected;
+                let answered = AtomicU64::new(0);
+                let flow = Arc::new(Flow { number, peer: from, local, answered, header, purpose });
                 flows.insert(number, Arc::clone(&flow));
+                if purpose.is_of_short_requests() {
+                    short.insert(from, number);
+                }
                 expected.flow = Some(Arc::clone(&flow));
                 Ok(Deed::Welcome(entered(&flow), token, test, flow))
             }
@@ -247,10 +291,9 @@ impl FlowTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use netaware_wire::datagram::HEADER_LEN;
 
     const TOKEN: Token = Token([5; 16]);
-    const ECHO: Purpose = Purpose::Echo { longest: 100, dscp: 0 };
+    const ECHO: Purpose = Purpose::Echo { longest: 100, response: None, dscp: 0 };
 
     fn here() -> SocketAddr {
         "192.0.2.1:1000".parse().unwrap()
@@ -262,7 +305,7 @@ mod tests {
 
     fn table(purpose: Purpose) -> FlowTable {
         let table = FlowTable::new([9; 32]);
-        table.expect(TOKEN, 1, purpose);
+        table.expect(TOKEN, 1, purpose, HeaderFields::default());
         table
     }
 
@@ -358,6 +401,50 @@ mod tests {
         }
         table.forget(TOKEN, 1);
         assert_eq!(reason(&table, &echo_request(flow, 44), here()), Some(Reason::Unknown));
+    }
+
+    #[test]
+    fn a_plan_with_a_response_length_answers_requests_without_room_for_stamps() {
+        let table = table(Purpose::Echo { longest: 100, response: Some(1400), dscp: 7 });
+        let flow = enter(&table, here()).number;
+        for length in [24, 43, 44, 100] {
+            match table.judge(&echo_request(flow, length), here(), None) {
+                Deed::Echo { response: 1400, dscp: 7, flow: found } => assert_eq!(found.number, flow),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(reason(&table, &echo_request(flow, 101), here()), Some(Reason::Plan));
+        // Only a plan of short requests is asked for by address alone.
+        assert_eq!(reason(&table, &[1], here()), Some(Reason::Short));
+    }
+
+    #[test]
+    fn short_requests_belong_to_the_flow_of_their_address() {
+        let table = table(Purpose::Echo { longest: 8, response: Some(64), dscp: 0 });
+        let flow = enter(&table, here()).number;
+        match table.judge(&[9], here(), None) {
+            Deed::Echo { response: 64, flow: found, .. } => assert_eq!(found.number, flow),
+            other => panic!("{other:?}"),
+        }
+        let rows: [(&[u8], _, _); 4] = [
+            (&[0; 8], here(), None),
+            (&[0; 9], here(), Some(Reason::Plan)),
+            (&[], here(), Some(Reason::Short)),
+            (&[9], there(), Some(Reason::Short)),
+        ];
+        for (n, (bytes, from, want)) in rows.into_iter().enumerate() {
+            assert_eq!(reason(&table, bytes, from), want, "row {n}");
+        }
+        // A second one from there could not be told from the first.
+        table.expect(TOKEN, 2, Purpose::Echo { longest: 8, response: Some(64), dscp: 0 });
+        let setup = |kind, cookie| Setup { token: TOKEN, test: 2, cookie }.emit_request(kind);
+        let Deed::Answer(answer) = table.judge(&setup(Kind::Knock, Token::default()), here(), None) else {
+            panic!("no cookie");
+        };
+        let cookie = Setup::parse(&Header::parse(&answer).unwrap(), &answer).unwrap().cookie;
+        assert_eq!(reason(&table, &setup(Kind::Enter, cookie), here()), Some(Reason::Address));
+        table.forget(TOKEN, 1);
+        assert_eq!(reason(&table, &[9], here()), Some(Reason::Short));
     }
 
     #[test]

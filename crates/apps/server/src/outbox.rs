@@ -34,6 +34,11 @@ impl Outbox {
         Ok(())
     }
 
+    /// For what can wait: half of it is left to what cannot.
+    pub(crate) fn has_room(&self) -> bool {
+        self.waiting().len() < self.most / 2
+    }
+
     pub(crate) fn waiting(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }

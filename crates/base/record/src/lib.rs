@@ -17,24 +17,29 @@ mod latency;
 mod limit;
 mod path;
 mod pedigree;
+mod rfc6349;
 mod series;
+mod stream;
 mod summary;
 mod tcp;
 mod udp;
 
 pub use comparison::{Comparison, Metric, MetricComparison, Preference, Use, Verdict};
 pub use ends::{
-    CpuUse, HostDrops, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
+    BurstSummary, CpuUse, HostDrops, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd,
+    UdpReceiverEnd, UdpSenderEnd,
 };
 pub use host::{HostInfo, NicInfo};
-pub use latency::{LatencyResult, LoadedLatency};
+pub use latency::{Arrivals, DelayTail, ExchangeTotal, LatencyResult, LoadedLatency};
 pub use limit::{Limit, LimitedBy, Side};
 pub use path::{MtuFinding, PathFacts, Reach, Unreachable};
 pub use pedigree::{Direction, Health, IpVersion, Layer, Pedigree};
+pub use rfc6349::{Bottleneck, ETHERNET_OVERHEAD, Rfc6349};
 pub use series::{SeriesKind, SeriesPoint};
+pub use stream::StreamSample;
 pub use summary::{DelaySummary, Histogram, HistogramMoments, HistogramShape, Interval};
-pub use tcp::{TcpCount, TcpResult, WarmUp};
-pub use udp::{GapSummary, LossSplit, UdpResult};
+pub use tcp::{SpacedBlocks, TcpBlocks, TcpCount, TcpResult, TcpTimes, WarmUp};
+pub use udp::{Exchanges, GapSummary, LossSplit, UdpResult, WireRates};
 
 use netaware_units::{Span, Wall};
 use schemars::JsonSchema;
@@ -111,6 +116,9 @@ pub struct VersionResult {
     /// The address measured, without port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
+    /// The prober's own address, without port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local: Option<String>,
     /// Why there is nothing else, or why it ended early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreachable: Option<Unreachable>,
@@ -123,6 +131,9 @@ pub struct VersionResult {
     /// Request-response delay without load of ours; for the `latency` command the result itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencyResult>,
+    /// Request-response delay over TCP, where it was measured in the same run as [`Self::latency`] over UDP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_tcp: Option<LatencyResult>,
     /// TCP throughput, one entry per direction and number of streams.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tcp: Vec<TcpResult>,
@@ -137,10 +148,12 @@ impl VersionResult {
         Self {
             version,
             address: None,
+            local: None,
             unreachable: None,
             reach: None,
             path: None,
             latency: None,
+            latency_tcp: None,
             tcp: Vec::new(),
             udp: Vec::new(),
         }

@@ -132,6 +132,12 @@ impl Simulation {
         stream.run(self)
     }
 
+    /// The same at given instants of true time instead of even ones, at most `stream.count`: what the packets of a stream that
+    /// was really sent would have met here.
+    pub fn stream_at(&mut self, stream: &ProbeStream, departures: &[Mono]) -> StreamFates {
+        stream.run_at(self, departures.iter().copied())
+    }
+
     /// Lets time pass with nothing sent.
     pub fn pass(&mut self, span: Span) {
         self.now += span.or_zero();

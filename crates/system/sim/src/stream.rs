@@ -2,7 +2,7 @@
 
 use netaware_netmodel::{Answer, Fate, Packet, Side};
 use netaware_record::IpVersion;
-use netaware_units::Span;
+use netaware_units::{Mono, Span};
 
 use crate::drive::Way;
 use crate::simulation::Simulation;
@@ -32,17 +32,25 @@ pub struct StreamFates {
 }
 
 impl ProbeStream {
+    /// At even distances from now on.
     pub(crate) fn run(&self, sim: &mut Simulation) -> StreamFates {
+        let start = sim.now;
+        let spacing = self.spacing;
+        let instant = |number| start + spacing * i64::try_from(number).unwrap_or(i64::MAX);
+        self.run_at(sim, (0..self.count).map(instant))
+    }
+
+    /// At these instants; one before its predecessor's, or before now, is taken for that.
+    pub(crate) fn run_at(&self, sim: &mut Simulation, instants: impl Iterator<Item = Mono>) -> StreamFates {
         let mut fates = Gathered { first: sim.next_id, highest: None, fates: StreamFates::default() };
         if self.length > sim.known_mtu(self.from, self.version) {
             fates.fates.way.not_sent = self.count;
             return fates.fates;
         }
         fates.fates.way.delays.reserve(usize::try_from(self.count).unwrap_or(0).min(MOST_RESERVED));
-        let start = sim.now;
-        let mut told_at = start;
-        for number in 0..self.count {
-            let at = start + self.spacing * i64::try_from(number).unwrap_or(i64::MAX);
+        let mut told_at = sim.now;
+        for (number, at) in (0..self.count).zip(instants) {
+            let at = at.max(sim.now);
             // Nothing here depends on what comes back, so time may pass in slices.
             if at.since(told_at) >= SLICE || number % MOST_OFFERED == MOST_OFFERED - 1 {
                 sim.network.advance(at, &mut |fate| fates.take(fate));
@@ -50,9 +58,9 @@ impl ProbeStream {
             }
             sim.network.offer(at, self.from, self.packet(fates.first + number));
             sim.now = at;
+            fates.fates.way.sent += 1;
         }
-        fates.fates.way.sent = self.count;
-        sim.next_id = fates.first + self.count;
+        sim.next_id = fates.first + fates.fates.way.sent;
         fates.wait_for_the_rest(sim);
         fates.fates
     }

@@ -1,5 +1,6 @@
 //! `netaware test`: the main job.
 
+use anyhow::ensure;
 use clap::Args;
 use netaware_io::stop::StopFlag;
 use netaware_prober::{Progress, Target, TestRequest};
@@ -78,6 +79,15 @@ pub(crate) struct Test {
 }
 
 impl Measuring for Test {
+    fn check(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.no_tcp || !self.target.has_flow_label(),
+            "HOST cannot choose the flow label of the TCP connections that it accepts, and a test measures both ways: \
+             use --no-tcp, or --flow-label with 'netaware tcp' or 'netaware udp'"
+        );
+        Ok(())
+    }
+
     fn measurement(&self) -> Measurement<'_> {
         Measurement {
             command: "test",

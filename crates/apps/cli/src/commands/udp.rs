@@ -1,16 +1,21 @@
 //! `netaware udp`: a stream of datagrams.
 
+use std::path::PathBuf;
+
+use anyhow::ensure;
 use clap::{ArgGroup, Args, ValueEnum};
 use netaware_io::stop::StopFlag;
 use netaware_prober::{Pace, Progress, Target, UdpRequest};
-use netaware_record::Record;
+use netaware_record::{HistogramShape, Record};
 use netaware_units::{BitRate, Span};
-use netaware_wire::control::{UdpReceive, UdpSend};
+use netaware_wire::control::{MAX_BURST, UdpReceive, UdpSend};
 
 use super::tcp::directions;
+use crate::arrival_file;
 use crate::exit;
 use crate::flags::affinity::{self, Affinity};
-use crate::flags::output::OutputFlags;
+use crate::flags::hist::Hist;
+use crate::flags::output::{Format, OutputFlags};
 use crate::flags::pace::Rate;
 use crate::flags::quantity;
 use crate::flags::series::SeriesFlags;
@@ -35,6 +40,8 @@ Examples:
   netaware udp lab-b --scan spacing=0us..100us+10us one measurement per spacing
   netaware udp lab-b --send gso --receive gro       as fast as possible
   netaware udp lab-b -R -b 50M --expect 'udp.loss<0.1%'
+  netaware udp lab-b -n 300 -l 1400 --spacing 80us --format udpmon
+  netaware udp lab-b --spacing 10ms --burst 50      what queues of a burst
 
 {}",
         exit::HELP
@@ -97,8 +104,20 @@ pub(crate) struct Udp {
     #[arg(short = 'b', long, value_name = "RATE")]
     rate: Option<Rate>,
     /// Time from datagram to datagram, with its unit: 20us; 0us is as fast as single datagrams go
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     spacing: Option<Span>,
+    /// Datagrams that leave back to back each time; --spacing is then from burst to burst
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_BURST)))]
+    burst: u32,
+    /// Count the times between arrivals in bins of this width, from LOW on (0us), BINS of them (10000): 1us,100us,500
+    #[arg(long, value_name = "WIDTH[,LOW[,BINS]]")]
+    hist: Option<Hist>,
+    /// Write number, sending time and arrival time of each datagram to this file as CSV (of the first 1,048,576 arrivals)
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Rates on Ethernet are those of frames with a VLAN tag
+    #[arg(long)]
+    vlan: bool,
     /// How datagrams leave: single, mmsg (sendmmsg), gso (segmentation offload), or launch-time (paced by an fq queueing
     /// discipline) [default: single when paced, else gso]
     #[arg(long, value_enum, value_name = "HOW", hide_possible_values = true)]
@@ -123,6 +142,14 @@ pub(crate) struct Udp {
 }
 
 impl Measuring for Udp {
+    fn check(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.log.is_none() || !self.series.is_given(),
+            "--log holds the arrivals of one measurement: leave it out of a series"
+        );
+        self.log.as_deref().map_or(Ok(()), arrival_file::reserve)
+    }
+
     fn measurement(&self) -> Measurement<'_> {
         Measurement {
             command: "udp",
@@ -138,7 +165,11 @@ impl Measuring for Udp {
     }
 
     fn measure(&self, target: Target, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
-        netaware_prober::udp(&self.request(target), stop, progress)
+        let mut record = netaware_prober::udp(&self.request(target), stop, progress);
+        if let Some(log) = &self.log {
+            arrival_file::write(log, &mut record);
+        }
+        record
     }
 }
 
@@ -156,6 +187,10 @@ impl Udp {
             pace,
             send: self.sending(pace),
             receive: self.receiving(pace),
+            burst: self.burst,
+            histogram: self.histogram(),
+            log: self.log.is_some(),
+            vlan: self.vlan,
             window: self.window,
             interval: if self.interval > Span::ZERO { self.interval } else { defaults.interval },
             affinity: affinity::local(self.cpu_affinity),
@@ -171,6 +206,12 @@ impl Udp {
             (None, None) if self.asks_for_batches() || self.target.is_own() => Pace::Unlimited,
             (None, None) => Pace::Rate(CAREFUL),
         }
+    }
+
+    /// UDPmon's record has its moments, so it is counted for that too.
+    fn histogram(&self) -> Option<HistogramShape> {
+        let for_the_record = (self.output.format == Format::Udpmon).then(Hist::micros);
+        self.hist.or(for_the_record).map(|hist| hist.0)
     }
 
     /// Batches make sense only without a pace, so asking for them is asking for none.
@@ -191,10 +232,16 @@ impl Udp {
 
     fn receiving(&self, pace: Pace) -> UdpReceive {
         match (self.receive, pace) {
-            (Some(Receive::Gro), _) | (None, Pace::Unlimited) => UdpReceive::Gro,
+            // Only datagrams that are stamped one by one have gaps to count.
             (Some(Receive::Mmsg), _) => UdpReceive::Mmsg,
+            (None, Pace::Unlimited) if self.wants_each_arrival() => UdpReceive::Mmsg,
+            (Some(Receive::Gro), _) | (None, Pace::Unlimited) => UdpReceive::Gro,
             (Some(Receive::Single) | None, _) => UdpReceive::Single,
         }
+    }
+
+    fn wants_each_arrival(&self) -> bool {
+        self.histogram().is_some() || self.log.is_some() || self.spacing.is_some()
     }
 
     /// What a person may not expect of the pace chosen.
@@ -206,6 +253,12 @@ impl Udp {
         }
         if paced && self.asks_for_batches() {
             notes.push("a paced stream leaves datagram by datagram: --send has no effect");
+        }
+        if !paced && self.burst > 1 {
+            notes.push("an unpaced stream is one burst: --burst has no effect without a rate or a spacing");
+        }
+        if self.receive == Some(Receive::Gro) && self.histogram().is_some() {
+            notes.push("merged datagrams have no gaps: --hist has no effect with --receive gro");
         }
         if !paced && self.send == Some(Send::LaunchTime) {
             notes.push("an unpaced stream has no times to keep: --send launch-time has no effect");
@@ -246,6 +299,9 @@ mod tests {
             ("h --send mmsg --receive mmsg", Pace::Unlimited, S::Mmsg, R::Mmsg),
             ("h --send single", careful, S::Single, R::Single),
             ("h -b 0 --send single --receive single", Pace::Unlimited, S::Single, R::Single),
+            ("h --spacing 0us", Pace::Unlimited, S::Single, R::Mmsg),
+            ("h -b 0 --hist 1us", Pace::Unlimited, S::Gso, R::Mmsg),
+            ("h --spacing 1ms --format udpmon", Pace::Spacing(Span::from_millis(1)), S::Single, R::Single),
         ];
         for (n, (words, pace, send, receive)) in rows.into_iter().enumerate() {
             let r = udp(words).unwrap().request(Target::new("h"));
@@ -271,7 +327,15 @@ mod tests {
 
     #[test]
     fn contradictions_and_odd_values_are_refused() {
-        for bad in ["h -b 1M --spacing 1ms", "h --spacing 5", "h -n 0", "h -l 23", "h --send gro"] {
+        for bad in [
+            "h -b 1M --spacing 1ms",
+            "h --spacing 5",
+            "h --burst 0",
+            "h -n 0",
+            "h -l 23",
+            "h --send gro",
+            "h --hist 5",
+        ] {
             assert!(udp(bad).is_err(), "{bad}");
         }
     }

@@ -184,7 +184,8 @@ pub(crate) static METRICS: &[Metric] = &[
 ];
 
 fn rtt(v: &VersionResult, of: impl Fn(&DelaySummary) -> Span) -> Vec<(&'static str, f64)> {
-    v.latency.iter().filter_map(|l| l.rtt.as_ref()).map(|d| ("", of(d).0 as f64)).collect()
+    let over = [("", v.latency.as_ref()), ("over TCP", v.latency_tcp.as_ref())];
+    over.into_iter().filter_map(|(over, latency)| Some((over, of(latency?.rtt.as_ref()?).0 as f64))).collect()
 }
 
 fn ratio(part: u64, whole: u64) -> Option<f64> {

@@ -20,6 +20,8 @@ pub(crate) enum Format {
     Ndjson,
     /// One line per IP version and direction; tcp, udp and latency only
     Csv,
+    /// The one-line records of UDPmon and TCPmon; tcp, udp and latency only
+    Udpmon,
 }
 
 /// When to colour.

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use anyhow::bail;
-use netaware_record::{LatencyResult, Outcome, Record, TcpResult, UdpResult, VersionResult};
+use netaware_record::{
+    DelayTail, LatencyResult, Outcome, Record, Rfc6349, TcpEnd, TcpResult, UdpResult, VersionResult,
+};
 use netaware_units::{ClockSource, Span};
 
 use crate::series;
@@ -129,7 +131,9 @@ fn figure_fields(command: &str, version: &VersionResult) -> Vec<Vec<String>> {
     match command {
         "tcp" => version.tcp.iter().map(|result| fields(TCP, result)).collect(),
         "udp" => version.udp.iter().map(|result| fields(UDP, result)).collect(),
-        _ => version.latency.iter().map(|result| fields(LATENCY, result)).collect(),
+        _ => {
+            version.latency.iter().chain(&version.latency_tcp).map(|result| fields(LATENCY, result)).collect()
+        }
     }
 }
 
@@ -180,9 +184,32 @@ const TCP: &[Column<TcpResult>] = &[
     ("rtt_ns", |r| r.rtt.0.to_string()),
     ("min_rtt_ns", |r| r.min_rtt.0.to_string()),
     ("cwnd_bytes", |r| r.cwnd.0.to_string()),
+    ("block_bytes", |r| optional(r.blocks.map(|blocks| blocks.length.0))),
+    ("block_spacing_ns", |r| optional(r.blocks.and_then(|blocks| blocks.spacing).map(|spacing| spacing.0))),
+    ("blocks", |r| optional(r.blocks.map(|blocks| blocks.written))),
+    ("block_ns", |r| optional(r.blocks.and_then(|blocks| blocks.each_ns).map(|ns| format!("{ns:.1}")))),
+    ("given_ns", |r| optional(r.times.and_then(|times| times.given).map(|span| span.0))),
+    ("acknowledged_ns", |r| optional(r.times.and_then(|times| times.acknowledged).map(|span| span.0))),
+    ("received_ns", |r| optional(r.times.and_then(|times| times.received).map(|span| span.0))),
+    ("writes", |r| calls(&r.sender)),
+    ("reads", |r| calls(&r.receiver)),
+    ("window_asked_bytes", |r| optional(r.window_asked.map(|bytes| bytes.0))),
+    ("fairness", |r| optional(r.fairness.map(|index| format!("{index:.4}")))),
+    ("transfer_time_ratio", |r| rfc6349(r, |f| f.transfer_time_ratio)),
+    ("tcp_efficiency", |r| rfc6349(r, |f| f.efficiency)),
+    ("buffer_delay", |r| rfc6349(r, |f| f.buffer_delay)),
     ("limited_by", |r| r.limit.by.name().into()),
     ("outcome", |r| outcome(r.outcome)),
 ];
+
+/// System calls that moved data, of the last round.
+fn calls(end: &TcpEnd) -> String {
+    end.streams.iter().map(|stream| stream.calls).sum::<u64>().to_string()
+}
+
+fn rfc6349(result: &TcpResult, of: impl Fn(&Rfc6349) -> Option<f64>) -> String {
+    optional(result.rfc6349.as_ref().and_then(of).map(|figure| format!("{figure:.6}")))
+}
 
 const UDP: &[Column<UdpResult>] = &[
     ("direction", |r| r.pedigree.direction.name().into()),
@@ -190,6 +217,7 @@ const UDP: &[Column<UdpResult>] = &[
     ("planned_bps", |r| optional(r.planned.map(|rate| rate.0))),
     ("sent_bps", |r| r.sent_rate.0.to_string()),
     ("goodput_bps", |r| r.goodput.0.to_string()),
+    ("wire_bps", |r| optional(r.wire.map(|wire| wire.received.0))),
     ("packets_per_second", |r| format!("{:.1}", r.packets_per_second)),
     ("sent", |r| r.sent.to_string()),
     ("not_sent", |r| r.not_sent.to_string()),
@@ -206,10 +234,17 @@ const UDP: &[Column<UdpResult>] = &[
     ("gap_p50_ns", |r| gap(r, |g| g.p50.0.to_string())),
     ("gap_p99_ns", |r| gap(r, |g| g.p99.0.to_string())),
     ("gap_max_ns", |r| gap(r, |g| g.max.0.to_string())),
+    ("gap_skew", |r| moment(r, |m| format!("{:.6}", m.skew))),
+    ("gap_kurtosis", |r| moment(r, |m| format!("{:.6}", m.kurtosis))),
     ("limited_by", |r| r.limit.by.name().into()),
     ("clock", |r| clock(r.pedigree.clock)),
     ("outcome", |r| outcome(r.outcome)),
 ];
+
+fn moment(result: &UdpResult, of: impl Fn(&netaware_record::HistogramMoments) -> String) -> String {
+    let moments = result.receiver.bins.as_ref().and_then(|bins| bins.moments.as_ref());
+    moments.map_or_else(String::new, of)
+}
 
 fn gap(result: &UdpResult, of: impl Fn(&netaware_record::GapSummary) -> String) -> String {
     result.receiver.gaps.as_ref().map_or_else(String::new, of)
@@ -239,7 +274,25 @@ const LATENCY: &[Column<LatencyResult>] = &[
     ("pdv_p95_ns", |r| optional(r.pdv.map(|d| d.p95.0))),
     ("jitter_ns", |r| r.jitter.0.to_string()),
     ("clock", |r| clock(r.pedigree.clock)),
+    ("method", |r| r.pedigree.method.clone()),
+    ("response_bytes", |r| r.response_payload().0.to_string()),
+    ("depth", |r| optional(r.depth)),
+    ("bad", |r| r.bad.to_string()),
+    ("rtt_p90_ns", |r| tail(r, |t| t.p90)),
+    ("rtt_p9999_ns", |r| tail(r, |t| t.p9999)),
+    ("rtt_p99999_ns", |r| tail(r, |t| t.p99999)),
+    ("from_due_p50_ns", |r| optional(r.rtt_from_due.map(|d| d.p50.0))),
+    ("from_due_p99_ns", |r| optional(r.rtt_from_due.map(|d| d.p99.0))),
+    ("from_due_p999_ns", |r| optional(r.rtt_from_due.map(|d| d.p999.0))),
+    ("from_due_max_ns", |r| optional(r.rtt_from_due.map(|d| d.max.0))),
+    ("total_ns", |r| optional(r.total.map(|t| t.time.0))),
+    ("per_exchange_ns", |r| optional(r.total.map(|t| format!("{:.1}", t.per_exchange_ns)))),
+    ("response_bps", |r| optional(r.total.map(|t| t.response_rate.0))),
 ];
+
+fn tail(result: &LatencyResult, of: impl Fn(&DelayTail) -> Option<Span>) -> String {
+    optional(result.tail.as_ref().and_then(of).map(|span| span.0))
+}
 
 fn rtt(result: &LatencyResult, of: impl Fn(&netaware_record::DelaySummary) -> Span) -> String {
     optional(result.rtt.as_ref().map(|d| of(d).0))
@@ -287,7 +340,7 @@ mod tests {
 
     #[test]
     fn every_line_has_as_many_fields_as_the_header() {
-        for record in [fixture::tcp(), fixture::udp(), fixture::latency()] {
+        for record in [fixture::tcp(), fixture::udp(), fixture::latency(), fixture::latency_both()] {
             let text = csv(&record);
             let fields: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
             assert!(fields.len() > 1 && fields.iter().all(|n| *n == fields[0]), "{text}");

@@ -61,7 +61,9 @@ impl Rows {
                 serde_json::to_writer(&mut lines, record)?;
                 // The comma of the next one, or the bracket, ends the line.
             }
-            format @ Format::Ndjson => render::record(&mut lines, record, format, self.paint)?,
+            format @ (Format::Ndjson | Format::Udpmon) => {
+                render::record(&mut lines, record, format, self.paint)?;
+            }
         }
         String::from_utf8(lines).map_err(io::Error::other)
     }

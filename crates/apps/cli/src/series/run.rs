@@ -211,6 +211,9 @@ impl Series<'_> {
             Ok(command) => command,
             Err(error) => return self.refused(index, &error),
         };
+        if let Err(error) = command.check() {
+            return self.refused(index, &error);
+        }
         let frame = command.measurement();
         let target = match frame.target.target(self.own.map(OwnResponder::port)) {
             Ok(target) => target,

@@ -56,7 +56,7 @@ fn prepare(socket: &UdpSocket, plan: &UdpPlan) {
 }
 
 fn follow(socket: &UdpSocket, flow: u32, plan: &UdpPlan, stop: &StopFlag, board: &Board) -> UdpReceiverEnd {
-    let mut account = Account::new(flow);
+    let mut account = Account::new(flow, plan);
     let mut inbox = Inbox::new(socket, plan);
     let drops_before = inbox::socket_drops(socket);
     let start = clock::now();

@@ -21,6 +21,9 @@ pub(super) fn plan(length: u32, gap: Option<Span>) -> UdpPlan {
         tick: Span::from_millis(50),
         window: None,
         dscp: 0,
+        burst: 1,
+        histogram: None,
+        log: false,
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Show {
     /// The ID of a result or of a series, its beginning, or 'last'
     #[arg(value_name = "ID")]
     id: String,
-    /// text, json, ndjson, or csv for tcp, udp and latency
+    /// text, json, ndjson; csv or udpmon for tcp, udp and latency
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t, hide_possible_values = true)]
     format: Format,
     #[command(flatten)]
@@ -104,6 +104,9 @@ fn title(record: &Record, id: Uuid, paint: Paint) -> String {
 pub(super) fn has_form(command: &str, format: Format) -> anyhow::Result<()> {
     if format == Format::Csv && !render::has_csv_form(command) {
         bail!("a '{command}' result has no CSV form: use --format json");
+    }
+    if format == Format::Udpmon && !render::has_udpmon_form(command) {
+        bail!("a '{command}' result has no UDPmon form: use --format json");
     }
     Ok(())
 }
