@@ -106,7 +106,7 @@ fn stroke_along<DB: DrawingBackend>(
 ) -> anyhow::Result<()> {
     match stroke {
         Stroke::Solid => canvas.draw(&PathElement::new(points, ink.stroke(2))),
-        Stroke::Fine => canvas.draw(&PathElement::new(points, ink.stroke(1))),
+        Stroke::Fine => canvas.draw(&PathElement::new(points, ink.colour.stroke_width(1 + ink.extra / 2))),
         Stroke::Dashed => canvas.draw(&DashedPathElement::new(points, 7, 5, ink.stroke(2))),
     }
     .map_err(refused)
