@@ -80,9 +80,9 @@ fn transfer_of(
 ) -> Option<Done> {
     if step.protocol == MatrixProtocol::Udp {
         let order = UdpOrder {
+            vlan: false,
             plan: udp_plan(step, patience, settle(lane)),
             planned: None,
-            vlan: false,
             affinity: Vec::new(),
             tell_every: None,
         };
@@ -107,6 +107,9 @@ fn transfer_of(
 
 fn udp_plan(step: Step, patience: Span, settle: Span) -> UdpPlan {
     UdpPlan {
+        burst: 1,
+        histogram: None,
+        log: false,
         direction: Direction::Forward,
         duration: patience,
         packets: Some(step.datagrams()),
@@ -118,9 +121,6 @@ fn udp_plan(step: Step, patience: Span, settle: Span) -> UdpPlan {
         settle: Some(settle),
         window: None,
         dscp: 0,
-        burst: 1,
-        histogram: None,
-        log: false,
     }
 }
 

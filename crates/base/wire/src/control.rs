@@ -60,8 +60,9 @@ pub const MAX_TCP_LENGTH: u32 = 1 << 20;
 pub const MAX_BLOCK_SPACING: Span = Span::from_secs(60);
 /// Samples of one TCP stream that a transfer keeps; with many streams fewer, see [`MAX_SAMPLES_IN_ALL`].
 pub const MAX_SAMPLES: usize = 1000;
-/// Samples of all streams of a transfer together: at 60 bytes each one megabyte.
-pub const MAX_SAMPLES_IN_ALL: usize = 16_384;
+/// Samples of all streams of a transfer together: some 100 bytes of JSON each, which a sending responder holds until they
+/// are read.
+pub const MAX_SAMPLES_IN_ALL: usize = 8192;
 
 /// From the prober.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -58,6 +58,7 @@ pub(crate) fn latency() -> Record {
     empty("latency", versions.to_vec())
 }
 
+/// A matrix of short transfers.
 pub(crate) fn matrix() -> Record {
     let versions = BOTH.map(|version| VersionResult { matrix: matrix::results(version), ..reached(version) });
     empty("matrix", versions.to_vec())
@@ -131,6 +132,7 @@ pub(crate) fn spaced() -> Record {
             worst_lateness: Span::from_micros(871),
             slipped: Span::from_micros(3),
             waits: 7,
+            waited: Span::from_micros(2),
         };
         result.blocks = Some(TcpBlocks {
             length: ByteCount(1000),

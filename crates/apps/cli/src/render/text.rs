@@ -104,8 +104,8 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
 
 fn has_anything(v: &VersionResult) -> bool {
     let has_delay = v.latency.is_some() || v.latency_tcp.is_some();
-    let has_rate = !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty();
-    v.reach.is_some() || v.path.is_some() || has_delay || has_rate
+    let has_bulk = !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty();
+    v.reach.is_some() || v.path.is_some() || has_delay || has_bulk
 }
 
 /// The table and what fills it.
@@ -163,8 +163,8 @@ mod tests {
         insta::assert_snapshot!("tcp_spaced", text(&fixture::spaced(), Paint::PLAIN));
         insta::assert_snapshot!("udp", text(&fixture::udp(), Paint::PLAIN));
         insta::assert_snapshot!("latency", text(&fixture::latency(), Paint::PLAIN));
-        insta::assert_snapshot!("latency_both", text(&fixture::latency_both(), Paint::PLAIN));
         insta::assert_snapshot!("matrix", text(&fixture::matrix(), Paint::PLAIN));
+        insta::assert_snapshot!("latency_both", text(&fixture::latency_both(), Paint::PLAIN));
         insta::assert_snapshot!("one_version_unreachable", text(&fixture::half(), Paint::PLAIN));
     }
 

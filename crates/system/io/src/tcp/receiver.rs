@@ -64,8 +64,8 @@ impl<'a> Receiver<'a> {
         let _ = stream.shutdown(Shutdown::Write);
         let stream = StreamEnd {
             bytes: ByteCount(reading.bytes),
-            calls: reading.calls,
             first_read: ByteCount(reading.first),
+            calls: reading.calls,
             error,
             ..stream_end(index, stream)
         };
@@ -86,8 +86,8 @@ impl<'a> Receiver<'a> {
                 }
                 Ok(bytes) => {
                     if reading.bytes == 0 {
-                        self.first_byte.set(now);
                         reading.first = bytes as u64;
+                        self.first_byte.set(now);
                     }
                     reading.count(bytes, now);
                     lane.set_bytes(reading.bytes);

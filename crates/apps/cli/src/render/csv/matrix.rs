@@ -10,9 +10,9 @@ struct Row<'a> {
     run: &'a MatrixRun,
 }
 
-type Column = (&'static str, fn(&Row<'_>) -> String);
+type Field = fn(&Row<'_>) -> String;
 
-const COLUMNS: &[Column] = &[
+const COLUMNS: &[(&str, Field)] = &[
     ("protocol", |r| r.result.protocol.word().into()),
     ("total_bytes", |r| r.cell.bytes.0.to_string()),
     ("block_bytes", |r| r.cell.block.0.to_string()),
@@ -39,16 +39,9 @@ pub(super) fn names() -> Vec<&'static str> {
     COLUMNS.iter().map(|(name, _)| *name).collect()
 }
 
-/// The fields of each transfer.
+/// The fields of each transfer of a version.
 pub(super) fn fields(version: &VersionResult) -> Vec<Vec<String>> {
-    let mut lines = Vec::new();
-    for result in &version.matrix {
-        for cell in &result.cells {
-            for run in &cell.runs {
-                let row = Row { result, cell, run };
-                lines.push(COLUMNS.iter().map(|(_, field)| field(&row)).collect());
-            }
-        }
-    }
-    lines
+    let cells = version.matrix.iter().flat_map(|result| result.cells.iter().map(move |cell| (result, cell)));
+    let rows = cells.flat_map(|(result, cell)| cell.runs.iter().map(move |run| Row { result, cell, run }));
+    rows.map(|row| COLUMNS.iter().map(|(_, field)| field(&row)).collect()).collect()
 }
