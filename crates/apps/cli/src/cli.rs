@@ -22,9 +22,9 @@ Examples:
   netaware tcp lab-b -R -P 4           TCP from lab-b, four streams
   netaware udp lab-b -b 100M -l 1200   UDP at 100 Mbit/s
   netaware latency lab-b -c 1000       round trips
+  netaware matrix lab-b                short transfers by block size
   netaware udp lab-b --scan spacing=0us..100us+10us
   netaware test lab-b --every 10min --for 12h
-  netaware matrix lab-b                short transfers by block size
   netaware results show last           the newest saved result
   netaware lab up bufferbloat          a path to try things on, on this host
   netaware simulate lte latency        what it would say there, at once
@@ -77,6 +77,7 @@ impl Command {
             Self::Tcp(tcp) => Some(Box::new(tcp)),
             Self::Udp(udp) => Some(Box::new(udp)),
             Self::Latency(latency) => Some(Box::new(latency)),
+            Self::Matrix(matrix) => Some(Box::new(matrix)),
             _ => None,
         }
     }
@@ -91,8 +92,8 @@ impl Command {
             Self::Tcp(tcp) => measure::run(tcp, parsed),
             Self::Udp(udp) => measure::run(udp, parsed),
             Self::Latency(latency) => measure::run(latency, parsed),
-            Self::Matrix(matrix) => matrix.run(),
             Self::Serve(serve) => serve.run(),
+            Self::Matrix(matrix) => measure::run(matrix, parsed),
             Self::Results(results) => results.run(),
             #[cfg(target_os = "linux")]
             Self::Lab(lab) => lab.run(),

@@ -17,7 +17,6 @@
 
 mod error;
 mod find;
-mod of_series;
 mod place;
 #[cfg(test)]
 mod sample;

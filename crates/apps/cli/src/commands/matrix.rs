@@ -2,16 +2,18 @@
 
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
-use netaware_prober::{MatrixRequest, Pairs, Target};
-use netaware_record::MatrixProtocol;
+use netaware_io::stop::StopFlag;
+use netaware_prober::{MatrixRequest, Pairs, Progress, Target};
+use netaware_record::{MatrixProtocol, Record};
 use netaware_units::{ByteCount, Span};
 use netaware_wire::control::MAX_TCP_LENGTH;
 
-use crate::exit::{self, Exit};
+use crate::exit;
 use crate::flags::output::OutputFlags;
 use crate::flags::quantity;
+use crate::flags::series::SeriesFlags;
 use crate::flags::target::TargetFlags;
-use crate::measure::Measurement;
+use crate::measure::{Measurement, Measuring};
 
 const LONG: &str = "\
 Sends short transfers of several sizes in blocks of several sizes with TCP, TCP_NODELAY and UDP, over each IP version in \
@@ -88,6 +90,8 @@ pub(crate) struct Matrix {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::some_seconds)]
     patience: Span,
     #[command(flatten)]
+    series: SeriesFlags,
+    #[command(flatten)]
     output: OutputFlags,
 }
 
@@ -107,14 +111,12 @@ fn size(text: &str, most: u64) -> Result<ByteCount, String> {
     }
 }
 
-impl Matrix {
-    /// Measures, shows, keeps.
-    ///
-    /// # Errors
-    /// Flags that contradict each other, or no responder of our own could be started.
-    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
-        // Judged before anything is opened, whatever the target turns out to be.
-        check(&self.request(Target::new("")))?;
+impl Measuring for Matrix {
+    fn check(&self) -> anyhow::Result<()> {
+        check(&self.request(Target::new("")))
+    }
+
+    fn measurement(&self) -> Measurement<'_> {
         Measurement {
             command: "matrix",
             target: &self.target,
@@ -122,9 +124,18 @@ impl Matrix {
             intervals: false,
             notes: Vec::new(),
         }
-        .run(|target, stop, progress| netaware_prober::matrix(&self.request(target), stop, progress))
     }
 
+    fn series(&self) -> &SeriesFlags {
+        &self.series
+    }
+
+    fn measure(&self, target: Target, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
+        netaware_prober::matrix(&self.request(target), stop, progress)
+    }
+}
+
+impl Matrix {
     fn request(&self, target: Target) -> MatrixRequest {
         let defaults = MatrixRequest::new(target);
         let mut protocols: Vec<MatrixProtocol> = self.protocols.iter().map(|given| (*given).into()).collect();

@@ -23,6 +23,7 @@ Examples:
   netaware results list --label 'hall B'
   netaware results show last
   netaware results show 019a2b3c --format json
+  netaware results plot last --output scan.png
   netaware results export --command udp --format csv -o udp.csv
   netaware results compare VPN 'hall B'
   netaware results delete 019a2b3c
@@ -30,7 +31,7 @@ Examples:
 An ID is that of a result or of a series. It may be cut off after as many digits as tell it from others; 'last' is the \
 newest.";
 
-/// List, show, compare, plot, export and delete saved results
+/// List, show, plot, compare, export and delete saved results
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct Results {

@@ -123,7 +123,7 @@ fn draw_panel<DB: DrawingBackend>(
         .y_desc(one.y.title.clone())
         .draw()
         .map_err(refused)?;
-    layers::draw(&layers::Field::of(chart.plotting_area(), &one.y), &one.panel.layers)
+    layers::draw(&layers::Field::of(chart.plotting_area(), one.panel, &one.y))
 }
 
 pub(super) fn colour(ink: Ink) -> RGBColor {

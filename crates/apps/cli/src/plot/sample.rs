@@ -120,7 +120,7 @@ pub(super) fn gaps() -> Source {
         let bins =
             (0..40).map(|n: u64| (n * 1000, 40_000 / (1 + n.abs_diff(20).pow(3)))).filter(|bin| bin.1 > 0);
         version.udp[0].ticks.clear();
-        version.udp[0].receiver.histogram = Some(Histogram {
+        version.udp[0].receiver.bins = Some(Histogram {
             bins: bins.collect(),
             width: Some(Span::from_micros(1)),
             low: Some(Span::ZERO),

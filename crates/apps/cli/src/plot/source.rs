@@ -5,9 +5,11 @@
 
 mod readings;
 
+use std::ops::ControlFlow;
+
 use anyhow::bail;
 use netaware_record::{Direction, IpVersion, Record, SeriesKind};
-use netaware_store::{FindError, Store};
+use netaware_store::{Among, Filter, Found, Store};
 
 use super::unit::Unit;
 
@@ -62,26 +64,18 @@ impl Source {
     /// # Errors
     /// Nothing or several things have the ID, or the file cannot be read.
     pub(crate) fn find(store: &Store, id: &str) -> anyhow::Result<Self> {
-        match store.get(id) {
-            Ok(record) => match record.series.as_ref().filter(|_| id == "last") {
-                Some(series) => Self::series(store, &series.id.to_string()),
-                None => Ok(Self::One(Box::new(record))),
-            },
-            Err(unknown @ FindError::Unknown { .. }) if id != "last" => {
-                Self::series(store, id).map_err(|error| {
-                    let is_unknown = matches!(error.downcast_ref(), Some(FindError::Unknown { .. }));
-                    if is_unknown { unknown.into() } else { error }
-                })
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn series(store: &Store, id: &str) -> anyhow::Result<Self> {
+        let id = match store.resolve(id)? {
+            Found::Record(id) => return Ok(Self::One(Box::new(store.get(&id.to_string())?))),
+            Found::Series(id) => id,
+        };
         let mut series = Series::default();
-        store.records_of_series(id, &mut |record| series.take(&record))?;
+        let of_series = Filter { series: Among::Of(id), ..Filter::default() };
+        store.each(&of_series, |record| {
+            series.take(&record);
+            ControlFlow::Continue(())
+        })?;
         if series.points.is_empty() {
-            bail!("the series has no records");
+            bail!("the series {id} has no results yet");
         }
         series.settle();
         Ok(Self::Series(series))

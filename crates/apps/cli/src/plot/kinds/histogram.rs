@@ -54,14 +54,17 @@ struct Found<'a> {
 }
 
 fn distributions(record: &Record) -> Option<Found<'_>> {
-    let has_bins = |histogram: &&Histogram| !histogram.bins.is_empty();
     let mut round_trips = Vec::new();
     let mut gaps = Vec::new();
     for result in &record.versions {
-        let latency = result.latency.as_ref().and_then(|latency| latency.histogram.as_ref()).filter(has_bins);
+        let latency = result
+            .latency
+            .as_ref()
+            .or(result.latency_tcp.as_ref())
+            .and_then(|latency| asked(latency.bins.as_ref(), latency.histogram.as_ref()));
         round_trips.extend(latency.map(|histogram| ((result.version, Direction::RoundTrip), histogram)));
         for udp in &result.udp {
-            let histogram = udp.receiver.histogram.as_ref().filter(has_bins);
+            let histogram = asked(udp.receiver.bins.as_ref(), udp.receiver.histogram.as_ref());
             gaps.extend(histogram.map(|histogram| ((result.version, udp.pedigree.direction), histogram)));
         }
     }
@@ -72,6 +75,11 @@ fn distributions(record: &Record) -> Option<Found<'_>> {
         }
         (true, true) => None,
     }
+}
+
+/// The bins that somebody asked for stand before those that are always there.
+fn asked<'a>(bins: Option<&'a Histogram>, usual: Option<&'a Histogram>) -> Option<&'a Histogram> {
+    [bins, usual].into_iter().flatten().find(|histogram| !histogram.bins.is_empty())
 }
 
 fn even(histogram: &Histogram) -> Vec<Bin> {

@@ -41,10 +41,10 @@ pub(super) fn sketch(series: &Series) -> Option<Sketch> {
 
 /// What leaves by the plan; none where datagrams differ in length.
 fn guide(series: &Series, along: &Along<'_>) -> Option<Layer> {
-    let ways = series.ways(Figure::Payload);
+    let ways = series.ways(Figure::Step);
     let mut lengths = ways
         .iter()
-        .flat_map(|way| along.points(Figure::Payload, *way))
+        .flat_map(|way| along.points(Figure::Step, *way))
         .map(|(_, y)| y)
         .filter(|y| y.is_finite());
     let length = lengths.next()?;

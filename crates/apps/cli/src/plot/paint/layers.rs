@@ -10,7 +10,7 @@ use plotters::style::{Color, RGBColor, ShapeStyle};
 
 use super::{Canvas, colour, refused};
 use crate::plot::axis::Axis;
-use crate::plot::picture::{Ink, Layer, Mark, Shape, Stroke};
+use crate::plot::picture::{Ink, Layer, Mark, Panel, Shape, Stroke};
 use crate::plot::thin::{self, Pixel};
 
 /// Colour and width. What is of IPv4 is broader: it lies below, and is seen where both versions have the same figures.
@@ -34,21 +34,28 @@ impl Pen {
 pub(super) struct Field<'a, DB: DrawingBackend> {
     area: &'a DrawingArea<DB, Cartesian2d<Axis, Axis>>,
     canvas: Canvas<DB>,
+    panel: &'a Panel,
     x: Range<i32>,
     y: Range<i32>,
     ground: i32,
 }
 
 impl<'a, DB: DrawingBackend> Field<'a, DB> {
-    pub(super) fn of(area: &'a DrawingArea<DB, Cartesian2d<Axis, Axis>>, y_axis: &Axis) -> Self {
+    pub(super) fn of(
+        area: &'a DrawingArea<DB, Cartesian2d<Axis, Axis>>,
+        panel: &'a Panel,
+        y_axis: &Axis,
+    ) -> Self {
         let (x, y) = area.get_pixel_range();
         let range = area.get_x_range();
         let ground = area.map_coordinate(&(range.start, y_axis.ground())).1;
-        Self { area, canvas: area.use_screen_coord(), x, y, ground }
+        Self { area, canvas: area.use_screen_coord(), panel, x, y, ground }
     }
 
-    fn pixel(&self, point: (f64, f64)) -> Pixel {
-        (point.0.is_finite() && point.1.is_finite()).then(|| self.area.map_coordinate(&point))
+    /// None for what the scales cannot show; the ground of an area may be zero on a logarithmic one.
+    fn pixel(&self, point: (f64, f64), mark: Mark) -> Pixel {
+        let shown = self.panel.y.shows(point.1) || (mark == Mark::Area && point.1 == 0.0);
+        (self.panel.x.shows(point.0) && shown).then(|| self.area.map_coordinate(&point))
     }
 
     fn holds(&self, (x, y): (i32, i32)) -> bool {
@@ -61,13 +68,13 @@ impl<'a, DB: DrawingBackend> Field<'a, DB> {
 }
 
 /// Draws all of them, the first at the bottom.
-pub(super) fn draw<DB: DrawingBackend>(field: &Field<'_, DB>, layers: &[Layer]) -> anyhow::Result<()> {
-    layers.iter().try_for_each(|layer| draw_one(field, layer))
+pub(super) fn draw<DB: DrawingBackend>(field: &Field<'_, DB>) -> anyhow::Result<()> {
+    field.panel.layers.iter().try_for_each(|layer| draw_one(field, layer))
 }
 
 fn draw_one<DB: DrawingBackend>(field: &Field<'_, DB>, layer: &Layer) -> anyhow::Result<()> {
     let ink = Pen::of(layer.ink);
-    let pixels: Vec<Pixel> = layer.points.iter().map(|point| field.pixel(*point)).collect();
+    let pixels: Vec<Pixel> = layer.points.iter().map(|point| field.pixel(*point, layer.mark)).collect();
     match layer.mark {
         Mark::Line(stroke) => line(field, pixels, ink, stroke),
         Mark::Guide => line(field, pixels, ink, Stroke::Dashed),

@@ -16,8 +16,8 @@ pub(crate) enum Figure {
     Wire,
     /// Datagrams lost, share of 1.
     Loss,
-    /// Payload of a datagram, bytes.
-    Payload,
+    /// Payload that leaves at each step of a paced stream, bytes: of a datagram, or of a burst of them.
+    Step,
     /// Median round trip, s.
     Rtt,
     /// Smallest, and 99th percentile.
@@ -36,11 +36,11 @@ pub(crate) struct Reading {
 
 /// All of one record.
 pub(super) fn of(record: &Record) -> Vec<Reading> {
-    let mtu = record.prober.nics.iter().map(|nic| nic.mtu).find(|mtu| *mtu > 0).unwrap_or(USUAL_MTU);
-    record.versions.iter().flat_map(|version| of_version(version, mtu)).collect()
+    let burst = record.request.options.get("burst").and_then(|burst| burst.parse().ok()).unwrap_or(1.0);
+    record.versions.iter().flat_map(|version| of_version(version, burst)).collect()
 }
 
-fn of_version(result: &VersionResult, mtu: u32) -> Vec<Reading> {
+fn of_version(result: &VersionResult, burst: f64) -> Vec<Reading> {
     let version = result.version;
     let mut readings = Vec::new();
     let mut add = |direction, figures: &[(Figure, Option<f64>)]| {
@@ -55,10 +55,15 @@ fn of_version(result: &VersionResult, mtu: u32) -> Vec<Reading> {
         if let Some(udp) =
             result.udp.iter().find(|udp| udp.pedigree.direction == direction && result.tcp.is_empty())
         {
-            add(direction, &udp_figures(udp, version, mtu));
+            add(direction, &udp_figures(udp, burst));
         }
     }
-    if let Some(rtt) = result.latency.as_ref().and_then(|latency| latency.rtt.or(latency.rtt_application)) {
+    if let Some(rtt) = result
+        .latency
+        .as_ref()
+        .or(result.latency_tcp.as_ref())
+        .and_then(|latency| latency.rtt.or(latency.rtt_application))
+    {
         let seconds = |span: netaware_units::Span| Some(span.0 as f64 / 1e9);
         let figures = [
             (Figure::Rtt, seconds(rtt.p50)),
@@ -79,56 +84,14 @@ fn tcp_figures(tcp: &TcpResult) -> [(Figure, Option<f64>); 3] {
     ]
 }
 
-fn udp_figures(udp: &UdpResult, version: IpVersion, mtu: u32) -> [(Figure, Option<f64>); 5] {
-    let payload = udp.payload.0.max(1);
-    let received = udp.goodput.0 as f64;
+fn udp_figures(udp: &UdpResult, burst: f64) -> [(Figure, Option<f64>); 5] {
     // No rate was observed where nothing, or one datagram, came.
     let some = |rate: f64| (rate > 0.0).then_some(rate);
     [
-        (Figure::Rate, some(received)),
+        (Figure::Rate, some(udp.goodput.0 as f64)),
         (Figure::Sent, some(udp.sent_rate.0 as f64)),
-        (Figure::Wire, some(received * wire_bytes(payload, version, mtu) as f64 / payload as f64)),
+        (Figure::Wire, udp.wire.and_then(|wire| some(wire.received.0 as f64))),
         (Figure::Loss, udp.loss.ratio.as_ref().map(|ratio| ratio.estimate)),
-        (Figure::Payload, Some(payload as f64)),
+        (Figure::Step, Some(udp.payload.0 as f64 * burst)),
     ]
-}
-
-/// What a datagram takes on Ethernet: headers of UDP (8 bytes) and IP, frame header and check (18), preamble (8) and gap (12);
-/// short frames are filled up to 46 bytes of payload (IEEE 802.3 §3, §4.4). One longer than the MTU travels in fragments
-/// that are multiples of 8 bytes, over IPv6 with a header of 8 each (RFC 791, RFC 8200 §4.5).
-fn wire_bytes(payload: u64, version: IpVersion, mtu: u32) -> u64 {
-    let (udp, ip, room) = (payload + 8, u64::from(version.header_len()), u64::from(mtu));
-    if udp + ip <= room {
-        return (udp + ip).max(SHORTEST) + FRAME;
-    }
-    let header = if version == IpVersion::V6 { ip + 8 } else { ip };
-    let each = (room.saturating_sub(header) / 8 * 8).max(8);
-    let fragments = udp.div_ceil(each);
-    udp + fragments * (header + FRAME)
-}
-
-const USUAL_MTU: u32 = 1500;
-const SHORTEST: u64 = 46;
-const FRAME: u64 = 18 + 8 + 12;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_wire_counts_headers_gaps_padding_and_fragments() {
-        use IpVersion::{V4, V6};
-        let rows = [
-            (1472, V4, 1538),
-            (1452, V6, 1538),
-            (1452, V4, 1518),
-            (10, V4, 84),
-            // Two fragments: 1480 and 528 bytes, each with 20 + 38.
-            (2000, V4, 2008 + 2 * 58),
-            (2000, V6, 2008 + 2 * 86),
-        ];
-        for (payload, version, want) in rows {
-            assert_eq!(wire_bytes(payload, version, 1500), want, "{payload} {version:?}");
-        }
-    }
 }
