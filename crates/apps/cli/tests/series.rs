@@ -217,7 +217,7 @@ fn slips_are_told_before_anything_is_measured() {
     let place = Place::new();
     let rows: &[(&[&str], &str)] = &[
         (&["--scan", "lenght=1,2"], "no option --lenght"),
-        (&["--scan", "length=10..100+10"], "'10' for '--length"),
+        (&["--scan", "length=0..100+10"], "'0' for '--length"),
         (&["--scan", "length=64,x"], "'x' for '--length"),
         (&["--scan", "spacing=1ms,2ms"], "--spacing is given and scanned"),
         (&["--scan", "length=64,100", "--every", "1s"], "cannot be used with"),
