@@ -224,6 +224,7 @@ fn options_of(request: &LatencyRequest) -> BTreeMap<String, String> {
         ("response", Some(format!("{} B", request.response))),
         ("transport", Some(transport)),
         ("timeout", Some(request.patience.to_string())),
+        ("window", request.target.options.window.map(|window| format!("{window} B"))),
         (
             "hist",
             request.bins.map(|shape| format!("{} from {}, {} bins", shape.width, shape.low, shape.bins)),

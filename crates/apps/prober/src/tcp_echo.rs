@@ -195,3 +195,6 @@ impl Asked {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

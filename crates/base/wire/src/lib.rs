@@ -5,7 +5,8 @@
 //!
 //! Reading order: [`preface`] opens a TCP connection, [`frame`] cuts control messages, [`control`] gives them meaning,
 //! [`datagram`] is what travels in UDP, [`ethernet`] what it occupies there and [`echo`] its request-responses,
-//! [`header`] is what may be asked of IP headers, [`pattern`] is payload that can be checked, [`proof`] keeps strangers out, [`stranger`] recognises who else answered.
+//! [`header`] is what may be asked of IP headers, [`pattern`] is payload that can be checked, [`proof`] keeps strangers
+//! out, [`stranger`] recognises who else answered.
 
 pub mod control;
 pub mod datagram;

@@ -79,6 +79,7 @@ fn has_figures(result: &VersionResult) -> bool {
         || result.latency_tcp.is_some()
         || !result.tcp.is_empty()
         || !result.udp.is_empty()
+        || !result.matrix.is_empty()
 }
 
 fn version_words(versions: &[IpVersion]) -> String {

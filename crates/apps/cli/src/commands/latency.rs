@@ -83,6 +83,9 @@ pub(crate) struct Latency {
     /// The same as --transport tcp
     #[arg(long)]
     tcp: bool,
+    /// Buffers of this host's sockets instead of the kernel's own
+    #[arg(short, long, value_name = "SIZE", value_parser = quantity::buffer)]
+    window: Option<u32>,
     /// After how long without a response a request is lost
     #[arg(short = 'W', long, value_name = "TIME", default_value = "1s", value_parser = quantity::some_seconds)]
     timeout: Span,
@@ -176,7 +179,8 @@ impl Latency {
         }
     }
 
-    fn request(&self, target: Target) -> LatencyRequest {
+    fn request(&self, mut target: Target) -> LatencyRequest {
+        target.options.window = self.window;
         let defaults = LatencyRequest::new(target);
         LatencyRequest {
             // Without either the default count; with a time alone as many as fit it.
@@ -230,7 +234,8 @@ mod tests {
 
     #[test]
     fn flags_reach_the_request() {
-        let r = request("h -i 0.2 -l 1400 --tcp -W 250ms --hist 2us,110us").unwrap();
+        let r = request("h -i 0.2 -l 1400 --tcp -W 250ms --hist 2us,110us -w 1MiB").unwrap();
+        assert_eq!(r.target.options.window, Some(1 << 20));
         assert_eq!((r.rhythm, r.request, r.response), (Rhythm::even(Span::from_millis(200)), 1400, 1400));
         assert_eq!((r.transports, r.patience), (vec![Transport::Tcp], Span::from_millis(250)));
         let us = Span::from_micros;
