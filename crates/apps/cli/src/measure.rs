@@ -46,10 +46,10 @@ pub(crate) trait Measuring {
 /// # Errors
 /// As [`Measurement::run`], or a series that cannot be.
 pub(crate) fn run(measuring: &dyn Measuring, parsed: &Parsed) -> anyhow::Result<Exit> {
+    measuring.check()?;
     if measuring.series().is_given() {
         return series::run(measuring, parsed);
     }
-    measuring.check()?;
     measuring.measurement().run(|target, stop, progress| measuring.measure(target, stop, progress))
 }
 

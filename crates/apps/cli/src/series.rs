@@ -6,7 +6,7 @@
 //! closing summary needs.
 //!
 //! Reading order: `scan` (which values), `slots` (which times), `line` (the command line), `run` (the course), `rows` and
-//! `table` (how points look), `summary`, `figures` (the main figures of a record).
+//! `table` (how points look), `summary`, `size`, `figures` (the main figures of a record).
 
 pub(crate) mod figures;
 mod line;
@@ -15,6 +15,7 @@ mod quantity;
 pub(crate) mod rows;
 mod run;
 mod scan;
+pub(crate) mod size;
 mod slots;
 pub(crate) mod summary;
 pub(crate) mod table;

@@ -13,7 +13,8 @@ pub(crate) struct Figure {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     pub(crate) version: IpVersion,
-    pub(crate) direction: Direction,
+    /// "up", "down", "over TCP", or nothing where there is but one.
+    pub(crate) way: &'static str,
     /// In the unit of `kind`: ns, bit/s, a share of 1, or a plain number.
     pub(crate) value: f64,
 }
@@ -78,7 +79,7 @@ pub(crate) fn figures(record: &Record) -> Vec<Figure> {
                 name: metric.name,
                 kind: metric.kind,
                 version: result.version,
-                direction: direction(way),
+                way,
                 value,
             })
         })
@@ -86,8 +87,8 @@ pub(crate) fn figures(record: &Record) -> Vec<Figure> {
     metrics.flat_map(of_metric).collect()
 }
 
-/// The reverse of [`Direction::name`]; what has no name there runs there and back.
-fn direction(name: &str) -> Direction {
+/// The direction of a figure's `way`; what names none runs there and back.
+pub(crate) fn direction(name: &str) -> Direction {
     [Direction::Forward, Direction::Reverse]
         .into_iter()
         .find(|direction| direction.name() == name)
@@ -114,7 +115,7 @@ mod tests {
         let found = figures(&record);
         let of = |name: &str, version| {
             let figure = found.iter().find(|f| f.name == name && f.version == version).unwrap();
-            assert_eq!(figure.direction, Direction::Forward);
+            assert_eq!((figure.way, direction(figure.way)), ("up", Direction::Forward));
             figure.value
         };
         for result in &record.versions {
@@ -136,7 +137,7 @@ mod tests {
         let record = fixture::half();
         let found = figures(&record);
         assert!(found.iter().all(|f| f.version == IpVersion::V4));
-        let ways: Vec<_> = found.iter().filter(|f| f.name == "tcp").map(|f| f.direction).collect();
+        let ways: Vec<_> = found.iter().filter(|f| f.name == "tcp").map(|f| direction(f.way)).collect();
         assert_eq!(ways.len(), 2);
         assert!(ways.contains(&Direction::Forward) && ways.contains(&Direction::Reverse));
         assert!(figures(&fixture::nothing()).is_empty());

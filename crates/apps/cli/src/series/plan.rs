@@ -136,7 +136,9 @@ pub(super) fn first_due(plan: &SeriesPlan, is_resumed: bool) -> Mono {
 fn check(line: &mut Line, course: &Course) -> anyhow::Result<()> {
     let Course::Scan(scan) = course else { return Ok(()) };
     for point in scan.samples() {
-        line.at(&point)?.measurement().target.target(None)?;
+        let command = line.at(&point)?;
+        command.check()?;
+        command.measurement().target.target(None)?;
     }
     Ok(())
 }

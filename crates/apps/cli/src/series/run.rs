@@ -9,6 +9,7 @@ use netaware_units::{Mono, Span};
 use super::plan::{self, Begun, Course};
 use super::rows::Rows;
 use super::scan::Point;
+use super::size::SizeScan;
 use super::slots::Slots;
 use super::summary::Summary;
 use super::tally::{Tally, is_failed};
@@ -67,20 +68,21 @@ pub(crate) fn run(measuring: &dyn Measuring, parsed: &Parsed) -> anyhow::Result<
         live,
         rows,
         summary: Summary::default(),
+        sizes: SizeScan::default(),
         tally: Tally::after(before),
         unsaved: Unsaved::None,
     };
+    if is_resumed && let Some(store) = &store {
+        series.remember_all(store)?;
+    }
     let left = match &course {
         Course::Scan(scan) => series.scan(scan.count(), |index| scan.point(index), &done),
         Course::Repeat { every, count } => {
-            if is_resumed && let Some(store) = &store {
-                series.remember(store)?;
-            }
             let slots = Slots::new(plan::first_due(&plan, is_resumed), *every, *count);
             series.repeat(&slots, is_resumed.then_some(done.as_slice()))
         }
     };
-    series.close(&course, left, paint, &sink)
+    series.close(left, paint, &sink)
 }
 
 /// A series is worth measuring without a store; only it cannot be continued then, so nothing is wrong but the store.
@@ -126,6 +128,7 @@ struct Series<'a> {
     live: Live<'a>,
     rows: Rows,
     summary: Summary,
+    sizes: SizeScan,
     tally: Tally,
     unsaved: Unsaved,
 }
@@ -239,10 +242,7 @@ impl Series<'_> {
         frame.judge(&mut record);
         self.keep(&record);
         self.tally.point(index, &record);
-        // The points of a scan are different measurements: nothing sums them up.
-        if self.plan.kind == SeriesKind::Repeat {
-            self.summary.observe(&record);
-        }
+        self.remember(&record);
         match self.rows.row(&record) {
             Ok(lines) => self.live.rows(&lines),
             Err(error) => {
@@ -274,34 +274,40 @@ impl Series<'_> {
         }
     }
 
-    /// What a repetition measured before it was interrupted belongs to its summary.
-    fn remember(&mut self, store: &Store) -> anyhow::Result<()> {
+    /// Keeps what the closing lines need. The points of a scan are different measurements: no summary holds of them all.
+    fn remember(&mut self, record: &Record) {
+        self.sizes.observe(record);
+        if self.plan.kind == SeriesKind::Repeat {
+            self.summary.observe(record);
+        }
+    }
+
+    /// What was measured before the series was interrupted belongs to its closing lines.
+    fn remember_all(&mut self, store: &Store) -> anyhow::Result<()> {
         let filter = netaware_store::Filter {
             series: netaware_store::Among::Of(self.plan.id),
             ..netaware_store::Filter::default()
         };
         store.each(&filter, |record| {
-            self.summary.observe(&record);
+            self.remember(&record);
             std::ops::ControlFlow::Continue(())
         })?;
         Ok(())
     }
 
     /// Says how it went.
-    fn close(mut self, course: &Course, left: Left, paint: Paint, sink: &Sink) -> anyhow::Result<Exit> {
+    fn close(mut self, left: Left, paint: Paint, sink: &Sink) -> anyhow::Result<Exit> {
         self.live.rows(self.rows.end());
         self.live.finish();
         if let Some(error) = self.live.take_failure() {
             self.say_how_to_continue(left);
             return Err(error.into());
         }
-        if matches!(course, Course::Repeat { .. }) {
-            let lines = self.summary.lines(paint);
-            if self.output.format == Format::Text {
-                sink.write(lines.as_bytes())?;
-            } else if !self.output.quiet {
-                eprint!("{lines}");
-            }
+        let lines = format!("{}{}", self.summary.lines(paint), self.sizes.lines(paint));
+        if self.output.format == Format::Text {
+            sink.write(lines.as_bytes())?;
+        } else if !self.output.quiet {
+            eprint!("{lines}");
         }
         for line in self.tally.lines() {
             eprintln!("{line}");

@@ -1,7 +1,7 @@
 //! What a repetition saw of each main figure over the whole run, per IP version: minimum, maximum, mean, median, standard
 //! deviation and variance, in bounded memory however long it goes on.
 
-use netaware_record::{Direction, IpVersion, Record};
+use netaware_record::{IpVersion, Record};
 use netaware_stats::running::RunningSummary;
 
 use super::figures::figures;
@@ -19,7 +19,7 @@ pub(crate) struct Summary {
 struct Entry {
     name: &'static str,
     kind: Kind,
-    direction: Direction,
+    way: &'static str,
     version: IpVersion,
     values: RunningSummary,
 }
@@ -27,9 +27,8 @@ struct Entry {
 impl Summary {
     pub(crate) fn observe(&mut self, record: &Record) {
         for figure in figures(record) {
-            let is_it = |e: &&mut Entry| {
-                (e.name, e.direction, e.version) == (figure.name, figure.direction, figure.version)
-            };
+            let is_it =
+                |e: &&mut Entry| (e.name, e.way, e.version) == (figure.name, figure.way, figure.version);
             if let Some(entry) = self.entries.iter_mut().find(is_it) {
                 entry.values.observe(figure.value);
                 continue;
@@ -39,7 +38,7 @@ impl Summary {
             self.entries.push(Entry {
                 name: figure.name,
                 kind: figure.kind,
-                direction: figure.direction,
+                way: figure.way,
                 version: figure.version,
                 values,
             });
@@ -54,17 +53,14 @@ impl Summary {
         let titles = ["n", "min", "max", "mean", "median", "sd", "variance"];
         let mut lines =
             format!("\n{}\n", paint.heading(&row("OVER THE WHOLE RUN", &titles.map(str::to_owned))));
-        let mut told: Vec<(&str, Direction)> = Vec::new();
+        let mut told: Vec<(&str, &str)> = Vec::new();
         for first in &self.entries {
-            if told.contains(&(first.name, first.direction)) {
+            if told.contains(&(first.name, first.way)) {
                 continue;
             }
-            told.push((first.name, first.direction));
-            let mut group: Vec<&Entry> = self
-                .entries
-                .iter()
-                .filter(|e| (e.name, e.direction) == (first.name, first.direction))
-                .collect();
+            told.push((first.name, first.way));
+            let mut group: Vec<&Entry> =
+                self.entries.iter().filter(|e| (e.name, e.way) == (first.name, first.way)).collect();
             group.sort_by_key(|entry| entry.version);
             lines.push_str(&section(&group));
         }
@@ -91,9 +87,11 @@ fn section(group: &[&Entry]) -> String {
     let Some(first) = group.first() else { return String::new() };
     let largest = group.iter().filter_map(|e| e.values.moments().mean()).fold(0.0, f64::max);
     let (unit, scale) = unit(first.kind, largest);
-    let way = if first.direction == Direction::RoundTrip { "" } else { first.direction.name() };
-    let title =
-        [first.name, way, unit].into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    let title = [first.name, first.way, unit]
+        .into_iter()
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ");
     let mut lines = format!("  {title}\n");
     for entry in group {
         let moments = entry.values.moments();

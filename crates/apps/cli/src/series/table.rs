@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use netaware_record::{Direction, IpVersion, Outcome, Record, SeriesKind};
+use netaware_record::{IpVersion, Outcome, Record, SeriesKind};
 
 use super::figures::{Figure, figures, mains};
 use super::tally::is_failed;
@@ -23,7 +23,7 @@ pub(crate) struct PointTable {
 struct Column {
     version: IpVersion,
     name: &'static str,
-    direction: Direction,
+    way: &'static str,
     title: String,
 }
 
@@ -58,9 +58,7 @@ impl PointTable {
             return lines;
         }
         let cell = |column: &Column| {
-            let is_it = |f: &&Figure| {
-                (f.version, f.name, f.direction) == (column.version, column.name, column.direction)
-            };
+            let is_it = |f: &&Figure| (f.version, f.name, f.way) == (column.version, column.name, column.way);
             found.iter().find(is_it).map_or_else(|| NONE.to_owned(), |f| compact(&f.kind.show(f.value)))
         };
         let cells: String = self.columns.iter().flatten().map(|column| padded(&cell(column), CELL)).collect();
@@ -119,27 +117,29 @@ fn columns(record: &Record, found: &[Figure]) -> Vec<Column> {
     let lead = NUMBER + values + if is_repeat(record) { CELL } else { 0 };
     let versions = record.versions.len().max(1);
     let room = (WIDTH.saturating_sub(lead) / CELL / versions).clamp(1, MOST_FIGURES);
-    let mut kinds: Vec<(&'static str, Direction)> = Vec::new();
+    let mut kinds: Vec<(&'static str, &'static str)> = Vec::new();
     for figure in found {
-        if !kinds.contains(&(figure.name, figure.direction)) {
-            kinds.push((figure.name, figure.direction));
+        if !kinds.contains(&(figure.name, figure.way)) {
+            kinds.push((figure.name, figure.way));
         }
     }
-    let both_ways = |name| kinds.iter().filter(|(other, _)| *other == name).count() > 1;
-    let title = |name: &'static str, direction: Direction| {
+    let in_several_ways = |name| kinds.iter().filter(|(other, _)| *other == name).count() > 1;
+    let title = |name: &'static str, way: &'static str| {
         let title =
             mains(&record.command).iter().find(|main| main.name == name).map_or(name, |main| main.title);
-        if both_ways(name) { format!("{title} {}", direction.name()) } else { title.to_owned() }
+        // "p50 TCP": a column is narrow.
+        let way = way.trim_start_matches("over ");
+        if in_several_ways(name) { format!("{title} {way}").trim_end().to_owned() } else { title.to_owned() }
     };
     record
         .versions
         .iter()
         .flat_map(|result| {
-            kinds.iter().take(room).map(|(name, direction)| Column {
+            kinds.iter().take(room).map(|(name, way)| Column {
                 version: result.version,
                 name,
-                direction: *direction,
-                title: title(name, *direction),
+                way,
+                title: title(name, way),
             })
         })
         .collect()

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use netaware_record::{Direction, IpVersion};
+use netaware_record::IpVersion;
 use netaware_stats::bootstrap::{Resampling, Statistic, difference};
 use netaware_stats::interval::Interval;
 use netaware_stats::quantile::median;
@@ -17,7 +17,7 @@ use crate::exit::Exit;
 use crate::expect::Kind;
 use crate::flags::output::{ColorFlag, TextOrJson};
 use crate::render::{Paint, padded, paragraph};
-use crate::series::figures::figures;
+use crate::series::figures::{direction, figures};
 use crate::series::summary::{number, unit};
 
 const LONG: &str = "\
@@ -53,7 +53,7 @@ struct What {
     name: &'static str,
     kind: Kind,
     version: IpVersion,
-    direction: Direction,
+    way: &'static str,
 }
 
 /// The values of one figure in both groups.
@@ -108,7 +108,7 @@ impl Compare {
         store.each(&filter, |record| {
             count += 1;
             for f in figures(&record) {
-                let what = What { name: f.name, kind: f.kind, version: f.version, direction: f.direction };
+                let what = What { name: f.name, kind: f.kind, version: f.version, way: f.way };
                 let at = pairs.iter().position(|pair| pair.what == what).unwrap_or_else(|| {
                     pairs.push(Pair { what, first: Vec::new(), second: Vec::new() });
                     pairs.len() - 1
@@ -141,10 +141,9 @@ impl Compare {
         lines.push('\n');
         let mut shown = None;
         for pair in pairs {
-            let title = (pair.what.name, pair.what.direction);
+            let title = (pair.what.name, pair.what.way);
             if shown.replace(title) != Some(title) {
-                let way = if title.1 == Direction::RoundTrip { "" } else { title.1.name() };
-                lines.push_str(format!("  {} {way}", title.0).trim_end());
+                lines.push_str(format!("  {} {}", title.0, title.1).trim_end());
                 lines.push('\n');
             }
             lines.push_str(pair.line().trim_end());
@@ -197,7 +196,7 @@ impl Pair {
     fn as_json(&self) -> serde_json::Value {
         let [first, second] = self.medians();
         json!({
-            "metric": self.what.name, "direction": self.what.direction, "version": self.what.version,
+            "metric": self.what.name, "way": self.what.way, "direction": direction(self.what.way), "version": self.what.version,
             "unit": self.what.kind.unit(), "median_a": first, "median_b": second, "results_a": self.first.len(),
             "results_b": self.second.len(), "difference": second - first, "interval": self.interval(),
         })
@@ -234,7 +233,7 @@ mod tests {
     use super::*;
 
     fn pair(name: &'static str, kind: Kind, first: &[f64], second: &[f64]) -> Pair {
-        let what = What { name, kind, version: IpVersion::V4, direction: Direction::RoundTrip };
+        let what = What { name, kind, version: IpVersion::V4, way: "" };
         Pair { what, first: first.to_vec(), second: second.to_vec() }
     }
 

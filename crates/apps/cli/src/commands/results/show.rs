@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::flags::output::{ColorFlag, Format};
 use crate::render::{self, Paint};
 use crate::series::rows::Rows;
+use crate::series::size::SizeScan;
 use crate::series::summary::Summary;
 use crate::sink::Sink;
 
@@ -54,11 +55,13 @@ impl Show {
         let filter = Filter { series: Among::Of(id), ..Filter::default() };
         let mut rows = Rows::new(self.format, paint, TimeZone::system(), None);
         let mut summary = Summary::default();
+        let mut sizes = SizeScan::default();
         let mut is_first = true;
         let mut shown: anyhow::Result<()> = Ok(());
         store.each(&filter, |record| {
             let first = std::mem::replace(&mut is_first, false);
             shown = self.show_point(&record, first.then_some(id), &mut rows, paint);
+            sizes.observe(&record);
             if record.series.as_ref().is_some_and(|series| series.kind == SeriesKind::Repeat) {
                 summary.observe(&record);
             }
@@ -67,7 +70,8 @@ impl Show {
         shown?;
         Sink::Stdout.write(rows.end().as_bytes())?;
         if self.format == Format::Text {
-            Sink::Stdout.write(summary.lines(paint).as_bytes())?;
+            let closing = format!("{}{}", summary.lines(paint), sizes.lines(paint));
+            Sink::Stdout.write(closing.as_bytes())?;
         }
         Ok(())
     }
