@@ -24,8 +24,7 @@ fn request(kind: Kind, token: Token, cookie: Token) -> [u8; 64] {
 }
 
 fn knock(table: &FlowTable, from: SocketAddr) -> Token {
-    let Deed::Answer(answer) = table.judge(&request(Kind::Knock, TOKEN, Token::default()), from, None)
-    else {
+    let Deed::Answer(answer) = table.judge(&request(Kind::Knock, TOKEN, Token::default()), from, None) else {
         panic!("no cookie");
     };
     Setup::parse(&Header::parse(&answer).unwrap(), &answer).unwrap().cookie
@@ -49,8 +48,7 @@ fn echo_request(flow: u32, length: usize) -> Vec<u8> {
 fn reason(table: &FlowTable, bytes: &[u8], from: SocketAddr) -> Option<Reason> {
     let before = Reason::ALL.map(|reason| table.dropped(reason));
     let deed = table.judge(bytes, from, None);
-    let changed =
-        Reason::ALL.into_iter().find(|reason| table.dropped(*reason) > before[*reason as usize]);
+    let changed = Reason::ALL.into_iter().find(|reason| table.dropped(*reason) > before[*reason as usize]);
     assert_eq!(changed.is_some(), matches!(deed, Deed::Drop));
     changed
 }
@@ -61,10 +59,7 @@ fn a_cookie_opens_the_door_for_its_own_address_only() {
     let cookie = knock(&table, here());
     let stolen = request(Kind::Enter, TOKEN, cookie);
     assert_eq!(reason(&table, &stolen, there()), Some(Reason::Cookie));
-    assert_eq!(
-        reason(&table, &request(Kind::Enter, TOKEN, Token::default()), here()),
-        Some(Reason::Cookie)
-    );
+    assert_eq!(reason(&table, &request(Kind::Enter, TOKEN, Token::default()), here()), Some(Reason::Cookie));
     assert_eq!(reason(&table, &stolen, here()), None);
 }
 

@@ -82,10 +82,7 @@ fn caps_bound_what_an_exchange_may_draw() {
     ];
     for (plan, limits, want) in rows {
         let refusal = check(&plan, limits).unwrap_err();
-        assert!(
-            refusal.message.starts_with(&format!("the responder's cap for {want} is")),
-            "{refusal:?}"
-        );
+        assert!(refusal.message.starts_with(&format!("the responder's cap for {want} is")), "{refusal:?}");
     }
 }
 
