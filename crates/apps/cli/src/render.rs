@@ -7,7 +7,6 @@ pub(crate) mod fixture;
 pub(crate) mod paint;
 #[cfg(target_os = "linux")]
 pub(crate) mod simulated;
-#[cfg_attr(not(test), expect(dead_code, reason = "printed at the end of a scan over size"))]
 pub(crate) mod size_fit;
 pub(crate) mod stream;
 mod table;

@@ -2,6 +2,7 @@
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
+use netaware_prober::size_fit::SizeScan;
 use netaware_record::{Outcome, Record, SeriesPoint};
 use netaware_store::Store;
 use netaware_units::{Mono, Span};
@@ -18,7 +19,7 @@ use crate::flags::output::Format;
 use crate::live::{self, Live};
 use crate::measure::{Measurement, Measuring, has_figures, short_id};
 use crate::own_responder::OwnResponder;
-use crate::render::{Paint, csv};
+use crate::render::{Paint, csv, size_fit};
 use crate::signals;
 use crate::sink::Sink;
 
@@ -67,15 +68,16 @@ pub(crate) fn run(measuring: &dyn Measuring, parsed: &Parsed) -> anyhow::Result<
         live,
         rows,
         summary: Summary::default(),
+        sizes: SizeScan::default(),
         tally: Tally::after(before),
         unsaved: Unsaved::None,
     };
+    if is_resumed && let Some(store) = &store {
+        series.remember(store)?;
+    }
     let left = match &course {
         Course::Scan(scan) => series.scan(scan.count(), |index| scan.point(index), &done),
         Course::Repeat { every, count } => {
-            if is_resumed && let Some(store) = &store {
-                series.remember(store)?;
-            }
             let slots = Slots::new(plan::first_due(&plan, is_resumed), *every, *count);
             series.repeat(&slots, is_resumed)
         }
@@ -126,6 +128,8 @@ struct Series<'a> {
     live: Live<'a>,
     rows: Rows,
     summary: Summary,
+    /// Of a scan over the size of messages: what becomes of the delay.
+    sizes: SizeScan,
     tally: Tally,
     unsaved: Unsaved,
 }
@@ -232,6 +236,7 @@ impl Series<'_> {
         self.keep(&record);
         self.tally.point(index, &record);
         self.summary.observe(&record);
+        self.sizes.observe(&record);
         match self.rows.row(&record) {
             Ok(lines) => self.live.rows(&lines),
             Err(error) => {
@@ -263,7 +268,7 @@ impl Series<'_> {
         }
     }
 
-    /// What a repetition measured before it was interrupted belongs to its summary.
+    /// What a series measured before it was interrupted belongs to its summary.
     fn remember(&mut self, store: &Store) -> anyhow::Result<()> {
         let filter = netaware_store::Filter {
             series: netaware_store::Among::Of(self.plan.id),
@@ -271,6 +276,7 @@ impl Series<'_> {
         };
         store.each(&filter, |record| {
             self.summary.observe(&record);
+            self.sizes.observe(&record);
             std::ops::ControlFlow::Continue(())
         })?;
         Ok(())
@@ -291,6 +297,11 @@ impl Series<'_> {
             } else if !self.output.quiet {
                 eprint!("{lines}");
             }
+        }
+        if self.output.format == Format::Text {
+            let mut lines = Vec::new();
+            size_fit::write(&mut lines, &self.sizes, paint)?;
+            sink.write(&lines)?;
         }
         for line in self.tally.lines() {
             eprintln!("{line}");
