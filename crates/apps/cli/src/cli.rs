@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{completions, latency, man, results, schema, serve, tcp, test, udp};
+use crate::commands::{completions, latency, man, matrix, results, schema, serve, tcp, test, udp};
 #[cfg(target_os = "linux")]
 use crate::commands::{lab, simulate};
 use crate::config::Parsed;
@@ -24,6 +24,7 @@ Examples:
   netaware latency lab-b -c 1000       round trips
   netaware udp lab-b --scan spacing=0us..100us+10us
   netaware test lab-b --every 10min --for 12h
+  netaware matrix lab-b                short transfers by block size
   netaware results show last           the newest saved result
   netaware lab up bufferbloat          a path to try things on, on this host
   netaware simulate lte latency        what it would say there, at once
@@ -57,6 +58,7 @@ pub(crate) enum Command {
     Tcp(tcp::Tcp),
     Udp(udp::Udp),
     Latency(latency::Latency),
+    Matrix(matrix::Matrix),
     Results(results::Results),
     #[cfg(target_os = "linux")]
     Lab(lab::Lab),
@@ -89,6 +91,7 @@ impl Command {
             Self::Tcp(tcp) => measure::run(tcp, parsed),
             Self::Udp(udp) => measure::run(udp, parsed),
             Self::Latency(latency) => measure::run(latency, parsed),
+            Self::Matrix(matrix) => matrix.run(),
             Self::Serve(serve) => serve.run(),
             Self::Results(results) => results.run(),
             #[cfg(target_os = "linux")]
@@ -118,7 +121,7 @@ mod tests {
         let mut command = Cli::command();
         command.build();
         insta::assert_snapshot!("help", command.render_long_help().to_string());
-        let measuring = ["serve", "test", "tcp", "udp", "latency", "results", "lab", "simulate"];
+        let measuring = ["serve", "test", "tcp", "udp", "latency", "matrix", "results", "lab", "simulate"];
         for name in measuring.into_iter().chain(["completions", "man", "schema"]) {
             let of = command.find_subcommand_mut(name).unwrap();
             insta::assert_snapshot!(format!("help_{name}"), of.render_long_help().to_string());

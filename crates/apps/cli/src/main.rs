@@ -14,6 +14,7 @@ mod flags;
 mod live;
 mod measure;
 mod own_responder;
+mod plot;
 mod render;
 mod series;
 mod signals;

@@ -219,7 +219,10 @@ pub(crate) fn measured(record: &Record) -> bool {
 
 pub(crate) fn has_figures(record: &Record) -> bool {
     let has_delay = |v: &VersionResult| v.latency.is_some() || v.latency_tcp.is_some();
-    record.versions.iter().any(|v| has_delay(v) || !v.tcp.is_empty() || !v.udp.is_empty())
+    record
+        .versions
+        .iter()
+        .any(|v| has_delay(v) || !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty())
 }
 
 pub(crate) fn judged(record: &Record) -> Exit {

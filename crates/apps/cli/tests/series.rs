@@ -128,6 +128,10 @@ fn each_combination_of_a_scan_is_a_record_and_a_row() {
     let shown = place.results(&["show", "last", "--format", "ndjson"]).exits_with(0).stdout;
     let shown: Vec<Record> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(shown, place.records());
+    let refused = place.results(&["delete", "last"]).exits_with(2);
+    assert!(refused.stderr.contains("belongs to the series"), "{}", refused.stderr);
+    let points = place.results(&["list", "--series", "last"]).exits_with(0).stdout;
+    assert_eq!(points.matches("hall B, point ").count(), 6, "{points}");
     let exported = place.results(&["export", "--label", "hall B", "--format", "csv"]).exits_with(0).stdout;
     assert_eq!(exported.lines().count(), 1 + 12);
 }
@@ -231,7 +235,7 @@ fn slips_are_told_before_anything_is_measured() {
     let place = Place::new();
     let rows: &[(&[&str], &str)] = &[
         (&["--scan", "lenght=1,2"], "no option --lenght"),
-        (&["--scan", "length=10..100+10"], "'10' for '--length"),
+        (&["--scan", "length=0..100+10"], "'0' for '--length"),
         (&["--scan", "length=64,x"], "'x' for '--length"),
         (&["--scan", "spacing=1ms,2ms"], "--spacing is given and scanned"),
         (&["--scan", "length=64,100", "--every", "1s"], "cannot be used with"),
@@ -250,40 +254,89 @@ fn slips_are_told_before_anything_is_measured() {
 #[test]
 fn a_repetition_keeps_to_its_times_and_sums_up() {
     let place = Place::new();
-    let every = Span::from_millis(300);
-    let ended = place.latency(&["--every", "300ms", "--times", "5"]).exits_with(0);
+    let every = Span::from_secs(1);
+    let ended = place.latency(&["--every", "1s", "--times", "4"]).exits_with(0);
     let records = place.records();
-    assert_eq!(records.iter().map(index).collect::<Vec<_>>(), [0, 1, 2, 3, 4], "{}", ended.stderr);
-    let first = records[0].started_at;
-    for record in &records {
-        // Reading the command line and connecting come between the slot and the record's first look at the clock.
-        let late = record.started_at.since(first) - every * i64::try_from(index(record)).unwrap();
-        assert!(late.abs() < every, "point {} began {late} off its time", index(record));
+    assert_eq!(records.iter().map(index).collect::<Vec<_>>(), [0, 1, 2, 3], "{}", ended.stderr);
+    for late in lateness(&place, every) {
+        assert!((Span::ZERO..every).contains(&late), "{late} after its time; {}", ended.stderr);
     }
     assert!(ended.stdout.contains("OVER THE WHOLE RUN"), "{}", ended.stdout);
     let shown = place.results(&["show", "last"]).exits_with(0).stdout;
     assert!(shown.contains("OVER THE WHOLE RUN") && shown.contains("variance"), "{shown}");
 }
 
+/// How long after its slot each record began. The series is noted as begun shortly before its first slot.
+fn lateness(place: &Place, every: Span) -> Vec<Span> {
+    let began_at = Store::open(place.file("store.db")).unwrap().series("last").unwrap().started_at;
+    let due = |record: &Record| every * i64::try_from(index(record)).unwrap();
+    place.records().iter().map(|record| record.started_at.since(began_at) - due(record)).collect()
+}
+
 #[test]
 fn a_measurement_longer_than_its_interval_leaves_gaps_and_does_not_shift_the_others() {
     let place = Place::new();
-    let every = Span::from_millis(60);
     let port = place.responder.port();
     let store = place.file("store.db").display().to_string();
-    // 40 requests, one every 5 ms, are 200 ms at least.
+    // 40 requests, one every 5 ms, are 200 ms at least: three slots pass meanwhile.
     let line = ["latency", "127.0.0.1", "--port", &port, "--store", &store, "-c", "40", "-i", "5ms"];
-    let ended = run(&[&line[..], &["--every", "60ms", "--for", "1200ms"]].concat(), PATIENCE).exits_with(0);
+    let started = Program::start(netaware(&[&line[..], &["--every", "60ms"]].concat()));
+    let due = clock::now() + PATIENCE;
+    while !place.file("store.db").exists() || place.records_so_far() < 4 {
+        assert!(clock::now() < due, "{}", started.complained());
+        clock::sleep(Span::from_millis(10));
+    }
+    signal("INT", started.id());
+    let ended = started.finish_within(Span::from_secs(10)).exits_with(0);
+    let records = place.records();
+    assert!(records.iter().all(|record| record.series.as_ref().unwrap().planned == 0), "it has no end");
+    let indices: Vec<u64> = records.iter().map(index).collect();
+    assert!(indices.windows(2).take(3).all(|pair| pair[1] >= pair[0] + 3), "{indices:?}");
+    assert!(ended.stderr.contains("are gaps"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("continue with: netaware latency --resume"), "{}", ended.stderr);
+    for late in lateness(&place, Span::from_millis(60)) {
+        assert!(late >= Span::ZERO, "a measurement began {late} before its slot");
+    }
+}
+
+#[test]
+fn a_resumed_repetition_keeps_its_timetable() {
+    let place = Place::new();
+    let port = place.responder.port();
+    let arguments = place.arguments("latency", &port, &["--every", "250ms", "--times", "24"]);
+    let started = Program::start(netaware(&arguments.iter().map(String::as_str).collect::<Vec<_>>()));
+    let due = clock::now() + PATIENCE;
+    while !place.file("store.db").exists() || place.records_so_far() < 2 {
+        assert!(clock::now() < due, "{}", started.complained());
+        clock::sleep(Span::from_millis(10));
+    }
+    signal("INT", started.id());
+    started.finish_within(Span::from_secs(10)).exits_with(0);
+    let before = place.records().len();
+    // More than one slot passes before it goes on.
+    clock::sleep(Span::from_millis(600));
+    let store = place.file("store.db").display().to_string();
+    let resumed = run(&["latency", "--resume", "last", "--store", &store], PATIENCE).exits_with(0);
     let records = place.records();
     let indices: Vec<u64> = records.iter().map(index).collect();
-    assert!(indices.len() > 1 && indices.windows(2).all(|pair| pair[1] >= pair[0] + 3), "{indices:?}");
-    assert!(indices.iter().all(|index| *index < 20), "{indices:?}");
-    assert!(ended.stderr.contains("are gaps"), "{}", ended.stderr);
-    for record in &records {
-        let begun = record.started_at.since(records[0].started_at);
-        let due = every * i64::try_from(index(record)).unwrap();
-        assert!(begun - due > -every, "point {} began {begun} after the first", index(record));
+    assert!(records.len() > before, "{}", resumed.stderr);
+    assert!(
+        indices.windows(2).all(|pair| pair[0] < pair[1]) && indices.iter().all(|n| *n < 24),
+        "{indices:?}"
+    );
+    assert!(indices[before] > indices[before - 1] + 1, "slots passed meanwhile: {indices:?}");
+    assert!(resumed.stderr.contains("while the series did not run"), "{}", resumed.stderr);
+    for late in lateness(&place, Span::from_millis(250)) {
+        assert!(late >= Span::ZERO, "a measurement began {late} before its slot");
     }
+    let n = resumed
+        .stdout
+        .lines()
+        .find(|line| line.trim().starts_with("IPv4  "))
+        .unwrap()
+        .split_whitespace()
+        .nth(1);
+    assert_eq!(n, Some(records.len().to_string().as_str()), "the whole run: {}", resumed.stdout);
 }
 
 #[test]

@@ -129,6 +129,7 @@ impl UdpOrder {
                 send: UdpSend::Single,
                 receive: UdpReceive::Single,
                 tick,
+                settle: None,
                 window: None,
                 dscp: 0,
                 burst: 1,

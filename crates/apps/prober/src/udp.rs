@@ -64,6 +64,7 @@ fn orders(request: &UdpRequest, rounds: u16) -> Vec<UdpOrder> {
             send: if gap_ps.is_some() { one_by_one(request.send) } else { request.send },
             receive: request.receive,
             tick: request.interval.min(LONGEST_TICK),
+            settle: None,
             window: request.window,
             dscp: request.target.options.dscp,
             burst: request.burst.max(1),

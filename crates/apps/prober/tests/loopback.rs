@@ -9,10 +9,12 @@ use std::thread::JoinHandle;
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_prober::{
-    Directions, LatencyRequest, Pace, Progress, Rhythm, Target, TcpRequest, TestRequest, Transport,
-    UdpRequest, latency, tcp, test, udp,
+    Directions, LatencyRequest, MatrixRequest, Pace, Pairs, Progress, Rhythm, Target, TcpRequest,
+    TestRequest, Transport, UdpRequest, latency, matrix, tcp, test, udp,
 };
-use netaware_record::{Arrivals, Bottleneck, Direction, HistogramShape, IpVersion, Outcome, Record, Side};
+use netaware_record::{
+    Arrivals, Bottleneck, Direction, HistogramShape, IpVersion, MatrixProtocol, Outcome, Record, Side,
+};
 use netaware_server::{Config, Server, Stopper};
 use netaware_units::{BitRate, ByteCount, Span};
 
@@ -334,5 +336,59 @@ fn nobody_listening_is_a_finding_for_each_version() {
         let unreachable = version.unreachable.as_ref().unwrap();
         assert!(unreachable.reason.contains("refused"), "{unreachable:?}");
         assert!(unreachable.advice.contains("netaware serve"));
+    }
+}
+
+#[test]
+fn a_matrix_accounts_for_every_byte_at_both_ends() {
+    let responder = Responder::start();
+    let sizes = |of: &[u64]| of.iter().copied().map(ByteCount).collect::<Vec<_>>();
+    let request = MatrixRequest {
+        pairs: Pairs::Each { bytes: sizes(&[1_000, 100_000]), blocks: sizes(&[1_000, 100_000]) },
+        runs: 2,
+        ..MatrixRequest::new(responder.target.clone())
+    };
+    let record = matrix(&request, &StopFlag::new(), &mut quiet());
+    both_complete(&record);
+    assert!(record.warnings[0].contains("100000 B became 65507 B"), "{:?}", record.warnings);
+    for version in &record.versions {
+        let protocols: Vec<_> = version.matrix.iter().map(|result| result.protocol).collect();
+        assert_eq!(protocols, MatrixProtocol::ALL);
+        for (result, cell) in version.matrix.iter().flat_map(|r| r.cells.iter().map(move |cell| (r, cell))) {
+            let blocks = cell.bytes.0.div_ceil(cell.block.0);
+            let is_udp = result.protocol == MatrixProtocol::Udp;
+            assert_eq!(cell.runs.len(), 2);
+            for run in &cell.runs {
+                let server = run.server.unwrap();
+                assert_eq!(run.outcome, Outcome::Complete, "{cell:?}");
+                assert_eq!(run.client.bytes.0, if is_udp { blocks * cell.block.0 } else { cell.bytes.0 });
+                assert!(run.client.calls >= blocks && run.client.throughput.is_some(), "{cell:?}");
+                assert_eq!(run.client.bytes - server.bytes, run.lost);
+                assert!(is_udp || run.lost == ByteCount(0));
+                assert!(
+                    blocks > 1 || !is_udp || server.throughput.is_none(),
+                    "one datagram has no rate: {cell:?}"
+                );
+            }
+            assert_eq!(cell.client_time.unwrap().confidence.to_bits(), 0.5_f64.to_bits());
+        }
+    }
+}
+
+#[test]
+fn a_stopped_matrix_keeps_what_it_has() {
+    let responder = Responder::start();
+    let stop = StopFlag::new();
+    let mut begun = 0;
+    let record = matrix(&MatrixRequest::new(responder.target.clone()), &stop, &mut |progress| {
+        begun += usize::from(matches!(progress, Progress::Phase { version: Some(_), .. }));
+        if begun == 5 {
+            stop.raise();
+        }
+    });
+    assert_eq!(record.outcome, Outcome::Interrupted);
+    for version in &record.versions {
+        assert_eq!(version.matrix.len(), 1, "TCP comes first");
+        assert!((2..=3).contains(&version.matrix[0].cells.len()));
     }
 }

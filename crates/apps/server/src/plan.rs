@@ -155,6 +155,7 @@ fn check_udp(plan: &UdpPlan, limits: &Limits) -> Result<(), Refusal> {
     within("dscp", plan.dscp, 0, 63)?;
     optional("packets", plan.packets, 1, u64::MAX)?;
     optional("gap_ps", plan.gap_ps, 1, LONGEST_GAP_PS)?;
+    optional("settle", plan.settle.map(|settle| settle.0), 0, LONGEST_SETTLE.0)?;
     within("burst", plan.burst, 1, MAX_BURST)?;
     if plan.histogram.is_some_and(|shape| shape.empty().is_none()) {
         return Err(bad(format!(
@@ -240,6 +241,8 @@ const SHORTEST_TICK: Span = Span::from_millis(10);
 const LONGEST_TICK: Span = Span::from_secs(60);
 /// A datagram a minute; slower is not a stream.
 const LONGEST_GAP_PS: u64 = 60_000_000_000_000;
+/// Longer than any packet lives on a path that can be measured at all.
+const LONGEST_SETTLE: Span = Span::from_secs(10);
 const MAX_WINDOW: u32 = 1 << 30;
 
 #[cfg(test)]

@@ -96,6 +96,10 @@ pub struct StreamEnd {
     pub bytes: ByteCount,
     /// System calls that moved them: writes that gave at least a byte, or reads that had one.
     pub calls: u64,
+    /// What the first of them moved, at the receiving end: its time is not in `elapsed`, which begins with it. Zero at the
+    /// sending end, and where the other end does not tell.
+    #[serde(default)]
+    pub first_read: ByteCount,
     /// Congestion control in use.
     #[serde(default)]
     pub congestion: String,

@@ -15,6 +15,7 @@ mod ends;
 mod host;
 mod latency;
 mod limit;
+mod matrix;
 mod path;
 mod pedigree;
 mod rfc6349;
@@ -32,6 +33,7 @@ pub use ends::{
 pub use host::{HostInfo, NicInfo};
 pub use latency::{Arrivals, DelayTail, ExchangeTotal, LatencyResult, LoadedLatency};
 pub use limit::{Limit, LimitedBy, Side};
+pub use matrix::{MatrixCell, MatrixEnd, MatrixProtocol, MatrixResult, MatrixRun};
 pub use path::{MtuFinding, PathFacts, Reach, Unreachable};
 pub use pedigree::{Direction, Health, IpVersion, Layer, Pedigree};
 pub use rfc6349::{Bottleneck, ETHERNET_OVERHEAD, Rfc6349};
@@ -58,7 +60,7 @@ pub struct Record {
     pub id: Uuid,
     /// Version of netaware that measured.
     pub software: String,
-    /// What was run: `test`, `tcp`, `udp` or `latency`.
+    /// What was run: `test`, `tcp`, `udp`, `latency` or `matrix`.
     pub command: String,
     /// When it began, by the prober's wall clock: a label, never used in arithmetic.
     pub started_at: Wall,
@@ -140,6 +142,9 @@ pub struct VersionResult {
     /// UDP, one entry per direction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub udp: Vec<UdpResult>,
+    /// Short transfers by block size, one entry per protocol.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub matrix: Vec<MatrixResult>,
 }
 
 impl VersionResult {
@@ -156,6 +161,7 @@ impl VersionResult {
             latency_tcp: None,
             tcp: Vec::new(),
             udp: Vec::new(),
+            matrix: Vec::new(),
         }
     }
 }

@@ -136,8 +136,11 @@ pub struct SpacedBlocks {
     pub worst_lateness: Span,
     /// By so much the plan was put off in all: a sender that falls behind by more than one spacing does not catch up.
     pub slipped: Span,
-    /// Times at which no stream could take a block and the sender had to wait for one.
+    /// Blocks for which no stream had room when they were due.
     pub waits: u64,
+    /// How long they waited for it, in all. What `slipped` has beyond that is the sending host's.
+    #[serde(default)]
+    pub waited: Span,
 }
 
 /// Whose count of payload bytes a rate goes by.

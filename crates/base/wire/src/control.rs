@@ -60,8 +60,9 @@ pub const MAX_TCP_LENGTH: u32 = 1 << 20;
 pub const MAX_BLOCK_SPACING: Span = Span::from_secs(60);
 /// Samples of one TCP stream that a transfer keeps; with many streams fewer, see [`MAX_SAMPLES_IN_ALL`].
 pub const MAX_SAMPLES: usize = 1000;
-/// Samples of all streams of a transfer together: at 60 bytes each one megabyte.
-pub const MAX_SAMPLES_IN_ALL: usize = 16_384;
+/// Samples of all streams of a transfer together: some 100 bytes of JSON each, which a sending responder holds until they
+/// are read.
+pub const MAX_SAMPLES_IN_ALL: usize = 8192;
 
 /// From the prober.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -513,6 +514,10 @@ pub struct UdpPlan {
     pub receive: UdpReceive,
     /// Length of the slices reported.
     pub tick: Span,
+    /// How long the receiver goes on listening once it has heard of the end, for datagrams that the end overtook; absent
+    /// leaves it the 300 ms that no path needs more than. What comes later counts as lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Span>,
     /// Socket buffers.
     #[serde(default)]
     pub window: Option<u32>,

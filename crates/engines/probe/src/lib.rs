@@ -15,6 +15,7 @@
 //! | how long did giving, acknowledging and reading take? | [`tcp_times`] |
 //! | what does RFC 6349 say of it? | [`rfc6349`] |
 //! | where were datagrams lost? | [`loss_split`] |
+//! | how fast is a short transfer, by block size? | [`matrix`] |
 //! | who set the figure, the network or a host? | [`limit`] |
 //! | IPv4 or IPv6? | [`compare`] |
 
@@ -27,6 +28,7 @@ pub mod held_back;
 pub mod hops;
 pub mod limit;
 pub mod loss_split;
+pub mod matrix;
 pub mod path_mtu;
 pub mod rfc6349;
 pub mod size_fit;

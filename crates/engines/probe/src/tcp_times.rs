@@ -55,6 +55,7 @@ fn joined(one: SpacedBlocks, other: SpacedBlocks) -> SpacedBlocks {
         worst_lateness: one.worst_lateness.max(other.worst_lateness),
         slipped: one.slipped + other.slipped,
         waits: one.waits + other.waits,
+        waited: one.waited + other.waited,
     }
 }
 
@@ -112,11 +113,19 @@ mod tests {
         let found = blocks(asked, &[&one, &other]).unwrap();
         assert_eq!((found.written, found.asked, found.kept), (2000, Some(3000), None));
         assert_eq!(found.each_ns, Some(100_000.0));
-        let kept = SpacedBlocks { written: 40, late: 1, worst_lateness: Span(7), slipped: Span(2), waits: 3 };
+        let kept = SpacedBlocks {
+            written: 40,
+            late: 1,
+            worst_lateness: Span(7),
+            slipped: Span(2),
+            waits: 3,
+            waited: Span(1),
+        };
         let spaced = TcpEnd { spaced: Some(kept), ..one };
         let asked = BlocksAsked { spacing: Some(Span::from_millis(1)), count: None, ..asked };
         let found = blocks(asked, &[&spaced, &spaced]).unwrap();
-        let twice = SpacedBlocks { written: 80, late: 2, slipped: Span(4), waits: 6, ..kept };
+        let twice =
+            SpacedBlocks { written: 80, late: 2, slipped: Span(4), waits: 6, waited: Span(2), ..kept };
         assert_eq!((found.written, found.kept), (80, Some(twice)));
         assert_eq!(blocks(asked, &[]), None);
     }

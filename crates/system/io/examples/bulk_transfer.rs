@@ -107,6 +107,7 @@ fn udp_plan(words: &[&str]) -> Result<UdpPlan, Failure> {
             _ => UdpReceive::Single,
         },
         tick: Span::from_millis(100),
+        settle: None,
         window: None,
         dscp: 0,
         burst: 1,

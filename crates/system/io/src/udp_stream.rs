@@ -80,7 +80,7 @@ pub fn send(
     })
 }
 
-/// Receives until 300 ms after the sender has said that it ended, at the latest two seconds after the plan's end.
+/// Receives until `plan.settle` (300 ms) after the sender has said that it ended, at the latest two seconds after the plan's end.
 /// Datagrams that do not belong to the flow are ignored and counted. Ticks count from the first datagram.
 #[expect(clippy::needless_pass_by_value, reason = "the socket ends with the stream")]
 pub fn receive(

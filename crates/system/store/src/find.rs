@@ -285,7 +285,7 @@ const ANY_ID: &str = "SELECT id FROM records UNION ALL SELECT id FROM series
     UNION ALL SELECT series AS id FROM records WHERE series IS NOT NULL";
 
 /// "019A2b3c4d5e" as the database has it: "019a2b3c-4d5e". `None` when it cannot be the beginning of an id.
-fn stored_form(given: &str) -> Option<String> {
+pub(crate) fn stored_form(given: &str) -> Option<String> {
     let digits: String = given.chars().filter(|c| *c != '-').map(|c| c.to_ascii_lowercase()).collect();
     if digits.is_empty() || digits.len() > 32 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;

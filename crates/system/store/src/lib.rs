@@ -17,6 +17,7 @@
 
 mod error;
 mod find;
+mod of_series;
 mod place;
 #[cfg(test)]
 mod sample;

@@ -75,7 +75,7 @@ pub(crate) fn signed(count: u64) -> i64 {
 }
 
 fn has_figures(result: &VersionResult) -> bool {
-    result.latency.is_some() || !result.tcp.is_empty() || !result.udp.is_empty()
+    result.latency.is_some() || !result.tcp.is_empty() || !result.udp.is_empty() || !result.matrix.is_empty()
 }
 
 fn version_words(versions: &[IpVersion]) -> String {

@@ -4,6 +4,7 @@ mod compare;
 mod delete;
 mod export;
 mod list;
+mod plot;
 mod show;
 
 use std::path::PathBuf;
@@ -29,7 +30,7 @@ Examples:
 An ID is that of a result or of a series. It may be cut off after as many digits as tell it from others; 'last' is the \
 newest.";
 
-/// List, show, compare, export and delete saved results
+/// List, show, compare, plot, export and delete saved results
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct Results {
@@ -41,6 +42,7 @@ pub(crate) struct Results {
 enum Action {
     List(list::List),
     Show(show::Show),
+    Plot(plot::Plot),
     Compare(compare::Compare),
     Export(export::Export),
     Delete(delete::Delete),
@@ -69,6 +71,7 @@ impl Results {
         match &self.action {
             Action::List(list) => list.run(),
             Action::Show(show) => show.run(),
+            Action::Plot(plot) => plot.run(),
             Action::Compare(compare) => compare.run(),
             Action::Export(export) => export.run(),
             Action::Delete(delete) => delete.run(),

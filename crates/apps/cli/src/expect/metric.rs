@@ -46,6 +46,16 @@ impl Kind {
         }
     }
 
+    /// The unit of the values, for programs; empty for a plain number.
+    pub(crate) fn unit(self) -> &'static str {
+        match self {
+            Self::Time => "ns",
+            Self::Rate => "bit/s",
+            Self::Share => "1",
+            Self::Number => "",
+        }
+    }
+
     pub(crate) fn show(self, value: f64) -> String {
         match self {
             Self::Time => Span(value as i64).to_string(),

@@ -18,7 +18,7 @@ pub(crate) enum Format {
     Json,
     /// One JSON object per line as it happens; the last one is the record
     Ndjson,
-    /// One line per IP version and direction; tcp, udp and latency only
+    /// One line per IP version and direction, or per transfer of a matrix; not for test
     Csv,
     /// The one-line records of UDPmon and TCPmon; tcp, udp and latency only
     Udpmon,

@@ -1,5 +1,7 @@
-//! One line per IP version, direction and number of streams, for spreadsheets and scripts: RFC 4180, a dot in numbers, times
+//! One line per IP version, direction and number of streams, or per transfer of a matrix, for spreadsheets and scripts: RFC 4180, a dot in numbers, times
 //! as ISO 8601. All values in base units, named in the heading; an empty field is a figure that was not measured.
+
+mod matrix;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -14,7 +16,7 @@ use crate::series;
 
 /// Whether records of this command have a CSV form: `test` mixes figures that fit no one table.
 pub(crate) fn has_form(command: &str) -> bool {
-    matches!(command, "tcp" | "udp" | "latency")
+    matches!(command, "tcp" | "udp" | "latency" | "matrix")
 }
 
 /// A named column: its field of one result.
@@ -118,6 +120,7 @@ fn figure_names(command: &str) -> Vec<&'static str> {
     match command {
         "tcp" => names(TCP),
         "udp" => names(UDP),
+        "matrix" => matrix::names(),
         _ => names(LATENCY),
     }
 }
@@ -130,6 +133,7 @@ fn names<T>(columns: &[Column<T>]) -> Vec<&'static str> {
 fn figure_fields(command: &str, version: &VersionResult) -> Vec<Vec<String>> {
     match command {
         "tcp" => version.tcp.iter().map(|result| fields(TCP, result)).collect(),
+        "matrix" => matrix::fields(version),
         "udp" => version.udp.iter().map(|result| fields(UDP, result)).collect(),
         _ => {
             version.latency.iter().chain(&version.latency_tcp).map(|result| fields(LATENCY, result)).collect()
@@ -340,7 +344,9 @@ mod tests {
 
     #[test]
     fn every_line_has_as_many_fields_as_the_header() {
-        for record in [fixture::tcp(), fixture::udp(), fixture::latency(), fixture::latency_both()] {
+        for record in
+            [fixture::tcp(), fixture::udp(), fixture::latency(), fixture::latency_both(), fixture::matrix()]
+        {
             let text = csv(&record);
             let fields: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
             assert!(fields.len() > 1 && fields.iter().all(|n| *n == fields[0]), "{text}");

@@ -1,5 +1,7 @@
 //! Records made by hand for tests: a path shaped to 40 Mbit/s for IPv4 and 80 Mbit/s for IPv6.
 
+mod matrix;
+
 use netaware_record::{
     Arrivals, Bottleneck, Comparison, CpuUse, DelaySummary, DelayTail, Direction, ExchangeTotal, Exchanges,
     GapSummary, Health, Histogram, HistogramShape, HostDrops, HostInfo, Interval, IpVersion, LatencyResult,
@@ -54,6 +56,12 @@ pub(crate) fn udp() -> Record {
 pub(crate) fn latency() -> Record {
     let versions = BOTH.map(|version| VersionResult { latency: Some(idle(version)), ..reached(version) });
     empty("latency", versions.to_vec())
+}
+
+/// A matrix of short transfers.
+pub(crate) fn matrix() -> Record {
+    let versions = BOTH.map(|version| VersionResult { matrix: matrix::results(version), ..reached(version) });
+    empty("matrix", versions.to_vec())
 }
 
 /// A closed loop eight deep over both transports, UDP held up by a stall, with the bins that were asked for.
@@ -124,6 +132,7 @@ pub(crate) fn spaced() -> Record {
             worst_lateness: Span::from_micros(871),
             slipped: Span::from_micros(3),
             waits: 7,
+            waited: Span::from_micros(2),
         };
         result.blocks = Some(TcpBlocks {
             length: ByteCount(1000),
@@ -150,7 +159,7 @@ pub(crate) fn nothing() -> Record {
 }
 
 pub(crate) fn all() -> Vec<Record> {
-    vec![test(), tcp(), spaced(), udp(), latency(), latency_both(), half(), nothing()]
+    vec![test(), tcp(), spaced(), udp(), latency(), latency_both(), matrix(), half(), nothing()]
 }
 
 fn empty(command: &str, versions: Vec<VersionResult>) -> Record {

@@ -10,6 +10,7 @@ mod header;
 mod intervals;
 mod latency;
 mod limit;
+mod matrix;
 mod path;
 mod pedigree;
 mod streams;
@@ -91,6 +92,7 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
         for direction in [Direction::Forward, Direction::Reverse] {
             udp::section(&mut sheet, direction)?;
         }
+        matrix::write(out, &measured, paint)?;
     }
     udp::histograms(out, record, paint)?;
     latency::histograms(out, record, paint)?;
@@ -102,7 +104,8 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
 
 fn has_anything(v: &VersionResult) -> bool {
     let has_delay = v.latency.is_some() || v.latency_tcp.is_some();
-    v.reach.is_some() || v.path.is_some() || has_delay || !v.tcp.is_empty() || !v.udp.is_empty()
+    let has_bulk = !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty();
+    v.reach.is_some() || v.path.is_some() || has_delay || has_bulk
 }
 
 /// The table and what fills it.
@@ -160,6 +163,7 @@ mod tests {
         insta::assert_snapshot!("tcp_spaced", text(&fixture::spaced(), Paint::PLAIN));
         insta::assert_snapshot!("udp", text(&fixture::udp(), Paint::PLAIN));
         insta::assert_snapshot!("latency", text(&fixture::latency(), Paint::PLAIN));
+        insta::assert_snapshot!("matrix", text(&fixture::matrix(), Paint::PLAIN));
         insta::assert_snapshot!("latency_both", text(&fixture::latency_both(), Paint::PLAIN));
         insta::assert_snapshot!("one_version_unreachable", text(&fixture::half(), Paint::PLAIN));
     }

@@ -3,7 +3,7 @@
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_prober::size_fit::SizeScan;
-use netaware_record::{Outcome, Record, SeriesPoint};
+use netaware_record::{Outcome, Record, SeriesKind, SeriesPoint};
 use netaware_store::Store;
 use netaware_units::{Mono, Span};
 
@@ -79,7 +79,7 @@ pub(crate) fn run(measuring: &dyn Measuring, parsed: &Parsed) -> anyhow::Result<
         Course::Scan(scan) => series.scan(scan.count(), |index| scan.point(index), &done),
         Course::Repeat { every, count } => {
             let slots = Slots::new(plan::first_due(&plan, is_resumed), *every, *count);
-            series.repeat(&slots, is_resumed)
+            series.repeat(&slots, is_resumed.then_some(done.as_slice()))
         }
     };
     series.close(&course, left, paint, &sink)
@@ -166,9 +166,17 @@ impl Series<'_> {
         Left::Nothing
     }
 
-    /// One measurement per slot; slots that pass meanwhile are gaps.
-    fn repeat(&mut self, slots: &Slots, is_resumed: bool) -> Left {
-        let mut n = if is_resumed { slots.upcoming(clock::now()) } else { 0 };
+    /// One measurement per slot; slots that pass meanwhile are gaps. `done` is what a resumed repetition has already.
+    fn repeat(&mut self, slots: &Slots, done: Option<&[std::ops::Range<u64>]>) -> Left {
+        let mut n = if done.is_some() { slots.upcoming(clock::now()) } else { 0 };
+        let complete: u64 = done.into_iter().flatten().map(|run| run.end.min(n) - run.start.min(n)).sum();
+        let passed = if self.plan.planned > 0 { n.min(self.plan.planned) } else { n };
+        let missed = passed.saturating_sub(complete);
+        if done.is_some() && missed > 0 && !self.output.quiet {
+            self.live.remark(&format!(
+                "note: gaps, points whose time passed while the series did not run: {missed}"
+            ));
+        }
         while slots.has(n) {
             self.live.begin(named(n, self.plan.planned, &Point::new(), slots.end()), "waiting for its time");
             if !wait_until(slots.due(n), self.stop) {
@@ -235,7 +243,10 @@ impl Series<'_> {
         frame.judge(&mut record);
         self.keep(&record);
         self.tally.point(index, &record);
-        self.summary.observe(&record);
+        // The points of a scan are different measurements: nothing sums them up.
+        if self.plan.kind == SeriesKind::Repeat {
+            self.summary.observe(&record);
+        }
         self.sizes.observe(&record);
         match self.rows.row(&record) {
             Ok(lines) => self.live.rows(&lines),
@@ -275,7 +286,9 @@ impl Series<'_> {
             ..netaware_store::Filter::default()
         };
         store.each(&filter, |record| {
-            self.summary.observe(&record);
+            if self.plan.kind == SeriesKind::Repeat {
+                self.summary.observe(&record);
+            }
             self.sizes.observe(&record);
             std::ops::ControlFlow::Continue(())
         })?;

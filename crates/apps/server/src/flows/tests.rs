@@ -141,8 +141,8 @@ fn short_requests_belong_to_the_flow_of_their_address() {
         assert_eq!(reason(&table, bytes, from), want, "row {n}");
     }
     // A second one from there could not be told from the first.
-    let second = Purpose::Echo { longest: 8, response: Some(64), dscp: 0 };
-    table.expect(TOKEN, 2, second, HeaderFields::default());
+    let purpose = Purpose::Echo { longest: 8, response: Some(64), dscp: 0 };
+    table.expect(TOKEN, 2, purpose, HeaderFields::default());
     let setup = |kind, cookie| Setup { token: TOKEN, test: 2, cookie }.emit_request(kind);
     let Deed::Answer(answer) = table.judge(&setup(Kind::Knock, Token::default()), here(), None) else {
         panic!("no cookie");

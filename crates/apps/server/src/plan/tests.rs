@@ -22,6 +22,7 @@ fn udp() -> UdpPlan {
         burst: 1,
         histogram: None,
         log: false,
+        settle: None,
     }
 }
 
@@ -87,7 +88,6 @@ fn caps_bound_what_an_exchange_may_draw() {
 
 #[test]
 fn fields_out_of_range_are_named() {
-    let second = Span::from_secs(1);
     let rows = [
         ("streams is 0", TestPlan::Tcp(TcpPlan { streams: 0, ..tcp() })),
         ("streams is 513", TestPlan::Tcp(TcpPlan { streams: 513, ..tcp() })),
@@ -108,17 +108,23 @@ fn fields_out_of_range_are_named() {
         ),
         (
             "block_spacing goes",
-            TestPlan::Tcp(TcpPlan { block_spacing: Some(second), rate: Some(BitRate(1_000_000)), ..tcp() }),
+            TestPlan::Tcp(TcpPlan {
+                block_spacing: Some(Span::from_secs(1)),
+                rate: Some(BitRate(1_000_000)),
+                ..tcp()
+            }),
         ),
         (
             "block_spacing goes",
-            TestPlan::Tcp(TcpPlan { block_spacing: Some(second), zerocopy: true, ..tcp() }),
+            TestPlan::Tcp(TcpPlan { block_spacing: Some(Span::from_secs(1)), zerocopy: true, ..tcp() }),
         ),
         ("congestion", TestPlan::Tcp(TcpPlan { congestion: Some("cubic; rm".into()), ..tcp() })),
         ("length is 23", TestPlan::Udp(UdpPlan { length: 23, ..udp() })),
         ("length is 65508", TestPlan::Udp(UdpPlan { length: 65_508, ..udp() })),
         ("gap_ps", TestPlan::Udp(UdpPlan { gap_ps: Some(0), ..udp() })),
         ("packets", TestPlan::Udp(UdpPlan { packets: Some(0), ..udp() })),
+        ("settle", TestPlan::Udp(UdpPlan { settle: Some(Span::from_secs(11)), ..udp() })),
+        ("settle", TestPlan::Udp(UdpPlan { settle: Some(Span(-1)), ..udp() })),
         ("burst is 0", TestPlan::Udp(UdpPlan { burst: 0, ..udp() })),
         ("burst is 10001", TestPlan::Udp(UdpPlan { burst: 10_001, ..udp() })),
         ("histogram", TestPlan::Udp(UdpPlan { histogram: Some(shape(0, 10)), ..udp() })),
@@ -192,13 +198,11 @@ fn spaced_blocks_have_a_rate_that_caps_hold() {
 #[test]
 fn only_who_connects_can_choose_a_label_for_tcp() {
     let header = HeaderFields { flow_label: Some(5), ..HeaderFields::default() };
-    let duration = Span::from_secs(1);
     let reverse = TestPlan::Tcp(TcpPlan { direction: Direction::Reverse, ..tcp() });
-    for plan in [reverse.clone(), TestPlan::TcpEcho { length: 64, response: None, duration }] {
+    for plan in [reverse.clone(), tcp_echo(64, None)] {
         assert!(check_label(&plan, &header).unwrap_err().message.contains("flow label"));
     }
-    let udp_echo = TestPlan::UdpEcho { length: 64, response: None, duration, dscp: 0 };
-    for plan in [TestPlan::Tcp(tcp()), TestPlan::Udp(udp()), udp_echo] {
+    for plan in [TestPlan::Tcp(tcp()), TestPlan::Udp(udp()), udp_echo(64, None)] {
         assert_eq!(check_label(&plan, &header), Ok(()));
     }
     assert_eq!(check_label(&reverse, &HeaderFields { ttl: Some(3), ..HeaderFields::default() }), Ok(()));

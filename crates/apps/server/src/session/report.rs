@@ -111,8 +111,10 @@ const ARRIVALS_IN_A_MESSAGE: usize = 768;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outbox::MOST_WITH_TESTS;
     use netaware_record::{Histogram, HistogramShape, LoggedArrival, StreamSample};
     use netaware_units::Span;
+    use netaware_wire::control::MAX_SAMPLES_IN_ALL;
 
     #[test]
     fn every_message_about_512_streams_fits_its_frame() {
@@ -174,6 +176,35 @@ mod tests {
             assert_eq!(told, samples);
         }
         assert!(matches!(messages.last(), Some(ServerMessage::Finished { .. })));
+    }
+
+    #[test]
+    fn both_ways_of_512_streams_at_their_longest_fit_the_outbox() {
+        let sample = StreamSample {
+            at: Span(i64::MAX),
+            acked: ByteCount(u64::MAX),
+            cwnd: ByteCount(u64::MAX),
+            rtt: Span(i64::MAX),
+            retransmits: u64::MAX,
+        };
+        let stream = |index, samples| StreamEnd {
+            index,
+            error: Some("e".repeat(LONGEST_ERROR)),
+            samples: vec![sample; samples],
+            ..StreamEnd::default()
+        };
+        let end = |samples| TcpEnd {
+            streams: (0..512).map(|index| stream(index, samples)).collect(),
+            ..TcpEnd::default()
+        };
+        let both = [EndReport::TcpSender(end(MAX_SAMPLES_IN_ALL / 512)), EndReport::TcpReceiver(end(0))];
+        let bytes: usize = both
+            .into_iter()
+            .flat_map(|report| messages(1, Outcome::Complete, report))
+            .map(|message| frame::emit(&message).unwrap().len())
+            .sum();
+        // The rest is left for ticks.
+        assert!(bytes < MOST_WITH_TESTS * 9 / 10, "{bytes}");
     }
 
     #[test]

@@ -37,6 +37,7 @@ fn udp_plan(direction: Direction) -> TestPlan {
         send: UdpSend::Single,
         receive: UdpReceive::Single,
         tick: Span::from_millis(50),
+        settle: None,
         window: None,
         dscp: 0,
         burst: 1,

@@ -51,7 +51,8 @@ impl<'a> Receiver<'a> {
     }
 
     pub(super) fn run(&self, index: u16, stream: &TcpStream, lane: &Lane) -> Ended {
-        let mut reading = Reading { bytes: 0, calls: 0, last_at: clock::now(), moments: Moments::default() };
+        let mut reading =
+            Reading { bytes: 0, first: 0, calls: 0, last_at: clock::now(), moments: Moments::default() };
         let (how, error) = match stream
             .set_read_timeout(Some(LOOK_UP.to_std()))
             .and_then(|()| self.read(stream, lane, &mut reading))
@@ -63,6 +64,7 @@ impl<'a> Receiver<'a> {
         let _ = stream.shutdown(Shutdown::Write);
         let stream = StreamEnd {
             bytes: ByteCount(reading.bytes),
+            first_read: ByteCount(reading.first),
             calls: reading.calls,
             error,
             ..stream_end(index, stream)
@@ -84,6 +86,7 @@ impl<'a> Receiver<'a> {
                 }
                 Ok(bytes) => {
                     if reading.bytes == 0 {
+                        reading.first = bytes as u64;
                         self.first_byte.set(now);
                     }
                     reading.count(bytes, now);
@@ -135,6 +138,8 @@ impl<'a> Receiver<'a> {
 #[derive(Debug)]
 struct Reading {
     bytes: u64,
+    /// Of these: the first read's.
+    first: u64,
     calls: u64,
     last_at: Mono,
     moments: Moments,

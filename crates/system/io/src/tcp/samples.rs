@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn samples_stay_within_their_bound_at_even_distances() {
-        for (slices, streams, most) in [(999, 1, 1000), (1000, 1, 1000), (123_457, 3, 1000), (5000, 512, 32)]
+        for (slices, streams, most) in [(999, 1, 1000), (1000, 1, 1000), (123_457, 3, 1000), (5000, 512, 16)]
         {
             let samples = after(slices, streams);
             assert_eq!(samples.len(), streams);

@@ -80,8 +80,8 @@ struct Round<'a> {
     turn: usize,
     timetable: Timetable,
     blocks: SpacedBlocks,
-    /// The block now due has found no stream to take it.
-    is_waiting: bool,
+    /// Since then the block that is due has found no stream to take it.
+    waiting_since: Option<Mono>,
 }
 
 /// Sends everything and returns what became of each stream, and of the times.
@@ -106,7 +106,7 @@ pub(super) fn run(
         turn: 0,
         timetable: Timetable { next: clock::now(), spacing, slipped: Span::ZERO },
         blocks: SpacedBlocks::default(),
-        is_waiting: false,
+        waiting_since: None,
     };
     round.run()
 }
@@ -179,12 +179,14 @@ impl Round<'_> {
             self.blocks.late += u64::from(late > LATE);
             self.blocks.worst_lateness = self.blocks.worst_lateness.max(late);
             self.turn = index + 1;
-            self.is_waiting = false;
+            if let Some(since) = self.waiting_since.take() {
+                self.blocks.waited += now - since;
+            }
             return true;
         }
         // Counted once for each block that has to wait.
-        self.blocks.waits += u64::from(!self.is_waiting);
-        self.is_waiting = true;
+        self.blocks.waits += u64::from(self.waiting_since.is_none());
+        self.waiting_since.get_or_insert(now);
         false
     }
 

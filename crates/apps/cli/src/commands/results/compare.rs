@@ -3,20 +3,20 @@
 use std::io::Write;
 use std::ops::ControlFlow;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
 use netaware_record::{Direction, IpVersion};
 use netaware_stats::bootstrap::{Resampling, Statistic, difference};
 use netaware_stats::interval::Interval;
 use netaware_stats::quantile::median;
-use netaware_store::{Among, Filter, Found, Store};
+use netaware_store::{Among, Filter, FindError, Found, Store};
 use serde_json::json;
 
 use super::Place;
 use crate::exit::Exit;
 use crate::expect::Kind;
 use crate::flags::output::{ColorFlag, TextOrJson};
-use crate::render::{NONE, Paint, padded, paragraph};
+use crate::render::{Paint, padded, paragraph};
 use crate::series::figures::figures;
 use crate::series::summary::{number, unit};
 
@@ -196,14 +196,9 @@ impl Pair {
 
     fn as_json(&self) -> serde_json::Value {
         let [first, second] = self.medians();
-        let unit = match self.what.kind {
-            Kind::Time => "ns",
-            Kind::Rate => "bit/s",
-            Kind::Share | Kind::Number => NONE,
-        };
         json!({
             "metric": self.what.name, "direction": self.what.direction, "version": self.what.version,
-            "unit": unit, "median_a": first, "median_b": second, "results_a": self.first.len(),
+            "unit": self.what.kind.unit(), "median_a": first, "median_b": second, "results_a": self.first.len(),
             "results_b": self.second.len(), "difference": second - first, "interval": self.interval(),
         })
     }
@@ -215,10 +210,13 @@ fn group(store: &Store, name: &str) -> anyhow::Result<Filter> {
     if !store.list(&labelled, 1)?.is_empty() {
         return Ok(labelled);
     }
-    let found = store.resolve(name).with_context(|| format!("'{name}' is no label"))?;
-    Ok(match found {
-        Found::Series(id) => Filter { series: Among::Of(id), ..Filter::default() },
-        Found::Record(id) => Filter { id: Some(id), ..Filter::default() },
+    Ok(match store.resolve(name) {
+        Ok(Found::Series(id)) => Filter { series: Among::Of(id), ..Filter::default() },
+        Ok(Found::Record(id)) => Filter { id: Some(id), ..Filter::default() },
+        Err(FindError::NotAnId { .. }) => {
+            bail!("'{name}' is no label, and no id either: see 'netaware results list'")
+        }
+        Err(error) => return Err(error).with_context(|| format!("'{name}' is no label")),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use anyhow::bail;
 use clap::Args;
 use netaware_store::Found;
 
@@ -24,6 +25,12 @@ impl Delete {
         for id in &self.ids {
             let done = match store.resolve(id)? {
                 Found::Record(record) => format!("deleted {}", store.delete(&record.to_string())?),
+                // Somebody who means one result must not lose a thousand.
+                Found::Series(series) if id == "last" => {
+                    bail!(
+                        "the newest result belongs to the series {series}: give that ID to delete all of it"
+                    )
+                }
                 Found::Series(series) => {
                     format!("deleted series {series} with {} results", store.delete_series(series)?)
                 }

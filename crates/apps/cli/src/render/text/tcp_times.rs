@@ -59,7 +59,7 @@ fn how_kept(spacing: Span, kept: &SpacedBlocks) -> String {
         words.push(format!("put off by {}", kept.slipped));
     }
     if kept.waits > 0 {
-        words.push(format!("{} waited for room", count(kept.waits)));
+        words.push(format!("{} waited for room, {}", count(kept.waits), kept.waited));
     }
     words.join(", ")
 }

@@ -42,3 +42,23 @@ fn spaced_blocks_pass_a_stalled_stream_by() {
     let kept = sent.spaced.unwrap();
     assert!(kept.slipped < Span::from_millis(1500), "{kept:?}");
 }
+
+#[test]
+fn what_blocks_wait_for_room_is_told_apart_from_what_their_sender_is_late() {
+    let small = SocketOptions { window: Some(64 << 10), ..SocketOptions::default() };
+    let (out, into) = pairs_with(1, &small);
+    let spacing = Span::from_millis(1);
+    let plan = TcpPlan { length: 32 << 10, block_spacing: Some(spacing), ..plan(1, 1000) };
+    let sent = std::thread::scope(|scope| {
+        let read = plan.clone();
+        scope.spawn(move || {
+            // The buffers are full after some ten blocks; nobody reads for as long as it takes to notice.
+            clock::sleep(Span::from_millis(500));
+            receive(into, &read, &[], &StopFlag::new(), &mut |_| {})
+        });
+        send(out, &plan, &[], &StopFlag::new(), &mut |_| {})
+    });
+    let kept = sent.spaced.unwrap();
+    assert!(kept.waits >= 1 && kept.waited > Span::from_millis(100), "{kept:?}");
+    assert!(kept.slipped + spacing * 2 >= kept.waited, "what waits is put off: {kept:?}");
+}
