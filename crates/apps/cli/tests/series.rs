@@ -147,6 +147,7 @@ fn a_scan_over_size_ends_with_its_slopes_and_their_meaning() {
         assert!(finished.stdout.contains(&about), "{about}: {finished:#?}");
     }
     assert!(finished.stdout.contains("not known here: the prober's link rate"), "{finished:#?}");
+    assert!(finished.stdout.contains("a memory copy on the prober: 0.0"), "{finished:#?}");
     // What is over no size has no slope, and rows for programs stay rows.
     let finished = place.latency(&["--scan", "timeout=1s,2s"]).exits_with(0);
     assert!(!finished.stdout.contains("SIZE"), "{finished:#?}");

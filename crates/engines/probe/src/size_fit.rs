@@ -110,6 +110,15 @@ impl SizeScan {
         self.first.as_deref()
     }
 
+    /// Adds what copying memory costs on the prober, ns per byte, for points too short to have it measured.
+    pub fn note_memory_copy(&mut self, cost: impl FnOnce() -> Option<f64>) {
+        if let Some(first) = &mut self.first
+            && first.prober.memory_copy_ns_per_byte.is_none()
+        {
+            first.prober.memory_copy_ns_per_byte = cost();
+        }
+    }
+
     /// One fit for each IP version, transport, combination of other scanned options, and for messages of one and of several
     /// packets; those of fewer than two sizes are left out.
     pub fn fits(&self) -> Vec<SizeFit> {

@@ -313,6 +313,7 @@ impl Series<'_> {
         }
         if self.output.format == Format::Text {
             let mut lines = Vec::new();
+            self.sizes.note_memory_copy(netaware_prober::memory_copy);
             size_fit::write(&mut lines, &self.sizes, paint)?;
             sink.write(&lines)?;
         }
