@@ -137,6 +137,25 @@ fn each_combination_of_a_scan_is_a_record_and_a_row() {
 }
 
 #[test]
+fn a_scan_over_size_ends_with_its_slopes_and_their_meaning() {
+    let place = Place::new();
+    let scan = ["--scan", "response=100B..1100B+200B", "--transport", "both"];
+    let finished = place.latency(&scan).exits_with(0);
+    assert!(finished.stdout.contains("LATENCY AGAINST SIZE"), "{finished:#?}");
+    for over in ["IPv4, UDP", "IPv4, TCP"] {
+        let about = format!("{over}: response of 100 B to 1100 B, 6 points, one packet each");
+        assert!(finished.stdout.contains(&about), "{about}: {finished:#?}");
+    }
+    assert!(finished.stdout.contains("not known here: the prober's link rate"), "{finished:#?}");
+    assert!(finished.stdout.contains("a memory copy on the prober: 0.0"), "{finished:#?}");
+    // What is over no size has no slope, and rows for programs stay rows.
+    let finished = place.latency(&["--scan", "timeout=1s,2s"]).exits_with(0);
+    assert!(!finished.stdout.contains("SIZE"), "{finished:#?}");
+    let finished = place.latency(&["--scan", "response=100B,200B", "--format", "csv"]).exits_with(0);
+    assert_eq!(finished.stdout.lines().count(), 3, "{finished:#?}");
+}
+
+#[test]
 fn an_interrupted_scan_goes_on_where_it_was() {
     let place = Place::new();
     let csv = place.file("scan.csv").display().to_string();

@@ -58,12 +58,18 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     drop(probes);
     let is_measured = findings.iter().any(|found| !found.idle.is_empty() || !found.idle_tcp.is_empty());
     let mut record = report::finish(opened, lanes, &findings, stop);
-    record.prober.memory_copy_ns_per_byte = if is_measured { memory_copy() } else { None };
+    // Short ones may be repeated at close intervals.
+    let has_time = record.elapsed >= LONG_ENOUGH;
+    record.prober.memory_copy_ns_per_byte = if is_measured && has_time { memory_copy() } else { None };
     record
 }
 
-/// Part of what a byte more costs on this host. It does not change while a program runs, and takes some 50 ms.
-fn memory_copy() -> Option<f64> {
+/// A measurement that took so long is not noticeably longer for what [`memory_copy`] takes.
+const LONG_ENOUGH: Span = Span::from_secs(1);
+
+/// What copying memory costs on this host, ns per byte: a part of what a byte more costs. It does not change while a program
+/// runs, so it is measured once, in some 50 ms.
+pub fn memory_copy() -> Option<f64> {
     static COST: OnceLock<Option<f64>> = OnceLock::new();
     *COST.get_or_init(|| netaware_host::memory_copy_ns_per_byte(clock::now))
 }

@@ -29,7 +29,7 @@ mod transfer;
 mod turns;
 mod udp;
 
-pub use latency::latency;
+pub use latency::{latency, memory_copy};
 pub use matrix::{MatrixRequest, Pair, Pairs, matrix};
 pub use netaware_probe::size_fit;
 pub use progress::Progress;

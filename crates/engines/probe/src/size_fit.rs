@@ -71,12 +71,26 @@ pub struct SizeLine {
     pub residual_ns: f64,
 }
 
-/// The fits that the records of a scan allow: one for each IP version, transport, combination of other scanned options, and
-/// for messages of one and of several packets; those of fewer than two sizes are left out.
+/// The fits that the records of a scan allow; see [`SizeScan::fits`].
 pub fn size_fit(records: &[Record]) -> Vec<SizeFit> {
-    let mut groups: BTreeMap<Key, Vec<Point>> = BTreeMap::new();
+    let mut scan = SizeScan::default();
     for record in records {
-        let Some(others) = others_of(record) else { continue };
+        scan.observe(record);
+    }
+    scan.fits()
+}
+
+/// The points of a scan, taken in one record after the other: 40 bytes for each version and transport of a record.
+#[derive(Debug, Default)]
+pub struct SizeScan {
+    groups: BTreeMap<Key, Vec<Point>>,
+    first: Option<Box<Record>>,
+}
+
+impl SizeScan {
+    /// Takes note of a record; of no effect unless it is a point of a scan over size.
+    pub fn observe(&mut self, record: &Record) {
+        let Some(others) = others_of(record) else { return };
         for version in &record.versions {
             for result in version.latency.iter().chain(&version.latency_tcp) {
                 let Some(rtt) = result.rtt else { continue };
@@ -85,11 +99,31 @@ pub fn size_fit(records: &[Record]) -> Vec<SizeFit> {
                     method: result.pedigree.method.clone(),
                     others: others.clone(),
                 };
-                groups.entry(key).or_default().push(Point::of(record, result, rtt));
+                self.groups.entry(key).or_default().push(Point::of(record, result, rtt));
+                self.first.get_or_insert_with(|| Box::new(record.clone()));
             }
         }
     }
-    groups.iter().flat_map(|(key, points)| fits_of(key, points)).collect()
+
+    /// The first record that has a point: what it knows of the hosts holds for all.
+    pub fn first(&self) -> Option<&Record> {
+        self.first.as_deref()
+    }
+
+    /// Adds what copying memory costs on the prober, ns per byte, for points too short to have it measured.
+    pub fn note_memory_copy(&mut self, cost: impl FnOnce() -> Option<f64>) {
+        if let Some(first) = &mut self.first
+            && first.prober.memory_copy_ns_per_byte.is_none()
+        {
+            first.prober.memory_copy_ns_per_byte = cost();
+        }
+    }
+
+    /// One fit for each IP version, transport, combination of other scanned options, and for messages of one and of several
+    /// packets; those of fewer than two sizes are left out.
+    pub fn fits(&self) -> Vec<SizeFit> {
+        self.groups.iter().flat_map(|(key, points)| fits_of(key, points)).collect()
+    }
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

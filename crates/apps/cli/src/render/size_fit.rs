@@ -2,18 +2,17 @@
 
 use std::io::{self, Write};
 
-use netaware_prober::size_fit::{Grows, Meaning, SizeFit, SizeLine, meaning, size_fit};
-use netaware_record::Record;
+use netaware_prober::size_fit::{Grows, Meaning, SizeFit, SizeLine, SizeScan, meaning};
 use netaware_units::Span;
 
 use super::figures::decimals;
 use super::paint::Paint;
 use super::wrap::{WIDTH, lines};
 
-/// The fits that the records of a scan allow; nothing where they are no scan over size.
-pub(crate) fn write(out: &mut dyn Write, records: &[Record], paint: Paint) -> io::Result<()> {
-    let fits = size_fit(records);
-    let (Some(first), false) = (records.first(), fits.is_empty()) else { return Ok(()) };
+/// The fits that the points of a scan allow; nothing where it is none over size.
+pub(crate) fn write(out: &mut dyn Write, scan: &SizeScan, paint: Paint) -> io::Result<()> {
+    let fits = scan.fits();
+    let (Some(first), false) = (scan.first(), fits.is_empty()) else { return Ok(()) };
     writeln!(out, "\n{}", paint.heading("LATENCY AGAINST SIZE"))?;
     for fit in &fits {
         indented(out, "  ", &about(fit))?;
@@ -87,7 +86,7 @@ fn sentences(told: &Meaning) -> Vec<String> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use netaware_record::{DelaySummary, SeriesKind, SeriesPoint};
+    use netaware_record::{DelaySummary, Record, SeriesKind, SeriesPoint};
     use netaware_units::{BitRate, ByteCount};
 
     use super::*;
@@ -118,8 +117,11 @@ mod tests {
     }
 
     fn text(records: &[Record]) -> String {
-        let mut out = Vec::new();
-        write(&mut out, records, Paint::PLAIN).unwrap();
+        let (mut out, mut scan) = (Vec::new(), SizeScan::default());
+        for record in records {
+            scan.observe(record);
+        }
+        write(&mut out, &scan, Paint::PLAIN).unwrap();
         String::from_utf8(out).unwrap()
     }
 

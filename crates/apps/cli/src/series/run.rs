@@ -2,6 +2,7 @@
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
+use netaware_prober::size_fit::SizeScan;
 use netaware_record::{Outcome, Record, SeriesKind, SeriesPoint};
 use netaware_store::Store;
 use netaware_units::{Mono, Span};
@@ -19,7 +20,7 @@ use crate::flags::output::Format;
 use crate::live::{self, Live};
 use crate::measure::{Measurement, Measuring, has_figures, short_id};
 use crate::own_responder::OwnResponder;
-use crate::render::{Paint, csv};
+use crate::render::{Paint, csv, size_fit};
 use crate::signals;
 use crate::sink::Sink;
 
@@ -73,7 +74,11 @@ pub(crate) fn run(measuring: &dyn Measuring, parsed: &Parsed) -> anyhow::Result<
         unsaved: Unsaved::None,
     };
     if is_resumed && let Some(store) = &store {
+<<<<<<< HEAD
         series.remember_all(store)?;
+=======
+        series.remember(store)?;
+>>>>>>> lat
     }
     let left = match &course {
         Course::Scan(scan) => series.scan(scan.count(), |index| scan.point(index), &done),
@@ -128,6 +133,10 @@ struct Series<'a> {
     live: Live<'a>,
     rows: Rows,
     summary: Summary,
+<<<<<<< HEAD
+=======
+    /// Of a scan over the size of messages: what becomes of the delay.
+>>>>>>> lat
     sizes: SizeScan,
     tally: Tally,
     unsaved: Unsaved,
@@ -242,7 +251,15 @@ impl Series<'_> {
         frame.judge(&mut record);
         self.keep(&record);
         self.tally.point(index, &record);
+<<<<<<< HEAD
         self.remember(&record);
+=======
+        // The points of a scan are different measurements: nothing sums them up.
+        if self.plan.kind == SeriesKind::Repeat {
+            self.summary.observe(&record);
+        }
+        self.sizes.observe(&record);
+>>>>>>> lat
         match self.rows.row(&record) {
             Ok(lines) => self.live.rows(&lines),
             Err(error) => {
@@ -274,6 +291,7 @@ impl Series<'_> {
         }
     }
 
+<<<<<<< HEAD
     /// Keeps what the closing lines need. The points of a scan are different measurements: no summary holds of them all.
     fn remember(&mut self, record: &Record) {
         self.sizes.observe(record);
@@ -284,12 +302,23 @@ impl Series<'_> {
 
     /// What was measured before the series was interrupted belongs to its closing lines.
     fn remember_all(&mut self, store: &Store) -> anyhow::Result<()> {
+=======
+    /// What a series measured before it was interrupted belongs to its summary.
+    fn remember(&mut self, store: &Store) -> anyhow::Result<()> {
+>>>>>>> lat
         let filter = netaware_store::Filter {
             series: netaware_store::Among::Of(self.plan.id),
             ..netaware_store::Filter::default()
         };
         store.each(&filter, |record| {
+<<<<<<< HEAD
             self.remember(&record);
+=======
+            if self.plan.kind == SeriesKind::Repeat {
+                self.summary.observe(&record);
+            }
+            self.sizes.observe(&record);
+>>>>>>> lat
             std::ops::ControlFlow::Continue(())
         })?;
         Ok(())
@@ -308,6 +337,12 @@ impl Series<'_> {
             sink.write(lines.as_bytes())?;
         } else if !self.output.quiet {
             eprint!("{lines}");
+        }
+        if self.output.format == Format::Text {
+            let mut lines = Vec::new();
+            self.sizes.note_memory_copy(netaware_prober::memory_copy);
+            size_fit::write(&mut lines, &self.sizes, paint)?;
+            sink.write(&lines)?;
         }
         for line in self.tally.lines() {
             eprintln!("{line}");
