@@ -15,7 +15,6 @@ mod quantity;
 pub(crate) mod rows;
 mod run;
 mod scan;
-pub(crate) mod size;
 mod slots;
 pub(crate) mod summary;
 pub(crate) mod table;

@@ -88,9 +88,16 @@ pub struct SizeScan {
 }
 
 impl SizeScan {
-    /// Takes note of a record; of no effect unless it is a point of a scan over size.
+    /// Takes note of a record; of no effect unless it is a point of a scan over size. Of a long scan every second, third, … is
+    /// taken, because each pair of points has its slope.
     pub fn observe(&mut self, record: &Record) {
         let Some(others) = others_of(record) else { return };
+        let thinned = |series: &SeriesPoint| {
+            !series.index.is_multiple_of(series.planned.div_ceil(MOST_POINTS).max(1))
+        };
+        if record.series.as_ref().is_some_and(thinned) {
+            return;
+        }
         for version in &record.versions {
             for result in version.latency.iter().chain(&version.latency_tcp) {
                 let Some(rtt) = result.rtt else { continue };
@@ -125,6 +132,9 @@ impl SizeScan {
         self.groups.iter().flat_map(|(key, points)| fits_of(key, points)).collect()
     }
 }
+
+/// Of a scan that a fit goes by.
+const MOST_POINTS: u64 = 2_000;
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {

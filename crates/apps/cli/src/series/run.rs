@@ -10,7 +10,6 @@ use netaware_units::{Mono, Span};
 use super::plan::{self, Begun, Course};
 use super::rows::Rows;
 use super::scan::Point;
-use super::size::SizeScan;
 use super::slots::Slots;
 use super::summary::Summary;
 use super::tally::{Tally, is_failed};
@@ -324,6 +323,16 @@ impl Series<'_> {
         Ok(())
     }
 
+    /// What becomes of the delay with the size of messages; nothing for a scan of anything else.
+    fn size_lines(&mut self, paint: Paint) -> String {
+        let mut lines = Vec::new();
+        self.sizes.note_memory_copy(netaware_prober::memory_copy);
+        match size_fit::write(&mut lines, &self.sizes, paint) {
+            Ok(()) => String::from_utf8(lines).unwrap_or_default(),
+            Err(_) => String::new(),
+        }
+    }
+
     /// Says how it went.
     fn close(mut self, left: Left, paint: Paint, sink: &Sink) -> anyhow::Result<Exit> {
         self.live.rows(self.rows.end());
@@ -332,17 +341,11 @@ impl Series<'_> {
             self.say_how_to_continue(left);
             return Err(error.into());
         }
-        let lines = format!("{}{}", self.summary.lines(paint), self.sizes.lines(paint));
+        let lines = format!("{}{}", self.summary.lines(paint), self.size_lines(paint));
         if self.output.format == Format::Text {
             sink.write(lines.as_bytes())?;
         } else if !self.output.quiet {
             eprint!("{lines}");
-        }
-        if self.output.format == Format::Text {
-            let mut lines = Vec::new();
-            self.sizes.note_memory_copy(netaware_prober::memory_copy);
-            size_fit::write(&mut lines, &self.sizes, paint)?;
-            sink.write(&lines)?;
         }
         for line in self.tally.lines() {
             eprintln!("{line}");
