@@ -15,7 +15,7 @@ mod meaning;
 
 use std::collections::BTreeMap;
 
-use netaware_record::{DelaySummary, Interval, IpVersion, LatencyResult, Record, SeriesKind};
+use netaware_record::{DelaySummary, Interval, IpVersion, LatencyResult, Record, SeriesKind, SeriesPoint};
 use netaware_stats::line_fit;
 use netaware_units::{ByteCount, Span};
 
@@ -92,9 +92,8 @@ impl SizeScan {
     /// taken, because each pair of points has its slope.
     pub fn observe(&mut self, record: &Record) {
         let Some(others) = others_of(record) else { return };
-        let thinned = |series: &SeriesPoint| {
-            !series.index.is_multiple_of(series.planned.div_ceil(MOST_POINTS).max(1))
-        };
+        let thinned =
+            |series: &SeriesPoint| !series.index.is_multiple_of(series.planned.div_ceil(MOST_POINTS).max(1));
         if record.series.as_ref().is_some_and(thinned) {
             return;
         }

@@ -9,8 +9,17 @@ use super::figures::decimals;
 use super::paint::Paint;
 use super::wrap::{WIDTH, lines};
 
+/// As [`write`], as text; nothing for a scan of anything but size.
+pub(crate) fn text(scan: &SizeScan, paint: Paint) -> String {
+    let mut lines = Vec::new();
+    match write(&mut lines, scan, paint) {
+        Ok(()) => String::from_utf8(lines).unwrap_or_default(),
+        Err(_) => String::new(),
+    }
+}
+
 /// The fits that the points of a scan allow; nothing where it is none over size.
-pub(crate) fn write(out: &mut dyn Write, scan: &SizeScan, paint: Paint) -> io::Result<()> {
+fn write(out: &mut dyn Write, scan: &SizeScan, paint: Paint) -> io::Result<()> {
     let fits = scan.fits();
     let (Some(first), false) = (scan.first(), fits.is_empty()) else { return Ok(()) };
     writeln!(out, "\n{}", paint.heading("LATENCY AGAINST SIZE"))?;

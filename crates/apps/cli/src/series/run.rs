@@ -73,11 +73,7 @@ pub(crate) fn run(measuring: &dyn Measuring, parsed: &Parsed) -> anyhow::Result<
         unsaved: Unsaved::None,
     };
     if is_resumed && let Some(store) = &store {
-<<<<<<< HEAD
         series.remember_all(store)?;
-=======
-        series.remember(store)?;
->>>>>>> lat
     }
     let left = match &course {
         Course::Scan(scan) => series.scan(scan.count(), |index| scan.point(index), &done),
@@ -132,10 +128,6 @@ struct Series<'a> {
     live: Live<'a>,
     rows: Rows,
     summary: Summary,
-<<<<<<< HEAD
-=======
-    /// Of a scan over the size of messages: what becomes of the delay.
->>>>>>> lat
     sizes: SizeScan,
     tally: Tally,
     unsaved: Unsaved,
@@ -250,15 +242,7 @@ impl Series<'_> {
         frame.judge(&mut record);
         self.keep(&record);
         self.tally.point(index, &record);
-<<<<<<< HEAD
         self.remember(&record);
-=======
-        // The points of a scan are different measurements: nothing sums them up.
-        if self.plan.kind == SeriesKind::Repeat {
-            self.summary.observe(&record);
-        }
-        self.sizes.observe(&record);
->>>>>>> lat
         match self.rows.row(&record) {
             Ok(lines) => self.live.rows(&lines),
             Err(error) => {
@@ -290,7 +274,6 @@ impl Series<'_> {
         }
     }
 
-<<<<<<< HEAD
     /// Keeps what the closing lines need. The points of a scan are different measurements: no summary holds of them all.
     fn remember(&mut self, record: &Record) {
         self.sizes.observe(record);
@@ -301,23 +284,12 @@ impl Series<'_> {
 
     /// What was measured before the series was interrupted belongs to its closing lines.
     fn remember_all(&mut self, store: &Store) -> anyhow::Result<()> {
-=======
-    /// What a series measured before it was interrupted belongs to its summary.
-    fn remember(&mut self, store: &Store) -> anyhow::Result<()> {
->>>>>>> lat
         let filter = netaware_store::Filter {
             series: netaware_store::Among::Of(self.plan.id),
             ..netaware_store::Filter::default()
         };
         store.each(&filter, |record| {
-<<<<<<< HEAD
             self.remember(&record);
-=======
-            if self.plan.kind == SeriesKind::Repeat {
-                self.summary.observe(&record);
-            }
-            self.sizes.observe(&record);
->>>>>>> lat
             std::ops::ControlFlow::Continue(())
         })?;
         Ok(())
@@ -325,12 +297,8 @@ impl Series<'_> {
 
     /// What becomes of the delay with the size of messages; nothing for a scan of anything else.
     fn size_lines(&mut self, paint: Paint) -> String {
-        let mut lines = Vec::new();
         self.sizes.note_memory_copy(netaware_prober::memory_copy);
-        match size_fit::write(&mut lines, &self.sizes, paint) {
-            Ok(()) => String::from_utf8(lines).unwrap_or_default(),
-            Err(_) => String::new(),
-        }
+        size_fit::text(&self.sizes, paint)
     }
 
     /// Says how it went.

@@ -14,9 +14,9 @@ use crate::exit::Exit;
 use crate::flags::output::{ColorFlag, Format};
 use crate::render::{self, Paint};
 use crate::series::rows::Rows;
-use crate::series::size::SizeScan;
 use crate::series::summary::Summary;
 use crate::sink::Sink;
+use netaware_prober::size_fit::SizeScan;
 
 /// Show a saved result, or the table of a series
 #[derive(Debug, Args)]
@@ -70,7 +70,7 @@ impl Show {
         shown?;
         Sink::Stdout.write(rows.end().as_bytes())?;
         if self.format == Format::Text {
-            let closing = format!("{}{}", summary.lines(paint), sizes.lines(paint));
+            let closing = format!("{}{}", summary.lines(paint), render::size_fit::text(&sizes, paint));
             Sink::Stdout.write(closing.as_bytes())?;
         }
         Ok(())
