@@ -123,6 +123,10 @@ impl Measuring for Latency {
     }
 
     fn check(&self) -> anyhow::Result<()> {
+        ensure!(
+            !(self.transports().contains(&Transport::Tcp) && self.target.has_flow_label()),
+            "HOST cannot choose the flow label of a TCP connection that it accepts: leave out --flow-label, or measure over UDP"
+        );
         if !self.transports().contains(&Transport::Udp) {
             return Ok(());
         }
