@@ -6,7 +6,8 @@ use libfuzzer_sys::{arbitrary, fuzz_target};
 use netaware_engine::{Engine, Input, NotSent, Output};
 use netaware_probe::{EchoPlan, EchoTrain, Pacing};
 use netaware_units::{Mono, RemoteMono, Span, Stamp};
-use netaware_wire::datagram::{EchoStamps, Header, Kind};
+use netaware_wire::datagram::{EchoStamps, Kind};
+use netaware_wire::echo;
 
 const FLOW: u32 = 5;
 
@@ -14,7 +15,10 @@ const FLOW: u32 = 5;
 struct Script {
     count: Option<u8>,
     spacing_us: Option<u16>,
-    extra_length: u8,
+    length: u8,
+    response: u8,
+    /// Closed loops of this depth, where there is no spacing.
+    depth: u8,
     patience_us: u32,
     start: u32,
     steps: Vec<Step>,
@@ -48,17 +52,18 @@ enum Step {
 }
 
 fuzz_target!(|script: Script| {
-    let length = 44 + usize::from(script.extra_length);
+    let (length, response) = (usize::from(script.length), usize::from(script.response));
     let plan = EchoPlan {
         flow: FLOW,
         count: script.count.map(u64::from),
-        pacing: script.spacing_us.map_or(Pacing::PingPong, |us| Pacing::Even(Span::from_micros(us.into()))),
+        pacing: script.spacing_us.map_or(Pacing::Pipeline(script.depth.into()), |us| Pacing::Even(Span::from_micros(us.into()))),
         length,
+        response,
         patience: Span::from_micros(script.patience_us.into()),
         start: Mono(script.start.into()),
     };
     let Ok(train) = EchoTrain::new(plan) else { return };
-    let mut driver = Driver { train, now: Mono(0), sent: Vec::new(), out: vec![0; length] };
+    let mut driver = Driver { train, now: Mono(0), sent: Vec::new(), out: vec![0; length], response };
     for step in &script.steps {
         driver.carry_out(step);
         driver.poll();
@@ -72,6 +77,7 @@ struct Driver {
     /// Number and send time of each request.
     sent: Vec<(u64, u64)>,
     out: Vec<u8>,
+    response: usize,
 }
 
 impl Driver {
@@ -111,11 +117,14 @@ impl Driver {
     }
 
     fn answer(&self, seq: u64, sent_at: u64, held_us: u16) -> Vec<u8> {
-        let mut bytes = vec![0; self.out.len()];
-        Header { kind: Kind::EchoRequest, flow: FLOW, seq, sent_at }.emit(&mut bytes);
+        let length = self.out.len();
+        let mut bytes = vec![0; length.max(self.response)];
+        echo::emit_request(&mut bytes[..length], FLOW, seq, sent_at);
         let received_at = RemoteMono(sent_at);
         let answered_at = RemoteMono(sent_at.wrapping_add(u64::from(held_us) * 1000));
-        EchoStamps { received_at, answered_at, ttl: 64, kernel_stamp: true }.answer(&mut bytes).unwrap();
+        let stamps = EchoStamps { received_at, answered_at, ttl: 64, kernel_stamp: true };
+        echo::answer(&mut bytes, length, self.response, FLOW, &stamps).unwrap();
+        bytes.truncate(self.response);
         bytes
     }
 
@@ -128,8 +137,10 @@ impl Driver {
         for _ in 0..300 {
             match self.train.poll(self.now, &mut self.out) {
                 Output::Send { len, tag, .. } => {
-                    let header = Header::parse(&self.out[..len]).unwrap();
-                    assert_eq!((header.seq, header.kind), (tag, Kind::EchoRequest));
+                    let header = echo::parse_request(&self.out[..len]).unwrap();
+                    let next = self.sent.len() as u64 + 1;
+                    let number = echo::number_from(header.seq, echo::number_bits(len), next);
+                    assert_eq!((number, header.kind), (Some(tag), Kind::EchoRequest));
                     self.sent.push((tag, header.sent_at));
                 }
                 Output::Event(_) => {}

@@ -65,8 +65,8 @@ enum Step {
 
 #[derive(Debug, arbitrary::Arbitrary)]
 enum Plan {
-    UdpEcho { length: u16, duration_ms: u16 },
-    TcpEcho { length: u16, duration_ms: u16 },
+    UdpEcho { length: u16, response: Option<u32>, duration_ms: u16 },
+    TcpEcho { length: u16, response: Option<u32>, duration_ms: u16 },
     Tcp { streams: u16, duration_ms: u16, length: u32, reverse: bool },
     Udp { length: u32, duration_ms: i32, gap_ps: Option<u64> },
 }
@@ -292,29 +292,16 @@ fn message(step: &Step, line: &Line<'_>, reservation: Token) -> Option<ClientMes
 fn test_plan(plan: &Plan) -> TestPlan {
     let ms = |ms: i64| Span::from_millis(ms);
     match *plan {
-        Plan::UdpEcho { length, duration_ms } => {
-            TestPlan::UdpEcho { length: length.into(), duration: ms(duration_ms.into()), dscp: 0 }
+        Plan::UdpEcho { length, response, duration_ms } => {
+            TestPlan::UdpEcho { length: length.into(), response, duration: ms(duration_ms.into()), dscp: 0 }
         }
-        Plan::TcpEcho { length, duration_ms } => {
-            TestPlan::TcpEcho { length: length.into(), duration: ms(duration_ms.into()) }
+        Plan::TcpEcho { length, response, duration_ms } => {
+            TestPlan::TcpEcho { length: length.into(), response, duration: ms(duration_ms.into()) }
         }
-        Plan::Tcp { streams, duration_ms, length, reverse } => TestPlan::Tcp(TcpPlan {
-            direction: if reverse { Direction::Reverse } else { Direction::Forward },
-            streams,
-            duration: ms(duration_ms.into()),
-            alone: Span::ZERO,
-            bytes: None,
-            length,
-            tick: ms(100),
-            rate: None,
-            window: None,
-            mss: None,
-            nodelay: false,
-            dscp: 0,
-            congestion: None,
-            zerocopy: false,
-            quiet: false,
-        }),
+        Plan::Tcp { streams, duration_ms, length, reverse } => {
+            let direction = if reverse { Direction::Reverse } else { Direction::Forward };
+            TestPlan::Tcp(TcpPlan { streams, length, ..TcpPlan::new(direction, ms(duration_ms.into())) })
+        }
         Plan::Udp { length, duration_ms, gap_ps } => {
             let fields = serde_json::json!({ "direction": "forward", "duration": 0, "length": length, "tick": 100_000_000 });
             let plan: UdpPlan = serde_json::from_value(fields).unwrap();

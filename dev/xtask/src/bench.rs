@@ -4,7 +4,10 @@
 //! by side. All contenders of a contest run once per round, in an order that turns round each time; ratios are formed
 //! within rounds, and their median counts. Every contender gets fresh processes, and its own client's CPU time is
 //! taken from the kernel. Reading order: [`place`], [`session`], [`contest`], then one file per section.
+//!
+//! [`agree`] asks another question of the same tools: whether we say the same of a path whose truth is known.
 
+mod agree;
 mod capture;
 mod contest;
 mod latency;
@@ -34,6 +37,8 @@ use peers::Tools;
 pub(crate) enum Bench {
     /// Throughput, UDP, pacing, latency and the idle responder, against iperf3 and its kin (needs root)
     Active(Active),
+    /// Whether netaware and the tools of the field say the same of an emulated path (needs root)
+    Agree(agree::Agree),
 }
 
 #[derive(Debug, Args)]
@@ -100,7 +105,13 @@ impl Plan {
 }
 
 pub(crate) fn run(bench: &Bench) -> Result<()> {
-    let Bench::Active(options) = bench;
+    match bench {
+        Bench::Active(options) => active(options),
+        Bench::Agree(options) => agree::run(options),
+    }
+}
+
+fn active(options: &Active) -> Result<()> {
     packages::ensure(packages::FOR_BENCHMARKS)?;
     netaware_netns::remove_stale()?;
     let tools = Tools::prepare(options.netaware.clone(), options.peers_only, options.iperf3_new.clone())?;
@@ -118,7 +129,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         let text = table::section(&outcomes, plan);
         println!("## {}\n\n{text}", section.title());
         if !options.quick && !options.peers_only {
-            report::write(*section, &text)?;
+            report::write(&report::BENCHMARKS, &section.key(), section.title(), &text)?;
         }
     }
     ensure!(failures == 0, "{failures} runs failed; they are listed below their tables");

@@ -1,6 +1,9 @@
 //! The only reader of clocks among the tasks. It times builds and lets servers settle; no figure of a benchmark comes
 //! from here, those are the tools' own or a capture's.
-#![expect(clippy::disallowed_methods, reason = "tasks must work even when netaware-io does not build")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "builds are timed and servers settle; nothing that is measured depends on it"
+)]
 
 use std::time::{Duration, Instant};
 

@@ -17,6 +17,7 @@ pub(crate) const FOR_BENCHMARKS: &[&str] = &[
     "qperf",
     "sockperf",
     "irtt",
+    "iputils-ping",
     "tcpdump",
     "gcc",
     "libc6-dev",

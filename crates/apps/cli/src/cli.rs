@@ -2,10 +2,12 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{completions, latency, man, results, schema, serve, tcp, test, udp};
+use crate::commands::{completions, latency, man, matrix, results, schema, serve, tcp, test, udp};
 #[cfg(target_os = "linux")]
 use crate::commands::{lab, simulate};
+use crate::config::Parsed;
 use crate::exit::{self, Exit};
+use crate::measure::{self, Measuring};
 
 const ABOUT: &str = "\
 Tells what a network path can do over IPv4 and over IPv6, and what limits it: the network or this host.
@@ -20,6 +22,9 @@ Examples:
   netaware tcp lab-b -R -P 4           TCP from lab-b, four streams
   netaware udp lab-b -b 100M -l 1200   UDP at 100 Mbit/s
   netaware latency lab-b -c 1000       round trips
+  netaware matrix lab-b                short transfers by block size
+  netaware udp lab-b --scan spacing=0us..100us+10us
+  netaware test lab-b --every 10min --for 12h
   netaware results show last           the newest saved result
   netaware lab up bufferbloat          a path to try things on, on this host
   netaware simulate lte latency        what it would say there, at once
@@ -53,6 +58,7 @@ pub(crate) enum Command {
     Tcp(tcp::Tcp),
     Udp(udp::Udp),
     Latency(latency::Latency),
+    Matrix(matrix::Matrix),
     Results(results::Results),
     #[cfg(target_os = "linux")]
     Lab(lab::Lab),
@@ -64,17 +70,30 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Does it.
+    /// The commands that can be repeated and scanned.
+    pub(crate) fn into_measuring(self) -> Option<Box<dyn Measuring>> {
+        match self {
+            Self::Test(test) => Some(Box::new(test)),
+            Self::Tcp(tcp) => Some(Box::new(tcp)),
+            Self::Udp(udp) => Some(Box::new(udp)),
+            Self::Latency(latency) => Some(Box::new(latency)),
+            Self::Matrix(matrix) => Some(Box::new(matrix)),
+            _ => None,
+        }
+    }
+
+    /// Does it; `parsed` is what it was read from.
     ///
     /// # Errors
     /// One sentence for the person who typed it.
-    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
+    pub(crate) fn run(&self, parsed: &Parsed) -> anyhow::Result<Exit> {
         match self {
+            Self::Test(test) => measure::run(test, parsed),
+            Self::Tcp(tcp) => measure::run(tcp, parsed),
+            Self::Udp(udp) => measure::run(udp, parsed),
+            Self::Latency(latency) => measure::run(latency, parsed),
             Self::Serve(serve) => serve.run(),
-            Self::Test(test) => test.run(),
-            Self::Tcp(tcp) => tcp.run(),
-            Self::Udp(udp) => udp.run(),
-            Self::Latency(latency) => latency.run(),
+            Self::Matrix(matrix) => measure::run(matrix, parsed),
             Self::Results(results) => results.run(),
             #[cfg(target_os = "linux")]
             Self::Lab(lab) => lab.run(),
@@ -103,7 +122,7 @@ mod tests {
         let mut command = Cli::command();
         command.build();
         insta::assert_snapshot!("help", command.render_long_help().to_string());
-        let measuring = ["serve", "test", "tcp", "udp", "latency", "results", "lab", "simulate"];
+        let measuring = ["serve", "test", "tcp", "udp", "latency", "matrix", "results", "lab", "simulate"];
         for name in measuring.into_iter().chain(["completions", "man", "schema"]) {
             let of = command.find_subcommand_mut(name).unwrap();
             insta::assert_snapshot!(format!("help_{name}"), of.render_long_help().to_string());

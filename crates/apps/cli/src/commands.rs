@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod lab;
 pub(crate) mod latency;
 pub(crate) mod man;
+pub(crate) mod matrix;
 pub(crate) mod results;
 pub(crate) mod schema;
 pub(crate) mod serve;

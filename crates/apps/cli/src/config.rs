@@ -79,7 +79,7 @@ pub(crate) fn merged(
         }
         kept.extend(layer);
     }
-    for name in chosen.typed() {
+    for name in chosen.typed().into_iter().chain(chosen.scanned()) {
         chosen.silence(&mut kept, &name);
     }
     let (head, tail) = typed.split_at((1 + chosen.path.len()).min(typed.len()));
@@ -126,6 +126,12 @@ impl<'a> Chosen<'a> {
         self.configurable().filter(is_typed).filter_map(|arg| arg.get_long().map(str::to_owned)).collect()
     }
 
+    /// Long names of the flags that `--scan` on the command line gives values to.
+    fn scanned(&self) -> Vec<String> {
+        let scans = self.matches.try_get_many::<String>("scan").ok().flatten().into_iter().flatten();
+        scans.filter_map(|scan| Some(scan.split_once('=')?.0.to_owned())).collect()
+    }
+
     /// Removes a flag and the others of its groups from what weaker layers said.
     fn silence(&self, kept: &mut BTreeMap<String, Setting>, long: &str) {
         kept.remove(long);
@@ -166,17 +172,26 @@ fn configurable(command: &Command) -> impl Iterator<Item = &Arg> {
     command.get_arguments().filter(for_people)
 }
 
+/// The command line, read.
+pub(crate) struct Parsed {
+    /// As typed.
+    pub(crate) typed: ArgMatches,
+    /// With the settings of all other sources.
+    pub(crate) merged: ArgMatches,
+}
+
 /// Reads the arguments of this process together with all other sources.
 ///
 /// # Errors
 /// As [`merged`]; a refused command line ends the process as clap does it, with exit code 2.
-pub(crate) fn parsed(command: Command, typed: &[OsString], sources: &Sources) -> anyhow::Result<ArgMatches> {
+pub(crate) fn parsed(command: Command, typed: &[OsString], sources: &Sources) -> anyhow::Result<Parsed> {
     let first = command.clone().try_get_matches_from(typed).unwrap_or_else(|error| error.exit());
     let line = merged(&command, typed, &first, sources).context("settings")?;
     if line == typed {
-        return Ok(first);
+        return Ok(Parsed { merged: first.clone(), typed: first });
     }
-    Ok(command.try_get_matches_from(line).unwrap_or_else(|error| error.exit()))
+    let merged = command.try_get_matches_from(line).unwrap_or_else(|error| error.exit());
+    Ok(Parsed { typed: first, merged })
 }
 
 #[cfg(test)]

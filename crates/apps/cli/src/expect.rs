@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use netaware_record::{Expectation, IpVersion, Record};
 
-pub(crate) use metric::{METRICS, Metric};
+pub(crate) use metric::{Kind, METRICS, Metric};
 
 /// A metric, a comparison and a value.
 #[derive(Debug, Clone, PartialEq)]

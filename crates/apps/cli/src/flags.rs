@@ -1,10 +1,13 @@
 //! Flags that several commands share, and the readers of their values.
 
 pub(crate) mod affinity;
+pub(crate) mod bottleneck;
 pub(crate) mod dscp;
+pub(crate) mod hist;
 pub(crate) mod host;
 pub(crate) mod key;
 pub(crate) mod output;
 pub(crate) mod pace;
 pub(crate) mod quantity;
+pub(crate) mod series;
 pub(crate) mod target;

@@ -1,6 +1,6 @@
 //! What is shown while a measurement runs: a bar on a terminal's stderr, interval lines or events on stdout.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -12,6 +12,7 @@ use netaware_units::{BitRate, Mono, Span};
 use crate::flags::output::{Format, OutputFlags};
 use crate::render::{Paint, stream};
 use crate::signals::Event;
+use crate::sink::Sink;
 
 /// Where the measurement stands.
 #[derive(Debug, Default)]
@@ -23,6 +24,35 @@ struct State {
     total: Span,
     /// When `done` was told, since phases tell it only where they begin.
     told_at: Mono,
+    /// Of a series.
+    point: Option<Point>,
+}
+
+/// Which measurement of a series runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Point {
+    /// "point 3 of 11, spacing 20us".
+    pub(crate) name: String,
+    /// When the whole series will have ended, where that can be told.
+    pub(crate) ends_at: Option<Mono>,
+}
+
+impl Point {
+    fn line(&self, now: Mono) -> String {
+        let left = self.ends_at.map(|end| format!(", about {} left in all", rough((end - now).or_zero())));
+        format!("{}{}: ", self.name, left.unwrap_or_default())
+    }
+}
+
+/// "45 s", "12 min", "3 h 20 min": what a person who waits wants to know.
+fn rough(span: Span) -> String {
+    let seconds = (span.nanos() + 500_000_000) / 1_000_000_000;
+    let minutes = (seconds + 30) / 60;
+    match (seconds, minutes) {
+        (0..120, _) => format!("{seconds} s"),
+        (_, 0..120) => format!("{minutes} min"),
+        _ => format!("{} h {} min", minutes / 60, minutes % 60),
+    }
 }
 
 impl State {
@@ -34,7 +64,8 @@ impl State {
         let rate = self.rate.map(|rate| format!("  {rate}")).unwrap_or_default();
         let left = self.total - self.done(now);
         let left = if left > Span::ZERO { format!("  {:.0} s left", left.secs_f64()) } else { String::new() };
-        format!("{}{rate}{left}", self.what)
+        let point = self.point.as_ref().map(|point| point.line(now)).unwrap_or_default();
+        format!("{point}{}{rate}{left}", self.what)
     }
 }
 
@@ -60,34 +91,74 @@ impl Status {
 }
 
 /// The display.
-pub(crate) struct Live {
+pub(crate) struct Live<'a> {
     format: Format,
     quiet: bool,
     intervals: bool,
     paint: Paint,
+    sink: &'a Sink,
     stop: StopFlag,
     status: Status,
     bar: Option<ProgressBar>,
     lines_shown: bool,
     /// Remarks wait until something is measured: when nothing can be, the error says it all.
     held: Vec<String>,
+    /// Remarks are made once, however many measurements give rise to them.
+    said: Vec<String>,
+    /// Why nothing more could be written.
+    failure: Option<io::Error>,
 }
 
-impl Live {
+impl<'a> Live<'a> {
     /// `intervals`: show slices of time as lines, where the format has them.
-    pub(crate) fn new(output: &OutputFlags, intervals: bool, paint: Paint, stop: &StopFlag) -> Self {
+    pub(crate) fn new(
+        output: &OutputFlags,
+        intervals: bool,
+        paint: Paint,
+        sink: &'a Sink,
+        stop: &StopFlag,
+    ) -> Self {
         let bar = (!output.quiet && io::stderr().is_terminal()).then(bar);
         Self {
             format: output.format,
             quiet: output.quiet,
             intervals,
             paint,
+            sink,
             stop: stop.clone(),
             status: Status::default(),
             bar,
             lines_shown: false,
             held: Vec::new(),
+            said: Vec::new(),
+            failure: None,
         }
+    }
+
+    /// Of a series, whose points are rows: no interval lines and no events of each.
+    pub(crate) fn of_series(output: &OutputFlags, paint: Paint, sink: &'a Sink, stop: &StopFlag) -> Self {
+        Self { format: Format::Text, ..Self::new(output, false, paint, sink, stop) }
+    }
+
+    /// The next measurement of a series begins, or is waited for.
+    pub(crate) fn begin(&mut self, point: Point, what: &str) {
+        self.held.clear();
+        let mut state = self.status.state();
+        *state = State { what: what.to_owned(), point: Some(point), ..State::default() };
+        drop(state);
+        self.move_bar();
+    }
+
+    /// Rows of a series.
+    pub(crate) fn rows(&mut self, lines: &str) {
+        if !lines.is_empty() && self.failure.is_none() {
+            self.write(lines);
+        }
+    }
+
+    /// What ended the output, if something did.
+    pub(crate) fn take_failure(&mut self) -> Option<io::Error> {
+        self.failure.take()
     }
 
     pub(crate) fn status(&self) -> Status {
@@ -114,13 +185,9 @@ impl Live {
         match progress {
             Progress::Phase { what, version, done, total } => {
                 let version = version.map(|v| format!("{} ", v.name())).unwrap_or_default();
-                *state = State {
-                    what: format!("{version}{what}"),
-                    rate: None,
-                    done: *done,
-                    total: *total,
-                    told_at: now,
-                };
+                state.what = format!("{version}{what}");
+                state.rate = None;
+                (state.done, state.total, state.told_at) = (*done, *total, now);
             }
             Progress::Queued { place, expected_wait } => {
                 state.what = queued(*place, *expected_wait);
@@ -137,7 +204,11 @@ impl Live {
         }
         if somebody_answered(progress) {
             for line in std::mem::take(&mut self.held) {
-                self.remark(&line);
+                if !self.said.contains(&line) {
+                    self.remark(&line);
+                    self.said.truncate(MOST_REMEMBERED);
+                    self.said.push(line);
+                }
             }
         }
         match progress {
@@ -159,15 +230,21 @@ impl Live {
         }
     }
 
-    /// To stdout. When its reader has gone there is no point in measuring on.
-    fn print(&self, line: &str) {
-        let write = || writeln!(io::stdout(), "{line}").and_then(|()| io::stdout().flush());
-        if self.bar.as_ref().map_or_else(write, |bar| bar.suspend(write)).is_err() {
+    fn print(&mut self, line: &str) {
+        self.write(&format!("{line}\n"));
+    }
+
+    /// When the reader has gone, or the disk is full, there is no point in measuring on.
+    fn write(&mut self, lines: &str) {
+        let write = || self.sink.write(lines.as_bytes());
+        if let Err(error) = self.bar.as_ref().map_or_else(write, |bar| bar.suspend(write)) {
+            self.failure = Some(error);
             self.stop.raise();
         }
     }
 
-    fn remark(&self, line: &str) {
+    /// On stderr.
+    pub(crate) fn remark(&self, line: &str) {
         let write = || eprintln!("{line}");
         self.bar.as_ref().map_or_else(write, |bar| bar.suspend(write));
     }
@@ -190,6 +267,9 @@ impl Live {
         self.lines_shown
     }
 }
+
+/// Remarks that are not made again; a long series may give rise to ever new ones.
+const MOST_REMEMBERED: usize = 100;
 
 /// Connecting is a phase of no version; what is done over one version is done with an answering responder.
 fn somebody_answered(progress: &Progress) -> bool {
@@ -229,10 +309,28 @@ mod tests {
             done: Span::from_secs(7),
             total: Span::from_secs(15),
             told_at: Mono(1_000),
+            point: None,
         };
         let a_second_later = Mono(1_000) + Span::from_secs(1);
         assert_eq!(state.line(a_second_later), "IPv6 TCP down, 4 streams  9.41 Gbit/s  7 s left");
         assert_eq!(state.done(Mono(1_000) + Span::from_secs(99)), Span::from_secs(15));
+    }
+
+    #[test]
+    fn a_point_of_a_series_is_named_with_the_time_that_the_series_still_takes() {
+        let point = Point {
+            name: "point 3 of 11, spacing 20us".into(),
+            ends_at: Some(Mono(0) + Span::from_secs(600)),
+        };
+        let state = State { what: "connect".into(), point: Some(point), ..State::default() };
+        assert_eq!(
+            state.line(Mono(0) + Span::from_secs(120)),
+            "point 3 of 11, spacing 20us, about 8 min left in all: connect"
+        );
+        let rows = [(0, "0 s"), (119, "119 s"), (120, "2 min"), (7_199, "2 h 0 min"), (12_000, "3 h 20 min")];
+        for (seconds, want) in rows {
+            assert_eq!(rough(Span::from_secs(seconds)), want);
+        }
     }
 
     #[test]

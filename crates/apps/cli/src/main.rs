@@ -2,8 +2,9 @@
 //! measured, and how, lies in the rooms below.
 //!
 //! Reading order: `cli` (the commands), one file per command in `commands`, `measure` (what all measuring commands do),
-//! `config` (where values come from), `render` (how a record looks).
+//! `series` (more than one measurement), `config` (where values come from), `render` (how a record looks).
 
+mod arrival_file;
 mod cli;
 mod commands;
 mod config;
@@ -13,8 +14,11 @@ mod flags;
 mod live;
 mod measure;
 mod own_responder;
+mod plot;
 mod render;
+mod series;
 mod signals;
+mod sink;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -38,6 +42,6 @@ fn main() -> ExitCode {
 }
 
 fn run(typed: &[OsString]) -> anyhow::Result<Exit> {
-    let matches = config::parsed(Cli::command(), typed, &Sources::of_this_process())?;
-    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).command.run()
+    let parsed = config::parsed(Cli::command(), typed, &Sources::of_this_process())?;
+    Cli::from_arg_matches(&parsed.merged).unwrap_or_else(|error| error.exit()).command.run(&parsed)
 }

@@ -6,16 +6,52 @@ use std::io::{self, Write};
 use anyhow::bail;
 use netaware_io::stop::StopFlag;
 use netaware_prober::{Progress, Target};
-use netaware_record::Record;
+use netaware_record::{Record, VersionResult};
 use netaware_store::Store;
 
+use crate::config::Parsed;
 use crate::exit::{self, Exit};
 use crate::flags::output::{Format, OutputFlags};
+use crate::flags::series::SeriesFlags;
 use crate::flags::target::TargetFlags;
 use crate::live::Live;
 use crate::own_responder::OwnResponder;
 use crate::render::{self, Paint};
+use crate::series;
 use crate::signals;
+use crate::sink::{Existing, Sink};
+
+/// A command that measures: once by itself, or as a point of a series.
+pub(crate) trait Measuring {
+    /// Holds flags against each other that the parser cannot. Called once for each measurement, before anything is done.
+    ///
+    /// # Errors
+    /// They contradict each other, or a file that they name cannot be had.
+    fn check(&self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    /// What is around each measurement.
+    fn measurement(&self) -> Measurement<'_>;
+
+    /// Whether there is more than one.
+    fn series(&self) -> &SeriesFlags;
+
+    /// Measures once.
+    fn measure(&self, target: Target, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record;
+}
+
+/// Measures once, or as often as a series asks for.
+///
+/// # Errors
+/// As [`Measurement::run`], or a series that cannot be.
+pub(crate) fn run(measuring: &dyn Measuring, parsed: &Parsed) -> anyhow::Result<Exit> {
+    measuring.check()?;
+    if measuring.series().is_given() {
+        return series::run(measuring, parsed);
+    }
+    measuring.measurement().run(|target, stop, progress| measuring.measure(target, stop, progress))
+}
 
 /// The frame of one measurement.
 pub(crate) struct Measurement<'a> {
@@ -29,32 +65,27 @@ pub(crate) struct Measurement<'a> {
 }
 
 impl Measurement<'_> {
-    /// Runs it. Results go to stdout, everything else to stderr.
+    /// Runs it. Results go to stdout or to the file of `--output`, everything else to stderr.
     ///
     /// # Errors
-    /// Flags that contradict each other, no responder of our own, or a stdout that cannot be written.
+    /// Flags that contradict each other, no responder of our own, or a result that cannot be written.
     pub(crate) fn run(
         &self,
         measure: impl FnOnce(Target, &StopFlag, &mut dyn FnMut(Progress)) -> Record,
     ) -> anyhow::Result<Exit> {
-        if self.output.format == Format::Csv && !render::has_csv_form(self.command) {
-            bail!("'netaware {}' has no CSV form: use --format json", self.command);
+        let sink = self.open_sink()?;
+        if let (Format::Csv, Some(found)) = (self.output.format, sink.heading()) {
+            render::csv::fits_below(found, &render::csv::heading(self.command, None))?;
         }
         let asked = self.target.target(None)?;
-        let own = if self.target.is_own() { Some(OwnResponder::start(asked.key.as_deref())?) } else { None };
+        let own = self.own_responder(asked.key.as_deref())?;
         let target = match &own {
             Some(own) => self.target.target(Some(own.port()))?,
             None => asked,
         };
-        if let Some(own) = own.as_ref().filter(|_| !self.output.quiet) {
-            eprintln!(
-                "no HOST given: measuring this host against its own responder on loopback, {}",
-                own.place()
-            );
-        }
         let stop = StopFlag::new();
-        let paint = Paint::for_stdout(self.output.paint.color);
-        let mut live = Live::new(self.output, self.intervals, paint, &stop);
+        let paint = self.paint(&sink);
+        let mut live = Live::new(self.output, self.intervals, paint, &sink, &stop);
         for note in &self.notes {
             live.show(&Progress::Note((*note).to_owned()));
         }
@@ -63,48 +94,102 @@ impl Measurement<'_> {
         let mut record = measure(target, &stop, &mut |progress| live.show(&progress));
         let shown = live.finish();
         drop(own);
-        record.expectations = self.output.expect.iter().map(|threshold| threshold.judge(&record)).collect();
-        let printed = self.print(&record, paint, shown);
-        self.keep(&record);
+        record.label.clone_from(&self.output.label);
+        self.judge(&mut record);
+        let printed = self.print(&record, &sink, paint, shown);
+        self.keep(&record, &sink);
         printed?;
         Ok(judged(&record))
     }
 
-    fn print(&self, record: &Record, paint: Paint, intervals_shown: bool) -> io::Result<()> {
+    /// Where results go.
+    ///
+    /// # Errors
+    /// The format cannot be had of this command or in such a file, or the file cannot be written.
+    pub(crate) fn open_sink(&self) -> anyhow::Result<Sink> {
+        if self.output.format == Format::Csv && !render::has_csv_form(self.command) {
+            bail!("'netaware {}' has no CSV form: use --format json", self.command);
+        }
+        if self.output.format == Format::Udpmon && !render::has_udpmon_form(self.command) {
+            bail!("'netaware {}' has no UDPmon form: use --format csv or json", self.command);
+        }
+        if self.output.append && self.output.format == Format::Json {
+            bail!("a JSON file holds one value and cannot be added to: use --format ndjson");
+        }
+        let existing = if self.output.append { Existing::Append } else { Existing::Refuse };
+        Sink::open(self.output.output.as_deref(), existing)
+    }
+
+    /// A file is plain text unless colour is asked for by its name.
+    pub(crate) fn paint(&self, sink: &Sink) -> Paint {
+        if sink.is_stdout() {
+            Paint::for_stdout(self.output.paint.color)
+        } else {
+            Paint::for_file(self.output.paint.color)
+        }
+    }
+
+    /// A responder on this host, where no HOST is given, and a line that says so.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub(crate) fn own_responder(&self, key: Option<&[u8]>) -> anyhow::Result<Option<OwnResponder>> {
+        if !self.target.is_own() {
+            return Ok(None);
+        }
+        let own = OwnResponder::start(key)?;
+        if !self.output.quiet {
+            eprintln!(
+                "no HOST given: measuring this host against its own responder on loopback, {}",
+                own.place()
+            );
+        }
+        Ok(Some(own))
+    }
+
+    /// Holds the record against each `--expect`.
+    pub(crate) fn judge(&self, record: &mut Record) {
+        record.expectations = self.output.expect.iter().map(|threshold| threshold.judge(record)).collect();
+    }
+
+    fn print(&self, record: &Record, sink: &Sink, paint: Paint, intervals_shown: bool) -> io::Result<()> {
         let failed = !measured(record);
         if failed {
             for line in render::text::unreachable_lines(record) {
                 eprintln!("error: {line}");
             }
         }
-        let mut out = io::stdout().lock();
+        let mut out = Vec::new();
         match self.output.format {
             // The lines above have said it all.
             Format::Text if failed && !has_figures(record) => {}
             Format::Text if intervals_shown => render::text::after_intervals(&mut out, record, paint)?,
+            Format::Text if self.output.verbose => render::text::record(&mut out, record, paint)?,
             Format::Text => render::text::overview(&mut out, record, paint)?,
+            Format::Csv if sink.heading().is_some() => {
+                out.extend(render::csv::rows(record, None).into_bytes());
+            }
             format => render::record(&mut out, record, format, paint)?,
         }
-        out.flush()
+        sink.write(&out)
     }
 
     /// The result has been printed; that it is not kept is worth a warning, not a failure.
-    fn keep(&self, record: &Record) {
+    fn keep(&self, record: &Record, sink: &Sink) {
         if !self.output.saves() || !has_figures(record) {
             return;
         }
-        let kept = self
-            .output
-            .store
-            .as_ref()
-            .map_or_else(Store::open_default, Store::open)
-            .map_err(anyhow::Error::from)
-            .and_then(|store| Ok(store.save(record)?));
+        let kept = self.open_store().and_then(|store| Ok(store.save(record)?));
         match kept {
             Ok(()) if self.output.format == Format::Text => {
-                // A reader who has gone has read enough.
-                let id: String = record.id.hyphenated().to_string().chars().take(18).collect();
-                let _ = writeln!(io::stdout(), "\nsaved as {id}: netaware results show {id}");
+                let id = short_id(record.id);
+                let line = format!("saved as {id}: netaware results show {id}");
+                if sink.is_stdout() {
+                    // A reader who has gone has read enough.
+                    let _ = writeln!(io::stdout(), "\n{line}");
+                } else if !self.output.quiet {
+                    eprintln!("{line}");
+                }
             }
             Ok(()) => {}
             Err(error) => {
@@ -112,18 +197,35 @@ impl Measurement<'_> {
             }
         }
     }
+
+    /// The file of results.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(crate) fn open_store(&self) -> anyhow::Result<Store> {
+        Ok(self.output.store.as_ref().map_or_else(Store::open_default, Store::open)?)
+    }
+}
+
+/// The time part of a UUIDv7 and four digits more: enough for people who do not measure many times a millisecond.
+pub(crate) fn short_id(id: uuid::Uuid) -> String {
+    id.hyphenated().to_string().chars().take(18).collect()
 }
 
 /// At least one IP version was measured to its end.
-fn measured(record: &Record) -> bool {
+pub(crate) fn measured(record: &Record) -> bool {
     record.versions.iter().any(|version| version.unreachable.is_none())
 }
 
-fn has_figures(record: &Record) -> bool {
-    record.versions.iter().any(|v| v.latency.is_some() || !v.tcp.is_empty() || !v.udp.is_empty())
+pub(crate) fn has_figures(record: &Record) -> bool {
+    let has_delay = |v: &VersionResult| v.latency.is_some() || v.latency_tcp.is_some();
+    record
+        .versions
+        .iter()
+        .any(|v| has_delay(v) || !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty())
 }
 
-fn judged(record: &Record) -> Exit {
+pub(crate) fn judged(record: &Record) -> Exit {
     if !measured(record) || !has_figures(record) {
         Exit::NotMeasured
     } else if record.expectations.iter().all(|expectation| expectation.held) {

@@ -1,15 +1,17 @@
-//! A record as text, JSON, NDJSON or CSV. Everything shown is in the record; nothing is measured or judged here.
+//! A record as text, JSON, NDJSON, CSV or in UDPmon's form. Everything shown is in the record; nothing is measured or judged here.
 
-mod csv;
+pub(crate) mod csv;
 pub(crate) mod figures;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub(crate) mod paint;
 #[cfg(target_os = "linux")]
 pub(crate) mod simulated;
+pub(crate) mod size_fit;
 pub(crate) mod stream;
 mod table;
 pub(crate) mod text;
+mod udpmon;
 mod wrap;
 
 use std::io::{self, Write};
@@ -17,8 +19,11 @@ use std::io::{self, Write};
 use netaware_record::Record;
 
 pub(crate) use csv::has_form as has_csv_form;
+pub(crate) use figures::{NONE, rate_unit, time_unit};
 pub(crate) use paint::Paint;
-pub(crate) use wrap::paragraph;
+pub(crate) use table::padded;
+pub(crate) use udpmon::has_form as has_udpmon_form;
+pub(crate) use wrap::{WIDTH, paragraph};
 
 use crate::flags::output::Format;
 
@@ -35,6 +40,7 @@ pub(crate) fn record(out: &mut dyn Write, record: &Record, format: Format, paint
             writeln!(out)
         }
         Format::Csv => csv::record(out, record),
+        Format::Udpmon => udpmon::record(out, record),
     }
 }
 

@@ -57,6 +57,8 @@ fn help_and_version_succeed_and_mistakes_exit_with_2() {
         (&["test", "::1", "-4"], 2),
         (&["latency", "h", "--key-file", "missing"], 2),
         (&["results", "show", "last"], 2),
+        (&["results", "plot", "last"], 2),
+        (&["matrix", "h", "--bytes", "100", "--blocks", "1kB"], 2),
         (&["completions", "tcsh"], 2),
         (&["man", "ftp"], 2),
         (&["lab", "scenarios"], 0),

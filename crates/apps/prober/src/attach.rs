@@ -82,6 +82,8 @@ fn one_stream(
 pub(crate) struct Flow {
     pub(crate) socket: UdpSocket,
     pub(crate) number: u32,
+    /// Datagrams of the set-up that had to be sent again.
+    pub(crate) repeats: u64,
 }
 
 /// Knocks, repeats the cookie, and gets a flow number.
@@ -89,22 +91,28 @@ pub(crate) fn flow(session: &Session, options: &SocketOptions, test: u32) -> Res
     let socket =
         options::connect_udp(session.link.peer(), options).map_err(|e| Cause::System(e.to_string()))?;
     let knock = Setup { token: session.token, test, cookie: Token::default() };
-    let (_, cookie) = ask(&socket, &knock.emit_request(Kind::Knock), Kind::Cookie, test)?;
-    let enter = Setup { cookie: cookie.cookie, ..knock };
-    let (number, _) = ask(&socket, &enter.emit_request(Kind::Enter), Kind::Entered, test)?;
+    let cookie = ask(&socket, &knock.emit_request(Kind::Knock), Kind::Cookie, test)?;
+    let enter = Setup { cookie: cookie.setup.cookie, ..knock };
+    let entered = ask(&socket, &enter.emit_request(Kind::Enter), Kind::Entered, test)?;
     socket.set_read_timeout(None).map_err(|e| Cause::System(e.to_string()))?;
-    Ok(Flow { socket, number })
+    Ok(Flow { socket, number: entered.flow, repeats: cookie.repeats + entered.repeats })
+}
+
+struct Answer {
+    flow: u32,
+    setup: Setup,
+    repeats: u64,
 }
 
 /// Repeats a question until the wanted answer comes.
-fn ask(socket: &UdpSocket, question: &[u8], wanted: Kind, test: u32) -> Result<(u32, Setup), Cause> {
+fn ask(socket: &UdpSocket, question: &[u8], wanted: Kind, test: u32) -> Result<Answer, Cause> {
     let mut refused = None;
-    for wait in KNOCK_WAITS {
+    for (repeats, wait) in (0..).zip(KNOCK_WAITS) {
         if let Err(e) = socket.send(question) {
             refused = Some(e);
         }
-        if let Some(answer) = listen(socket, wanted, test, wait, &mut refused) {
-            return Ok(answer);
+        if let Some((flow, setup)) = listen(socket, wanted, test, wait, &mut refused) {
+            return Ok(Answer { flow, setup, repeats });
         }
     }
     Err(match refused {

@@ -12,11 +12,13 @@ use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_io::{clock, tcp, udp_stream};
 use netaware_record::{
-    CpuUse, Direction, HostDrops, IpVersion, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd,
-    UdpReceiverEnd, UdpSenderEnd,
+    CpuUse, Direction, Exchanges, HistogramShape, HostDrops, IpVersion, LoggedArrival, Outcome, ReceiverTick,
+    SenderTick, StreamEnd, StreamSample, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
 };
 use netaware_units::{Mono, Span};
-use netaware_wire::control::{ClientMessage, EndReport, ServerMessage, TcpPlan, TestPlan, UdpPlan};
+use netaware_wire::control::{
+    ClientMessage, EndReport, MAX_LOGGED, MAX_SAMPLES, ServerMessage, TcpPlan, TestPlan, UdpPlan,
+};
 use netaware_wire::preface::Role;
 
 use crate::attach;
@@ -63,6 +65,10 @@ pub(crate) struct Ended {
     pub(crate) udp_receiver: Option<UdpReceiverEnd>,
     /// Of the responder, or of this end where that broke first.
     pub(crate) outcome: Outcome,
+    /// What had to be repeated around the data.
+    pub(crate) exchanges: Exchanges,
+    /// Bytes of an IP packet that this host sends over the path at most, if the system tells.
+    pub(crate) path_mtu: Option<u32>,
 }
 
 /// A slice of either end, as it becomes known.
@@ -127,6 +133,12 @@ fn pump(
             transfer.collect_local(on_tick);
             if let Some(message) = message.as_ref().filter(|m| test_of(m) == Some(transfer.test)) {
                 transfer.take(message, on_tick)?;
+                // A long report is on its way as long as parts of it come.
+                deadline = deadline.max(clock::now() + ANSWER_PATIENCE);
+                if transfer.remote.is_some() {
+                    let retransmits = session.link.tcp_info().map_or(0, |info| info.retransmits);
+                    transfer.ended.exchanges.fetching = retransmits.saturating_sub(transfer.retransmits);
+                }
             }
         }
     }
@@ -147,8 +159,13 @@ struct Transfer {
     stop: StopFlag,
     ended: Ended,
     remote_streams: Vec<StreamEnd>,
+    /// Of a histogram that was asked for.
+    remote_bins: Vec<(u64, u64)>,
+    remote_arrivals: Vec<LoggedArrival>,
     remote: Option<EndReport>,
     before: Before,
+    /// Segments of the control connection that had been sent again when the stream began.
+    retransmits: u64,
 }
 
 enum Attached {
@@ -200,6 +217,8 @@ impl Transfer {
             BulkPlan::Tcp(plan) => (TestPlan::Tcp(plan.clone()), options_of_tcp(options, plan)),
             BulkPlan::Udp(plan) => (TestPlan::Udp(plan.clone()), options_of_udp(options, plan)),
         };
+        let retransmits = session.link.tcp_info().map_or(0, |info| info.retransmits);
+        let mut repeats = 0;
         let test = session.open_test(plan)?;
         let attached = match &job.plan {
             BulkPlan::Tcp(plan) => {
@@ -207,10 +226,19 @@ impl Transfer {
             }
             BulkPlan::Udp(_) => {
                 let flow = attach::flow(session, &options, test)?;
+                repeats = flow.repeats;
                 Attached::Flow { socket: flow.socket, number: flow.number }
             }
         };
         session.await_ready(test)?;
+        let info = session.link.tcp_info();
+        let now = info.as_ref().map_or(0, |info| info.retransmits);
+        let clearing = repeats + now.saturating_sub(retransmits);
+        let ended = Ended {
+            exchanges: Exchanges { clearing, fetching: 0 },
+            path_mtu: info.map(|info| info.path_mtu).filter(|mtu| *mtu > 0),
+            ..Ended::default()
+        };
         Ok(Self {
             test,
             plan: job.plan,
@@ -219,10 +247,13 @@ impl Transfer {
             local: None,
             ticks: channel(),
             stop: StopFlag::new(),
-            ended: Ended::default(),
+            ended,
             remote_streams: Vec::new(),
+            remote_bins: Vec::new(),
+            remote_arrivals: Vec::new(),
             remote: None,
             before: Before::now(session),
+            retransmits: now,
         })
     }
 
@@ -281,7 +312,16 @@ impl Transfer {
                     self.keep(Tick::Sender(*tick), on_tick);
                 }
             }
-            ServerMessage::StreamEnds { streams, .. } => self.remote_streams.extend(streams.iter().cloned()),
+            ServerMessage::Bins { bins, .. } => {
+                let room = (HistogramShape::MOST_BINS as usize).saturating_sub(self.remote_bins.len());
+                self.remote_bins.extend(bins.iter().take(room));
+            }
+            ServerMessage::Arrivals { arrivals, .. } => {
+                let room = MAX_LOGGED.saturating_sub(self.remote_arrivals.len());
+                self.remote_arrivals.extend(arrivals.iter().take(room));
+            }
+            ServerMessage::StreamEnds { streams, .. } => self.keep_streams(streams),
+            ServerMessage::StreamSamples { stream, samples, .. } => self.keep_samples(*stream, samples),
             ServerMessage::Finished { outcome, report, .. } => {
                 self.ended.outcome = *outcome;
                 self.remote = Some(report.clone());
@@ -295,6 +335,20 @@ impl Transfer {
             _ => {}
         }
         Ok(())
+    }
+
+    /// No more streams than were opened, whatever the responder says.
+    fn keep_streams(&mut self, streams: &[StreamEnd]) {
+        let BulkPlan::Tcp(plan) = &self.plan else { return };
+        let room = usize::from(plan.streams).saturating_sub(self.remote_streams.len());
+        self.remote_streams.extend(streams.iter().take(room).cloned());
+    }
+
+    fn keep_samples(&mut self, stream: u16, samples: &[StreamSample]) {
+        if let Some(end) = self.remote_streams.iter_mut().find(|end| end.index == stream) {
+            let room = MAX_SAMPLES.saturating_sub(end.samples.len());
+            end.samples.extend(samples.iter().take(room));
+        }
     }
 
     /// Joins the local thread and puts each end's report in its place.
@@ -330,7 +384,13 @@ impl Transfer {
                 self.ended.tcp_receiver = Some(TcpEnd { streams: self.remote_streams, ..end });
             }
             Some(EndReport::UdpSender(end)) => self.ended.udp_sender = Some(end),
-            Some(EndReport::UdpReceiver(end)) => self.ended.udp_receiver = Some(end),
+            Some(EndReport::UdpReceiver(mut end)) => {
+                if let Some(bins) = &mut end.bins {
+                    bins.bins = std::mem::take(&mut self.remote_bins);
+                }
+                end.arrivals = std::mem::take(&mut self.remote_arrivals);
+                self.ended.udp_receiver = Some(end);
+            }
             Some(EndReport::Echo { .. }) | None => self.piece_together(),
         }
         self.ended

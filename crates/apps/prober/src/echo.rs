@@ -10,12 +10,43 @@ use netaware_probe::delay_report::{EchoLog, EchoRound};
 use netaware_probe::{EchoEvent, EchoPlan, EchoTrain, Pacing};
 use netaware_record::CpuUse;
 use netaware_units::Span;
-use netaware_wire::control::TestPlan;
+use netaware_wire::control::{MAX_TCP_ECHO_BESIDE, TestPlan};
+use netaware_wire::datagram::ECHO_LEN;
 
 use crate::attach;
 use crate::request::Transport;
 use crate::session::Session;
 use crate::stage::Cause;
+
+/// Payload of a request and of its response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EchoSizes {
+    pub(crate) request: u32,
+    pub(crate) response: u32,
+}
+
+impl EchoSizes {
+    pub(crate) fn equal(length: u32) -> Self {
+        Self { request: length, response: length }
+    }
+
+    /// As a UDP plan has it: absent where the request comes back as it is.
+    fn udp_response(self) -> Option<u32> {
+        let comes_back = self.request == self.response && self.request as usize >= ECHO_LEN;
+        (!comes_back).then_some(self.response)
+    }
+
+    /// As a TCP plan has it.
+    pub(crate) fn tcp_response(self) -> Option<u32> {
+        let comes_back = self.request == self.response && !self.fills_the_path();
+        (!comes_back).then_some(self.response)
+    }
+
+    /// Over TCP an exchange of this size is bulk, and waits for its turn.
+    pub(crate) fn fills_the_path(self) -> bool {
+        self.request.max(self.response) > MAX_TCP_ECHO_BESIDE
+    }
+}
 
 /// What to ask of an echo.
 #[derive(Debug, Clone, Copy)]
@@ -24,16 +55,20 @@ pub(crate) struct EchoOrder {
     pub(crate) count: Option<u64>,
     /// At most so long.
     pub(crate) time: Option<Span>,
-    pub(crate) spacing: Span,
+    /// When they go.
+    pub(crate) pacing: Pacing,
+    /// Payload of a request.
     pub(crate) length: u32,
+    /// Payload of a response.
+    pub(crate) response: u32,
     pub(crate) patience: Span,
-    pub(crate) ping_pong: bool,
 }
 
 impl EchoOrder {
-    /// Even spacing, a second of patience.
+    /// Even spacing, a second of patience, equal lengths.
     pub(crate) fn open_loop(count: Option<u64>, spacing: Span, length: u32) -> Self {
-        Self { count, time: None, spacing, length, patience: Span::from_secs(1), ping_pong: false }
+        let pacing = Pacing::Even(spacing);
+        Self { count, time: None, pacing, length, response: length, patience: Span::from_secs(1) }
     }
 
     /// Even spacing for as long as something else lasts.
@@ -43,7 +78,7 @@ impl EchoOrder {
 
     /// The spacing as records tell it.
     pub(crate) fn shown_spacing(&self) -> Span {
-        if self.ping_pong { Span::ZERO } else { self.spacing }
+        self.pacing.spacing()
     }
 }
 
@@ -74,9 +109,10 @@ impl EchoFlow {
         session: &mut Session,
         options: &SocketOptions,
         duration: Span,
-        length: u32,
+        sizes: EchoSizes,
     ) -> Result<Self, Cause> {
-        let plan = TestPlan::UdpEcho { length, duration, dscp: options.dscp };
+        let (length, response) = (sizes.request, sizes.udp_response());
+        let plan = TestPlan::UdpEcho { length, response, duration, dscp: options.dscp };
         let test = session.open_test(plan)?;
         let flow = attach::flow(session, options, test)?;
         session.await_ready(test)?;
@@ -93,8 +129,9 @@ impl EchoFlow {
         let mut train = EchoTrain::new(EchoPlan {
             flow: self.number,
             count: order.count,
-            pacing: if order.ping_pong { Pacing::PingPong } else { Pacing::Even(order.spacing) },
+            pacing: order.pacing,
             length: order.length as usize,
+            response: order.response as usize,
             patience: order.patience,
             start,
         })
@@ -104,13 +141,18 @@ impl EchoFlow {
         let mut log = EchoLog::default();
         let cpu_before = (CpuSnapshot::take(), clock::now());
         let drops_before = self.socket.drops();
-        let waiting = if order.ping_pong { Waiting::AwakeForSoonAnswers } else { Waiting::Asleep };
+        let is_closed = order.pacing.depth().is_some();
+        let waiting = if is_closed { Waiting::AwakeForSoonAnswers } else { Waiting::Asleep };
+        let mut last_verdict_at = start;
         let drive = driver::run(&mut train, &self.socket, waiting, &over, &mut |event| {
             log.observe(&event);
             let at = match &event {
                 EchoEvent::Answered(exchange) => exchange.rx_application,
                 _ => clock::now(),
             };
+            if matches!(event, EchoEvent::Answered(_) | EchoEvent::Lost(_)) {
+                last_verdict_at = at;
+            }
             if ends_at.is_some_and(|ends_at| at >= ends_at) {
                 over.raise();
             }
@@ -119,7 +161,7 @@ impl EchoFlow {
         Ok(EchoRun {
             order: *order,
             transport: Transport::Udp,
-            round: log.finish(train.counts()),
+            round: log.finish(train.counts()).lasting(last_verdict_at.since(start)),
             late_sends: drive.late_sends,
             worst_lateness: drive.worst_lateness,
             stamp_fallbacks: drive.stamp_fallbacks,

@@ -6,7 +6,7 @@ use netaware_io::stop::StopFlag;
 use netaware_record::{HostInfo, IpVersion, Outcome, Unreachable, VersionResult};
 use netaware_units::{BitRate, Span};
 
-use crate::echo::{EchoFlow, EchoOrder, EchoRun};
+use crate::echo::{EchoFlow, EchoOrder, EchoRun, EchoSizes};
 use crate::progress::{Progress, Watch};
 use crate::request::Target;
 use crate::resolve::{Resolved, resolve};
@@ -52,6 +52,7 @@ impl Lane {
         lane.result.reach = Some(session.reach.clone());
         lane.responder = Some(session.responder.clone());
         lane.local = session.local;
+        lane.result.local = session.local.map(|local| local.to_string());
         lane.session = Some(session);
         lane
     }
@@ -188,10 +189,10 @@ pub(crate) fn reserve_all(lanes: &mut [Lane], expected: Span, stop: &StopFlag, w
 }
 
 /// Attaches an echo flow to each lane. Without UDP a lane goes on with TCP alone and says so.
-pub(crate) fn attach_echo(lanes: &mut [Lane], target: &Target, duration: Span, length: u32) {
+pub(crate) fn attach_echo(lanes: &mut [Lane], target: &Target, duration: Span, sizes: EchoSizes) {
     for lane in lanes {
         let Some(session) = lane.session.as_mut() else { continue };
-        match EchoFlow::open(session, &target.options, duration, length) {
+        match EchoFlow::open(session, &target.options, duration, sizes) {
             Ok(flow) => lane.echo = Some(flow),
             Err(cause) => lane.fail("attach a UDP flow", cause),
         }

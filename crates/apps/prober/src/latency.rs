@@ -1,48 +1,77 @@
 //! `netaware latency`: request-response delay as a measurement of its own.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
+use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_record::Record;
-use netaware_units::Span;
+use netaware_probe::Pacing;
+use netaware_record::{Arrivals, Record};
+use netaware_stats::rng::SplitMix64;
+use netaware_units::{BitRate, ByteCount, Span};
 
-use crate::echo::{EchoOrder, EchoRun};
+use crate::echo::{EchoOrder, EchoRun, EchoSizes};
 use crate::lane::{self, Lane};
 use crate::progress::{Progress, Watch};
 use crate::report::{self, Findings};
-use crate::request::{LatencyRequest, Target, Transport};
+use crate::request::{LatencyRequest, Rhythm, Target, Transport};
 use crate::tcp_echo::TcpEcho;
 
-/// Two versions take turns in this many blocks; short ones, so that a drift hits both alike.
+/// Versions and transports take turns in this many blocks; short ones, so that a drift hits all alike.
 const BLOCKS: u16 = 8;
 
-/// Measures each version asked for, in turns when there are two.
+/// Measures each version and transport asked for, in turns when there are several.
 pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
     let opened = report::Opening::now("latency", &request.target, options_of(request));
-    let versions = i64::try_from(request.target.versions.len()).unwrap_or(1);
-    let whole = expected(request) * versions;
+    let whole = expected(request) * turns_of_each(request);
     let mut watch = Watch::new(whole, progress);
     watch.phase("connect", None);
     let mut lanes = lane::open_all(&request.target, stop);
     lane::note_dead(&lanes, &mut watch);
-    let mut findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
+    let mut findings: Vec<Findings> =
+        lanes.iter().map(|_| Findings { bins: request.bins, ..Findings::default() }).collect();
 
-    let lease = whole + Span::from_secs(10);
-    let mut probes: Vec<Option<Probe>> =
-        lanes.iter_mut().map(|lane| Probe::open(lane, request, lease)).collect();
-    let alive = lanes.iter().filter(|lane| lane.is_alive()).count();
-    let blocks = blocks(request, alive);
+    if sizes(request).fills_the_path() && request.transports.contains(&Transport::Tcp) {
+        let expected = at_most(request, &lanes);
+        lane::reserve_all(&mut lanes, expected, stop, &mut watch);
+    }
+    let lease = (at_most(request, &lanes) + Span::from_secs(10)).min(LONGEST_LEASE);
+    let mut probes: Vec<Vec<Probe>> =
+        lanes.iter_mut().map(|lane| Probe::open_all(lane, request, lease, whole)).collect();
+    let taking_turns = probes.iter().map(Vec::len).sum();
+    let blocks = blocks(request, taking_turns);
     for block in 0..blocks {
         for turn in lane::turns(lanes.len(), block) {
             let (lane, found) = (&mut lanes[turn], &mut findings[turn]);
-            let Some(probe) = probes[turn].as_mut().filter(|_| lane.is_alive() && !stop.is_raised()) else {
-                continue;
-            };
-            watch.phase("latency", Some(lane.version));
-            found.idle.extend(probe.run(lane, &plan(request, block, blocks)));
+            for probe in lane::turns(probes[turn].len(), block) {
+                if !lane.is_alive() || stop.is_raised() {
+                    continue;
+                }
+                let probe = &mut probes[turn][probe];
+                watch.phase(phase(request, probe.transport()), Some(lane.version));
+                let run = probe.run(lane, &plan(request, block, blocks));
+                let beside_udp = probe.transport() == Transport::Tcp && request.transports.len() > 1;
+                if beside_udp { found.idle_tcp.extend(run) } else { found.idle.extend(run) }
+            }
         }
     }
-    report::finish(opened, lanes, &findings, stop)
+    drop(probes);
+    let is_measured = findings.iter().any(|found| !found.idle.is_empty() || !found.idle_tcp.is_empty());
+    let mut record = report::finish(opened, lanes, &findings, stop);
+    // Short ones may be repeated at close intervals.
+    let has_time = record.elapsed >= LONG_ENOUGH;
+    record.prober.memory_copy_ns_per_byte = if is_measured && has_time { memory_copy() } else { None };
+    record
+}
+
+/// A measurement that took so long is not noticeably longer for what [`memory_copy`] takes.
+const LONG_ENOUGH: Span = Span::from_secs(1);
+
+/// What copying memory costs on this host, ns per byte: a part of what a byte more costs. It does not change while a program
+/// runs, so it is measured once, in some 50 ms.
+pub fn memory_copy() -> Option<f64> {
+    static COST: OnceLock<Option<f64>> = OnceLock::new();
+    *COST.get_or_init(|| netaware_host::memory_copy_ns_per_byte(clock::now))
 }
 
 /// What asks: the lane's UDP flow, or a TCP connection.
@@ -52,20 +81,38 @@ enum Probe {
 }
 
 impl Probe {
-    fn open(lane: &mut Lane, request: &LatencyRequest, lease: Span) -> Option<Self> {
+    fn open_all(lane: &mut Lane, request: &LatencyRequest, lease: Span, whole: Span) -> Vec<Self> {
+        // An owner's cap cuts the lease short, as long as what is planned fits.
+        let cap = lane.session().and_then(|session| session.limits.duration);
+        let lease = cap.filter(|cap| *cap >= whole).map_or(lease, |cap| cap.min(lease));
+        request
+            .transports
+            .iter()
+            .filter_map(|transport| Self::open(lane, request, *transport, lease))
+            .collect()
+    }
+
+    fn open(lane: &mut Lane, request: &LatencyRequest, transport: Transport, lease: Span) -> Option<Self> {
         let target: &Target = &request.target;
-        match request.transport {
+        match transport {
             Transport::Udp => {
-                lane::attach_echo(std::slice::from_mut(lane), target, lease, request.length);
+                lane::attach_echo(std::slice::from_mut(lane), target, lease, sizes(request));
                 lane.echo.is_some().then_some(Self::Udp)
             }
-            Transport::Tcp => match TcpEcho::open(lane.session()?, &target.options, lease, request.length) {
+            Transport::Tcp => match TcpEcho::open(lane.session()?, &target.options, lease, sizes(request)) {
                 Ok(echo) => Some(Self::Tcp(echo)),
                 Err(cause) => {
                     lane.fail("open the echo connection", cause);
                     None
                 }
             },
+        }
+    }
+
+    fn transport(&self) -> Transport {
+        match self {
+            Self::Udp => Transport::Udp,
+            Self::Tcp(_) => Transport::Tcp,
         }
     }
 
@@ -85,12 +132,50 @@ impl Probe {
     }
 }
 
-/// How long one version takes.
+fn sizes(request: &LatencyRequest) -> EchoSizes {
+    EchoSizes { request: request.request, response: request.response }
+}
+
+fn phase(request: &LatencyRequest, transport: Transport) -> &'static str {
+    match transport {
+        Transport::Tcp if request.transports.len() > 1 => "latency over TCP",
+        Transport::Udp if request.transports.len() > 1 => "latency over UDP",
+        _ => "latency",
+    }
+}
+
+fn turns_of_each(request: &LatencyRequest) -> i64 {
+    i64::try_from(request.target.versions.len() * request.transports.len()).unwrap_or(1)
+}
+
+/// How long one version takes over one transport, for the person who waits: a closed loop as on a path of 100 us.
 fn expected(request: &LatencyRequest) -> Span {
-    let by_count = request.count.map(|count| {
-        let each = if request.ping_pong { Span::from_micros(100) } else { request.spacing };
-        each * i64::try_from(count).unwrap_or(i64::MAX)
-    });
+    let each = match request.rhythm {
+        Rhythm::Closed(_) => Span::from_micros(100),
+        Rhythm::Open { spacing, .. } => spacing,
+    };
+    lasting(request, each)
+}
+
+/// How long all of it takes at most, for the responder: a closed loop with round trips of four times what connecting took,
+/// and messages at 100 Mbit/s.
+fn at_most(request: &LatencyRequest, lanes: &[Lane]) -> Span {
+    let reaches = lanes.iter().filter_map(|lane| lane.result.reach.as_ref());
+    let connect = reaches.flat_map(|reach| reach.connects.iter().copied()).max().unwrap_or_default();
+    let bytes = ByteCount(u64::from(request.request) + u64::from(request.response));
+    let each = match request.rhythm {
+        Rhythm::Closed(_) => connect * 4 + Span::from_millis(1) + SLOW.time_for(bytes),
+        Rhythm::Open { spacing, .. } => spacing,
+    };
+    lasting(request, each) * turns_of_each(request)
+}
+
+/// What a responder grants at most.
+const LONGEST_LEASE: Span = Span::from_secs(7 * 24 * 3600);
+const SLOW: BitRate = BitRate(100_000_000);
+
+fn lasting(request: &LatencyRequest, each: Span) -> Span {
+    let by_count = request.count.map(|count| each * i64::try_from(count).unwrap_or(i64::MAX));
     match (request.time, by_count) {
         (Some(time), Some(count)) => time.min(count),
         (Some(time), None) => time,
@@ -99,37 +184,70 @@ fn expected(request: &LatencyRequest) -> Span {
     }
 }
 
-/// One version alone needs no turns, and few requests are not worth splitting.
-fn blocks(request: &LatencyRequest, alive: usize) -> u16 {
+/// One alone needs no turns, and few requests are not worth splitting.
+fn blocks(request: &LatencyRequest, taking_turns: usize) -> u16 {
     let enough = request.count.is_none_or(|count| count >= u64::from(BLOCKS) * 10);
-    if alive > 1 && enough { BLOCKS } else { 1 }
+    if taking_turns > 1 && enough { BLOCKS } else { 1 }
 }
 
 fn plan(request: &LatencyRequest, block: u16, blocks: u16) -> EchoOrder {
+    let pacing = pacing(request.rhythm, block);
     let (block, blocks) = (u64::from(block), u64::from(blocks));
     // Rounding must lose no request: each block takes up to where it should be by then.
     let count = request.count.map(|count| count * (block + 1) / blocks - count * block / blocks);
     EchoOrder {
         count,
         time: request.time.map(|time| time / blocks.cast_signed()),
-        spacing: if request.ping_pong { Span::ZERO } else { request.spacing },
-        length: request.length,
+        pacing,
+        length: request.request,
+        response: request.response,
         patience: request.patience,
-        ping_pong: request.ping_pong,
+    }
+}
+
+/// Each block has random distances of its own.
+fn pacing(rhythm: Rhythm, block: u16) -> Pacing {
+    match rhythm {
+        Rhythm::Closed(1) => Pacing::PingPong,
+        Rhythm::Closed(depth) => Pacing::Pipeline(depth),
+        Rhythm::Open { spacing, arrivals: Arrivals::Even, .. } => Pacing::Even(spacing),
+        Rhythm::Open { spacing, arrivals: Arrivals::Poisson, seed } => {
+            let seed = SplitMix64::new(seed.wrapping_add(u64::from(block))).next_u64();
+            Pacing::Poisson { mean: spacing, seed }
+        }
     }
 }
 
 fn options_of(request: &LatencyRequest) -> BTreeMap<String, String> {
+    let transport = match &request.transports[..] {
+        [one] => format!("{one:?}").to_lowercase(),
+        _ => "both".to_owned(),
+    };
     let given = [
         ("count", request.count.map(|count| count.to_string())),
         ("time", request.time.map(|time| time.to_string())),
-        ("spacing", (!request.ping_pong).then(|| request.spacing.to_string())),
-        ("ping-pong", request.ping_pong.then(|| "true".into())),
-        ("length", Some(format!("{} B", request.length))),
-        ("transport", Some(format!("{:?}", request.transport).to_lowercase())),
+        ("request", Some(format!("{} B", request.request))),
+        ("response", Some(format!("{} B", request.response))),
+        ("transport", Some(transport)),
         ("timeout", Some(request.patience.to_string())),
+        ("window", request.target.options.window.map(|window| format!("{window} B"))),
+        (
+            "hist",
+            request.bins.map(|shape| format!("{} from {}, {} bins", shape.width, shape.low, shape.bins)),
+        ),
     ];
-    given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    let rhythm = match request.rhythm {
+        Rhythm::Closed(1) => vec![("ping-pong", "true".to_owned())],
+        Rhythm::Closed(depth) => vec![("depth", depth.to_string())],
+        Rhythm::Open { spacing, arrivals: Arrivals::Even, .. } => vec![("spacing", spacing.to_string())],
+        Rhythm::Open { spacing, arrivals: Arrivals::Poisson, seed } => vec![
+            ("spacing", spacing.to_string()),
+            ("arrivals", "poisson".to_owned()),
+            ("seed", seed.to_string()),
+        ],
+    };
+    let given = given.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    given.chain(rhythm).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 #[cfg(test)]
@@ -141,5 +259,27 @@ mod tests {
         let request = LatencyRequest { count: Some(203), ..LatencyRequest::new(Target::new("::1")) };
         let sum: u64 = (0..BLOCKS).filter_map(|block| plan(&request, block, BLOCKS).count).sum();
         assert_eq!(sum, 203);
+    }
+
+    #[test]
+    fn random_distances_differ_from_block_to_block_and_not_from_run_to_run() {
+        let rhythm = Rhythm::Open { spacing: Span(5), arrivals: Arrivals::Poisson, seed: 3 };
+        assert_eq!(pacing(rhythm, 2), pacing(rhythm, 2));
+        assert_ne!(pacing(rhythm, 2), pacing(rhythm, 3));
+    }
+
+    #[test]
+    fn a_closed_loop_is_given_the_time_that_its_path_and_its_messages_take() {
+        let request = LatencyRequest {
+            count: Some(10),
+            rhythm: Rhythm::Closed(1),
+            request: 100_000_000,
+            response: 25_000_000,
+            ..LatencyRequest::new(Target::new("::1"))
+        };
+        // A gigabit each at 100 Mbit/s, 1 ms on top, over two versions.
+        assert_eq!(at_most(&request, &[]), (Span::from_secs(10) + Span::from_millis(1)) * 20);
+        let timed = LatencyRequest { count: None, time: Some(Span::from_secs(3)), ..request };
+        assert_eq!(at_most(&timed, &[]), Span::from_secs(6));
     }
 }

@@ -1,7 +1,7 @@
 //! Runs a measurement plan against a responder and yields records.
 //!
-//! [`test`] is the main job; [`tcp`], [`udp`] and [`latency`] are its phases as measurements of their own. None of them
-//! fails with an error: a path that cannot be measured is a finding, and the [`netaware_record::Record`] says why. What
+//! [`test`] is the main job; [`tcp`], [`udp`] and [`latency`] are its phases as measurements of their own, [`matrix()`] is
+//! many short transfers. None of them fails with an error: a path that cannot be measured is a finding, and the [`netaware_record::Record`] says why. What
 //! was measured before something broke is always in it.
 //!
 //! Reading order: [`Target`] and the requests, `test` (the rounds), `lane` (one version), `session` and
@@ -14,6 +14,7 @@ mod interval;
 mod lane;
 mod latency;
 mod link;
+mod matrix;
 mod path;
 mod progress;
 mod report;
@@ -28,9 +29,13 @@ mod transfer;
 mod turns;
 mod udp;
 
-pub use latency::latency;
+pub use latency::{latency, memory_copy};
+pub use matrix::{MatrixRequest, Pair, Pairs, matrix};
+pub use netaware_probe::size_fit;
 pub use progress::Progress;
-pub use request::{Directions, LatencyRequest, Pace, Target, TcpRequest, TestRequest, Transport, UdpRequest};
+pub use request::{
+    Directions, LatencyRequest, Pace, Rhythm, Target, TcpRequest, TestRequest, Transport, UdpRequest,
+};
 pub use tcp::tcp;
 pub use test::test;
 pub use udp::udp;

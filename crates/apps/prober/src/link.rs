@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
+use netaware_io::tcp_info::TcpInfo;
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{ClientMessage, PING_EVERY, SILENCE_LIMIT, ServerMessage};
 use netaware_wire::frame;
@@ -70,6 +71,11 @@ impl Link {
     /// Of the responder.
     pub(crate) fn peer(&self) -> SocketAddr {
         self.peer
+    }
+
+    /// What this host's TCP knows of the connection.
+    pub(crate) fn tcp_info(&self) -> Option<TcpInfo> {
+        TcpInfo::read(&self.writer.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Why the link is dead, if it is.

@@ -65,6 +65,11 @@ impl<'a> Watch<'a> {
         Self { listener, began_at: netaware_io::clock::now(), total }
     }
 
+    /// What it will take is known only now.
+    pub(crate) fn expect(&mut self, total: Span) {
+        self.total = total;
+    }
+
     /// Waiting in a queue is not part of the plan: the clock starts again.
     pub(crate) fn restart(&mut self) {
         self.began_at = netaware_io::clock::now();

@@ -9,10 +9,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use netaware_io::clock;
+use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_probe::limit::Across;
 use netaware_record::{
-    CpuUse, HostInfo, IpVersion, Limit, LimitedBy, Outcome, Record, Request, SCHEMA_VERSION, VersionResult,
+    CpuUse, HistogramShape, HostInfo, IpVersion, Limit, LimitedBy, Outcome, Record, Request, SCHEMA_VERSION,
+    VersionResult,
 };
 use netaware_units::{BitRate, Mono, Wall};
 use uuid::{NoContext, Timestamp, Uuid};
@@ -28,6 +30,10 @@ pub(crate) use tcp::received_rate;
 #[derive(Default)]
 pub(crate) struct Findings {
     pub(crate) idle: Vec<EchoRun>,
+    /// Over TCP, where `idle` is over UDP in the same run.
+    pub(crate) idle_tcp: Vec<EchoRun>,
+    /// Bins of equal width that are wanted of both.
+    pub(crate) bins: Option<HistogramShape>,
     pub(crate) tcp: Vec<TcpRound>,
     pub(crate) udp: Vec<UdpRound>,
 }
@@ -41,7 +47,8 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    pub(crate) fn now(command: &'static str, target: &Target, options: BTreeMap<String, String>) -> Self {
+    pub(crate) fn now(command: &'static str, target: &Target, mut options: BTreeMap<String, String>) -> Self {
+        options.extend(header_options(&target.options));
         let request = Request {
             host: target.host.clone(),
             port: target.port,
@@ -50,6 +57,16 @@ impl Opening {
         };
         Self { command, request, started_at: clock::wall(), began_at: clock::now() }
     }
+}
+
+/// What every command can ask of the IP header.
+fn header_options(options: &SocketOptions) -> impl Iterator<Item = (String, String)> {
+    let given = [
+        ("dscp", (options.dscp > 0).then(|| options.dscp.to_string())),
+        ("ttl", options.ttl.map(|ttl| ttl.to_string())),
+        ("flow-label", options.flow_label.map(|label| format!("{label:#x}"))),
+    ];
+    given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)))
 }
 
 /// Closes the sessions and writes the record.
@@ -67,8 +84,10 @@ pub(crate) fn finish(
     let responder: Option<HostInfo> = lanes.iter().find_map(|lane| lane.responder.clone());
     let mut warnings: Vec<String> = lanes.iter().flat_map(|lane| lane.warnings.clone()).collect();
     let mut versions: Vec<VersionResult> = Vec::with_capacity(lanes.len());
+    // Hops are guessed from what TTLs usually begin with, which `--ttl` changes.
+    let ttl = if opened.request.options.contains_key("ttl") { Ttl::Asked } else { Ttl::Usual };
     for (lane, found) in lanes.into_iter().zip(findings) {
-        versions.push(version_result(lane, found));
+        versions.push(version_result(lane, found, ttl));
     }
     warnings.extend(warnings_of(&versions, outcome));
     Record {
@@ -81,6 +100,8 @@ pub(crate) fn finish(
         elapsed: clock::now() - opened.began_at,
         outcome,
         request: opened.request,
+        label: None,
+        series: None,
         prober: netaware_host::describe(&local),
         responder,
         comparison: comparison::compare(&versions, findings),
@@ -106,13 +127,24 @@ impl Path {
     }
 }
 
-fn version_result(lane: Lane, found: &Findings) -> VersionResult {
+/// What packets begin their way with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ttl {
+    Usual,
+    Asked,
+}
+
+fn version_result(lane: Lane, found: &Findings, ttl: Ttl) -> VersionResult {
     let path = Path::of(&lane);
     let version = path.version;
     let mut result = lane.result;
-    result.latency = latency::idle(version, &found.idle);
-    latency::note_hops(&mut result, &found.idle);
-    result.tcp = tcp::results(path, &found.tcp, result.latency.as_ref());
+    result.latency = latency::idle(version, &found.idle, found.bins);
+    result.latency_tcp = latency::idle(version, &found.idle_tcp, found.bins);
+    if ttl == Ttl::Usual {
+        latency::note_hops(&mut result, &found.idle);
+    }
+    let connects = result.reach.as_ref().map(|reach| reach.connects.clone()).unwrap_or_default();
+    result.tcp = tcp::results(path, &found.tcp, result.latency.as_ref(), &connects);
     result.udp = udp::results(path, &found.udp);
     result
 }

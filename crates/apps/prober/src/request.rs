@@ -1,7 +1,7 @@
 //! What can be asked for.
 
 use netaware_io::options::SocketOptions;
-use netaware_record::{Direction, IpVersion};
+use netaware_record::{Arrivals, Bottleneck, Direction, HistogramShape, IpVersion};
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::DEFAULT_PORT;
 use netaware_wire::control::{UdpReceive, UdpSend};
@@ -112,6 +112,11 @@ pub struct TcpRequest {
     pub time: Span,
     /// Ends each version's transfer after so many bytes; `time` is then the limit.
     pub bytes: Option<ByteCount>,
+    /// The same as a number of blocks of `length`, instead of `bytes`.
+    pub blocks: Option<u64>,
+    /// One block so often to the streams in turn; absent: each stream as fast as it goes. With neither `rate` nor
+    /// `zerocopy`.
+    pub block_spacing: Option<Span>,
     /// Parallel streams.
     pub streams: u16,
     /// Bytes per write; absent: what has proven fastest.
@@ -130,6 +135,10 @@ pub struct TcpRequest {
     pub affinity: Vec<usize>,
     /// Send without copying.
     pub zerocopy: bool,
+    /// Sample each stream's TCP over time.
+    pub per_stream: bool,
+    /// The narrowest link as the caller knows it, for the transfer time ratio of RFC 6349.
+    pub bottleneck: Option<Bottleneck>,
 }
 
 impl TcpRequest {
@@ -139,6 +148,8 @@ impl TcpRequest {
             target,
             time: Span::from_secs(10),
             bytes: None,
+            blocks: None,
+            block_spacing: None,
             streams: 1,
             length: None,
             directions: Directions::Forward,
@@ -148,7 +159,15 @@ impl TcpRequest {
             omit: None,
             affinity: Vec::new(),
             zerocopy: false,
+            per_stream: false,
+            bottleneck: None,
         }
+    }
+
+    /// After how many bytes each version's transfer ends, if after any; blocks are counted in bytes here.
+    pub fn bytes_in_all(&self) -> Option<ByteCount> {
+        let length = u64::from(self.length.unwrap_or(netaware_io::tcp::DEFAULT_LENGTH));
+        self.blocks.map(|blocks| ByteCount(blocks.saturating_mul(length))).or(self.bytes)
     }
 }
 
@@ -198,6 +217,14 @@ pub struct UdpRequest {
     pub send: UdpSend,
     /// How they are taken in.
     pub receive: UdpReceive,
+    /// Datagrams that leave back to back each time; a spacing is then from burst to burst.
+    pub burst: u32,
+    /// Bins of equal width for the times between arrivals.
+    pub histogram: Option<HistogramShape>,
+    /// Keep each arrival.
+    pub log: bool,
+    /// Rates on the wire are those of frames with a VLAN tag.
+    pub vlan: bool,
     /// Socket buffers.
     pub window: Option<u32>,
     /// Length of the reported intervals.
@@ -218,6 +245,10 @@ impl UdpRequest {
             pace: Pace::Unlimited,
             send: UdpSend::Gso,
             receive: UdpReceive::Gro,
+            burst: 1,
+            histogram: None,
+            log: false,
+            vlan: false,
             window: None,
             interval: Span::from_secs(1),
             affinity: Vec::new(),
@@ -250,34 +281,60 @@ impl Transport {
 pub struct LatencyRequest {
     /// To whom.
     pub target: Target,
-    /// Requests per version; absent: as many as fit `time`.
+    /// Requests per version and transport; absent: as many as fit `time`.
     pub count: Option<u64>,
-    /// Per version; absent: as long as `count` takes.
+    /// Per version and transport; absent: as long as `count` takes.
     pub time: Option<Span>,
-    /// From request to request; ignored by ping-pong.
-    pub spacing: Span,
-    /// Payload of request and response.
-    pub length: u32,
-    /// Each response triggers the next request.
-    pub ping_pong: bool,
-    /// Over what.
-    pub transport: Transport,
+    /// When requests go.
+    pub rhythm: Rhythm,
+    /// Payload of a request, bytes. UDP: 1..=65,507; TCP: 1..=100,000,000.
+    pub request: u32,
+    /// Payload of a response, bytes, with the same bounds. To a UDP request below 24 bytes at most 64.
+    pub response: u32,
+    /// Over what, one or both; in turns where there are two.
+    pub transports: Vec<Transport>,
     /// After how long without a response a request is lost.
     pub patience: Span,
+    /// Count round trips in bins of equal width as well.
+    pub bins: Option<HistogramShape>,
+}
+
+/// When requests go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rhythm {
+    /// Closed loop: so many are outstanding, and each response triggers the next request. One is ping-pong.
+    Closed(u32),
+    /// Open loop: at times of their own.
+    Open {
+        /// From request to request, the mean where it is random.
+        spacing: Span,
+        /// Evenly or at random.
+        arrivals: Arrivals,
+        /// The same seed gives the same random distances.
+        seed: u64,
+    },
+}
+
+impl Rhythm {
+    /// Evenly, so far apart.
+    pub fn even(spacing: Span) -> Self {
+        Self::Open { spacing, arrivals: Arrivals::Even, seed: 0 }
+    }
 }
 
 impl LatencyRequest {
-    /// 200 requests of 64 bytes, one every 10 ms.
+    /// 200 requests of 64 bytes, one every 10 ms, for responses as long.
     pub fn new(target: Target) -> Self {
         Self {
             target,
             count: Some(200),
             time: None,
-            spacing: Span::from_millis(10),
-            length: 64,
-            ping_pong: false,
-            transport: Transport::Udp,
+            rhythm: Rhythm::even(Span::from_millis(10)),
+            request: 64,
+            response: 64,
+            transports: vec![Transport::Udp],
             patience: Span::from_secs(1),
+            bins: None,
         }
     }
 }
@@ -285,6 +342,19 @@ impl LatencyRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blocks_are_so_many_bytes() {
+        let request = TcpRequest::new(Target::new("h"));
+        let counted = |blocks, bytes, length| {
+            TcpRequest { bytes, blocks, length, ..request.clone() }.bytes_in_all().map(|bytes| bytes.0)
+        };
+        assert_eq!(counted(None, None, None), None);
+        assert_eq!(counted(None, Some(ByteCount(7)), Some(1000)), Some(7));
+        assert_eq!(counted(Some(10_000), None, Some(1000)), Some(10_000_000));
+        assert_eq!(counted(Some(2), None, None), Some(2 << 20));
+        assert_eq!(counted(Some(u64::MAX), None, Some(2)), Some(u64::MAX));
+    }
 
     #[test]
     fn a_gap_is_exact_to_the_picosecond() {

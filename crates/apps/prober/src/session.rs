@@ -12,6 +12,7 @@ use netaware_io::stop::StopFlag;
 use netaware_record::{HostInfo, IpVersion, Reach};
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{ClientMessage, ErrorCode, Limits, ServerMessage, TestPlan};
+use netaware_wire::header::HeaderFields;
 use netaware_wire::{PROTOCOL_VERSION, Token, proof};
 
 use crate::link::Link;
@@ -61,6 +62,8 @@ impl Session {
         let mut link = Link::open(stream, at, &hello, target.connect_patience, over.clone())?;
         let welcome = greet(&mut link, target, nonce).map_err(failed)?;
         let greeting = clock::now() - connected_at;
+        set_header(&mut link, &target.options, version)
+            .map_err(|cause| Failure::new("hello", Some(at), cause))?;
         let reach = Reach { resolve, connects: more_connects(target, at, first_connect)?, greeting };
         let Welcome { token, responder, limits } = welcome;
         Ok(Self {
@@ -166,6 +169,22 @@ impl Session {
     }
 }
 
+/// Has the responder send with the header fields that this end sends with; says nothing where none are asked for.
+fn set_header(link: &mut Link, options: &SocketOptions, version: IpVersion) -> Result<(), Cause> {
+    let flow_label = options.flow_label.filter(|_| version == IpVersion::V6);
+    let header = HeaderFields { dscp: options.dscp, ttl: options.ttl, flow_label };
+    if header.is_empty() {
+        return Ok(());
+    }
+    link.send(&ClientMessage::SetHeader { header })?;
+    match link.next(clock::now() + ANSWER_PATIENCE)? {
+        Some(ServerMessage::HeaderSet) => Ok(()),
+        Some(ServerMessage::Error { code, message, .. }) => Err(Cause::Refused(code, message)),
+        Some(other) => Err(Cause::Protocol(format!("it answered 'set_header' with {other:?}"))),
+        None => Err(Cause::Silent(ANSWER_PATIENCE)),
+    }
+}
+
 /// The test that a message concerns.
 pub(crate) fn test_of(message: &ServerMessage) -> Option<u32> {
     match message {
@@ -175,6 +194,9 @@ pub(crate) fn test_of(message: &ServerMessage) -> Option<u32> {
         | ServerMessage::ReceiverTicks { test, .. }
         | ServerMessage::SenderTicks { test, .. }
         | ServerMessage::StreamEnds { test, .. }
+        | ServerMessage::Bins { test, .. }
+        | ServerMessage::Arrivals { test, .. }
+        | ServerMessage::StreamSamples { test, .. }
         | ServerMessage::Finished { test, .. } => Some(*test),
         ServerMessage::Error { test, .. } => *test,
         _ => None,

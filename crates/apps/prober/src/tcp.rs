@@ -21,7 +21,7 @@ pub fn tcp(request: &TcpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         target: &request.target,
         options: options_of(request),
         time: request.time,
-        counted: request.bytes.is_some(),
+        counted: request.bytes_in_all().is_some(),
     };
     turns::take(course, stop, progress, &|lane, found, rounds, watch| {
         let orders = orders(request, rounds);
@@ -33,10 +33,13 @@ fn orders(request: &TcpRequest, rounds: u16) -> Vec<TcpOrder> {
     let order = |direction: &_| TcpOrder {
         direction: *direction,
         duration: request.time / i64::from(rounds),
-        bytes: request.bytes,
+        bytes: request.bytes_in_all(),
+        blocks: request.blocks,
+        block_spacing: request.block_spacing,
         streams: request.streams,
         length: request.length,
         rate: request.rate,
+        window: request.target.options.window,
         nodelay: request.nodelay,
         congestion: request.target.options.congestion.clone(),
         zerocopy: request.zerocopy,
@@ -44,6 +47,8 @@ fn orders(request: &TcpRequest, rounds: u16) -> Vec<TcpOrder> {
         omit: request.omit,
         tick: request.interval.min(LONGEST_TICK),
         tell_every: Some(request.interval),
+        per_stream: request.per_stream,
+        bottleneck: request.bottleneck,
     };
     request.directions.each().iter().map(order).collect()
 }
@@ -55,15 +60,21 @@ fn options_of(request: &TcpRequest) -> BTreeMap<String, String> {
         ("streams", Some(request.streams.to_string())),
         ("direction", Some(format!("{:?}", request.directions).to_lowercase())),
         ("bytes", request.bytes.map(|bytes| bytes.to_string())),
+        ("blocks", request.blocks.map(|blocks| blocks.to_string())),
+        ("block-spacing", request.block_spacing.map(|spacing| spacing.to_string())),
         ("length", request.length.map(|length| format!("{length} B"))),
         ("rate", request.rate.map(|rate| rate.to_string())),
         ("window", options.window.map(|window| format!("{window} B"))),
         ("mss", options.mss.map(|mss| format!("{mss} B"))),
         ("nodelay", request.nodelay.then(|| "true".into())),
-        ("dscp", (options.dscp > 0).then(|| options.dscp.to_string())),
         ("congestion", options.congestion.clone()),
         ("omit", request.omit.map(|omit| omit.to_string())),
         ("zerocopy", request.zerocopy.then(|| "true".into())),
+        ("per-stream", request.per_stream.then(|| "true".into())),
+        (
+            "bottleneck",
+            request.bottleneck.map(|link| format!("{}, {} B per packet", link.rate, link.overhead)),
+        ),
     ];
     given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }

@@ -1,31 +1,44 @@
 //! Request-responses over one TCP connection.
 //!
 //! TCP repairs loss by itself, so there is none to see: a lost segment shows as a round trip longer by a retransmission
-//! time-out. A request that outlives `patience` ends the run.
+//! time-out. A connection that stays silent for `patience` while an answer is owed has lost a request to us, and in a closed
+//! loop that ends the run. What is still owed is read off before the next one, so that no answer is taken for another's.
+//!
+//! One request at a time needs one thread, which is quickest. With more of them outstanding, or due at times of their own,
+//! writing and reading are apart: a request leaves when it is due, however long earlier answers take.
 
-use std::io::{Read, Write};
+mod duplex;
+mod lockstep;
+mod message;
+
 use std::net::TcpStream;
 
 use netaware_host::CpuSnapshot;
+use netaware_io::clock;
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
-use netaware_io::{clock, pacer};
 use netaware_probe::delay_report::EchoLog;
-use netaware_probe::{EchoCounts, Exchange};
+use netaware_probe::{EchoCounts, Exchange, Pacing};
 use netaware_units::{ClockSource, Mono, Span, Stamp};
 use netaware_wire::control::TestPlan;
 use netaware_wire::preface::Role;
 
 use crate::attach;
-use crate::echo::{EchoOrder, EchoRun};
+use crate::echo::{EchoOrder, EchoRun, EchoSizes};
 use crate::request::Transport;
 use crate::session::Session;
 use crate::stage::Cause;
+use message::Messages;
 
 /// A connection to the responder's reflector.
 pub(crate) struct TcpEcho {
     stream: TcpStream,
-    bytes: Vec<u8>,
+    sizes: EchoSizes,
+    /// Requests written on this connection: their numbers go on from run to run.
+    asked: u64,
+    /// Bytes of answers that a run gave up on and that may still come; `None` when a request was cut off half-way, after
+    /// which nobody knows what the next byte means.
+    owed: Option<u64>,
 }
 
 /// A send that is this much behind its plan counts as late.
@@ -37,81 +50,151 @@ impl TcpEcho {
         session: &mut Session,
         options: &SocketOptions,
         duration: Span,
-        length: u32,
+        sizes: EchoSizes,
     ) -> Result<Self, Cause> {
-        let test = session.open_test(TestPlan::TcpEcho { length, duration })?;
+        let (length, response) = (sizes.request, sizes.tcp_response());
+        let test = session.open_test(TestPlan::TcpEcho { length, response, duration })?;
         let options = SocketOptions { nodelay: true, ..options.clone() };
         let mut streams = attach::streams(session, &options, test, 1, Role::Echo)?;
         session.await_ready(test)?;
         session.start_test(test)?;
         let stream = streams.pop().ok_or_else(|| Cause::Protocol("no connection attached".into()))?;
-        Ok(Self { stream, bytes: vec![0; length as usize] })
+        Ok(Self { stream, sizes, asked: 0, owed: Some(0) })
     }
 
-    /// Sends requests one after the other; with a spacing, each waits for its time, and for the previous answer.
+    /// Sends requests as the order says and waits for their answers.
     pub(crate) fn run(&mut self, order: &EchoOrder, stop: &StopFlag) -> Result<EchoRun, Cause> {
         let system = |e: std::io::Error| Cause::System(format!("TCP echo: {e}"));
-        self.stream.set_read_timeout(Some(order.patience.to_std())).map_err(system)?;
-        let (cpu_before, start) = (CpuSnapshot::take(), clock::now());
-        let ends_at = order.time.map(|time| start + time);
-        let (mut log, mut counts) = (EchoLog::default(), EchoCounts::default());
-        let (mut late_sends, mut worst_lateness) = (0, Span::ZERO);
-        while order.count.is_none_or(|count| counts.asked < count) && !stop.is_raised() {
-            let seq = counts.asked;
-            let due = start + order.shown_spacing() * seq.cast_signed();
-            if ends_at.is_some_and(|ends_at| due.max(clock::now()) >= ends_at) {
-                break;
-            }
-            let sent_at = if order.ping_pong { clock::now() } else { pacer::wait_until(due) };
-            if !order.ping_pong && sent_at - due > LATE {
-                late_sends += 1;
-                worst_lateness = worst_lateness.max(sent_at - due);
-            }
-            counts.asked += 1;
-            match self.exchange() {
-                Ok(()) => {
-                    counts.received += 1;
-                    log.push(&exchange(seq, due, sent_at, clock::now()));
-                }
-                Err(e)
-                    if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) =>
-                {
-                    // The stream is out of step from here on: a later answer could not be told from the next.
-                    counts.lost += 1;
-                    break;
-                }
-                Err(e) => return Err(system(e)),
-            }
-        }
+        order.pacing.check(order.patience).map_err(|e| Cause::System(e.to_string()))?;
+        message::set_ticks(&self.stream, order.patience).map_err(system)?;
+        self.read_off(order.patience, stop)?;
+        let cpu_before = CpuSnapshot::take();
+        let course = Course {
+            stream: &self.stream,
+            sizes: self.sizes,
+            first: self.asked,
+            order: *order,
+            start: clock::now(),
+            stop,
+        };
+        let ended = match order.pacing {
+            Pacing::PingPong => lockstep::run(&course),
+            Pacing::Pipeline(_) | Pacing::Even(_) | Pacing::Poisson { .. } => duplex::run(&course),
+        };
+        let ended = ended.map_err(system)?;
+        let start = course.start;
+        self.asked += ended.counts.asked;
+        self.owed = ended.owed;
         Ok(EchoRun {
             order: *order,
             transport: Transport::Tcp,
-            round: log.finish(counts),
-            late_sends,
-            worst_lateness,
+            round: ended.log.finish(ended.counts).lasting(ended.last_verdict_at.since(start)),
+            late_sends: ended.late_sends,
+            worst_lateness: ended.worst_lateness,
             stamp_fallbacks: 0,
             host_drops: 0,
             cpu: CpuSnapshot::take().use_since(&cpu_before, clock::now() - start),
         })
     }
 
-    fn exchange(&mut self) -> std::io::Result<()> {
-        self.stream.write_all(&self.bytes)?;
-        self.stream.read_exact(&mut self.bytes)
+    /// Waits for what an earlier run gave up on.
+    fn read_off(&mut self, patience: Span, stop: &StopFlag) -> Result<(), Cause> {
+        let out_of_step = || Cause::System("TCP echo: answers to earlier requests are still missing".into());
+        let owed = self.owed.ok_or_else(out_of_step)?;
+        let silent = message::silence(patience, stop);
+        Messages::new(&self.stream, self.sizes.response).skip(owed, &silent).map_err(|_| out_of_step())?;
+        self.owed = Some(0);
+        Ok(())
     }
 }
 
-fn exchange(seq: u64, due: Mono, sent_at: Mono, received_at: Mono) -> Exchange {
-    Exchange {
-        seq,
-        due,
-        tx: Stamp::application(sent_at),
-        rx: Stamp::application(received_at),
-        tx_application: sent_at,
-        rx_application: received_at,
-        responder: None,
-        responder_clock: ClockSource::Application,
-        ttl_forward: None,
-        ttl_reverse: None,
+/// One run over the connection.
+struct Course<'a> {
+    stream: &'a TcpStream,
+    sizes: EchoSizes,
+    /// Number on the connection of the run's first request.
+    first: u64,
+    order: EchoOrder,
+    start: Mono,
+    stop: &'a StopFlag,
+}
+
+impl Course<'_> {
+    /// Whether a request that is due then belongs to the run.
+    fn is_over(&self, asked: u64, due: Mono) -> bool {
+        let enough = self.order.count.is_some_and(|count| asked >= count);
+        let ends_at = self.order.time.map(|time| self.start + time);
+        enough || self.stop.is_raised() || ends_at.is_some_and(|ends_at| due.max(clock::now()) >= ends_at)
     }
 }
+
+/// What came of it.
+struct Ended {
+    log: EchoLog,
+    counts: EchoCounts,
+    late_sends: u64,
+    worst_lateness: Span,
+    last_verdict_at: Mono,
+    owed: Option<u64>,
+}
+
+impl Ended {
+    fn new(start: Mono) -> Self {
+        Self {
+            log: EchoLog::default(),
+            counts: EchoCounts::default(),
+            late_sends: 0,
+            worst_lateness: Span::ZERO,
+            last_verdict_at: start,
+            owed: Some(0),
+        }
+    }
+
+    /// The answer to a request has been read to its end.
+    fn answered(&mut self, asked: Asked, at: Mono, is_intact: bool) {
+        self.last_verdict_at = at;
+        if is_intact {
+            self.counts.received += 1;
+            self.log.push(&asked.answered_at(at));
+        } else {
+            self.counts.ignored.altered += 1;
+            self.counts.lost += 1;
+        }
+    }
+
+    fn lost(&mut self) {
+        self.counts.lost += 1;
+        self.last_verdict_at = clock::now();
+    }
+}
+
+/// A request on its way.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    /// From zero in each run.
+    seq: u64,
+    due: Mono,
+    /// Just before its first byte was handed to the system.
+    sent_at: Mono,
+}
+
+impl Asked {
+    fn answered_at(self, at: Mono) -> Exchange {
+        Exchange {
+            seq: self.seq,
+            due: self.due,
+            tx: Stamp::application(self.sent_at),
+            rx: Stamp::application(at),
+            tx_application: self.sent_at,
+            rx_application: at,
+            responder: None,
+            responder_told: false,
+            responder_clock: ClockSource::Application,
+            ttl_forward: None,
+            ttl_reverse: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@ use netaware_io::stop::StopFlag;
 use netaware_record::{Direction, IpVersion, Record};
 use netaware_units::{BitRate, Span};
 
-use crate::echo::EchoOrder;
+use crate::echo::{EchoOrder, EchoSizes};
 use crate::lane::{self, Lane};
 use crate::path;
 use crate::progress::{Progress, Watch};
@@ -56,7 +56,7 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     if request.tcp || request.udp {
         lane::reserve_all(&mut lanes, lease, stop, &mut watch);
     }
-    lane::attach_echo(&mut lanes, &request.target, lease, path::LARGEST_PROBE);
+    lane::attach_echo(&mut lanes, &request.target, lease, EchoSizes::equal(path::LARGEST_PROBE));
     for (lane, _) in alive(&mut lanes, &mut findings, stop) {
         watch.phase("path MTU", Some(lane.version));
         path::explore(lane);

@@ -2,9 +2,9 @@
 
 use netaware_io::stop::StopFlag;
 use netaware_probe::held_back;
-use netaware_record::{Direction, ReceiverTick};
+use netaware_record::{Bottleneck, Direction, ReceiverTick};
 use netaware_units::{BitRate, ByteCount, Span};
-use netaware_wire::control::{TcpPlan, UdpPlan, UdpReceive, UdpSend};
+use netaware_wire::control::{MAX_BLOCK_SPACING, TcpPlan, UdpPlan, UdpReceive, UdpSend};
 
 use crate::bulk::{self, BulkPlan, Ended, Job};
 use crate::echo::{EchoOrder, EchoRun};
@@ -19,9 +19,15 @@ pub(crate) struct TcpOrder {
     pub(crate) direction: Direction,
     pub(crate) duration: Span,
     pub(crate) bytes: Option<ByteCount>,
+    /// As many as were asked for, which `bytes` then says in bytes.
+    pub(crate) blocks: Option<u64>,
+    /// From block to block.
+    pub(crate) block_spacing: Option<Span>,
     pub(crate) streams: u16,
     pub(crate) length: Option<u32>,
     pub(crate) rate: Option<BitRate>,
+    /// Socket buffers asked for, for the record; the target's options set them.
+    pub(crate) window: Option<u32>,
     pub(crate) nodelay: bool,
     pub(crate) congestion: Option<String>,
     pub(crate) zerocopy: bool,
@@ -31,6 +37,10 @@ pub(crate) struct TcpOrder {
     pub(crate) tick: Span,
     /// Intervals are told to the listener at this length; absent keeps quiet.
     pub(crate) tell_every: Option<Span>,
+    /// Sample TCP_INFO of each stream.
+    pub(crate) per_stream: bool,
+    /// The narrowest link, if somebody knows it.
+    pub(crate) bottleneck: Option<Bottleneck>,
 }
 
 impl TcpOrder {
@@ -39,9 +49,12 @@ impl TcpOrder {
             direction,
             duration: Span::from_secs(1),
             bytes: None,
+            blocks: None,
+            block_spacing: None,
             streams: 1,
             length: None,
             rate: None,
+            window: None,
             nodelay: false,
             congestion: None,
             zerocopy: false,
@@ -49,17 +62,27 @@ impl TcpOrder {
             omit: None,
             tick,
             tell_every: None,
+            per_stream: false,
+            bottleneck: None,
         }
+    }
+
+    /// Bytes per write.
+    pub(crate) fn block_length(&self) -> u32 {
+        self.length.unwrap_or(netaware_io::tcp::DEFAULT_LENGTH)
+    }
+
+    /// What the sender is held to by what was asked for.
+    pub(crate) fn requested_rate(&self) -> Option<BitRate> {
+        let block = ByteCount(self.block_length().into());
+        self.rate.or_else(|| self.block_spacing.map(|spacing| BitRate::mean(block, spacing)))
     }
 
     fn plan(&self, target: &Target) -> TcpPlan {
         TcpPlan {
-            direction: self.direction,
             streams: self.streams,
-            duration: self.duration,
-            alone: Span::ZERO,
             bytes: self.bytes,
-            length: self.length.unwrap_or(netaware_io::tcp::DEFAULT_LENGTH),
+            length: self.block_length(),
             tick: self.tick,
             rate: self.rate,
             window: target.options.window,
@@ -69,6 +92,9 @@ impl TcpOrder {
             congestion: self.congestion.clone(),
             zerocopy: self.zerocopy,
             quiet: self.tell_every.is_none(),
+            block_spacing: self.block_spacing,
+            per_stream: self.per_stream,
+            ..TcpPlan::new(self.direction, self.duration)
         }
     }
 }
@@ -77,6 +103,8 @@ impl TcpOrder {
 #[derive(Debug, Clone)]
 pub(crate) struct UdpOrder {
     pub(crate) plan: UdpPlan,
+    /// Rates on the wire are those of tagged frames.
+    pub(crate) vlan: bool,
     pub(crate) planned: Option<BitRate>,
     pub(crate) affinity: Vec<usize>,
     pub(crate) tell_every: Option<Span>,
@@ -101,9 +129,14 @@ impl UdpOrder {
                 send: UdpSend::Single,
                 receive: UdpReceive::Single,
                 tick,
+                settle: None,
                 window: None,
                 dscp: 0,
+                burst: 1,
+                histogram: None,
+                log: false,
             },
+            vlan: false,
             planned: Some(rate),
             affinity: Vec::new(),
             tell_every: None,
@@ -154,7 +187,7 @@ pub(crate) fn tcp(
         .iter()
         .map(|order| {
             let mut plan = order.plan(target);
-            lane.obey_limits(&mut plan.duration, &mut plan.rate);
+            obey_limits(lane, &mut plan);
             Job { plan: BulkPlan::Tcp(plan), affinity: order.affinity.clone() }
         })
         .collect();
@@ -166,6 +199,20 @@ pub(crate) fn tcp(
         .zip(ended)
         .map(|(order, ended)| TcpRound::new(order.clone(), ended, echoes.next()))
         .collect()
+}
+
+/// Shortens and slows a transfer to what the responder's owner allows; blocks that have a spacing get a longer one.
+fn obey_limits(lane: &mut Lane, plan: &mut TcpPlan) {
+    let Some(spacing) = plan.block_spacing else {
+        return lane.obey_limits(&mut plan.duration, &mut plan.rate);
+    };
+    let block = ByteCount(plan.length.into());
+    let asked = Some(BitRate::mean(block, spacing));
+    let mut rate = asked;
+    lane.obey_limits(&mut plan.duration, &mut rate);
+    if let Some(allowed) = rate.filter(|_| rate != asked) {
+        plan.block_spacing = Some(allowed.time_for(block).min(MAX_BLOCK_SPACING));
+    }
 }
 
 /// The same for UDP streams.

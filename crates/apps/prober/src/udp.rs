@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use netaware_io::stop::StopFlag;
 use netaware_record::Record;
-use netaware_units::{BitRate, Span};
+use netaware_units::Span;
 use netaware_wire::control::{UdpPlan, UdpSend};
 
 use crate::progress::Progress;
@@ -21,7 +21,8 @@ pub fn udp(request: &UdpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         target: &request.target,
         options: options_of(request),
         time: request.time,
-        counted: request.packets.is_some(),
+        // What is told of each arrival belongs to one stream, so that is not cut into turns.
+        counted: request.packets.is_some() || request.histogram.is_some() || request.log || request.burst > 1,
     };
     turns::take(course, stop, progress, &|lane, found, rounds, watch| {
         let orders = orders(request, rounds);
@@ -47,7 +48,11 @@ fn one_by_one(send: UdpSend) -> UdpSend {
 }
 
 fn orders(request: &UdpRequest, rounds: u16) -> Vec<UdpOrder> {
-    let gap_ps = request.pace.gap_ps(request.length);
+    // A rate is that of all datagrams of a burst.
+    let gap_ps = request.pace.gap_ps(request.length.saturating_mul(match request.pace {
+        Pace::Rate(_) => request.burst.max(1),
+        Pace::Unlimited | Pace::Spacing(_) => 1,
+    }));
     let order = |direction: &_| UdpOrder {
         plan: UdpPlan {
             direction: *direction,
@@ -59,19 +64,20 @@ fn orders(request: &UdpRequest, rounds: u16) -> Vec<UdpOrder> {
             send: if gap_ps.is_some() { one_by_one(request.send) } else { request.send },
             receive: request.receive,
             tick: request.interval.min(LONGEST_TICK),
+            settle: None,
             window: request.window,
             dscp: request.target.options.dscp,
+            burst: request.burst.max(1),
+            histogram: request.histogram,
+            log: request.log,
         },
-        planned: gap_ps.map(|gap_ps| planned_rate(request.length, gap_ps)),
+        planned: None,
+        vlan: request.vlan,
         affinity: request.affinity.clone(),
         tell_every: Some(request.interval),
     };
-    request.directions.each().iter().map(order).collect()
-}
-
-fn planned_rate(length: u32, gap_ps: u64) -> BitRate {
-    let bits_times_1e12 = u128::from(length) * 8 * 1_000_000_000_000;
-    BitRate((bits_times_1e12 / u128::from(gap_ps.max(1))).try_into().unwrap_or(u64::MAX))
+    let planned = |order: UdpOrder| UdpOrder { planned: order.plan.rate(), ..order };
+    request.directions.each().iter().map(order).map(planned).collect()
 }
 
 fn options_of(request: &UdpRequest) -> BTreeMap<String, String> {
@@ -86,6 +92,12 @@ fn options_of(request: &UdpRequest) -> BTreeMap<String, String> {
         ("length", Some(format!("{} B", request.length))),
         ("direction", Some(format!("{:?}", request.directions).to_lowercase())),
         ("pace", Some(pace)),
+        ("burst", (request.burst > 1).then(|| request.burst.to_string())),
+        (
+            "hist",
+            request.histogram.map(|shape| format!("{} x {} from {}", shape.bins, shape.width, shape.low)),
+        ),
+        ("vlan", request.vlan.then(|| "true".into())),
         ("send", Some(format!("{:?}", request.send).to_lowercase())),
         ("receive", Some(format!("{:?}", request.receive).to_lowercase())),
         ("window", request.window.map(|window| format!("{window} B"))),

@@ -5,7 +5,7 @@
 
 mod attach;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +46,7 @@ pub(crate) async fn serve(context: Arc<Context>, stream: TcpStream, peer: Socket
         session,
         events,
         outbox: Outbox::new(),
+        details: VecDeque::new(),
         rigs: HashMap::new(),
         plans: HashMap::new(),
         ticket: None,
@@ -64,6 +65,8 @@ struct Control<'a> {
     session: Session<'a>,
     events: Events,
     outbox: Outbox,
+    /// Long ends of tests, which wait until the outbox has room; what comes after them about the same tests, too.
+    details: VecDeque<ServerMessage>,
     rigs: HashMap<u32, Rig>,
     /// Of the tests in `rigs`, for the report of a thread that fails.
     plans: HashMap<u32, TestPlan>,
@@ -164,6 +167,9 @@ impl Control<'_> {
     fn carry_out(&mut self, now: Mono) {
         while let Some(action) = self.session.next_action() {
             match action {
+                Action::Send(message) if is_detail(&message) || self.awaits_details(&message) => {
+                    self.details.push_back(*message);
+                }
                 Action::Send(message) => self.post(now, &message),
                 Action::Enrol => {
                     let outcome = self.enrol().map(|()| self.context.host(self.local.ip()));
@@ -180,6 +186,19 @@ impl Control<'_> {
                 Action::Close => self.is_closing = true,
             }
         }
+        while self.outbox.has_room()
+            && let Some(message) = self.details.pop_front()
+        {
+            self.post(now, &message);
+        }
+    }
+
+    /// The end of a test must not overtake its details.
+    fn awaits_details(&self, message: &ServerMessage) -> bool {
+        let ServerMessage::Finished { test: ended, .. } = message else { return false };
+        self.details.iter().any(|detail| {
+            matches!(detail, ServerMessage::Bins { test, .. } | ServerMessage::Arrivals { test, .. } if test == ended)
+        })
     }
 
     fn post(&mut self, now: Mono, message: &ServerMessage) {
@@ -189,6 +208,7 @@ impl Control<'_> {
         };
         if self.outbox.push(&bytes).is_err() {
             self.outbox.clear();
+            self.details.clear();
             self.session.lost(now);
         }
     }
@@ -302,6 +322,11 @@ async fn until(deadline: Option<Mono>) {
 /// Waits for the responder's end. One that has vanished without a word has ended, too.
 pub(crate) async fn raised(stopping: &mut tokio::sync::watch::Receiver<bool>) {
     let _ = stopping.wait_for(|stop| *stop).await;
+}
+
+/// Messages of which a test has so many that they would overflow the outbox.
+fn is_detail(message: &ServerMessage) -> bool {
+    matches!(message, ServerMessage::Bins { .. } | ServerMessage::Arrivals { .. })
 }
 
 /// For what is queued when a session ends.

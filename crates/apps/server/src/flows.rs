@@ -10,13 +10,17 @@
 //!
 //! Nothing is sent to an address that has not echoed its cookie, except the cookie itself, which is shorter than the
 //! knock and needs a session's token. Everything that is not answered is counted by reason.
+//!
+//! A request below 24 bytes has no room for its flow's number and belongs to the flow of the address that it comes from,
+//! if that flow's plan is of such requests. Whoever forges that address draws answers for it, so the plan keeps them short.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use netaware_wire::datagram::{ANSWER_LEN, DatagramError, ECHO_LEN, Header, Kind, Setup};
+use netaware_wire::datagram::{ANSWER_LEN, DatagramError, ECHO_LEN, HEADER_LEN, Header, Kind, Setup};
+use netaware_wire::header::HeaderFields;
 use netaware_wire::{Token, proof};
 
 /// The flow of one test, once its address is proven.
@@ -30,16 +34,25 @@ pub(crate) struct Flow {
     pub(crate) local: Option<IpAddr>,
     /// Echo requests answered.
     pub(crate) answered: AtomicU64,
+    /// What its prober wants in the IP header of what is sent to it.
+    pub(crate) header: HeaderFields,
     purpose: Purpose,
 }
 
 /// What a flow is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Requests up to this length are answered, with this DSCP.
-    Echo { longest: usize, dscp: u8 },
+    /// Requests up to this length are answered, with this DSCP; with so many bytes, or with as many as they have.
+    Echo { longest: usize, response: Option<usize>, dscp: u8 },
     /// A stream has a socket of its own from its start on.
     Stream,
+}
+
+impl Purpose {
+    /// Whether its requests are too short to name their flow.
+    fn is_of_short_requests(self) -> bool {
+        matches!(self, Self::Echo { longest, .. } if longest < HEADER_LEN)
+    }
 }
 
 /// What to do with a datagram.
@@ -49,8 +62,8 @@ pub(crate) enum Deed {
     Answer([u8; ANSWER_LEN]),
     /// Send these bytes back, and tell the session that its flow is here.
     Welcome([u8; ANSWER_LEN], Token, u32, Arc<Flow>),
-    /// An echo request of this flow.
-    Echo(Arc<Flow>, u8),
+    /// An echo request of this flow, to be answered with so many bytes and this DSCP.
+    Echo { flow: Arc<Flow>, response: usize, dscp: u8 },
     /// Nothing.
     Drop,
 }
@@ -69,6 +82,8 @@ struct Inner {
     /// Tests that may attach a flow. Bounded by sessions and the tests of each.
     expected: HashMap<(Token, u32), Expected>,
     flows: HashMap<u32, Arc<Flow>>,
+    /// Numbers of the flows of short requests.
+    short: HashMap<SocketAddr, u32>,
     /// Numbers are given out in an order that nobody can predict, so that a number guessed is a number refused.
     drawn: u32,
 }
@@ -76,6 +91,7 @@ struct Inner {
 #[derive(Debug)]
 struct Expected {
     purpose: Purpose,
+    header: HeaderFields,
     flow: Option<Arc<Flow>>,
 }
 
@@ -132,8 +148,8 @@ impl FlowTable {
     }
 
     /// Lets `test` of the session with `token` attach a flow.
-    pub(crate) fn expect(&self, token: Token, test: u32, purpose: Purpose) {
-        self.lock().expected.insert((token, test), Expected { purpose, flow: None });
+    pub(crate) fn expect(&self, token: Token, test: u32, purpose: Purpose, header: HeaderFields) {
+        self.lock().expected.insert((token, test), Expected { purpose, header, flow: None });
     }
 
     /// Forgets a test and its flow.
@@ -141,6 +157,9 @@ impl FlowTable {
         let mut inner = self.lock();
         let flow = inner.expected.remove(&(token, test))?.flow?;
         inner.flows.remove(&flow.number);
+        if flow.purpose.is_of_short_requests() {
+            inner.short.remove(&flow.peer);
+        }
         Some(flow)
     }
 
@@ -162,6 +181,9 @@ impl FlowTable {
     }
 
     fn consider(&self, bytes: &[u8], from: SocketAddr, local: Option<IpAddr>) -> Result<Deed, Reason> {
+        if bytes.len() < HEADER_LEN {
+            return self.short_echo(bytes, from);
+        }
         let header = Header::parse(bytes)?;
         match header.kind {
             Kind::EchoRequest => self.echo(&header, bytes, from),
@@ -177,11 +199,25 @@ impl FlowTable {
             return Err(Reason::Address);
         }
         match flow.purpose {
-            Purpose::Echo { longest, dscp } if (ECHO_LEN..=longest).contains(&bytes.len()) => {
-                Ok(Deed::Echo(flow, dscp))
+            Purpose::Echo { longest, .. } if bytes.len() > longest => Err(Reason::Plan),
+            Purpose::Echo { response: Some(response), dscp, .. } => Ok(Deed::Echo { flow, response, dscp }),
+            Purpose::Echo { response: None, .. } if bytes.len() < ECHO_LEN => Err(Reason::Short),
+            Purpose::Echo { response: None, dscp, .. } => {
+                Ok(Deed::Echo { flow, response: bytes.len(), dscp })
             }
-            Purpose::Echo { .. } if bytes.len() < ECHO_LEN => Err(Reason::Short),
-            Purpose::Echo { .. } | Purpose::Stream => Err(Reason::Plan),
+            Purpose::Stream => Err(Reason::Plan),
+        }
+    }
+
+    fn short_echo(&self, bytes: &[u8], from: SocketAddr) -> Result<Deed, Reason> {
+        let inner = self.lock();
+        let number = inner.short.get(&from).filter(|_| !bytes.is_empty()).ok_or(Reason::Short)?;
+        let flow = inner.flows.get(number).cloned().ok_or(Reason::Unknown)?;
+        match flow.purpose {
+            Purpose::Echo { longest, response: Some(response), dscp } if bytes.len() <= longest => {
+                Ok(Deed::Echo { flow, response, dscp })
+            }
+            _ => Err(Reason::Plan),
         }
     }
 
@@ -199,7 +235,7 @@ impl FlowTable {
             return Err(Reason::Address);
         }
         let mut inner = self.lock();
-        let Inner { expected, flows, drawn } = &mut *inner;
+        let Inner { expected, flows, short, drawn } = &mut *inner;
         let expected = expected.get_mut(&(token, test)).ok_or(Reason::Unknown)?;
         let cookie = proof::cookie(&self.secret, from, token, test);
         if header.kind == Kind::Knock {
@@ -215,11 +251,19 @@ impl FlowTable {
         match &expected.flow {
             Some(flow) if flow.peer == from => Ok(Deed::Answer(entered(flow))),
             Some(_) => Err(Reason::Address),
+            // Two flows of requests that say only where they come from could not be told apart.
+            None if expected.purpose.is_of_short_requests() && short.contains_key(&from) => {
+                Err(Reason::Address)
+            }
             None => {
                 let number = self.draw(drawn, |number| flows.contains_key(&number));
-                let (purpose, answered) = (expected.purpose, AtomicU64::new(0));
-                let flow = Arc::new(Flow { number, peer: from, local, answered, purpose });
+                let Expected { purpose, header, .. } = *expected;
+                let answered = AtomicU64::new(0);
+                let flow = Arc::new(Flow { number, peer: from, local, answered, header, purpose });
                 flows.insert(number, Arc::clone(&flow));
+                if purpose.is_of_short_requests() {
+                    short.insert(from, number);
+                }
                 expected.flow = Some(Arc::clone(&flow));
                 Ok(Deed::Welcome(entered(&flow), token, test, flow))
             }
@@ -245,135 +289,4 @@ impl FlowTable {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use netaware_wire::datagram::HEADER_LEN;
-
-    const TOKEN: Token = Token([5; 16]);
-    const ECHO: Purpose = Purpose::Echo { longest: 100, dscp: 0 };
-
-    fn here() -> SocketAddr {
-        "192.0.2.1:1000".parse().unwrap()
-    }
-
-    fn there() -> SocketAddr {
-        "192.0.2.2:1000".parse().unwrap()
-    }
-
-    fn table(purpose: Purpose) -> FlowTable {
-        let table = FlowTable::new([9; 32]);
-        table.expect(TOKEN, 1, purpose);
-        table
-    }
-
-    fn request(kind: Kind, token: Token, cookie: Token) -> [u8; 64] {
-        Setup { token, test: 1, cookie }.emit_request(kind)
-    }
-
-    fn knock(table: &FlowTable, from: SocketAddr) -> Token {
-        let Deed::Answer(answer) = table.judge(&request(Kind::Knock, TOKEN, Token::default()), from, None)
-        else {
-            panic!("no cookie");
-        };
-        Setup::parse(&Header::parse(&answer).unwrap(), &answer).unwrap().cookie
-    }
-
-    fn enter(table: &FlowTable, from: SocketAddr) -> Arc<Flow> {
-        let cookie = knock(table, from);
-        match table.judge(&request(Kind::Enter, TOKEN, cookie), from, None) {
-            Deed::Welcome(_, token, 1, flow) if token == TOKEN => flow,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn echo_request(flow: u32, length: usize) -> Vec<u8> {
-        let mut bytes = vec![0; length.max(HEADER_LEN)];
-        Header { kind: Kind::EchoRequest, flow, seq: 0, sent_at: 0 }.emit(&mut bytes);
-        bytes.truncate(length);
-        bytes
-    }
-
-    fn reason(table: &FlowTable, bytes: &[u8], from: SocketAddr) -> Option<Reason> {
-        let before = Reason::ALL.map(|reason| table.dropped(reason));
-        let deed = table.judge(bytes, from, None);
-        let changed =
-            Reason::ALL.into_iter().find(|reason| table.dropped(*reason) > before[*reason as usize]);
-        assert_eq!(changed.is_some(), matches!(deed, Deed::Drop));
-        changed
-    }
-
-    #[test]
-    fn a_cookie_opens_the_door_for_its_own_address_only() {
-        let table = table(ECHO);
-        let cookie = knock(&table, here());
-        let stolen = request(Kind::Enter, TOKEN, cookie);
-        assert_eq!(reason(&table, &stolen, there()), Some(Reason::Cookie));
-        assert_eq!(
-            reason(&table, &request(Kind::Enter, TOKEN, Token::default()), here()),
-            Some(Reason::Cookie)
-        );
-        assert_eq!(reason(&table, &stolen, here()), None);
-    }
-
-    #[test]
-    fn who_has_no_token_gets_no_answer_at_all() {
-        let table = table(ECHO);
-        for kind in [Kind::Knock, Kind::Enter] {
-            let bytes = request(kind, Token([6; 16]), Token::default());
-            assert_eq!(reason(&table, &bytes, here()), Some(Reason::Unknown));
-        }
-        table.forget(TOKEN, 1);
-        let bytes = request(Kind::Knock, TOKEN, Token::default());
-        assert_eq!(reason(&table, &bytes, here()), Some(Reason::Unknown));
-    }
-
-    #[test]
-    fn entering_again_gives_the_same_flow_and_no_second_event() {
-        let table = table(ECHO);
-        let flow = enter(&table, here());
-        let again = request(Kind::Enter, TOKEN, knock(&table, here()));
-        let Deed::Answer(answer) = table.judge(&again, here(), None) else { panic!("not answered") };
-        assert_eq!(Header::parse(&answer).unwrap().flow, flow.number);
-        let second = request(Kind::Enter, TOKEN, knock(&table, there()));
-        assert_eq!(reason(&table, &second, there()), Some(Reason::Address));
-    }
-
-    #[test]
-    fn echoes_are_for_the_flows_address_within_the_plan() {
-        let table = table(ECHO);
-        let flow = enter(&table, here()).number;
-        let rows = [
-            (echo_request(flow, 44), here(), None),
-            (echo_request(flow, 100), here(), None),
-            (echo_request(flow, 44), there(), Some(Reason::Address)),
-            (echo_request(flow ^ 1, 44), here(), Some(Reason::Unknown)),
-            (echo_request(0, 44), here(), Some(Reason::Unknown)),
-            (echo_request(flow, 43), here(), Some(Reason::Short)),
-            (echo_request(flow, 101), here(), Some(Reason::Plan)),
-            (echo_request(flow, 23), here(), Some(Reason::Short)),
-            (b"GET / HTTP/1.1\r\nHost: example\r\n".to_vec(), here(), Some(Reason::Foreign)),
-        ];
-        for (n, (bytes, from, want)) in rows.into_iter().enumerate() {
-            assert_eq!(reason(&table, &bytes, from), want, "row {n}");
-        }
-        table.forget(TOKEN, 1);
-        assert_eq!(reason(&table, &echo_request(flow, 44), here()), Some(Reason::Unknown));
-    }
-
-    #[test]
-    fn a_stream_is_no_echo() {
-        let table = table(Purpose::Stream);
-        let flow = enter(&table, here()).number;
-        assert_eq!(reason(&table, &echo_request(flow, 44), here()), Some(Reason::Plan));
-    }
-
-    #[test]
-    fn what_only_a_responder_sends_is_not_taken() {
-        let table = table(ECHO);
-        for kind in [Kind::Cookie, Kind::Entered, Kind::EchoReply] {
-            let mut bytes = echo_request(1, 64);
-            bytes[2] = kind as u8;
-            assert_eq!(reason(&table, &bytes, here()), Some(Reason::Kind));
-        }
-    }
-}
+mod tests;

@@ -42,6 +42,7 @@ mod runner;
 mod server;
 mod session;
 mod stream_socket;
+mod tcp_echo;
 
 pub use bind::BindError;
 pub use config::{Config, Key, KeyError};

@@ -34,6 +34,11 @@ impl Outbox {
         Ok(())
     }
 
+    /// For what can wait: half of it is left to what cannot.
+    pub(crate) fn has_room(&self) -> bool {
+        self.waiting().len() < self.most / 2
+    }
+
     pub(crate) fn waiting(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
@@ -58,8 +63,8 @@ impl Outbox {
 }
 
 const MOST: usize = 64 << 10;
-/// The ends of 512 streams in both directions, with longest errors, and a while of ticks.
-const MOST_WITH_TESTS: usize = 2 << 20;
+/// The ends of 512 streams in both directions, with longest errors, the samples of one, and a while of ticks.
+pub(crate) const MOST_WITH_TESTS: usize = 3 << 20;
 const KEPT: usize = 4096;
 
 #[cfg(test)]

@@ -2,11 +2,19 @@
 //!
 //! A plan is either taken as it stands or refused with the reason. It is never trimmed to fit: the prober would then
 //! report a figure for something that it did not ask.
+//!
+//! Echo tests run beside everything else, so their plans bound what one exchange may move: over UDP what a short request
+//! draws, over TCP 64 KiB each way. Longer exchanges over TCP fill the path and wait for their turn as bulk does.
 
-use netaware_record::Direction;
+use netaware_record::{Direction, HistogramShape};
 use netaware_units::{BitRate, ByteCount, Span};
-use netaware_wire::control::{ErrorCode, Limits, MAX_STREAMS, MAX_TCP_LENGTH, TcpPlan, TestPlan, UdpPlan};
+use netaware_wire::control::{
+    ErrorCode, Limits, MAX_BLOCK_SPACING, MAX_BURST, MAX_STREAMS, MAX_TCP_ECHO, MAX_TCP_ECHO_BESIDE,
+    MAX_TCP_LENGTH, TcpPlan, TestPlan, UdpPlan,
+};
 use netaware_wire::datagram::{ECHO_LEN, HEADER_LEN, MAX_PAYLOAD};
+use netaware_wire::echo::MOST_TO_SHORT;
+use netaware_wire::header::HeaderFields;
 
 /// Why a plan is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +25,20 @@ pub(crate) struct Refusal {
 
 /// Whether a plan moves as much as it can, so that it must be alone.
 pub(crate) fn needs_reservation(plan: &TestPlan) -> bool {
-    matches!(plan, TestPlan::Tcp(_) | TestPlan::Udp(_))
+    match plan {
+        TestPlan::Tcp(_) | TestPlan::Udp(_) => true,
+        TestPlan::TcpEcho { length, response, .. } => longest(*length, *response) > MAX_TCP_ECHO_BESIDE,
+        TestPlan::UdpEcho { .. } => false,
+    }
+}
+
+/// Whether a plan is of requests and responses, answered from the moment it is ready.
+pub(crate) fn is_echo(plan: &TestPlan) -> bool {
+    matches!(plan, TestPlan::UdpEcho { .. } | TestPlan::TcpEcho { .. })
+}
+
+fn longest(request: u32, response: Option<u32>) -> u32 {
+    request.max(response.unwrap_or(0))
 }
 
 /// The longest the test runs.
@@ -37,13 +58,42 @@ pub(crate) fn check(plan: &TestPlan, limits: &Limits) -> Result<(), Refusal> {
         return Err(over_cap("duration", &cap));
     }
     match plan {
-        TestPlan::UdpEcho { length, dscp, .. } => {
-            within("length", *length, ECHO_LEN as u32, MAX_PAYLOAD as u32)?;
+        TestPlan::UdpEcho { length, response, dscp, .. } => {
+            check_udp_echo(*length, *response)?;
+            check_exchange(*length, *response, limits)?;
             within("dscp", *dscp, 0, 63)
         }
-        TestPlan::TcpEcho { length, .. } => within("length", *length, 1, MAX_TCP_ECHO),
+        TestPlan::TcpEcho { length, response, .. } => {
+            // Without a length of its own the response is the request, which must then be held whole.
+            let most = if response.is_some() { MAX_TCP_ECHO } else { MAX_TCP_ECHO_BESIDE };
+            within("length", *length, 1, most)?;
+            optional("response", *response, 1, MAX_TCP_ECHO)?;
+            check_exchange(*length, *response, limits)
+        }
         TestPlan::Tcp(plan) => check_tcp(plan, limits),
         TestPlan::Udp(plan) => check_udp(plan, limits),
+    }
+}
+
+fn check_udp_echo(length: u32, response: Option<u32>) -> Result<(), Refusal> {
+    let most = MAX_PAYLOAD as u32;
+    let Some(response) = response else { return within("length", length, ECHO_LEN as u32, most) };
+    within("length", length, 1, most)?;
+    let drawn = if (length as usize) < HEADER_LEN { MOST_TO_SHORT as u32 } else { most };
+    within("response", response, 1, drawn)
+}
+
+/// What one exchange moves, against the owner's caps. How many there will be nobody knows, so a cap on the rate allows no
+/// exchange that draws more than it brings, and none that fills the path by itself.
+fn check_exchange(length: u32, response: Option<u32>, limits: &Limits) -> Result<(), Refusal> {
+    let moved = ByteCount(u64::from(length) + u64::from(response.unwrap_or(length)));
+    if let Some(cap) = limits.bytes.filter(|cap| moved > *cap) {
+        return Err(over_cap("bytes", &cap));
+    }
+    let draws = response.is_some_and(|response| response > length);
+    match limits.rate.filter(|_| draws || longest(length, response) > MAX_PAYLOAD as u32) {
+        Some(cap) => Err(over_cap("rate", &cap)),
+        None => Ok(()),
     }
 }
 
@@ -59,6 +109,10 @@ fn check_tcp(plan: &TcpPlan, limits: &Limits) -> Result<(), Refusal> {
     optional("rate", plan.rate.map(|rate| rate.0), 1, u64::MAX)?;
     optional("window", plan.window, 1, MAX_WINDOW)?;
     optional("mss", plan.mss, 1, u32::from(u16::MAX))?;
+    optional("block_spacing", plan.block_spacing.map(|spacing| spacing.0), 1, MAX_BLOCK_SPACING.0)?;
+    if plan.block_spacing.is_some() && (plan.rate.is_some() || plan.zerocopy) {
+        return Err(bad("block_spacing goes with neither rate nor zerocopy".to_owned()));
+    }
     if let Some(name) = &plan.congestion
         && !is_algorithm_name(name)
     {
@@ -67,7 +121,31 @@ fn check_tcp(plan: &TcpPlan, limits: &Limits) -> Result<(), Refusal> {
     if let Some(cap) = limits.streams.filter(|cap| plan.streams > *cap) {
         return Err(over_cap("streams", &cap));
     }
-    under_caps(limits, plan.bytes, plan.rate)
+    under_caps(limits, plan.bytes, plan.rate.or_else(|| spaced_rate(plan)))
+}
+
+/// Payload rate of spaced blocks.
+fn spaced_rate(plan: &TcpPlan) -> Option<BitRate> {
+    plan.block_spacing.map(|spacing| BitRate::mean(ByteCount(plan.length.into()), spacing))
+}
+
+/// Whether the fields asked for can be set.
+pub(crate) fn check_header(header: &HeaderFields) -> Result<(), Refusal> {
+    header.fault().map_or(Ok(()), |fault| Err(bad(fault)))
+}
+
+/// Whether a test can be run with these fields: who accepts a TCP connection cannot choose its flow label.
+pub(crate) fn check_label(plan: &TestPlan, header: &HeaderFields) -> Result<(), Refusal> {
+    let sends_tcp = match plan {
+        TestPlan::Tcp(plan) => plan.direction == Direction::Reverse,
+        TestPlan::TcpEcho { .. } => true,
+        TestPlan::Udp(_) | TestPlan::UdpEcho { .. } => false,
+    };
+    if sends_tcp && header.flow_label.is_some() {
+        let why = "the responder cannot choose the flow label of a TCP connection that it accepts";
+        return Err(bad(why.to_owned()));
+    }
+    Ok(())
 }
 
 fn check_udp(plan: &UdpPlan, limits: &Limits) -> Result<(), Refusal> {
@@ -77,16 +155,17 @@ fn check_udp(plan: &UdpPlan, limits: &Limits) -> Result<(), Refusal> {
     within("dscp", plan.dscp, 0, 63)?;
     optional("packets", plan.packets, 1, u64::MAX)?;
     optional("gap_ps", plan.gap_ps, 1, LONGEST_GAP_PS)?;
+    optional("settle", plan.settle.map(|settle| settle.0), 0, LONGEST_SETTLE.0)?;
+    within("burst", plan.burst, 1, MAX_BURST)?;
+    if plan.histogram.is_some_and(|shape| shape.empty().is_none()) {
+        return Err(bad(format!(
+            "histogram must have 1 to {} bins wider than nothing",
+            HistogramShape::MOST_BINS
+        )));
+    }
     optional("window", plan.window, 1, MAX_WINDOW)?;
     let bytes = plan.packets.map(|packets| ByteCount(packets.saturating_mul(u64::from(plan.length))));
-    under_caps(limits, bytes, rate_of(plan))
-}
-
-/// Payload rate of a paced stream.
-fn rate_of(plan: &UdpPlan) -> Option<BitRate> {
-    let bits_per_1e12_s = u128::from(plan.length) * 8 * 1_000_000_000_000;
-    let rate = bits_per_1e12_s / u128::from(plan.gap_ps.filter(|gap| *gap > 0)?);
-    Some(BitRate(u64::try_from(rate).unwrap_or(u64::MAX)))
+    under_caps(limits, bytes, plan.rate())
 }
 
 fn under_caps(limits: &Limits, bytes: Option<ByteCount>, rate: Option<BitRate>) -> Result<(), Refusal> {
@@ -162,134 +241,9 @@ const SHORTEST_TICK: Span = Span::from_millis(10);
 const LONGEST_TICK: Span = Span::from_secs(60);
 /// A datagram a minute; slower is not a stream.
 const LONGEST_GAP_PS: u64 = 60_000_000_000_000;
-const MAX_TCP_ECHO: u32 = 64 << 10;
+/// Longer than any packet lives on a path that can be measured at all.
+const LONGEST_SETTLE: Span = Span::from_secs(10);
 const MAX_WINDOW: u32 = 1 << 30;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use netaware_wire::control::{UdpReceive, UdpSend};
-
-    fn tcp() -> TcpPlan {
-        TcpPlan {
-            direction: Direction::Forward,
-            streams: 4,
-            duration: Span::from_secs(10),
-            alone: Span::ZERO,
-            bytes: None,
-            length: 128 << 10,
-            tick: Span::from_millis(100),
-            rate: None,
-            window: None,
-            mss: None,
-            nodelay: false,
-            dscp: 0,
-            congestion: None,
-            zerocopy: false,
-            quiet: false,
-        }
-    }
-
-    fn udp() -> UdpPlan {
-        UdpPlan {
-            direction: Direction::Reverse,
-            duration: Span::from_secs(10),
-            packets: None,
-            length: 1250,
-            gap_ps: Some(1_000_000_000),
-            send: UdpSend::Single,
-            receive: UdpReceive::Single,
-            tick: Span::from_millis(100),
-            window: None,
-            dscp: 0,
-        }
-    }
-
-    #[test]
-    fn sound_plans_pass() {
-        let none = Limits::default();
-        assert_eq!(check(&TestPlan::Tcp(tcp()), &none), Ok(()));
-        assert_eq!(check(&TestPlan::Udp(udp()), &none), Ok(()));
-        let duration = Span::from_secs(5);
-        assert_eq!(check(&TestPlan::UdpEcho { length: 64, duration, dscp: 46 }, &none), Ok(()));
-        assert_eq!(check(&TestPlan::TcpEcho { length: 64, duration }, &none), Ok(()));
-    }
-
-    #[test]
-    fn fields_out_of_range_are_named() {
-        let second = Span::from_secs(1);
-        let rows = [
-            ("streams is 0", TestPlan::Tcp(TcpPlan { streams: 0, ..tcp() })),
-            ("streams is 513", TestPlan::Tcp(TcpPlan { streams: 513, ..tcp() })),
-            ("length is 0", TestPlan::Tcp(TcpPlan { length: 0, ..tcp() })),
-            ("length", TestPlan::Tcp(TcpPlan { length: MAX_TCP_LENGTH + 1, ..tcp() })),
-            ("duration", TestPlan::Tcp(TcpPlan { duration: Span::ZERO, ..tcp() })),
-            ("duration", TestPlan::Tcp(TcpPlan { duration: Span(i64::MAX), ..tcp() })),
-            ("duration", TestPlan::Tcp(TcpPlan { duration: Span(-1), ..tcp() })),
-            ("alone", TestPlan::Tcp(TcpPlan { alone: Span::from_secs(11), ..tcp() })),
-            ("tick", TestPlan::Tcp(TcpPlan { tick: Span::from_millis(9), ..tcp() })),
-            ("dscp", TestPlan::Tcp(TcpPlan { dscp: 64, ..tcp() })),
-            ("bytes", TestPlan::Tcp(TcpPlan { bytes: Some(ByteCount(0)), ..tcp() })),
-            ("direction", TestPlan::Tcp(TcpPlan { direction: Direction::RoundTrip, ..tcp() })),
-            ("congestion", TestPlan::Tcp(TcpPlan { congestion: Some("cubic; rm".into()), ..tcp() })),
-            ("length is 23", TestPlan::Udp(UdpPlan { length: 23, ..udp() })),
-            ("length is 65508", TestPlan::Udp(UdpPlan { length: 65_508, ..udp() })),
-            ("gap_ps", TestPlan::Udp(UdpPlan { gap_ps: Some(0), ..udp() })),
-            ("packets", TestPlan::Udp(UdpPlan { packets: Some(0), ..udp() })),
-            ("length is 43", TestPlan::UdpEcho { length: 43, duration: second, dscp: 0 }),
-            ("length is 65537", TestPlan::TcpEcho { length: 65_537, duration: second }),
-        ];
-        for (want, plan) in rows {
-            let refusal = check(&plan, &Limits::default()).unwrap_err();
-            assert!(refusal.message.starts_with(want), "{want}: {}", refusal.message);
-            assert_eq!(refusal.code, ErrorCode::BadMessage);
-        }
-    }
-
-    #[test]
-    fn a_cap_names_itself_and_its_value() {
-        let limits = Limits {
-            duration: Some(Span::from_secs(20)),
-            rate: Some(BitRate(10_000_000)),
-            bytes: Some(ByteCount(1_000_000)),
-            streams: Some(4),
-        };
-        let rated = TcpPlan { rate: Some(BitRate(10_000_000)), ..tcp() };
-        assert_eq!(check(&TestPlan::Tcp(rated.clone()), &limits), Ok(()));
-        assert_eq!(check(&TestPlan::Udp(udp()), &limits), Ok(()));
-        let rows = [
-            ("duration is 20.0 s", TestPlan::Tcp(TcpPlan { duration: Span::from_secs(21), ..rated.clone() })),
-            (
-                "duration is 20.0 s",
-                TestPlan::Tcp(TcpPlan {
-                    duration: Span::from_secs(11),
-                    alone: Span::from_secs(10),
-                    ..rated.clone()
-                }),
-            ),
-            ("rate is 10.0 Mbit/s", TestPlan::Tcp(tcp())),
-            ("bytes is", TestPlan::Tcp(TcpPlan { bytes: Some(ByteCount(1_000_001)), ..rated.clone() })),
-            ("streams is 4", TestPlan::Tcp(TcpPlan { streams: 5, ..rated })),
-            ("rate is 10.0 Mbit/s", TestPlan::Udp(UdpPlan { gap_ps: Some(999_000_000), ..udp() })),
-            ("rate is 10.0 Mbit/s", TestPlan::Udp(UdpPlan { gap_ps: None, ..udp() })),
-            ("bytes is", TestPlan::Udp(UdpPlan { packets: Some(u64::MAX), ..udp() })),
-        ];
-        for (want, plan) in rows {
-            let refusal = check(&plan, &limits).unwrap_err();
-            assert_eq!(refusal.code, ErrorCode::Cap);
-            let want = format!("the responder's cap for {want}");
-            assert!(refusal.message.starts_with(&want), "{want}: {}", refusal.message);
-        }
-    }
-
-    #[test]
-    fn a_test_that_does_not_keep_to_its_plan_is_caught() {
-        let limits = Limits { rate: Some(BitRate(8_000_000)), ..Limits::default() };
-        let seconds = Span::from_secs;
-        assert_eq!(exceeded(&limits, ByteCount(10_000_000), seconds(9)), None);
-        assert!(exceeded(&limits, ByteCount(12_600_000), seconds(9)).is_some());
-        assert_eq!(exceeded(&Limits::default(), ByteCount(u64::MAX), Span::ZERO), None);
-        let limits = Limits { bytes: Some(ByteCount(5)), ..Limits::default() };
-        assert!(exceeded(&limits, ByteCount(6), seconds(1)).is_some());
-    }
-}
+mod tests;

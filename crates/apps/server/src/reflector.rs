@@ -7,13 +7,16 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use netaware_io::clock;
+use netaware_io::options::header;
 use netaware_io::probe_socket::{Arrival, ProbeSocket};
 use netaware_io::stop::StopFlag;
 use netaware_units::{ClockSource, Span};
 use netaware_wire::datagram::{EchoStamps, as_remote};
+use netaware_wire::echo;
+use netaware_wire::header::HeaderFields;
 use socket2::SockRef;
 
 use crate::context::Registry;
@@ -29,6 +32,12 @@ pub(crate) struct Reflector {
     stop: StopFlag,
     /// DSCP set on the socket now.
     dscp: AtomicU8,
+    /// TTL set on the socket now.
+    ttl: AtomicU8,
+    /// What the system gave the socket.
+    default_ttl: u8,
+    /// The socket sends the flow label of each address.
+    uses_labels: AtomicBool,
 }
 
 impl Reflector {
@@ -39,7 +48,18 @@ impl Reflector {
         stop: StopFlag,
     ) -> io::Result<Self> {
         let local = socket.local_addr()?;
-        Ok(Self { socket, local, flows, registry, stop, dscp: AtomicU8::new(0) })
+        let default_ttl = header::default_ttl(&SockRef::from(socket.socket()), local.is_ipv6())?;
+        Ok(Self {
+            socket,
+            local,
+            flows,
+            registry,
+            stop,
+            dscp: AtomicU8::new(0),
+            ttl: AtomicU8::new(default_ttl),
+            default_ttl,
+            uses_labels: AtomicBool::new(false),
+        })
     }
 
     /// Where the socket is bound.
@@ -90,23 +110,24 @@ impl Reflector {
         match self.flows.judge(bytes, arrival.from, arrival.to) {
             Deed::Drop => {}
             // An answer that cannot leave is a loss to the prober, as on the network.
-            Deed::Answer(answer) => drop(self.answer(&answer, arrival, 0)),
+            Deed::Answer(answer) => drop(self.answer(&answer, arrival, HeaderFields::default())),
             Deed::Welcome(answer, token, test, flow) => {
-                drop(self.answer(&answer, arrival, 0));
+                drop(self.answer(&answer, arrival, HeaderFields::default()));
                 // A session that has just gone needs to know nothing.
                 let _ = self.registry.tell(token, Event::Entered { test, flow });
             }
-            Deed::Echo(flow, dscp) => {
+            Deed::Echo { flow, response, dscp } => {
                 let stamps = EchoStamps {
                     received_at: as_remote(arrival.rx.at),
                     answered_at: as_remote(clock::now()),
                     ttl: arrival.ttl.unwrap_or(0),
                     kernel_stamp: arrival.rx.by != ClockSource::Application,
                 };
-                if stamps.answer(bytes).is_ok() {
+                if echo::answer(buf, arrival.len, response, flow.number, &stamps).is_ok() {
                     // Counted first: its prober may have the answer, and ask for the count, before `send_to` returns.
                     flow.answered.fetch_add(1, Ordering::AcqRel);
-                    if self.answer(bytes, arrival, dscp).is_err() {
+                    let fields = HeaderFields { dscp, ..flow.header };
+                    if self.answer(&buf[..response], arrival, fields).is_err() {
                         flow.answered.fetch_sub(1, Ordering::AcqRel);
                     }
                 }
@@ -116,23 +137,33 @@ impl Reflector {
 
     /// From the address that was spoken to: a host with several would else answer from another, and the prober's
     /// connected socket or its firewall would drop that.
-    fn answer(&self, bytes: &[u8], arrival: &Arrival, dscp: u8) -> io::Result<()> {
-        if self.dscp.load(Ordering::Relaxed) != dscp && self.set_dscp(dscp).is_ok() {
-            self.dscp.store(dscp, Ordering::Relaxed);
-        }
-        self.socket.send_to(bytes, arrival.from, arrival.to)
+    fn answer(&self, bytes: &[u8], arrival: &Arrival, fields: HeaderFields) -> io::Result<()> {
+        self.set(fields);
+        let to = match fields.flow_label {
+            Some(label) => header::address_with_label(arrival.from, label),
+            None => arrival.from,
+        };
+        self.socket.send_to(bytes, to, arrival.to)
     }
 
-    fn set_dscp(&self, dscp: u8) -> io::Result<()> {
-        let socket = SockRef::from(self.socket.socket());
-        let class = u32::from(dscp) << 2;
-        if self.local.is_ipv4() {
-            return socket.set_tos_v4(class);
+    /// Only what differs from the answer before: nearly always nothing does.
+    fn set(&self, fields: HeaderFields) {
+        let (socket, is_v6) = (SockRef::from(self.socket.socket()), self.local.is_ipv6());
+        let HeaderFields { dscp, ttl, flow_label } = fields;
+        if self.dscp.load(Ordering::Relaxed) != dscp && header::set_dscp(&socket, is_v6, dscp).is_ok() {
+            self.dscp.store(dscp, Ordering::Relaxed);
         }
-        #[cfg(unix)]
-        return socket.set_tclass_v6(class);
-        #[cfg(not(unix))]
-        Err(io::ErrorKind::Unsupported.into())
+        let ttl = ttl.unwrap_or(self.default_ttl);
+        if self.ttl.load(Ordering::Relaxed) != ttl && header::set_ttl(&socket, is_v6, ttl).is_ok() {
+            self.ttl.store(ttl, Ordering::Relaxed);
+        }
+        if is_v6
+            && flow_label.is_some()
+            && !self.uses_labels.load(Ordering::Relaxed)
+            && header::use_labels(&socket).is_ok()
+        {
+            self.uses_labels.store(true, Ordering::Relaxed);
+        }
     }
 }
 

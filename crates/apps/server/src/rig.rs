@@ -9,6 +9,7 @@ use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_record::{Direction, Outcome, TcpEnd, UdpReceiverEnd, UdpSenderEnd};
 use netaware_wire::control::{EndReport, TcpPlan, TestPlan, UdpPlan};
+use netaware_wire::header::HeaderFields;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::flows::Flow;
@@ -24,7 +25,12 @@ pub(crate) enum Rig {
     /// Reflected by the shared socket.
     UdpEcho { flow: Option<Arc<Flow>>, drops_before: u64, _place: OwnedSemaphorePermit },
     /// A thread per connection.
-    TcpEcho { length: u32, connections: EchoConnections, _place: OwnedSemaphorePermit },
+    TcpEcho {
+        request: u32,
+        response: Option<u32>,
+        connections: EchoConnections,
+        _place: OwnedSemaphorePermit,
+    },
 }
 
 /// The connections of a TCP echo test; their threads end when this is dropped.
@@ -92,18 +98,28 @@ fn empty_udp(direction: Direction, outcome: Outcome) -> EndReport {
 }
 
 /// The options of a TCP plan that a socket takes.
-pub(crate) fn tcp_options(plan: &TcpPlan) -> SocketOptions {
+pub(crate) fn tcp_options(plan: &TcpPlan, header: HeaderFields) -> SocketOptions {
     SocketOptions {
         window: plan.window,
         mss: plan.mss,
         nodelay: plan.nodelay,
         dscp: plan.dscp,
         congestion: plan.congestion.clone(),
-        ..SocketOptions::default()
+        ..header_options(header)
     }
 }
 
 /// The options of a UDP plan that a socket takes.
-pub(crate) fn udp_options(plan: &UdpPlan) -> SocketOptions {
-    SocketOptions { window: plan.window, dscp: plan.dscp, ..SocketOptions::default() }
+pub(crate) fn udp_options(plan: &UdpPlan, header: HeaderFields) -> SocketOptions {
+    SocketOptions { window: plan.window, dscp: plan.dscp, ..header_options(header) }
+}
+
+/// Of a connection that answers requests.
+pub(crate) fn tcp_echo_options(header: HeaderFields) -> SocketOptions {
+    SocketOptions { nodelay: true, ..header_options(header) }
+}
+
+fn header_options(header: HeaderFields) -> SocketOptions {
+    let HeaderFields { dscp, ttl, flow_label } = header;
+    SocketOptions { dscp, ttl, flow_label, ..SocketOptions::default() }
 }

@@ -1,8 +1,6 @@
 //! Threads that run tests.
 
 use std::net::{IpAddr, TcpStream, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::{io, thread};
 
 use netaware_host::{CpuSnapshot, DropSnapshot};
@@ -114,29 +112,6 @@ pub(crate) fn run_udp(
     })
 }
 
-/// Answers requests on a TCP connection until it closes; a thread of its own, because what is measured is how soon.
-pub(crate) fn echo_tcp(
-    stream: TcpStream,
-    length: u32,
-    answered: Arc<AtomicU64>,
-    guard: impl Send + 'static,
-) -> io::Result<()> {
-    use std::io::{Read, Write};
-    spawn("netaware-echo", move || {
-        let _guard = guard;
-        let mut stream = stream;
-        let mut buf = vec![0; length as usize];
-        while stream.read_exact(&mut buf).is_ok() {
-            // Counted first: its prober may have the answer, and ask for the count, before `write_all` returns.
-            answered.fetch_add(1, Ordering::AcqRel);
-            if stream.write_all(&buf).is_err() {
-                answered.fetch_sub(1, Ordering::AcqRel);
-                return;
-            }
-        }
-    })
-}
-
 struct CpuMeter {
     before: CpuSnapshot,
     began_at: Mono,
@@ -155,7 +130,8 @@ impl CpuMeter {
     }
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+/// A thread of a test.
+pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     // Detached on purpose: whoever waits for it waits for its last event.
     thread::Builder::new().name(name.to_owned()).stack_size(STACK).spawn(work).map(drop)
 }

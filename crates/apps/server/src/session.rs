@@ -27,6 +27,7 @@ use netaware_record::{HostInfo, Outcome};
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{ClientMessage, ErrorCode, Limits, SILENCE_LIMIT, ServerMessage, TestPlan};
 use netaware_wire::frame::FrameError;
+use netaware_wire::header::HeaderFields;
 use netaware_wire::{PROTOCOL_VERSION, Token, proof};
 
 use crate::config::Key;
@@ -115,6 +116,7 @@ pub(crate) struct Session<'a> {
     nonce: Token,
     state: State,
     permit: Permit,
+    header: HeaderFields,
     tests: BTreeMap<u32, Test>,
     actions: VecDeque<Action>,
     strikes: u32,
@@ -130,6 +132,7 @@ impl<'a> Session<'a> {
             nonce,
             state: State::Hello { until: now + HELLO_PATIENCE },
             permit: Permit::None,
+            header: HeaderFields::default(),
             tests: BTreeMap::new(),
             actions: VecDeque::new(),
             strikes: 0,
@@ -144,6 +147,11 @@ impl<'a> Session<'a> {
 
     pub(crate) fn token(&self) -> Token {
         self.token
+    }
+
+    /// What the prober wants in the IP header of what is sent for its tests.
+    pub(crate) fn header(&self) -> HeaderFields {
+        self.header
     }
 
     pub(crate) fn summary(&self) -> &Summary {

@@ -7,9 +7,10 @@
 use std::net::{SocketAddr, UdpSocket};
 
 use netaware_io::clock;
-use netaware_io::options::{self, ConnectError, Reuse, SocketOptions};
+use netaware_io::options::{self, ConnectError, Reuse, SocketOptions, header};
 use netaware_io::probe_socket::Arrival;
 use netaware_units::Stamp;
+use socket2::SockRef;
 
 use crate::flows::Flow;
 use crate::reflector::{LARGEST, Reflector};
@@ -24,7 +25,9 @@ pub(crate) fn open(
     let local = local_of(reflector, flow);
     let socket = options::bind_udp(local, options, Reuse::Shared)?;
     let system = |source| ConnectError::System { operation: "connect UDP to", address: flow.peer, source };
-    socket.connect(flow.peer).map_err(system)?;
+    let peer = header::labelled(&SockRef::from(&socket), flow.peer, options.flow_label)
+        .map_err(|source| ConnectError::Option { address: flow.peer, source })?;
+    socket.connect(peer).map_err(system)?;
     socket.set_nonblocking(true).map_err(system)?;
     return_strays(reflector, flow, &socket);
     socket.set_nonblocking(false).map_err(system)?;

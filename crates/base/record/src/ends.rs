@@ -4,7 +4,7 @@ use netaware_units::{BitRate, ByteCount, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{DelaySummary, GapSummary, Histogram};
+use crate::{DelaySummary, GapSummary, Histogram, SpacedBlocks, StreamSample};
 
 /// How a measurement, or one end's part of it, came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -65,6 +65,23 @@ pub struct TcpEnd {
     pub bytes: ByteCount,
     /// CPU time of this end.
     pub cpu: CpuUse,
+    /// Sender: from the first write begun to the last one returned, all streams. So long it took to give the data to the
+    /// stack; what still lay in the stack then was not on the network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<Span>,
+    /// Sender: from the first write begun until `acknowledged_bytes` were known to be acknowledged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledged: Option<Span>,
+    /// Sender: payload acknowledged in order, all of it where a number of bytes was asked for, else what was by the end of
+    /// the time. Absent where the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledged_bytes: Option<ByteCount>,
+    /// Receiver: from the first read to the last one that had data, all streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received: Option<Span>,
+    /// Sender of spaced blocks: how well it kept its times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spaced: Option<SpacedBlocks>,
     /// Streams in order. Empty in messages that send them one by one.
     #[serde(default)]
     pub streams: Vec<StreamEnd>,
@@ -77,8 +94,12 @@ pub struct StreamEnd {
     pub index: u16,
     /// Payload bytes written or read.
     pub bytes: ByteCount,
-    /// System calls that moved them.
+    /// System calls that moved them: writes that gave at least a byte, or reads that had one.
     pub calls: u64,
+    /// What the first of them moved, at the receiving end: its time is not in `elapsed`, which begins with it. Zero at the
+    /// sending end, and where the other end does not tell.
+    #[serde(default)]
+    pub first_read: ByteCount,
     /// Congestion control in use.
     #[serde(default)]
     pub congestion: String,
@@ -111,6 +132,18 @@ pub struct StreamEnd {
     pub send_buffer: ByteCount,
     /// Receive buffer in force.
     pub receive_buffer: ByteCount,
+    /// Payload bytes sent, those sent again included (`tcpi_bytes_sent`); zero where the system does not tell.
+    #[serde(default)]
+    pub bytes_sent: ByteCount,
+    /// Payload bytes sent again (`tcpi_bytes_retrans`).
+    #[serde(default)]
+    pub bytes_resent: ByteCount,
+    /// Whether segments carry timestamps, which take 12 bytes of each (RFC 7323).
+    #[serde(default)]
+    pub timestamps: bool,
+    /// TCP_INFO over time, oldest first, where it was asked for; evenly thinned out when there would be too many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<StreamSample>,
     /// CPU share of the thread that moved this stream.
     pub thread_cpu: f64,
     /// Of that share: seconds in which the thread was runnable but another task had the core, as a share.
@@ -181,7 +214,8 @@ pub struct UdpSenderEnd {
     pub late: u64,
     /// The worst delay behind plan.
     pub worst_lateness: Span,
-    /// Gaps between send calls; absent when not paced, or when the queueing discipline did it.
+    /// Gaps between send calls, for bursts between the first of each; absent when not paced, or when the queueing discipline
+    /// did it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gaps: Option<GapSummary>,
     /// Whether the queueing discipline released each datagram at its time (`SO_TXTIME`); else the program did.
@@ -191,6 +225,38 @@ pub struct UdpSenderEnd {
     pub calls: u64,
     /// CPU time of this end.
     pub cpu: CpuUse,
+}
+
+/// A datagram of a logged stream at its receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LoggedArrival(
+    /// Its number, from zero.
+    pub u64,
+    /// When it was sent, on the sender's clock, in nanoseconds; the origin means nothing.
+    pub u64,
+    /// When it arrived, on the receiver's clock, in nanoseconds. The difference of both is its one-way delay plus a constant
+    /// that nobody knows.
+    pub u64,
+);
+
+/// Bursts that arrived whole and in order: how much longer they took to arrive than to leave is what queued.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct BurstSummary {
+    /// Datagrams in each.
+    pub size: u32,
+    /// Bursts that arrived whole and in order.
+    pub whole: u64,
+    /// Bursts of which something was lost, or overtaken.
+    pub broken: u64,
+    /// First to last datagram of a whole burst as it left, median over the bursts.
+    pub sent_over: Span,
+    /// First to last datagram of a whole burst as it arrived.
+    pub arrived_over: GapSummary,
+    /// Median of what arriving took longer than leaving: the time that the last datagram waited in queues behind its own
+    /// burst. Negative where the path or the receiver pushed the datagrams together.
+    pub extra: Span,
+    /// What queued of a burst at most: the bytes that the path carries in `extra`, at the rate at which the burst arrived.
+    pub queue_growth: ByteCount,
 }
 
 /// The receiving end of a UDP stream.
@@ -211,6 +277,9 @@ pub struct UdpReceiverEnd {
     /// Largest reordering extent in packets (RFC 4737 §4.2).
     #[serde(default)]
     pub reorder_extent: u64,
+    /// How often a datagram came so many packets late (RFC 4737 §4.2): `(extent, how often)`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reorder_extents: Vec<(u64, u64)>,
     /// Highest sequence number plus one: what must have been sent at least.
     pub highest: u64,
     /// Lengths of runs of lost datagrams: `(length, how often)`.
@@ -222,6 +291,18 @@ pub struct UdpReceiverEnd {
     /// Distribution of those gaps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Histogram>,
+    /// The same in the bins of equal width that were asked for, with moments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bins: Option<Histogram>,
+    /// Bursts that arrived whole, of a stream that left in bursts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bursts: Option<BurstSummary>,
+    /// Arrivals in their order, if they were to be logged; at most the first 2^20. Emptied once they are written to a file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arrivals: Vec<LoggedArrival>,
+    /// Arrivals that were to be logged and came after the log was full.
+    #[serde(default)]
+    pub unlogged: u64,
     /// One-way delay over its own minimum: only its variation means something, the clocks are not synchronised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_variation: Option<DelaySummary>,

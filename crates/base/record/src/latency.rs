@@ -1,6 +1,6 @@
 //! Request-response delay.
 
-use netaware_units::{ByteCount, Span};
+use netaware_units::{BitRate, ByteCount, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +11,18 @@ use crate::{DelaySummary, Health, Histogram, Pedigree};
 pub struct LatencyResult {
     /// Source of [`Self::rtt`]; its clock names the worse of the two stamps used.
     pub pedigree: Pedigree,
-    /// Payload of request and response.
+    /// Payload of a request, and of a response unless [`Self::response`] says otherwise.
     pub payload: ByteCount,
-    /// Planned time from request to request, the longest where rounds differ; zero for ping-pong, where each response
+    /// Payload of a response where it differs from the request's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<ByteCount>,
+    /// Of a closed loop: requests kept outstanding. Absent in an open loop, and in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
+    /// Of an open loop: how its requests follow each other. Absent in a closed loop, and in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
+    /// Planned time from request to request, the mean where it is random, the longest where rounds differ; zero for ping-pong, where each response
     /// triggers the next request.
     pub spacing: Span,
     /// Requests that left.
@@ -30,12 +39,29 @@ pub struct LatencyResult {
     pub reordered: u64,
     /// Further copies of a response.
     pub duplicates: u64,
+    /// Responses of the wrong length or with an altered payload. They do not count as received.
+    #[serde(default)]
+    pub bad: u64,
     /// After how long a request counted as lost.
     pub patience: Span,
     /// Round trip between the stamps closest to the wire, responder's own time taken out.
     pub rtt: Option<DelaySummary>,
     /// The same round trip as the application sees it: with system calls, wake-ups and the responder's time.
     pub rtt_application: Option<DelaySummary>,
+    /// Of an open loop: as [`Self::rtt_application`], but from when each request should have left. What a user meets who
+    /// does not wait for earlier answers: a send that was held up counts with all of its delay, so that a stall shows in
+    /// every request that was due in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_from_due: Option<DelaySummary>,
+    /// Further quantiles of [`Self::rtt`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail: Option<DelayTail>,
+    /// Further quantiles of [`Self::rtt_from_due`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail_from_due: Option<DelayTail>,
+    /// All exchanges together against the clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<ExchangeTotal>,
     /// Time inside the responder, between its receive and send stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub responder: Option<DelaySummary>,
@@ -51,8 +77,55 @@ pub struct LatencyResult {
     /// Distribution of [`Self::rtt`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Histogram>,
+    /// The same in the bins of equal width that were asked for, with moments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bins: Option<Histogram>,
     /// What the instrument did wrong.
     pub health: Health,
+}
+
+impl LatencyResult {
+    /// Payload of a response.
+    pub fn response_payload(&self) -> ByteCount {
+        self.response.unwrap_or(self.payload)
+    }
+}
+
+/// How the requests of an open loop follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrivals {
+    /// At equal distances.
+    #[default]
+    Even,
+    /// At exponentially distributed distances, so that nothing periodic can keep in step with them (RFC 3432 §1.1).
+    Poisson,
+}
+
+/// Quantiles that need many samples; absent where there are fewer than it takes for one of them to lie above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct DelayTail {
+    /// 90th percentile; from 10 samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p90: Option<Span>,
+    /// 99.99th percentile; from 10,000 samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p9999: Option<Span>,
+    /// 99.999th percentile; from 100,000 samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99999: Option<Span>,
+}
+
+/// All exchanges together, by the program's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ExchangeTotal {
+    /// From the first request's hand-over to the last verdict, summed over the blocks. What was waited for answers that
+    /// never came is in it, and in an open loop the spacing.
+    pub time: Span,
+    /// [`Self::time`] over the requests that have a verdict, ns.
+    pub per_exchange_ns: f64,
+    /// Payload of the responses received, over [`Self::time`].
+    pub response_rate: BitRate,
 }
 
 /// Delay while a bulk transfer filled the path.

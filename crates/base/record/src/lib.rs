@@ -15,24 +15,33 @@ mod ends;
 mod host;
 mod latency;
 mod limit;
+mod matrix;
 mod path;
 mod pedigree;
+mod rfc6349;
+mod series;
+mod stream;
 mod summary;
 mod tcp;
 mod udp;
 
 pub use comparison::{Comparison, Metric, MetricComparison, Preference, Use, Verdict};
 pub use ends::{
-    CpuUse, HostDrops, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
+    BurstSummary, CpuUse, HostDrops, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd,
+    UdpReceiverEnd, UdpSenderEnd,
 };
 pub use host::{HostInfo, NicInfo};
-pub use latency::{LatencyResult, LoadedLatency};
+pub use latency::{Arrivals, DelayTail, ExchangeTotal, LatencyResult, LoadedLatency};
 pub use limit::{Limit, LimitedBy, Side};
+pub use matrix::{MatrixCell, MatrixEnd, MatrixProtocol, MatrixResult, MatrixRun};
 pub use path::{MtuFinding, PathFacts, Reach, Unreachable};
 pub use pedigree::{Direction, Health, IpVersion, Layer, Pedigree};
-pub use summary::{DelaySummary, Histogram, Interval};
-pub use tcp::{TcpCount, TcpResult, WarmUp};
-pub use udp::{GapSummary, LossSplit, UdpResult};
+pub use rfc6349::{Bottleneck, ETHERNET_OVERHEAD, Rfc6349};
+pub use series::{SeriesKind, SeriesPoint};
+pub use stream::StreamSample;
+pub use summary::{DelaySummary, Histogram, HistogramMoments, HistogramShape, Interval};
+pub use tcp::{SpacedBlocks, TcpBlocks, TcpCount, TcpResult, TcpTimes, WarmUp};
+pub use udp::{Exchanges, GapSummary, LossSplit, UdpResult, WireRates};
 
 use netaware_units::{Span, Wall};
 use schemars::JsonSchema;
@@ -51,7 +60,7 @@ pub struct Record {
     pub id: Uuid,
     /// Version of netaware that measured.
     pub software: String,
-    /// What was run: `test`, `tcp`, `udp` or `latency`.
+    /// What was run: `test`, `tcp`, `udp`, `latency` or `matrix`.
     pub command: String,
     /// When it began, by the prober's wall clock: a label, never used in arithmetic.
     pub started_at: Wall,
@@ -63,6 +72,12 @@ pub struct Record {
     pub outcome: Outcome,
     /// What was asked.
     pub request: Request,
+    /// A word of the person who measured, to group results by: "VPN", "hall B".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Its place among others, if it was not measured alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<SeriesPoint>,
     /// The host that ran the measurement.
     pub prober: HostInfo,
     /// The host that answered, if it ever did.
@@ -103,6 +118,9 @@ pub struct VersionResult {
     /// The address measured, without port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
+    /// The prober's own address, without port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local: Option<String>,
     /// Why there is nothing else, or why it ended early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreachable: Option<Unreachable>,
@@ -115,12 +133,18 @@ pub struct VersionResult {
     /// Request-response delay without load of ours; for the `latency` command the result itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencyResult>,
+    /// Request-response delay over TCP, where it was measured in the same run as [`Self::latency`] over UDP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_tcp: Option<LatencyResult>,
     /// TCP throughput, one entry per direction and number of streams.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tcp: Vec<TcpResult>,
     /// UDP, one entry per direction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub udp: Vec<UdpResult>,
+    /// Short transfers by block size, one entry per protocol.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub matrix: Vec<MatrixResult>,
 }
 
 impl VersionResult {
@@ -129,12 +153,15 @@ impl VersionResult {
         Self {
             version,
             address: None,
+            local: None,
             unreachable: None,
             reach: None,
             path: None,
             latency: None,
+            latency_tcp: None,
             tcp: Vec::new(),
             udp: Vec::new(),
+            matrix: Vec::new(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Distributions and intervals as they are shown and stored.
 
+use netaware_stats::hist::FixedHistogram;
 use netaware_units::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,10 +59,96 @@ pub struct Histogram {
     /// Width of each bin for a linear one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub width: Option<Span>,
+    /// Lower edge of the first bin for a linear one, whether it has entries or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<Span>,
     /// Entries below the first bin.
     #[serde(default)]
     pub underflow: u64,
     /// Entries above the last bin.
     #[serde(default)]
     pub overflow: u64,
+    /// Of all values, those outside the bins included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moments: Option<HistogramMoments>,
+}
+
+/// Moments and quartiles of a histogram's values, as UDPmon reports them: of the values themselves, not of bin centres, and
+/// with those that fell outside the bins.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct HistogramMoments {
+    /// Values.
+    pub entries: u64,
+    /// Arithmetic mean, ns.
+    pub mean: f64,
+    /// Standard deviation, ns (divided by the number of values less one); zero for a single value.
+    pub sigma: f64,
+    /// Coefficient of skew: mean of `(x - mean)^3` over the population sigma cubed; zero when all are equal.
+    pub skew: f64,
+    /// Excess kurtosis: mean of `(x - mean)^4` over the population variance squared, minus 3; zero when all are equal.
+    pub kurtosis: f64,
+    /// Median, ns, read off the bins; absent when it lies outside them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median: Option<f64>,
+    /// First quartile, ns, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub q25: Option<f64>,
+    /// Third quartile, ns, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub q75: Option<f64>,
+}
+
+/// The bins that somebody wants to see: UDPmon's low limit and bin width.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct HistogramShape {
+    /// Lower edge of the first bin.
+    pub low: Span,
+    /// Width of each, longer than zero.
+    pub width: Span,
+    /// How many, at least one and at most [`Self::MOST_BINS`].
+    pub bins: u32,
+}
+
+impl HistogramShape {
+    /// Half a megabyte of counters: the asker may sit on the other side of the network.
+    pub const MOST_BINS: u32 = 1 << 16;
+
+    /// An empty histogram; `None` for a shape that cannot be: no width, no or too many bins, an edge beyond all times.
+    pub fn empty(&self) -> Option<FixedHistogram> {
+        let width = u64::try_from(self.width.0).ok()?;
+        let bins = Some(self.bins).filter(|bins| *bins <= Self::MOST_BINS)? as usize;
+        FixedHistogram::new(self.low.0, width, bins).ok()
+    }
+}
+
+impl From<&FixedHistogram> for Histogram {
+    fn from(filled: &FixedHistogram) -> Self {
+        let bins = filled.iter().filter(|(_, count)| *count > 0);
+        Self {
+            bins: bins.map(|(edge, count)| (edge.max(0).cast_unsigned(), count)).collect(),
+            digits: None,
+            width: Some(Span(filled.width().try_into().unwrap_or(i64::MAX))),
+            low: Some(Span(filled.low())),
+            underflow: filled.underflow(),
+            overflow: filled.overflow(),
+            moments: HistogramMoments::of(filled),
+        }
+    }
+}
+
+impl HistogramMoments {
+    /// `None` of no values.
+    pub fn of(filled: &FixedHistogram) -> Option<Self> {
+        let moments = filled.moments();
+        Some(Self {
+            entries: filled.count(),
+            mean: moments.mean()?,
+            sigma: moments.sd().unwrap_or(0.0),
+            skew: moments.skewness().unwrap_or(0.0),
+            kurtosis: moments.excess_kurtosis().unwrap_or(0.0),
+            median: filled.quantile(0.5),
+            q25: filled.quantile(0.25),
+            q75: filled.quantile(0.75),
+        })
+    }
 }

@@ -4,7 +4,9 @@ use netaware_units::{BitRate, ByteCount, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Health, Interval, Limit, LoadedLatency, Outcome, Pedigree, ReceiverTick, SenderTick, TcpEnd};
+use crate::{
+    Health, Interval, Limit, LoadedLatency, Outcome, Pedigree, ReceiverTick, Rfc6349, SenderTick, TcpEnd,
+};
 
 /// One direction with one number of streams, all rounds together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +55,19 @@ pub struct TcpResult {
     pub sender: TcpEnd,
     /// The receiving end (of the last round).
     pub receiver: TcpEnd,
+    /// How long it took to give the data to the stack, to have them acknowledged, and to read them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<TcpTimes>,
+    /// The data as blocks: how many, and how often.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<TcpBlocks>,
+    /// Socket buffers asked for at both ends; what was granted stands in the streams, as the kernel counts it (Linux:
+    /// twice what was asked, up to a limit). Absent leaves them to the kernel's tuning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_asked: Option<ByteCount>,
+    /// The figures of RFC 6349.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rfc6349: Option<Rfc6349>,
     /// Jain's fairness index of the streams' bytes, 1/n..=1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness: Option<f64>,
@@ -63,6 +78,69 @@ pub struct TcpResult {
     pub limit: Limit,
     /// What the instrument did wrong.
     pub health: Health,
+}
+
+/// Three times of the same data, warm-up included, sums over the rounds, each with the mean rate that it means. Absent is
+/// what an end did not tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct TcpTimes {
+    /// First write begun to last write returned, at the sender.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<Span>,
+    /// Bytes written over that time: runs ahead of the network by what fits the buffers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_rate: Option<BitRate>,
+    /// First write begun until the last byte counted was acknowledged, at the sender.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledged: Option<Span>,
+    /// Bytes acknowledged over that time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledged_rate: Option<BitRate>,
+    /// First to last read, at the receiver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received: Option<Span>,
+    /// Bytes read over that time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_rate: Option<BitRate>,
+}
+
+/// A transfer as its sender's application sees it: blocks of one length.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct TcpBlocks {
+    /// Bytes of each.
+    pub length: ByteCount,
+    /// From block to block as asked for; absent: no wait between them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spacing: Option<Span>,
+    /// How many were asked for; absent: as many as fit the time or the bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<u64>,
+    /// Whole blocks given to the stack, all rounds.
+    pub written: u64,
+    /// Time in which they were given over their number, ns; absent where no block was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub each_ns: Option<f64>,
+    /// How the times were kept; absent without a spacing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<SpacedBlocks>,
+}
+
+/// How a sender of spaced blocks kept its times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct SpacedBlocks {
+    /// Whole blocks given to the stack.
+    pub written: u64,
+    /// Blocks begun more than 50 us after their time.
+    pub late: u64,
+    /// The worst delay behind the plan.
+    pub worst_lateness: Span,
+    /// By so much the plan was put off in all: a sender that falls behind by more than one spacing does not catch up.
+    pub slipped: Span,
+    /// Blocks for which no stream had room when they were due.
+    pub waits: u64,
+    /// How long they waited for it, in all. What `slipped` has beyond that is the sending host's.
+    #[serde(default)]
+    pub waited: Span,
 }
 
 /// Whose count of payload bytes a rate goes by.

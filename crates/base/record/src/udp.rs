@@ -22,6 +22,12 @@ pub struct UdpResult {
     pub sent_rate: BitRate,
     /// Payload rate at the receiver, duplicates left out.
     pub goodput: BitRate,
+    /// The same rates with all that a link has to carry besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire: Option<WireRates>,
+    /// Messages about the stream that had to be repeated.
+    #[serde(default)]
+    pub exchanges: Exchanges,
     /// Datagrams that left.
     pub sent: u64,
     /// Planned ones that never left the sender.
@@ -47,6 +53,33 @@ pub struct UdpResult {
     pub limit: Limit,
     /// What the instrument did wrong.
     pub health: Health,
+}
+
+/// Rates on Ethernet, where a datagram occupies more than its payload.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct WireRates {
+    /// Bytes of one datagram on the wire, all fragments together: interframe gap 12, preamble 8, Ethernet header 14 (18 with
+    /// a VLAN tag), IP 20 or 40, UDP 8, payload, padding up to the shortest frame, checksum 4.
+    pub bytes: ByteCount,
+    /// Frames that one datagram takes; more than one where IP cuts it up.
+    pub frames: u32,
+    /// With a VLAN tag (IEEE 802.1Q).
+    pub vlan: bool,
+    /// That left.
+    pub sent: BitRate,
+    /// That arrived.
+    pub received: BitRate,
+}
+
+/// What UDPmon calls time-outs: messages around the data that had to be repeated, because they or their answers were lost or
+/// late. They travel before and after the data, never beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Exchanges {
+    /// While the receiver's statistics were cleared and the stream was set up: repeated set-up datagrams, and segments of the
+    /// control connection sent again.
+    pub clearing: u64,
+    /// While the receiver's statistics were fetched: segments of the control connection sent again since the stream began.
+    pub fetching: u64,
 }
 
 /// Loss by where it happened.

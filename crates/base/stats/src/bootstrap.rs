@@ -1,8 +1,9 @@
 //! Confidence intervals by resampling, for data that is neither normal nor independent.
 //!
-//! [`percentile`] is for independent samples. [`hierarchical_paired`] is for what netaware really measures: two things
-//! compared in turns (IPv4 and IPv6, idle and loaded), in a few rounds, the packets of one round correlated with their
-//! neighbours. It resamples rounds with replacement, and blocks of consecutive pairs within each round.
+//! [`percentile`] is for independent samples, [`difference()`] for two groups of them that nothing pairs.
+//! [`hierarchical_paired`] is for what netaware really measures: two things compared in turns (IPv4 and IPv6, idle and
+//! loaded), in a few rounds, the packets of one round correlated with their neighbours. It resamples rounds with
+//! replacement, and blocks of consecutive pairs within each round.
 //!
 //! # Few rounds
 //!
@@ -30,6 +31,10 @@
 //!
 //! Sources: Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 1979; Künsch 1989 (moving
 //! blocks); Davison and Hinkley, "Bootstrap methods and their application", 1997, §3.8 (hierarchical data).
+
+mod difference;
+
+pub use difference::difference;
 
 use serde::{Deserialize, Serialize};
 

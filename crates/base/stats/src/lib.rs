@@ -10,19 +10,22 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | how are these samples spread? | [`quantile`], [`moments`], [`hist`] |
+//! | how are these samples spread? | [`quantile`], [`moments`], [`hist`], [`running`] |
 //! | how far can I trust the difference of two? | [`bootstrap`], [`interval`] |
 //! | what was lost, doubled, reordered? | [`sequence`] |
 //! | is the delay rising? | [`trend`] |
+//! | what does a byte more cost? | [`line_fit`] |
 //! | how much does the delay vary from packet to packet? | [`variation`] |
 
 pub mod bootstrap;
 pub mod distribution;
 pub mod hist;
 pub mod interval;
+pub mod line_fit;
 pub mod moments;
 pub mod quantile;
 pub mod rng;
+pub mod running;
 pub mod sequence;
 pub mod trend;
 pub mod variation;

@@ -65,15 +65,20 @@ pub fn theil_sen(points: &[(f64, f64)]) -> Option<Line> {
     if points.iter().any(|(x, y)| !x.is_finite() || !y.is_finite()) {
         return None;
     }
-    let mut slopes: Vec<f64> = if points.len() <= MOST_POINTS_ALL_PAIRS {
+    let mut slopes = pair_slopes(points);
+    let slope = median_in_place(&mut slopes)?;
+    let mut intercepts: Vec<f64> = points.iter().map(|(x, y)| y - slope * x).collect();
+    Some(Line { slope, intercept: median_in_place(&mut intercepts)? })
+}
+
+/// The slopes that [`theil_sen`] takes the median of.
+pub(crate) fn pair_slopes(points: &[(f64, f64)]) -> Vec<f64> {
+    if points.len() <= MOST_POINTS_ALL_PAIRS {
         (1..points.len()).flat_map(|j| (0..j).filter_map(move |i| slope(points[i], points[j]))).collect()
     } else {
         let apart = points.len() / 2;
         points.iter().zip(&points[apart..]).filter_map(|(&a, &b)| slope(a, b)).collect()
-    };
-    let slope = median_in_place(&mut slopes)?;
-    let mut intercepts: Vec<f64> = points.iter().map(|(x, y)| y - slope * x).collect();
-    Some(Line { slope, intercept: median_in_place(&mut intercepts)? })
+    }
 }
 
 /// Result of the Mann-Kendall test.
@@ -125,7 +130,7 @@ fn slope(a: (f64, f64), b: (f64, f64)) -> Option<f64> {
 }
 
 /// Half a million pairs, 4 MB; beyond that memory grows faster than knowledge.
-const MOST_POINTS_ALL_PAIRS: usize = 1000;
+pub(crate) const MOST_POINTS_ALL_PAIRS: usize = 1000;
 
 #[cfg(test)]
 mod tests {

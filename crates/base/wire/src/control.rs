@@ -6,6 +6,8 @@
 //!   |  <----------------------  [Challenge]    |   only with a shared key
 //!   | [Authenticate]            ------------>  |
 //!   |  <----------------------  Welcome        |   the session's token
+//!   | [SetHeader]               ------------>  |   before the first test
+//!   |  <----------------------  [HeaderSet]    |
 //!   | Reserve                   ------------>  |   throughput only
 //!   |  <---------  Queued (0..n), Admitted     |
 //!   | Open                      ------------>  |
@@ -15,7 +17,7 @@
 //!   | Start                     ------------>  |
 //!   |  <----  Started, ReceiverTicks…, Ticks…  |
 //!   | [Stop]                    ------------>  |
-//!   |  <-------  StreamEnds…, Finished         |
+//!   |  <-------  StreamEnds…, Bins…, Arrivals…, Finished   |
 //!   | Ping at any time          ------------>  |   at least every second
 //!   |  <----------------------  Pong           |
 //!   | Bye                       ------------>  |
@@ -25,12 +27,14 @@
 //! [`SILENCE_LIMIT`] without a byte from the other.
 
 use netaware_record::{
-    Direction, HostInfo, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
+    Direction, HistogramShape, HostInfo, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd,
+    StreamSample, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
 };
 use netaware_units::{BitRate, ByteCount, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::Token;
+use crate::header::HeaderFields;
 
 /// A prober that has said nothing for this long is gone, and so is a responder.
 pub const SILENCE_LIMIT: Span = Span::from_secs(4);
@@ -39,8 +43,26 @@ pub const PING_EVERY: Span = Span::from_secs(1);
 /// Streams of one test.
 pub const MAX_STREAMS: u16 = 512;
 
+/// Datagrams of one burst of a UDP stream.
+pub const MAX_BURST: u32 = 10_000;
+
+/// Arrivals that a receiver of a UDP stream keeps one by one: 24 MiB.
+pub const MAX_LOGGED: usize = 1 << 20;
+/// Longest request and longest response over TCP. They are streamed, never held whole.
+pub const MAX_TCP_ECHO: u32 = 100_000_000;
+/// Request-responses over TCP up to this length each way run beside everything else; longer ones fill the path as bulk does
+/// and need a reservation.
+pub const MAX_TCP_ECHO_BESIDE: u32 = 64 << 10;
+
 /// Bytes per write and read of bulk TCP. Larger ones gain nothing: beyond the socket's buffer each is cut anyway.
 pub const MAX_TCP_LENGTH: u32 = 1 << 20;
+/// Longest time from block to block of spaced TCP.
+pub const MAX_BLOCK_SPACING: Span = Span::from_secs(60);
+/// Samples of one TCP stream that a transfer keeps; with many streams fewer, see [`MAX_SAMPLES_IN_ALL`].
+pub const MAX_SAMPLES: usize = 1000;
+/// Samples of all streams of a transfer together: some 100 bytes of JSON each, which a sending responder holds until they
+/// are read.
+pub const MAX_SAMPLES_IN_ALL: usize = 8192;
 
 /// From the prober.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -59,6 +81,11 @@ pub enum ClientMessage {
     Authenticate {
         /// [`crate::proof::client`] in hexadecimal.
         proof: String,
+    },
+    /// Asks for fields of the IP header in what the responder sends for its tests; before the first test is opened.
+    SetHeader {
+        /// Which.
+        header: HeaderFields,
     },
     /// Asks for the right to run throughput tests.
     Reserve {
@@ -98,8 +125,18 @@ pub enum ClientMessage {
 
 impl ClientMessage {
     /// All `type`s of this version.
-    pub const TYPES: &'static [&'static str] =
-        &["hello", "authenticate", "reserve", "release", "open", "start", "stop", "ping", "bye"];
+    pub const TYPES: &'static [&'static str] = &[
+        "hello",
+        "authenticate",
+        "set_header",
+        "reserve",
+        "release",
+        "open",
+        "start",
+        "stop",
+        "ping",
+        "bye",
+    ];
 }
 
 /// From the responder.
@@ -128,6 +165,8 @@ pub enum ServerMessage {
         /// What its owner allows.
         limits: Limits,
     },
+    /// The fields asked for will be set.
+    HeaderSet,
     /// Waiting for a throughput slot.
     Queued {
         /// 1 = next.
@@ -178,6 +217,30 @@ pub enum ServerMessage {
         /// Some streams.
         streams: Vec<StreamEnd>,
     },
+    /// Filled bins of a histogram that somebody asked for, as `(lower edge in ns, entries)`; they come before `Finished`,
+    /// because thousands of them exceed one message.
+    Bins {
+        /// Which.
+        test: u32,
+        /// Some bins, ascending.
+        bins: Vec<(u64, u64)>,
+    },
+    /// Arrivals of a logged UDP stream in the order of arrival; they come before `Finished`.
+    Arrivals {
+        /// Which.
+        test: u32,
+        /// Some of them.
+        arrivals: Vec<LoggedArrival>,
+    },
+    /// Samples of one stream over time, oldest first; they come before `Finished`, after the stream's end.
+    StreamSamples {
+        /// Which test.
+        test: u32,
+        /// Position among the streams.
+        stream: u16,
+        /// Some samples.
+        samples: Vec<StreamSample>,
+    },
     /// The test is over.
     Finished {
         /// Which.
@@ -217,6 +280,7 @@ impl ServerMessage {
     pub const TYPES: &'static [&'static str] = &[
         "challenge",
         "welcome",
+        "header_set",
         "queued",
         "admitted",
         "opened",
@@ -225,6 +289,9 @@ impl ServerMessage {
         "receiver_ticks",
         "sender_ticks",
         "stream_ends",
+        "bins",
+        "arrivals",
+        "stream_samples",
         "finished",
         "pong",
         "error",
@@ -286,8 +353,11 @@ pub struct Limits {
 pub enum TestPlan {
     /// The responder reflects request-responses of a UDP flow until `Stop`. Needs no reservation.
     UdpEcho {
-        /// Largest datagram.
+        /// Longest request.
         length: u32,
+        /// Length of every response; absent: as long as its request, which then has room for the stamps.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        response: Option<u32>,
         /// At the latest it ends after this.
         duration: Span,
         /// DSCP of the responses, 0..=63.
@@ -296,8 +366,12 @@ pub enum TestPlan {
     },
     /// The responder answers requests on attached TCP connections until `Stop`. Needs no reservation.
     TcpEcho {
-        /// Bytes of request and response.
+        /// Bytes of a request, and of a response unless `response` says otherwise.
         length: u32,
+        /// Bytes of a response, made by the responder ([`crate::pattern`], numbered from zero on each connection); absent:
+        /// the request comes back as it is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        response: Option<u32>,
         /// At the latest it ends after this.
         duration: Span,
     },
@@ -351,6 +425,38 @@ pub struct TcpPlan {
     /// of the path what is to be measured.
     #[serde(default)]
     pub quiet: bool,
+    /// One block of `length` each so often to the streams in turn, 1 ns..=[`MAX_BLOCK_SPACING`]; absent: each stream as
+    /// fast as it goes. Goes with neither `rate` nor `zerocopy`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_spacing: Option<Span>,
+    /// The sender samples TCP_INFO of each stream once per `tick`, up to [`MAX_SAMPLES`] each.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub per_stream: bool,
+}
+
+impl TcpPlan {
+    /// One stream as fast as it goes, with blocks of 1 MiB and slices of 100 ms.
+    pub fn new(direction: Direction, duration: Span) -> Self {
+        Self {
+            direction,
+            streams: 1,
+            duration,
+            alone: Span::ZERO,
+            bytes: None,
+            length: MAX_TCP_LENGTH,
+            tick: Span::from_millis(100),
+            rate: None,
+            window: None,
+            mss: None,
+            nodelay: false,
+            dscp: 0,
+            congestion: None,
+            zerocopy: false,
+            quiet: false,
+            block_spacing: None,
+            per_stream: false,
+        }
+    }
 }
 
 /// How datagrams are handed to the system.
@@ -397,6 +503,9 @@ pub struct UdpPlan {
     /// From start to start; absent for as fast as it goes. Carried in picoseconds, so that a rate's mean is exact.
     #[serde(default)]
     pub gap_ps: Option<u64>,
+    /// Datagrams that leave back to back at each step of a paced stream, 1..=[`MAX_BURST`].
+    #[serde(default = "one")]
+    pub burst: u32,
     /// How they leave. Paced streams always leave one by one.
     #[serde(default)]
     pub send: UdpSend,
@@ -405,12 +514,35 @@ pub struct UdpPlan {
     pub receive: UdpReceive,
     /// Length of the slices reported.
     pub tick: Span,
+    /// How long the receiver goes on listening once it has heard of the end, for datagrams that the end overtook; absent
+    /// leaves it the 300 ms that no path needs more than. What comes later counts as lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Span>,
     /// Socket buffers.
     #[serde(default)]
     pub window: Option<u32>,
     /// DSCP, 0..=63.
     #[serde(default)]
     pub dscp: u8,
+    /// Bins of equal width in which the receiver counts the times between arrivals, beside the logarithmic ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<HistogramShape>,
+    /// The receiver keeps of each datagram when it was sent and when it arrived, of at most [`MAX_LOGGED`].
+    #[serde(default)]
+    pub log: bool,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+impl UdpPlan {
+    /// Payload rate of a paced stream.
+    pub fn rate(&self) -> Option<BitRate> {
+        let bits = u128::from(self.length) * u128::from(self.burst) * 8 * 1_000_000_000_000;
+        let rate = bits / u128::from(self.gap_ps.filter(|gap| *gap > 0)?);
+        Some(BitRate(u64::try_from(rate).unwrap_or(u64::MAX)))
+    }
 }
 
 /// What the responder saw of a test.
@@ -445,6 +577,7 @@ mod tests {
         let client = [
             ClientMessage::Hello { version: 1, software: "x".into(), nonce: Token::default() },
             ClientMessage::Authenticate { proof: String::new() },
+            ClientMessage::SetHeader { header: HeaderFields { dscp: 1, ttl: Some(2), flow_label: Some(3) } },
             ClientMessage::Reserve { expected: Span::ZERO, join: None },
             ClientMessage::Release,
             ClientMessage::Start { test: 1 },
@@ -456,6 +589,23 @@ mod tests {
             let bytes = frame::emit(&message).unwrap();
             assert_eq!(frame::parse(&bytes[4..], ClientMessage::TYPES), Ok(message));
         }
+    }
+
+    #[test]
+    fn a_plan_of_an_older_prober_still_reads() {
+        let plan = TestPlan::Tcp(TcpPlan::new(Direction::Forward, Span::from_secs(1)));
+        let text = serde_json::to_string(&plan).unwrap();
+        assert!(!text.contains("block_spacing") && !text.contains("per_stream"), "{text}");
+        assert_eq!(serde_json::from_str::<TestPlan>(&text).unwrap(), plan);
+    }
+
+    #[test]
+    fn an_echo_plan_without_a_response_length_asks_for_equal_ones() {
+        let plan: TestPlan =
+            serde_json::from_str(r#"{"kind":"udp_echo","length":64,"duration":1000,"dscp":0}"#).unwrap();
+        let equal = TestPlan::UdpEcho { length: 64, response: None, duration: Span(1000), dscp: 0 };
+        assert_eq!(plan, equal);
+        assert!(!serde_json::to_string(&equal).unwrap().contains("response"));
     }
 
     #[test]

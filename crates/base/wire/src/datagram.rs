@@ -21,7 +21,7 @@ pub const HEADER_LEN: usize = 24;
 pub const SETUP_LEN: usize = 64;
 /// Bytes of the setup's answers.
 pub const ANSWER_LEN: usize = 40;
-/// Bytes of an echo's header: a request-response over UDP is at least this long.
+/// Bytes of an echo's header with its stamps; shorter echoes do without (see [`crate::echo`]).
 pub const ECHO_LEN: usize = 44;
 /// Largest UDP payload over IPv4 (RFC 768, RFC 791); IPv6 without jumbograms allows 20 bytes more, not used here.
 pub const MAX_PAYLOAD: usize = 65_507;

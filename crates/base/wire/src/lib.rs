@@ -4,11 +4,17 @@
 //! a stated bound, and each refusal says why, because reasons are counted.
 //!
 //! Reading order: [`preface`] opens a TCP connection, [`frame`] cuts control messages, [`control`] gives them meaning,
-//! [`datagram`] is what travels in UDP, [`proof`] keeps strangers out, [`stranger`] recognises who else answered.
+//! [`datagram`] is what travels in UDP, [`ethernet`] what it occupies there and [`echo`] its request-responses,
+//! [`header`] is what may be asked of IP headers, [`pattern`] is payload that can be checked, [`proof`] keeps strangers
+//! out, [`stranger`] recognises who else answered.
 
 pub mod control;
 pub mod datagram;
+pub mod echo;
+pub mod ethernet;
 pub mod frame;
+pub mod header;
+pub mod pattern;
 pub mod preface;
 pub mod proof;
 pub mod stranger;

@@ -1,28 +1,33 @@
 //! From exchanges to the published delay of a path.
 //!
-//! **Measures** round trip, its variation, and the application's view of both. **Assumes** that the responder's own time is
+//! **Measures** round trip, its variation, and the application's view of both; of an open loop also the delay from when
+//! each request was due, which a sender that was held up cannot shorten. **Assumes** that the responder's own time is
 //! what it says; where it claims the impossible nothing is taken out. **Biased**: lost requests have no delay, so every
 //! figure is conditional on arrival within patience and leans low on a lossy path. The responder's send stamp is its
-//! program's, so the time from there to its wire stays in the round trip. PDV refers to the smallest round trip of *all*
+//! program's, so the time from there to its wire stays in the round trip; answers too short for stamps leave all of its time
+//! in. PDV refers to the smallest round trip of *all*
 //! rounds; if no request met empty queues it leans low. IPDV and jitter are of round trips, not one-way, and pair only
 //! neighbours of the same round that were both answered. **Published**: RFC 2681, RFC 3393 with RFC 5481 (IPDV, PDV),
-//! RFC 3550 §6.4.1 (jitter; per request sent in order, not per arrival), round trips per minute after
+//! RFC 3550 §6.4.1 (jitter; per request sent in order, not per arrival), "coordinated omission" after Gil Tene, round trips per minute after
 //! draft-ietf-ippm-responsiveness (there from TCP, TLS and HTTP exchanges, here from UDP alone).
 
 use netaware_record::{
-    DelaySummary, Direction, Health, IpVersion, LatencyResult, Layer, LoadedLatency, Pedigree,
+    DelaySummary, DelayTail, Direction, ExchangeTotal, Health, HistogramShape, IpVersion, LatencyResult,
+    Layer, LoadedLatency, Pedigree,
 };
 use netaware_stats::variation::{RtpJitter, ipdv, pdv};
-use netaware_units::{ByteCount, ClockSource, Span};
+use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
-use crate::echo::{EchoCounts, EchoEvent, Exchange};
+use crate::echo::{EchoCounts, EchoEvent, Exchange, Pacing};
 use crate::{hops, summary};
 
-/// Takes in the exchanges of one train: 32 bytes for each.
+/// Takes in the exchanges of one train: 40 bytes for each.
 #[derive(Debug, Clone, Default)]
 pub struct EchoLog {
     samples: Vec<Sample>,
     clocks: Option<Clocks>,
+    /// An answer came without the responder's stamps.
+    untold: bool,
     hops_forward: Option<u8>,
     hops_reverse: Option<u8>,
 }
@@ -32,6 +37,7 @@ struct Sample {
     seq: u64,
     rtt: Span,
     application: Span,
+    from_due: Span,
     /// Negative when unknown, to keep the sample small.
     responder: Span,
 }
@@ -68,8 +74,10 @@ impl EchoLog {
             seq: exchange.seq,
             rtt: exchange.rtt(),
             application: exchange.rtt_application(),
+            from_due: exchange.rtt_from_due(),
             responder: exchange.responder.unwrap_or(UNKNOWN),
         });
+        self.untold |= !exchange.responder_told;
         let error = exchange.tx.error + exchange.rx.error;
         let clocks = Clocks { local: exchange.clock(), responder: exchange.responder_clock, error };
         self.clocks = Some(self.clocks.map_or(clocks, |before| before.worse(clocks)));
@@ -80,7 +88,7 @@ impl EchoLog {
     /// The train is done.
     pub fn finish(mut self, counts: EchoCounts) -> EchoRound {
         self.samples.sort_unstable_by_key(|sample| sample.seq);
-        EchoRound { log: self, counts }
+        EchoRound { log: self, counts, lasted: None }
     }
 
     /// Round trips so far, for progress.
@@ -100,9 +108,16 @@ pub struct EchoRound {
     /// In the order sent.
     log: EchoLog,
     counts: EchoCounts,
+    lasted: Option<Span>,
 }
 
 impl EchoRound {
+    /// The same round, which took this long from the first request's hand-over to the last verdict.
+    #[must_use]
+    pub fn lasting(self, lasted: Span) -> Self {
+        Self { lasted: Some(lasted), ..self }
+    }
+
     /// The train's counts.
     pub fn counts(&self) -> EchoCounts {
         self.counts
@@ -148,10 +163,16 @@ pub struct Context {
     pub method: &'static str,
     /// Over which IP version.
     pub version: IpVersion,
-    /// Payload of request and response.
+    /// Payload of a request.
     pub payload: ByteCount,
-    /// Planned spacing; zero for ping-pong.
+    /// Payload of a response.
+    pub response: ByteCount,
+    /// When requests went.
+    pub pacing: Pacing,
+    /// Planned spacing, the longest where rounds differ; zero for a closed loop.
     pub spacing: Span,
+    /// Bins of equal width that somebody wants beside the logarithmic ones.
+    pub bins: Option<HistogramShape>,
     /// After how long a request counted as lost.
     pub patience: Span,
     /// What the instrument did wrong; `not_sent` is filled from the counts.
@@ -170,9 +191,15 @@ pub fn latency(rounds: &[EchoRound], context: &Context) -> LatencyResult {
     let sum = |count: fn(&EchoCounts) -> u64| rounds.iter().map(|round| count(&round.counts)).sum();
     let pedigree = pedigree(rounds, context, held.len() < rtts.len());
     let health = Health { not_sent: sum(|counts| counts.not_sent), ..context.health.clone() };
+    // In a closed loop a request is due when the one before has its verdict: nothing to correct.
+    let from_due: Option<Vec<Span>> =
+        context.pacing.arrivals().map(|_| samples().map(|sample| sample.from_due).collect());
     LatencyResult {
         pedigree,
         payload: context.payload,
+        response: Some(context.response).filter(|response| *response != context.payload),
+        depth: context.pacing.depth(),
+        arrivals: context.pacing.arrivals(),
         spacing: context.spacing,
         sent: sum(EchoCounts::sent),
         not_sent: sum(|counts| counts.not_sent),
@@ -181,16 +208,40 @@ pub fn latency(rounds: &[EchoRound], context: &Context) -> LatencyResult {
         late: sum(|counts| counts.late),
         reordered: sum(|counts| counts.reordered),
         duplicates: sum(|counts| counts.duplicates),
+        bad: sum(EchoCounts::bad),
         patience: context.patience,
         rtt: summary::of_delays(&rtts),
         rtt_application: of(|sample| sample.application),
+        rtt_from_due: from_due.as_deref().and_then(summary::of_delays),
+        tail: tail(&rtts),
+        tail_from_due: from_due.as_deref().and_then(tail),
+        total: total(rounds, context),
         responder: summary::of_delays(&held),
         ipdv: successive(&series),
         pdv: excess(&series),
         jitter: jitter(&series),
         histogram: summary::histogram_of(&rtts),
+        bins: context.bins.and_then(|shape| summary::bins_of(&rtts, shape)),
         health,
     }
+}
+
+/// `None` without samples, and when there are too few for any of them.
+fn tail(delays: &[Span]) -> Option<DelayTail> {
+    summary::tail_of(delays).filter(|tail| *tail != DelayTail::default())
+}
+
+/// `None` unless every round told how long it took, or when nothing has a verdict.
+fn total(rounds: &[EchoRound], context: &Context) -> Option<ExchangeTotal> {
+    let time = rounds.iter().map(|round| round.lasted).sum::<Option<Span>>()?;
+    let sum = |count: fn(&EchoCounts) -> u64| rounds.iter().map(|round| count(&round.counts)).sum::<u64>();
+    let settled = Some(sum(EchoCounts::sent)).filter(|settled| *settled > 0)?;
+    let received = ByteCount(sum(|counts| counts.received).saturating_mul(context.response.0));
+    Some(ExchangeTotal {
+        time,
+        per_exchange_ns: time.nanos() as f64 / settled as f64,
+        response_rate: BitRate::mean(received, time),
+    })
 }
 
 /// The same delay, taken under load, against the idle one.
@@ -207,6 +258,9 @@ fn pedigree(rounds: &[EchoRound], context: &Context, claims: bool) -> Pedigree {
         || "nothing was answered".to_owned(),
         |clocks| {
             let stamps = format!("exact order statistics; stamps off by up to {}", clocks.error);
+            if rounds.iter().any(|round| round.log.untold) {
+                return format!("{stamps}; responder's time in it: its answers carry no stamps");
+            }
             let held = format!("responder's time taken out between its {} and its", clocks.responder.name());
             let doubt = if claims { "; some of its claims were impossible and left in" } else { "" };
             format!("{stamps}; {held} application stamp{doubt}")

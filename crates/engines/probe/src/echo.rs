@@ -1,31 +1,34 @@
 //! A train of request-responses: the engine behind idle and loaded latency, loss and reordering of a path.
 //!
 //! **Measures** the round trip of each request between the stamps closest to the wire, and its fate. **Assumes** that the
-//! responder answers each request at once, with a datagram as long, and tells how long it held it; its clock need not
-//! agree with ours, because only a difference of its own stamps is used. **Biased**: loss is a verdict. After `patience`
+//! responder answers each request at once, with a datagram of the length asked for, and tells how long it held it where
+//! there is room for that; its clock need not agree with ours, because only a difference of its own stamps is used. **Biased**: loss is a verdict. After `patience`
 //! without an answer we call a request lost; an answer that turns up later is counted as late and leaves the loss alone,
 //! so that a finished figure never changes. So loss leans high, and the longest round trips are cut off, when patience is
-//! shorter than the path's worst delay. In closed loop ([`Pacing::PingPong`]) a slow answer delays the next request, which
-//! hides congestion ("coordinated omission"); open loop at even spacing does not. The two ways cannot be told apart for a
-//! loss. **Published**: RFC 2681 (round-trip delay), RFC 6673 (round-trip loss), RFC 4737 §3 (reordering), RFC 5357
-//! (TWAMP, which this resembles). Where we differ: spacing is even and not Poisson (RFC 3432), so something periodic on the
-//! path may hide or dominate.
+//! shorter than the path's worst delay. In closed loop ([`Pacing::PingPong`], [`Pacing::Pipeline`]) a slow answer delays
+//! the next request, which hides congestion and stalls ("coordinated omission"); an open loop does not. The two ways cannot
+//! be told apart for a loss. An answer below 24 bytes repeats only the last digits of its number: one that is late by as
+//! many requests as these can count is taken for another's. **Published**: RFC 2681 (round-trip delay), RFC 6673 (round-trip loss), RFC 4737 §3 (reordering), RFC 5357
+//! (TWAMP, which this resembles). Where we differ: spacing is even unless [`Pacing::Poisson`] (RFC 3432) is asked
+//! for, so something periodic on the path may hide or dominate.
 //!
 //! Memory is bounded: requests without a verdict, at most [`EchoPlan::MOST_OUTSTANDING`] by plan, and the last few
 //! thousand that have one, so that copies and late answers are recognised.
 
 mod exchange;
 mod plan;
+mod schedule;
 mod window;
 
 use std::collections::VecDeque;
 
 use netaware_engine::{Engine, Input, NotSent, Output};
 use netaware_units::{Mono, Span, Stamp};
-use netaware_wire::datagram::{EchoStamps, Header, Kind};
+use netaware_wire::echo::{self, Form, Reply};
 
 pub use exchange::{EchoCounts, EchoEvent, Exchange, Ignored};
 pub use plan::{EchoPlan, Pacing, PlanError};
+pub use schedule::Schedule;
 use window::{Arrival, Fate, Window};
 
 /// The engine. Feed it until it says [`Output::Done`], then read [`EchoTrain::counts`].
@@ -33,8 +36,7 @@ use window::{Arrival, Fate, Window};
 pub struct EchoTrain {
     plan: EchoPlan,
     window: Window,
-    /// When the next request is due; `None` in closed loop while an answer is awaited.
-    next_due: Option<Mono>,
+    schedule: Schedule,
     events: VecDeque<EchoEvent>,
     counts: EchoCounts,
     /// Highest number answered in time, for the reordering rule.
@@ -51,7 +53,7 @@ impl EchoTrain {
     pub fn new(plan: EchoPlan) -> Result<Self, PlanError> {
         plan.check()?;
         Ok(Self {
-            next_due: Some(plan.start),
+            schedule: Schedule::new(plan.pacing, plan.start),
             window: Window::new(plan.patience),
             plan,
             events: VecDeque::new(),
@@ -73,7 +75,7 @@ impl EchoTrain {
     /// When the next request should be handed to the driver: a little ahead, so that it can hit `due` by its own means.
     fn next_send_at(&self) -> Option<Mono> {
         let room = self.wants_to_send() && self.window.has_room();
-        self.next_due.filter(|_| room).map(|due| due - LEAD)
+        self.schedule.next_due().filter(|_| room).map(|due| due - LEAD)
     }
 
     fn send(&mut self, now: Mono, due: Mono, out: &mut [u8]) -> Output<EchoEvent> {
@@ -81,33 +83,17 @@ impl EchoTrain {
         let seq = self.window.push(due, sent_at);
         self.counts.asked += 1;
         self.counts.outstanding += 1;
-        self.next_due = match self.plan.pacing {
-            Pacing::PingPong => None,
-            // From the start, not from the previous one: lateness must not add up.
-            Pacing::Even(spacing) => {
-                Some(self.plan.start + spacing * i64::try_from(seq + 1).unwrap_or(i64::MAX))
-            }
-        };
-        let out = &mut out[..self.plan.length];
-        out.fill(0);
-        Header { kind: Kind::EchoRequest, flow: self.plan.flow, seq, sent_at: sent_at.0 }.emit(out);
+        self.schedule.advance();
+        echo::emit_request(&mut out[..self.plan.length], self.plan.flow, seq, sent_at.0);
         Output::Send { len: self.plan.length, tag: seq, due }
     }
 
-    /// Closed loop: the request outstanding is settled, the next may go.
-    fn turn_over(&mut self, next_due: Mono) {
-        if self.plan.pacing == Pacing::PingPong {
-            self.next_due = Some(next_due);
-        }
-    }
-
     fn take_datagram(&mut self, now: Mono, bytes: &[u8], rx: Stamp, ttl: Option<u8>) {
-        let Some((header, stamps)) = self.parse(bytes) else { return };
-        let seq = header.seq;
-        match self.window.arrive(seq, header.sent_at, (now, rx), stamps, ttl) {
+        let Some((seq, reply)) = self.parse(bytes) else { return };
+        match self.window.arrive(seq, reply.sent_at, (now, rx), reply.stamps, ttl) {
             Arrival::InTime { complete } => {
                 self.judge_order(seq);
-                self.turn_over(now);
+                self.schedule.turn_over(now);
                 if complete {
                     self.report_answer(seq);
                 }
@@ -127,22 +113,31 @@ impl EchoTrain {
     }
 
     /// What anybody may send us; each reason to ignore it is counted.
-    fn parse(&mut self, bytes: &[u8]) -> Option<(Header, EchoStamps)> {
+    fn parse(&mut self, bytes: &[u8]) -> Option<(u64, Reply)> {
+        let plan = self.plan;
+        let ours = |reply: &Reply| match reply.flow {
+            Some(flow) => flow == plan.flow,
+            None => Form::of(plan.response) == Form::Short,
+        };
         let ignored = &mut self.counts.ignored;
-        let parsed = Header::parse(bytes).ok().filter(|header| header.kind == Kind::EchoReply);
-        let Some(header) = parsed else {
+        let Some(reply) = Reply::parse(bytes, plan.length).ok().filter(ours) else {
             ignored.foreign += 1;
             return None;
         };
-        if header.flow != self.plan.flow {
-            ignored.foreign += 1;
+        if bytes.len() != plan.response {
+            ignored.wrong_length += 1;
             return None;
         }
-        let stamps = EchoStamps::parse(bytes).ok().filter(|_| bytes.len() == self.plan.length);
-        if stamps.is_none() {
-            ignored.wrong_length += 1;
+        let number = echo::number_from(reply.seq, plan.number_bits(), self.window.next());
+        let Some(seq) = number.filter(|seq| self.window.may_answer(*seq, reply.sent_at)) else {
+            ignored.unasked += 1;
+            return None;
+        };
+        if !echo::is_intact(bytes, seq) {
+            ignored.altered += 1;
+            return None;
         }
-        Some((header, stamps?))
+        Some((seq, reply))
     }
 
     fn judge_order(&mut self, seq: u64) {
@@ -165,7 +160,7 @@ impl EchoTrain {
         self.counts.lost += 1;
         self.counts.outstanding -= 1;
         self.events.push_back(EchoEvent::Lost(seq));
-        self.turn_over(now);
+        self.schedule.turn_over(now);
     }
 
     fn note_late(&mut self, seq: u64) {
@@ -179,7 +174,7 @@ impl EchoTrain {
             self.counts.outstanding -= 1;
             self.events.push_back(EchoEvent::NotSent { seq, why });
             // Wait as for an answer: asking again at once would spin for as long as the system refuses.
-            self.turn_over(now + self.plan.patience);
+            self.schedule.turn_over(now + self.plan.patience);
         }
     }
 
@@ -235,7 +230,7 @@ impl Engine for EchoTrain {
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);
         }
-        if let (Some(due), Some(send_at)) = (self.next_due, self.next_send_at())
+        if let (Some(due), Some(send_at)) = (self.schedule.next_due(), self.next_send_at())
             && now >= send_at
         {
             return self.send(now, due, out);

@@ -8,10 +8,14 @@
 //! | question | module |
 //! |---|---|
 //! | how long is a round trip, what gets lost? | [`echo`], then [`delay_report`] |
+//! | what does a byte more cost? | [`size_fit`] |
 //! | how big a packet fits, how many routers? | [`path_mtu`], [`hops`] |
 //! | from when on does a transfer count, and how fast was it? | [`warm_up`], [`goodput`] |
 //! | were the streams treated alike? | [`fairness`] |
+//! | how long did giving, acknowledging and reading take? | [`tcp_times`] |
+//! | what does RFC 6349 say of it? | [`rfc6349`] |
 //! | where were datagrams lost? | [`loss_split`] |
+//! | how fast is a short transfer, by block size? | [`matrix`] |
 //! | who set the figure, the network or a host? | [`limit`] |
 //! | IPv4 or IPv6? | [`compare`] |
 
@@ -24,8 +28,12 @@ pub mod held_back;
 pub mod hops;
 pub mod limit;
 pub mod loss_split;
+pub mod matrix;
 pub mod path_mtu;
+pub mod rfc6349;
+pub mod size_fit;
 pub mod summary;
+pub mod tcp_times;
 pub mod warm_up;
 
 mod published;

@@ -6,7 +6,8 @@ use std::collections::BinaryHeap;
 use netaware_engine::{Engine, Input, NotSent, Output};
 use netaware_stats::rng::SplitMix64;
 use netaware_units::{ByteCount, ClockSource, Mono, RemoteMono, Span, Stamp};
-use netaware_wire::datagram::{EchoStamps, Header, Kind};
+use netaware_wire::datagram::EchoStamps;
+use netaware_wire::echo;
 
 /// One direction.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +48,10 @@ pub(crate) struct VirtualPath {
     pub(crate) forward: Link,
     pub(crate) reverse: Link,
     pub(crate) responder: Span,
+    /// Payload of answers; absent: as long as their requests.
+    pub(crate) response: Option<usize>,
+    /// The responder stands still: what comes from the first instant to the second is answered at the second.
+    pub(crate) stall: Option<(Mono, Mono)>,
     /// How long after its departure the transmit stamp of a request is known; may exceed the round trip.
     pub(crate) stamp_lag: Span,
     pub(crate) bottleneck: Bottleneck,
@@ -63,6 +68,8 @@ impl VirtualPath {
             forward: Link::of(delay),
             reverse: Link::of(delay),
             responder: Span::from_micros(30),
+            response: None,
+            stall: None,
             stamp_lag: Span::from_micros(5),
             bottleneck: Bottleneck::None,
             headers: 28,
@@ -178,17 +185,24 @@ impl Driver {
 
     /// The responder's clock runs from another zero.
     fn answer(&mut self, mut bytes: Vec<u8>) {
-        assert_eq!(Header::parse(&bytes).map(|header| header.kind), Ok(Kind::EchoRequest));
+        let stalled = self.path.stall.filter(|(from, to)| (*from..*to).contains(&self.now));
+        let held = self.path.responder + stalled.map_or(Span::ZERO, |(_, to)| to.since(self.now));
         let received_at = RemoteMono(self.now.0.wrapping_add(ELSEWHERE));
-        let answered_at = RemoteMono(received_at.0 + self.path.responder.0.cast_unsigned());
+        let answered_at = RemoteMono(received_at.0 + held.0.cast_unsigned());
         let stamps = EchoStamps { received_at, answered_at, ttl: 61, kernel_stamp: true };
-        stamps.answer(&mut bytes).expect("requests have room for the stamps");
-        for at in self.path.reverse.arrivals(self.now + self.path.responder, &mut self.rng) {
+        let request = bytes.len();
+        let response = self.path.response.unwrap_or(request);
+        bytes.resize(request.max(response), 0);
+        echo::answer(&mut bytes, request, response, FLOW, &stamps).expect("a request");
+        bytes.truncate(response);
+        for at in self.path.reverse.arrivals(self.now + held, &mut self.rng) {
             self.add(at, Happening::Answer(bytes.clone()));
         }
     }
 }
 
+/// Of every engine here that has one; short requests do not carry it.
+pub(crate) const FLOW: u32 = 7;
 /// From the kernel's receive stamp to the program's.
 pub(crate) const WAKE_UP: Span = Span::from_micros(8);
 const ELSEWHERE: u64 = 1 << 60;

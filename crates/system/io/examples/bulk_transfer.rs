@@ -76,22 +76,12 @@ fn receive(here: IpAddr, there: IpAddr, plan: &[&str]) -> Result<(), Failure> {
 fn tcp_plan(words: &[&str]) -> Result<Option<TcpPlan>, Failure> {
     let ["tcp", streams, seconds, rest @ ..] = words else { return Ok(None) };
     let length = rest.first().map_or(Ok(tcp::DEFAULT_LENGTH), |length| length.parse())?;
+    let duration = Span::from_secs_f64(seconds.parse()?);
     Ok(Some(TcpPlan {
-        direction: Direction::Forward,
         streams: streams.parse()?,
-        duration: Span::from_secs_f64(seconds.parse()?),
-        alone: Span::ZERO,
-        bytes: None,
         length,
-        tick: Span::from_millis(100),
-        rate: None,
-        window: None,
-        mss: None,
-        nodelay: false,
-        dscp: 0,
-        congestion: None,
         zerocopy: rest.get(1) == Some(&"zerocopy"),
-        quiet: false,
+        ..TcpPlan::new(Direction::Forward, duration)
     }))
 }
 
@@ -117,8 +107,12 @@ fn udp_plan(words: &[&str]) -> Result<UdpPlan, Failure> {
             _ => UdpReceive::Single,
         },
         tick: Span::from_millis(100),
+        settle: None,
         window: None,
         dscp: 0,
+        burst: 1,
+        histogram: None,
+        log: false,
     })
 }
 

@@ -11,6 +11,8 @@ use std::time::Duration;
 use netaware_units::Span;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
+pub mod header;
+
 /// What to set on a socket; the default leaves everything to the system.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SocketOptions {
@@ -22,6 +24,10 @@ pub struct SocketOptions {
     pub nodelay: bool,
     /// DSCP, 0..=63.
     pub dscp: u8,
+    /// TTL of IPv4, hop limit of IPv6, 1..=255.
+    pub ttl: Option<u8>,
+    /// Flow label of IPv6, 1..=0xfffff; Linux only, for sockets that connect. IPv4 has none and ignores it.
+    pub flow_label: Option<u32>,
     /// `TCP_CONGESTION`; Linux only.
     pub congestion: Option<String>,
     /// Send and receive through this interface only; Linux only.
@@ -84,12 +90,13 @@ pub fn connect_tcp(
     set_tcp(&SockRef::from(&socket), options)
         .map_err(|source| ConnectError::Option { address: to, source })?;
     bind_source(&socket, to, options)?;
+    let to = labelled(&socket, to, options)?;
     let patience = patience.to_std().max(Duration::from_millis(1));
     socket.connect_timeout(&to.into(), patience).map_err(system("connect to", to))?;
     Ok(socket.into())
 }
 
-/// Sets on an accepted socket what can still be set: buffers, MSS, congestion control, DSCP, `TCP_NODELAY`.
+/// Sets on an accepted socket what can still be set: buffers, MSS, congestion control, DSCP, TTL, `TCP_NODELAY`.
 pub fn prepare_tcp(stream: &TcpStream, options: &SocketOptions) -> Result<(), OptionError> {
     let socket = SockRef::from(stream);
     let is_v6 = stream.local_addr().is_ok_and(|address| address.is_ipv6());
@@ -116,6 +123,7 @@ pub fn connect_udp(to: SocketAddr, options: &SocketOptions) -> Result<UdpSocket,
     let socket = open("open a UDP socket for", to, Type::DGRAM, Protocol::UDP)?;
     prepare_both(&socket, to, options)?;
     bind_source(&socket, to, options)?;
+    let to = labelled(&socket, to, options)?;
     socket.connect(&to.into()).map_err(system("find a way to", to))?;
     Ok(socket.into())
 }
@@ -169,12 +177,12 @@ fn set_shared(socket: &SockRef<'_>, is_v6: bool, options: &SocketOptions) -> Res
         socket.set_send_buffer_size(window as usize).map_err(refused("send buffer", window))?;
         socket.set_recv_buffer_size(window as usize).map_err(refused("receive buffer", window))?;
     }
-    if options.dscp != 0 {
-        let class = u32::from(options.dscp.min(63)) << 2;
-        let set = if is_v6 { set_class_v6(socket, class) } else { socket.set_tos_v4(class) };
-        set.map_err(refused("DSCP", options.dscp))?;
-    }
-    Ok(())
+    header::set(socket, is_v6, options)
+}
+
+fn labelled(socket: &Socket, to: SocketAddr, options: &SocketOptions) -> Result<SocketAddr, ConnectError> {
+    header::labelled(&SockRef::from(socket), to, options.flow_label)
+        .map_err(|source| ConnectError::Option { address: to, source })
 }
 
 fn set_tcp(socket: &SockRef<'_>, options: &SocketOptions) -> Result<(), OptionError> {
@@ -199,16 +207,6 @@ fn set_interface(socket: &Socket, options: &SocketOptions) -> Result<(), OptionE
 #[cfg(not(target_os = "linux"))]
 fn set_interface(_: &Socket, options: &SocketOptions) -> Result<(), OptionError> {
     options.interface.as_ref().map_or(Ok(()), |name| Err(refused("interface", name)(unsupported())))
-}
-
-#[cfg(unix)]
-fn set_class_v6(socket: &SockRef<'_>, class: u32) -> io::Result<()> {
-    socket.set_tclass_v6(class)
-}
-
-#[cfg(not(unix))]
-fn set_class_v6(_: &SockRef<'_>, _: u32) -> io::Result<()> {
-    Err(unsupported())
 }
 
 #[cfg(unix)]

@@ -8,23 +8,30 @@
 //!
 //! Time runs like this: the first stream starts at once and the others `plan.alone` later; all end together at
 //! `plan.alone + plan.duration`. With `plan.bytes` they end once so much has been sent, and that time is only the limit.
+//! With `plan.block_spacing` one thread serves all streams, a block at a time (see `spaced`).
 
 mod budget;
 mod meter;
+mod moments;
 mod receiver;
+mod samples;
 mod sender;
+mod spaced;
 #[cfg(target_os = "linux")]
 mod splice;
 
 use std::net::TcpStream;
 
-use netaware_record::{CpuUse, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd};
+use netaware_record::{CpuUse, Outcome, ReceiverTick, SenderTick, SpacedBlocks, StreamEnd, TcpEnd};
 use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::control::TcpPlan;
 
 use crate::stop::StopFlag;
 use crate::{clock, thread};
 use meter::Lane;
+use moments::Moments;
+use samples::Samples;
+use sender::Sender;
 
 /// Bytes per write unless somebody asks for another length; also the longest, longer ones are cut.
 ///
@@ -53,20 +60,33 @@ pub fn send(
     stop: &StopFlag,
     tick: &mut dyn FnMut(SenderTick),
 ) -> TcpEnd {
+    let acked_before: Vec<ByteCount> = streams.iter().map(moments::acked_before).collect();
+    let mut samples = plan.per_stream.then(|| Samples::new(acked_before.clone()));
     let start = clock::now();
-    let sender = sender::Sender::new(plan, streams.len(), start, stop);
+    let sender = Sender::new(plan, &acked_before, start, stop);
     let lanes = lanes(streams.len());
-    let ends = run(
-        &streams,
-        &lanes,
-        affinity,
-        |index, stream, lane| sender.run(index, stream, lane),
-        || meter::watch_sender(start, plan.tick, &streams, &lanes, tick),
-    );
+    let watch = || meter::watch_sender(start, plan.tick, &streams, &lanes, samples.as_mut(), tick);
+    let (mut ends, spaced) = if let Some(spacing) = plan.block_spacing {
+        let (ends, blocks) = run_spaced(&sender, spacing, &streams, &lanes, affinity, watch);
+        (ends, Some(blocks))
+    } else {
+        let work = |index, stream: &TcpStream, lane: &Lane| sender.run(index, stream, lane);
+        (run(&streams, &lanes, affinity, work, watch), None)
+    };
     for stream in &streams {
         crate::options::close_now(stream);
     }
-    summarise(start, ends)
+    for (end, samples) in ends.iter_mut().zip(samples.into_iter().flat_map(Samples::into_streams)) {
+        end.stream.samples = samples;
+    }
+    let (given, acknowledged) = (moments::span(&ends), moments::acknowledged(&ends));
+    TcpEnd {
+        given,
+        acknowledged: acknowledged.map(|(span, _)| span),
+        acknowledged_bytes: acknowledged.map(|(_, bytes)| bytes),
+        spaced,
+        ..summarise(start, ends)
+    }
 }
 
 /// Receives until every stream has ended, however it ends, at the latest three seconds after the plan's end.
@@ -91,7 +111,7 @@ pub fn receive(
         || meter::watch_receiver(plan.tick, receiver.first_byte(), &lanes, tick),
     );
     let start = receiver.first_byte().get().unwrap_or_else(clock::now);
-    summarise(start, ends)
+    TcpEnd { received: moments::span(&ends), ..summarise(start, ends) }
 }
 
 /// What became of one stream.
@@ -100,6 +120,7 @@ struct Ended {
     stream: StreamEnd,
     at: Mono,
     how: Ending,
+    moments: Moments,
 }
 
 /// Why a stream's loop ended. The reason of `Broken` is in `StreamEnd::error`.
@@ -160,6 +181,53 @@ fn run(
     })
 }
 
+/// One thread for all streams, which get their blocks in turn; `watch` runs in the calling thread until it is done.
+fn run_spaced(
+    sender: &Sender<'_>,
+    spacing: Span,
+    streams: &[TcpStream],
+    lanes: &[Lane],
+    affinity: &[usize],
+    watch: impl FnOnce(),
+) -> (Vec<Ended>, SpacedBlocks) {
+    let meter = std::thread::current();
+    let core = affinity.first().copied();
+    let work = || {
+        let pinned = core.map_or(Ok(()), thread::pin);
+        let usage = thread::ThreadUse::begin();
+        let (mut ends, blocks) = spaced::run(sender, spacing, streams, lanes);
+        let share = usage.share();
+        for end in &mut ends {
+            end.stream.thread_cpu = share.used;
+            end.stream.thread_waiting = share.waiting;
+            if let (Err(error), None) = (&pinned, &end.stream.error) {
+                end.stream.error = Some(not_pinned(core, error));
+            }
+        }
+        (ends, blocks)
+    };
+    std::thread::scope(|scope| {
+        let spawned = std::thread::Builder::new().name("tcp-spaced".into()).spawn_scoped(scope, || {
+            let done = work();
+            lanes.iter().for_each(Lane::finish);
+            meter.unpark();
+            done
+        });
+        if spawned.is_err() {
+            lanes.iter().for_each(Lane::finish);
+        }
+        watch();
+        let nobody = |why: String| {
+            let ends = (0..streams.len()).map(|index| never_ran(index as u16, why.clone())).collect();
+            (ends, SpacedBlocks::default())
+        };
+        match spawned {
+            Ok(thread) => thread.join().unwrap_or_else(|_| nobody("its thread panicked".into())),
+            Err(error) => nobody(format!("no thread for it: {error}")),
+        }
+    })
+}
+
 /// Adds what the thread cost. A core that cannot be had is told, and the stream runs all the same.
 fn on_core(core: Option<usize>, work: impl FnOnce() -> Ended) -> Ended {
     let pinned = core.map_or(Ok(()), thread::pin);
@@ -169,14 +237,18 @@ fn on_core(core: Option<usize>, work: impl FnOnce() -> Ended) -> Ended {
     ended.stream.thread_cpu = share.used;
     ended.stream.thread_waiting = share.waiting;
     if let (Err(error), None) = (pinned, &ended.stream.error) {
-        ended.stream.error = Some(format!("not pinned to core {}: {error}", core.unwrap_or_default()));
+        ended.stream.error = Some(not_pinned(core, &error));
     }
     ended
 }
 
+fn not_pinned(core: Option<usize>, error: &std::io::Error) -> String {
+    format!("not pinned to core {}: {error}", core.unwrap_or_default())
+}
+
 fn never_ran(index: u16, error: String) -> Ended {
     let stream = StreamEnd { index, error: Some(error), ..StreamEnd::default() };
-    Ended { stream, at: Mono(0), how: Ending::Broken }
+    Ended { stream, at: Mono(0), how: Ending::Broken, moments: Moments::default() }
 }
 
 fn summarise(start: Mono, ends: Vec<Ended>) -> TcpEnd {
@@ -196,6 +268,7 @@ fn summarise(start: Mono, ends: Vec<Ended>) -> TcpEnd {
         bytes: ends.iter().map(|end| end.stream.bytes).sum::<ByteCount>(),
         cpu: CpuUse { busiest_thread: busiest, ..CpuUse::default() },
         streams: ends.into_iter().map(|end| end.stream).collect(),
+        ..TcpEnd::default()
     }
 }
 

@@ -37,6 +37,14 @@ pub struct TcpInfo {
     pub acked: ByteCount,
     /// Bytes that the peer has acknowledged selectively: they wait there behind a gap (in whole segments).
     pub held: ByteCount,
+    /// Payload bytes sent, those sent again included; zero before Linux 4.19.
+    pub bytes_sent: ByteCount,
+    /// Payload bytes sent again; zero before Linux 4.19.
+    pub bytes_resent: ByteCount,
+    /// Segments carry timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// The connection is gone, by a reset or at its end.
+    pub is_closed: bool,
 }
 
 impl TcpInfo {
@@ -54,6 +62,9 @@ impl TcpInfo {
         end.busy = self.busy;
         end.window_limited = self.window_limited;
         end.buffer_limited = self.buffer_limited;
+        end.bytes_sent = self.bytes_sent;
+        end.bytes_resent = self.bytes_resent;
+        end.timestamps = self.timestamps;
     }
 
     /// Asks the kernel; `None` where there is no `TCP_INFO` of Linux.
@@ -119,7 +130,7 @@ pub(crate) fn stream_end(index: u16, stream: &TcpStream) -> StreamEnd {
 #[repr(C)]
 #[derive(Debug, Default)]
 struct RawTcpInfo {
-    /// State and options; not shown.
+    /// state, ca_state, retransmits, probes, backoff, options, window scales, two flags.
     bytes: [u8; 8],
     /// rto, ato, snd_mss, rcv_mss, unacked, sacked, lost, retrans, fackets, four ages, pmtu, rcv_ssthresh, rtt, rttvar,
     /// snd_ssthresh, snd_cwnd, advmss, reordering, rcv_rtt, rcv_space, total_retrans.
@@ -151,6 +162,12 @@ struct RawTcpInfo {
 #[cfg(target_os = "linux")]
 impl From<&RawTcpInfo> for TcpInfo {
     fn from(raw: &RawTcpInfo) -> Self {
+        const STATE: usize = 0;
+        const OPTIONS: usize = 5;
+        /// `TCP_CLOSE`.
+        const CLOSED: u8 = 7;
+        /// `TCPI_OPT_TIMESTAMPS`.
+        const TIMESTAMPS: u8 = 1;
         const SND_MSS: usize = 2;
         const SACKED: usize = 5;
         const PMTU: usize = 13;
@@ -181,6 +198,10 @@ impl From<&RawTcpInfo> for TcpInfo {
             buffer_limited: micros(raw.sndbuf_limited_us),
             acked: ByteCount(raw.bytes_acked),
             held: segments(raw.classic[SACKED]),
+            bytes_sent: ByteCount(raw.bytes_sent),
+            bytes_resent: ByteCount(raw.bytes_retrans),
+            timestamps: raw.bytes[OPTIONS] & TIMESTAMPS != 0,
+            is_closed: raw.bytes[STATE] == CLOSED,
         }
     }
 }
@@ -206,6 +227,12 @@ mod tests {
         assert_eq!((info.retransmits, info.ssthresh), (0, None));
         assert!(info.send_window > ByteCount(0) && info.cwnd >= ByteCount(u64::from(info.mss)), "{info:?}");
         assert_eq!(info.acked, ByteCount(1001), "data and the SYN");
+        assert_eq!(
+            (info.bytes_sent, info.bytes_resent, info.is_closed),
+            (ByteCount(1000), ByteCount(0), false)
+        );
+        let timestamps = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_timestamps").unwrap();
+        assert_eq!(info.timestamps, timestamps.trim() != "0");
         assert!(!congestion(&sender).unwrap().is_empty());
     }
 }

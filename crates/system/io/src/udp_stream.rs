@@ -11,6 +11,7 @@
 
 mod account;
 mod breath;
+mod bursts;
 mod crowd;
 mod delay;
 mod gaps;
@@ -21,6 +22,7 @@ mod inbox;
 mod inbox;
 #[cfg(target_os = "linux")]
 mod launch;
+mod log;
 mod outbox;
 mod paced;
 #[cfg(target_os = "linux")]
@@ -62,7 +64,7 @@ pub fn send(
         let mut outbox = outbox::Outbox::new(&socket, flow, plan);
         let mut end = match plan.gap_ps {
             #[cfg(target_os = "linux")]
-            Some(gap) if plan.send == UdpSend::LaunchTime && outbox.can_give_times() => {
+            Some(gap) if plan.send == UdpSend::LaunchTime && plan.burst <= 1 && outbox.can_give_times() => {
                 launch::send(&mut outbox, plan, gap, stop)
             }
             Some(gap) => paced::send(&mut outbox, plan, gap, stop),
@@ -78,7 +80,7 @@ pub fn send(
     })
 }
 
-/// Receives until 300 ms after the sender has said that it ended, at the latest two seconds after the plan's end.
+/// Receives until `plan.settle` (300 ms) after the sender has said that it ended, at the latest two seconds after the plan's end.
 /// Datagrams that do not belong to the flow are ignored and counted. Ticks count from the first datagram.
 #[expect(clippy::needless_pass_by_value, reason = "the socket ends with the stream")]
 pub fn receive(

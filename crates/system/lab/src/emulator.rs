@@ -10,12 +10,14 @@
 use std::io;
 
 use netaware_netmodel::{Answer, Fate, Network, Packet, Scenario, Side};
+use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
+use serde::Serialize;
 
 use crate::addresses::{Addressee, Addresses};
 use crate::icmp::{self, Message};
 use crate::packet::{self, Header};
-use crate::slab::Slab;
+use crate::slab::{Slab, Stored};
 use crate::tally::Tally;
 use crate::world::{Idled, Witness, World};
 
@@ -138,7 +140,7 @@ impl Emulator {
             self.tally.seen(at - self.nothing_at[from as usize]);
         }
         let packet = Packet {
-            id: self.slab.keep(vacancy, length, header),
+            id: self.slab.keep(vacancy, length, header, self.tally.taken),
             version: header.version,
             length: length as u32,
             hop_limit: header.hop_limit.min(self.reach(from, addressee)),
@@ -177,11 +179,34 @@ impl Emulator {
                 }
                 Fate::Dropped { .. } => true,
             };
-            witness.fate(&fate, late);
+            witness.fate(&fate, late, slab.find(fate.id()).map(|stored| Subject::of(&stored, *addresses)));
             if is_final {
                 slab.release(fate.id(), now);
             }
         });
+    }
+}
+
+/// Whose fate it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct Subject {
+    /// The emulator took so many packets up to this one, from both hosts.
+    number: u64,
+    version: IpVersion,
+    /// Bytes of the IP packet.
+    length: usize,
+    /// Absent if its source is no host of the lab.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<Side>,
+}
+
+impl Subject {
+    fn of(stored: &Stored<'_>, addresses: Addresses) -> Self {
+        let from = match addresses.addressee(stored.header.source) {
+            Some(Addressee::Host(side)) => Some(side),
+            _ => None,
+        };
+        Self { number: stored.number, version: stored.header.version, length: stored.bytes.len(), from }
     }
 }
 

@@ -9,6 +9,7 @@ use netaware_io::clock;
 use netaware_netmodel::{Fate, Truth};
 use netaware_units::{Mono, Span};
 
+use crate::emulator::Subject;
 use crate::namespace::DEVICE;
 use crate::tally::Tally;
 use crate::truth::{Line, TruthTap, TruthWriter};
@@ -100,9 +101,9 @@ impl Scribe {
 
 impl Witness for Scribe {
     #[inline]
-    fn fate(&mut self, fate: &Fate, late: Span) {
+    fn fate(&mut self, fate: &Fate, late: Span, of: Option<Subject>) {
         if let Some(tap) = &mut self.tap {
-            self.missing += u64::from(!tap.fate(fate, late));
+            self.missing += u64::from(!tap.fate(fate, late, of));
         }
     }
 

@@ -24,12 +24,15 @@ struct Slot {
     bytes: Box<[u8]>,
     length: usize,
     header: Option<Header>,
+    number: u64,
     used: u32,
 }
 
 /// A packet on its way.
 pub(crate) struct Stored<'a> {
     pub(crate) header: Header,
+    /// As it was given to [`Slab::keep`].
+    pub(crate) number: u64,
     pub(crate) bytes: &'a mut [u8],
 }
 
@@ -47,7 +50,7 @@ impl Slab {
             _ if self.slots.len() < self.most => {
                 let slot = self.slots.len() as u32;
                 let bytes = vec![0; self.slot_bytes].into_boxed_slice();
-                self.slots.push(Slot { bytes, length: 0, header: None, used: 0 });
+                self.slots.push(Slot { bytes, length: 0, header: None, number: 0, used: 0 });
                 self.released.push_front((Mono(0), slot));
                 Some(slot)
             }
@@ -61,12 +64,14 @@ impl Slab {
     }
 
     /// Takes the slot that [`Self::vacancy`] just named; the id is the packet's name from now on.
-    pub(crate) fn keep(&mut self, vacancy: u32, length: usize, header: Header) -> u64 {
+    /// `number` is kept with it.
+    pub(crate) fn keep(&mut self, vacancy: u32, length: usize, header: Header, number: u64) -> u64 {
         let taken = self.released.pop_front();
         debug_assert_eq!(taken.map(|(_, slot)| slot), Some(vacancy));
         let slot = &mut self.slots[vacancy as usize];
         slot.used = slot.used.wrapping_add(1);
         (slot.length, slot.header) = (length.min(slot.bytes.len()), Some(header));
+        slot.number = number;
         u64::from(slot.used) << 32 | u64::from(vacancy)
     }
 
@@ -74,7 +79,7 @@ impl Slab {
     pub(crate) fn find(&mut self, id: u64) -> Option<Stored<'_>> {
         let slot = self.slots.get_mut((id & 0xffff_ffff) as usize)?;
         let header = slot.header.filter(|_| u64::from(slot.used) == id >> 32)?;
-        Some(Stored { header, bytes: &mut slot.bytes[..slot.length] })
+        Some(Stored { header, number: slot.number, bytes: &mut slot.bytes[..slot.length] })
     }
 
     /// Its fate is told: to be called once for each id.
@@ -94,7 +99,7 @@ mod tests {
         let bytes = made::udp("10.77.0.1".parse().unwrap(), "10.77.0.2".parse().unwrap(), 9, payload);
         let slot = slab.vacancy(now)?;
         slab.buffer(slot)[..bytes.len()].copy_from_slice(&bytes);
-        Some(slab.keep(slot, bytes.len(), Header::parse(&bytes).unwrap()))
+        Some(slab.keep(slot, bytes.len(), Header::parse(&bytes).unwrap(), 0))
     }
 
     #[test]

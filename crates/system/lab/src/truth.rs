@@ -20,6 +20,7 @@ use netaware_netmodel::{Fate, Side, Truth};
 use netaware_units::{BitRate, Mono, Span, Wall};
 use serde::Serialize;
 
+use crate::emulator::Subject;
 use crate::{LabError, Report};
 
 /// Where the truth goes, and how much of it.
@@ -58,6 +59,8 @@ pub(crate) enum Line {
         #[serde(flatten)]
         fate: Fate,
         late: Span,
+        #[serde(flatten)]
+        of: Option<Subject>,
     },
 }
 
@@ -98,8 +101,8 @@ impl TruthTap {
     }
 
     /// Tells a fate if that is wanted; false if it went missing.
-    pub(crate) fn fate(&mut self, fate: &Fate, late: Span) -> bool {
-        self.detail == TruthDetail::Intervals || self.hand_over(Line::Packet { fate: *fate, late })
+    pub(crate) fn fate(&mut self, fate: &Fate, late: Span, of: Option<Subject>) -> bool {
+        self.detail == TruthDetail::Intervals || self.hand_over(Line::Packet { fate: *fate, late, of })
     }
 
     /// Tells the intervals that were closed since the last call; the number of lines that went missing.

@@ -5,6 +5,7 @@ use std::io;
 use netaware_netmodel::{Side, Truth};
 use netaware_units::{Mono, Span};
 
+use crate::emulator::Subject;
 use crate::tally::Tally;
 
 /// The hosts at both ends, and time. A virtual one runs the emulator in tests; `real::Devices` is the real one.
@@ -36,7 +37,8 @@ pub(crate) enum Idled {
 /// Who is told what happens, from within the loop: must not block.
 pub(crate) trait Witness {
     /// One packet left the path or was lost in it. `late` is how late it was handed over.
-    fn fate(&mut self, fate: &netaware_netmodel::Fate, late: Span);
+    /// `of` is absent for a packet whose bytes are gone.
+    fn fate(&mut self, fate: &netaware_netmodel::Fate, late: Span, of: Option<Subject>);
     /// Called in every round; looks for itself whether there is something new.
     fn round(&mut self, now: Mono, truth: &Truth, tally: &mut Tally);
 }

@@ -43,6 +43,7 @@ fn echo(name: &str, text: &str) {
         count: Some(500_000),
         pacing: Pacing::Even(Span::from_micros(20)),
         length: 64,
+        response: 64,
         patience: Span::from_secs(1),
         start: sim.local_now(Side::A),
     })
@@ -58,6 +59,7 @@ fn seeds(text: &str) {
         time: None,
         pacing: Pacing::Even(Span::from_micros(300)),
         length: 64,
+        response: 64,
         patience: Span::from_millis(100),
     };
     let begin = now();

@@ -5,12 +5,15 @@ use std::convert::Infallible;
 
 use netaware_engine::{Engine, Input, Output};
 use netaware_units::{Mono, Span, Stamp};
-use netaware_wire::datagram::{EchoStamps, Header, Kind, as_remote};
+use netaware_wire::datagram::{EchoStamps, Kind, as_remote};
+use netaware_wire::echo;
 
 /// Answers echo requests with its own clock's stamps and drops everything else. It is never done.
 #[derive(Debug, Default)]
 pub struct EchoResponder {
     holding: Span,
+    /// Payload of answers; absent: as long as their requests.
+    response: Option<usize>,
     answers: VecDeque<(u64, Mono, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
 }
@@ -26,8 +29,14 @@ impl EchoResponder {
         Self { holding: holding.or_zero(), ..Self::default() }
     }
 
+    /// Answers every request with this many bytes.
+    #[must_use]
+    pub fn answering(self, response: usize) -> Self {
+        Self { response: Some(response), ..self }
+    }
+
     fn answer(&mut self, now: Mono, request: &[u8], rx: Stamp, ttl: Option<u8>) {
-        let Ok(header) = Header::parse(request) else { return };
+        let Ok(header) = echo::parse_request(request) else { return };
         if header.kind != Kind::EchoRequest {
             return;
         }
@@ -41,7 +50,10 @@ impl EchoResponder {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(request);
-        if stamps.answer(&mut bytes).is_ok() {
+        let response = self.response.unwrap_or(request.len());
+        bytes.resize(request.len().max(response), 0);
+        if echo::answer(&mut bytes, request.len(), response, FLOW, &stamps).is_ok() {
+            bytes.truncate(response);
             self.answers.push_back((header.seq, due, bytes));
         }
     }
@@ -66,10 +78,13 @@ impl Engine for EchoResponder {
     }
 }
 
+/// Of requests too short to name theirs; the simulator has one flow at a time.
+const FLOW: u32 = 1;
+
 #[cfg(test)]
 mod tests {
     use netaware_units::RemoteMono;
-    use netaware_wire::datagram::ECHO_LEN;
+    use netaware_wire::datagram::{ECHO_LEN, Header};
 
     use super::*;
 
@@ -108,10 +123,15 @@ mod tests {
         for bytes in [request(64, Kind::EchoReply), request(64, Kind::Data), vec![0; 64], Vec::new()] {
             assert_eq!(ask(&mut responder, &bytes), None);
         }
-        assert_eq!(
-            ask(&mut responder, &request(ECHO_LEN - 1, Kind::EchoRequest)),
-            None,
-            "no room for stamps"
-        );
+    }
+
+    #[test]
+    fn an_answer_has_the_length_asked_for() {
+        for response in [ECHO_LEN - 1, ECHO_LEN, 1400] {
+            let mut responder = EchoResponder::new().answering(response);
+            let (bytes, _) = ask(&mut responder, &request(64, Kind::EchoRequest)).unwrap();
+            assert_eq!((bytes.len(), Header::parse(&bytes).unwrap().seq), (response, 9));
+            assert!(echo::is_intact(&bytes, 9));
+        }
     }
 }

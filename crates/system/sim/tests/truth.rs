@@ -26,6 +26,7 @@ fn train(count: u64, spacing: Span) -> LatencyAsk {
         time: None,
         pacing: Pacing::Even(spacing),
         length: 64,
+        response: 64,
         patience: Span::from_secs(1),
     }
 }
@@ -148,6 +149,7 @@ fn the_time_inside_the_responder_is_taken_out() {
         count: Some(20),
         pacing: Pacing::PingPong,
         length: 64,
+        response: 64,
         patience: Span::from_secs(1),
         start: sim.local_now(Side::A),
     })

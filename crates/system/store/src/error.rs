@@ -115,6 +115,12 @@ pub enum FindError {
         /// The file of results.
         path: PathBuf,
     },
+    /// No series was ever measured.
+    #[error("no series in {}; --scan and --every make them", .path.display())]
+    NoSeries {
+        /// The file of results.
+        path: PathBuf,
+    },
     /// Several match.
     #[error("{given} could mean {} results: {}", .matches.len(), shown(.matches))]
     Ambiguous {

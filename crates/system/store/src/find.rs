@@ -1,8 +1,10 @@
 //! Listing, reading and deleting records.
 
+use std::ops::ControlFlow;
+
 use netaware_record::{IpVersion, Outcome, Record};
 use netaware_units::{Span, Wall};
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Row, ToSql, params_from_iter};
 use uuid::Uuid;
 
 use crate::save::{outcome_of, versions_of};
@@ -25,6 +27,19 @@ pub struct Summary {
     pub outcome: Outcome,
     /// The IP versions that yielded figures.
     pub versions: Vec<IpVersion>,
+    /// Given by the person who measured.
+    pub label: Option<String>,
+    /// The series it belongs to, and its place there.
+    pub series: Option<(Uuid, u64)>,
+}
+
+/// What an id stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// One measurement.
+    Record(Uuid),
+    /// Measurements that belong together.
+    Series(Uuid),
 }
 
 /// Which records to list; the default is all.
@@ -36,6 +51,58 @@ pub struct Filter {
     pub host: Option<String>,
     /// Only those that began then or later.
     pub since: Option<Wall>,
+    /// Only with this label.
+    pub label: Option<String>,
+    /// Only this one.
+    pub id: Option<Uuid>,
+    /// Whether they belong to a series.
+    pub series: Among,
+}
+
+/// Which records to take by the series they belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Among {
+    /// All.
+    #[default]
+    All,
+    /// Those of no series.
+    Alone,
+    /// Those of this one.
+    Of(Uuid),
+}
+
+impl Filter {
+    /// A WHERE clause for records and series alike, with its values; the series is not in it.
+    pub(crate) fn clauses(&self) -> (String, Vec<Box<dyn ToSql>>) {
+        let mut clauses = vec!["started_at >= ?"];
+        let mut values: Vec<Box<dyn ToSql>> = vec![Box::new(self.since.map_or(i64::MIN, |wall| wall.0))];
+        let texts = [("command = ?", &self.command), ("host = ?", &self.host), ("label = ?", &self.label)];
+        for (clause, value) in texts {
+            if let Some(value) = value {
+                clauses.push(clause);
+                values.push(Box::new(value.clone()));
+            }
+        }
+        if let Some(id) = self.id {
+            clauses.push("id = ?");
+            values.push(Box::new(id.hyphenated().to_string()));
+        }
+        (format!("WHERE {}", clauses.join(" AND ")), values)
+    }
+
+    /// The same for records only.
+    fn record_clauses(&self) -> (String, Vec<Box<dyn ToSql>>) {
+        let (mut clauses, mut values) = self.clauses();
+        match self.series {
+            Among::All => {}
+            Among::Alone => clauses.push_str(" AND series IS NULL"),
+            Among::Of(series) => {
+                clauses.push_str(" AND series = ?");
+                values.push(Box::new(series.hyphenated().to_string()));
+            }
+        }
+        (clauses, values)
+    }
 }
 
 impl Store {
@@ -44,15 +111,71 @@ impl Store {
     /// # Errors
     /// The file cannot be read, or holds a row that is no record.
     pub fn list(&self, filter: &Filter, limit: u32) -> Result<Vec<Summary>, FindError> {
-        let sql = "SELECT id, started_at, elapsed, command, host, outcome, versions FROM records
-                   WHERE (?1 IS NULL OR command = ?1) AND (?2 IS NULL OR host = ?2) AND started_at >= ?3
-                   ORDER BY started_at DESC, id DESC LIMIT ?4";
-        let mut statement = self.connection.prepare(sql).map_err(|e| self.unread(e))?;
-        let since = filter.since.map_or(i64::MIN, |wall| wall.0);
-        let rows = statement
-            .query_map(params![filter.command, filter.host, since, limit], |row| Ok(self.summary(row)))
-            .map_err(|e| self.unread(e))?;
+        let (clauses, mut values) = filter.record_clauses();
+        let sql = format!(
+            "SELECT id, started_at, elapsed, command, host, outcome, versions, label, series, point FROM records
+             {clauses} ORDER BY started_at DESC, id DESC LIMIT ?"
+        );
+        values.push(Box::new(limit));
+        let mut statement = self.connection.prepare(&sql).map_err(|e| self.unread(e))?;
+        let bound = params_from_iter(values.iter().map(|value| value as &dyn ToSql));
+        let rows = statement.query_map(bound, |row| Ok(self.summary(row))).map_err(|e| self.unread(e))?;
         rows.map(|row| row.map_err(|e| self.unread(e))?).collect()
+    }
+
+    /// Shows the records to `visit` one after the other, oldest first, those of one series in the order of its points.
+    /// Only one is in memory at a time. `visit` may break off.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds a record that this netaware cannot read.
+    pub fn each(
+        &self,
+        filter: &Filter,
+        mut visit: impl FnMut(Record) -> ControlFlow<()>,
+    ) -> Result<(), FindError> {
+        let (clauses, values) = filter.record_clauses();
+        let order =
+            if matches!(filter.series, Among::Of(_)) { "point, started_at" } else { "started_at, id" };
+        let sql = format!("SELECT id, json FROM records {clauses} ORDER BY {order}");
+        let mut statement = self.connection.prepare(&sql).map_err(|e| self.unread(e))?;
+        let bound = params_from_iter(values.iter().map(|value| value as &dyn ToSql));
+        let mut rows = statement.query(bound).map_err(|e| self.unread(e))?;
+        while let Some(row) = rows.next().map_err(|e| self.unread(e))? {
+            let text = |column| row.get::<_, String>(column).map_err(|e| self.unread(e));
+            let record = serde_json::from_str(&text(1)?)
+                .map_err(|e| self.unreadable(&text(0).unwrap_or_default(), &e))?;
+            if visit(record).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What an id stands for: of a record or of a series, whole or its beginning; `last` is the newest measurement,
+    /// and the series that it belongs to if it does.
+    ///
+    /// # Errors
+    /// None or several match.
+    pub fn resolve(&self, id_or_prefix: &str) -> Result<Found, FindError> {
+        if id_or_prefix == "last" {
+            let id = self.newest()?.ok_or_else(|| self.unknown(id_or_prefix))?;
+            let sql = "SELECT series FROM records WHERE id = ?1";
+            let series: Option<String> = self
+                .connection
+                .query_row(sql, [id.hyphenated().to_string()], |row| row.get(0))
+                .map_err(|e| self.unread(e))?;
+            return match series {
+                Some(series) => self.uuid(&series).map(Found::Series),
+                None => Ok(Found::Record(id)),
+            };
+        }
+        let id = self.one_beginning_with(id_or_prefix, ANY_ID)?;
+        let sql = "SELECT count(*) FROM records WHERE id = ?1";
+        let records: i64 = self
+            .connection
+            .query_row(sql, [id.hyphenated().to_string()], |row| row.get(0))
+            .map_err(|e| self.unread(e))?;
+        Ok(if records > 0 { Found::Record(id) } else { Found::Series(id) })
     }
 
     /// The record with this id, the only one whose id begins so (hyphens do not matter), or for `last` the newest.
@@ -86,8 +209,13 @@ impl Store {
         if given == "last" {
             return self.newest()?.ok_or_else(|| self.unknown(given));
         }
+        self.one_beginning_with(given, "SELECT id FROM records")
+    }
+
+    /// `ids` selects a column `id`.
+    pub(crate) fn one_beginning_with(&self, given: &str, ids: &str) -> Result<Uuid, FindError> {
         let prefix = stored_form(given).ok_or_else(|| FindError::NotAnId { given: given.to_owned() })?;
-        let matches = self.beginning_with(&prefix)?;
+        let matches = self.beginning_with(&prefix, ids)?;
         match matches.as_slice() {
             [] => Err(self.unknown(given)),
             [id] => Ok(*id),
@@ -96,10 +224,12 @@ impl Store {
     }
 
     /// At most a handful: enough to tell none, one and several apart and to show which.
-    fn beginning_with(&self, prefix: &str) -> Result<Vec<Uuid>, FindError> {
-        // 'g' follows every digit and the hyphen that an id can go on with, so this is a range of the primary key.
-        let sql = "SELECT id FROM records WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT 4";
-        let mut statement = self.connection.prepare(sql).map_err(|e| self.unread(e))?;
+    fn beginning_with(&self, prefix: &str, ids: &str) -> Result<Vec<Uuid>, FindError> {
+        // 'g' follows every digit and the hyphen that an id can go on with, so this is a range of the index.
+        let sql = format!(
+            "SELECT id FROM ({ids}) WHERE id >= ?1 AND id < ?1 || 'g' GROUP BY id ORDER BY id LIMIT 4"
+        );
+        let mut statement = self.connection.prepare(&sql).map_err(|e| self.unread(e))?;
         let rows =
             statement.query_map([prefix], |row| row.get::<_, String>(0)).map_err(|e| self.unread(e))?;
         rows.map(|row| self.uuid(&row.map_err(|e| self.unread(e))?)).collect()
@@ -125,25 +255,34 @@ impl Store {
             outcome: outcome_of(&outcome)
                 .ok_or_else(|| self.unreadable(&id, &format!("unknown outcome '{outcome}'")))?,
             versions: versions_of(&text(6)?),
+            label: row.get(7).map_err(|e| self.unread(e))?,
+            series: match row.get::<_, Option<String>>(8).map_err(|e| self.unread(e))? {
+                None => None,
+                Some(series) => Some((self.uuid(&series)?, number(9)?.max(0).cast_unsigned())),
+            },
         })
     }
 
-    fn uuid(&self, text: &str) -> Result<Uuid, FindError> {
+    pub(crate) fn uuid(&self, text: &str) -> Result<Uuid, FindError> {
         Uuid::parse_str(text).map_err(|e| self.unreadable(text, &e))
     }
 
-    fn unknown(&self, given: &str) -> FindError {
+    pub(crate) fn unknown(&self, given: &str) -> FindError {
         FindError::Unknown { given: given.to_owned(), path: self.path.clone() }
     }
 
-    fn unreadable(&self, id: &str, reason: &dyn std::fmt::Display) -> FindError {
+    pub(crate) fn unreadable(&self, id: &str, reason: &dyn std::fmt::Display) -> FindError {
         FindError::Unreadable { id: id.to_owned(), path: self.path.clone(), reason: reason.to_string() }
     }
 
-    fn unread(&self, source: rusqlite::Error) -> FindError {
+    pub(crate) fn unread(&self, source: rusqlite::Error) -> FindError {
         FindError::Sql { path: self.path.clone(), source }
     }
 }
+
+/// The ids of records and of series, those included whose plan is not kept.
+const ANY_ID: &str = "SELECT id FROM records UNION ALL SELECT id FROM series
+    UNION ALL SELECT series AS id FROM records WHERE series IS NOT NULL";
 
 /// "019A2b3c4d5e" as the database has it: "019a2b3c-4d5e". `None` when it cannot be the beginning of an id.
 fn stored_form(given: &str) -> Option<String> {

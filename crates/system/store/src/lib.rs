@@ -1,6 +1,7 @@
 //! Results kept in one SQLite file: written by every measurement, read by `netaware results`.
 //!
-//! The record's JSON is the truth; the other columns repeat what a list needs, so that listing never parses JSON. Several
+//! The record's JSON is the truth; the other columns repeat what a list needs, so that listing never parses JSON.
+//! Measurements that belong together share a [`SeriesPlan`], which holds what it takes to continue them. Several
 //! processes may use the same file at once (WAL, and a writer waits for its turn). A file that is not ours, is newer than
 //! this program, or is damaged is an error that names it, and is left as it is.
 //!
@@ -21,14 +22,16 @@ mod place;
 mod sample;
 mod save;
 mod schema;
+mod series;
 
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
 pub use error::{FindError, OpenError, SaveError};
-pub use find::{Filter, Summary};
+pub use find::{Among, Filter, Found, Summary};
 pub use place::{PATH_VARIABLE, default_path};
+pub use series::{Overview, SeriesPlan};
 
 /// An open file of results. Cheap to open, so nobody needs to keep one.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 use netaware_record::{Direction, Health, LatencyResult, Layer, Pedigree};
 use netaware_record::{HostInfo, IpVersion, Outcome, Reach, Record, Request, VersionResult};
+use netaware_record::{SeriesKind, SeriesPoint};
 use netaware_units::{ByteCount, ClockSource, Span, Wall};
 use uuid::Uuid;
 
@@ -20,6 +21,8 @@ pub(crate) fn record(n: u64) -> Record {
         elapsed: Span::from_secs(15),
         outcome: Outcome::Complete,
         request: Request { host: "lab-b".into(), port: 14233, ..Request::default() },
+        label: None,
+        series: None,
         prober: HostInfo::default(),
         responder: None,
         versions: vec![v4, VersionResult::new(IpVersion::V6)],
@@ -27,6 +30,16 @@ pub(crate) fn record(n: u64) -> Record {
         expectations: Vec::new(),
         warnings: vec!["w".repeat(3000)],
     }
+}
+
+/// The id of the sample series.
+pub(crate) const SERIES: Uuid = Uuid::from_u128(0x019a_2b3c_0000_7000_8000_0000_0000_0000);
+
+/// Record `n` as point `index` of 10 of a scan.
+pub(crate) fn point(n: u64, index: u64) -> Record {
+    let point = [("length".to_owned(), format!("{index}"))].into();
+    let series = SeriesPoint { id: SERIES, kind: SeriesKind::Scan, index, planned: 10, point };
+    Record { label: Some("hall B".into()), series: Some(series), ..record(n) }
 }
 
 fn latency() -> LatencyResult {
@@ -40,6 +53,9 @@ fn latency() -> LatencyResult {
             uncertainty: String::new(),
         },
         payload: ByteCount(64),
+        response: None,
+        depth: None,
+        arrivals: None,
         spacing: Span::from_millis(10),
         sent: 200,
         not_sent: 0,
@@ -48,14 +64,20 @@ fn latency() -> LatencyResult {
         late: 0,
         reordered: 0,
         duplicates: 0,
+        bad: 0,
         patience: Span::from_secs(1),
         rtt: None,
         rtt_application: None,
+        rtt_from_due: None,
+        tail: None,
+        tail_from_due: None,
+        total: None,
         responder: None,
         ipdv: None,
         pdv: None,
         jitter: Span::ZERO,
         histogram: None,
+        bins: None,
         health: Health::default(),
     }
 }

@@ -1,7 +1,8 @@
 //! Writing records.
 
 use netaware_record::{IpVersion, Outcome, Record, VersionResult};
-use rusqlite::ErrorCode;
+use rusqlite::{Connection, ErrorCode};
+use uuid::Uuid;
 
 use crate::{SaveError, Store};
 
@@ -11,42 +12,74 @@ impl Store {
     /// # Errors
     /// The disk is full, the file stays locked, or a record with this id is there already.
     pub fn save(&self, record: &Record) -> Result<(), SaveError> {
-        let json = serde_json::to_string(record)?;
-        let measured: Vec<IpVersion> =
-            record.versions.iter().filter(|v| has_figures(v)).map(|v| v.version).collect();
-        let sql =
-            "INSERT INTO records (id, started_at, elapsed, command, host, outcome, versions, schema, json)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-        let row = (
-            record.id.hyphenated().to_string(),
-            record.started_at.0,
-            record.elapsed.0,
-            &record.command,
-            &record.request.host,
-            outcome_word(record.outcome),
-            version_words(&measured),
-            record.schema,
-            json,
-        );
-        match self.connection.execute(sql, row) {
-            Ok(_) => Ok(()),
-            Err(source) => Err(self.explained(source, record)),
-        }
+        insert(&self.connection, record, &serde_json::to_string(record)?)
+            .map_err(|source| self.unsaved(source, record.id))
     }
 
-    fn explained(&self, source: rusqlite::Error, record: &Record) -> SaveError {
+    /// Keeps a record in place of earlier ones of the same point of its series: those of a failed attempt, when the
+    /// series is resumed. A record without a series is kept as by [`Store::save`].
+    ///
+    /// # Errors
+    /// As [`Store::save`]; the earlier ones are then kept.
+    pub fn save_point(&self, record: &Record) -> Result<(), SaveError> {
+        let json = serde_json::to_string(record)?;
+        let replaced = || {
+            let transaction = self.connection.unchecked_transaction()?;
+            if let Some(series) = &record.series {
+                let place = (series.id.hyphenated().to_string(), signed(series.index));
+                transaction.execute("DELETE FROM records WHERE series = ?1 AND point = ?2", place)?;
+            }
+            insert(&transaction, record, &json)?;
+            transaction.commit()
+        };
+        replaced().map_err(|source| self.unsaved(source, record.id))
+    }
+
+    pub(crate) fn unsaved(&self, source: rusqlite::Error, id: Uuid) -> SaveError {
         let path = self.path.clone();
         match source.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => SaveError::DiskFull { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => SaveError::Locked { path },
-            Some(ErrorCode::ConstraintViolation) => SaveError::Known { path, id: record.id },
+            Some(ErrorCode::ConstraintViolation) => SaveError::Known { path, id },
             _ => SaveError::Sql { path, source },
         }
     }
 }
 
+fn insert(connection: &Connection, record: &Record, json: &str) -> rusqlite::Result<()> {
+    let measured: Vec<IpVersion> =
+        record.versions.iter().filter(|v| has_figures(v)).map(|v| v.version).collect();
+    let sql = "INSERT INTO records (id, started_at, elapsed, command, host, outcome, versions, schema, json,
+                                    label, series, point)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    let row = (
+        record.id.hyphenated().to_string(),
+        record.started_at.0,
+        record.elapsed.0,
+        &record.command,
+        &record.request.host,
+        outcome_word(record.outcome),
+        version_words(&measured),
+        record.schema,
+        json,
+        &record.label,
+        record.series.as_ref().map(|series| series.id.hyphenated().to_string()),
+        record.series.as_ref().map(|series| signed(series.index)),
+    );
+    connection.execute(sql, row).map(|_| ())
+}
+
+/// SQLite knows no larger number; no series has so many points.
+pub(crate) fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
 fn has_figures(result: &VersionResult) -> bool {
-    result.latency.is_some() || !result.tcp.is_empty() || !result.udp.is_empty()
+    result.latency.is_some()
+        || result.latency_tcp.is_some()
+        || !result.tcp.is_empty()
+        || !result.udp.is_empty()
+        || !result.matrix.is_empty()
 }
 
 fn version_words(versions: &[IpVersion]) -> String {

@@ -30,6 +30,22 @@ const STEPS: &[&str] = &["
         json       TEXT    NOT NULL               -- the record itself
     ) STRICT;
     CREATE INDEX records_by_time ON records (started_at);
+","
+    CREATE TABLE series (
+        id         TEXT    PRIMARY KEY NOT NULL,  -- UUIDv7, as the records of the series have it
+        kind       TEXT    NOT NULL,              -- 'scan', 'repeat', 'matrix'
+        command    TEXT    NOT NULL,
+        host       TEXT    NOT NULL,
+        label      TEXT,
+        planned    INTEGER NOT NULL,              -- points; 0 for a series without an end of its own
+        started_at INTEGER NOT NULL,              -- ns since 1970 UTC, by the prober's wall clock
+        line       TEXT    NOT NULL               -- JSON array: the words of its command line after the command
+    ) STRICT;
+    ALTER TABLE records ADD COLUMN label  TEXT;
+    ALTER TABLE records ADD COLUMN series TEXT;
+    ALTER TABLE records ADD COLUMN point  INTEGER; -- position in the series, from zero
+    CREATE INDEX records_by_series ON records (series, point);
+    CREATE INDEX records_by_label ON records (label);
 "];
 
 /// The layout this program writes.
@@ -114,6 +130,32 @@ mod tests {
                 store.connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
             assert_eq!(mode, "wal");
         }
+    }
+
+    #[test]
+    fn a_file_of_the_first_layout_is_brought_up_to_date_with_all_it_holds() {
+        let (_folder, path) = fresh();
+        crate::place::make_folder(&path).unwrap();
+        let old = Connection::open(&path).unwrap();
+        old.execute_batch(STEPS[0]).unwrap();
+        old.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
+        old.pragma_update(None, "user_version", 1).unwrap();
+        let record = crate::sample::record(1);
+        old.execute(
+            "INSERT INTO records (id, started_at, elapsed, command, host, outcome, versions, schema, json)
+             VALUES (?1, ?2, 0, 'tcp', 'lab-b', 'complete', 'IPv4', 1, ?3)",
+            (record.id.to_string(), record.started_at.0, serde_json::to_string(&record).unwrap()),
+        )
+        .unwrap();
+        drop(old);
+        let store = Store::open(&path).unwrap();
+        assert_eq!(layout(&store.connection, &path).unwrap(), LAYOUT);
+        assert_eq!(store.get("last").unwrap(), record);
+        let listed = store.list(&crate::Filter::default(), 10).unwrap();
+        assert_eq!((listed.len(), &listed[0].label, listed[0].series), (1, &None, None));
+        let point = crate::sample::point(2, 0);
+        store.save_point(&point).unwrap();
+        assert_eq!(store.list(&crate::Filter::default(), 10).unwrap().len(), 2);
     }
 
     #[test]

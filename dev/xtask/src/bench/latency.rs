@@ -4,7 +4,7 @@ use netaware_netns::Pair;
 
 use super::Plan;
 use super::contest::{Bound, Claim, Contest};
-use super::peers::sockperf::Waits;
+use super::peers::sockperf::{Tells, Waits};
 use super::peers::{Tools, contender, irtt, netaware, qperf, sockperf};
 use super::place::Place;
 
@@ -27,7 +27,7 @@ fn ping_pong<'a>(place: Place<'a>, tools: &'a Tools, seconds: u32) -> Contest<'a
             .push(contender("netaware", place, move |at| netaware::ping_pong(ours, at, PAYLOAD, seconds)));
     }
     for (name, waits) in [("sockperf", Waits::Asleep), ("sockperf --nonblocked", Waits::Awake)] {
-        let run = move |at| sockperf::ping_pong(at, PAYLOAD, seconds, waits);
+        let run = move |at| sockperf::ping_pong(at, PAYLOAD, seconds, waits, Tells::Whole);
         contenders.push(contender(name, place, run));
     }
     contenders.push(contender("qperf", place, move |at| qperf::udp_latency(at, PAYLOAD, seconds)));

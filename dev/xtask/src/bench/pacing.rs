@@ -31,7 +31,7 @@ fn contest<'a>(place: Place<'a>, tools: &'a Tools, spacing_us: u32, seconds: u32
     }
     // Debian's paces by a timer of a millisecond and is no match; the newest is, where there is one.
     let (name, program) = tools.iperf3_new().map_or(("iperf3", "iperf3".as_ref()), |newest| (NEWEST, newest));
-    let run = move |at| iperf3::paced(program, at, PAYLOAD, bits, seconds);
+    let run = move |at| iperf3::paced(program, at, PAYLOAD, bits, seconds, &[]);
     contenders.push(contender(name, place, move |at| stream.observe(at, run)));
     let run = move |at| nuttcp::paced(at, PAYLOAD, bits, seconds);
     contenders.push(contender("nuttcp", place, move |at| stream.observe(at, run)));

@@ -6,6 +6,7 @@ pub(crate) mod iperf3;
 pub(crate) mod irtt;
 pub(crate) mod netaware;
 pub(crate) mod nuttcp;
+pub(crate) mod ping;
 pub(crate) mod qperf;
 pub(crate) mod sockperf;
 
@@ -36,11 +37,7 @@ impl Tools {
     ) -> Result<Self> {
         let target = target_folder()?;
         let ceiling = build_ceiling(&target)?;
-        let netaware = match netaware {
-            _ if peers_only => None,
-            None => Some(build_netaware(&target)?),
-            given => given,
-        };
+        let netaware = if peers_only { None } else { Some(netaware_program(netaware)?) };
         if iperf3_new.is_none() {
             eprintln!("note: no --iperf3-new PATH given; comparisons with the newest iperf3 are left out");
         }
@@ -61,6 +58,11 @@ impl Tools {
     pub(crate) fn ceiling(&self) -> &Path {
         &self.ceiling
     }
+}
+
+/// Us: the program that was given, or a release build of the checkout.
+pub(crate) fn netaware_program(given: Option<PathBuf>) -> Result<PathBuf> {
+    given.map_or_else(|| build_netaware(&target_folder()?), Ok)
 }
 
 fn target_folder() -> Result<PathBuf> {

@@ -1,14 +1,36 @@
-//! Puts tables into docs/benchmarks.md between markers; whatever a person wrote outside of them stays.
+//! Puts tables into a page of docs/ between markers; whatever a person wrote outside of them stays.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use super::{Section, setting};
+use super::setting;
 
-const FILE: &str = "docs/benchmarks.md";
-const PREFACE: &str = "\
+/// A page with generated tables in it.
+pub(crate) struct Page {
+    file: &'static str,
+    /// What a new page begins with.
+    preface: &'static str,
+    /// Debian packages whose versions it tells.
+    peers: &'static [&'static str],
+}
+
+/// Who is faster.
+pub(crate) const BENCHMARKS: Page = Page {
+    file: "docs/benchmarks.md",
+    preface: BENCHMARKS_PREFACE,
+    peers: &["iperf3", "nuttcp", "iperf", "qperf", "sockperf", "irtt"],
+};
+
+/// Who says the same.
+pub(crate) const AGREEMENT: Page = Page {
+    file: "docs/agreement.md",
+    preface: AGREEMENT_PREFACE,
+    peers: &["iperf3", "nuttcp", "qperf", "sockperf", "irtt", "iputils-ping"],
+};
+
+const BENCHMARKS_PREFACE: &str = "\
 # Benchmarks
 
 `cargo xtask bench active` runs netaware and the tools of the field in turn, on the same path, in the same run, and
@@ -16,19 +38,27 @@ writes the tables between the markers. Only ratios within one run count: the mac
 are not reached are written by hand, below each table.
 ";
 
+const AGREEMENT_PREFACE: &str = "\
+# Agreement with the tools of the field
+
+`cargo xtask bench agree` has netaware and the tools of the field measure one emulated path whose truth is known, and
+writes the tables between the markers. Why two tools do not agree is written by hand, below each table.
+";
+
 /// Replaces the part of one section, or appends it.
-pub(crate) fn write(section: Section, tables: &str) -> Result<()> {
-    let path = Path::new(FILE);
+pub(crate) fn write(page: &Page, key: &str, title: &str, tables: &str) -> Result<()> {
+    let Page { file, preface, peers } = *page;
+    let path = Path::new(file);
     let old = match fs::read_to_string(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => PREFACE.to_owned(),
-        Err(error) => return Err(error).with_context(|| format!("could not read {FILE}")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => preface.to_owned(),
+        Err(error) => return Err(error).with_context(|| format!("could not read {file}")),
     };
-    let body = format!("{}.\n\n{}", setting::describe(), tables.trim_end());
+    let body = format!("{}.\n\n{}", setting::describe(peers), tables.trim_end());
     fs::create_dir_all("docs").context("could not make docs/")?;
-    let new = with_section(&old, &section.key(), section.title(), &body);
-    fs::write(path, new).with_context(|| format!("could not write {FILE}"))?;
-    eprintln!("wrote section `{}` of {FILE}", section.key());
+    let new = with_section(&old, key, title, &body);
+    fs::write(path, new).with_context(|| format!("could not write {file}"))?;
+    eprintln!("wrote section `{key}` of {file}");
     Ok(())
 }
 

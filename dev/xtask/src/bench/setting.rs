@@ -4,12 +4,12 @@ use std::fs;
 
 use crate::shell::{command, output};
 
-/// One line: date, kernel, CPU.
-pub(crate) fn describe() -> String {
+/// One line: date, kernel, CPU, and the versions of these packages.
+pub(crate) fn describe(packages: &[&str]) -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let date = output(&mut command("date", &["-u", "+%Y-%m-%d"])).unwrap_or_default();
-    let versions = peers().join(", ");
+    let versions = versions(packages).join(", ");
     format!("{}, Linux {}, {}; {versions}", date.trim(), kernel.trim(), processor(&cpus))
 }
 
@@ -23,8 +23,7 @@ fn processor(cpuinfo: &str) -> String {
     format!("{} × {}", models.len(), models.first().unwrap_or(&"unknown CPU"))
 }
 
-fn peers() -> Vec<String> {
-    let packages = ["iperf3", "nuttcp", "iperf", "qperf", "sockperf", "irtt"];
+fn versions(packages: &[&str]) -> Vec<String> {
     let version = |package: &&str| {
         let found = output(&mut command("dpkg-query", &["-W", "-f=${Package} ${Version}", package]));
         found.unwrap_or_else(|_| format!("{package} of unknown version"))

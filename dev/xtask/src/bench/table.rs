@@ -119,7 +119,8 @@ fn everything(outcomes: &[Outcome]) -> String {
     markdown(&head, &rows)
 }
 
-fn failures(outcomes: &[Outcome]) -> String {
+/// Why runs failed, one line each; empty if none did.
+pub(crate) fn failures<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> String {
     let mut text = String::new();
     for outcome in outcomes {
         for contender in &outcome.contenders {
@@ -155,7 +156,7 @@ fn number(value: f64) -> String {
 }
 
 /// Padded, so that it reads well in a terminal too.
-fn markdown(head: &[String], rows: &[Vec<String>]) -> String {
+pub(crate) fn markdown(head: &[String], rows: &[Vec<String>]) -> String {
     let cells =
         |column: usize| rows.iter().chain([&head.to_vec()]).map(|row| row[column].chars().count()).max();
     let widths: Vec<usize> = (0..head.len()).map(|column| cells(column).unwrap_or(0)).collect();

@@ -1,6 +1,6 @@
 //! TCP throughput, one stream and four.
 
-use netaware_netns::Pair;
+use netaware_netns::{IpVersion, Pair};
 
 use super::Plan;
 use super::contest::{Bound, Claim, Contest};
@@ -10,14 +10,25 @@ use super::place::{Link, Place};
 const NEWEST: &str = "iperf3 newest --skip-rx-copy";
 
 pub(crate) fn contests<'a>(pair: &'a Pair, tools: &'a Tools, plan: Plan) -> Vec<Contest<'a>> {
-    let places = Place::all(pair).into_iter();
-    places.flat_map(|place| [1, 4].map(|streams| contest(place, tools, streams, plan.seconds))).collect()
+    let both = |link| [IpVersion::V4, IpVersion::V6].map(|version| (link, Place::new(pair, link, version)));
+    let places = [Link::Loopback, Link::Veth].into_iter().flat_map(both);
+    let contests = places.flat_map(|(link, place)| {
+        [1, 4].map(|streams| contest(place, tools, streams, plan.seconds, claims(link, streams)))
+    });
+    contests.collect()
 }
 
-fn contest<'a>(place: Place<'a>, tools: &'a Tools, streams: u32, seconds: u32) -> Contest<'a> {
+fn contest<'a>(
+    place: Place<'a>,
+    tools: &'a Tools,
+    streams: u32,
+    seconds: u32,
+    claims: Vec<Claim>,
+) -> Contest<'a> {
     let mut contenders = Vec::new();
     if let Some(ours) = tools.netaware() {
-        contenders.push(contender("netaware", place, move |at| netaware::tcp(ours, at, streams, seconds)));
+        contenders
+            .push(contender("netaware", place, move |at| netaware::tcp(ours, at, streams, seconds, &[])));
     }
     contenders.push(contender("iperf3", place, move |at| {
         iperf3::tcp("iperf3".as_ref(), at, streams, seconds, &[])
@@ -30,11 +41,7 @@ fn contest<'a>(place: Place<'a>, tools: &'a Tools, streams: u32, seconds: u32) -
     if streams == 1 {
         contenders.push(contender("qperf", place, move |at| qperf::tcp(at, seconds)));
     }
-    Contest {
-        title: format!("{}, streams: {streams}", place.name()),
-        contenders,
-        claims: claims(place.link, streams),
-    }
+    Contest { title: format!("{}, streams: {streams}", place.name()), contenders, claims }
 }
 
 fn claims(link: Link, streams: u32) -> Vec<Claim> {

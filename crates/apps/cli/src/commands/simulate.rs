@@ -196,6 +196,7 @@ impl Simulate {
             time: self.time,
             pacing,
             length,
+            response: length,
             patience: self.timeout.unwrap_or(Span::from_secs(1)),
         })
     }
@@ -281,6 +282,7 @@ mod tests {
             time: None,
             pacing: Pacing::Even(Span::from_millis(2)),
             length: 100,
+            response: 100,
             patience: Span::from_secs(3),
         };
         assert_eq!(ask, want);

@@ -1,22 +1,32 @@
 //! `netaware tcp`: bulk TCP with every knob.
 
+use anyhow::ensure;
 use clap::{ArgGroup, Args};
-use netaware_prober::{Directions, Target, TcpRequest};
+use netaware_io::stop::StopFlag;
+use netaware_prober::{Directions, Progress, Target, TcpRequest};
+use netaware_record::Bottleneck;
+use netaware_record::Record;
 use netaware_units::{ByteCount, Span};
 use netaware_wire::control::MAX_STREAMS;
 
-use crate::exit::{self, Exit};
+use crate::exit;
 use crate::flags::affinity::{self, Affinity};
+use crate::flags::bottleneck;
 use crate::flags::output::OutputFlags;
 use crate::flags::pace::Rate;
 use crate::flags::quantity;
+use crate::flags::series::SeriesFlags;
 use crate::flags::target::TargetFlags;
-use crate::measure::Measurement;
+use crate::measure::{Measurement, Measuring};
 
 const LONG: &str = "\
 Measures TCP throughput as the receiver counts it, over each IP version in turns. The start is left out until slow start \
 is over (or for --omit), and the result says who was the limit. Flags mean what they mean to iperf3; a bare number for \
--t, -i or -O is seconds.";
+-t, -i or -O is seconds.
+
+With --block-spacing one block leaves every so often, to the streams in turn; a stream that cannot take its block is \
+passed over, so none holds up the others. --bottleneck tells the rate of the narrowest link, against which the transfer \
+time ratio of RFC 6349 is taken.";
 
 fn after() -> String {
     format!(
@@ -26,6 +36,7 @@ Examples:
   netaware tcp lab-b -R -P 4         from lab-b, four streams
   netaware tcp lab-b --bidir -4      both ways at once, IPv4 only
   netaware tcp lab-b -n 1GiB -C bbr  one gibibyte with BBR
+  netaware tcp lab-b -l 1000 --block-spacing 100us --blocks 10000 -P 2
   netaware tcp lab-b --expect 'tcp.up>900Mbit/s' --format json
 
 {}",
@@ -33,13 +44,16 @@ Examples:
     )
 }
 
-/// How long a transfer that ends after `--bytes` may take when no `--time` says it.
+/// How long a transfer that ends after `--bytes` or `--blocks` may take when no `--time` says it.
 const PATIENCE_FOR_BYTES: Span = Span::from_secs(600);
 
 /// Measure TCP throughput
 #[derive(Debug, Args)]
 #[command(long_about = LONG, after_help = after())]
 #[command(group = ArgGroup::new("way").args(["reverse", "bidir"]))]
+#[command(group = ArgGroup::new("amount").args(["bytes", "blocks"]))]
+#[command(group = ArgGroup::new("pace").args(["rate", "block_spacing"]))]
+#[command(group = ArgGroup::new("handing").args(["zerocopy", "block_spacing"]))]
 pub(crate) struct Tcp {
     #[command(flatten)]
     target: TargetFlags,
@@ -49,6 +63,12 @@ pub(crate) struct Tcp {
     /// End after so much payload over each IP version (or after --time, 10min without)
     #[arg(short = 'n', long, value_name = "SIZE")]
     bytes: Option<ByteCount>,
+    /// End after so many blocks of --length over each IP version, all streams together
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    blocks: Option<u64>,
+    /// Send one block each TIME, to the streams in turn: 100us; 0 is no wait
+    #[arg(long, value_name = "TIME", value_parser = quantity::spacing_or_none)]
+    block_spacing: Option<Span>,
     /// Parallel streams
     #[arg(short = 'P', long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_STREAMS)))]
     streams: u16,
@@ -88,37 +108,62 @@ pub(crate) struct Tcp {
     /// Send without copying from user space
     #[arg(short = 'Z', long)]
     zerocopy: bool,
+    /// Show each stream, and keep its TCP over time in the record
+    #[arg(long)]
+    per_stream: bool,
+    /// Rate of the narrowest link, for the transfer time ratio of RFC 6349; BYTES is what it counts beside each IP packet:
+    /// 38 for Ethernet (the default), 0 for none
+    #[arg(long, value_name = "RATE[,BYTES]", value_parser = bottleneck::parse)]
+    bottleneck: Option<Bottleneck>,
+    #[command(flatten)]
+    series: SeriesFlags,
     #[command(flatten)]
     output: OutputFlags,
 }
 
-impl Tcp {
-    /// Measures, shows, keeps.
-    ///
-    /// # Errors
-    /// Flags that contradict each other, or no responder of our own could be started.
-    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
-        let intervals = self.interval > Span::ZERO;
+impl Measuring for Tcp {
+    fn check(&self) -> anyhow::Result<()> {
+        let both_send = self.reverse || self.bidir;
+        ensure!(
+            !(both_send && self.target.has_flow_label()),
+            "HOST cannot choose the flow label of a TCP connection that it accepts: leave out --flow-label, or -R and --bidir"
+        );
+        Ok(())
+    }
+
+    fn measurement(&self) -> Measurement<'_> {
         Measurement {
             command: "tcp",
             target: &self.target,
             output: &self.output,
-            intervals,
+            intervals: self.interval > Span::ZERO,
             notes: Vec::new(),
         }
-        .run(|target, stop, progress| netaware_prober::tcp(&self.request(target), stop, progress))
     }
 
+    fn series(&self) -> &SeriesFlags {
+        &self.series
+    }
+
+    fn measure(&self, target: Target, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
+        netaware_prober::tcp(&self.request(target), stop, progress)
+    }
+}
+
+impl Tcp {
     fn request(&self, mut target: Target) -> TcpRequest {
         target.options.window = self.window;
         target.options.mss = self.mss;
         target.options.nodelay = self.nodelay;
         target.options.congestion.clone_from(&self.congestion);
         let defaults = TcpRequest::new(target);
-        let limit = if self.bytes.is_some() { PATIENCE_FOR_BYTES } else { defaults.time };
+        let counted = self.bytes.is_some() || self.blocks.is_some();
+        let limit = if counted { PATIENCE_FOR_BYTES } else { defaults.time };
         TcpRequest {
             time: self.time.unwrap_or(limit),
             bytes: self.bytes,
+            blocks: self.blocks,
+            block_spacing: self.block_spacing.filter(|spacing| *spacing > Span::ZERO),
             streams: self.streams,
             length: self.length,
             directions: directions(self.reverse, self.bidir),
@@ -128,6 +173,8 @@ impl Tcp {
             omit: self.omit,
             affinity: affinity::local(self.cpu_affinity),
             zerocopy: self.zerocopy,
+            per_stream: self.per_stream,
+            bottleneck: self.bottleneck,
             ..defaults
         }
     }
@@ -181,6 +228,35 @@ mod tests {
     }
 
     #[test]
+    fn blocks_and_their_spacing_reach_the_request() {
+        let r = request("h -l 1000 --block-spacing 100us --blocks 10000 -P 2 --per-stream").unwrap();
+        assert_eq!((r.blocks, r.block_spacing), (Some(10_000), Some(Span::from_micros(100))));
+        assert_eq!(
+            (r.bytes_in_all(), r.time, r.per_stream),
+            (Some(ByteCount(10_000_000)), PATIENCE_FOR_BYTES, true)
+        );
+        for none in ["h --block-spacing 0", "h --block-spacing 0us"] {
+            assert_eq!(request(none).unwrap().block_spacing, None, "{none}");
+        }
+        let link = request("h --bottleneck 10M,0").unwrap().bottleneck.unwrap();
+        assert_eq!((link.rate, link.overhead), (BitRate(10_000_000), 0));
+        assert_eq!(request("h -P 512 -l 8 -w 64KiB").unwrap().streams, 512);
+    }
+
+    #[test]
+    fn what_clashes_is_refused() {
+        let rows = [
+            ("h -n 1M --blocks 5", "--bytes <SIZE>' cannot be used with '--blocks <N>"),
+            ("h -b 1M --block-spacing 1ms", "--rate <RATE>' cannot be used with '--block-spacing <TIME>"),
+            ("h -Z --block-spacing 1ms", "--zerocopy' cannot be used with '--block-spacing <TIME>"),
+        ];
+        for (words, want) in rows {
+            let error = request(words).unwrap_err();
+            assert!(error.contains(want), "{words}: {error}");
+        }
+    }
+
+    #[test]
     fn directions_exclude_each_other() {
         assert_eq!(request("h --bidir").unwrap().directions, Directions::Both);
         assert!(request("h --bidir -R").unwrap_err().contains("cannot be used with"));
@@ -193,7 +269,19 @@ mod tests {
 
     #[test]
     fn values_out_of_range_are_refused() {
-        for bad in ["h -P 0", "h -t 0", "h -M 10", "h -l 0", "h -l 17MiB", "h -w 4G", "h -b fast", "h -A x"] {
+        for bad in [
+            "h --blocks 0",
+            "h --block-spacing 61s",
+            "h -P 513",
+            "h -P 0",
+            "h -t 0",
+            "h -M 10",
+            "h -l 0",
+            "h -l 17MiB",
+            "h -w 4G",
+            "h -b fast",
+            "h -A x",
+        ] {
             assert!(request(bad).is_err(), "{bad}");
         }
     }

@@ -1,16 +1,20 @@
 //! `netaware test`: the main job.
 
+use anyhow::ensure;
 use clap::Args;
-use netaware_prober::{Target, TestRequest};
+use netaware_io::stop::StopFlag;
+use netaware_prober::{Progress, Target, TestRequest};
+use netaware_record::Record;
 use netaware_units::{BitRate, Span};
 use netaware_wire::control::MAX_STREAMS;
 
-use crate::exit::{self, Exit};
+use crate::exit;
 use crate::expect::METRICS;
 use crate::flags::output::OutputFlags;
 use crate::flags::quantity;
+use crate::flags::series::SeriesFlags;
 use crate::flags::target::TargetFlags;
-use crate::measure::Measurement;
+use crate::measure::{Measurement, Measuring};
 
 const LONG: &str = "\
 Measures everything about a path, IPv4 and IPv6 in turns, and compares them: connecting, path MTU and hops, idle round \
@@ -69,15 +73,22 @@ pub(crate) struct Test {
     #[arg(long)]
     no_udp: bool,
     #[command(flatten)]
+    series: SeriesFlags,
+    #[command(flatten)]
     output: OutputFlags,
 }
 
-impl Test {
-    /// Measures, shows, keeps.
-    ///
-    /// # Errors
-    /// Flags that contradict each other, or no responder of our own could be started.
-    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
+impl Measuring for Test {
+    fn check(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.no_tcp || !self.target.has_flow_label(),
+            "HOST cannot choose the flow label of the TCP connections that it accepts, and a test measures both ways: \
+             use --no-tcp, or --flow-label with 'netaware tcp' or 'netaware udp'"
+        );
+        Ok(())
+    }
+
+    fn measurement(&self) -> Measurement<'_> {
         Measurement {
             command: "test",
             target: &self.target,
@@ -85,9 +96,18 @@ impl Test {
             intervals: false,
             notes: Vec::new(),
         }
-        .run(|target, stop, progress| netaware_prober::test(&self.request(target), stop, progress))
     }
 
+    fn series(&self) -> &SeriesFlags {
+        &self.series
+    }
+
+    fn measure(&self, target: Target, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
+        netaware_prober::test(&self.request(target), stop, progress)
+    }
+}
+
+impl Test {
     fn request(&self, target: Target) -> TestRequest {
         TestRequest {
             budget: self.time,

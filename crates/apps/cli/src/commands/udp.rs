@@ -1,18 +1,26 @@
 //! `netaware udp`: a stream of datagrams.
 
+use std::path::PathBuf;
+
+use anyhow::ensure;
 use clap::{ArgGroup, Args, ValueEnum};
-use netaware_prober::{Pace, Target, UdpRequest};
+use netaware_io::stop::StopFlag;
+use netaware_prober::{Pace, Progress, Target, UdpRequest};
+use netaware_record::{HistogramShape, Record};
 use netaware_units::{BitRate, Span};
-use netaware_wire::control::{UdpReceive, UdpSend};
+use netaware_wire::control::{MAX_BURST, UdpReceive, UdpSend};
 
 use super::tcp::directions;
-use crate::exit::{self, Exit};
+use crate::arrival_file;
+use crate::exit;
 use crate::flags::affinity::{self, Affinity};
-use crate::flags::output::OutputFlags;
+use crate::flags::hist::Hist;
+use crate::flags::output::{Format, OutputFlags};
 use crate::flags::pace::Rate;
 use crate::flags::quantity;
+use crate::flags::series::SeriesFlags;
 use crate::flags::target::TargetFlags;
-use crate::measure::Measurement;
+use crate::measure::{Measurement, Measuring};
 
 const LONG: &str = "\
 Sends a stream of datagrams over each IP version in turns and tells what arrived, what the network lost and what a host \
@@ -29,8 +37,11 @@ fn after() -> String {
 Examples:
   netaware udp lab-b -b 100M                        100 Mbit/s for 10 seconds
   netaware udp lab-b --spacing 20us -l 64           one datagram every 20 us
+  netaware udp lab-b --scan spacing=0us..100us+10us one measurement per spacing
   netaware udp lab-b --send gso --receive gro       as fast as possible
   netaware udp lab-b -R -b 50M --expect 'udp.loss<0.1%'
+  netaware udp lab-b -n 300 -l 1400 --spacing 80us --format udpmon
+  netaware udp lab-b --spacing 10ms --burst 50      what queues of a burst
 
 {}",
         exit::HELP
@@ -92,9 +103,21 @@ pub(crate) struct Udp {
     /// Payload rate; 0 is as fast as possible
     #[arg(short = 'b', long, value_name = "RATE")]
     rate: Option<Rate>,
-    /// Time from datagram to datagram, with its unit: 20us
-    #[arg(long, value_name = "TIME", value_parser = quantity::some_time)]
+    /// Time from datagram to datagram, with its unit: 20us; 0us is as fast as single datagrams go
+    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     spacing: Option<Span>,
+    /// Datagrams that leave back to back each time; --spacing is then from burst to burst
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_BURST)))]
+    burst: u32,
+    /// Count the times between arrivals in bins of this width, from LOW on (0us), BINS of them (10000): 1us,100us,500
+    #[arg(long, value_name = "WIDTH[,LOW[,BINS]]")]
+    hist: Option<Hist>,
+    /// Write number, sending time and arrival time of each datagram to this file as CSV (of the first 1,048,576 arrivals)
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Rates on Ethernet are those of frames with a VLAN tag
+    #[arg(long)]
+    vlan: bool,
     /// How datagrams leave: single, mmsg (sendmmsg), gso (segmentation offload), or launch-time (paced by an fq queueing
     /// discipline) [default: single when paced, else gso]
     #[arg(long, value_enum, value_name = "HOW", hide_possible_values = true)]
@@ -113,26 +136,44 @@ pub(crate) struct Udp {
     #[arg(short = 'A', long, visible_alias = "affinity", value_name = "N[,M]")]
     cpu_affinity: Option<Affinity>,
     #[command(flatten)]
+    series: SeriesFlags,
+    #[command(flatten)]
     output: OutputFlags,
 }
 
-impl Udp {
-    /// Measures, shows, keeps.
-    ///
-    /// # Errors
-    /// Flags that contradict each other, or no responder of our own could be started.
-    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
-        let intervals = self.interval > Span::ZERO;
+impl Measuring for Udp {
+    fn check(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.log.is_none() || !self.series.is_given(),
+            "--log holds the arrivals of one measurement: leave it out of a series"
+        );
+        self.log.as_deref().map_or(Ok(()), arrival_file::reserve)
+    }
+
+    fn measurement(&self) -> Measurement<'_> {
         Measurement {
             command: "udp",
             target: &self.target,
             output: &self.output,
-            intervals,
+            intervals: self.interval > Span::ZERO,
             notes: self.notes(),
         }
-        .run(|target, stop, progress| netaware_prober::udp(&self.request(target), stop, progress))
     }
 
+    fn series(&self) -> &SeriesFlags {
+        &self.series
+    }
+
+    fn measure(&self, target: Target, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
+        let mut record = netaware_prober::udp(&self.request(target), stop, progress);
+        if let Some(log) = &self.log {
+            arrival_file::write(log, &mut record);
+        }
+        record
+    }
+}
+
+impl Udp {
     fn request(&self, mut target: Target) -> UdpRequest {
         target.options.window = self.window;
         let defaults = UdpRequest::new(target);
@@ -146,6 +187,10 @@ impl Udp {
             pace,
             send: self.sending(pace),
             receive: self.receiving(pace),
+            burst: self.burst,
+            histogram: self.histogram(),
+            log: self.log.is_some(),
+            vlan: self.vlan,
             window: self.window,
             interval: if self.interval > Span::ZERO { self.interval } else { defaults.interval },
             affinity: affinity::local(self.cpu_affinity),
@@ -156,11 +201,17 @@ impl Udp {
     fn pace(&self) -> Pace {
         match (self.rate, self.spacing) {
             (Some(Rate::Limited(rate)), _) => Pace::Rate(rate),
-            (Some(Rate::Unlimited), _) => Pace::Unlimited,
+            (Some(Rate::Unlimited), _) | (None, Some(Span::ZERO)) => Pace::Unlimited,
             (None, Some(spacing)) => Pace::Spacing(spacing),
             (None, None) if self.asks_for_batches() || self.target.is_own() => Pace::Unlimited,
             (None, None) => Pace::Rate(CAREFUL),
         }
+    }
+
+    /// UDPmon's record has its moments, so it is counted for that too.
+    fn histogram(&self) -> Option<HistogramShape> {
+        let for_the_record = (self.output.format == Format::Udpmon).then(Hist::micros);
+        self.hist.or(for_the_record).map(|hist| hist.0)
     }
 
     /// Batches make sense only without a pace, so asking for them is asking for none.
@@ -170,6 +221,8 @@ impl Udp {
 
     fn sending(&self, pace: Pace) -> UdpSend {
         match (pace, self.send) {
+            // A spacing of nothing is UDPmon's: no wait between datagrams that leave one by one.
+            (Pace::Unlimited, None) if self.spacing.is_some() => UdpSend::Single,
             (Pace::Unlimited, None | Some(Send::Gso)) => UdpSend::Gso,
             (Pace::Unlimited, Some(Send::Mmsg)) => UdpSend::Mmsg,
             (Pace::Rate(_) | Pace::Spacing(_), Some(Send::LaunchTime)) => UdpSend::LaunchTime,
@@ -179,10 +232,16 @@ impl Udp {
 
     fn receiving(&self, pace: Pace) -> UdpReceive {
         match (self.receive, pace) {
-            (Some(Receive::Gro), _) | (None, Pace::Unlimited) => UdpReceive::Gro,
+            // Only datagrams that are stamped one by one have gaps to count.
             (Some(Receive::Mmsg), _) => UdpReceive::Mmsg,
+            (None, Pace::Unlimited) if self.wants_each_arrival() => UdpReceive::Mmsg,
+            (Some(Receive::Gro), _) | (None, Pace::Unlimited) => UdpReceive::Gro,
             (Some(Receive::Single) | None, _) => UdpReceive::Single,
         }
+    }
+
+    fn wants_each_arrival(&self) -> bool {
+        self.histogram().is_some() || self.log.is_some() || self.spacing.is_some()
     }
 
     /// What a person may not expect of the pace chosen.
@@ -194,6 +253,12 @@ impl Udp {
         }
         if paced && self.asks_for_batches() {
             notes.push("a paced stream leaves datagram by datagram: --send has no effect");
+        }
+        if !paced && self.burst > 1 {
+            notes.push("an unpaced stream is one burst: --burst has no effect without a rate or a spacing");
+        }
+        if self.receive == Some(Receive::Gro) && self.histogram().is_some() {
+            notes.push("merged datagrams have no gaps: --hist has no effect with --receive gro");
         }
         if !paced && self.send == Some(Send::LaunchTime) {
             notes.push("an unpaced stream has no times to keep: --send launch-time has no effect");
@@ -234,6 +299,9 @@ mod tests {
             ("h --send mmsg --receive mmsg", Pace::Unlimited, S::Mmsg, R::Mmsg),
             ("h --send single", careful, S::Single, R::Single),
             ("h -b 0 --send single --receive single", Pace::Unlimited, S::Single, R::Single),
+            ("h --spacing 0us", Pace::Unlimited, S::Single, R::Mmsg),
+            ("h -b 0 --hist 1us", Pace::Unlimited, S::Gso, R::Mmsg),
+            ("h --spacing 1ms --format udpmon", Pace::Spacing(Span::from_millis(1)), S::Single, R::Single),
         ];
         for (n, (words, pace, send, receive)) in rows.into_iter().enumerate() {
             let r = udp(words).unwrap().request(Target::new("h"));
@@ -259,9 +327,15 @@ mod tests {
 
     #[test]
     fn contradictions_and_odd_values_are_refused() {
-        for bad in
-            ["h -b 1M --spacing 1ms", "h --spacing 5", "h --spacing 0s", "h -n 0", "h -l 23", "h --send gro"]
-        {
+        for bad in [
+            "h -b 1M --spacing 1ms",
+            "h --spacing 5",
+            "h --burst 0",
+            "h -n 0",
+            "h -l 23",
+            "h --send gro",
+            "h --hist 5",
+        ] {
             assert!(udp(bad).is_err(), "{bad}");
         }
     }

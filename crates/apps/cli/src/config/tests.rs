@@ -70,6 +70,15 @@ fn a_stronger_layer_silences_the_whole_group() {
 }
 
 #[test]
+fn what_is_scanned_is_not_taken_from_a_file() {
+    let file = "[udp]\nrate = '5M'\nlength = 64\n";
+    assert_eq!(
+        line("netaware udp h --scan spacing=1us,2us --scan length=64,128", &[file], &[]).as_deref(),
+        Ok("netaware udp h --scan spacing=1us,2us --scan length=64,128")
+    );
+}
+
+#[test]
 fn switches_counters_and_lists_become_words() {
     let rows = [
         ("netaware tcp", "reverse = true", "netaware tcp --reverse"),

@@ -46,6 +46,16 @@ impl Kind {
         }
     }
 
+    /// The unit of the values, for programs; empty for a plain number.
+    pub(crate) fn unit(self) -> &'static str {
+        match self {
+            Self::Time => "ns",
+            Self::Rate => "bit/s",
+            Self::Share => "1",
+            Self::Number => "",
+        }
+    }
+
     pub(crate) fn show(self, value: f64) -> String {
         match self {
             Self::Time => Span(value as i64).to_string(),
@@ -145,6 +155,9 @@ pub(crate) static METRICS: &[Metric] = &[
     metric("tcp.retransmits", Kind::Number, "segments sent again", |v| {
         v.tcp.iter().map(|r| (r.pedigree.direction.name(), r.retransmits as f64)).collect()
     }),
+    metric("udp", Kind::Rate, "UDP payload rate as received, every direction", |v| {
+        udp(v, None, |r| Some(r.goodput.0 as f64))
+    }),
     metric("udp.up", Kind::Rate, "UDP payload rate to HOST, as received", |v| {
         udp(v, Some(Direction::Forward), |r| Some(r.goodput.0 as f64))
     }),
@@ -162,13 +175,17 @@ pub(crate) static METRICS: &[Metric] = &[
     metric("udp.jitter", Kind::Time, "smoothed interarrival jitter (RFC 3550)", |v| {
         udp(v, None, |r| Some(r.receiver.jitter.0 as f64))
     }),
+    metric("udp.gap.p99", Kind::Time, "gap between arrivals, 99th percentile", |v| {
+        udp(v, None, |r| Some(r.receiver.gaps.as_ref()?.p99.0 as f64))
+    }),
     metric("udp.reordered", Kind::Share, "overtaken datagrams (RFC 4737)", |v| {
         udp(v, None, |r| ratio(r.reordered, r.received))
     }),
 ];
 
 fn rtt(v: &VersionResult, of: impl Fn(&DelaySummary) -> Span) -> Vec<(&'static str, f64)> {
-    v.latency.iter().filter_map(|l| l.rtt.as_ref()).map(|d| ("", of(d).0 as f64)).collect()
+    let over = [("", v.latency.as_ref()), ("over TCP", v.latency_tcp.as_ref())];
+    over.into_iter().filter_map(|(over, latency)| Some((over, of(latency?.rtt.as_ref()?).0 as f64))).collect()
 }
 
 fn ratio(part: u64, whole: u64) -> Option<f64> {

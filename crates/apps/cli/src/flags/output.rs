@@ -18,8 +18,10 @@ pub(crate) enum Format {
     Json,
     /// One JSON object per line as it happens; the last one is the record
     Ndjson,
-    /// One line per IP version and direction; tcp, udp and latency only
+    /// One line per IP version and direction, or per transfer of a matrix; not for test
     Csv,
+    /// The one-line records of UDPmon and TCPmon; tcp, udp and latency only
+    Udpmon,
 }
 
 /// When to colour.
@@ -54,11 +56,40 @@ pub(crate) struct OutputFlags {
     /// Keep it in this file instead of netaware/results.db in the user's data folder
     #[arg(long, value_name = "PATH", help_heading = OUTPUT)]
     pub(crate) store: Option<PathBuf>,
+    /// Write the result to this file instead of standard output; a file that is there already is refused
+    #[arg(short, long, value_name = "FILE", help_heading = OUTPUT)]
+    pub(crate) output: Option<PathBuf>,
+    /// Add to the file of --output, without a second heading
+    #[arg(long, requires = "output", help_heading = OUTPUT)]
+    pub(crate) append: bool,
+    /// A word to find and to compare results by: "VPN", "hall B"
+    #[arg(long, value_name = "TEXT", value_parser = label, help_heading = OUTPUT)]
+    pub(crate) label: Option<String>,
     /// Nothing but the result: no progress, no notes, no interval lines
     #[arg(short, long, help_heading = OUTPUT)]
     pub(crate) quiet: bool,
+    /// All there is: every interval and every detail that `netaware results show` shows
+    #[arg(short, long, conflicts_with = "quiet", help_heading = OUTPUT)]
+    pub(crate) verbose: bool,
     #[command(flatten, next_help_heading = OUTPUT)]
     pub(crate) paint: ColorFlag,
+}
+
+/// The longest label, in characters: it has to fit a line of a list.
+pub(crate) const LONGEST_LABEL: usize = 64;
+
+/// A label is printed beside figures, so it is one short line without anything that moves a cursor.
+pub(crate) fn label(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        Err("it is empty".to_owned())
+    } else if text.chars().any(char::is_control) {
+        Err("it holds control characters".to_owned())
+    } else if text.chars().count() > LONGEST_LABEL {
+        Err(format!("it has more than {LONGEST_LABEL} characters"))
+    } else {
+        Ok(text.to_owned())
+    }
 }
 
 /// `--color`, of every command that prints for people.
@@ -101,6 +132,22 @@ mod tests {
     struct Line {
         #[command(flatten)]
         flags: OutputFlags,
+    }
+
+    #[test]
+    fn a_label_is_one_short_line() {
+        assert_eq!(label(" hall B "), Ok("hall B".to_owned()));
+        assert_eq!(label(&"é".repeat(64)), Ok("é".repeat(64)));
+        for bad in ["", "  ", "a\nb", "a\u{1b}[31m", &"x".repeat(65)] {
+            assert!(label(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn adding_needs_a_file_and_quiet_is_not_verbose() {
+        let parses = |words: &[&str]| Line::try_parse_from(std::iter::once(&"x").chain(words)).is_ok();
+        assert!(parses(&["--output", "a.csv", "--append"]) && parses(&["-v"]));
+        assert!(!parses(&["--append"]) && !parses(&["-q", "-v"]));
     }
 
     #[test]

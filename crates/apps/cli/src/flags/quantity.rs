@@ -1,7 +1,7 @@
 //! Times, sizes and counts as a user of iperf3 types them, and as we prefer them.
 
 use netaware_units::{BitRate, ByteCount, ParseUnitError, Span};
-use netaware_wire::control::MAX_TCP_LENGTH;
+use netaware_wire::control::{MAX_BLOCK_SPACING, MAX_TCP_ECHO, MAX_TCP_LENGTH};
 use netaware_wire::datagram::{ECHO_LEN, HEADER_LEN, MAX_PAYLOAD};
 
 /// "10s", "500ms", and "10" for ten seconds, because that is what the same flag means to iperf3.
@@ -15,9 +15,24 @@ pub(crate) fn some_seconds(text: &str) -> Result<Span, String> {
     positive(seconds(text))
 }
 
-/// A time with its unit, more than nothing.
-pub(crate) fn some_time(text: &str) -> Result<Span, String> {
-    positive(text.parse())
+/// A time with its unit, nothing or more.
+pub(crate) fn time(text: &str) -> Result<Span, String> {
+    match text.parse::<Span>() {
+        Ok(span) if span < Span::ZERO => Err("it cannot be less than zero".to_owned()),
+        Ok(span) => Ok(span),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A time with its unit up to a minute; zero, with or without one, is none.
+pub(crate) fn spacing_or_none(text: &str) -> Result<Span, String> {
+    let span: Span =
+        if text == "0" { Span::ZERO } else { text.parse().map_err(|e: ParseUnitError| e.to_string())? };
+    if span > MAX_BLOCK_SPACING {
+        Err(format!("'{text}' is more than {MAX_BLOCK_SPACING}"))
+    } else {
+        Ok(span)
+    }
 }
 
 fn positive(span: Result<Span, ParseUnitError>) -> Result<Span, String> {
@@ -57,6 +72,11 @@ pub(crate) fn echo(text: &str) -> Result<u32, String> {
     within(text, ECHO_LEN as u64, MAX_PAYLOAD as u64)
 }
 
+/// The payload of a request or response, over UDP or TCP.
+pub(crate) fn message(text: &str) -> Result<u32, String> {
+    within(text, 1, u64::from(MAX_TCP_ECHO))
+}
+
 fn within(text: &str, least: u64, most: u64) -> Result<u32, String> {
     let size: ByteCount = text.parse().map_err(|e: ParseUnitError| e.to_string())?;
     match u32::try_from(size.0) {
@@ -89,11 +109,21 @@ mod tests {
     }
 
     #[test]
+    fn a_spacing_may_be_nothing_but_not_an_hour() {
+        assert_eq!((spacing_or_none("0"), spacing_or_none("0us")), (Ok(Span::ZERO), Ok(Span::ZERO)));
+        assert_eq!(spacing_or_none("20us"), Ok(Span::from_micros(20)));
+        for bad in ["20", "61s", "1h", "-1us", ""] {
+            assert!(spacing_or_none(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
     fn sizes_have_the_bounds_of_what_they_are_for() {
         assert_eq!(datagram("1472"), Ok(1472));
         assert_eq!(datagram("64KiB").unwrap_err(), "'64KiB' is not between 24 and 65507 bytes");
         assert_eq!(block("128K"), Ok(131_072));
         assert!(echo("43").is_err() && echo("44B").is_ok());
+        assert!(message("0B").is_err() && message("100MB").is_ok() && message("101MB").is_err());
         assert!(buffer("4G").is_err() && buffer("0").is_err());
     }
 }

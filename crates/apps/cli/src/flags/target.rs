@@ -19,6 +19,7 @@ const PATH: &str = "Path";
 /// HOST and the flags of the way there.
 #[derive(Debug, Clone, Args)]
 #[command(group = ArgGroup::new("versions").args(["ipv4", "ipv6"]).multiple(true))]
+#[command(group = ArgGroup::new("class").args(["dscp", "tos", "precedence"]))]
 pub(crate) struct TargetFlags {
     /// Host on which `netaware serve` runs: a name, an address, HOST:PORT or [IPv6]:PORT. Without it netaware starts a
     /// responder of its own on loopback, over both IP versions
@@ -42,6 +43,18 @@ pub(crate) struct TargetFlags {
     /// Mark packets with this class: EF, AF41, CS1, LE, … or 0..63
     #[arg(long, value_name = "CLASS", value_parser = dscp::parse, help_heading = PATH)]
     dscp: Option<u8>,
+    /// The same as the TOS byte: 0xb8 is EF
+    #[arg(long, value_name = "BYTE", value_parser = dscp::tos, help_heading = PATH)]
+    tos: Option<u8>,
+    /// The same as the three bits of IP precedence, 0..7: 5 is CS5
+    #[arg(long, value_name = "N", value_parser = dscp::precedence, help_heading = PATH)]
+    precedence: Option<u8>,
+    /// Send with this TTL (IPv4) or hop limit (IPv6), both hosts
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), help_heading = PATH)]
+    ttl: Option<u8>,
+    /// Mark IPv6 packets with this flow label, 1..0xfffff (Linux)
+    #[arg(long, value_name = "LABEL", value_parser = dscp::flow_label, help_heading = PATH)]
+    flow_label: Option<u32>,
     /// File with the shared key of the responder; the variable NETAWARE_KEY can hold the key instead
     #[arg(long, value_name = "FILE", help_heading = PATH)]
     key_file: Option<PathBuf>,
@@ -56,6 +69,11 @@ impl TargetFlags {
         self.host.is_none()
     }
 
+    /// Whether a flow label is asked for, which the host that accepts a TCP connection cannot set.
+    pub(crate) fn has_flow_label(&self) -> bool {
+        self.flow_label.is_some()
+    }
+
     /// As the prober wants it. For a responder of our own, `port` is what it listens on.
     ///
     /// # Errors
@@ -67,7 +85,7 @@ impl TargetFlags {
         let name = host.map_or_else(String::new, |host| host.name.clone());
         Ok(Target {
             port,
-            versions: self.versions()?,
+            versions: self.labelled_versions()?,
             key: key::read(self.key_file.as_deref())?,
             options: self.options(),
             connect_patience: self.connect_timeout,
@@ -104,9 +122,21 @@ impl TargetFlags {
         Ok(left)
     }
 
+    /// As [`Self::versions`]; a flow label needs IPv6 among them.
+    fn labelled_versions(&self) -> anyhow::Result<Vec<IpVersion>> {
+        let versions = self.versions()?;
+        ensure!(
+            !self.has_flow_label() || versions.contains(&IpVersion::V6),
+            "IPv4 has no flow label: leave out --flow-label, or measure over IPv6"
+        );
+        Ok(versions)
+    }
+
     fn options(&self) -> SocketOptions {
         SocketOptions {
-            dscp: self.dscp.unwrap_or(0),
+            dscp: self.dscp.or(self.tos).or(self.precedence).unwrap_or(0),
+            ttl: self.ttl,
+            flow_label: self.flow_label,
             interface: self.interface.clone(),
             source: self.bind,
             ..SocketOptions::default()
@@ -165,6 +195,24 @@ mod tests {
         }
         let error = target("::1 -4").unwrap_err();
         assert_eq!(error, "HOST is an IPv6 address, but IPv4 is asked for");
+    }
+
+    #[test]
+    fn header_fields_reach_the_target_in_any_spelling() {
+        let options = |words: &str| target(words).map(|target| target.options);
+        for words in ["h --dscp CS5", "h --tos 0xa0", "h --precedence 5"] {
+            assert_eq!(options(words).unwrap().dscp, 40, "{words}");
+        }
+        let marked = options("h --ttl 9 --flow-label 0x12345").unwrap();
+        assert_eq!((marked.ttl, marked.flow_label), (Some(9), Some(0x1_2345)));
+        for bad in ["h --dscp EF --tos 0xb8", "h --tos 0xb8 --precedence 5", "h --ttl 0", "h --ttl 256"] {
+            assert!(options(bad).is_err(), "{bad}");
+        }
+        for only_v4 in ["h -4 --flow-label 1", "192.0.2.1 --flow-label 1"] {
+            let error = options(only_v4).unwrap_err();
+            assert_eq!(error, "IPv4 has no flow label: leave out --flow-label, or measure over IPv6");
+        }
+        assert!(options("::1 --flow-label 1").is_ok());
     }
 
     #[test]

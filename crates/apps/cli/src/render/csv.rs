@@ -1,50 +1,152 @@
-//! One line per IP version, direction and number of streams, for spreadsheets and scripts. All values in base units, named
-//! in the header; an empty field is a figure that was not measured.
+//! One line per IP version, direction and number of streams, or per transfer of a matrix, for spreadsheets and scripts: RFC 4180, a dot in numbers, times
+//! as ISO 8601. All values in base units, named in the heading; an empty field is a figure that was not measured.
 
+mod matrix;
+
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use netaware_record::{LatencyResult, Outcome, Record, TcpResult, UdpResult};
+use anyhow::bail;
+use netaware_record::{
+    DelayTail, LatencyResult, Outcome, Record, Rfc6349, TcpEnd, TcpResult, UdpResult, VersionResult,
+};
 use netaware_units::{ClockSource, Span};
+
+use crate::series;
 
 /// Whether records of this command have a CSV form: `test` mixes figures that fit no one table.
 pub(crate) fn has_form(command: &str) -> bool {
-    matches!(command, "tcp" | "udp" | "latency")
+    matches!(command, "tcp" | "udp" | "latency" | "matrix")
 }
 
 /// A named column: its field of one result.
 type Column<T> = (&'static str, fn(&T) -> String);
 
 pub(super) fn record(out: &mut dyn Write, record: &Record) -> io::Result<()> {
-    match record.command.as_str() {
-        "tcp" => table(out, record, TCP, |v| v.tcp.iter().collect()),
-        "udp" => table(out, record, UDP, |v| v.udp.iter().collect()),
-        _ => table(out, record, LATENCY, |v| v.latency.iter().collect()),
+    writeln!(out, "{}", heading(&record.command, None))?;
+    out.write_all(rows(record, None).as_bytes())
+}
+
+/// Columns for the options that a series scans, in their smallest units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ScanColumns(Vec<(String, &'static str)>);
+
+impl ScanColumns {
+    /// Named after the options and the units of a point's values: "scan_spacing_ns".
+    pub(crate) fn of_point(point: &BTreeMap<String, String>) -> Self {
+        let column = |(name, value): (&String, &String)| {
+            (name.clone(), series::base_value(value).map_or("", |(_, ending)| ending))
+        };
+        Self(point.iter().map(column).collect())
+    }
+
+    /// Of a record's point; none for a record without a series.
+    pub(crate) fn of_record(record: &Record) -> Self {
+        record.series.as_ref().map_or(Self(Vec::new()), |series| Self::of_point(&series.point))
+    }
+
+    fn names(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|(name, ending)| format!("scan_{}{ending}", name.replace('-', "_")))
+    }
+
+    /// A value in another unit than its column stays as it was typed.
+    fn fields(&self, record: &Record) -> impl Iterator<Item = String> {
+        self.0.iter().map(|(name, ending)| {
+            let value = record.series.as_ref().and_then(|series| series.point.get(name));
+            let value = value.map_or("", String::as_str);
+            match series::base_value(value) {
+                Some((base, of)) if of == *ending => base.to_string(),
+                _ => value.to_owned(),
+            }
+        })
     }
 }
 
-fn table<T>(
-    out: &mut dyn Write,
-    record: &Record,
-    columns: &[Column<T>],
-    results: impl Fn(&netaware_record::VersionResult) -> Vec<&T>,
-) -> io::Result<()> {
-    let head = ["id", "started_at", "command", "host", "version"];
-    let names = head.into_iter().chain(columns.iter().map(|(name, _)| *name));
-    writeln!(out, "{}", names.collect::<Vec<_>>().join(","))?;
+/// The names of the columns, without the end of the line; with `scan` those of a series too.
+pub(crate) fn heading(command: &str, scan: Option<&ScanColumns>) -> String {
+    let mut names: Vec<String> = ["id", "started_at", "command", "host", "label"].map(str::to_owned).to_vec();
+    if let Some(scan) = scan {
+        names.extend(["series", "index"].map(str::to_owned));
+        names.extend(scan.names());
+    }
+    names.push("version".to_owned());
+    names.extend(figure_names(command).into_iter().map(str::to_owned));
+    line(&names)
+}
+
+/// One line per result. Of a series each version asked for has at least one: without figures if it has none.
+pub(crate) fn rows(record: &Record, scan: Option<&ScanColumns>) -> String {
+    let mut lines = String::new();
     for version in &record.versions {
-        for result in results(version) {
-            let head = [
+        let mut results = figure_fields(&record.command, version);
+        if results.is_empty() && scan.is_some() {
+            let empty = |name: &str| if name == "outcome" { outcome(record.outcome) } else { String::new() };
+            results.push(figure_names(&record.command).into_iter().map(empty).collect());
+        }
+        for result in results {
+            let mut fields = vec![
                 record.id.to_string(),
                 record.started_at_utc.clone(),
                 record.command.clone(),
                 record.request.host.clone(),
-                version.version.name().to_owned(),
+                record.label.clone().unwrap_or_default(),
             ];
-            let fields = head.into_iter().chain(columns.iter().map(|(_, field)| field(result)));
-            writeln!(out, "{}", fields.map(|field| quoted(&field)).collect::<Vec<_>>().join(","))?;
+            if let Some(scan) = scan {
+                fields.push(record.series.as_ref().map(|series| series.id.to_string()).unwrap_or_default());
+                fields.push(optional(record.series.as_ref().map(|series| series.index)));
+                fields.extend(scan.fields(record));
+            }
+            fields.push(version.version.name().to_owned());
+            fields.extend(result);
+            lines.push_str(&line(&fields));
+            lines.push('\n');
         }
     }
+    lines
+}
+
+/// Rows may only stand below the heading that they were made for.
+///
+/// # Errors
+/// `found` is another heading.
+pub(crate) fn fits_below(found: &str, heading: &str) -> anyhow::Result<()> {
+    if found != heading {
+        bail!("the file of --output has other columns than these results: name another file");
+    }
     Ok(())
+}
+
+fn figure_names(command: &str) -> Vec<&'static str> {
+    match command {
+        "tcp" => names(TCP),
+        "udp" => names(UDP),
+        "matrix" => matrix::names(),
+        _ => names(LATENCY),
+    }
+}
+
+fn names<T>(columns: &[Column<T>]) -> Vec<&'static str> {
+    columns.iter().map(|(name, _)| *name).collect()
+}
+
+/// The fields of each result of a version.
+fn figure_fields(command: &str, version: &VersionResult) -> Vec<Vec<String>> {
+    match command {
+        "tcp" => version.tcp.iter().map(|result| fields(TCP, result)).collect(),
+        "matrix" => matrix::fields(version),
+        "udp" => version.udp.iter().map(|result| fields(UDP, result)).collect(),
+        _ => {
+            version.latency.iter().chain(&version.latency_tcp).map(|result| fields(LATENCY, result)).collect()
+        }
+    }
+}
+
+fn fields<T>(columns: &[Column<T>], result: &T) -> Vec<String> {
+    columns.iter().map(|(_, field)| field(result)).collect()
+}
+
+fn line(fields: &[String]) -> String {
+    fields.iter().map(|field| quoted(field)).collect::<Vec<_>>().join(",")
 }
 
 /// RFC 4180 §2, and no formula for a spreadsheet in a text that came from elsewhere.
@@ -86,9 +188,32 @@ const TCP: &[Column<TcpResult>] = &[
     ("rtt_ns", |r| r.rtt.0.to_string()),
     ("min_rtt_ns", |r| r.min_rtt.0.to_string()),
     ("cwnd_bytes", |r| r.cwnd.0.to_string()),
+    ("block_bytes", |r| optional(r.blocks.map(|blocks| blocks.length.0))),
+    ("block_spacing_ns", |r| optional(r.blocks.and_then(|blocks| blocks.spacing).map(|spacing| spacing.0))),
+    ("blocks", |r| optional(r.blocks.map(|blocks| blocks.written))),
+    ("block_ns", |r| optional(r.blocks.and_then(|blocks| blocks.each_ns).map(|ns| format!("{ns:.1}")))),
+    ("given_ns", |r| optional(r.times.and_then(|times| times.given).map(|span| span.0))),
+    ("acknowledged_ns", |r| optional(r.times.and_then(|times| times.acknowledged).map(|span| span.0))),
+    ("received_ns", |r| optional(r.times.and_then(|times| times.received).map(|span| span.0))),
+    ("writes", |r| calls(&r.sender)),
+    ("reads", |r| calls(&r.receiver)),
+    ("window_asked_bytes", |r| optional(r.window_asked.map(|bytes| bytes.0))),
+    ("fairness", |r| optional(r.fairness.map(|index| format!("{index:.4}")))),
+    ("transfer_time_ratio", |r| rfc6349(r, |f| f.transfer_time_ratio)),
+    ("tcp_efficiency", |r| rfc6349(r, |f| f.efficiency)),
+    ("buffer_delay", |r| rfc6349(r, |f| f.buffer_delay)),
     ("limited_by", |r| r.limit.by.name().into()),
     ("outcome", |r| outcome(r.outcome)),
 ];
+
+/// System calls that moved data, of the last round.
+fn calls(end: &TcpEnd) -> String {
+    end.streams.iter().map(|stream| stream.calls).sum::<u64>().to_string()
+}
+
+fn rfc6349(result: &TcpResult, of: impl Fn(&Rfc6349) -> Option<f64>) -> String {
+    optional(result.rfc6349.as_ref().and_then(of).map(|figure| format!("{figure:.6}")))
+}
 
 const UDP: &[Column<UdpResult>] = &[
     ("direction", |r| r.pedigree.direction.name().into()),
@@ -96,6 +221,7 @@ const UDP: &[Column<UdpResult>] = &[
     ("planned_bps", |r| optional(r.planned.map(|rate| rate.0))),
     ("sent_bps", |r| r.sent_rate.0.to_string()),
     ("goodput_bps", |r| r.goodput.0.to_string()),
+    ("wire_bps", |r| optional(r.wire.map(|wire| wire.received.0))),
     ("packets_per_second", |r| format!("{:.1}", r.packets_per_second)),
     ("sent", |r| r.sent.to_string()),
     ("not_sent", |r| r.not_sent.to_string()),
@@ -112,10 +238,17 @@ const UDP: &[Column<UdpResult>] = &[
     ("gap_p50_ns", |r| gap(r, |g| g.p50.0.to_string())),
     ("gap_p99_ns", |r| gap(r, |g| g.p99.0.to_string())),
     ("gap_max_ns", |r| gap(r, |g| g.max.0.to_string())),
+    ("gap_skew", |r| moment(r, |m| format!("{:.6}", m.skew))),
+    ("gap_kurtosis", |r| moment(r, |m| format!("{:.6}", m.kurtosis))),
     ("limited_by", |r| r.limit.by.name().into()),
     ("clock", |r| clock(r.pedigree.clock)),
     ("outcome", |r| outcome(r.outcome)),
 ];
+
+fn moment(result: &UdpResult, of: impl Fn(&netaware_record::HistogramMoments) -> String) -> String {
+    let moments = result.receiver.bins.as_ref().and_then(|bins| bins.moments.as_ref());
+    moments.map_or_else(String::new, of)
+}
 
 fn gap(result: &UdpResult, of: impl Fn(&netaware_record::GapSummary) -> String) -> String {
     result.receiver.gaps.as_ref().map_or_else(String::new, of)
@@ -145,7 +278,25 @@ const LATENCY: &[Column<LatencyResult>] = &[
     ("pdv_p95_ns", |r| optional(r.pdv.map(|d| d.p95.0))),
     ("jitter_ns", |r| r.jitter.0.to_string()),
     ("clock", |r| clock(r.pedigree.clock)),
+    ("method", |r| r.pedigree.method.clone()),
+    ("response_bytes", |r| r.response_payload().0.to_string()),
+    ("depth", |r| optional(r.depth)),
+    ("bad", |r| r.bad.to_string()),
+    ("rtt_p90_ns", |r| tail(r, |t| t.p90)),
+    ("rtt_p9999_ns", |r| tail(r, |t| t.p9999)),
+    ("rtt_p99999_ns", |r| tail(r, |t| t.p99999)),
+    ("from_due_p50_ns", |r| optional(r.rtt_from_due.map(|d| d.p50.0))),
+    ("from_due_p99_ns", |r| optional(r.rtt_from_due.map(|d| d.p99.0))),
+    ("from_due_p999_ns", |r| optional(r.rtt_from_due.map(|d| d.p999.0))),
+    ("from_due_max_ns", |r| optional(r.rtt_from_due.map(|d| d.max.0))),
+    ("total_ns", |r| optional(r.total.map(|t| t.time.0))),
+    ("per_exchange_ns", |r| optional(r.total.map(|t| format!("{:.1}", t.per_exchange_ns)))),
+    ("response_bps", |r| optional(r.total.map(|t| t.response_rate.0))),
 ];
+
+fn tail(result: &LatencyResult, of: impl Fn(&DelayTail) -> Option<Span>) -> String {
+    optional(result.tail.as_ref().and_then(of).map(|span| span.0))
+}
 
 fn rtt(result: &LatencyResult, of: impl Fn(&netaware_record::DelaySummary) -> Span) -> String {
     optional(result.rtt.as_ref().map(|d| of(d).0))
@@ -155,6 +306,28 @@ fn rtt(result: &LatencyResult, of: impl Fn(&netaware_record::DelaySummary) -> Sp
 mod tests {
     use super::*;
     use crate::render::fixture;
+
+    #[test]
+    fn a_point_that_failed_has_a_row_per_version_without_figures() {
+        let failed = Record { outcome: Outcome::Failed, command: "udp".into(), ..fixture::nothing() };
+        assert_eq!(rows(&failed, None), "");
+        let columns = ScanColumns::of_record(&failed);
+        let rows = rows(&failed, Some(&columns));
+        let lines: Vec<&str> = rows.lines().collect();
+        assert_eq!(lines.len(), 2);
+        let fields = |text: &str| text.split(',').count();
+        for line in lines {
+            assert_eq!(fields(line), fields(&heading("udp", Some(&columns))));
+            assert!(line.ends_with(",failed"), "{line}");
+        }
+    }
+
+    #[test]
+    fn rows_do_not_come_below_another_heading() {
+        let heading = heading("udp", None);
+        assert!(fits_below(&heading, &heading).is_ok());
+        assert!(fits_below("id,x", &heading).is_err());
+    }
 
     fn csv(of: &Record) -> String {
         let mut out = Vec::new();
@@ -171,7 +344,9 @@ mod tests {
 
     #[test]
     fn every_line_has_as_many_fields_as_the_header() {
-        for record in [fixture::tcp(), fixture::udp(), fixture::latency()] {
+        for record in
+            [fixture::tcp(), fixture::udp(), fixture::latency(), fixture::latency_both(), fixture::matrix()]
+        {
             let text = csv(&record);
             let fields: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
             assert!(fields.len() > 1 && fields.iter().all(|n| *n == fields[0]), "{text}");

@@ -31,6 +31,15 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{percent:.decimals$} %")
 }
 
+/// Three digits that count, without an exponent: "0.0412", "9.41", "941", "12345".
+pub(crate) fn significant(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let decimals = (2.0 - value.abs().log10().floor()).clamp(0.0, 6.0) as usize;
+    format!("{value:.decimals$}")
+}
+
 /// Whole per cent, for loads of a CPU.
 pub(crate) fn load(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
@@ -111,6 +120,16 @@ mod tests {
             assert_eq!(percent(value), want);
         }
         assert_eq!((share(1, 0), share(1, 200)), ("-".to_owned(), "0.50 %".to_owned()));
+    }
+
+    #[test]
+    fn three_digits_count() {
+        let rows =
+            [(0.041_234, "0.0412"), (9.4149, "9.41"), (94.149, "94.1"), (941.49, "941"), (12_345.6, "12346")];
+        for (value, want) in rows {
+            assert_eq!(significant(value), want);
+        }
+        assert_eq!(significant(0.0), "0");
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! Records made by hand for tests: a path shaped to 40 Mbit/s for IPv4 and 80 Mbit/s for IPv6.
 
+mod matrix;
+
 use netaware_record::{
-    Comparison, CpuUse, DelaySummary, Direction, GapSummary, Health, Histogram, HostDrops, HostInfo,
-    Interval, IpVersion, LatencyResult, Layer, Limit, LimitedBy, LoadedLatency, LossSplit, Metric,
-    MetricComparison, MtuFinding, NicInfo, Outcome, PathFacts, Pedigree, Preference, Reach, ReceiverTick,
-    Record, Request, SenderTick, StreamEnd, TcpCount, TcpEnd, TcpResult, UdpReceiverEnd, UdpResult,
-    UdpSenderEnd, Unreachable, Use, Verdict, VersionResult, WarmUp,
+    Arrivals, Bottleneck, Comparison, CpuUse, DelaySummary, DelayTail, Direction, ExchangeTotal, Exchanges,
+    GapSummary, Health, Histogram, HistogramShape, HostDrops, HostInfo, Interval, IpVersion, LatencyResult,
+    Layer, Limit, LimitedBy, LoadedLatency, LossSplit, Metric, MetricComparison, MtuFinding, NicInfo,
+    Outcome, PathFacts, Pedigree, Preference, Reach, ReceiverTick, Record, Request, Rfc6349, SenderTick,
+    SpacedBlocks, StreamEnd, StreamSample, TcpBlocks, TcpCount, TcpEnd, TcpResult, TcpTimes, UdpReceiverEnd,
+    UdpResult, UdpSenderEnd, Unreachable, Use, Verdict, VersionResult, WarmUp, WireRates,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, Span, Wall};
 
@@ -55,6 +58,43 @@ pub(crate) fn latency() -> Record {
     empty("latency", versions.to_vec())
 }
 
+/// A matrix of short transfers.
+pub(crate) fn matrix() -> Record {
+    let versions = BOTH.map(|version| VersionResult { matrix: matrix::results(version), ..reached(version) });
+    empty("matrix", versions.to_vec())
+}
+
+/// A closed loop eight deep over both transports, UDP held up by a stall, with the bins that were asked for.
+pub(crate) fn latency_both() -> Record {
+    let us = Span::from_micros;
+    let shape = HistogramShape { low: us(110), width: us(1), bins: 20 };
+    let mut filled = shape.empty().unwrap();
+    for ns in [100_000, 116_200, 116_900, 117_000, 119_999, 400_000] {
+        filled.observe(ns);
+    }
+    let versions = BOTH.map(|version| {
+        let stalled = LatencyResult {
+            rtt_from_due: Some(delays(52_000)),
+            tail_from_due: Some(DelayTail { p9999: Some(us(380_000)), ..DelayTail::default() }),
+            arrivals: Some(Arrivals::Poisson),
+            ..idle(version)
+        };
+        let closed = LatencyResult {
+            pedigree: pedigree("latency-tcp", version, Direction::RoundTrip, ClockSource::Application),
+            response: Some(ByteCount(1400)),
+            depth: Some(8),
+            arrivals: None,
+            spacing: Span::ZERO,
+            rtt_from_due: None,
+            bad: 3,
+            bins: Some(Histogram::from(&filled)),
+            ..idle(version)
+        };
+        VersionResult { latency: Some(stalled), latency_tcp: Some(closed), ..reached(version) }
+    });
+    empty("latency", versions.to_vec())
+}
+
 /// IPv6 could not be reached; two thresholds were given.
 pub(crate) fn half() -> Record {
     let mut record = test();
@@ -75,6 +115,41 @@ pub(crate) fn half() -> Record {
     record
 }
 
+/// Two streams of spaced blocks, each shown, against a bottleneck that somebody knows.
+pub(crate) fn spaced() -> Record {
+    let mut record = tcp();
+    for version in &mut record.versions {
+        let result = &mut version.tcp[0];
+        let sample = StreamSample { at: Span::from_millis(100), ..StreamSample::default() };
+        let stream = StreamEnd { samples: vec![sample], calls: 4995, ..result.sender.streams[0].clone() };
+        result.streams = 2;
+        result.sender.streams = vec![stream.clone(), StreamEnd { index: 1, ..stream }];
+        result.receiver.streams = result.sender.streams.clone();
+        result.window_asked = Some(ByteCount(65_536));
+        let kept = SpacedBlocks {
+            written: 9990,
+            late: 1234,
+            worst_lateness: Span::from_micros(871),
+            slipped: Span::from_micros(3),
+            waits: 7,
+            waited: Span::from_micros(2),
+        };
+        result.blocks = Some(TcpBlocks {
+            length: ByteCount(1000),
+            spacing: Some(Span::from_micros(100)),
+            asked: Some(10_000),
+            written: kept.written,
+            each_ns: Some(100_017.0),
+            kept: Some(kept),
+        });
+        let figures = result.rfc6349.as_mut().unwrap();
+        figures.bottleneck = Some(Bottleneck { rate: BitRate(100_000_000), overhead: 38 });
+        figures.ideal_rate = Some(BitRate(94_148_244));
+        figures.transfer_time_ratio = Some(1.0213);
+    }
+    record
+}
+
 /// Nothing answered.
 pub(crate) fn nothing() -> Record {
     let mut record = half();
@@ -84,7 +159,7 @@ pub(crate) fn nothing() -> Record {
 }
 
 pub(crate) fn all() -> Vec<Record> {
-    vec![test(), tcp(), udp(), latency(), half(), nothing()]
+    vec![test(), tcp(), spaced(), udp(), latency(), latency_both(), matrix(), half(), nothing()]
 }
 
 fn empty(command: &str, versions: Vec<VersionResult>) -> Record {
@@ -103,6 +178,8 @@ fn empty(command: &str, versions: Vec<VersionResult>) -> Record {
             own_responder: false,
             options: [("time".to_owned(), "15.0 s".to_owned())].into(),
         },
+        label: None,
+        series: None,
         prober: host("lab-a"),
         responder: Some(host("lab-b")),
         versions,
@@ -128,6 +205,7 @@ fn host(name: &str) -> HostInfo {
             speed: None,
             offloads: vec!["generic-receive-offload".into()],
         }],
+        memory_copy_ns_per_byte: None,
     }
 }
 
@@ -186,6 +264,9 @@ fn idle(version: IpVersion) -> LatencyResult {
     LatencyResult {
         pedigree: pedigree("echo", version, Direction::RoundTrip, ClockSource::Kernel),
         payload: ByteCount(64),
+        response: None,
+        depth: None,
+        arrivals: Some(Arrivals::Even),
         spacing: Span::from_millis(10),
         sent: 200,
         not_sent: 0,
@@ -194,9 +275,18 @@ fn idle(version: IpVersion) -> LatencyResult {
         late: lost,
         reordered: 0,
         duplicates: 0,
+        bad: 0,
         patience: Span::from_secs(1),
         rtt: Some(delays(if version == IpVersion::V4 { 212 } else { 214 })),
         rtt_application: Some(delays(260)),
+        rtt_from_due: Some(delays(260)),
+        tail: Some(DelayTail { p90: Some(Span::from_micros(251)), ..DelayTail::default() }),
+        tail_from_due: None,
+        total: Some(ExchangeTotal {
+            time: Span::from_millis(2000),
+            per_exchange_ns: 1e7,
+            response_rate: BitRate(51_200),
+        }),
         responder: Some(delays(9)),
         ipdv: Some(delays(14)),
         pdv: Some(delays(40)),
@@ -206,6 +296,7 @@ fn idle(version: IpVersion) -> LatencyResult {
             digits: Some(2),
             ..Histogram::default()
         }),
+        bins: None,
         health: Health { late_sends: 2 * lost, worst_lateness: Span::from_micros(310), ..Health::default() },
     }
 }
@@ -246,6 +337,11 @@ fn transfer(version: IpVersion, way: Direction, streams: u16) -> TcpResult {
         window_limited: Span::from_millis(20),
         buffer_limited: Span::ZERO,
         cwnd: ByteCount(131_072),
+        send_buffer: ByteCount(2_626_560),
+        receive_buffer: ByteCount(6_291_456),
+        bytes_sent: ByteCount(bytes.0 + 4344),
+        bytes_resent: ByteCount(4344),
+        timestamps: true,
         ..StreamEnd::default()
     };
     let end = TcpEnd {
@@ -280,6 +376,29 @@ fn transfer(version: IpVersion, way: Direction, streams: u16) -> TcpResult {
         sender_ticks: (1..=2).map(|n| sender_tick(n, rate)).collect(),
         sender: end.clone(),
         receiver: end,
+        times: Some(TcpTimes {
+            given: Some(Span::from_millis(1990)),
+            given_rate: Some(rate.percent(101)),
+            acknowledged: Some(Span::from_millis(2003)),
+            acknowledged_rate: Some(rate),
+            received: Some(Span::from_millis(2001)),
+            received_rate: Some(rate),
+        }),
+        blocks: Some(TcpBlocks {
+            length: ByteCount(1 << 20),
+            written: bytes.0 >> 20,
+            each_ns: Some(1.99e9 / (bytes.0 >> 20) as f64),
+            ..TcpBlocks::default()
+        }),
+        window_asked: None,
+        rfc6349: Some(Rfc6349 {
+            actual_time: Some(Span::from_millis(2001)),
+            efficiency: Some(0.999_543),
+            baseline_rtt: Some(Span::from_micros(205)),
+            mean_rtt: Some(Span::from_micros(4300)),
+            buffer_delay: Some(19.976),
+            ..Rfc6349::default()
+        }),
         fairness: Some(0.998),
         latency_under_load: Some(LoadedLatency {
             latency: LatencyResult { rtt: Some(delays(5100)), lost: 0, late: 0, ..idle(version) },
@@ -345,6 +464,14 @@ fn datagrams(version: IpVersion, way: Direction) -> UdpResult {
         payload: ByteCount(1452),
         planned: Some(planned),
         sent_rate: planned,
+        wire: Some(WireRates {
+            bytes: ByteCount(1452 + 46 + u64::from(version.header_len())),
+            frames: 1,
+            vlan: false,
+            sent: planned.percent(105),
+            received: planned.percent(105),
+        }),
+        exchanges: Exchanges::default(),
         goodput: BitRate(planned.0 - planned.0 / 5000),
         sent,
         not_sent: 0,

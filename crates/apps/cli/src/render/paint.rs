@@ -28,6 +28,11 @@ impl Paint {
         Self { enabled }
     }
 
+    /// For a file: plain unless colour is insisted on.
+    pub(crate) fn for_file(colour: Colour) -> Self {
+        Self { enabled: colour == Colour::Always }
+    }
+
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { enabled: false };
 

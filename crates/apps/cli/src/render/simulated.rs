@@ -203,6 +203,7 @@ mod tests {
             time: None,
             pacing: Pacing::Even(Span::from_millis(10)),
             length: 64,
+            response: 64,
             patience: Span::from_secs(1),
         })
     }

@@ -68,6 +68,11 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
+    /// A line with columns of its own, below the rows.
+    pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.out, "{INDENT}{}", text.trim_end())
+    }
+
     /// A remark below a row, over the whole width.
     pub(crate) fn remark(&mut self, lead: &str, text: &str) -> io::Result<()> {
         let lines = lines(&format!("{lead}{text}"), WIDTH - REMARK.len());

@@ -3,15 +3,19 @@
 //! Order: who and where, then one section per phase with IPv4 beside IPv6, then the comparison, the verdict, and last
 //! whatever must be known before trusting any of it, because the end is what stays on a screen.
 
+mod bins;
 mod closing;
 mod comparison;
 mod header;
 mod intervals;
 mod latency;
 mod limit;
+mod matrix;
 mod path;
 mod pedigree;
+mod streams;
 mod tcp;
+mod tcp_times;
 mod udp;
 
 use std::io::{self, Write};
@@ -88,7 +92,10 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
         for direction in [Direction::Forward, Direction::Reverse] {
             udp::section(&mut sheet, direction)?;
         }
+        matrix::write(out, &measured, paint)?;
     }
+    udp::histograms(out, record, paint)?;
+    latency::histograms(out, record, paint)?;
     if let Some(found) = &record.comparison {
         comparison::write(out, found, paint)?;
     }
@@ -96,7 +103,9 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
 }
 
 fn has_anything(v: &VersionResult) -> bool {
-    v.reach.is_some() || v.path.is_some() || v.latency.is_some() || !v.tcp.is_empty() || !v.udp.is_empty()
+    let has_delay = v.latency.is_some() || v.latency_tcp.is_some();
+    let has_bulk = !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty();
+    v.reach.is_some() || v.path.is_some() || has_delay || has_bulk
 }
 
 /// The table and what fills it.
@@ -151,8 +160,11 @@ mod tests {
     fn each_command_has_its_page() {
         insta::assert_snapshot!("test", text(&fixture::test(), Paint::PLAIN));
         insta::assert_snapshot!("tcp", text(&fixture::tcp(), Paint::PLAIN));
+        insta::assert_snapshot!("tcp_spaced", text(&fixture::spaced(), Paint::PLAIN));
         insta::assert_snapshot!("udp", text(&fixture::udp(), Paint::PLAIN));
         insta::assert_snapshot!("latency", text(&fixture::latency(), Paint::PLAIN));
+        insta::assert_snapshot!("matrix", text(&fixture::matrix(), Paint::PLAIN));
+        insta::assert_snapshot!("latency_both", text(&fixture::latency_both(), Paint::PLAIN));
         insta::assert_snapshot!("one_version_unreachable", text(&fixture::half(), Paint::PLAIN));
     }
 

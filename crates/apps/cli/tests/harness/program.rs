@@ -108,7 +108,7 @@ impl Program {
     }
 
     /// Standard output so far.
-    fn printed(&self) -> String {
+    pub(crate) fn printed(&self) -> String {
         self.content(STDOUT)
     }
 

@@ -70,7 +70,7 @@ impl Session {
     fn open(responder: &Responder) -> Self {
         let (mut control, token) = Control::session(responder.address());
         let duration = Span::from_secs(60);
-        let plan = TestPlan::UdpEcho { length: Flow::LENGTH, duration, dscp: 0 };
+        let plan = TestPlan::UdpEcho { length: Flow::LENGTH, response: None, duration, dscp: 0 };
         control.say(&ClientMessage::Open { test: TEST, plan });
         control.wait_for(Span::from_secs(5), |it| matches!(it, ServerMessage::Opened { .. }).then_some(()));
         let flow = Flow::attach(responder.address(), token, TEST);

@@ -23,7 +23,10 @@ pub(super) fn compare(versions: &[VersionResult], findings: &[Findings]) -> Opti
 
 /// A version that broke half-way has figures all the same; only one without any is out of the comparison.
 fn unreached(result: &VersionResult) -> Option<&str> {
-    let measured = result.latency.is_some() || !result.tcp.is_empty() || !result.udp.is_empty();
+    let measured = result.latency.is_some()
+        || !result.tcp.is_empty()
+        || !result.udp.is_empty()
+        || !result.matrix.is_empty();
     result.unreachable.as_ref().filter(|_| !measured).map(|unreachable| unreachable.reason.as_str())
 }
 

@@ -1,15 +1,21 @@
 //! Idle and loaded delay, from the trains that ran.
 
 use netaware_probe::delay_report::{self, Context, EchoRound};
-use netaware_record::{Health, IpVersion, LatencyResult, LoadedLatency, PathFacts, VersionResult};
+use netaware_record::{
+    Health, HistogramShape, IpVersion, LatencyResult, LoadedLatency, PathFacts, VersionResult,
+};
 use netaware_units::ByteCount;
 
 use super::Load;
 use crate::echo::EchoRun;
 
 /// All blocks of idle latency as one result.
-pub(super) fn idle(version: IpVersion, runs: &[EchoRun]) -> Option<LatencyResult> {
-    merged(version, &runs.iter())
+pub(super) fn idle(
+    version: IpVersion,
+    runs: &[EchoRun],
+    bins: Option<HistogramShape>,
+) -> Option<LatencyResult> {
+    merged(version, &runs.iter(), bins)
 }
 
 /// The trains beside the rounds of a transfer.
@@ -18,12 +24,13 @@ pub(super) fn loaded<'a>(
     runs: &(impl Iterator<Item = &'a EchoRun> + Clone),
     idle: Option<&LatencyResult>,
 ) -> Option<LoadedLatency> {
-    merged(version, runs).map(|latency| delay_report::under_load(latency, idle))
+    merged(version, runs, None).map(|latency| delay_report::under_load(latency, idle))
 }
 
 fn merged<'a>(
     version: IpVersion,
     runs: &(impl Iterator<Item = &'a EchoRun> + Clone),
+    bins: Option<HistogramShape>,
 ) -> Option<LatencyResult> {
     let first = runs.clone().next()?;
     let order = first.order;
@@ -42,6 +49,9 @@ fn merged<'a>(
         method: first.transport.method(),
         version,
         payload: ByteCount(u64::from(order.length)),
+        response: ByteCount(u64::from(order.response)),
+        pacing: order.pacing,
+        bins,
         spacing: runs.clone().map(|run| run.order.shown_spacing()).max().unwrap_or_default(),
         patience: order.patience,
         health,

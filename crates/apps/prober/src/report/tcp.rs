@@ -3,7 +3,8 @@
 use netaware_probe::fairness;
 use netaware_probe::goodput::{MeasuredRound, goodput};
 use netaware_probe::limit::{self, Across, TcpEvidence};
-use netaware_probe::warm_up;
+use netaware_probe::tcp_times::{self, BlocksAsked};
+use netaware_probe::{rfc6349, warm_up};
 use netaware_record::{
     Direction, Health, Interval, IpVersion, LatencyResult, Layer, Limit, LoadedLatency, Pedigree,
     ReceiverTick, SenderTick, TcpCount, TcpEnd, TcpResult,
@@ -11,7 +12,7 @@ use netaware_record::{
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
 use super::{Load, Path, latency, most_frequent, worst};
-use crate::transfer::TcpRound;
+use crate::transfer::{TcpOrder, TcpRound};
 
 /// What the receiver of one transfer got per second after the warm-up: what the UDP phase goes by.
 pub(crate) fn received_rate(round: &TcpRound) -> Option<BitRate> {
@@ -19,7 +20,12 @@ pub(crate) fn received_rate(round: &TcpRound) -> Option<BitRate> {
 }
 
 /// One result per direction and number of streams, in the order first run.
-pub(super) fn results(path: Path, rounds: &[TcpRound], idle: Option<&LatencyResult>) -> Vec<TcpResult> {
+pub(super) fn results(
+    path: Path,
+    rounds: &[TcpRound],
+    idle: Option<&LatencyResult>,
+    connects: &[Span],
+) -> Vec<TcpResult> {
     let mut kinds: Vec<(Direction, u16)> = Vec::new();
     for round in rounds {
         let kind = (round.order.direction, round.order.streams);
@@ -31,7 +37,7 @@ pub(super) fn results(path: Path, rounds: &[TcpRound], idle: Option<&LatencyResu
         .into_iter()
         .filter_map(|kind| {
             let of_kind = |round: &&TcpRound| (round.order.direction, round.order.streams) == kind;
-            result(path, &rounds.iter().filter(of_kind).collect::<Vec<_>>(), idle)
+            result(path, &rounds.iter().filter(of_kind).collect::<Vec<_>>(), idle, connects)
         })
         .collect()
 }
@@ -80,7 +86,12 @@ fn loaded_rtt(round: &TcpRound) -> Span {
     rtts.get(rtts.len() / 2).copied().unwrap_or_default()
 }
 
-fn result(path: Path, rounds: &[&TcpRound], idle: Option<&LatencyResult>) -> Option<TcpResult> {
+fn result(
+    path: Path,
+    rounds: &[&TcpRound],
+    idle: Option<&LatencyResult>,
+    connects: &[Span],
+) -> Option<TcpResult> {
     let order = &rounds.last()?.order;
     let idle_rtt = idle.and_then(|idle| idle.rtt).map(|rtt| rtt.p50);
     let measured: Vec<MeasuredRound<'_>> =
@@ -96,6 +107,17 @@ fn result(path: Path, rounds: &[&TcpRound], idle: Option<&LatencyResult>) -> Opt
     let sender = senders.last().map(|end| (*end).clone()).unwrap_or_default();
     let streams = || senders.iter().flat_map(|end| &end.streams);
     let counted = count_of_all(rounds);
+    let rtt = mean_span(sender_ticks.iter().map(|tick| tick.rtt).filter(|rtt| rtt.0 > 0));
+    let min_rtt = streams().map(|s| s.min_rtt).filter(|rtt| rtt.0 > 0).min().unwrap_or_default();
+    let rfc6349 = rfc6349::figures(&rfc6349::Rounds {
+        version: path.version,
+        bottleneck: order.bottleneck,
+        connects,
+        mean_rtt: rtt,
+        min_rtt,
+        senders: &senders,
+        receivers: &receivers,
+    });
     let edges = reached.as_ref().map_or(0.0, |reached| edges(rounds, &senders, reached.measured));
     Some(TcpResult {
         pedigree: pedigree(path.version, order.direction, counted),
@@ -114,10 +136,14 @@ fn result(path: Path, rounds: &[&TcpRound], idle: Option<&LatencyResult>) -> Opt
         measured: reached.as_ref().map(|reached| reached.measured).unwrap_or_default(),
         warm_up: warm_up::published(measured.iter().map(|round| (round.ticks, round.warm_up))),
         retransmits: streams().map(|stream| stream.retransmits).sum(),
-        rtt: mean_span(sender_ticks.iter().map(|tick| tick.rtt).filter(|rtt| rtt.0 > 0)),
-        min_rtt: streams().map(|s| s.min_rtt).filter(|rtt| rtt.0 > 0).min().unwrap_or_default(),
+        rtt,
+        min_rtt,
         cwnd: mean_bytes(sender_ticks.iter().map(|tick| tick.cwnd).filter(|cwnd| cwnd.0 > 0)),
         receiver_ticks: rounds.iter().flat_map(|round| round.ended.receiver_ticks.clone()).collect(),
+        times: tcp_times::times(&senders, &receivers),
+        blocks: tcp_times::blocks(blocks_asked(order), &senders),
+        window_asked: order.window.map(|window| ByteCount(window.into())),
+        rfc6349,
         fairness: fairness::jain(&receiver.streams.iter().map(|stream| stream.bytes).collect::<Vec<_>>()),
         limit: judge(rounds, &measured, idle_rtt, load.as_ref(), path.across),
         latency_under_load: load,
@@ -126,6 +152,14 @@ fn result(path: Path, rounds: &[&TcpRound], idle: Option<&LatencyResult>) -> Opt
         sender,
         receiver,
     })
+}
+
+fn blocks_asked(order: &TcpOrder) -> BlocksAsked {
+    BlocksAsked {
+        length: ByteCount(order.block_length().into()),
+        spacing: order.block_spacing,
+        count: order.blocks,
+    }
 }
 
 /// What the edges of the count are uncertain by, bit/s, at 95 %: it begins and ends between two acknowledgements, which as a
@@ -186,7 +220,7 @@ fn judge(
                 sender: round.ended.tcp_sender.as_ref()?,
                 receiver: round.ended.tcp_receiver.as_ref()?,
                 goodput: goodput(std::slice::from_ref(measured))?.rate,
-                requested: round.order.rate,
+                requested: round.order.requested_rate(),
                 idle_rtt,
                 loaded_rtt: load.and_then(|load| load.latency.rtt).map(|rtt| rtt.p50),
                 counted: measured.counted(),

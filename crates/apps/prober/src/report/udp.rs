@@ -3,9 +3,11 @@
 use netaware_probe::limit::{self, UdpEvidence};
 use netaware_probe::loss_split;
 use netaware_record::{
-    Direction, Health, Layer, Limit, Pedigree, ReceiverTick, UdpReceiverEnd, UdpResult, UdpSenderEnd,
+    Direction, Exchanges, Health, Layer, Limit, Pedigree, ReceiverTick, UdpReceiverEnd, UdpResult,
+    UdpSenderEnd, WireRates,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
+use netaware_wire::ethernet;
 
 use super::{Load, Path, mean_rate, most_frequent, worst};
 use crate::transfer::UdpRound;
@@ -32,12 +34,15 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
     let told: u64 = senders.iter().map(|end| end.sent).sum();
     let sent = told.max(receivers.iter().map(|end| end.highest).sum());
     let drops = loss_split::sum(receivers.iter().map(|end| end.drops));
+    let between: u64 = receivers.iter().map(|end| end.received.saturating_sub(1)).sum();
     let span: Span = receivers.iter().map(|end| end.elapsed).sum();
     let sender = senders.last().map(|end| (*end).clone()).unwrap_or_default();
     let receiver = receivers.last().map(|end| (*end).clone()).unwrap_or_default();
     let loss = loss_split::split(sent, received, drops);
     let stamped = receiver.gaps.is_some();
     let sent_rate = mean_rate(senders.iter().map(|end| (end.bytes, end.elapsed)));
+    // From the first arrival to the last there is one datagram less than arrived.
+    let goodput = mean_rate(receivers.iter().map(|end| (but_one(end.bytes, end.received), end.elapsed)));
     Some(UdpResult {
         pedigree: Pedigree {
             method: "udp-stream".into(),
@@ -53,11 +58,13 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
         payload: ByteCount(u64::from(order.plan.length)),
         planned: order.planned,
         sent_rate,
-        goodput: mean_rate(receivers.iter().map(|end| (end.bytes, end.elapsed))),
+        wire: wire(path, rounds, &senders, &receivers),
+        exchanges: exchanges(rounds),
+        goodput,
         sent,
         not_sent: senders.iter().map(|end| end.not_sent).sum(),
         received,
-        packets_per_second: if span.0 > 0 { received as f64 / span.secs_f64() } else { 0.0 },
+        packets_per_second: if span.0 > 0 { between as f64 / span.secs_f64() } else { 0.0 },
         loss,
         duplicates: receivers.iter().map(|end| end.duplicates).sum(),
         reordered: receivers.iter().map(|end| end.reordered).sum(),
@@ -66,6 +73,42 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
         health: health(direction, &senders, &receivers),
         sender,
         receiver,
+    })
+}
+
+/// The rates as a link sees them. Of a path whose MTU nobody knows, that of Ethernet is taken.
+fn wire(
+    path: Path,
+    rounds: &[&UdpRound],
+    senders: &[&UdpSenderEnd],
+    receivers: &[&UdpReceiverEnd],
+) -> Option<WireRates> {
+    let last = rounds.last()?;
+    let mtu = last.ended.path_mtu.unwrap_or(ETHERNET_MTU);
+    let vlan = last.order.vlan;
+    let each = ethernet::occupancy(path.version, last.order.plan.length, mtu, vlan);
+    let bytes = |datagrams: u64| ByteCount(datagrams.saturating_mul(each.bytes));
+    Some(WireRates {
+        bytes: ByteCount(each.bytes),
+        frames: each.frames,
+        vlan,
+        sent: mean_rate(senders.iter().map(|end| (bytes(end.sent), end.elapsed))),
+        received: mean_rate(receivers.iter().map(|end| (bytes(end.received.saturating_sub(1)), end.elapsed))),
+    })
+}
+
+const ETHERNET_MTU: u32 = 1500;
+
+/// The bytes of all datagrams but one of mean length.
+fn but_one(bytes: ByteCount, datagrams: u64) -> ByteCount {
+    ByteCount(bytes.0 - bytes.0.checked_div(datagrams).unwrap_or(0))
+}
+
+fn exchanges(rounds: &[&UdpRound]) -> Exchanges {
+    let all = rounds.iter().map(|round| round.ended.exchanges);
+    all.fold(Exchanges::default(), |sum, one| Exchanges {
+        clearing: sum.clearing + one.clearing,
+        fetching: sum.fetching + one.fetching,
     })
 }
 

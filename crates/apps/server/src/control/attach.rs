@@ -5,7 +5,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use netaware_io::options::{self, SocketOptions};
+use netaware_io::options;
 use netaware_io::stop::StopFlag;
 use netaware_units::Mono;
 use netaware_wire::control::{ErrorCode, TestPlan};
@@ -18,24 +18,27 @@ use crate::reflector::Reflector;
 use crate::rig::{self, EchoConnections, Rig};
 use crate::runner::{self, Reporter, UdpPath};
 use crate::stream_socket;
+use crate::tcp_echo;
 
 impl Control<'_> {
     pub(super) fn prepare(&mut self, test: u32, plan: TestPlan) -> Result<(), Refusal> {
         let rig = match &plan {
             TestPlan::Tcp(plan) => Rig::Tcp { plan: plan.clone(), streams: BTreeMap::new() },
             TestPlan::Udp(plan) => {
-                self.context.flows.expect(self.session.token(), test, Purpose::Stream);
+                self.context.flows.expect(self.session.token(), test, Purpose::Stream, self.session.header());
                 Rig::Udp { plan: plan.clone(), flow: None }
             }
-            TestPlan::UdpEcho { length, dscp, .. } => {
+            TestPlan::UdpEcho { length, response, dscp, .. } => {
                 let place = self.echo_place()?;
-                let purpose = Purpose::Echo { longest: *length as usize, dscp: *dscp };
-                self.context.flows.expect(self.session.token(), test, purpose);
+                let response = response.map(|response| response as usize);
+                let purpose = Purpose::Echo { longest: *length as usize, response, dscp: *dscp };
+                self.context.flows.expect(self.session.token(), test, purpose, self.session.header());
                 Rig::UdpEcho { flow: None, drops_before: self.drops(), _place: place }
             }
-            TestPlan::TcpEcho { length, .. } => {
+            TestPlan::TcpEcho { length, response, .. } => {
                 let connections = EchoConnections::default();
-                Rig::TcpEcho { length: *length, connections, _place: self.echo_place()? }
+                let (request, response) = (*length, *response);
+                Rig::TcpEcho { request, response, connections, _place: self.echo_place()? }
             }
         };
         self.rigs.insert(test, rig);
@@ -80,6 +83,7 @@ impl Control<'_> {
 
     fn take_stream(&mut self, test: u32, number: u16, mut stream: TcpStream) -> Result<(), Refusal> {
         let failed = |error: &dyn std::fmt::Display| internal("cannot take a stream", error);
+        let header = self.session.header();
         let further = if matches!(self.rigs.get(&test), Some(Rig::TcpEcho { .. })) {
             Some(self.echo_place()?)
         } else {
@@ -88,17 +92,19 @@ impl Control<'_> {
         stream.set_nonblocking(false).map_err(|error| failed(&error))?;
         match self.rigs.get_mut(&test) {
             Some(Rig::Tcp { plan, streams }) => {
-                options::prepare_tcp(&stream, &rig::tcp_options(plan)).map_err(|error| failed(&error))?;
+                options::prepare_tcp(&stream, &rig::tcp_options(plan, header))
+                    .map_err(|error| failed(&error))?;
                 stream.write_all(&[ATTACHED]).map_err(|error| failed(&error))?;
                 streams.insert(number, stream);
             }
-            Some(Rig::TcpEcho { length, connections, .. }) => {
-                let nodelay = SocketOptions { nodelay: true, ..SocketOptions::default() };
-                options::prepare_tcp(&stream, &nodelay).map_err(|error| failed(&error))?;
+            Some(Rig::TcpEcho { request, response, connections, .. }) => {
+                options::prepare_tcp(&stream, &rig::tcp_echo_options(header))
+                    .map_err(|error| failed(&error))?;
                 stream.write_all(&[ATTACHED]).map_err(|error| failed(&error))?;
                 connections.keep(&stream).map_err(|error| failed(&error))?;
                 let answered = Arc::clone(&connections.answered);
-                runner::echo_tcp(stream, *length, answered, further).map_err(|error| failed(&error))?;
+                tcp_echo::answer(stream, *request, *response, answered, further)
+                    .map_err(|error| failed(&error))?;
             }
             _ => {}
         }
@@ -145,7 +151,7 @@ impl Control<'_> {
     fn udp_path(&self, flow: &Flow, plan: &netaware_wire::control::UdpPlan) -> Result<UdpPath, Refusal> {
         let reflector =
             self.reflector().ok_or_else(|| internal("cannot start", &"there is no UDP socket"))?;
-        let socket = stream_socket::open(reflector, flow, &rig::udp_options(plan))
+        let socket = stream_socket::open(reflector, flow, &rig::udp_options(plan, self.session.header()))
             .map_err(|error| internal("cannot open the stream's socket", &error))?;
         let nics = self.context.host(flow.local.unwrap_or(self.local.ip())).nics;
         let interfaces = nics.into_iter().map(|nic| nic.name).collect();

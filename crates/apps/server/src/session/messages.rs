@@ -2,13 +2,16 @@
 
 use netaware_units::Mono;
 use netaware_wire::control::{ClientMessage, ErrorCode, ServerMessage};
+use netaware_wire::header::HeaderFields;
 
 use super::Session;
+use crate::plan::{self, Refusal};
 
 impl Session<'_> {
     pub(super) fn command(&mut self, now: Mono, message: ClientMessage) {
         match message {
             ClientMessage::Ping { seq } => self.say(ServerMessage::Pong { seq }),
+            ClientMessage::SetHeader { header } => self.set_header(header),
             ClientMessage::Reserve { expected, join } => self.reserve(expected, join),
             ClientMessage::Release => self.release(),
             ClientMessage::Open { test, plan } => self.open(test, plan),
@@ -19,6 +22,20 @@ impl Session<'_> {
             }
             // Handled in every state by the caller.
             ClientMessage::Bye => {}
+        }
+    }
+
+    /// Before the first test, so that no test sends with one header first and with another later.
+    fn set_header(&mut self, header: HeaderFields) {
+        if !self.tests.is_empty() {
+            return self.say_error(ErrorCode::State, "tests are open: their header is settled", None);
+        }
+        match plan::check_header(&header) {
+            Ok(()) => {
+                self.header = header;
+                self.say(ServerMessage::HeaderSet);
+            }
+            Err(Refusal { code, message }) => self.say_error(code, &message, None),
         }
     }
 }

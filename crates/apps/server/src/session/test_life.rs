@@ -58,7 +58,7 @@ impl Test {
     }
 
     fn is_echo(&self) -> bool {
-        !plan::needs_reservation(&self.plan)
+        plan::is_echo(&self.plan)
     }
 
     fn wants(&self, stream: u16) -> bool {
@@ -113,6 +113,7 @@ impl Session<'_> {
         if plan::needs_reservation(plan) && !self.permit.is_held() {
             return state("a throughput test needs a reservation");
         }
+        plan::check_label(plan, &self.header)?;
         plan::check(plan, &self.rules.limits)
     }
 

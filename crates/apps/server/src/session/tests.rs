@@ -60,27 +60,11 @@ fn hello() -> ClientMessage {
 }
 
 fn tcp(streams: u16) -> TestPlan {
-    TestPlan::Tcp(TcpPlan {
-        direction: Direction::Forward,
-        streams,
-        duration: Span::from_secs(10),
-        alone: Span::ZERO,
-        bytes: None,
-        length: 1024,
-        tick: Span::from_millis(100),
-        rate: None,
-        window: None,
-        mss: None,
-        nodelay: false,
-        dscp: 0,
-        congestion: None,
-        zerocopy: false,
-        quiet: false,
-    })
+    TestPlan::Tcp(TcpPlan { streams, length: 1024, ..TcpPlan::new(Direction::Forward, Span::from_secs(10)) })
 }
 
 fn echo() -> TestPlan {
-    TestPlan::UdpEcho { length: 64, duration: Span::from_secs(30), dscp: 0 }
+    TestPlan::UdpEcho { length: 64, response: None, duration: Span::from_secs(30), dscp: 0 }
 }
 
 fn open_session(rules: &Rules) -> Session<'_> {
@@ -437,4 +421,24 @@ fn a_preparation_that_fails_is_told_and_forgotten() {
     session.prepared(T0, 1, Err(Refusal { code: ErrorCode::Busy, message: "full".into() }));
     assert_eq!(deeds(&mut session), ["error Busy 1"]);
     assert_eq!(tell(&mut session, T0, ClientMessage::Open { test: 1, plan: echo() }), ["prepare 1"]);
+}
+
+#[test]
+fn the_header_is_settled_before_the_first_test_and_bounded() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    let good = HeaderFields { dscp: 46, ttl: Some(9), flow_label: Some(5) };
+    assert_eq!(tell(&mut session, T0, ClientMessage::SetHeader { header: good }), ["header_set"]);
+    let wrong = HeaderFields { ttl: Some(0), ..good };
+    assert_eq!(tell(&mut session, T0, ClientMessage::SetHeader { header: wrong }), ["error BadMessage"]);
+    assert_eq!(session.header(), good);
+    admit(&mut session, Span::from_secs(60));
+    let TestPlan::Tcp(plan) = tcp(1) else { panic!() };
+    let reverse = TestPlan::Tcp(TcpPlan { direction: Direction::Reverse, ..plan });
+    assert_eq!(
+        tell(&mut session, T0, ClientMessage::Open { test: 1, plan: reverse }),
+        ["error BadMessage 1"]
+    );
+    assert_eq!(tell(&mut session, T0, ClientMessage::Open { test: 1, plan: tcp(1) }), ["prepare 1"]);
+    assert_eq!(tell(&mut session, T0, ClientMessage::SetHeader { header: good }), ["error State"]);
 }

@@ -18,7 +18,8 @@ fn a_hundred_sessions_at_a_hundred_packets_a_second_lose_nothing_here() {
         .map(|n| {
             let to = if n % 2 == 0 { responder.v4() } else { responder.v6() };
             let mut speaker = Speaker::open(to);
-            let plan = TestPlan::UdpEcho { length: 64, duration: Span::from_secs(30), dscp: 0 };
+            let plan =
+                TestPlan::UdpEcho { length: 64, response: None, duration: Span::from_secs(30), dscp: 0 };
             speaker.opened(1, plan);
             let socket = udp(to);
             let flow = enter(&socket, speaker.token, 1);

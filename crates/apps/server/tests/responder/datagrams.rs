@@ -7,11 +7,12 @@ use netaware_units::{RemoteMono, Span};
 use netaware_wire::Token;
 use netaware_wire::control::{ClientMessage, EndReport, ServerMessage, TestPlan};
 use netaware_wire::datagram::{ANSWER_LEN, EchoStamps, Header, Kind, SETUP_LEN, Setup};
+use netaware_wire::echo::{self, Reply};
 
 use crate::speaker::{Responder, Speaker, enter, is_answered, set_up, udp};
 
 fn echo(length: u32) -> TestPlan {
-    TestPlan::UdpEcho { length, duration: Span::from_secs(20), dscp: 0 }
+    TestPlan::UdpEcho { length, response: None, duration: Span::from_secs(20), dscp: 0 }
 }
 
 fn request(flow: u32, seq: u64, length: usize) -> Vec<u8> {
@@ -52,6 +53,59 @@ fn echoes_come_back_over_both_versions_with_stamps() {
         socket.send(&request(flow, 100, 100)).unwrap();
         assert!(!is_answered(&socket), "a flow outlived its test");
     }
+}
+
+#[test]
+fn responses_have_the_length_of_the_plan_whatever_the_requests_have() {
+    let responder = Responder::start(Config::default());
+    for to in [responder.v4(), responder.v6()] {
+        for (length, response) in [(1, 1), (1, 64), (8, 24), (24, 1), (64, 1400), (1400, 44), (44, 65_507)] {
+            let mut speaker = Speaker::open(to);
+            let duration = Span::from_secs(20);
+            speaker.opened(1, TestPlan::UdpEcho { length, response: Some(response), duration, dscp: 0 });
+            let (length, response) = (length as usize, response as usize);
+            let socket = udp(to);
+            let flow = enter(&socket, speaker.token, 1);
+            speaker.ready(1);
+            let mut buf = vec![0; 70_000];
+            for seq in 0..20 {
+                let mut sent = vec![0; length];
+                echo::emit_request(&mut sent, flow, seq, 77);
+                socket.send(&sent).unwrap();
+                let len = socket.recv(&mut buf).expect("a reply");
+                assert_eq!(len, response, "to {length} B");
+                let reply = Reply::parse(&buf[..len], length).unwrap();
+                let bits = echo::number_bits(length).min(echo::number_bits(response));
+                assert_eq!(echo::number_from(reply.seq, bits, seq + 1), Some(seq));
+                assert!(reply.flow.is_none_or(|found| found == flow) && echo::is_intact(&buf[..len], seq));
+            }
+            // Longer than the plan, or short where the plan is not.
+            socket.send(&vec![0; length + 1]).unwrap();
+            assert!(!is_answered(&socket), "{} B", length + 1);
+        }
+    }
+}
+
+#[test]
+fn short_requests_draw_little_and_from_their_own_address_only() {
+    let responder = Responder::start(Config::default());
+    let mut speaker = Speaker::open(responder.v4());
+    let duration = Span::from_secs(20);
+    speaker.say(&ClientMessage::Open {
+        test: 1,
+        plan: TestPlan::UdpEcho { length: 8, response: Some(1400), duration, dscp: 0 },
+    });
+    let ServerMessage::Error { message, .. } = speaker.hear() else { panic!("not refused") };
+    assert!(message.contains("response is 1400"), "{message}");
+    speaker.opened(2, TestPlan::UdpEcho { length: 8, response: Some(64), duration, dscp: 0 });
+    let socket = udp(responder.v4());
+    enter(&socket, speaker.token, 2);
+    speaker.ready(2);
+    let stranger = udp(responder.v4());
+    stranger.send(&[1; 8]).unwrap();
+    assert!(!is_answered(&stranger), "an address that has not echoed the cookie");
+    socket.send(&[1; 8]).unwrap();
+    assert!(is_answered(&socket));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod crowd;
 mod datagrams;
+mod header;
 mod openings;
 mod queue;
 mod speaker;

@@ -12,27 +12,18 @@ use netaware_wire::control::{
     ClientMessage, EndReport, ErrorCode, ServerMessage, TcpPlan, TestPlan, UdpPlan, UdpReceive, UdpSend,
 };
 use netaware_wire::datagram::{Header, Kind};
+use netaware_wire::pattern;
 use netaware_wire::preface::{ATTACHED, REFUSED, Role};
 
 use crate::speaker::{Responder, Speaker, enter, udp};
 
 pub(crate) fn tcp_plan(direction: Direction, streams: u16, duration: Span) -> TestPlan {
     TestPlan::Tcp(TcpPlan {
-        direction,
         streams,
-        duration,
-        alone: Span::ZERO,
-        bytes: None,
         length: 64 << 10,
         tick: Span::from_millis(50),
         rate: Some(BitRate(200_000_000)),
-        window: None,
-        mss: None,
-        nodelay: false,
-        dscp: 0,
-        congestion: None,
-        zerocopy: false,
-        quiet: false,
+        ..TcpPlan::new(direction, duration)
     })
 }
 
@@ -46,8 +37,12 @@ fn udp_plan(direction: Direction) -> TestPlan {
         send: UdpSend::Single,
         receive: UdpReceive::Single,
         tick: Span::from_millis(50),
+        settle: None,
         window: None,
         dscp: 0,
+        burst: 1,
+        histogram: None,
+        log: false,
     })
 }
 
@@ -177,7 +172,7 @@ fn tcp_requests_are_answered_length_for_length() {
     let responder = Responder::start(Config::default());
     for to in [responder.v4(), responder.v6()] {
         let mut speaker = Speaker::open(to);
-        speaker.opened(1, TestPlan::TcpEcho { length: 100, duration: Span::from_secs(20) });
+        speaker.opened(1, TestPlan::TcpEcho { length: 100, response: None, duration: Span::from_secs(20) });
         let (mut stream, answer) = speaker.attach(Role::Echo, 1, 0);
         assert_eq!(answer, Some(ATTACHED));
         start(&mut speaker, 1);
@@ -196,6 +191,35 @@ fn tcp_requests_are_answered_length_for_length() {
 }
 
 #[test]
+fn tcp_responses_of_their_own_length_are_streamed_and_long_ones_wait_for_their_turn() {
+    let responder = Responder::start(Config::default());
+    let plan = |length, response| TestPlan::TcpEcho {
+        length,
+        response: Some(response),
+        duration: Span::from_secs(20),
+    };
+    let mut speaker = Speaker::open(responder.v6());
+    speaker.say(&ClientMessage::Open { test: 1, plan: plan(100, 3_000_000) });
+    let ServerMessage::Error { code: ErrorCode::State, .. } = speaker.hear() else { panic!("not refused") };
+    speaker.admitted(None);
+    for (test, length, response) in [(2, 100, 3_000_000), (3, 3_000_000, 1), (4, 1, 1)] {
+        speaker.opened(test, plan(length, response));
+        let (mut stream, answer) = speaker.attach(Role::Echo, test, 0);
+        assert_eq!(answer, Some(ATTACHED));
+        start(&mut speaker, test);
+        let (asked, mut said) = (vec![7; length as usize], vec![0; response as usize]);
+        for exchange in 0..3 {
+            stream.write_all(&asked).unwrap();
+            stream.read_exact(&mut said).unwrap();
+            assert!(pattern::matches(&said, exchange, 0), "{length} B for {response} B");
+        }
+        speaker.say(&ClientMessage::Stop { test });
+        let want = (Outcome::Complete, EndReport::Echo { answered: 3, drops: 0 });
+        assert_eq!(finished(&mut speaker, test), want);
+    }
+}
+
+#[test]
 fn a_udp_stream_is_counted_and_its_flow_kept_apart_from_everybody_elses() {
     let responder = Responder::start(Config::default());
     for to in [responder.v4(), responder.v6()] {
@@ -207,7 +231,10 @@ fn a_udp_stream_is_counted_and_its_flow_kept_apart_from_everybody_elses() {
         start(&mut speaker, 1);
         // While the stream's own socket sits on the port, others still get through to the shared one.
         let mut other = Speaker::open(to);
-        other.opened(1, TestPlan::UdpEcho { length: 64, duration: Span::from_secs(5), dscp: 0 });
+        other.opened(
+            1,
+            TestPlan::UdpEcho { length: 64, response: None, duration: Span::from_secs(5), dscp: 0 },
+        );
         enter(&udp(to), other.token, 1);
         let mut datagram = [0; 200];
         for seq in 0..100 {

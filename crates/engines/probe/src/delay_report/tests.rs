@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::echo::{EchoPlan, EchoTrain, Pacing};
-use crate::virtual_path::{Link, VirtualPath, WAKE_UP};
+use crate::virtual_path::{FLOW, Link, VirtualPath, WAKE_UP};
 use netaware_units::Mono;
 
 const MS: Span = Span::from_millis(1);
@@ -12,22 +12,32 @@ fn context() -> Context {
         method: "latency",
         version: IpVersion::V4,
         payload: ByteCount(64),
+        response: ByteCount(64),
+        pacing: Pacing::Even(MS * 5),
         spacing: MS * 5,
+        bins: None,
         patience: MS * 500,
         health: Health { late_sends: 3, ..Health::default() },
     }
 }
 
 fn round(path: &VirtualPath, count: u64) -> EchoRound {
-    let pacing = Pacing::Even(MS * 5);
+    paced(path, count, Pacing::Even(MS * 5))
+}
+
+fn paced(path: &VirtualPath, count: u64, pacing: Pacing) -> EchoRound {
+    let response = path.response.unwrap_or(64);
+    let start = Mono(0);
     let plan =
-        EchoPlan { flow: 1, count: Some(count), pacing, length: 64, patience: MS * 500, start: Mono(0) };
+        EchoPlan { flow: FLOW, count: Some(count), pacing, length: 64, response, patience: MS * 500, start };
     let mut train = EchoTrain::new(plan).unwrap();
     let mut log = EchoLog::default();
-    for (_, event) in path.drive(&mut train) {
+    let mut ended_at = start;
+    for (at, event) in path.drive(&mut train) {
         log.observe(&event);
+        ended_at = at;
     }
-    log.finish(train.counts())
+    log.finish(train.counts()).lasting(ended_at.since(start))
 }
 
 #[test]
@@ -90,4 +100,64 @@ fn variation_blocks_see_the_spread_and_drop_a_short_rest() {
     let blocks = round.variation_blocks_ns();
     assert_eq!(blocks.len(), 10);
     assert!(blocks.iter().all(|spread| (1e6..2e6).contains(spread)), "{blocks:?}");
+}
+
+/// A responder that stands still for 400 ms, asked for some 4 s.
+fn stalled(pacing: Pacing, count: u64) -> LatencyResult {
+    let stall = Some((Mono(1_000_000_000), Mono(1_400_000_000)));
+    let path = VirtualPath { stall, ..VirtualPath::symmetric(MS / 10) };
+    latency(&[paced(&path, count, pacing)], &Context { pacing, ..context() })
+}
+
+#[test]
+fn an_open_loop_shows_a_stall_in_its_p999_and_a_closed_loop_alone_hides_it() {
+    for pacing in [Pacing::Even(MS), Pacing::Poisson { mean: MS, seed: 5 }] {
+        let open = stalled(pacing, 4_000);
+        assert_eq!(open.lost, 0);
+        // One in ten requests is due in the stall; the longest waits for all of it.
+        assert!(open.rtt_from_due.unwrap().p999 > MS * 390, "{pacing:?}: {:?}", open.rtt_from_due);
+        assert!(open.rtt_application.unwrap().p999 > MS * 390);
+        assert!(open.rtt_from_due.unwrap().p95 > MS * 150);
+        // It is no fault of the network, and the figure without the responder's time says so; what is left of it is the
+        // 8 us that each of the 400 answers at once takes to be taken in.
+        assert!(open.rtt.unwrap().max < MS * 5);
+    }
+    let closed = stalled(Pacing::PingPong, 15_000);
+    assert!(closed.rtt_application.unwrap().max > MS * 390, "it met the stall");
+    assert!(closed.rtt_application.unwrap().p999 < MS, "{:?}", closed.rtt_application);
+    assert_eq!((closed.rtt_from_due, closed.tail_from_due), (None, None));
+}
+
+#[test]
+fn totals_are_those_of_a_closed_loop_by_arithmetic() {
+    let path = VirtualPath { response: Some(1064), ..VirtualPath::symmetric(MS * 5) };
+    let context = Context { pacing: Pacing::PingPong, response: ByteCount(1064), ..context() };
+    let result = latency(&[paced(&path, 100, context.pacing), paced(&path, 100, context.pacing)], &context);
+    let total = result.total.unwrap();
+    // Round trip, the responder's 30 us and the wake-up.
+    let each = MS * 10 + Span::from_micros(30) + WAKE_UP;
+    assert!((total.per_exchange_ns - each.nanos() as f64).abs() < 3_000.0, "{total:?}");
+    assert!((total.time - each * 200).abs() < MS);
+    let rate = 1064.0 * 8.0 / each.secs_f64();
+    assert!((total.response_rate.0 as f64 / rate - 1.0).abs() < 1e-3, "{total:?}");
+    assert_eq!((result.response, result.response_payload()), (Some(ByteCount(1064)), ByteCount(1064)));
+    assert_eq!((result.depth, result.arrivals, result.bad), (Some(1), None, 0));
+}
+
+#[test]
+fn bins_asked_for_hold_the_round_trips() {
+    let shape = HistogramShape { low: MS * 9, width: Span::from_micros(100), bins: 100 };
+    let context = Context { bins: Some(shape), ..context() };
+    let bins = latency(&[round(&VirtualPath::symmetric(MS * 5), 50)], &context).bins.unwrap();
+    assert_eq!((bins.bins, bins.underflow, bins.overflow), (vec![(10_000_000, 50)], 0, 0));
+    assert!((bins.moments.unwrap().mean - 1e7).abs() < 10.0);
+}
+
+#[test]
+fn answers_without_stamps_leave_the_responders_time_in_and_say_so() {
+    let path = VirtualPath { response: Some(24), ..VirtualPath::symmetric(MS) };
+    let result = latency(&[round(&path, 20)], &Context { response: ByteCount(24), ..context() });
+    assert_eq!((result.responder, result.received), (None, 20));
+    assert_eq!(result.rtt.unwrap().p50, MS * 2 + Span::from_micros(30));
+    assert!(result.pedigree.uncertainty.contains("carry no stamps"), "{}", result.pedigree.uncertainty);
 }

@@ -19,9 +19,11 @@ pub struct Exchange {
     pub tx_application: Mono,
     /// When the program got the answer.
     pub rx_application: Mono,
-    /// How long the responder held it by its own clock; `None` if it claims what cannot be: less than nothing, or more
-    /// than the whole round trip.
+    /// How long the responder held it by its own clock; `None` if it does not tell, or claims what cannot be: less than
+    /// nothing, or more than the whole round trip.
     pub responder: Option<Span>,
+    /// Whether the responder told.
+    pub responder_told: bool,
     /// Who took the responder's receive stamp; its send stamp is always the program's.
     pub responder_clock: ClockSource,
     /// TTL or hop limit of the request on arrival there.
@@ -40,6 +42,12 @@ impl Exchange {
     /// Round trip as the application sees it, the responder's time included.
     pub fn rtt_application(&self) -> Span {
         self.rx_application.since(self.tx_application).or_zero()
+    }
+
+    /// From when the request should have left until the application had the answer: with what held up the send, and with
+    /// the responder's time.
+    pub fn rtt_from_due(&self) -> Span {
+        self.rx_application.since(self.due).or_zero()
     }
 
     /// The worse of the two clocks that took [`Self::rtt`].
@@ -100,6 +108,11 @@ impl EchoCounts {
     pub fn sent(&self) -> u64 {
         self.received + self.lost
     }
+
+    /// Answers that came and could not be used.
+    pub fn bad(&self) -> u64 {
+        self.ignored.wrong_length + self.ignored.altered
+    }
 }
 
 /// Datagrams that changed nothing, by reason.
@@ -107,8 +120,10 @@ impl EchoCounts {
 pub struct Ignored {
     /// Not an echo reply of ours, or of another flow.
     pub foreign: u64,
-    /// Shorter or longer than the request.
+    /// An answer of another length than asked for.
     pub wrong_length: u64,
+    /// An answer whose payload is not what it should be.
+    pub altered: u64,
     /// Answers what was never asked, or repeats a send time that we did not choose.
     pub unasked: u64,
     /// Answers a request so old that a copy cannot be told from a late answer any more.

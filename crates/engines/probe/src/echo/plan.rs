@@ -2,25 +2,74 @@
 
 use std::fmt;
 
+use netaware_record::Arrivals;
 use netaware_units::{Mono, Span};
-use netaware_wire::datagram::{ECHO_LEN, MAX_PAYLOAD};
+use netaware_wire::datagram::{HEADER_LEN, MAX_PAYLOAD};
+use netaware_wire::echo::{Form, MOST_TO_SHORT, number_bits};
 
 /// When the next request goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pacing {
     /// Closed loop: when the answer has come, or patience has ended.
     PingPong,
+    /// Closed loop with so many requests outstanding: each answer, or each end of patience, lets one more go.
+    Pipeline(u32),
     /// Open loop: this long after the previous one was due, whatever became of it.
     Even(Span),
+    /// Open loop at exponentially distributed distances.
+    Poisson {
+        /// Of the distances.
+        mean: Span,
+        /// The same seed gives the same distances.
+        seed: u64,
+    },
 }
 
 impl Pacing {
-    /// The spacing as the result schema has it: zero for ping-pong.
+    /// The spacing as the result schema has it: zero for a closed loop, the mean where it is random.
     pub fn spacing(self) -> Span {
         match self {
-            Self::PingPong => Span::ZERO,
-            Self::Even(spacing) => spacing,
+            Self::PingPong | Self::Pipeline(_) => Span::ZERO,
+            Self::Even(spacing) | Self::Poisson { mean: spacing, .. } => spacing,
         }
+    }
+
+    /// Requests that a closed loop keeps outstanding.
+    pub fn depth(self) -> Option<u32> {
+        match self {
+            Self::PingPong => Some(1),
+            Self::Pipeline(depth) => Some(depth),
+            Self::Even(_) | Self::Poisson { .. } => None,
+        }
+    }
+
+    /// How the requests of an open loop follow each other.
+    pub fn arrivals(self) -> Option<Arrivals> {
+        match self {
+            Self::PingPong | Self::Pipeline(_) => None,
+            Self::Even(_) => Some(Arrivals::Even),
+            Self::Poisson { .. } => Some(Arrivals::Poisson),
+        }
+    }
+
+    /// # Errors
+    /// A rhythm that cannot be kept with this patience.
+    pub fn check(self, patience: Span) -> Result<(), PlanError> {
+        if patience <= Span::ZERO {
+            return Err(PlanError::Patience);
+        }
+        if let Some(depth) = self.depth() {
+            let allowed = (1..=EchoPlan::MOST_DEPTH).contains(&depth);
+            return if allowed { Ok(()) } else { Err(PlanError::Depth(depth)) };
+        }
+        if self.spacing() <= Span::ZERO {
+            return Err(PlanError::Spacing);
+        }
+        let outstanding = patience.nanos() / self.spacing().nanos();
+        if outstanding > EchoPlan::MOST_OUTSTANDING {
+            return Err(PlanError::Outstanding(outstanding));
+        }
+        Ok(())
     }
 }
 
@@ -33,8 +82,10 @@ pub struct EchoPlan {
     pub count: Option<u64>,
     /// When the next one goes.
     pub pacing: Pacing,
-    /// Payload of each request in bytes, `ECHO_LEN..=MAX_PAYLOAD`; answers are as long.
+    /// Payload of each request in bytes, `1..=MAX_PAYLOAD`.
     pub length: usize,
+    /// Payload of each answer in bytes, `1..=MAX_PAYLOAD`.
+    pub response: usize,
     /// How long an answer is awaited, from the request's departure.
     pub patience: Span,
     /// When the first request is due.
@@ -44,8 +95,14 @@ pub struct EchoPlan {
 /// Why a plan cannot be carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanError {
-    /// The length leaves no room for the stamps, or exceeds a datagram.
+    /// Request or response is empty, or exceeds a datagram.
     Length(usize),
+    /// A response so long to a request so short that its flow's number has no place in it.
+    Amplifies(usize),
+    /// So many requests would await an answer at once; the shorter of request and response has no number that large.
+    Ambiguous(i64),
+    /// Requests outstanding in a closed loop.
+    Depth(u32),
     /// Spacing must be longer than zero.
     Spacing,
     /// Patience must be longer than zero.
@@ -58,7 +115,20 @@ impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Length(given) => {
-                write!(f, "a request of {given} B is not within {ECHO_LEN} to {MAX_PAYLOAD} B")
+                write!(f, "a datagram of {given} B is not within 1 to {MAX_PAYLOAD} B")
+            }
+            Self::Amplifies(response) => write!(
+                f,
+                "a request below {HEADER_LEN} B draws at most {MOST_TO_SHORT} B, not {response} B: ask for less, or send \
+                 {HEADER_LEN} B"
+            ),
+            Self::Ambiguous(many) => write!(
+                f,
+                "{many} requests would await their answers at once, more than so short a datagram can number: make it \
+                 longer, shorten the patience, or widen the spacing"
+            ),
+            Self::Depth(given) => {
+                write!(f, "{given} requests outstanding are not within 1 to {}", EchoPlan::MOST_DEPTH)
             }
             Self::Spacing => write!(f, "requests need a spacing above zero, or ping-pong"),
             Self::Patience => write!(f, "patience must be longer than zero"),
@@ -78,22 +148,33 @@ impl EchoPlan {
     /// Patience over spacing may be at most this: it bounds the memory of a train to some 30 MiB.
     pub const MOST_OUTSTANDING: i64 = 1 << 16;
 
+    /// Requests that a closed loop may keep outstanding.
+    pub const MOST_DEPTH: u32 = 1024;
+
     pub(super) fn check(&self) -> Result<(), PlanError> {
-        if !(ECHO_LEN..=MAX_PAYLOAD).contains(&self.length) {
-            return Err(PlanError::Length(self.length));
+        for length in [self.length, self.response] {
+            if !(1..=MAX_PAYLOAD).contains(&length) {
+                return Err(PlanError::Length(length));
+            }
         }
-        if self.patience <= Span::ZERO {
-            return Err(PlanError::Patience);
+        if Form::of(self.length) == Form::Short && self.response > MOST_TO_SHORT {
+            return Err(PlanError::Amplifies(self.response));
         }
-        let Pacing::Even(spacing) = self.pacing else { return Ok(()) };
-        if spacing <= Span::ZERO {
-            return Err(PlanError::Spacing);
-        }
-        let outstanding = self.patience / spacing.nanos();
-        if outstanding.nanos() > Self::MOST_OUTSTANDING {
-            return Err(PlanError::Outstanding(outstanding.nanos()));
+        self.pacing.check(self.patience)?;
+        let outstanding = match self.pacing.depth() {
+            Some(depth) => i64::from(depth),
+            None => self.patience.nanos() / self.pacing.spacing().nanos(),
+        };
+        // Half of the numbers, so that an answer that is late is not taken for one that is early.
+        if self.number_bits() < u64::BITS && outstanding > 1 << (self.number_bits() - 1) {
+            return Err(PlanError::Ambiguous(outstanding));
         }
         Ok(())
+    }
+
+    /// Bits of a request's number that its answer can repeat.
+    pub(super) fn number_bits(&self) -> u32 {
+        number_bits(self.length).min(number_bits(self.response))
     }
 }
 
@@ -108,14 +189,28 @@ mod tests {
             count: Some(10),
             pacing: Pacing::Even(Span::from_millis(5)),
             length: 64,
+            response: 64,
             patience: Span::from_secs(1),
             start: Mono(0),
         };
+        let tiny = EchoPlan { length: 1, response: 64, pacing: Pacing::Even(Span::from_millis(50)), ..plan };
         let rows = [
             (plan, Ok(())),
-            (EchoPlan { length: ECHO_LEN - 1, ..plan }, Err(PlanError::Length(ECHO_LEN - 1))),
-            (EchoPlan { length: MAX_PAYLOAD + 1, ..plan }, Err(PlanError::Length(MAX_PAYLOAD + 1))),
+            (tiny, Ok(())),
+            (EchoPlan { length: 0, ..plan }, Err(PlanError::Length(0))),
+            (EchoPlan { response: MAX_PAYLOAD + 1, ..plan }, Err(PlanError::Length(MAX_PAYLOAD + 1))),
+            (EchoPlan { response: 65, ..tiny }, Err(PlanError::Amplifies(65))),
+            (EchoPlan { response: 65, length: HEADER_LEN, ..plan }, Ok(())),
+            (EchoPlan { pacing: Pacing::Even(Span::from_millis(5)), ..tiny }, Err(PlanError::Ambiguous(200))),
+            (EchoPlan { pacing: Pacing::Pipeline(128), ..tiny }, Ok(())),
+            (EchoPlan { pacing: Pacing::Pipeline(129), ..tiny }, Err(PlanError::Ambiguous(129))),
+            (EchoPlan { pacing: Pacing::Pipeline(0), ..plan }, Err(PlanError::Depth(0))),
+            (EchoPlan { pacing: Pacing::Pipeline(1025), ..plan }, Err(PlanError::Depth(1025))),
             (EchoPlan { pacing: Pacing::Even(Span::ZERO), ..plan }, Err(PlanError::Spacing)),
+            (
+                EchoPlan { pacing: Pacing::Poisson { mean: Span(-1), seed: 1 }, ..plan },
+                Err(PlanError::Spacing),
+            ),
             (EchoPlan { patience: Span(-1), ..plan }, Err(PlanError::Patience)),
             (EchoPlan { pacing: Pacing::Even(Span(1)), ..plan }, Err(PlanError::Outstanding(1_000_000_000))),
             (EchoPlan { pacing: Pacing::PingPong, patience: Span(i64::MAX), ..plan }, Ok(())),

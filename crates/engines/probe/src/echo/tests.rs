@@ -4,12 +4,22 @@ use netaware_units::{ByteCount, ClockSource, RemoteMono};
 use proptest::prelude::*;
 
 use super::*;
-use crate::virtual_path::{Link, VirtualPath, WAKE_UP};
+use netaware_wire::datagram::{EchoStamps, Header, Kind};
+
+use crate::virtual_path::{FLOW, Link, VirtualPath, WAKE_UP};
 
 const MS: Span = Span::from_millis(1);
 
 fn plan(count: u64, pacing: Pacing) -> EchoPlan {
-    EchoPlan { flow: 7, count: Some(count), pacing, length: 64, patience: MS * 200, start: Mono(1_000_000) }
+    EchoPlan {
+        flow: FLOW,
+        count: Some(count),
+        pacing,
+        length: 64,
+        response: 64,
+        patience: MS * 200,
+        start: Mono(1_000_000),
+    }
 }
 
 fn train(count: u64, pacing: Pacing) -> EchoTrain {
@@ -56,6 +66,75 @@ fn ping_pong_sends_the_next_request_when_the_answer_has_come() {
     for pair in exchanges.windows(2) {
         assert_eq!(pair[1].due, pair[0].rx_application);
     }
+}
+
+#[test]
+fn a_pipeline_keeps_its_depth_outstanding_and_carries_that_much_more() {
+    let (mut rates, path) = (Vec::new(), VirtualPath::symmetric(MS));
+    for depth in [1, 4, 16] {
+        let mut train = train(1600, Pacing::Pipeline(depth));
+        let events = path.drive(&mut train);
+        let exchanges = answers(&events);
+        assert_eq!(exchanges.len(), 1600);
+        for (seq, exchange) in exchanges.iter().enumerate().skip(depth as usize) {
+            let freed_by = &exchanges[seq - depth as usize];
+            assert_eq!(exchange.due, freed_by.rx_application, "request {seq} at depth {depth}");
+        }
+        rates.push(1600.0 / events.last().unwrap().0.since(Mono(1_000_000)).secs_f64());
+    }
+    assert!((rates[1] / rates[0] - 4.0).abs() < 0.1 && (rates[2] / rates[0] - 16.0).abs() < 0.5, "{rates:?}");
+}
+
+#[test]
+fn every_pair_of_lengths_is_matched_though_losses_copies_and_disorder_come_between() {
+    let rough = Link { delay: MS, jitter: MS * 9, loss: 0.05, doubling: 0.05 };
+    for (length, response) in
+        [(1, 1), (1, 64), (23, 44), (24, 1), (64, 2), (44, 43), (64, 1472), (1472, 64), (24, 65_507)]
+    {
+        let path = VirtualPath {
+            forward: rough,
+            reverse: rough,
+            response: Some(response),
+            ..VirtualPath::symmetric(MS)
+        };
+        let plan = EchoPlan { length, response, ..plan(3_000, Pacing::Even(MS * 2)) };
+        let mut train = EchoTrain::new(plan).unwrap();
+        let exchanges = answers(&path.drive(&mut train));
+        let counts = train.counts();
+        assert_eq!((counts.bad(), counts.ignored), (0, Ignored::default()), "{length} B for {response} B");
+        assert_eq!(counts.received, exchanges.len() as u64);
+        assert!((2_600..2_800).contains(&counts.received), "{length} B for {response} B: {counts:?}");
+        let spread = MS * 2..MS * 20 + Span::from_micros(31);
+        assert!(exchanges.iter().all(|exchange| spread.contains(&exchange.rtt())), "{length} for {response}");
+        assert!(exchanges.iter().all(|exchange| exchange.responder_told == (response >= 44)));
+    }
+}
+
+#[test]
+fn answers_of_another_length_are_bad_and_their_requests_lost() {
+    let path = VirtualPath { response: Some(100), ..VirtualPath::symmetric(MS) };
+    let mut train = train(10, Pacing::Even(MS));
+    path.drive(&mut train);
+    let counts = train.counts();
+    assert_eq!((counts.received, counts.lost, counts.bad()), (0, 10, 10));
+}
+
+#[test]
+fn a_request_that_left_late_counts_from_when_it_was_due() {
+    let mut train = train(2, Pacing::Even(MS * 10));
+    let mut out = [0; 64];
+    let due = Mono(1_000_000);
+    assert!(matches!(train.poll(due, &mut out), Output::Send { .. }));
+    // The host was away for 7 ms.
+    let left_at = due + MS * 7;
+    train.handle(left_at, Input::Sent { tag: 0, tx: Stamp::application(left_at) });
+    let stamps =
+        EchoStamps { received_at: RemoteMono(5), answered_at: RemoteMono(5), ttl: 0, kernel_stamp: false };
+    stamps.answer(&mut out).unwrap();
+    let rx = Stamp::application(left_at + MS);
+    train.handle(rx.at, Input::Datagram { bytes: &out, rx, ttl: None });
+    let Output::Event(EchoEvent::Answered(exchange)) = train.poll(rx.at, &mut out) else { panic!() };
+    assert_eq!((exchange.rtt(), exchange.rtt_from_due()), (MS, MS * 8));
 }
 
 #[test]
@@ -174,9 +253,11 @@ fn hostile_datagrams_change_nothing_but_their_counts() {
     show(&reply(7, 1, now.0, Kind::EchoReply));
     show(&reply(7, u64::MAX, now.0, Kind::EchoReply));
     show(&reply(7, 0, now.0 + 1, Kind::EchoReply));
+    // Right in everything but its payload.
+    show(&reply(7, 0, now.0, Kind::EchoReply));
     let counts = train.counts();
-    assert_eq!(counts.ignored, Ignored { foreign: 4, wrong_length: 1, unasked: 3, forgotten: 0 });
-    assert_eq!((counts.received, counts.outstanding), (0, 1));
+    assert_eq!(counts.ignored, Ignored { foreign: 4, wrong_length: 1, altered: 1, unasked: 3, forgotten: 0 });
+    assert_eq!((counts.received, counts.outstanding, counts.bad()), (0, 1, 2));
 }
 
 /// One step of a driver that keeps none of its promises.
@@ -283,8 +364,13 @@ impl Careless {
 
 proptest! {
     #[test]
-    fn the_books_balance_whatever_comes_in(steps in steps(), pingpong in any::<bool>(), count in 0..30_u64) {
-        let pacing = if pingpong { Pacing::PingPong } else { Pacing::Even(MS * 10) };
+    fn the_books_balance_whatever_comes_in(steps in steps(), rhythm in 0..4, count in 0..30_u64) {
+        let pacing = match rhythm {
+            0 => Pacing::PingPong,
+            1 => Pacing::Pipeline(5),
+            2 => Pacing::Poisson { mean: MS * 10, seed: count },
+            _ => Pacing::Even(MS * 10),
+        };
         let mut train = train(count, pacing);
         let mut driver = Careless { now: Mono(1_000_000), ..Careless::default() };
         for step in &steps {

@@ -61,7 +61,7 @@ struct Probe {
 struct Reply {
     rx: Stamp,
     handled_at: Mono,
-    stamps: EchoStamps,
+    stamps: Option<EchoStamps>,
     ttl: Option<u8>,
 }
 
@@ -81,9 +81,10 @@ impl Probe {
         let reply = self.reply?;
         let tx = self.tx.unwrap_or(Stamp::application(self.departure()));
         let told = (tx.by == ClockSource::Application).then_some(tx.at);
-        let held = reply.stamps.answered_at.since(reply.stamps.received_at);
+        let held = reply.stamps.map(|stamps| stamps.answered_at.since(stamps.received_at));
         let longest = reply.rx.at.since(tx.at) + tx.error + reply.rx.error;
-        let clock = if reply.stamps.kernel_stamp { ClockSource::Kernel } else { ClockSource::Application };
+        let by_kernel = reply.stamps.is_some_and(|stamps| stamps.kernel_stamp);
+        let clock = if by_kernel { ClockSource::Kernel } else { ClockSource::Application };
         Some(Exchange {
             seq,
             due: self.due,
@@ -91,9 +92,10 @@ impl Probe {
             rx: reply.rx,
             tx_application: self.handed_at.or(told).unwrap_or(self.sent_at.min(tx.at)),
             rx_application: reply.handled_at,
-            responder: (Span::ZERO..=longest).contains(&held).then_some(held),
+            responder: held.filter(|held| (Span::ZERO..=longest).contains(held)),
+            responder_told: held.is_some(),
             responder_clock: clock,
-            ttl_forward: Some(reply.stamps.ttl).filter(|ttl| *ttl != 0),
+            ttl_forward: reply.stamps.map(|stamps| stamps.ttl).filter(|ttl| *ttl != 0),
             ttl_reverse: reply.ttl,
         })
     }
@@ -160,20 +162,31 @@ impl Window {
         }
     }
 
-    /// Judges an answer and keeps it if it is the first and in time. `at` is when the program and the stamp saw it.
+    /// Whether an answer may be to something we asked: to a request that is remembered and left at that time, or to one
+    /// that is too old to tell.
+    pub(super) fn may_answer(&self, seq: u64, sent_at: Option<u64>) -> bool {
+        let Some(index) = seq.checked_sub(self.base) else { return true };
+        let probe = usize::try_from(index).ok().and_then(|index| self.probes.get(index));
+        probe.is_some_and(|probe| sent_at.is_none_or(|sent_at| probe.sent_at.0 == sent_at))
+    }
+
+    /// Judges an answer and keeps it if it is the first and in time. `at` is when the program and the stamp saw it;
+    /// `sent_at` what it repeats of the request's send time, if it had room for that.
     pub(super) fn arrive(
         &mut self,
         seq: u64,
-        sent_at: u64,
+        sent_at: Option<u64>,
         at: (Mono, Stamp),
-        stamps: EchoStamps,
+        stamps: Option<EchoStamps>,
         ttl: Option<u8>,
     ) -> Arrival {
         if seq < self.base {
             return Arrival::Forgotten;
         }
         let (patience, (handled_at, rx)) = (self.patience, at);
-        let Some(probe) = self.probe(seq).filter(|probe| probe.sent_at.0 == sent_at) else {
+        let Some(probe) =
+            self.probe(seq).filter(|probe| sent_at.is_none_or(|sent_at| probe.sent_at.0 == sent_at))
+        else {
             return Arrival::Unasked;
         };
         match probe.fate {
@@ -209,7 +222,8 @@ impl Window {
         }
     }
 
-    fn next(&self) -> u64 {
+    /// The number that the next request will have.
+    pub(super) fn next(&self) -> u64 {
         self.base + self.probes.len() as u64
     }
 

@@ -27,10 +27,12 @@ pub struct TcpEvidence<'a> {
     pub across: Across,
 }
 
-/// Weighs the evidence. The first rule that applies decides: requested rate, CPU, receive window, send buffer, network.
+/// Weighs the evidence. The first rule that applies decides: requested rate, a sender that
+/// missed its times, CPU, receive window, send buffer, network.
 pub fn tcp_limit(evidence: &TcpEvidence<'_>) -> Limit {
     let signs = Signs::of(evidence);
     requested(evidence)
+        .or_else(|| missed_its_times(evidence))
         .or_else(|| signs.cpu(SATURATED))
         .or_else(|| signs.window())
         .or_else(|| signs.buffer())
@@ -44,6 +46,22 @@ fn requested(evidence: &TcpEvidence<'_>) -> Option<Limit> {
     let reached = evidence.goodput.0 as f64 / asked.0 as f64;
     let text = format!("{} of the {asked} asked for was reached", percent(reached));
     (reached >= REACHED).then(|| Limit::new(LimitedBy::RequestedRate, text))
+}
+
+/// A sender of spaced blocks that did not reach its rate although its streams had room: it was not there when the blocks
+/// were due, because it had no core or because giving a block takes longer than the spacing.
+fn missed_its_times(evidence: &TcpEvidence<'_>) -> Option<Limit> {
+    evidence.requested?;
+    let (kept, given) = evidence.sender.spaced.zip(evidence.sender.given)?;
+    let own = kept.slipped - kept.waited;
+    if own <= kept.waited || own.secs_f64() < given.secs_f64() * (1.0 - REACHED) {
+        return None;
+    }
+    let text = format!(
+        "the sender put off its blocks by {} in all, and waited only {} of it for room in a stream's buffer",
+        kept.slipped, kept.waited
+    );
+    Some(Limit::new(LimitedBy::SenderCpu, text))
 }
 
 /// The evidence, digested.

@@ -9,6 +9,7 @@ use std::sync::atomic::{
 use netaware_record::{ReceiverTick, SenderTick};
 use netaware_units::{ByteCount, Mono, Span};
 
+use super::samples::Samples;
 use crate::slices::{self, Slices};
 use crate::tcp_info::TcpInfo;
 
@@ -58,12 +59,13 @@ impl FirstByte {
     }
 }
 
-/// Reports slices counted from `start` until all lanes are done.
+/// Reports slices counted from `start` until all lanes are done, and samples each stream if `samples` are wanted.
 pub(super) fn watch_sender(
     start: Mono,
     tick: Span,
     streams: &[TcpStream],
     lanes: &[Lane],
+    mut samples: Option<&mut Samples>,
     on_tick: &mut dyn FnMut(SenderTick),
 ) {
     let mut slices = Slices::starting_at(start, tick);
@@ -72,6 +74,9 @@ pub(super) fn watch_sender(
         let slice = slices.wait(|| all_done(lanes));
         let bytes = sum(lanes);
         let infos: Vec<TcpInfo> = streams.iter().filter_map(TcpInfo::read).collect();
+        if let Some(samples) = &mut samples {
+            samples.take(slice.end, &infos);
+        }
         let retransmits: u64 = infos.iter().map(|info| info.retransmits).sum();
         let acked: ByteCount = infos.iter().map(|info| info.acked).sum();
         on_tick(SenderTick {

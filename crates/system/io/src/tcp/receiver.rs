@@ -14,6 +14,7 @@ use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::control::TcpPlan;
 
 use super::meter::{FirstByte, Lane};
+use super::moments::Moments;
 use super::{Ended, Ending, GRACE, LOOK_UP, is_timeout, planned_end};
 use crate::clock;
 use crate::stop::StopFlag;
@@ -27,6 +28,8 @@ pub(super) struct Receiver<'a> {
     planned: Span,
     deadline: Mono,
     limited_in_bytes: bool,
+    /// Blocks come one by one, and how many reads they take is a figure: each read takes what is there.
+    reads_at_once: bool,
     stop: &'a StopFlag,
 }
 
@@ -38,6 +41,7 @@ impl<'a> Receiver<'a> {
             planned: end - start,
             deadline: end + GRACE,
             limited_in_bytes: plan.bytes.is_some(),
+            reads_at_once: plan.block_spacing.is_some(),
             stop,
         }
     }
@@ -47,7 +51,8 @@ impl<'a> Receiver<'a> {
     }
 
     pub(super) fn run(&self, index: u16, stream: &TcpStream, lane: &Lane) -> Ended {
-        let mut reading = Reading { bytes: 0, calls: 0, last_at: clock::now() };
+        let mut reading =
+            Reading { bytes: 0, first: 0, calls: 0, last_at: clock::now(), moments: Moments::default() };
         let (how, error) = match stream
             .set_read_timeout(Some(LOOK_UP.to_std()))
             .and_then(|()| self.read(stream, lane, &mut reading))
@@ -59,16 +64,18 @@ impl<'a> Receiver<'a> {
         let _ = stream.shutdown(Shutdown::Write);
         let stream = StreamEnd {
             bytes: ByteCount(reading.bytes),
+            first_read: ByteCount(reading.first),
             calls: reading.calls,
             error,
             ..stream_end(index, stream)
         };
-        Ended { stream, at: reading.last_at, how }
+        Ended { stream, at: reading.last_at, how, moments: reading.moments }
     }
 
     fn read(&self, stream: &TcpStream, lane: &Lane, reading: &mut Reading) -> io::Result<Ending> {
         let mut sink = Sink::new();
-        let mut wakeups = Wakeups::new(reading.last_at);
+        let mut wakeups =
+            if self.reads_at_once { Wakeups::as_it_comes() } else { Wakeups::new(reading.last_at) };
         loop {
             let result = sink.read(stream);
             let now = clock::now();
@@ -79,6 +86,7 @@ impl<'a> Receiver<'a> {
                 }
                 Ok(bytes) => {
                     if reading.bytes == 0 {
+                        reading.first = bytes as u64;
                         self.first_byte.set(now);
                     }
                     reading.count(bytes, now);
@@ -130,8 +138,11 @@ impl<'a> Receiver<'a> {
 #[derive(Debug)]
 struct Reading {
     bytes: u64,
+    /// Of these: the first read's.
+    first: u64,
     calls: u64,
     last_at: Mono,
+    moments: Moments,
 }
 
 impl Reading {
@@ -139,6 +150,8 @@ impl Reading {
         self.bytes += bytes as u64;
         self.calls += 1;
         self.last_at = now;
+        self.moments.first.get_or_insert(now);
+        self.moments.last = Some(now);
     }
 }
 
@@ -157,6 +170,11 @@ struct Wakeups {
 impl Wakeups {
     fn new(now: Mono) -> Self {
         Self { since: now, bytes: 0, mark: 1 }
+    }
+
+    /// Leaves the mark at one byte: the time to adapt it never comes.
+    fn as_it_comes() -> Self {
+        Self::new(Mono(u64::MAX))
     }
 
     fn adapt(&mut self, stream: &TcpStream, bytes: usize, now: Mono) {

@@ -10,6 +10,7 @@ use netaware_wire::control::TcpPlan;
 
 use super::budget::{Budget, Schedule};
 use super::meter::Lane;
+use super::moments::{self, Moments};
 use super::{DEFAULT_LENGTH, Ended, Ending, GRACE, LOOK_UP, is_timeout, planned_end};
 use crate::clock;
 use crate::stop::StopFlag;
@@ -26,40 +27,112 @@ pub(super) struct Sender<'a> {
     others_start: Mono,
     end: Mono,
     zerocopy: bool,
+    /// What each stream's peer had acknowledged before the first byte that counts.
+    acked_before: &'a [ByteCount],
     stop: &'a StopFlag,
 }
 
 impl<'a> Sender<'a> {
-    pub(super) fn new(plan: &TcpPlan, streams: usize, start: Mono, stop: &'a StopFlag) -> Self {
+    /// `acked_before` has one entry for each stream.
+    pub(super) fn new(
+        plan: &TcpPlan,
+        acked_before: &'a [ByteCount],
+        start: Mono,
+        stop: &'a StopFlag,
+    ) -> Self {
+        let streams = acked_before.len().max(1) as u64;
         Self {
             payload: &payload()[..plan.length.clamp(1, DEFAULT_LENGTH) as usize],
             budget: Budget::new(plan.bytes),
-            rate: plan.rate.map(|rate| BitRate((rate.0 / streams.max(1) as u64).max(1))),
+            rate: plan.rate.map(|rate| BitRate((rate.0 / streams).max(1))),
             start,
             others_start: start + plan.alone.or_zero(),
             end: planned_end(plan, start),
             zerocopy: plan.zerocopy,
+            acked_before,
             stop,
         }
     }
 
     pub(super) fn run(&self, index: u16, stream: &TcpStream, lane: &Lane) -> Ended {
-        let mut progress = Progress { bytes: 0, calls: 0, lane };
+        let mut progress = self.progress(index.into(), lane);
         self.wait_for_turn(index);
         let result = prepare(stream, self.rate)
             .and_then(|()| Writer::new(self.zerocopy))
-            .and_then(|mut writer| self.send(stream, &mut writer, &mut progress))
-            .and_then(|how| if how == Ending::Planned { self.deliver(stream) } else { Ok(how) });
-        let stream = StreamEnd {
-            bytes: ByteCount(progress.bytes),
-            calls: progress.calls,
-            ..stream_end(index, stream)
-        };
-        self.end_of(stream, result)
+            .and_then(|mut writer| self.send(stream, &mut writer, &mut progress));
+        progress.returned_by(clock::now());
+        self.conclude(index, stream, progress, result)
+    }
+
+    /// Nothing of the stream at `index` is sent yet.
+    pub(super) fn progress<'l>(&self, index: usize, lane: &'l Lane) -> Progress<'l> {
+        let acked_before = self.acked_before.get(index).copied().unwrap_or_default();
+        Progress {
+            bytes: 0,
+            calls: 0,
+            acked_before,
+            moments: Moments::default(),
+            is_unclocked: false,
+            is_shut: false,
+            lane,
+        }
+    }
+
+    /// Sending is over: lets what is limited in bytes arrive, and says what became of the stream.
+    pub(super) fn conclude(
+        &self,
+        index: u16,
+        stream: &TcpStream,
+        mut progress: Progress<'_>,
+        result: io::Result<Ending>,
+    ) -> Ended {
+        let result = result.and_then(|how| match how {
+            Ending::Planned => self.deliver(stream, &mut progress),
+            other => Ok(other),
+        });
+        let Progress { bytes, calls, acked_before, mut moments, .. } = progress;
+        moments.acked = moments.acked.or_else(|| moments::acked_now(stream, acked_before, bytes));
+        let stream = StreamEnd { bytes: ByteCount(bytes), calls, ..stream_end(index, stream) };
+        self.end_of(stream, moments, result)
+    }
+
+    /// Whether somebody asked to stop.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.is_raised()
+    }
+
+    /// When sending is over by the plan.
+    pub(super) fn end(&self) -> Mono {
+        self.end
+    }
+
+    /// Whether a number of bytes was asked for and has been sent.
+    pub(super) fn is_all_sent(&self) -> bool {
+        self.budget.is_spent()
+    }
+
+    /// Takes a block, or what is left of the bytes asked for; 0 when nothing is.
+    pub(super) fn claim(&self) -> usize {
+        self.budget.claim(self.payload.len())
+    }
+
+    /// Gives back what was claimed and not sent.
+    pub(super) fn give_back(&self, unsent: usize) {
+        self.budget.give_back(unsent);
+    }
+
+    /// So many bytes to send, at most a block.
+    pub(super) fn block(&self, length: usize) -> &'static [u8] {
+        &self.payload[..length.min(self.payload.len())]
+    }
+
+    /// Whether the stream at `index` has its turn already.
+    pub(super) fn may_send(&self, index: usize, now: Mono) -> bool {
+        index == 0 || now >= self.others_start
     }
 
     /// A failure after somebody asked us to stop is part of stopping: the peer was asked too.
-    fn end_of(&self, mut stream: StreamEnd, result: io::Result<Ending>) -> Ended {
+    fn end_of(&self, mut stream: StreamEnd, moments: Moments, result: io::Result<Ending>) -> Ended {
         let how = result.unwrap_or_else(|error| {
             if self.stop.is_raised() {
                 return Ending::Stopped;
@@ -67,7 +140,7 @@ impl<'a> Sender<'a> {
             stream.error = Some(error.to_string());
             Ending::Broken
         });
-        Ended { stream, at: clock::now(), how }
+        Ended { stream, at: clock::now(), how, moments }
     }
 
     fn wait_for_turn(&self, index: u16) {
@@ -88,6 +161,7 @@ impl<'a> Sender<'a> {
                 return Ok(Ending::Stopped);
             }
             let now = clock::now();
+            progress.returned_by(now);
             if now >= self.end {
                 return Ok(Ending::Planned);
             }
@@ -99,6 +173,7 @@ impl<'a> Sender<'a> {
             if claimed == 0 {
                 return Ok(Ending::Planned);
             }
+            progress.begins_at(now);
             let written = written(writer.write(stream, &self.payload[..claimed]));
             self.budget.give_back(claimed - written.as_ref().copied().unwrap_or(0));
             let written = written?;
@@ -110,13 +185,17 @@ impl<'a> Sender<'a> {
     }
 
     /// Once a limit in bytes is reached: ends the stream and waits until the peer, having read all of it, closes too.
-    fn deliver(&self, stream: &TcpStream) -> io::Result<Ending> {
+    fn deliver(&self, stream: &TcpStream, progress: &mut Progress<'_>) -> io::Result<Ending> {
         if !self.budget.is_spent() {
             return Ok(Ending::Planned);
         }
-        stream.shutdown(Shutdown::Write)?;
+        progress.say_it_is_all(stream)?;
+        stream.set_read_timeout(Some(LOOK_UP.to_std()))?;
+        let until = self.end + GRACE;
+        progress.moments.acked =
+            moments::await_acks(stream, progress.acked_before, progress.bytes, until, self.stop);
         let mut scratch = [0; 512];
-        while clock::now() < self.end + GRACE {
+        loop {
             if self.stop.is_raised() {
                 return Ok(Ending::Stopped);
             }
@@ -126,24 +205,53 @@ impl<'a> Sender<'a> {
                 Err(error) if is_timeout(&error) => {}
                 Err(error) => return Err(error),
             }
+            if clock::now() >= until {
+                let why = "the peer did not confirm that it has received everything";
+                return Err(io::Error::new(ErrorKind::TimedOut, why));
+            }
         }
-        Err(io::Error::new(ErrorKind::TimedOut, "the peer did not confirm that it has received everything"))
     }
 }
 
 /// Where one stream stands.
 #[derive(Debug)]
-struct Progress<'a> {
+pub(super) struct Progress<'a> {
     bytes: u64,
     calls: u64,
+    acked_before: ByteCount,
+    moments: Moments,
+    /// The last write that moved data has returned, and nobody has looked at the clock since.
+    is_unclocked: bool,
+    /// The peer has been told that nothing more comes.
+    is_shut: bool,
     lane: &'a Lane,
 }
 
 impl Progress<'_> {
-    fn count(&mut self, bytes: usize) {
-        self.calls += 1;
+    /// A write begins.
+    pub(super) fn begins_at(&mut self, now: Mono) {
+        self.moments.first.get_or_insert(now);
+    }
+
+    /// A write has moved so much.
+    pub(super) fn count(&mut self, bytes: usize) {
+        self.calls += u64::from(bytes > 0);
+        self.is_unclocked |= bytes > 0;
         self.bytes += bytes as u64;
         self.lane.set_bytes(self.bytes);
+    }
+
+    /// Ends the stream in the direction of sending, once: a second time may find the connection closed by both.
+    pub(super) fn say_it_is_all(&mut self, stream: &TcpStream) -> io::Result<()> {
+        if std::mem::replace(&mut self.is_shut, true) { Ok(()) } else { stream.shutdown(Shutdown::Write) }
+    }
+
+    /// The writes so far have returned by `now`.
+    pub(super) fn returned_by(&mut self, now: Mono) {
+        if self.is_unclocked {
+            self.moments.last = Some(now);
+            self.is_unclocked = false;
+        }
     }
 }
 

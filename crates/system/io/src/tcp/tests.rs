@@ -4,35 +4,32 @@ use std::sync::Mutex;
 use netaware_record::Direction;
 use netaware_units::BitRate;
 
+mod spaced;
+mod stalled;
+mod times;
+
 use super::*;
 use crate::options::{SocketOptions, connect_tcp, listen_tcp};
 
 fn plan(streams: u16, millis: i64) -> TcpPlan {
     TcpPlan {
-        direction: Direction::Forward,
         streams,
-        duration: Span::from_millis(millis),
-        alone: Span::ZERO,
-        bytes: None,
         length: DEFAULT_LENGTH,
         tick: Span::from_millis(50),
-        rate: None,
-        window: None,
-        mss: None,
-        nodelay: false,
-        dscp: 0,
-        congestion: None,
-        zerocopy: false,
-        quiet: false,
+        ..TcpPlan::new(Direction::Forward, Span::from_millis(millis))
     }
 }
 
 fn pairs(count: u16) -> (Vec<TcpStream>, Vec<TcpStream>) {
+    pairs_with(count, &SocketOptions::default())
+}
+
+fn pairs_with(count: u16, options: &SocketOptions) -> (Vec<TcpStream>, Vec<TcpStream>) {
     let listener = listen_tcp(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0), 16).unwrap();
     let to = listener.local_addr().unwrap();
     (0..count)
         .map(|_| {
-            let out = connect_tcp(to, &SocketOptions::default(), Span::from_secs(2)).unwrap();
+            let out = connect_tcp(to, options, Span::from_secs(2)).unwrap();
             (out, listener.accept().unwrap().0)
         })
         .unzip()

@@ -5,15 +5,18 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use netaware_record::UdpReceiverEnd;
+use netaware_record::{Histogram, HistogramShape, UdpReceiverEnd};
+use netaware_stats::hist::{FixedHistogram, LengthHistogram};
 use netaware_stats::sequence::{Arrival, SequenceReport, SequenceTracker};
 use netaware_stats::variation::RtpJitter;
-use netaware_units::{BitRate, ByteCount, Mono, Span};
+use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::control::UdpPlan;
 use netaware_wire::datagram::{HEADER_LEN, Header, Kind};
 
+use super::bursts::BurstMeter;
 use super::delay::DelayVariation;
 use super::gaps::GapRecorder;
+use super::log::ArrivalLog;
 
 /// When one or more datagrams arrived, and whether the stamp is good enough for gaps.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +40,10 @@ pub(super) struct Account {
     last: Mono,
     last_stamp: Option<Mono>,
     gaps: GapRecorder,
+    /// Those that were asked for.
+    bins: Option<FixedHistogram>,
+    bursts: Option<BurstMeter>,
+    log: Option<ArrivalLog>,
     delay: DelayVariation,
     jitter: RtpJitter,
     end: Option<SenderEnd>,
@@ -50,7 +57,8 @@ pub(super) struct SenderEnd {
 }
 
 impl Account {
-    pub(super) fn new(flow: u32) -> Self {
+    /// What the plan wants to know beside the counts is followed too.
+    pub(super) fn new(flow: u32, plan: &UdpPlan) -> Self {
         let mut header = [0; HEADER_LEN];
         Header { kind: Kind::Data, flow, seq: 0, sent_at: 0 }.emit(&mut header);
         let mut prefix = [0; 8];
@@ -65,6 +73,9 @@ impl Account {
             last: Mono(0),
             last_stamp: None,
             gaps: GapRecorder::new(),
+            bins: plan.histogram.as_ref().and_then(HistogramShape::empty),
+            bursts: BurstMeter::new(plan.burst),
+            log: ArrivalLog::new(plan),
             delay: DelayVariation::new(),
             jitter: RtpJitter::new(),
             end: None,
@@ -80,6 +91,7 @@ impl Account {
         let delay = self.delay.observe(arrived.at, sent_at);
         self.follow_jitter(arrival, delay);
         self.follow_gap(arrived);
+        self.follow_details(seq, sent_at, arrived);
     }
 
     /// Datagrams of `segment` bytes that the kernel has merged; the last may be shorter. They share one arrival, so the
@@ -92,6 +104,9 @@ impl Account {
             match self.data(datagram) {
                 Some((seq, sent_at)) => {
                     self.count(seq, datagram.len());
+                    if let Some(log) = &mut self.log {
+                        log.take(seq, sent_at, arrived.at);
+                    }
                     sample.get_or_insert(sent_at);
                 }
                 None => self.take_other(datagram, arrived.at),
@@ -165,8 +180,21 @@ impl Account {
         let stamp = arrived.by_kernel.then_some(arrived.at);
         if let (Some(now), Some(before)) = (stamp, self.last_stamp) {
             self.gaps.observe(now - before);
+            if let Some(bins) = &mut self.bins {
+                bins.observe((now - before).0);
+            }
         }
         self.last_stamp = stamp;
+    }
+
+    #[inline]
+    fn follow_details(&mut self, seq: u64, sent_at: u64, arrived: ArrivedAt) {
+        if let Some(bursts) = self.bursts.as_mut().filter(|_| arrived.by_kernel) {
+            bursts.take(seq, sent_at, arrived.at);
+        }
+        if let Some(log) = &mut self.log {
+            log.take(seq, sent_at, arrived.at);
+        }
     }
 
     #[cold]
@@ -183,11 +211,9 @@ impl Account {
     pub(super) fn close(self, plan: &UdpPlan) -> UdpReceiverEnd {
         let SequenceReport { counts, loss_runs, reorder_extents, .. } =
             self.tracker.finish(self.end.map(|end| end.sent));
-        let mut runs: Vec<(u64, u64)> = loss_runs.iter().collect();
-        if loss_runs.beyond() > 0 {
-            // Runs longer than the histogram: their number, all under the longest of them.
-            runs.push((loss_runs.longest(), loss_runs.beyond()));
-        }
+        let highest = counts.highest.map_or(0, |highest| highest + 1);
+        let sent = self.end.map_or(highest, |end| end.sent);
+        let (arrivals, unlogged) = self.log.map(ArrivalLog::finish).unwrap_or_default();
         let gap = Span(plan.gap_ps.map_or(0, |gap| (gap / 1000) as i64));
         UdpReceiverEnd {
             elapsed: self.first.map_or(Span::ZERO, |first| self.last - first),
@@ -196,14 +222,19 @@ impl Account {
             duplicates: counts.duplicates,
             reordered: counts.reordered,
             reorder_extent: reorder_extents.longest(),
-            highest: counts.highest.map_or(0, |highest| highest + 1),
-            loss_runs: runs,
+            reorder_extents: lengths(&reorder_extents),
+            highest,
+            loss_runs: lengths(&loss_runs),
             gaps: self.gaps.summary(gap),
             histogram: self.gaps.histogram(),
+            bins: self.bins.as_ref().map(Histogram::from),
+            bursts: self.bursts.and_then(|bursts| bursts.summary(sent, plan.length)),
+            arrivals,
+            unlogged,
             delay_variation: self.delay.summary(),
             foreign: self.foreign,
             jitter: Span(self.jitter.value().unwrap_or(0.0).round() as i64),
-            planned: plan.gap_ps.map(|gap| planned_rate(plan.length, gap)),
+            planned: plan.rate(),
             ..UdpReceiverEnd::default()
         }
     }
@@ -220,9 +251,13 @@ impl Account {
     }
 }
 
-fn planned_rate(length: u32, gap_ps: u64) -> BitRate {
-    let bits = u128::from(length) * 8 * 1_000_000_000_000;
-    BitRate(u64::try_from(bits / u128::from(gap_ps.max(1))).unwrap_or(u64::MAX))
+/// Lengths beyond the histogram's limit: their number, all under the longest of them.
+fn lengths(of: &LengthHistogram) -> Vec<(u64, u64)> {
+    let mut pairs: Vec<(u64, u64)> = of.iter().collect();
+    if of.beyond() > 0 {
+        pairs.push((of.longest(), of.beyond()));
+    }
+    pairs
 }
 
 /// Written by the receiving thread after each batch, read by the meter.
@@ -288,7 +323,7 @@ mod tests {
 
     #[test]
     fn loss_copies_and_reordering_are_told_apart() {
-        let mut account = Account::new(3);
+        let mut account = Account::new(3, &plan());
         for (n, seq) in [0, 1, 4, 3, 3, 5].into_iter().enumerate() {
             account.take(&datagram(Kind::Data, 3, seq), at(2_000 + n as u64 * 10));
         }
@@ -303,7 +338,7 @@ mod tests {
 
     #[test]
     fn what_is_not_of_the_flow_is_counted_and_changes_nothing() {
-        let mut account = Account::new(3);
+        let mut account = Account::new(3, &plan());
         account.take(&datagram(Kind::Data, 4, 0), at(1));
         account.take(&datagram(Kind::End, 4, 0), at(1));
         account.take(&datagram(Kind::Knock, 3, 0), at(1));
@@ -318,7 +353,7 @@ mod tests {
 
     #[test]
     fn merged_datagrams_count_one_by_one_and_may_end_with_the_end() {
-        let mut account = Account::new(9);
+        let mut account = Account::new(9, &plan());
         let mut merged = Vec::new();
         for seq in 0..4 {
             merged.extend(datagram(Kind::Data, 9, seq));
@@ -333,7 +368,7 @@ mod tests {
 
     #[test]
     fn an_absurd_number_does_not_break_the_count() {
-        let mut account = Account::new(0);
+        let mut account = Account::new(0, &plan());
         for seq in [0, u64::MAX, 1 << 62, 1] {
             account.take(&datagram(Kind::Data, 0, seq), at(seq % 7));
         }

@@ -159,7 +159,7 @@ struct Naps {
 impl Naps {
     fn new(socket: &UdpSocket, plan: &UdpPlan) -> Self {
         let buffer = socket2::SockRef::from(socket).recv_buffer_size().unwrap_or(0);
-        let is_fast = plan.gap_ps.is_none_or(|gap| gap < FAST_GAP_PS);
+        let is_fast = plan.gap_ps.is_none_or(|gap| gap / u64::from(plan.burst.max(1)) < FAST_GAP_PS);
         Self { allowed: is_fast && buffer >= ROOM, idle: None, _precise: crate::pacer::precise_sleep() }
     }
 

@@ -1,4 +1,4 @@
-//! At a planned spacing, each datagram at its own absolute deadline.
+//! At a planned spacing, each datagram at its own absolute deadline, or each burst of them.
 //!
 //! A datagram is never sent early. After a hole (the hypervisor or another program had the core) those that are overdue
 //! follow each other at four fifths of the gap until the plan is caught up with: the mean rate stays exact, no burst
@@ -34,6 +34,8 @@ struct Paced<'a> {
     hopeless: Span,
     /// Before this the next one does not leave, however overdue it is.
     not_before: Mono,
+    /// When the latest one left, or the first of the latest burst.
+    last: Option<Mono>,
     gaps: GapRecorder,
 }
 
@@ -44,6 +46,7 @@ impl<'a> Paced<'a> {
             tolerance: (timetable.gap / 10).max(LEAST_TOLERANCE),
             hopeless: timetable.gap.max(HOPELESS),
             not_before: start,
+            last: None,
             gaps: GapRecorder::new(),
             timetable,
         }
@@ -64,10 +67,10 @@ impl<'a> Paced<'a> {
             let lateness = now - due;
             self.timetable.behind(lateness);
             if lateness > self.hopeless {
-                let left_out = self.timetable.pacer.skip_to(now);
-                self.timetable.refusals.left_out(left_out);
+                self.timetable.skip_to(now);
                 continue;
             }
+            let burst = self.timetable.now_due();
             self.timetable.pacer.advance();
             self.not_before = now + shortest_gap;
             match outbox.send(1, now) {
@@ -75,12 +78,21 @@ impl<'a> Paced<'a> {
                 Err(error) if self.timetable.refusals.end_it(&error) => return Outcome::Failed,
                 Err(_) => {}
             }
+            for _ in 1..burst {
+                let now = clock::now();
+                match outbox.send(1, now) {
+                    Ok(_) => self.timetable.left(now, false),
+                    Err(error) if self.timetable.refusals.end_it(&error) => return Outcome::Failed,
+                    Err(_) => {}
+                }
+            }
         }
     }
 
     #[inline]
     fn count(&mut self, now: Mono, lateness: Span) {
-        if let Some(last) = self.timetable.left(now, lateness > self.tolerance) {
+        self.timetable.left(now, lateness > self.tolerance);
+        if let Some(last) = self.last.replace(now) {
             self.gaps.observe(now - last);
         }
     }

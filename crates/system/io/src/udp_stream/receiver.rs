@@ -56,7 +56,7 @@ fn prepare(socket: &UdpSocket, plan: &UdpPlan) {
 }
 
 fn follow(socket: &UdpSocket, flow: u32, plan: &UdpPlan, stop: &StopFlag, board: &Board) -> UdpReceiverEnd {
-    let mut account = Account::new(flow);
+    let mut account = Account::new(flow, plan);
     let mut inbox = Inbox::new(socket, plan);
     let drops_before = inbox::socket_drops(socket);
     let start = clock::now();
@@ -94,6 +94,7 @@ fn listen(
     board: &Board,
 ) -> Outcome {
     let planned_end = start + plan.duration.or_zero();
+    let settle = plan.settle.unwrap_or(AFTER_END);
     loop {
         match inbox.receive(account) {
             Ok(()) => account.publish(board),
@@ -101,7 +102,7 @@ fn listen(
             Err(_) => return Outcome::Failed,
         }
         let now = clock::now();
-        if account.end().is_some_and(|end| now - end.heard_at >= AFTER_END) {
+        if account.end().is_some_and(|end| now - end.heard_at >= settle) {
             return Outcome::Complete;
         }
         if stop.is_raised() {

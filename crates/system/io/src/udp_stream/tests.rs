@@ -19,8 +19,12 @@ pub(super) fn plan(length: u32, gap: Option<Span>) -> UdpPlan {
         send: UdpSend::Single,
         receive: UdpReceive::Single,
         tick: Span::from_millis(50),
+        settle: None,
         window: None,
         dscp: 0,
+        burst: 1,
+        histogram: None,
+        log: false,
     }
 }
 

@@ -18,6 +18,8 @@ pub(super) struct Timetable<'a> {
     start: Mono,
     end: Mono,
     packets: u64,
+    /// Datagrams of each step.
+    burst: u64,
     stop: &'a StopFlag,
     last: Option<Mono>,
     late: u64,
@@ -33,6 +35,7 @@ impl<'a> Timetable<'a> {
             start,
             end: start + plan.duration.or_zero(),
             packets: plan.packets.unwrap_or(u64::MAX),
+            burst: u64::from(plan.burst.max(1)),
             stop,
             last: None,
             late: 0,
@@ -40,11 +43,29 @@ impl<'a> Timetable<'a> {
         }
     }
 
+    /// Datagrams of the steps that have passed.
+    fn passed(&self) -> u64 {
+        self.pacer.steps().saturating_mul(self.burst)
+    }
+
+    /// How many datagrams leave at the present step: a burst, or what is left of the plan.
+    #[inline]
+    pub(super) fn now_due(&self) -> u64 {
+        self.burst.min(self.packets.saturating_sub(self.passed()))
+    }
+
+    /// Leaves out the steps that were due before `now`.
+    pub(super) fn skip_to(&mut self, now: Mono) {
+        let before = self.passed().min(self.packets);
+        self.pacer.skip_to(now);
+        self.refusals.left_out(self.passed().min(self.packets) - before);
+    }
+
     /// When the next datagram is due, or how the stream ended.
     #[inline]
     pub(super) fn due(&self) -> Result<Mono, Outcome> {
         let due = self.pacer.due();
-        if due >= self.end || self.pacer.steps() >= self.packets {
+        if due >= self.end || self.passed() >= self.packets {
             return Err(Outcome::Complete);
         }
         if self.stop.is_raised() {
@@ -64,11 +85,11 @@ impl<'a> Timetable<'a> {
         self.worst = self.worst.max(lateness);
     }
 
-    /// A datagram left; gives the instant at which the one before it had.
+    /// A datagram left.
     #[inline]
-    pub(super) fn left(&mut self, at: Mono, is_late: bool) -> Option<Mono> {
+    pub(super) fn left(&mut self, at: Mono, is_late: bool) {
         self.late += u64::from(is_late);
-        self.last.replace(at)
+        self.last = Some(at);
     }
 
     /// When the last datagram left.

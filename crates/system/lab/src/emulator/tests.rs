@@ -60,7 +60,7 @@ impl World for Script {
 struct Nobody;
 
 impl Witness for Nobody {
-    fn fate(&mut self, _: &Fate, _: Span) {}
+    fn fate(&mut self, _: &Fate, _: Span, _: Option<Subject>) {}
     fn round(&mut self, _: Mono, _: &Truth, _: &mut Tally) {}
 }
 

@@ -10,6 +10,7 @@ use netaware_units::{ByteCount, Span};
 
 use super::{Figure, Found, LONGEST, UDP_HEADER, Unit, WaySummary};
 use crate::drive::Drive;
+use crate::echo_responder::EchoResponder;
 use crate::simulation::{Flow, Fragments, Simulation};
 use crate::truth::PathTruth;
 
@@ -22,8 +23,10 @@ pub struct LatencyAsk {
     pub time: Option<Span>,
     /// When the next one goes.
     pub pacing: Pacing,
-    /// Payload of request and answer, bytes.
+    /// Payload of a request, bytes.
     pub length: u32,
+    /// Payload of an answer, bytes.
+    pub response: u32,
     /// After how long without an answer a request is lost.
     pub patience: Span,
 }
@@ -40,6 +43,7 @@ pub(super) fn run(
         count: ask.count,
         pacing: ask.pacing,
         length: ask.length as usize,
+        response: ask.response as usize,
         patience: ask.patience,
         start: sim.local_now(Side::A) + HEAD_START,
     })?;
@@ -51,13 +55,17 @@ pub(super) fn run(
         ..Flow::new(version)
     };
     let mut log = EchoLog::default();
-    let drive = sim.run(&flow, &mut train, |event| log.observe(&event));
+    let mut far = EchoResponder::new().answering(ask.response as usize);
+    let drive = sim.run_against(&flow, &mut train, &mut far, |event| log.observe(&event));
     let round = log.finish(train.counts());
     let (hops_forward, hops_reverse) = round.hops();
     let context = Context {
         method: "latency",
         version,
         payload: ByteCount(u64::from(ask.length)),
+        response: ByteCount(u64::from(ask.response)),
+        pacing: ask.pacing,
+        bins: None,
         spacing: ask.pacing.spacing(),
         patience: ask.patience,
         health: Health::default(),

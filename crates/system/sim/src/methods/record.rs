@@ -33,6 +33,8 @@ pub fn record(
         elapsed: found.iter().map(|found| found.elapsed).sum::<Span>(),
         outcome: Outcome::Complete,
         request: Request { host: scenario.to_owned(), options, ..Request::default() },
+        label: None,
+        series: None,
         prober: host("simulated host a"),
         responder: Some(host("simulated host b")),
         versions: found.iter().map(|found| found.result.clone()).collect(),

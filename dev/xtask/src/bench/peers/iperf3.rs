@@ -39,16 +39,30 @@ pub(crate) fn udp(
     parse_udp(&finished.stdout, finished.cpu_seconds)
 }
 
-/// At `bits` per second of payload. Returns what it cost; what it looked like is for the capture to say.
+/// At `bits` per second of payload. Returns what it cost and said; what it looked like is for the capture to say.
 pub(crate) fn paced(
     program: &Path,
     place: Place<'_>,
     payload: u32,
     bits: u64,
     seconds: u32,
+    extra: &[&str],
 ) -> Result<Finished> {
     let (payload, bits) = (payload.to_string(), bits.to_string());
-    run(program, place, seconds, &["-u", "-b", &bits, "-l", &payload])
+    run(program, place, seconds, &[&["-u", "-b", &bits, "-l", &payload], extra].concat())
+}
+
+/// What arrived of a paced stream: payload rate, loss and jitter. Its own rate counts what was lost, too.
+pub(crate) fn arrived(finished: &Finished, payload: u32) -> Result<Reading> {
+    let end = parse_end(&finished.stdout)?;
+    let sum = &end["sum"];
+    let (packets, lost) = (number(sum, "packets")?, number(sum, "lost_packets")?);
+    let bits = (packets - lost) * f64::from(payload) * 8.0;
+    Ok(vec![
+        ("Mbit/s", bits / number(sum, "seconds")? / 1e6),
+        ("loss %", 100.0 * lost / packets),
+        ("jitter us", number(sum, "jitter_ms")? * 1e3),
+    ])
 }
 
 fn run(program: &Path, place: Place<'_>, seconds: u32, options: &[&str]) -> Result<Finished> {
@@ -118,6 +132,14 @@ mod tests {
         let reading = parse_udp(UDP, 1.0).unwrap();
         assert!((reading[0].1 - (403_950.0 - 97_416.0) / 2.000_075).abs() < 1e-6, "{reading:?}");
         assert!((reading[1].1 - 24.116).abs() < 1e-3, "{reading:?}");
+    }
+
+    #[test]
+    fn what_arrived_leaves_out_what_was_lost() {
+        let reading = arrived(&Finished { stdout: UDP.to_owned(), cpu_seconds: 0.0 }, 64).unwrap();
+        assert!((reading[0].1 - 78.469_761).abs() < 1e-5, "{reading:?}");
+        assert!((reading[1].1 - 24.116).abs() < 1e-3, "{reading:?}");
+        assert!((reading[2].1 - 5.0).abs() < 1e-9, "{reading:?}");
     }
 
     #[test]

@@ -14,9 +14,17 @@ use crate::bench::session::{Finished, Session};
 
 pub(crate) const PORT: u16 = 14233;
 
-pub(crate) fn tcp(program: &Path, place: Place<'_>, streams: u32, seconds: u32) -> Result<Reading> {
+/// `extra` are further options of `netaware tcp`.
+pub(crate) fn tcp(
+    program: &Path,
+    place: Place<'_>,
+    streams: u32,
+    seconds: u32,
+    extra: &[&str],
+) -> Result<Reading> {
     let (streams, time) = (streams.to_string(), format!("{seconds}s"));
-    let finished = run(program, place, seconds, &["tcp", "-P", &streams, "-t", &time])?;
+    let options = [&["tcp", "-P", &streams, "-t", &time], extra].concat();
+    let finished = run(program, place, seconds, &options)?;
     let record = parse(&finished.stdout)?;
     read_tcp(&record, cpu_percent(finished.cpu_seconds, f64::from(seconds)))
 }
@@ -36,7 +44,7 @@ pub(crate) fn udp(
     read_udp(&record, cpu_percent(finished.cpu_seconds, f64::from(seconds)))
 }
 
-/// Evenly spaced. Returns what it cost; what it looked like is for the capture to say.
+/// Evenly spaced. Returns what it cost and said; what it looked like is for the capture to say.
 pub(crate) fn paced(
     program: &Path,
     place: Place<'_>,
@@ -46,6 +54,17 @@ pub(crate) fn paced(
 ) -> Result<Finished> {
     let (payload, time, spacing) = (payload.to_string(), format!("{seconds}s"), format!("{spacing_us}us"));
     run(program, place, seconds, &["udp", "-l", &payload, "-t", &time, "--spacing", &spacing])
+}
+
+/// What arrived of a paced stream: payload rate, loss and jitter as its receiver told them.
+pub(crate) fn arrived(finished: &Finished) -> Result<Reading> {
+    let record = parse(&finished.stdout)?;
+    let udp = udp_result(&record)?;
+    Ok(vec![
+        ("Mbit/s", udp.goodput.0 as f64 / 1e6),
+        ("loss %", lost_percent(udp)),
+        ("jitter us", udp.receiver.jitter.0 as f64 / 1e3),
+    ])
 }
 
 pub(crate) fn ping_pong(program: &Path, place: Place<'_>, payload: u32, seconds: u32) -> Result<Reading> {
@@ -111,12 +130,19 @@ fn read_tcp(record: &Record, cpu: f64) -> Result<Reading> {
 }
 
 fn read_udp(record: &Record, cpu: f64) -> Result<Reading> {
-    let udp: &UdpResult = version(record)?.udp.first().context("the record has no UDP result")?;
-    let loss = 100.0 * udp.loss.lost as f64 / udp.sent.max(1) as f64;
-    Ok(vec![("packets/s", udp.packets_per_second), ("loss %", loss), ("sender CPU %", cpu)])
+    let udp = udp_result(record)?;
+    Ok(vec![("packets/s", udp.packets_per_second), ("loss %", lost_percent(udp)), ("sender CPU %", cpu)])
 }
 
-/// The application's view, because that is what the peers have.
+fn udp_result(record: &Record) -> Result<&UdpResult> {
+    version(record)?.udp.first().context("the record has no UDP result")
+}
+
+fn lost_percent(udp: &UdpResult) -> f64 {
+    100.0 * udp.loss.lost as f64 / udp.sent.max(1) as f64
+}
+
+/// The application's view first, because that is what most peers have, and what lies between the kernels' stamps.
 fn read_latency(record: &Record) -> Result<Reading> {
     let latency = latency(record)?;
     let rtt = application_delay(latency)?;
@@ -128,6 +154,7 @@ fn read_latency(record: &Record) -> Result<Reading> {
         ("p99 us", us(rtt.p99)),
         ("p99.9 us", us(rtt.p999)),
         ("max us", us(rtt.max)),
+        ("kernel mean us", us(kernel.mean)),
         ("kernel p50 us", us(kernel.p50)),
         ("kernel p99 us", us(kernel.p99)),
     ])

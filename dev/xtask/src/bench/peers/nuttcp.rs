@@ -21,9 +21,16 @@ pub(crate) fn udp(place: Place<'_>, payload: u32, seconds: u32) -> Result<Readin
     parse_udp(&run(place, seconds, &["-u", "-Ru", "-w4m", &format!("-l{payload}")])?)
 }
 
-/// At so many bits per second of payload.
+/// At so many bits per second of payload. Its receiver's counts are in what it said.
 pub(crate) fn paced(place: Place<'_>, payload: u32, bits: u64, seconds: u32) -> Result<Finished> {
     run(place, seconds, &["-u", &format!("-R{}k", bits / 1000), &format!("-l{payload}")])
+}
+
+/// What arrived of a paced stream: payload rate and loss. It tells no jitter.
+pub(crate) fn arrived(finished: &Finished) -> Result<Reading> {
+    let line = &finished.stdout;
+    let loss = 100.0 * value(line, "drop")? / value(line, "pkt")?;
+    Ok(vec![("Mbit/s", value(line, "rate_Mbps")?), ("loss %", loss)])
 }
 
 fn run(place: Place<'_>, seconds: u32, options: &[&str]) -> Result<Finished> {
@@ -77,6 +84,9 @@ mod tests {
         let udp = "megabytes=15.4348 real_seconds=2.00 rate_Mbps=64.7344 tx_cpu=69 rx_cpu=32 drop=128146 pkt=381030 data_loss=33.63146\n";
         let reading = parse_udp(&finished(udp)).unwrap();
         assert_eq!(reading[0], ("packets/s", 126_442.0));
+        assert!((reading[1].1 - 33.631_46).abs() < 1e-4, "{reading:?}");
+        let reading = arrived(&finished(udp)).unwrap();
+        assert_eq!(reading[0], ("Mbit/s", 64.7344));
         assert!((reading[1].1 - 33.631_46).abs() < 1e-4, "{reading:?}");
     }
 

@@ -9,6 +9,8 @@ use crate::bench::place::Place;
 use crate::bench::session::{Finished, Session};
 
 const PORT: u16 = 19765;
+/// Significant digits; its default of three is coarser than what its runs differ by.
+const PRECISION: &str = "7";
 
 pub(crate) fn tcp(place: Place<'_>, seconds: u32) -> Result<Reading> {
     let finished = run(place, seconds, &["tcp_bw"])?;
@@ -28,6 +30,7 @@ fn run(place: Place<'_>, seconds: u32, test: &[&str]) -> Result<Finished> {
     let mut client = place.client("qperf", seconds);
     client
         .args([&place.address().to_string(), "-lp", &PORT.to_string(), "-t", &seconds.to_string()])
+        .args(["--precision", PRECISION])
         .args(test);
     Session { server, ready: (Transport::Tcp, PORT), client }.run()
 }

@@ -19,6 +19,16 @@ pub(super) fn write(out: &mut dyn Write, record: &Record, paint: Paint) -> io::R
     if record.request.own_responder {
         writeln!(out, "             measured against netaware's own responder on this host")?;
     }
+    if let Some(label) = &record.label {
+        writeln!(out, "{}", paragraph("  label      ", label))?;
+    }
+    if let Some(series) = &record.series {
+        let of = if series.planned > 0 { format!(" of {}", series.planned) } else { String::new() };
+        let values: Vec<String> =
+            series.point.iter().map(|(name, value)| format!(", {name} {value}")).collect();
+        let text = format!("{}, point {}{of}{}", series.id, series.index + 1, values.concat());
+        writeln!(out, "{}", paragraph("  series     ", &text))?;
+    }
     let ended = match record.outcome {
         Outcome::Complete => "",
         Outcome::Interrupted => ", interrupted: the figures hold for the shorter time",

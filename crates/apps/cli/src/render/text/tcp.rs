@@ -4,7 +4,7 @@ use std::io;
 
 use netaware_record::{CpuUse, Direction, LoadedLatency, TcpResult, VersionResult};
 
-use super::{Sheet, limit, pedigree};
+use super::{Sheet, limit, pedigree, streams, tcp_times};
 use crate::render::figures::{self, count, load, signed};
 
 pub(super) fn section(sheet: &mut Sheet<'_>, direction: Direction) -> io::Result<()> {
@@ -21,6 +21,11 @@ pub(super) fn section(sheet: &mut Sheet<'_>, direction: Direction) -> io::Result
     page.under_load(sheet)?;
     page.hosts(sheet)?;
     page.limits(sheet)?;
+    if sheet.is_full() {
+        for result in sheet.versions.iter().flat_map(|v| page.of(v)).collect::<Vec<_>>() {
+            streams::table(sheet, result)?;
+        }
+    }
     let results: Vec<&TcpResult> = sheet.versions.iter().flat_map(|v| page.of(v)).collect();
     let pedigrees: Vec<_> = results.iter().map(|r| &r.pedigree).collect();
     let healths: Vec<_> = results.iter().map(|r| (r.pedigree.version, &r.health)).collect();
@@ -35,7 +40,7 @@ fn stream_counts(versions: &[&VersionResult], direction: Direction) -> Vec<u16> 
     counts
 }
 
-fn streams(n: u16) -> String {
+fn stream_count(n: u16) -> String {
     if n == 1 { "1 stream".to_owned() } else { format!("{n} streams") }
 }
 
@@ -75,7 +80,7 @@ impl Page {
     fn rates(&self, sheet: &mut Sheet<'_>) -> io::Result<()> {
         for n in &self.streams {
             let result = |v: &VersionResult| self.of(v).into_iter().find(|r| r.streams == *n).cloned();
-            sheet.row(&streams(*n), |v| {
+            sheet.row(&stream_count(*n), |v| {
                 let result = result(v)?;
                 Some(result.goodput.map_or_else(
                     || "too short to tell".to_owned(),
@@ -112,6 +117,7 @@ impl Page {
             let stream = self.fullest(v)?.sender.streams.first()?;
             Some(format!("{} B, {} B", stream.mss, stream.path_mtu))
         })?;
+        tcp_times::rows(sheet, &|v| self.fullest(v).cloned())?;
         sheet.row("fairness (Jain)", |v| self.fullest(v)?.fairness.map(|f| format!("{f:.3}")))?;
         sheet.row("sender held back", |v| held_back(self.fullest(v)?))
     }
@@ -149,7 +155,7 @@ impl Page {
             let several = self.streams.len() > 1;
             let name = |r: &TcpResult| {
                 let version = r.pedigree.version.name();
-                if several { format!("{version}, {}", streams(r.streams)) } else { version.to_owned() }
+                if several { format!("{version}, {}", stream_count(r.streams)) } else { version.to_owned() }
             };
             self.of(v).into_iter().map(|r| (name(r), &r.limit)).collect()
         })

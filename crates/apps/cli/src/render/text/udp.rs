@@ -1,11 +1,12 @@
 //! UDP in one direction.
 
-use std::io;
+use std::io::{self, Write};
 
-use netaware_record::{Direction, GapSummary, UdpResult, VersionResult};
+use netaware_record::{Direction, GapSummary, Record, UdpResult, VersionResult};
 
 use super::tcp::{busiest, cores};
-use super::{Sheet, limit, pedigree};
+use super::{Sheet, bins, limit, pedigree};
+use crate::render::Paint;
 use crate::render::figures::{count, nanos, percent, share};
 
 pub(super) fn section(sheet: &mut Sheet<'_>, direction: Direction) -> io::Result<()> {
@@ -38,6 +39,18 @@ fn rates(sheet: &mut Sheet<'_>, of: &impl Fn(&VersionResult) -> Option<UdpResult
     })?;
     sheet.row("sent", |v| Some(of(v)?.sent_rate.to_string()))?;
     sheet.row("received", |v| Some(of(v)?.goodput.to_string()))?;
+    if sheet.is_full() {
+        sheet.row("received, on Ethernet", |v| {
+            let wire = of(v)?.wire?;
+            let cut = if wire.frames > 1 { format!(", {} frames", wire.frames) } else { String::new() };
+            Some(format!("{}, {} B each{cut}", wire.received, wire.bytes.0))
+        })?;
+        sheet.row("set-up, query repeats", |v| {
+            let exchanges = of(v)?.exchanges;
+            (exchanges.clearing + exchanges.fetching > 0)
+                .then(|| format!("{} / {}", exchanges.clearing, exchanges.fetching))
+        })?;
+    }
     sheet.row("datagrams per second", |v| Some(count(of(v)?.packets_per_second.max(0.0) as u64)))
 }
 
@@ -68,10 +81,38 @@ fn losses(sheet: &mut Sheet<'_>, of: &impl Fn(&VersionResult) -> Option<UdpResul
     sheet.row("reordered / duplicate", |v| {
         let r = of(v)?;
         Some(format!("{} / {}", count(r.reordered), count(r.duplicates)))
-    })
+    })?;
+    if sheet.is_full() {
+        let counted = |pairs: &[(u64, u64)]| {
+            let shown = pairs.iter().take(MOST_LENGTHS).map(|(length, n)| format!("{length}: {}", count(*n)));
+            let rest = if pairs.len() > MOST_LENGTHS { ", …" } else { "" };
+            (!pairs.is_empty()).then(|| format!("{}{rest}", shown.collect::<Vec<_>>().join(", ")))
+        };
+        sheet.row("lost in runs of", |v| counted(&of(v)?.receiver.loss_runs))?;
+        sheet.row("late by packets", |v| counted(&of(v)?.receiver.reorder_extents))?;
+    }
+    Ok(())
+}
+
+/// Different lengths of runs that are shown; the record has all.
+const MOST_LENGTHS: usize = 6;
+
+/// Those that were asked for.
+pub(super) fn histograms(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
+    for version in &record.versions {
+        for result in &version.udp {
+            if let Some(histogram) = &result.receiver.bins {
+                let way = result.pedigree.direction.name();
+                let title = format!("time between arrivals, {} {way}", version.version.name());
+                bins::write(out, &title, histogram, paint)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn gaps(sheet: &mut Sheet<'_>, of: &impl Fn(&VersionResult) -> Option<UdpResult>) -> io::Result<()> {
+    let sheet_full = sheet.is_full();
     let spread = |g: &GapSummary| format!("{}, {}", nanos(g.mean_ns), nanos(g.sd_ns));
     let tails = |g: &GapSummary| format!("{} / {} / {}", short(g.p1), short(g.p99), short(g.max));
     if sheet.is_full() {
@@ -81,6 +122,19 @@ fn gaps(sheet: &mut Sheet<'_>, of: &impl Fn(&VersionResult) -> Option<UdpResult>
     }
     sheet.row("arrival gap, mean, sd", |v| of(v)?.receiver.gaps.as_ref().map(spread))?;
     sheet.row("arrival gap, p1/p99/max", |v| of(v)?.receiver.gaps.as_ref().map(tails))?;
+    sheet.row("bursts whole / broken", |v| {
+        of(v)?.receiver.bursts.map(|b| format!("{} / {}, {} each", count(b.whole), count(b.broken), b.size))
+    })?;
+    sheet.row("burst sent / arrived over", |v| {
+        of(v)?.receiver.bursts.map(|b| format!("{} / {}", b.sent_over, b.arrived_over.p50))
+    })?;
+    sheet.row("queue growth of a burst", |v| {
+        of(v)?.receiver.bursts.map(|b| format!("{} B, {}", count(b.queue_growth.0), b.extra))
+    })?;
+    sheet.row("delay over its minimum", |v| {
+        let d = of(v)?.receiver.delay_variation?;
+        sheet_full.then(|| format!("p50 {}, p99 {}", d.p50, d.p99))
+    })?;
     sheet.row("jitter (RFC 3550)", |v| {
         of(v)?.receiver.gaps.is_some().then(|| of(v).map(|r| r.receiver.jitter.to_string()))?
     })

@@ -1,6 +1,6 @@
 //! Ends as they were seen on real paths, simplified, and the verdict each must get.
 
-use netaware_record::CpuUse;
+use netaware_record::{CpuUse, SpacedBlocks};
 
 use super::*;
 
@@ -32,6 +32,12 @@ fn end(thread: f64, waiting: f64, core: f64) -> TcpEnd {
 fn with(mut end: TcpEnd, change: impl FnOnce(&mut StreamEnd)) -> TcpEnd {
     change(&mut end.streams[0]);
     end
+}
+
+/// An idle end that sent spaced blocks for 3 s.
+fn spaced(slipped: Span, waited: Span) -> TcpEnd {
+    let kept = SpacedBlocks { written: 1500, slipped, waited, ..SpacedBlocks::default() };
+    TcpEnd { spaced: Some(kept), given: Some(MS * 3000), ..end(0.1, 0.0, 0.2) }
 }
 
 /// A second and a half of slices whose rate varies by some `roughness`.
@@ -107,6 +113,24 @@ fn rows() -> Vec<Row> {
             requested: Some(80_000_000),
             sender: lossy(end(0.1, 0.0, 0.2)),
             ..row("asked for more", Network)
+        },
+        Row {
+            requested: Some(80_000_000),
+            sender: spaced(MS * 1500, MS * 20),
+            roughness: 300,
+            ..row("blocks put off by their own sender", SenderCpu)
+        },
+        Row {
+            requested: Some(80_000_000),
+            sender: spaced(MS * 1500, MS * 1490),
+            roughness: 300,
+            ..row("blocks that waited for room", Shaper)
+        },
+        Row {
+            requested: Some(80_000_000),
+            sender: spaced(MS * 20, Span::ZERO),
+            roughness: 300,
+            ..row("blocks put off by next to nothing", Shaper)
         },
         Row { sender: end(0.97, 0.0, 0.99), ..row("sender's thread full", SenderCpu) },
         Row { sender: end(0.6, 0.35, 0.99), ..row("sender's thread wants a core", SenderCpu) },

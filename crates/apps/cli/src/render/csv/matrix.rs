@@ -1,0 +1,47 @@
+//! One line per transfer of a matrix.
+
+use netaware_record::{MatrixCell, MatrixEnd, MatrixResult, MatrixRun, VersionResult};
+
+use super::{optional, outcome};
+
+struct Row<'a> {
+    result: &'a MatrixResult,
+    cell: &'a MatrixCell,
+    run: &'a MatrixRun,
+}
+
+type Field = fn(&Row<'_>) -> String;
+
+const COLUMNS: &[(&str, Field)] = &[
+    ("protocol", |r| r.result.protocol.word().into()),
+    ("total_bytes", |r| r.cell.bytes.0.to_string()),
+    ("block_bytes", |r| r.cell.block.0.to_string()),
+    ("run", |r| (u32::from(r.run.round) + 1).to_string()),
+    ("client_ns", |r| optional(r.run.client.elapsed.map(|span| span.0))),
+    ("client_bps", |r| optional(r.run.client.throughput.map(|rate| rate.0))),
+    ("writes", |r| r.run.client.calls.to_string()),
+    ("sent_bytes", |r| r.run.client.bytes.0.to_string()),
+    ("server_ns", |r| server(r, |end| end.elapsed.map(|span| span.0))),
+    ("server_bps", |r| server(r, |end| end.throughput.map(|rate| rate.0))),
+    ("reads", |r| server(r, |end| Some(end.calls))),
+    ("received_bytes", |r| server(r, |end| Some(end.bytes.0))),
+    ("lost_bytes", |r| optional(r.run.server.map(|_| r.run.lost.0))),
+    ("lost_in_host_bytes", |r| optional(r.run.server.map(|_| r.run.lost_in_host.0))),
+    ("retransmits", |r| r.run.retransmits.to_string()),
+    ("outcome", |r| outcome(r.run.outcome)),
+];
+
+fn server<T: ToString>(row: &Row<'_>, of: impl Fn(&MatrixEnd) -> Option<T>) -> String {
+    optional(row.run.server.as_ref().and_then(of))
+}
+
+pub(super) fn names() -> Vec<&'static str> {
+    COLUMNS.iter().map(|(name, _)| *name).collect()
+}
+
+/// The fields of each transfer of a version.
+pub(super) fn fields(version: &VersionResult) -> Vec<Vec<String>> {
+    let cells = version.matrix.iter().flat_map(|result| result.cells.iter().map(move |cell| (result, cell)));
+    let rows = cells.flat_map(|(result, cell)| cell.runs.iter().map(move |run| Row { result, cell, run }));
+    rows.map(|row| COLUMNS.iter().map(|(_, field)| field(&row)).collect()).collect()
+}

@@ -1,0 +1,120 @@
+//! UDPmon's one-line record: fields between semicolons, one line per IP version and direction, no heading.
+//!
+//! The order is UDPmon's: time of day (Unix seconds); sender; receiver; payload; frames sent; time-outs of "zero
+//! statistics"; other time-outs; send time per frame; wait time; send time; send rate; received; lost; out of order; receive
+//! time; time per frame received; user rate; wire rate; then of the histogram of inter-packet times: entries in bins, mean,
+//! sigma, skew, kurtosis, median, first and third quartile. Times are in us, rates in Mbit/s. What was not measured is `-`.
+//!
+//! Different from UDPmon on purpose: times per frame are those from frame to frame, so a time over `n` frames is divided by
+//! `n - 1`; the wire rate is right for IPv6, VLAN tags, padding and fragments too; quartiles are read off within a bin.
+
+use netaware_record::{Direction, Histogram, Record, UdpResult, VersionResult};
+use netaware_units::Span;
+
+/// The fields of one result.
+pub(super) fn line(record: &Record, version: &VersionResult, r: &UdpResult) -> String {
+    let near = version.local.clone().unwrap_or_else(none);
+    let far = version.address.clone().unwrap_or_else(none);
+    let (from, to) = if r.pedigree.direction == Direction::Reverse { (far, near) } else { (near, far) };
+    let (sending, receiving) = (r.sender.elapsed, r.receiver.elapsed);
+    let mut fields = vec![(record.started_at.0 / 1_000_000_000).to_string(), from, to];
+    fields.extend([r.payload.0, r.sent, r.exchanges.clearing, r.exchanges.fetching].map(|n| n.to_string()));
+    fields.extend([
+        per_frame(sending, r.sender.sent),
+        r.sender.gaps.map_or(0.0, |gaps| micros(gaps.planned)).to_string(),
+        number(micros(sending)),
+        mbits(r.sent_rate),
+    ]);
+    fields.extend([r.received, r.loss.lost, r.reordered].map(|n| n.to_string()));
+    fields.extend([
+        number(micros(receiving)),
+        per_frame(receiving, r.receiver.received),
+        mbits(r.goodput),
+        r.wire.map_or_else(none, |wire| mbits(wire.received)),
+    ]);
+    fields.extend(r.receiver.bins.as_ref().map_or_else(|| vec![none(); 8], moments));
+    fields.join(" ; ")
+}
+
+fn moments(bins: &Histogram) -> Vec<String> {
+    let entries: u64 = bins.bins.iter().map(|(_, count)| count).sum();
+    let Some(m) = bins.moments else { return vec![none(); 8] };
+    let quartile = |ns: Option<f64>| ns.map_or_else(none, |ns| number(ns / 1e3));
+    let mut fields = vec![entries.to_string()];
+    fields.extend([m.mean / 1e3, m.sigma / 1e3, m.skew, m.kurtosis].map(number));
+    fields.extend([m.median, m.q25, m.q75].map(quartile));
+    fields
+}
+
+fn per_frame(time: Span, frames: u64) -> String {
+    if frames < 2 { none() } else { number(micros(time) / (frames - 1) as f64) }
+}
+
+fn mbits(rate: netaware_units::BitRate) -> String {
+    number(rate.0 as f64 / 1e6)
+}
+
+fn micros(span: Span) -> f64 {
+    span.0 as f64 / 1e3
+}
+
+/// Six digits that count, as C++ streams print them.
+fn number(x: f64) -> String {
+    let digits = x.abs().max(1e-300).log10().floor();
+    let decimals = (5.0 - digits).clamp(0.0, 9.0) as usize;
+    let text = format!("{x:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+fn none() -> String {
+    "-".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::fixture;
+
+    fn lines(of: &Record) -> Vec<Vec<String>> {
+        let results =
+            of.versions.iter().flat_map(|version| version.udp.iter().map(move |result| (version, result)));
+        let line = |(version, result)| line(of, version, result).split(" ; ").map(str::to_owned).collect();
+        results.map(line).collect()
+    }
+
+    #[test]
+    fn there_are_as_many_fields_as_udpmon_has() {
+        let lines = lines(&fixture::udp());
+        assert!(!lines.is_empty() && lines.iter().all(|line| line.len() == 26), "{lines:?}");
+    }
+
+    #[test]
+    fn rates_and_times_agree_with_each_other() {
+        let mut record = fixture::udp();
+        let result = &mut record.versions[0].udp[0];
+        result.payload = netaware_units::ByteCount(1400);
+        result.receiver.elapsed = Span::from_micros(35_362);
+        result.receiver.received = 300;
+        result.received = 300;
+        let line = &lines(&record)[0];
+        assert_eq!((line[3].as_str(), line[11].as_str(), line[14].as_str()), ("1400", "300", "35362"));
+        assert_eq!(line[15], "118.268");
+        assert_eq!(line[18..], vec!["-"; 8]);
+    }
+
+    #[test]
+    fn numbers_have_six_digits() {
+        let rows = [
+            (95.646_7, "95.6467"),
+            (117.0979, "117.098"),
+            (0.0, "0"),
+            (28_694.0, "28694"),
+            (1.300_859, "1.30086"),
+            (1_234_567.8, "1234568"),
+            (-0.001_234_567, "-0.00123457"),
+        ];
+        for (x, want) in rows {
+            assert_eq!(number(x), want);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Where results go: standard output, or a file of which a killed run leaves whole lines.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+/// Written to in whole lines.
+#[derive(Debug)]
+pub(crate) enum Sink {
+    Stdout,
+    File(OutputFile),
+}
+
+/// A file that the user named.
+#[derive(Debug)]
+pub(crate) struct OutputFile {
+    file: File,
+    path: PathBuf,
+    /// Its first line before we began; `None` for an empty file.
+    heading: Option<String>,
+    /// Made by us: it goes again if nothing comes to stand in it.
+    is_ours: bool,
+}
+
+/// What to do with a file that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Existing {
+    Refuse,
+    Append,
+}
+
+impl Sink {
+    /// Standard output without a path. Told now, before anything is measured, that a file cannot be written.
+    ///
+    /// # Errors
+    /// The file is there already and must not be, or cannot be made, opened or read.
+    pub(crate) fn open(path: Option<&Path>, existing: Existing) -> anyhow::Result<Self> {
+        let Some(path) = path else { return Ok(Self::Stdout) };
+        let shown = path.display();
+        let made = OpenOptions::new().append(true).read(true).create_new(true).open(path);
+        let (mut file, is_ours) = match made {
+            Ok(file) => (file, true),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && existing == Existing::Append => {
+                let opened = OpenOptions::new().append(true).read(true).open(path);
+                (opened.with_context(|| format!("cannot open {shown}"))?, false)
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                bail!("{shown} is there already: add to it with --append, or name another file")
+            }
+            Err(error) => return Err(error).with_context(|| format!("cannot make {shown}")),
+        };
+        let heading =
+            if is_ours { None } else { first_line(&file).with_context(|| format!("cannot read {shown}"))? };
+        if heading.is_some() && !ends_a_line(&mut file).with_context(|| format!("cannot read {shown}"))? {
+            // A line that was cut off stays alone.
+            file.write_all(b"\n").with_context(|| format!("cannot write to {shown}"))?;
+        }
+        Ok(Self::File(OutputFile { file, path: path.to_path_buf(), heading, is_ours }))
+    }
+
+    /// Whether it is standard output.
+    pub(crate) fn is_stdout(&self) -> bool {
+        matches!(self, Self::Stdout)
+    }
+
+    /// The line that stood first in the file before; `None` where a heading is due.
+    pub(crate) fn heading(&self) -> Option<&str> {
+        match self {
+            Self::Stdout => None,
+            Self::File(file) => file.heading.as_deref(),
+        }
+    }
+
+    /// Whole lines, in one call: whoever ends this program in between ends it before or after them.
+    pub(crate) fn write(&self, lines: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Stdout => {
+                let mut out = io::stdout().lock();
+                out.write_all(lines)?;
+                out.flush()
+            }
+            Self::File(OutputFile { file, path, .. }) => {
+                let mut file = file;
+                file.write_all(lines)
+                    .map_err(|e| io::Error::new(e.kind(), format!("cannot write to {}: {e}", path.display())))
+            }
+        }
+    }
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        if self.is_ours && self.file.metadata().is_ok_and(|about| about.len() == 0) {
+            // An empty file left behind is a blemish, no failure.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Longer than any heading of ours; what is longer is none.
+const LONGEST_HEADING: u64 = 64 * 1024;
+
+fn first_line(file: &File) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    BufReader::new(file.take(LONGEST_HEADING)).read_until(b'\n', &mut line)?;
+    Ok((!line.is_empty()).then(|| String::from_utf8_lossy(&line).trim_end().to_owned()))
+}
+
+fn ends_a_line(file: &mut File) -> io::Result<bool> {
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(path: &Path, existing: Existing) -> Result<Sink, String> {
+        Sink::open(Some(path), existing).map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_only_added_to_when_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.csv");
+        open(&path, Existing::Refuse).unwrap().write(b"id,x\n1,2\n").unwrap();
+        let error = open(&path, Existing::Refuse).unwrap_err();
+        assert!(
+            error.ends_with("a.csv is there already: add to it with --append, or name another file"),
+            "{error}"
+        );
+        let again = open(&path, Existing::Append).unwrap();
+        assert_eq!(again.heading(), Some("id,x"));
+        again.write(b"3,4\n").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "id,x\n1,2\n3,4\n");
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_does_not_run_into_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.csv");
+        std::fs::write(&path, "id,x\n1,").unwrap();
+        open(&path, Existing::Append).unwrap().write(b"3,4\n").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "id,x\n1,\n3,4\n");
+    }
+
+    #[test]
+    fn a_file_into_which_nothing_came_goes_again_unless_it_was_there_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let (ours, theirs) = (folder.path().join("ours"), folder.path().join("theirs"));
+        std::fs::write(&theirs, "").unwrap();
+        drop(open(&ours, Existing::Append).unwrap());
+        drop(open(&theirs, Existing::Append).unwrap());
+        assert!(!ours.exists() && theirs.exists());
+        let error = open(&folder.path().join("none/a"), Existing::Refuse).unwrap_err();
+        assert!(error.contains("cannot make") && error.contains("No such file"), "{error}");
+    }
+}

@@ -1,0 +1,46 @@
+//! A closed loop with one request outstanding: write, read, and again.
+
+use std::io;
+
+use netaware_io::clock;
+
+use super::message::{Broken, Messages, silence};
+use super::{Asked, Course, Ended};
+
+pub(super) fn run(course: &Course<'_>) -> io::Result<Ended> {
+    let mut ended = Ended::new(course.start);
+    let mut requests = Messages::new(course.stream, course.sizes.request);
+    let mut responses = Messages::new(course.stream, course.sizes.response);
+    let waiting = silence(course.order.patience, course.stop);
+    let mut due = course.start;
+    while !course.is_over(ended.counts.asked, due) {
+        let (seq, number) = (ended.counts.asked, course.first + ended.counts.asked);
+        let sent_at = clock::now();
+        ended.counts.asked += 1;
+        if let Err(broken) = requests.write(number, &waiting) {
+            ended.owed = None;
+            return give_up(ended, broken);
+        }
+        match responses.read(number, &waiting) {
+            Ok(is_intact) => {
+                let at = clock::now();
+                ended.answered(Asked { seq, due, sent_at }, at, is_intact);
+                due = at;
+            }
+            Err(broken) => {
+                ended.owed = Some(responses.missing());
+                return give_up(ended, broken);
+            }
+        }
+    }
+    Ok(ended)
+}
+
+fn give_up(mut ended: Ended, why: Broken) -> io::Result<Ended> {
+    match why {
+        Broken::Silent => ended.lost(),
+        Broken::Stopped => ended.counts.abandoned += 1,
+        Broken::Failed(e) => return Err(e),
+    }
+    Ok(ended)
+}

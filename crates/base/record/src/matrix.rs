@@ -1,0 +1,116 @@
+//! Short transfers by protocol, total and block size.
+
+use netaware_units::{BitRate, ByteCount, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Interval, Outcome, Pedigree};
+
+/// How the blocks of a matrix travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MatrixProtocol {
+    /// A TCP connection of its own for each transfer; TCP may join small blocks (RFC 896).
+    Tcp,
+    /// The same with `TCP_NODELAY`: no block waits for the acknowledgement of the one before.
+    TcpNodelay,
+    /// One datagram per block.
+    Udp,
+}
+
+impl MatrixProtocol {
+    /// All of them, in the order run and shown.
+    pub const ALL: [Self; 3] = [Self::Tcp, Self::TcpNodelay, Self::Udp];
+
+    /// The words shown to people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::TcpNodelay => "TCP_NODELAY",
+            Self::Udp => "UDP",
+        }
+    }
+
+    /// As it is typed on a command line and written in tables for programs.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::TcpNodelay => "tcp-nodelay",
+            Self::Udp => "udp",
+        }
+    }
+}
+
+/// One protocol over one IP version.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MatrixResult {
+    /// Where the figures come from.
+    pub pedigree: Pedigree,
+    /// Which protocol.
+    pub protocol: MatrixProtocol,
+    /// In the order of the plan. Cells that were never run are left out.
+    pub cells: Vec<MatrixCell>,
+}
+
+/// One total in one block size, all runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MatrixCell {
+    /// Total asked for.
+    pub bytes: ByteCount,
+    /// Bytes handed over at once, after the caps of the protocol.
+    pub block: ByteCount,
+    /// The client's time over the runs, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_time: Option<Interval>,
+    /// The client's throughput over the runs, bit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_throughput: Option<Interval>,
+    /// The server's time over the runs, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_time: Option<Interval>,
+    /// The server's throughput over the runs, bit/s. These four are medians; the bounds are the smallest and the largest run,
+    /// between which the true median lies with a probability of `1 - 2^(1 - runs)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_throughput: Option<Interval>,
+    /// Each run, in the order made.
+    pub runs: Vec<MatrixRun>,
+}
+
+/// One transfer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MatrixRun {
+    /// Round of the plan, from zero.
+    pub round: u16,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The sending end.
+    pub client: MatrixEnd,
+    /// The receiving end; absent when it never reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<MatrixEnd>,
+    /// Sent and not received; zero for a TCP transfer that ended well.
+    pub lost: ByteCount,
+    /// Of these: dropped inside the receiving host, by its own counters.
+    #[serde(default)]
+    pub lost_in_host: ByteCount,
+    /// Segments sent again, for TCP.
+    #[serde(default)]
+    pub retransmits: u64,
+}
+
+/// What one end of a transfer counted.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct MatrixEnd {
+    /// Payload written (client) or read without duplicates (server).
+    pub bytes: ByteCount,
+    /// System calls that moved them: writes or reads.
+    pub calls: u64,
+    /// Client: from the first write until the server had confirmed all of it (TCP) or the last write returned (UDP).
+    /// Server: from the first byte to the last. Absent when no time passed between the two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elapsed: Option<Span>,
+    /// Client: payload over its time. Server: payload that came after the first read over its time, since the first read's
+    /// own time is not in it. Absent when everything came at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<BitRate>,
+}

@@ -1,0 +1,198 @@
+//! Short transfers: from what both ends counted to the cells of a matrix.
+//!
+//! **Measures** how long a given number of bytes takes in blocks of a given size, at the end that sends and at the end that
+//! receives. **Assumes** that nothing else runs meanwhile. **Biased**: the server's clock begins with its first read, so
+//! what that read brought is left out of its throughput; a transfer that comes in one piece has no throughput there. The
+//! client's time with TCP ends with the server's confirmation, a round trip after the last write, so on a long path its
+//! throughput reads low; with UDP it is only how fast this host accepts datagrams, and reads high on any slower path.
+//! Short TCP transfers are slow start and little else: a figure of a cell is no figure of the path. **Published**: the cells
+//! and the pair of clocks are those of Tan, "A Network Measurement Tool for Handheld Devices" (Virginia Tech),
+//! Table 2 and Equation 1; that divides all bytes by the server's time, which reads high by the first block.
+
+use netaware_record::{
+    Interval, MatrixCell, MatrixEnd, MatrixRun, Outcome, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
+};
+use netaware_stats::quantile;
+use netaware_units::{BitRate, ByteCount, Span};
+
+use crate::loss_split;
+
+/// A TCP transfer of `bytes` by what both ends told; an end that never told is `None`.
+pub fn tcp_run(round: u16, outcome: Outcome, client: Option<&TcpEnd>, server: Option<&TcpEnd>) -> MatrixRun {
+    let streams =
+        |end: &TcpEnd, of: fn(&netaware_record::StreamEnd) -> u64| end.streams.iter().map(of).sum::<u64>();
+    let sending = client.map_or_else(MatrixEnd::default, |end| {
+        client_end(end.bytes, streams(end, |stream| stream.calls), end.elapsed)
+    });
+    let receiving = server.map(|end| {
+        let first = ByteCount(streams(end, |stream| stream.first_read.0));
+        server_end(end.bytes, streams(end, |stream| stream.calls), first, end.elapsed)
+    });
+    MatrixRun {
+        round,
+        outcome,
+        lost: receiving.map_or(ByteCount(0), |end| sending.bytes - end.bytes),
+        lost_in_host: ByteCount(0),
+        retransmits: client.map_or(0, |end| streams(end, |stream| stream.retransmits)),
+        client: sending,
+        server: receiving,
+    }
+}
+
+/// A UDP transfer in datagrams of `block` bytes.
+pub fn udp_run(
+    round: u16,
+    outcome: Outcome,
+    block: ByteCount,
+    client: Option<&UdpSenderEnd>,
+    server: Option<&UdpReceiverEnd>,
+) -> MatrixRun {
+    let sent = client.map_or(0, |end| end.sent);
+    let sending = client.map_or_else(MatrixEnd::default, |end| client_end(end.bytes, end.sent, end.elapsed));
+    let receiving =
+        server.map(|end| server_end(end.bytes, end.received + end.duplicates, block, end.elapsed));
+    let loss = server.map(|end| loss_split::split(sent.max(end.highest), end.received, end.drops));
+    let of = |datagrams: u64| ByteCount(datagrams.saturating_mul(block.0));
+    MatrixRun {
+        round,
+        outcome,
+        client: sending,
+        server: receiving,
+        lost: loss.as_ref().map_or(ByteCount(0), |loss| of(loss.lost)),
+        lost_in_host: loss.as_ref().map_or(ByteCount(0), |loss| of(loss.host)),
+        retransmits: 0,
+    }
+}
+
+/// A cell with its medians.
+pub fn cell(bytes: ByteCount, block: ByteCount, runs: Vec<MatrixRun>) -> MatrixCell {
+    let over = |figure: &dyn Fn(&MatrixRun) -> Option<f64>| {
+        median(runs.iter().filter(|r| r.outcome == Outcome::Complete).filter_map(figure).collect())
+    };
+    let time = |end: Option<&MatrixEnd>| end.and_then(|end| end.elapsed).map(|span| span.0 as f64);
+    let rate = |end: Option<&MatrixEnd>| end.and_then(|end| end.throughput).map(|rate| rate.0 as f64);
+    MatrixCell {
+        bytes,
+        block,
+        client_time: over(&|run| time(Some(&run.client))),
+        client_throughput: over(&|run| rate(Some(&run.client))),
+        server_time: over(&|run| time(run.server.as_ref())),
+        server_throughput: over(&|run| rate(run.server.as_ref())),
+        runs,
+    }
+}
+
+fn client_end(bytes: ByteCount, calls: u64, elapsed: Span) -> MatrixEnd {
+    end(bytes, calls, bytes, elapsed)
+}
+
+/// `first` came before the clock started.
+fn server_end(bytes: ByteCount, calls: u64, first: ByteCount, elapsed: Span) -> MatrixEnd {
+    end(bytes, calls, bytes - first, elapsed)
+}
+
+fn end(bytes: ByteCount, calls: u64, timed: ByteCount, elapsed: Span) -> MatrixEnd {
+    let elapsed = Some(elapsed).filter(|span| *span > Span::ZERO);
+    let throughput = elapsed.filter(|_| timed.0 > 0).map(|span| BitRate::mean(timed, span));
+    MatrixEnd { bytes, calls, elapsed, throughput }
+}
+
+/// The median between the smallest and the largest value, which hold the true median between them unless all `n` values
+/// fell on one side of it: with a probability of `1 - 2^(1 - n)`, whatever the distribution (sign test).
+fn median(mut values: Vec<f64>) -> Option<Interval> {
+    values.sort_unstable_by(f64::total_cmp);
+    let confidence = 1.0 - 0.5_f64.powi(i32::try_from(values.len()).unwrap_or(i32::MAX).saturating_sub(1));
+    Some(Interval {
+        estimate: quantile::median(&values)?,
+        lo: *values.first()?,
+        hi: *values.last()?,
+        confidence,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use netaware_record::{HostDrops, StreamEnd};
+
+    fn tcp_end(bytes: u64, calls: u64, first_read: u64, micros: i64) -> TcpEnd {
+        let stream = StreamEnd { calls, first_read: ByteCount(first_read), ..StreamEnd::default() };
+        TcpEnd {
+            bytes: ByteCount(bytes),
+            elapsed: Span::from_micros(micros),
+            streams: vec![stream],
+            ..TcpEnd::default()
+        }
+    }
+
+    #[test]
+    fn what_the_first_read_brought_is_not_in_the_servers_throughput() {
+        // 10 Mbit/s: the remaining 98,552 bytes take 78.8416 ms.
+        let (client, server) = (tcp_end(100_000, 10, 0, 90_000), tcp_end(100_000, 69, 1448, 78_842));
+        let run = tcp_run(0, Outcome::Complete, Some(&client), Some(&server));
+        assert_eq!(run.client.throughput, Some(BitRate(8_888_888)));
+        assert_eq!(run.server.unwrap().throughput, Some(BitRate(9_999_949)));
+        assert_eq!((run.client.calls, run.server.unwrap().calls, run.lost), (10, 69, ByteCount(0)));
+    }
+
+    #[test]
+    fn a_transfer_in_one_piece_has_no_throughput_at_the_server() {
+        let run =
+            tcp_run(0, Outcome::Complete, Some(&tcp_end(1000, 1, 0, 300)), Some(&tcp_end(1000, 1, 1000, 3)));
+        assert_eq!(run.server.unwrap().throughput, None);
+        let (client, server) = (
+            UdpSenderEnd { sent: 1, bytes: ByteCount(1000), elapsed: Span::ZERO, ..UdpSenderEnd::default() },
+            UdpReceiverEnd { received: 1, bytes: ByteCount(1000), ..UdpReceiverEnd::default() },
+        );
+        let run = udp_run(0, Outcome::Complete, ByteCount(1000), Some(&client), Some(&server));
+        assert_eq!((run.client.throughput, run.client.elapsed), (None, None));
+        assert_eq!((run.server.unwrap().throughput, run.server.unwrap().elapsed), (None, None));
+    }
+
+    #[test]
+    fn ten_datagrams_span_nine_gaps() {
+        // At 10 Mbit/s 10,000 bytes take 8 ms.
+        let server = UdpReceiverEnd {
+            received: 10,
+            bytes: ByteCount(100_000),
+            elapsed: Span::from_millis(72),
+            ..UdpReceiverEnd::default()
+        };
+        let run = udp_run(0, Outcome::Complete, ByteCount(10_000), None, Some(&server));
+        assert_eq!(run.server.unwrap().throughput, Some(BitRate(10_000_000)));
+    }
+
+    #[test]
+    fn lost_datagrams_count_in_bytes_and_by_place() {
+        let client = UdpSenderEnd { sent: 20, bytes: ByteCount(1000), ..UdpSenderEnd::default() };
+        let server = UdpReceiverEnd {
+            received: 15,
+            bytes: ByteCount(750),
+            drops: HostDrops { socket: 2, ..HostDrops::default() },
+            ..UdpReceiverEnd::default()
+        };
+        let run = udp_run(1, Outcome::Complete, ByteCount(50), Some(&client), Some(&server));
+        assert_eq!((run.lost, run.lost_in_host), (ByteCount(250), ByteCount(100)));
+        let unheard = udp_run(1, Outcome::Failed, ByteCount(50), Some(&client), None);
+        assert_eq!((unheard.lost, unheard.server), (ByteCount(0), None));
+    }
+
+    #[test]
+    fn a_cell_is_the_median_of_complete_runs_between_the_extremes() {
+        let run = |outcome, rate| MatrixRun {
+            client: MatrixEnd { throughput: rate, ..MatrixEnd::default() },
+            ..udp_run(0, outcome, ByteCount(1), None, None)
+        };
+        let runs = vec![
+            run(Outcome::Complete, Some(BitRate(300))),
+            run(Outcome::Complete, Some(BitRate(100))),
+            run(Outcome::Interrupted, Some(BitRate(1))),
+            run(Outcome::Complete, Some(BitRate(110))),
+            run(Outcome::Complete, None),
+        ];
+        let cell = cell(ByteCount(1000), ByteCount(50), runs);
+        let found = cell.client_throughput.unwrap();
+        assert_eq!((found.estimate, found.lo, found.hi, found.confidence), (110.0, 100.0, 300.0, 0.75));
+        assert_eq!((cell.server_throughput, cell.client_time), (None, None));
+    }
+}

@@ -1,0 +1,172 @@
+//! The figures of RFC 6349: transfer time ratio, TCP efficiency, buffer delay.
+//!
+//! **Measures** nothing of its own: it relates what both ends of the transfers saw. **Assumes** that the bottleneck's rate
+//! is known from elsewhere; our own measurement never stands in for it, because the ratio would then be near 1 by
+//! construction, and so without a rate there is no ratio. **Biased**: slow start is in the actual time, so that short
+//! transfers read a higher ratio; the mean round trip is over TCP's smoothed samples at the end of each slice; the baseline
+//! is the smallest round trip seen, which on a path with a standing queue is too large and the buffer delay too small.
+//! **Published**: RFC 6349 §4.1 to §4.3. **We differ** in that the ideal rate goes by the segment size and the headers in
+//! use (the RFC's table has 40 bytes of headers, without timestamps), and that the round trip is sampled each slice instead
+//! of each second.
+
+use netaware_record::{Bottleneck, IpVersion, Rfc6349, TcpEnd};
+use netaware_units::{BitRate, ByteCount, Span};
+
+/// What is known of all rounds of one direction and number of streams.
+#[derive(Debug, Clone, Copy)]
+pub struct Rounds<'a> {
+    /// Decides how long headers are.
+    pub version: IpVersion,
+    /// What somebody knows of the narrowest link.
+    pub bottleneck: Option<Bottleneck>,
+    /// Times of connecting, as the application saw them.
+    pub connects: &'a [Span],
+    /// Mean of the sender's smoothed round trip; zero if not known.
+    pub mean_rtt: Span,
+    /// Smallest round trip that TCP saw; zero if not known.
+    pub min_rtt: Span,
+    /// The sending end of each round.
+    pub senders: &'a [&'a TcpEnd],
+    /// The receiving end of each round.
+    pub receivers: &'a [&'a TcpEnd],
+}
+
+/// The figures; `None` if there is ground for none of them.
+pub fn figures(rounds: &Rounds<'_>) -> Option<Rfc6349> {
+    let ideal_rate = rounds.bottleneck.and_then(|link| ideal_rate(link, rounds));
+    let received: ByteCount = rounds.receivers.iter().map(|end| end.bytes).sum();
+    let actual_time = some(rounds.receivers.iter().filter_map(|end| end.received).sum());
+    let ideal_time = ideal_rate.map(|rate| rate.time_for(received)).and_then(some);
+    let known = |rtt: &&Span| **rtt > Span::ZERO;
+    let baseline_rtt = rounds.connects.iter().chain([&rounds.min_rtt]).filter(known).min().copied();
+    let mean_rtt = some(rounds.mean_rtt);
+    let found = Rfc6349 {
+        bottleneck: rounds.bottleneck,
+        ideal_rate,
+        ideal_time,
+        actual_time,
+        transfer_time_ratio: actual_time.zip(ideal_time).map(|(actual, ideal)| over(actual, ideal)),
+        efficiency: efficiency(rounds.senders),
+        baseline_rtt,
+        mean_rtt,
+        buffer_delay: mean_rtt.zip(baseline_rtt).map(|(mean, baseline)| over(mean - baseline, baseline)),
+    };
+    let has_figure =
+        [found.transfer_time_ratio, found.efficiency, found.buffer_delay].iter().any(Option::is_some);
+    has_figure.then_some(found)
+}
+
+/// Payload rate of full segments over the bottleneck.
+fn ideal_rate(link: Bottleneck, rounds: &Rounds<'_>) -> Option<BitRate> {
+    let stream = rounds.senders.iter().flat_map(|end| &end.streams).find(|stream| stream.mss > 0)?;
+    let options = if stream.timestamps { TIMESTAMPS } else { 0 };
+    let on_the_link = stream.mss + TCP_HEADER + options + rounds.version.header_len() + link.overhead;
+    let rate = u128::from(link.rate.0) * u128::from(stream.mss) / u128::from(on_the_link);
+    u64::try_from(rate).ok().map(BitRate)
+}
+
+/// Bytes sent once over bytes sent.
+fn efficiency(senders: &[&TcpEnd]) -> Option<f64> {
+    let streams = || senders.iter().flat_map(|end| &end.streams);
+    let sent: ByteCount = streams().map(|stream| stream.bytes_sent).sum();
+    let resent: ByteCount = streams().map(|stream| stream.bytes_resent).sum();
+    (sent.0 > 0).then(|| (sent - resent).0 as f64 / sent.0 as f64)
+}
+
+fn some(span: Span) -> Option<Span> {
+    (span > Span::ZERO).then_some(span)
+}
+
+fn over(part: Span, whole: Span) -> f64 {
+    part.0 as f64 / whole.0 as f64
+}
+
+/// RFC 9293 §3.1, without options.
+const TCP_HEADER: u32 = 20;
+/// RFC 7323 §3.2, padded to a multiple of four.
+const TIMESTAMPS: u32 = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use netaware_record::{ETHERNET_OVERHEAD, StreamEnd};
+
+    fn sender(mss: u32, timestamps: bool, sent: u64, resent: u64) -> TcpEnd {
+        let (bytes_sent, bytes_resent) = (ByteCount(sent), ByteCount(resent));
+        let stream = StreamEnd { mss, timestamps, bytes_sent, bytes_resent, ..StreamEnd::default() };
+        TcpEnd { streams: vec![stream], ..TcpEnd::default() }
+    }
+
+    fn receiver(bytes: u64, millis: i64) -> TcpEnd {
+        let received = Some(Span::from_millis(millis));
+        TcpEnd { bytes: ByteCount(bytes), received, ..TcpEnd::default() }
+    }
+
+    fn of<'a>(senders: &'a [&'a TcpEnd], receivers: &'a [&'a TcpEnd]) -> Rounds<'a> {
+        Rounds {
+            version: IpVersion::V4,
+            bottleneck: Some(Bottleneck { rate: BitRate(100_000_000), overhead: ETHERNET_OVERHEAD }),
+            connects: &[],
+            mean_rtt: Span::ZERO,
+            min_rtt: Span::ZERO,
+            senders,
+            receivers,
+        }
+    }
+
+    #[test]
+    fn the_ideal_rate_is_what_full_segments_leave_of_the_link() {
+        // RFC 6349 §3.3.2: 100 Mbit/s Ethernet, MTU 1500, no options: 8127 frames/s of 1460 bytes, 94.9 Mbit/s.
+        let rows = [
+            (IpVersion::V4, 1460, false, 38, 94_928_478),
+            (IpVersion::V4, 1448, true, 38, 94_148_244),
+            (IpVersion::V6, 1428, true, 38, 92_847_854),
+            (IpVersion::V4, 1448, true, 0, 96_533_333),
+        ];
+        for (version, mss, timestamps, overhead, want) in rows {
+            let sender = sender(mss, timestamps, 1, 0);
+            let link = Bottleneck { rate: BitRate(100_000_000), overhead };
+            let rounds = Rounds { version, bottleneck: Some(link), ..of(&[], &[]) };
+            let found = figures(&Rounds { senders: &[&sender], ..rounds }).unwrap();
+            assert_eq!(found.ideal_rate, Some(BitRate(want)), "{version:?} {mss}");
+        }
+    }
+
+    #[test]
+    fn the_ratio_is_actual_over_ideal_time_of_all_rounds() {
+        let sender = sender(1460, false, 1000, 0);
+        // At 94,928,478 bit/s, 11,866,060 bytes take a second (less 0.2 bit).
+        let (one, other) = (receiver(11_866_060, 1100), receiver(11_866_060, 1300));
+        let found = figures(&of(&[&sender, &sender], &[&one, &other])).unwrap();
+        assert_eq!(found.actual_time, Some(Span::from_millis(2400)));
+        assert!((found.transfer_time_ratio.unwrap() - 1.2).abs() < 1e-6, "{found:?}");
+        let found = figures(&Rounds { bottleneck: None, ..of(&[&sender], &[&one]) }).unwrap();
+        assert_eq!((found.transfer_time_ratio, found.ideal_rate), (None, None), "never our own rate");
+        assert_eq!(found.efficiency, Some(1.0));
+    }
+
+    #[test]
+    fn the_examples_of_the_rfc_come_out() {
+        // §4.2: 100,000 bytes sent, 1,000 of them again: 99.0 %. §4.3: baseline 25 ms, mean 32 ms: 28 %.
+        let sender = sender(1448, true, 100_000, 1_000);
+        let connects = [Span::from_millis(27), Span::from_millis(25)];
+        let senders = [&sender];
+        let rounds = Rounds {
+            connects: &connects,
+            mean_rtt: Span::from_millis(32),
+            min_rtt: Span::from_millis(26),
+            ..of(&senders, &[])
+        };
+        let found = figures(&rounds).unwrap();
+        assert_eq!(found.efficiency, Some(0.99));
+        assert_eq!(found.baseline_rtt, Some(Span::from_millis(25)));
+        assert_eq!(found.buffer_delay, Some(0.28));
+    }
+
+    #[test]
+    fn nothing_known_is_no_figure() {
+        assert_eq!(figures(&of(&[], &[])), None);
+        let silent = TcpEnd::default();
+        assert_eq!(figures(&of(&[&silent], &[&silent])), None);
+    }
+}
