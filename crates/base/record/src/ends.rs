@@ -44,11 +44,11 @@ pub struct CpuUse {
 /// `socket`, so other programs' drops are in it: the loss split takes the smaller of this and what is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HostDrops {
-    /// Our own sockets' receive queues overflowed (`SO_RXQ_OVFL`). Linux counts datagrams merged by `UDP_GRO` once per
+    /// Our own sockets' receive queues overflowed (`SO_RXQ_OVFL`, less datagrams that came damaged). Linux counts datagrams merged by `UDP_GRO` once per
     /// bundle, here and in `stack`; whoever fills this in scales it.
     pub socket: u64,
-    /// `UdpInErrors` of the stack, which contains `UdpRcvbufErrors`, without `UdpInCsumErrors`, which the network
-    /// caused (/proc/net/snmp, snmp6).
+    /// `UdpRcvbufErrors` and `UdpMemErrors` of the stack (/proc/net/snmp, snmp6); not the rest of `UdpInErrors`, which
+    /// the network caused.
     pub stack: u64,
     /// Receive drops and misses of the interface.
     pub nic: u64,

@@ -5,12 +5,12 @@
 //! bound of our own loss.
 //!
 //! With one exception, which reads **low by a factor of up to 64**: a socket that accepts merged datagrams (`UDP_GRO`)
-//! loses them bundle by bundle, and Linux counts a bundle once, in `InErrors` and in `SO_RXQ_OVFL` alike (seen in 2026 on
+//! loses them bundle by bundle, and Linux counts a bundle once, in `RcvbufErrors` and in `SO_RXQ_OVFL` alike (seen in 2026 on
 //! Linux 6.18: 1,800 datagrams dropped in bundles of 40 were counted as 45 by both). Who receives with `UDP_GRO` must
 //! multiply by the datagrams in a bundle.
 //!
-//! Sources: RFC 4113 (`udpInErrors`), `/proc/net/snmp`, `snmp6` and `dev`, all of the calling thread's network
-//! namespace. The columns of `/proc/net/dev` are sums over what `ethtool -S` would split: Linux `net/core/net-procfs.c`.
+//! Sources: `/proc/net/snmp`, `snmp6` and `dev`, all of the calling thread's network namespace; what the counters hold:
+//! Linux `net/ipv4/udp.c`. The columns of `/proc/net/dev` are sums over what `ethtool -S` would split: Linux `net/core/net-procfs.c`.
 
 use std::collections::BTreeMap;
 
@@ -21,10 +21,19 @@ use crate::kernel_file;
 /// The drop counters at one instant; costs about 0.2 ms.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DropSnapshot {
-    ipv4: Option<u64>,
-    ipv6: Option<u64>,
+    ipv4: Option<UdpErrors>,
+    ipv6: Option<UdpErrors>,
     /// Per interface asked for; missing ones are missing.
     nics: BTreeMap<String, u64>,
+}
+
+/// Why the stack threw UDP datagrams away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct UdpErrors {
+    /// Full receive buffers and exhausted memory (`RcvbufErrors + MemErrors`): this host's doing.
+    here: u64,
+    /// The rest of `InErrors` (RFC 4113): a wrong checksum or length, damage of the network.
+    damaged: u64,
 }
 
 impl DropSnapshot {
@@ -39,20 +48,37 @@ impl DropSnapshot {
         }
     }
 
-    /// Drops since `earlier`, for datagrams of one IP version; `socket` is left at 0 for the caller.
+    /// Drops since `earlier`, for datagrams of one IP version. `socket` is what the receiving sockets counted meanwhile
+    /// (`SO_RXQ_OVFL`): that count has damaged datagrams in it, which are taken out.
     ///
     /// `nic` cannot be told apart by IP version: it is the same for both. Counters that are missing at either end, or
     /// that ran backwards because a device was replaced, count as 0.
     #[must_use]
-    pub fn since(&self, earlier: &Self, version: IpVersion) -> HostDrops {
-        let grown = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
-        let stack = match version {
-            IpVersion::V4 => grown(self.ipv4, earlier.ipv4),
-            IpVersion::V6 => grown(self.ipv6, earlier.ipv6),
+    pub fn since(&self, earlier: &Self, version: IpVersion, socket: u64) -> HostDrops {
+        let (now, before) = match version {
+            IpVersion::V4 => (self.ipv4, earlier.ipv4),
+            IpVersion::V6 => (self.ipv6, earlier.ipv6),
         };
-        let nics =
-            self.nics.iter().filter_map(|(name, now)| grown(Some(*now), earlier.nics.get(name).copied()));
-        HostDrops { socket: 0, stack: stack.unwrap_or(0), nic: nics.fold(0, u64::saturating_add) }
+        let UdpErrors { here, damaged } =
+            now.zip(before).map(|(now, then)| now.since(then)).unwrap_or_default();
+        let grown = |(name, now): (&String, &u64)| Some(now.saturating_sub(*earlier.nics.get(name)?));
+        let nic = self.nics.iter().filter_map(grown).fold(0, u64::saturating_add);
+        HostDrops { socket: socket.saturating_sub(damaged), stack: here, nic }
+    }
+}
+
+impl UdpErrors {
+    fn read(value_of: impl Fn(&str) -> Option<u64>) -> Option<Self> {
+        // `MemErrors` came with Linux 5.11.
+        let here = value_of("RcvbufErrors")?.saturating_add(value_of("MemErrors").unwrap_or(0));
+        Some(Self { here, damaged: value_of("InErrors")?.saturating_sub(here) })
+    }
+
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            here: self.here.saturating_sub(earlier.here),
+            damaged: self.damaged.saturating_sub(earlier.damaged),
+        }
     }
 }
 
@@ -62,25 +88,23 @@ fn net_file(name: &str) -> Option<String> {
     of_thread.or_else(|| kernel_file::read(format!("/proc/self/net/{name}")))
 }
 
-/// `InErrors - InCsumErrors` of the `Udp:` pair of lines. `InErrors` contains full receive buffers and exhausted memory,
-/// which are this host's doing, and wrong checksums, which are damage of the network and stay out.
-fn parse_snmp(text: &str) -> Option<u64> {
+/// The `Udp:` pair of lines.
+fn parse_snmp(text: &str) -> Option<UdpErrors> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp:"));
     let (names, values) = (lines.next()?, lines.next()?);
-    let value_of = |wanted| {
+    UdpErrors::read(|wanted| {
         let position = names.split_whitespace().position(|name| name == wanted)?;
-        values.split_whitespace().nth(position)?.parse::<u64>().ok()
-    };
-    Some(value_of("InErrors")?.saturating_sub(value_of("InCsumErrors").unwrap_or(0)))
+        values.split_whitespace().nth(position)?.parse().ok()
+    })
 }
 
 /// The same of `snmp6`, which has one counter in each line.
-fn parse_snmp6(text: &str) -> Option<u64> {
-    let value_of = |wanted| {
+fn parse_snmp6(text: &str) -> Option<UdpErrors> {
+    UdpErrors::read(|wanted| {
         let mut counters = text.lines().filter_map(|line| line.split_once(char::is_whitespace));
-        counters.find(|(name, _)| *name == wanted)?.1.trim().parse::<u64>().ok()
-    };
-    Some(value_of("Udp6InErrors")?.saturating_sub(value_of("Udp6InCsumErrors").unwrap_or(0)))
+        let of_udp = |name: &str| name.strip_prefix("Udp6") == Some(wanted);
+        counters.find(|(name, _)| of_udp(name))?.1.trim().parse().ok()
+    })
 }
 
 /// Drops per interface: the receive columns `drop` (`rx_dropped + rx_missed_errors`) and `fifo` (`rx_fifo_errors` and
@@ -103,22 +127,28 @@ fn parse_device(line: &str) -> Option<(String, u64)> {
 mod tests {
     use super::*;
 
+    #[expect(clippy::unnecessary_wraps, reason = "what is compared is optional")]
+    const fn errors(here: u64, damaged: u64) -> Option<UdpErrors> {
+        Some(UdpErrors { here, damaged })
+    }
+
     #[test]
-    fn snmp_columns_are_found_by_name_and_checksum_errors_taken_out() {
-        let rows: &[(&str, Option<u64>)] = &[
+    fn snmp_columns_are_found_by_name_and_damage_of_the_network_stays_apart() {
+        let rows: &[(&str, Option<UdpErrors>)] = &[
             (
-                "Ip: A B\nIp: 1 2\nUdp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors InCsumErrors\n\
-              Udp: 49 1 10 50 7 0 3\nUdpLite: InErrors\nUdpLite: 99\n",
-                Some(7),
+                "Ip: A B\nIp: 1 2\nUdp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors InCsumErrors \
+                 IgnoredMulti MemErrors\nUdp: 49 1 20 50 7 0 3 5 2\nUdpLite: RcvbufErrors\nUdpLite: 99\n",
+                errors(9, 11),
             ),
-            ("Udp: InErrors\nUdp: 5", Some(5)),
-            ("Udp: InCsumErrors InErrors\nUdp: 9 5", Some(0)),
-            ("Udp: InDatagrams InErrors\nUdp: 5", None),
-            ("Udp: InErrors\nUdp: many", None),
-            ("Udp: InErrors\n", None),
-            ("Udp: NoPorts\nUdp: 5", None),
-            ("Udp: InErrors\nUdp: 99999999999999999999", None),
-            ("UdpLite: InErrors\nUdpLite: 99\n", None),
+            ("Udp: RcvbufErrors InErrors\nUdp: 5 6", errors(5, 1)),
+            ("Udp: RcvbufErrors InErrors\nUdp: 5 4", errors(5, 0)),
+            ("Udp: InErrors RcvbufErrors\nUdp: 5", None),
+            ("Udp: RcvbufErrors InErrors\nUdp: many 1", None),
+            ("Udp: RcvbufErrors\n", None),
+            ("Udp: InErrors\nUdp: 5", None),
+            ("Udp: RcvbufErrors InErrors\nUdp: 99999999999999999999 1", None),
+            ("Udp: RcvbufErrors MemErrors InErrors\nUdp: 18446744073709551615 1 3", errors(u64::MAX, 0)),
+            ("UdpLite: RcvbufErrors InErrors\nUdpLite: 99 99\n", None),
             ("", None),
         ];
         for (n, (text, want)) in rows.iter().enumerate() {
@@ -128,13 +158,16 @@ mod tests {
 
     #[test]
     fn snmp6_counters_are_found_by_their_whole_name() {
-        let rows: &[(&str, Option<u64>)] = &[
-            ("Ip6InReceives \t1\nUdp6InErrors   \t12\nUdp6RcvbufErrors\t9\nUdp6InCsumErrors\t2\n", Some(10)),
-            ("Udp6InErrors 4", Some(4)),
-            ("Udp6InErrorsToo 4", None),
-            ("UdpLite6InErrors 4", None),
-            ("Udp6InErrors", None),
-            ("Udp6InErrors x", None),
+        let rows: &[(&str, Option<UdpErrors>)] = &[
+            (
+                "Ip6InReceives \t1\nUdp6InErrors   \t12\nUdp6RcvbufErrors\t9\nUdp6MemErrors\t2\n",
+                errors(11, 1),
+            ),
+            ("Udp6RcvbufErrors 4\nUdp6InErrors 4", errors(4, 0)),
+            ("Udp6RcvbufErrorsToo 4\nUdp6InErrors 4", None),
+            ("UdpLite6RcvbufErrors 4\nUdp6InErrors 4", None),
+            ("Udp6RcvbufErrors", None),
+            ("Udp6RcvbufErrors x\nUdp6InErrors 4", None),
             ("", None),
         ];
         for (n, (text, want)) in rows.iter().enumerate() {
@@ -152,7 +185,7 @@ mod tests {
         assert_eq!(parse_dev(""), BTreeMap::new());
     }
 
-    fn snapshot(ipv4: Option<u64>, ipv6: Option<u64>, nics: &[(&str, u64)]) -> DropSnapshot {
+    fn snapshot(ipv4: Option<UdpErrors>, ipv6: Option<UdpErrors>, nics: &[(&str, u64)]) -> DropSnapshot {
         DropSnapshot {
             ipv4,
             ipv6,
@@ -162,18 +195,28 @@ mod tests {
 
     #[test]
     fn each_ip_version_gets_its_own_stack_and_both_get_the_nics() {
-        let earlier = snapshot(Some(10), Some(100), &[("a", 5), ("gone", 9)]);
-        let later = snapshot(Some(13), Some(107), &[("a", 7), ("new", 50)]);
-        assert_eq!(later.since(&earlier, IpVersion::V4), HostDrops { socket: 0, stack: 3, nic: 2 });
-        assert_eq!(later.since(&earlier, IpVersion::V6), HostDrops { socket: 0, stack: 7, nic: 2 });
+        let earlier = snapshot(errors(10, 0), errors(100, 4), &[("a", 5), ("gone", 9)]);
+        let later = snapshot(errors(13, 2), errors(107, 4), &[("a", 7), ("new", 50)]);
+        assert_eq!(later.since(&earlier, IpVersion::V4, 0), HostDrops { socket: 0, stack: 3, nic: 2 });
+        assert_eq!(later.since(&earlier, IpVersion::V6, 0), HostDrops { socket: 0, stack: 7, nic: 2 });
+    }
+
+    #[test]
+    fn what_came_damaged_is_no_drop_of_the_socket() {
+        let earlier = snapshot(errors(10, 5), None, &[]);
+        let later = snapshot(errors(13, 16), None, &[]);
+        // Three for want of room and eleven damaged make fourteen that the socket counts.
+        assert_eq!(later.since(&earlier, IpVersion::V4, 14), HostDrops { socket: 3, stack: 3, nic: 0 });
+        assert_eq!(later.since(&earlier, IpVersion::V4, 4).socket, 0);
+        assert_eq!(later.since(&earlier, IpVersion::V6, 4).socket, 4, "without counters all that is known");
     }
 
     #[test]
     fn missing_and_backward_counters_are_no_drops() {
-        let earlier = snapshot(Some(10), None, &[("a", 5)]);
-        let later = snapshot(Some(3), Some(7), &[("a", 1)]);
-        assert_eq!(later.since(&earlier, IpVersion::V4), HostDrops::default());
-        assert_eq!(later.since(&earlier, IpVersion::V6), HostDrops::default());
+        let earlier = snapshot(errors(10, 0), None, &[("a", 5)]);
+        let later = snapshot(errors(3, 0), errors(7, 0), &[("a", 1)]);
+        assert_eq!(later.since(&earlier, IpVersion::V4, 0), HostDrops::default());
+        assert_eq!(later.since(&earlier, IpVersion::V6, 0), HostDrops::default());
     }
 
     #[test]

@@ -15,7 +15,7 @@ fn datagrams_dropped_at_a_full_socket_are_counted_for_their_ip_version() {
 
         let before = DropSnapshot::take(&["lo"]);
         let sent = (0..SENT).filter(|_| sender.send(&[0; 1400]).is_ok()).count();
-        let drops = DropSnapshot::take(&["lo"]).since(&before, version);
+        let drops = DropSnapshot::take(&["lo"]).since(&before, version, 0);
 
         receiver.set_nonblocking(true).expect("a socket option");
         let received = (0..SENT).take_while(|_| receiver.recv(&mut [0; 1500]).is_ok()).count();
