@@ -6,7 +6,7 @@ use std::{io, thread};
 use netaware_host::{CpuSnapshot, DropSnapshot};
 use netaware_io::stop::StopFlag;
 use netaware_io::{clock, tcp, udp_stream};
-use netaware_record::{CpuUse, Direction, HostDrops, IpVersion, ReceiverTick, SenderTick};
+use netaware_record::{CpuUse, Direction, IpVersion, ReceiverTick, SenderTick};
 use netaware_units::Mono;
 use netaware_wire::control::{EndReport, TcpPlan, UdpPlan};
 
@@ -89,26 +89,25 @@ pub(crate) fn run_udp(
     core: Option<usize>,
     stop: StopFlag,
 ) -> io::Result<()> {
+    let UdpPath { socket, flow, peer, interfaces } = path;
+    if plan.direction == Direction::Reverse {
+        return spawn("netaware-udp", move || {
+            let cpu = CpuMeter::start();
+            let mut end = udp_stream::send(socket, flow, &plan, core, &stop);
+            end.cpu = cpu.stop(end.cpu);
+            reporter.end(EndReport::UdpSender(end));
+        });
+    }
+    // Here and not in the thread: the sender begins when it hears that this has been done.
+    let ready = udp_stream::ready(socket, &plan);
     spawn("netaware-udp", move || {
-        let UdpPath { socket, flow, peer, interfaces } = path;
         let cpu = CpuMeter::start();
-        let report = match plan.direction {
-            Direction::Reverse => {
-                let mut end = udp_stream::send(socket, flow, &plan, core, &stop);
-                end.cpu = cpu.stop(end.cpu);
-                EndReport::UdpSender(end)
-            }
-            Direction::Forward | Direction::RoundTrip => {
-                let before = DropSnapshot::take(&interfaces);
-                let mut tell = |tick| reporter.receiver_tick(tick);
-                let mut end = udp_stream::receive(socket, flow, &plan, core, &stop, &mut tell);
-                let host = DropSnapshot::take(&interfaces).since(&before, IpVersion::of(peer));
-                end.drops = HostDrops { socket: end.drops.socket, ..host };
-                end.cpu = cpu.stop(end.cpu);
-                EndReport::UdpReceiver(end)
-            }
-        };
-        reporter.end(report);
+        let before = DropSnapshot::take(&interfaces);
+        let mut tell = |tick| reporter.receiver_tick(tick);
+        let mut end = udp_stream::receive(ready, flow, &plan, core, &stop, &mut tell);
+        end.drops = DropSnapshot::take(&interfaces).since(&before, IpVersion::of(peer), end.drops.socket);
+        end.cpu = cpu.stop(end.cpu);
+        reporter.end(EndReport::UdpReceiver(end));
     })
 }
 

@@ -69,7 +69,14 @@ fn receive(here: IpAddr, there: IpAddr, plan: &[&str]) -> Result<(), Failure> {
     let plan = udp_plan(plan)?;
     let socket = bind_udp(SocketAddr::new(here, PORT), &SocketOptions::default(), Reuse::No)?;
     socket.connect(SocketAddr::new(there, PORT + 1))?;
-    print_udp_receiver(&udp_stream::receive(socket, 1, &plan, None, &StopFlag::new(), &mut |_| {}));
+    print_udp_receiver(&udp_stream::receive(
+        udp_stream::ready(socket, &plan),
+        1,
+        &plan,
+        None,
+        &StopFlag::new(),
+        &mut |_| {},
+    ));
     Ok(())
 }
 

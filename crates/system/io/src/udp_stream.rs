@@ -45,6 +45,8 @@ use netaware_wire::control::UdpSend;
 use crate::stop::StopFlag;
 use crate::{clock, thread};
 
+pub use receiver::Ready;
+
 /// Receive buffer asked for unless the plan sets a window: 64 MiB cover 20 ms at 3 GB/s. Without privilege
 /// `net.core.rmem_max` limits it, on most hosts to 208 KiB, and then a fast stream is lost in the receiving host.
 pub const RECEIVE_BUFFER: u32 = 64 << 20;
@@ -80,18 +82,24 @@ pub fn send(
     })
 }
 
+/// Makes a socket ready for [`receive`]. Best before the sender is told that it may begin: what arrives from then on has its
+/// kernel stamp, and is counted if this host drops it.
+pub fn ready(socket: UdpSocket, plan: &UdpPlan) -> Ready {
+    receiver::ready(socket, plan)
+}
+
 /// Receives until `plan.settle` (300 ms) after the sender has said that it ended, at the latest two seconds after the plan's end.
 /// Datagrams that do not belong to the flow are ignored and counted. Ticks count from the first datagram.
 #[expect(clippy::needless_pass_by_value, reason = "the socket ends with the stream")]
 pub fn receive(
-    socket: UdpSocket,
+    ready: Ready,
     flow: u32,
     plan: &UdpPlan,
     affinity: Option<usize>,
     stop: &StopFlag,
     tick: &mut dyn FnMut(ReceiverTick),
 ) -> UdpReceiverEnd {
-    receiver::receive(&socket, flow, plan, affinity, stop, tick)
+    receiver::receive(&ready, flow, plan, affinity, stop, tick)
 }
 
 /// The calling thread's core and priority are left alone. Gives the share of a core that the work took.

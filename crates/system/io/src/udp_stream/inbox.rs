@@ -27,13 +27,13 @@ pub(super) struct Inbox<'a> {
 }
 
 impl<'a> Inbox<'a> {
-    pub(super) fn new(socket: &'a UdpSocket, plan: &UdpPlan) -> Self {
+    /// For a socket that was [asked](ask) at `opened_at`.
+    pub(super) fn new(socket: &'a UdpSocket, plan: &UdpPlan, opened_at: Mono) -> Self {
         let (count, stride) = match plan.receive {
             UdpReceive::Single => (1, one_datagram(plan)),
             UdpReceive::Mmsg => (MESSAGES, one_datagram(plan)),
             UdpReceive::Gro => (MERGED, LARGEST),
         };
-        ask(socket, plan);
         let mut inbox = Self {
             socket,
             how: plan.receive,
@@ -44,7 +44,7 @@ impl<'a> Inbox<'a> {
             // SAFETY: an all-zero header is valid: no name, no data, no control messages.
             messages: vec![unsafe { std::mem::zeroed() }; count],
             clocks: RealTime::start(),
-            opened_at: crate::clock::now(),
+            opened_at,
             naps: Naps::new(socket, plan),
             calls: 0,
             parcels: 0,
@@ -213,8 +213,9 @@ fn one_datagram(plan: &UdpPlan) -> usize {
     (plan.length as usize + 64).clamp(2048, LARGEST)
 }
 
-/// What is refused is missing in the result: no stamps, no gaps; no merging, one datagram per message.
-fn ask(socket: &UdpSocket, plan: &UdpPlan) {
+/// Asks for stamps and merging. What is refused is missing in the result: no stamps, no gaps; no merging, one datagram per
+/// message.
+pub(super) fn ask(socket: &UdpSocket, plan: &UdpPlan) {
     if plan.receive == UdpReceive::Gro {
         let _ = set(socket, libc::SOL_UDP, libc::UDP_GRO, 1);
     }

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::UdpSocket;
 
+use netaware_units::Mono;
 use netaware_wire::control::UdpPlan;
 
 use super::account::{Account, ArrivedAt};
@@ -17,7 +18,7 @@ pub(super) struct Inbox<'a> {
 }
 
 impl<'a> Inbox<'a> {
-    pub(super) fn new(socket: &'a UdpSocket, _: &UdpPlan) -> Self {
+    pub(super) fn new(socket: &'a UdpSocket, _: &UdpPlan, _: Mono) -> Self {
         Self { socket, bytes: vec![0; 1 << 16], calls: 0 }
     }
 
@@ -38,6 +39,9 @@ impl<'a> Inbox<'a> {
         self.calls
     }
 }
+
+/// Nothing to ask for on this system.
+pub(super) fn ask(_: &UdpSocket, _: &UdpPlan) {}
 
 /// Not told by this system.
 pub(super) fn socket_drops(_: &UdpSocket) -> u64 {

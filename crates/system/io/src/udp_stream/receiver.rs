@@ -15,22 +15,41 @@ use crate::slices::{self, Slices};
 use crate::stop::StopFlag;
 use crate::{clock, thread};
 
+/// A socket that waits for a stream; see [`ready`](super::ready).
+#[derive(Debug)]
+pub struct Ready {
+    socket: UdpSocket,
+    since: Mono,
+    drops_before: u64,
+}
+
+pub(super) fn ready(socket: UdpSocket, plan: &UdpPlan) -> Ready {
+    let _ = socket.set_read_timeout(Some(LOOK_UP.to_std()));
+    if plan.window.is_none() {
+        // The first may be cut to the system's limit, the second needs privilege; the larger of both remains.
+        let _ = SockRef::from(&socket).set_recv_buffer_size(RECEIVE_BUFFER as usize);
+        inbox::force_receive_buffer(&socket, RECEIVE_BUFFER);
+    }
+    inbox::ask(&socket, plan);
+    let drops_before = inbox::socket_drops(&socket);
+    Ready { socket, since: clock::now(), drops_before }
+}
+
 pub(super) fn receive(
-    socket: &UdpSocket,
+    ready: &Ready,
     flow: u32,
     plan: &UdpPlan,
     affinity: Option<usize>,
     stop: &StopFlag,
     tick: &mut dyn FnMut(ReceiverTick),
 ) -> UdpReceiverEnd {
-    prepare(socket, plan);
     let board = Board::default();
     let meter = std::thread::current();
     std::thread::scope(|scope| {
         let spawned = std::thread::Builder::new().name("udp-receive".into()).spawn_scoped(scope, || {
             let _ = affinity.map(thread::pin);
             let usage = thread::ThreadUse::begin();
-            let mut end = follow(socket, flow, plan, stop, &board);
+            let mut end = follow(ready, flow, plan, stop, &board);
             end.cpu.busiest_thread = usage.share().used;
             board.finish();
             meter.unpark();
@@ -46,23 +65,14 @@ fn failed() -> UdpReceiverEnd {
     UdpReceiverEnd { outcome: Outcome::Failed, ..UdpReceiverEnd::default() }
 }
 
-fn prepare(socket: &UdpSocket, plan: &UdpPlan) {
-    let _ = socket.set_read_timeout(Some(LOOK_UP.to_std()));
-    if plan.window.is_none() {
-        // The first may be cut to the system's limit, the second needs privilege; the larger of both remains.
-        let _ = SockRef::from(socket).set_recv_buffer_size(RECEIVE_BUFFER as usize);
-        inbox::force_receive_buffer(socket, RECEIVE_BUFFER);
-    }
-}
-
-fn follow(socket: &UdpSocket, flow: u32, plan: &UdpPlan, stop: &StopFlag, board: &Board) -> UdpReceiverEnd {
+fn follow(ready: &Ready, flow: u32, plan: &UdpPlan, stop: &StopFlag, board: &Board) -> UdpReceiverEnd {
+    let socket = &ready.socket;
     let mut account = Account::new(flow, plan);
-    let mut inbox = Inbox::new(socket, plan);
-    let drops_before = inbox::socket_drops(socket);
+    let mut inbox = Inbox::new(socket, plan, ready.since);
     let start = clock::now();
     let outcome = listen(&mut inbox, &mut account, plan, start, stop, board);
     // The system's counter has 32 bits.
-    let dropped = inbox::socket_drops(socket).wrapping_sub(drops_before) & u64::from(u32::MAX);
+    let dropped = inbox::socket_drops(socket).wrapping_sub(ready.drops_before) & u64::from(u32::MAX);
     UdpReceiverEnd {
         outcome,
         calls: inbox.calls(),

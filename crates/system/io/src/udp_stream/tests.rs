@@ -41,9 +41,9 @@ fn transfer(plan: &UdpPlan, stop: &StopFlag) -> (UdpSenderEnd, UdpReceiverEnd, V
     let (out, into) = pair();
     let ticks = Mutex::new(Vec::new());
     let (sent, received) = std::thread::scope(|scope| {
+        let into = ready(into, plan);
         let receiver =
             scope.spawn(|| receive(into, 7, plan, None, stop, &mut |tick| ticks.lock().unwrap().push(tick)));
-        clock::sleep(Span::from_millis(50));
         let sent = send(out, 7, plan, None, stop);
         (sent, receiver.join().unwrap())
     });
@@ -136,8 +136,8 @@ fn holes_copies_and_strangers_are_told_apart_on_the_wire() {
         let (out, into) = pair();
         let plan = UdpPlan { receive: receive_how, ..plan(64, None) };
         let received = std::thread::scope(|scope| {
+            let into = ready(into, &plan);
             let receiver = scope.spawn(|| receive(into, 5, &plan, None, &StopFlag::new(), &mut |_| {}));
-            clock::sleep(Span::from_millis(50));
             for seq in [0, 1, 1, 4, 2] {
                 emit(&out, Kind::Data, 5, seq);
             }
@@ -158,7 +158,7 @@ fn holes_copies_and_strangers_are_told_apart_on_the_wire() {
 fn a_receiver_that_hears_nothing_ends_and_has_failed() {
     let (_out, into) = pair();
     let plan = UdpPlan { duration: Span::from_millis(10), ..plan(64, None) };
-    let received = receive(into, 1, &plan, None, &StopFlag::new(), &mut |_| {});
+    let received = receive(ready(into, &plan), 1, &plan, None, &StopFlag::new(), &mut |_| {});
     assert_eq!((received.outcome, received.received), (Outcome::Failed, 0));
 }
 
@@ -169,8 +169,8 @@ fn a_full_receive_buffer_is_counted_as_drops_of_this_host() {
     let plan = UdpPlan { window: Some(4096), packets: Some(2000), send: UdpSend::Gso, ..plan(1000, None) };
     socket2::SockRef::from(&into).set_recv_buffer_size(4096).unwrap();
     let received = std::thread::scope(|scope| {
+        let into = ready(into, &plan);
         let receiver = scope.spawn(|| receive(into, 1, &plan, None, &StopFlag::new(), &mut |_| {}));
-        clock::sleep(Span::from_millis(50));
         let sent = send(out, 1, &plan, None, &StopFlag::new());
         assert_eq!(sent.sent, 2000);
         receiver.join().unwrap()
