@@ -3,24 +3,25 @@
 //! The data moves in threads of its own; this one only listens: to the responder's control messages and to the local
 //! slices. Several transfers at once are what `--bidir` is.
 
-use std::net::{TcpStream, UdpSocket};
+mod local;
+
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use netaware_host::{CpuSnapshot, DropSnapshot};
+use netaware_io::clock;
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
-use netaware_io::{clock, tcp, udp_stream};
 use netaware_record::{
-    CpuUse, Direction, Exchanges, HistogramShape, HostDrops, IpVersion, LoggedArrival, Outcome, ReceiverTick,
-    SenderTick, StreamEnd, StreamSample, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
+    Direction, Exchanges, HistogramShape, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd,
+    StreamSample, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
 };
-use netaware_units::{Mono, Span};
+use netaware_units::Span;
 use netaware_wire::control::{
     ClientMessage, EndReport, MAX_LOGGED, MAX_SAMPLES, ServerMessage, TcpPlan, TestPlan, UdpPlan,
 };
 use netaware_wire::preface::Role;
 
+use self::local::{Attached, Before, Local, move_data, options_of_tcp, options_of_udp};
 use crate::attach;
 use crate::session::{ANSWER_PATIENCE, Session, phase_deadline, test_of};
 use crate::stage::Cause;
@@ -166,49 +167,6 @@ struct Transfer {
     before: Before,
     /// Segments of the control connection that had been sent again when the stream began.
     retransmits: u64,
-}
-
-enum Attached {
-    Streams(Vec<TcpStream>),
-    Flow { socket: UdpSocket, number: u32 },
-}
-
-#[expect(clippy::large_enum_variant, reason = "one per transfer")]
-enum Local {
-    TcpSender(TcpEnd),
-    TcpReceiver(TcpEnd),
-    UdpSender(UdpSenderEnd),
-    UdpReceiver(UdpReceiverEnd),
-}
-
-/// Counters of this host when the transfer began.
-struct Before {
-    cpu: CpuSnapshot,
-    drops: DropSnapshot,
-    interfaces: Vec<String>,
-    version: IpVersion,
-    at: Mono,
-}
-
-impl Before {
-    fn now(session: &Session) -> Self {
-        let interfaces: Vec<String> = session.interface.iter().cloned().collect();
-        Self {
-            cpu: CpuSnapshot::take(),
-            drops: DropSnapshot::take(&interfaces),
-            interfaces,
-            version: session.version,
-            at: clock::now(),
-        }
-    }
-
-    fn cpu_since(&self) -> CpuUse {
-        CpuSnapshot::take().use_since(&self.cpu, clock::now() - self.at)
-    }
-
-    fn drops_since(&self) -> HostDrops {
-        DropSnapshot::take(&self.interfaces).since(&self.drops, self.version)
-    }
 }
 
 impl Transfer {
@@ -359,22 +317,8 @@ impl Transfer {
         }
         let local = self.local.take().and_then(|thread| thread.join().ok());
         self.collect_local(on_tick);
-        let mut cpu = self.before.cpu_since();
-        match local {
-            Some(Local::TcpSender(end)) => self.ended.tcp_sender = Some(with_cpu(end, &mut cpu)),
-            Some(Local::TcpReceiver(end)) => self.ended.tcp_receiver = Some(with_cpu(end, &mut cpu)),
-            Some(Local::UdpSender(mut end)) => {
-                cpu.busiest_thread = end.cpu.busiest_thread;
-                end.cpu = cpu;
-                self.ended.udp_sender = Some(end);
-            }
-            Some(Local::UdpReceiver(mut end)) => {
-                cpu.busiest_thread = end.cpu.busiest_thread;
-                end.cpu = cpu;
-                end.drops = HostDrops { socket: end.drops.socket, ..self.before.drops_since() };
-                self.ended.udp_receiver = Some(end);
-            }
-            None => {}
+        if let Some(local) = local {
+            local.keep_in(&mut self.ended, &self.before);
         }
         match self.remote {
             Some(EndReport::TcpSender(end)) => {
@@ -413,57 +357,4 @@ impl Transfer {
             }
         }
     }
-}
-
-fn with_cpu(mut end: TcpEnd, cpu: &mut CpuUse) -> TcpEnd {
-    cpu.busiest_thread = end.cpu.busiest_thread;
-    end.cpu = *cpu;
-    end
-}
-
-/// The body of a data thread.
-fn move_data(
-    attached: Attached,
-    plan: &BulkPlan,
-    affinity: &[usize],
-    stop: &StopFlag,
-    tell: &Sender<Tick>,
-) -> Local {
-    // A listener that is gone wants no more slices; the end report still has the totals.
-    let mut receiver_tick = |tick| drop(tell.send(Tick::Receiver(tick)));
-    let mut sender_tick = |tick| drop(tell.send(Tick::Sender(tick)));
-    let forward = plan.direction() == Direction::Forward;
-    match (attached, plan) {
-        (Attached::Streams(streams), BulkPlan::Tcp(plan)) if forward => {
-            Local::TcpSender(tcp::send(streams, plan, affinity, stop, &mut sender_tick))
-        }
-        (Attached::Streams(streams), BulkPlan::Tcp(plan)) => {
-            Local::TcpReceiver(tcp::receive(streams, plan, affinity, stop, &mut receiver_tick))
-        }
-        (Attached::Flow { socket, number }, BulkPlan::Udp(plan)) if forward => {
-            Local::UdpSender(udp_stream::send(socket, number, plan, affinity.first().copied(), stop))
-        }
-        (Attached::Flow { socket, number }, BulkPlan::Udp(plan)) => {
-            let core = affinity.first().copied();
-            Local::UdpReceiver(udp_stream::receive(socket, number, plan, core, stop, &mut receiver_tick))
-        }
-        // `Transfer::prepare` attaches what the plan needs.
-        (Attached::Streams(_), BulkPlan::Udp(_)) => Local::UdpSender(UdpSenderEnd::default()),
-        (Attached::Flow { .. }, BulkPlan::Tcp(_)) => Local::TcpSender(TcpEnd::default()),
-    }
-}
-
-fn options_of_tcp(base: &SocketOptions, plan: &TcpPlan) -> SocketOptions {
-    SocketOptions {
-        window: plan.window.or(base.window),
-        mss: plan.mss.or(base.mss),
-        nodelay: plan.nodelay,
-        dscp: plan.dscp,
-        congestion: plan.congestion.clone(),
-        ..base.clone()
-    }
-}
-
-fn options_of_udp(base: &SocketOptions, plan: &UdpPlan) -> SocketOptions {
-    SocketOptions { window: plan.window.or(base.window), dscp: plan.dscp, ..base.clone() }
 }

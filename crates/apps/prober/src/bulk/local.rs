@@ -1,0 +1,130 @@
+//! This host's end of a transfer: the thread that moves the data, and what the host was doing meanwhile.
+
+use std::net::{TcpStream, UdpSocket};
+use std::sync::mpsc::Sender;
+
+use netaware_host::{CpuSnapshot, DropSnapshot};
+use netaware_io::options::SocketOptions;
+use netaware_io::stop::StopFlag;
+use netaware_io::{clock, tcp, udp_stream};
+use netaware_record::{CpuUse, Direction, HostDrops, IpVersion, TcpEnd, UdpReceiverEnd, UdpSenderEnd};
+use netaware_units::Mono;
+use netaware_wire::control::{TcpPlan, UdpPlan};
+
+use super::{BulkPlan, Ended, Tick};
+use crate::session::Session;
+
+/// What a transfer moves its data over.
+pub(super) enum Attached {
+    Streams(Vec<TcpStream>),
+    Flow { socket: UdpSocket, number: u32 },
+}
+
+/// What this end saw.
+#[expect(clippy::large_enum_variant, reason = "one per transfer")]
+pub(super) enum Local {
+    TcpSender(TcpEnd),
+    TcpReceiver(TcpEnd),
+    UdpSender(UdpSenderEnd),
+    UdpReceiver(UdpReceiverEnd),
+}
+
+/// Counters of this host when the transfer began.
+pub(super) struct Before {
+    cpu: CpuSnapshot,
+    drops: DropSnapshot,
+    interfaces: Vec<String>,
+    version: IpVersion,
+    at: Mono,
+}
+
+impl Before {
+    pub(super) fn now(session: &Session) -> Self {
+        let interfaces: Vec<String> = session.interface.iter().cloned().collect();
+        Self {
+            cpu: CpuSnapshot::take(),
+            drops: DropSnapshot::take(&interfaces),
+            interfaces,
+            version: session.version,
+            at: clock::now(),
+        }
+    }
+
+    fn cpu_since(&self) -> CpuUse {
+        CpuSnapshot::take().use_since(&self.cpu, clock::now() - self.at)
+    }
+
+    fn drops_since(&self, socket: u64) -> HostDrops {
+        DropSnapshot::take(&self.interfaces).since(&self.drops, self.version, socket)
+    }
+}
+
+impl Local {
+    /// Puts the report in its place, with what this host used and dropped meanwhile.
+    pub(super) fn keep_in(self, ended: &mut Ended, before: &Before) {
+        let used = |thread: CpuUse| CpuUse { busiest_thread: thread.busiest_thread, ..before.cpu_since() };
+        match self {
+            Self::TcpSender(end) => ended.tcp_sender = Some(TcpEnd { cpu: used(end.cpu), ..end }),
+            Self::TcpReceiver(end) => ended.tcp_receiver = Some(TcpEnd { cpu: used(end.cpu), ..end }),
+            Self::UdpSender(end) => ended.udp_sender = Some(UdpSenderEnd { cpu: used(end.cpu), ..end }),
+            Self::UdpReceiver(end) => {
+                let drops = before.drops_since(end.drops.socket);
+                ended.udp_receiver = Some(UdpReceiverEnd { cpu: used(end.cpu), drops, ..end });
+            }
+        }
+    }
+}
+
+/// The body of a data thread.
+pub(super) fn move_data(
+    attached: Attached,
+    plan: &BulkPlan,
+    affinity: &[usize],
+    stop: &StopFlag,
+    tell: &Sender<Tick>,
+) -> Local {
+    // A listener that is gone wants no more slices; the end report still has the totals.
+    let mut receiver_tick = |tick| drop(tell.send(Tick::Receiver(tick)));
+    let mut sender_tick = |tick| drop(tell.send(Tick::Sender(tick)));
+    let forward = plan.direction() == Direction::Forward;
+    match (attached, plan) {
+        (Attached::Streams(streams), BulkPlan::Tcp(plan)) if forward => {
+            Local::TcpSender(tcp::send(streams, plan, affinity, stop, &mut sender_tick))
+        }
+        (Attached::Streams(streams), BulkPlan::Tcp(plan)) => {
+            Local::TcpReceiver(tcp::receive(streams, plan, affinity, stop, &mut receiver_tick))
+        }
+        (Attached::Flow { socket, number }, BulkPlan::Udp(plan)) if forward => {
+            Local::UdpSender(udp_stream::send(socket, number, plan, affinity.first().copied(), stop))
+        }
+        (Attached::Flow { socket, number }, BulkPlan::Udp(plan)) => {
+            let core = affinity.first().copied();
+            Local::UdpReceiver(udp_stream::receive(
+                udp_stream::ready(socket, plan),
+                number,
+                plan,
+                core,
+                stop,
+                &mut receiver_tick,
+            ))
+        }
+        // `Transfer::prepare` attaches what the plan needs.
+        (Attached::Streams(_), BulkPlan::Udp(_)) => Local::UdpSender(UdpSenderEnd::default()),
+        (Attached::Flow { .. }, BulkPlan::Tcp(_)) => Local::TcpSender(TcpEnd::default()),
+    }
+}
+
+pub(super) fn options_of_tcp(base: &SocketOptions, plan: &TcpPlan) -> SocketOptions {
+    SocketOptions {
+        window: plan.window.or(base.window),
+        mss: plan.mss.or(base.mss),
+        nodelay: plan.nodelay,
+        dscp: plan.dscp,
+        congestion: plan.congestion.clone(),
+        ..base.clone()
+    }
+}
+
+pub(super) fn options_of_udp(base: &SocketOptions, plan: &UdpPlan) -> SocketOptions {
+    SocketOptions { window: plan.window.or(base.window), dscp: plan.dscp, ..base.clone() }
+}
