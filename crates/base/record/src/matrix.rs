@@ -52,6 +52,25 @@ pub struct MatrixResult {
     pub cells: Vec<MatrixCell>,
 }
 
+impl MatrixResult {
+    /// Throughput at the server of the largest total, in the blocks in which it came fastest; the figure that stands for the
+    /// whole. Absent where no run took the server any time.
+    pub fn best(&self) -> Option<&Interval> {
+        let largest = self.cells.iter().map(|cell| cell.bytes).max()?;
+        let of_largest = self.cells.iter().filter(|cell| cell.bytes == largest);
+        let rates = of_largest.filter_map(|cell| cell.server_throughput.as_ref());
+        rates.max_by(|a, b| a.estimate.total_cmp(&b.estimate))
+    }
+
+    /// Share of the bytes sent that never came, all runs together; absent when none were sent.
+    pub fn lost(&self) -> Option<f64> {
+        let runs = || self.cells.iter().flat_map(|cell| &cell.runs);
+        let sent: ByteCount = runs().map(|run| run.client.bytes).sum();
+        let lost: ByteCount = runs().map(|run| run.lost).sum();
+        (sent > ByteCount(0)).then(|| lost.0 as f64 / sent.0 as f64)
+    }
+}
+
 /// One total in one block size, all runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MatrixCell {

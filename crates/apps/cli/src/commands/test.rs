@@ -22,7 +22,7 @@ trips, TCP both ways with one stream and with several, round trips under that lo
 for each of them who was the limit.";
 
 fn after() -> String {
-    let metrics: Vec<String> = METRICS.iter().map(|m| format!("  {:<18}{}", m.name, m.about)).collect();
+    let metrics: Vec<String> = METRICS.iter().map(|m| format!("  {:<20}{}", m.name, m.about)).collect();
     format!(
         "\
 Examples:

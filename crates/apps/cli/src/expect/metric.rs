@@ -1,6 +1,8 @@
 //! What a threshold can speak of, and where its figures stand in a record.
 
-use netaware_record::{DelaySummary, Direction, LoadedLatency, TcpResult, UdpResult, VersionResult};
+use netaware_record::{
+    DelaySummary, Direction, LoadedLatency, MatrixProtocol, MatrixResult, TcpResult, UdpResult, VersionResult,
+};
 use netaware_units::{BitRate, Span};
 
 use crate::render::figures;
@@ -181,6 +183,16 @@ pub(crate) static METRICS: &[Metric] = &[
     metric("udp.reordered", Kind::Share, "overtaken datagrams (RFC 4737)", |v| {
         udp(v, None, |r| ratio(r.reordered, r.received))
     }),
+    metric("matrix.tcp", Kind::Rate, "matrix: largest total in its best blocks, TCP", |v| {
+        matrix(v, MatrixProtocol::Tcp, best)
+    }),
+    metric("matrix.tcp-nodelay", Kind::Rate, "the same with TCP_NODELAY", |v| {
+        matrix(v, MatrixProtocol::TcpNodelay, best)
+    }),
+    metric("matrix.udp", Kind::Rate, "the same over UDP", |v| matrix(v, MatrixProtocol::Udp, best)),
+    metric("matrix.udp.loss", Kind::Share, "matrix: bytes lost over UDP", |v| {
+        matrix(v, MatrixProtocol::Udp, MatrixResult::lost)
+    }),
 ];
 
 fn rtt(v: &VersionResult, of: impl Fn(&DelaySummary) -> Span) -> Vec<(&'static str, f64)> {
@@ -234,6 +246,18 @@ fn udp(
 
 fn udp_loss(result: &UdpResult) -> Option<f64> {
     ratio(result.loss.lost, result.sent)
+}
+
+fn matrix(
+    v: &VersionResult,
+    protocol: MatrixProtocol,
+    of: impl Fn(&MatrixResult) -> Option<f64>,
+) -> Vec<(&'static str, f64)> {
+    v.matrix.iter().filter(|it| it.protocol == protocol).filter_map(|it| Some(("", of(it)?))).collect()
+}
+
+fn best(result: &MatrixResult) -> Option<f64> {
+    result.best().map(|rate| rate.estimate)
 }
 
 #[cfg(test)]

@@ -95,6 +95,37 @@ pub(super) fn stream_scan() -> Source {
     series(SeriesKind::Scan, (0..7).map(record), 8)
 }
 
+/// UDP spacings for two lengths.
+pub(super) fn two_option_scan() -> Source {
+    let mut records = Vec::new();
+    for length in [200, 1400] {
+        for micros in [10, 20, 40] {
+            let mut record = fixture::udp();
+            for version in &mut record.versions {
+                version.udp[0].payload = ByteCount(length);
+                version.udp[0].goodput = BitRate(length * 8_000_000 / micros);
+            }
+            records.push((length, micros, record));
+        }
+    }
+    let mut series = Series::default();
+    for (index, (length, micros, mut record)) in (0..).zip(records) {
+        let point =
+            [("length".to_owned(), format!("{length} B")), ("spacing".to_owned(), format!("{micros}us"))];
+        let (id, kind) = (Uuid::from_u128(8), SeriesKind::Scan);
+        record.series = Some(SeriesPoint { id, kind, index, planned: 6, point: point.into() });
+        series.take(&record);
+    }
+    series.settle();
+    Source::Series(series)
+}
+
+/// A record, three times over.
+pub(super) fn again(record: &Record) -> Source {
+    let records = (0..3).map(|_| (String::new(), String::new(), record.clone()));
+    series(SeriesKind::Repeat, records, 3)
+}
+
 /// Ticks of two turns.
 pub(super) fn slices() -> Source {
     let mut record = fixture::udp();

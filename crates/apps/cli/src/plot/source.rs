@@ -8,12 +8,12 @@ mod readings;
 use std::ops::ControlFlow;
 
 use anyhow::bail;
-use netaware_record::{Direction, IpVersion, Record, SeriesKind};
+use netaware_record::{Record, SeriesKind};
 use netaware_store::{Among, Filter, Found, Store};
 
 use super::unit::Unit;
 
-pub(crate) use readings::{Figure, Reading};
+pub(crate) use readings::{Carrier, Figure, Reading, Way};
 
 /// One or many.
 #[derive(Debug)]
@@ -45,6 +45,17 @@ pub(crate) struct ScanOption {
     pub(crate) name: String,
     /// Absent for one whose values are no numbers.
     pub(crate) unit: Option<Unit>,
+    /// Its values that are no numbers.
+    words: Vec<String>,
+}
+
+/// What a point had for an option.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Given {
+    Number(f64),
+    /// Position among the option's words.
+    Word(usize),
+    Nothing,
 }
 
 /// One record of a series.
@@ -53,8 +64,8 @@ pub(crate) struct Point {
     pub(crate) index: u64,
     /// Wall time, ns; the clock may have been stepped between two points.
     pub(crate) at: i64,
-    /// In the order of [`Series::options`]; not a number where it has none.
-    pub(crate) options: Vec<f64>,
+    /// In the order of [`Series::options`].
+    pub(crate) options: Vec<Given>,
     pub(crate) readings: Vec<Reading>,
 }
 
@@ -101,12 +112,12 @@ impl Series {
         self.label.clone_from(&record.label);
         self.kind = Some(place.kind);
         self.planned = self.planned.max(place.planned);
-        let mut options = vec![f64::NAN; self.options.len()];
+        let mut options = vec![Given::Nothing; self.options.len()];
         for (name, text) in &place.point {
             let read = Unit::read(text);
             let at = self.option(name, read.map(|(_, unit)| unit));
-            options.resize(self.options.len(), f64::NAN);
-            options[at] = read.map_or(f64::NAN, |(value, _)| value);
+            options.resize(self.options.len(), Given::Nothing);
+            options[at] = read.map_or_else(|| self.options[at].word(text), |(value, _)| Given::Number(value));
         }
         let readings = readings::of(record);
         self.points.push(Point { index: place.index, at: record.started_at.0, options, readings });
@@ -121,7 +132,7 @@ impl Series {
             }
             return at;
         }
-        self.options.push(ScanOption { name: name.to_owned(), unit });
+        self.options.push(ScanOption { name: name.to_owned(), unit, words: Vec::new() });
         self.options.len() - 1
     }
 
@@ -132,28 +143,54 @@ impl Series {
         self.points.reverse();
         self.points.dedup_by_key(|point| point.index);
         self.points.reverse();
-        self.points.iter_mut().for_each(|point| point.options.resize(width, f64::NAN));
+        self.points.iter_mut().for_each(|point| point.options.resize(width, Given::Nothing));
     }
 
     /// Whoever has this figure anywhere, IPv4 first.
-    pub(crate) fn ways(&self, figure: Figure) -> Vec<(IpVersion, Direction)> {
-        let mut ways: Vec<_> = self
-            .points
-            .iter()
-            .flat_map(|point| &point.readings)
-            .filter(|reading| reading.figure == figure)
-            .map(|reading| (reading.version, reading.direction))
-            .collect();
+    pub(crate) fn ways(&self, figure: Figure) -> Vec<Way> {
+        let readings = self.points.iter().flat_map(|point| &point.readings);
+        let mut ways: Vec<Way> =
+            readings.filter(|reading| reading.figure == figure).map(|reading| reading.way).collect();
         ways.sort_unstable();
         ways.dedup();
         ways
     }
 }
 
+impl ScanOption {
+    fn word(&mut self, text: &str) -> Given {
+        let known = self.words.iter().position(|word| word == text);
+        Given::Word(known.unwrap_or_else(|| {
+            self.words.push(text.to_owned());
+            self.words.len() - 1
+        }))
+    }
+
+    /// "rate 10 Mbit/s", "congestion bbr".
+    pub(crate) fn say(&self, given: Given) -> Option<String> {
+        let value = match given {
+            Given::Number(value) => self.unit.unwrap_or(Unit::Number).write(value),
+            Given::Word(at) => self.words.get(at)?.clone(),
+            Given::Nothing => return None,
+        };
+        Some(format!("{} {value}", self.name))
+    }
+}
+
+impl Given {
+    /// Not a number where it is a word or nothing.
+    pub(crate) fn number(self) -> f64 {
+        match self {
+            Self::Number(value) => value,
+            Self::Word(_) | Self::Nothing => f64::NAN,
+        }
+    }
+}
+
 impl Point {
     /// Not a number where it was not measured.
-    pub(crate) fn value(&self, figure: Figure, way: (IpVersion, Direction)) -> f64 {
-        let is_it = |r: &&Reading| r.figure == figure && (r.version, r.direction) == way;
+    pub(crate) fn value(&self, figure: Figure, way: Way) -> f64 {
+        let is_it = |r: &&Reading| r.figure == figure && r.way == way;
         self.readings.iter().find(is_it).map_or(f64::NAN, |reading| reading.value)
     }
 }

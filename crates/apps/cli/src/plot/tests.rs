@@ -121,6 +121,49 @@ fn the_fit_ignores_outliers_and_says_what_it_found() {
     assert!(names.contains(&"IPv6 fit: 60 us + 8 ns/B"), "{names:?}");
 }
 
+fn legend(source: &Source, kind: Option<Kind>) -> Vec<String> {
+    let picture = picture(source, kind).unwrap();
+    let mut names: Vec<String> = picture
+        .panels
+        .iter()
+        .flat_map(|panel| &panel.layers)
+        .filter_map(|layer| layer.name.clone())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+#[test]
+fn lines_of_a_scan_over_two_options_say_which_they_are() {
+    let spacing = legend(&sample::two_option_scan(), None);
+    for name in ["IPv4, length 200 B received", "IPv6, length 1.4 kB received", "200 B / t", "1400 B / t"] {
+        assert!(spacing.iter().any(|known| known == name), "{name}: {spacing:?}");
+    }
+    let option = legend(&sample::two_option_scan(), Some(Kind::Option));
+    assert_eq!(option.len(), 4, "{option:?}");
+}
+
+#[test]
+fn a_record_with_two_transports_has_both_in_every_picture() {
+    let mut record = fixture::latency();
+    for version in &mut record.versions {
+        version.latency_tcp.clone_from(&version.latency);
+    }
+    let want = ["IPv4 TCP", "IPv4 UDP", "IPv6 TCP", "IPv6 UDP"];
+    assert_eq!(legend(&sample::again(&record), Some(Kind::Time)), want);
+    assert_eq!(legend(&Source::One(Box::new(record)), Some(Kind::Histogram)), want);
+}
+
+#[test]
+fn a_repeated_matrix_is_drawn_over_time() {
+    let names = legend(&sample::again(&fixture::matrix()), None);
+    let want = ["IPv4 TCP", "IPv4 TCP_NODELAY", "IPv4 UDP", "IPv6 TCP", "IPv6 TCP_NODELAY", "IPv6 UDP"];
+    // Loss is of UDP alone, and needs no more than the version.
+    let named: Vec<&str> = names.iter().map(String::as_str).filter(|name| name.len() > 4).collect();
+    assert_eq!(named, want);
+}
+
 #[test]
 fn a_turn_that_was_missed_breaks_the_line() {
     let text = svg(&sample::repeated(40), USUAL);

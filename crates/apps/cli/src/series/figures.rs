@@ -59,6 +59,13 @@ const TEST: &[Main] = &[
     main("connect", "connect"),
 ];
 
+const MATRIX: &[Main] = &[
+    main("matrix.tcp", "TCP"),
+    main("matrix.tcp-nodelay", "NODELAY"),
+    main("matrix.udp", "UDP"),
+    main("matrix.udp.loss", "UDP loss"),
+];
+
 /// The main figures of a command, the most telling first; none for one that has none.
 pub(crate) fn mains(command: &str) -> &'static [Main] {
     match command {
@@ -66,6 +73,7 @@ pub(crate) fn mains(command: &str) -> &'static [Main] {
         "udp" => UDP,
         "latency" => LATENCY,
         "test" => TEST,
+        "matrix" => MATRIX,
         _ => &[],
     }
 }
@@ -102,7 +110,7 @@ mod tests {
 
     #[test]
     fn every_main_figure_is_a_metric_that_a_threshold_can_name() {
-        for command in ["tcp", "udp", "latency", "test"] {
+        for command in ["tcp", "udp", "latency", "test", "matrix"] {
             for main in mains(command) {
                 assert!(Metric::named(main.name).is_ok(), "{}", main.name);
             }
@@ -141,5 +149,21 @@ mod tests {
         assert_eq!(ways.len(), 2);
         assert!(ways.contains(&Direction::Forward) && ways.contains(&Direction::Reverse));
         assert!(figures(&fixture::nothing()).is_empty());
+    }
+
+    #[test]
+    fn a_matrix_is_summed_up_by_its_largest_total() {
+        let record = fixture::matrix();
+        let found = figures(&record);
+        for result in &record.versions {
+            for matrix in &result.matrix {
+                let name = format!("matrix.{}", matrix.protocol.word());
+                let figure = found.iter().find(|f| f.name == name && f.version == result.version).unwrap();
+                let largest = matrix.cells.iter().map(|cell| cell.bytes).max().unwrap();
+                let of_largest = matrix.cells.iter().filter(|cell| cell.bytes == largest);
+                let rates = of_largest.filter_map(|cell| Some(cell.server_throughput.as_ref()?.estimate));
+                assert_eq!(figure.value.to_bits(), rates.fold(0.0, f64::max).to_bits(), "{name}");
+            }
+        }
     }
 }

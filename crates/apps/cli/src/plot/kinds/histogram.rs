@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use netaware_record::{Direction, Histogram, Record};
 
 use super::Sketch;
-use super::over::{Way, name};
-use crate::plot::picture::{Layer, Mark, Panel, Scale, ScaleKind};
+use super::over::name;
+use crate::plot::picture::{Layer, Mark, Panel, Scale, ScaleKind, Stroke};
+use crate::plot::source::{Carrier, Way};
 use crate::plot::unit::Unit;
 use crate::render::figures::{count, nanos};
 
@@ -26,7 +27,7 @@ pub(super) fn sketch(record: &Record) -> Option<Sketch> {
     let layers = ways
         .iter()
         .zip(&bins)
-        .map(|(way, bins)| Layer::new(name(*way, &ways), way.0, Mark::Area, outline(bins)));
+        .map(|(way, bins)| Layer::new(name(*way, &ways), way.version, mark(*way, &ways), outline(bins)));
     let x = Scale::new(what, Unit::Time, if linear { ScaleKind::Linear } else { ScaleKind::Logarithmic });
     let tall = if highest >= TALL { ScaleKind::Logarithmic } else { ScaleKind::FromZero };
     let panel = Panel {
@@ -46,7 +47,13 @@ pub(super) fn sketch(record: &Record) -> Option<Sketch> {
     })
 }
 
-/// Of one quantity, by version and direction.
+/// Two filled areas of one colour could not be told apart.
+fn mark(way: Way, ways: &[Way]) -> Mark {
+    let is_beside_udp = way.carrier == Carrier::Tcp && ways.iter().any(|it| it.carrier == Carrier::Udp);
+    if is_beside_udp { Mark::Line(Stroke::Dashed) } else { Mark::Area }
+}
+
+/// Of one quantity, by whose it is.
 struct Found<'a> {
     what: &'static str,
     plural: &'static str,
@@ -57,15 +64,16 @@ fn distributions(record: &Record) -> Option<Found<'_>> {
     let mut round_trips = Vec::new();
     let mut gaps = Vec::new();
     for result in &record.versions {
-        let latency = result
-            .latency
-            .as_ref()
-            .or(result.latency_tcp.as_ref())
-            .and_then(|latency| asked(latency.bins.as_ref(), latency.histogram.as_ref()));
-        round_trips.extend(latency.map(|histogram| ((result.version, Direction::RoundTrip), histogram)));
+        for (carrier, latency) in [(Carrier::Udp, &result.latency), (Carrier::Tcp, &result.latency_tcp)] {
+            let latency = latency.as_ref().and_then(|it| asked(it.bins.as_ref(), it.histogram.as_ref()));
+            let way = Way { version: result.version, carrier, direction: Direction::RoundTrip };
+            round_trips.extend(latency.map(|histogram| (way, histogram)));
+        }
         for udp in &result.udp {
             let histogram = asked(udp.receiver.bins.as_ref(), udp.receiver.histogram.as_ref());
-            gaps.extend(histogram.map(|histogram| ((result.version, udp.pedigree.direction), histogram)));
+            let direction = udp.pedigree.direction;
+            let way = Way { version: result.version, carrier: Carrier::Udp, direction };
+            gaps.extend(histogram.map(|histogram| (way, histogram)));
         }
     }
     match (round_trips.is_empty(), gaps.is_empty()) {

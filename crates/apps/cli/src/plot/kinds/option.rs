@@ -17,7 +17,8 @@ pub(super) fn sketch(series: &Series) -> Option<Sketch> {
     }
     let along = Along::option(series, option);
     let known = &series.options[option];
-    let (low, high) = along.xs().fold((f64::INFINITY, 0.0_f64), |(low, high), x| (low.min(x), high.max(x)));
+    let xs = along.iter().flat_map(Along::xs);
+    let (low, high) = xs.fold((f64::INFINITY, 0.0_f64), |(low, high), x| (low.min(x), high.max(x)));
     let kind = if low > 0.0 && high > low * WIDE { ScaleKind::Logarithmic } else { ScaleKind::Linear };
     let x = Scale::new(known.name.clone(), known.unit?, kind);
     let panels = over::main_panels(&along, &x);
@@ -26,7 +27,8 @@ pub(super) fn sketch(series: &Series) -> Option<Sketch> {
 
 /// How many different values a scan gave an option.
 fn values(series: &Series, option: usize) -> usize {
-    let found = series.points.iter().map(|point| point.options[option]).filter(|value| value.is_finite());
+    let found =
+        series.points.iter().map(|point| point.options[option].number()).filter(|value| value.is_finite());
     let mut bits: Vec<u64> = found.map(f64::to_bits).collect();
     bits.sort_unstable();
     bits.dedup();

@@ -1,17 +1,16 @@
 //! The figures of a series over whatever varied: lines of one figure, and the panels that show the main ones.
 
-use netaware_record::{Direction, IpVersion};
+use netaware_record::Direction;
 
 use crate::plot::picture::{Layer, Mark, Panel, Scale, ScaleKind, Shape, Stroke};
-use crate::plot::source::{Figure, Point, Series};
+use crate::plot::source::{Carrier, Figure, Given, Point, Series, Way};
 use crate::plot::unit::Unit;
-
-/// An IP version and a direction.
-pub(super) type Way = (IpVersion, Direction);
 
 /// Where each point stands on the x axis, points of a line one after the other.
 pub(super) struct Along<'a> {
     series: &'a Series,
+    /// What sets it apart: the values of the other options.
+    name: Option<String>,
     /// Place in [`Series::points`] and x; `None` where a line breaks.
     places: Vec<Option<(usize, f64)>>,
 }
@@ -29,29 +28,29 @@ impl<'a> Along<'a> {
             next = point.index + 1;
             places.push(Some((at, (point.at - began_at) as f64 / 1e9)));
         }
-        Self { series, places }
+        Self { series, name: None, places }
     }
 
-    /// In the order of an option's values. Where others were scanned beside it, each of their combinations is a line.
-    pub(super) fn option(series: &'a Series, option: usize) -> Self {
-        let others = |point: &Point| -> Vec<u64> {
-            let others = point.options.iter().enumerate().filter(|(at, _)| *at != option);
-            others.map(|(_, value)| value.to_bits()).collect()
-        };
+    /// In the order of an option's values. Where others were scanned beside it, each of their combinations has lines of its
+    /// own: with names, unless there are more than [`MOST_NAMED`].
+    pub(super) fn option(series: &'a Series, option: usize) -> Vec<Self> {
         let mut order: Vec<usize> = (0..series.points.len()).collect();
-        let x = |at: usize| series.points[at].options[option];
-        order.sort_by_cached_key(|at| (others(&series.points[*at]), order_key(x(*at))));
-        let mut places: Vec<Option<(usize, f64)>> = Vec::with_capacity(order.len());
-        let mut line = None;
-        for at in order {
-            let of = others(&series.points[at]);
-            if line.as_ref().is_some_and(|line| *line != of) {
-                places.push(None);
-            }
-            line = Some(of);
-            places.push(Some((at, x(at))));
+        let x = |at: usize| series.points[at].options[option].number();
+        order.sort_by_cached_key(|at| (combination(&series.points[*at], option), order_key(x(*at))));
+        let same = |a: &usize, b: &usize| {
+            combination(&series.points[*a], option) == combination(&series.points[*b], option)
+        };
+        let lines: Vec<&[usize]> = order.chunk_by(same).collect();
+        let places = |line: &[usize]| line.iter().map(|at| Some((*at, x(*at)))).collect::<Vec<_>>();
+        if lines.len() > MOST_NAMED {
+            let broken = lines.iter().flat_map(|line| places(line).into_iter().chain([None]));
+            return vec![Self { series, name: None, places: broken.collect() }];
         }
-        Self { series, places }
+        let along = |line: &&[usize]| {
+            let name = line.first().and_then(|at| combination_name(series, &series.points[*at], option));
+            Self { series, name, places: places(line) }
+        };
+        lines.iter().map(along).collect()
     }
 
     /// A figure over x.
@@ -69,6 +68,12 @@ impl<'a> Along<'a> {
         from.into_iter().zip(to).flat_map(|(from, to)| [from, to]).collect()
     }
 
+    /// "IPv4 down, length 64 B".
+    pub(super) fn named(&self, way: Way, ways: &[Way]) -> String {
+        let name = name(way, ways);
+        self.name.as_ref().map_or_else(|| name.clone(), |what| format!("{name}, {what}"))
+    }
+
     /// All values of x.
     pub(super) fn xs(&self) -> impl Iterator<Item = f64> {
         self.places.iter().flatten().map(|(_, x)| *x)
@@ -81,25 +86,66 @@ fn order_key(value: f64) -> i64 {
     bits ^ (((bits >> 63).cast_unsigned()) >> 1).cast_signed()
 }
 
-/// "IPv4", or "IPv4 down" where both directions are there.
-pub(super) fn name(way: Way, ways: &[Way]) -> String {
-    let several = ways.iter().any(|other| other.1 != way.1);
-    if several { format!("{} {}", way.0.name(), way.1.name()) } else { way.0.name().to_owned() }
+/// The values of all other options, in a form that has an order.
+fn combination(point: &Point, option: usize) -> Vec<(u8, i64)> {
+    let others = point.options.iter().enumerate().filter(|(at, _)| *at != option);
+    let key = |given: Given| match given {
+        Given::Nothing => (0, 0),
+        Given::Word(at) => (1, i64::try_from(at).unwrap_or(i64::MAX)),
+        Given::Number(value) => (2, order_key(value)),
+    };
+    others.map(|(_, given)| key(*given)).collect()
 }
 
-/// The second direction is told apart by its marks and its stroke.
-pub(super) fn mark(way: Way, ways: &[Way]) -> Mark {
-    let is_second = way.1 == Direction::Reverse && ways.iter().any(|other| other.1 == Direction::Forward);
-    if is_second {
-        Mark::Dotted(Shape::Square, Stroke::Dashed)
-    } else {
-        Mark::Dotted(Shape::Disc, Stroke::Solid)
-    }
+fn combination_name(series: &Series, point: &Point, option: usize) -> Option<String> {
+    let others = series.options.iter().zip(&point.options).enumerate().filter(|(at, _)| *at != option);
+    let said: Vec<String> = others.filter_map(|(_, (option, given))| option.say(*given)).collect();
+    (!said.is_empty()).then(|| said.join(", "))
 }
+
+/// "IPv4", with what tells it from others: "IPv4 TCP", "IPv4 down".
+pub(super) fn name(way: Way, ways: &[Way]) -> String {
+    let mut words = vec![way.version.name()];
+    if ways.iter().any(|other| other.carrier != way.carrier) {
+        words.push(way.carrier.name());
+    }
+    if ways.iter().any(|other| other.direction != way.direction) {
+        words.push(way.direction.name());
+    }
+    words.join(" ")
+}
+
+/// Carriers are told apart by marks and strokes, or else directions.
+pub(super) fn mark(way: Way, ways: &[Way]) -> Mark {
+    if ways.iter().any(|other| other.carrier != way.carrier) {
+        return nth_mark(match way.carrier {
+            Carrier::Tcp => 0,
+            Carrier::TcpNodelay => 1,
+            Carrier::Udp => 2,
+        });
+    }
+    let is_second =
+        way.direction == Direction::Reverse && ways.iter().any(|it| it.direction == Direction::Forward);
+    if is_second { Mark::Dotted(Shape::Square, Stroke::Dashed) } else { nth_mark(0) }
+}
+
+/// Marks that are told apart without colours, the usual one first.
+pub(super) fn nth_mark(nth: usize) -> Mark {
+    const MARKS: [Mark; MOST_NAMED] = [
+        Mark::Dotted(Shape::Disc, Stroke::Solid),
+        Mark::Dotted(Shape::Cross, Stroke::Dashed),
+        Mark::Dotted(Shape::Square, Stroke::Fine),
+        Mark::Dotted(Shape::Ring, Stroke::Dashed),
+    ];
+    MARKS[nth % MARKS.len()]
+}
+
+/// Combinations of other options that a legend names.
+const MOST_NAMED: usize = 4;
 
 /// Rate, loss and round trip, as far as they were measured.
-pub(super) fn main_panels(along: &Along<'_>, x: &Scale) -> Vec<Panel> {
-    let series = along.series;
+pub(super) fn main_panels(along: &[Along<'_>], x: &Scale) -> Vec<Panel> {
+    let Some(series) = along.first().map(|along| along.series) else { return Vec::new() };
     let mut panels = Vec::new();
     let ways = series.ways(Figure::Rate);
     if !ways.is_empty() {
@@ -122,8 +168,8 @@ pub(super) fn main_panels(along: &Along<'_>, x: &Scale) -> Vec<Panel> {
 }
 
 /// Loss of datagrams, if any were counted.
-pub(super) fn loss_panel(along: &Along<'_>, x: &Scale) -> Option<Panel> {
-    let ways = along.series.ways(Figure::Loss);
+pub(super) fn loss_panel(along: &[Along<'_>], x: &Scale) -> Option<Panel> {
+    let ways = along.first()?.series.ways(Figure::Loss);
     let y = Scale::new("lost", Unit::Share, ScaleKind::FromZero);
     (!ways.is_empty()).then(|| Panel {
         weight: 3,
@@ -133,13 +179,23 @@ pub(super) fn loss_panel(along: &Along<'_>, x: &Scale) -> Option<Panel> {
     })
 }
 
-fn lines(along: &Along<'_>, ways: &[Way], figure: Figure) -> Vec<Layer> {
-    let layer = |way: &Way| Layer::new(name(*way, ways), way.0, mark(*way, ways), along.points(figure, *way));
-    ways.iter().map(layer).collect()
+fn lines(along: &[Along<'_>], ways: &[Way], figure: Figure) -> Vec<Layer> {
+    let of_one = |(nth, one): (usize, &Along<'_>)| {
+        let layer = |way: &Way| {
+            let mark = if along.len() > 1 { nth_mark(nth) } else { mark(*way, ways) };
+            Layer::new(one.named(*way, ways), way.version, mark, one.points(figure, *way))
+        };
+        ways.iter().map(layer).collect::<Vec<_>>()
+    };
+    along.iter().enumerate().flat_map(of_one).collect()
 }
 
-fn spread(along: &Along<'_>, ways: &[Way], low: Figure, high: Figure) -> Vec<Layer> {
-    ways.iter().map(|way| Layer::silent(way.0, Mark::Whiskers, along.pairs(low, high, *way))).collect()
+fn spread(along: &[Along<'_>], ways: &[Way], low: Figure, high: Figure) -> Vec<Layer> {
+    let of_one = |one: &Along<'_>| {
+        let layer = |way: &Way| Layer::silent(way.version, Mark::Whiskers, one.pairs(low, high, *way));
+        ways.iter().map(layer).collect::<Vec<_>>()
+    };
+    along.iter().flat_map(of_one).collect()
 }
 
 /// A stall of a second must not press a round trip of a millisecond flat.

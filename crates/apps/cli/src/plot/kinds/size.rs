@@ -5,9 +5,9 @@
 use netaware_stats::trend;
 
 use super::Sketch;
-use super::over::{Along, Way, name};
+use super::over::Along;
 use crate::plot::picture::{Layer, Mark, Panel, Scale, ScaleKind, Shape, Stroke};
-use crate::plot::source::{Figure, Series};
+use crate::plot::source::{Carrier, Figure, Series, Way};
 use crate::plot::unit::{Unit, plain};
 
 /// Options of `latency` that are sizes.
@@ -21,21 +21,15 @@ pub(super) fn sketch(series: &Series) -> Option<Sketch> {
     let along = Along::option(series, option);
     let ways = series.ways(Figure::Rtt);
     let mut layers = Vec::new();
-    for way in &ways {
-        let medians = along.points(Figure::Rtt, *way);
-        let fit = fit(&medians, *way);
-        layers.push(Layer::new(
-            format!("{} minimum", name(*way, &ways)),
-            way.0,
-            Mark::Dots(Shape::Cross),
-            along.points(Figure::RttLow, *way),
-        ));
-        layers.push(Layer::new(
-            format!("{} median", name(*way, &ways)),
-            way.0,
-            Mark::Dots(Shape::Disc),
-            medians,
-        ));
+    for (line, way) in along.iter().flat_map(|line| ways.iter().map(move |way| (line, way))) {
+        let named = line.named(*way, &ways);
+        let medians = line.points(Figure::Rtt, *way);
+        let fit = fit(&medians, &named, *way);
+        let is_beside_udp = way.carrier == Carrier::Tcp && ways.iter().any(|it| it.carrier == Carrier::Udp);
+        let shape = if is_beside_udp { Shape::Ring } else { Shape::Disc };
+        let minima = line.points(Figure::RttLow, *way);
+        layers.push(Layer::new(format!("{named} minimum"), way.version, Mark::Dots(Shape::Cross), minima));
+        layers.push(Layer::new(format!("{named} median"), way.version, Mark::Dots(shape), medians));
         layers.extend(fit);
     }
     let x = Scale::new(series.options[option].name.clone(), Unit::Size, ScaleKind::FromZero);
@@ -49,18 +43,17 @@ pub(super) fn sketch(series: &Series) -> Option<Sketch> {
     })
 }
 
-fn fit(medians: &[(f64, f64)], way: Way) -> Option<Layer> {
+fn fit(medians: &[(f64, f64)], name: &str, way: Way) -> Option<Layer> {
     let known: Vec<(f64, f64)> =
         medians.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
     let line = trend::theil_sen(&known)?;
     let ends = [known.first()?.0, known.last()?.0].map(|x| (x, line.intercept + line.slope * x));
     let words = format!(
-        "{} fit: {} + {} ns/B",
-        way.0.name(),
+        "{name} fit: {} + {} ns/B",
         Unit::Time.write(round(line.intercept)),
         plain(round(line.slope * 1e9))
     );
-    Some(Layer::new(words, way.0, Mark::Line(Stroke::Dashed), ends.to_vec()))
+    Some(Layer::new(words, way.version, Mark::Line(Stroke::Dashed), ends.to_vec()))
 }
 
 /// To four digits: what a legend can say.

@@ -2,7 +2,7 @@
 //! the right the line `length / t` that any faster path lies on. Below it, what was lost.
 
 use super::Sketch;
-use super::over::{self, Along, name};
+use super::over::{self, Along};
 use crate::plot::picture::{Ink, Layer, Mark, Panel, Scale, ScaleKind, Shape, Stroke};
 use crate::plot::source::{Figure, Series};
 use crate::plot::unit::{Unit, plain};
@@ -14,19 +14,26 @@ pub(super) fn sketch(series: &Series) -> Option<Sketch> {
         .position(|option| option.name == "spacing" && option.unit == Some(Unit::Time))?;
     let along = Along::option(series, option);
     let x = Scale::new("spacing from datagram to datagram", Unit::Time, ScaleKind::Logarithmic);
-    let mut layers: Vec<Layer> = guide(series, &along).into_iter().collect();
+    let mut layers: Vec<Layer> = along.iter().filter_map(|line| guide(series, line)).collect();
+    layers.dedup_by(|a, b| a.name == b.name);
     let ways = series.ways(Figure::Rate);
-    for way in &ways {
-        let named = |what| format!("{} {what}", name(*way, &ways));
-        let of = |figure| along.points(figure, *way);
-        layers.push(Layer::new(named("sent"), way.0, Mark::Dots(Shape::Ring), of(Figure::Sent)));
-        layers.push(Layer::new(
-            named("received"),
-            way.0,
-            Mark::Dotted(Shape::Disc, Stroke::Solid),
-            of(Figure::Rate),
-        ));
-        layers.push(Layer::new(named("on the wire"), way.0, Mark::Line(Stroke::Fine), of(Figure::Wire)));
+    for (nth, line) in along.iter().enumerate() {
+        for way in &ways {
+            let named = |what| format!("{} {what}", line.named(*way, &ways));
+            let of = |figure| line.points(figure, *way);
+            let wire = Mark::Line(Stroke::Fine);
+            // Of several combinations all that left would bury what came; it lies on the guides anyway.
+            if let [_] = along.as_slice() {
+                layers.push(Layer::new(
+                    named("sent"),
+                    way.version,
+                    Mark::Dots(Shape::Ring),
+                    of(Figure::Sent),
+                ));
+                layers.push(Layer::new(named("on the wire"), way.version, wire, of(Figure::Wire)));
+            }
+            layers.push(Layer::new(named("received"), way.version, over::nth_mark(nth), of(Figure::Rate)));
+        }
     }
     let y = Scale::new("rate", Unit::Rate, ScaleKind::Logarithmic);
     let mut panels = vec![Panel { weight: 5, x: x.clone(), y, layers }];

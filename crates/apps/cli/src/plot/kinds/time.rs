@@ -14,6 +14,6 @@ pub(super) fn sketch(series: &Series) -> Option<Sketch> {
     }
     let along = Along::time(series);
     let x = Scale::new("time since the first", Unit::Time, ScaleKind::Linear);
-    let panels = over::main_panels(&along, &x);
+    let panels = over::main_panels(&[along], &x);
     Some(Sketch { what: "over time".into(), panels, remarks: vec![super::option::counted(series)] })
 }

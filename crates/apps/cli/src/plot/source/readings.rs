@@ -1,6 +1,10 @@
 //! The figures of a record that pictures of a series show, in base units.
 
-use netaware_record::{Direction, IpVersion, Record, TcpResult, UdpResult, VersionResult};
+use netaware_record::{
+    DelaySummary, Direction, Interval, IpVersion, LatencyResult, MatrixProtocol, MatrixResult, Record,
+    TcpResult, UdpResult, VersionResult,
+};
+use netaware_units::Span;
 
 /// What a reading is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,11 +29,46 @@ pub(crate) enum Figure {
     RttHigh,
 }
 
+/// Whose figure it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Way {
+    pub(crate) version: IpVersion,
+    pub(crate) carrier: Carrier,
+    pub(crate) direction: Direction,
+}
+
+/// What carried it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Carrier {
+    Udp,
+    Tcp,
+    TcpNodelay,
+}
+
+impl Carrier {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Udp => "UDP",
+            Self::Tcp => "TCP",
+            Self::TcpNodelay => "TCP_NODELAY",
+        }
+    }
+}
+
+impl From<MatrixProtocol> for Carrier {
+    fn from(protocol: MatrixProtocol) -> Self {
+        match protocol {
+            MatrixProtocol::Tcp => Self::Tcp,
+            MatrixProtocol::TcpNodelay => Self::TcpNodelay,
+            MatrixProtocol::Udp => Self::Udp,
+        }
+    }
+}
+
 /// A figure of one record.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Reading {
-    pub(crate) version: IpVersion,
-    pub(crate) direction: Direction,
+    pub(crate) way: Way,
     pub(crate) figure: Figure,
     pub(crate) value: f64,
 }
@@ -41,38 +80,53 @@ pub(super) fn of(record: &Record) -> Vec<Reading> {
 }
 
 fn of_version(result: &VersionResult, burst: f64) -> Vec<Reading> {
-    let version = result.version;
     let mut readings = Vec::new();
-    let mut add = |direction, figures: &[(Figure, Option<f64>)]| {
+    let mut add = |carrier, direction, figures: &[(Figure, Option<f64>)]| {
+        let way = Way { version: result.version, carrier, direction };
         let known = figures.iter().filter_map(|(figure, value)| Some((*figure, (*value)?)));
-        readings.extend(known.map(|(figure, value)| Reading { version, direction, figure, value }));
+        readings.extend(known.map(|(figure, value)| Reading { way, figure, value }));
     };
     for direction in [Direction::Forward, Direction::Reverse] {
         // `test` measures with one stream and with several; the first of a direction stands for it.
         if let Some(tcp) = result.tcp.iter().find(|tcp| tcp.pedigree.direction == direction) {
-            add(direction, &tcp_figures(tcp));
+            add(Carrier::Tcp, direction, &tcp_figures(tcp));
         }
         if let Some(udp) =
             result.udp.iter().find(|udp| udp.pedigree.direction == direction && result.tcp.is_empty())
         {
-            add(direction, &udp_figures(udp, burst));
+            add(Carrier::Udp, direction, &udp_figures(udp, burst));
         }
     }
-    if let Some(rtt) = result
-        .latency
-        .as_ref()
-        .or(result.latency_tcp.as_ref())
-        .and_then(|latency| latency.rtt.or(latency.rtt_application))
-    {
-        let seconds = |span: netaware_units::Span| Some(span.0 as f64 / 1e9);
-        let figures = [
-            (Figure::Rtt, seconds(rtt.p50)),
-            (Figure::RttLow, seconds(rtt.min)),
-            (Figure::RttHigh, seconds(rtt.p99)),
-        ];
-        add(Direction::RoundTrip, &figures);
+    for (carrier, latency) in [(Carrier::Udp, &result.latency), (Carrier::Tcp, &result.latency_tcp)] {
+        if let Some(latency) = latency {
+            add(carrier, Direction::RoundTrip, &latency_figures(latency));
+        }
+    }
+    for matrix in &result.matrix {
+        add(matrix.protocol.into(), Direction::Forward, &matrix_figures(matrix));
     }
     readings
+}
+
+fn latency_figures(latency: &LatencyResult) -> [(Figure, Option<f64>); 3] {
+    let rtt = latency.rtt.or(latency.rtt_application);
+    let seconds = |of: fn(&DelaySummary) -> Span| rtt.as_ref().map(|rtt| of(rtt).0 as f64 / 1e9);
+    [
+        (Figure::Rtt, seconds(|rtt| rtt.p50)),
+        (Figure::RttLow, seconds(|rtt| rtt.min)),
+        (Figure::RttHigh, seconds(|rtt| rtt.p99)),
+    ]
+}
+
+fn matrix_figures(matrix: &MatrixResult) -> [(Figure, Option<f64>); 4] {
+    let best = matrix.best();
+    let bound = |of: fn(&Interval) -> f64| best.map(of);
+    [
+        (Figure::Rate, bound(|best| best.estimate)),
+        (Figure::RateLow, bound(|best| best.lo)),
+        (Figure::RateHigh, bound(|best| best.hi)),
+        (Figure::Loss, (matrix.protocol == MatrixProtocol::Udp).then(|| matrix.lost()).flatten()),
+    ]
 }
 
 fn tcp_figures(tcp: &TcpResult) -> [(Figure, Option<f64>); 3] {
