@@ -77,6 +77,8 @@ pub(crate) enum Section {
     UdpOffload,
     /// UDP as fast as it goes, one datagram per packet all the way
     UdpPlain,
+    /// UDP as fast as it goes, with and without a histogram of arrivals
+    UdpHistogram,
     /// Evenly spaced UDP
     Pacing,
     /// Request-response delay
@@ -142,6 +144,7 @@ impl Section {
             Self::Tcp => tcp::contests(pair, tools, plan),
             Self::UdpOffload => udp::with_offload(pair, tools, plan),
             Self::UdpPlain => udp::plain(pair, tools, plan),
+            Self::UdpHistogram => udp::with_histogram(pair, tools, plan),
             Self::Pacing => pacing::contests(pair, tools, plan),
             Self::Latency => latency::contests(pair, tools, plan),
             Self::Responder => responder::contests(pair, tools, plan),
@@ -153,6 +156,7 @@ impl Section {
             Self::Tcp => "TCP throughput",
             Self::UdpOffload => "UDP, as fast as it goes, with segmentation offload",
             Self::UdpPlain => "UDP, as fast as it goes, without offload",
+            Self::UdpHistogram => "UDP, as fast as it goes, with a histogram of arrivals",
             Self::Pacing => "Evenly spaced UDP, gaps at the receiver",
             Self::Latency => "Request-response delay over UDP",
             Self::Responder => "The responder",

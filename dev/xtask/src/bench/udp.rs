@@ -1,5 +1,7 @@
 //! UDP as fast as it goes, small and large datagrams: delivered packets per second.
 
+use std::path::Path;
+
 use netaware_netns::Pair;
 
 use super::Plan;
@@ -53,6 +55,30 @@ pub(crate) fn plain<'a>(pair: &'a Pair, tools: &'a Tools, plan: Plan) -> Vec<Con
 
 const BATCHED: &str = "netaware mmsg";
 
+/// What it costs to count the times between arrivals in bins of 1 us, at the rate at which most of them pass: small
+/// datagrams, one by one.
+pub(crate) fn with_histogram<'a>(pair: &'a Pair, tools: &'a Tools, plan: Plan) -> Vec<Contest<'a>> {
+    let contest = |place: Place<'a>, call: &'static str| {
+        let contenders = [("netaware", &[][..]), (COUNTING, &["--hist", "1us"][..])].map(|(name, extra)| {
+            let run = |program: &'a Path| {
+                let (payload, seconds, calls) = (PAYLOADS[0], plan.seconds, (call, call));
+                contender(name, place, move |at| netaware::udp(program, at, payload, seconds, calls, extra))
+            };
+            tools.netaware().map(run)
+        });
+        let bound = Bound::AtLeast(0.98, &["netaware"]);
+        Contest {
+            title: format!("{}, {call} calls", title(place, PAYLOADS[0])),
+            contenders: contenders.into_iter().flatten().collect(),
+            claims: vec![Claim { ours: COUNTING, figure: "packets/s", bound }],
+        }
+    };
+    let at = |place: Place<'a>| ["single", "mmsg"].map(|call| contest(place, call));
+    Place::both_links(pair).into_iter().flat_map(at).collect()
+}
+
+const COUNTING: &str = "netaware --hist";
+
 /// Large datagrams of 1472 B would be cut in two by IPv6, so that one is measured over IPv4 only.
 fn over_places<'a>(pair: &'a Pair, contest: impl Fn(Place<'a>, u32) -> Contest<'a>) -> Vec<Contest<'a>> {
     let at = |place: Place<'a>| PAYLOADS.map(|payload| contest(place, payload));
@@ -68,7 +94,7 @@ fn ours<'a>(
     calls: (&'static str, &'static str),
 ) -> Vec<Contender<'a>> {
     let with =
-        |program| contender(name, place, move |at| netaware::udp(program, at, payload, seconds, calls));
+        |program| contender(name, place, move |at| netaware::udp(program, at, payload, seconds, calls, &[]));
     tools.netaware().map(with).into_iter().collect()
 }
 

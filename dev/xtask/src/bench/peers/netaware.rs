@@ -29,17 +29,18 @@ pub(crate) fn tcp(
     read_tcp(&record, cpu_percent(finished.cpu_seconds, f64::from(seconds)))
 }
 
-/// As fast as it goes; `send` and `receive` name how system calls are made.
+/// As fast as it goes; `send` and `receive` name how system calls are made, `extra` are further options.
 pub(crate) fn udp(
     program: &Path,
     place: Place<'_>,
     payload: u32,
     seconds: u32,
     (send, receive): (&str, &str),
+    extra: &[&str],
 ) -> Result<Reading> {
     let (payload, time) = (payload.to_string(), format!("{seconds}s"));
     let options = ["udp", "-b", "0", "-l", &payload, "-t", &time, "--send", send, "--receive", receive];
-    let finished = run(program, place, seconds, &options)?;
+    let finished = run(program, place, seconds, &[&options, extra].concat())?;
     let record = parse(&finished.stdout)?;
     read_udp(&record, cpu_percent(finished.cpu_seconds, f64::from(seconds)))
 }
