@@ -7,7 +7,7 @@ use netaware_units::Span;
 use crate::ledger::{Ledger, VERSIONS};
 use crate::measured::{over, over_text};
 
-const TIME: [&str; 2] = ["-t", "30s"];
+const TIME: [&str; 2] = ["-t", "20s"];
 
 #[test]
 fn idle_10_mbit_is_read() {

@@ -26,7 +26,7 @@ fn faster_ipv6_is_preferred_with_its_true_lead() {
     // As the bundled `ipv6-faster`, at rates that leave the hosts time to spare.
     let path =
         "[[hop]]\nv4 = { rate = '30Mbit/s', delay = '15ms' }\nv6 = { rate = '60Mbit/s', delay = '8ms' }\n";
-    let run = over_text("IPv6 faster", path, &["-t", "30s"]);
+    let run = over_text("IPv6 faster", path, &["-t", "20s"]);
     let mut ledger = Ledger::of(&run);
     ledger.whole();
     ledger.verdict(Use::Bulk, Preference::V6);
@@ -49,7 +49,7 @@ fn faster_ipv4_is_preferred_and_the_tunnel_found() {
     }
     let path = "[[hop]]\nv4 = { rate = '60Mbit/s', delay = '8ms' }\nv6 = { rate = '30Mbit/s', delay = '20ms' }\n\
                 [[hop]]\nrate = '1Gbit/s'\ndelay = '1ms'\nv6 = { mtu = 1480 }\n";
-    let run = over_text("IPv4 faster", path, &["-t", "30s"]);
+    let run = over_text("IPv4 faster", path, &["-t", "20s"]);
     let mut ledger = Ledger::of(&run);
     ledger.whole();
     ledger.verdict(Use::Bulk, Preference::V4);
