@@ -1,0 +1,1 @@
+//! What interrupt coalescing and polling do to arrivals, found and taken out: shared by all methods.
