@@ -56,4 +56,6 @@ pub enum Flag {
     Ambiguous,
     /// Time or bytes ran out before the method was content.
     CutShort,
+    /// The path's traffic varied more than the measurement could average out: the interval is wide.
+    Noisy,
 }

@@ -13,6 +13,7 @@
 //!
 //! All rates are of the IP layer: bits of whole IP packets, headers included (RFC 5136 §2.3).
 
+pub mod available;
 pub mod batching;
 
 mod estimate;
