@@ -56,4 +56,9 @@ pub enum Flag {
     Ambiguous,
     /// Time or bytes ran out before the method was content.
     CutShort,
+    /// Short bulks pass at this rate, bit/s; what lasts is held to the figure by a token bucket.
+    Shaped {
+        /// The rate that a credit buys.
+        peak: f64,
+    },
 }
