@@ -58,4 +58,9 @@ pub enum Flag {
     CutShort,
     /// The path's traffic varied more than the measurement could average out: the interval is wide.
     Noisy,
+    /// Short bulks pass at this rate, bit/s; what lasts is held to the figure by a token bucket.
+    Shaped {
+        /// The rate that a credit buys.
+        peak: f64,
+    },
 }
