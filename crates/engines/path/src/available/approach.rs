@@ -169,8 +169,7 @@ mod tests {
                 return (found, round);
             }
             let train = approach.train(&sender);
-            let (report, _) =
-                path.carry(&Volley { trains: vec![train.clone()] }, 1e9 + 2e8 * round as f64);
+            let (report, _) = path.carry(&Volley { trains: vec![train.clone()] }, 1e9 + 2e8 * round as f64);
             approach.take(&Passage::of(&train, &report.trains[0]), &sender, packets);
         }
         panic!("no end");

@@ -117,7 +117,12 @@ fn weighed(a: Interval, b: &Interval) -> Interval {
     let estimate = (wa * a.estimate + wb * b.estimate) / (wa + wb);
     let lo = a.lo.max(b.lo).min(a.estimate.min(b.estimate)).min(a.lo.max(a.estimate * (1.0 - CLOSE)));
     let hi = a.hi.min(b.hi).max(a.estimate.max(b.estimate)).max(a.hi.min(a.estimate * (1.0 + CLOSE)));
-    Interval { estimate, lo: lo.min(estimate), hi: hi.max(estimate), confidence: a.confidence.min(b.confidence) }
+    Interval {
+        estimate,
+        lo: lo.min(estimate),
+        hi: hi.max(estimate),
+        confidence: a.confidence.min(b.confidence),
+    }
 }
 
 /// Estimates that differ by less are the same.

@@ -72,7 +72,7 @@ impl Budget {
         } else {
             now
         };
-        let back = due + lasts + self.rtt * 2;
+        let back = due + lasts + self.rtt * 2 + PATIENCE.min(self.limit / 10);
         (back <= begin + self.limit).then_some(due)
     }
 
@@ -121,6 +121,9 @@ impl Budget {
     }
 }
 
+/// How long a report may be held back for packets that do not come.
+const PATIENCE: Span = Span::from_millis(60);
+
 /// From the volley's begin to its last packet.
 pub(crate) fn volley_duration(volley: &Volley, sender: &Sender) -> Span {
     let lasts = |train| duration(train, f64::from(train.length) * 8.0, sender.fastest) + train.rest;
@@ -156,7 +159,7 @@ mod tests {
     fn nothing_leaves_that_cannot_be_back_in_time() {
         let host = instrument(1e8);
         let sender = Sender::new(&host);
-        let mut budget = Budget::new(&host, Span::from_millis(200));
+        let mut budget = Budget::new(&host, Span::from_millis(220));
         budget.begin(Mono(0));
         budget.saw(1e8);
         assert!(budget.due(Mono(0), &volley(&sender, 100), &sender).is_some());

@@ -92,7 +92,7 @@ impl Chirp {
         let length = LOAD * capacity / 8.0 / CHIRPS_A_SECOND / rates.len() as f64;
         let length = length.clamp(SMALLEST, f64::from(self.sender.length)) as u32;
         let sender = Sender::with_length(&self.instrument, length);
-        self.pattern = Pattern::new(&rates, &sender, self.health.period());
+        self.pattern = Pattern::new(&rates, &sender, self.health.period(), self.instrument.stamp_error());
         let train = self.pattern.train(&sender);
         let bits = f64::from(train.packets) * sender.bits();
         let rest = self.budget.rest(bits, self.pattern.lasts());
@@ -172,7 +172,11 @@ fn strains(chirps: &[Vec<Option<Segment>>]) -> Vec<Strain> {
             let squares: f64 =
                 parts.iter().map(|part| (part.received_ns / part.sent_ns - 1.0 - strain).powi(2)).sum();
             let n = parts.len() as f64;
-            Strain { rate: sum(|part| part.bits) / sent * 1e9, strain, variance: squares / (n * (n - 1.0).max(1.0)) }
+            Strain {
+                rate: sum(|part| part.bits) / sent * 1e9,
+                strain,
+                variance: squares / (n * (n - 1.0).max(1.0)),
+            }
         })
     };
     (0..steps).filter_map(strain).collect()
@@ -197,8 +201,12 @@ impl Estimator for Chirp {
     fn take(&mut self, now: Mono, report: &VolleyReport, _took: Span) {
         self.budget.heard(now);
         let asked = std::mem::take(&mut self.asked);
-        let passages: Vec<Passage> =
-            asked.trains.iter().zip(&report.trains).map(|(train, report)| Passage::of(train, report)).collect();
+        let passages: Vec<Passage> = asked
+            .trains
+            .iter()
+            .zip(&report.trains)
+            .map(|(train, report)| Passage::of(train, report))
+            .collect();
         for passage in &passages {
             self.health.saw(passage);
         }

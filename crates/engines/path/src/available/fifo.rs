@@ -234,7 +234,9 @@ impl Path {
             }
             let stamp = if self.coalescing > 0.0 { interrupt + inside } else { *through };
             inside += 20.0;
-            report.trains[*train].arrivals.push(Arrival { number: *number, at: 77_000_000_000 + stamp as i64 });
+            report.trains[*train]
+                .arrivals
+                .push(Arrival { number: *number, at: 77_000_000_000 + stamp as i64 });
         }
     }
 

@@ -5,10 +5,12 @@
 //! within either. Clocks that drift apart and queues that come and go do not do that. It needs three trains on each side,
 //! so a change near the begin or the end is not seen.
 
+use netaware_stats::quantile::median;
 use netaware_units::Span;
 
 use crate::Flag;
 use crate::available::passage::Passage;
+use crate::batching::Batching;
 
 /// Gathers over all trains.
 #[derive(Debug, Clone, Default)]
@@ -18,8 +20,7 @@ pub(crate) struct Health {
     trains: u32,
     interrupted: u32,
     levels: Vec<i128>,
-    periods: Vec<f64>,
-    sizes: Vec<f64>,
+    batchings: Vec<Batching>,
 }
 
 impl Health {
@@ -32,10 +33,7 @@ impl Health {
         if let Some(level) = passage.level() {
             self.levels.push(level);
         }
-        if let Some(batches) = passage.batches() {
-            self.periods.push(batches.period.nanos() as f64);
-            self.sizes.push(batches.size);
-        }
+        self.batchings.extend(passage.batching());
     }
 
     /// Share of the packets that were lost.
@@ -45,7 +43,13 @@ impl Health {
 
     /// From batch to batch; zero without.
     pub(crate) fn period(&self) -> Span {
-        netaware_stats::quantile::median(&self.periods).map_or(Span::ZERO, |period| Span(period as i64))
+        self.batching().map_or(Span::ZERO, |batching| Span(batching.period as i64))
+    }
+
+    /// Medians over the trains that were handed over in batches.
+    fn batching(&self) -> Option<Batching> {
+        let of = |of: fn(&Batching) -> f64| median(&self.batchings.iter().map(of).collect::<Vec<_>>());
+        Some(Batching { period: of(|batching| batching.period)?, batch: of(|batching| batching.batch)? })
     }
 
     /// Whether a third of the trains were cut by their sender.
@@ -66,9 +70,8 @@ impl Health {
         if self.sender_is_late() {
             flags.push(Flag::HostLimited);
         }
-        if let (true, Some(batch)) = (self.batched(), netaware_stats::quantile::median(&self.sizes)) {
-            flags.push(Flag::Coalescing { period: self.period(), batch });
-        }
+        let often = self.batchings.len() as u64 * 3 > u64::from(self.trains);
+        flags.extend(self.batching().filter(|_| often).map(|batching| batching.flag()));
         if self.sent > 0 && self.lost() > limit {
             flags.push(Flag::Lossy(self.lost()));
         }
@@ -76,10 +79,6 @@ impl Health {
             flags.push(Flag::PathChanged);
         }
         flags
-    }
-
-    fn batched(&self) -> bool {
-        self.periods.len() as u64 * 3 > u64::from(self.trains)
     }
 }
 

@@ -145,7 +145,11 @@ mod tests {
             let strain = 0.06 + 0.02 * f64::from(step % 12);
             // Sum of twelve draws: normal enough, unit variance.
             let error = (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
-            Sample { rate: available + strain * capacity, stretch: 1.0 + strain + noise * error, lasted: 0.01 }
+            Sample {
+                rate: available + strain * capacity,
+                stretch: 1.0 + strain + noise * error,
+                lasted: 0.01,
+            }
         };
         (0..24).map(&mut one).collect()
     }
@@ -154,7 +158,10 @@ mod tests {
     fn the_line_of_a_fluid_link_is_found_exactly() {
         let fitter = Fitter::new((6e7, 1e9));
         let fit = fitter.fit(&on_line(1e8, 3e7, 0.0, 1)).unwrap();
-        assert!((fit.capacity / 1e8 - 1.0).abs() < 1e-9 && (fit.available / 3e7 - 1.0).abs() < 1e-9, "{fit:?}");
+        assert!(
+            (fit.capacity / 1e8 - 1.0).abs() < 1e-9 && (fit.available / 3e7 - 1.0).abs() < 1e-9,
+            "{fit:?}"
+        );
         assert!(fit.quality > 0.999_999 && fit.scatter < 1e-6);
     }
 
@@ -171,10 +178,8 @@ mod tests {
 
     #[test]
     fn a_capacity_that_cannot_be_is_not_believed() {
-        let flat: Vec<Sample> = on_line(1e8, 3e7, 0.0, 1)
-            .into_iter()
-            .map(|sample| Sample { stretch: 1.1, ..sample })
-            .collect();
+        let flat: Vec<Sample> =
+            on_line(1e8, 3e7, 0.0, 1).into_iter().map(|sample| Sample { stretch: 1.1, ..sample }).collect();
         let fit = Fitter::new((6e7, 2e8)).fit(&flat).unwrap();
         assert!((fit.capacity - 2e8).abs() < 1.0, "{fit:?}");
         assert!(Fitter::new((6e7, 2e8)).fit(&flat[..1]).is_none());

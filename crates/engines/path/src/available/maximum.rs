@@ -18,7 +18,9 @@ use netaware_units::{Mono, Span};
 
 use crate::available::budget::Budget;
 use crate::available::sender::Sender;
-use crate::{Bound, Estimate, Estimator, Flag, Gaps, Instrument, Step, Train, TrainReport, Volley, VolleyReport};
+use crate::{
+    Bound, Estimate, Estimator, Flag, Gaps, Instrument, Step, Train, TrainReport, Volley, VolleyReport,
+};
 
 pub use load::Search;
 use load::{Feedback, LoadSearch, rate_of};

@@ -7,9 +7,8 @@
 //! **Published**: whole-train means after Jacobsson et al. (IFAC 2005); last of batch and splitting after Jain and Dovrolis
 //! (PAM 2002); spikes after Yin and Kaur (2014).
 
-use netaware_units::Span;
-
-use crate::{Gaps, Train, TrainReport};
+use crate::batching::{Batching, starts};
+use crate::{Arrival, Gaps, Train, TrainReport};
 
 /// A packet that left and arrived, in order.
 #[derive(Debug, Clone, Copy)]
@@ -27,9 +26,8 @@ pub(crate) struct Passage {
     /// Bits of one packet.
     bits: f64,
     points: Vec<Point>,
-    /// Indexes of the last packets of batches, the train's last batch apart; empty unless arrivals are batched.
-    ends: Vec<usize>,
-    batched: bool,
+    /// How arrivals are handed over, and the places of the last packets of batches, the train's last batch apart.
+    batches: Option<(Batching, Vec<usize>)>,
     /// Packets that left, by number, within the piece: for counting what left between two.
     left: Vec<u32>,
     /// Packets that left.
@@ -70,15 +68,6 @@ pub(crate) struct Segment {
     pub(crate) delay: f64,
 }
 
-/// Batches of arrivals.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Batches {
-    /// From batch to batch, median.
-    pub(crate) period: Span,
-    /// Packets of one, on average.
-    pub(crate) size: f64,
-}
-
 /// Why a train has no dispersion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unusable {
@@ -107,14 +96,14 @@ impl Passage {
         let piece = longest_piece(&points, longest_gap(train));
         let interrupted = piece.len() < points.len();
         let points = piece.to_vec();
-        let (batched, ends) = batch_ends(&points);
+        let batches = batch_ends(&points);
         let left = report.sent.iter().scan(0, |sum, packet| {
             *sum += u32::from(packet.is_some());
             Some(*sum)
         });
         let left = left.collect();
         let bits = f64::from(train.length) * 8.0;
-        Self { bits, points, ends, batched, left, sent, arrived, reordered, interrupted }
+        Self { bits, points, batches, left, sent, arrived, reordered, interrupted }
     }
 
     /// Share of what left that never arrived, 0..=1; 1 if nothing left.
@@ -128,10 +117,12 @@ impl Passage {
             return Err(Unusable::Lost);
         }
         let from = (self.points.len() as f64 * skip) as usize;
-        let (first, last) = if self.batched {
-            let behind = self.ends.partition_point(|end| *end < from);
-            let ends = self.ends.get(behind..).unwrap_or_default();
-            let (Some(first), Some(last)) = (ends.first(), ends.last()) else { return Err(Unusable::TooShort) };
+        let (first, last) = if let Some((_, ends)) = &self.batches {
+            let behind = ends.partition_point(|end| *end < from);
+            let ends = ends.get(behind..).unwrap_or_default();
+            let (Some(first), Some(last)) = (ends.first(), ends.last()) else {
+                return Err(Unusable::TooShort);
+            };
             if ends.len() < FEWEST_BATCHES {
                 return Err(Unusable::TooShort);
             }
@@ -166,11 +157,7 @@ impl Passage {
     /// Between the packets of these numbers, or the batch ends next to them, each with the one before it; `None` where there
     /// is no such pair. Short ones are noisy: nothing is left out for being compressed.
     pub(crate) fn segments(&self, numbers: &[u32]) -> Vec<Option<Segment>> {
-        let marks: Vec<Point> = if self.batched {
-            self.ends.iter().filter_map(|end| self.points.get(*end)).copied().collect()
-        } else {
-            self.points.clone()
-        };
+        let marks = self.marks();
         let near = |number: u32| {
             let at = marks.partition_point(|point| point.number < number);
             let around = [at.checked_sub(1), Some(at)].into_iter().flatten();
@@ -189,15 +176,19 @@ impl Passage {
         numbers.windows(2).map(segment).collect()
     }
 
+    /// The packets whose times count: all of them, or the last ones of batches.
+    fn marks(&self) -> Vec<Point> {
+        match &self.batches {
+            Some((_, ends)) => ends.iter().filter_map(|end| self.points.get(*end)).copied().collect(),
+            None => self.points.clone(),
+        }
+    }
+
     /// Delays over the first packet's, ns: of all packets, or of the last ones of batches.
     pub(crate) fn delays(&self) -> Vec<f64> {
         let Some(origin) = self.points.first() else { return Vec::new() };
         let delay = |point: &Point| ns(point.at, origin.at) - ns(point.sent, origin.sent);
-        if self.batched {
-            self.ends.iter().filter_map(|end| self.points.get(*end)).map(delay).collect()
-        } else {
-            self.points.iter().map(delay).collect()
-        }
+        self.marks().iter().map(delay).collect()
     }
 
     /// Least difference of the two clocks over the first quarter, ns: what the path takes before this train fills it.
@@ -206,22 +197,9 @@ impl Passage {
         first.iter().map(|point| i128::from(point.at) - i128::from(point.sent)).min()
     }
 
-    /// Whether arrivals come in batches, and in which.
-    pub(crate) fn batches(&self) -> Option<Batches> {
-        if !self.batched || self.ends.len() < 2 {
-            return None;
-        }
-        let stamps: Vec<i64> =
-            self.ends.iter().filter_map(|end| self.points.get(*end)).map(|point| point.at).collect();
-        let gaps: Vec<f64> = stamps.windows(2).map(|pair| ns(pair[1], pair[0])).collect();
-        let period = netaware_stats::quantile::median(&gaps)?;
-        let inside = self.ends.last()?.saturating_sub(*self.ends.first()?);
-        Some(Batches { period: Span(period as i64), size: inside as f64 / gaps.len() as f64 })
-    }
-
-    /// Whether arrivals come in batches.
-    pub(crate) fn is_batched(&self) -> bool {
-        self.batched
+    /// How arrivals are handed over; `None` unless in batches.
+    pub(crate) fn batching(&self) -> Option<Batching> {
+        self.batches.as_ref().map(|(batching, _)| *batching)
     }
 
     /// Packets of the longest piece.
@@ -254,15 +232,16 @@ fn ns(later: i64, earlier: i64) -> f64 {
     (i128::from(later) - i128::from(earlier)) as f64
 }
 
-/// A sender's gap beyond this interrupts the train, ns: twice the plan, and 1 ms or a twentieth of the train above it.
+/// A sender's gap beyond this interrupts the train, ns: twice the plan, and 1 ms or a twentieth of the train above it, if
+/// that is more than its stamps err.
 fn longest_gap(train: &Train) -> f64 {
     let gap = |ps: u64| ps as f64 / 1000.0;
     match &train.gaps {
         Gaps::Even(ps) => {
             let all = gap(*ps) * f64::from(train.packets);
-            (2.0 * gap(*ps)).max(gap(*ps) + (all / 20.0).clamp(1_000.0, 1e6))
+            (2.0 * gap(*ps)).max(gap(*ps) + (all / 20.0).clamp(STAMPS, 1e6))
         }
-        Gaps::Each(each) => 2.0 * gap(each.iter().copied().max().unwrap_or(0)) + 1_000.0,
+        Gaps::Each(each) => 2.0 * gap(each.iter().copied().max().unwrap_or(0)) + STAMPS,
         // The plan has no gap to compare with.
         Gaps::BackToBack => 1e6,
     }
@@ -277,16 +256,12 @@ fn longest_piece(points: &[Point], longest_gap: f64) -> &[Point] {
     points.chunk_by(joined).max_by_key(|piece| piece.len()).unwrap_or_default()
 }
 
-/// Whether a third of the gaps are a quarter of the mean gap at most, and then where batches end.
-fn batch_ends(points: &[Point]) -> (bool, Vec<usize>) {
-    let gaps: Vec<f64> = points.windows(2).map(|pair| ns(pair[1].at, pair[0].at)).collect();
-    let mean = gaps.iter().sum::<f64>() / gaps.len().max(1) as f64;
-    let tiny = gaps.iter().filter(|gap| **gap <= mean / 4.0).count();
-    if gaps.len() < FEWEST || tiny * 3 < gaps.len() {
-        return (false, Vec::new());
-    }
-    let ends = gaps.iter().enumerate().filter(|(_, gap)| **gap > mean / 2.0);
-    (true, ends.map(|(index, _)| index).collect())
+/// Places of the last packets of batches, the last batch apart; `None` unless arrivals are handed over in batches.
+fn batch_ends(points: &[Point]) -> Option<(Batching, Vec<usize>)> {
+    let arrivals: Vec<Arrival> =
+        points.iter().map(|point| Arrival { number: point.number, at: point.at }).collect();
+    let batching = Batching::of(&arrivals)?;
+    Some((batching, starts(&arrivals).into_iter().map(|start| start - 1).collect()))
 }
 
 /// Fewer packets are no train.
@@ -295,104 +270,10 @@ const FEWEST: usize = 4;
 const FEWEST_BATCHES: usize = 5;
 /// A train that arrives in less than this share of its time was handed over as one.
 const COMPRESSED: f64 = 0.8;
+/// Gaps are read no better than this, ns.
+const STAMPS: f64 = 10_000.0;
 /// Loss up to this share does not stretch a train.
 const STRAY_LOSS: f64 = 0.02;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Arrival;
-
-    const GAP: i64 = 12_000;
-
-    fn train(packets: u32) -> Train {
-        Train { packets, length: 1500, gaps: Gaps::Even(12_000_000), rest: Span::ZERO }
-    }
-
-    /// Sent every 12 us, arriving `stretch` times slower, by a clock that is far off.
-    fn report(packets: u32, stretch: f64) -> TrainReport {
-        let arrival = |number: u32| Arrival {
-            number,
-            at: 7_000_000_000_000 + (f64::from(number) * 12_000.0 * stretch) as i64,
-        };
-        TrainReport {
-            sent: (0..i64::from(packets)).map(|number| Some(number * GAP)).collect(),
-            arrivals: (0..packets).map(arrival).collect(),
-        }
-    }
-
-    #[test]
-    fn rate_and_stretch_are_those_of_the_stamps() {
-        let found = Passage::of(&train(100), &report(100, 1.25)).dispersion(0.25).unwrap();
-        assert!((found.rate() - 1e9).abs() < 1.0, "{found:?}");
-        assert!((found.stretch() - 1.25).abs() < 1e-3);
-        assert!((found.received_rate() - 8e8).abs() < 1e6);
-    }
-
-    #[test]
-    fn batches_cost_less_than_one_gap_at_each_end() {
-        let mut batched = report(400, 1.1);
-        for arrival in &mut batched.arrivals {
-            arrival.at = (arrival.at / 250_000 + 1) * 250_000 + i64::from(arrival.number) % 7;
-        }
-        let passage = Passage::of(&train(400), &batched);
-        let found = passage.dispersion(0.25).unwrap();
-        assert!((found.stretch() - 1.1).abs() < 2.0 * 1.1 / 300.0, "{}", found.stretch());
-        let batches = passage.batches().unwrap();
-        assert!((batches.period.micros_f64() - 250.0).abs() < 1.0 && (batches.size - 19.0).abs() < 0.5);
-    }
-
-    #[test]
-    fn a_train_within_one_batch_is_too_short() {
-        let mut at_once = report(30, 1.0);
-        for arrival in &mut at_once.arrivals {
-            arrival.at = 5_000 + i64::from(arrival.number);
-        }
-        assert_eq!(Passage::of(&train(30), &at_once).dispersion(0.0), Err(Unusable::TooShort));
-    }
-
-    #[test]
-    fn an_interrupted_train_is_its_longest_piece() {
-        let mut late = report(100, 1.0);
-        for number in 30..100 {
-            late.sent[number] = late.sent[number].map(|at| at + 900_000);
-            late.arrivals[number].at += 900_000;
-        }
-        let passage = Passage::of(&train(100), &late);
-        assert!(passage.interrupted);
-        assert_eq!(passage.len(), 70);
-        assert!((passage.dispersion(0.0).unwrap().rate() - 1e9).abs() < 1.0);
-    }
-
-    #[test]
-    fn what_a_policer_takes_counts_as_stretch_and_stray_loss_does_not() {
-        let mut policed = report(200, 1.0);
-        policed.arrivals.retain(|arrival| arrival.number % 2 == 0);
-        let found = Passage::of(&train(200), &policed).dispersion(0.0).unwrap();
-        assert!(found.stretch() > 1.8, "{}", found.stretch());
-        let mut stray = report(200, 1.0);
-        stray.arrivals.remove(77);
-        assert!((Passage::of(&train(200), &stray).dispersion(0.0).unwrap().stretch() - 1.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn late_packets_are_counted_and_not_used() {
-        let mut swapped = report(50, 1.0);
-        swapped.arrivals.swap(10, 11);
-        let passage = Passage::of(&train(50), &swapped);
-        assert_eq!((passage.reordered, passage.arrived, passage.len()), (1, 50, 49));
-    }
-
-    #[test]
-    fn nonsense_is_survived() {
-        let wild = TrainReport {
-            sent: vec![Some(i64::MAX), Some(i64::MIN), None, Some(0), Some(5), Some(6)],
-            arrivals: (0..9).map(|number| Arrival { number, at: i64::MIN + i64::from(number) }).collect(),
-        };
-        let passage = Passage::of(&train(6), &wild);
-        assert!(passage.dispersion(0.0).is_err());
-        assert!(passage.segments(&[0, 2, 5, 9]).len() == 3 && passage.delays().len() <= 6);
-        let nothing = Passage::of(&train(6), &TrainReport::default());
-        assert!((nothing.lost() - 1.0).abs() < 1e-9 && nothing.level().is_none());
-    }
-}
+mod tests;

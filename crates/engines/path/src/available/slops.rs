@@ -127,7 +127,8 @@ impl Slops {
         let full = f64::from(self.sender.length) * 8.0 * PACKETS;
         let batches = BATCHES * self.health.period().secs_f64() * rate;
         let seen = f64::from(self.packets) * self.sender.bits();
-        let wanted = full.max(batches).max(seen) * f64::from(self.longer);
+        let read = READ * self.instrument.stamp_error() / 1e9 * rate;
+        let wanted = full.max(batches).max(seen).max(read) * f64::from(self.longer);
         // Where bytes are scarce streams are shorter, unless nothing could be seen in them then.
         wanted.min(share.max(batches).max(seen))
     }
@@ -271,6 +272,8 @@ const PACKETS: f64 = 60.0;
 const FEWEST_PACKETS: f64 = 36.0;
 /// Smaller packets say more of others' packets than of the link, bytes.
 const SMALLEST: f64 = 300.0;
+/// A stream lasts so many times what its stamps err.
+const READ: f64 = 600.0;
 /// Batches that a stream should have.
 const BATCHES: f64 = 12.0;
 /// Fleets that bytes are kept for.
@@ -285,4 +288,3 @@ const LOSS_LIMIT: f64 = 0.03;
 const NOISY: f64 = 0.2;
 /// Of a range there is none that could be computed; nine of ten are expected to hold the truth.
 const CONFIDENCE: f64 = 0.9;
-

@@ -17,7 +17,9 @@ use netaware_units::{Mono, Span};
 
 use crate::available::budget::Budget;
 use crate::available::sender::Sender;
-use crate::{Bound, Estimate, Estimator, Flag, Gaps, Instrument, Step, Train, TrainReport, Volley, VolleyReport};
+use crate::{
+    Bound, Estimate, Estimator, Flag, Gaps, Instrument, Step, Train, TrainReport, Volley, VolleyReport,
+};
 
 /// The estimator.
 #[derive(Debug, Clone)]
@@ -165,7 +167,8 @@ impl Estimator for Spruce {
             return Some(self.at_most(Flag::Coalescing { period: Span::ZERO, batch: 2.0 }));
         }
         let (mean, deviation) = (self.cross.mean()?, self.cross.sd()?);
-        let half = student_t_two_sided(CONFIDENCE, used.saturating_sub(1).max(1))? * deviation / (used as f64).sqrt();
+        let half = student_t_two_sided(CONFIDENCE, used.saturating_sub(1).max(1))? * deviation
+            / (used as f64).sqrt();
         let c = self.capacity;
         // Where the capacity is wrong, L/C and C are, and the gap that was asked for stays.
         let at = |capacity: f64| {
@@ -176,7 +179,8 @@ impl Estimator for Spruce {
         let lo = ends.iter().copied().fold(f64::INFINITY, f64::min) - half * c.estimate;
         let hi = ends.iter().copied().fold(0.0, f64::max) + half * c.estimate;
         let estimate = ends[1].clamp(0.0, c.estimate);
-        let rate = Interval { estimate, lo: lo.clamp(0.0, estimate), hi: hi.max(estimate), confidence: CONFIDENCE };
+        let rate =
+            Interval { estimate, lo: lo.clamp(0.0, estimate), hi: hi.max(estimate), confidence: CONFIDENCE };
         let wide = rate.width() > 2.0 * NOISY * estimate || used < u64::from(FEWEST);
         Some(self.estimate(rate, Bound::None, if wide { vec![Flag::Noisy] } else { Vec::new() }))
     }
@@ -218,9 +222,8 @@ mod tests {
     #[test]
     fn the_mean_over_pairs_is_without_bias() {
         for load in [0.2, 0.5, 0.8] {
-            let answers = (0..30).filter_map(|seed| {
-                run(&mut Path::single(1e8, load, Traffic::Poisson, seed), 1e8, 1e8)
-            });
+            let answers = (0..30)
+                .filter_map(|seed| run(&mut Path::single(1e8, load, Traffic::Poisson, seed), 1e8, 1e8));
             let rates: Vec<f64> = answers.map(|answer| answer.rate.estimate).collect();
             let mean = rates.iter().sum::<f64>() / rates.len() as f64;
             assert!((mean - 1e8 * (1.0 - load)).abs() < 0.03 * 1e8, "{load}: {mean}");

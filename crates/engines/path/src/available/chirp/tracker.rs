@@ -104,7 +104,12 @@ impl Tracker {
         let half = t * variance.sqrt() * self.unit;
         let estimate = self.available();
         let floor = FLOOR * estimate;
-        Some(Interval { estimate, lo: (estimate - half - floor).max(0.0), hi: estimate + half + floor, confidence })
+        Some(Interval {
+            estimate,
+            lo: (estimate - half - floor).max(0.0),
+            hi: estimate + half + floor,
+            confidence,
+        })
     }
 }
 

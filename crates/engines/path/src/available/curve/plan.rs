@@ -5,11 +5,12 @@
 
 use netaware_units::{Mono, Span};
 
+use crate::Volley;
 use crate::available::budget::Budget;
 use crate::available::health::Health;
 use crate::available::line::{Fit, Sample};
 use crate::available::sender::Sender;
-use crate::Volley;
+use crate::batching::least_duration;
 
 /// The trains still to be sent.
 #[derive(Debug, Clone, Default)]
@@ -20,9 +21,16 @@ pub(super) struct Plan {
     pub(super) packets: u32,
     scatter: f64,
     round: u32,
+    /// Shortest train that is read well enough, ns.
+    shortest: f64,
 }
 
 impl Plan {
+    /// For stamps that are wrong by `error` ns.
+    pub(super) fn new(error: f64) -> Self {
+        Self { shortest: least_duration(error, READ, None) / (1.0 - SKIPPED), ..Self::default() }
+    }
+
     pub(super) fn begin(&mut self, available: f64, capacity: f64, packets: u32) {
         self.near = Some((available, capacity));
         self.packets = if packets > ENOUGH { packets } else { 0 };
@@ -71,7 +79,8 @@ impl Plan {
         let trains = f64::from(rounds) * MANY.len() as f64;
         let share = budget.bits_left(now) / trains / sender.bits();
         let batches = BATCHES * health.period().secs_f64() * rate * 1.3 / sender.bits();
-        let wanted = f64::from(ENOUGH.max(self.packets)).max(batches);
+        let read = self.shortest / 1e9 * rate * 1.3 / sender.bits();
+        let wanted = f64::from(ENOUGH.max(self.packets)).max(batches).max(read);
         wanted.min(share * 0.95).max(f64::from(SHORTEST)) as u32
     }
 }
@@ -99,6 +108,8 @@ const FEW: [f64; 3] = [1.0, 1.4, 3.0];
 const SHORT: u32 = 100;
 /// Packets of a train that is long enough.
 pub(super) const ENOUGH: u32 = 240;
+/// Error of a train's stretch that stamps may make.
+const READ: f64 = 0.003;
 /// Packets of the shortest train.
 const SHORTEST: u32 = 10;
 /// Batches that a train should have.

@@ -1,6 +1,7 @@
 //! The line against links whose truth is known.
 
 use super::*;
+use crate::{Bound, Flag};
 use crate::available::fifo::{Hop, Outcome, Path, Traffic, instrument};
 
 fn run(path: &mut Path, host: &Instrument) -> (Outcome, Curve) {

@@ -7,7 +7,7 @@
 use netaware_stats::trend::{block_medians, pct, pdt};
 
 use super::search::Verdict;
-use crate::available::passage::{Passage, Unusable};
+use crate::available::passage::Passage;
 
 /// What one stream says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +42,7 @@ impl Fleet {
         let usable = passage.len() * 2 >= passage.sent as usize && passage.len() >= FEWEST;
         match passage.dispersion(0.0) {
             Ok(seen) if usable => self.rates.push(seen.rate()),
-            Err(Unusable::TooShort) | Ok(_) => return,
-            Err(Unusable::Lost) => return,
+            _ => return,
         }
         match trend(passage) {
             Some(Trend::Rising) => self.rising += 1,
@@ -85,7 +84,7 @@ impl Fleet {
 /// Of the delays' block medians, or of the delays of batches' last packets as they are.
 fn trend(passage: &Passage) -> Option<Trend> {
     let delays = passage.delays();
-    let medians = if passage.is_batched() { delays } else { block_medians(&delays) };
+    let medians = if passage.batching().is_some() { delays } else { block_medians(&delays) };
     if medians.len() < FEWEST_MEDIANS {
         return None;
     }

@@ -18,7 +18,11 @@ fn graded(capacity: f64, load: f64, traffic: Traffic, coalescing: f64, seeds: u6
         errors.push((answer.rate.estimate / truth - 1.0).abs());
         held += u64::from(answer.rate.contains(truth));
         bits += outcome.bits;
-        assert!(outcome.took <= 15.0 && outcome.bits <= 0.105 * capacity * outcome.took, "{:?}", outcome.took);
+        assert!(
+            outcome.took <= 15.0 && outcome.bits <= 0.105 * capacity * outcome.took,
+            "{:?}",
+            outcome.took
+        );
     }
     errors.sort_by(f64::total_cmp);
     let n = seeds as f64;
