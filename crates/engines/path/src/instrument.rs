@@ -29,7 +29,8 @@ pub struct Instrument {
 impl Instrument {
     /// Standard error of the time that a packet took, by its two stamps, ns.
     pub fn stamp_error(&self) -> f64 {
-        let [sent, received] = [self.send_error, self.receive_error].map(|error| error.or_zero().nanos() as f64);
+        let [sent, received] =
+            [self.send_error, self.receive_error].map(|error| error.or_zero().nanos() as f64);
         sent.hypot(received)
     }
 }

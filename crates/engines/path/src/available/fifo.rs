@@ -242,7 +242,7 @@ impl Path {
 
     /// Drives a method to its end.
     pub(crate) fn run(&mut self, method: &mut impl Estimator) -> Outcome {
-        let (mut now, mut bits, mut volleys) = (1e9, 0.0, 0);
+        let (mut now, mut bits, mut volleys) = (1e9_f64, 0.0, 0);
         let begin = now;
         while let Step::Volley { volley, due } = method.next(Mono(now as u64)) {
             let start = now.max(due.0 as f64) + self.rtt / 2.0;

@@ -10,7 +10,7 @@ fn graded(capacity: f64, load: f64, traffic: Traffic, coalescing: f64, seeds: u6
         let mut path = Path::single(capacity, load, traffic, seed * 3 + 1);
         path.coalescing = coalescing;
         let outcome = path.run(&mut Chirp::new(&instrument(capacity)));
-        let answer = outcome.answer.unwrap();
+        let answer = outcome.answer.as_ref().unwrap();
         errors.push((answer.rate.estimate / truth - 1.0).abs());
         held += u64::from(answer.rate.contains(truth));
         assert!(outcome.took <= 10.0 && outcome.bits <= 0.0205 * capacity * outcome.took, "{outcome:?}");

@@ -1,8 +1,8 @@
 //! The line against links whose truth is known.
 
 use super::*;
-use crate::{Bound, Flag};
 use crate::available::fifo::{Hop, Outcome, Path, Traffic, instrument};
+use crate::{Bound, Flag};
 
 fn run(path: &mut Path, host: &Instrument) -> (Outcome, Curve) {
     let mut curve = Curve::new(host);
@@ -18,7 +18,7 @@ fn graded(capacity: f64, load: f64, traffic: Traffic, coalescing: f64, seeds: u6
         let mut path = Path::single(capacity, load, traffic, seed * 7 + 1);
         path.coalescing = coalescing;
         let (outcome, _) = run(&mut path, &instrument(capacity));
-        let answer = outcome.answer.unwrap();
+        let answer = outcome.answer.as_ref().unwrap();
         errors.push((answer.rate.estimate / truth - 1.0).abs());
         held += u64::from(answer.rate.contains(truth));
         assert!(outcome.took <= 5.0 && outcome.bits <= 0.105 * capacity * outcome.took, "{outcome:?}");
