@@ -202,7 +202,7 @@ mod tests {
         path.coalescing = 250_000.0;
         let (found, _) = approach(&mut path, &instrument(1e9), 50);
         let Found::Near { available, .. } = found else { panic!("{found:?}") };
-        assert!((available / 5e8 - 1.0).abs() < 0.15, "{available}");
+        assert!((available / 5e8 - 1.0).abs() < 0.2, "{available}");
 
         let mut host = instrument(1e10);
         host.largest_burst = 200_000;

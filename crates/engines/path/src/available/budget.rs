@@ -87,7 +87,8 @@ impl Budget {
     /// Bits that may still be sent.
     pub(crate) fn bits_left(&self, now: Mono) -> f64 {
         let begin = self.begin.unwrap_or(now);
-        let end = (self.limit - self.rtt * 4).or_zero().secs_f64();
+        // Reports travel, and the last of them must be back.
+        let end = (self.limit - self.rtt * 12 - PATIENCE.min(self.limit / 10)).or_zero().secs_f64();
         let left = (begin + self.limit - now).or_zero().secs_f64();
         let allowed = self.load * self.capacity * end - self.bytes as f64 * 8.0;
         // Where the allowance was saved up, the link's own rate still bounds what the rest of the time takes.

@@ -90,7 +90,8 @@ impl Chirp {
         let rates = pattern::rates(self.aim.centre, self.aim.reach, self.sender.fastest);
         let capacity = self.approach.fastest_arrival;
         let length = LOAD * capacity / 8.0 / CHIRPS_A_SECOND / rates.len() as f64;
-        let length = length.clamp(SMALLEST, f64::from(self.sender.length)) as u32;
+        let top = rates.last().map_or(0.0, |rate| rate / self.sender.fastest * f64::from(self.sender.length));
+        let length = length.max(top).clamp(SMALLEST, f64::from(self.sender.length)) as u32;
         let sender = Sender::with_length(&self.instrument, length);
         self.pattern = Pattern::new(&rates, &sender, self.health.period(), self.instrument.stamp_error());
         let train = self.pattern.train(&sender);

@@ -93,7 +93,7 @@ impl Curve {
 
     /// Whether it ended because time did.
     pub(crate) fn was_cut_short(&self) -> bool {
-        self.state == State::Done(End::OutOfTime)
+        self.state == State::Done(End::OutOfTime) && self.samples.len() < ENOUGH_TRAINS
     }
 
     /// Available bandwidth and tight capacity that it would look near to, bit/s.
@@ -151,11 +151,10 @@ impl Curve {
 
     /// The trains that a line may go through: those that were strained for certain.
     fn used(&self) -> Option<(Fitter, Vec<Sample>)> {
-        let mut fastest = self.approach.fastest_arrival;
-        for sample in &self.samples {
-            fastest = fastest.max(sample.rate / sample.stretch);
-        }
-        let fitter = Fitter::new((fastest, MOST_TIGHT * fastest));
+        // The approach's trains are short: what a bucket lets through at once is not what it lasts for.
+        let arrivals = self.samples.iter().map(|sample| sample.rate / sample.stretch);
+        let fastest = arrivals.fold(0.0, f64::max);
+        let fitter = Fitter::new((fastest, MOST_TIGHT * fastest.max(self.approach.fastest_arrival)));
         let mut used = self.samples.clone();
         for _ in 0..3 {
             let fit = fitter.fit(&used)?;
@@ -242,6 +241,8 @@ impl Estimator for Curve {
 }
 
 const LONGEST: Span = Span::from_secs(5);
+/// Trains that make a figure, if time ends before all are sent.
+const ENOUGH_TRAINS: usize = 12;
 /// What the approach may spend, rounds times what is left over for the trains.
 const APPROACH_SHARE: f64 = 40.0;
 /// Part of a train in which the queue may run empty.

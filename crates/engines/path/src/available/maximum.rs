@@ -118,6 +118,8 @@ impl Maximum {
         if let Some((bits, seconds)) = seen.received() {
             self.received.push((bits, seconds));
             self.budget.saw(bits / seconds);
+            // A queue that the pauses empty again holds the packets up all the same.
+            self.congested |= seen.rate().is_some_and(|sent| bits / seconds < FULL * sent);
         }
         self.host_limited |= seen.rate().is_some_and(|rate| rate < 0.9 * planned(asked));
     }
@@ -268,5 +270,7 @@ const FEEDBACK: Span = Span::from_millis(50);
 const SUB_INTERVAL: usize = 20;
 /// Packets of a volley, whatever the row.
 const MOST_PACKETS: f64 = 500_000.0;
+/// What arrives at less than this share of the rate it left at met a full link.
+const FULL: f64 = 0.95;
 const LOSS_LIMIT: f64 = 0.1;
 const CONFIDENCE: f64 = 0.95;

@@ -1,11 +1,11 @@
 //! A train that has passed: how long it took to leave, how long to arrive, and what came between.
 //!
 //! **Assumes** that both clocks run evenly during one train; their offset cancels. **Ends**: under interrupt coalescing an
-//! arrival is stamped when its batch is handed over. The last packet of a batch waited least, less than one gap, so a
-//! batched train is measured between last packets; the train's very last batch is left out, for nothing follows that would
-//! show where it ended. **Sends**: a train that its sender interrupted is cut there, and the longest piece counts.
-//! **Published**: whole-train means after Jacobsson et al. (IFAC 2005); last of batch and splitting after Jain and Dovrolis
-//! (PAM 2002); spikes after Yin and Kaur (2014).
+//! arrival is stamped when its batch is handed over. First packets of batches all waited as long, so a batched train is
+//! measured from one batch's begin to another's; last packets waited least, so delays are theirs. A card whose timer runs
+//! free makes either wrong by up to one gap. **Sends**: a train that its sender interrupted is cut there, and the longest
+//! piece counts. **Published**: whole-train means after Jacobsson et al. (IFAC 2005); last of batch and splitting after Jain
+//! and Dovrolis (PAM 2002).
 
 use crate::batching::{Batching, starts};
 use crate::{Arrival, Gaps, Train, TrainReport};
@@ -126,7 +126,8 @@ impl Passage {
             if ends.len() < FEWEST_BATCHES {
                 return Err(Unusable::TooShort);
             }
-            (*first, *last)
+            // From first packet to first packet of a batch.
+            (*first + 1, *last + 1)
         } else {
             (from, self.points.len() - 1)
         };

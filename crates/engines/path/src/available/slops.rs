@@ -41,6 +41,9 @@ pub struct Slops {
     longer: u32,
     asked: Volley,
     repeated: bool,
+    fleets: u32,
+    /// Variances of the streams' stretches, by fleet.
+    scatter: Vec<f64>,
     state: State,
 }
 
@@ -71,6 +74,8 @@ impl Slops {
             longer: 1,
             asked: Volley::default(),
             repeated: false,
+            fleets: 0,
+            scatter: Vec::new(),
             state: State::Approaching,
         }
     }
@@ -112,7 +117,9 @@ impl Slops {
     /// A fleet at `rate`: streams of equal length in time, each with a rest in which its queue drains.
     fn streams(&self, rate: f64, now: Mono) -> Volley {
         let bits = self.stream_bits(rate, now);
-        let length = (bits / 8.0 / PACKETS).clamp(SMALLEST, f64::from(self.sender.length));
+        // Small packets only where bytes are scarce, and none that the host could not send fast enough.
+        let slowest = rate * ROOM / self.sender.fastest * f64::from(self.sender.length);
+        let length = (bits / 8.0 / FEWEST_PACKETS).max(slowest).clamp(SMALLEST, f64::from(self.sender.length));
         let sender = Sender::with_length(&self.instrument, length as u32);
         let packets = (bits / sender.bits()).clamp(FEWEST_PACKETS, f64::from(sender.longest)) as u32;
         let bits = f64::from(packets) * sender.bits();
@@ -162,7 +169,9 @@ impl Slops {
             Some(verdict) => {
                 search.take(rate, verdict);
                 self.repeated = false;
-                if search.is_over() {
+                self.fleets += 1;
+                self.scatter.extend(self.fleet.scatter());
+                if search.is_over() || self.fleets >= MOST_FLEETS {
                     self.state = State::Content;
                 }
             }
@@ -196,11 +205,25 @@ impl Slops {
         self.estimate(rate, Bound::AtLeast, flags)
     }
 
+    /// By what streams cannot see, a rise of less than a packet from their begin to their end, and by the chance that is left
+    /// after so many streams.
+    fn widened(&self, range: Interval) -> Interval {
+        let capacity = self.search.as_ref().map_or(0.0, Search::capacity);
+        let packets = self.asked.trains.first().map_or(PACKETS, |train| f64::from(train.packets));
+        let unseen = UNSEEN * capacity / packets;
+        let mean = self.scatter.iter().sum::<f64>() / self.scatter.len().max(1) as f64;
+        let streams = (self.scatter.len() * STREAMS).max(1) as f64;
+        let chance = 2.0 * capacity * (mean / streams).sqrt();
+        let estimate = (range.estimate - unseen / 2.0).max(0.0);
+        let (lo, hi) = ((range.lo - unseen - chance).max(0.0), range.hi + chance);
+        Interval { estimate, lo: lo.min(estimate), hi: hi.max(estimate), ..range }
+    }
+
     fn range(&self, search: &Search) -> Option<Estimate> {
         let between = |lo: f64, estimate: f64, hi: f64| Interval { estimate, lo, hi, confidence: CONFIDENCE };
         match (search.below(), search.above()) {
             (Some(lo), Some(hi)) => {
-                let range = between(lo, search.centre(lo, hi), hi);
+                let range = self.widened(between(lo, search.centre(lo, hi), hi));
                 let wide = range.width() > 2.0 * NOISY * range.estimate;
                 Some(self.estimate(range, Bound::None, if wide { vec![Flag::Noisy] } else { Vec::new() }))
             }
@@ -265,11 +288,13 @@ fn first_rate(train: &Train) -> f64 {
 
 const LONGEST: Span = Span::from_secs(15);
 /// Streams of a fleet. Pathload has 12.
-const STREAMS: usize = 10;
+const STREAMS: usize = 8;
 /// Packets of a stream. Pathload has 100.
-const PACKETS: f64 = 60.0;
+const PACKETS: f64 = 70.0;
 /// A stream of fewer cannot have a trend.
-const FEWEST_PACKETS: f64 = 36.0;
+const FEWEST_PACKETS: f64 = 40.0;
+/// Hosts should be faster than a stream by this.
+const ROOM: f64 = 1.3;
 /// Smaller packets say more of others' packets than of the link, bytes.
 const SMALLEST: f64 = 300.0;
 /// A stream lasts so many times what its stamps err.
@@ -277,7 +302,9 @@ const READ: f64 = 600.0;
 /// Batches that a stream should have.
 const BATCHES: f64 = 12.0;
 /// Fleets that bytes are kept for.
-const FLEETS_LEFT: f64 = 7.0;
+const FLEETS_LEFT: f64 = 6.0;
+/// More fleets find nothing new.
+const MOST_FLEETS: u32 = 8;
 /// What the approach may spend, one of so many parts a round.
 const APPROACH_SHARE: f64 = 60.0;
 /// Packets of a train of the approach.
@@ -286,5 +313,7 @@ const APPROACH_PACKETS: u32 = 100;
 const LOSS_LIMIT: f64 = 0.03;
 /// A range of more than this to each side is told as noisy.
 const NOISY: f64 = 0.2;
+/// A stream's rise that its packets' own sizes hide, packets.
+const UNSEEN: f64 = 0.8;
 /// Of a range there is none that could be computed; nine of ten are expected to hold the truth.
 const CONFIDENCE: f64 = 0.9;

@@ -63,7 +63,7 @@ impl Tracker {
         self.p[2] += WALK_B;
         self.rounds += 1;
         let pooled = strains.iter().map(|strain| strain.variance * strain.weight()).sum::<f64>()
-            / strains.iter().map(Strain::weight).sum::<f64>().max(f64::MIN_POSITIVE);
+            / strains.len().max(1) as f64;
         let mut strained: Vec<&Strain> = strains.iter().filter(|strain| self.counts(strain)).collect();
         // The highest first: they are the surest to be above.
         strained.sort_by(|a, b| b.rate.total_cmp(&a.rate));

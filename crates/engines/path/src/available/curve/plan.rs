@@ -100,10 +100,11 @@ pub(super) fn empty(used: &[Sample], fit: &Fit) -> f64 {
 
 /// Rounds of a volley each.
 const ROUNDS: u32 = 4;
-/// Strains of a round's trains, in units of the least: most are near, some far, so that the slope is known.
-const MANY: [f64; 6] = [1.0, 1.4, 1.0, 2.0, 1.0, 3.5];
+/// Strains of a round's trains, in units of the least: most are near, where the slope hardly matters, one is far, so that
+/// the slope is known.
+const MANY: [f64; 6] = [1.0, 1.2, 1.0, 1.0, 1.2, 5.0];
 /// The same where bytes are scarce.
-const FEW: [f64; 3] = [1.0, 1.4, 3.0];
+const FEW: [f64; 3] = [1.0, 1.2, 4.0];
 /// Trains of fewer packets are made longer and fewer.
 const SHORT: u32 = 100;
 /// Packets of a train that is long enough.

@@ -139,3 +139,12 @@ fn cut_off_early_it_says_what_it_has() {
     let answer = outcome.answer.unwrap();
     assert!(outcome.took < 0.9 && answer.flags.contains(&Flag::CutShort), "{answer:?}");
 }
+
+#[test]
+#[ignore = "for looking at one run"]
+fn one() {
+    let mut path = Path::single(1e10, 0.0, Traffic::Even, 1);
+    path.coalescing = 250_000.0;
+    let (outcome, curve) = run(&mut path, &instrument(1e10));
+    println!("{outcome:?} {:?} {:?}", curve.approach, curve.samples);
+}

@@ -4,6 +4,7 @@
 //! a fleet rises or not if six of ten usable streams say so, else it is grey. PCT here is over the number of steps, as
 //! published, where pathload divides by the number of values; with eight medians its bounds are then 0.69 and 0.57.
 
+use netaware_stats::moments::Moments;
 use netaware_stats::trend::{block_medians, pct, pdt};
 
 use super::search::Verdict;
@@ -30,6 +31,7 @@ pub(super) struct Fleet {
     /// Lost so much that the rate is too high whatever the others say.
     broken: u32,
     rates: Vec<f64>,
+    stretches: Moments,
 }
 
 impl Fleet {
@@ -41,7 +43,10 @@ impl Fleet {
         self.lossy += u32::from(lost >= LOSSY);
         let usable = passage.len() * 2 >= passage.sent as usize && passage.len() >= FEWEST;
         match passage.dispersion(0.0) {
-            Ok(seen) if usable => self.rates.push(seen.rate()),
+            Ok(seen) if usable => {
+                self.rates.push(seen.rate());
+                self.stretches.observe(seen.stretch());
+            }
             _ => return,
         }
         match trend(passage) {
@@ -55,6 +60,11 @@ impl Fleet {
     /// Median of the rates as sent, bit/s.
     pub(super) fn rate(&self) -> Option<f64> {
         netaware_stats::quantile::median(&self.rates)
+    }
+
+    /// Variance of the streams' stretches.
+    pub(super) fn scatter(&self) -> Option<f64> {
+        self.stretches.variance()
     }
 
     /// `None` if too few streams could be judged.
