@@ -14,6 +14,7 @@
 //! All rates are of the IP layer: bits of whole IP packets, headers included (RFC 5136 §2.3).
 
 pub mod batching;
+pub mod capacity;
 
 mod estimate;
 mod estimator;
