@@ -34,7 +34,13 @@ impl Method {
     }
 }
 
-fn run(scenario: &Scenario, instrument: &Instrument, noise: HostNoise, method: Method, seed: u64) -> Estimated {
+fn run(
+    scenario: &Scenario,
+    instrument: &Instrument,
+    noise: HostNoise,
+    method: Method,
+    seed: u64,
+) -> Estimated {
     let mut path = VolleyPath::new(scenario, FROM, seed, noise);
     estimate(&mut path, &mut *method.new(instrument, seed), RTT)
 }
@@ -290,8 +296,7 @@ fn capacity_over_the_whole_matrix() {
         _ => Method::Bulk,
     };
     let only = from_environment("ONLY").unwrap_or_default();
-    let cells: Vec<Cell> =
-        Cell::all().into_iter().filter(|cell| cell.to_string().contains(&only)).collect();
+    let cells: Vec<Cell> = Cell::all().into_iter().filter(|cell| cell.to_string().contains(&only)).collect();
     let next = AtomicUsize::new(0);
     let rows = std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -309,7 +314,8 @@ fn capacity_over_the_whole_matrix() {
     println!("cell | median | p90 | bias | bounds | silent | covered | nonsense | s | load | MB");
     for (cell, score) in &rows {
         let (middle, nine) = target(cell);
-        let reached = score.errors.is_empty() || (score.absolute(0.5) <= middle && score.absolute(0.9) <= nine);
+        let reached =
+            score.errors.is_empty() || (score.absolute(0.5) <= middle && score.absolute(0.9) <= nine);
         println!(
             "{} {cell} | {:.2} % | {:.2} % | {:+.2} % | {} | {} | {} | {} | {:.2} | {:.3} | {:.2}",
             if reached { ' ' } else { '!' },
@@ -348,6 +354,10 @@ fn summary(rows: &[(Cell, Score)]) {
         let bounded = of_rate.iter().filter(|row| row.1.errors.is_empty()).count();
         let covered = of_rate.iter().filter(|row| row.1.covered * 10 >= row.1.runs * 9).count();
         let good = of_rate.iter().filter(reached).count();
-        println!("{}: {good} of {} cells reach the target, {bounded} only bounds, {covered} covered", BitRate(rate), of_rate.len());
+        println!(
+            "{}: {good} of {} cells reach the target, {bounded} only bounds, {covered} covered",
+            BitRate(rate),
+            of_rate.len()
+        );
     }
 }

@@ -30,7 +30,8 @@ impl Automatic {
 
     fn doubt(&mut self, now: Mono) -> Option<Pathrate> {
         let first = self.bulk.answer()?;
-        let ends_here = first.flags.iter().any(|flag| matches!(flag, Flag::HostLimited | Flag::Shaped { .. }));
+        let ends_here =
+            first.flags.iter().any(|flag| matches!(flag, Flag::HostLimited | Flag::Shaped { .. }));
         if self.bulk.is_sure() || ends_here {
             return None;
         }
@@ -87,7 +88,9 @@ fn both(first: Estimate, second: Estimate) -> Estimate {
     let (rate, bound) = match (first.bound, second.bound) {
         (Bound::None, Bound::None) if agree => (better(one, two), Bound::None),
         (Bound::None, Bound::None) => (one.widened_to(two.lo, two.hi), Bound::None),
-        (Bound::AtLeast, Bound::None) => (two, if two.estimate < one.lo { Bound::AtLeast } else { Bound::None }),
+        (Bound::AtLeast, Bound::None) => {
+            (two, if two.estimate < one.lo { Bound::AtLeast } else { Bound::None })
+        }
         (Bound::None, _) => (one, Bound::None),
         _ => (if one.estimate >= two.estimate { one } else { two }, Bound::AtLeast),
     };

@@ -19,7 +19,8 @@ pub(super) struct Budget {
 
 impl Budget {
     pub(super) fn new(instrument: &Instrument, most: Span) -> Self {
-        let max_load = if instrument.max_load.is_finite() { instrument.max_load.clamp(1e-4, 1.0) } else { 0.1 };
+        let max_load =
+            if instrument.max_load.is_finite() { instrument.max_load.clamp(1e-4, 1.0) } else { 0.1 };
         let limit = most.min(instrument.time_limit).or_zero();
         Self { max_load, limit, began: None, now: Mono(0), bytes: 0, packets: 0, rate: None }
     }
@@ -32,10 +33,6 @@ impl Budget {
 
     pub(super) fn took(&self) -> Span {
         self.began.map_or(Span::ZERO, |began| self.now.since(began).or_zero())
-    }
-
-    pub(super) fn left(&self) -> Span {
-        (self.limit - self.took()).or_zero()
     }
 
     pub(super) const fn bytes(&self) -> u64 {

@@ -4,13 +4,17 @@
 //!   |||||              5, 20, 80 ... packets, until batches and a credit would show     (growth)
 //!
 //!   |||    |||  |||      |||    |||   twelve bulks of 2k+1, at random distances         (volley)
-//!   ├─┤ dispersion of k packets, and of 2k
+//!   ├┤ dispersion of one gap, of k, of 2k
+//!
+//!   ||||||||  | | | | | | | |  |  |  |  |  |  |  |     where stamps are too coarse: longer trains, back to back and
+//!                                                      at 2, 1.25 and 1 times the rate at which those come (volley)
 //! ```
 //!
 //! What it measures: the distance at which the narrow link sends packets of the largest size. A bulk of k+1 packets whose
 //! first and last packet were delayed least in sum has met no cross traffic between them; its dispersion D is that of
-//! the narrow link alone, and C = k L / D. k grows until D is 34 times the error of a stamp; under coalescing the bulk is a
-//! train of six periods and D goes from batch start to batch start.
+//! the narrow link alone, and C = k L / D. k grows until D is 34 times the error of a stamp, but never beyond four packets where
+//! single packets can be told apart; a longer dispersion counts only where it agrees with the shorter ones. Under coalescing,
+//! and where stamps are too coarse to tell packets apart, see [`trains`].
 //!
 //! What it assumes: the sender is faster than the path; the last packets of a bulk leave it as one; clocks keep their
 //! rate for the length of a volley.
@@ -21,11 +25,12 @@
 //! do not have the least delay.
 //!
 //! Published: Kapoor, Chen, Lao, Gerla, Sanadidi, "CapProbe", SIGCOMM 2004; Chen, Sun, Yang, Sanadidi, Gerla, "PBProbe",
-//! Computer Communications 31(17), 2008. Where we differ: not the one bulk of the least delay sum but the fastest cluster among
-//! the third with the least sums, averaged, so that the error of a stamp averages out and bulks can stay short.
+//! Computer Communications 31(17), 2008. Where we differ: not the one bulk of the least delay sum but the strongest cluster among
+//! the sixth with the least sums, averaged, so that the error of a stamp averages out and bulks can stay short.
 
+mod bulks;
 mod growth;
-mod verdict;
+mod trains;
 
 use netaware_stats::rng::SplitMix64;
 use netaware_units::{Mono, Span};
@@ -34,8 +39,9 @@ use super::budget::Budget;
 use super::sample::count;
 use crate::{Bound, Estimate, Estimator, Flag, Gaps, Instrument, Step, Train, Volley, VolleyReport};
 
+use bulks::Bulks;
 use growth::{Grown, Growth};
-use verdict::{Bulks, Reading};
+use trains::Trains;
 
 /// The method. It ends within three seconds.
 #[derive(Debug, Clone)]
@@ -44,10 +50,9 @@ pub struct Bulk {
     budget: Budget,
     rng: SplitMix64,
     stage: Stage,
-    /// The question that is out.
-    asked: Volley,
-    bulks: Option<Bulks>,
+    plan: Option<Plan>,
     grown: Option<Grown>,
+    volleys: u32,
     sent: u64,
     came: u64,
     cut_short: bool,
@@ -60,6 +65,68 @@ enum Stage {
     Over,
 }
 
+/// What is sent after the growth.
+#[derive(Debug, Clone)]
+enum Plan {
+    Bulks(Bulks),
+    Trains(Trains),
+}
+
+/// What they say.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Reading {
+    /// bit/s
+    rate: netaware_stats::interval::Interval,
+    /// Nothing but stamps spreads the dispersions.
+    is_quiet: bool,
+    /// The truth may lie above: cross traffic may be in all of them.
+    is_bound: bool,
+    /// They came as they were sent.
+    is_host: bool,
+    /// They gather in more than one place.
+    is_ambiguous: bool,
+}
+
+impl Plan {
+    fn new(instrument: &Instrument, grown: &Grown) -> Self {
+        if grown.long.batching.is_none() && grown.distance >= APART * growth::difference_error(instrument) {
+            Self::Bulks(Bulks::new(instrument, grown))
+        } else {
+            Self::Trains(Trains::new(instrument, grown))
+        }
+    }
+
+    /// Packets and distances of each train of a volley.
+    fn shapes(&self) -> Vec<(u32, Gaps)> {
+        match self {
+            Self::Bulks(bulks) => vec![(bulks.packets(), Gaps::BackToBack); BULKS],
+            Self::Trains(trains) => trains.shapes(BULKS),
+        }
+    }
+
+    /// Between them at least, ns.
+    fn pause(&self) -> f64 {
+        match self {
+            Self::Bulks(_) => 20_000.0,
+            Self::Trains(trains) => trains.pause(),
+        }
+    }
+
+    fn take(&mut self, report: &VolleyReport) {
+        match self {
+            Self::Bulks(bulks) => bulks.take(report),
+            Self::Trains(trains) => trains.take(report),
+        }
+    }
+
+    fn reading(&self) -> Option<Reading> {
+        match self {
+            Self::Bulks(bulks) => bulks.reading(),
+            Self::Trains(trains) => trains.reading(),
+        }
+    }
+}
+
 impl Bulk {
     /// Equal seeds ask equal questions of equal paths.
     pub fn new(instrument: &Instrument, seed: u64) -> Self {
@@ -68,9 +135,9 @@ impl Bulk {
             budget: Budget::new(instrument, LONGEST),
             rng: SplitMix64::new(seed),
             stage: Stage::Growing(Growth::new(instrument)),
-            asked: Volley::default(),
-            bulks: None,
+            plan: None,
             grown: None,
+            volleys: 0,
             sent: 0,
             came: 0,
             cut_short: false,
@@ -83,31 +150,41 @@ impl Bulk {
     }
 
     fn reading(&self) -> Option<Reading> {
-        self.bulks.as_ref()?.reading()
+        self.plan.as_ref()?.reading()
     }
 
-    /// Bulks at random distances, so many bytes on average as may be sent.
-    fn volley(&mut self, packets: u32, pause: f64) -> Volley {
-        let bytes = u64::from(packets) * u64::from(self.instrument.largest);
-        let share = self.budget.picoseconds(bytes) as f64 / 1000.0;
-        let trains = (0..BULKS).map(|_| {
+    /// More of the same would hardly change the figure.
+    fn is_content(&self) -> bool {
+        let Some(reading) = self.reading() else { return self.volleys >= MOST_VOLLEYS };
+        let share = reading.rate.width() / 2.0 / reading.rate.estimate;
+        let open = reading.is_bound || reading.is_ambiguous;
+        match self.volleys {
+            ..3 => false,
+            _ if reading.is_host => true,
+            3..10 => reading.is_quiet && !open && share < 0.005,
+            10..MOST_VOLLEYS => !open && share < 0.0075,
+            _ => true,
+        }
+    }
+
+    /// At random distances, so many bytes on average as may be sent.
+    fn volley(&mut self) -> Option<Volley> {
+        let plan = self.plan.as_ref()?;
+        let (shapes, pause) = (plan.shapes(), plan.pause());
+        let length = self.instrument.largest;
+        let trains = shapes.into_iter().map(|(packets, gaps)| {
+            let share = self.budget.picoseconds(u64::from(packets) * u64::from(length)) as f64 / 1000.0;
             let rest = (share * (0.5 + self.rng.unit())).max(pause * (1.0 + self.rng.unit()));
-            Train {
-                packets,
-                length: self.instrument.largest,
-                gaps: Gaps::BackToBack,
-                rest: Span(rest.min(1e12) as i64),
-            }
+            Train { packets, length, gaps, rest: Span(rest.min(1e12) as i64) }
         });
-        Volley { trains: trains.collect() }
+        Some(Volley { trains: trains.collect() })
     }
 
     fn ask(&mut self) -> Option<(Volley, Span)> {
         match &self.stage {
             Stage::Growing(growth) => Some((growth.volley(), Span::ZERO)),
             Stage::Sampling => {
-                let (packets, pause) = self.bulks.as_ref().map(|bulks| (bulks.packets(), bulks.pause()))?;
-                let volley = self.volley(packets, pause);
+                let volley = self.volley()?;
                 let lasts = volley.trains.iter().map(|train| train.rest).sum();
                 Some((volley, lasts))
             }
@@ -121,7 +198,7 @@ impl Bulk {
             None if growth.is_hopeless() => Stage::Over,
             None => Stage::Growing(growth),
             Some(grown) => {
-                self.bulks = Some(Bulks::new(&self.instrument, &grown));
+                self.plan = Some(Plan::new(&self.instrument, &grown));
                 self.grown = Some(grown);
                 Stage::Sampling
             }
@@ -129,9 +206,11 @@ impl Bulk {
     }
 
     fn sample(&mut self, report: &VolleyReport) -> Stage {
-        let Some(bulks) = &mut self.bulks else { return Stage::Over };
-        bulks.take(report);
-        if bulks.is_content() { Stage::Over } else { Stage::Sampling }
+        self.volleys += 1;
+        if let Some(plan) = &mut self.plan {
+            plan.take(report);
+        }
+        if self.is_content() { Stage::Over } else { Stage::Sampling }
     }
 
     fn flags(&self, reading: Option<&Reading>) -> Vec<Flag> {
@@ -142,7 +221,7 @@ impl Bulk {
         if lost > 0.01 {
             flags.push(Flag::Lossy(lost));
         }
-        if reading.is_none_or(|reading| reading.is_bound) {
+        if reading.is_none_or(|reading| reading.is_bound || reading.is_ambiguous) {
             flags.push(Flag::Ambiguous);
         }
         if reading.is_some_and(|reading| reading.is_host) {
@@ -161,10 +240,9 @@ impl Estimator for Bulk {
         if let Some((volley, lasts)) = self.ask() {
             if let Some(due) = self.budget.due(&volley, lasts + self.instrument.rtt) {
                 self.budget.spend(&volley);
-                self.asked = volley.clone();
                 return Step::Volley { volley, due };
             }
-            self.cut_short = !self.bulks.as_ref().is_some_and(Bulks::is_enough);
+            self.cut_short = self.volleys < 3;
         }
         self.stage = Stage::Over;
         Step::Done
@@ -203,6 +281,9 @@ impl Estimator for Bulk {
 const LONGEST: Span = Span::from_secs(3);
 /// Of one volley.
 const BULKS: usize = 12;
+const MOST_VOLLEYS: u32 = 50;
+/// Packets whose transmission lasts so many stamp errors can be counted one by one.
+const APART: f64 = 6.0;
 
 #[cfg(test)]
 mod tests;

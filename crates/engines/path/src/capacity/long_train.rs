@@ -60,8 +60,8 @@ fn halves(arrivals: &[Arrival], distance: f64, length: u32) -> Option<(f64, usiz
 
 /// A packet that comes within this times the shortest distance has been held up by nothing.
 const NEAR: f64 = 1.5;
-/// Packets behind a knee; by chance so many in a row are held up with a load of 80 % in less than one train of a thousand.
-const FEWEST_BEHIND: u32 = 8;
+/// Packets behind a knee, which last a quarter of the train: a policer lets few pass.
+const FEWEST_BEHIND: u32 = 5;
 
 #[cfg(test)]
 mod tests {

@@ -50,9 +50,8 @@ impl<'a> Whole<'a> {
     fn paused(&self) -> bool {
         let gaps = self.report.sent.len() - 1;
         let came = self.dispersion(gaps).unwrap_or(0.0);
-        let longest = (1..=gaps)
-            .filter_map(|n| Some(self.sending(n)? - self.sending(n - 1)?))
-            .fold(0.0, f64::max);
+        let longest =
+            (1..=gaps).filter_map(|n| Some(self.sending(n)? - self.sending(n - 1)?)).fold(0.0, f64::max);
         let all = self.sending(gaps).unwrap_or(0.0);
         // Half of the sending time in one gap is a pause, but only if it is long enough to be seen in the arrivals.
         gaps > 1 && longest * 2.0 > all && longest * gaps as f64 > came

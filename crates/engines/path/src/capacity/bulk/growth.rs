@@ -19,6 +19,7 @@ pub(super) struct Growth {
     /// The longest so far, and what became of it.
     long: Option<(LongTrain, TrainReport)>,
     in_vain: u32,
+    lossy: u32,
 }
 
 /// When they have grown.
@@ -39,6 +40,7 @@ impl Growth {
             packets: FIRST,
             long: None,
             in_vain: 0,
+            lossy: 0,
         }
     }
 
@@ -68,7 +70,9 @@ impl Growth {
         let (long, report) = self.long.as_ref()?;
         let next = self.wanted(long, budget);
         let lossy = report.arrivals.len() * 10 < report.sent.len() * 9;
-        if next <= self.packets || (lossy && self.packets > FIRST) {
+        // One train may lose a few; a second, longer one as well is a policer or a short queue.
+        self.lossy += u32::from(lossy);
+        if next <= self.packets || self.lossy > 1 {
             let distance = distance(long, report, self.length, self.error);
             return Some(Grown { long: *long, distance, report: report.clone() });
         }

@@ -40,13 +40,17 @@ fn an_ideal_link_is_read_exactly() {
     for gap in [1_200, 12_000, 120_000, 1_200_000_i64] {
         let mut bulk = Bulk::new(&instrument(), 1);
         let took = drive(&mut bulk, |train, at| {
-            let arrivals = (0..train.packets).map(|number| Arrival { number, at: at - 77 + i64::from(number) * gap });
+            let arrivals =
+                (0..train.packets).map(|number| Arrival { number, at: at - 77 + i64::from(number) * gap });
             TrainReport { sent: sent(train, at), arrivals: arrivals.collect() }
         });
         let answer = bulk.answer().unwrap();
         let truth = 12_000e9 / gap as f64;
         assert!((answer.rate.estimate / truth - 1.0).abs() < 1e-6, "{gap}: {answer:?}");
-        assert!(answer.flags.is_empty() && answer.bound == Bound::None && took <= LONGEST, "{gap}: {answer:?}");
+        assert!(
+            answer.flags.is_empty() && answer.bound == Bound::None && took <= LONGEST,
+            "{gap}: {answer:?}"
+        );
         assert!(bulk.is_sure());
     }
 }
@@ -62,7 +66,8 @@ fn whatever_comes_back_it_ends_in_time_and_says_nothing_it_does_not_know() {
             TrainReport { sent: sent(train, at), arrivals: arrivals.collect() }
         },
         |train, at| {
-            let arrivals = (0..train.packets).rev().map(|number| Arrival { number, at: i64::from(number) * -999 });
+            let arrivals =
+                (0..train.packets).rev().map(|number| Arrival { number, at: i64::from(number) * -999 });
             TrainReport { sent: sent(train, at), arrivals: arrivals.collect() }
         },
     ];

@@ -50,14 +50,14 @@ impl Modal<'_> {
         let rates: Vec<f64> = pairs.iter().map(Pair::rate).collect();
         let kept = if rates.len() > 30 { trimmed(&rates, 5) } else { trimmed(&rates, 0) };
         let spread: Moments = kept.iter().copied().collect();
-        let (span, gaps) = pairs.iter().fold((0.0, 0.0), |(span, gaps), pair| {
-            (span + pair.gap * pair.gaps, gaps + pair.gaps)
-        });
+        let (span, gaps) = pairs
+            .iter()
+            .fold((0.0, 0.0), |(span, gaps), pair| (span + pair.gap * pair.gaps, gaps + pair.gaps));
         let estimate = f64::from(self.largest) * 8e9 * gaps / span;
         let range = linear(&kept, 0.9)? - linear(&kept, 0.1)?;
         let bin = (self.rules.bin_share * range).max(estimate * 0.005);
         let alike = pairs.len() >= 20 && spread.sd()? / spread.mean()? < self.rules.alike;
-        let half = bin / 2.0 + 2.0 * estimate * spread.sd().unwrap_or(0.0) / spread.mean()? / (gaps.sqrt());
+        let half = (bin / 2.0).max(0.005 * estimate) + 2.0 * estimate * spread.sd().unwrap_or(0.0) / spread.mean()? / (gaps.sqrt());
         let rate = Interval { estimate, lo: estimate - half, hi: estimate + half, confidence: 0.9 };
         estimate.is_finite().then_some(Preliminary { rate, bin, alike })
     }

@@ -16,11 +16,18 @@ enum Phase {
     Longest,
     Preliminary,
     /// With so many packets in a train, the size of this number, and so many packets too short so far.
-    Modes { packets: u32, size: u32 },
+    Modes {
+        packets: u32,
+        size: u32,
+    },
     /// Trains so far.
-    Long { trains: u32 },
+    Long {
+        trains: u32,
+    },
     /// The same under coalescing.
-    Batches { trains: u32 },
+    Batches {
+        trains: u32,
+    },
     Over,
 }
 
@@ -39,7 +46,6 @@ pub(super) struct Phases {
     asked: Vec<(u32, u32)>,
     preliminary: Vec<Pair>,
     pairs: Vec<Pair>,
-    too_short: usize,
     aborted: bool,
     /// ns per packet of long trains.
     long: Vec<f64>,
@@ -69,7 +75,6 @@ impl Phases {
             asked: Vec::new(),
             preliminary: Vec::new(),
             pairs: Vec::new(),
-            too_short: 0,
             aborted: false,
             long: Vec::new(),
             batches: Vec::new(),
@@ -116,13 +121,16 @@ impl Phases {
         self.phase = match self.phase {
             Phase::Longest => self.take_longest(trains(), budget),
             Phase::Preliminary => {
-                let pairs: Vec<Pair> = trains().filter_map(|(train, asked)| self.pair(train, *asked)).collect();
+                let pairs: Vec<Pair> =
+                    trains().filter_map(|(train, asked)| self.pair(train, *asked)).collect();
                 self.preliminary.extend(pairs);
                 self.after_preliminary()
             }
             Phase::Modes { packets, size } => self.take_pairs(trains(), packets, size),
             Phase::Long { trains: count } => {
-                self.long.extend(report.trains.iter().filter_map(|t| Some(Dispersion::of(&t.arrivals, None)?.gap())));
+                self.long.extend(
+                    report.trains.iter().filter_map(|t| Some(Dispersion::of(&t.arrivals, None)?.gap())),
+                );
                 self.after_long(count + asked.len() as u32)
             }
             Phase::Batches { trains: count } => {
