@@ -3,7 +3,7 @@
 //! A histogram would depend on where its bins begin; both methods here slide a window of given width over the sorted samples
 //! instead. [`modes`] is the mode search of Pathrate (Dovrolis, Ramanathan, Moore, "Packet-dispersion techniques and a
 //! capacity-estimation methodology", IEEE/ACM Trans. Networking 12(6), 2004): the fullest window is the centre of a bell,
-//! which is followed to both sides for as long as the windows do not grow again. [`clusters`] is its first step alone.
+//! which is followed to both sides for as long as the windows do not grow again, nor leave a hole as wide as themselves. [`clusters`] is its first step alone.
 //!
 //! Bias: both always find something, in flat noise too. Look at [`Mode::share`] and [`Mode::merit`].
 
@@ -169,26 +169,29 @@ impl<'a> Free<'a> {
 
     /// The fullest of the windows that end inside `window` or just below it, unless it is fuller than a bell allows.
     fn downhill_left(&self, window: &Range<usize>, rules: &ModeRules) -> Option<Range<usize>> {
-        let below = window.start.checked_sub(1).filter(|below| !self.taken[*below])?;
+        let near = |below: &usize| self.sorted[window.start] - self.sorted[*below] <= rules.width;
+        let below = window.start.checked_sub(1).filter(|below| !self.taken[*below]).filter(near)?;
         let candidates = (below..window.end - 1).map(|last| self.ending(last, rules.width));
         let next = candidates.max_by_key(ExactSizeIterator::len)?;
-        self.is_downhill(&next, window, rules).then_some(next)
+        is_downhill(&next, window, rules).then_some(next)
     }
 
     fn downhill_right(&self, window: &Range<usize>, rules: &ModeRules) -> Option<Range<usize>> {
-        let above = Some(window.end).filter(|above| *above < self.sorted.len() && !self.taken[*above])?;
+        let near = |above: &usize| self.sorted[*above] - self.sorted[window.end - 1] <= rules.width;
+        let free = |above: &usize| *above < self.sorted.len() && !self.taken[*above];
+        let above = Some(window.end).filter(free).filter(near)?;
         let candidates = (window.start + 1..=above).rev().map(|first| self.beginning(first, rules.width));
         let next = candidates.max_by_key(ExactSizeIterator::len)?;
-        self.is_downhill(&next, window, rules).then_some(next)
-    }
-
-    fn is_downhill(&self, next: &Range<usize>, window: &Range<usize>, rules: &ModeRules) -> bool {
-        (next.len() as f64) < window.len() as f64 * rules.tolerance
+        is_downhill(&next, window, rules).then_some(next)
     }
 
     fn take(&mut self, range: Range<usize>) {
         self.taken[range].fill(true);
     }
+}
+
+fn is_downhill(next: &Range<usize>, window: &Range<usize>, rules: &ModeRules) -> bool {
+    (next.len() as f64) < window.len() as f64 * rules.tolerance
 }
 
 #[cfg(test)]

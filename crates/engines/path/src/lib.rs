@@ -15,6 +15,7 @@
 
 pub mod available;
 pub mod batching;
+pub mod capacity;
 
 mod estimate;
 mod estimator;

@@ -134,7 +134,11 @@ impl Cell {
         let links = self.links();
         let capacity = links.iter().map(|(rate, _)| *rate).min().unwrap_or(0) as f64;
         let tight = links.iter().min_by(|a, b| free(a).total_cmp(&free(b))).copied().unwrap_or((0, 0));
-        CellTruth { capacity: capacity * ip, available: free(&tight) * ip, tight_capacity: tight.0 as f64 * ip }
+        CellTruth {
+            capacity: capacity * ip,
+            available: free(&tight) * ip,
+            tight_capacity: tight.0 as f64 * ip,
+        }
     }
 
     /// What the hosts are told of themselves. The round trip is 10 ms, the time limit 30 s.

@@ -16,14 +16,16 @@ pub struct Dispersion {
 }
 
 impl Dispersion {
-    /// Of arrivals in their order: from first to last, or, where they come in batches, from the first batch start that
-    /// nothing cut to the last one. `None` where there are not two of those.
+    /// Of arrivals in their order: from first to last, or, where they come in batches, from the second batch start to the
+    /// last but one, if there are so many: the last batch may have been handed over by the timer where the others were
+    /// full. `None` where there are not two of those.
     pub fn of(arrivals: &[Arrival], batching: Option<&Batching>) -> Option<Self> {
         if batching.is_none() {
             return Self::between(arrivals, 0, arrivals.len().checked_sub(1)?);
         }
         let starts = starts(arrivals);
-        Self::between(arrivals, *starts.first()?, *starts.last()?)
+        let cut = usize::from(starts.len() > 3);
+        Self::between(arrivals, *starts.first()?, *starts.get(starts.len().checked_sub(1 + cut)?)?)
     }
 
     /// From one place to another.

@@ -49,8 +49,7 @@ impl Idle {
     /// How long after a train with this longest delay.
     pub(super) fn settle(&mut self, longest: Span) -> Span {
         let relaxation = self.relaxation.nanos() as f64 * (1.0 + self.rng.unit());
-        let drain =
-            if self.load > 0.0 { longest.or_zero().nanos() as f64 / (1.0 - self.load) } else { 0.0 };
+        let drain = if self.load > 0.0 { longest.or_zero().nanos() as f64 / (1.0 - self.load) } else { 0.0 };
         Span((relaxation + drain) as i64)
     }
 
