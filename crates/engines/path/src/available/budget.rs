@@ -67,7 +67,7 @@ impl Budget {
         let lasts = volley_duration(volley, sender);
         let due = if self.capacity > 0.0 {
             // Earned when its last packet has left.
-            let earned = (self.bytes + volley.bytes()) as f64 * 8.0 / (self.load * self.capacity);
+            let earned = (self.bytes + volley.bytes()) as f64 * 8.0 / (self.load * self.capacity * CAUTION);
             now.max(begin + Span::from_secs_f64(earned) - lasts)
         } else {
             now
@@ -122,6 +122,8 @@ impl Budget {
     }
 }
 
+/// The fastest arrival was one of many: chance made it faster than the link.
+const CAUTION: f64 = 0.95;
 /// How long a report may be held back for packets that do not come.
 const PATIENCE: Span = Span::from_millis(60);
 
@@ -150,8 +152,8 @@ mod tests {
         let volley = volley(&sender, 100);
         let due = budget.due(Mono(0), &volley, &sender).unwrap();
         let over = due + volley_duration(&volley, &sender);
-        // 1.2 Mbit at 10 % of 100 Mbit/s.
-        assert!((over.0 as f64 / 1e6 - 120.0).abs() < 0.1, "{over:?}");
+        // 1.2 Mbit at 10 % of 100 Mbit/s, with caution.
+        assert!((over.0 as f64 / 1e6 - 120.0 / 0.95).abs() < 0.1, "{over:?}");
         budget.charge(&volley);
         assert!(budget.due(over, &volley, &sender).unwrap() > over + Span::from_millis(100));
     }
@@ -160,7 +162,7 @@ mod tests {
     fn nothing_leaves_that_cannot_be_back_in_time() {
         let host = instrument(1e8);
         let sender = Sender::new(&host);
-        let mut budget = Budget::new(&host, Span::from_millis(220));
+        let mut budget = Budget::new(&host, Span::from_millis(230));
         budget.begin(Mono(0));
         budget.saw(1e8);
         assert!(budget.due(Mono(0), &volley(&sender, 100), &sender).is_some());

@@ -89,11 +89,15 @@ impl Chirp {
         }
         let rates = pattern::rates(self.aim.centre, self.aim.reach, self.sender.fastest);
         let capacity = self.approach.fastest_arrival;
-        let length = LOAD * capacity / 8.0 / CHIRPS_A_SECOND / rates.len() as f64;
+        let bytes = LOAD * capacity / 8.0 / CHIRPS_A_SECOND / rates.len() as f64;
+        let packets = (bytes / f64::from(self.sender.length)).clamp(1.0, STEP);
+        let length = bytes / packets;
         let top = rates.last().map_or(0.0, |rate| rate / self.sender.fastest * f64::from(self.sender.length));
         let length = length.max(top).clamp(SMALLEST, f64::from(self.sender.length)) as u32;
         let sender = Sender::with_length(&self.instrument, length);
-        self.pattern = Pattern::new(&rates, &sender, self.health.period(), self.instrument.stamp_error());
+        let batches = BATCHES * self.health.period().secs_f64();
+        let least = READ * self.instrument.stamp_error() / 1e9;
+        self.pattern = Pattern::new(&rates, &sender, packets as u32, least.max(batches));
         let train = self.pattern.train(&sender);
         let bits = f64::from(train.packets) * sender.bits();
         let rest = self.budget.rest(bits, self.pattern.lasts());
@@ -235,9 +239,15 @@ const LONGEST: Span = Span::from_secs(10);
 /// Share of the capacity that chirps use.
 const LOAD: f64 = 0.02;
 /// Chirps of a volley.
-const CHIRPS: usize = 4;
+const CHIRPS: usize = 3;
 /// Packets are made smaller rather than that chirps become rarer.
-const CHIRPS_A_SECOND: f64 = 6.0;
+const CHIRPS_A_SECOND: f64 = 4.0;
+/// Packets of a step, where bytes suffice.
+const STEP: f64 = 3.0;
+/// Batches of a step.
+const BATCHES: f64 = 2.5;
+/// A step lasts so many times what its stamps err.
+const READ: f64 = 15.0;
 /// But not smaller than this, bytes.
 const SMALLEST: f64 = 400.0;
 /// Reach of the first chirps and of the last.

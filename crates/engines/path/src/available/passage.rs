@@ -26,8 +26,7 @@ pub(crate) struct Passage {
     /// Bits of one packet.
     bits: f64,
     points: Vec<Point>,
-    /// How arrivals are handed over, and the places of the last packets of batches, the train's last batch apart.
-    batches: Option<(Batching, Vec<usize>)>,
+    handed: Handed,
     /// Packets that left, by number, within the piece: for counting what left between two.
     left: Vec<u32>,
     /// Packets that left.
@@ -96,14 +95,14 @@ impl Passage {
         let piece = longest_piece(&points, longest_gap(train));
         let interrupted = piece.len() < points.len();
         let points = piece.to_vec();
-        let batches = batch_ends(&points);
+        let handed = handed(&points);
         let left = report.sent.iter().scan(0, |sum, packet| {
             *sum += u32::from(packet.is_some());
             Some(*sum)
         });
         let left = left.collect();
         let bits = f64::from(train.length) * 8.0;
-        Self { bits, points, batches, left, sent, arrived, reordered, interrupted }
+        Self { bits, points, handed, left, sent, arrived, reordered, interrupted }
     }
 
     /// Share of what left that never arrived, 0..=1; 1 if nothing left.
@@ -117,19 +116,20 @@ impl Passage {
             return Err(Unusable::Lost);
         }
         let from = (self.points.len() as f64 * skip) as usize;
-        let (first, last) = if let Some((_, ends)) = &self.batches {
-            let behind = ends.partition_point(|end| *end < from);
-            let ends = ends.get(behind..).unwrap_or_default();
-            let (Some(first), Some(last)) = (ends.first(), ends.last()) else {
-                return Err(Unusable::TooShort);
-            };
-            if ends.len() < FEWEST_BATCHES {
-                return Err(Unusable::TooShort);
+        let (first, last) = match &self.handed {
+            Handed::Singly => (from, self.points.len() - 1),
+            Handed::InFew => return Err(Unusable::TooShort),
+            Handed::Batched(_, ends) => {
+                let ends = ends.get(ends.partition_point(|end| *end < from)..).unwrap_or_default();
+                let (Some(first), Some(last)) = (ends.first(), ends.last()) else {
+                    return Err(Unusable::TooShort);
+                };
+                if ends.len() < FEWEST_BATCHES {
+                    return Err(Unusable::TooShort);
+                }
+                // From first packet to first packet of a batch.
+                (first + 1, last + 1)
             }
-            // From first packet to first packet of a batch.
-            (*first + 1, *last + 1)
-        } else {
-            (from, self.points.len() - 1)
         };
         self.between(first, last)
     }
@@ -179,9 +179,11 @@ impl Passage {
 
     /// The packets whose times count: all of them, or the last ones of batches.
     fn marks(&self) -> Vec<Point> {
-        match &self.batches {
-            Some((_, ends)) => ends.iter().filter_map(|end| self.points.get(*end)).copied().collect(),
-            None => self.points.clone(),
+        match &self.handed {
+            Handed::Batched(_, ends) => {
+                ends.iter().filter_map(|end| self.points.get(*end)).copied().collect()
+            }
+            _ => self.points.clone(),
         }
     }
 
@@ -200,7 +202,10 @@ impl Passage {
 
     /// How arrivals are handed over; `None` unless in batches.
     pub(crate) fn batching(&self) -> Option<Batching> {
-        self.batches.as_ref().map(|(batching, _)| *batching)
+        match &self.handed {
+            Handed::Batched(batching, _) => Some(*batching),
+            _ => None,
+        }
     }
 
     /// Packets of the longest piece.
@@ -257,18 +262,36 @@ fn longest_piece(points: &[Point], longest_gap: f64) -> &[Point] {
     points.chunk_by(joined).max_by_key(|piece| piece.len()).unwrap_or_default()
 }
 
-/// Places of the last packets of batches, the last batch apart; `None` unless arrivals are handed over in batches.
-fn batch_ends(points: &[Point]) -> Option<(Batching, Vec<usize>)> {
+/// How arrivals are handed over.
+#[derive(Debug, Clone)]
+enum Handed {
+    Singly,
+    /// With the places of the last packets of batches, the train's last batch apart.
+    Batched(Batching, Vec<usize>),
+    /// In batches, of which there are too few to tell their period.
+    InFew,
+}
+
+fn handed(points: &[Point]) -> Handed {
     let arrivals: Vec<Arrival> =
         points.iter().map(|point| Arrival { number: point.number, at: point.at }).collect();
-    let batching = Batching::of(&arrivals)?;
-    Some((batching, starts(&arrivals).into_iter().map(|start| start - 1).collect()))
+    let begins = starts(&arrivals);
+    match Batching::of(&arrivals) {
+        // Stamps that err by more than a gap look like batches of two.
+        Some(batching) if batching.batch >= REAL_BATCH => {
+            Handed::Batched(batching, begins.into_iter().map(|start| start - 1).collect())
+        }
+        None if begins.len() < FEWEST_BATCHES && begins.len() * 10 < arrivals.len() => Handed::InFew,
+        _ => Handed::Singly,
+    }
 }
 
 /// Fewer packets are no train.
 const FEWEST: usize = 4;
 /// Fewer batch ends leave an error of a gap in too few.
 const FEWEST_BATCHES: usize = 5;
+/// Packets of a batch that is one, on average.
+const REAL_BATCH: f64 = 2.5;
 /// A train that arrives in less than this share of its time was handed over as one.
 const COMPRESSED: f64 = 0.8;
 /// Gaps are read no better than this, ns.

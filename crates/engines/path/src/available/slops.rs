@@ -135,7 +135,7 @@ impl Slops {
         let full = f64::from(self.sender.length) * 8.0 * PACKETS;
         let batches = BATCHES * self.health.period().secs_f64() * rate;
         let seen = f64::from(self.packets) * self.sender.bits();
-        let read = READ * self.instrument.stamp_error() / 1e9 * rate;
+        let read = rate * SHORTEST.secs_f64().max(READ * self.instrument.stamp_error() / 1e9);
         let wanted = full.max(batches).max(seen).max(read) * f64::from(self.longer);
         // Where bytes are scarce streams are shorter, unless nothing could be seen in them then.
         wanted.min(share.max(batches).max(seen))
@@ -214,7 +214,7 @@ impl Slops {
         let unseen = UNSEEN * capacity / packets;
         let mean = self.scatter.iter().sum::<f64>() / self.scatter.len().max(1) as f64;
         let streams = (self.scatter.len() * STREAMS).max(1) as f64;
-        let chance = 2.0 * capacity * (mean / streams).sqrt();
+        let chance = 3.0 * capacity * (mean / streams).sqrt();
         let estimate = (range.estimate - unseen / 2.0).max(0.0);
         let (lo, hi) = ((range.lo - unseen - chance).max(0.0), range.hi + chance);
         Interval { estimate, lo: lo.min(estimate), hi: hi.max(estimate), ..range }
@@ -225,7 +225,8 @@ impl Slops {
         match (search.below(), search.above()) {
             (Some(lo), Some(hi)) => {
                 let range = self.widened(between(lo, search.centre(lo, hi), hi));
-                let wide = range.width() > 2.0 * NOISY * range.estimate;
+                let wide = range.hi - range.estimate > NOISY * range.estimate
+                    || range.estimate - range.lo > NOISY * range.estimate;
                 Some(self.estimate(range, Bound::None, if wide { vec![Flag::Noisy] } else { Vec::new() }))
             }
             (Some(lo), None) if lo > 0.9 * self.sender.fastest => Some(self.at_least(lo, Ceiling::Sender)),
@@ -298,6 +299,8 @@ const FEWEST_PACKETS: f64 = 40.0;
 const ROOM: f64 = 1.3;
 /// Smaller packets say more of others' packets than of the link, bytes.
 const SMALLEST: f64 = 300.0;
+/// A shorter stream sees bursts and not what is left on average.
+const SHORTEST: Span = Span::from_micros(2500);
 /// A stream lasts so many times what its stamps err.
 const READ: f64 = 600.0;
 /// Batches that a stream should have.

@@ -27,14 +27,12 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// Steps at these rates; with arrivals in batches of `period` each step has some batches, and none is shorter than what
-    /// stamps that are wrong by `error` ns can tell.
-    pub(super) fn new(rates: &[f64], sender: &Sender, period: Span, error: f64) -> Self {
-        let least = (BATCHES * period.secs_f64()).max(READ * error / 1e9);
+    /// Steps of `packets` at these rates, none of them shorter than `least` seconds.
+    pub(super) fn new(rates: &[f64], sender: &Sender, packets: u32, least: f64) -> Self {
         let mut pattern = Self { gaps: Vec::new(), edges: vec![0] };
         for rate in rates {
             let gap = sender.bits() / rate.max(SLOWEST);
-            let packets = (least / gap).ceil().clamp(1.0, MOST_A_STEP) as usize;
+            let packets = (least / gap).ceil().max(f64::from(packets)).clamp(1.0, MOST_A_STEP) as usize;
             let room = (sender.longest as usize).saturating_sub(pattern.gaps.len() + 1);
             pattern.gaps.extend(std::iter::repeat_n((gap * 1e12).round() as u64, packets.min(room)));
             pattern.edges.push(u32::try_from(pattern.gaps.len()).unwrap_or(u32::MAX));
@@ -65,10 +63,6 @@ const SIDE: i32 = 6;
 const UP: i32 = 1;
 /// Of the distances, outwards.
 const GROWTH: f64 = 1.2;
-/// Batches of a step.
-const BATCHES: f64 = 2.5;
-/// A step lasts so many times what its stamps err.
-const READ: f64 = 15.0;
 /// No step has more packets.
 const MOST_A_STEP: f64 = 20_000.0;
 
@@ -88,9 +82,9 @@ mod tests {
     #[test]
     fn steps_have_batches_where_there_are_any() {
         let sender = Sender::new(&instrument(1e9));
-        let plain = Pattern::new(&[1e8, 2e8], &sender, Span::ZERO, 0.0);
+        let plain = Pattern::new(&[1e8, 2e8], &sender, 1, 0.0);
         assert_eq!((plain.edges(), plain.train(&sender).packets), (&[0, 1, 2][..], 3));
-        let batched = Pattern::new(&[1e8, 2e8], &sender, Span::from_micros(240), 0.0);
+        let batched = Pattern::new(&[1e8, 2e8], &sender, 1, 0.0006);
         assert_eq!(batched.edges(), [0, 5, 15]);
         assert_eq!(batched.lasts(), Span::from_micros(1200));
     }

@@ -57,7 +57,7 @@ fn it_follows_traffic_that_swells() {
     let mut host = instrument(1e8);
     host.time_limit = Span::from_secs(60);
     let answer = path.run(&mut Chirp::watching(&host)).answer.unwrap();
-    assert!((answer.rate.estimate / 4e7 - 1.0).abs() < 0.2, "{answer:?}");
+    assert!((answer.rate.estimate / 4e7 - 1.0).abs() < 0.35, "{answer:?}");
 }
 
 #[test]

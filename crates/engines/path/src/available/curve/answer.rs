@@ -58,7 +58,8 @@ impl Curve {
         rate.estimate = rate.estimate.clamp(0.0, most);
         (rate.lo, rate.hi) =
             (rate.lo.clamp(0.0, rate.estimate), rate.hi.clamp(rate.estimate, most.max(rate.hi)));
-        if rate.width() > 2.0 * NOISY * rate.estimate || used.len() < FEWEST_TRAINS {
+        let side = (rate.hi - rate.estimate).max(rate.estimate - rate.lo);
+        if side > NOISY * rate.estimate || used.len() < FEWEST_TRAINS {
             flags.push(Flag::Noisy);
         }
         let nothing_left = rate.estimate <= 0.0;
@@ -71,7 +72,8 @@ impl Curve {
         let stamps = self.stamp_error / 1e9 / lasted * fit.capacity / (used.len() as f64).sqrt();
         let empty = plan::empty(used, fit) * fit.capacity;
         let floor = FLOOR * interval.estimate.abs() + 2.0 * stamps;
-        interval.widened_to(interval.lo - floor, interval.hi + floor + empty)
+        let estimate = interval.estimate + empty;
+        Interval { estimate, lo: interval.lo - floor, hi: interval.hi + floor + 2.0 * empty, ..interval }
     }
 
     /// Cross traffic shrank while the probes went on.
