@@ -113,7 +113,9 @@ impl Approach {
 
     fn saw(&mut self, seen: &Dispersion, sender: &Sender, packets_a_round: u32) {
         let (stretch, arrived) = (seen.stretch(), seen.received_rate());
-        self.fastest_arrival = self.fastest_arrival.max(arrived);
+        // What short trains' stamps make of it by chance is no rate to plan with.
+        let chance = (STAMPS * sender.stamp_error / seen.received_ns).min(0.5);
+        self.fastest_arrival = self.fastest_arrival.max(arrived * (1.0 - chance));
         if self.samples.is_empty() && stretch <= UNTOUCHED {
             let why = if self.ceiling.is_some() { Ceiling::Receiver } else { Ceiling::Sender };
             self.found = Some(Found::AtLeast { rate: seen.rate() / stretch.max(1.0), why });
@@ -142,6 +144,8 @@ impl Approach {
     }
 }
 
+/// Standard errors of a stamp that a rate may be too high by.
+const STAMPS: f64 = 4.0;
 /// Packets of the first train: enough for a rate, few enough for any queue.
 const FIRST: u32 = 24;
 /// Packets of the shortest train.

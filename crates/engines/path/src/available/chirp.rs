@@ -133,12 +133,13 @@ impl Chirp {
         }
         self.silent = 0;
         let own: Vec<f64> = chirps.iter().filter_map(|chirp| excursion::estimate(chirp)).collect();
-        if let (Some(tracker), false) = (&mut self.tracker, own.is_empty()) {
-            let mean = own.iter().sum::<f64>() / own.len() as f64;
-            tracker.aimed(mean);
-            tracker.take(&strains(&chirps));
-            self.aim(mean);
-        }
+        let Some(tracker) = &mut self.tracker else { return };
+        tracker.take(&strains(&chirps));
+        // Chirps with holes have no estimate of their own.
+        let mean =
+            if own.is_empty() { tracker.available() } else { own.iter().sum::<f64>() / own.len() as f64 };
+        tracker.aimed(mean);
+        self.aim(mean);
     }
 
     /// Towards where chirps and filter say, wide as long as they disagree.
@@ -249,7 +250,7 @@ const BATCHES: f64 = 2.5;
 /// A step lasts so many times what its stamps err.
 const READ: f64 = 15.0;
 /// But not smaller than this, bytes.
-const SMALLEST: f64 = 400.0;
+const SMALLEST: f64 = 1000.0;
 /// Reach of the first chirps and of the last.
 const WIDE: f64 = 0.8;
 const NARROW: f64 = 0.45;

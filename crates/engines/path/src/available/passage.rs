@@ -121,13 +121,11 @@ impl Passage {
             Handed::InFew => return Err(Unusable::TooShort),
             Handed::Batched(_, ends) => {
                 let ends = ends.get(ends.partition_point(|end| *end < from)..).unwrap_or_default();
-                let (Some(first), Some(last)) = (ends.first(), ends.last()) else {
-                    return Err(Unusable::TooShort);
-                };
-                if ends.len() < FEWEST_BATCHES {
+                // From first packet to first packet of a batch. The last batch may have waited for more to come.
+                let [first, .., last, _] = ends else { return Err(Unusable::TooShort) };
+                if ends.len() <= FEWEST_BATCHES {
                     return Err(Unusable::TooShort);
                 }
-                // From first packet to first packet of a batch.
                 (first + 1, last + 1)
             }
         };
@@ -276,20 +274,35 @@ fn handed(points: &[Point]) -> Handed {
     let arrivals: Vec<Arrival> =
         points.iter().map(|point| Arrival { number: point.number, at: point.at }).collect();
     let begins = starts(&arrivals);
-    match Batching::of(&arrivals) {
-        // Stamps that err by more than a gap look like batches of two.
-        Some(batching) if batching.batch >= REAL_BATCH => {
-            Handed::Batched(batching, begins.into_iter().map(|start| start - 1).collect())
-        }
-        None if begins.len() < FEWEST_BATCHES && begins.len() * 10 < arrivals.len() => Handed::InFew,
-        _ => Handed::Singly,
+    // Stamps that err by more than a gap look like small batches, pairs by a slow timer are some.
+    let batching = Batching::of(&arrivals).filter(|batching| batching.batch >= REAL_BATCH);
+    match batching.or_else(|| pairs(&arrivals, &begins)) {
+        Some(batching) => Handed::Batched(batching, begins.into_iter().map(|start| start - 1).collect()),
+        None if begins.len() <= FEWEST_BATCHES && begins.len() * 10 < arrivals.len() => Handed::InFew,
+        None => Handed::Singly,
     }
+}
+
+/// Batches of two: nearly half of the gaps are next to nothing.
+fn pairs(arrivals: &[Arrival], begins: &[usize]) -> Option<Batching> {
+    let (first, last) = (begins.first()?, begins.last()?);
+    let gaps = arrivals.windows(2).map(|pair| ns(pair[1].at, pair[0].at));
+    let mean = gaps.clone().sum::<f64>() / arrivals.len().max(2) as f64;
+    let tiny = gaps.filter(|gap| *gap <= mean * TINY).count();
+    let batches = begins.len().checked_sub(1).filter(|batches| *batches >= FEWEST_BATCHES)? as f64;
+    let period = ns(arrivals.get(*last)?.at, arrivals.get(*first)?.at) / batches;
+    let paired = tiny as f64 >= PAIRED * arrivals.len() as f64;
+    paired.then_some(Batching { period, batch: (last - first) as f64 / batches })
 }
 
 /// Fewer packets are no train.
 const FEWEST: usize = 4;
 /// Fewer batch ends leave an error of a gap in too few.
 const FEWEST_BATCHES: usize = 5;
+/// A gap within a pair, as a share of the mean gap.
+const TINY: f64 = 0.1;
+/// Share of such gaps among pairs.
+const PAIRED: f64 = 0.4;
 /// Packets of a batch that is one, on average.
 const REAL_BATCH: f64 = 2.5;
 /// A train that arrives in less than this share of its time was handed over as one.

@@ -13,6 +13,8 @@ pub(crate) struct Sender {
     pub(crate) fastest: f64,
     /// Packets of the longest train.
     pub(crate) longest: u32,
+    /// Standard error of a packet's two stamps, ns.
+    pub(crate) stamp_error: f64,
 }
 
 impl Sender {
@@ -31,6 +33,7 @@ impl Sender {
             length,
             fastest: (bits / gap * 1e9).min(FASTEST),
             longest: u32::try_from(longest).unwrap_or(u32::MAX).clamp(SHORTEST, MOST_PACKETS),
+            stamp_error: instrument.stamp_error(),
         }
     }
 

@@ -6,7 +6,7 @@
 //! look like trends; a shaper's credit is read as bandwidth. **Published**: Jain and Dovrolis, "End-to-end available
 //! bandwidth" (SIGCOMM 2002) and "Pathload" (PAM 2002); with arrivals in batches only each batch's last packet counts. Where
 //! we differ: fleets leave as one volley, begin near (as [`Curve`](super::Curve) does) and not at the dispersion rate, are
-//! smaller, and a fleet whose verdict is clear early is not repeated.
+//! smaller, and packets stay large, for those of others are.
 
 mod fleet;
 mod search;
@@ -220,13 +220,21 @@ impl Slops {
         Interval { estimate, lo: lo.min(estimate), hi: hi.max(estimate), ..range }
     }
 
+    /// Whether the streams of a fleet met very different traffic.
+    fn varied(&self, range: &Interval) -> bool {
+        let capacity = self.search.as_ref().map_or(0.0, Search::capacity);
+        let mean = self.scatter.iter().sum::<f64>() / self.scatter.len().max(1) as f64;
+        mean.sqrt() * capacity > VARIED * range.estimate
+    }
+
     fn range(&self, search: &Search) -> Option<Estimate> {
         let between = |lo: f64, estimate: f64, hi: f64| Interval { estimate, lo, hi, confidence: CONFIDENCE };
         match (search.below(), search.above()) {
             (Some(lo), Some(hi)) => {
                 let range = self.widened(between(lo, search.centre(lo, hi), hi));
                 let wide = range.hi - range.estimate > NOISY * range.estimate
-                    || range.estimate - range.lo > NOISY * range.estimate;
+                    || range.estimate - range.lo > NOISY * range.estimate
+                    || self.varied(&range);
                 Some(self.estimate(range, Bound::None, if wide { vec![Flag::Noisy] } else { Vec::new() }))
             }
             (Some(lo), None) if lo > 0.9 * self.sender.fastest => Some(self.at_least(lo, Ceiling::Sender)),
@@ -298,7 +306,7 @@ const FEWEST_PACKETS: f64 = 40.0;
 /// Hosts should be faster than a stream by this.
 const ROOM: f64 = 1.3;
 /// Smaller packets say more of others' packets than of the link, bytes.
-const SMALLEST: f64 = 300.0;
+const SMALLEST: f64 = 1000.0;
 /// A shorter stream sees bursts and not what is left on average.
 const SHORTEST: Span = Span::from_micros(2500);
 /// A stream lasts so many times what its stamps err.
@@ -318,6 +326,8 @@ const LOSS_LIMIT: f64 = 0.03;
 /// A range of more than this to each side is told as noisy.
 const NOISY: f64 = 0.2;
 /// A stream's rise that its packets' own sizes hide, packets.
-const UNSEEN: f64 = 0.8;
+const UNSEEN: f64 = 0.6;
+/// Chance in one stream that is told as noisy, as a share of the figure.
+const VARIED: f64 = 0.3;
 /// Of a range there is none that could be computed; nine of ten are expected to hold the truth.
 const CONFIDENCE: f64 = 0.9;

@@ -8,10 +8,12 @@
 
 use crate::available::passage::Segment;
 
-/// bit/s; `None` for fewer than four steps, or if one is missing.
+/// bit/s; `None` for fewer than four steps, or if one in between is missing.
 pub(super) fn estimate(chirp: &[Option<Segment>]) -> Option<f64> {
     let steps: Vec<&Segment> = chirp.iter().map_while(Option::as_ref).collect();
-    if steps.len() < 4 || steps.len() < chirp.len() {
+    // The last steps may be missing: nothing shows where the last batch ended.
+    let hole = chirp.iter().skip(steps.len()).any(Option::is_some);
+    if steps.len() < 4 || hole {
         return None;
     }
     let rates: Vec<f64> = steps.iter().map(|step| step.bits / step.sent_ns * 1e9).collect();

@@ -59,7 +59,9 @@ impl Curve {
         (rate.lo, rate.hi) =
             (rate.lo.clamp(0.0, rate.estimate), rate.hi.clamp(rate.estimate, most.max(rate.hi)));
         let side = (rate.hi - rate.estimate).max(rate.estimate - rate.lo);
-        if side > NOISY * rate.estimate || used.len() < FEWEST_TRAINS {
+        // One train's worth of chance.
+        let train = fit.scatter / mean_duration(used).sqrt() * fit.capacity;
+        if side > NOISY * rate.estimate || train > VARIED * rate.estimate || used.len() < FEWEST_TRAINS {
             flags.push(Flag::Noisy);
         }
         let nothing_left = rate.estimate <= 0.0;
@@ -68,7 +70,7 @@ impl Curve {
 
     /// By what the jackknife cannot see: stamps that err alike, and a queue that ran empty.
     fn widened(&self, interval: Interval, fit: &Fit, used: &[Sample]) -> Interval {
-        let lasted = used.iter().map(|sample| sample.lasted).sum::<f64>() / used.len() as f64;
+        let lasted = mean_duration(used);
         let stamps = self.stamp_error / 1e9 / lasted * fit.capacity / (used.len() as f64).sqrt();
         let empty = plan::empty(used, fit) * fit.capacity;
         let floor = FLOOR * interval.estimate.abs() + 2.0 * stamps;
@@ -88,12 +90,19 @@ impl Curve {
     }
 }
 
+/// Seconds.
+fn mean_duration(used: &[Sample]) -> f64 {
+    used.iter().map(|sample| sample.lasted).sum::<f64>() / used.len().max(1) as f64
+}
+
 /// A regression over fewer is told as noisy.
 const FEWEST_TRAINS: usize = 8;
 /// Of interval widths that a fluid path would have.
 const FLOOR: f64 = 0.01;
 /// An interval of more than this to each side is told as noisy.
 const NOISY: f64 = 0.2;
+/// Traffic that moves the figure by more than this from train to train is told as noisy.
+const VARIED: f64 = 0.35;
 /// Share of the cross traffic that must go away.
 const ELASTIC: f64 = 0.2;
 /// Losses above this share are more than stray.

@@ -80,7 +80,11 @@ impl Plan {
         let share = budget.bits_left(now) / trains / sender.bits();
         let batches = BATCHES * health.period().secs_f64() * rate * 1.3 / sender.bits();
         let read = self.shortest / 1e9 * rate * 1.3 / sender.bits();
-        let wanted = f64::from(ENOUGH.max(self.packets)).max(batches).max(read);
+        // Bursts need longer trains: so long that the strain which keeps the queue busy can stay small.
+        let enough = f64::from(ENOUGH) * sender.bits() / rate;
+        let burst = DISTANCE * self.scatter / (SKIPPED * enough).sqrt() / BUSY;
+        let wanted = f64::from(ENOUGH.max(self.packets)) * (burst * burst).clamp(1.0, LONGER);
+        let wanted = wanted.max(batches).max(read);
         wanted.min(share * 0.95).max(f64::from(SHORTEST)) as u32
     }
 }
@@ -117,6 +121,10 @@ const SHORTEST: u32 = 10;
 const BATCHES: f64 = 14.0;
 /// Least strain, standard deviations of what chance makes of the skipped part.
 const DISTANCE: f64 = 1.2;
+/// A strain that the trains' length should make do with.
+const BUSY: f64 = 0.12;
+/// But no more than so many times as long.
+const LONGER: f64 = 4.0;
 /// Bounds of the strain.
 const LEAST: f64 = 0.06;
 const MOST: f64 = 0.7;

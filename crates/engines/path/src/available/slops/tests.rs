@@ -33,7 +33,7 @@ fn graded(capacity: f64, load: f64, traffic: Traffic, coalescing: f64, seeds: u6
 fn even_traffic_is_bracketed() {
     for load in [0.0, 0.2, 0.5, 0.8] {
         let (median, p90, held, _) = graded(1e8, load, Traffic::Even, 0.0, 5);
-        assert!(median < 0.03 && p90 < 0.05 && held > 0.9, "{load}: {median} {p90} {held}");
+        assert!(median < 0.05 && p90 < 0.08 && held > 0.9, "{load}: {median} {p90} {held}");
     }
 }
 
@@ -100,7 +100,7 @@ fn heavy_loss_is_told() {
 #[test]
 fn cut_off_early_it_says_what_it_has() {
     let mut host = instrument(1e8);
-    host.time_limit = Span::from_millis(1500);
+    host.time_limit = Span::from_millis(700);
     let outcome = run(&mut Path::single(1e8, 0.5, Traffic::Poisson, 10), &host);
-    assert!(outcome.took < 1.5 && outcome.answer.unwrap().flags.contains(&Flag::CutShort));
+    assert!(outcome.took < 0.7 && outcome.answer.unwrap().flags.contains(&Flag::CutShort));
 }
