@@ -13,8 +13,10 @@
 //! clock (offset and skew as the scenario says), and is read at once. So what a method says here is the most that it
 //! can say on such a path; what a host adds to it is a matter for the lab.
 //!
-//! Reading order: [`Simulation`], then [`methods`] for the measurements people ask for by name.
+//! Reading order: [`Simulation`], then [`methods`] for the measurements people ask for by name, [`VolleyPath`] for
+//! estimators of capacity and available bandwidth, and [`cells`] for the paths that these are held against.
 
+pub mod cells;
 mod clock;
 mod drive;
 mod echo_responder;
@@ -26,6 +28,7 @@ mod simulation;
 mod stream;
 mod truth;
 mod under_way;
+mod volley;
 
 pub use clock::LocalClock;
 pub use drive::{Drive, Ended, Way};
@@ -34,3 +37,4 @@ pub use netaware_netmodel::{Scenario, Side};
 pub use simulation::{Flow, Fragments, Simulation};
 pub use stream::{ProbeStream, StreamFates};
 pub use truth::{Available, PathTruth, WayTruth};
+pub use volley::{Estimated, HostNoise, Stall, VolleyPath, estimate};

@@ -1,0 +1,109 @@
+//! What a curve answers: the line's figure with its interval, a bound, or what the approach had.
+
+use netaware_stats::interval::Interval;
+use netaware_stats::trend::mann_kendall;
+
+use super::{CONFIDENCE, Curve, plan, strain};
+use crate::available::approach::{Ceiling, Found};
+use crate::available::line::{Fit, Fitter, Sample};
+use crate::{Bound, Estimate, Flag};
+
+impl Curve {
+    pub(super) fn estimate(&self, rate: Interval, bound: Bound, mut flags: Vec<Flag>) -> Estimate {
+        flags.extend(self.health.flags(LOSS_LIMIT));
+        if self.was_cut_short() {
+            flags.push(Flag::CutShort);
+        }
+        Estimate {
+            rate,
+            bound,
+            method: "curve",
+            bytes: self.budget.bytes,
+            packets: self.budget.packets,
+            took: self.budget.took(),
+            flags,
+        }
+    }
+
+    pub(super) fn at_least(&self, rate: f64, why: Ceiling) -> Estimate {
+        let interval = Interval { estimate: rate, lo: rate * 0.97, hi: rate, confidence: CONFIDENCE };
+        let flags = if why == Ceiling::Sender { vec![Flag::HostLimited] } else { Vec::new() };
+        self.estimate(interval, Bound::AtLeast, flags)
+    }
+
+    /// Only the approach is there, or too little beside it.
+    pub(super) fn rough(&self) -> Option<Estimate> {
+        match self.approach.so_far()? {
+            Found::Near { available, .. } => {
+                let (lo, hi) = (available * 0.5, available * 1.5);
+                let rate = Interval { estimate: available, lo, hi, confidence: CONFIDENCE };
+                let flags =
+                    if self.was_cut_short() { vec![Flag::Noisy] } else { vec![Flag::Noisy, Flag::CutShort] };
+                Some(self.estimate(rate, Bound::None, flags))
+            }
+            Found::AtLeast { rate, why } => Some(self.at_least(rate, why)),
+            Found::Nothing => None,
+        }
+    }
+
+    pub(super) fn fitted(&self, fitter: &Fitter, used: &[Sample]) -> Option<Estimate> {
+        let (available, capacity) = fitter.intervals(used, CONFIDENCE)?;
+        let fit = fitter.fit(used)?;
+        let mut rate = self.widened(available, &fit, used);
+        let mut flags = Vec::new();
+        if self.is_elastic(used, &fit) {
+            flags.push(Flag::Elastic);
+        }
+        let most = capacity.hi.max(self.approach.fastest_arrival);
+        rate.estimate = rate.estimate.clamp(0.0, most);
+        (rate.lo, rate.hi) =
+            (rate.lo.clamp(0.0, rate.estimate), rate.hi.clamp(rate.estimate, most.max(rate.hi)));
+        let side = (rate.hi - rate.estimate).max(rate.estimate - rate.lo);
+        // One train's worth of chance.
+        let train = fit.scatter / mean_duration(used).sqrt() * fit.capacity;
+        if side > NOISY * rate.estimate || train > VARIED * rate.estimate || used.len() < FEWEST_TRAINS {
+            flags.push(Flag::Noisy);
+        }
+        let nothing_left = rate.estimate <= 0.0;
+        Some(self.estimate(rate, if nothing_left { Bound::AtMost } else { Bound::None }, flags))
+    }
+
+    /// By what the jackknife cannot see: stamps that err alike, and a queue that ran empty.
+    fn widened(&self, interval: Interval, fit: &Fit, used: &[Sample]) -> Interval {
+        let lasted = mean_duration(used);
+        let stamps = self.stamp_error / 1e9 / lasted * fit.capacity / (used.len() as f64).sqrt();
+        let empty = plan::empty(used, fit) * fit.capacity;
+        let floor = FLOOR * interval.estimate.abs() + 2.0 * stamps;
+        let estimate = interval.estimate + empty;
+        Interval { estimate, lo: interval.lo - floor, hi: interval.hi + floor + 2.0 * empty, ..interval }
+    }
+
+    /// Cross traffic shrank while the probes went on.
+    fn is_elastic(&self, used: &[Sample], fit: &Fit) -> bool {
+        let rest: Vec<f64> = used.iter().map(|sample| sample.stretch - 1.0 - strain(sample, fit)).collect();
+        let third = (rest.len() / 3).max(1);
+        let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
+        let fell = mean(rest.get(..third).unwrap_or_default())
+            - mean(rest.get(rest.len() - third..).unwrap_or_default());
+        let cross = 1.0 - fit.available / fit.capacity;
+        fell > ELASTIC * cross && mann_kendall(&rest).is_some_and(|trend| trend.z < -3.0)
+    }
+}
+
+/// Seconds.
+fn mean_duration(used: &[Sample]) -> f64 {
+    used.iter().map(|sample| sample.lasted).sum::<f64>() / used.len().max(1) as f64
+}
+
+/// A regression over fewer is told as noisy.
+const FEWEST_TRAINS: usize = 8;
+/// Of interval widths that a fluid path would have.
+const FLOOR: f64 = 0.01;
+/// An interval of more than this to each side is told as noisy.
+const NOISY: f64 = 0.2;
+/// Traffic that moves the figure by more than this from train to train is told as noisy.
+const VARIED: f64 = 0.35;
+/// Share of the cross traffic that must go away.
+const ELASTIC: f64 = 0.2;
+/// Losses above this share are more than stray.
+const LOSS_LIMIT: f64 = 0.02;

@@ -1,0 +1,136 @@
+//! What was odd about the trains of a measurement: loss, batches, pauses of the sender, another path in mid-run.
+//!
+//! **Another path**: each train's level is the least clock difference over its first quarter, before it fills a queue. The
+//! path has changed if some instant parts the levels into two groups that do not touch, with more between the groups than
+//! within either. Clocks that drift apart and queues that come and go do not do that. It needs three trains on each side,
+//! so a change near the begin or the end is not seen.
+
+use netaware_stats::quantile::median;
+use netaware_units::Span;
+
+use crate::Flag;
+use crate::available::passage::Passage;
+use crate::batching::Batching;
+
+/// Gathers over all trains.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Health {
+    sent: u64,
+    arrived: u64,
+    trains: u32,
+    interrupted: u32,
+    levels: Vec<i128>,
+    batchings: Vec<Batching>,
+}
+
+impl Health {
+    /// One more train.
+    pub(crate) fn saw(&mut self, passage: &Passage) {
+        self.sent += u64::from(passage.sent);
+        self.arrived += u64::from(passage.arrived);
+        self.trains += 1;
+        self.interrupted += u32::from(passage.interrupted);
+        if let Some(level) = passage.level() {
+            self.levels.push(level);
+        }
+        self.batchings.extend(passage.batching());
+    }
+
+    /// Share of the packets that were lost.
+    pub(crate) fn lost(&self) -> f64 {
+        1.0 - self.arrived as f64 / self.sent.max(1) as f64
+    }
+
+    /// From batch to batch; zero without.
+    pub(crate) fn period(&self) -> Span {
+        self.batching().map_or(Span::ZERO, |batching| Span(batching.period as i64))
+    }
+
+    /// Medians over the trains that were handed over in batches.
+    fn batching(&self) -> Option<Batching> {
+        let of = |of: fn(&Batching) -> f64| median(&self.batchings.iter().map(of).collect::<Vec<_>>());
+        Some(Batching { period: of(|batching| batching.period)?, batch: of(|batching| batching.batch)? })
+    }
+
+    /// Whether a third of the trains were cut by their sender.
+    pub(crate) fn sender_is_late(&self) -> bool {
+        self.interrupted * 3 > self.trains
+    }
+
+    /// Whether the delay moved by more than queues explain.
+    pub(crate) fn path_changed(&self) -> bool {
+        let levels = &self.levels;
+        (APART..(levels.len() + 1).saturating_sub(APART))
+            .any(|at| levels.split_at_checked(at).is_some_and(|(before, behind)| parted(before, behind)))
+    }
+
+    /// What a reader must know; `limit` is the share of loss from which on the method's figures suffer.
+    pub(crate) fn flags(&self, limit: f64) -> Vec<Flag> {
+        let mut flags = Vec::new();
+        if self.sender_is_late() {
+            flags.push(Flag::HostLimited);
+        }
+        let often = self.batchings.len() as u64 * 3 > u64::from(self.trains);
+        flags.extend(self.batching().filter(|_| often).map(|batching| batching.flag()));
+        if self.sent > 0 && self.lost() > limit {
+            flags.push(Flag::Lossy(self.lost()));
+        }
+        if self.path_changed() {
+            flags.push(Flag::PathChanged);
+        }
+        flags
+    }
+}
+
+fn parted(before: &[i128], behind: &[i128]) -> bool {
+    let ends = |group: &[i128]| Some((*group.iter().min()?, *group.iter().max()?));
+    let (Some(a), Some(b)) = (ends(before), ends(behind)) else { return false };
+    let between = (b.0 - a.1).max(a.0 - b.1);
+    between > LEAST_STEP && between > (a.1 - a.0).max(b.1 - b.0)
+}
+
+/// Trains on either side of a change.
+const APART: usize = 3;
+/// A step of less than 20 us is not told from how a host hands packets over, ns.
+const LEAST_STEP: i128 = 20_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Arrival, Gaps, Train, TrainReport};
+
+    fn health(delays: impl Iterator<Item = i64>) -> Health {
+        let train = Train { packets: 10, length: 1500, gaps: Gaps::Even(1_000_000), rest: Span::ZERO };
+        let mut health = Health::default();
+        for (number, delay) in (0_i64..).zip(delays) {
+            let sent: Vec<i64> = (0..10).map(|packet| number * 1_000_000 + packet * 1000).collect();
+            let arrivals =
+                (0_u32..).zip(&sent).map(|(number, at)| Arrival { number, at: at + delay }).collect();
+            let report = TrainReport { sent: sent.into_iter().map(Some).collect(), arrivals };
+            health.saw(&Passage::of(&train, &report));
+        }
+        health
+    }
+
+    #[test]
+    fn a_step_of_the_delay_is_another_path() {
+        for by in [2_000_000, -2_000_000] {
+            let found = health((0..20).map(|n| 5_000_000 + n % 3 * 100_000 + if n < 8 { 0 } else { by }));
+            assert_eq!(found.flags(0.1), [Flag::PathChanged]);
+        }
+    }
+
+    #[test]
+    fn queues_and_drifting_clocks_are_not() {
+        let queues = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9].map(|n| n * 300_000);
+        assert!(!health(queues.into_iter()).path_changed());
+        assert!(!health((0..30).map(|n| n * 50_000)).path_changed());
+        assert!(!health([0, 0, 9_000_000].into_iter()).path_changed());
+        assert!(!Health::default().path_changed());
+    }
+
+    #[test]
+    fn nothing_sent_is_nothing_lost() {
+        assert_eq!(Health::default().flags(0.0), []);
+    }
+}
