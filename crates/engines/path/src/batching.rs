@@ -46,7 +46,8 @@ impl Batching {
     pub fn of(arrivals: &[Arrival]) -> Option<Self> {
         let gaps = arrivals.len().checked_sub(1).filter(|gaps| *gaps >= FEWEST_GAPS)?;
         let typical = typical_gap(arrivals)?;
-        let shorter = |than: f64| arrivals.windows(2).filter(|pair| gap(pair) <= typical * than).count() as f64;
+        let shorter =
+            |than: f64| arrivals.windows(2).filter(|pair| gap(pair) <= typical * than).count() as f64;
         if shorter(SHORT) < SHARE * gaps as f64 && shorter(TINY) < SIXTH * gaps as f64 {
             return None;
         }

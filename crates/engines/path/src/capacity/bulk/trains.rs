@@ -96,7 +96,12 @@ impl Trains {
         let slope = (faster.came - burst.came) / (faster.sent - burst.sent);
         let room = burst.sent * 2.2 < burst.came;
         let height = burst.came - slope * burst.sent;
-        let one_link = !level && room && (0.0..1.0).contains(&slope);
+        // A link in front spreads the fastest trains, so that they lie above the line of the others.
+        let steep = (faster.came - twice.came) / (faster.sent - twice.sent);
+        let of_slow = twice.came - steep * twice.sent;
+        let bent = burst.came > (of_slow + steep * burst.sent) * (1.0 + BENT);
+        let (slope, height) = if bent { (steep, of_slow) } else { (slope, height) };
+        let one_link = !level && room && (0.0..1.0).contains(&slope) && height > burst.came / 2.0;
         let guess = if one_link { height } else { burst.came };
         Some(self.said((guess, burst.came), half, false, is_host))
     }
@@ -126,6 +131,8 @@ impl Trains {
 const RATES: [f64; 4] = [0.0, 2.0, 1.25, 1.0];
 /// Differences of less than this are none.
 const LEVEL: f64 = 0.01;
+/// So far above the line of slower trains lies what a link in front has spread.
+const BENT: f64 = 0.015;
 /// And so much later may trains come than they were sent.
 const UNEXPANDED: f64 = 0.006;
 /// A train lasts so many stamp errors: 1 % for one of them.
