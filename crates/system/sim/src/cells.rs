@@ -101,30 +101,27 @@ impl Cell {
     /// # Errors
     /// A rate or a load that no scenario may have.
     pub fn scenario(&self) -> Result<Scenario, ScenarioError> {
-        let mut text = format!("about = '{self}'\n");
-        for (number, (rate, load)) in self.links().into_iter().enumerate() {
-            let delay = if number == 0 { "10us" } else { "1us" };
-            let mtu = self.mtu();
-            text += &format!(
-                "[[hop]]\nrate = '{rate}bit/s'\ndelay = '{delay}'\noverhead = {OVERHEAD}\nmtu = {mtu}\n\
-                 queue = {{ packets = {} }}\nanswers = {{ delay = '1ms' }}\n",
-                queue(rate, mtu)
-            );
-            if load > 0 {
-                text += &format!(
-                    "[[cross]]\nenter = {number}\nload = {}\nsizes = {mtu}\n{}",
-                    f64::from(load) / 100.0,
-                    self.traffic.pattern()
-                );
-            }
-        }
-        if let Some(period) = self.coalescing {
+        let hops = self.links().into_iter().enumerate();
+        let hops: String = hops.map(|(number, (rate, load))| self.hop(number, rate, load)).collect();
+        let host = self.coalescing.map_or(String::new(), |period| {
             let period = period.nanos();
-            text += &format!(
-                "[host.b]\nreceive = {{ period = '{period}ns', batch = 64, per_packet = '300ns' }}\n"
-            );
+            format!("[host.b]\nreceive = {{ period = '{period}ns', batch = 64, per_packet = '300ns' }}\n")
+        });
+        Scenario::parse(&format!("about = '{self}'\n{hops}{host}"))
+    }
+
+    fn hop(&self, number: usize, rate: u64, load: u32) -> String {
+        let delay = if number == 0 { "10us" } else { "1us" };
+        let (mtu, queue) = (self.mtu(), queue(rate, self.mtu()));
+        let hop = format!(
+            "[[hop]]\nrate = '{rate}bit/s'\ndelay = '{delay}'\noverhead = {OVERHEAD}\nmtu = {mtu}\n\
+             queue = {{ packets = {queue} }}\nanswers = {{ delay = '1ms' }}\n"
+        );
+        if load == 0 {
+            return hop;
         }
-        Scenario::parse(&text)
+        let (share, pattern) = (f64::from(load) / 100.0, self.traffic.pattern());
+        format!("{hop}[[cross]]\nenter = {number}\nload = {share}\nsizes = {mtu}\n{pattern}")
     }
 
     /// What an estimator should say.

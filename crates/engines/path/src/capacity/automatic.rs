@@ -1,8 +1,9 @@
 //! Bulk first, and a second opinion where it is in doubt.
 //!
 //! Where stamps explain how the dispersions of the bulks spread, they are the answer. Otherwise Pathrate looks at modes as
-//! long as time is left. Agreement within 10 % gives the narrower interval of both; disagreement is said, and the interval
-//! holds both. A bound gives way to a figure, unless the figure contradicts it.
+//! long as time is left. Agreement within 10 % gives the figure with the narrower interval; disagreement is said. The interval
+//! holds both. A bound gives way to a figure, unless the figure contradicts it. Under coalescing there is no second opinion:
+//! the first one's trains at several rates see more than modes of batches do.
 
 use netaware_stats::interval::Interval;
 use netaware_units::{Mono, Span};
@@ -30,8 +31,8 @@ impl Automatic {
 
     fn doubt(&mut self, now: Mono) -> Option<Pathrate> {
         let first = self.bulk.answer()?;
-        let ends_here =
-            first.flags.iter().any(|flag| matches!(flag, Flag::HostLimited | Flag::Shaped { .. }));
+        let ends = |flag: &Flag| matches!(flag, Flag::HostLimited | Flag::Shaped { .. } | Flag::Coalescing { .. });
+        let ends_here = first.flags.iter().any(ends);
         if self.bulk.is_sure() || ends_here {
             return None;
         }
@@ -78,7 +79,9 @@ impl Estimator for Automatic {
 fn both(first: Estimate, second: Estimate) -> Estimate {
     let (one, two) = (first.rate, second.rate);
     let agree = (one.estimate / two.estimate - 1.0).abs() <= DISAGREE;
-    let better = |a: Interval, b: Interval| if a.width() <= b.width() { a } else { b };
+    let better = if one.width() <= two.width() { one } else { two };
+    let hull = |of: Interval| of.widened_to(one.lo, one.hi).widened_to(two.lo, two.hi);
+    let doubtful = second.flags.contains(&Flag::Ambiguous);
     let mut flags = first.flags;
     for flag in second.flags {
         if !flags.contains(&flag) {
@@ -86,15 +89,14 @@ fn both(first: Estimate, second: Estimate) -> Estimate {
         }
     }
     let (rate, bound) = match (first.bound, second.bound) {
-        (Bound::None, Bound::None) if agree => (better(one, two), Bound::None),
-        (Bound::None, Bound::None) => (one.widened_to(two.lo, two.hi), Bound::None),
-        (Bound::AtLeast, Bound::None) => {
-            (two, if two.estimate < one.lo { Bound::AtLeast } else { Bound::None })
-        }
+        (Bound::None, Bound::None) if agree => (hull(better), Bound::None),
+        (Bound::None, Bound::None) => (hull(one), Bound::None),
+        (Bound::AtLeast, Bound::None) if two.estimate < one.lo => (one, Bound::AtLeast),
+        (Bound::AtLeast, Bound::None) => (hull(two), Bound::None),
         (Bound::None, _) => (one, Bound::None),
         _ => (if one.estimate >= two.estimate { one } else { two }, Bound::AtLeast),
     };
-    if agree && bound == Bound::None {
+    if agree && bound == Bound::None && !doubtful {
         flags.retain(|flag| *flag != Flag::Ambiguous);
     } else if !flags.contains(&Flag::Ambiguous) {
         flags.push(Flag::Ambiguous);

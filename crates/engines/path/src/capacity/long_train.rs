@@ -34,10 +34,17 @@ impl LongTrain {
     pub(super) fn look_for_knee(&mut self, report: &TrainReport, length: u32, distance: f64) {
         let arrivals = &report.arrivals;
         self.sustained = match self.batching {
-            None => knee(arrivals, distance, length),
+            None => knee(arrivals, distance.max(sent_gap(report)), length),
             Some(_) => halves(arrivals, distance, length),
         };
     }
+}
+
+/// Mean distance of sending, ns.
+fn sent_gap(report: &TrainReport) -> f64 {
+    let mut sent = report.sent.iter().flatten();
+    let (Some(first), Some(last)) = (sent.next(), sent.next_back()) else { return 0.0 };
+    last.saturating_sub(*first) as f64 / (report.sent.len() - 1) as f64
 }
 
 fn knee(arrivals: &[Arrival], distance: f64, length: u32) -> Option<(f64, usize)> {

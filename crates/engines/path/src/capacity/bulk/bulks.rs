@@ -25,6 +25,8 @@ pub(super) struct Bulks {
     steps: [usize; 3],
     packets: u32,
     samples: [Vec<Sample>; 3],
+    /// Rate of the longest train, bit/s; no capacity is below it.
+    floor: f64,
 }
 
 /// One dispersion.
@@ -69,6 +71,7 @@ impl Bulks {
             steps: [1, step as usize, 2 * step as usize],
             packets: 2 * step + 1,
             samples: [Vec::new(), Vec::new(), Vec::new()],
+            floor: grown.long.rate,
         }
     }
 
@@ -98,7 +101,9 @@ impl Bulks {
         }
         let quiet = best.quiet && many.quiet;
         let weak = !quiet && best.share < STRONG;
-        let contradicted = !quiet && one.fast < one.gap * (1.0 - DIFFER) - 3.0 * one.error;
+        let below_floor = f64::from(self.length) * 8e9 / best.gap < self.floor * (1.0 - DIFFER);
+        let faster = one.fast < one.gap * (1.0 - DIFFER) - 3.0 * one.error;
+        let contradicted = below_floor || (!quiet && (faster || self.some_come_together(one.middle)));
         Some(self.judged(&best, &one, quiet, weak, contradicted))
     }
 
@@ -111,12 +116,20 @@ impl Bulks {
         if weak {
             rate = rate.widened_to((bits / best.middle * 0.98).min(rate.lo), rate.hi);
         }
+        let (weak, rate_floor) =
+            if estimate < self.floor * (1.0 - DIFFER) { (true, self.floor) } else { (weak, 0.0) };
         if contradicted {
             let slow = if best.middle > best.gap { bits / best.middle } else { rate.lo };
-            rate = rate.widened_to(slow, bits / one.fast * 1.01);
+            rate = rate.widened_to(slow, (bits / one.fast).max(rate_floor) * 1.01);
         }
         let is_host = self.is_host();
         Reading { rate, is_quiet: quiet, is_bound: weak, is_host, is_ambiguous: contradicted }
+    }
+
+    /// Pairs at a distance that no link makes: the host hands over in batches, though too seldom to be called that.
+    fn some_come_together(&self, middle: f64) -> bool {
+        let together = self.samples[0].iter().filter(|sample| sample.gap < middle / 20.0).count();
+        together * 100 > self.samples[0].len()
     }
 
     fn is_host(&self) -> bool {

@@ -20,6 +20,17 @@ pub(super) struct Growth {
     long: Option<(LongTrain, TrainReport)>,
     in_vain: u32,
     lossy: u32,
+    paced: Paced,
+}
+
+/// A train that is too slow to fill a queue, sent after long ones have lost their ends: a policer goes on dropping, a short
+/// queue does not.
+#[derive(Debug, Clone)]
+enum Paced {
+    NotNeeded,
+    /// ps from packet to packet.
+    Asked(u64),
+    Seen(TrainReport),
 }
 
 /// When they have grown.
@@ -41,12 +52,13 @@ impl Growth {
             long: None,
             in_vain: 0,
             lossy: 0,
+            paced: Paced::NotNeeded,
         }
     }
 
     pub(super) fn volley(&self) -> Volley {
-        let train =
-            Train { packets: self.packets, length: self.length, gaps: Gaps::BackToBack, rest: Span::ZERO };
+        let gaps = if let Paced::Asked(gap) = self.paced { Gaps::Even(gap) } else { Gaps::BackToBack };
+        let train = Train { packets: self.packets, length: self.length, gaps, rest: Span::ZERO };
         Volley { trains: vec![train] }
     }
 
@@ -62,21 +74,34 @@ impl Growth {
             return;
         };
         budget.saw_rate(long.rate);
+        if let Paced::Asked(_) = self.paced {
+            self.paced = Paced::Seen(train.clone());
+            return;
+        }
+        let lossy = train.arrivals.len() * 10 < train.sent.len() * 9;
+        self.lossy += u32::from(lossy);
         self.long = Some((long, train.clone()));
     }
 
-    /// `None` while it must go on; then `volley` is longer.
+    /// `None` while it must go on; then `volley` is longer, or slower.
     pub(super) fn grown(&mut self, budget: &Budget) -> Option<Grown> {
         let (long, report) = self.long.as_ref()?;
         let next = self.wanted(long, budget);
-        let lossy = report.arrivals.len() * 10 < report.sent.len() * 9;
-        // One train may lose a few; a second, longer one as well is a policer or a short queue.
-        self.lossy += u32::from(lossy);
-        if next <= self.packets || self.lossy > 1 {
-            let distance = distance(long, report, self.length, self.error);
-            return Some(Grown { long: *long, distance, report: report.clone() });
+        let distance = distance(long, report, self.length, self.error);
+        let grown = |report: &TrainReport| Grown { long: *long, distance, report: report.clone() };
+        match &self.paced {
+            Paced::Seen(paced) => return Some(grown(paced)),
+            // It was lost as a whole.
+            Paced::Asked(_) => return Some(grown(report)),
+            Paced::NotNeeded if self.lossy == 0 && next <= self.packets => return Some(grown(report)),
+            Paced::NotNeeded => {}
         }
-        self.packets = next;
+        // One train may lose a few packets; a second one as well, or the longest, is a policer or a short queue.
+        if self.lossy > 1 || next <= self.packets {
+            self.paced = Paced::Asked((distance * 8000.0).min(1e15) as u64);
+        } else {
+            self.packets = next;
+        }
         None
     }
 

@@ -8,9 +8,10 @@
 //! - g is the same for all, and trains at that rate come as they were sent: no load, g is the narrow link's.
 //! - g is the same for all, but trains at that rate come slower: the load is behind the narrow link, and g is a lower bound.
 //! - g grows with s: load at the narrow link or in front of it. The height of the line is the best guess, and right where there is
-//!   one loaded link; the rate of the back-to-back trains is a lower bound, and that is what the answer claims.
+//!   one loaded link: ambiguous, if the line is straight and not steep. Otherwise the rate of the back-to-back trains is a lower
+//!   bound, and that is what the answer claims.
 //!
-//! How it is biased: low, and never claimed to be more than a lower bound, unless nothing shows any load.
+//! How it is biased: low, and called ambiguous or a lower bound, unless nothing shows any load.
 
 use netaware_stats::interval::Interval;
 use netaware_stats::moments::Moments;
@@ -31,6 +32,14 @@ pub(super) struct Trains {
     first_gap: f64,
     /// By rate: distances of sending and of arriving, ns.
     seen: [Vec<(f64, f64)>; RATES.len()],
+}
+
+/// How far the reading can be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    Quiet,
+    Line,
+    Bound,
 }
 
 /// Trains of one rate.
@@ -91,26 +100,34 @@ impl Trains {
         let is_host = burst.sent > burst.came * 0.97;
         if level && unexpanded {
             let all = half + rise.abs().min(2.0 * LEVEL);
-            return Some(self.said((burst.came, burst.came), all, true, is_host));
+            return Some(self.said((burst.came, burst.came), all, Trust::Quiet, is_host));
         }
         let slope = (faster.came - burst.came) / (faster.sent - burst.sent);
         let room = burst.sent * 2.2 < burst.came;
         let height = burst.came - slope * burst.sent;
-        let one_link = !level && room && (0.0..1.0).contains(&slope);
+        // A link in front spreads the fastest trains, so that they lie above the line of the others.
+        let steep = (faster.came - twice.came) / (faster.sent - twice.sent);
+        let of_slow = twice.came - steep * twice.sent;
+        // In front of a line that is not bent there may still be a loaded link, but then most of the cross traffic is there.
+        let bent = burst.came > (of_slow + steep * burst.sent) * (1.0 + BENT);
+        let (slope, height) = if bent { (steep, of_slow) } else { (slope, height) };
+        let one_link = !level && room && (0.0..1.0).contains(&slope) && height > burst.came / 2.0;
         let guess = if one_link { height } else { burst.came };
-        Some(self.said((guess, burst.came), half, false, is_host))
+        let trust = if one_link && !bent && slope <= MODEST { Trust::Line } else { Trust::Bound };
+        Some(self.said((guess, burst.came), half, trust, is_host))
     }
 
     /// From distances, the best guess and the one that is certain. Without load both are the same.
-    fn said(&self, (guess, certain): (f64, f64), half: f64, is_quiet: bool, is_host: bool) -> Reading {
+    fn said(&self, (guess, certain): (f64, f64), half: f64, trust: Trust, is_host: bool) -> Reading {
         let bits = f64::from(self.length) * 8e9;
         let rate = Interval {
             estimate: bits / guess,
             lo: bits / certain * (1.0 - half).max(0.0),
-            hi: bits / guess * (1.0 + half),
+            hi: bits / guess * (1.0 + 2.0 * half),
             confidence: 0.95,
         };
-        Reading { rate, is_quiet, is_bound: !is_quiet, is_host, is_ambiguous: false }
+        let (is_quiet, is_bound) = (trust == Trust::Quiet, trust == Trust::Bound);
+        Reading { rate, is_quiet, is_bound, is_host, is_ambiguous: trust == Trust::Line }
     }
 
     fn point(&self, which: usize) -> Option<Point> {
@@ -126,6 +143,10 @@ impl Trains {
 const RATES: [f64; 4] = [0.0, 2.0, 1.25, 1.0];
 /// Differences of less than this are none.
 const LEVEL: f64 = 0.01;
+/// A load at the narrow link that leaves room for the line to show links in front.
+const MODEST: f64 = 0.55;
+/// So far above the line of slower trains lies what a link in front has spread.
+const BENT: f64 = 0.015;
 /// And so much later may trains come than they were sent.
 const UNEXPANDED: f64 = 0.006;
 /// A train lasts so many stamp errors: 1 % for one of them.

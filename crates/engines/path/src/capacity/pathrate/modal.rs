@@ -50,17 +50,28 @@ impl Modal<'_> {
         let rates: Vec<f64> = pairs.iter().map(Pair::rate).collect();
         let kept = if rates.len() > 30 { trimmed(&rates, 5) } else { trimmed(&rates, 0) };
         let spread: Moments = kept.iter().copied().collect();
-        let (span, gaps) = pairs
+        let (span, gaps) = without_extremes(pairs)
             .iter()
             .fold((0.0, 0.0), |(span, gaps), pair| (span + pair.gap * pair.gaps, gaps + pair.gaps));
         let estimate = f64::from(self.largest) * 8e9 * gaps / span;
         let range = linear(&kept, 0.9)? - linear(&kept, 0.1)?;
         let bin = (self.rules.bin_share * range).max(estimate * 0.005);
-        let alike = pairs.len() >= 20 && spread.sd()? / spread.mean()? < self.rules.alike;
+        let even = spread.sd()? / spread.mean()? < self.rules.alike;
+        let alike = pairs.len() >= 20 && even && !self.grow_with_length(pairs);
         let half = (bin / 2.0).max(0.005 * estimate)
             + 2.0 * estimate * spread.sd().unwrap_or(0.0) / spread.mean()? / (gaps.sqrt());
         let rate = Interval { estimate, lo: estimate - half, hi: estimate + half, confidence: 0.9 };
         estimate.is_finite().then_some(Preliminary { rate, bin, alike })
+    }
+
+    /// Whether longer trains come more slowly: then cross traffic is in them, and their mean is none of the link.
+    fn grow_with_length(&self, pairs: &[Pair]) -> bool {
+        let middle = |short: bool| {
+            let gaps = pairs.iter().filter(|pair| (pair.gaps <= 3.0) == short).map(|pair| pair.gap);
+            netaware_stats::quantile::median(&gaps.collect::<Vec<_>>())
+        };
+        let (Some(short), Some(long)) = (middle(true), middle(false)) else { return false };
+        long > short * 1.005 + self.error / 4.0
     }
 
     /// The mode with the most merit of those that reach above `adr`, and whether another comes near it.
@@ -78,9 +89,10 @@ impl Modal<'_> {
         let inside = |pair: &&Pair| pair.rate() >= best.lo - within && pair.rate() <= best.hi + within;
         let gathered: Vec<Pair> = sorted.iter().filter(inside).copied().collect();
         let estimate = self.fitted(&gathered).unwrap_or_else(|| best.middle());
-        let half = (bin / 2.0).max((best.hi - best.lo) / 2.0).max(estimate * 0.005);
+        let off = (estimate - best.middle()).abs();
+        let half = (bin / 2.0).max((best.hi - best.lo) / 2.0).max(estimate * 0.01) + off;
         let rate = Interval { estimate, lo: estimate - half, hi: estimate + half, confidence: 0.9 };
-        Some((rate, second > 0.7 * (self.rules.merit)(best)))
+        Some((rate, second > RIVAL * (self.rules.merit)(best) || best.share < WEAK))
     }
 
     /// Bandwidth of packets of the largest size, by a line through the gaps over the sizes: what layer 2 adds to a packet is
@@ -98,3 +110,16 @@ impl Modal<'_> {
         (pairs.len() >= 30 && likely).then(|| f64::from(self.largest) * 8e9 / expected)
     }
 }
+
+/// Without the sixth with the largest gaps and that with the smallest, but five of each at most.
+fn without_extremes(pairs: &[Pair]) -> Vec<Pair> {
+    let mut by_gap = pairs.to_vec();
+    by_gap.sort_unstable_by(|a, b| a.gap.total_cmp(&b.gap));
+    let cut = 5.min(by_gap.len() / 6);
+    by_gap[cut..by_gap.len() - cut].to_vec()
+}
+
+/// Another mode with this share of the best one's merit makes it doubtful.
+const RIVAL: f64 = 0.3;
+/// And so does a best mode with no more of the pairs.
+const WEAK: f64 = 0.15;

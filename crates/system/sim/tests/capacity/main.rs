@@ -4,14 +4,16 @@
 //! `cargo test --release -p netaware-sim --test capacity -- --ignored --nocapture capacity_over_the_whole_matrix`,
 //! with `SEEDS` and `METHOD` (bulk, pathrate, automatic) from the environment.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+mod matrix;
+mod score;
 
 use netaware_path::capacity::{Automatic, Bulk, Pathrate, PathrateRules};
-use netaware_path::{Bound, Estimate, Estimator, Flag, Instrument};
+use netaware_path::{Bound, Estimator, Flag, Instrument};
 use netaware_sim::cells::{Cell, FROM, RTT, Shape, Traffic};
 use netaware_sim::{Estimated, HostNoise, Scenario, Stall, VolleyPath, estimate};
-use netaware_stats::quantile::linear;
 use netaware_units::{BitRate, Span};
+
+use score::{Score, target};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Method {
@@ -21,7 +23,7 @@ enum Method {
 }
 
 impl Method {
-    fn new(self, instrument: &Instrument, seed: u64) -> Box<dyn Estimator> {
+    fn build(self, instrument: &Instrument, seed: u64) -> Box<dyn Estimator> {
         match self {
             Self::Bulk => Box::new(Bulk::new(instrument, seed)),
             Self::Pathrate => Box::new(Pathrate::new(instrument, PathrateRules::default(), seed)),
@@ -42,90 +44,16 @@ fn run(
     seed: u64,
 ) -> Estimated {
     let mut path = VolleyPath::new(scenario, FROM, seed, noise);
-    estimate(&mut path, &mut *method.new(instrument, seed), RTT)
+    estimate(&mut path, &mut *method.build(instrument, seed), RTT)
 }
 
-/// What many runs of one cell came to.
-#[derive(Debug, Default, Clone)]
-struct Score {
-    runs: usize,
-    /// Relative errors of figures that are no bounds.
-    errors: Vec<f64>,
-    bounds: usize,
-    /// Nothing said at all.
-    silent: usize,
-    covered: usize,
-    /// More than 20 % off, without a flag or a bound.
-    nonsense: usize,
-    longest: f64,
-    load: f64,
-    bytes: u64,
-}
-
-impl Score {
-    fn add(&mut self, ended: &Estimated, truth: f64) {
-        self.runs += 1;
-        self.longest = self.longest.max(ended.took.secs_f64());
-        self.load = self.load.max(ended.bytes as f64 * 8.0 / ended.took.secs_f64().max(1e-9) / truth);
-        self.bytes = self.bytes.max(ended.bytes);
-        let Some(answer) = &ended.answer else {
-            self.silent += 1;
-            self.covered += 1;
-            return;
-        };
-        let error = answer.rate.estimate / truth - 1.0;
-        self.covered += usize::from(holds(answer, truth));
-        if answer.bound == Bound::None {
-            self.errors.push(error);
-        } else {
-            self.bounds += 1;
-        }
-        let false_bound = answer.bound == Bound::AtLeast && answer.rate.lo > truth * 1.2;
-        self.nonsense += usize::from(false_bound || (error.abs() > 0.2 && !is_flagged(answer)));
-    }
-
-    fn absolute(&self, quantile: f64) -> f64 {
-        let mut errors: Vec<f64> = self.errors.iter().map(|error| error.abs()).collect();
-        errors.sort_unstable_by(f64::total_cmp);
-        linear(&errors, quantile).unwrap_or(f64::NAN)
-    }
-
-    fn bias(&self) -> f64 {
-        let mut errors = self.errors.clone();
-        errors.sort_unstable_by(f64::total_cmp);
-        linear(&errors, 0.5).unwrap_or(f64::NAN)
-    }
-}
-
-fn holds(answer: &Estimate, truth: f64) -> bool {
-    match answer.bound {
-        Bound::None => answer.rate.contains(truth),
-        Bound::AtLeast => truth >= answer.rate.lo,
-        Bound::AtMost => truth <= answer.rate.hi,
-    }
-}
-
-fn is_flagged(answer: &Estimate) -> bool {
-    let warns = |flag: &Flag| !matches!(flag, Flag::Coalescing { .. });
-    answer.bound != Bound::None || answer.flags.iter().any(warns)
-}
-
-fn score(cell: &Cell, method: Method, seeds: u64) -> Score {
+fn score_of(cell: &Cell, method: Method, seeds: u64) -> Score {
     let (scenario, truth) = (cell.scenario().unwrap(), cell.truth().capacity);
     let mut score = Score::default();
     for seed in 0..seeds {
         score.add(&run(&scenario, &cell.instrument(), cell.noise(), method, seed), truth);
     }
     score
-}
-
-/// Error in the middle and of nine runs of ten that a figure may have.
-fn target(cell: &Cell) -> (f64, f64) {
-    match cell.rate.0 {
-        ..1_000_000_000 => (0.01, 0.02),
-        1_000_000_000..10_000_000_000 => (0.02, 0.05),
-        _ => (0.05, 0.10),
-    }
 }
 
 fn cell(rate: u64, load: u32, traffic: Traffic, micros: i64, shape: Shape) -> Cell {
@@ -135,7 +63,7 @@ fn cell(rate: u64, load: u32, traffic: Traffic, micros: i64, shape: Shape) -> Ce
 
 fn must_reach(cells: &[Cell], method: Method, seeds: u64) {
     for cell in cells {
-        let score = score(cell, method, seeds);
+        let score = score_of(cell, method, seeds);
         let (middle, nine) = target(cell);
         let figures = format!(
             "{cell}: median {:.4}, p90 {:.4}, bias {:.4}, bounds {}, covered {} of {}, {:.2} s, load {:.3}",
@@ -282,82 +210,3 @@ fn a_host_slower_than_the_path_gives_a_bound() {
     assert!(answer.rate.lo < 4e9, "{answer:?}");
 }
 
-fn from_environment(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
-#[test]
-#[ignore = "takes minutes; prints the table of the capacity column"]
-fn capacity_over_the_whole_matrix() {
-    let seeds = from_environment("SEEDS").and_then(|seeds| seeds.parse().ok()).unwrap_or(20);
-    let method = match from_environment("METHOD").as_deref() {
-        Some("pathrate") => Method::Pathrate,
-        Some("automatic") => Method::Automatic,
-        _ => Method::Bulk,
-    };
-    let only = from_environment("ONLY").unwrap_or_default();
-    let cells: Vec<Cell> = Cell::all().into_iter().filter(|cell| cell.to_string().contains(&only)).collect();
-    let next = AtomicUsize::new(0);
-    let rows = std::sync::Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while let Some(cell) = cells.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let score = score(cell, method, seeds);
-                    rows.lock().unwrap().push((*cell, score));
-                }
-            });
-        }
-    });
-    let mut rows = rows.into_inner().unwrap();
-    rows.sort_by_key(|(cell, _)| cells.iter().position(|other| other == cell));
-    println!("cell | median | p90 | bias | bounds | silent | covered | nonsense | s | load | MB");
-    for (cell, score) in &rows {
-        let (middle, nine) = target(cell);
-        let reached =
-            score.errors.is_empty() || (score.absolute(0.5) <= middle && score.absolute(0.9) <= nine);
-        println!(
-            "{} {cell} | {:.2} % | {:.2} % | {:+.2} % | {} | {} | {} | {} | {:.2} | {:.3} | {:.2}",
-            if reached { ' ' } else { '!' },
-            score.absolute(0.5) * 100.0,
-            score.absolute(0.9) * 100.0,
-            score.bias() * 100.0,
-            score.bounds,
-            score.silent,
-            score.covered,
-            score.nonsense,
-            score.longest,
-            score.load,
-            score.bytes as f64 / 1e6
-        );
-    }
-    summary(&rows);
-}
-
-fn summary(rows: &[(Cell, Score)]) {
-    let all = |of: &dyn Fn(&Score) -> usize| rows.iter().map(|(_, score)| of(score)).sum::<usize>();
-    let runs = all(&|score| score.runs);
-    println!(
-        "{} cells, {runs} runs: covered {:.3}, bounds {:.3}, silent {:.3}, nonsense {}",
-        rows.len(),
-        all(&|score| score.covered) as f64 / runs as f64,
-        all(&|score| score.bounds) as f64 / runs as f64,
-        all(&|score| score.silent) as f64 / runs as f64,
-        all(&|score| score.nonsense)
-    );
-    for rate in [10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000, 40_000_000_000, 100_000_000_000] {
-        let of_rate: Vec<&(Cell, Score)> = rows.iter().filter(|(cell, _)| cell.rate.0 == rate).collect();
-        let reached = |row: &&&(Cell, Score)| {
-            let (middle, nine) = target(&row.0);
-            !row.1.errors.is_empty() && row.1.absolute(0.5) <= middle && row.1.absolute(0.9) <= nine
-        };
-        let bounded = of_rate.iter().filter(|row| row.1.errors.is_empty()).count();
-        let covered = of_rate.iter().filter(|row| row.1.covered * 10 >= row.1.runs * 9).count();
-        let good = of_rate.iter().filter(reached).count();
-        println!(
-            "{}: {good} of {} cells reach the target, {bounded} only bounds, {covered} covered",
-            BitRate(rate),
-            of_rate.len()
-        );
-    }
-}
