@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{completions, latency, man, matrix, results, schema, serve, tcp, test, udp};
+use crate::commands::{
+    available, capacity, completions, latency, man, matrix, results, schema, serve, tcp, test, udp,
+};
 #[cfg(target_os = "linux")]
 use crate::commands::{lab, simulate};
 use crate::config::Parsed;
@@ -22,6 +24,8 @@ Examples:
   netaware tcp lab-b -R -P 4           TCP from lab-b, four streams
   netaware udp lab-b -b 100M -l 1200   UDP at 100 Mbit/s
   netaware latency lab-b -c 1000       round trips
+  netaware capacity lab-b              the rate of the narrowest link, without filling it
+  netaware available lab-b             what other traffic leaves of the path
   netaware matrix lab-b                short transfers by block size
   netaware udp lab-b --scan spacing=0us..100us+10us
   netaware test lab-b --every 10min --for 12h
@@ -58,6 +62,8 @@ pub(crate) enum Command {
     Tcp(tcp::Tcp),
     Udp(udp::Udp),
     Latency(latency::Latency),
+    Capacity(capacity::Capacity),
+    Available(available::Available),
     Matrix(matrix::Matrix),
     Results(results::Results),
     #[cfg(target_os = "linux")]
@@ -78,6 +84,8 @@ impl Command {
             Self::Udp(udp) => Some(Box::new(udp)),
             Self::Latency(latency) => Some(Box::new(latency)),
             Self::Matrix(matrix) => Some(Box::new(matrix)),
+            Self::Capacity(capacity) => Some(Box::new(capacity)),
+            Self::Available(available) => Some(Box::new(available)),
             _ => None,
         }
     }
@@ -94,6 +102,8 @@ impl Command {
             Self::Latency(latency) => measure::run(latency, parsed),
             Self::Serve(serve) => serve.run(),
             Self::Matrix(matrix) => measure::run(matrix, parsed),
+            Self::Capacity(capacity) => measure::run(capacity, parsed),
+            Self::Available(available) => measure::run(available, parsed),
             Self::Results(results) => results.run(),
             #[cfg(target_os = "linux")]
             Self::Lab(lab) => lab.run(),

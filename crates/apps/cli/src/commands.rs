@@ -1,5 +1,7 @@
 //! One file per command: its flags with their help, how they become a request, and its tests.
 
+pub(crate) mod available;
+pub(crate) mod capacity;
 pub(crate) mod completions;
 #[cfg(target_os = "linux")]
 pub(crate) mod lab;

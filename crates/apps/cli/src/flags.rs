@@ -3,6 +3,7 @@
 pub(crate) mod affinity;
 pub(crate) mod bottleneck;
 pub(crate) mod dscp;
+pub(crate) mod estimation;
 pub(crate) mod hist;
 pub(crate) mod host;
 pub(crate) mod key;

@@ -10,6 +10,7 @@
 mod attach;
 mod bulk;
 mod echo;
+mod estimation;
 mod interval;
 mod lane;
 mod latency;
@@ -23,12 +24,14 @@ mod resolve;
 mod session;
 mod stage;
 mod tcp;
+mod trains;
 mod tcp_echo;
 mod test;
 mod transfer;
 mod turns;
 mod udp;
 
+pub use estimation::{AvailableMethod, CapacityMethod, Estimation, EstimationRequest, estimate};
 pub use latency::{latency, memory_copy};
 pub use matrix::{MatrixRequest, Pair, Pairs, matrix};
 pub use netaware_probe::size_fit;

@@ -2,6 +2,7 @@
 
 mod comparison;
 mod latency;
+pub(crate) mod path_rates;
 mod tcp;
 mod udp;
 

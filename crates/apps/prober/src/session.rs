@@ -197,6 +197,7 @@ pub(crate) fn test_of(message: &ServerMessage) -> Option<u32> {
         | ServerMessage::Bins { test, .. }
         | ServerMessage::Arrivals { test, .. }
         | ServerMessage::StreamSamples { test, .. }
+        | ServerMessage::VolleyTimes { test, .. }
         | ServerMessage::Finished { test, .. } => Some(*test),
         ServerMessage::Error { test, .. } => *test,
         _ => None,

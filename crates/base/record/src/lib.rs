@@ -17,6 +17,7 @@ mod latency;
 mod limit;
 mod matrix;
 mod path;
+mod path_rate;
 mod pedigree;
 mod rfc6349;
 mod series;
@@ -35,6 +36,7 @@ pub use latency::{Arrivals, DelayTail, ExchangeTotal, LatencyResult, LoadedLaten
 pub use limit::{Limit, LimitedBy, Side};
 pub use matrix::{MatrixCell, MatrixEnd, MatrixProtocol, MatrixResult, MatrixRun};
 pub use path::{MtuFinding, PathFacts, Reach, Unreachable};
+pub use path_rate::{PathMetric, PathRate, RateBound};
 pub use pedigree::{Direction, Health, IpVersion, Layer, Pedigree};
 pub use rfc6349::{Bottleneck, ETHERNET_OVERHEAD, Rfc6349};
 pub use series::{SeriesKind, SeriesPoint};
@@ -60,7 +62,7 @@ pub struct Record {
     pub id: Uuid,
     /// Version of netaware that measured.
     pub software: String,
-    /// What was run: `test`, `tcp`, `udp`, `latency` or `matrix`.
+    /// What was run: `test`, `tcp`, `udp`, `latency`, `matrix`, `capacity` or `available`.
     pub command: String,
     /// When it began, by the prober's wall clock: a label, never used in arithmetic.
     pub started_at: Wall,
@@ -142,6 +144,9 @@ pub struct VersionResult {
     /// UDP, one entry per direction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub udp: Vec<UdpResult>,
+    /// Capacity and available bandwidth, one entry per metric and direction.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path_rates: Vec<PathRate>,
     /// Short transfers by block size, one entry per protocol.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrix: Vec<MatrixResult>,
@@ -161,6 +166,7 @@ impl VersionResult {
             latency_tcp: None,
             tcp: Vec::new(),
             udp: Vec::new(),
+            path_rates: Vec::new(),
             matrix: Vec::new(),
         }
     }

@@ -19,3 +19,4 @@ pub mod tcp;
 pub mod tcp_info;
 pub mod thread;
 pub mod udp_stream;
+pub mod volley;

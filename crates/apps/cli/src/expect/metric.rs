@@ -1,7 +1,8 @@
 //! What a threshold can speak of, and where its figures stand in a record.
 
 use netaware_record::{
-    DelaySummary, Direction, LoadedLatency, MatrixProtocol, MatrixResult, TcpResult, UdpResult, VersionResult,
+    DelaySummary, Direction, LoadedLatency, MatrixProtocol, MatrixResult, PathMetric, PathRate, TcpResult, UdpResult,
+    VersionResult,
 };
 use netaware_units::{BitRate, Span};
 
@@ -183,6 +184,24 @@ pub(crate) static METRICS: &[Metric] = &[
     metric("udp.reordered", Kind::Share, "overtaken datagrams (RFC 4737)", |v| {
         udp(v, None, |r| ratio(r.reordered, r.received))
     }),
+    metric("capacity", Kind::Rate, "rate of the narrowest link, every direction", |v| {
+        path_rates(v, PathMetric::Capacity, None)
+    }),
+    metric("capacity.up", Kind::Rate, "the same to HOST", |v| {
+        path_rates(v, PathMetric::Capacity, Some(Direction::Forward))
+    }),
+    metric("capacity.down", Kind::Rate, "the same from HOST", |v| {
+        path_rates(v, PathMetric::Capacity, Some(Direction::Reverse))
+    }),
+    metric("available", Kind::Rate, "available bandwidth, every direction", |v| {
+        path_rates(v, PathMetric::Available, None)
+    }),
+    metric("available.up", Kind::Rate, "the same to HOST", |v| {
+        path_rates(v, PathMetric::Available, Some(Direction::Forward))
+    }),
+    metric("available.down", Kind::Rate, "the same from HOST", |v| {
+        path_rates(v, PathMetric::Available, Some(Direction::Reverse))
+    }),
     metric("matrix.tcp", Kind::Rate, "matrix: largest total in its best blocks, TCP", |v| {
         matrix(v, MatrixProtocol::Tcp, best)
     }),
@@ -254,6 +273,14 @@ fn matrix(
     of: impl Fn(&MatrixResult) -> Option<f64>,
 ) -> Vec<(&'static str, f64)> {
     v.matrix.iter().filter(|it| it.protocol == protocol).filter_map(|it| Some(("", of(it)?))).collect()
+}
+
+fn path_rates(v: &VersionResult, metric: PathMetric, only: Option<Direction>) -> Vec<(&'static str, f64)> {
+    let wanted = |r: &&PathRate| {
+        r.metric == metric && only.is_none_or(|direction| r.pedigree.direction == direction)
+    };
+    let figure = |r: &PathRate| Some((r.pedigree.direction.name(), r.rate.as_ref()?.estimate));
+    v.path_rates.iter().filter(wanted).filter_map(figure).collect()
 }
 
 fn best(result: &MatrixResult) -> Option<f64> {

@@ -2,6 +2,7 @@
 //! as ISO 8601. All values in base units, named in the heading; an empty field is a figure that was not measured.
 
 mod matrix;
+mod path_rates;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -14,9 +15,11 @@ use netaware_units::{ClockSource, Span};
 
 use crate::series;
 
+use path_rates::PATH_RATE;
+
 /// Whether records of this command have a CSV form: `test` mixes figures that fit no one table.
 pub(crate) fn has_form(command: &str) -> bool {
-    matches!(command, "tcp" | "udp" | "latency" | "matrix")
+    matches!(command, "tcp" | "udp" | "latency" | "matrix" | "capacity" | "available")
 }
 
 /// A named column: its field of one result.
@@ -121,6 +124,7 @@ fn figure_names(command: &str) -> Vec<&'static str> {
         "tcp" => names(TCP),
         "udp" => names(UDP),
         "matrix" => matrix::names(),
+        "capacity" | "available" => names(PATH_RATE),
         _ => names(LATENCY),
     }
 }
@@ -134,6 +138,9 @@ fn figure_fields(command: &str, version: &VersionResult) -> Vec<Vec<String>> {
     match command {
         "tcp" => version.tcp.iter().map(|result| fields(TCP, result)).collect(),
         "matrix" => matrix::fields(version),
+        "capacity" | "available" => {
+            version.path_rates.iter().map(|result| fields(PATH_RATE, result)).collect()
+        }
         "udp" => version.udp.iter().map(|result| fields(UDP, result)).collect(),
         _ => {
             version.latency.iter().chain(&version.latency_tcp).map(|result| fields(LATENCY, result)).collect()

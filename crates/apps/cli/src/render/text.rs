@@ -12,6 +12,7 @@ mod latency;
 mod limit;
 mod matrix;
 mod path;
+mod path_rates;
 mod pedigree;
 mod streams;
 mod tcp;
@@ -20,7 +21,7 @@ mod udp;
 
 use std::io::{self, Write};
 
-use netaware_record::{Direction, Record, VersionResult};
+use netaware_record::{Direction, PathMetric, Record, VersionResult};
 
 use super::paint::Paint;
 use super::table::{Table, padded};
@@ -92,6 +93,11 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
         for direction in [Direction::Forward, Direction::Reverse] {
             udp::section(&mut sheet, direction)?;
         }
+        for metric in [PathMetric::Capacity, PathMetric::Available, PathMetric::Maximum] {
+            for direction in [Direction::Forward, Direction::Reverse] {
+                path_rates::section(&mut sheet, metric, direction)?;
+            }
+        }
         matrix::write(out, &measured, paint)?;
     }
     udp::histograms(out, record, paint)?;
@@ -104,7 +110,7 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
 
 fn has_anything(v: &VersionResult) -> bool {
     let has_delay = v.latency.is_some() || v.latency_tcp.is_some();
-    let has_bulk = !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty();
+    let has_bulk = !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty() || !v.path_rates.is_empty();
     v.reach.is_some() || v.path.is_some() || has_delay || has_bulk
 }
 

@@ -1,0 +1,264 @@
+//! `netaware capacity` and `netaware available`: what the path can carry, estimated from trains.
+
+use std::collections::BTreeMap;
+
+use netaware_io::stop::StopFlag;
+use netaware_io::volley::{self, Calibration};
+use netaware_path::available::{self, Chirp, Curve, Maximum, Search, Slops, Spruce};
+use netaware_path::capacity::{self, Bulk, Pathrate, PathrateRules};
+use netaware_path::{Estimator, Instrument};
+use netaware_record::{Direction, Interval, IpVersion, PathMetric, Record};
+use netaware_units::{BitRate, Span};
+
+use crate::lane::{self, Lane};
+use crate::progress::{Progress, Watch};
+use crate::report::path_rates::{self, Estimated};
+use crate::report::{self, Findings};
+use crate::request::{Directions, Target};
+use crate::trains::Trains;
+
+/// How capacity is estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CapacityMethod {
+    /// Bulks first, modes where these leave doubt.
+    #[default]
+    Automatic,
+    /// Bulks of least delay (CapProbe, PBProbe).
+    Bulk,
+    /// Modes of many pairs and trains (Pathrate).
+    Pathrate,
+}
+
+/// How available bandwidth is estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AvailableMethod {
+    /// The curve, confirmed by streams.
+    #[default]
+    Automatic,
+    /// How far trains of several rates are stretched (TOPP).
+    Curve,
+    /// Streams that do or do not build up a queue (Pathload).
+    Slops,
+    /// Trains whose rate grows within them (pathChirp), tracked.
+    Chirp,
+    /// Pairs as far apart as the tight link sends them, whose rate is given (Spruce).
+    Spruce(BitRate),
+    /// The path is filled (RFC 9097, Type B).
+    MaximumB,
+    /// The same with a fast search (Type C).
+    MaximumC,
+}
+
+/// What to estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Estimation {
+    /// The rate of the narrow link.
+    Capacity(CapacityMethod),
+    /// What is left of the tight one.
+    Available(AvailableMethod),
+}
+
+/// A path rate to be estimated.
+#[derive(Debug, Clone)]
+pub struct EstimationRequest {
+    /// To whom.
+    pub target: Target,
+    /// What.
+    pub estimation: Estimation,
+    /// Which way; both ways follow each other.
+    pub directions: Directions,
+    /// What each version and direction may take.
+    pub time: Span,
+    /// Share of the capacity that the trains may use on average, 0..=1.
+    pub max_load: f64,
+    /// Largest IP packet, bytes; absent: what fits the path.
+    pub packet: Option<u32>,
+    /// Of random distances.
+    pub seed: u64,
+}
+
+impl EstimationRequest {
+    /// The usual one.
+    pub fn new(target: Target, estimation: Estimation) -> Self {
+        Self {
+            target,
+            estimation,
+            directions: Directions::Forward,
+            time: Span::from_secs(30),
+            max_load: 0.1,
+            packet: None,
+            seed: 1,
+        }
+    }
+
+    fn metric(&self) -> PathMetric {
+        match self.estimation {
+            Estimation::Capacity(_) => PathMetric::Capacity,
+            Estimation::Available(AvailableMethod::MaximumB | AvailableMethod::MaximumC) => PathMetric::Maximum,
+            Estimation::Available(_) => PathMetric::Available,
+        }
+    }
+
+    fn command(&self) -> &'static str {
+        match self.estimation {
+            Estimation::Capacity(_) => "capacity",
+            Estimation::Available(_) => "available",
+        }
+    }
+
+    fn method(&self) -> &'static str {
+        match self.estimation {
+            Estimation::Capacity(CapacityMethod::Automatic) | Estimation::Available(AvailableMethod::Automatic) => {
+                "auto"
+            }
+            Estimation::Capacity(CapacityMethod::Bulk) => "bulk",
+            Estimation::Capacity(CapacityMethod::Pathrate) => "pathrate",
+            Estimation::Available(AvailableMethod::Curve) => "curve",
+            Estimation::Available(AvailableMethod::Slops) => "slops",
+            Estimation::Available(AvailableMethod::Chirp) => "chirp",
+            Estimation::Available(AvailableMethod::Spruce(_)) => "spruce",
+            Estimation::Available(AvailableMethod::MaximumB) => "maximum-b",
+            Estimation::Available(AvailableMethod::MaximumC) => "maximum-c",
+        }
+    }
+
+    fn estimator(&self, instrument: &Instrument) -> Box<dyn Estimator> {
+        match self.estimation {
+            Estimation::Capacity(CapacityMethod::Automatic) => {
+                Box::new(capacity::Automatic::new(instrument, self.seed))
+            }
+            Estimation::Capacity(CapacityMethod::Bulk) => Box::new(Bulk::new(instrument, self.seed)),
+            Estimation::Capacity(CapacityMethod::Pathrate) => {
+                let rules = PathrateRules { time_limit: self.time, ..PathrateRules::default() };
+                Box::new(Pathrate::new(instrument, rules, self.seed))
+            }
+            Estimation::Available(AvailableMethod::Automatic) => Box::new(available::Automatic::new(instrument)),
+            Estimation::Available(AvailableMethod::Curve) => Box::new(Curve::new(instrument)),
+            Estimation::Available(AvailableMethod::Slops) => Box::new(Slops::new(instrument)),
+            Estimation::Available(AvailableMethod::Chirp) => Box::new(Chirp::new(instrument)),
+            Estimation::Available(AvailableMethod::Spruce(capacity)) => {
+                let rate = capacity.0 as f64;
+                let capacity =
+                    netaware_stats::interval::Interval { estimate: rate, lo: rate, hi: rate, confidence: 0.95 };
+                Box::new(Spruce::new(instrument, capacity, self.seed))
+            }
+            Estimation::Available(AvailableMethod::MaximumB) => Box::new(Maximum::new(instrument, Search::TypeB)),
+            Estimation::Available(AvailableMethod::MaximumC) => Box::new(Maximum::new(instrument, Search::TypeC)),
+        }
+    }
+
+    fn options(&self) -> BTreeMap<String, String> {
+        let given = [
+            ("method", Some(self.method().to_owned())),
+            ("direction", Some(format!("{:?}", self.directions).to_lowercase())),
+            ("time", Some(self.time.to_string())),
+            ("max-load", Some(format!("{} %", self.max_load * 100.0))),
+            ("packet", self.packet.map(|packet| format!("{packet} B"))),
+        ];
+        given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    }
+}
+
+/// Estimates in each direction asked for, over one version after the other: two at a time would be each other's traffic.
+pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
+    let opened = report::Opening::now(request.command(), &request.target, request.options());
+    let ways = request.directions.each();
+    let versions = i64::try_from(request.target.versions.len()).unwrap_or(1);
+    let whole = request.time * versions * i64::try_from(ways.len()).unwrap_or(1);
+    let mut watch = Watch::new(whole, progress);
+    watch.phase("connect", None);
+    let mut lanes = lane::open_all(&request.target, stop);
+    lane::note_dead(&lanes, &mut watch);
+    lane::reserve_all(&mut lanes, whole + SLACK, stop, &mut watch);
+    let calibration = volley::calibrate();
+    for (round, direction) in (0..).zip(ways) {
+        for index in lane::turns(lanes.len(), round) {
+            let lane = &mut lanes[index];
+            if stop.is_raised() || !lane.is_alive() {
+                continue;
+            }
+            let what = format!("{} {}", request.metric().name(), direction.name());
+            watch.phase(what, Some(lane.version));
+            if let Some(done) = one(lane, request, *direction, calibration, stop) {
+                let rate = path_rates::result(request.metric(), lane.version, *direction, &done);
+                lane.result.path_rates.push(rate);
+            }
+        }
+    }
+    let findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
+    let mut record = report::finish(opened, lanes, &findings, stop);
+    // It would compare connect times alone; the rates stand side by side.
+    record.comparison = None;
+    record
+}
+
+fn one(
+    lane: &mut Lane,
+    request: &EstimationRequest,
+    direction: Direction,
+    calibration: Calibration,
+    stop: &StopFlag,
+) -> Option<Estimated> {
+    let version = lane.version;
+    let session = lane.session()?;
+    let over = session.over.clone();
+    let mtu = session.link.tcp_info().map(|info| info.path_mtu).filter(|mtu| *mtu >= LEAST_MTU);
+    let largest = request.packet.unwrap_or_else(|| mtu.unwrap_or(USUAL_MTU)).clamp(LEAST_MTU, MOST_MTU);
+    let rtt = session.reach.connects.iter().min().copied().unwrap_or_default();
+    let instrument = Instrument {
+        largest,
+        smallest: SMALLEST.min(largest),
+        rtt: rtt.max(Span::from_micros(50)),
+        send_gap: calibration.send_gap,
+        send_error: calibration.stamp_error,
+        receive_error: calibration.stamp_error,
+        largest_burst: LARGEST_BURST,
+        max_load: request.max_load,
+        time_limit: request.time,
+    };
+    let mut estimator = request.estimator(&instrument);
+    let began_at = netaware_io::clock::now();
+    let opened = Trains::open(session, &request.target.options, direction, largest, request.time + SLACK);
+    let mut trains = match opened {
+        Ok(trains) => trains,
+        Err(cause) => {
+            lane.fail("attach a UDP flow", cause);
+            return None;
+        }
+    };
+    let ended = trains.run(estimator.as_mut(), &stop_of(stop, &over), &mut |_| {});
+    let (sent, received) = (trains.sent, trains.received);
+    let ended = ended.and_then(|()| trains.close());
+    let took = netaware_io::clock::now() - began_at;
+    let answer = estimator.answer();
+    if let Err(cause) = ended {
+        lane.fail("send trains", cause);
+    }
+    Some(Estimated { answer, packet: largest, sent, received, took, instrument, headers: headers(version) })
+}
+
+/// The person's and the session's end are one flag: a session's is a child of the person's.
+fn stop_of(_: &StopFlag, over: &StopFlag) -> StopFlag {
+    over.clone()
+}
+
+/// IP and UDP.
+fn headers(version: IpVersion) -> u32 {
+    version.header_len() + 8
+}
+
+/// What an [`Interval`] of the record is made of.
+pub(crate) fn interval(of: &netaware_stats::interval::Interval) -> Interval {
+    Interval { estimate: of.estimate, lo: of.lo, hi: of.hi, confidence: of.confidence }
+}
+
+/// Added to the time asked for: opening and ending.
+const SLACK: Span = Span::from_secs(10);
+const LEAST_MTU: u32 = 576;
+const USUAL_MTU: u32 = 1500;
+/// Loopback has more; packets of several segments would say little about a path.
+const MOST_MTU: u32 = 9000;
+/// Below this the headers are what is measured.
+const SMALLEST: u32 = 200;
+/// Half of what the queues of most access lines hold, and a train that a default receive buffer takes.
+const LARGEST_BURST: u64 = 200_000;

@@ -1,0 +1,106 @@
+//! A path's rate as the record has it.
+
+use netaware_path::{Bound, Estimate, Flag, Instrument};
+use netaware_record::{
+    Direction, ETHERNET_OVERHEAD, IpVersion, Layer, PathMetric, PathRate, Pedigree, RateBound,
+};
+use netaware_units::{BitRate, ByteCount, ClockSource, Span};
+
+use crate::estimation::interval;
+
+/// What a run of an estimator came to.
+pub(crate) struct Estimated {
+    pub(crate) answer: Option<Estimate>,
+    /// Largest IP packet, bytes.
+    pub(crate) packet: u32,
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    pub(crate) took: Span,
+    pub(crate) instrument: Instrument,
+    /// IP and UDP, bytes.
+    pub(crate) headers: u32,
+}
+
+/// The result of one direction over one version.
+pub(crate) fn result(metric: PathMetric, version: IpVersion, direction: Direction, done: &Estimated) -> PathRate {
+    let answer = done.answer.as_ref();
+    let of_packet = |bytes: u32| {
+        let share = f64::from(bytes) / f64::from(done.packet.max(1));
+        answer.map(|answer| BitRate((answer.rate.estimate * share).max(0.0) as u64))
+    };
+    let bytes = ByteCount(answer.map_or(0, |answer| answer.bytes));
+    let flags = answer.map_or(&[][..], |answer| &answer.flags);
+    PathRate {
+        pedigree: Pedigree {
+            method: answer.map_or("none", |answer| answer.method).to_owned(),
+            layer: Layer::Ip,
+            direction,
+            version,
+            clock: ClockSource::Kernel,
+            uncertainty: uncertainty(answer),
+        },
+        metric,
+        rate: answer.map(|answer| interval(&answer.rate)),
+        bound: match answer.map_or(Bound::None, |answer| answer.bound) {
+            Bound::None => RateBound::None,
+            Bound::AtLeast => RateBound::AtLeast,
+            Bound::AtMost => RateBound::AtMost,
+        },
+        payload: of_packet(done.packet.saturating_sub(done.headers)),
+        ethernet: of_packet(done.packet + ETHERNET_OVERHEAD),
+        packet: done.packet,
+        packets: done.sent,
+        received: done.received,
+        bytes,
+        took: done.took,
+        load: BitRate::mean(bytes, done.took),
+        flags: flags.iter().map(|flag| word(flag).to_owned()).collect(),
+        remarks: flags.iter().map(sentence).collect(),
+        send_gap: done.instrument.send_gap,
+        stamp_error: Span(done.instrument.stamp_error() as i64),
+    }
+}
+
+fn uncertainty(answer: Option<&Estimate>) -> String {
+    match answer {
+        None => "nothing could be said".to_owned(),
+        Some(answer) if answer.bound == Bound::None => {
+            format!("{:.0} % interval of the method", answer.rate.confidence * 100.0)
+        }
+        Some(_) => "a bound: the hosts or the time were the limit".to_owned(),
+    }
+}
+
+fn word(flag: &Flag) -> &'static str {
+    match flag {
+        Flag::HostLimited => "host_limited",
+        Flag::Coalescing { .. } => "coalescing",
+        Flag::Lossy(_) => "lossy",
+        Flag::PathChanged => "path_changed",
+        Flag::Elastic => "elastic",
+        Flag::Ambiguous => "ambiguous",
+        Flag::CutShort => "cut_short",
+        Flag::Noisy => "noisy",
+        Flag::Shaped { .. } => "shaped",
+        _ => "other",
+    }
+}
+
+fn sentence(flag: &Flag) -> String {
+    match flag {
+        Flag::HostLimited => "host-limited: the hosts cannot send or stamp fast enough for more".to_owned(),
+        Flag::Coalescing { period, batch } => {
+            format!("arrivals are handed over in batches of {batch:.1} packets, one each {period}")
+        }
+        Flag::Lossy(share) => format!("{:.1} % of the packets were lost", share * 100.0),
+        Flag::PathChanged => "the delay moved in the middle: another path, or a clock that was set".to_owned(),
+        Flag::Elastic => "other traffic gave way to the trains: without them less would be left".to_owned(),
+        Flag::Ambiguous => "modes or methods disagree".to_owned(),
+        Flag::CutShort => "time ran out before the method was content".to_owned(),
+        Flag::Noisy => "the traffic varied more than could be averaged out".to_owned(),
+        Flag::Shaped { peak } => {
+            format!("a token bucket: short bulks pass at {}", BitRate(peak.max(0.0) as u64))
+        }
+        _ => "something that this version cannot name".to_owned(),
+    }
+}
