@@ -132,8 +132,9 @@ mod tests {
         let mut command = Cli::command();
         command.build();
         insta::assert_snapshot!("help", command.render_long_help().to_string());
-        let measuring = ["serve", "test", "tcp", "udp", "latency", "matrix", "results", "lab", "simulate"];
-        for name in measuring.into_iter().chain(["completions", "man", "schema"]) {
+        let measuring = ["test", "tcp", "udp", "latency", "capacity", "available", "matrix"];
+        let others = ["serve", "results", "lab", "simulate", "completions", "man", "schema"];
+        for name in measuring.into_iter().chain(others) {
             let of = command.find_subcommand_mut(name).unwrap();
             insta::assert_snapshot!(format!("help_{name}"), of.render_long_help().to_string());
         }

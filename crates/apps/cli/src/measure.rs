@@ -219,10 +219,9 @@ pub(crate) fn measured(record: &Record) -> bool {
 
 pub(crate) fn has_figures(record: &Record) -> bool {
     let has_delay = |v: &VersionResult| v.latency.is_some() || v.latency_tcp.is_some();
-    record
-        .versions
-        .iter()
-        .any(|v| has_delay(v) || !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty())
+    let has_bulk = |v: &VersionResult| !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty();
+    let has_rate = |v: &VersionResult| v.path_rates.iter().any(|rate| rate.rate.is_some());
+    record.versions.iter().any(|v| has_delay(v) || has_bulk(v) || has_rate(v))
 }
 
 pub(crate) fn judged(record: &Record) -> Exit {
