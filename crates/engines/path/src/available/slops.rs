@@ -316,7 +316,7 @@ const BATCHES: f64 = 12.0;
 /// Fleets that bytes are kept for.
 const FLEETS_LEFT: f64 = 6.0;
 /// More fleets find nothing new.
-const MOST_FLEETS: u32 = 8;
+const MOST_FLEETS: u32 = 7;
 /// What the approach may spend, one of so many parts a round.
 const APPROACH_SHARE: f64 = 60.0;
 /// Packets of a train of the approach.
@@ -328,6 +328,6 @@ const NOISY: f64 = 0.2;
 /// A stream's rise that its packets' own sizes hide, packets.
 const UNSEEN: f64 = 0.6;
 /// Chance in one stream that is told as noisy, as a share of the figure.
-const VARIED: f64 = 0.3;
+const VARIED: f64 = 0.2;
 /// Of a range there is none that could be computed; nine of ten are expected to hold the truth.
 const CONFIDENCE: f64 = 0.9;
