@@ -57,8 +57,7 @@ impl Modal<'_> {
         let range = linear(&kept, 0.9)? - linear(&kept, 0.1)?;
         let bin = (self.rules.bin_share * range).max(estimate * 0.005);
         let alike = pairs.len() >= 20 && spread.sd()? / spread.mean()? < self.rules.alike;
-        let half = (bin / 2.0).max(0.005 * estimate)
-            + 2.0 * estimate * spread.sd().unwrap_or(0.0) / spread.mean()? / (gaps.sqrt());
+        let half = (bin / 2.0).max(0.005 * estimate) + 2.0 * estimate * spread.sd().unwrap_or(0.0) / spread.mean()? / (gaps.sqrt());
         let rate = Interval { estimate, lo: estimate - half, hi: estimate + half, confidence: 0.9 };
         estimate.is_finite().then_some(Preliminary { rate, bin, alike })
     }
