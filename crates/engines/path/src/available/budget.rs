@@ -111,11 +111,6 @@ impl Budget {
         self.begin.map_or(Span::ZERO, |begin| self.heard.since(begin))
     }
 
-    /// Share of the capacity that may be used.
-    pub(crate) fn load(&self) -> f64 {
-        self.load
-    }
-
     /// Time that is left.
     pub(crate) fn time_left(&self, now: Mono) -> Span {
         self.begin.map_or(self.limit, |begin| (begin + self.limit).since(now).or_zero())

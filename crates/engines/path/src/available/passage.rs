@@ -7,8 +7,14 @@
 //! piece counts. **Published**: whole-train means after Jacobsson et al. (IFAC 2005); last of batch and splitting after Jain
 //! and Dovrolis (PAM 2002).
 
-use crate::batching::{Batching, starts};
-use crate::{Arrival, Gaps, Train, TrainReport};
+mod handed;
+#[cfg(test)]
+mod tests;
+
+use crate::batching::Batching;
+use crate::{Gaps, Train, TrainReport};
+
+use handed::{Handed, handed};
 
 /// A packet that left and arrived, in order.
 #[derive(Debug, Clone, Copy)]
@@ -260,57 +266,13 @@ fn longest_piece(points: &[Point], longest_gap: f64) -> &[Point] {
     points.chunk_by(joined).max_by_key(|piece| piece.len()).unwrap_or_default()
 }
 
-/// How arrivals are handed over.
-#[derive(Debug, Clone)]
-enum Handed {
-    Singly,
-    /// With the places of the last packets of batches, the train's last batch apart.
-    Batched(Batching, Vec<usize>),
-    /// In batches, of which there are too few to tell their period.
-    InFew,
-}
-
-fn handed(points: &[Point]) -> Handed {
-    let arrivals: Vec<Arrival> =
-        points.iter().map(|point| Arrival { number: point.number, at: point.at }).collect();
-    let begins = starts(&arrivals);
-    // Stamps that err by more than a gap look like small batches, pairs by a slow timer are some.
-    let batching = Batching::of(&arrivals).filter(|batching| batching.batch >= REAL_BATCH);
-    match batching.or_else(|| pairs(&arrivals, &begins)) {
-        Some(batching) => Handed::Batched(batching, begins.into_iter().map(|start| start - 1).collect()),
-        None if begins.len() <= FEWEST_BATCHES && begins.len() * 10 < arrivals.len() => Handed::InFew,
-        None => Handed::Singly,
-    }
-}
-
-/// Batches of two: nearly half of the gaps are next to nothing.
-fn pairs(arrivals: &[Arrival], begins: &[usize]) -> Option<Batching> {
-    let (first, last) = (begins.first()?, begins.last()?);
-    let gaps = arrivals.windows(2).map(|pair| ns(pair[1].at, pair[0].at));
-    let mean = gaps.clone().sum::<f64>() / arrivals.len().max(2) as f64;
-    let tiny = gaps.filter(|gap| *gap <= mean * TINY).count();
-    let batches = begins.len().checked_sub(1).filter(|batches| *batches >= FEWEST_BATCHES)? as f64;
-    let period = ns(arrivals.get(*last)?.at, arrivals.get(*first)?.at) / batches;
-    let paired = tiny as f64 >= PAIRED * arrivals.len() as f64;
-    paired.then_some(Batching { period, batch: (last - first) as f64 / batches })
-}
-
 /// Fewer packets are no train.
 const FEWEST: usize = 4;
 /// Fewer batch ends leave an error of a gap in too few.
 const FEWEST_BATCHES: usize = 5;
-/// A gap within a pair, as a share of the mean gap.
-const TINY: f64 = 0.1;
-/// Share of such gaps among pairs.
-const PAIRED: f64 = 0.4;
-/// Packets of a batch that is one, on average.
-const REAL_BATCH: f64 = 2.5;
 /// A train that arrives in less than this share of its time was handed over as one.
 const COMPRESSED: f64 = 0.8;
 /// Gaps are read no better than this, ns.
 const STAMPS: f64 = 10_000.0;
 /// Loss up to this share does not stretch a train.
 const STRAY_LOSS: f64 = 0.02;
-
-#[cfg(test)]
-mod tests;

@@ -8,6 +8,7 @@
 //! we differ: fleets leave as one volley, begin near (as [`Curve`](super::Curve) does) and not at the dispersion rate, are
 //! smaller, and packets stay large, for those of others are.
 
+mod answer;
 mod fleet;
 mod search;
 #[cfg(test)]
@@ -16,7 +17,7 @@ mod tests;
 use netaware_stats::interval::Interval;
 use netaware_units::{Mono, Span};
 
-use crate::available::approach::{Approach, Ceiling, Found};
+use crate::available::approach::{Approach, Found};
 use crate::available::budget::Budget;
 use crate::available::health::Health;
 use crate::available::passage::Passage;
@@ -183,66 +184,6 @@ impl Slops {
             }
         }
     }
-
-    fn estimate(&self, rate: Interval, bound: Bound, mut flags: Vec<Flag>) -> Estimate {
-        flags.extend(self.health.flags(LOSS_LIMIT));
-        if self.state != State::Content {
-            flags.push(Flag::CutShort);
-        }
-        Estimate {
-            rate,
-            bound,
-            method: "slops",
-            bytes: self.budget.bytes,
-            packets: self.budget.packets,
-            took: self.budget.took(),
-            flags,
-        }
-    }
-
-    fn at_least(&self, rate: f64, why: Ceiling) -> Estimate {
-        let rate = Interval { estimate: rate, lo: rate * 0.97, hi: rate, confidence: CONFIDENCE };
-        let flags = if why == Ceiling::Sender { vec![Flag::HostLimited] } else { Vec::new() };
-        self.estimate(rate, Bound::AtLeast, flags)
-    }
-
-    /// By what streams cannot see, a rise of less than a packet from their begin to their end, and by the chance that is left
-    /// after so many streams.
-    fn widened(&self, range: Interval) -> Interval {
-        let capacity = self.search.as_ref().map_or(0.0, Search::capacity);
-        let packets = self.asked.trains.first().map_or(PACKETS, |train| f64::from(train.packets));
-        let unseen = UNSEEN * capacity / packets;
-        let mean = self.scatter.iter().sum::<f64>() / self.scatter.len().max(1) as f64;
-        let streams = (self.scatter.len() * STREAMS).max(1) as f64;
-        let chance = 3.0 * capacity * (mean / streams).sqrt();
-        let estimate = (range.estimate - unseen / 2.0).max(0.0);
-        let (lo, hi) = ((range.lo - unseen - chance).max(0.0), range.hi + chance);
-        Interval { estimate, lo: lo.min(estimate), hi: hi.max(estimate), ..range }
-    }
-
-    /// Whether the streams of a fleet met very different traffic.
-    fn varied(&self, range: &Interval) -> bool {
-        let capacity = self.search.as_ref().map_or(0.0, Search::capacity);
-        let mean = self.scatter.iter().sum::<f64>() / self.scatter.len().max(1) as f64;
-        mean.sqrt() * capacity > VARIED * range.estimate
-    }
-
-    fn range(&self, search: &Search) -> Option<Estimate> {
-        let between = |lo: f64, estimate: f64, hi: f64| Interval { estimate, lo, hi, confidence: CONFIDENCE };
-        match (search.below(), search.above()) {
-            (Some(lo), Some(hi)) => {
-                let range = self.widened(between(lo, search.centre(lo, hi), hi));
-                let wide = range.hi - range.estimate > NOISY * range.estimate
-                    || range.estimate - range.lo > NOISY * range.estimate
-                    || self.varied(&range);
-                Some(self.estimate(range, Bound::None, if wide { vec![Flag::Noisy] } else { Vec::new() }))
-            }
-            (Some(lo), None) if lo > 0.9 * self.sender.fastest => Some(self.at_least(lo, Ceiling::Sender)),
-            (Some(lo), None) => Some(self.estimate(between(lo, lo, lo), Bound::AtLeast, Vec::new())),
-            (None, Some(hi)) => Some(self.estimate(between(0.0, hi, hi), Bound::AtMost, Vec::new())),
-            (None, None) => None,
-        }
-    }
 }
 
 impl Estimator for Slops {
@@ -316,18 +257,10 @@ const BATCHES: f64 = 12.0;
 /// Fleets that bytes are kept for.
 const FLEETS_LEFT: f64 = 6.0;
 /// More fleets find nothing new.
-const MOST_FLEETS: u32 = 8;
+const MOST_FLEETS: u32 = 7;
 /// What the approach may spend, one of so many parts a round.
 const APPROACH_SHARE: f64 = 60.0;
 /// Packets of a train of the approach.
 const APPROACH_PACKETS: u32 = 100;
-/// Pathload gives a fleet up above this.
-const LOSS_LIMIT: f64 = 0.03;
-/// A range of more than this to each side is told as noisy.
-const NOISY: f64 = 0.2;
-/// A stream's rise that its packets' own sizes hide, packets.
-const UNSEEN: f64 = 0.6;
-/// Chance in one stream that is told as noisy, as a share of the figure.
-const VARIED: f64 = 0.3;
 /// Of a range there is none that could be computed; nine of ten are expected to hold the truth.
 const CONFIDENCE: f64 = 0.9;

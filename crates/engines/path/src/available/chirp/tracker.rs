@@ -29,8 +29,8 @@ pub(super) struct Tracker {
     /// Covariances: of a, of a and b, of b.
     p: [f64; 3],
     rounds: u32,
-    /// Mean of the chirps' own estimates, and of its squared moves, exponentially forgotten.
-    chirps: Option<(f64, f64)>,
+    /// Mean of the chirps' own estimates, exponentially forgotten, bit/s.
+    chirps: Option<f64>,
 }
 
 impl Tracker {
@@ -51,10 +51,7 @@ impl Tracker {
 
     /// What the chirps of a volley say by themselves, bit/s.
     pub(super) fn aimed(&mut self, mean: f64) {
-        self.chirps = Some(self.chirps.map_or((mean, 0.0), |(old, square)| {
-            let moved = mean - old;
-            (old + FORGET * moved, (1.0 - FORGET) * (square + FORGET * moved * moved))
-        }));
+        self.chirps = Some(self.chirps.map_or(mean, |old| old + FORGET * (mean - old)));
     }
 
     /// One volley.
@@ -104,12 +101,11 @@ impl Tracker {
         let half = t * variance.sqrt() * self.unit;
         let estimate = self.available();
         let floor = FLOOR * estimate;
-        Some(Interval {
-            estimate,
-            lo: (estimate - half - floor).max(0.0),
-            hi: estimate + half + floor,
-            confidence,
-        })
+        let own = self.chirps.unwrap_or(estimate);
+        let interval =
+            Interval { estimate, lo: estimate - half - floor, hi: estimate + half + floor, confidence };
+        let wide = interval.widened_to(own, own);
+        Some(Interval { lo: wide.lo.max(0.0), ..wide })
     }
 }
 

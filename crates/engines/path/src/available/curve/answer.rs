@@ -59,13 +59,19 @@ impl Curve {
         (rate.lo, rate.hi) =
             (rate.lo.clamp(0.0, rate.estimate), rate.hi.clamp(rate.estimate, most.max(rate.hi)));
         let side = (rate.hi - rate.estimate).max(rate.estimate - rate.lo);
-        // One train's worth of chance.
-        let train = fit.scatter / mean_duration(used).sqrt() * fit.capacity;
+        let train = self.train_chance(&fit, used);
         if side > NOISY * rate.estimate || train > VARIED * rate.estimate || used.len() < FEWEST_TRAINS {
             flags.push(Flag::Noisy);
         }
         let nothing_left = rate.estimate <= 0.0;
         Some(self.estimate(rate, if nothing_left { Bound::AtMost } else { Bound::None }, flags))
+    }
+
+    /// What chance makes of one train's figure, bit/s.
+    fn train_chance(&self, fit: &Fit, used: &[Sample]) -> f64 {
+        // As steps of the stamps at least, so that nothing is divided by nothing.
+        let stamps = self.stamp_error / 1e9 / mean_duration(used);
+        (fit.scatter / mean_duration(used).sqrt()).max(stamps) * fit.capacity
     }
 
     /// By what the jackknife cannot see: stamps that err alike, and a queue that ran empty.
@@ -75,7 +81,9 @@ impl Curve {
         let empty = plan::empty(used, fit) * fit.capacity;
         let floor = FLOOR * interval.estimate.abs() + 2.0 * stamps;
         let estimate = interval.estimate + empty;
-        Interval { estimate, lo: interval.lo - floor, hi: interval.hi + floor + 2.0 * empty, ..interval }
+        let bursty = self.train_chance(fit, used) > VARIED * interval.estimate;
+        let more = if bursty { BURSTY * interval.width() / 2.0 } else { 0.0 } + floor;
+        Interval { estimate, lo: interval.lo - more, hi: interval.hi + more + 2.0 * empty, ..interval }
     }
 
     /// Cross traffic shrank while the probes went on.
@@ -101,8 +109,10 @@ const FEWEST_TRAINS: usize = 8;
 const FLOOR: f64 = 0.01;
 /// An interval of more than this to each side is told as noisy.
 const NOISY: f64 = 0.2;
+/// Bursts have bursts, which so few trains do not see: the interval grows by this.
+const BURSTY: f64 = 0.4;
 /// Traffic that moves the figure by more than this from train to train is told as noisy.
-const VARIED: f64 = 0.35;
+const VARIED: f64 = 0.25;
 /// Share of the cross traffic that must go away.
 const ELASTIC: f64 = 0.2;
 /// Losses above this share are more than stray.

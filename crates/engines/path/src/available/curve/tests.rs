@@ -149,3 +149,21 @@ fn one() {
     let (outcome, curve) = run(&mut path, &instrument(1e10));
     println!("{outcome:?} {:?} {:?}", curve.approach, curve.samples);
 }
+
+#[test]
+fn cross_traffic_that_goes_away_is_told() {
+    let mut path = Path::single(1e8, 0.6, Traffic::Even, 11);
+    path.swell = Some((3.5e9, 0.4));
+    let (outcome, _) = run(&mut path, &instrument(1e8));
+    let answer = outcome.answer.unwrap();
+    let told = answer.flags.contains(&Flag::Elastic) || answer.flags.contains(&Flag::Noisy);
+    assert!(told, "{answer:?}");
+}
+
+#[test]
+fn packets_out_of_order_cost_little() {
+    let mut path = Path::single(1e8, 0.4, Traffic::Even, 12);
+    path.reordering = Some((50, 4e5));
+    let (outcome, _) = run(&mut path, &instrument(1e8));
+    assert!((outcome.answer.unwrap().rate.estimate / 6e7 - 1.0).abs() < 0.05);
+}

@@ -3,6 +3,7 @@
 use netaware_units::Span;
 
 use super::*;
+use crate::Arrival;
 
 const GAP: i64 = 12_000;
 

@@ -38,7 +38,8 @@ impl Fleet {
     /// One more stream.
     pub(super) fn saw(&mut self, passage: &Passage) {
         self.streams += 1;
-        let lost = passage.lost();
+        // A packet that comes behind a later one says nothing of the queue: it counts as lost.
+        let lost = passage.lost() + f64::from(passage.reordered) / f64::from(passage.sent.max(1));
         self.broken += u32::from(lost >= BROKEN);
         self.lossy += u32::from(lost >= LOSSY);
         let usable = passage.len() * 2 >= passage.sent as usize && passage.len() >= FEWEST;
@@ -91,10 +92,11 @@ impl Fleet {
     }
 }
 
-/// Of the delays' block medians, or of the delays of batches' last packets as they are.
+/// Of the delays' block medians; where there are few batches, of the delays of their last packets as they are.
 fn trend(passage: &Passage) -> Option<Trend> {
     let delays = passage.delays();
-    let medians = if passage.batching().is_some() { delays } else { block_medians(&delays) };
+    let few = passage.batching().is_some() && delays.len() < MANY_BATCHES;
+    let medians = if few { delays } else { block_medians(&delays) };
     if medians.len() < FEWEST_MEDIANS {
         return None;
     }
@@ -122,6 +124,8 @@ const LOSSY: f64 = 0.03;
 const MAJORITY: f64 = 0.6;
 /// Packets of a stream that can be judged.
 const FEWEST: usize = 24;
+/// From so many on, batches make blocks that have medians.
+const MANY_BATCHES: usize = 25;
 /// Values of a series that can have a trend.
 const FEWEST_MEDIANS: usize = 5;
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::available::fifo::{Outcome, Path, Traffic, instrument};
+use crate::{Bound, Flag};
 
 fn run(path: &mut Path, host: &Instrument) -> Outcome {
     path.run(&mut Slops::new(host))
