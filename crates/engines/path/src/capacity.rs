@@ -10,6 +10,8 @@ mod automatic;
 mod budget;
 mod bulk;
 mod long_train;
+#[cfg(test)]
+mod made_up;
 mod pathrate;
 mod sample;
 

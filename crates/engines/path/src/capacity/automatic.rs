@@ -31,7 +31,8 @@ impl Automatic {
 
     fn doubt(&mut self, now: Mono) -> Option<Pathrate> {
         let first = self.bulk.answer()?;
-        let ends = |flag: &Flag| matches!(flag, Flag::HostLimited | Flag::Shaped { .. } | Flag::Coalescing { .. });
+        let ends =
+            |flag: &Flag| matches!(flag, Flag::HostLimited | Flag::Shaped { .. } | Flag::Coalescing { .. });
         let ends_here = first.flags.iter().any(ends);
         if self.bulk.is_sure() || ends_here {
             return None;

@@ -155,3 +155,6 @@ impl Estimator for Pathrate {
 
 /// Between trains as long as no rate is known, ns.
 const UNKNOWN: f64 = 20e6;
+
+#[cfg(test)]
+mod tests;

@@ -209,4 +209,3 @@ fn a_host_slower_than_the_path_gives_a_bound() {
     assert!(answer.flags.contains(&Flag::HostLimited) && answer.bound == Bound::AtLeast, "{answer:?}");
     assert!(answer.rate.lo < 4e9, "{answer:?}");
 }
-

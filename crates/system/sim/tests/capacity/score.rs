@@ -78,4 +78,3 @@ pub(crate) fn target(cell: &Cell) -> (f64, f64) {
         _ => (0.05, 0.10),
     }
 }
-

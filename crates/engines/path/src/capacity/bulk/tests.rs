@@ -1,49 +1,12 @@
+use super::super::made_up::{drive, ideal, instrument, sent};
 use super::*;
 use crate::{Arrival, TrainReport};
-
-fn instrument() -> Instrument {
-    Instrument {
-        largest: 1500,
-        smallest: 200,
-        rtt: Span::from_millis(10),
-        send_gap: Span(500),
-        send_error: Span(300),
-        receive_error: Span(100),
-        largest_burst: 750_000,
-        max_load: 0.1,
-        time_limit: Span::from_secs(30),
-    }
-}
-
-/// Runs over an answer to each volley that `path` makes up; gives the end and the time.
-fn drive(estimator: &mut Bulk, mut path: impl FnMut(&Train, i64) -> TrainReport) -> Span {
-    let mut now = Mono(1_000_000);
-    while let Step::Volley { volley, due } = estimator.next(now) {
-        now = now.max(due);
-        let mut trains = Vec::new();
-        for train in &volley.trains {
-            now += train.rest;
-            trains.push(path(train, now.0.cast_signed()));
-        }
-        now += Span::from_millis(10);
-        estimator.take(now, &VolleyReport { trains }, Span::from_millis(10));
-    }
-    now.since(Mono(1_000_000))
-}
-
-fn sent(train: &Train, at: i64) -> Vec<Option<i64>> {
-    (0..train.packets).map(|n| Some(at + i64::from(n) * 500)).collect()
-}
 
 #[test]
 fn an_ideal_link_is_read_exactly() {
     for gap in [1_200, 12_000, 120_000, 1_200_000_i64] {
         let mut bulk = Bulk::new(&instrument(), 1);
-        let took = drive(&mut bulk, |train, at| {
-            let arrivals =
-                (0..train.packets).map(|number| Arrival { number, at: at - 77 + i64::from(number) * gap });
-            TrainReport { sent: sent(train, at), arrivals: arrivals.collect() }
-        });
+        let took = drive(&mut bulk, |train, at| ideal(train, at, gap));
         let answer = bulk.answer().unwrap();
         let truth = 12_000e9 / gap as f64;
         assert!((answer.rate.estimate / truth - 1.0).abs() < 1e-6, "{gap}: {answer:?}");
