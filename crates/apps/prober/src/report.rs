@@ -80,7 +80,7 @@ pub(crate) fn finish(
     for lane in &mut lanes {
         lane.check("finish");
     }
-    let outcome = lane::outcome(&lanes, stop);
+    let told = lane::outcome(&lanes, stop);
     let local: Vec<IpAddr> = lanes.iter().filter_map(|lane| lane.local).collect();
     let responder: Option<HostInfo> = lanes.iter().find_map(|lane| lane.responder.clone());
     let mut warnings: Vec<String> = lanes.iter().flat_map(|lane| lane.warnings.clone()).collect();
@@ -90,7 +90,12 @@ pub(crate) fn finish(
     for (lane, found) in lanes.into_iter().zip(findings) {
         versions.push(version_result(lane, found, ttl));
     }
-    warnings.extend(warnings_of(&versions, outcome));
+    let outcome = outcome_of(told, &versions);
+    warnings.extend(warnings_of(&versions, told));
+    if outcome != told {
+        let what = "the responder ended a transfer early; the figures stand for the time that was measured";
+        warnings.push(what.to_owned());
+    }
     Record {
         schema: SCHEMA_VERSION,
         id: id_at(opened.started_at),
@@ -110,6 +115,16 @@ pub(crate) fn finish(
         expectations: Vec::new(),
         warnings,
     }
+}
+
+/// A responder that is stopping ends its transfers and then says goodbye: who has the ends may be done before the goodbye
+/// comes, and yet nothing has run as long as it was to.
+fn outcome_of(told: Outcome, versions: &[VersionResult]) -> Outcome {
+    let transfers = |v: &VersionResult| {
+        v.tcp.iter().map(|r| r.outcome).chain(v.udp.iter().map(|r| r.outcome)).collect::<Vec<_>>()
+    };
+    let was_cut = versions.iter().flat_map(transfers).any(|outcome| outcome == Outcome::Interrupted);
+    if told == Outcome::Complete && was_cut { Outcome::Interrupted } else { told }
 }
 
 /// What every figure of a lane has to know of its path.
