@@ -94,7 +94,9 @@ impl EstimationRequest {
     fn metric(&self) -> PathMetric {
         match self.estimation {
             Estimation::Capacity(_) => PathMetric::Capacity,
-            Estimation::Available(AvailableMethod::MaximumB | AvailableMethod::MaximumC) => PathMetric::Maximum,
+            Estimation::Available(AvailableMethod::MaximumB | AvailableMethod::MaximumC) => {
+                PathMetric::Maximum
+            }
             Estimation::Available(_) => PathMetric::Available,
         }
     }
@@ -108,9 +110,8 @@ impl EstimationRequest {
 
     fn method(&self) -> &'static str {
         match self.estimation {
-            Estimation::Capacity(CapacityMethod::Automatic) | Estimation::Available(AvailableMethod::Automatic) => {
-                "auto"
-            }
+            Estimation::Capacity(CapacityMethod::Automatic)
+            | Estimation::Available(AvailableMethod::Automatic) => "auto",
             Estimation::Capacity(CapacityMethod::Bulk) => "bulk",
             Estimation::Capacity(CapacityMethod::Pathrate) => "pathrate",
             Estimation::Available(AvailableMethod::Curve) => "curve",
@@ -132,18 +133,28 @@ impl EstimationRequest {
                 let rules = PathrateRules { time_limit: self.time, ..PathrateRules::default() };
                 Box::new(Pathrate::new(instrument, rules, self.seed))
             }
-            Estimation::Available(AvailableMethod::Automatic) => Box::new(available::Automatic::new(instrument)),
+            Estimation::Available(AvailableMethod::Automatic) => {
+                Box::new(available::Automatic::new(instrument))
+            }
             Estimation::Available(AvailableMethod::Curve) => Box::new(Curve::new(instrument)),
             Estimation::Available(AvailableMethod::Slops) => Box::new(Slops::new(instrument)),
             Estimation::Available(AvailableMethod::Chirp) => Box::new(Chirp::new(instrument)),
             Estimation::Available(AvailableMethod::Spruce(capacity)) => {
                 let rate = capacity.0 as f64;
-                let capacity =
-                    netaware_stats::interval::Interval { estimate: rate, lo: rate, hi: rate, confidence: 0.95 };
+                let capacity = netaware_stats::interval::Interval {
+                    estimate: rate,
+                    lo: rate,
+                    hi: rate,
+                    confidence: 0.95,
+                };
                 Box::new(Spruce::new(instrument, capacity, self.seed))
             }
-            Estimation::Available(AvailableMethod::MaximumB) => Box::new(Maximum::new(instrument, Search::TypeB)),
-            Estimation::Available(AvailableMethod::MaximumC) => Box::new(Maximum::new(instrument, Search::TypeC)),
+            Estimation::Available(AvailableMethod::MaximumB) => {
+                Box::new(Maximum::new(instrument, Search::TypeB))
+            }
+            Estimation::Available(AvailableMethod::MaximumC) => {
+                Box::new(Maximum::new(instrument, Search::TypeC))
+            }
         }
     }
 

@@ -234,8 +234,12 @@ mod tests {
     use super::*;
 
     fn volley(packets: &[u32]) -> Volley {
-        let train =
-            |packets: &u32| Train { packets: *packets, length: 100, gaps: Gaps::BackToBack, rest: Span::ZERO };
+        let train = |packets: &u32| Train {
+            packets: *packets,
+            length: 100,
+            gaps: Gaps::BackToBack,
+            rest: Span::ZERO,
+        };
         Volley { trains: packets.iter().map(train).collect() }
     }
 

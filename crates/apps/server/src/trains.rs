@@ -24,7 +24,12 @@ impl Asking {
 }
 
 /// Runs the test until it is stopped.
-pub(crate) fn run(reporter: Reporter, path: UdpPath, plan: TrainsPlan, stop: StopFlag) -> io::Result<Asking> {
+pub(crate) fn run(
+    reporter: Reporter,
+    path: UdpPath,
+    plan: &TrainsPlan,
+    stop: StopFlag,
+) -> io::Result<Asking> {
     let (sender, asked) = channel();
     // Here and not in the thread: the sender begins when it hears that this has been done.
     let socket = VolleySocket::new(path.socket, path.flow)?;

@@ -40,7 +40,8 @@ use crate::Token;
 use crate::header::HeaderFields;
 
 pub use volley::{
-    MAX_VOLLEY_PACKETS, MAX_VOLLEY_PATIENCE, MAX_VOLLEY_TIME, TIMES_IN_A_MESSAGE, TrainSpec, TrainsPlan, VolleySpec,
+    MAX_VOLLEY_PACKETS, MAX_VOLLEY_PATIENCE, MAX_VOLLEY_TIME, TIMES_IN_A_MESSAGE, TrainSpec, TrainsPlan,
+    VolleySpec,
 };
 
 pub use plan::{

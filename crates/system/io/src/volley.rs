@@ -15,10 +15,10 @@ use netaware_wire::control::{MAX_VOLLEY_PACKETS, VolleySpec};
 use netaware_wire::datagram::{HEADER_LEN, Header, Kind, MAX_PAYLOAD};
 use socket2::SockRef;
 
+use crate::clock;
 use crate::pacer::{self, PreciseSleep};
 use crate::probe_socket::{ProbeSocket, Stamping, is_refusal};
 use crate::stop::StopFlag;
-use crate::clock;
 
 pub use calibrate::{Calibration, calibrate};
 
@@ -54,7 +54,8 @@ impl VolleySocket {
     /// Sends a volley from now on. Gives sequence number and instant of each packet that left.
     pub fn send(&mut self, volley: &VolleySpec, stop: &StopFlag) -> Vec<(u64, Mono)> {
         let _precise: PreciseSleep = pacer::precise_sleep();
-        let mut sent = Vec::with_capacity(usize::try_from(volley.packets().min(MAX_VOLLEY_PACKETS)).unwrap_or(0));
+        let mut sent =
+            Vec::with_capacity(usize::try_from(volley.packets().min(MAX_VOLLEY_PACKETS)).unwrap_or(0));
         let mut seq = volley.first;
         let mut due = clock::now() + LEAD;
         for train in &volley.trains {
@@ -118,7 +119,9 @@ impl VolleySocket {
                 Err(error) if is_refusal(&error) => continue,
                 Err(error) => return Err(error),
             };
-            let Ok(header) = Header::parse(&self.bytes[..arrival.len.min(self.bytes.len())]) else { continue };
+            let Ok(header) = Header::parse(&self.bytes[..arrival.len.min(self.bytes.len())]) else {
+                continue;
+            };
             if header.kind != Kind::Data || header.flow != self.flow {
                 continue;
             }
@@ -175,7 +178,11 @@ mod tests {
         assert_eq!(sent.iter().map(|packet| packet.0).collect::<Vec<_>>(), (100..128).collect::<Vec<_>>());
         let gap = |a: usize, b: usize| sent[b].1 - sent[a].1;
         assert!((1..20).all(|n| gap(n - 1, n) >= Span::from_micros(50)), "{sent:?}");
-        assert!(gap(19, 20) >= rest && gap(20, 21) >= Span::from_micros(100) && gap(21, 22) >= Span::from_micros(200));
+        assert!(
+            gap(19, 20) >= rest
+                && gap(20, 21) >= Span::from_micros(100)
+                && gap(21, 22) >= Span::from_micros(200)
+        );
         let caught = into.catch(&volley, &StopFlag::new()).unwrap();
         assert_eq!(caught.arrivals.iter().map(|it| it.0).collect::<Vec<_>>(), (100..128).collect::<Vec<_>>());
         assert!(caught.arrivals.iter().zip(&sent).all(|(came, left)| came.1 >= left.1), "{caught:?}");

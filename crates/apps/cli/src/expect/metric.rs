@@ -1,8 +1,8 @@
 //! What a threshold can speak of, and where its figures stand in a record.
 
 use netaware_record::{
-    DelaySummary, Direction, LoadedLatency, MatrixProtocol, MatrixResult, PathMetric, PathRate, TcpResult, UdpResult,
-    VersionResult,
+    DelaySummary, Direction, LoadedLatency, MatrixProtocol, MatrixResult, PathMetric, PathRate, TcpResult,
+    UdpResult, VersionResult,
 };
 use netaware_units::{BitRate, Span};
 
@@ -276,9 +276,8 @@ fn matrix(
 }
 
 fn path_rates(v: &VersionResult, metric: PathMetric, only: Option<Direction>) -> Vec<(&'static str, f64)> {
-    let wanted = |r: &&PathRate| {
-        r.metric == metric && only.is_none_or(|direction| r.pedigree.direction == direction)
-    };
+    let wanted =
+        |r: &&PathRate| r.metric == metric && only.is_none_or(|direction| r.pedigree.direction == direction);
     let figure = |r: &PathRate| Some((r.pedigree.direction.name(), r.rate.as_ref()?.estimate));
     v.path_rates.iter().filter(wanted).filter_map(figure).collect()
 }

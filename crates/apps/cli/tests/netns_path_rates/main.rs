@@ -68,7 +68,14 @@ fn near(record: &Record, truth: impl Fn(IpVersion) -> f64, tolerance: f64) -> Re
                 found.flags
             ));
         }
-        println!("{} {:.3} Mbit/s, {:+.2} %, {} in {}", version.name(), interval.estimate / 1e6, error * 100.0, found.bytes, found.took);
+        println!(
+            "{} {:.3} Mbit/s, {:+.2} %, {} in {}",
+            version.name(),
+            interval.estimate / 1e6,
+            error * 100.0,
+            found.bytes,
+            found.took
+        );
     }
     Ok(())
 }
@@ -84,7 +91,9 @@ fn capacity_of_slow_and_fast_links_is_read_over_both_versions() {
              [[hop]]\nrate = '1Gbit/s'\ndelay = '1ms'\n"
         );
         over(&path, &["capacity", "-t", "10s"], |record| near(record, |_| f64::from(rate) * 1e6, tolerance));
-        over(&path, &["capacity", "-t", "10s", "-R"], |record| near(record, |_| f64::from(rate) * 1e6, tolerance));
+        over(&path, &["capacity", "-t", "10s", "-R"], |record| {
+            near(record, |_| f64::from(rate) * 1e6, tolerance)
+        });
     }
 }
 

@@ -22,7 +22,12 @@ pub(crate) struct Estimated {
 }
 
 /// The result of one direction over one version.
-pub(crate) fn result(metric: PathMetric, version: IpVersion, direction: Direction, done: &Estimated) -> PathRate {
+pub(crate) fn result(
+    metric: PathMetric,
+    version: IpVersion,
+    direction: Direction,
+    done: &Estimated,
+) -> PathRate {
     let answer = done.answer.as_ref();
     let of_packet = |bytes: u32| {
         let share = f64::from(bytes) / f64::from(done.packet.max(1));
@@ -93,7 +98,9 @@ fn sentence(flag: &Flag) -> String {
             format!("arrivals are handed over in batches of {batch:.1} packets, one each {period}")
         }
         Flag::Lossy(share) => format!("{:.1} % of the packets were lost", share * 100.0),
-        Flag::PathChanged => "the delay moved in the middle: another path, or a clock that was set".to_owned(),
+        Flag::PathChanged => {
+            "the delay moved in the middle: another path, or a clock that was set".to_owned()
+        }
         Flag::Elastic => "other traffic gave way to the trains: without them less would be left".to_owned(),
         Flag::Ambiguous => "modes or methods disagree".to_owned(),
         Flag::CutShort => "time ran out before the method was content".to_owned(),

@@ -138,7 +138,7 @@ impl Control<'_> {
                 let options = rig::trains_options(&plan, self.session.header());
                 self.udp_path(&flow, &options).and_then(|path| {
                     let reporter = Reporter::new(self.events.clone(), test);
-                    let running = trains::run(reporter, path, plan, stop.clone());
+                    let running = trains::run(reporter, path, &plan, stop.clone());
                     asking = Some(running.map_err(|error| internal("cannot start a thread", &error))?);
                     Ok(())
                 })
@@ -146,10 +146,10 @@ impl Control<'_> {
             Some(Rig::Udp { plan, flow: Some(flow) }) => {
                 let options = rig::udp_options(&plan, self.session.header());
                 self.udp_path(&flow, &options).and_then(|path| {
-                let reporter = Reporter::new(self.events.clone(), test);
-                let core = self.context.config.affinity.first().copied();
-                runner::run_udp(reporter, path, plan, core, stop.clone())
-                    .map_err(|error| internal("cannot start a thread", &error))
+                    let reporter = Reporter::new(self.events.clone(), test);
+                    let core = self.context.config.affinity.first().copied();
+                    runner::run_udp(reporter, path, plan, core, stop.clone())
+                        .map_err(|error| internal("cannot start a thread", &error))
                 })
             }
             _ => Err(internal("cannot start", &"the test is not set up")),

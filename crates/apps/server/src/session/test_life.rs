@@ -186,7 +186,9 @@ impl Session<'_> {
     pub(super) fn volley(&mut self, test: u32, volley: VolleySpec) {
         let limits = self.rules.limits;
         let refused = match self.tests.get_mut(&test) {
-            Some(Test { plan: TestPlan::Trains(plan), stage: Stage::Running { .. }, volleys, bytes, .. }) => {
+            Some(Test {
+                plan: TestPlan::Trains(plan), stage: Stage::Running { .. }, volleys, bytes, ..
+            }) => {
                 let more = ByteCount(bytes.0.saturating_add(volley.payload()));
                 if let Some(fault) = volley.fault(plan) {
                     Err((ErrorCode::BadMessage, fault.to_owned()))

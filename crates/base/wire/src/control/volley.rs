@@ -120,7 +120,9 @@ impl VolleySpec {
             return Some("a volley has 1 to 65536 packets");
         }
         if !self.trains.iter().all(fits) {
-            return Some("a train has packets of the plan's length at most, and no gaps, one, or one for each packet but the first");
+            return Some(
+                "a train has packets of the plan's length at most, and no gaps, one, or one for each packet but the first",
+            );
         }
         if self.first.checked_add(MAX_VOLLEY_PACKETS).is_none() {
             return Some("the sequence numbers run out");

@@ -51,7 +51,7 @@ impl Curve {
         let fit = fitter.fit(used)?;
         let mut rate = self.widened(available, &fit, used);
         let mut flags = Vec::new();
-        if self.is_elastic(used, &fit) {
+        if Self::is_elastic(used, &fit) {
             flags.push(Flag::Elastic);
         }
         let most = capacity.hi.max(self.approach.fastest_arrival);
@@ -87,7 +87,7 @@ impl Curve {
     }
 
     /// Cross traffic shrank while the probes went on.
-    fn is_elastic(&self, used: &[Sample], fit: &Fit) -> bool {
+    fn is_elastic(used: &[Sample], fit: &Fit) -> bool {
         let rest: Vec<f64> = used.iter().map(|sample| sample.stretch - 1.0 - strain(sample, fit)).collect();
         let third = (rest.len() / 3).max(1);
         let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
