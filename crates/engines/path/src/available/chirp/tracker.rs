@@ -11,11 +11,12 @@ use netaware_stats::interval::Interval;
 
 /// What one step of the chirps of a volley met.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[expect(clippy::struct_field_names, reason = "it is what the literature calls it")]
 pub(super) struct Strain {
     /// bit/s.
     pub(super) rate: f64,
     /// Received over sent time, less one.
-    pub(super) excess: f64,
+    pub(super) strain: f64,
     /// Of the strain.
     pub(super) variance: f64,
 }
@@ -67,18 +68,18 @@ impl Tracker {
         for strain in strained {
             // Few chirps do not know their own variance; that of all steps, by their lengths, does.
             let variance = (pooled / strain.weight()).max(strain.variance / 4.0);
-            self.correct(strain.rate / self.unit, strain.excess, variance.max(LEAST_VARIANCE));
+            self.correct(strain.rate / self.unit, strain.strain, variance.max(LEAST_VARIANCE));
         }
         self.a = self.a.clamp(0.05, 1.2);
         self.b = self.b.min(0.0);
     }
 
-    fn counts(&self, excess: &Strain) -> bool {
+    fn counts(&self, strain: &Strain) -> bool {
         let expected = self.a * strain.rate / self.unit + self.b;
-        expected > LEAST_STRAIN && strain.excess.is_finite()
+        expected > LEAST_STRAIN && strain.strain.is_finite()
     }
 
-    fn correct(&mut self, u: f64, excess: f64, variance: f64) {
+    fn correct(&mut self, u: f64, strain: f64, variance: f64) {
         let [paa, pab, pbb] = self.p;
         let (ha, hb) = (paa * u + pab, pab * u + pbb);
         let s = ha * u + hb + variance;
@@ -122,7 +123,7 @@ const WALK_A: f64 = 1e-5;
 const WALK_B: f64 = 4e-4;
 /// Strains expected below this do not count.
 const LEAST_STRAIN: f64 = 0.04;
-/// Of a excess: no stamps are better.
+/// Of a strain: no stamps are better.
 const LEAST_VARIANCE: f64 = 1e-5;
 /// Weight of the newest volley among the chirps' own estimates.
 const FORGET: f64 = 0.2;
@@ -136,7 +137,7 @@ mod tests {
     fn volley(available: f64, capacity: f64, centre: f64) -> Vec<Strain> {
         let strain = |step: u32| {
             let rate = centre * (0.5 + 0.1 * f64::from(step));
-            Strain { rate, excess: ((rate - available) / capacity).max(0.0), variance: 1e-4 }
+            Strain { rate, strain: ((rate - available) / capacity).max(0.0), variance: 1e-4 }
         };
         (0..12).map(strain).collect()
     }

@@ -194,7 +194,7 @@ mod tests {
         for begin in [30.0, 50.0, 80.0] {
             let (search, fleets) = searched(begin, 44.0, 58.0);
             let (lo, hi) = (search.below().unwrap(), search.above().unwrap());
-            assert!(lo <= 44.0 && lo > 40.0 && hi >= 58.0 && hi < 63.0, "{begin}: {search:?}");
+            assert!(lo <= 44.0 && lo > 40.0 && (58.0..63.0).contains(&hi), "{begin}: {search:?}");
             assert!((search.centre(lo, hi) - 51.0).abs() < 4.0 && fleets <= 13, "{fleets}");
         }
     }
