@@ -164,7 +164,7 @@ mod tests {
             (volley(vec![train(3, 23, vec![])]), false),
             (volley(vec![train(3, 100, vec![1, 2, 3])]), false),
             (volley(vec![train(65_537, 100, vec![])]), false),
-            (volley(vec![train(2, 100, vec![10_000_000_000_001])]), false),
+            (volley(vec![train(2, 100, vec![10_000_000_001_000])]), false),
             (volley(vec![train(2, 100, vec![u64::MAX])]), false),
             (VolleySpec { first: u64::MAX, ..volley(vec![train(2, 100, vec![])]) }, false),
             (VolleySpec { patience: Span::from_secs(6), ..volley(vec![train(2, 100, vec![])]) }, false),
