@@ -20,7 +20,7 @@ const PACKETS: usize = 100;
 const SPACING: Span = Span::from_millis(7);
 
 #[test]
-fn constant_delay_is_right_to_twenty_microseconds() {
+fn the_least_that_is_added_to_a_constant_delay_is_twenty_microseconds() {
     if !permitted() {
         return;
     }
