@@ -6,7 +6,7 @@ use netaware_io::stop::StopFlag;
 use netaware_io::volley::{self, Calibration};
 use netaware_path::available::{self, Chirp, Curve, Maximum, Search, Slops, Spruce};
 use netaware_path::capacity::{self, Bulk, Pathrate, PathrateRules};
-use netaware_path::{Estimator, Instrument};
+use netaware_path::{Estimator, Instrument, Use};
 use netaware_record::{Direction, Interval, IpVersion, PathMetric, Record};
 use netaware_units::{BitRate, Span};
 
@@ -15,7 +15,11 @@ use crate::progress::{Progress, Watch};
 use crate::report::path_rates::{self, Estimated};
 use crate::report::{self, Findings};
 use crate::request::{Directions, Target};
+use crate::session::Session;
+use crate::stage::Cause;
 use crate::trains::Trains;
+
+mod following;
 
 /// How capacity is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,6 +79,17 @@ pub struct EstimationRequest {
     pub packet: Option<u32>,
     /// Of random distances.
     pub seed: u64,
+    /// Follow the path for `time`, or until stopped where that is absent: a figure this often.
+    pub follow: Option<Follow>,
+}
+
+/// How a path is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Follow {
+    /// From figure to figure of a version and direction.
+    pub interval: Span,
+    /// For how long; absent: until it is stopped.
+    pub lasting: Option<Span>,
 }
 
 impl EstimationRequest {
@@ -88,6 +103,7 @@ impl EstimationRequest {
             max_load: 0.1,
             packet: None,
             seed: 1,
+            follow: None,
         }
     }
 
@@ -123,6 +139,11 @@ impl EstimationRequest {
         }
     }
 
+    /// Whether the method goes on for ever, with a figure at any time.
+    fn tracks(&self) -> bool {
+        self.estimation == Estimation::Available(AvailableMethod::Chirp)
+    }
+
     fn estimator(&self, instrument: &Instrument) -> Box<dyn Estimator> {
         match self.estimation {
             Estimation::Capacity(CapacityMethod::Automatic) => {
@@ -138,6 +159,9 @@ impl EstimationRequest {
             }
             Estimation::Available(AvailableMethod::Curve) => Box::new(Curve::new(instrument)),
             Estimation::Available(AvailableMethod::Slops) => Box::new(Slops::new(instrument)),
+            Estimation::Available(AvailableMethod::Chirp) if self.follow.is_some() => {
+                Box::new(Chirp::watching(instrument))
+            }
             Estimation::Available(AvailableMethod::Chirp) => Box::new(Chirp::new(instrument)),
             Estimation::Available(AvailableMethod::Spruce(capacity)) => {
                 let rate = capacity.0 as f64;
@@ -158,13 +182,19 @@ impl EstimationRequest {
         }
     }
 
+    /// Until it ends by itself.
+    fn lasting(&self) -> Option<Span> {
+        self.follow.map_or(Some(self.time), |follow| follow.lasting)
+    }
+
     fn options(&self) -> BTreeMap<String, String> {
         let given = [
             ("method", Some(self.method().to_owned())),
             ("direction", Some(format!("{:?}", self.directions).to_lowercase())),
-            ("time", Some(self.time.to_string())),
+            ("time", self.lasting().map(|time| time.to_string())),
             ("max-load", Some(format!("{} %", self.max_load * 100.0))),
             ("packet", self.packet.map(|packet| format!("{packet} B"))),
+            ("watch", self.follow.map(|follow| follow.interval.to_string())),
         ];
         given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
     }
@@ -173,34 +203,67 @@ impl EstimationRequest {
 /// Estimates in each direction asked for, over one version after the other: two at a time would be each other's traffic.
 pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
     let opened = report::Opening::now(request.command(), &request.target, request.options());
-    let ways = request.directions.each();
     let versions = i64::try_from(request.target.versions.len()).unwrap_or(1);
-    let whole = request.time * versions * i64::try_from(ways.len()).unwrap_or(1);
+    let ways = i64::try_from(request.directions.each().len()).unwrap_or(1);
+    let whole = match request.follow {
+        Some(follow) => follow.lasting.unwrap_or(ENDLESS),
+        None => request.time * versions * ways,
+    };
     let mut watch = Watch::new(whole, progress);
     watch.phase("connect", None);
     let mut lanes = lane::open_all(&request.target, stop);
     lane::note_dead(&lanes, &mut watch);
-    lane::reserve_all(&mut lanes, whole + SLACK, stop, &mut watch);
-    let calibration = volley::calibrate();
-    for (round, direction) in (0..).zip(ways) {
-        for index in lane::turns(lanes.len(), round) {
-            let lane = &mut lanes[index];
-            if stop.is_raised() || !lane.is_alive() {
-                continue;
-            }
-            let what = format!("{} {}", request.metric().name(), direction.name());
-            watch.phase(what, Some(lane.version));
-            if let Some(done) = one(lane, request, *direction, calibration, stop) {
-                let rate = path_rates::result(request.metric(), lane.version, *direction, &done);
-                lane.result.path_rates.push(rate);
-            }
-        }
+    let at_once = request.follow.map_or(whole, |follow| follow.interval + request.time);
+    lane::reserve_all(&mut lanes, at_once + SLACK, stop, &mut watch);
+    match request.follow {
+        Some(follow) => following::follow(request, follow, &mut lanes, stop, &mut watch),
+        None => path_rates(std::slice::from_ref(request), &mut lanes, stop, &mut watch),
     }
     let findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
     let mut record = report::finish(opened, lanes, &findings, stop);
     // It would compare connect times alone; the rates stand side by side.
     record.comparison = None;
     record
+}
+
+/// Each request over each lane, a direction at a time, versions in turns. A lane of which capacity and available bandwidth of a
+/// direction are known is told what they say together.
+pub(crate) fn path_rates(
+    requests: &[EstimationRequest],
+    lanes: &mut [Lane],
+    stop: &StopFlag,
+    watch: &mut Watch<'_>,
+) {
+    let calibration = volley::calibrate();
+    let mut answers = Vec::new();
+    let each = requests.iter().flat_map(|it| it.directions.each().iter().map(move |way| (it, *way)));
+    for (round, (request, direction)) in (0..).zip(each) {
+        let metric = request.metric();
+        for index in lane::turns(lanes.len(), round) {
+            let lane = &mut lanes[index];
+            if stop.is_raised() || !lane.is_alive() {
+                continue;
+            }
+            watch.phase(format!("{} {}", metric.name(), direction.name()), Some(lane.version));
+            if let Some(done) = one(lane, request, direction, calibration, stop) {
+                lane.result.path_rates.push(path_rates::result(metric, lane.version, direction, &done));
+                answers.push((index, direction, metric, done.answer));
+            }
+        }
+    }
+    for (index, lane) in lanes.iter_mut().enumerate() {
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let of = |wanted: PathMetric| {
+                let is_it = |(of, way, metric, _): &&(usize, Direction, PathMetric, _)| {
+                    (*of, *way, *metric) == (index, direction, wanted)
+                };
+                answers.iter().find(is_it).map(|(.., answer)| answer.as_ref())
+            };
+            if let (Some(capacity), Some(available)) = (of(PathMetric::Capacity), of(PathMetric::Available)) {
+                lane.result.path_use.push(path_rates::path_use(direction, Use::of(capacity, available)));
+            }
+        }
+    }
 }
 
 fn one(
@@ -212,11 +275,36 @@ fn one(
 ) -> Option<Estimated> {
     let version = lane.version;
     let session = lane.session()?;
-    let over = session.over.clone();
+    let instrument = instrument(session, request, calibration, request.time);
+    let largest = instrument.largest;
+    let mut estimator = request.estimator(&instrument);
+    let began_at = netaware_io::clock::now();
+    let ran = turn(session, request, direction, largest, request.time + SLACK, |trains, over| {
+        trains.run(estimator.as_mut(), &mut None, None, over).map(|_| ())
+    });
+    let took = netaware_io::clock::now() - began_at;
+    let Turn { sent, received, ended } = ran;
+    if let Err(cause) = ended {
+        lane.fail("send trains", cause);
+    }
+    if stop.is_raised() && sent == 0 {
+        return None;
+    }
+    let answer = estimator.answer();
+    Some(Estimated { answer, packet: largest, sent, received, took, instrument, headers: headers(version) })
+}
+
+/// What both hosts can do over this session.
+fn instrument(
+    session: &Session,
+    request: &EstimationRequest,
+    calibration: Calibration,
+    time_limit: Span,
+) -> Instrument {
     let mtu = session.link.tcp_info().map(|info| info.path_mtu).filter(|mtu| *mtu >= LEAST_MTU);
     let largest = request.packet.unwrap_or_else(|| mtu.unwrap_or(USUAL_MTU)).clamp(LEAST_MTU, MOST_MTU);
     let rtt = session.reach.connects.iter().min().copied().unwrap_or_default();
-    let instrument = Instrument {
+    Instrument {
         largest,
         smallest: SMALLEST.min(largest),
         rtt: rtt.max(Span::from_micros(50)),
@@ -225,32 +313,36 @@ fn one(
         receive_error: calibration.stamp_error,
         largest_burst: LARGEST_BURST,
         max_load: request.max_load,
-        time_limit: request.time,
-    };
-    let mut estimator = request.estimator(&instrument);
-    let began_at = netaware_io::clock::now();
-    let opened = Trains::open(session, &request.target.options, direction, largest, request.time + SLACK);
-    let mut trains = match opened {
-        Ok(trains) => trains,
-        Err(cause) => {
-            lane.fail("attach a UDP flow", cause);
-            return None;
-        }
-    };
-    let ended = trains.run(estimator.as_mut(), &stop_of(stop, &over), &mut |_| {});
-    let (sent, received) = (trains.sent, trains.received);
-    let ended = ended.and_then(|()| trains.close());
-    let took = netaware_io::clock::now() - began_at;
-    let answer = estimator.answer();
-    if let Err(cause) = ended {
-        lane.fail("send trains", cause);
+        time_limit,
     }
-    Some(Estimated { answer, packet: largest, sent, received, took, instrument, headers: headers(version) })
 }
 
-/// The person's and the session's end are one flag: a session's is a child of the person's.
-fn stop_of(_: &StopFlag, over: &StopFlag) -> StopFlag {
-    over.clone()
+/// What became of one opening of trains.
+struct Turn {
+    sent: u64,
+    received: u64,
+    ended: Result<(), Cause>,
+}
+
+/// Opens trains in a direction, runs what is to run over them until the session or a person ends it, and closes them.
+fn turn(
+    session: &mut Session,
+    request: &EstimationRequest,
+    direction: Direction,
+    largest: u32,
+    duration: Span,
+    run: impl FnOnce(&mut Trains<'_>, &StopFlag) -> Result<(), Cause>,
+) -> Turn {
+    // A session's flag is a child of the person's: either ends it.
+    let over = session.over.clone();
+    let opened = Trains::open(session, &request.target.options, direction, largest, duration);
+    let mut trains = match opened {
+        Ok(trains) => trains,
+        Err(cause) => return Turn { sent: 0, received: 0, ended: Err(cause) },
+    };
+    let ran = run(&mut trains, &over);
+    let (sent, received) = (trains.sent, trains.received);
+    Turn { sent, received, ended: ran.and_then(|()| trains.close()) }
 }
 
 /// IP and UDP.
@@ -263,6 +355,8 @@ pub(crate) fn interval(of: &netaware_stats::interval::Interval) -> Interval {
     Interval { estimate: of.estimate, lo: of.lo, hi: of.hi, confidence: of.confidence }
 }
 
+/// For who follows a path until stopped: as long as anybody may.
+const ENDLESS: Span = Span::from_secs(24 * 3600);
 /// Added to the time asked for: opening and ending.
 const SLACK: Span = Span::from_secs(10);
 const LEAST_MTU: u32 = 576;

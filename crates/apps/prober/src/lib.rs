@@ -31,7 +31,7 @@ mod transfer;
 mod turns;
 mod udp;
 
-pub use estimation::{AvailableMethod, CapacityMethod, Estimation, EstimationRequest, estimate};
+pub use estimation::{AvailableMethod, CapacityMethod, Estimation, EstimationRequest, Follow, estimate};
 pub use latency::{latency, memory_copy};
 pub use matrix::{MatrixRequest, Pair, Pairs, matrix};
 pub use netaware_probe::size_fit;

@@ -114,6 +114,11 @@ impl Session {
         }
     }
 
+    /// Gives that right back before the session ends.
+    pub(crate) fn release(&mut self) -> Result<(), Cause> {
+        Ok(self.link.send(&ClientMessage::Release)?)
+    }
+
     /// Prepares a test and returns its number once the responder has accepted it.
     pub(crate) fn open_test(&mut self, plan: TestPlan) -> Result<u32, Cause> {
         let test = self.next_test;

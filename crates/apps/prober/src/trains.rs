@@ -9,7 +9,7 @@ use netaware_io::stop::StopFlag;
 use netaware_io::volley::VolleySocket;
 use netaware_path::{Arrival, Estimator, Gaps, Step, Train, TrainReport, Volley, VolleyReport};
 use netaware_record::Direction;
-use netaware_units::Span;
+use netaware_units::{Mono, Span};
 use netaware_wire::control::{
     ClientMessage, MAX_VOLLEY_PATIENCE, ServerMessage, TestPlan, TrainSpec, TrainsPlan, VolleySpec,
 };
@@ -33,6 +33,24 @@ pub(crate) struct Trains<'a> {
     /// Packets sent and received so far.
     pub(crate) sent: u64,
     pub(crate) received: u64,
+}
+
+/// A volley that an estimator has asked for, and that is not sent yet.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    volley: Volley,
+    due: Mono,
+}
+
+/// Why [`Trains::run`] came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ran {
+    /// The estimator wants nothing more.
+    Content,
+    /// The time of this call was over.
+    Paused,
+    /// Somebody stopped it.
+    Stopped,
 }
 
 /// Bytes of a UDP header.
@@ -75,18 +93,30 @@ impl<'a> Trains<'a> {
         })
     }
 
-    /// Asks the estimator and answers it until it is content, or somebody stops it.
+    /// Asks the estimator and answers it until it is content, somebody stops it, or its next volley were due only after
+    /// `until`. That volley is then in `pending`, and the first one of the next call.
     pub(crate) fn run(
         &mut self,
         estimator: &mut dyn Estimator,
+        pending: &mut Option<Pending>,
+        until: Option<Mono>,
         stop: &StopFlag,
-        told: &mut dyn FnMut(&dyn Estimator),
-    ) -> Result<(), Cause> {
+    ) -> Result<Ran, Cause> {
         loop {
             if stop.is_raised() {
-                return Ok(());
+                return Ok(Ran::Stopped);
             }
-            let Step::Volley { volley, due } = estimator.next(clock::now()) else { return Ok(()) };
+            let Pending { volley, due } = match pending.take() {
+                Some(pending) => pending,
+                None => match estimator.next(clock::now()) {
+                    Step::Volley { volley, due } => Pending { volley, due },
+                    Step::Done => return Ok(Ran::Content),
+                },
+            };
+            if until.is_some_and(|until| due.max(clock::now()) > until) {
+                *pending = Some(Pending { volley, due });
+                return Ok(Ran::Paused);
+            }
             while clock::now() < due && !stop.is_raised() {
                 clock::sleep_until(due.min(clock::now() + Span::from_millis(20)));
             }
@@ -94,7 +124,6 @@ impl<'a> Trains<'a> {
             let report = self.fire(&volley, stop)?;
             let now = clock::now();
             estimator.take(now, &report, now - began_at);
-            told(estimator);
         }
     }
 

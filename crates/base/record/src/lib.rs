@@ -36,7 +36,7 @@ pub use latency::{Arrivals, DelayTail, ExchangeTotal, LatencyResult, LoadedLaten
 pub use limit::{Limit, LimitedBy, Side};
 pub use matrix::{MatrixCell, MatrixEnd, MatrixProtocol, MatrixResult, MatrixRun};
 pub use path::{MtuFinding, PathFacts, Reach, Unreachable};
-pub use path_rate::{PathMetric, PathRate, RateBound};
+pub use path_rate::{PathMetric, PathRate, PathUse, PathVerdict, RateBound, RatePoint};
 pub use pedigree::{Direction, Health, IpVersion, Layer, Pedigree};
 pub use rfc6349::{Bottleneck, ETHERNET_OVERHEAD, Rfc6349};
 pub use series::{SeriesKind, SeriesPoint};
@@ -147,6 +147,9 @@ pub struct VersionResult {
     /// Capacity and available bandwidth, one entry per metric and direction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path_rates: Vec<PathRate>,
+    /// What these say together, one entry per direction of which both are there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path_use: Vec<PathUse>,
     /// Short transfers by block size, one entry per protocol.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrix: Vec<MatrixResult>,
@@ -167,6 +170,7 @@ impl VersionResult {
             tcp: Vec::new(),
             udp: Vec::new(),
             path_rates: Vec::new(),
+            path_use: Vec::new(),
             matrix: Vec::new(),
         }
     }

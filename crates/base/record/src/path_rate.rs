@@ -4,7 +4,7 @@ use netaware_units::{BitRate, ByteCount, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Interval, Pedigree};
+use crate::{Direction, Interval, Pedigree};
 
 /// Which rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -84,4 +84,53 @@ pub struct PathRate {
     pub send_gap: Span,
     /// Standard error of one packet's time by both stamps.
     pub stamp_error: Span,
+    /// What was known at which time, where the path was followed (`--watch`); the newest are kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub over_time: Vec<RatePoint>,
+}
+
+/// A rate of a path that is followed, as known at one instant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RatePoint {
+    /// Since the path was followed.
+    pub at: Span,
+    /// bit/s; absent when nothing could be said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Interval>,
+    /// Whether it is a bound.
+    #[serde(default)]
+    pub bound: RateBound,
+    /// As in [`PathRate`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<String>,
+}
+
+/// What capacity and available bandwidth of one direction say together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PathUse {
+    /// Which way.
+    pub direction: Direction,
+    /// What could be found out.
+    pub verdict: PathVerdict,
+    /// Share of the capacity that others use, 0..=1; present where that could be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Interval>,
+    /// The same in a sentence.
+    pub because: String,
+}
+
+/// Whether others use the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PathVerdict {
+    /// They do, by a share that is told.
+    Shared,
+    /// That they do could not be shown.
+    UseNotShown,
+    /// The hosts were the limit: it is not known.
+    HostLimited,
+    /// The two figures cannot both be right.
+    Contradiction,
+    /// A figure is missing, or a bound.
+    Unknown,
 }

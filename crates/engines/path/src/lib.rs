@@ -21,8 +21,10 @@ mod estimate;
 mod estimator;
 mod instrument;
 mod train;
+mod verdict;
 
 pub use estimate::{Bound, Estimate, Flag};
 pub use estimator::{Estimator, Step};
 pub use instrument::Instrument;
 pub use train::{Arrival, Gaps, Train, TrainReport, Volley, VolleyReport};
+pub use verdict::Use;

@@ -3,9 +3,9 @@
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use netaware_io::stop::StopFlag;
-use netaware_prober::{AvailableMethod, Estimation, EstimationRequest, Progress, Target, estimate};
+use netaware_prober::{AvailableMethod, Estimation, EstimationRequest, Follow, Progress, Target, estimate};
 use netaware_record::Record;
-use netaware_units::BitRate;
+use netaware_units::{BitRate, Span};
 
 use crate::exit;
 use crate::flags::estimation::EstimationFlags;
@@ -27,7 +27,8 @@ Examples:
   netaware available lab-b                    to lab-b
   netaware available lab-b -R --method curve  from lab-b, in five seconds
   netaware available lab-b --method spruce --link-rate 100Mbit/s
-  netaware available lab-b --method chirp --every 10s --for 1h
+  netaware available lab-b --watch            until stopped, a line every 10 seconds
+  netaware available lab-b --every 1min --for 1h --output hour.csv --format csv
 
 {}",
         exit::HELP
@@ -46,6 +47,13 @@ pub(crate) struct Available {
     /// Rate of the tight link, for spruce
     #[arg(long, value_name = "RATE", value_parser = quantity::some_rate)]
     link_rate: Option<BitRate>,
+    /// Follow the path until stopped, or for --time: IP versions and directions take turns, each with a line per --interval;
+    /// the method is then chirp, unless another is named
+    #[arg(long, conflicts_with_all = ["scan", "every", "resume"])]
+    watch: bool,
+    /// From figure to figure with --watch
+    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = quantity::some_seconds, requires = "watch")]
+    interval: Span,
     #[command(flatten)]
     estimation: EstimationFlags,
     #[command(flatten)]
@@ -67,7 +75,8 @@ enum Method {
 
 impl Available {
     fn method(&self) -> AvailableMethod {
-        match self.method.unwrap_or(Method::Auto) {
+        let usual = if self.watch { Method::Chirp } else { Method::Auto };
+        match self.method.unwrap_or(usual) {
             Method::Auto => AvailableMethod::Automatic,
             Method::Curve => AvailableMethod::Curve,
             Method::Slops => AvailableMethod::Slops,
@@ -79,7 +88,13 @@ impl Available {
     }
 
     fn request(&self, target: Target) -> EstimationRequest {
-        self.estimation.fill(EstimationRequest::new(target, Estimation::Available(self.method())))
+        let request = self.estimation.fill(EstimationRequest::new(target, Estimation::Available(self.method())));
+        if !self.watch {
+            return request;
+        }
+        let follow = Follow { interval: self.interval, lasting: self.estimation.time() };
+        let usual = EstimationRequest::new(request.target.clone(), request.estimation).time;
+        EstimationRequest { follow: Some(follow), time: request.time.min(usual), ..request }
     }
 }
 
@@ -90,6 +105,10 @@ impl Measuring for Available {
             is_spruce == self.link_rate.is_some(),
             "--link-rate is the rate of the tight link, which --method spruce has to know and no other takes"
         );
+        ensure!(
+            !self.watch || !matches!(self.method, Some(Method::Maximum | Method::MaximumC)),
+            "--watch with a method that fills the path would leave nothing to others: use chirp, curve, slops or spruce"
+        );
         Ok(())
     }
 
@@ -98,7 +117,7 @@ impl Measuring for Available {
             command: "available",
             target: &self.target,
             output: &self.output,
-            intervals: false,
+            intervals: self.watch,
             notes: Vec::new(),
         }
     }

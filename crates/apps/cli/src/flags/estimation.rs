@@ -15,9 +15,9 @@ pub(crate) struct EstimationFlags {
     /// Both ways, one after the other
     #[arg(long)]
     bidir: bool,
-    /// What each IP version and direction may take
-    #[arg(short, long, value_name = "TIME", default_value = "30s", value_parser = quantity::some_seconds)]
-    time: Span,
+    /// What each IP version and direction may take [default: 30s]
+    #[arg(short, long, value_name = "TIME", value_parser = quantity::some_seconds)]
+    time: Option<Span>,
     /// Share of the path that the trains may use on average: 10% or 0.1
     #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = share)]
     max_load: f64,
@@ -48,6 +48,11 @@ fn packet(text: &str) -> Result<u32, String> {
 }
 
 impl EstimationFlags {
+    /// The time that was asked for.
+    pub(crate) fn time(&self) -> Option<Span> {
+        self.time
+    }
+
     pub(crate) fn fill(&self, request: EstimationRequest) -> EstimationRequest {
         let directions = match (self.reverse, self.bidir) {
             (true, _) => Directions::Reverse,
@@ -56,7 +61,7 @@ impl EstimationFlags {
         };
         EstimationRequest {
             directions,
-            time: self.time,
+            time: self.time.unwrap_or(request.time),
             max_load: self.max_load,
             packet: self.packet,
             seed: self.seed,

@@ -98,6 +98,9 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
                 path_rates::section(&mut sheet, metric, direction)?;
             }
         }
+        for direction in [Direction::Forward, Direction::Reverse] {
+            path_rates::verdicts(&mut sheet, direction)?;
+        }
         matrix::write(out, &measured, paint)?;
     }
     udp::histograms(out, record, paint)?;

@@ -1,8 +1,9 @@
 //! A path's rate as the record has it.
 
-use netaware_path::{Bound, Estimate, Flag, Instrument};
+use netaware_path::{Bound, Estimate, Flag, Instrument, Use};
 use netaware_record::{
-    Direction, ETHERNET_OVERHEAD, IpVersion, Layer, PathMetric, PathRate, Pedigree, RateBound,
+    Direction, ETHERNET_OVERHEAD, IpVersion, Layer, PathMetric, PathRate, PathUse, PathVerdict, Pedigree,
+    RateBound, RatePoint,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
@@ -46,11 +47,7 @@ pub(crate) fn result(
         },
         metric,
         rate: answer.map(|answer| interval(&answer.rate)),
-        bound: match answer.map_or(Bound::None, |answer| answer.bound) {
-            Bound::None => RateBound::None,
-            Bound::AtLeast => RateBound::AtLeast,
-            Bound::AtMost => RateBound::AtMost,
-        },
+        bound: bound(answer),
         payload: of_packet(done.packet.saturating_sub(done.headers)),
         ethernet: of_packet(done.packet + ETHERNET_OVERHEAD),
         packet: done.packet,
@@ -59,11 +56,71 @@ pub(crate) fn result(
         bytes,
         took: done.took,
         load: BitRate::mean(bytes, done.took),
-        flags: flags.iter().map(|flag| word(flag).to_owned()).collect(),
+        flags: words(answer),
         remarks: flags.iter().map(sentence).collect(),
         send_gap: done.instrument.send_gap,
         stamp_error: Span(done.instrument.stamp_error() as i64),
+        over_time: Vec::new(),
     }
+}
+
+/// What was known at an instant of a path that is followed.
+pub(crate) fn point(at: Span, answer: Option<&Estimate>) -> RatePoint {
+    RatePoint {
+        at,
+        rate: answer.map(|answer| interval(&answer.rate)),
+        bound: bound(answer),
+        flags: words(answer),
+    }
+}
+
+fn bound(answer: Option<&Estimate>) -> RateBound {
+    match answer.map_or(Bound::None, |answer| answer.bound) {
+        Bound::None => RateBound::None,
+        Bound::AtLeast => RateBound::AtLeast,
+        Bound::AtMost => RateBound::AtMost,
+    }
+}
+
+fn words(answer: Option<&Estimate>) -> Vec<String> {
+    let flags = answer.map_or(&[][..], |answer| &answer.flags);
+    flags.iter().map(|flag| word(flag).to_owned()).collect()
+}
+
+/// The verdict over one direction.
+pub(crate) fn path_use(direction: Direction, of: Use) -> PathUse {
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let (verdict, used, because) = match of {
+        Use::Shared(used) => (
+            PathVerdict::Shared,
+            Some(interval(&used)),
+            format!(
+                "others use {} of the narrowest link ({} .. {})",
+                percent(used.estimate),
+                percent(used.lo),
+                percent(used.hi)
+            ),
+        ),
+        Use::NotShown { at_most } => (
+            PathVerdict::UseNotShown,
+            None,
+            format!("no other traffic shown: at most {} of the narrowest link", percent(at_most)),
+        ),
+        Use::HostLimited => (
+            PathVerdict::HostLimited,
+            None,
+            "host-limited: the hosts, not the path, set these figures".to_owned(),
+        ),
+        Use::Contradiction => (
+            PathVerdict::Contradiction,
+            None,
+            "more is available than the path carries: one of the figures is wrong, or the path changed".to_owned(),
+        ),
+        Use::Unknown => {
+            (PathVerdict::Unknown, None, "how much others use is not known: a figure is missing or a bound".to_owned())
+        }
+    };
+    PathUse { direction, verdict, used, because }
 }
 
 fn uncertainty(answer: Option<&Estimate>) -> String {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use netaware_record::{Direction, PathMetric, PathRate, RateBound, VersionResult};
+use netaware_record::{Direction, PathMetric, PathRate, PathUse, RateBound, VersionResult};
 use netaware_units::BitRate;
 
 use super::{Sheet, pedigree};
@@ -23,8 +23,10 @@ pub(super) fn section(sheet: &mut Sheet<'_>, metric: PathMetric, direction: Dire
         let rate = result.rate.filter(|_| result.bound == RateBound::None)?;
         Some(format!("{} .. {}", bits(rate.lo), bits(rate.hi)))
     })?;
-    sheet.row("as UDP payload", |v| Some(of(v)?.payload?.to_string()))?;
-    sheet.row("on Ethernet", |v| Some(of(v)?.ethernet?.to_string()))?;
+    if sheet.is_full() {
+        sheet.row("as UDP payload", |v| Some(of(v)?.payload?.to_string()))?;
+        sheet.row("on Ethernet", |v| Some(of(v)?.ethernet?.to_string()))?;
+    }
     sheet.row("method", |v| Some(of(v)?.pedigree.method))?;
     sheet.row("packets", |v| {
         let r = of(v)?;
@@ -47,6 +49,24 @@ pub(super) fn section(sheet: &mut Sheet<'_>, metric: PathMetric, direction: Dire
     }
     let pedigrees: Vec<_> = results.iter().map(|r| &r.pedigree).collect();
     pedigree::remarks(sheet, &pedigrees, &[])
+}
+
+/// What the figures of a direction say together, in a paragraph for each version.
+pub(super) fn verdicts(sheet: &mut Sheet<'_>, direction: Direction) -> io::Result<()> {
+    let uses: Vec<(&str, &PathUse)> = sheet
+        .versions
+        .iter()
+        .flat_map(|v| v.path_use.iter().map(|path| (v.version.name(), path)))
+        .filter(|(_, path)| path.direction == direction)
+        .collect();
+    if uses.is_empty() {
+        return Ok(());
+    }
+    sheet.table.section(&format!("path {}", direction.name()).to_uppercase())?;
+    for (name, path) in uses {
+        sheet.table.remark(&format!("{name}: "), &path.because)?;
+    }
+    Ok(())
 }
 
 /// "97.5 Mbit/s", "more than 97.5 Mbit/s", "not known".
