@@ -20,6 +20,7 @@ pub mod capacity;
 mod estimate;
 mod estimator;
 mod instrument;
+mod path_change;
 mod train;
 mod verdict;
 

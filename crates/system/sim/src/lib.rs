@@ -14,8 +14,10 @@
 //! can say on such a path; what a host adds to it is a matter for the lab.
 //!
 //! Reading order: [`Simulation`], then [`methods`] for the measurements people ask for by name, [`VolleyPath`] for
-//! estimators of capacity and available bandwidth, and [`cells`] for the paths that these are held against.
+//! estimators of capacity and available bandwidth, [`cells`] for the paths that these are held against, and [`accuracy`]
+//! for how they fare.
 
+pub mod accuracy;
 pub mod cells;
 mod clock;
 mod drive;

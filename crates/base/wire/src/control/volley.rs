@@ -96,7 +96,8 @@ impl VolleySpec {
 
     /// Payload of all its datagrams, bytes.
     pub fn payload(&self) -> u64 {
-        self.trains.iter().map(|train| u64::from(train.packets) * u64::from(train.length)).sum()
+        let bytes = |train: &TrainSpec| u64::from(train.packets) * u64::from(train.length);
+        self.trains.iter().fold(0, |sum, train| sum.saturating_add(bytes(train)))
     }
 
     /// From its begin to its last datagram as planned.

@@ -1,9 +1,4 @@
 //! What was odd about the trains of a measurement: loss, batches, pauses of the sender, another path in mid-run.
-//!
-//! **Another path**: each train's level is the least clock difference over its first quarter, before it fills a queue. The
-//! path has changed if some instant parts the levels into two groups that do not touch, with more between the groups than
-//! within either. Clocks that drift apart and queues that come and go do not do that. It needs three trains on each side,
-//! so a change near the begin or the end is not seen.
 
 use netaware_stats::quantile::median;
 use netaware_units::Span;
@@ -11,6 +6,7 @@ use netaware_units::Span;
 use crate::Flag;
 use crate::available::passage::Passage;
 use crate::batching::Batching;
+use crate::path_change::Levels;
 
 /// Gathers over all trains.
 #[derive(Debug, Clone, Default)]
@@ -19,7 +15,7 @@ pub(crate) struct Health {
     arrived: u64,
     trains: u32,
     interrupted: u32,
-    levels: Vec<i128>,
+    levels: Levels,
     batchings: Vec<Batching>,
 }
 
@@ -31,7 +27,7 @@ impl Health {
         self.trains += 1;
         self.interrupted += u32::from(passage.interrupted);
         if let Some(level) = passage.level() {
-            self.levels.push(level);
+            self.levels.saw(level);
         }
         self.batchings.extend(passage.batching());
     }
@@ -59,9 +55,7 @@ impl Health {
 
     /// Whether the delay moved by more than queues explain.
     pub(crate) fn path_changed(&self) -> bool {
-        let levels = &self.levels;
-        (APART..(levels.len() + 1).saturating_sub(APART))
-            .any(|at| levels.split_at_checked(at).is_some_and(|(before, behind)| parted(before, behind)))
+        self.levels.changed()
     }
 
     /// What a reader must know; `limit` is the share of loss from which on the method's figures suffer.
@@ -81,18 +75,6 @@ impl Health {
         flags
     }
 }
-
-fn parted(before: &[i128], behind: &[i128]) -> bool {
-    let ends = |group: &[i128]| Some((*group.iter().min()?, *group.iter().max()?));
-    let (Some(a), Some(b)) = (ends(before), ends(behind)) else { return false };
-    let between = (b.0 - a.1).max(a.0 - b.1);
-    between > LEAST_STEP && between > (a.1 - a.0).max(b.1 - b.0)
-}
-
-/// Trains on either side of a change.
-const APART: usize = 3;
-/// A step of less than 20 us is not told from how a host hands packets over, ns.
-const LEAST_STEP: i128 = 20_000;
 
 #[cfg(test)]
 mod tests {
@@ -118,15 +100,6 @@ mod tests {
             let found = health((0..20).map(|n| 5_000_000 + n % 3 * 100_000 + if n < 8 { 0 } else { by }));
             assert_eq!(found.flags(0.1), [Flag::PathChanged]);
         }
-    }
-
-    #[test]
-    fn queues_and_drifting_clocks_are_not() {
-        let queues = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9].map(|n| n * 300_000);
-        assert!(!health(queues.into_iter()).path_changed());
-        assert!(!health((0..30).map(|n| n * 50_000)).path_changed());
-        assert!(!health([0, 0, 9_000_000].into_iter()).path_changed());
-        assert!(!Health::default().path_changed());
     }
 
     #[test]

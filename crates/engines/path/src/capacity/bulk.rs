@@ -37,6 +37,7 @@ use netaware_units::{Mono, Span};
 
 use super::budget::Budget;
 use super::sample::count;
+use crate::path_change::Levels;
 use crate::{Bound, Estimate, Estimator, Flag, Gaps, Instrument, Step, Train, Volley, VolleyReport};
 
 use bulks::Bulks;
@@ -55,6 +56,7 @@ pub struct Bulk {
     volleys: u32,
     sent: u64,
     came: u64,
+    levels: Levels,
     cut_short: bool,
 }
 
@@ -140,6 +142,7 @@ impl Bulk {
             volleys: 0,
             sent: 0,
             came: 0,
+            levels: Levels::default(),
             cut_short: false,
         }
     }
@@ -229,6 +232,9 @@ impl Bulk {
         if reading.is_some_and(|reading| reading.is_host) {
             flags.push(Flag::HostLimited);
         }
+        if self.levels.changed() {
+            flags.push(Flag::PathChanged);
+        }
         if self.cut_short {
             flags.push(Flag::CutShort);
         }
@@ -255,6 +261,7 @@ impl Estimator for Bulk {
         let (sent, came) = count(&report.trains);
         self.sent += sent;
         self.came += came;
+        report.trains.iter().for_each(|train| self.levels.saw_train(train));
         self.stage = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Growing(growth) => self.grow(growth, report),
             Stage::Sampling => self.sample(report),

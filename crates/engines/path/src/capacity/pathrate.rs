@@ -33,6 +33,7 @@ use netaware_units::{Mono, Span};
 
 use super::budget::Budget;
 use super::sample::count;
+use crate::path_change::Levels;
 use crate::{Estimate, Estimator, Flag, Gaps, Instrument, Step, Train, Volley, VolleyReport};
 
 use phases::{Phases, Verdict};
@@ -65,6 +66,7 @@ pub struct Pathrate {
     phases: Phases,
     sent: u64,
     came: u64,
+    levels: Levels,
     cut_short: bool,
     over: bool,
 }
@@ -79,6 +81,7 @@ impl Pathrate {
             phases: Phases::new(instrument, rules),
             sent: 0,
             came: 0,
+            levels: Levels::default(),
             cut_short: false,
             over: false,
         }
@@ -109,6 +112,9 @@ impl Pathrate {
         let lost = 1.0 - self.came as f64 / self.sent.max(1) as f64;
         if lost > 0.01 {
             flags.push(Flag::Lossy(lost));
+        }
+        if self.levels.changed() {
+            flags.push(Flag::PathChanged);
         }
         if self.cut_short {
             flags.push(Flag::CutShort);
@@ -141,6 +147,7 @@ impl Estimator for Pathrate {
         let (sent, came) = count(&report.trains);
         self.sent += sent;
         self.came += came;
+        report.trains.iter().for_each(|train| self.levels.saw_train(train));
         self.phases.take(report, &mut self.budget);
     }
 
