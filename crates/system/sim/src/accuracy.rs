@@ -98,29 +98,29 @@ impl Method {
         }
     }
 
-    /// What it should say of a cell, bit/s.
-    pub fn truth(self, cell: &Cell) -> f64 {
-        let truth = cell.truth();
-        if self.is_of_capacity() { truth.capacity } else { truth.available }
-    }
-
-    /// One estimation.
+    /// One estimation, and what it should have said, bit/s: of available bandwidth, what was left while it ran. Over seconds
+    /// traffic of heavy tails is far from its own mean, and no method can know that.
     ///
     /// # Panics
     /// Never for the cells of [`Cell::all`]: their scenarios are sound.
     #[expect(clippy::missing_panics_doc, reason = "said above")]
-    pub fn run(self, cell: &Cell, seed: u64) -> Estimated {
+    pub fn run(self, cell: &Cell, seed: u64) -> (Estimated, f64) {
         let scenario = cell.scenario().unwrap_or_else(|error| panic!("{cell}: {error}"));
         let mut path = VolleyPath::new(&scenario, FROM, seed, cell.noise());
         let mut method = self.build(&cell.instrument(), cell.truth().tight_capacity, seed);
-        estimate(&mut path, method.as_mut(), RTT)
+        let ended = estimate(&mut path, method.as_mut(), RTT);
+        let truth = cell.truth();
+        let left = || path.available().map_or(truth.available, |wire| wire * cell.ip_share());
+        let truth = if self.is_of_capacity() { truth.capacity } else { left() };
+        (ended, truth)
     }
 
     /// Many of them.
     pub fn score(self, cell: &Cell, seeds: impl IntoIterator<Item = u64>) -> Score {
         let mut score = Score::default();
         for seed in seeds {
-            score.add(&self.run(cell, seed), self.truth(cell), cell.truth().capacity);
+            let (ended, truth) = self.run(cell, seed);
+            score.add(&ended, truth, cell.truth().capacity);
         }
         score
     }

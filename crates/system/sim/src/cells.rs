@@ -124,9 +124,14 @@ impl Cell {
         format!("{hop}[[cross]]\nenter = {number}\nload = {share}\nsizes = {mtu}\n{pattern}")
     }
 
+    /// Bits of IP in each bit of layer 2.
+    pub fn ip_share(&self) -> f64 {
+        f64::from(self.mtu()) / f64::from(self.mtu() + OVERHEAD)
+    }
+
     /// What an estimator should say.
     pub fn truth(&self) -> CellTruth {
-        let ip = f64::from(self.mtu()) / f64::from(self.mtu() + OVERHEAD);
+        let ip = self.ip_share();
         let free = |(rate, load): &(u64, u32)| *rate as f64 * f64::from(100 - load) / 100.0;
         let links = self.links();
         let capacity = links.iter().map(|(rate, _)| *rate).min().unwrap_or(0) as f64;

@@ -91,6 +91,18 @@ impl VolleyPath {
         &self.sim
     }
 
+    /// What cross traffic left of the tightest link on average, over all the time that the network has lived through; bit/s of
+    /// layer 2. `None` before the first millisecond.
+    pub fn available(&self) -> Option<f64> {
+        let hops = (0..).map_while(|hop| self.sim.truth().link(self.from, hop));
+        let mean = |link: &netaware_netmodel::truth::LinkTruth| {
+            let intervals = link.intervals(0);
+            let sum: f64 = intervals.iter().map(|interval| interval.available.0 as f64).sum();
+            (!intervals.is_empty()).then(|| sum / intervals.len() as f64)
+        };
+        hops.map(mean).collect::<Option<Vec<f64>>>()?.into_iter().min_by(f64::total_cmp)
+    }
+
     /// When the last packet left.
     pub fn last_sent(&self) -> Mono {
         self.last_sent

@@ -15,6 +15,7 @@ mod search;
 mod tests;
 
 use netaware_stats::interval::Interval;
+use netaware_stats::moments::Moments;
 use netaware_units::{Mono, Span};
 
 use crate::available::approach::{Approach, Found};
@@ -25,7 +26,7 @@ use crate::available::sender::Sender;
 use crate::{Bound, Estimate, Estimator, Flag, Instrument, Step, Train, Volley, VolleyReport};
 
 use fleet::Fleet;
-use search::Search;
+use search::{Search, Verdict};
 
 /// The estimator.
 #[derive(Debug, Clone)]
@@ -45,6 +46,8 @@ pub struct Slops {
     fleets: u32,
     /// Variances of the streams' stretches, by fleet.
     scatter: Vec<f64>,
+    /// Fleets above the available bandwidth: rate, and what its streams were stretched by.
+    strained: Vec<(f64, Moments)>,
     state: State,
 }
 
@@ -77,6 +80,7 @@ impl Slops {
             repeated: false,
             fleets: 0,
             scatter: Vec::new(),
+            strained: Vec::new(),
             state: State::Approaching,
         }
     }
@@ -173,6 +177,9 @@ impl Slops {
                 self.repeated = false;
                 self.fleets += 1;
                 self.scatter.extend(self.fleet.scatter());
+                if verdict == Verdict::Above {
+                    self.strained.push((rate, self.fleet.stretches().clone()));
+                }
                 if search.is_over() || self.fleets >= MOST_FLEETS {
                     self.state = State::Content;
                 }

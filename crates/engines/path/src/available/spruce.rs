@@ -2,7 +2,8 @@
 //!
 //! **Measures** the mean over pairs of A = C - X with X = (C g_out - L) / g_in: what arrived between the packets of a pair. A
 //! pair leaves L/C apart, so that the queue cannot run empty between the two; pairs come as a Poisson process, so that they
-//! see time averages. **Assumes** that C is the tight link's, that the tight link is the narrow one and is first in first out.
+//! see time averages. Some time ahead of each pair a packet wakes whoever sleeps on the way: the first packet after a pause is
+//! handled, and stamped, later than the second. **Assumes** that C is the tight link's, that the tight link is the narrow one and is first in first out.
 //! **Biased** by as much as C is wrong; high if a faster, loaded link behind pulls pairs together. The original floors each
 //! pair's X at zero and A at -0.8 C, which reads low where stamps err to both sides (a gap of 12 us at 1 Gbit/s does); here
 //! only the mean is kept within 0 and C. It also re-derives C from a gap cut to whole microseconds (+2.6 % at 100 Mbit/s,
@@ -78,13 +79,14 @@ impl Spruce {
         let gap = (self.narrow_gap() * 1000.0).round() as u64;
         // At least what the load allows, at most what spreads the pairs over the time that there is.
         let pair = Span::from_secs_f64(self.narrow_gap() / 1e9);
-        let least = self.budget.rest(2.0 * self.sender.bits(), pair).secs_f64();
+        let least = self.budget.rest(3.0 * self.sender.bits(), pair).secs_f64();
         let left = f64::from((PAIRS.saturating_sub(self.seen.asked)).max(1));
         let mean = (self.budget.time_left(now).secs_f64() / left * 0.8).min(PAUSE).max(least);
         let count = PAIRS_A_VOLLEY.min(PAIRS - self.seen.asked);
+        let wake = gap.saturating_mul(WAKE).max(SHORTEST_WAKE.nanos().unsigned_abs() * 1000);
         let mut train = || {
             let rest = Span::from_secs_f64(-mean * (1.0 - self.rng.unit()).ln());
-            Train { packets: 2, length: self.sender.length, gaps: Gaps::Even(gap), rest }
+            Train { packets: 3, length: self.sender.length, gaps: Gaps::Each(vec![wake, gap]), rest }
         };
         Volley { trains: (0..count).map(|_| train()).collect() }
     }
@@ -93,7 +95,7 @@ impl Spruce {
         self.seen.asked += 1;
         let at = |number: u32| report.arrivals.iter().find(|arrival| arrival.number == number).map(|a| a.at);
         let sent = |number: usize| report.sent.get(number).copied().flatten();
-        let (Some(a), Some(b), Some(sa), Some(sb)) = (at(0), at(1), sent(0), sent(1)) else {
+        let (Some(a), Some(b), Some(sa), Some(sb)) = (at(1), at(2), sent(1), sent(2)) else {
             self.seen.lost += 1;
             return;
         };
@@ -189,6 +191,10 @@ impl Estimator for Spruce {
 const LONGEST: Span = Span::from_secs(15);
 /// As published.
 const PAIRS: u32 = 100;
+/// The packet that wakes goes so many L/C ahead of the pair, and as long at least: its own queue is gone by then, and whoever
+/// woke is awake still.
+const WAKE: u64 = 6;
+const SHORTEST_WAKE: Span = Span::from_micros(300);
 const PAIRS_A_VOLLEY: u32 = 20;
 /// Mean pause between pairs, s.
 const PAUSE: f64 = 0.1;

@@ -63,6 +63,11 @@ impl Fleet {
         netaware_stats::quantile::median(&self.rates)
     }
 
+    /// Stretches of the streams.
+    pub(super) fn stretches(&self) -> &Moments {
+        &self.stretches
+    }
+
     /// Variance of the streams' stretches.
     pub(super) fn scatter(&self) -> Option<f64> {
         self.stretches.variance()
