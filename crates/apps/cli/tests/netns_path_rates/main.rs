@@ -7,9 +7,9 @@
 #[expect(dead_code, reason = "shared with tests on loopback")]
 mod program;
 
-use netaware_lab::{Lab, LabOptions, Side, scenarios};
+use netaware_lab::{Lab, LabOptions, Scenario, Side, scenarios};
 use netaware_netns::permitted;
-use netaware_record::{IpVersion, PathRate, RateBound, Record};
+use netaware_record::{IpVersion, PathRate, PathVerdict, RateBound, Record};
 use netaware_units::Span;
 
 use crate::program::{NETAWARE, Program, Responder};
@@ -20,18 +20,13 @@ const RUNS: usize = 4;
 const LATE: Span = Span::from_micros(500);
 
 fn over(path: &str, arguments: &[&str], holds: impl Fn(&Record) -> Result<(), String>) {
-    let text = format!("about = \"a path rate\"\n{path}");
-    let scenario = scenarios::parse("a path rate", text).unwrap_or_else(|error| panic!("{error}")).scenario;
+    let scenario = scenario(path);
     let mut failures = Vec::new();
     for seed in 0..RUNS as u64 {
-        let options = LabOptions { prefix: "rates".to_owned(), seed, ..LabOptions::default() };
-        let lab = Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
-        let mut serve = lab.command(Side::B, NETAWARE);
-        serve.args(["serve", "--port", &PORT.to_string()]);
-        let responder = Responder::launch(serve, &[], PORT);
-        let mut prober = lab.command(Side::A, NETAWARE);
-        prober.args(arguments).args(["b", "--format", "json"]);
-        let record = Program::start(prober).finish_within(Span::from_secs(120)).exits_with(0).record();
+        let lab = lab(&scenario, seed);
+        let responder = responder(&lab);
+        let record =
+            prober(&lab, arguments).finish_within(Span::from_secs(120)).exits_with(0).record();
         drop(responder);
         let report = lab.end().unwrap();
         match holds(&record) {
@@ -40,6 +35,28 @@ fn over(path: &str, arguments: &[&str], holds: impl Fn(&Record) -> Result<(), St
         }
     }
     panic!("in none of {RUNS} runs:\n{}", failures.join("\n"))
+}
+
+fn scenario(path: &str) -> Scenario {
+    let text = format!("about = \"a path rate\"\n{path}");
+    scenarios::parse("a path rate", text).unwrap_or_else(|error| panic!("{error}")).scenario
+}
+
+fn lab(scenario: &Scenario, seed: u64) -> Lab {
+    let options = LabOptions { prefix: "rates".to_owned(), seed, ..LabOptions::default() };
+    Lab::up(scenario, &options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn responder(lab: &Lab) -> Responder {
+    let mut serve = lab.command(Side::B, NETAWARE);
+    serve.args(["serve", "--port", &PORT.to_string()]);
+    Responder::launch(serve, &[], PORT)
+}
+
+fn prober(lab: &Lab, arguments: &[&str]) -> Program {
+    let mut prober = lab.command(Side::A, NETAWARE);
+    prober.args(arguments).args(["b", "--format", "json"]);
+    Program::start(prober)
 }
 
 fn rate(record: &Record, version: IpVersion) -> Result<&PathRate, String> {
@@ -110,4 +127,110 @@ fn what_cross_traffic_leaves_is_read_over_both_versions() {
         );
         over(&path, &["available", "-t", "20s"], |record| near(record, |_| f64::from(rate) * 0.6e6, 0.05));
     }
+}
+
+/// 10 Mbit/s, of which constant cross traffic uses 4.
+const LOADED: &str = "[[hop]]\nrate = '10Mbit/s'\ndelay = '2ms'\n\
+                      [[cross]]\npattern = 'constant'\nrate = '4Mbit/s'\nsize = 1000\n";
+
+#[test]
+fn a_test_with_its_path_says_what_others_use() {
+    if !permitted() {
+        return;
+    }
+    let arguments = ["test", "--path", "-t", "6s", "--rounds", "1", "--no-tcp", "-b", "1M"];
+    over(LOADED, &arguments, |record| {
+        for version in &record.versions {
+            let up = version.path_use.iter().find(|it| it.direction == netaware_record::Direction::Forward);
+            let up = up.ok_or_else(|| format!("nothing is said: {version:#?}"))?;
+            let used = up.used.as_ref().map(|used| used.estimate);
+            // The way back is idle.
+            let down = version.path_use.iter().find(|it| it.direction == netaware_record::Direction::Reverse);
+            let idle = down.is_some_and(|down| down.verdict != PathVerdict::Shared);
+            if up.verdict != PathVerdict::Shared || used.is_none_or(|used| (used - 0.4).abs() > 0.05) || !idle {
+                return Err(format!("{:#?}", version.path_use));
+            }
+        }
+        (record.versions.len() == 2).then_some(()).ok_or_else(|| "not both versions".to_owned())
+    });
+}
+
+#[test]
+fn a_path_is_followed_with_a_figure_for_each_version_and_interval() {
+    if !permitted() {
+        return;
+    }
+    over(LOADED, &["available", "--watch", "-i", "4s", "-t", "21s"], |record| {
+        for version in [IpVersion::V4, IpVersion::V6] {
+            let found = rate(record, version)?;
+            let last = found.over_time.last().and_then(|point| point.rate.as_ref());
+            let near = last.is_some_and(|rate| (rate.estimate / 6e6 - 1.0).abs() < 0.15 && rate.contains(6e6));
+            if !near || found.over_time.len() < 4 || found.load.0 > 600_000 {
+                return Err(format!("{}: load {}, {:#?}", version.name(), found.load, found.over_time));
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn packets_that_do_not_fit_are_named_and_not_measured() {
+    if !permitted() {
+        return;
+    }
+    let scenario = scenario("[[hop]]\nrate = '10Mbit/s'\ndelay = '2ms'\nmtu = 1400\nmtu_answer = 'silent'\n");
+    let lab = lab(&scenario, 1);
+    let _responder = responder(&lab);
+    let ended = prober(&lab, &["capacity", "-t", "5s", "--packet", "1500"]).finish_within(Span::from_secs(60));
+    assert_ne!(ended.code, Some(0), "{ended:#?}");
+    assert!(ended.took < Span::from_secs(45), "{}", ended.took);
+    let record = ended.record();
+    assert!(record.versions.iter().flat_map(|it| &it.path_rates).all(|it| it.rate.is_none()), "{record:#?}");
+}
+
+#[test]
+fn a_responder_that_dies_in_the_middle_is_named_and_the_time_is_kept() {
+    if !permitted() {
+        return;
+    }
+    for arguments in [["available", "-t", "20s"], ["capacity", "-t", "20s"]] {
+        let lab = lab(&scenario(LOADED), 1);
+        let responder = responder(&lab);
+        let running = prober(&lab, &arguments);
+        netaware_io::clock::sleep(Span::from_millis(1500));
+        drop(responder);
+        let ended = running.finish_within(Span::from_secs(60));
+        let record = ended.record();
+        let told = record.versions.iter().any(|version| version.unreachable.is_some());
+        assert!(told && ended.took < Span::from_secs(40), "{ended:#?}");
+        for found in record.versions.iter().flat_map(|it| &it.path_rates) {
+            let near = found.rate.as_ref().is_none_or(|rate| rate.estimate < 13e6);
+            assert!(near || !found.flags.is_empty(), "{found:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_hog_on_the_core_makes_no_figure_of_its_own() {
+    if !permitted() {
+        return;
+    }
+    let lab = lab(&scenario(LOADED), 1);
+    let _responder = responder(&lab);
+    let mut hogs: Vec<Program> = (0..2)
+        .map(|_| {
+            let mut hog = std::process::Command::new("sh");
+            hog.args(["-c", "while :; do :; done"]);
+            Program::start(hog)
+        })
+        .collect();
+    for (arguments, truth) in [(["capacity", "-t", "10s"], 10e6), (["available", "-t", "15s"], 6e6)] {
+        let record = prober(&lab, &arguments).finish_within(Span::from_secs(120)).record();
+        for found in record.versions.iter().flat_map(|it| &it.path_rates) {
+            let near = found.rate.as_ref().is_none_or(|rate| (rate.estimate / truth - 1.0).abs() < 0.2);
+            let told = found.bound != RateBound::None || !found.flags.is_empty();
+            assert!(near || told, "{arguments:?}: {found:#?}");
+        }
+    }
+    hogs.clear();
 }

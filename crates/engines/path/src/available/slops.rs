@@ -178,7 +178,7 @@ impl Slops {
                 self.fleets += 1;
                 self.scatter.extend(self.fleet.scatter());
                 if verdict == Verdict::Above {
-                    self.strained.push((rate, self.fleet.stretches().clone()));
+                    self.strained.push((rate, *self.fleet.stretches()));
                 }
                 if search.is_over() || self.fleets >= MOST_FLEETS {
                     self.state = State::Content;

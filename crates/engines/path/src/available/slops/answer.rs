@@ -44,6 +44,21 @@ impl Slops {
         Interval { estimate, lo: lo.min(estimate), hi: hi.max(estimate), ..range }
     }
 
+    /// What the strained streams say by how much they were: A = R - C (s - 1), as a curve has it, and what chance makes of that,
+    /// bit/s. Bursts look like trends and pull the bracket down; strains far above A they hardly move.
+    fn by_strain(&self) -> Option<(f64, f64)> {
+        let capacity = self.search.as_ref().map_or(0.0, Search::capacity);
+        let (mut sum, mut squares, mut streams) = (0.0, 0.0, 0.0);
+        for (rate, stretches) in &self.strained {
+            let (Some(mean), Some(variance)) = (stretches.mean(), stretches.variance()) else { continue };
+            let count = stretches.count() as f64;
+            sum += count * (rate - capacity * (mean - 1.0));
+            squares += count * variance;
+            streams += count;
+        }
+        (streams > 0.0).then(|| (sum / streams, 2.0 * capacity * (squares / streams / streams).sqrt()))
+    }
+
     /// Whether the streams of a fleet met very different traffic.
     fn varied(&self, range: &Interval) -> bool {
         let capacity = self.search.as_ref().map_or(0.0, Search::capacity);
@@ -56,6 +71,10 @@ impl Slops {
         match (search.below(), search.above()) {
             (Some(lo), Some(hi)) => {
                 let range = self.widened(between(lo, search.centre(lo, hi), hi));
+                let range = self.by_strain().map_or(range, |(strained, chance)| {
+                    let (lo, hi) = (strained - chance, strained + chance);
+                    Interval { lo: range.lo.min(lo).max(0.0), hi: range.hi.max(hi), ..range }
+                });
                 let wide = range.hi - range.estimate > NOISY * range.estimate
                     || range.estimate - range.lo > NOISY * range.estimate
                     || self.varied(&range);
