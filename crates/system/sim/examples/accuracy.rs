@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use netaware_sim::Bank;
 use netaware_sim::accuracy::{Method, Score};
 use netaware_sim::cells::Cell;
 use netaware_units::BitRate;
@@ -33,6 +34,7 @@ fn scores(method: Method, cells: &[Cell], seeds: u64, seconds: f64) -> Vec<Score
     #[expect(clippy::disallowed_methods, reason = "how long a person waits, not what is measured")]
     let began = Instant::now();
     let scores = Mutex::new(vec![Score::default(); cells.len()]);
+    let banks: Vec<Mutex<Bank>> = cells.iter().map(|_| Mutex::default()).collect();
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -46,7 +48,12 @@ fn scores(method: Method, cells: &[Cell], seeds: u64, seconds: f64) -> Vec<Score
                     if first >= seeds || out_of_time {
                         return;
                     }
-                    let score = method.score(&cells[at], first..(first + PART).min(seeds));
+                    let mut bank = banks[at].lock().map(|mut bank| std::mem::take(&mut *bank)).unwrap_or_default();
+                    let part = first..(first + PART).min(seeds);
+                    let score = method.score_with(&cells[at], part, &mut bank);
+                    if let Ok(mut place) = banks[at].lock() {
+                        *place = bank;
+                    }
                     if let Ok(mut scores) = scores.lock() {
                         scores[at].join(score);
                     }
