@@ -103,7 +103,6 @@ impl Method {
     ///
     /// # Panics
     /// Never for the cells of [`Cell::all`]: their scenarios are sound.
-    #[expect(clippy::missing_panics_doc, reason = "said above")]
     pub fn run(self, cell: &Cell, seed: u64, bank: &mut Bank) -> (Estimated, f64) {
         let scenario = cell.scenario().unwrap_or_else(|error| panic!("{cell}: {error}"));
         let mut path = VolleyPath::with_bank(&scenario, FROM, seed, cell.noise(), std::mem::take(bank));

@@ -32,7 +32,7 @@ impl Translator {
         let (to, from) = (outside.clone(), outside.clone());
         let (learns, knows) = (client.clone(), client);
         thread::spawn(move || {
-            let mut bytes = [0; 65_536];
+            let mut bytes = vec![0; 65_536];
             while !over_there.load(Ordering::Relaxed) {
                 let Ok((length, address)) = there.recv_from(&mut bytes) else { continue };
                 *learns.lock().unwrap() = Some(address);
@@ -40,7 +40,7 @@ impl Translator {
             }
         });
         thread::spawn(move || {
-            let mut bytes = [0; 65_536];
+            let mut bytes = vec![0; 65_536];
             while !over_back.load(Ordering::Relaxed) {
                 let socket = from.lock().unwrap().try_clone().unwrap();
                 let Ok(length) = socket.recv(&mut bytes) else { continue };
@@ -83,7 +83,7 @@ fn outside(responder: SocketAddr) -> UdpSocket {
 }
 
 fn splice(mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
-    let mut bytes = [0; 65_536];
+    let mut bytes = vec![0; 65_536];
     loop {
         match from.read(&mut bytes)? {
             0 => return to.shutdown(std::net::Shutdown::Write),

@@ -99,10 +99,11 @@ impl Followed {
         let tracks = request.tracks();
         let duration = if tracks { until - now } else { request.time };
         let mut ran = Ran::Content;
-        let done = turn(session, request, self.direction, instrument.largest, duration + SLACK, |trains, over| {
-            ran = trains.run(estimator.as_mut(), pending, tracks.then_some(until), over)?;
-            Ok(())
-        });
+        let done =
+            turn(session, request, self.direction, instrument.largest, duration + SLACK, |trains, over| {
+                ran = trains.run(estimator.as_mut(), pending, tracks.then_some(until), over)?;
+                Ok(())
+            });
         let (sent, received, took) =
             self.last.as_ref().map_or((0, 0, Span::ZERO), |last| (last.sent, last.received, last.took));
         self.last = Some(Estimated {

@@ -114,11 +114,14 @@ pub(crate) fn path_use(direction: Direction, of: Use) -> PathUse {
         Use::Contradiction => (
             PathVerdict::Contradiction,
             None,
-            "more is available than the path carries: one of the figures is wrong, or the path changed".to_owned(),
+            "more is available than the path carries: one of the figures is wrong, or the path changed"
+                .to_owned(),
         ),
-        Use::Unknown => {
-            (PathVerdict::Unknown, None, "how much others use is not known: a figure is missing or a bound".to_owned())
-        }
+        Use::Unknown => (
+            PathVerdict::Unknown,
+            None,
+            "how much others use is not known: a figure is missing or a bound".to_owned(),
+        ),
     };
     PathUse { direction, verdict, used, because }
 }
@@ -138,6 +141,7 @@ fn word(flag: &Flag) -> &'static str {
         Flag::HostLimited => "host_limited",
         Flag::Coalescing { .. } => "coalescing",
         Flag::Lossy(_) => "lossy",
+        Flag::Reordered(_) => "reordered",
         Flag::PathChanged => "path_changed",
         Flag::Elastic => "elastic",
         Flag::Ambiguous => "ambiguous",
@@ -155,6 +159,7 @@ fn sentence(flag: &Flag) -> String {
             format!("arrivals are handed over in batches of {batch:.1} packets, one each {period}")
         }
         Flag::Lossy(share) => format!("{:.1} % of the packets were lost", share * 100.0),
+        Flag::Reordered(share) => format!("{:.1} % of the packets came behind later ones", share * 100.0),
         Flag::PathChanged => {
             "the delay moved in the middle: another path, or a clock that was set".to_owned()
         }

@@ -33,7 +33,7 @@ impl Bank {
         if self.0.len() < ENOUGH {
             return None;
         }
-        let rest = self.0.get(rng.below(ENOUGH as u64) as usize)?;
+        let rest = self.0.get(rng.below(ENOUGH))?;
         let mut network = rest.network.clone();
         network.reseed(rng.next_u64());
         Some((network, rest.now))
