@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    available, capacity, completions, latency, man, matrix, results, schema, serve, tcp, test, udp,
+    available, capacity, completions, host, latency, man, matrix, results, schema, serve, tcp, test, udp,
 };
 #[cfg(target_os = "linux")]
 use crate::commands::{lab, simulate};
@@ -27,6 +27,7 @@ Examples:
   netaware capacity lab-b              the rate of the narrowest link, without filling it
   netaware available lab-b             what other traffic leaves of the path
   netaware matrix lab-b                short transfers by block size
+  netaware host                        what this host can measure at all
   netaware udp lab-b --scan spacing=0us..100us+10us
   netaware test lab-b --every 10min --for 12h
   netaware results show last           the newest saved result
@@ -65,6 +66,7 @@ pub(crate) enum Command {
     Capacity(capacity::Capacity),
     Available(available::Available),
     Matrix(matrix::Matrix),
+    Host(host::Host),
     Results(results::Results),
     #[cfg(target_os = "linux")]
     Lab(lab::Lab),
@@ -104,6 +106,7 @@ impl Command {
             Self::Matrix(matrix) => measure::run(matrix, parsed),
             Self::Capacity(capacity) => measure::run(capacity, parsed),
             Self::Available(available) => measure::run(available, parsed),
+            Self::Host(host) => host.run(),
             Self::Results(results) => results.run(),
             #[cfg(target_os = "linux")]
             Self::Lab(lab) => lab.run(),
@@ -133,7 +136,7 @@ mod tests {
         command.build();
         insta::assert_snapshot!("help", command.render_long_help().to_string());
         let measuring = ["test", "tcp", "udp", "latency", "capacity", "available", "matrix"];
-        let others = ["serve", "results", "lab", "simulate", "completions", "man", "schema"];
+        let others = ["serve", "host", "results", "lab", "simulate", "completions", "man", "schema"];
         for name in measuring.into_iter().chain(others) {
             let of = command.find_subcommand_mut(name).unwrap();
             insta::assert_snapshot!(format!("help_{name}"), of.render_long_help().to_string());

@@ -3,6 +3,7 @@
 pub(crate) mod available;
 pub(crate) mod capacity;
 pub(crate) mod completions;
+pub(crate) mod host;
 #[cfg(target_os = "linux")]
 pub(crate) mod lab;
 pub(crate) mod latency;

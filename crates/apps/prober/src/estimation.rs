@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use netaware_host::CpuSnapshot;
+use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_io::volley::{self, Calibration};
 use netaware_path::available::{self, Chirp, Curve, Maximum, Search, Slops, Spruce};
 use netaware_path::capacity::{self, Bulk, Pathrate, PathrateRules};
 use netaware_path::{Estimator, Instrument, Use};
 use netaware_record::{Direction, Interval, IpVersion, PathMetric, Record};
 use netaware_units::{BitRate, Span};
 
+use crate::host::{self, During, Known};
 use crate::lane::{self, Lane};
 use crate::progress::{Progress, Watch};
 use crate::report::path_rates::{self, Estimated};
@@ -234,7 +236,7 @@ pub(crate) fn path_rates(
     stop: &StopFlag,
     watch: &mut Watch<'_>,
 ) {
-    let calibration = volley::calibrate();
+    let known = host::known();
     let mut answers = Vec::new();
     let each = requests.iter().flat_map(|it| it.directions.each().iter().map(move |way| (it, *way)));
     for (round, (request, direction)) in (0..).zip(each) {
@@ -245,7 +247,7 @@ pub(crate) fn path_rates(
                 continue;
             }
             watch.phase(format!("{} {}", metric.name(), direction.name()), Some(lane.version));
-            if let Some(done) = one(lane, request, direction, calibration, stop) {
+            if let Some(done) = one(lane, request, direction, &known, stop) {
                 lane.result.path_rates.push(path_rates::result(metric, lane.version, direction, &done));
                 answers.push((index, direction, metric, done.answer));
             }
@@ -270,40 +272,53 @@ fn one(
     lane: &mut Lane,
     request: &EstimationRequest,
     direction: Direction,
-    calibration: Calibration,
+    known: &Known,
     stop: &StopFlag,
 ) -> Option<Estimated> {
     let version = lane.version;
+    let known = known.through(lane.local);
     let session = lane.session()?;
-    let instrument = instrument(session, request, calibration, request.time);
+    let instrument = instrument(session, request, &known, direction, request.time);
     let largest = instrument.largest;
     let mut estimator = request.estimator(&instrument);
-    let began_at = netaware_io::clock::now();
+    let began_at = clock::now();
     let ran = turn(session, request, direction, largest, request.time + SLACK, |trains, over| {
         trains.run(estimator.as_mut(), &mut None, None, over).map(|_| ())
     });
-    let took = netaware_io::clock::now() - began_at;
-    let Turn { sent, received, ended } = ran;
+    let took = clock::now() - began_at;
+    let Turn { sent, received, during, ended } = ran;
     if let Err(cause) = ended {
         lane.fail("send trains", cause);
     }
     if stop.is_raised() && sent == 0 {
         return None;
     }
-    let answer = estimator.answer();
-    Some(Estimated { answer, packet: largest, sent, received, took, instrument, headers: headers(version) })
+    let answer = estimator.answer().map(|answer| during.bounded(answer));
+    Some(Estimated {
+        host: known.honest(answer.as_ref().map_or(request.method(), |answer| answer.method), largest),
+        answer,
+        packet: largest,
+        sent,
+        received,
+        took,
+        instrument,
+        headers: headers(version),
+        during,
+    })
 }
 
 /// What both hosts can do over this session.
 fn instrument(
     session: &Session,
     request: &EstimationRequest,
-    calibration: Calibration,
+    known: &Known,
+    direction: Direction,
     time_limit: Span,
 ) -> Instrument {
     let mtu = session.link.tcp_info().map(|info| info.path_mtu).filter(|mtu| *mtu >= LEAST_MTU);
     let largest = request.packet.unwrap_or_else(|| mtu.unwrap_or(USUAL_MTU)).clamp(LEAST_MTU, MOST_MTU);
     let rtt = session.reach.connects.iter().min().copied().unwrap_or_default();
+    let calibration = known.calibration;
     Instrument {
         largest,
         smallest: SMALLEST.min(largest),
@@ -311,7 +326,7 @@ fn instrument(
         send_gap: calibration.send_gap,
         send_error: calibration.stamp_error,
         receive_error: calibration.stamp_error,
-        largest_burst: LARGEST_BURST,
+        largest_burst: known.largest_burst(direction),
         max_load: request.max_load,
         time_limit,
     }
@@ -321,6 +336,7 @@ fn instrument(
 struct Turn {
     sent: u64,
     received: u64,
+    during: During,
     ended: Result<(), Cause>,
 }
 
@@ -338,11 +354,16 @@ fn turn(
     let opened = Trains::open(session, &request.target.options, direction, largest, duration);
     let mut trains = match opened {
         Ok(trains) => trains,
-        Err(cause) => return Turn { sent: 0, received: 0, ended: Err(cause) },
+        Err(cause) => {
+            return Turn { sent: 0, received: 0, during: During::default(), ended: Err(cause) };
+        }
     };
+    let (cpu, began_at) = (CpuSnapshot::take(), clock::now());
     let ran = run(&mut trains, &over);
+    let cpu = CpuSnapshot::take().use_since(&cpu, clock::now() - began_at);
+    let during = During::new(std::mem::take(&mut trains.departures), &cpu);
     let (sent, received) = (trains.sent, trains.received);
-    Turn { sent, received, ended: ran.and_then(|()| trains.close()) }
+    Turn { sent, received, during, ended: ran.and_then(|()| trains.close()) }
 }
 
 /// IP and UDP.
@@ -365,5 +386,3 @@ const USUAL_MTU: u32 = 1500;
 const MOST_MTU: u32 = 9000;
 /// Below this the headers are what is measured.
 const SMALLEST: u32 = 200;
-/// Half of what the queues of most access lines hold, and a train that a default receive buffer takes.
-const LARGEST_BURST: u64 = 200_000;

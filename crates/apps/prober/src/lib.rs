@@ -1,16 +1,18 @@
 //! Runs a measurement plan against a responder and yields records.
 //!
 //! [`test`] is the main job; [`tcp`], [`udp`] and [`latency`] are its phases as measurements of their own, [`matrix()`] is
-//! many short transfers. None of them fails with an error: a path that cannot be measured is a finding, and the [`netaware_record::Record`] says why. What
-//! was measured before something broke is always in it.
+//! many short transfers, [`host()`] looks at this host alone. None of those fails with an error: a path that cannot be measured is a finding, and the [`netaware_record::Record`] says why. What
+//! was measured before something broke is always in it. [`host()`] looks at this host alone.
 //!
 //! Reading order: [`Target`] and the requests, `test` (the rounds), `lane` (one version), `session` and
 //! `link` (the control connection), `transfer` and `echo`, then one module per phase. `report` turns what the phases saw into the record.
 
 mod attach;
 mod bulk;
+mod departures;
 mod echo;
 mod estimation;
+mod host;
 mod interval;
 mod lane;
 mod latency;
@@ -32,6 +34,7 @@ mod turns;
 mod udp;
 
 pub use estimation::{AvailableMethod, CapacityMethod, Estimation, EstimationRequest, Follow, estimate};
+pub use host::{CacheUse, HostRequest, NoSuchInterface, host};
 pub use latency::{latency, memory_copy};
 pub use matrix::{MatrixRequest, Pair, Pairs, matrix};
 pub use netaware_probe::size_fit;

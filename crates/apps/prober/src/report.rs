@@ -112,6 +112,7 @@ pub(crate) fn finish(
         responder,
         comparison: comparison::compare(&versions, findings),
         versions,
+        ability: None,
         expectations: Vec::new(),
         warnings,
     }
@@ -191,13 +192,13 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
 }
 
 /// The id carries the start time, so that ids sort by it.
-fn id_at(at: Wall) -> Uuid {
+pub(crate) fn id_at(at: Wall) -> Uuid {
     let since = at.0.max(0).cast_unsigned();
     let nanos = u32::try_from(since % 1_000_000_000).unwrap_or(0);
     Uuid::new_v7(Timestamp::from_unix(NoContext, since / 1_000_000_000, nanos))
 }
 
-fn utc(at: Wall) -> String {
+pub(crate) fn utc(at: Wall) -> String {
     jiff::Timestamp::from_nanosecond(i128::from(at.0)).map(|at| format!("{at:.3}")).unwrap_or_default()
 }
 

@@ -15,6 +15,7 @@ use netaware_wire::control::{
 };
 
 use crate::attach;
+use crate::departures::Departures;
 use crate::session::{ANSWER_PATIENCE, Session, test_of};
 use crate::stage::Cause;
 
@@ -33,6 +34,8 @@ pub(crate) struct Trains<'a> {
     /// Packets sent and received so far.
     pub(crate) sent: u64,
     pub(crate) received: u64,
+    /// What the sending host made of the plans.
+    pub(crate) departures: Departures,
 }
 
 /// A volley that an estimator has asked for, and that is not sent yet.
@@ -90,6 +93,7 @@ impl<'a> Trains<'a> {
             next_seq: 0,
             sent: 0,
             received: 0,
+            departures: Departures::default(),
         })
     }
 
@@ -147,6 +151,7 @@ impl<'a> Trains<'a> {
             let times = self.times(number, &spec)?;
             places.sent(&mut report, times.into_iter());
         }
+        self.departures.observe(volley, &report);
         for train in &report.trains {
             self.sent += train.sent.iter().flatten().count() as u64;
             self.received += train.arrivals.len() as u64;

@@ -10,6 +10,7 @@
 //!
 //! Reading order: [`Record`], [`VersionResult`], then one module per phase.
 
+mod ability;
 mod comparison;
 mod ends;
 mod host;
@@ -26,6 +27,12 @@ mod summary;
 mod tcp;
 mod udp;
 
+pub use ability::{
+    BufferRange, CallTiming, Ceiling, ClockSteering, ClockTiming, CongestionControls, Effort, Fact,
+    Fingerprint, HardwareClock, HonestRate, HostAbility, HostCall, HostFacts, HostTimings, InterfaceFacts,
+    InterruptLine, LoopbackHow, LoopbackMaximum, Moderation, NotKnown, ObservedModeration, QueueCounts,
+    RingSizes, SocketBuffers, StampTiming, Timestamping, TimingsOrigin, WaitHow, WaitTiming,
+};
 pub use comparison::{Comparison, Metric, MetricComparison, Preference, Use, Verdict};
 pub use ends::{
     BurstSummary, CpuUse, HostDrops, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd,
@@ -62,7 +69,7 @@ pub struct Record {
     pub id: Uuid,
     /// Version of netaware that measured.
     pub software: String,
-    /// What was run: `test`, `tcp`, `udp`, `latency`, `matrix`, `capacity` or `available`.
+    /// What was run: `test`, `tcp`, `udp`, `latency`, `matrix`, `capacity`, `available` or `host`.
     pub command: String,
     /// When it began, by the prober's wall clock: a label, never used in arithmetic.
     pub started_at: Wall,
@@ -90,6 +97,9 @@ pub struct Record {
     /// IPv4 beside IPv6, where both were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,
+    /// What the prober's host can measure; of the `host` command only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ability: Option<Box<HostAbility>>,
     /// Outcome of each `--expect`, in the order given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<Expectation>,

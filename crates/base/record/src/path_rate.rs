@@ -4,7 +4,7 @@ use netaware_units::{BitRate, ByteCount, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Direction, Interval, Pedigree};
+use crate::{Direction, Health, HonestRate, Interval, Pedigree};
 
 /// Which rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -84,6 +84,16 @@ pub struct PathRate {
     pub send_gap: Span,
     /// Standard error of one packet's time by both stamps.
     pub stamp_error: Span,
+    /// What the instrument did meanwhile: late sends, processors, steal.
+    #[serde(default)]
+    pub health: Health,
+    /// What the prober's host can do with packets of this size in the method's way, and what limits it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HonestRate>,
+    /// The rate at which the closest two packets of a train really left, bit/s: no figure above it comes from this
+    /// measurement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fastest_sent: Option<BitRate>,
     /// What was known at which time, where the path was followed (`--watch`); the newest are kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub over_time: Vec<RatePoint>,

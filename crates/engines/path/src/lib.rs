@@ -16,6 +16,7 @@
 pub mod available;
 pub mod batching;
 pub mod capacity;
+pub mod honest;
 
 mod estimate;
 mod estimator;

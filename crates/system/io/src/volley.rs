@@ -20,6 +20,7 @@ use crate::pacer::{self, PreciseSleep};
 use crate::probe_socket::{ProbeSocket, Stamping, is_refusal};
 use crate::stop::StopFlag;
 
+pub(crate) use calibrate::calibrate_for;
 pub use calibrate::{Calibration, calibrate};
 
 /// One end of a test with volleys.

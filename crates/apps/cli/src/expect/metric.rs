@@ -1,8 +1,8 @@
 //! What a threshold can speak of, and where its figures stand in a record.
 
 use netaware_record::{
-    DelaySummary, Direction, LoadedLatency, MatrixProtocol, MatrixResult, PathMetric, PathRate, TcpResult,
-    UdpResult, VersionResult,
+    DelaySummary, Direction, HostAbility, HostCall, LoadedLatency, MatrixProtocol, MatrixResult, PathMetric,
+    PathRate, TcpResult, UdpResult, VersionResult, WaitHow,
 };
 use netaware_units::{BitRate, Span};
 
@@ -16,6 +16,8 @@ pub(crate) struct Metric {
     /// For the help text.
     pub(crate) about: &'static str,
     pub(crate) figures: fn(&VersionResult) -> Vec<(&'static str, f64)>,
+    /// Of a host and not of a path.
+    pub(crate) of_host: fn(&HostAbility) -> Option<f64>,
 }
 
 impl PartialEq for Metric {
@@ -116,7 +118,16 @@ const fn metric(
     about: &'static str,
     figures: fn(&VersionResult) -> Vec<(&'static str, f64)>,
 ) -> Metric {
-    Metric { name, kind, about, figures }
+    Metric { name, kind, about, figures, of_host: |_| None }
+}
+
+const fn of_host(
+    name: &'static str,
+    kind: Kind,
+    about: &'static str,
+    of_host: fn(&HostAbility) -> Option<f64>,
+) -> Metric {
+    Metric { name, kind, about, figures: |_| Vec::new(), of_host }
 }
 
 /// All there are.
@@ -212,7 +223,44 @@ pub(crate) static METRICS: &[Metric] = &[
     metric("matrix.udp.loss", Kind::Share, "matrix: bytes lost over UDP", |v| {
         matrix(v, MatrixProtocol::Udp, MatrixResult::lost)
     }),
+    of_host("host.clock", Kind::Time, "host: one reading of the clock", |host| {
+        Some(host.timings.clock.read_ns)
+    }),
+    of_host("host.sleep", Kind::Time, "host: how late precise sleeps end, p99", |host| {
+        let mut waits = host.timings.waits.iter();
+        waits.find(|wait| wait.how == WaitHow::PreciseSleep).map(|wait| wait.p99.0 as f64)
+    }),
+    of_host("host.send", Kind::Time, "host: sending a packet of 1500 B", |host| call(host, HostCall::Send)),
+    of_host("host.receive", Kind::Time, "host: taking one in with its stamp", |host| {
+        call(host, HostCall::ReceiveStamped)
+    }),
+    of_host("host.loopback", Kind::Rate, "host: highest rate over loopback", |host| {
+        host.timings.loopback.iter().map(|run| run.rate.0 as f64).reduce(f64::max)
+    }),
+    of_host("host.packets", Kind::Number, "host: most packets a second there", |host| {
+        host.timings.loopback.iter().filter_map(|run| run.packets_per_second).reduce(f64::max)
+    }),
+    of_host("host.pairs", Kind::Rate, "host: rate that pairs of 1500 B can probe", |host| {
+        honest(host, "pairs")
+    }),
+    of_host("host.trains", Kind::Rate, "host: the same for trains", |host| honest(host, "trains")),
+    of_host("host.steal", Kind::Share, "host: CPU time withheld meanwhile", |host| {
+        host.timings.steal.known().copied()
+    }),
 ];
+
+fn call(host: &HostAbility, call: HostCall) -> Option<f64> {
+    let mut calls = host.timings.calls.iter();
+    calls.find(|timing| timing.call == call && timing.payload == FULL_PAYLOAD).map(|timing| timing.median_ns)
+}
+
+fn honest(host: &HostAbility, way: &str) -> Option<f64> {
+    host.honest.iter().find(|row| row.way == way && row.packet == FULL).map(|row| row.rate.0 as f64)
+}
+
+/// The packets of most links, bytes of IP and of UDP payload over IPv4.
+const FULL: u32 = 1500;
+const FULL_PAYLOAD: u32 = 1472;
 
 fn rtt(v: &VersionResult, of: impl Fn(&DelaySummary) -> Span) -> Vec<(&'static str, f64)> {
     let over = [("", v.latency.as_ref()), ("over TCP", v.latency_tcp.as_ref())];

@@ -1,6 +1,7 @@
 //! One line per IP version, direction and number of streams, or per transfer of a matrix, for spreadsheets and scripts: RFC 4180, a dot in numbers, times
 //! as ISO 8601. All values in base units, named in the heading; an empty field is a figure that was not measured.
 
+mod host;
 mod matrix;
 mod path_rates;
 
@@ -19,7 +20,7 @@ use path_rates::PATH_RATE;
 
 /// Whether records of this command have a CSV form: `test` mixes figures that fit no one table.
 pub(crate) fn has_form(command: &str) -> bool {
-    matches!(command, "tcp" | "udp" | "latency" | "matrix" | "capacity" | "available")
+    matches!(command, "tcp" | "udp" | "latency" | "matrix" | "capacity" | "available" | "host")
 }
 
 /// A named column: its field of one result.
@@ -72,6 +73,10 @@ pub(crate) fn heading(command: &str, scan: Option<&ScanColumns>) -> String {
         names.extend(["series", "index"].map(str::to_owned));
         names.extend(scan.names());
     }
+    if command == host::COMMAND {
+        names.extend(host::names().into_iter().map(str::to_owned));
+        return line(&names);
+    }
     names.push("version".to_owned());
     names.extend(figure_names(command).into_iter().map(str::to_owned));
     line(&names)
@@ -80,6 +85,11 @@ pub(crate) fn heading(command: &str, scan: Option<&ScanColumns>) -> String {
 /// One line per result. Of a series each version asked for has at least one: without figures if it has none.
 pub(crate) fn rows(record: &Record, scan: Option<&ScanColumns>) -> String {
     let mut lines = String::new();
+    for figures in record.ability.iter().flat_map(|ability| host::fields(ability)) {
+        let fields: Vec<String> = head(record).into_iter().chain(figures).collect();
+        lines.push_str(&line(&fields));
+        lines.push('\n');
+    }
     for version in &record.versions {
         let mut results = figure_fields(&record.command, version);
         if results.is_empty() && scan.is_some() {
@@ -87,13 +97,7 @@ pub(crate) fn rows(record: &Record, scan: Option<&ScanColumns>) -> String {
             results.push(figure_names(&record.command).into_iter().map(empty).collect());
         }
         for result in results {
-            let mut fields = vec![
-                record.id.to_string(),
-                record.started_at_utc.clone(),
-                record.command.clone(),
-                record.request.host.clone(),
-                record.label.clone().unwrap_or_default(),
-            ];
+            let mut fields = head(record).to_vec();
             if let Some(scan) = scan {
                 fields.push(record.series.as_ref().map(|series| series.id.to_string()).unwrap_or_default());
                 fields.push(optional(record.series.as_ref().map(|series| series.index)));
@@ -106,6 +110,17 @@ pub(crate) fn rows(record: &Record, scan: Option<&ScanColumns>) -> String {
         }
     }
     lines
+}
+
+/// What every row begins with.
+fn head(record: &Record) -> [String; 5] {
+    [
+        record.id.to_string(),
+        record.started_at_utc.clone(),
+        record.command.clone(),
+        record.request.host.clone(),
+        record.label.clone().unwrap_or_default(),
+    ]
 }
 
 /// Rows may only stand below the heading that they were made for.
@@ -347,13 +362,19 @@ mod tests {
         insta::assert_snapshot!("tcp_csv", csv(&fixture::tcp()));
         insta::assert_snapshot!("udp_csv", csv(&fixture::udp()));
         insta::assert_snapshot!("latency_csv", csv(&fixture::latency()));
+        insta::assert_snapshot!("host_csv", csv(&fixture::host_ability()));
     }
 
     #[test]
     fn every_line_has_as_many_fields_as_the_header() {
-        for record in
-            [fixture::tcp(), fixture::udp(), fixture::latency(), fixture::latency_both(), fixture::matrix()]
-        {
+        for record in [
+            fixture::tcp(),
+            fixture::udp(),
+            fixture::latency(),
+            fixture::latency_both(),
+            fixture::matrix(),
+            fixture::host_ability(),
+        ] {
             let text = csv(&record);
             let fields: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
             assert!(fields.len() > 1 && fields.iter().all(|n| *n == fields[0]), "{text}");

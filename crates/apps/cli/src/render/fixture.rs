@@ -1,5 +1,6 @@
 //! Records made by hand for tests: a path shaped to 40 Mbit/s for IPv4 and 80 Mbit/s for IPv6.
 
+mod host;
 mod matrix;
 
 use netaware_record::{
@@ -158,8 +159,21 @@ pub(crate) fn nothing() -> Record {
     record
 }
 
+pub(crate) use host::host_ability;
+
 pub(crate) fn all() -> Vec<Record> {
-    vec![test(), tcp(), spaced(), udp(), latency(), latency_both(), matrix(), half(), nothing()]
+    vec![
+        test(),
+        tcp(),
+        spaced(),
+        udp(),
+        latency(),
+        latency_both(),
+        matrix(),
+        host_ability(),
+        half(),
+        nothing(),
+    ]
 }
 
 fn empty(command: &str, versions: Vec<VersionResult>) -> Record {
@@ -184,6 +198,7 @@ fn empty(command: &str, versions: Vec<VersionResult>) -> Record {
         responder: Some(host("lab-b")),
         versions,
         comparison: None,
+        ability: None,
         expectations: Vec::new(),
         warnings: Vec::new(),
     }

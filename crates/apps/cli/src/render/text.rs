@@ -7,6 +7,7 @@ mod bins;
 mod closing;
 mod comparison;
 mod header;
+mod host;
 mod intervals;
 mod latency;
 mod limit;
@@ -29,7 +30,7 @@ use super::wrap::WIDTH;
 
 pub(crate) use closing::unreachable_lines;
 
-/// How much of each phase to show: the overview of `test`, or all there is for the phase's own command.
+/// How much of each phase to show: the overview of `test` or `host`, or all there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
     Overview,
@@ -38,6 +39,9 @@ enum Detail {
 
 /// The whole record; for bulk transfers with its intervals.
 pub(crate) fn record(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
+    if let Some(ability) = &record.ability {
+        return host::write(out, record, ability, Detail::Full, paint);
+    }
     header::write(out, record, paint)?;
     intervals::write(out, record, paint)?;
     body(out, record, paint)
@@ -54,6 +58,9 @@ pub(crate) fn after_intervals(out: &mut dyn Write, record: &Record, paint: Paint
 
 /// The record without interval lines, for those who asked for none.
 pub(crate) fn overview(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
+    if let Some(ability) = &record.ability {
+        return host::write(out, record, ability, Detail::Overview, paint);
+    }
     header::write(out, record, paint)?;
     body(out, record, paint)
 }
@@ -165,6 +172,12 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
+    fn shown(how: fn(&mut dyn Write, &Record, Paint) -> io::Result<()>, of: &Record) -> String {
+        let mut out = Vec::new();
+        how(&mut out, of, Paint::PLAIN).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
     #[test]
     fn each_command_has_its_page() {
         insta::assert_snapshot!("test", text(&fixture::test(), Paint::PLAIN));
@@ -174,6 +187,8 @@ mod tests {
         insta::assert_snapshot!("latency", text(&fixture::latency(), Paint::PLAIN));
         insta::assert_snapshot!("matrix", text(&fixture::matrix(), Paint::PLAIN));
         insta::assert_snapshot!("latency_both", text(&fixture::latency_both(), Paint::PLAIN));
+        insta::assert_snapshot!("host", shown(overview, &fixture::host_ability()));
+        insta::assert_snapshot!("host_verbose", text(&fixture::host_ability(), Paint::PLAIN));
         insta::assert_snapshot!("one_version_unreachable", text(&fixture::half(), Paint::PLAIN));
     }
 

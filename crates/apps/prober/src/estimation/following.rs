@@ -5,12 +5,12 @@
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_io::volley;
 use netaware_path::{Estimator, Instrument};
 use netaware_record::{Direction, RatePoint};
 use netaware_units::{Mono, Span};
 
 use super::{ENDLESS, EstimationRequest, Follow, SLACK, headers, instrument, turn};
+use crate::host::{self, Known};
 use crate::lane::{self, Lane};
 use crate::progress::{Progress, Watch};
 use crate::report::path_rates::{self, Estimated};
@@ -35,7 +35,7 @@ pub(super) fn follow(
     stop: &StopFlag,
     watch: &mut Watch<'_>,
 ) {
-    let calibration = volley::calibrate();
+    let known = host::known();
     let began_at = clock::now();
     let end = began_at + follow.lasting.unwrap_or(ENDLESS);
     let ways = request.directions.each();
@@ -55,9 +55,10 @@ pub(super) fn follow(
             }
             watch.phase(format!("{} {}", request.metric().name(), each.direction.name()), Some(lane.version));
             let until = (clock::now() + share).min(end);
+            let known = known.through(lane.local);
             let Some(session) = lane.session() else { continue };
-            let instrument = instrument(session, request, calibration, end - began_at);
-            let failure = each.take_turn(session, request, &instrument, until);
+            let instrument = instrument(session, request, &known, each.direction, end - began_at);
+            let failure = each.take_turn(session, request, &known, &instrument, until);
             if let Err(cause) = failure {
                 lane.fail("send trains", cause);
             }
@@ -88,6 +89,7 @@ impl Followed {
         &mut self,
         session: &mut crate::session::Session,
         request: &EstimationRequest,
+        known: &Known,
         instrument: &Instrument,
         until: Mono,
     ) -> Result<(), crate::stage::Cause> {
@@ -106,8 +108,14 @@ impl Followed {
             });
         let (sent, received, took) =
             self.last.as_ref().map_or((0, 0, Span::ZERO), |last| (last.sent, last.received, last.took));
+        let before = self.last.take().map(|last| last.during).unwrap_or_default();
+        let during = before.and(&done.during);
+        let answer = estimator.answer().map(|answer| during.bounded(answer));
+        let method = answer.as_ref().map_or(request.method(), |answer| answer.method);
         self.last = Some(Estimated {
-            answer: estimator.answer(),
+            host: known.honest(method, instrument.largest),
+            during,
+            answer,
             packet: instrument.largest,
             sent: sent + done.sent,
             received: received + done.received,

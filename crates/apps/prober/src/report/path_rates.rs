@@ -2,12 +2,13 @@
 
 use netaware_path::{Bound, Estimate, Flag, Instrument, Use};
 use netaware_record::{
-    Direction, ETHERNET_OVERHEAD, IpVersion, Layer, PathMetric, PathRate, PathUse, PathVerdict, Pedigree,
-    RateBound, RatePoint,
+    Direction, ETHERNET_OVERHEAD, HonestRate, IpVersion, Layer, PathMetric, PathRate, PathUse, PathVerdict,
+    Pedigree, RateBound, RatePoint,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
 use crate::estimation::interval;
+use crate::host::During;
 
 /// What a run of an estimator came to.
 pub(crate) struct Estimated {
@@ -20,6 +21,10 @@ pub(crate) struct Estimated {
     pub(crate) instrument: Instrument,
     /// IP and UDP, bytes.
     pub(crate) headers: u32,
+    /// What this host did meanwhile.
+    pub(crate) during: During,
+    /// What it can do with such packets in the method's way.
+    pub(crate) host: Option<HonestRate>,
 }
 
 /// The result of one direction over one version.
@@ -57,11 +62,33 @@ pub(crate) fn result(
         took: done.took,
         load: BitRate::mean(bytes, done.took),
         flags: words(answer),
-        remarks: flags.iter().map(sentence).collect(),
+        remarks: flags.iter().map(sentence).chain(answer.and_then(|answer| limit(answer, done))).collect(),
         send_gap: done.instrument.send_gap,
         stamp_error: Span(done.instrument.stamp_error() as i64),
+        health: done.during.health(),
+        host: done.host.clone(),
+        fastest_sent: done.during.fastest_sent(),
         over_time: Vec::new(),
     }
+}
+
+/// What limits this host, where it mattered or where a figure lies beyond it.
+fn limit(answer: &Estimate, done: &Estimated) -> Option<String> {
+    let host = done.host.as_ref()?;
+    let can = format!(
+        "this host probes by {} of {} B up to {} with {:.0} % error, limited by {}: {}",
+        host.way,
+        host.packet,
+        host.rate,
+        host.error * 100.0,
+        host.limited_by.by,
+        host.limited_by.because
+    );
+    if answer.flags.contains(&Flag::HostLimited) {
+        return Some(can);
+    }
+    let is_beyond = answer.bound == Bound::None && answer.rate.estimate > host.rate.0 as f64;
+    is_beyond.then(|| format!("the figure is beyond what one of these tells: {can}"))
 }
 
 /// What was known at an instant of a path that is followed.
@@ -171,5 +198,72 @@ fn sentence(flag: &Flag) -> String {
             format!("a token bucket: short bulks pass at {}", BitRate(peak.max(0.0) as u64))
         }
         _ => "something that this version cannot name".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netaware_record::Ceiling;
+    use netaware_stats::interval::Interval;
+
+    use super::*;
+
+    fn remarks(rate: f64, flags: &[Flag]) -> Vec<String> {
+        let limited_by =
+            Ceiling { by: "sending".into(), rate: BitRate(8_000_000_000), because: "1.5 us each".into() };
+        let host = HonestRate {
+            way: "trains".into(),
+            methods: Vec::new(),
+            packet: 1500,
+            error: 0.05,
+            rate: limited_by.rate,
+            limited_by,
+            above: Vec::new(),
+        };
+        let answer = Estimate {
+            rate: Interval { estimate: rate, lo: rate * 0.98, hi: rate * 1.02, confidence: 0.95 },
+            bound: Bound::None,
+            method: "bulk",
+            bytes: 100_000,
+            packets: 100,
+            took: Span::from_secs(1),
+            flags: flags.to_vec(),
+        };
+        let done = Estimated {
+            answer: Some(answer),
+            packet: 1500,
+            sent: 100,
+            received: 100,
+            took: Span::from_secs(1),
+            instrument: Instrument {
+                largest: 1500,
+                smallest: 200,
+                rtt: Span::from_millis(1),
+                send_gap: Span(1500),
+                send_error: Span(100),
+                receive_error: Span(100),
+                largest_burst: 200_000,
+                max_load: 0.1,
+                time_limit: Span::from_secs(30),
+            },
+            headers: 28,
+            during: During::default(),
+            host: Some(host),
+        };
+        result(PathMetric::Capacity, IpVersion::V4, Direction::Forward, &done).remarks
+    }
+
+    const CAN: &str = "this host probes by trains of 1500 B up to 8.00 Gbit/s with 5 % error, limited by sending: 1.5 us each";
+
+    #[test]
+    fn a_verdict_against_the_host_names_its_limit() {
+        let told = remarks(7.9e9, &[Flag::HostLimited]);
+        assert!(told.len() == 2 && told[0].starts_with("host-limited") && told[1] == CAN, "{told:?}");
+    }
+
+    #[test]
+    fn a_figure_beyond_the_honest_rate_has_a_remark_and_one_below_has_none() {
+        assert_eq!(remarks(9e9, &[]), [format!("the figure is beyond what one of these tells: {CAN}")]);
+        assert_eq!(remarks(7e9, &[]), [""; 0]);
     }
 }

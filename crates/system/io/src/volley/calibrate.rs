@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, UdpSocket};
 
+use netaware_record::StampTiming;
 use netaware_units::{ClockSource, Span};
 
 use crate::clock;
@@ -22,22 +23,29 @@ impl Calibration {
     pub const USUAL: Self = Self { send_gap: Span::from_micros(3), stamp_error: Span::from_micros(1) };
 }
 
-/// Sends packets to itself, each as soon as the one before has been read. Hosts that have no loopback are taken for usual ones.
-pub fn calibrate() -> Calibration {
-    measure().unwrap_or(Calibration::USUAL)
+impl From<StampTiming> for Calibration {
+    fn from(timing: StampTiming) -> Self {
+        Self { send_gap: timing.send_gap, stamp_error: timing.error }
+    }
 }
 
-fn measure() -> Option<Calibration> {
+/// Sends packets to itself, each as soon as the one before has been read. Hosts that have no loopback are taken for usual ones.
+pub fn calibrate() -> Calibration {
+    calibrate_for(ROUNDS).map_or(Calibration::USUAL, Calibration::from)
+}
+
+/// The same for so many rounds; `None` on a host without loopback.
+pub(crate) fn calibrate_for(rounds: usize) -> Option<StampTiming> {
     let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).ok();
     let (out, into) = (bind()?, bind()?);
     out.connect(into.local_addr().ok()?).ok()?;
     into.connect(out.local_addr().ok()?).ok()?;
     let into = ProbeSocket::new(into, Stamping::Kernel).ok()?;
     let payload = [0; PAYLOAD];
-    let mut gaps = Vec::with_capacity(ROUNDS * TRAIN);
-    let mut ways = Vec::with_capacity(ROUNDS * TRAIN);
+    let mut gaps = Vec::with_capacity(rounds * TRAIN);
+    let mut ways = Vec::with_capacity(rounds * TRAIN);
     let mut buf = [0; PAYLOAD];
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         let mut left = [clock::now(); TRAIN];
         for at in &mut left {
             *at = clock::now();
@@ -59,7 +67,7 @@ fn measure() -> Option<Calibration> {
         // Two stamps share the variance; below the resolution of what is read nothing is known.
         Span(((high - low).0 as f64 / 1.35 / std::f64::consts::SQRT_2) as i64).max(LEAST_ERROR)
     });
-    Some(Calibration { send_gap: at(&gaps, 2)?.max(Span(1)), stamp_error: spread })
+    Some(StampTiming { by_kernel: !ways.is_empty(), error: spread, send_gap: at(&gaps, 2)?.max(Span(1)) })
 }
 
 const PAYLOAD: usize = 1400;

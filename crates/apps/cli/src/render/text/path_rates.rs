@@ -48,7 +48,8 @@ pub(super) fn section(sheet: &mut Sheet<'_>, metric: PathMetric, direction: Dire
         }
     }
     let pedigrees: Vec<_> = results.iter().map(|r| &r.pedigree).collect();
-    pedigree::remarks(sheet, &pedigrees, &[])
+    let healths: Vec<_> = results.iter().map(|r| (r.pedigree.version, &r.health)).collect();
+    pedigree::remarks(sheet, &pedigrees, &healths)
 }
 
 /// What the figures of a direction say together, in a paragraph for each version.
