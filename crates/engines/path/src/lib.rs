@@ -16,6 +16,8 @@
 pub mod available;
 pub mod batching;
 pub mod capacity;
+pub mod hops;
+pub mod reach;
 
 mod estimate;
 mod estimator;
