@@ -14,12 +14,13 @@
 //! can say on such a path; what a host adds to it is a matter for the lab.
 //!
 //! Reading order: [`Simulation`], then [`methods`] for the measurements people ask for by name, [`VolleyPath`] for
-//! estimators of capacity and available bandwidth, and [`cells`] for the paths that these are held against.
+//! estimators of capacity and available bandwidth, [`hops`] for probes that end on the way, and [`cells`] for the paths that these are held against.
 
 pub mod cells;
 mod clock;
 mod drive;
 mod echo_responder;
+pub mod hops;
 pub mod methods;
 mod planned;
 mod run;
