@@ -1,7 +1,7 @@
 //! Runs a measurement plan against a responder and yields records.
 //!
 //! [`test`] is the main job; [`tcp`], [`udp`] and [`latency`] are its phases as measurements of their own, [`matrix()`] is
-//! many short transfers. None of them fails with an error: a path that cannot be measured is a finding, and the [`netaware_record::Record`] says why. What
+//! many short transfers; [`hops()`] and [`reach()`] need no responder. None of them fails with an error: a path that cannot be measured is a finding, and the [`netaware_record::Record`] says why. What
 //! was measured before something broke is always in it.
 //!
 //! Reading order: [`Target`] and the requests, `test` (the rounds), `lane` (one version), `session` and
@@ -11,6 +11,7 @@ mod attach;
 mod bulk;
 mod echo;
 mod estimation;
+mod hops;
 mod interval;
 mod lane;
 mod latency;
@@ -18,6 +19,7 @@ mod link;
 mod matrix;
 mod path;
 mod progress;
+mod reach;
 mod report;
 mod request;
 mod resolve;
@@ -32,10 +34,13 @@ mod turns;
 mod udp;
 
 pub use estimation::{AvailableMethod, CapacityMethod, Estimation, EstimationRequest, estimate};
+pub use hops::{HopsRequest, hops};
 pub use latency::{latency, memory_copy};
 pub use matrix::{MatrixRequest, Pair, Pairs, matrix};
+pub use netaware_path::hops::CapacityWay;
 pub use netaware_probe::size_fit;
 pub use progress::Progress;
+pub use reach::{ReachRequest, reach};
 pub use request::{
     Directions, LatencyRequest, Pace, Rhythm, Target, TcpRequest, TestRequest, Transport, UdpRequest,
 };
