@@ -1,5 +1,6 @@
 //! Records made by hand for tests: a path shaped to 40 Mbit/s for IPv4 and 80 Mbit/s for IPv6.
 
+mod hops;
 mod matrix;
 
 use netaware_record::{
@@ -56,6 +57,20 @@ pub(crate) fn udp() -> Record {
 pub(crate) fn latency() -> Record {
     let versions = BOTH.map(|version| VersionResult { latency: Some(idle(version)), ..reached(version) });
     empty("latency", versions.to_vec())
+}
+
+/// Hops towards a host that runs nothing.
+pub(crate) fn hops() -> Record {
+    let versions =
+        BOTH.map(|version| VersionResult { hops: Some(hops::path(version)), ..VersionResult::new(version) });
+    empty("hops", versions.to_vec())
+}
+
+/// What such a host answers.
+pub(crate) fn reach() -> Record {
+    let versions = BOTH
+        .map(|version| VersionResult { reach_probes: hops::reach(version), ..VersionResult::new(version) });
+    empty("reach", versions.to_vec())
 }
 
 /// A matrix of short transfers.
@@ -159,7 +174,19 @@ pub(crate) fn nothing() -> Record {
 }
 
 pub(crate) fn all() -> Vec<Record> {
-    vec![test(), tcp(), spaced(), udp(), latency(), latency_both(), matrix(), half(), nothing()]
+    vec![
+        test(),
+        tcp(),
+        spaced(),
+        udp(),
+        latency(),
+        latency_both(),
+        matrix(),
+        hops(),
+        reach(),
+        half(),
+        nothing(),
+    ]
 }
 
 fn empty(command: &str, versions: Vec<VersionResult>) -> Record {

@@ -7,6 +7,7 @@ mod bins;
 mod closing;
 mod comparison;
 mod header;
+mod hops;
 mod intervals;
 mod latency;
 mod limit;
@@ -14,6 +15,7 @@ mod matrix;
 mod path;
 mod path_rates;
 mod pedigree;
+mod reach;
 mod streams;
 mod tcp;
 mod tcp_times;
@@ -99,6 +101,8 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
             }
         }
         matrix::write(out, &measured, paint)?;
+        hops::write(out, &measured, paint)?;
+        reach::write(out, &measured, paint)?;
     }
     udp::histograms(out, record, paint)?;
     latency::histograms(out, record, paint)?;
@@ -111,7 +115,8 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
 fn has_anything(v: &VersionResult) -> bool {
     let has_delay = v.latency.is_some() || v.latency_tcp.is_some();
     let has_bulk = !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty() || !v.path_rates.is_empty();
-    v.reach.is_some() || v.path.is_some() || has_delay || has_bulk
+    let has_probes = v.hops.is_some() || !v.reach_probes.is_empty();
+    v.reach.is_some() || v.path.is_some() || has_delay || has_bulk || has_probes
 }
 
 /// The table and what fills it.
@@ -170,6 +175,8 @@ mod tests {
         insta::assert_snapshot!("udp", text(&fixture::udp(), Paint::PLAIN));
         insta::assert_snapshot!("latency", text(&fixture::latency(), Paint::PLAIN));
         insta::assert_snapshot!("matrix", text(&fixture::matrix(), Paint::PLAIN));
+        insta::assert_snapshot!("hops", text(&fixture::hops(), Paint::PLAIN));
+        insta::assert_snapshot!("reach", text(&fixture::reach(), Paint::PLAIN));
         insta::assert_snapshot!("latency_both", text(&fixture::latency_both(), Paint::PLAIN));
         insta::assert_snapshot!("one_version_unreachable", text(&fixture::half(), Paint::PLAIN));
     }
