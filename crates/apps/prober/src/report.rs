@@ -146,6 +146,7 @@ pub(crate) fn finish_alone(
         responder: None,
         comparison: None,
         versions,
+        ability: None,
         expectations: Vec::new(),
         warnings,
     }

@@ -12,11 +12,8 @@ const RATES: [u32; 5] = [100, 50, 20, 10, 40];
 const TIME: Span = Span::from_secs(20);
 
 fn scenario(extra: impl Fn(usize) -> String, rest: &str) -> Scenario {
-    let hops: String = RATES
-        .iter()
-        .enumerate()
-        .map(|(n, rate)| format!("[[hop]]\nrate = '{rate}Mbit/s'\ndelay = '1ms'\n{}\n", extra(n)))
-        .collect();
+    let hop = |(n, rate)| format!("[[hop]]\nrate = '{rate}Mbit/s'\ndelay = '1ms'\n{}\n", extra(n));
+    let hops = RATES.iter().enumerate().map(hop).collect::<Vec<_>>().concat();
     Scenario::parse(&format!("about = 'five hops'\n{hops}{rest}")).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -188,14 +185,11 @@ fn a_change_of_the_path_is_said() {
             String::new()
         }
     };
-    let hops: String = RATES
-        .iter()
-        .enumerate()
-        .map(|(n, rate)| {
-            let delay = if n == 2 { longer(n) } else { "delay = '1ms'".to_owned() };
-            format!("[[hop]]\nrate = '{rate}Mbit/s'\n{delay}\n")
-        })
-        .collect();
+    let hop = |(n, rate)| {
+        let delay = if n == 2 { longer(n) } else { "delay = '1ms'".to_owned() };
+        format!("[[hop]]\nrate = '{rate}Mbit/s'\n{delay}\n")
+    };
+    let hops = RATES.iter().enumerate().map(hop).collect::<Vec<_>>().concat();
     let scenario = Scenario::parse(&format!("about = 'changes'\n{hops}")).unwrap();
     let found = run(&scenario, IpVersion::V4, 1, |_| {});
     assert!(found.flags.contains(&PathFlag::PathChanged), "{:?}", found.flags);

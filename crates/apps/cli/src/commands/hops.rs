@@ -41,6 +41,7 @@ reached by echoes.
 /// Measure every hop on the way to a host that runs nothing
 #[derive(Debug, Args)]
 #[command(long_about = LONG, after_help = after())]
+#[expect(clippy::struct_field_names, reason = "a field is a flag, and flags are called what people expect")]
 pub(crate) struct Hops {
     #[command(flatten)]
     target: ProbedFlags,

@@ -131,6 +131,7 @@ impl Route {
 
 /// The method. Ask [`Hops::next`] for a round, tell [`Hops::take`] what became of it, until there is none.
 #[derive(Debug)]
+#[expect(clippy::struct_field_names, reason = "there is no other word for a hop")]
 pub struct Hops {
     pub(super) plan: HopsPlan,
     rng: SplitMix64,
@@ -388,7 +389,7 @@ impl Hops {
                 Some(Route::Direct { from }) if due => asked.extend(self.sized(ttl, from)),
                 Some(Route::TwoWay) if due => asked.extend(self.sized(ttl, self.plan.smallest)),
                 Some(route @ (Route::TailByEcho | Route::TailByHop(_))) => {
-                    asked.extend(self.pair(ttl, route))
+                    asked.extend(self.pair(ttl, route));
                 }
                 _ => {}
             }
@@ -467,8 +468,7 @@ impl Hops {
     /// Takes in what became of the last round.
     pub fn take(&mut self, report: &RoundReport) {
         let asked = std::mem::take(&mut self.asked);
-        let (probes, last) =
-            (std::mem::take(&mut self.probes), report.probes.iter().filter_map(last_time).max());
+        let (probes, last) = (std::mem::take(&mut self.probes), report.probes.iter().map(last_time).max());
         self.now = last.map_or(self.now, |at| at.max(self.now));
         match self.stage {
             Stage::Find | Stage::FindByEcho => self.take_find(&asked, report),
@@ -851,8 +851,8 @@ impl Hops {
     }
 }
 
-fn last_time(told: &Told) -> Option<Mono> {
-    Some(told.reply().map_or(told.sent_at, |reply| reply.at))
+fn last_time(told: &Told) -> Mono {
+    told.reply().map_or(told.sent_at, |reply| reply.at)
 }
 
 /// ICMP and ICMPv6 alike.
