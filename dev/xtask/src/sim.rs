@@ -29,7 +29,15 @@ pub(crate) struct Sim {
 /// Makes them anew.
 pub(crate) fn run(sim: &Sim) -> Result<()> {
     let share = sim.minutes as f64 * 60.0 / sim.methods.len().max(1) as f64;
-    shell::run(&mut cargo(&["build", "--release", "--locked", "-p", "netaware-sim", "--example", "accuracy"]))?;
+    shell::run(&mut cargo(&[
+        "build",
+        "--release",
+        "--locked",
+        "-p",
+        "netaware-sim",
+        "--example",
+        "accuracy",
+    ]))?;
     for method in &sim.methods {
         let (seeds, seconds) = (sim.seeds.to_string(), share.to_string());
         let run = ["run", "--release", "--locked", "-p", "netaware-sim", "--example", "accuracy", "--"];

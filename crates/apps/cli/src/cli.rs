@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    available, capacity, completions, host, latency, man, matrix, results, schema, serve, tcp, test, udp,
+    available, capacity, completions, hops, host, latency, man, matrix, reach, results, schema, serve, tcp,
+    test, udp,
 };
 #[cfg(target_os = "linux")]
 use crate::commands::{lab, simulate};
@@ -26,6 +27,8 @@ Examples:
   netaware latency lab-b -c 1000       round trips
   netaware capacity lab-b              the rate of the narrowest link, without filling it
   netaware available lab-b             what other traffic leaves of the path
+  netaware hops example.org            every link on the way; nobody there needed
+  netaware reach example.org           what a host answers that runs nothing
   netaware matrix lab-b                short transfers by block size
   netaware host                        what this host can measure at all
   netaware udp lab-b --scan spacing=0us..100us+10us
@@ -65,6 +68,8 @@ pub(crate) enum Command {
     Latency(latency::Latency),
     Capacity(capacity::Capacity),
     Available(available::Available),
+    Hops(hops::Hops),
+    Reach(reach::Reach),
     Matrix(matrix::Matrix),
     Host(host::Host),
     Results(results::Results),
@@ -88,6 +93,8 @@ impl Command {
             Self::Matrix(matrix) => Some(Box::new(matrix)),
             Self::Capacity(capacity) => Some(Box::new(capacity)),
             Self::Available(available) => Some(Box::new(available)),
+            Self::Hops(hops) => Some(Box::new(hops)),
+            Self::Reach(reach) => Some(Box::new(reach)),
             _ => None,
         }
     }
@@ -107,6 +114,8 @@ impl Command {
             Self::Capacity(capacity) => measure::run(capacity, parsed),
             Self::Available(available) => measure::run(available, parsed),
             Self::Host(host) => host.run(),
+            Self::Hops(hops) => measure::run(hops, parsed),
+            Self::Reach(reach) => measure::run(reach, parsed),
             Self::Results(results) => results.run(),
             #[cfg(target_os = "linux")]
             Self::Lab(lab) => lab.run(),
@@ -135,7 +144,7 @@ mod tests {
         let mut command = Cli::command();
         command.build();
         insta::assert_snapshot!("help", command.render_long_help().to_string());
-        let measuring = ["test", "tcp", "udp", "latency", "capacity", "available", "matrix"];
+        let measuring = ["test", "tcp", "udp", "latency", "capacity", "available", "hops", "reach", "matrix"];
         let others = ["serve", "host", "results", "lab", "simulate", "completions", "man", "schema"];
         for name in measuring.into_iter().chain(others) {
             let of = command.find_subcommand_mut(name).unwrap();

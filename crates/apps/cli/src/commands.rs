@@ -3,12 +3,14 @@
 pub(crate) mod available;
 pub(crate) mod capacity;
 pub(crate) mod completions;
+pub(crate) mod hops;
 pub(crate) mod host;
 #[cfg(target_os = "linux")]
 pub(crate) mod lab;
 pub(crate) mod latency;
 pub(crate) mod man;
 pub(crate) mod matrix;
+pub(crate) mod reach;
 pub(crate) mod results;
 pub(crate) mod schema;
 pub(crate) mod serve;

@@ -9,6 +9,7 @@ pub(crate) mod host;
 pub(crate) mod key;
 pub(crate) mod output;
 pub(crate) mod pace;
+pub(crate) mod probed;
 pub(crate) mod quantity;
 pub(crate) mod series;
 pub(crate) mod target;

@@ -218,7 +218,9 @@ impl<'a> Live<'a> {
             Progress::Queued { place, expected_wait } if self.bar.is_none() => {
                 self.remark(&queued(*place, *expected_wait));
             }
-            Progress::Interval { .. } | Progress::Rate { .. } if self.intervals && self.format == Format::Text => {
+            Progress::Interval { .. } | Progress::Rate { .. }
+                if self.intervals && self.format == Format::Text =>
+            {
                 if !self.lines_shown
                     && let Some(titles) = stream::titles(progress)
                 {

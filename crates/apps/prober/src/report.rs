@@ -1,8 +1,10 @@
 //! From what the phases saw to the record.
 
 mod comparison;
+pub(crate) mod hops;
 mod latency;
 pub(crate) mod path_rates;
+pub(crate) mod reach;
 mod tcp;
 mod udp;
 
@@ -111,6 +113,38 @@ pub(crate) fn finish(
         prober: netaware_host::describe(&local),
         responder,
         comparison: comparison::compare(&versions, findings),
+        versions,
+        ability: None,
+        expectations: Vec::new(),
+        warnings,
+    }
+}
+
+/// Writes the record of a measurement that needed no session.
+pub(crate) fn finish_alone(
+    opened: Opening,
+    versions: Vec<VersionResult>,
+    mut warnings: Vec<String>,
+    local: &[IpAddr],
+    stop: &StopFlag,
+) -> Record {
+    let outcome = if stop.is_raised() { Outcome::Interrupted } else { Outcome::Complete };
+    warnings.extend(warnings_of(&versions, outcome));
+    Record {
+        schema: SCHEMA_VERSION,
+        id: id_at(opened.started_at),
+        software: env!("CARGO_PKG_VERSION").to_owned(),
+        command: opened.command.to_owned(),
+        started_at: opened.started_at,
+        started_at_utc: utc(opened.started_at),
+        elapsed: clock::now() - opened.began_at,
+        outcome,
+        request: opened.request,
+        label: None,
+        series: None,
+        prober: netaware_host::describe(local),
+        responder: None,
+        comparison: None,
         versions,
         ability: None,
         expectations: Vec::new(),

@@ -116,7 +116,7 @@ impl Session {
 
     /// Gives that right back before the session ends.
     pub(crate) fn release(&mut self) -> Result<(), Cause> {
-        Ok(self.link.send(&ClientMessage::Release)?)
+        self.link.send(&ClientMessage::Release)
     }
 
     /// Prepares a test and returns its number once the responder has accepted it.

@@ -51,8 +51,9 @@ const UDP_PERCENT: u64 = 80;
 /// Measures both versions and compares them. `stop` ends it early with what there is.
 pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
     let opened = report::Opening::now("test", &request.target, options_of(request));
-    let path_time = path_requests(request).iter().map(|it| it.time * 2).fold(Span::ZERO, |sum, time| sum + time)
-        * i64::try_from(request.target.versions.len()).unwrap_or(1);
+    let path_time =
+        path_requests(request).iter().map(|it| it.time * 2).fold(Span::ZERO, |sum, time| sum + time)
+            * i64::try_from(request.target.versions.len()).unwrap_or(1);
     let mut watch = Watch::new(request.budget + path_time, progress);
     watch.phase("connect", None);
     let mut lanes = lane::open_all(&request.target, stop);

@@ -13,6 +13,7 @@
 mod ability;
 mod comparison;
 mod ends;
+mod hops;
 mod host;
 mod latency;
 mod limit;
@@ -20,6 +21,7 @@ mod matrix;
 mod path;
 mod path_rate;
 mod pedigree;
+mod reach;
 mod rfc6349;
 mod series;
 mod stream;
@@ -38,6 +40,7 @@ pub use ends::{
     BurstSummary, CpuUse, HostDrops, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd,
     UdpReceiverEnd, UdpSenderEnd,
 };
+pub use hops::{Hop, HopCapacity, HopQueueing, HopTrain, HopsResult};
 pub use host::{HostInfo, NicInfo};
 pub use latency::{Arrivals, DelayTail, ExchangeTotal, LatencyResult, LoadedLatency};
 pub use limit::{Limit, LimitedBy, Side};
@@ -45,6 +48,7 @@ pub use matrix::{MatrixCell, MatrixEnd, MatrixProtocol, MatrixResult, MatrixRun}
 pub use path::{MtuFinding, PathFacts, Reach, Unreachable};
 pub use path_rate::{PathMetric, PathRate, PathUse, PathVerdict, RateBound, RatePoint};
 pub use pedigree::{Direction, Health, IpVersion, Layer, Pedigree};
+pub use reach::{ReachCapacity, ReachLoss, ReachProtocol, ReachResult};
 pub use rfc6349::{Bottleneck, ETHERNET_OVERHEAD, Rfc6349};
 pub use series::{SeriesKind, SeriesPoint};
 pub use stream::StreamSample;
@@ -69,7 +73,7 @@ pub struct Record {
     pub id: Uuid,
     /// Version of netaware that measured.
     pub software: String,
-    /// What was run: `test`, `tcp`, `udp`, `latency`, `matrix`, `capacity`, `available` or `host`.
+    /// What was run: `test`, `tcp`, `udp`, `latency`, `matrix`, `capacity`, `available`, `hops`, `reach` or `host`.
     pub command: String,
     /// When it began, by the prober's wall clock: a label, never used in arithmetic.
     pub started_at: Wall,
@@ -160,6 +164,12 @@ pub struct VersionResult {
     /// What these say together, one entry per direction of which both are there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path_use: Vec<PathUse>,
+    /// Hop by hop, towards a host that need not cooperate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hops: Option<HopsResult>,
+    /// What a host that does not cooperate answers, one entry per protocol.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reach_probes: Vec<ReachResult>,
     /// Short transfers by block size, one entry per protocol.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrix: Vec<MatrixResult>,
@@ -181,6 +191,8 @@ impl VersionResult {
             udp: Vec::new(),
             path_rates: Vec::new(),
             path_use: Vec::new(),
+            hops: None,
+            reach_probes: Vec::new(),
             matrix: Vec::new(),
         }
     }

@@ -73,7 +73,7 @@ pub struct PathRate {
     pub took: Span,
     /// The mean load that the trains were, bit/s.
     pub load: BitRate,
-    /// What a reader must know, as words for programs: `host_limited`, `coalescing`, `lossy`, `path_changed`, `elastic`,
+    /// What a reader must know, as words for programs: `host_limited`, `coalescing`, `lossy`, `reordered`, `path_changed`, `elastic`,
     /// `ambiguous`, `cut_short`, `noisy`, `shaped`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,

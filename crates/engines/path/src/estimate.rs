@@ -48,6 +48,8 @@ pub enum Flag {
     },
     /// Share of the packets lost, 0..=1.
     Lossy(f64),
+    /// Share of the packets that came behind later ones, 0..=1.
+    Reordered(f64),
     /// The delay moved by more than queueing explains: another path, or a clock that was set.
     PathChanged,
     /// Cross traffic gave way to the probes.

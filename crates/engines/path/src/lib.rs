@@ -17,6 +17,8 @@ pub mod available;
 pub mod batching;
 pub mod capacity;
 pub mod honest;
+pub mod hops;
+pub mod reach;
 
 mod estimate;
 mod estimator;

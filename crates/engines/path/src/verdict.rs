@@ -75,7 +75,9 @@ mod tests {
         let of = Use::of(Some(&answer(100.0, 99.0, 101.0)), Some(&answer(60.0, 58.0, 62.0)));
         let Use::Shared(used) = of else { panic!("{of:?}") };
         assert!((used.estimate - 0.4).abs() < 1e-9);
-        assert!((used.lo - (1.0 - 62.0 / 99.0)).abs() < 1e-9 && (used.hi - (1.0 - 58.0 / 101.0)).abs() < 1e-9);
+        assert!(
+            (used.lo - (1.0 - 62.0 / 99.0)).abs() < 1e-9 && (used.hi - (1.0 - 58.0 / 101.0)).abs() < 1e-9
+        );
     }
 
     #[test]

@@ -255,6 +255,9 @@ mod tests {
         assert!(error.path.starts_with(&file));
     }
 
+    /// Variables of the environment, and the place that follows from them.
+    type Rows<'a> = &'a [(&'a [(&'a str, &'a str)], Option<&'a str>)];
+
     #[test]
     fn the_place_follows_the_folders_of_the_user() {
         let place = |variables: &[(&str, &str)]| {
@@ -264,7 +267,6 @@ mod tests {
             place(find).map(|path| path.display().to_string())
         };
         let home = ("HOME", "/home/a");
-        type Rows<'a> = &'a [(&'a [(&'a str, &'a str)], Option<&'a str>)];
         let rows: Rows<'_> = &[
             (&[home], Some("/home/a/.cache/netaware/host.json")),
             (&[home, ("XDG_CACHE_HOME", "/c")], Some("/c/netaware/host.json")),

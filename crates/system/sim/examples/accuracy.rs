@@ -3,11 +3,13 @@
 //! `cargo run --release -p netaware-sim --example accuracy -- METHOD [SEEDS] [SECONDS] [CELLS]`: runs up to SEEDS (200) seeds
 //! of each cell whose name contains CELLS, a few seeds of all cells at a time, and no new ones after SECONDS (no end).
 
-use std::io::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use netaware_sim::Bank;
 use netaware_sim::accuracy::{Method, Score};
 use netaware_sim::cells::Cell;
 use netaware_units::BitRate;
@@ -33,6 +35,7 @@ fn scores(method: Method, cells: &[Cell], seeds: u64, seconds: f64) -> Vec<Score
     #[expect(clippy::disallowed_methods, reason = "how long a person waits, not what is measured")]
     let began = Instant::now();
     let scores = Mutex::new(vec![Score::default(); cells.len()]);
+    let banks: Vec<Mutex<Bank>> = cells.iter().map(|_| Mutex::default()).collect();
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -46,7 +49,13 @@ fn scores(method: Method, cells: &[Cell], seeds: u64, seconds: f64) -> Vec<Score
                     if first >= seeds || out_of_time {
                         return;
                     }
-                    let score = method.score(&cells[at], first..(first + PART).min(seeds));
+                    let mut bank =
+                        banks[at].lock().map(|mut bank| std::mem::take(&mut *bank)).unwrap_or_default();
+                    let part = first..(first + PART).min(seeds);
+                    let score = method.score_with(&cells[at], part, &mut bank);
+                    if let Ok(mut place) = banks[at].lock() {
+                        *place = bank;
+                    }
                     if let Ok(mut scores) = scores.lock() {
                         scores[at].join(score);
                     }
@@ -80,8 +89,9 @@ fn table(method: Method, rows: &[(Cell, Score)]) -> String {
         let count = |of: &dyn Fn(&(Cell, Score)) -> bool| of_rate.iter().filter(|row| of(row)).count();
         let longest = of_rate.iter().map(|row| row.1.longest).fold(0.0, f64::max);
         let bytes = of_rate.iter().map(|row| row.1.bytes).max().unwrap_or(0);
-        text += &format!(
-            "| {rate} | {} | {} | {} | {} | {} | {longest:.1} s | {:.1} MB |\n",
+        let _ = writeln!(
+            text,
+            "| {rate} | {} | {} | {} | {} | {} | {longest:.1} s | {:.1} MB |",
             of_rate.len(),
             count(&|(cell, score)| score.reaches(method.target(cell))),
             count(&|(_, score)| score.errors.is_empty()),
@@ -93,8 +103,9 @@ fn table(method: Method, rows: &[(Cell, Score)]) -> String {
     text += "\n| cell | median | p90 | bias | bounds | none | held | misled | time | load |\n|---|---|---|---|---|---|---|---|---|---|\n";
     for (cell, score) in rows {
         let mark = if score.reaches(method.target(cell)) { "" } else { " **!**" };
-        text += &format!(
-            "| {cell}{mark} | {:.2} % | {:.2} % | {:+.2} % | {} | {} | {} of {} | {} | {:.1} s | {:.1} % |\n",
+        let _ = writeln!(
+            text,
+            "| {cell}{mark} | {:.2} % | {:.2} % | {:+.2} % | {} | {} | {} of {} | {} | {:.1} s | {:.1} % |",
             score.absolute(0.5) * 100.0,
             score.absolute(0.9) * 100.0,
             score.bias() * 100.0,

@@ -11,7 +11,7 @@ use netaware_stats::quantile::linear;
 use netaware_units::Span;
 
 use crate::cells::{Cell, FROM, RTT, Traffic};
-use crate::volley::{Estimated, VolleyPath, estimate};
+use crate::volley::{Bank, Estimated, VolleyPath, estimate};
 
 /// What is held against the truth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,23 +103,28 @@ impl Method {
     ///
     /// # Panics
     /// Never for the cells of [`Cell::all`]: their scenarios are sound.
-    #[expect(clippy::missing_panics_doc, reason = "said above")]
-    pub fn run(self, cell: &Cell, seed: u64) -> (Estimated, f64) {
+    pub fn run(self, cell: &Cell, seed: u64, bank: &mut Bank) -> (Estimated, f64) {
         let scenario = cell.scenario().unwrap_or_else(|error| panic!("{cell}: {error}"));
-        let mut path = VolleyPath::new(&scenario, FROM, seed, cell.noise());
+        let mut path = VolleyPath::with_bank(&scenario, FROM, seed, cell.noise(), std::mem::take(bank));
         let mut method = self.build(&cell.instrument(), cell.truth().tight_capacity, seed);
         let ended = estimate(&mut path, method.as_mut(), RTT);
         let truth = cell.truth();
         let left = || path.available().map_or(truth.available, |wire| wire * cell.ip_share());
         let truth = if self.is_of_capacity() { truth.capacity } else { left() };
+        *bank = path.into_bank();
         (ended, truth)
     }
 
     /// Many of them.
     pub fn score(self, cell: &Cell, seeds: impl IntoIterator<Item = u64>) -> Score {
+        self.score_with(cell, seeds, &mut Bank::default())
+    }
+
+    /// Many of them that begin with what others have left in `bank`.
+    pub fn score_with(self, cell: &Cell, seeds: impl IntoIterator<Item = u64>, bank: &mut Bank) -> Score {
         let mut score = Score::default();
         for seed in seeds {
-            let (ended, truth) = self.run(cell, seed);
+            let (ended, truth) = self.run(cell, seed, bank);
             score.add(&ended, truth, cell.truth().capacity);
         }
         score

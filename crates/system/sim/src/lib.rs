@@ -14,14 +14,15 @@
 //! can say on such a path; what a host adds to it is a matter for the lab.
 //!
 //! Reading order: [`Simulation`], then [`methods`] for the measurements people ask for by name, [`VolleyPath`] for
-//! estimators of capacity and available bandwidth, [`cells`] for the paths that these are held against, and [`accuracy`]
-//! for how they fare.
+//! estimators of capacity and available bandwidth, [`hops`] for probes that end on the way, [`cells`] for the paths that
+//! estimators are held against, and [`accuracy`] for how they fare.
 
 pub mod accuracy;
 pub mod cells;
 mod clock;
 mod drive;
 mod echo_responder;
+pub mod hops;
 pub mod methods;
 mod planned;
 mod run;
@@ -39,4 +40,4 @@ pub use netaware_netmodel::{Scenario, Side};
 pub use simulation::{Flow, Fragments, Simulation};
 pub use stream::{ProbeStream, StreamFates};
 pub use truth::{Available, PathTruth, WayTruth};
-pub use volley::{Estimated, HostNoise, Stall, VolleyPath, estimate};
+pub use volley::{Bank, Estimated, HostNoise, Stall, VolleyPath, estimate};

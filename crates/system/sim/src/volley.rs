@@ -8,9 +8,11 @@
 //! A [`VolleyPath`] is a [`Simulation`] that passes idle time without drawing each packet of the cross traffic ([`idle`]):
 //! that is what makes thousands of estimations possible. Its hosts are perfect unless a [`HostNoise`] says otherwise.
 
+mod bank;
 mod estimate;
 mod host;
 mod idle;
+mod lived;
 
 use netaware_netmodel::{Fate, Packet, Scenario, Side};
 use netaware_path::{Arrival, Train, TrainReport, Volley, VolleyReport};
@@ -19,11 +21,13 @@ use netaware_units::{Mono, Span};
 
 use crate::simulation::Simulation;
 
+pub use bank::Bank;
 pub use estimate::{Estimated, estimate};
 pub use host::{HostNoise, Stall};
 
 use host::Host;
 use idle::Idle;
+use lived::Lived;
 
 /// A path and two hosts that send trains from one to the other.
 #[derive(Debug)]
@@ -33,6 +37,8 @@ pub struct VolleyPath {
     version: IpVersion,
     host: Host,
     idle: Option<Idle>,
+    bank: Bank,
+    lived: Lived,
     /// True time less that of the network, which does not live through what is skipped.
     skipped: Span,
     /// Offered packets without a fate so far.
@@ -54,31 +60,62 @@ impl VolleyPath {
     /// The path of `scenario` from `from` over IPv4, its cross traffic already in full swing where that is steady. Equal
     /// seeds make equal paths.
     pub fn new(scenario: &Scenario, from: Side, seed: u64, noise: HostNoise) -> Self {
-        Self::build(scenario, from, seed, noise, Idle::of(scenario, from, seed))
+        Self::with_bank(scenario, from, seed, noise, Bank::default())
+    }
+
+    /// The same with what earlier paths of the scenario have left in their bank; [`VolleyPath::into_bank`] is for the next.
+    pub fn with_bank(scenario: &Scenario, from: Side, seed: u64, noise: HostNoise, bank: Bank) -> Self {
+        Self::build(scenario, from, seed, noise, Idle::of(scenario, from, seed), bank)
     }
 
     /// The same without the short cut through idle time: slower, and the measure for it.
     pub fn without_skipping(scenario: &Scenario, from: Side, seed: u64, noise: HostNoise) -> Self {
-        let mut path = Self::build(scenario, from, seed, noise, Idle::of(scenario, from, seed));
+        let idle = Idle::of(scenario, from, seed);
+        let mut path = Self::build(scenario, from, seed, noise, idle, Bank::default());
         path.idle = None;
         path
     }
 
-    fn build(scenario: &Scenario, from: Side, seed: u64, noise: HostNoise, mut idle: Option<Idle>) -> Self {
-        let mut sim = Simulation::new(scenario, seed);
-        let warm_up = idle.as_mut().map_or(Span::ZERO, |idle| idle.settle(Span::ZERO));
-        sim.pass(warm_up);
-        Self {
+    fn build(
+        scenario: &Scenario,
+        from: Side,
+        seed: u64,
+        noise: HostNoise,
+        idle: Option<Idle>,
+        bank: Bank,
+    ) -> Self {
+        let sim = Simulation::new(scenario, seed);
+        let lived = Lived::new(scenario, from, &sim);
+        let mut path = Self {
             from,
             version: IpVersion::V4,
             host: Host::new(noise, seed),
             idle,
+            bank,
+            lived,
             skipped: Span::ZERO,
             under_way: 0,
             longest: Span::ZERO,
-            last_sent: sim.now,
+            last_sent: Mono(0),
             sim,
+        };
+        path.warm_up();
+        path
+    }
+
+    fn warm_up(&mut self) {
+        let Some(idle) = &mut self.idle else { return };
+        let warm_up = idle.settle(Span::ZERO);
+        if !self.resume(Mono(0)) {
+            self.sim.pass(warm_up);
+            self.lived.begin(&self.sim);
         }
+        self.last_sent = self.now();
+    }
+
+    /// What the bank holds now.
+    pub fn into_bank(self) -> Bank {
+        self.bank
     }
 
     /// True time, with what was skipped.
@@ -92,15 +129,9 @@ impl VolleyPath {
     }
 
     /// What cross traffic left of the tightest link on average, over all the time that the network has lived through; bit/s of
-    /// layer 2. `None` before the first millisecond.
+    /// layer 2. `None` where rates change or no time has passed.
     pub fn available(&self) -> Option<f64> {
-        let hops = (0..).map_while(|hop| self.sim.truth().link(self.from, hop));
-        let mean = |link: &netaware_netmodel::truth::LinkTruth| {
-            let intervals = link.intervals(0);
-            let sum: f64 = intervals.iter().map(|interval| interval.available.0 as f64).sum();
-            (!intervals.is_empty()).then(|| sum / intervals.len() as f64)
-        };
-        hops.map(mean).collect::<Option<Vec<f64>>>()?.into_iter().min_by(f64::total_cmp)
+        self.lived.available(&self.sim)
     }
 
     /// When the last packet left.
@@ -192,6 +223,19 @@ impl VolleyPath {
         }
     }
 
+    /// Goes on at `at`, true time, from a state of the bank; false if there are too few.
+    fn resume(&mut self, at: Mono) -> bool {
+        let Some(idle) = &mut self.idle else { return false };
+        let Some((network, now)) = self.bank.draw(&mut idle.rng) else { return false };
+        self.lived.end(&self.sim);
+        (self.sim.network, self.sim.now) = (network, now);
+        // Even traffic has more phases than the bank has states.
+        self.sim.pass(idle.shift());
+        self.skipped = at - self.sim.now;
+        self.lived.begin(&self.sim);
+        true
+    }
+
     /// Lives through the time until all is at rest and as before, then skips the rest of it.
     fn pass_gathering(&mut self, at: Mono, into: &mut Gathering) {
         while self.under_way > 0 && self.idle.is_some() {
@@ -204,7 +248,11 @@ impl VolleyPath {
             let settle = idle.settle(self.longest);
             if left > settle {
                 self.longest = Span::ZERO;
+                if self.resume(at) {
+                    return;
+                }
                 self.advance(self.sim.now + settle, into);
+                self.bank.keep(&self.sim.network, self.sim.now);
                 self.skipped += left - settle;
                 return;
             }

@@ -17,7 +17,7 @@ const CAPACITY: f64 = 100e6;
 const AVAILABLE: f64 = 60e6;
 const IDLE: &str = "[[hop]]\nrate = '100Mbit/s'\ndelay = '1ms'\n";
 const LOADED: &str = "[[hop]]\nrate = '100Mbit/s'\ndelay = '1ms'\n\
-                      [[cross]]\npattern = 'poisson'\nrate = '40Mbit/s'\nsize = 1000\n";
+                      [[cross]]\nenter = 0\npattern = 'poisson'\nrate = '40Mbit/s'\nsizes = 1000\n";
 const METHODS: [&str; 9] =
     ["bulk", "pathrate", "capacity", "curve", "slops", "chirp", "spruce", "available", "maximum"];
 

@@ -88,7 +88,8 @@ impl Available {
     }
 
     fn request(&self, target: Target) -> EstimationRequest {
-        let request = self.estimation.fill(EstimationRequest::new(target, Estimation::Available(self.method())));
+        let request =
+            self.estimation.fill(EstimationRequest::new(target, Estimation::Available(self.method())));
         if !self.watch {
             return request;
         }

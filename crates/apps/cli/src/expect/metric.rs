@@ -2,7 +2,7 @@
 
 use netaware_record::{
     DelaySummary, Direction, HostAbility, HostCall, LoadedLatency, MatrixProtocol, MatrixResult, PathMetric,
-    PathRate, TcpResult, UdpResult, VersionResult, WaitHow,
+    PathRate, RateBound, ReachProtocol, TcpResult, UdpResult, VersionResult, WaitHow,
 };
 use netaware_units::{BitRate, Span};
 
@@ -212,6 +212,29 @@ pub(crate) static METRICS: &[Metric] = &[
     }),
     metric("available.down", Kind::Rate, "the same from HOST", |v| {
         path_rates(v, PathMetric::Available, Some(Direction::Reverse))
+    }),
+    metric("hops.capacity", Kind::Rate, "hops: slowest link that was found", |v| {
+        let known = v.hops.iter().flat_map(|hops| &hops.hops).filter_map(|hop| hop.capacity.as_ref());
+        let rates = known.filter(|it| it.bound == RateBound::None).map(|it| it.rate.estimate);
+        rates.reduce(f64::min).map(|rate| ("", rate)).into_iter().collect()
+    }),
+    metric("hops.rtt", Kind::Time, "hops: smallest round trip to the last hop", |v| {
+        let last = v.hops.as_ref().and_then(|hops| hops.hops.last()?.rtt_min);
+        last.map(|rtt| ("", rtt.0 as f64)).into_iter().collect()
+    }),
+    metric("reach.rtt", Kind::Time, "reach: median round trip, each protocol", |v| {
+        v.reach_probes
+            .iter()
+            .filter_map(|it| Some((it.protocol.name(), it.rtt.as_ref()?.p50.0 as f64)))
+            .collect()
+    }),
+    metric("reach.loss", Kind::Share, "reach: echoes without an answer", |v| {
+        let echo = v.reach_probes.iter().find(|it| it.protocol == ReachProtocol::Echo);
+        echo.and_then(|it| it.loss).map(|loss| ("", loss)).into_iter().collect()
+    }),
+    metric("reach.capacity", Kind::Rate, "reach: narrowest link there and back, roughly", |v| {
+        let rates = v.reach_probes.iter().filter_map(|it| it.capacity.as_ref());
+        rates.map(|it| ("", it.rate.estimate)).collect()
     }),
     metric("matrix.tcp", Kind::Rate, "matrix: largest total in its best blocks, TCP", |v| {
         matrix(v, MatrixProtocol::Tcp, best)

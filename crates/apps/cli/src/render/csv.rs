@@ -1,9 +1,11 @@
-//! One line per IP version, direction and number of streams, or per transfer of a matrix, for spreadsheets and scripts: RFC 4180, a dot in numbers, times
+//! One line per IP version, direction and number of streams, per transfer of a matrix, or per hop, for spreadsheets and scripts: RFC 4180, a dot in numbers, times
 //! as ISO 8601. All values in base units, named in the heading; an empty field is a figure that was not measured.
 
+mod hops;
 mod host;
 mod matrix;
 mod path_rates;
+mod reach;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -16,11 +18,15 @@ use netaware_units::{ClockSource, Span};
 
 use crate::series;
 
+use hops::HOP;
 use path_rates::PATH_RATE;
+use reach::REACH;
 
 /// Whether records of this command have a CSV form: `test` mixes figures that fit no one table.
 pub(crate) fn has_form(command: &str) -> bool {
-    matches!(command, "tcp" | "udp" | "latency" | "matrix" | "capacity" | "available" | "host")
+    const WITH: [&str; 9] =
+        ["tcp", "udp", "latency", "matrix", "capacity", "available", "hops", "reach", "host"];
+    WITH.contains(&command)
 }
 
 /// A named column: its field of one result.
@@ -140,6 +146,8 @@ fn figure_names(command: &str) -> Vec<&'static str> {
         "udp" => names(UDP),
         "matrix" => matrix::names(),
         "capacity" | "available" => names(PATH_RATE),
+        "hops" => names(HOP),
+        "reach" => names(REACH),
         _ => names(LATENCY),
     }
 }
@@ -156,6 +164,8 @@ fn figure_fields(command: &str, version: &VersionResult) -> Vec<Vec<String>> {
         "capacity" | "available" => {
             version.path_rates.iter().map(|result| fields(PATH_RATE, result)).collect()
         }
+        "hops" => version.hops.iter().flat_map(|it| &it.hops).map(|hop| fields(HOP, hop)).collect(),
+        "reach" => version.reach_probes.iter().map(|result| fields(REACH, result)).collect(),
         "udp" => version.udp.iter().map(|result| fields(UDP, result)).collect(),
         _ => {
             version.latency.iter().chain(&version.latency_tcp).map(|result| fields(LATENCY, result)).collect()
@@ -363,6 +373,8 @@ mod tests {
         insta::assert_snapshot!("udp_csv", csv(&fixture::udp()));
         insta::assert_snapshot!("latency_csv", csv(&fixture::latency()));
         insta::assert_snapshot!("host_csv", csv(&fixture::host_ability()));
+        insta::assert_snapshot!("hops_csv", csv(&fixture::hops()));
+        insta::assert_snapshot!("reach_csv", csv(&fixture::reach()));
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod bins;
 mod closing;
 mod comparison;
 mod header;
+mod hops;
 mod host;
 mod intervals;
 mod latency;
@@ -15,6 +16,7 @@ mod matrix;
 mod path;
 mod path_rates;
 mod pedigree;
+mod reach;
 mod streams;
 mod tcp;
 mod tcp_times;
@@ -109,6 +111,8 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
             path_rates::verdicts(&mut sheet, direction)?;
         }
         matrix::write(out, &measured, paint)?;
+        hops::write(out, &measured, paint)?;
+        reach::write(out, &measured, paint)?;
     }
     udp::histograms(out, record, paint)?;
     latency::histograms(out, record, paint)?;
@@ -121,7 +125,8 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
 fn has_anything(v: &VersionResult) -> bool {
     let has_delay = v.latency.is_some() || v.latency_tcp.is_some();
     let has_bulk = !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty() || !v.path_rates.is_empty();
-    v.reach.is_some() || v.path.is_some() || has_delay || has_bulk
+    let has_probes = v.hops.is_some() || !v.reach_probes.is_empty();
+    v.reach.is_some() || v.path.is_some() || has_delay || has_bulk || has_probes
 }
 
 /// The table and what fills it.
@@ -186,6 +191,8 @@ mod tests {
         insta::assert_snapshot!("udp", text(&fixture::udp(), Paint::PLAIN));
         insta::assert_snapshot!("latency", text(&fixture::latency(), Paint::PLAIN));
         insta::assert_snapshot!("matrix", text(&fixture::matrix(), Paint::PLAIN));
+        insta::assert_snapshot!("hops", text(&fixture::hops(), Paint::PLAIN));
+        insta::assert_snapshot!("reach", text(&fixture::reach(), Paint::PLAIN));
         insta::assert_snapshot!("latency_both", text(&fixture::latency_both(), Paint::PLAIN));
         insta::assert_snapshot!("host", shown(overview, &fixture::host_ability()));
         insta::assert_snapshot!("host_verbose", text(&fixture::host_ability(), Paint::PLAIN));

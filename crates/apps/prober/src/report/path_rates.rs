@@ -178,6 +178,7 @@ fn word(flag: &Flag) -> &'static str {
         Flag::HostLimited => "host_limited",
         Flag::Coalescing { .. } => "coalescing",
         Flag::Lossy(_) => "lossy",
+        Flag::Reordered(_) => "reordered",
         Flag::PathChanged => "path_changed",
         Flag::Elastic => "elastic",
         Flag::Ambiguous => "ambiguous",
@@ -195,6 +196,7 @@ fn sentence(flag: &Flag) -> String {
             format!("arrivals are handed over in batches of {batch:.1} packets, one each {period}")
         }
         Flag::Lossy(share) => format!("{:.1} % of the packets were lost", share * 100.0),
+        Flag::Reordered(share) => format!("{:.1} % of the packets came behind later ones", share * 100.0),
         Flag::PathChanged => {
             "the delay moved in the middle: another path, or a clock that was set".to_owned()
         }

@@ -13,6 +13,7 @@ use crate::path_change::Levels;
 pub(crate) struct Health {
     sent: u64,
     arrived: u64,
+    reordered: u64,
     trains: u32,
     interrupted: u32,
     levels: Levels,
@@ -24,6 +25,7 @@ impl Health {
     pub(crate) fn saw(&mut self, passage: &Passage) {
         self.sent += u64::from(passage.sent);
         self.arrived += u64::from(passage.arrived);
+        self.reordered += u64::from(passage.reordered);
         self.trains += 1;
         self.interrupted += u32::from(passage.interrupted);
         if let Some(level) = passage.level() {
@@ -69,12 +71,19 @@ impl Health {
         if self.sent > 0 && self.lost() > limit {
             flags.push(Flag::Lossy(self.lost()));
         }
+        let reordered = self.reordered as f64 / self.arrived.max(1) as f64;
+        if reordered > REORDERED {
+            flags.push(Flag::Reordered(reordered));
+        }
         if self.path_changed() {
             flags.push(Flag::PathChanged);
         }
         flags
     }
 }
+
+/// Packets that others have overtaken: a share above this is told.
+const REORDERED: f64 = 0.01;
 
 #[cfg(test)]
 mod tests {

@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn the_mean_over_pairs_is_without_bias() {
         for load in [0.2, 0.5, 0.8] {
-            let answers = (0..30)
+            let answers = (0..90)
                 .filter_map(|seed| run(&mut Path::single(1e8, load, Traffic::Poisson, seed), 1e8, 1e8));
             let rates: Vec<f64> = answers.map(|answer| answer.rate.estimate).collect();
             let mean = rates.iter().sum::<f64>() / rates.len() as f64;

@@ -62,7 +62,7 @@ pub struct Bulk {
 
 #[derive(Debug, Clone)]
 enum Stage {
-    Growing(Growth),
+    Growing(Box<Growth>),
     Sampling,
     Over,
 }
@@ -136,7 +136,7 @@ impl Bulk {
             instrument: instrument.clone(),
             budget: Budget::new(instrument, LONGEST),
             rng: SplitMix64::new(seed),
-            stage: Stage::Growing(Growth::new(instrument)),
+            stage: Stage::Growing(Box::new(Growth::new(instrument))),
             plan: None,
             grown: None,
             volleys: 0,
@@ -197,7 +197,7 @@ impl Bulk {
         }
     }
 
-    fn grow(&mut self, mut growth: Growth, report: &VolleyReport) -> Stage {
+    fn grow(&mut self, mut growth: Box<Growth>, report: &VolleyReport) -> Stage {
         growth.take(report, &mut self.budget);
         match growth.grown(&self.budget) {
             None if growth.is_hopeless() => Stage::Over,

@@ -28,13 +28,16 @@ mod modal;
 mod phases;
 
 use netaware_stats::modes::Mode;
+use netaware_stats::quantile::median;
 use netaware_stats::rng::SplitMix64;
 use netaware_units::{Mono, Span};
 
 use super::budget::Budget;
-use super::sample::count;
+use super::sample::{Whole, count};
 use crate::path_change::Levels;
-use crate::{Estimate, Estimator, Flag, Gaps, Instrument, Step, Train, Volley, VolleyReport};
+use crate::{
+    Bound, Estimate, Estimator, Flag, Gaps, Instrument, Step, Train, TrainReport, Volley, VolleyReport,
+};
 
 use phases::{Phases, Verdict};
 
@@ -67,6 +70,8 @@ pub struct Pathrate {
     sent: u64,
     came: u64,
     levels: Levels,
+    /// Of each train, the time of leaving as a share of the time of arriving.
+    hurry: Vec<f64>,
     cut_short: bool,
     over: bool,
 }
@@ -82,6 +87,7 @@ impl Pathrate {
             sent: 0,
             came: 0,
             levels: Levels::default(),
+            hurry: Vec::new(),
             cut_short: false,
             over: false,
         }
@@ -148,18 +154,31 @@ impl Estimator for Pathrate {
         self.sent += sent;
         self.came += came;
         report.trains.iter().for_each(|train| self.levels.saw_train(train));
+        self.hurry.extend(report.trains.iter().filter_map(hurry));
         self.phases.take(report, &mut self.budget);
     }
 
     fn answer(&self) -> Option<Estimate> {
         let verdict = self.phases.verdict()?;
-        let flags = self.flags(&verdict);
+        let mut flags = self.flags(&verdict);
         let (bytes, packets) = (self.budget.bytes(), self.budget.packets());
-        let (rate, bound, took) = (verdict.rate, verdict.bound, self.budget.took());
+        let (rate, mut bound, took) = (verdict.rate, verdict.bound, self.budget.took());
+        if median(&self.hurry).is_some_and(|hurry| hurry > AS_SENT) {
+            bound = Bound::AtLeast;
+            flags.push(Flag::HostLimited);
+        }
         Some(Estimate { rate, bound, method: "pathrate", bytes, packets, took, flags })
     }
 }
 
+fn hurry(train: &TrainReport) -> Option<f64> {
+    let whole = Whole::of(train)?;
+    let last = whole.arrivals().len() - 1;
+    Some(whole.sending(last)? / whole.dispersion(last)?)
+}
+
+/// Trains that take this share of the time of arriving to leave come as they were sent: the sender set the rate.
+const AS_SENT: f64 = 0.97;
 /// Between trains as long as no rate is known, ns.
 const UNKNOWN: f64 = 20e6;
 

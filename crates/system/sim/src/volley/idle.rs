@@ -25,7 +25,7 @@ pub(super) struct Idle {
     relaxation: Span,
     /// Largest share of any link that cross traffic takes, below one.
     load: f64,
-    rng: SplitMix64,
+    pub(super) rng: SplitMix64,
 }
 
 impl Idle {
@@ -51,6 +51,11 @@ impl Idle {
         let relaxation = self.relaxation.nanos() as f64 * (1.0 + self.rng.unit());
         let drain = if self.load > 0.0 { longest.or_zero().nanos() as f64 / (1.0 - self.load) } else { 0.0 };
         Span((relaxation + drain) as i64)
+    }
+
+    /// A little while at random.
+    pub(super) fn shift(&mut self) -> Span {
+        Span((self.relaxation.nanos() as f64 / 32.0 * self.rng.unit()) as i64)
     }
 
     fn add<'a>(&mut self, link: &Link, passing: impl Iterator<Item = &'a Cross>) -> Option<()> {

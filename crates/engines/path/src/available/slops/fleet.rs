@@ -38,8 +38,7 @@ impl Fleet {
     /// One more stream.
     pub(super) fn saw(&mut self, passage: &Passage) {
         self.streams += 1;
-        // A packet that comes behind a later one says nothing of the queue: it counts as lost.
-        let lost = passage.lost() + f64::from(passage.reordered) / f64::from(passage.sent.max(1));
+        let lost = passage.lost();
         self.broken += u32::from(lost >= BROKEN);
         self.lossy += u32::from(lost >= LOSSY);
         let usable = passage.len() * 2 >= passage.sent as usize && passage.len() >= FEWEST;

@@ -23,14 +23,17 @@ pub(super) struct Growth {
     paced: Paced,
 }
 
-/// A train that is too slow to fill a queue, sent after long ones have lost their ends: a policer goes on dropping, a short
-/// queue does not.
+/// Trains that are too slow to fill a queue, sent after long ones have lost their ends: a policer goes on dropping, a short
+/// queue does not. The first is as fast as it may be, for policers that leave much of the link; packets that it loses while
+/// none of the others waits are a policer's. Elsewhere a slow one decides.
 #[derive(Debug, Clone)]
 enum Paced {
     NotNeeded,
     /// ps from packet to packet.
     Asked(u64),
+    AskedSlowly(u64),
     Seen(TrainReport),
+    Policed(TrainReport, f64, usize),
 }
 
 /// When they have grown.
@@ -40,6 +43,8 @@ pub(super) struct Grown {
     /// At which packets come that nothing holds up, ns; a first guess.
     pub(super) distance: f64,
     report: TrainReport,
+    /// What a policer let through, bit/s, and packets that tell it.
+    policed: Option<(f64, usize)>,
 }
 
 impl Growth {
@@ -57,7 +62,10 @@ impl Growth {
     }
 
     pub(super) fn volley(&self) -> Volley {
-        let gaps = if let Paced::Asked(gap) = self.paced { Gaps::Even(gap) } else { Gaps::BackToBack };
+        let gaps = match self.paced {
+            Paced::Asked(gap) | Paced::AskedSlowly(gap) => Gaps::Even(gap),
+            _ => Gaps::BackToBack,
+        };
         let train = Train { packets: self.packets, length: self.length, gaps, rest: Span::ZERO };
         Volley { trains: vec![train] }
     }
@@ -74,9 +82,21 @@ impl Growth {
             return;
         };
         budget.saw_rate(long.rate);
-        if let Paced::Asked(_) = self.paced {
-            self.paced = Paced::Seen(train.clone());
-            return;
+        match self.paced {
+            Paced::Asked(gap) => {
+                let lossless = train.arrivals.len() * 20 >= train.sent.len() * 19;
+                self.paced = match policed(train, self.length, gap as f64 / 1000.0 / FAST) {
+                    Some((rate, packets)) => Paced::Policed(train.clone(), rate, packets),
+                    None if lossless => Paced::Seen(train.clone()),
+                    None => Paced::AskedSlowly((gap as f64 / FAST * SLOW) as u64),
+                };
+                return;
+            }
+            Paced::AskedSlowly(_) => {
+                self.paced = Paced::Seen(train.clone());
+                return;
+            }
+            _ => {}
         }
         let lossy = train.arrivals.len() * 10 < train.sent.len() * 9;
         self.lossy += u32::from(lossy);
@@ -88,17 +108,22 @@ impl Growth {
         let (long, report) = self.long.as_ref()?;
         let next = self.wanted(long, budget);
         let distance = distance(long, report, self.length, self.error);
-        let grown = |report: &TrainReport| Grown { long: *long, distance, report: report.clone() };
+        let grown =
+            |report: &TrainReport| Grown { long: *long, distance, report: report.clone(), policed: None };
         match &self.paced {
             Paced::Seen(paced) => return Some(grown(paced)),
+            Paced::Policed(paced, rate, packets) => {
+                return Some(Grown { policed: Some((*rate, *packets)), ..grown(paced) });
+            }
             // It was lost as a whole.
-            Paced::Asked(_) => return Some(grown(report)),
+            Paced::Asked(_) | Paced::AskedSlowly(_) if self.in_vain > 0 => return Some(grown(report)),
+            Paced::Asked(_) | Paced::AskedSlowly(_) => return None,
             Paced::NotNeeded if self.lossy == 0 && next <= self.packets => return Some(grown(report)),
             Paced::NotNeeded => {}
         }
         // One train may lose a few packets; a second one as well, or the longest, is a policer or a short queue.
         if self.lossy > 1 || next <= self.packets {
-            self.paced = Paced::Asked((distance * 8000.0).min(1e15) as u64);
+            self.paced = Paced::Asked((distance * FAST * 1000.0).min(1e15) as u64);
         } else {
             self.packets = next;
         }
@@ -123,11 +148,31 @@ impl Grown {
     pub(super) fn sustained(&self, length: u32, peak: f64) -> Option<Interval> {
         let mut long = self.long;
         long.look_for_knee(&self.report, length, f64::from(length) * 8e9 / peak);
-        let (estimate, packets) = long.sustained?;
+        let (estimate, packets) = self.policed.or(long.sustained)?;
         let half = estimate * (0.02 + 1.0 / packets as f64);
         let below = estimate < peak * 0.6;
         below.then_some(Interval { estimate, lo: estimate - half, hi: estimate + half, confidence: 0.9 })
     }
+}
+
+/// What came of the last part of a paced train that lost packets while none of those that came had waited: bit/s, and packets
+/// that tell it. `distance` is that of packets that nothing holds up, ns.
+fn policed(train: &TrainReport, length: u32, distance: f64) -> Option<(f64, usize)> {
+    let begin = (train.sent.len() as f64 * CREDIT) as usize;
+    let tail: Vec<_> = train.arrivals.iter().filter(|it| it.number as usize >= begin).collect();
+    let delay = |arrival: &crate::Arrival| {
+        let sent = train.sent.get(arrival.number as usize).copied().flatten()?;
+        Some((i128::from(arrival.at) - i128::from(sent)) as f64)
+    };
+    let least = train.arrivals.iter().filter_map(delay).fold(f64::INFINITY, f64::min);
+    let waits: Vec<f64> = tail.iter().filter_map(|it| Some(delay(it)? - least)).collect();
+    let lossy = tail.len() * 20 < (train.sent.len() - begin) * 19;
+    let flat = netaware_stats::quantile::median(&waits)? < 2.0 * distance;
+    let (first, last) = (tail.first()?, tail.last()?);
+    let span = last.at.checked_sub(first.at).filter(|span| *span > 0)?;
+    let gaps = tail.len() - 1;
+    (lossy && flat && gaps >= FEWEST_POLICED)
+        .then(|| (f64::from(length) * 8e9 * gaps as f64 / span as f64, gaps))
 }
 
 /// Of a path of which only one train is known: no more than that it carries so much.
@@ -153,6 +198,13 @@ fn distance(long: &LongTrain, report: &TrainReport, length: u32, error: f64) -> 
     linear(&spans, 0.2).map_or(mean, |span| span / window as f64)
 }
 
+/// Distances of the paced trains, as multiples of that of packets that nothing holds up: no more than a policer may leave, and
+/// so slow that nothing but a policer drops.
+const FAST: f64 = 1.6;
+const SLOW: f64 = 8.0;
+/// Part of a paced train in which a credit may be used up.
+const CREDIT: f64 = 0.65;
+const FEWEST_POLICED: usize = 8;
 const FIRST: u32 = 5;
 /// ns; four periods of the longest coalescing that is usual.
 const LASTS: f64 = 1e6;
