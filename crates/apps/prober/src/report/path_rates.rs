@@ -40,7 +40,7 @@ pub(crate) fn result(
         answer.map(|answer| BitRate((answer.rate.estimate * share).max(0.0) as u64))
     };
     let bytes = ByteCount(answer.map_or(0, |answer| answer.bytes));
-    let flags = answer.map_or(&[][..], |answer| &answer.flags);
+    let flags = noticed(answer);
     PathRate {
         pedigree: Pedigree {
             method: answer.map_or("none", |answer| answer.method).to_owned(),
@@ -110,8 +110,18 @@ fn bound(answer: Option<&Estimate>) -> RateBound {
 }
 
 fn words(answer: Option<&Estimate>) -> Vec<String> {
-    let flags = answer.map_or(&[][..], |answer| &answer.flags);
-    flags.iter().map(|flag| word(flag).to_owned()).collect()
+    noticed(answer).iter().map(|flag| word(flag).to_owned()).collect()
+}
+
+/// What was noticed, each thing once: methods within a method may notice the same.
+fn noticed(answer: Option<&Estimate>) -> Vec<Flag> {
+    let mut flags: Vec<Flag> = Vec::new();
+    for flag in answer.map_or(&[][..], |answer| &answer.flags) {
+        if !flags.iter().any(|known| word(known) == word(flag)) {
+            flags.push(*flag);
+        }
+    }
+    flags
 }
 
 /// The verdict over one direction.
@@ -257,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_verdict_against_the_host_names_its_limit() {
-        let told = remarks(7.9e9, &[Flag::HostLimited]);
+        let told = remarks(7.9e9, &[Flag::HostLimited, Flag::HostLimited]);
         assert!(told.len() == 2 && told[0].starts_with("host-limited") && told[1] == CAN, "{told:?}");
     }
 
