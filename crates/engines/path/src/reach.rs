@@ -183,7 +183,13 @@ impl Reach {
             }
         };
         self.lengths = probes.iter().map(|probe| probe.length).collect();
-        Some(Round { probes, patience: self.plan.patience.min(left - gap) })
+        Some(Round { probes, patience: self.patience().min(left - gap) })
+    }
+
+    /// Three times the longest round trip so far, and then some: what comes later counts as lost.
+    fn patience(&self) -> Span {
+        let longest = self.echo.rtts.iter().chain(&self.udp.rtts).max();
+        longest.map_or(self.plan.patience, |rtt| (*rtt * 3 + PATIENCE_MARGIN).min(self.plan.patience))
     }
 
     /// What to ask next, and how long after the round before.
@@ -337,6 +343,7 @@ const TTL: u8 = 64;
 const UDP_EVERY: Span = Span::from_millis(1100);
 const MARGIN: Span = Span::from_millis(20);
 const LEAST_ROOM: Span = Span::from_millis(20);
+const PATIENCE_MARGIN: Span = Span::from_millis(100);
 const MOST_PAIRS: usize = 10_000;
 const MOST_OTHERS: usize = 8;
 const LEAST_BURSTS: usize = 5;

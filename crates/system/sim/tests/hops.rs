@@ -75,7 +75,7 @@ fn links_are_found_under_load_and_intervals_hold_the_truth() {
         let scenario = scenario(|_| String::new(), &loaded(load));
         for version in VERSIONS {
             let (mut held, mut asked, mut worst) = (0, 0, 0.0_f64);
-            for seed in 0..4 {
+            for seed in 0..3 {
                 let found = run(&scenario, version, seed, |plan| plan.time = Span::from_secs(40));
                 for (hop, truth) in RATES.iter().enumerate() {
                     let Some(capacity) = &found.hops[hop].capacity else { continue };
@@ -93,7 +93,7 @@ fn links_are_found_under_load_and_intervals_hold_the_truth() {
                 "{name}, load {load}: {held} of {asked} intervals hold the truth, worst error {worst:.4}"
             );
             assert!(
-                asked >= 18 && held * 100 >= asked * least_held,
+                asked >= 13 && held * 100 >= asked * least_held,
                 "{name}, load {load}: {held} of {asked}"
             );
             assert!(worst < most_error, "{name}, load {load}: {worst}");

@@ -54,7 +54,7 @@ pub(crate) struct Hops {
     /// Highest hop tried
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u8).range(1..))]
     max_hops: u8,
-    /// IP packet sizes to use, five or more, as in 576B,800B,1000B,1200B,1500B [default: twelve that fit]
+    /// IP packet sizes to use, five or more, as in 576B,800B,1000B,1200B,1500B [default: eight that fit]
     #[arg(long, visible_alias = "size", value_name = "LIST", value_delimiter = ',', value_parser = size)]
     sizes: Vec<u32>,
     /// End sooner, with so many delays behind each hop's capacity

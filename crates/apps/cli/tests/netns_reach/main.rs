@@ -64,7 +64,9 @@ fn a_host_that_runs_nothing_answers_by_echo_tcp_and_udp() {
                     found.answered,
                     found.asked
                 );
-                if rtt.min < Span::from_millis(20) || rtt.p50 > Span::from_millis(21) {
+                // A connection is timed by the program, which may have to wait for its core.
+                let most = if protocol == ReachProtocol::Tcp { 40 } else { 21 };
+                if rtt.min < Span::from_millis(20) || rtt.p50 > Span::from_millis(most) {
                     return Err(format!("{protocol:?}: {rtt:?}"));
                 }
             }
@@ -92,7 +94,11 @@ fn losses_are_counted_and_a_silent_host_ends_in_time() {
         let echo = by(record, IpVersion::V4, ReachProtocol::Echo)?;
         println!("{:?} {:?}", echo.loss, echo.by_direction);
         let loss = echo.loss.ok_or("no loss")?;
-        if (0.05..0.16).contains(&loss) { Ok(()) } else { Err(format!("{echo:#?}")) }
+        let Some(by) = echo.by_direction else { return Err("no direction".to_owned()) };
+        if !(0.05..0.16).contains(&loss) || by.forward == 0 || by.reverse > 0 {
+            return Err(format!("{echo:#?}"));
+        }
+        Ok(())
     });
     let dead = "[[hop]]\nrate = '100Mbit/s'\ndelay = '2ms'\nloss = 1.0\n";
     let ended = in_lab(dead, 0, &["reach", "b", "-t", "6s"], 2);

@@ -36,6 +36,8 @@ pub(super) struct HopLog {
     pub(super) exchanges: Vec<Exchange>,
     /// Delays of small packets behind large ones that end here; bytes are the large one's.
     pub(super) tails: Vec<Sample>,
+    /// The same where the host that answers the small one has answered the large one, too: one answer behind the other.
+    pub(super) behind_answers: Vec<Sample>,
     /// Large packets in front of small ones: sent, answered.
     leaders: (u32, u32),
     /// Outcomes since the pace last changed, newest last.
@@ -86,10 +88,23 @@ impl HopLog {
         }
     }
 
-    pub(super) fn note_tail(&mut self, bytes: u32, delay: Span) {
-        if self.tails.len() < MOST_SAMPLES {
-            self.tails.push(Sample { bytes, delay });
+    pub(super) fn note_tail(&mut self, bytes: u32, delay: Span, behind_answer: bool) {
+        let into = if behind_answer { &mut self.behind_answers } else { &mut self.tails };
+        if into.len() < MOST_SAMPLES {
+            into.push(Sample { bytes, delay });
         }
+    }
+
+    /// Those that nothing delayed on the way back where there are enough of them, else all.
+    pub(super) fn tail_samples(&self) -> Vec<Sample> {
+        if self.has_free_tails() {
+            return self.tails.clone();
+        }
+        self.tails.iter().chain(&self.behind_answers).copied().collect()
+    }
+
+    pub(super) fn has_free_tails(&self) -> bool {
+        self.tails.len() * 4 >= self.behind_answers.len() && self.tails.len() >= LEAST_TAILS
     }
 
     pub(super) fn note_leader(&mut self, answered: bool) {
@@ -239,6 +254,7 @@ const LEAST_FOR_A_STEP: usize = 24;
 /// A shorter step than this is left to the intervals.
 const LEAST_STEP: Span = Span::from_millis(1);
 const LEAST_OF_A_SIZE: usize = 3;
+const LEAST_TAILS: usize = 30;
 
 #[cfg(test)]
 mod tests {

@@ -558,7 +558,8 @@ impl Hops {
         if let Some(reply) = told.reply() {
             // From the departure of the large one: what the host puts between the two is no part of the path.
             let delay = reply.at - leader.sent_at;
-            self.hop_mut(ttl).note_tail(bytes, delay);
+            let behind = leader.reply().is_some_and(|reply| reply.what == What::PortUnreachable);
+            self.hop_mut(ttl).note_tail(bytes, delay, behind);
         }
     }
 
@@ -671,7 +672,7 @@ impl Hops {
         }
         let Some(wanted) = self.plan.per_hop else { return false };
         let measured = self.routes.iter().zip(&self.hops).filter(|(route, _)| route.is_some());
-        measured.map(|(_, hop)| hop.tails.len().max(hop.exchanges.len())).min().unwrap_or(usize::MAX)
+        measured.map(|(_, hop)| hop.tail_samples().len().max(hop.exchanges.len())).min().unwrap_or(usize::MAX)
             >= wanted as usize
     }
 
@@ -792,7 +793,7 @@ impl Hops {
 
     fn samples(&self, log: &HopLog, route: Route) -> Vec<Sample> {
         match route {
-            Route::TailByEcho | Route::TailByHop(_) => log.tails.clone(),
+            Route::TailByEcho | Route::TailByHop(_) => log.tail_samples(),
             Route::Direct { from } => {
                 let fitting = log.exchanges.iter().filter(|e| e.length >= from && e.length <= self.largest);
                 fitting.map(|e| Sample { bytes: e.length, delay: e.rtt }).collect()
@@ -833,8 +834,8 @@ impl Hops {
     /// Whether the answer to a large packet, which grows with it, may still be in a queue when the small one's comes by.
     fn answers_in_the_way(&self, ttl: u8, slope: &Slope) -> bool {
         let (exchanges, from) = (&self.hop(ttl).exchanges, self.leader_from());
-        // Where most large ones stay unanswered, the smallest delays are of those.
-        if !self.hop(ttl).leaders_are_answered() {
+        let is_free = self.is_destination(ttl) && self.hop(ttl).has_free_tails();
+        if is_free || !self.hop(ttl).leaders_are_answered() {
             return false;
         }
         let answers = || {
@@ -864,7 +865,7 @@ const LADDERS: u32 = 2;
 /// Each costs the patience if it stays silent.
 const MOST_ALONE: usize = 10;
 /// Sizes between the smallest and the largest.
-const SIZES: u32 = 12;
+const SIZES: u32 = 8;
 /// Turns between small packets to each hop.
 const SMALL_EVERY: u32 = 4;
 /// What a train takes to pass a slow link.
