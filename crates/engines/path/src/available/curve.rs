@@ -149,19 +149,42 @@ impl Curve {
         }
     }
 
+    /// Behind a narrow link that is not the tight one, trains faster than it come all alike: the rate at which they do, bit/s,
+    /// where that is so and a slower train was strained all the same.
+    fn kink(&self) -> Option<f64> {
+        let came = |sample: &Sample| sample.rate / sample.stretch;
+        let fastest = self.samples.iter().max_by(|a, b| a.rate.total_cmp(&b.rate))?;
+        // One link passes on a part of what a train is faster by: its own share of the load, which strains slower trains.
+        let is_alike = |slower: &&Sample| {
+            let faster = fastest.rate / slower.rate;
+            let came_faster = came(fastest) / came(slower);
+            faster > APART && slower.stretch > BEYOND && (came_faster - 1.0).abs() < ALIKE * (faster - 1.0)
+        };
+        let alike: Vec<f64> = self.samples.iter().filter(is_alike).map(came).collect();
+        if alike.len() < FEWEST_ALIKE {
+            return None;
+        }
+        let level = (alike.iter().sum::<f64>() + came(fastest)) / (alike.len() + 1) as f64;
+        let below: Vec<f64> = self.samples.iter().filter(|it| it.rate < level).map(|it| it.stretch).collect();
+        let strained = netaware_stats::quantile::median(&below)? > 1.0 + LEAST_STRAIN;
+        (strained && below.len() >= FEWEST_BELOW).then_some(level)
+    }
+
     /// The trains that a line may go through: those that were strained for certain.
     fn used(&self) -> Option<(Fitter, Vec<Sample>)> {
         // The approach's trains are short: what a bucket lets through at once is not what it lasts for.
         let arrivals = self.samples.iter().map(|sample| sample.rate / sample.stretch);
         let fastest = arrivals.fold(0.0, f64::max);
         let fitter = Fitter::new((fastest, MOST_TIGHT * fastest.max(self.approach.fastest_arrival)));
-        let mut used = self.samples.clone();
+        let kink = self.kink().unwrap_or(f64::INFINITY);
+        let samples: Vec<Sample> = self.samples.iter().filter(|it| it.rate <= kink).copied().collect();
+        let mut used = samples.clone();
         for _ in 0..3 {
             let fit = fitter.fit(&used)?;
             let strained: Vec<Sample> =
-                self.samples.iter().filter(|sample| strain(sample, &fit) >= LEAST_STRAIN).copied().collect();
+                samples.iter().filter(|sample| strain(sample, &fit) >= LEAST_STRAIN).copied().collect();
             // Too few: then the rates were too low, and the next volley has higher ones.
-            if strained.len() * 2 < self.samples.len().max(4) {
+            if strained.len() * 2 < samples.len().max(4) {
                 break;
             }
             used = strained;
@@ -170,6 +193,7 @@ impl Curve {
     }
 
     fn refit(&mut self) {
+        self.plan.limit(self.kink());
         if let Some((fitter, used)) = self.used()
             && let Some(fit) = fitter.fit(&used)
         {
@@ -251,6 +275,14 @@ const SKIP: f64 = 0.25;
 const FEWEST_PACKETS: f64 = 6.0;
 /// Trains with less than this do not fit a line: some of them met no queue at all.
 const LEAST_STRAIN: f64 = 0.02;
+/// Trains that are stretched by less have not met a kink.
+const BEYOND: f64 = 1.05;
+/// Rates that are apart, and the share of that by which trains come apart if one link strains them.
+const APART: f64 = 1.08;
+const ALIKE: f64 = 0.15;
+const FEWEST_ALIKE: usize = 2;
+/// Trains below the kink that a line can go through.
+const FEWEST_BELOW: usize = 4;
 /// The tight link is at most so much faster than the narrow one.
 const MOST_TIGHT: f64 = 10.0;
 const CONFIDENCE: f64 = 0.95;

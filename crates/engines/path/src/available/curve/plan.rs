@@ -20,6 +20,8 @@ pub(super) struct Plan {
     /// Least packets of a train.
     pub(super) packets: u32,
     scatter: f64,
+    /// Rates that pass the narrow link as they are, where that is not the tight one; bit/s.
+    ceiling: Option<f64>,
     round: u32,
     /// Shortest train that is read well enough, ns.
     shortest: f64,
@@ -46,6 +48,11 @@ impl Plan {
         }
     }
 
+    /// No train need be faster than this, bit/s.
+    pub(super) fn limit(&mut self, ceiling: Option<f64>) {
+        self.ceiling = ceiling;
+    }
+
     /// Trains were handed over in too few batches.
     pub(super) fn lengthen(&mut self, sender: &Sender) {
         self.packets = self.packets.max(ENOUGH).saturating_mul(2).min(sender.longest);
@@ -65,6 +72,8 @@ impl Plan {
         let least = (DISTANCE * self.scatter / (SKIPPED * lasts).sqrt()).clamp(LEAST, MOST / 2.0);
         let train = |factor: &f64| {
             let rate = available + (least * factor).min(MOST) * capacity;
+            // Behind a narrow link faster trains say nothing more; a tenth above what is left is strained still.
+            let rate = self.ceiling.map_or(rate, |ceiling| rate.min(ceiling));
             let train = sender.train(rate, packets, Span::ZERO);
             let bits = f64::from(train.packets) * sender.bits();
             let lasts = Span::from_secs_f64(bits / rate.max(1.0));
@@ -105,8 +114,8 @@ pub(super) fn empty(used: &[Sample], fit: &Fit) -> f64 {
 /// Rounds of a volley each.
 const ROUNDS: u32 = 4;
 /// Strains of a round's trains, in units of the least: most are near, where the slope hardly matters, one is far, so that
-/// the slope is known.
-const MANY: [f64; 6] = [1.0, 1.2, 1.0, 1.0, 1.2, 5.0];
+/// the slope is known, and one between, to see whether the line is one.
+const MANY: [f64; 6] = [1.0, 1.2, 2.5, 1.0, 1.2, 5.0];
 /// The same where bytes are scarce.
 const FEW: [f64; 3] = [1.0, 1.2, 4.0];
 /// Trains of fewer packets are made longer and fewer.

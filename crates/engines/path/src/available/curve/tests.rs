@@ -68,6 +68,26 @@ fn the_tight_links_capacity_comes_with_it() {
 }
 
 #[test]
+fn a_tight_link_behind_the_narrow_one_is_seen_through_it() {
+    let rows = [(0.5, Traffic::Even, 0.05), (0.8, Traffic::Even, 0.1), (0.8, Traffic::Poisson, 0.2)];
+    for (load, traffic, within) in rows {
+        // (2 - u) / 2 of the narrow link's rate is left of the tight one.
+        let available = 1e8 * (2.0 - load) / 2.0;
+        let error = |seed: u64| {
+            let tight = Hop::new(available / (1.0 - load), load, traffic);
+            let hops = vec![Hop::new(1e8, 0.0, Traffic::Even), tight];
+            let answer = run(&mut Path::new(hops, seed), &instrument(1e8)).0.answer.unwrap();
+            let error = answer.rate.estimate / available - 1.0;
+            assert!(error.abs() < 0.25 || !answer.flags.is_empty(), "{seed}: {answer:?}");
+            error
+        };
+        let errors: Vec<f64> = (0..15).map(error).collect();
+        let middle = netaware_stats::quantile::median(&errors).unwrap();
+        assert!(middle.abs() < within, "{load} {traffic:?}: {errors:?}");
+    }
+}
+
+#[test]
 fn a_narrow_link_behind_the_tight_one_does_not_matter() {
     let hops = vec![Hop::new(1.55e8, 0.8, Traffic::Even), Hop::new(1e8, 0.0, Traffic::Even)];
     let (outcome, _) = run(&mut Path::new(hops, 4), &instrument(1e8));
