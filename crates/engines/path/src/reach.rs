@@ -168,7 +168,8 @@ impl Reach {
         }
         self.asked = asked;
         self.turn += 1;
-        let probe = |kind, length, after, awaited| Probe { ttl: TTL, length, kind, after, awaited };
+        let probe =
+            |kind, length, after, awaited| Probe { ttl: TTL, length, kind, after, awaited, mute: false };
         let (small, large) = (self.plan.smallest, self.plan.largest);
         let probes = match self.asked {
             Asked::Echo => vec![probe(Kind::Echo, small, gap, true)],

@@ -135,6 +135,7 @@ impl HopPath {
         let Some(probe) = underway.probe(id) else { return };
         let what = match probe.kind {
             Kind::Echo => What::EchoReply,
+            Kind::Udp if probe.mute && self.version == IpVersion::V6 => return,
             Kind::Udp if self.may_report() => What::PortUnreachable,
             Kind::Udp => return,
         };

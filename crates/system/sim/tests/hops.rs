@@ -12,9 +12,14 @@ const RATES: [u32; 5] = [100, 50, 20, 10, 40];
 const TIME: Span = Span::from_secs(20);
 
 fn scenario(extra: impl Fn(usize) -> String, rest: &str) -> Scenario {
-    let hop = |(n, rate)| format!("[[hop]]\nrate = '{rate}Mbit/s'\ndelay = '1ms'\n{}\n", extra(n));
-    let hops = RATES.iter().enumerate().map(hop).collect::<Vec<_>>().concat();
-    Scenario::parse(&format!("about = 'five hops'\n{hops}{rest}")).unwrap_or_else(|error| panic!("{error}"))
+    links(|n| format!("delay = '1ms'\n{}", extra(n)), rest)
+}
+
+fn links(of: impl Fn(usize) -> String, rest: &str) -> Scenario {
+    let hop = |(n, rate): (usize, &u32)| format!("[[hop]]\nrate = '{rate}Mbit/s'\n{}", of(n));
+    let hops: Vec<String> = RATES.iter().enumerate().map(hop).collect();
+    Scenario::parse(&format!("about = 'five hops'\n{}\n{rest}", hops.join("\n")))
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn loaded(load: f64) -> String {
@@ -178,19 +183,12 @@ fn nobody_answers_and_it_ends_in_time() {
 
 #[test]
 fn a_change_of_the_path_is_said() {
-    let longer = |n: usize| {
-        if n == 2 {
-            "delay = [{ at = '0s', value = '1ms' }, { at = '9s', value = '6ms' }]".to_owned()
-        } else {
-            String::new()
-        }
+    let delay = |n: usize| {
+        let steps =
+            if n == 2 { "[{ at = '0s', value = '1ms' }, { at = '9s', value = '6ms' }]" } else { "'1ms'" };
+        format!("delay = {steps}")
     };
-    let hop = |(n, rate)| {
-        let delay = if n == 2 { longer(n) } else { "delay = '1ms'".to_owned() };
-        format!("[[hop]]\nrate = '{rate}Mbit/s'\n{delay}\n")
-    };
-    let hops = RATES.iter().enumerate().map(hop).collect::<Vec<_>>().concat();
-    let scenario = Scenario::parse(&format!("about = 'changes'\n{hops}")).unwrap();
+    let scenario = links(delay, "");
     let found = run(&scenario, IpVersion::V4, 1, |_| {});
     assert!(found.flags.contains(&PathFlag::PathChanged), "{:?}", found.flags);
     assert!(!has(&found, 1, |flag| *flag == HopFlag::PathChanged), "before the change");

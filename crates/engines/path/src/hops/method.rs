@@ -142,7 +142,7 @@ pub struct Hops {
     turn: u32,
     asked: Vec<Asked>,
     probes: Vec<Probe>,
-    hops: Vec<HopLog>,
+    logs: Vec<HopLog>,
     /// Hops that answer echoes only, by TTL less one.
     pub(super) by_echo: Vec<bool>,
     /// TTL of the last hop.
@@ -185,7 +185,7 @@ impl Hops {
             turn: 0,
             asked: Vec::new(),
             probes: Vec::new(),
-            hops: (0..hops).map(|_| HopLog::default()).collect(),
+            logs: (0..hops).map(|_| HopLog::default()).collect(),
             by_echo: vec![false; hops],
             end: 0,
             reached: false,
@@ -307,17 +307,23 @@ impl Hops {
     /// second chance.
     fn ask_alone(&mut self) -> Vec<(Probe, Asked)> {
         let Some(ttl) = self.silent.pop() else { return Vec::new() };
-        let probe =
-            Probe { ttl, length: self.plan.smallest, kind: Kind::Udp, after: LEAST_GAP, awaited: true };
+        let probe = Probe {
+            ttl,
+            length: self.plan.smallest,
+            kind: Kind::Udp,
+            after: LEAST_GAP,
+            awaited: true,
+            mute: false,
+        };
         vec![(probe, Asked::Hop { ttl })]
     }
 
     pub(super) fn hop(&self, ttl: u8) -> &HopLog {
-        &self.hops[usize::from(ttl) - 1]
+        &self.logs[usize::from(ttl) - 1]
     }
 
     fn hop_mut(&mut self, ttl: u8) -> &mut HopLog {
-        &mut self.hops[usize::from(ttl) - 1]
+        &mut self.logs[usize::from(ttl) - 1]
     }
 
     pub(super) fn kind_for(&self, ttl: u8) -> Kind {
@@ -338,7 +344,7 @@ impl Hops {
         if self.is_destination(ttl) && self.whole.1 > 0 {
             return None;
         }
-        let probe = Probe { ttl, length, kind: self.kind_for(ttl), after, awaited: true };
+        let probe = Probe { ttl, length, kind: self.kind_for(ttl), after, awaited: true, mute: false };
         Some((probe, Asked::Hop { ttl }))
     }
 
@@ -356,6 +362,10 @@ impl Hops {
     /// One probe or pair for each hop, again and again for about as long as answers take: then waiting for the last of them
     /// costs no more than asking did.
     fn sizes_round(&mut self) -> Vec<(Probe, Asked)> {
+        if self.turn.is_multiple_of(SETTLE_EVERY) {
+            // The first few round trips may have met queues, or a host that was busy.
+            self.settle_gap();
+        }
         let mut asked = Vec::new();
         let mut took = Span::ZERO;
         while asked.len() < MOST_PROBES && (took < self.round_trip() || asked.is_empty()) {
@@ -401,13 +411,18 @@ impl Hops {
         if turn.is_multiple_of(2) && self.whole.1 > 0 {
             asked.extend(self.whole(self.gap));
         }
+        if turn % LARGE_EVERY == 1 && self.whole.1 > 0 {
+            let large = |(probe, asked)| (Probe { length: self.largest, ..probe }, asked);
+            asked.extend(self.whole(self.gap).map(large));
+        }
         asked
     }
 
     fn sized(&mut self, ttl: u8, from: u32) -> Option<(Probe, Asked)> {
         let length = self.next_size(ttl, from);
         if self.is_destination(ttl) && self.whole.1 > 0 {
-            let probe = Probe { ttl: FAR, length, kind: Kind::Echo, after: self.gap, awaited: true };
+            let probe =
+                Probe { ttl: FAR, length, kind: Kind::Echo, after: self.gap, awaited: true, mute: false };
             return Some((probe, Asked::Hop { ttl }));
         }
         self.alone(ttl, length, self.gap)
@@ -415,12 +430,21 @@ impl Hops {
 
     fn pair(&mut self, ttl: u8, route: Route) -> [(Probe, Asked); 2] {
         let bytes = self.next_size(ttl, self.leader_from());
-        let leader = Probe { ttl, length: bytes, kind: Kind::Udp, after: self.gap, awaited: false };
+        // The host's own answer to it would be in the way of that to the small one.
+        let mute = self.is_destination(ttl);
+        let leader = Probe { ttl, length: bytes, kind: Kind::Udp, after: self.gap, awaited: false, mute };
         let (tail_ttl, kind) = match route {
             Route::TailByHop(hop) => (hop, Kind::Udp),
             _ => (FAR, Kind::Echo),
         };
-        let tail = Probe { ttl: tail_ttl, length: self.plan.tail, kind, after: Span::ZERO, awaited: true };
+        let tail = Probe {
+            ttl: tail_ttl,
+            length: self.plan.tail,
+            kind,
+            after: Span::ZERO,
+            awaited: true,
+            mute: false,
+        };
         [(leader, Asked::Leader { ttl }), (tail, Asked::Tail { ttl, bytes })]
     }
 
@@ -432,14 +456,14 @@ impl Hops {
     /// In random order, each as often as the others.
     fn next_size(&mut self, ttl: u8, from: u32) -> u32 {
         let place = usize::from(ttl) - 1;
-        if self.hops[place].order.is_empty() {
+        if self.logs[place].order.is_empty() {
             let mut order = self.sizes(from);
             for n in (1..order.len()).rev() {
                 order.swap(n, self.rng.below(n + 1));
             }
-            self.hops[place].order = order;
+            self.logs[place].order = order;
         }
-        self.hops[place].order.pop().unwrap_or(self.largest)
+        self.logs[place].order.pop().unwrap_or(self.largest)
     }
 
     fn sizes(&self, from: u32) -> Vec<u32> {
@@ -494,7 +518,9 @@ impl Hops {
                         self.note_exchange(ttl, probe.kind, probe.length, told);
                     }
                 }
-                Asked::Tail { ttl, bytes } => self.take_tail(ttl, bytes, leader.take(), told),
+                Asked::Tail { ttl, bytes } => {
+                    self.take_tail(ttl, bytes, leader.take(), told);
+                }
                 Asked::Find { .. } | Asked::Ladder { .. } | Asked::Train => {}
             }
         }
@@ -507,7 +533,7 @@ impl Hops {
             self.note_too_big(told);
             if let Some(mtu) = self.mtu.filter(|_| self.mtu != known) {
                 self.largest = self.largest.min(mtu);
-                for hop in &mut self.hops {
+                for hop in &mut self.logs {
                     hop.order.clear();
                 }
             }
@@ -607,7 +633,7 @@ impl Hops {
     fn settle_routes(&mut self) {
         let routes = (1..=self.end).map(|ttl| self.route(ttl)).collect();
         if self.routes != routes {
-            for hop in &mut self.hops {
+            for hop in &mut self.logs {
                 hop.order.clear();
             }
         }
@@ -671,7 +697,7 @@ impl Hops {
             return true;
         }
         let Some(wanted) = self.plan.per_hop else { return false };
-        let measured = self.routes.iter().zip(&self.hops).filter(|(route, _)| route.is_some());
+        let measured = self.routes.iter().zip(&self.logs).filter(|(route, _)| route.is_some());
         measured.map(|(_, hop)| hop.tail_samples().len().max(hop.exchanges.len())).min().unwrap_or(usize::MAX)
             >= wanted as usize
     }
@@ -685,7 +711,7 @@ impl Hops {
         };
         let mut hops: Vec<HopFinding> = (1..=self.end).map(|ttl| self.facts(ttl)).collect();
         let mut mean_before = 0.0;
-        for (hop, log) in hops.iter_mut().zip(&self.hops) {
+        for (hop, log) in hops.iter_mut().zip(&self.logs) {
             let excess = log.excess();
             hop.queueing = queueing(&excess, mean_before);
             mean_before = mean(&excess).unwrap_or(mean_before);
@@ -868,6 +894,10 @@ const MOST_ALONE: usize = 10;
 const SIZES: u32 = 8;
 /// Turns between small packets to each hop.
 const SMALL_EVERY: u32 = 4;
+/// Turns between large echoes, which tell how far apart probes have to be.
+const LARGE_EVERY: u32 = 8;
+/// Rounds between looks at that.
+const SETTLE_EVERY: u32 = 8;
 /// What a train takes to pass a slow link.
 const TRAIN_MARGIN: Span = Span::from_millis(60);
 /// The large packet is at least so many times as long as the small one, so that a link ten times as fast as the one before

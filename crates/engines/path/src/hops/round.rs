@@ -27,6 +27,9 @@ pub struct Probe {
     pub after: Span,
     /// Whether the round waits for its answer.
     pub awaited: bool,
+    /// To be discarded by its destination without an answer, where that can be had: UDP over IPv6 without its checksum
+    /// (RFC 8200 §8.1), which routers do not look at.
+    pub mute: bool,
 }
 
 /// Probes, and how long answers are waited for after the last one has left.

@@ -54,7 +54,7 @@ const STANDARD: [f64; 8] = [1e7, 1e8, 1e9, 2.5e9, 5e9, 1e10, 2.5e10, 1e11];
 /// A rate may miss a reading's interval by so much: hosts and emulators have small errors that no scatter shows.
 const SLACK: f64 = 0.02;
 /// Of the estimate. Two 100 Mbit/s segments (50) and three (33) are told apart easily at this width.
-const MOST_WIDTH: f64 = 0.25;
+const MOST_WIDTH: f64 = 0.35;
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ impl Hops {
     pub(super) fn find(&mut self, kind: Kind) -> Vec<(Probe, Asked)> {
         let length = self.plan.smallest;
         let hops = (1..=self.plan.max_hops).map(|ttl| {
-            let probe = Probe { ttl, length, kind, after: SURVEY_GAP, awaited: true };
+            let probe = Probe { ttl, length, kind, after: SURVEY_GAP, awaited: true, mute: false };
             (probe, Asked::Find { ttl })
         });
         let mut asked: Vec<_> = hops.collect();
@@ -23,7 +23,14 @@ impl Hops {
 
     /// A small echo to the destination, where there is a socket for it.
     pub(super) fn whole(&self, after: Span) -> Option<(Probe, Asked)> {
-        let probe = Probe { ttl: FAR, length: self.plan.smallest, kind: Kind::Echo, after, awaited: true };
+        let probe = Probe {
+            ttl: FAR,
+            length: self.plan.smallest,
+            kind: Kind::Echo,
+            after,
+            awaited: true,
+            mute: false,
+        };
         self.plan.echo.then_some((probe, Asked::Whole))
     }
 
@@ -51,7 +58,7 @@ impl Hops {
         lengths
             .flat_map(|length| [length, small])
             .map(|length| {
-                let probe = Probe { ttl, length, kind, after: LADDER_GAP, awaited: true };
+                let probe = Probe { ttl, length, kind, after: LADDER_GAP, awaited: true, mute: false };
                 (probe, Asked::Ladder { length })
             })
             .collect()

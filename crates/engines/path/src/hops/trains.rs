@@ -25,11 +25,26 @@ pub(super) struct Train {
 /// `hops` are those to be asked, by TTL; `destination` asks the last one by echoes.
 pub(super) fn build(hops: &[u8], destination: Option<u8>, small: u32, wait: Span) -> Train {
     let mut train = Train::default();
-    let edge = |ttl: u8| Probe { ttl, length: small, kind: Kind::Udp, after: Span::ZERO, awaited: true };
-    let echo = Probe { ttl: FAR, length: small, kind: Kind::Echo, after: Span::ZERO, awaited: true };
+    let edge = |ttl: u8| Probe {
+        ttl,
+        length: small,
+        kind: Kind::Udp,
+        after: Span::ZERO,
+        awaited: true,
+        mute: false,
+    };
+    let echo =
+        Probe { ttl: FAR, length: small, kind: Kind::Echo, after: Span::ZERO, awaited: true, mute: false };
     train.probes.extend(hops.iter().map(|ttl| edge(*ttl)));
     train.probes.extend(destination.map(|_| echo));
-    let load = Probe { ttl: FAR, length: LOAD_LENGTH, kind: Kind::Udp, after: Span::ZERO, awaited: false };
+    let load = Probe {
+        ttl: FAR,
+        length: LOAD_LENGTH,
+        kind: Kind::Udp,
+        after: Span::ZERO,
+        awaited: false,
+        mute: false,
+    };
     train.probes.extend(std::iter::repeat_n(load, LOAD));
     train.probes.extend(destination.map(|_| echo));
     train.probes.extend(hops.iter().rev().map(|ttl| edge(*ttl)));

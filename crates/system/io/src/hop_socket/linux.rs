@@ -159,23 +159,35 @@ impl System {
             }
             (Kind::Echo, None) => return,
         };
-        // An error of an earlier probe is told in place of sending this one; each is told once.
+        let mute = probe.mute && probe.kind == Kind::Udp && self.version == IpVersion::V6;
+        if mute {
+            let _ = set(socket.as_raw_fd(), libc::SOL_UDP, UDP_NO_CHECK6_TX, &1_i32);
+        }
+        if let Some(told) = self.attempt(socket, payload, probe.ttl) {
+            underway.told[place] = told;
+        }
+        if mute {
+            let _ = set(socket.as_raw_fd(), libc::SOL_UDP, UDP_NO_CHECK6_TX, &0_i32);
+        }
+    }
+
+    /// Sends, if need be again: an error of an earlier probe is told in place of sending this one, each once. `None` where it
+    /// has not left.
+    fn attempt(&self, socket: &Socket, payload: &[u8], ttl: u8) -> Option<Told> {
+        let mut refused = None;
         for _ in 0..MOST_TRIES {
             let sent_at = clock::now();
-            match send_with_ttl(socket.as_raw_fd(), payload, self.version, probe.ttl) {
-                Ok(()) => {
-                    underway.told[place] = Told { sent_at, fate: Fate::Silent };
-                    return;
-                }
+            match send_with_ttl(socket.as_raw_fd(), payload, self.version, ttl) {
+                Ok(()) => return Some(Told { sent_at, fate: Fate::Silent }),
                 Err(error) if is_refusal(&error) => {
-                    underway.told[place].sent_at = sent_at;
-                    if error.raw_os_error() == Some(libc::EMSGSIZE) {
-                        underway.told[place].fate = Fate::TooBig(self.mtu().unwrap_or(0));
-                    }
+                    let too_big = error.raw_os_error() == Some(libc::EMSGSIZE);
+                    let fate = if too_big { Fate::TooBig(self.mtu().unwrap_or(0)) } else { Fate::NotSent };
+                    refused = Some(Told { sent_at, fate });
                 }
                 Err(_) => break,
             }
         }
+        refused
     }
 
     /// Waits until something comes or the time is over, and takes all there is.
@@ -432,8 +444,9 @@ const MOST_TRIES: usize = 8;
 /// More routers than any path has.
 const MOST_KNOWN: usize = 256;
 const LOOK_AT_STOP: Span = Span::from_millis(50);
-/// linux/in6.h, linux/icmp.h and linux/icmpv6.h; libc lacks some of them.
+/// linux/in6.h, linux/udp.h, linux/icmp.h and linux/icmpv6.h; libc lacks some of them.
 const IPV6_DONTFRAG: c_int = 62;
+const UDP_NO_CHECK6_TX: c_int = 101;
 const SOL_RAW: c_int = 255;
 const ICMP_FILTER: c_int = 1;
 const ICMP6_FILTER: c_int = 1;

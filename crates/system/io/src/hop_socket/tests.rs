@@ -6,7 +6,7 @@ use netaware_units::Span;
 use super::*;
 
 fn probe(kind: Kind, length: u32) -> Probe {
-    Probe { ttl: 64, length, kind, after: Span::from_millis(1), awaited: true }
+    Probe { ttl: 64, length, kind, after: Span::from_millis(1), awaited: true, mute: false }
 }
 
 fn closed_port(ip: IpAddr) -> SocketAddr {
