@@ -135,12 +135,13 @@ impl<'a> Ledger<'a> {
     }
 
     /// # Panics
-    /// When something was off: with everything that was noted. Of a handful of intervals of 95 % one may miss by chance;
-    /// that more do has a probability below 2 % for four of them, and a test that fails then has something to tell.
+    /// When something was off: with everything that was noted. Of a handful of intervals of 95 % some may miss by chance:
+    /// one of two, two of four, three of eight. That more do has a probability below 3 in 1000, and a test that fails then
+    /// has something to tell.
     pub(crate) fn close(self) {
         let text = format!("{}\n{}   {}", self.run.scenario.about, self.lines, self.run.report);
         println!("{text}");
-        let most = 1 + self.stated / 8;
+        let most = 1 + self.stated / 4;
         assert!(self.wrong == 0, "{} figures are off:\n{text}", self.wrong);
         assert!(self.missed <= most, "{} of {} intervals miss the truth:\n{text}", self.missed, self.stated);
     }
