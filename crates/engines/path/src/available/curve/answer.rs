@@ -3,7 +3,7 @@
 use netaware_stats::interval::Interval;
 use netaware_stats::trend::mann_kendall;
 
-use super::{ALIKE, CONFIDENCE, Curve, plan, strain};
+use super::{ALIKE, APART, CONFIDENCE, Curve, plan, strain};
 use crate::available::approach::{Ceiling, Found};
 use crate::available::line::{Fit, Fitter, Sample};
 use crate::{Bound, Estimate, Flag};
@@ -125,6 +125,9 @@ fn is_bent(samples: &[Sample], fit: &Fit) -> bool {
     let below = near.stretch + along * (far.stretch - near.stretch) - middle.stretch;
     let error = middle.error.hypot((1.0 - along) * near.error).hypot(along * far.error);
     let faster = far.rate / middle.rate - 1.0;
+    if faster < APART - 1.0 || middle.rate < APART * near.rate {
+        return false;
+    }
     let came_faster = far.rate / far.stretch / (middle.rate / middle.stretch) - 1.0;
     let scatter = (far.error / far.stretch).hypot(middle.error / middle.stretch);
     let may_be_alike = came_faster < ALIKE * faster + 2.0 * scatter;
