@@ -75,8 +75,9 @@ fn every_link_of_an_idle_path_is_found_over_both_versions() {
 
 #[test]
 fn links_are_found_under_load_and_intervals_hold_the_truth() {
-    // With 60 % on each link one packet in a hundred meets five empty queues.
-    for (load, least_held, most_error) in [(0.3, 95, 0.01), (0.6, 80, 0.3)] {
+    // With 60 % on each link one packet in a hundred meets five empty queues. A figure that is no bound has an interval of
+    // less than half of its slope: it is wrong by half at most while the interval holds.
+    for (load, least_held, most_error) in [(0.3, 95, 0.01), (0.6, 80, 0.5)] {
         let scenario = scenario(|_| String::new(), &loaded(load));
         for version in VERSIONS {
             let (mut held, mut asked, mut worst) = (0, 0, 0.0_f64);
