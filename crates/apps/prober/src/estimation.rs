@@ -277,9 +277,14 @@ fn one(
 ) -> Option<Estimated> {
     let version = lane.version;
     let known = known.through(lane.local);
-    let session = lane.session()?;
-    let instrument = instrument(session, request, &known, direction, request.time);
+    let instrument = instrument(lane.session()?, request, &known, direction, request.time);
     let largest = instrument.largest;
+    if let Some(asked) = request.packet.filter(|asked| *asked > largest) {
+        lane.warn(&format!(
+            "packets of {asked} bytes do not fit the path: its MTU is {largest}, and so large they were"
+        ));
+    }
+    let session = lane.session()?;
     let mut estimator = request.estimator(&instrument);
     let began_at = clock::now();
     let ran = turn(session, request, direction, largest, request.time + SLACK, |trains, over| {
@@ -315,8 +320,9 @@ fn instrument(
     direction: Direction,
     time_limit: Span,
 ) -> Instrument {
-    let mtu = session.link.tcp_info().map(|info| info.path_mtu).filter(|mtu| *mtu >= LEAST_MTU);
-    let largest = request.packet.unwrap_or_else(|| mtu.unwrap_or(USUAL_MTU)).clamp(LEAST_MTU, MOST_MTU);
+    // Larger ones would travel in pieces, or not at all.
+    let fits = path_mtu(session).unwrap_or(request.packet.unwrap_or(USUAL_MTU));
+    let largest = request.packet.unwrap_or(MOST_MTU).min(fits).clamp(LEAST_MTU, MOST_MTU);
     let rtt = session.reach.connects.iter().min().copied().unwrap_or_default();
     let calibration = known.calibration;
     Instrument {
@@ -330,6 +336,11 @@ fn instrument(
         max_load: request.max_load,
         time_limit,
     }
+}
+
+/// As the system knows it of the control connection.
+fn path_mtu(session: &Session) -> Option<u32> {
+    session.link.tcp_info().map(|info| info.path_mtu).filter(|mtu| *mtu >= LEAST_MTU)
 }
 
 /// What became of one opening of trains.

@@ -160,14 +160,14 @@ fn a_path_is_followed_with_a_figure_for_each_version_and_interval() {
     if !permitted() {
         return;
     }
-    over(LOADED, &["available", "--watch", "-i", "4s", "-t", "21s"], |record| {
+    over(LOADED, &["available", "--watch", "-i", "4s", "-t", "25s"], |record| {
         for version in [IpVersion::V4, IpVersion::V6] {
             let found = rate(record, version)?;
             let last = found.over_time.last().and_then(|point| point.rate.as_ref());
             let near = last.is_some_and(|rate| {
                 (rate.estimate / 6e6 - 1.0).abs() < 0.15 && rate.lo <= 6e6 && rate.hi >= 6e6
             });
-            if !near || found.over_time.len() < 4 || found.load.0 > 600_000 {
+            if !near || found.over_time.len() < 3 || found.load.0 > 600_000 {
                 return Err(format!("{}: load {}, {:#?}", version.name(), found.load, found.over_time));
             }
         }
@@ -176,19 +176,19 @@ fn a_path_is_followed_with_a_figure_for_each_version_and_interval() {
 }
 
 #[test]
-fn packets_that_do_not_fit_are_named_and_not_measured() {
+fn packets_that_do_not_fit_are_made_smaller_and_that_is_said() {
     if !permitted() {
         return;
     }
-    let scenario = scenario("[[hop]]\nrate = '10Mbit/s'\ndelay = '2ms'\nmtu = 1400\nmtu_answer = 'silent'\n");
-    let lab = lab(&scenario, 1);
-    let _responder = responder(&lab);
-    let ended =
-        prober(&lab, &["capacity", "-t", "5s", "--packet", "1500"]).finish_within(Span::from_secs(60));
-    assert_ne!(ended.code, Some(0), "{ended:#?}");
-    assert!(ended.took < Span::from_secs(45), "{}", ended.took);
-    let record = ended.record();
-    assert!(record.versions.iter().flat_map(|it| &it.path_rates).all(|it| it.rate.is_none()), "{record:#?}");
+    let path = "[[hop]]\nrate = '10Mbit/s'\ndelay = '2ms'\nmtu = 1400\n";
+    over(path, &["capacity", "-t", "5s", "--packet", "1500"], |record| {
+        let said = record.warnings.iter().filter(|it| it.contains("its MTU is 1400")).count();
+        let sizes = record.versions.iter().flat_map(|it| &it.path_rates).map(|rate| rate.packet);
+        if said < 2 || sizes.max() != Some(1400) {
+            return Err(format!("{record:#?}"));
+        }
+        near(record, |_| 10e6, 0.02)
+    });
 }
 
 #[test]

@@ -131,7 +131,6 @@ impl Route {
 
 /// The method. Ask [`Hops::next`] for a round, tell [`Hops::take`] what became of it, until there is none.
 #[derive(Debug)]
-#[expect(clippy::struct_field_names, reason = "there is no other word for a hop")]
 pub struct Hops {
     pub(super) plan: HopsPlan,
     rng: SplitMix64,
