@@ -14,6 +14,8 @@ const SAMPLES: &[&str] = &[
     r#"{"type":"open","test":1,"plan":{"kind":"udp_echo","length":64,"duration":1000000000,"dscp":46}}"#,
     r#"{"type":"open","test":2,"plan":{"kind":"tcp","direction":"forward","streams":4,"duration":1000000000,"length":65536,"tick":100000000,"rate":1000000,"mss":1400,"congestion":"cubic"}}"#,
     r#"{"type":"open","test":3,"plan":{"kind":"udp","direction":"reverse","duration":1000000000,"length":1472,"gap_ps":1000,"tick":100000000,"send":"gso","receive":"gro"}}"#,
+    r#"{"type":"open","test":4,"plan":{"kind":"trains","direction":"forward","duration":1000000000,"length":1472}}"#,
+    r#"{"type":"volley","test":4,"volley":{"number":0,"first":0,"trains":[{"packets":2,"length":1000,"gaps_ps":[5],"rest":7}],"patience":1000}}"#,
     r#"{"type":"start","test":1}"#,
     r#"{"type":"ping","seq":18446744073709551615}"#,
 ];

@@ -13,6 +13,7 @@ const SAMPLES: &[&str] = &[
     r#"{"type":"queued","place":1,"expected_wait":1000}"#,
     r#"{"type":"receiver_ticks","test":1,"ticks":[{"end":1,"length":1,"bytes":1,"lost":-1}]}"#,
     r#"{"type":"sender_ticks","test":1,"ticks":[{"end":1,"length":1,"bytes":1,"retransmits":0,"rtt":5,"cwnd":1}]}"#,
+    r#"{"type":"volley_times","test":4,"volley":0,"times":[[0,1000],[1,2000]],"last":true}"#,
     r#"{"type":"finished","test":1,"outcome":"complete","report":{"as":"echo","answered":1,"drops":0}}"#,
     r#"{"type":"finished","test":1,"outcome":"failed","report":{"as":"tcp_sender","outcome":"complete","elapsed":1,"bytes":1,"cpu":{"process_user":0.5,"process_system":0.5,"busiest_thread":1,"busiest_core":null,"host":null,"softirq":null,"steal":null,"cores":2}}}"#,
     r#"{"type":"error","code":"version","message":"m","versions":[1,2]}"#,

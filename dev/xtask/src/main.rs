@@ -9,6 +9,7 @@ mod fuzz;
 mod packages;
 mod purity;
 mod shell;
+mod sim;
 mod tests;
 
 use clap::{Parser, Subcommand};
@@ -42,6 +43,8 @@ enum Task {
         #[command(subcommand)]
         bench: bench::Bench,
     },
+    /// Accuracy of the estimators over the simulator's whole matrix, written to docs/accuracy
+    Sim(sim::Sim),
     /// Everything that must hold before a change is taken
     Ci,
 }
@@ -56,6 +59,7 @@ fn main() -> anyhow::Result<()> {
         Task::Deny => deny::check(),
         Task::Purity => purity::prove(),
         Task::Bench { bench } => bench::run(&bench),
+        Task::Sim(sim) => sim::run(&sim),
         Task::Ci => ci::run(),
     }
 }

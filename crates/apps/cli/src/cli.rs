@@ -2,7 +2,10 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{completions, latency, man, matrix, results, schema, serve, tcp, test, udp};
+use crate::commands::{
+    available, capacity, completions, hops, host, latency, man, matrix, reach, results, schema, serve, tcp,
+    test, udp,
+};
 #[cfg(target_os = "linux")]
 use crate::commands::{lab, simulate};
 use crate::config::Parsed;
@@ -22,7 +25,12 @@ Examples:
   netaware tcp lab-b -R -P 4           TCP from lab-b, four streams
   netaware udp lab-b -b 100M -l 1200   UDP at 100 Mbit/s
   netaware latency lab-b -c 1000       round trips
+  netaware capacity lab-b              the rate of the narrowest link, without filling it
+  netaware available lab-b             what other traffic leaves of the path
+  netaware hops example.org            every link on the way; nobody there needed
+  netaware reach example.org           what a host answers that runs nothing
   netaware matrix lab-b                short transfers by block size
+  netaware host                        what this host can measure at all
   netaware udp lab-b --scan spacing=0us..100us+10us
   netaware test lab-b --every 10min --for 12h
   netaware results show last           the newest saved result
@@ -58,7 +66,12 @@ pub(crate) enum Command {
     Tcp(tcp::Tcp),
     Udp(udp::Udp),
     Latency(latency::Latency),
+    Capacity(capacity::Capacity),
+    Available(available::Available),
+    Hops(hops::Hops),
+    Reach(reach::Reach),
     Matrix(matrix::Matrix),
+    Host(host::Host),
     Results(results::Results),
     #[cfg(target_os = "linux")]
     Lab(lab::Lab),
@@ -78,6 +91,10 @@ impl Command {
             Self::Udp(udp) => Some(Box::new(udp)),
             Self::Latency(latency) => Some(Box::new(latency)),
             Self::Matrix(matrix) => Some(Box::new(matrix)),
+            Self::Capacity(capacity) => Some(Box::new(capacity)),
+            Self::Available(available) => Some(Box::new(available)),
+            Self::Hops(hops) => Some(Box::new(hops)),
+            Self::Reach(reach) => Some(Box::new(reach)),
             _ => None,
         }
     }
@@ -94,6 +111,11 @@ impl Command {
             Self::Latency(latency) => measure::run(latency, parsed),
             Self::Serve(serve) => serve.run(),
             Self::Matrix(matrix) => measure::run(matrix, parsed),
+            Self::Capacity(capacity) => measure::run(capacity, parsed),
+            Self::Available(available) => measure::run(available, parsed),
+            Self::Host(host) => host.run(),
+            Self::Hops(hops) => measure::run(hops, parsed),
+            Self::Reach(reach) => measure::run(reach, parsed),
             Self::Results(results) => results.run(),
             #[cfg(target_os = "linux")]
             Self::Lab(lab) => lab.run(),
@@ -122,8 +144,9 @@ mod tests {
         let mut command = Cli::command();
         command.build();
         insta::assert_snapshot!("help", command.render_long_help().to_string());
-        let measuring = ["serve", "test", "tcp", "udp", "latency", "matrix", "results", "lab", "simulate"];
-        for name in measuring.into_iter().chain(["completions", "man", "schema"]) {
+        let measuring = ["test", "tcp", "udp", "latency", "capacity", "available", "hops", "reach", "matrix"];
+        let others = ["serve", "host", "results", "lab", "simulate", "completions", "man", "schema"];
+        for name in measuring.into_iter().chain(others) {
             let of = command.find_subcommand_mut(name).unwrap();
             insta::assert_snapshot!(format!("help_{name}"), of.render_long_help().to_string());
         }

@@ -1,11 +1,16 @@
 //! One file per command: its flags with their help, how they become a request, and its tests.
 
+pub(crate) mod available;
+pub(crate) mod capacity;
 pub(crate) mod completions;
+pub(crate) mod hops;
+pub(crate) mod host;
 #[cfg(target_os = "linux")]
 pub(crate) mod lab;
 pub(crate) mod latency;
 pub(crate) mod man;
 pub(crate) mod matrix;
+pub(crate) mod reach;
 pub(crate) mod results;
 pub(crate) mod schema;
 pub(crate) mod serve;

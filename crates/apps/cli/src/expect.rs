@@ -83,6 +83,9 @@ impl Threshold {
     /// How it turned out.
     pub(crate) fn judge(&self, record: &Record) -> Expectation {
         let wanted = |version| self.version.is_none_or(|only| only == version);
+        let of_host = record.ability.as_ref().filter(|_| self.version.is_none());
+        let of_host =
+            of_host.and_then(|host| (self.metric.of_host)(host)).map(|figure| (String::new(), figure));
         let figures: Vec<(String, f64)> = record
             .versions
             .iter()
@@ -93,9 +96,12 @@ impl Threshold {
                     (if detail.is_empty() { name.to_owned() } else { format!("{name} {detail}") }, figure)
                 })
             })
+            .chain(of_host)
             .collect();
         let held = !figures.is_empty() && figures.iter().all(|(_, f)| self.comparison.holds(*f, self.value));
-        let shown = |(who, figure): &(String, f64)| format!("{who} {}", self.metric.kind.show(*figure));
+        let shown = |(who, figure): &(String, f64)| {
+            format!("{who} {}", self.metric.kind.show(*figure)).trim_start().to_owned()
+        };
         let found = match figures.len() {
             0 => "no such figure was measured".to_owned(),
             _ => figures.iter().map(shown).collect::<Vec<_>>().join(", "),
@@ -144,6 +150,24 @@ mod tests {
         let judged = "udp.loss<100%".parse::<Threshold>().unwrap().judge(&record);
         assert!(!judged.held);
         assert_eq!(judged.found, "no such figure was measured");
+    }
+
+    #[test]
+    fn a_host_has_metrics_of_its_own_and_no_ip_versions() {
+        let judge = |text: &str| text.parse::<Threshold>().unwrap().judge(&fixture::host_ability());
+        for (text, held) in [
+            ("host.trains>=1Gbit/s", true),
+            ("host.pairs>1Tbit/s", false),
+            ("host.clock<1us", true),
+            ("host.send<1ns", false),
+            ("host.packets>1000", true),
+            ("ipv4.host.clock<1us", false),
+            ("rtt.p99<1s", false),
+        ] {
+            let judged = judge(text);
+            assert_eq!(judged.held, held, "{text}: {}", judged.found);
+        }
+        assert_eq!(judge("host.steal<1%").found, "0.40 %");
     }
 
     #[test]

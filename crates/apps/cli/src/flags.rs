@@ -3,11 +3,13 @@
 pub(crate) mod affinity;
 pub(crate) mod bottleneck;
 pub(crate) mod dscp;
+pub(crate) mod estimation;
 pub(crate) mod hist;
 pub(crate) mod host;
 pub(crate) mod key;
 pub(crate) mod output;
 pub(crate) mod pace;
+pub(crate) mod probed;
 pub(crate) mod quantity;
 pub(crate) mod series;
 pub(crate) mod target;

@@ -194,6 +194,9 @@ impl<'a> Live<'a> {
                 (state.rate, state.total) = (None, Span::ZERO);
             }
             Progress::Interval { rate, .. } => state.rate = Some(*rate),
+            Progress::Rate { point, .. } => {
+                state.rate = point.rate.as_ref().map(|rate| BitRate(rate.estimate.max(0.0) as u64));
+            }
             Progress::Note(_) => {}
         }
     }
@@ -215,7 +218,9 @@ impl<'a> Live<'a> {
             Progress::Queued { place, expected_wait } if self.bar.is_none() => {
                 self.remark(&queued(*place, *expected_wait));
             }
-            Progress::Interval { .. } if self.intervals && self.format == Format::Text => {
+            Progress::Interval { .. } | Progress::Rate { .. }
+                if self.intervals && self.format == Format::Text =>
+            {
                 if !self.lines_shown
                     && let Some(titles) = stream::titles(progress)
                 {
@@ -275,7 +280,7 @@ const MOST_REMEMBERED: usize = 100;
 fn somebody_answered(progress: &Progress) -> bool {
     match progress {
         Progress::Phase { version, .. } => version.is_some(),
-        Progress::Queued { .. } | Progress::Interval { .. } => true,
+        Progress::Queued { .. } | Progress::Interval { .. } | Progress::Rate { .. } => true,
         Progress::Note(_) => false,
     }
 }

@@ -96,8 +96,8 @@ impl Measurement<'_> {
         drop(own);
         record.label.clone_from(&self.output.label);
         self.judge(&mut record);
-        let printed = self.print(&record, &sink, paint, shown);
-        self.keep(&record, &sink);
+        let printed = print(&record, self.output, &sink, paint, shown);
+        keep(&record, self.output, &sink);
         printed?;
         Ok(judged(&record))
     }
@@ -107,26 +107,12 @@ impl Measurement<'_> {
     /// # Errors
     /// The format cannot be had of this command or in such a file, or the file cannot be written.
     pub(crate) fn open_sink(&self) -> anyhow::Result<Sink> {
-        if self.output.format == Format::Csv && !render::has_csv_form(self.command) {
-            bail!("'netaware {}' has no CSV form: use --format json", self.command);
-        }
-        if self.output.format == Format::Udpmon && !render::has_udpmon_form(self.command) {
-            bail!("'netaware {}' has no UDPmon form: use --format csv or json", self.command);
-        }
-        if self.output.append && self.output.format == Format::Json {
-            bail!("a JSON file holds one value and cannot be added to: use --format ndjson");
-        }
-        let existing = if self.output.append { Existing::Append } else { Existing::Refuse };
-        Sink::open(self.output.output.as_deref(), existing)
+        open_sink(self.command, self.output)
     }
 
     /// A file is plain text unless colour is asked for by its name.
     pub(crate) fn paint(&self, sink: &Sink) -> Paint {
-        if sink.is_stdout() {
-            Paint::for_stdout(self.output.paint.color)
-        } else {
-            Paint::for_file(self.output.paint.color)
-        }
+        paint(self.output, sink)
     }
 
     /// A responder on this host, where no HOST is given, and a line that says so.
@@ -149,53 +135,7 @@ impl Measurement<'_> {
 
     /// Holds the record against each `--expect`.
     pub(crate) fn judge(&self, record: &mut Record) {
-        record.expectations = self.output.expect.iter().map(|threshold| threshold.judge(record)).collect();
-    }
-
-    fn print(&self, record: &Record, sink: &Sink, paint: Paint, intervals_shown: bool) -> io::Result<()> {
-        let failed = !measured(record);
-        if failed {
-            for line in render::text::unreachable_lines(record) {
-                eprintln!("error: {line}");
-            }
-        }
-        let mut out = Vec::new();
-        match self.output.format {
-            // The lines above have said it all.
-            Format::Text if failed && !has_figures(record) => {}
-            Format::Text if intervals_shown => render::text::after_intervals(&mut out, record, paint)?,
-            Format::Text if self.output.verbose => render::text::record(&mut out, record, paint)?,
-            Format::Text => render::text::overview(&mut out, record, paint)?,
-            Format::Csv if sink.heading().is_some() => {
-                out.extend(render::csv::rows(record, None).into_bytes());
-            }
-            format => render::record(&mut out, record, format, paint)?,
-        }
-        sink.write(&out)
-    }
-
-    /// The result has been printed; that it is not kept is worth a warning, not a failure.
-    fn keep(&self, record: &Record, sink: &Sink) {
-        if !self.output.saves() || !has_figures(record) {
-            return;
-        }
-        let kept = self.open_store().and_then(|store| Ok(store.save(record)?));
-        match kept {
-            Ok(()) if self.output.format == Format::Text => {
-                let id = short_id(record.id);
-                let line = format!("saved as {id}: netaware results show {id}");
-                if sink.is_stdout() {
-                    // A reader who has gone has read enough.
-                    let _ = writeln!(io::stdout(), "\n{line}");
-                } else if !self.output.quiet {
-                    eprintln!("{line}");
-                }
-            }
-            Ok(()) => {}
-            Err(error) => {
-                eprintln!("warning: the result was printed, but not saved: {}", exit::sentence(&error));
-            }
-        }
+        judge(record, self.output);
     }
 
     /// The file of results.
@@ -203,8 +143,96 @@ impl Measurement<'_> {
     /// # Errors
     /// It cannot be opened.
     pub(crate) fn open_store(&self) -> anyhow::Result<Store> {
-        Ok(self.output.store.as_ref().map_or_else(Store::open_default, Store::open)?)
+        open_store(self.output)
     }
+}
+
+/// Where results of a command go.
+///
+/// # Errors
+/// The format cannot be had of this command or in such a file, or the file cannot be written.
+pub(crate) fn open_sink(command: &str, output: &OutputFlags) -> anyhow::Result<Sink> {
+    if output.format == Format::Csv && !render::has_csv_form(command) {
+        bail!("'netaware {command}' has no CSV form: use --format json");
+    }
+    if output.format == Format::Udpmon && !render::has_udpmon_form(command) {
+        bail!("'netaware {command}' has no UDPmon form: use --format csv or json");
+    }
+    if output.append && output.format == Format::Json {
+        bail!("a JSON file holds one value and cannot be added to: use --format ndjson");
+    }
+    let existing = if output.append { Existing::Append } else { Existing::Refuse };
+    Sink::open(output.output.as_deref(), existing)
+}
+
+/// A file is plain text unless colour is asked for by its name.
+pub(crate) fn paint(output: &OutputFlags, sink: &Sink) -> Paint {
+    if sink.is_stdout() { Paint::for_stdout(output.paint.color) } else { Paint::for_file(output.paint.color) }
+}
+
+/// Holds the record against each `--expect`.
+pub(crate) fn judge(record: &mut Record, output: &OutputFlags) {
+    record.expectations = output.expect.iter().map(|threshold| threshold.judge(record)).collect();
+}
+
+/// Writes the record in the format asked for; `intervals_shown`: its slices stand above already.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn print(
+    record: &Record,
+    output: &OutputFlags,
+    sink: &Sink,
+    paint: Paint,
+    intervals_shown: bool,
+) -> io::Result<()> {
+    let failed = !measured(record);
+    if failed {
+        for line in render::text::unreachable_lines(record) {
+            eprintln!("error: {line}");
+        }
+    }
+    let mut out = Vec::new();
+    match output.format {
+        // The lines above have said it all.
+        Format::Text if failed && !has_figures(record) => {}
+        Format::Text if intervals_shown => render::text::after_intervals(&mut out, record, paint)?,
+        Format::Text if output.verbose => render::text::record(&mut out, record, paint)?,
+        Format::Text => render::text::overview(&mut out, record, paint)?,
+        Format::Csv if sink.heading().is_some() => {
+            out.extend(render::csv::rows(record, None).into_bytes());
+        }
+        format => render::record(&mut out, record, format, paint)?,
+    }
+    sink.write(&out)
+}
+
+/// The result has been printed; that it is not kept is worth a warning, not a failure.
+pub(crate) fn keep(record: &Record, output: &OutputFlags, sink: &Sink) {
+    if !output.saves() || !has_figures(record) {
+        return;
+    }
+    let kept = open_store(output).and_then(|store| Ok(store.save(record)?));
+    match kept {
+        Ok(()) if output.format == Format::Text => {
+            let id = short_id(record.id);
+            let line = format!("saved as {id}: netaware results show {id}");
+            if sink.is_stdout() {
+                // A reader who has gone has read enough.
+                let _ = writeln!(io::stdout(), "\n{line}");
+            } else if !output.quiet {
+                eprintln!("{line}");
+            }
+        }
+        Ok(()) => {}
+        Err(error) => {
+            eprintln!("warning: the result was printed, but not saved: {}", exit::sentence(&error));
+        }
+    }
+}
+
+fn open_store(output: &OutputFlags) -> anyhow::Result<Store> {
+    Ok(output.store.as_ref().map_or_else(Store::open_default, Store::open)?)
 }
 
 /// The time part of a UUIDv7 and four digits more: enough for people who do not measure many times a millisecond.
@@ -212,17 +240,21 @@ pub(crate) fn short_id(id: uuid::Uuid) -> String {
     id.hyphenated().to_string().chars().take(18).collect()
 }
 
-/// At least one IP version was measured to its end.
+/// At least one IP version was measured to its end; of a host, something that limits rates.
 pub(crate) fn measured(record: &Record) -> bool {
+    if let Some(ability) = &record.ability {
+        return !ability.honest.is_empty();
+    }
     record.versions.iter().any(|version| version.unreachable.is_none())
 }
 
 pub(crate) fn has_figures(record: &Record) -> bool {
     let has_delay = |v: &VersionResult| v.latency.is_some() || v.latency_tcp.is_some();
-    record
-        .versions
-        .iter()
-        .any(|v| has_delay(v) || !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty())
+    let has_bulk = |v: &VersionResult| !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty();
+    let has_rate = |v: &VersionResult| v.path_rates.iter().any(|rate| rate.rate.is_some());
+    let has_hops = |v: &VersionResult| v.hops.is_some() || !v.reach_probes.is_empty();
+    let has_any = |v: &VersionResult| has_delay(v) || has_bulk(v) || has_rate(v) || has_hops(v);
+    record.ability.is_some() || record.versions.iter().any(has_any)
 }
 
 pub(crate) fn judged(record: &Record) -> Exit {

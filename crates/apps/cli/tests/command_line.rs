@@ -17,7 +17,7 @@ fn netaware(home: &TempDir, arguments: &[&str]) -> Command {
         }
     }
     command.current_dir(home.path()).args(arguments);
-    for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"] {
+    for variable in ["HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"] {
         command.env(variable, home.path());
     }
     command
@@ -61,6 +61,11 @@ fn help_and_version_succeed_and_mistakes_exit_with_2() {
         (&["matrix", "h", "--bytes", "100", "--blocks", "1kB"], 2),
         (&["completions", "tcsh"], 2),
         (&["man", "ftp"], 2),
+        (&["host", "--interface", "no-such"], 2),
+        (&["host", "--refresh", "--no-cache"], 2),
+        (&["host", "--format", "udpmon"], 2),
+        (&["host", "lab-b"], 2),
+        (&["host", "--expect", "host.speed>1M"], 2),
         (&["lab", "scenarios"], 0),
         (&["lab", "scenarios", "three-hops"], 0),
         (&["lab", "up", "no-such-path"], 2),
@@ -221,7 +226,9 @@ fn every_shell_has_completions_and_every_command_a_page() {
         assert!(script.contains("connect-timeout"), "{shell}");
     }
     assert_eq!(run(&home, &["man", "--dir", "pages"]).0, Some(0));
-    for page in ["netaware.1", "netaware-serve.1", "netaware-test.1", "netaware-results-show.1"] {
+    for page in
+        ["netaware.1", "netaware-serve.1", "netaware-test.1", "netaware-results-show.1", "netaware-host.1"]
+    {
         assert!(home.path().join("pages").join(page).exists(), "{page}");
     }
 }

@@ -335,7 +335,7 @@ impl Transfer {
                 end.arrivals = std::mem::take(&mut self.remote_arrivals);
                 self.ended.udp_receiver = Some(end);
             }
-            Some(EndReport::Echo { .. }) | None => self.piece_together(),
+            Some(EndReport::Echo { .. } | EndReport::Trains { .. }) | None => self.piece_together(),
         }
         self.ended
     }

@@ -174,6 +174,12 @@ fn open_one(
 
 /// Gets the right to fill the path, one place for all lanes.
 pub(crate) fn reserve_all(lanes: &mut [Lane], expected: Span, stop: &StopFlag, watch: &mut Watch<'_>) {
+    reserve_again(lanes, expected, stop, watch);
+    watch.restart();
+}
+
+/// The same for the next part of a measurement that has let others in with [`release_all`].
+pub(crate) fn reserve_again(lanes: &mut [Lane], expected: Span, stop: &StopFlag, watch: &mut Watch<'_>) {
     let mut joined = None;
     for lane in lanes.iter_mut() {
         let Some(session) = lane.session() else { continue };
@@ -185,7 +191,16 @@ pub(crate) fn reserve_all(lanes: &mut [Lane], expected: Span, stop: &StopFlag, w
             }
         }
     }
-    watch.restart();
+}
+
+/// Gives the responder's place to whoever waits for it.
+pub(crate) fn release_all(lanes: &mut [Lane]) {
+    for lane in lanes {
+        let Some(session) = lane.session() else { continue };
+        if let Err(cause) = session.release() {
+            lane.fail("release", cause);
+        }
+    }
 }
 
 /// Attaches an echo flow to each lane. Without UDP a lane goes on with TCP alone and says so.

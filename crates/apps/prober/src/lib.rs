@@ -1,7 +1,8 @@
 //! Runs a measurement plan against a responder and yields records.
 //!
 //! [`test`] is the main job; [`tcp`], [`udp`] and [`latency`] are its phases as measurements of their own, [`matrix()`] is
-//! many short transfers. None of them fails with an error: a path that cannot be measured is a finding, and the [`netaware_record::Record`] says why. What
+//! many short transfers; [`hops()`] and [`reach()`] need no responder, and [`host()`] looks at this host alone. None of those
+//! fails with an error: a path that cannot be measured is a finding, and the [`netaware_record::Record`] says why. What
 //! was measured before something broke is always in it.
 //!
 //! Reading order: [`Target`] and the requests, `test` (the rounds), `lane` (one version), `session` and
@@ -9,7 +10,11 @@
 
 mod attach;
 mod bulk;
+mod departures;
 mod echo;
+mod estimation;
+mod hops;
+mod host;
 mod interval;
 mod lane;
 mod latency;
@@ -17,6 +22,7 @@ mod link;
 mod matrix;
 mod path;
 mod progress;
+mod reach;
 mod report;
 mod request;
 mod resolve;
@@ -25,14 +31,20 @@ mod stage;
 mod tcp;
 mod tcp_echo;
 mod test;
+mod trains;
 mod transfer;
 mod turns;
 mod udp;
 
+pub use estimation::{AvailableMethod, CapacityMethod, Estimation, EstimationRequest, Follow, estimate};
+pub use hops::{HopsRequest, hops};
+pub use host::{CacheUse, HostRequest, NoSuchInterface, host};
 pub use latency::{latency, memory_copy};
 pub use matrix::{MatrixRequest, Pair, Pairs, matrix};
+pub use netaware_path::hops::CapacityWay;
 pub use netaware_probe::size_fit;
 pub use progress::Progress;
+pub use reach::{ReachRequest, reach};
 pub use request::{
     Directions, LatencyRequest, Pace, Rhythm, Target, TcpRequest, TestRequest, Transport, UdpRequest,
 };

@@ -1,6 +1,6 @@
 //! What a person may watch while it runs.
 
-use netaware_record::{Direction, IpVersion};
+use netaware_record::{Direction, IpVersion, RatePoint};
 use netaware_units::{BitRate, ByteCount, Span};
 
 /// Something happened.
@@ -48,6 +48,15 @@ pub enum Progress {
         rtt: Option<Span>,
         /// The sender's congestion windows, for TCP.
         cwnd: Option<ByteCount>,
+    },
+    /// What is known of a path that is followed.
+    Rate {
+        /// Over which version.
+        version: IpVersion,
+        /// Which way.
+        direction: Direction,
+        /// The figure, and when it was known.
+        point: RatePoint,
     },
     /// A remark for the person who waits.
     Note(String),

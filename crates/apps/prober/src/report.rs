@@ -1,7 +1,10 @@
 //! From what the phases saw to the record.
 
 mod comparison;
+pub(crate) mod hops;
 mod latency;
+pub(crate) mod path_rates;
+pub(crate) mod reach;
 mod tcp;
 mod udp;
 
@@ -111,6 +114,39 @@ pub(crate) fn finish(
         responder,
         comparison: comparison::compare(&versions, findings),
         versions,
+        ability: None,
+        expectations: Vec::new(),
+        warnings,
+    }
+}
+
+/// Writes the record of a measurement that needed no session.
+pub(crate) fn finish_alone(
+    opened: Opening,
+    versions: Vec<VersionResult>,
+    mut warnings: Vec<String>,
+    local: &[IpAddr],
+    stop: &StopFlag,
+) -> Record {
+    let outcome = if stop.is_raised() { Outcome::Interrupted } else { Outcome::Complete };
+    warnings.extend(warnings_of(&versions, outcome));
+    Record {
+        schema: SCHEMA_VERSION,
+        id: id_at(opened.started_at),
+        software: env!("CARGO_PKG_VERSION").to_owned(),
+        command: opened.command.to_owned(),
+        started_at: opened.started_at,
+        started_at_utc: utc(opened.started_at),
+        elapsed: clock::now() - opened.began_at,
+        outcome,
+        request: opened.request,
+        label: None,
+        series: None,
+        prober: netaware_host::describe(local),
+        responder: None,
+        comparison: None,
+        versions,
+        ability: None,
         expectations: Vec::new(),
         warnings,
     }
@@ -190,13 +226,13 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
 }
 
 /// The id carries the start time, so that ids sort by it.
-fn id_at(at: Wall) -> Uuid {
+pub(crate) fn id_at(at: Wall) -> Uuid {
     let since = at.0.max(0).cast_unsigned();
     let nanos = u32::try_from(since % 1_000_000_000).unwrap_or(0);
     Uuid::new_v7(Timestamp::from_unix(NoContext, since / 1_000_000_000, nanos))
 }
 
-fn utc(at: Wall) -> String {
+pub(crate) fn utc(at: Wall) -> String {
     jiff::Timestamp::from_nanosecond(i128::from(at.0)).map(|at| format!("{at:.3}")).unwrap_or_default()
 }
 

@@ -84,6 +84,8 @@ pub struct TestRequest {
     pub udp: bool,
     /// TCP congestion control of both senders.
     pub congestion: Option<String>,
+    /// Estimate capacity and available bandwidth as well, both ways; takes its time beyond the budget.
+    pub path: bool,
 }
 
 impl TestRequest {
@@ -99,6 +101,7 @@ impl TestRequest {
             tcp: true,
             udp: true,
             congestion: None,
+            path: false,
         }
     }
 }

@@ -114,6 +114,11 @@ impl Session {
         }
     }
 
+    /// Gives that right back before the session ends.
+    pub(crate) fn release(&mut self) -> Result<(), Cause> {
+        self.link.send(&ClientMessage::Release)
+    }
+
     /// Prepares a test and returns its number once the responder has accepted it.
     pub(crate) fn open_test(&mut self, plan: TestPlan) -> Result<u32, Cause> {
         let test = self.next_test;
@@ -197,6 +202,7 @@ pub(crate) fn test_of(message: &ServerMessage) -> Option<u32> {
         | ServerMessage::Bins { test, .. }
         | ServerMessage::Arrivals { test, .. }
         | ServerMessage::StreamSamples { test, .. }
+        | ServerMessage::VolleyTimes { test, .. }
         | ServerMessage::Finished { test, .. } => Some(*test),
         ServerMessage::Error { test, .. } => *test,
         _ => None,

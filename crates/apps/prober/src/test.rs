@@ -4,6 +4,7 @@
 //! connect (both at once) · reserve · path MTU · idle latency in 8 short blocks, IPv4 6 6 4 4 6 6 4
 //! then rounds of turns, IPv4 6 | 6 4 | …; a turn is, for down and then up:
 //!     TCP with one stream · TCP with several · UDP at 80 % of that          (echoes run beside TCP all the time)
+//! and if asked for, before the rounds: capacity and available bandwidth from trains, both ways
 //! ```
 
 use std::collections::BTreeMap;
@@ -13,11 +14,12 @@ use netaware_record::{Direction, IpVersion, Record};
 use netaware_units::{BitRate, Span};
 
 use crate::echo::{EchoOrder, EchoSizes};
+use crate::estimation::{self, AvailableMethod, CapacityMethod, Estimation, EstimationRequest};
 use crate::lane::{self, Lane};
 use crate::path;
 use crate::progress::{Progress, Watch};
 use crate::report::{self, Findings};
-use crate::request::TestRequest;
+use crate::request::{Directions, TestRequest};
 use crate::transfer::{self, TcpOrder, UdpOrder};
 
 /// Blocks of idle latency per version, and requests in each: 200 in all.
@@ -40,20 +42,26 @@ const TRANSFER_ROUND_TRIPS: i64 = 7;
 /// What connecting and the search for the MTU cost on a short path, and their round trips.
 const SET_UP: Span = Span::from_millis(500);
 const SET_UP_ROUND_TRIPS: i64 = 12;
+/// Of each version and direction.
+const CAPACITY_TIME: Span = Span::from_secs(3);
+const AVAILABLE_TIME: Span = Span::from_secs(5);
 /// The UDP phase runs at this share of what TCP reached.
 const UDP_PERCENT: u64 = 80;
 
 /// Measures both versions and compares them. `stop` ends it early with what there is.
 pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
     let opened = report::Opening::now("test", &request.target, options_of(request));
-    let mut watch = Watch::new(request.budget, progress);
+    let path_time =
+        path_requests(request).iter().map(|it| it.time * 2).fold(Span::ZERO, |sum, time| sum + time)
+            * i64::try_from(request.target.versions.len()).unwrap_or(1);
+    let mut watch = Watch::new(request.budget + path_time, progress);
     watch.phase("connect", None);
     let mut lanes = lane::open_all(&request.target, stop);
     lane::note_dead(&lanes, &mut watch);
     let mut findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
 
-    let lease = request.budget + Span::from_secs(10);
-    if request.tcp || request.udp {
+    let lease = request.budget + path_time + Span::from_secs(10);
+    if request.tcp || request.udp || request.path {
         lane::reserve_all(&mut lanes, lease, stop, &mut watch);
     }
     lane::attach_echo(&mut lanes, &request.target, lease, EchoSizes::equal(path::LARGEST_PROBE));
@@ -62,6 +70,9 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
         path::explore(lane);
     }
     idle_latency(&mut lanes, &mut findings, stop, &mut watch);
+    if request.path {
+        estimation::path_rates(&path_requests(request), &mut lanes, stop, &mut watch);
+    }
     let living = lanes.iter().filter(|lane| lane.is_alive()).count();
     let schedules: Vec<Schedule> =
         lanes.iter().map(|lane| Schedule::new(request, living, round_trip(lane))).collect();
@@ -72,6 +83,22 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     }
     watch.phase("done", None);
     report::finish(opened, lanes, &findings, stop)
+}
+
+/// What `path` asks for: bulks and the curve, which are content within seconds.
+fn path_requests(request: &TestRequest) -> Vec<EstimationRequest> {
+    if !request.path {
+        return Vec::new();
+    }
+    let of = |estimation, time| EstimationRequest {
+        directions: Directions::Both,
+        time,
+        ..EstimationRequest::new(request.target.clone(), estimation)
+    };
+    vec![
+        of(Estimation::Capacity(CapacityMethod::Bulk), CAPACITY_TIME),
+        of(Estimation::Available(AvailableMethod::Curve), AVAILABLE_TIME),
+    ]
 }
 
 fn alive<'a>(
@@ -235,6 +262,7 @@ fn options_of(request: &TestRequest) -> BTreeMap<String, String> {
         ("rounds".to_owned(), request.rounds.to_string()),
         ("tcp".to_owned(), request.tcp.to_string()),
         ("udp".to_owned(), request.udp.to_string()),
+        ("path".to_owned(), request.path.to_string()),
     ]);
     let optional = [
         ("rate", request.udp_rate.map(|rate| rate.to_string())),

@@ -154,6 +154,9 @@ impl Control<'_> {
             Event::Entered { test, flow } => self.attach_flow(now, test, flow),
             Event::ReceiverTick { test, tick } => self.session.receiver_tick(now, test, tick),
             Event::SenderTick { test, tick } => self.session.sender_tick(test, tick),
+            Event::VolleyTimes { test, volley, times, last } => {
+                self.session.volley_times(test, volley, times, last);
+            }
             Event::Ended { test, report } => {
                 let plan = self.forget(test);
                 let report = report.map(|report| *report).or_else(|| plan.as_ref().map(rig::failed));
@@ -182,6 +185,7 @@ impl Control<'_> {
                     self.session.prepared(now, test, outcome);
                 }
                 Action::Run { test } => self.run(test),
+                Action::Ask { test, volley } => self.ask(test, volley),
                 Action::Halt { test } => self.halt(test),
                 Action::Close => self.is_closing = true,
             }
@@ -197,7 +201,9 @@ impl Control<'_> {
     fn awaits_details(&self, message: &ServerMessage) -> bool {
         let ServerMessage::Finished { test: ended, .. } = message else { return false };
         self.details.iter().any(|detail| {
-            matches!(detail, ServerMessage::Bins { test, .. } | ServerMessage::Arrivals { test, .. } if test == ended)
+            matches!(detail, ServerMessage::Bins { test, .. }
+                | ServerMessage::Arrivals { test, .. }
+                | ServerMessage::VolleyTimes { test, .. } if test == ended)
         })
     }
 
@@ -260,7 +266,7 @@ impl Control<'_> {
     /// Frees all that this session holds. Done twice it does no harm.
     fn let_go(&mut self) {
         for rig in self.rigs.values() {
-            if let Rig::Running { stop } = rig {
+            if let Rig::Running { stop, .. } = rig {
                 stop.raise();
             }
         }
@@ -326,7 +332,10 @@ pub(crate) async fn raised(stopping: &mut tokio::sync::watch::Receiver<bool>) {
 
 /// Messages of which a test has so many that they would overflow the outbox.
 fn is_detail(message: &ServerMessage) -> bool {
-    matches!(message, ServerMessage::Bins { .. } | ServerMessage::Arrivals { .. })
+    matches!(
+        message,
+        ServerMessage::Bins { .. } | ServerMessage::Arrivals { .. } | ServerMessage::VolleyTimes { .. }
+    )
 }
 
 /// For what is queued when a session ends.

@@ -22,6 +22,8 @@ pub(crate) enum Event {
     ReceiverTick { test: u32, tick: ReceiverTick },
     /// From a test's thread.
     SenderTick { test: u32, tick: SenderTick },
+    /// From a test's thread.
+    VolleyTimes { test: u32, volley: u32, times: Vec<(u64, u64)>, last: bool },
     /// A test's thread is done; absent when it failed in a way that it could not report.
     Ended { test: u32, report: Option<Box<EndReport>> },
 }

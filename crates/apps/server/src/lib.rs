@@ -43,6 +43,7 @@ mod server;
 mod session;
 mod stream_socket;
 mod tcp_echo;
+mod trains;
 
 pub use bind::BindError;
 pub use config::{Config, Key, KeyError};

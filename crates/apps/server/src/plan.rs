@@ -10,7 +10,7 @@ use netaware_record::{Direction, HistogramShape};
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::control::{
     ErrorCode, Limits, MAX_BLOCK_SPACING, MAX_BURST, MAX_STREAMS, MAX_TCP_ECHO, MAX_TCP_ECHO_BESIDE,
-    MAX_TCP_LENGTH, TcpPlan, TestPlan, UdpPlan,
+    MAX_TCP_LENGTH, TcpPlan, TestPlan, TrainsPlan, UdpPlan,
 };
 use netaware_wire::datagram::{ECHO_LEN, HEADER_LEN, MAX_PAYLOAD};
 use netaware_wire::echo::MOST_TO_SHORT;
@@ -26,7 +26,7 @@ pub(crate) struct Refusal {
 /// Whether a plan moves as much as it can, so that it must be alone.
 pub(crate) fn needs_reservation(plan: &TestPlan) -> bool {
     match plan {
-        TestPlan::Tcp(_) | TestPlan::Udp(_) => true,
+        TestPlan::Tcp(_) | TestPlan::Udp(_) | TestPlan::Trains(_) => true,
         TestPlan::TcpEcho { length, response, .. } => longest(*length, *response) > MAX_TCP_ECHO_BESIDE,
         TestPlan::UdpEcho { .. } => false,
     }
@@ -47,6 +47,7 @@ pub(crate) fn duration(plan: &TestPlan) -> Span {
         TestPlan::UdpEcho { duration, .. } | TestPlan::TcpEcho { duration, .. } => *duration,
         TestPlan::Tcp(plan) => plan.alone.or_zero() + plan.duration.or_zero(),
         TestPlan::Udp(plan) => plan.duration,
+        TestPlan::Trains(plan) => plan.duration,
     }
 }
 
@@ -72,6 +73,7 @@ pub(crate) fn check(plan: &TestPlan, limits: &Limits) -> Result<(), Refusal> {
         }
         TestPlan::Tcp(plan) => check_tcp(plan, limits),
         TestPlan::Udp(plan) => check_udp(plan, limits),
+        TestPlan::Trains(plan) => check_trains(plan, limits),
     }
 }
 
@@ -139,7 +141,7 @@ pub(crate) fn check_label(plan: &TestPlan, header: &HeaderFields) -> Result<(), 
     let sends_tcp = match plan {
         TestPlan::Tcp(plan) => plan.direction == Direction::Reverse,
         TestPlan::TcpEcho { .. } => true,
-        TestPlan::Udp(_) | TestPlan::UdpEcho { .. } => false,
+        TestPlan::Udp(_) | TestPlan::UdpEcho { .. } | TestPlan::Trains(_) => false,
     };
     if sends_tcp && header.flow_label.is_some() {
         let why = "the responder cannot choose the flow label of a TCP connection that it accepts";
@@ -166,6 +168,14 @@ fn check_udp(plan: &UdpPlan, limits: &Limits) -> Result<(), Refusal> {
     optional("window", plan.window, 1, MAX_WINDOW)?;
     let bytes = plan.packets.map(|packets| ByteCount(packets.saturating_mul(u64::from(plan.length))));
     under_caps(limits, bytes, plan.rate())
+}
+
+/// What trains do is to exceed the path for a moment: a cap on the rate allows none. Their bytes are counted as they are asked for.
+fn check_trains(plan: &TrainsPlan, limits: &Limits) -> Result<(), Refusal> {
+    one_way(plan.direction)?;
+    within("length", plan.length, HEADER_LEN as u32, MAX_PAYLOAD as u32)?;
+    within("dscp", plan.dscp, 0, 63)?;
+    under_caps(limits, None, None)
 }
 
 fn under_caps(limits: &Limits, bytes: Option<ByteCount>, rate: Option<BitRate>) -> Result<(), Refusal> {

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_record::{Direction, Outcome, TcpEnd, UdpReceiverEnd, UdpSenderEnd};
-use netaware_wire::control::{EndReport, TcpPlan, TestPlan, UdpPlan};
+use netaware_wire::control::{EndReport, TcpPlan, TestPlan, TrainsPlan, UdpPlan};
 use netaware_wire::header::HeaderFields;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::flows::Flow;
+use crate::trains::Asking;
 
 /// Sockets and threads of one test.
 pub(crate) enum Rig {
@@ -20,8 +21,10 @@ pub(crate) enum Rig {
     Tcp { plan: TcpPlan, streams: BTreeMap<u16, TcpStream> },
     /// The flow, once it has entered.
     Udp { plan: UdpPlan, flow: Option<Arc<Flow>> },
-    /// Threads run and will report.
-    Running { stop: StopFlag },
+    /// The flow, once it has entered.
+    Trains { plan: TrainsPlan, flow: Option<Arc<Flow>> },
+    /// Threads run and will report; those of trains can be asked.
+    Running { stop: StopFlag, asking: Option<Asking> },
     /// Reflected by the shared socket.
     UdpEcho { flow: Option<Arc<Flow>>, drops_before: u64, _place: OwnedSemaphorePermit },
     /// A thread per connection.
@@ -71,6 +74,7 @@ impl Rig {
             }
             Self::Tcp { plan, .. } => empty_tcp(plan.direction, outcome),
             Self::Udp { plan, .. } => empty_udp(plan.direction, outcome),
+            Self::Trains { .. } => empty_trains(outcome),
         })
     }
 }
@@ -80,6 +84,7 @@ pub(crate) fn failed(plan: &TestPlan) -> EndReport {
     match plan {
         TestPlan::Tcp(plan) => empty_tcp(plan.direction, Outcome::Failed),
         TestPlan::Udp(plan) => empty_udp(plan.direction, Outcome::Failed),
+        TestPlan::Trains(_) => empty_trains(Outcome::Failed),
         TestPlan::UdpEcho { .. } | TestPlan::TcpEcho { .. } => EndReport::Echo { answered: 0, drops: 0 },
     }
 }
@@ -97,6 +102,10 @@ fn empty_udp(direction: Direction, outcome: Outcome) -> EndReport {
     }
 }
 
+fn empty_trains(outcome: Outcome) -> EndReport {
+    EndReport::Trains { outcome, packets: 0, bytes: netaware_units::ByteCount(0) }
+}
+
 /// The options of a TCP plan that a socket takes.
 pub(crate) fn tcp_options(plan: &TcpPlan, header: HeaderFields) -> SocketOptions {
     SocketOptions {
@@ -112,6 +121,11 @@ pub(crate) fn tcp_options(plan: &TcpPlan, header: HeaderFields) -> SocketOptions
 /// The options of a UDP plan that a socket takes.
 pub(crate) fn udp_options(plan: &UdpPlan, header: HeaderFields) -> SocketOptions {
     SocketOptions { window: plan.window, dscp: plan.dscp, ..header_options(header) }
+}
+
+/// The options of a plan of trains that a socket takes.
+pub(crate) fn trains_options(plan: &TrainsPlan, header: HeaderFields) -> SocketOptions {
+    SocketOptions { dscp: plan.dscp, ..header_options(header) }
 }
 
 /// Of a connection that answers requests.

@@ -33,7 +33,12 @@ impl Reporter {
         let _ = self.events.send(Event::SenderTick { test: self.test, tick });
     }
 
-    fn end(mut self, report: EndReport) {
+    /// Packets of a volley.
+    pub(crate) fn volley_times(&self, volley: u32, times: Vec<(u64, u64)>, last: bool) {
+        let _ = self.events.send(Event::VolleyTimes { test: self.test, volley, times, last });
+    }
+
+    pub(crate) fn end(mut self, report: EndReport) {
         self.report = Some(Box::new(report));
     }
 }

@@ -25,7 +25,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use netaware_record::{HostInfo, Outcome};
 use netaware_units::{Mono, Span};
-use netaware_wire::control::{ClientMessage, ErrorCode, Limits, SILENCE_LIMIT, ServerMessage, TestPlan};
+use netaware_wire::control::{
+    ClientMessage, ErrorCode, Limits, SILENCE_LIMIT, ServerMessage, TestPlan, VolleySpec,
+};
 use netaware_wire::frame::FrameError;
 use netaware_wire::header::HeaderFields;
 use netaware_wire::{PROTOCOL_VERSION, Token, proof};
@@ -64,6 +66,11 @@ pub(crate) enum Action {
     /// Everything is attached and wanted: go.
     Run {
         test: u32,
+    },
+    /// Send a volley of a running test, or look out for it.
+    Ask {
+        test: u32,
+        volley: VolleySpec,
     },
     /// End it with what there is; if it never ran, take down what `Prepare` set up.
     Halt {

@@ -31,7 +31,7 @@ use stage::Stage;
 use time_queue::TimeQueue;
 
 /// A path on which time passes. See the crate's header for the contract. Its time ends after 100 days.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Network {
     clocks: [HostClock; 2],
     truth: Truth,
@@ -48,7 +48,7 @@ pub struct Network {
 }
 
 /// One way along the path.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Direction {
     from: Side,
     stages: Vec<Stage>,
@@ -91,6 +91,22 @@ impl Network {
             outcomes: Vec::new(),
             answers: Vec::new(),
         }
+    }
+
+    /// From now on chance is another one: copies of a network part ways.
+    pub fn reseed(&mut self, seed: u64) {
+        for direction in &mut self.directions {
+            let side = direction.from as u64;
+            direction.stages.iter_mut().for_each(|stage| stage.reseed(seed, side));
+        }
+        for (number, router) in self.routers.iter_mut().enumerate() {
+            router.reseed(seed, number);
+        }
+    }
+
+    /// Forgets the intervals of the truth so far; its sums go on.
+    pub fn forget(&mut self) {
+        self.truth.forget();
     }
 
     /// A host sends a packet. `at` must not be before the time of an earlier call.

@@ -26,7 +26,7 @@ pub(crate) enum Outcome {
 }
 
 /// One entry of the scenario's cross traffic.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Source {
     number: u32,
     version: IpVersion,
@@ -38,7 +38,7 @@ pub(crate) struct Source {
     next_at: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Kind {
     /// In the source's own time, which the schedule stretches.
     Open {
@@ -50,7 +50,7 @@ enum Kind {
     Tcp(Tcp),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Gap {
     Even { per_byte: PerByte, pace: Pace },
     Exponential { mean: f64 },
@@ -79,6 +79,10 @@ impl Source {
         let mut source = Self { number: number as u32, version, sizes, rng, warp, kind, next_at: 0 };
         source.start();
         source
+    }
+
+    pub(crate) fn reseed(&mut self, seed: u64) {
+        self.rng = generator(seed, &[3, u64::from(self.number)]);
     }
 
     fn start(&mut self) {

@@ -48,6 +48,11 @@ impl Truth {
         self.links[from.index()].get(hop)
     }
 
+    pub(crate) fn forget(&mut self) {
+        let closed = self.links.iter_mut().flatten().flat_map(|link| &mut link.closed);
+        closed.for_each(VecDeque::clear);
+    }
+
     /// Available bandwidth of the path over the newest intervals of `SCALES[scale]` that all links have, oldest first:
     /// the least of its links.
     pub fn available(&self, from: Side, scale: usize) -> Vec<(Mono, BitRate)> {
@@ -119,6 +124,7 @@ pub struct LinkTruth {
     coarse: [Bin; 3],
     closed: [VecDeque<LinkInterval>; 4],
     told: [u64; 4],
+    cross_ps: u128,
 }
 
 /// What is added up over an interval.
@@ -155,6 +161,11 @@ impl LinkTruth {
         self.told[scale]
     }
 
+    /// For how long cross traffic has occupied the link since time zero, its parallel links added up; ps. What waits is in it.
+    pub const fn cross_time(&self) -> u128 {
+        self.cross_ps
+    }
+
     pub(crate) fn arrived(&mut self, at: u64) {
         self.counts.arrived += 1;
         self.bin(at / BIN_PS).arrived += 1;
@@ -184,6 +195,9 @@ impl LinkTruth {
 
     /// The link was occupied from `start` to `end` (ps) by one packet.
     pub(crate) fn occupied(&mut self, start: u64, end: u64, offered: bool) {
+        if !offered {
+            self.cross_ps += u128::from(end.saturating_sub(start));
+        }
         let mut from = start;
         while from < end {
             let number = from / BIN_PS;

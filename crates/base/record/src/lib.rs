@@ -10,14 +10,18 @@
 //!
 //! Reading order: [`Record`], [`VersionResult`], then one module per phase.
 
+mod ability;
 mod comparison;
 mod ends;
+mod hops;
 mod host;
 mod latency;
 mod limit;
 mod matrix;
 mod path;
+mod path_rate;
 mod pedigree;
+mod reach;
 mod rfc6349;
 mod series;
 mod stream;
@@ -25,17 +29,26 @@ mod summary;
 mod tcp;
 mod udp;
 
+pub use ability::{
+    BufferRange, CallTiming, Ceiling, ClockSteering, ClockTiming, CongestionControls, Effort, Fact,
+    Fingerprint, HardwareClock, HonestRate, HostAbility, HostCall, HostFacts, HostTimings, InterfaceFacts,
+    InterruptLine, LoopbackHow, LoopbackMaximum, Moderation, NotKnown, ObservedModeration, QueueCounts,
+    RingSizes, SocketBuffers, StampTiming, Timestamping, TimingsOrigin, WaitHow, WaitTiming,
+};
 pub use comparison::{Comparison, Metric, MetricComparison, Preference, Use, Verdict};
 pub use ends::{
     BurstSummary, CpuUse, HostDrops, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd,
     UdpReceiverEnd, UdpSenderEnd,
 };
+pub use hops::{Hop, HopCapacity, HopQueueing, HopTrain, HopsResult};
 pub use host::{HostInfo, NicInfo};
 pub use latency::{Arrivals, DelayTail, ExchangeTotal, LatencyResult, LoadedLatency};
 pub use limit::{Limit, LimitedBy, Side};
 pub use matrix::{MatrixCell, MatrixEnd, MatrixProtocol, MatrixResult, MatrixRun};
 pub use path::{MtuFinding, PathFacts, Reach, Unreachable};
+pub use path_rate::{PathMetric, PathRate, PathUse, PathVerdict, RateBound, RatePoint};
 pub use pedigree::{Direction, Health, IpVersion, Layer, Pedigree};
+pub use reach::{ReachCapacity, ReachLoss, ReachProtocol, ReachResult};
 pub use rfc6349::{Bottleneck, ETHERNET_OVERHEAD, Rfc6349};
 pub use series::{SeriesKind, SeriesPoint};
 pub use stream::StreamSample;
@@ -60,7 +73,7 @@ pub struct Record {
     pub id: Uuid,
     /// Version of netaware that measured.
     pub software: String,
-    /// What was run: `test`, `tcp`, `udp`, `latency` or `matrix`.
+    /// What was run: `test`, `tcp`, `udp`, `latency`, `matrix`, `capacity`, `available`, `hops`, `reach` or `host`.
     pub command: String,
     /// When it began, by the prober's wall clock: a label, never used in arithmetic.
     pub started_at: Wall,
@@ -88,6 +101,9 @@ pub struct Record {
     /// IPv4 beside IPv6, where both were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,
+    /// What the prober's host can measure; of the `host` command only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ability: Option<Box<HostAbility>>,
     /// Outcome of each `--expect`, in the order given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<Expectation>,
@@ -142,6 +158,18 @@ pub struct VersionResult {
     /// UDP, one entry per direction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub udp: Vec<UdpResult>,
+    /// Capacity and available bandwidth, one entry per metric and direction.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path_rates: Vec<PathRate>,
+    /// What these say together, one entry per direction of which both are there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path_use: Vec<PathUse>,
+    /// Hop by hop, towards a host that need not cooperate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hops: Option<HopsResult>,
+    /// What a host that does not cooperate answers, one entry per protocol.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reach_probes: Vec<ReachResult>,
     /// Short transfers by block size, one entry per protocol.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrix: Vec<MatrixResult>,
@@ -161,6 +189,10 @@ impl VersionResult {
             latency_tcp: None,
             tcp: Vec::new(),
             udp: Vec::new(),
+            path_rates: Vec::new(),
+            path_use: Vec::new(),
+            hops: None,
+            reach_probes: Vec::new(),
             matrix: Vec::new(),
         }
     }

@@ -12,6 +12,7 @@
 //! |---|---|
 //! | how are these samples spread? | [`quantile`], [`moments`], [`hist`], [`running`] |
 //! | how far can I trust the difference of two? | [`bootstrap`], [`interval`] |
+//! | where do they gather? | [`modes`] |
 //! | what was lost, doubled, reordered? | [`sequence`] |
 //! | is the delay rising? | [`trend`] |
 //! | what does a byte more cost? | [`line_fit`] |
@@ -22,6 +23,7 @@ pub mod distribution;
 pub mod hist;
 pub mod interval;
 pub mod line_fit;
+pub mod modes;
 pub mod moments;
 pub mod quantile;
 pub mod rng;

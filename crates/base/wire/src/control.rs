@@ -27,6 +27,7 @@
 //! [`SILENCE_LIMIT`] without a byte from the other.
 
 mod plan;
+mod volley;
 
 use netaware_record::{
     HostInfo, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd, StreamSample, TcpEnd,
@@ -37,6 +38,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::Token;
 use crate::header::HeaderFields;
+
+pub use volley::{
+    MAX_VOLLEY_PACKETS, MAX_VOLLEY_PATIENCE, MAX_VOLLEY_TIME, TIMES_IN_A_MESSAGE, TrainSpec, TrainsPlan,
+    VolleySpec,
+};
 
 pub use plan::{
     MAX_BLOCK_SPACING, MAX_BURST, MAX_LOGGED, MAX_SAMPLES, MAX_SAMPLES_IN_ALL, MAX_STREAMS, MAX_TCP_ECHO,
@@ -97,6 +103,13 @@ pub enum ClientMessage {
         /// Which.
         test: u32,
     },
+    /// Send these trains, or tell when each packet of them came.
+    Volley {
+        /// Of which test.
+        test: u32,
+        /// What.
+        volley: VolleySpec,
+    },
     /// I am here.
     Ping {
         /// Given back.
@@ -117,6 +130,7 @@ impl ClientMessage {
         "open",
         "start",
         "stop",
+        "volley",
         "ping",
         "bye",
     ];
@@ -224,6 +238,17 @@ pub enum ServerMessage {
         /// Some samples.
         samples: Vec<StreamSample>,
     },
+    /// When packets of a volley came to this end, in the order of arrival, or left it; in as many messages as it takes.
+    VolleyTimes {
+        /// Which test.
+        test: u32,
+        /// Which volley.
+        volley: u32,
+        /// Sequence number and instant of this end's clock, ns.
+        times: Vec<(u64, u64)>,
+        /// Nothing more will come of this volley.
+        last: bool,
+    },
     /// The test is over.
     Finished {
         /// Which.
@@ -275,6 +300,7 @@ impl ServerMessage {
         "bins",
         "arrivals",
         "stream_samples",
+        "volley_times",
         "finished",
         "pong",
         "error",
@@ -342,6 +368,15 @@ pub enum EndReport {
         /// Datagrams the responder's socket dropped meanwhile (all its sessions).
         drops: u64,
     },
+    /// Trains: how many packets came or left.
+    Trains {
+        /// How it ended.
+        outcome: Outcome,
+        /// Packets.
+        packets: u64,
+        /// Payload of them.
+        bytes: ByteCount,
+    },
     /// It sent TCP.
     TcpSender(TcpEnd),
     /// It received TCP.
@@ -367,6 +402,10 @@ mod tests {
             ClientMessage::Release,
             ClientMessage::Start { test: 1 },
             ClientMessage::Stop { test: 1 },
+            ClientMessage::Volley {
+                test: 1,
+                volley: VolleySpec { number: 0, first: 0, trains: Vec::new(), patience: Span::ZERO },
+            },
             ClientMessage::Ping { seq: 1 },
             ClientMessage::Bye,
         ];

@@ -5,7 +5,7 @@
 //!
 //! Reading order: [`preface`] opens a TCP connection, [`frame`] cuts control messages, [`control`] gives them meaning,
 //! [`datagram`] is what travels in UDP, [`ethernet`] what it occupies there and [`echo`] its request-responses,
-//! [`header`] is what may be asked of IP headers, [`pattern`] is payload that can be checked, [`proof`] keeps strangers
+//! [`header`] is what may be asked of IP headers, [`icmp`] what routers say of packets, [`pattern`] is payload that can be checked, [`proof`] keeps strangers
 //! out, [`stranger`] recognises who else answered.
 
 pub mod control;
@@ -14,6 +14,7 @@ pub mod echo;
 pub mod ethernet;
 pub mod frame;
 pub mod header;
+pub mod icmp;
 pub mod pattern;
 pub mod preface;
 pub mod proof;

@@ -17,6 +17,16 @@ use netaware_units::Span;
 use crate::rusage::{self, CpuTime};
 use crate::{describe, kernel_file};
 
+/// Share of all CPU time since the system started that the hypervisor withheld; `None` where the system does not tell.
+pub(crate) fn steal_since_boot() -> Option<f64> {
+    share_of_steal(&kernel_file::read("/proc/stat")?)
+}
+
+fn share_of_steal(stat: &str) -> Option<f64> {
+    let total = parse_stat(stat).into_values().fold(CoreTicks::default(), |sum, core| sum.plus(&core));
+    (total.total() > 0).then(|| total.share(total.steal))
+}
+
 /// CPU counters at one instant. Taking one costs about 0.1 ms, more on hosts with hundreds of cores.
 #[derive(Debug, Clone, Default)]
 pub struct CpuSnapshot {
@@ -163,6 +173,12 @@ mod tests {
 
     fn snapshot(stat: &str) -> CpuSnapshot {
         CpuSnapshot { process: Some(CpuTime::default()), cores: parse_stat(stat), online: 2 }
+    }
+
+    #[test]
+    fn steal_is_a_share_of_all_cores() {
+        assert_eq!(share_of_steal("cpu0 10 0 10 60 0 0 0 20\ncpu1 0 0 0 100 0 0 0 0\n"), Some(0.1));
+        assert_eq!((share_of_steal("intr 5\n"), share_of_steal("cpu0 0 0 0 0 0 0 0 0")), (None, None));
     }
 
     #[test]

@@ -52,7 +52,7 @@ fn with_driver_facts(nic: NicInfo, _device: &Device) -> NicInfo {
 
 /// Names as `ethtool -k` prints them.
 #[cfg(target_os = "linux")]
-fn active_offloads(device: &Device) -> Vec<String> {
+pub(crate) fn active_offloads(device: &Device) -> Vec<String> {
     use crate::device::Command;
     /// `ETH_FLAG_LRO`, the only offload that is told in the flags' word.
     const LARGE_RECEIVE: u32 = 1 << 15;
@@ -72,7 +72,7 @@ fn active_offloads(device: &Device) -> Vec<String> {
 }
 
 /// Host name, and kernel with its release: `("gauge", "Linux 6.18.44")`.
-fn system_names() -> (String, String) {
+pub(crate) fn system_names() -> (String, String) {
     // SAFETY: `utsname` consists of character arrays, for which all-zero bytes are valid.
     let mut names: libc::utsname = unsafe { std::mem::zeroed() };
     // SAFETY: `names` is a live, writable `utsname`, and the call keeps no pointer to it.
@@ -91,7 +91,7 @@ fn text(field: &[c_char]) -> String {
 /// The first name for a processor in `/proc/cpuinfo`, whose keys differ by architecture; empty where there is none.
 ///
 /// 64-bit ARM tells no name, only registers; these are given as they stand rather than looked up in a table that ages.
-fn cpu_model(cpuinfo: &str) -> String {
+pub(crate) fn cpu_model(cpuinfo: &str) -> String {
     let value_of = |key: &str| {
         let mut fields = cpuinfo.lines().filter_map(|line| line.split_once(':'));
         fields

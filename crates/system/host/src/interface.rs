@@ -12,6 +12,33 @@ pub fn interface_for(local: IpAddr) -> Option<String> {
     owner(local, &assigned_addresses())
 }
 
+/// All interfaces of this network namespace that exist now, loopback included, in the system's order.
+pub fn all_interfaces() -> Vec<String> {
+    // SAFETY: takes nothing; the array is freed below.
+    let first = unsafe { libc::if_nameindex() };
+    if first.is_null() {
+        return Vec::new();
+    }
+    let mut names = Vec::new();
+    let mut next = first;
+    // SAFETY: the array ends with an entry whose index is 0 and whose name is null; names are terminated.
+    unsafe {
+        while (*next).if_index != 0 && !(*next).if_name.is_null() {
+            names.push(CStr::from_ptr((*next).if_name).to_string_lossy().into_owned());
+            next = next.add(1);
+        }
+        libc::if_freenameindex(first);
+    }
+    names
+}
+
+/// Its number in this network namespace.
+pub(crate) fn index_of(name: &str) -> Option<u32> {
+    let name = std::ffi::CString::new(name).ok()?;
+    // SAFETY: a terminated text that outlives the call.
+    Some(unsafe { libc::if_nametoindex(name.as_ptr()) }).filter(|index| *index > 0)
+}
+
 /// The interfaces that own these addresses, each once, in the order of the addresses.
 pub(crate) fn interfaces_for(local: &[IpAddr]) -> Vec<String> {
     let assigned = assigned_addresses();
@@ -144,6 +171,7 @@ mod tests {
     #[test]
     fn loopback_of_this_host_has_a_name_and_is_named_once() {
         let loopback = interface_for(Ipv4Addr::LOCALHOST.into()).expect("a loopback interface");
+        assert!(all_interfaces().contains(&loopback));
         assert_eq!(interfaces_for(&[[127, 0, 0, 1].into(), [127, 0, 0, 2].into()]), [loopback]);
         assert_eq!(interface_for(Ipv6Addr::UNSPECIFIED.into()), None);
     }

@@ -39,6 +39,23 @@ pub(crate) struct Ancillary {
     pub(crate) segment: Option<u16>,
     /// What a message of the error queue is about.
     pub(crate) report: Option<Report>,
+    /// The ICMP error in it, if it is one.
+    pub(crate) icmp: Option<IcmpError>,
+}
+
+/// An ICMP or ICMPv6 error that the kernel has matched to a socket, or a refusal of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct IcmpError {
+    /// This host itself says so, not the network.
+    pub(crate) is_local: bool,
+    /// ICMP type.
+    pub(crate) kind: u8,
+    /// ICMP code.
+    pub(crate) code: u8,
+    /// The next-hop MTU, for a packet that is too big.
+    pub(crate) info: u32,
+    /// Who sent the error.
+    pub(crate) from: Option<IpAddr>,
 }
 
 /// A message of the error queue.
@@ -102,6 +119,7 @@ impl Ancillary {
                 }
                 (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) => {
                     self.report = value::<libc::sock_extended_err>(header).map(Report::from);
+                    self.icmp = icmp_error(header);
                 }
                 _ => {}
             }
@@ -117,6 +135,43 @@ impl From<libc::sock_extended_err> for Report {
             Self::Refused { errno: error.ee_errno.cast_signed() }
         }
     }
+}
+
+/// What follows an extended error: the sender's address (`SO_EE_OFFENDER`).
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct WithOffender<A: Copy> {
+    error: libc::sock_extended_err,
+    offender: A,
+}
+
+/// # Safety
+/// As [`value`].
+unsafe fn icmp_error(header: *const cmsghdr) -> Option<IcmpError> {
+    // SAFETY: promised by the caller; `value` checks each length.
+    let (error, v4, v6) = unsafe {
+        (
+            value::<libc::sock_extended_err>(header)?,
+            value::<WithOffender<libc::sockaddr_in>>(header),
+            value::<WithOffender<libc::sockaddr_in6>>(header),
+        )
+    };
+    let is_local = match error.ee_origin {
+        libc::SO_EE_ORIGIN_LOCAL => true,
+        libc::SO_EE_ORIGIN_ICMP | libc::SO_EE_ORIGIN_ICMP6 => false,
+        _ => return None,
+    };
+    let v4 = v4.map(|it| it.offender).filter(|at| c_int::from(at.sin_family) == libc::AF_INET);
+    let v6 = v6.map(|it| it.offender).filter(|at| c_int::from(at.sin6_family) == libc::AF_INET6);
+    let v4 = v4.map(|at| IpAddr::from(Ipv4Addr::from(u32::from_be(at.sin_addr.s_addr))));
+    let v6 = v6.map(|at| IpAddr::from(Ipv6Addr::from(at.sin6_addr.s6_addr)));
+    Some(IcmpError {
+        is_local,
+        kind: error.ee_type,
+        code: error.ee_code,
+        info: error.ee_info,
+        from: v4.or(v6),
+    })
 }
 
 /// The payload of a control message, if it is long enough to be a `T`.
@@ -155,6 +210,16 @@ pub(crate) fn emit_source(control: &mut Control, from: IpAddr) -> usize {
             let info = libc::in6_pktinfo { ipi6_addr: addr, ipi6_ifindex: 0 };
             emit(control, libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, info)
         }
+    }
+}
+
+/// Writes the control message that gives one datagram its TTL or hop limit, and returns its length.
+pub(crate) fn emit_ttl(control: &mut Control, is_v6: bool, ttl: u8) -> usize {
+    let value = c_int::from(ttl);
+    if is_v6 {
+        emit(control, libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT, value)
+    } else {
+        emit(control, libc::IPPROTO_IP, libc::IP_TTL, value)
     }
 }
 

@@ -23,6 +23,19 @@ pub fn now() -> Mono {
     }
 }
 
+/// What the system claims for the resolution of [`now`]; zero where it claims nothing.
+pub fn claimed_resolution() -> Span {
+    #[cfg(unix)]
+    {
+        let mut step = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `step` is valid for writing; the clock always exists.
+        unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC, &raw mut step) };
+        Span::from_secs(step.tv_sec) + Span::from_nanos(step.tv_nsec)
+    }
+    #[cfg(not(unix))]
+    Span::ZERO
+}
+
 /// Now, as this host believes it to be in the world. May step; labels only.
 pub fn wall() -> Wall {
     #[expect(clippy::disallowed_methods, reason = "this is the room that reads clocks")]

@@ -9,6 +9,8 @@
 mod ancillary;
 pub mod clock;
 pub mod driver;
+pub mod hop_socket;
+pub mod instrument;
 pub mod options;
 pub mod pacer;
 pub mod priority;
@@ -19,3 +21,4 @@ pub mod tcp;
 pub mod tcp_info;
 pub mod thread;
 pub mod udp_stream;
+pub mod volley;

@@ -128,6 +128,17 @@ pub fn connect_udp(to: SocketAddr, options: &SocketOptions) -> Result<UdpSocket,
     Ok(socket.into())
 }
 
+/// Sets on an ICMP socket what is asked for, and binds it to the local address asked for.
+#[cfg(target_os = "linux")]
+pub(crate) fn prepare_icmp(
+    socket: &Socket,
+    to: SocketAddr,
+    options: &SocketOptions,
+) -> Result<(), ConnectError> {
+    prepare_both(socket, to, options)?;
+    bind_source(socket, to, options)
+}
+
 /// A listening TCP socket; one of IPv6 leaves IPv4 alone, so that both can have the same port.
 pub fn listen_tcp(local: SocketAddr, backlog: i32) -> Result<TcpListener, ConnectError> {
     let socket = open("open a TCP socket on", local, Type::STREAM, Protocol::TCP)?;

@@ -33,6 +33,27 @@ pub fn pin(_: usize) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "threads cannot be pinned on this system"))
 }
 
+/// Cores that the calling thread may run on, in order; empty where the system does not tell.
+#[cfg(target_os = "linux")]
+pub fn allowed_cores() -> Vec<usize> {
+    // SAFETY: an all-zero set is the empty one and has the size told; 0 is the calling thread.
+    let (status, set) = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        (libc::sched_getaffinity(0, size_of_val(&set), &raw mut set), set)
+    };
+    if status != 0 {
+        return Vec::new();
+    }
+    // SAFETY: every number is within the set.
+    (0..libc::CPU_SETSIZE as usize).filter(|core| unsafe { libc::CPU_ISSET(*core, &set) }).collect()
+}
+
+/// Cores that the calling thread may run on: only Linux tells.
+#[cfg(not(target_os = "linux"))]
+pub fn allowed_cores() -> Vec<usize> {
+    Vec::new()
+}
+
 /// What the calling thread has used, between [`ThreadUse::begin`] and [`ThreadUse::share`].
 ///
 /// Work that the kernel does in soft interrupts on another core is not in it, so a receiver reads low.
@@ -114,6 +135,20 @@ mod tests {
     fn a_core_that_does_not_exist_is_an_error() {
         assert!(pin(usize::MAX).is_err());
         assert!(pin(1023).is_err());
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_thread_may_run_where_it_is_pinned_and_nowhere_else() {
+        let all = allowed_cores();
+        assert!(!all.is_empty() && all.is_sorted());
+        let last = *all.last().unwrap();
+        std::thread::spawn(move || {
+            pin(last).unwrap();
+            assert_eq!(allowed_cores(), [last]);
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

@@ -46,6 +46,12 @@ use crate::stop::StopFlag;
 use crate::{clock, thread};
 
 pub use receiver::Ready;
+pub(crate) use receiver::ask_for_room;
+
+#[cfg(target_os = "linux")]
+pub(crate) use outbox::set_segment as set_segment_length;
+#[cfg(target_os = "linux")]
+pub use queue::queueing_disciplines;
 
 /// Receive buffer asked for unless the plan sets a window: 64 MiB cover 20 ms at 3 GB/s. Without privilege
 /// `net.core.rmem_max` limits it, on most hosts to 208 KiB, and then a fast stream is lost in the receiving host.

@@ -100,9 +100,10 @@ impl World for Devices {
     }
 }
 
-/// After a packet came or went: longer than the gaps of voice (20 ms) and of any train of probes. Ping once a second then
-/// costs a twentieth of the core, and a steady stream all of it.
-const STAYS_AWAKE: Span = Span::from_millis(25);
+/// After a packet came or went: longer than most pauses of estimators that send a pair ten times a second, and whose first
+/// packet must not be stamped later than their second. Ping once a second then costs half of the core, and a steady stream all
+/// of it.
+const STAYS_AWAKE: Span = Span::from_millis(500);
 /// Below this a sleep costs as much as it lasts.
 const SHORTEST_SLEEP: Span = Span::from_micros(15);
 

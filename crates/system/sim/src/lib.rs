@@ -13,11 +13,16 @@
 //! clock (offset and skew as the scenario says), and is read at once. So what a method says here is the most that it
 //! can say on such a path; what a host adds to it is a matter for the lab.
 //!
-//! Reading order: [`Simulation`], then [`methods`] for the measurements people ask for by name.
+//! Reading order: [`Simulation`], then [`methods`] for the measurements people ask for by name, [`VolleyPath`] for
+//! estimators of capacity and available bandwidth, [`hops`] for probes that end on the way, [`cells`] for the paths that
+//! estimators are held against, and [`accuracy`] for how they fare.
 
+pub mod accuracy;
+pub mod cells;
 mod clock;
 mod drive;
 mod echo_responder;
+pub mod hops;
 pub mod methods;
 mod planned;
 mod run;
@@ -26,6 +31,7 @@ mod simulation;
 mod stream;
 mod truth;
 mod under_way;
+mod volley;
 
 pub use clock::LocalClock;
 pub use drive::{Drive, Ended, Way};
@@ -34,3 +40,4 @@ pub use netaware_netmodel::{Scenario, Side};
 pub use simulation::{Flow, Fragments, Simulation};
 pub use stream::{ProbeStream, StreamFates};
 pub use truth::{Available, PathTruth, WayTruth};
+pub use volley::{Bank, Estimated, HostNoise, Stall, VolleyPath, estimate};

@@ -27,6 +27,7 @@ pub(crate) fn record(n: u64) -> Record {
         responder: None,
         versions: vec![v4, VersionResult::new(IpVersion::V6)],
         comparison: None,
+        ability: None,
         expectations: Vec::new(),
         warnings: vec!["w".repeat(3000)],
     }

@@ -29,6 +29,7 @@ Examples:
   netaware test                        this host against itself
   netaware test lab-b                  both IP versions, 15 seconds
   netaware test lab-b -6 -t 30s        IPv6 only, twice as long
+  netaware test lab-b --path           and what the path can carry, what of it is left
   netaware test [2001:db8::7]:5000     an address and a port
   netaware test lab-b --format json    the record, for programs
   netaware test lab-b --expect 'rtt.p99<20ms' --expect 'tcp.down>100Mbit/s'
@@ -72,6 +73,10 @@ pub(crate) struct Test {
     /// Leave out UDP streams
     #[arg(long)]
     no_udp: bool,
+    /// Estimate capacity and available bandwidth as well, both ways, before anything fills the path; takes up to 8 s beyond
+    /// --time for each IP version and direction
+    #[arg(long)]
+    path: bool,
     #[command(flatten)]
     series: SeriesFlags,
     #[command(flatten)]
@@ -118,6 +123,7 @@ impl Test {
             tcp: !self.no_tcp,
             udp: !self.no_udp,
             congestion: self.congestion.clone(),
+            path: self.path,
             ..TestRequest::new(target)
         }
     }
@@ -144,16 +150,16 @@ mod tests {
     fn defaults_are_the_15_second_test() {
         let (ours, theirs) = (request("h").unwrap(), TestRequest::new(Target::new("h")));
         assert_eq!((ours.budget, ours.streams, ours.rounds), (theirs.budget, theirs.streams, theirs.rounds));
-        assert!(ours.tcp && ours.udp && ours.udp_rate.is_none());
+        assert!(ours.tcp && ours.udp && ours.udp_rate.is_none() && !ours.path);
     }
 
     #[test]
     fn flags_reach_the_request() {
-        let request = request("h -t 30 -P8 --rounds 4 -b 10M -l 1200 -C bbr --no-tcp").unwrap();
+        let request = request("h -t 30 -P8 --rounds 4 -b 10M -l 1200 -C bbr --no-tcp --path").unwrap();
         assert_eq!((request.budget, request.streams, request.rounds), (Span::from_secs(30), 8, 4));
         assert_eq!((request.udp_rate, request.udp_length), (Some(BitRate(10_000_000)), Some(1200)));
         assert_eq!(request.congestion.as_deref(), Some("bbr"));
-        assert!(!request.tcp && request.udp);
+        assert!(!request.tcp && request.udp && request.path);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! What a threshold can speak of, and where its figures stand in a record.
 
 use netaware_record::{
-    DelaySummary, Direction, LoadedLatency, MatrixProtocol, MatrixResult, TcpResult, UdpResult, VersionResult,
+    DelaySummary, Direction, HostAbility, HostCall, LoadedLatency, MatrixProtocol, MatrixResult, PathMetric,
+    PathRate, RateBound, ReachProtocol, TcpResult, UdpResult, VersionResult, WaitHow,
 };
 use netaware_units::{BitRate, Span};
 
@@ -15,6 +16,8 @@ pub(crate) struct Metric {
     /// For the help text.
     pub(crate) about: &'static str,
     pub(crate) figures: fn(&VersionResult) -> Vec<(&'static str, f64)>,
+    /// Of a host and not of a path.
+    pub(crate) of_host: fn(&HostAbility) -> Option<f64>,
 }
 
 impl PartialEq for Metric {
@@ -115,7 +118,16 @@ const fn metric(
     about: &'static str,
     figures: fn(&VersionResult) -> Vec<(&'static str, f64)>,
 ) -> Metric {
-    Metric { name, kind, about, figures }
+    Metric { name, kind, about, figures, of_host: |_| None }
+}
+
+const fn of_host(
+    name: &'static str,
+    kind: Kind,
+    about: &'static str,
+    of_host: fn(&HostAbility) -> Option<f64>,
+) -> Metric {
+    Metric { name, kind, about, figures: |_| Vec::new(), of_host }
 }
 
 /// All there are.
@@ -183,6 +195,47 @@ pub(crate) static METRICS: &[Metric] = &[
     metric("udp.reordered", Kind::Share, "overtaken datagrams (RFC 4737)", |v| {
         udp(v, None, |r| ratio(r.reordered, r.received))
     }),
+    metric("capacity", Kind::Rate, "rate of the narrowest link, every direction", |v| {
+        path_rates(v, PathMetric::Capacity, None)
+    }),
+    metric("capacity.up", Kind::Rate, "the same to HOST", |v| {
+        path_rates(v, PathMetric::Capacity, Some(Direction::Forward))
+    }),
+    metric("capacity.down", Kind::Rate, "the same from HOST", |v| {
+        path_rates(v, PathMetric::Capacity, Some(Direction::Reverse))
+    }),
+    metric("available", Kind::Rate, "available bandwidth, every direction", |v| {
+        path_rates(v, PathMetric::Available, None)
+    }),
+    metric("available.up", Kind::Rate, "the same to HOST", |v| {
+        path_rates(v, PathMetric::Available, Some(Direction::Forward))
+    }),
+    metric("available.down", Kind::Rate, "the same from HOST", |v| {
+        path_rates(v, PathMetric::Available, Some(Direction::Reverse))
+    }),
+    metric("hops.capacity", Kind::Rate, "hops: slowest link that was found", |v| {
+        let known = v.hops.iter().flat_map(|hops| &hops.hops).filter_map(|hop| hop.capacity.as_ref());
+        let rates = known.filter(|it| it.bound == RateBound::None).map(|it| it.rate.estimate);
+        rates.reduce(f64::min).map(|rate| ("", rate)).into_iter().collect()
+    }),
+    metric("hops.rtt", Kind::Time, "hops: smallest round trip to the last hop", |v| {
+        let last = v.hops.as_ref().and_then(|hops| hops.hops.last()?.rtt_min);
+        last.map(|rtt| ("", rtt.0 as f64)).into_iter().collect()
+    }),
+    metric("reach.rtt", Kind::Time, "reach: median round trip, each protocol", |v| {
+        v.reach_probes
+            .iter()
+            .filter_map(|it| Some((it.protocol.name(), it.rtt.as_ref()?.p50.0 as f64)))
+            .collect()
+    }),
+    metric("reach.loss", Kind::Share, "reach: echoes without an answer", |v| {
+        let echo = v.reach_probes.iter().find(|it| it.protocol == ReachProtocol::Echo);
+        echo.and_then(|it| it.loss).map(|loss| ("", loss)).into_iter().collect()
+    }),
+    metric("reach.capacity", Kind::Rate, "reach: narrowest link there and back, roughly", |v| {
+        let rates = v.reach_probes.iter().filter_map(|it| it.capacity.as_ref());
+        rates.map(|it| ("", it.rate.estimate)).collect()
+    }),
     metric("matrix.tcp", Kind::Rate, "matrix: largest total in its best blocks, TCP", |v| {
         matrix(v, MatrixProtocol::Tcp, best)
     }),
@@ -193,7 +246,44 @@ pub(crate) static METRICS: &[Metric] = &[
     metric("matrix.udp.loss", Kind::Share, "matrix: bytes lost over UDP", |v| {
         matrix(v, MatrixProtocol::Udp, MatrixResult::lost)
     }),
+    of_host("host.clock", Kind::Time, "host: one reading of the clock", |host| {
+        Some(host.timings.clock.read_ns)
+    }),
+    of_host("host.sleep", Kind::Time, "host: how late precise sleeps end, p99", |host| {
+        let mut waits = host.timings.waits.iter();
+        waits.find(|wait| wait.how == WaitHow::PreciseSleep).map(|wait| wait.p99.0 as f64)
+    }),
+    of_host("host.send", Kind::Time, "host: sending a packet of 1500 B", |host| call(host, HostCall::Send)),
+    of_host("host.receive", Kind::Time, "host: taking one in with its stamp", |host| {
+        call(host, HostCall::ReceiveStamped)
+    }),
+    of_host("host.loopback", Kind::Rate, "host: highest rate over loopback", |host| {
+        host.timings.loopback.iter().map(|run| run.rate.0 as f64).reduce(f64::max)
+    }),
+    of_host("host.packets", Kind::Number, "host: most packets a second there", |host| {
+        host.timings.loopback.iter().filter_map(|run| run.packets_per_second).reduce(f64::max)
+    }),
+    of_host("host.pairs", Kind::Rate, "host: rate that pairs of 1500 B can probe", |host| {
+        honest(host, "pairs")
+    }),
+    of_host("host.trains", Kind::Rate, "host: the same for trains", |host| honest(host, "trains")),
+    of_host("host.steal", Kind::Share, "host: CPU time withheld meanwhile", |host| {
+        host.timings.steal.known().copied()
+    }),
 ];
+
+fn call(host: &HostAbility, call: HostCall) -> Option<f64> {
+    let mut calls = host.timings.calls.iter();
+    calls.find(|timing| timing.call == call && timing.payload == FULL_PAYLOAD).map(|timing| timing.median_ns)
+}
+
+fn honest(host: &HostAbility, way: &str) -> Option<f64> {
+    host.honest.iter().find(|row| row.way == way && row.packet == FULL).map(|row| row.rate.0 as f64)
+}
+
+/// The packets of most links, bytes of IP and of UDP payload over IPv4.
+const FULL: u32 = 1500;
+const FULL_PAYLOAD: u32 = 1472;
 
 fn rtt(v: &VersionResult, of: impl Fn(&DelaySummary) -> Span) -> Vec<(&'static str, f64)> {
     let over = [("", v.latency.as_ref()), ("over TCP", v.latency_tcp.as_ref())];
@@ -254,6 +344,13 @@ fn matrix(
     of: impl Fn(&MatrixResult) -> Option<f64>,
 ) -> Vec<(&'static str, f64)> {
     v.matrix.iter().filter(|it| it.protocol == protocol).filter_map(|it| Some(("", of(it)?))).collect()
+}
+
+fn path_rates(v: &VersionResult, metric: PathMetric, only: Option<Direction>) -> Vec<(&'static str, f64)> {
+    let wanted =
+        |r: &&PathRate| r.metric == metric && only.is_none_or(|direction| r.pedigree.direction == direction);
+    let figure = |r: &PathRate| Some((r.pedigree.direction.name(), r.rate.as_ref()?.estimate));
+    v.path_rates.iter().filter(wanted).filter_map(figure).collect()
 }
 
 fn best(result: &MatrixResult) -> Option<f64> {

@@ -63,7 +63,39 @@ pub(crate) struct TargetFlags {
     connect_timeout: Span,
 }
 
+/// Somewhere without a responder.
+pub(crate) struct Place {
+    pub(crate) host: Host,
+    pub(crate) port: u16,
+    pub(crate) ipv4: bool,
+    pub(crate) ipv6: bool,
+    pub(crate) bind: Option<IpAddr>,
+    pub(crate) interface: Option<String>,
+    pub(crate) dscp: Option<u8>,
+    pub(crate) flow_label: Option<u32>,
+    pub(crate) patience: Span,
+}
+
 impl TargetFlags {
+    /// What a command without responder has of it.
+    pub(crate) fn of_place(place: Place) -> Self {
+        Self {
+            host: Some(place.host),
+            port: Some(place.port),
+            ipv4: place.ipv4,
+            ipv6: place.ipv6,
+            bind: place.bind,
+            interface: place.interface,
+            dscp: place.dscp,
+            tos: None,
+            precedence: None,
+            ttl: None,
+            flow_label: place.flow_label,
+            key_file: None,
+            connect_timeout: place.patience,
+        }
+    }
+
     /// Whether a responder of our own is needed.
     pub(crate) fn is_own(&self) -> bool {
         self.host.is_none()

@@ -1,7 +1,11 @@
-//! One line per IP version, direction and number of streams, or per transfer of a matrix, for spreadsheets and scripts: RFC 4180, a dot in numbers, times
+//! One line per IP version, direction and number of streams, per transfer of a matrix, or per hop, for spreadsheets and scripts: RFC 4180, a dot in numbers, times
 //! as ISO 8601. All values in base units, named in the heading; an empty field is a figure that was not measured.
 
+mod hops;
+mod host;
 mod matrix;
+mod path_rates;
+mod reach;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -14,9 +18,15 @@ use netaware_units::{ClockSource, Span};
 
 use crate::series;
 
+use hops::HOP;
+use path_rates::PATH_RATE;
+use reach::REACH;
+
 /// Whether records of this command have a CSV form: `test` mixes figures that fit no one table.
 pub(crate) fn has_form(command: &str) -> bool {
-    matches!(command, "tcp" | "udp" | "latency" | "matrix")
+    const WITH: [&str; 9] =
+        ["tcp", "udp", "latency", "matrix", "capacity", "available", "hops", "reach", "host"];
+    WITH.contains(&command)
 }
 
 /// A named column: its field of one result.
@@ -69,6 +79,10 @@ pub(crate) fn heading(command: &str, scan: Option<&ScanColumns>) -> String {
         names.extend(["series", "index"].map(str::to_owned));
         names.extend(scan.names());
     }
+    if command == host::COMMAND {
+        names.extend(host::names().into_iter().map(str::to_owned));
+        return line(&names);
+    }
     names.push("version".to_owned());
     names.extend(figure_names(command).into_iter().map(str::to_owned));
     line(&names)
@@ -77,6 +91,11 @@ pub(crate) fn heading(command: &str, scan: Option<&ScanColumns>) -> String {
 /// One line per result. Of a series each version asked for has at least one: without figures if it has none.
 pub(crate) fn rows(record: &Record, scan: Option<&ScanColumns>) -> String {
     let mut lines = String::new();
+    for figures in record.ability.iter().flat_map(|ability| host::fields(ability)) {
+        let fields: Vec<String> = head(record).into_iter().chain(figures).collect();
+        lines.push_str(&line(&fields));
+        lines.push('\n');
+    }
     for version in &record.versions {
         let mut results = figure_fields(&record.command, version);
         if results.is_empty() && scan.is_some() {
@@ -84,13 +103,7 @@ pub(crate) fn rows(record: &Record, scan: Option<&ScanColumns>) -> String {
             results.push(figure_names(&record.command).into_iter().map(empty).collect());
         }
         for result in results {
-            let mut fields = vec![
-                record.id.to_string(),
-                record.started_at_utc.clone(),
-                record.command.clone(),
-                record.request.host.clone(),
-                record.label.clone().unwrap_or_default(),
-            ];
+            let mut fields = head(record).to_vec();
             if let Some(scan) = scan {
                 fields.push(record.series.as_ref().map(|series| series.id.to_string()).unwrap_or_default());
                 fields.push(optional(record.series.as_ref().map(|series| series.index)));
@@ -103,6 +116,17 @@ pub(crate) fn rows(record: &Record, scan: Option<&ScanColumns>) -> String {
         }
     }
     lines
+}
+
+/// What every row begins with.
+fn head(record: &Record) -> [String; 5] {
+    [
+        record.id.to_string(),
+        record.started_at_utc.clone(),
+        record.command.clone(),
+        record.request.host.clone(),
+        record.label.clone().unwrap_or_default(),
+    ]
 }
 
 /// Rows may only stand below the heading that they were made for.
@@ -121,6 +145,9 @@ fn figure_names(command: &str) -> Vec<&'static str> {
         "tcp" => names(TCP),
         "udp" => names(UDP),
         "matrix" => matrix::names(),
+        "capacity" | "available" => names(PATH_RATE),
+        "hops" => names(HOP),
+        "reach" => names(REACH),
         _ => names(LATENCY),
     }
 }
@@ -134,6 +161,11 @@ fn figure_fields(command: &str, version: &VersionResult) -> Vec<Vec<String>> {
     match command {
         "tcp" => version.tcp.iter().map(|result| fields(TCP, result)).collect(),
         "matrix" => matrix::fields(version),
+        "capacity" | "available" => {
+            version.path_rates.iter().map(|result| fields(PATH_RATE, result)).collect()
+        }
+        "hops" => version.hops.iter().flat_map(|it| &it.hops).map(|hop| fields(HOP, hop)).collect(),
+        "reach" => version.reach_probes.iter().map(|result| fields(REACH, result)).collect(),
         "udp" => version.udp.iter().map(|result| fields(UDP, result)).collect(),
         _ => {
             version.latency.iter().chain(&version.latency_tcp).map(|result| fields(LATENCY, result)).collect()
@@ -340,13 +372,21 @@ mod tests {
         insta::assert_snapshot!("tcp_csv", csv(&fixture::tcp()));
         insta::assert_snapshot!("udp_csv", csv(&fixture::udp()));
         insta::assert_snapshot!("latency_csv", csv(&fixture::latency()));
+        insta::assert_snapshot!("host_csv", csv(&fixture::host_ability()));
+        insta::assert_snapshot!("hops_csv", csv(&fixture::hops()));
+        insta::assert_snapshot!("reach_csv", csv(&fixture::reach()));
     }
 
     #[test]
     fn every_line_has_as_many_fields_as_the_header() {
-        for record in
-            [fixture::tcp(), fixture::udp(), fixture::latency(), fixture::latency_both(), fixture::matrix()]
-        {
+        for record in [
+            fixture::tcp(),
+            fixture::udp(),
+            fixture::latency(),
+            fixture::latency_both(),
+            fixture::matrix(),
+            fixture::host_ability(),
+        ] {
             let text = csv(&record);
             let fields: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
             assert!(fields.len() > 1 && fields.iter().all(|n| *n == fields[0]), "{text}");

@@ -1,5 +1,7 @@
 //! Records made by hand for tests: a path shaped to 40 Mbit/s for IPv4 and 80 Mbit/s for IPv6.
 
+mod hops;
+mod host;
 mod matrix;
 
 use netaware_record::{
@@ -56,6 +58,20 @@ pub(crate) fn udp() -> Record {
 pub(crate) fn latency() -> Record {
     let versions = BOTH.map(|version| VersionResult { latency: Some(idle(version)), ..reached(version) });
     empty("latency", versions.to_vec())
+}
+
+/// Hops towards a host that runs nothing.
+pub(crate) fn hops() -> Record {
+    let versions =
+        BOTH.map(|version| VersionResult { hops: Some(hops::path(version)), ..VersionResult::new(version) });
+    empty("hops", versions.to_vec())
+}
+
+/// What such a host answers.
+pub(crate) fn reach() -> Record {
+    let versions = BOTH
+        .map(|version| VersionResult { reach_probes: hops::reach(version), ..VersionResult::new(version) });
+    empty("reach", versions.to_vec())
 }
 
 /// A matrix of short transfers.
@@ -158,8 +174,23 @@ pub(crate) fn nothing() -> Record {
     record
 }
 
+pub(crate) use host::host_ability;
+
 pub(crate) fn all() -> Vec<Record> {
-    vec![test(), tcp(), spaced(), udp(), latency(), latency_both(), matrix(), half(), nothing()]
+    vec![
+        test(),
+        tcp(),
+        spaced(),
+        udp(),
+        latency(),
+        latency_both(),
+        matrix(),
+        host_ability(),
+        hops(),
+        reach(),
+        half(),
+        nothing(),
+    ]
 }
 
 fn empty(command: &str, versions: Vec<VersionResult>) -> Record {
@@ -184,6 +215,7 @@ fn empty(command: &str, versions: Vec<VersionResult>) -> Record {
         responder: Some(host("lab-b")),
         versions,
         comparison: None,
+        ability: None,
         expectations: Vec::new(),
         warnings: Vec::new(),
     }

@@ -1,6 +1,8 @@
 //! What is shown while it happens: interval lines for people, events for programs.
 
 use netaware_prober::Progress;
+use netaware_record::{RateBound, RatePoint};
+use netaware_units::BitRate;
 use serde_json::{Value, json};
 
 use super::figures::count;
@@ -8,13 +10,20 @@ use super::table::padded;
 
 /// Above the first interval line.
 pub(crate) fn titles(progress: &Progress) -> Option<String> {
+    if let Progress::Rate { .. } = progress {
+        return Some(columns("", &["seconds", "rate", "from", "to", "remarks"]));
+    }
     let Progress::Interval { packets, .. } = progress else { return None };
     let right = if packets.is_some() { ["lost / received", "", ""] } else { ["resent", "cwnd", "RTT"] };
     Some(columns("", &["seconds", "payload", "rate", right[0], right[1], right[2]]))
 }
 
-/// One slice of a bulk transfer, 80 columns at most.
+/// One slice of a bulk transfer, or one figure of a path that is followed, 80 columns at most.
 pub(crate) fn interval_line(progress: &Progress) -> Option<String> {
+    if let Progress::Rate { version, direction, point } = progress {
+        let who = format!("{} {}", version.name(), direction.name());
+        return Some(columns(&who, &rate_cells(point).each_ref().map(String::as_str)));
+    }
     let Progress::Interval {
         version,
         direction,
@@ -44,6 +53,19 @@ pub(crate) fn interval_line(progress: &Progress) -> Option<String> {
     }
     let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
     Some(columns(&who, &cells))
+}
+
+/// When, how much, from where to where, and what to know of it.
+fn rate_cells(point: &RatePoint) -> [String; 5] {
+    let bits = |rate: f64| BitRate(rate.max(0.0) as u64).to_string();
+    let at = format!("{:.1}", point.at.secs_f64());
+    let [rate, lo, hi] = match (&point.rate, point.bound) {
+        (None, _) => ["not known".to_owned(), String::new(), String::new()],
+        (Some(rate), RateBound::None) => [rate.estimate, rate.lo, rate.hi].map(bits),
+        (Some(rate), RateBound::AtLeast) => ["at least".to_owned(), bits(rate.lo), String::new()],
+        (Some(rate), RateBound::AtMost) => ["at most".to_owned(), String::new(), bits(rate.hi)],
+    };
+    [at, rate, lo, hi, point.flags.join(" ")]
 }
 
 fn columns(who: &str, cells: &[&str]) -> String {
@@ -82,6 +104,9 @@ pub(crate) fn event(progress: &Progress) -> Value {
                 "bytes": bytes, "rate": rate, "packets": packets, "lost": lost, "retransmits": retransmits,
                 "rtt": rtt, "cwnd": cwnd,
             })
+        }
+        Progress::Rate { version, direction, point } => {
+            json!({"event": "rate", "version": version, "direction": direction, "point": point})
         }
         Progress::Note(text) => json!({"event": "note", "text": text}),
     }

@@ -7,12 +7,16 @@ mod bins;
 mod closing;
 mod comparison;
 mod header;
+mod hops;
+mod host;
 mod intervals;
 mod latency;
 mod limit;
 mod matrix;
 mod path;
+mod path_rates;
 mod pedigree;
+mod reach;
 mod streams;
 mod tcp;
 mod tcp_times;
@@ -20,7 +24,7 @@ mod udp;
 
 use std::io::{self, Write};
 
-use netaware_record::{Direction, Record, VersionResult};
+use netaware_record::{Direction, PathMetric, Record, VersionResult};
 
 use super::paint::Paint;
 use super::table::{Table, padded};
@@ -28,7 +32,7 @@ use super::wrap::WIDTH;
 
 pub(crate) use closing::unreachable_lines;
 
-/// How much of each phase to show: the overview of `test`, or all there is for the phase's own command.
+/// How much of each phase to show: the overview of `test` or `host`, or all there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
     Overview,
@@ -37,6 +41,9 @@ enum Detail {
 
 /// The whole record; for bulk transfers with its intervals.
 pub(crate) fn record(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
+    if let Some(ability) = &record.ability {
+        return host::write(out, record, ability, Detail::Full, paint);
+    }
     header::write(out, record, paint)?;
     intervals::write(out, record, paint)?;
     body(out, record, paint)
@@ -53,6 +60,9 @@ pub(crate) fn after_intervals(out: &mut dyn Write, record: &Record, paint: Paint
 
 /// The record without interval lines, for those who asked for none.
 pub(crate) fn overview(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
+    if let Some(ability) = &record.ability {
+        return host::write(out, record, ability, Detail::Overview, paint);
+    }
     header::write(out, record, paint)?;
     body(out, record, paint)
 }
@@ -92,7 +102,17 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
         for direction in [Direction::Forward, Direction::Reverse] {
             udp::section(&mut sheet, direction)?;
         }
+        for metric in [PathMetric::Capacity, PathMetric::Available, PathMetric::Maximum] {
+            for direction in [Direction::Forward, Direction::Reverse] {
+                path_rates::section(&mut sheet, metric, direction)?;
+            }
+        }
+        for direction in [Direction::Forward, Direction::Reverse] {
+            path_rates::verdicts(&mut sheet, direction)?;
+        }
         matrix::write(out, &measured, paint)?;
+        hops::write(out, &measured, paint)?;
+        reach::write(out, &measured, paint)?;
     }
     udp::histograms(out, record, paint)?;
     latency::histograms(out, record, paint)?;
@@ -104,8 +124,9 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
 
 fn has_anything(v: &VersionResult) -> bool {
     let has_delay = v.latency.is_some() || v.latency_tcp.is_some();
-    let has_bulk = !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty();
-    v.reach.is_some() || v.path.is_some() || has_delay || has_bulk
+    let has_bulk = !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty() || !v.path_rates.is_empty();
+    let has_probes = v.hops.is_some() || !v.reach_probes.is_empty();
+    v.reach.is_some() || v.path.is_some() || has_delay || has_bulk || has_probes
 }
 
 /// The table and what fills it.
@@ -156,6 +177,12 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
+    fn shown(how: fn(&mut dyn Write, &Record, Paint) -> io::Result<()>, of: &Record) -> String {
+        let mut out = Vec::new();
+        how(&mut out, of, Paint::PLAIN).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
     #[test]
     fn each_command_has_its_page() {
         insta::assert_snapshot!("test", text(&fixture::test(), Paint::PLAIN));
@@ -164,7 +191,11 @@ mod tests {
         insta::assert_snapshot!("udp", text(&fixture::udp(), Paint::PLAIN));
         insta::assert_snapshot!("latency", text(&fixture::latency(), Paint::PLAIN));
         insta::assert_snapshot!("matrix", text(&fixture::matrix(), Paint::PLAIN));
+        insta::assert_snapshot!("hops", text(&fixture::hops(), Paint::PLAIN));
+        insta::assert_snapshot!("reach", text(&fixture::reach(), Paint::PLAIN));
         insta::assert_snapshot!("latency_both", text(&fixture::latency_both(), Paint::PLAIN));
+        insta::assert_snapshot!("host", shown(overview, &fixture::host_ability()));
+        insta::assert_snapshot!("host_verbose", text(&fixture::host_ability(), Paint::PLAIN));
         insta::assert_snapshot!("one_version_unreachable", text(&fixture::half(), Paint::PLAIN));
     }
 

@@ -66,6 +66,12 @@ const MATRIX: &[Main] = &[
     main("matrix.udp.loss", "UDP loss"),
 ];
 
+const CAPACITY: &[Main] = &[main("capacity", "capacity")];
+const AVAILABLE: &[Main] = &[main("available", "available")];
+const HOPS: &[Main] = &[main("hops.capacity", "slowest link"), main("hops.rtt", "min RTT")];
+const REACH: &[Main] =
+    &[main("reach.rtt", "RTT p50"), main("reach.loss", "loss"), main("reach.capacity", "capacity")];
+
 /// The main figures of a command, the most telling first; none for one that has none.
 pub(crate) fn mains(command: &str) -> &'static [Main] {
     match command {
@@ -74,6 +80,10 @@ pub(crate) fn mains(command: &str) -> &'static [Main] {
         "latency" => LATENCY,
         "test" => TEST,
         "matrix" => MATRIX,
+        "capacity" => CAPACITY,
+        "available" => AVAILABLE,
+        "hops" => HOPS,
+        "reach" => REACH,
         _ => &[],
     }
 }
@@ -110,7 +120,7 @@ mod tests {
 
     #[test]
     fn every_main_figure_is_a_metric_that_a_threshold_can_name() {
-        for command in ["tcp", "udp", "latency", "test", "matrix"] {
+        for command in ["tcp", "udp", "latency", "test", "matrix", "capacity", "available", "hops", "reach"] {
             for main in mains(command) {
                 assert!(Metric::named(main.name).is_ok(), "{}", main.name);
             }

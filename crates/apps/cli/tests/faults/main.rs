@@ -7,6 +7,7 @@ mod endings;
 mod future;
 mod garbage;
 mod keys;
+mod rebinding;
 mod slow;
 mod store;
 mod strangers;

@@ -75,6 +75,7 @@ impl Program {
         command
             .current_dir(home.path())
             .env("HOME", home.path())
+            .env("XDG_CACHE_HOME", home.path())
             .env("XDG_CONFIG_HOME", home.path())
             .env("XDG_DATA_HOME", home.path())
             .env("NETAWARE_STORE", home.path().join(STORE))

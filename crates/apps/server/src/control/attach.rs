@@ -18,7 +18,7 @@ use crate::reflector::Reflector;
 use crate::rig::{self, EchoConnections, Rig};
 use crate::runner::{self, Reporter, UdpPath};
 use crate::stream_socket;
-use crate::tcp_echo;
+use crate::{tcp_echo, trains};
 
 impl Control<'_> {
     pub(super) fn prepare(&mut self, test: u32, plan: TestPlan) -> Result<(), Refusal> {
@@ -27,6 +27,10 @@ impl Control<'_> {
             TestPlan::Udp(plan) => {
                 self.context.flows.expect(self.session.token(), test, Purpose::Stream, self.session.header());
                 Rig::Udp { plan: plan.clone(), flow: None }
+            }
+            TestPlan::Trains(plan) => {
+                self.context.flows.expect(self.session.token(), test, Purpose::Stream, self.session.header());
+                Rig::Trains { plan: plan.clone(), flow: None }
             }
             TestPlan::UdpEcho { length, response, dscp, .. } => {
                 let place = self.echo_place()?;
@@ -112,7 +116,8 @@ impl Control<'_> {
     }
 
     pub(super) fn attach_flow(&mut self, now: Mono, test: u32, entered: Arc<Flow>) {
-        if let Some(Rig::Udp { flow, .. } | Rig::UdpEcho { flow, .. }) = self.rigs.get_mut(&test) {
+        let rig = self.rigs.get_mut(&test);
+        if let Some(Rig::Udp { flow, .. } | Rig::UdpEcho { flow, .. } | Rig::Trains { flow, .. }) = rig {
             *flow = Some(entered);
             self.session.attached(now, test, 0);
         }
@@ -120,6 +125,7 @@ impl Control<'_> {
 
     pub(super) fn run(&mut self, test: u32) {
         let stop = StopFlag::new();
+        let mut asking = None;
         let outcome = match self.rigs.remove(&test) {
             Some(Rig::Tcp { plan, streams }) => {
                 let reporter = Reporter::new(self.events.clone(), test);
@@ -128,17 +134,29 @@ impl Control<'_> {
                 runner::run_tcp(reporter, streams, plan, affinity, stop.clone())
                     .map_err(|error| internal("cannot start a thread", &error))
             }
-            Some(Rig::Udp { plan, flow: Some(flow) }) => self.udp_path(&flow, &plan).and_then(|path| {
-                let reporter = Reporter::new(self.events.clone(), test);
-                let core = self.context.config.affinity.first().copied();
-                runner::run_udp(reporter, path, plan, core, stop.clone())
-                    .map_err(|error| internal("cannot start a thread", &error))
-            }),
+            Some(Rig::Trains { plan, flow: Some(flow) }) => {
+                let options = rig::trains_options(&plan, self.session.header());
+                self.udp_path(&flow, &options).and_then(|path| {
+                    let reporter = Reporter::new(self.events.clone(), test);
+                    let running = trains::run(reporter, path, &plan, stop.clone());
+                    asking = Some(running.map_err(|error| internal("cannot start a thread", &error))?);
+                    Ok(())
+                })
+            }
+            Some(Rig::Udp { plan, flow: Some(flow) }) => {
+                let options = rig::udp_options(&plan, self.session.header());
+                self.udp_path(&flow, &options).and_then(|path| {
+                    let reporter = Reporter::new(self.events.clone(), test);
+                    let core = self.context.config.affinity.first().copied();
+                    runner::run_udp(reporter, path, plan, core, stop.clone())
+                        .map_err(|error| internal("cannot start a thread", &error))
+                })
+            }
             _ => Err(internal("cannot start", &"the test is not set up")),
         };
         match outcome {
             Ok(()) => {
-                self.rigs.insert(test, Rig::Running { stop });
+                self.rigs.insert(test, Rig::Running { stop, asking });
                 self.session.started(test);
             }
             Err(why) => {
@@ -148,10 +166,17 @@ impl Control<'_> {
         }
     }
 
-    fn udp_path(&self, flow: &Flow, plan: &netaware_wire::control::UdpPlan) -> Result<UdpPath, Refusal> {
+    /// A volley that has been checked, for a running test.
+    pub(super) fn ask(&self, test: u32, volley: netaware_wire::control::VolleySpec) {
+        if let Some(Rig::Running { asking: Some(asking), .. }) = self.rigs.get(&test) {
+            asking.ask(volley);
+        }
+    }
+
+    fn udp_path(&self, flow: &Flow, options: &options::SocketOptions) -> Result<UdpPath, Refusal> {
         let reflector =
             self.reflector().ok_or_else(|| internal("cannot start", &"there is no UDP socket"))?;
-        let socket = stream_socket::open(reflector, flow, &rig::udp_options(plan, self.session.header()))
+        let socket = stream_socket::open(reflector, flow, options)
             .map_err(|error| internal("cannot open the stream's socket", &error))?;
         let nics = self.context.host(flow.local.unwrap_or(self.local.ip())).nics;
         let interfaces = nics.into_iter().map(|nic| nic.name).collect();
@@ -161,7 +186,7 @@ impl Control<'_> {
     pub(super) fn halt(&mut self, test: u32) {
         let drops = self.drops();
         match self.rigs.get(&test) {
-            Some(Rig::Running { stop }) => stop.raise(),
+            Some(Rig::Running { stop, .. }) => stop.raise(),
             Some(rig) => {
                 if let Some(report) = rig.report(drops) {
                     self.forget(test);

@@ -17,6 +17,7 @@ impl Session<'_> {
             ClientMessage::Open { test, plan } => self.open(test, plan),
             ClientMessage::Start { test } => self.start(now, test),
             ClientMessage::Stop { test } => self.stop_test(test),
+            ClientMessage::Volley { test, volley } => self.volley(test, volley),
             ClientMessage::Hello { .. } | ClientMessage::Authenticate { .. } => {
                 self.say_error(ErrorCode::State, "the session stands already", None);
             }

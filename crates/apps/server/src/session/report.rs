@@ -44,6 +44,7 @@ fn details(test: u32, end: &mut UdpReceiverEnd) -> Vec<ServerMessage> {
 pub(super) fn outcome(report: &EndReport) -> Outcome {
     match report {
         EndReport::Echo { .. } => Outcome::Complete,
+        EndReport::Trains { outcome, .. } => *outcome,
         EndReport::TcpSender(end) | EndReport::TcpReceiver(end) => end.outcome,
         EndReport::UdpSender(end) => end.outcome,
         EndReport::UdpReceiver(end) => end.outcome,
@@ -54,6 +55,7 @@ pub(super) fn outcome(report: &EndReport) -> Outcome {
 pub(super) fn bytes(report: &EndReport) -> ByteCount {
     match report {
         EndReport::Echo { .. } => ByteCount(0),
+        EndReport::Trains { bytes, .. } => *bytes,
         EndReport::TcpSender(end) | EndReport::TcpReceiver(end) => end.bytes,
         EndReport::UdpSender(end) => end.bytes,
         EndReport::UdpReceiver(end) => end.bytes,
@@ -63,6 +65,7 @@ pub(super) fn bytes(report: &EndReport) -> ByteCount {
 fn set_outcome(report: &mut EndReport, outcome: Outcome) {
     match report {
         EndReport::Echo { .. } => {}
+        EndReport::Trains { outcome: it, .. } => *it = outcome,
         EndReport::TcpSender(end) | EndReport::TcpReceiver(end) => end.outcome = outcome,
         EndReport::UdpSender(end) => end.outcome = outcome,
         EndReport::UdpReceiver(end) => end.outcome = outcome,

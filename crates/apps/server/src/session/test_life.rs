@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use netaware_record::{Outcome, ReceiverTick, SenderTick};
 use netaware_units::{ByteCount, Mono, Span};
-use netaware_wire::control::{EndReport, ErrorCode, ServerMessage, TestPlan};
+use netaware_wire::control::{EndReport, ErrorCode, ServerMessage, TestPlan, VolleySpec};
 
 use super::{Action, Session, report};
 use crate::plan::{self, Refusal};
@@ -22,6 +22,8 @@ pub(super) struct Test {
     has_run: bool,
     /// Slices that are told in the end.
     held: Vec<SenderTick>,
+    /// Volleys asked for and not answered yet.
+    volleys: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +73,7 @@ impl Test {
                 let alive = !matches!(self.stage, Stage::Preparing | Stage::Ending { .. });
                 alive && stream < MAX_ECHO_CONNECTIONS && !self.attached.contains(&stream)
             }
-            TestPlan::UdpEcho { .. } | TestPlan::Udp(_) => false,
+            TestPlan::UdpEcho { .. } | TestPlan::Udp(_) | TestPlan::Trains(_) => false,
         }
     }
 
@@ -97,7 +99,15 @@ impl Session<'_> {
         let prepared = plan.clone();
         self.tests.insert(
             test,
-            Test { plan, stage: Stage::Preparing, attached, bytes, has_run: false, held: Vec::new() },
+            Test {
+                plan,
+                stage: Stage::Preparing,
+                attached,
+                bytes,
+                has_run: false,
+                held: Vec::new(),
+                volleys: 0,
+            },
         );
         self.actions.push_back(Action::Prepare { test, plan: prepared });
     }
@@ -172,6 +182,45 @@ impl Session<'_> {
         }
     }
 
+    /// A running test of trains is asked for some. One more may wait while one is under way, so that nobody can pile them up.
+    pub(super) fn volley(&mut self, test: u32, volley: VolleySpec) {
+        let limits = self.rules.limits;
+        let refused = match self.tests.get_mut(&test) {
+            Some(Test {
+                plan: TestPlan::Trains(plan), stage: Stage::Running { .. }, volleys, bytes, ..
+            }) => {
+                let more = ByteCount(bytes.0.saturating_add(volley.payload()));
+                if let Some(fault) = volley.fault(plan) {
+                    Err((ErrorCode::BadMessage, fault.to_owned()))
+                } else if *volleys >= MOST_VOLLEYS {
+                    Err((ErrorCode::State, "a volley is under way and another waits".to_owned()))
+                } else if let Some(refusal) = plan::exceeded(&limits, more, Span(i64::MAX)) {
+                    Err((refusal.code, refusal.message))
+                } else {
+                    *volleys += 1;
+                    *bytes = more;
+                    Ok(())
+                }
+            }
+            _ => Err((ErrorCode::State, "no test of trains of this number is running".to_owned())),
+        };
+        match refused {
+            Ok(()) => self.actions.push_back(Action::Ask { test, volley }),
+            Err((code, message)) => self.say_error(code, &message, Some(test)),
+        }
+    }
+
+    /// Packets of a volley.
+    pub(crate) fn volley_times(&mut self, test: u32, volley: u32, times: Vec<(u64, u64)>, last: bool) {
+        let Some(entry) = self.tests.get_mut(&test) else { return };
+        if last {
+            entry.volleys = entry.volleys.saturating_sub(1);
+        }
+        if entry.stage != (Stage::Ending { verdict: None }) {
+            self.say(ServerMessage::VolleyTimes { test, volley, times, last });
+        }
+    }
+
     /// A test cannot go on: its set-up failed.
     pub(crate) fn cannot_run(&mut self, test: u32, why: &Refusal) {
         if self.tests.remove(&test).is_some() {
@@ -184,7 +233,8 @@ impl Session<'_> {
     /// Stopping what is already over is no error: the messages may have crossed.
     pub(super) fn stop_test(&mut self, test: u32) {
         let verdict = match self.tests.get(&test) {
-            Some(entry) if entry.is_echo() => Outcome::Complete,
+            // They go on until somebody ends them.
+            Some(entry) if entry.is_echo() || matches!(entry.plan, TestPlan::Trains(_)) => Outcome::Complete,
             Some(_) => Outcome::Interrupted,
             None => return,
         };
@@ -308,6 +358,8 @@ impl Session<'_> {
     }
 }
 
+/// Volleys of one test at a time.
+const MOST_VOLLEYS: u32 = 2;
 /// Slices of a quiet test that are held back: at 50 ms each those of almost a minute.
 const MOST_HELD: usize = 1024;
 /// Each takes some 200 bytes.

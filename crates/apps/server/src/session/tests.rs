@@ -50,6 +50,7 @@ fn describe(action: &Action) -> String {
         Action::Leave => "leave".into(),
         Action::Prepare { test, .. } => format!("prepare {test}"),
         Action::Run { test } => format!("run {test}"),
+        Action::Ask { test, volley } => format!("ask {test} for volley {}", volley.number),
         Action::Halt { test } => format!("halt {test}"),
         Action::Close => "close".into(),
     }

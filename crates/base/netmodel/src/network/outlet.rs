@@ -25,7 +25,7 @@ pub(super) struct Lane {
 }
 
 /// A router's willingness to answer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Router {
     answers: Answers,
     per_answer: PerByte,
@@ -39,6 +39,10 @@ impl Router {
         // A rate of 1 answer per second is 8000 "bit/s" of answers of 1000 "bytes": thousandths are kept.
         let per_answer = PerByte::of(BitRate((answers.rate * 8000.0) as u64));
         Self { answers, per_answer, full_at: 0, rng: generator(seed, &[2, number as u64]) }
+    }
+
+    pub(super) fn reseed(&mut self, seed: u64, number: usize) {
+        self.rng = generator(seed, &[2, number as u64]);
     }
 
     /// When the answer to a packet that came at `at` leaves; `None` without an answer.
@@ -61,7 +65,7 @@ impl Router {
 }
 
 /// Fates that are decided but not yet told: deliveries at A, at B, and drops.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Fates(pub(super) [TimeQueue<Fate>; 3]);
 
 impl Fates {

@@ -29,7 +29,7 @@ impl Probe {
 }
 
 /// Slots are used again, so that a long run allocates nothing.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Probes {
     slots: Vec<Probe>,
     free: Vec<u32>,

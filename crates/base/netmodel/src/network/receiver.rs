@@ -5,7 +5,7 @@ use super::time_queue::TimeQueue;
 use crate::scenario::Coalescing;
 
 /// Interrupt coalescing at one host.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Receiver {
     period: u64,
     limit: usize,

@@ -43,7 +43,7 @@ pub(super) struct Waiting {
     pub(super) packet: Carried,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Server {
     /// When the transmitter falls idle.
     free: u64,

@@ -21,7 +21,7 @@ use crate::source::Source;
 use crate::{Answer, DropCause};
 
 /// What comes to a stage from elsewhere.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Inbox {
     pub(super) offered: TimeQueue<Carried>,
     pub(super) passing: TimeQueue<Carried>,
@@ -37,7 +37,7 @@ impl Inbox {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Stage {
     pub(super) inbox: Inbox,
     /// As numbered from A.
@@ -118,6 +118,11 @@ impl Stage {
         (stage.leads, stage.last_of_hop, stage.deferred) = (false, last, false);
         stage.servers = vec![Server::endless()];
         stage
+    }
+
+    pub(super) fn reseed(&mut self, seed: u64, side: u64) {
+        self.rng = generator(seed, &[1, side, self.hop as u64]);
+        self.sources.iter_mut().for_each(|source| source.reseed(seed));
     }
 
     /// When there is something to do here; `u64::MAX` for never.

@@ -7,7 +7,7 @@ use super::pace::{PerByte, Timeline, ps};
 use crate::scenario::{Distribution, Jitter, Loss, MtuAnswer, Order, Wire};
 
 /// One IP version on one link.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct WireState {
     pub(super) per_byte: Timeline<PerByte>,
     pub(super) rate: Timeline<u64>,
@@ -24,7 +24,7 @@ pub(super) struct WireState {
     last_out: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum LossState {
     None,
     Bernoulli(f64),

@@ -14,7 +14,7 @@ use netaware_units::{BitRate, Span};
 use crate::network::draw::pareto;
 use crate::network::pace::{SECOND, ps};
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct OnOff {
     alpha: f64,
     on: f64,

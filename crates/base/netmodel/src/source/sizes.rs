@@ -4,7 +4,7 @@ use netaware_stats::rng::SplitMix64;
 
 use crate::scenario::SizeShare;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Sizes {
     /// Size, and the share of packets up to and including it.
     cumulated: Vec<(u32, f64)>,

@@ -13,7 +13,7 @@ use crate::network::time_queue::TimeQueue;
 /// Packets of a fresh flow, RFC 6928.
 const INITIAL_WINDOW: f64 = 10.0;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Tcp {
     flows: Vec<Flow>,
     window: f64,

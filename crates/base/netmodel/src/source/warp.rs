@@ -6,7 +6,7 @@
 use crate::network::pace::ps;
 use crate::scenario::Schedule;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Warp {
     schedule: Schedule,
     /// Segment in which the source now is.

@@ -4,6 +4,8 @@ use netaware_record::{Direction, HistogramShape};
 use netaware_units::{BitRate, ByteCount, Span};
 use serde::{Deserialize, Serialize};
 
+use super::volley::TrainsPlan;
+
 /// Streams of one test.
 pub const MAX_STREAMS: u16 = 512;
 /// Datagrams of one burst of a UDP stream.
@@ -58,6 +60,8 @@ pub enum TestPlan {
     Tcp(TcpPlan),
     /// A UDP stream.
     Udp(UdpPlan),
+    /// Trains of packets over a UDP flow, volley by volley.
+    Trains(TrainsPlan),
 }
 
 /// Bulk TCP. Options that concern an end apply to both, where they make sense there.

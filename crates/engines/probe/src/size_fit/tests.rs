@@ -77,6 +77,7 @@ fn record(index: u64, point: &[(&str, String)], versions: Vec<VersionResult>) ->
         responder: Some(host(None, None)),
         versions,
         comparison: None,
+        ability: None,
         expectations: Vec::new(),
         warnings: Vec::new(),
     }

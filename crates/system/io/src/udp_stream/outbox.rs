@@ -238,8 +238,9 @@ fn is_segmentation_refused(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EMSGSIZE | libc::EIO | libc::EOPNOTSUPP))
 }
 
+/// Buffers of this socket are cut into datagrams of `length` bytes; 0: not at all.
 #[cfg(target_os = "linux")]
-fn set_segment(socket: &UdpSocket, length: usize) {
+pub(crate) fn set_segment(socket: &UdpSocket, length: usize) {
     use std::os::fd::AsRawFd;
     let length = length as libc::c_int;
     // SAFETY: the option takes an int. If it is refused, sending a long buffer is refused too, and handled there.

@@ -9,6 +9,19 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+/// The kinds of an interface's queueing disciplines, the root first, each as often as it stands there.
+///
+/// # Errors
+/// There is no such interface, or the system does not answer.
+pub fn queueing_disciplines(interface: &str) -> io::Result<Vec<String>> {
+    let name = std::ffi::CString::new(interface).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: a terminated text that outlives the call.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        index => kinds_of(index),
+    }
+}
+
 /// `Ok` if every datagram of this connected socket passes an `fq`; else what stands there instead.
 pub(super) fn releases_at_given_times(socket: &UdpSocket) -> Result<(), String> {
     let local = socket.local_addr().map_err(|error| error.to_string())?.ip();
@@ -258,6 +271,12 @@ mod tests {
         assert_eq!(judge(&["mq", "fq", "fq"]), Ok(()));
         assert!(judge(&["mq", "fq", "fq_codel"]).unwrap_err().contains("fq_codel"));
         assert!(judge(&["noqueue"]).is_err() && judge(&[]).is_err() && judge(&["mq"]).is_err());
+    }
+
+    #[test]
+    fn an_interface_is_asked_by_its_name() {
+        assert_eq!(queueing_disciplines("lo").unwrap(), ["noqueue"]);
+        assert!(queueing_disciplines("no such").is_err() && queueing_disciplines("a\0b").is_err());
     }
 
     #[test]

@@ -26,13 +26,18 @@ pub struct Ready {
 pub(super) fn ready(socket: UdpSocket, plan: &UdpPlan) -> Ready {
     let _ = socket.set_read_timeout(Some(LOOK_UP.to_std()));
     if plan.window.is_none() {
-        // The first may be cut to the system's limit, the second needs privilege; the larger of both remains.
-        let _ = SockRef::from(&socket).set_recv_buffer_size(RECEIVE_BUFFER as usize);
-        inbox::force_receive_buffer(&socket, RECEIVE_BUFFER);
+        ask_for_room(&socket);
     }
     inbox::ask(&socket, plan);
     let drops_before = inbox::socket_drops(&socket);
     Ready { socket, since: clock::now(), drops_before }
+}
+
+/// The largest receive buffer that can be had, up to [`RECEIVE_BUFFER`].
+pub(crate) fn ask_for_room(socket: &UdpSocket) {
+    // The first may be cut to the system's limit, the second needs privilege; the larger of both remains.
+    let _ = SockRef::from(socket).set_recv_buffer_size(RECEIVE_BUFFER as usize);
+    inbox::force_receive_buffer(socket, RECEIVE_BUFFER);
 }
 
 pub(super) fn receive(

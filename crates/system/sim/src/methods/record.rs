@@ -39,6 +39,7 @@ pub fn record(
         responder: Some(host("simulated host b")),
         versions: found.iter().map(|found| found.result.clone()).collect(),
         comparison: None,
+        ability: None,
         expectations: Vec::new(),
         warnings: vec!["simulated: no packet left this host, and both hosts are ideal".to_owned()],
     }

@@ -102,6 +102,15 @@ fn of_version(result: &VersionResult, burst: f64) -> Vec<Reading> {
             add(carrier, Direction::RoundTrip, &latency_figures(latency));
         }
     }
+    for rate in &result.path_rates {
+        let of = |of: fn(&Interval) -> f64| rate.rate.as_ref().map(of);
+        let figures = [
+            (Figure::Rate, of(|rate| rate.estimate)),
+            (Figure::RateLow, of(|rate| rate.lo)),
+            (Figure::RateHigh, of(|rate| rate.hi)),
+        ];
+        add(Carrier::Udp, rate.pedigree.direction, &figures);
+    }
     for matrix in &result.matrix {
         add(matrix.protocol.into(), Direction::Forward, &matrix_figures(matrix));
     }

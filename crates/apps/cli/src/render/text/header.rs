@@ -38,17 +38,18 @@ pub(super) fn write(out: &mut dyn Write, record: &Record, paint: Paint) -> io::R
 }
 
 /// The command to the left, the time to the right.
-fn title(record: &Record) -> String {
+pub(super) fn title(record: &Record) -> String {
     let host = if record.request.own_responder { "loopback" } else { record.request.host.as_str() };
     let at = instant(&record.started_at_utc);
     let room = WIDTH.saturating_sub(at.chars().count() + 2);
     let what = format!("netaware {} {host}", record.command);
     let what: String = what.chars().filter(|c| !c.is_control()).take(room).collect();
+    let what = what.trim_end();
     let gap = WIDTH.saturating_sub(what.chars().count() + at.chars().count());
     format!("{what}{}{at}", " ".repeat(gap))
 }
 
-fn host(host: &HostInfo) -> String {
+pub(super) fn host(host: &HostInfo) -> String {
     let cores = match (host.cores, host.cpu.as_str()) {
         (0, cpu) => cpu.to_owned(),
         (n, "") => format!("{n} cores"),

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use netaware_prober::Progress;
-use netaware_record::{Direction, IpVersion, ReceiverTick, Record, SenderTick};
+use netaware_record::{Direction, IpVersion, RatePoint, ReceiverTick, Record, SenderTick, VersionResult};
 use netaware_units::BitRate;
 
 use crate::render::paint::Paint;
@@ -11,7 +11,8 @@ use crate::render::stream::{interval_line, titles};
 
 /// Whether a record of this command shows intervals; those of `test` are too many.
 pub(super) fn has(record: &Record) -> bool {
-    matches!(record.command.as_str(), "tcp" | "udp")
+    let is_followed = |v: &VersionResult| v.path_rates.iter().any(|rate| !rate.over_time.is_empty());
+    matches!(record.command.as_str(), "tcp" | "udp") || record.versions.iter().any(is_followed)
 }
 
 pub(super) fn write(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
@@ -31,6 +32,14 @@ pub(super) fn write(out: &mut dyn Write, record: &Record, paint: Paint) -> io::R
 fn slices(record: &Record) -> Vec<Progress> {
     let mut slices = Vec::new();
     for v in &record.versions {
+        for rate in &v.path_rates {
+            let point = |point: &RatePoint| Progress::Rate {
+                version: v.version,
+                direction: rate.pedigree.direction,
+                point: point.clone(),
+            };
+            slices.extend(rate.over_time.iter().map(point));
+        }
         for r in &v.tcp {
             // Both ends slice alike when both told all; otherwise the sender's columns stay empty.
             let paired = r.sender_ticks.len() == r.receiver_ticks.len();

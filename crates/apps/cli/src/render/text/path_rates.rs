@@ -1,0 +1,85 @@
+//! Capacity and available bandwidth.
+
+use std::io;
+
+use netaware_record::{Direction, PathMetric, PathRate, PathUse, RateBound, VersionResult};
+use netaware_units::BitRate;
+
+use super::{Sheet, pedigree};
+use crate::render::figures::{count, percent, share};
+
+pub(super) fn section(sheet: &mut Sheet<'_>, metric: PathMetric, direction: Direction) -> io::Result<()> {
+    let is_it = move |r: &&PathRate| r.metric == metric && r.pedigree.direction == direction;
+    let of = move |v: &VersionResult| v.path_rates.iter().find(is_it).cloned();
+    let results: Vec<&PathRate> = sheet.versions.iter().flat_map(|v| &v.path_rates).filter(is_it).collect();
+    if results.is_empty() {
+        return Ok(());
+    }
+    let title = format!("{} {}", metric.name(), direction.name()).to_uppercase();
+    sheet.table.section(&title)?;
+    sheet.row("rate of IP packets", |v| of(v).map(|r| headline(&r)))?;
+    sheet.row("interval", |v| {
+        let result = of(v)?;
+        let rate = result.rate.filter(|_| result.bound == RateBound::None)?;
+        Some(format!("{} .. {}", bits(rate.lo), bits(rate.hi)))
+    })?;
+    if sheet.is_full() {
+        sheet.row("as UDP payload", |v| Some(of(v)?.payload?.to_string()))?;
+        sheet.row("on Ethernet", |v| Some(of(v)?.ethernet?.to_string()))?;
+    }
+    sheet.row("method", |v| Some(of(v)?.pedigree.method))?;
+    sheet.row("packets", |v| {
+        let r = of(v)?;
+        let lost = r.packets.saturating_sub(r.received);
+        let lost = if lost > 0 { format!(", {} lost", share(lost, r.packets)) } else { String::new() };
+        Some(format!("{} up to {} B{lost}", count(r.packets), r.packet))
+    })?;
+    sheet.row("sent, over time", |v| of(v).map(|r| format!("{} in {}", r.bytes, r.took)))?;
+    sheet.row("mean load", |v| {
+        let r = of(v)?;
+        let of_rate = r.rate.as_ref().filter(|rate| rate.estimate > 0.0);
+        let of_rate = of_rate.map(|rate| format!(", {}", percent(r.load.0 as f64 / rate.estimate)));
+        Some(format!("{}{}", r.load, of_rate.unwrap_or_default()))
+    })?;
+    for result in &results {
+        for remark in &result.remarks {
+            let name = result.pedigree.version.name();
+            sheet.table.remark(&format!("{name}: "), remark)?;
+        }
+    }
+    let pedigrees: Vec<_> = results.iter().map(|r| &r.pedigree).collect();
+    let healths: Vec<_> = results.iter().map(|r| (r.pedigree.version, &r.health)).collect();
+    pedigree::remarks(sheet, &pedigrees, &healths)
+}
+
+/// What the figures of a direction say together, in a paragraph for each version.
+pub(super) fn verdicts(sheet: &mut Sheet<'_>, direction: Direction) -> io::Result<()> {
+    let uses: Vec<(&str, &PathUse)> = sheet
+        .versions
+        .iter()
+        .flat_map(|v| v.path_use.iter().map(|path| (v.version.name(), path)))
+        .filter(|(_, path)| path.direction == direction)
+        .collect();
+    if uses.is_empty() {
+        return Ok(());
+    }
+    sheet.table.section(&format!("path {}", direction.name()).to_uppercase())?;
+    for (name, path) in uses {
+        sheet.table.remark(&format!("{name}: "), &path.because)?;
+    }
+    Ok(())
+}
+
+/// "97.5 Mbit/s", "more than 97.5 Mbit/s", "not known".
+fn headline(result: &PathRate) -> String {
+    match (&result.rate, result.bound) {
+        (None, _) => "not known".to_owned(),
+        (Some(rate), RateBound::None) => bits(rate.estimate),
+        (Some(rate), RateBound::AtLeast) => format!("at least {}", bits(rate.lo)),
+        (Some(rate), RateBound::AtMost) => format!("at most {}", bits(rate.hi)),
+    }
+}
+
+fn bits(rate: f64) -> String {
+    BitRate(rate.max(0.0) as u64).to_string()
+}

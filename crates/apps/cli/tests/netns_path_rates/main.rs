@@ -1,0 +1,239 @@
+//! `netaware capacity` and `netaware available` over lab paths of which the truth is arithmetic, both IP versions.
+//!
+//! A run that the emulator spoiled says nothing about the method and is repeated; a figure must hold in one of four runs, since
+//! this host may lose its cores for milliseconds, and a wrong method is wrong in each. Needs root: `cargo xtask netns`.
+
+#[path = "../harness/program.rs"]
+#[expect(dead_code, reason = "shared with tests on loopback")]
+mod program;
+
+use netaware_lab::{Lab, LabOptions, Scenario, Side, scenarios};
+use netaware_netns::permitted;
+use netaware_record::{IpVersion, PathRate, PathVerdict, RateBound, Record};
+use netaware_units::Span;
+
+use crate::program::{NETAWARE, Program, Responder};
+
+const PORT: u16 = 14_233;
+const RUNS: usize = 4;
+/// A train lasts milliseconds: packets later than this would show in its rate.
+const LATE: Span = Span::from_micros(500);
+
+fn over(path: &str, arguments: &[&str], holds: impl Fn(&Record) -> Result<(), String>) {
+    let scenario = scenario(path);
+    let mut failures = Vec::new();
+    for seed in 0..RUNS as u64 {
+        let lab = lab(&scenario, seed);
+        let responder = responder(&lab);
+        let record = prober(&lab, arguments).finish_within(Span::from_secs(120)).exits_with(0).record();
+        drop(responder);
+        let report = lab.end().unwrap();
+        match holds(&record) {
+            Ok(()) => return,
+            Err(why) => failures.push(format!("{why} ({:?}; {report})", report.why_invalid(LATE))),
+        }
+    }
+    panic!("in none of {RUNS} runs:\n{}", failures.join("\n"))
+}
+
+fn scenario(path: &str) -> Scenario {
+    let text = format!("about = \"a path rate\"\n{path}");
+    scenarios::parse("a path rate", text).unwrap_or_else(|error| panic!("{error}")).scenario
+}
+
+fn lab(scenario: &Scenario, seed: u64) -> Lab {
+    let options = LabOptions { prefix: "rates".to_owned(), seed, ..LabOptions::default() };
+    Lab::up(scenario, &options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn responder(lab: &Lab) -> Responder {
+    let mut serve = lab.command(Side::B, NETAWARE);
+    serve.args(["serve", "--port", &PORT.to_string()]);
+    Responder::launch(serve, &[], PORT)
+}
+
+fn prober(lab: &Lab, arguments: &[&str]) -> Program {
+    let mut prober = lab.command(Side::A, NETAWARE);
+    prober.args(arguments).args(["b", "--format", "json"]);
+    Program::start(prober)
+}
+
+fn rate(record: &Record, version: IpVersion) -> Result<&PathRate, String> {
+    let found = record.versions.iter().find(|it| it.version == version);
+    found.and_then(|it| it.path_rates.first()).ok_or_else(|| format!("no {}: {record:#?}", version.name()))
+}
+
+/// Within `tolerance` of the truth, and no bound.
+fn near(record: &Record, truth: impl Fn(IpVersion) -> f64, tolerance: f64) -> Result<(), String> {
+    for version in [IpVersion::V4, IpVersion::V6] {
+        let found = rate(record, version)?;
+        let truth = truth(version);
+        let interval = found.rate.as_ref().ok_or_else(|| format!("nothing was said: {found:?}"))?;
+        let error = interval.estimate / truth - 1.0;
+        if error.abs() > tolerance || found.bound != RateBound::None {
+            return Err(format!(
+                "{}: {:.3} Mbit/s [{:.3} .. {:.3}] {:?} is {:+.2} % off {:.3}; {} {:?}",
+                version.name(),
+                interval.estimate / 1e6,
+                interval.lo / 1e6,
+                interval.hi / 1e6,
+                found.bound,
+                error * 100.0,
+                truth / 1e6,
+                found.pedigree.method,
+                found.flags
+            ));
+        }
+        println!(
+            "{} {:.3} Mbit/s, {:+.2} %, {} in {}",
+            version.name(),
+            interval.estimate / 1e6,
+            error * 100.0,
+            found.bytes,
+            found.took
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn capacity_of_slow_and_fast_links_is_read_over_both_versions() {
+    if !permitted() {
+        return;
+    }
+    for (rate, tolerance) in [(10, 0.01), (37, 0.01), (100, 0.02)] {
+        let path = format!(
+            "[[hop]]\nrate = '1Gbit/s'\ndelay = '1ms'\n[[hop]]\nrate = '{rate}Mbit/s'\ndelay = '4ms'\n\
+             [[hop]]\nrate = '1Gbit/s'\ndelay = '1ms'\n"
+        );
+        over(&path, &["capacity", "-t", "10s"], |record| near(record, |_| f64::from(rate) * 1e6, tolerance));
+        over(&path, &["capacity", "-t", "10s", "-R"], |record| {
+            near(record, |_| f64::from(rate) * 1e6, tolerance)
+        });
+    }
+}
+
+#[test]
+fn what_cross_traffic_leaves_is_read_over_both_versions() {
+    if !permitted() {
+        return;
+    }
+    for rate in [10, 37, 100] {
+        let cross = f64::from(rate) * 0.4;
+        let path = format!(
+            "[[hop]]\nrate = '{rate}Mbit/s'\ndelay = '4ms'\n\
+             [[cross]]\nenter = 0\npattern = 'constant'\nrate = '{cross}Mbit/s'\nsizes = 1000\n"
+        );
+        over(&path, &["available", "-t", "20s"], |record| near(record, |_| f64::from(rate) * 0.6e6, 0.05));
+    }
+}
+
+/// 10 Mbit/s, of which constant cross traffic uses 4.
+const LOADED: &str = "[[hop]]\nrate = '10Mbit/s'\ndelay = '2ms'\n\
+                      [[cross]]\nenter = 0\npattern = 'constant'\nrate = '4Mbit/s'\nsizes = 1000\n";
+
+#[test]
+fn a_test_with_its_path_says_what_others_use() {
+    if !permitted() {
+        return;
+    }
+    let arguments = ["test", "--path", "-t", "6s", "--rounds", "1", "--no-tcp", "-b", "1M"];
+    over(LOADED, &arguments, |record| {
+        for version in &record.versions {
+            let up = version.path_use.iter().find(|it| it.direction == netaware_record::Direction::Forward);
+            let up = up.ok_or_else(|| format!("nothing is said: {version:#?}"))?;
+            let used = up.used.as_ref().map(|used| used.estimate);
+            // The way back is idle.
+            let down = version.path_use.iter().find(|it| it.direction == netaware_record::Direction::Reverse);
+            let idle = down.is_some_and(|down| down.verdict != PathVerdict::Shared);
+            if up.verdict != PathVerdict::Shared || used.is_none_or(|used| (used - 0.4).abs() > 0.05) || !idle
+            {
+                return Err(format!("{:#?}", version.path_use));
+            }
+        }
+        (record.versions.len() == 2).then_some(()).ok_or_else(|| "not both versions".to_owned())
+    });
+}
+
+#[test]
+fn a_path_is_followed_with_a_figure_for_each_version_and_interval() {
+    if !permitted() {
+        return;
+    }
+    over(LOADED, &["available", "--watch", "-i", "4s", "-t", "25s"], |record| {
+        for version in [IpVersion::V4, IpVersion::V6] {
+            let found = rate(record, version)?;
+            let last = found.over_time.last().and_then(|point| point.rate.as_ref());
+            let near = last.is_some_and(|rate| {
+                (rate.estimate / 6e6 - 1.0).abs() < 0.15 && rate.lo <= 6e6 && rate.hi >= 6e6
+            });
+            if !near || found.over_time.len() < 3 || found.load.0 > 600_000 {
+                return Err(format!("{}: load {}, {:#?}", version.name(), found.load, found.over_time));
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn packets_that_do_not_fit_are_made_smaller_and_that_is_said() {
+    if !permitted() {
+        return;
+    }
+    let path = "[[hop]]\nrate = '10Mbit/s'\ndelay = '2ms'\nmtu = 1400\n";
+    over(path, &["capacity", "-t", "5s", "--packet", "1500"], |record| {
+        let said = record.warnings.iter().filter(|it| it.contains("its MTU is 1400")).count();
+        let sizes = record.versions.iter().flat_map(|it| &it.path_rates).map(|rate| rate.packet);
+        if said < 2 || sizes.max() != Some(1400) {
+            return Err(format!("{record:#?}"));
+        }
+        near(record, |_| 10e6, 0.02)
+    });
+}
+
+#[test]
+fn a_responder_that_dies_in_the_middle_is_named_and_the_time_is_kept() {
+    if !permitted() {
+        return;
+    }
+    for arguments in [["available", "-t", "20s"], ["capacity", "-t", "20s"]] {
+        let lab = lab(&scenario(LOADED), 1);
+        let responder = responder(&lab);
+        let running = prober(&lab, &arguments);
+        netaware_io::clock::sleep(Span::from_millis(1500));
+        drop(responder);
+        let ended = running.finish_within(Span::from_secs(60));
+        let record = ended.record();
+        let told = record.versions.iter().any(|version| version.unreachable.is_some());
+        assert!(told && ended.took < Span::from_secs(40), "{ended:#?}");
+        for found in record.versions.iter().flat_map(|it| &it.path_rates) {
+            let near = found.rate.as_ref().is_none_or(|rate| rate.estimate < 13e6);
+            assert!(near || !found.flags.is_empty(), "{found:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_hog_on_the_core_makes_no_figure_of_its_own() {
+    if !permitted() {
+        return;
+    }
+    let lab = lab(&scenario(LOADED), 1);
+    let _responder = responder(&lab);
+    let mut hogs: Vec<Program> = (0..2)
+        .map(|_| {
+            let mut hog = std::process::Command::new("sh");
+            hog.args(["-c", "while :; do :; done"]);
+            Program::start(hog)
+        })
+        .collect();
+    for (arguments, truth) in [(["capacity", "-t", "10s"], 10e6), (["available", "-t", "15s"], 6e6)] {
+        let record = prober(&lab, &arguments).finish_within(Span::from_secs(120)).record();
+        for found in record.versions.iter().flat_map(|it| &it.path_rates) {
+            let near = found.rate.as_ref().is_none_or(|rate| (rate.estimate / truth - 1.0).abs() < 0.2);
+            let told = found.bound != RateBound::None || !found.flags.is_empty();
+            assert!(near || told, "{arguments:?}: {found:#?}");
+        }
+    }
+    hogs.clear();
+}

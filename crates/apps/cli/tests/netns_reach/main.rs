@@ -1,0 +1,111 @@
+//! `netaware reach` over a lab path whose round trip, loss and narrow link are written down, both IP versions.
+//!
+//! Needs root: `cargo xtask netns`.
+
+#[path = "../harness/program.rs"]
+#[expect(dead_code, reason = "shared with tests on loopback")]
+mod program;
+
+use netaware_lab::{Lab, LabOptions, Side, scenarios};
+use netaware_netns::permitted;
+use netaware_record::{IpVersion, ReachProtocol, ReachResult, Record};
+use netaware_units::Span;
+
+use crate::program::{Finished, NETAWARE, Program};
+
+const RUNS: u64 = 4;
+
+fn in_lab(path: &str, seed: u64, arguments: &[&str], exit: i32) -> Finished {
+    let scenario = scenarios::parse("reach", format!("about = \"reach\"\n{path}"));
+    let scenario = scenario.unwrap_or_else(|error| panic!("{error}")).scenario;
+    let options = LabOptions { prefix: "reach".to_owned(), seed, ..LabOptions::default() };
+    let lab = Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
+    let mut prober = lab.command(Side::A, NETAWARE);
+    prober.args(arguments).args(["--no-save", "--format", "json"]);
+    let ended = Program::start(prober).finish_within(Span::from_secs(60)).exits_with(exit);
+    lab.end().unwrap();
+    ended
+}
+
+fn by(record: &Record, version: IpVersion, protocol: ReachProtocol) -> Result<&ReachResult, String> {
+    let found = record.versions.iter().find(|it| it.version == version);
+    let found = found.and_then(|it| it.reach_probes.iter().find(|it| it.protocol == protocol));
+    found.ok_or_else(|| format!("no {protocol:?} over {}: {record:#?}", version.name()))
+}
+
+fn holds(path: &str, arguments: &[&str], judge: impl Fn(&Record) -> Result<(), String>) {
+    let mut failures = Vec::new();
+    for seed in 0..RUNS {
+        match judge(&in_lab(path, seed, arguments, 0).record()) {
+            Ok(()) => return,
+            Err(why) => failures.push(why),
+        }
+    }
+    panic!("in none of {RUNS} runs:\n{}", failures.join("\n"))
+}
+
+#[test]
+fn a_host_that_runs_nothing_answers_by_echo_tcp_and_udp() {
+    if !permitted() {
+        return;
+    }
+    let path = "[[hop]]\nrate = '100Mbit/s'\ndelay = '5ms'\n[[hop]]\nrate = '20Mbit/s'\ndelay = '5ms'\n";
+    holds(path, &["reach", "b", "-t", "16s"], |record| {
+        for version in [IpVersion::V4, IpVersion::V6] {
+            for protocol in [ReachProtocol::Echo, ReachProtocol::Tcp, ReachProtocol::Udp] {
+                let found = by(record, version, protocol)?;
+                let rtt = found.rtt.ok_or_else(|| format!("{found:#?}"))?;
+                println!(
+                    "{} {}: {} .. {}, {}/{}",
+                    version.name(),
+                    protocol.name(),
+                    rtt.min,
+                    rtt.p50,
+                    found.answered,
+                    found.asked
+                );
+                // A connection is timed by the program, which may have to wait for its core.
+                let most = if protocol == ReachProtocol::Tcp { 40 } else { 21 };
+                if rtt.min < Span::from_millis(20) || rtt.p50 > Span::from_millis(most) {
+                    return Err(format!("{protocol:?}: {rtt:?}"));
+                }
+            }
+            let echo = by(record, version, ReachProtocol::Echo)?;
+            let capacity = echo.capacity.as_ref().ok_or("no capacity")?;
+            println!("{:?} {:?}", capacity, echo.by_direction);
+            if (capacity.rate.estimate / 20e6 - 1.0).abs() > 0.1 || echo.loss != Some(0.0) {
+                return Err(format!("{echo:#?}"));
+            }
+            if by(record, version, ReachProtocol::Tcp)?.answers != ["refused"] {
+                return Err("TCP is refused there".to_owned());
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn losses_are_counted_and_a_silent_host_ends_in_time() {
+    if !permitted() {
+        return;
+    }
+    let lossy = "[[hop]]\nrate = '100Mbit/s'\ndelay = '2ms'\nforward = { loss = 0.1 }\n";
+    holds(lossy, &["reach", "b", "-t", "20s", "-4"], |record| {
+        let echo = by(record, IpVersion::V4, ReachProtocol::Echo)?;
+        println!("{:?} {:?}", echo.loss, echo.by_direction);
+        let loss = echo.loss.ok_or("no loss")?;
+        let Some(by) = echo.by_direction else { return Err("no direction".to_owned()) };
+        if !(0.05..0.16).contains(&loss) || by.forward == 0 || by.reverse > 0 {
+            return Err(format!("{echo:#?}"));
+        }
+        Ok(())
+    });
+    let dead = "[[hop]]\nrate = '100Mbit/s'\ndelay = '2ms'\nloss = 1.0\n";
+    let ended = in_lab(dead, 0, &["reach", "b", "-t", "6s"], 2);
+    assert!(ended.took < Span::from_secs(8), "{}", ended.took);
+    assert!(
+        ended.stderr.starts_with("error: ") && ended.stderr.contains("answered neither"),
+        "{}",
+        ended.stderr
+    );
+}

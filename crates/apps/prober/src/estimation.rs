@@ -1,0 +1,399 @@
+//! `netaware capacity` and `netaware available`: what the path can carry, estimated from trains.
+
+use std::collections::BTreeMap;
+
+use netaware_host::CpuSnapshot;
+use netaware_io::clock;
+use netaware_io::stop::StopFlag;
+use netaware_path::available::{self, Chirp, Curve, Maximum, Search, Slops, Spruce};
+use netaware_path::capacity::{self, Bulk, Pathrate, PathrateRules};
+use netaware_path::{Estimator, Instrument, Use};
+use netaware_record::{Direction, Interval, IpVersion, PathMetric, Record};
+use netaware_units::{BitRate, Span};
+
+use crate::host::{self, During, Known};
+use crate::lane::{self, Lane};
+use crate::progress::{Progress, Watch};
+use crate::report::path_rates::{self, Estimated};
+use crate::report::{self, Findings};
+use crate::request::{Directions, Target};
+use crate::session::Session;
+use crate::stage::Cause;
+use crate::trains::Trains;
+
+mod following;
+
+/// How capacity is estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CapacityMethod {
+    /// Bulks first, modes where these leave doubt.
+    #[default]
+    Automatic,
+    /// Bulks of least delay (CapProbe, PBProbe).
+    Bulk,
+    /// Modes of many pairs and trains (Pathrate).
+    Pathrate,
+}
+
+/// How available bandwidth is estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AvailableMethod {
+    /// The curve, confirmed by streams.
+    #[default]
+    Automatic,
+    /// How far trains of several rates are stretched (TOPP).
+    Curve,
+    /// Streams that do or do not build up a queue (Pathload).
+    Slops,
+    /// Trains whose rate grows within them (pathChirp), tracked.
+    Chirp,
+    /// Pairs as far apart as the tight link sends them, whose rate is given (Spruce).
+    Spruce(BitRate),
+    /// The path is filled (RFC 9097, Type B).
+    MaximumB,
+    /// The same with a fast search (Type C).
+    MaximumC,
+}
+
+/// What to estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Estimation {
+    /// The rate of the narrow link.
+    Capacity(CapacityMethod),
+    /// What is left of the tight one.
+    Available(AvailableMethod),
+}
+
+/// A path rate to be estimated.
+#[derive(Debug, Clone)]
+pub struct EstimationRequest {
+    /// To whom.
+    pub target: Target,
+    /// What.
+    pub estimation: Estimation,
+    /// Which way; both ways follow each other.
+    pub directions: Directions,
+    /// What each version and direction may take.
+    pub time: Span,
+    /// Share of the capacity that the trains may use on average, 0..=1.
+    pub max_load: f64,
+    /// Largest IP packet, bytes; absent: what fits the path.
+    pub packet: Option<u32>,
+    /// Of random distances.
+    pub seed: u64,
+    /// Follow the path for `time`, or until stopped where that is absent: a figure this often.
+    pub follow: Option<Follow>,
+}
+
+/// How a path is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Follow {
+    /// From figure to figure of a version and direction.
+    pub interval: Span,
+    /// For how long; absent: until it is stopped.
+    pub lasting: Option<Span>,
+}
+
+impl EstimationRequest {
+    /// The usual one.
+    pub fn new(target: Target, estimation: Estimation) -> Self {
+        Self {
+            target,
+            estimation,
+            directions: Directions::Forward,
+            time: Span::from_secs(30),
+            max_load: 0.1,
+            packet: None,
+            seed: 1,
+            follow: None,
+        }
+    }
+
+    fn metric(&self) -> PathMetric {
+        match self.estimation {
+            Estimation::Capacity(_) => PathMetric::Capacity,
+            Estimation::Available(AvailableMethod::MaximumB | AvailableMethod::MaximumC) => {
+                PathMetric::Maximum
+            }
+            Estimation::Available(_) => PathMetric::Available,
+        }
+    }
+
+    fn command(&self) -> &'static str {
+        match self.estimation {
+            Estimation::Capacity(_) => "capacity",
+            Estimation::Available(_) => "available",
+        }
+    }
+
+    fn method(&self) -> &'static str {
+        match self.estimation {
+            Estimation::Capacity(CapacityMethod::Automatic)
+            | Estimation::Available(AvailableMethod::Automatic) => "auto",
+            Estimation::Capacity(CapacityMethod::Bulk) => "bulk",
+            Estimation::Capacity(CapacityMethod::Pathrate) => "pathrate",
+            Estimation::Available(AvailableMethod::Curve) => "curve",
+            Estimation::Available(AvailableMethod::Slops) => "slops",
+            Estimation::Available(AvailableMethod::Chirp) => "chirp",
+            Estimation::Available(AvailableMethod::Spruce(_)) => "spruce",
+            Estimation::Available(AvailableMethod::MaximumB) => "maximum-b",
+            Estimation::Available(AvailableMethod::MaximumC) => "maximum-c",
+        }
+    }
+
+    /// Whether the method goes on for ever, with a figure at any time.
+    fn tracks(&self) -> bool {
+        self.estimation == Estimation::Available(AvailableMethod::Chirp)
+    }
+
+    fn estimator(&self, instrument: &Instrument) -> Box<dyn Estimator> {
+        match self.estimation {
+            Estimation::Capacity(CapacityMethod::Automatic) => {
+                Box::new(capacity::Automatic::new(instrument, self.seed))
+            }
+            Estimation::Capacity(CapacityMethod::Bulk) => Box::new(Bulk::new(instrument, self.seed)),
+            Estimation::Capacity(CapacityMethod::Pathrate) => {
+                let rules = PathrateRules { time_limit: self.time, ..PathrateRules::default() };
+                Box::new(Pathrate::new(instrument, rules, self.seed))
+            }
+            Estimation::Available(AvailableMethod::Automatic) => {
+                Box::new(available::Automatic::new(instrument))
+            }
+            Estimation::Available(AvailableMethod::Curve) => Box::new(Curve::new(instrument)),
+            Estimation::Available(AvailableMethod::Slops) => Box::new(Slops::new(instrument)),
+            Estimation::Available(AvailableMethod::Chirp) if self.follow.is_some() => {
+                Box::new(Chirp::watching(instrument))
+            }
+            Estimation::Available(AvailableMethod::Chirp) => Box::new(Chirp::new(instrument)),
+            Estimation::Available(AvailableMethod::Spruce(capacity)) => {
+                let rate = capacity.0 as f64;
+                let capacity = netaware_stats::interval::Interval {
+                    estimate: rate,
+                    lo: rate,
+                    hi: rate,
+                    confidence: 0.95,
+                };
+                Box::new(Spruce::new(instrument, capacity, self.seed))
+            }
+            Estimation::Available(AvailableMethod::MaximumB) => {
+                Box::new(Maximum::new(instrument, Search::TypeB))
+            }
+            Estimation::Available(AvailableMethod::MaximumC) => {
+                Box::new(Maximum::new(instrument, Search::TypeC))
+            }
+        }
+    }
+
+    /// Until it ends by itself.
+    fn lasting(&self) -> Option<Span> {
+        self.follow.map_or(Some(self.time), |follow| follow.lasting)
+    }
+
+    fn options(&self) -> BTreeMap<String, String> {
+        let given = [
+            ("method", Some(self.method().to_owned())),
+            ("direction", Some(format!("{:?}", self.directions).to_lowercase())),
+            ("time", self.lasting().map(|time| time.to_string())),
+            ("max-load", Some(format!("{} %", self.max_load * 100.0))),
+            ("packet", self.packet.map(|packet| format!("{packet} B"))),
+            ("watch", self.follow.map(|follow| follow.interval.to_string())),
+        ];
+        given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    }
+}
+
+/// Estimates in each direction asked for, over one version after the other: two at a time would be each other's traffic.
+pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
+    let opened = report::Opening::now(request.command(), &request.target, request.options());
+    let versions = i64::try_from(request.target.versions.len()).unwrap_or(1);
+    let ways = i64::try_from(request.directions.each().len()).unwrap_or(1);
+    let whole = match request.follow {
+        Some(follow) => follow.lasting.unwrap_or(ENDLESS),
+        None => request.time * versions * ways,
+    };
+    let mut watch = Watch::new(whole, progress);
+    watch.phase("connect", None);
+    let mut lanes = lane::open_all(&request.target, stop);
+    lane::note_dead(&lanes, &mut watch);
+    let at_once = request.follow.map_or(whole, |follow| follow.interval + request.time);
+    lane::reserve_all(&mut lanes, at_once + SLACK, stop, &mut watch);
+    match request.follow {
+        Some(follow) => following::follow(request, follow, &mut lanes, stop, &mut watch),
+        None => path_rates(std::slice::from_ref(request), &mut lanes, stop, &mut watch),
+    }
+    let findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
+    let mut record = report::finish(opened, lanes, &findings, stop);
+    // It would compare connect times alone; the rates stand side by side.
+    record.comparison = None;
+    record
+}
+
+/// Each request over each lane, a direction at a time, versions in turns. A lane of which capacity and available bandwidth of a
+/// direction are known is told what they say together.
+pub(crate) fn path_rates(
+    requests: &[EstimationRequest],
+    lanes: &mut [Lane],
+    stop: &StopFlag,
+    watch: &mut Watch<'_>,
+) {
+    let known = host::known();
+    let mut answers = Vec::new();
+    let each = requests.iter().flat_map(|it| it.directions.each().iter().map(move |way| (it, *way)));
+    for (round, (request, direction)) in (0..).zip(each) {
+        let metric = request.metric();
+        for index in lane::turns(lanes.len(), round) {
+            let lane = &mut lanes[index];
+            if stop.is_raised() || !lane.is_alive() {
+                continue;
+            }
+            watch.phase(format!("{} {}", metric.name(), direction.name()), Some(lane.version));
+            if let Some(done) = one(lane, request, direction, &known, stop) {
+                lane.result.path_rates.push(path_rates::result(metric, lane.version, direction, &done));
+                answers.push((index, direction, metric, done.answer));
+            }
+        }
+    }
+    for (index, lane) in lanes.iter_mut().enumerate() {
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let of = |wanted: PathMetric| {
+                let is_it = |(of, way, metric, _): &&(usize, Direction, PathMetric, _)| {
+                    (*of, *way, *metric) == (index, direction, wanted)
+                };
+                answers.iter().find(is_it).map(|(.., answer)| answer.as_ref())
+            };
+            if let (Some(capacity), Some(available)) = (of(PathMetric::Capacity), of(PathMetric::Available)) {
+                lane.result.path_use.push(path_rates::path_use(direction, Use::of(capacity, available)));
+            }
+        }
+    }
+}
+
+fn one(
+    lane: &mut Lane,
+    request: &EstimationRequest,
+    direction: Direction,
+    known: &Known,
+    stop: &StopFlag,
+) -> Option<Estimated> {
+    let version = lane.version;
+    let known = known.through(lane.local);
+    let instrument = instrument(lane.session()?, request, &known, direction, request.time);
+    let largest = instrument.largest;
+    if let Some(asked) = request.packet.filter(|asked| *asked > largest) {
+        lane.warn(&format!(
+            "packets of {asked} bytes do not fit the path: its MTU is {largest}, and so large they were"
+        ));
+    }
+    let session = lane.session()?;
+    let mut estimator = request.estimator(&instrument);
+    let began_at = clock::now();
+    let ran = turn(session, request, direction, largest, request.time + SLACK, |trains, over| {
+        trains.run(estimator.as_mut(), &mut None, None, over).map(|_| ())
+    });
+    let took = clock::now() - began_at;
+    let Turn { sent, received, during, ended } = ran;
+    if let Err(cause) = ended {
+        lane.fail("send trains", cause);
+    }
+    if stop.is_raised() && sent == 0 {
+        return None;
+    }
+    let answer = estimator.answer().map(|answer| during.bounded(answer));
+    Some(Estimated {
+        host: known.honest(answer.as_ref().map_or(request.method(), |answer| answer.method), largest),
+        answer,
+        packet: largest,
+        sent,
+        received,
+        took,
+        instrument,
+        headers: headers(version),
+        during,
+    })
+}
+
+/// What both hosts can do over this session.
+fn instrument(
+    session: &Session,
+    request: &EstimationRequest,
+    known: &Known,
+    direction: Direction,
+    time_limit: Span,
+) -> Instrument {
+    // Larger ones would travel in pieces, or not at all.
+    let fits = path_mtu(session).unwrap_or(request.packet.unwrap_or(USUAL_MTU));
+    let largest = request.packet.unwrap_or(MOST_MTU).min(fits).clamp(LEAST_MTU, MOST_MTU);
+    let rtt = session.reach.connects.iter().min().copied().unwrap_or_default();
+    let calibration = known.calibration;
+    Instrument {
+        largest,
+        smallest: SMALLEST.min(largest),
+        rtt: rtt.max(Span::from_micros(50)),
+        send_gap: calibration.send_gap,
+        send_error: calibration.stamp_error,
+        receive_error: calibration.stamp_error,
+        largest_burst: known.largest_burst(direction),
+        max_load: request.max_load,
+        time_limit,
+    }
+}
+
+/// As the system knows it of the control connection.
+fn path_mtu(session: &Session) -> Option<u32> {
+    session.link.tcp_info().map(|info| info.path_mtu).filter(|mtu| *mtu >= LEAST_MTU)
+}
+
+/// What became of one opening of trains.
+struct Turn {
+    sent: u64,
+    received: u64,
+    during: During,
+    ended: Result<(), Cause>,
+}
+
+/// Opens trains in a direction, runs what is to run over them until the session or a person ends it, and closes them.
+fn turn(
+    session: &mut Session,
+    request: &EstimationRequest,
+    direction: Direction,
+    largest: u32,
+    duration: Span,
+    run: impl FnOnce(&mut Trains<'_>, &StopFlag) -> Result<(), Cause>,
+) -> Turn {
+    // A session's flag is a child of the person's: either ends it.
+    let over = session.over.clone();
+    let opened = Trains::open(session, &request.target.options, direction, largest, duration);
+    let mut trains = match opened {
+        Ok(trains) => trains,
+        Err(cause) => {
+            return Turn { sent: 0, received: 0, during: During::default(), ended: Err(cause) };
+        }
+    };
+    let (cpu, began_at) = (CpuSnapshot::take(), clock::now());
+    let ran = run(&mut trains, &over);
+    let cpu = CpuSnapshot::take().use_since(&cpu, clock::now() - began_at);
+    let during = During::new(std::mem::take(&mut trains.departures), &cpu);
+    let (sent, received) = (trains.sent, trains.received);
+    Turn { sent, received, during, ended: ran.and_then(|()| trains.close()) }
+}
+
+/// IP and UDP.
+fn headers(version: IpVersion) -> u32 {
+    version.header_len() + 8
+}
+
+/// What an [`Interval`] of the record is made of.
+pub(crate) fn interval(of: &netaware_stats::interval::Interval) -> Interval {
+    Interval { estimate: of.estimate, lo: of.lo, hi: of.hi, confidence: of.confidence }
+}
+
+/// For who follows a path until stopped: as long as anybody may.
+const ENDLESS: Span = Span::from_secs(24 * 3600);
+/// Added to the time asked for: opening and ending.
+const SLACK: Span = Span::from_secs(10);
+const LEAST_MTU: u32 = 576;
+const USUAL_MTU: u32 = 1500;
+/// Loopback has more; packets of several segments would say little about a path.
+const MOST_MTU: u32 = 9000;
+/// Below this the headers are what is measured.
+const SMALLEST: u32 = 200;

@@ -1,0 +1,147 @@
+//! Follows a path's rate over time: versions and directions take turns, each with a flow of its own and an estimator that
+//! remembers what it saw in its turns before.
+//!
+//! A method that is content after seconds begins anew in its next turn; one that tracks (`chirp`) goes on.
+
+use netaware_io::clock;
+use netaware_io::stop::StopFlag;
+use netaware_path::{Estimator, Instrument};
+use netaware_record::{Direction, RatePoint};
+use netaware_units::{Mono, Span};
+
+use super::{ENDLESS, EstimationRequest, Follow, SLACK, headers, instrument, turn};
+use crate::host::{self, Known};
+use crate::lane::{self, Lane};
+use crate::progress::{Progress, Watch};
+use crate::report::path_rates::{self, Estimated};
+use crate::trains::{Pending, Ran};
+
+/// What is kept of one version and direction.
+struct Followed {
+    lane: usize,
+    direction: Direction,
+    estimator: Option<Box<dyn Estimator>>,
+    pending: Option<Pending>,
+    /// The newest figure, with everything sent so far.
+    last: Option<Estimated>,
+    over_time: Vec<RatePoint>,
+}
+
+/// Until its time is over, or somebody stops it.
+pub(super) fn follow(
+    request: &EstimationRequest,
+    follow: Follow,
+    lanes: &mut [Lane],
+    stop: &StopFlag,
+    watch: &mut Watch<'_>,
+) {
+    let known = host::known();
+    let began_at = clock::now();
+    let end = began_at + follow.lasting.unwrap_or(ENDLESS);
+    let ways = request.directions.each();
+    let mut followed: Vec<Followed> =
+        ways.iter().flat_map(|way| (0..lanes.len()).map(|lane| Followed::new(lane, *way))).collect();
+    let share = follow.interval / i64::try_from(followed.len().max(1)).unwrap_or(1);
+    let mut is_first = true;
+    while clock::now() < end && !stop.is_raised() && lanes.iter().any(Lane::is_alive) {
+        // The first round has its place already; between rounds others have their chance.
+        if !std::mem::take(&mut is_first) {
+            lane::reserve_again(lanes, follow.interval + request.time + SLACK, stop, watch);
+        }
+        for each in &mut followed {
+            let lane = &mut lanes[each.lane];
+            if stop.is_raised() || !lane.is_alive() || clock::now() >= end {
+                continue;
+            }
+            watch.phase(format!("{} {}", request.metric().name(), each.direction.name()), Some(lane.version));
+            let until = (clock::now() + share).min(end);
+            let known = known.through(lane.local);
+            let Some(session) = lane.session() else { continue };
+            let instrument = instrument(session, request, &known, each.direction, end - began_at);
+            let failure = each.take_turn(session, request, &known, &instrument, until);
+            if let Err(cause) = failure {
+                lane.fail("send trains", cause);
+            }
+            each.tell(lane.version, began_at, watch);
+        }
+        lane::release_all(lanes);
+    }
+    for each in followed {
+        let lane = &mut lanes[each.lane];
+        let Some(last) = each.last else { continue };
+        if stop.is_raised() {
+            // Who is stopped while waiting for the next round has measured all the same.
+            lane.result.unreachable = None;
+        }
+        let mut rate = path_rates::result(request.metric(), lane.version, each.direction, &last);
+        rate.over_time = each.over_time;
+        lane.result.path_rates.push(rate);
+    }
+}
+
+impl Followed {
+    fn new(lane: usize, direction: Direction) -> Self {
+        Self { lane, direction, estimator: None, pending: None, last: None, over_time: Vec::new() }
+    }
+
+    /// Runs the estimator until this turn is over; one that was content in the turn before is a new one.
+    fn take_turn(
+        &mut self,
+        session: &mut crate::session::Session,
+        request: &EstimationRequest,
+        known: &Known,
+        instrument: &Instrument,
+        until: Mono,
+    ) -> Result<(), crate::stage::Cause> {
+        let version = session.version;
+        let estimator = self.estimator.get_or_insert_with(|| request.estimator(instrument));
+        let pending = &mut self.pending;
+        let now = clock::now();
+        // A method that is content by itself is let run to its end, or its turn would never give a figure.
+        let tracks = request.tracks();
+        let duration = if tracks { until - now } else { request.time };
+        let mut ran = Ran::Content;
+        let done =
+            turn(session, request, self.direction, instrument.largest, duration + SLACK, |trains, over| {
+                ran = trains.run(estimator.as_mut(), pending, tracks.then_some(until), over)?;
+                Ok(())
+            });
+        let (sent, received, took) =
+            self.last.as_ref().map_or((0, 0, Span::ZERO), |last| (last.sent, last.received, last.took));
+        let before = self.last.take().map(|last| last.during).unwrap_or_default();
+        let during = before.and(&done.during);
+        let answer = estimator.answer().map(|answer| during.bounded(answer));
+        let method = answer.as_ref().map_or(request.method(), |answer| answer.method);
+        self.last = Some(Estimated {
+            host: known.honest(method, instrument.largest),
+            during,
+            answer,
+            packet: instrument.largest,
+            sent: sent + done.sent,
+            received: received + done.received,
+            took: took + (clock::now() - now),
+            instrument: instrument.clone(),
+            headers: headers(version),
+        });
+        if ran == Ran::Content {
+            self.estimator = None;
+        }
+        if tracks && ran == Ran::Paused {
+            clock::sleep_until(until);
+        }
+        done.ended
+    }
+
+    fn tell(&mut self, version: netaware_record::IpVersion, began_at: Mono, watch: &mut Watch<'_>) {
+        let Some(last) = &self.last else { return };
+        let point = path_rates::point(clock::now() - began_at, last.answer.as_ref());
+        watch.tell(Progress::Rate { version, direction: self.direction, point: point.clone() });
+        if self.over_time.len() >= MOST_POINTS {
+            self.over_time.remove(0);
+        }
+        self.over_time.push(point);
+    }
+}
+
+/// Kept of one version and direction: a day with one every ten seconds.
+const MOST_POINTS: usize = 8640;

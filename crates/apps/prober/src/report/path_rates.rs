@@ -1,0 +1,279 @@
+//! A path's rate as the record has it.
+
+use netaware_path::{Bound, Estimate, Flag, Instrument, Use};
+use netaware_record::{
+    Direction, ETHERNET_OVERHEAD, HonestRate, IpVersion, Layer, PathMetric, PathRate, PathUse, PathVerdict,
+    Pedigree, RateBound, RatePoint,
+};
+use netaware_units::{BitRate, ByteCount, ClockSource, Span};
+
+use crate::estimation::interval;
+use crate::host::During;
+
+/// What a run of an estimator came to.
+pub(crate) struct Estimated {
+    pub(crate) answer: Option<Estimate>,
+    /// Largest IP packet, bytes.
+    pub(crate) packet: u32,
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    pub(crate) took: Span,
+    pub(crate) instrument: Instrument,
+    /// IP and UDP, bytes.
+    pub(crate) headers: u32,
+    /// What this host did meanwhile.
+    pub(crate) during: During,
+    /// What it can do with such packets in the method's way.
+    pub(crate) host: Option<HonestRate>,
+}
+
+/// The result of one direction over one version.
+pub(crate) fn result(
+    metric: PathMetric,
+    version: IpVersion,
+    direction: Direction,
+    done: &Estimated,
+) -> PathRate {
+    let answer = done.answer.as_ref();
+    let of_packet = |bytes: u32| {
+        let share = f64::from(bytes) / f64::from(done.packet.max(1));
+        answer.map(|answer| BitRate((answer.rate.estimate * share).max(0.0) as u64))
+    };
+    let bytes = ByteCount(answer.map_or(0, |answer| answer.bytes));
+    let flags = noticed(answer);
+    PathRate {
+        pedigree: Pedigree {
+            method: answer.map_or("none", |answer| answer.method).to_owned(),
+            layer: Layer::Ip,
+            direction,
+            version,
+            clock: ClockSource::Kernel,
+            uncertainty: uncertainty(answer),
+        },
+        metric,
+        rate: answer.map(|answer| interval(&answer.rate)),
+        bound: bound(answer),
+        payload: of_packet(done.packet.saturating_sub(done.headers)),
+        ethernet: of_packet(done.packet + ETHERNET_OVERHEAD),
+        packet: done.packet,
+        packets: done.sent,
+        received: done.received,
+        bytes,
+        took: done.took,
+        load: BitRate::mean(bytes, done.took),
+        flags: words(answer),
+        remarks: flags.iter().map(sentence).chain(answer.and_then(|answer| limit(answer, done))).collect(),
+        send_gap: done.instrument.send_gap,
+        stamp_error: Span(done.instrument.stamp_error() as i64),
+        health: done.during.health(),
+        host: done.host.clone(),
+        fastest_sent: done.during.fastest_sent(),
+        over_time: Vec::new(),
+    }
+}
+
+/// What limits this host, where it mattered or where a figure lies beyond it.
+fn limit(answer: &Estimate, done: &Estimated) -> Option<String> {
+    let host = done.host.as_ref()?;
+    let can = format!(
+        "this host probes by {} of {} B up to {} with {:.0} % error, limited by {}: {}",
+        host.way,
+        host.packet,
+        host.rate,
+        host.error * 100.0,
+        host.limited_by.by,
+        host.limited_by.because
+    );
+    if answer.flags.contains(&Flag::HostLimited) {
+        return Some(can);
+    }
+    let is_beyond = answer.bound == Bound::None && answer.rate.estimate > host.rate.0 as f64;
+    is_beyond.then(|| format!("the figure is beyond what one of these tells: {can}"))
+}
+
+/// What was known at an instant of a path that is followed.
+pub(crate) fn point(at: Span, answer: Option<&Estimate>) -> RatePoint {
+    RatePoint {
+        at,
+        rate: answer.map(|answer| interval(&answer.rate)),
+        bound: bound(answer),
+        flags: words(answer),
+    }
+}
+
+fn bound(answer: Option<&Estimate>) -> RateBound {
+    match answer.map_or(Bound::None, |answer| answer.bound) {
+        Bound::None => RateBound::None,
+        Bound::AtLeast => RateBound::AtLeast,
+        Bound::AtMost => RateBound::AtMost,
+    }
+}
+
+fn words(answer: Option<&Estimate>) -> Vec<String> {
+    noticed(answer).iter().map(|flag| word(flag).to_owned()).collect()
+}
+
+/// What was noticed, each thing once: methods within a method may notice the same.
+fn noticed(answer: Option<&Estimate>) -> Vec<Flag> {
+    let mut flags: Vec<Flag> = Vec::new();
+    for flag in answer.map_or(&[][..], |answer| &answer.flags) {
+        if !flags.iter().any(|known| word(known) == word(flag)) {
+            flags.push(*flag);
+        }
+    }
+    flags
+}
+
+/// The verdict over one direction.
+pub(crate) fn path_use(direction: Direction, of: Use) -> PathUse {
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let (verdict, used, because) = match of {
+        Use::Shared(used) => (
+            PathVerdict::Shared,
+            Some(interval(&used)),
+            format!(
+                "others use {} of the narrowest link ({} .. {})",
+                percent(used.estimate),
+                percent(used.lo),
+                percent(used.hi)
+            ),
+        ),
+        Use::NotShown { at_most } => (
+            PathVerdict::UseNotShown,
+            None,
+            format!("no other traffic shown: at most {} of the narrowest link", percent(at_most)),
+        ),
+        Use::HostLimited => (
+            PathVerdict::HostLimited,
+            None,
+            "host-limited: the hosts, not the path, set these figures".to_owned(),
+        ),
+        Use::Contradiction => (
+            PathVerdict::Contradiction,
+            None,
+            "more is available than the path carries: one of the figures is wrong, or the path changed"
+                .to_owned(),
+        ),
+        Use::Unknown => (
+            PathVerdict::Unknown,
+            None,
+            "how much others use is not known: a figure is missing or a bound".to_owned(),
+        ),
+    };
+    PathUse { direction, verdict, used, because }
+}
+
+fn uncertainty(answer: Option<&Estimate>) -> String {
+    match answer {
+        None => "nothing could be said".to_owned(),
+        Some(answer) if answer.bound == Bound::None => {
+            format!("{:.0} % interval of the method", answer.rate.confidence * 100.0)
+        }
+        Some(_) => "a bound: the hosts or the time were the limit".to_owned(),
+    }
+}
+
+fn word(flag: &Flag) -> &'static str {
+    match flag {
+        Flag::HostLimited => "host_limited",
+        Flag::Coalescing { .. } => "coalescing",
+        Flag::Lossy(_) => "lossy",
+        Flag::Reordered(_) => "reordered",
+        Flag::PathChanged => "path_changed",
+        Flag::Elastic => "elastic",
+        Flag::Ambiguous => "ambiguous",
+        Flag::CutShort => "cut_short",
+        Flag::Noisy => "noisy",
+        Flag::Shaped { .. } => "shaped",
+        _ => "other",
+    }
+}
+
+fn sentence(flag: &Flag) -> String {
+    match flag {
+        Flag::HostLimited => "host-limited: the hosts cannot send or stamp fast enough for more".to_owned(),
+        Flag::Coalescing { period, batch } => {
+            format!("arrivals are handed over in batches of {batch:.1} packets, one each {period}")
+        }
+        Flag::Lossy(share) => format!("{:.1} % of the packets were lost", share * 100.0),
+        Flag::Reordered(share) => format!("{:.1} % of the packets came behind later ones", share * 100.0),
+        Flag::PathChanged => {
+            "the delay moved in the middle: another path, or a clock that was set".to_owned()
+        }
+        Flag::Elastic => "other traffic gave way to the trains: without them less would be left".to_owned(),
+        Flag::Ambiguous => "modes or methods disagree".to_owned(),
+        Flag::CutShort => "time ran out before the method was content".to_owned(),
+        Flag::Noisy => "the traffic varied more than could be averaged out".to_owned(),
+        Flag::Shaped { peak } => {
+            format!("a token bucket: short bulks pass at {}", BitRate(peak.max(0.0) as u64))
+        }
+        _ => "something that this version cannot name".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netaware_record::Ceiling;
+    use netaware_stats::interval::Interval;
+
+    use super::*;
+
+    fn remarks(rate: f64, flags: &[Flag]) -> Vec<String> {
+        let limited_by =
+            Ceiling { by: "sending".into(), rate: BitRate(8_000_000_000), because: "1.5 us each".into() };
+        let host = HonestRate {
+            way: "trains".into(),
+            methods: Vec::new(),
+            packet: 1500,
+            error: 0.05,
+            rate: limited_by.rate,
+            limited_by,
+            above: Vec::new(),
+        };
+        let answer = Estimate {
+            rate: Interval { estimate: rate, lo: rate * 0.98, hi: rate * 1.02, confidence: 0.95 },
+            bound: Bound::None,
+            method: "bulk",
+            bytes: 100_000,
+            packets: 100,
+            took: Span::from_secs(1),
+            flags: flags.to_vec(),
+        };
+        let done = Estimated {
+            answer: Some(answer),
+            packet: 1500,
+            sent: 100,
+            received: 100,
+            took: Span::from_secs(1),
+            instrument: Instrument {
+                largest: 1500,
+                smallest: 200,
+                rtt: Span::from_millis(1),
+                send_gap: Span(1500),
+                send_error: Span(100),
+                receive_error: Span(100),
+                largest_burst: 200_000,
+                max_load: 0.1,
+                time_limit: Span::from_secs(30),
+            },
+            headers: 28,
+            during: During::default(),
+            host: Some(host),
+        };
+        result(PathMetric::Capacity, IpVersion::V4, Direction::Forward, &done).remarks
+    }
+
+    const CAN: &str = "this host probes by trains of 1500 B up to 8.00 Gbit/s with 5 % error, limited by sending: 1.5 us each";
+
+    #[test]
+    fn a_verdict_against_the_host_names_its_limit() {
+        let told = remarks(7.9e9, &[Flag::HostLimited, Flag::HostLimited]);
+        assert!(told.len() == 2 && told[0].starts_with("host-limited") && told[1] == CAN, "{told:?}");
+    }
+
+    #[test]
+    fn a_figure_beyond_the_honest_rate_has_a_remark_and_one_below_has_none() {
+        assert_eq!(remarks(9e9, &[]), [format!("the figure is beyond what one of these tells: {CAN}")]);
+        assert_eq!(remarks(7e9, &[]), [""; 0]);
+    }
+}

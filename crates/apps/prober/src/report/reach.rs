@@ -1,0 +1,141 @@
+//! A host that does not cooperate, as the record has it.
+
+use netaware_path::Bound;
+use netaware_path::hops::What;
+use netaware_path::reach::{Answers, ReachFinding};
+use netaware_probe::summary::of_delays;
+use netaware_record::{
+    Direction, IpVersion, Layer, Pedigree, RateBound, ReachCapacity, ReachLoss, ReachProtocol, ReachResult,
+};
+use netaware_units::{ByteCount, ClockSource, Span};
+
+use crate::estimation::interval;
+use crate::reach::TcpTries;
+
+/// One result per protocol that was tried.
+pub(crate) fn results(
+    version: IpVersion,
+    found: &ReachFinding,
+    tcp: Option<&TcpTries>,
+    packet: u32,
+    udp_port: u16,
+    took: Span,
+) -> Vec<ReachResult> {
+    let mut results = Vec::new();
+    if found.echo.asked > 0 {
+        let mut echo = of_answers(version, ReachProtocol::Echo, &found.echo, took);
+        echo.by_direction =
+            found.by_direction.map(|by| ReachLoss { forward: by.forward, reverse: by.reverse, of: by.of });
+        echo.capacity = found.capacity.as_ref().map(|(rate, bound)| ReachCapacity {
+            rate: interval(rate),
+            bound: match bound {
+                Bound::None => RateBound::None,
+                Bound::AtLeast => RateBound::AtLeast,
+                Bound::AtMost => RateBound::AtMost,
+            },
+            pairs: found.pairs,
+            packet,
+        });
+        results.push(echo);
+    }
+    results.extend(tcp.filter(|tcp| tcp.asked > 0).map(|tcp| of_tcp(version, tcp, took)));
+    if found.udp.asked > 0 {
+        let mut udp = of_answers(version, ReachProtocol::Udp, &found.udp, took);
+        udp.port = Some(udp_port);
+        if found.udp_rationed {
+            udp.loss = None;
+            udp.flags.push("rate_limited".to_owned());
+            udp.remarks.push("the host rations its answers: no loss can be told".to_owned());
+        }
+        results.push(udp);
+    }
+    results
+}
+
+fn of_answers(version: IpVersion, protocol: ReachProtocol, of: &Answers, took: Span) -> ReachResult {
+    let silent = of.answered == 0;
+    let (mut flags, mut remarks) = (Vec::new(), Vec::new());
+    if silent {
+        flags.push("silent".to_owned());
+        remarks.push("never answered".to_owned());
+    }
+    if of.said.contains(&What::Refused) {
+        flags.push("filtered".to_owned());
+        remarks.push("a router says that it goes no further".to_owned());
+    }
+    ReachResult {
+        pedigree: pedigree(version, ClockSource::Kernel),
+        protocol,
+        port: None,
+        asked: of.asked,
+        answered: of.answered,
+        answers: of.said.iter().map(|said| word(*said).to_owned()).collect(),
+        others: of.others.iter().map(ToString::to_string).collect(),
+        loss: (!silent).then(|| loss(of.asked, of.answered)),
+        by_direction: None,
+        rtt: of_delays(&of.rtts),
+        capacity: None,
+        bytes: ByteCount(of.bytes),
+        took,
+        flags,
+        remarks,
+    }
+}
+
+fn of_tcp(version: IpVersion, tcp: &TcpTries, took: Span) -> ReachResult {
+    let answered = tcp.accepted + tcp.refused;
+    let said = [("accepted", tcp.accepted), ("refused", tcp.refused), ("unreachable", tcp.unreachable)];
+    let (flags, remarks) = match (answered, tcp.unreachable) {
+        (0, 0) => (vec!["silent".to_owned()], vec!["never answered: filtered, or nobody there".to_owned()]),
+        (0, _) => (vec!["filtered".to_owned()], vec!["a router says that it goes no further".to_owned()]),
+        _ => (Vec::new(), Vec::new()),
+    };
+    ReachResult {
+        pedigree: pedigree(version, ClockSource::Application),
+        protocol: ReachProtocol::Tcp,
+        port: Some(tcp.port),
+        asked: tcp.asked,
+        answered,
+        answers: said.into_iter().filter(|(_, n)| *n > 0).map(|(word, _)| word.to_owned()).collect(),
+        others: Vec::new(),
+        // The system repeats a SYN that got no answer: what is left unanswered after that is no loss of one packet.
+        loss: None,
+        by_direction: None,
+        rtt: of_delays(&tcp.rtts),
+        capacity: None,
+        bytes: ByteCount(u64::from(tcp.asked) * u64::from(version.header_len() + SYN)),
+        took,
+        flags,
+        remarks,
+    }
+}
+
+fn pedigree(version: IpVersion, clock: ClockSource) -> Pedigree {
+    Pedigree {
+        method: "reach".to_owned(),
+        layer: Layer::Ip,
+        direction: Direction::RoundTrip,
+        version,
+        clock,
+        uncertainty:
+            "order statistics of all answers; capacity between the quartiles of the pairs of least delay"
+                .to_owned(),
+    }
+}
+
+fn loss(asked: u32, answered: u32) -> f64 {
+    f64::from(asked.saturating_sub(answered)) / f64::from(asked.max(1))
+}
+
+fn word(said: What) -> &'static str {
+    match said {
+        What::EchoReply => "echo_reply",
+        What::PortUnreachable => "port_unreachable",
+        What::TimeExceeded => "time_exceeded",
+        What::Refused => "unreachable",
+        What::TooBig(_) => "too_big",
+    }
+}
+
+/// A TCP header with the options that Linux sends.
+const SYN: u32 = 40;

@@ -1,0 +1,297 @@
+//! Runs an estimator over a session: its volleys travel over a UDP flow, what became of them comes back by the control
+//! connection.
+//!
+//! The estimator is always here, whichever end sends: so it asks, and a session that breaks leaves what it had found.
+
+use netaware_io::clock;
+use netaware_io::options::SocketOptions;
+use netaware_io::stop::StopFlag;
+use netaware_io::volley::VolleySocket;
+use netaware_path::{Arrival, Estimator, Gaps, Step, Train, TrainReport, Volley, VolleyReport};
+use netaware_record::Direction;
+use netaware_units::{Mono, Span};
+use netaware_wire::control::{
+    ClientMessage, MAX_VOLLEY_PATIENCE, ServerMessage, TestPlan, TrainSpec, TrainsPlan, VolleySpec,
+};
+
+use crate::attach;
+use crate::departures::Departures;
+use crate::session::{ANSWER_PATIENCE, Session, test_of};
+use crate::stage::Cause;
+
+/// A flow with trains in one direction.
+pub(crate) struct Trains<'a> {
+    session: &'a mut Session,
+    socket: VolleySocket,
+    test: u32,
+    direction: Direction,
+    /// IP and UDP headers, bytes.
+    headers: u32,
+    /// For packets that do not come.
+    patience: Span,
+    next_volley: u32,
+    next_seq: u64,
+    /// Packets sent and received so far.
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    /// What the sending host made of the plans.
+    pub(crate) departures: Departures,
+}
+
+/// A volley that an estimator has asked for, and that is not sent yet.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    volley: Volley,
+    due: Mono,
+}
+
+/// Why [`Trains::run`] came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ran {
+    /// The estimator wants nothing more.
+    Content,
+    /// The time of this call was over.
+    Paused,
+    /// Somebody stopped it.
+    Stopped,
+}
+
+/// Bytes of a UDP header.
+const UDP_HEADER: u32 = 8;
+/// What a packet may be late beyond the round trip before it counts as lost.
+const LATENESS: Span = Span::from_millis(200);
+/// Between telling the responder of a volley and sending it.
+const HEAD_START: Span = Span::from_millis(2);
+
+impl<'a> Trains<'a> {
+    /// Opens a test whose trains have packets of at most `largest` bytes of IP.
+    pub(crate) fn open(
+        session: &'a mut Session,
+        options: &SocketOptions,
+        direction: Direction,
+        largest: u32,
+        duration: Span,
+    ) -> Result<Self, Cause> {
+        let headers = session.version.header_len() + UDP_HEADER;
+        let plan =
+            TrainsPlan { direction, duration, length: largest.saturating_sub(headers), dscp: options.dscp };
+        let test = session.open_test(TestPlan::Trains(plan))?;
+        let flow = attach::flow(session, options, test)?;
+        session.await_ready(test)?;
+        let socket = VolleySocket::new(flow.socket, flow.number).map_err(|e| Cause::System(e.to_string()))?;
+        session.start_test(test)?;
+        let rtt = session.reach.connects.iter().min().copied().unwrap_or_default();
+        let patience = (rtt * 2 + LATENESS).min(MAX_VOLLEY_PATIENCE);
+        Ok(Self {
+            session,
+            socket,
+            test,
+            direction,
+            headers,
+            patience,
+            next_volley: 0,
+            next_seq: 0,
+            sent: 0,
+            received: 0,
+            departures: Departures::default(),
+        })
+    }
+
+    /// Asks the estimator and answers it until it is content, somebody stops it, or its next volley were due only after
+    /// `until`. That volley is then in `pending`, and the first one of the next call.
+    pub(crate) fn run(
+        &mut self,
+        estimator: &mut dyn Estimator,
+        pending: &mut Option<Pending>,
+        until: Option<Mono>,
+        stop: &StopFlag,
+    ) -> Result<Ran, Cause> {
+        loop {
+            if stop.is_raised() {
+                return Ok(Ran::Stopped);
+            }
+            let Pending { volley, due } = match pending.take() {
+                Some(pending) => pending,
+                None => match estimator.next(clock::now()) {
+                    Step::Volley { volley, due } => Pending { volley, due },
+                    Step::Done => return Ok(Ran::Content),
+                },
+            };
+            if until.is_some_and(|until| due.max(clock::now()) > until) {
+                *pending = Some(Pending { volley, due });
+                return Ok(Ran::Paused);
+            }
+            while clock::now() < due && !stop.is_raised() {
+                clock::sleep_until(due.min(clock::now() + Span::from_millis(20)));
+            }
+            let began_at = clock::now();
+            let report = self.fire(&volley, stop)?;
+            let now = clock::now();
+            estimator.take(now, &report, now - began_at);
+        }
+    }
+
+    fn fire(&mut self, volley: &Volley, stop: &StopFlag) -> Result<VolleyReport, Cause> {
+        let spec = self.spec(volley);
+        self.next_volley += 1;
+        self.next_seq += spec.packets();
+        let (number, first) = (spec.number, spec.first);
+        self.session.link.send(&ClientMessage::Volley { test: self.test, volley: spec.clone() })?;
+        let mut report = VolleyReport { trains: volley.trains.iter().map(empty_report).collect() };
+        let places = Places::of(first, volley);
+        if self.direction == Direction::Forward {
+            clock::sleep_until(clock::now() + HEAD_START);
+            let sent = self.socket.send(&spec, stop);
+            places.sent(&mut report, sent.iter().map(|(seq, at)| (*seq, at.0)));
+            let times = self.times(number, &spec)?;
+            places.arrived(&mut report, times.into_iter());
+        } else {
+            let caught = self.socket.catch(&spec, stop).map_err(|e| Cause::System(e.to_string()))?;
+            places.arrived(&mut report, caught.arrivals.iter().map(|(seq, at)| (*seq, at.0)));
+            let times = self.times(number, &spec)?;
+            places.sent(&mut report, times.into_iter());
+        }
+        self.departures.observe(volley, &report);
+        for train in &report.trains {
+            self.sent += train.sent.iter().flatten().count() as u64;
+            self.received += train.arrivals.len() as u64;
+        }
+        Ok(report)
+    }
+
+    /// What the responder tells of a volley.
+    fn times(&mut self, number: u32, spec: &VolleySpec) -> Result<Vec<(u64, u64)>, Cause> {
+        let mut until = clock::now() + spec.planned() + spec.patience + ANSWER_PATIENCE;
+        let mut found = Vec::new();
+        while let Some(message) = self.session.next(until)? {
+            if test_of(&message) != Some(self.test) {
+                continue;
+            }
+            match message {
+                ServerMessage::VolleyTimes { volley, times, last, .. } if volley == number => {
+                    let room = usize::try_from(spec.packets()).unwrap_or(0).saturating_sub(found.len());
+                    found.extend(times.into_iter().take(room));
+                    if last {
+                        return Ok(found);
+                    }
+                    until = until.max(clock::now() + ANSWER_PATIENCE);
+                }
+                ServerMessage::Error { code, message, .. } => return Err(Cause::Refused(code, message)),
+                ServerMessage::Finished { .. } => {
+                    return Err(Cause::Protocol("it ended the trains by itself".into()));
+                }
+                _ => {}
+            }
+        }
+        Err(Cause::Silent(ANSWER_PATIENCE))
+    }
+
+    fn spec(&self, volley: &Volley) -> VolleySpec {
+        let train = |train: &Train| TrainSpec {
+            packets: train.packets,
+            length: train.length.saturating_sub(self.headers),
+            gaps_ps: match &train.gaps {
+                Gaps::BackToBack => Vec::new(),
+                Gaps::Even(gap) => vec![*gap],
+                Gaps::Each(gaps) => gaps.clone(),
+            },
+            rest: train.rest.or_zero(),
+        };
+        VolleySpec {
+            number: self.next_volley,
+            first: self.next_seq,
+            trains: volley.trains.iter().map(train).collect(),
+            patience: self.patience,
+        }
+    }
+
+    /// Ends the test at the responder.
+    pub(crate) fn close(self) -> Result<(), Cause> {
+        self.session.link.send(&ClientMessage::Stop { test: self.test })?;
+        let until = clock::now() + ANSWER_PATIENCE;
+        while let Some(message) = self.session.next(until)? {
+            let is_end = matches!(message, ServerMessage::Finished { .. });
+            if is_end && test_of(&message) == Some(self.test) {
+                return Ok(());
+            }
+        }
+        Err(Cause::Silent(ANSWER_PATIENCE))
+    }
+}
+
+fn empty_report(train: &Train) -> TrainReport {
+    TrainReport { sent: vec![None; train.packets as usize], arrivals: Vec::new() }
+}
+
+/// Which packet of which train a sequence number is.
+struct Places {
+    first: u64,
+    /// Packets before each train, and those of all at the end.
+    begins: Vec<u64>,
+}
+
+impl Places {
+    fn of(first: u64, volley: &Volley) -> Self {
+        let mut begins = vec![0];
+        for train in &volley.trains {
+            begins.push(begins.last().unwrap_or(&0) + u64::from(train.packets));
+        }
+        Self { first, begins }
+    }
+
+    fn place(&self, seq: u64) -> Option<(usize, u32)> {
+        let at = seq.checked_sub(self.first)?;
+        let train = self.begins.partition_point(|begin| *begin <= at).checked_sub(1)?;
+        let number = u32::try_from(at - self.begins[train]).ok()?;
+        (train + 1 < self.begins.len()).then_some((train, number))
+    }
+
+    fn sent(&self, report: &mut VolleyReport, times: impl Iterator<Item = (u64, u64)>) {
+        for (seq, at) in times {
+            let Some((train, number)) = self.place(seq) else { continue };
+            if let Some(slot) = report.trains[train].sent.get_mut(number as usize) {
+                *slot = i64::try_from(at).ok();
+            }
+        }
+    }
+
+    fn arrived(&self, report: &mut VolleyReport, times: impl Iterator<Item = (u64, u64)>) {
+        for (seq, at) in times {
+            let (Some((train, number)), Ok(at)) = (self.place(seq), i64::try_from(at)) else { continue };
+            report.trains[train].arrivals.push(Arrival { number, at });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn volley(packets: &[u32]) -> Volley {
+        let train = |packets: &u32| Train {
+            packets: *packets,
+            length: 100,
+            gaps: Gaps::BackToBack,
+            rest: Span::ZERO,
+        };
+        Volley { trains: packets.iter().map(train).collect() }
+    }
+
+    #[test]
+    fn a_sequence_number_has_its_place_in_a_train() {
+        let places = Places::of(10, &volley(&[2, 3]));
+        let found: Vec<_> = (9..16).map(|seq| places.place(seq)).collect();
+        let want = [None, Some((0, 0)), Some((0, 1)), Some((1, 0)), Some((1, 1)), Some((1, 2)), None];
+        assert_eq!(found, want);
+    }
+
+    #[test]
+    fn what_a_responder_makes_up_is_left_out() {
+        let places = Places::of(0, &volley(&[2]));
+        let mut report = VolleyReport { trains: volley(&[2]).trains.iter().map(empty_report).collect() };
+        places.sent(&mut report, [(0, 5), (7, 9), (1, u64::MAX)].into_iter());
+        places.arrived(&mut report, [(u64::MAX, 1), (1, 8)].into_iter());
+        assert_eq!(report.trains[0].sent, [Some(5), None]);
+        assert_eq!(report.trains[0].arrivals, [Arrival { number: 1, at: 8 }]);
+    }
+}

@@ -1,0 +1,146 @@
+//! What a path can carry: its capacity, and what of it is available.
+
+use netaware_units::{BitRate, ByteCount, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Direction, Health, HonestRate, Interval, Pedigree};
+
+/// Which rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PathMetric {
+    /// Rate of the narrowest link (RFC 5136 §2.3.2).
+    Capacity,
+    /// What the other traffic leaves of the tightest one (RFC 5136 §2.3.5).
+    Available,
+    /// Highest rate at which packets came while the path was filled (RFC 9097).
+    Maximum,
+}
+
+impl PathMetric {
+    /// The word shown to people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Capacity => "capacity",
+            Self::Available => "available",
+            Self::Maximum => "maximum",
+        }
+    }
+}
+
+/// Whether the truth may lie outside the interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RateBound {
+    /// It lies in it.
+    #[default]
+    None,
+    /// It is at least the lower end.
+    AtLeast,
+    /// It is at most the upper end.
+    AtMost,
+}
+
+/// A rate of a path in one direction, of whole IP packets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PathRate {
+    /// Where it comes from; the layer is IP.
+    pub pedigree: Pedigree,
+    /// What it is.
+    pub metric: PathMetric,
+    /// bit/s; absent when nothing could be said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Interval>,
+    /// Whether it is a bound.
+    #[serde(default)]
+    pub bound: RateBound,
+    /// The same as UDP payload in packets of `packet`, bit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<BitRate>,
+    /// The same as frames of Ethernet with all around them, bit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ethernet: Option<BitRate>,
+    /// Largest IP packet of the trains, bytes.
+    pub packet: u32,
+    /// Packets sent.
+    pub packets: u64,
+    /// Of these that came.
+    pub received: u64,
+    /// IP bytes sent.
+    pub bytes: ByteCount,
+    /// From the first question to the last answer.
+    pub took: Span,
+    /// The mean load that the trains were, bit/s.
+    pub load: BitRate,
+    /// What a reader must know, as words for programs: `host_limited`, `coalescing`, `lossy`, `reordered`, `path_changed`, `elastic`,
+    /// `ambiguous`, `cut_short`, `noisy`, `shaped`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<String>,
+    /// The same in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+    /// Shortest distance at which the sender starts two packets.
+    pub send_gap: Span,
+    /// Standard error of one packet's time by both stamps.
+    pub stamp_error: Span,
+    /// What the instrument did meanwhile: late sends, processors, steal.
+    #[serde(default)]
+    pub health: Health,
+    /// What the prober's host can do with packets of this size in the method's way, and what limits it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HonestRate>,
+    /// The rate at which the closest two packets of a train really left, bit/s: no figure above it comes from this
+    /// measurement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fastest_sent: Option<BitRate>,
+    /// What was known at which time, where the path was followed (`--watch`); the newest are kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub over_time: Vec<RatePoint>,
+}
+
+/// A rate of a path that is followed, as known at one instant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RatePoint {
+    /// Since the path was followed.
+    pub at: Span,
+    /// bit/s; absent when nothing could be said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Interval>,
+    /// Whether it is a bound.
+    #[serde(default)]
+    pub bound: RateBound,
+    /// As in [`PathRate`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<String>,
+}
+
+/// What capacity and available bandwidth of one direction say together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PathUse {
+    /// Which way.
+    pub direction: Direction,
+    /// What could be found out.
+    pub verdict: PathVerdict,
+    /// Share of the capacity that others use, 0..=1; present where that could be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Interval>,
+    /// The same in a sentence.
+    pub because: String,
+}
+
+/// Whether others use the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PathVerdict {
+    /// They do, by a share that is told.
+    Shared,
+    /// That they do could not be shown.
+    UseNotShown,
+    /// The hosts were the limit: it is not known.
+    HostLimited,
+    /// The two figures cannot both be right.
+    Contradiction,
+    /// A figure is missing, or a bound.
+    Unknown,
+}

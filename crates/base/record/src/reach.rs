@@ -1,0 +1,98 @@
+//! What a host that does not cooperate answers to.
+
+use netaware_units::{ByteCount, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{DelaySummary, Interval, Pedigree, RateBound};
+
+/// What it was asked with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReachProtocol {
+    /// ICMP echo.
+    Echo,
+    /// TCP connection: accepted or refused, both are answers.
+    Tcp,
+    /// UDP to a closed port.
+    Udp,
+}
+
+impl ReachProtocol {
+    /// The words shown to people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Echo => "ICMP echo",
+            Self::Tcp => "TCP SYN",
+            Self::Udp => "UDP",
+        }
+    }
+}
+
+/// One protocol's answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReachResult {
+    /// Where it comes from.
+    pub pedigree: Pedigree,
+    /// What the host was asked with.
+    pub protocol: ReachProtocol,
+    /// To which port; absent for echoes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// Questions that left.
+    pub asked: u32,
+    /// Of these, answered in time.
+    pub answered: u32,
+    /// What the answers were: `echo_reply`, `accepted`, `refused`, `port_unreachable`, `unreachable`, …, each once.
+    pub answers: Vec<String>,
+    /// Who answered, if it was not the host itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
+    /// Share without an answer, 0..=1; absent where nothing ever answered or the host rations its answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
+    /// Which way it was lost, where that can be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_direction: Option<ReachLoss>,
+    /// Round trips of lone small questions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<DelaySummary>,
+    /// The narrowest link there and back, from pairs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<ReachCapacity>,
+    /// IP bytes sent, estimated for TCP.
+    pub bytes: ByteCount,
+    /// From the first question to the last answer.
+    pub took: Span,
+    /// As words for programs: `silent`, `rate_limited`, `filtered`, `path_changed`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<String>,
+    /// The same in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+}
+
+/// Losses within bursts whose neighbours were answered, told apart by the identification that the host counts up per answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReachLoss {
+    /// Lost on the way there: the host has not counted them.
+    pub forward: u32,
+    /// Lost on the way back: the host counted an answer that never came.
+    pub reverse: u32,
+    /// Questions in all such bursts.
+    pub of: u32,
+}
+
+/// How far apart two questions sent back to back are answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReachCapacity {
+    /// bit/s of IP packets; of a bound only the end that bounds.
+    pub rate: Interval,
+    /// Whether it is a bound.
+    #[serde(default)]
+    pub bound: RateBound,
+    /// Pairs of which both were answered.
+    pub pairs: u32,
+    /// IP packet, bytes; the answer is as long.
+    pub packet: u32,
+}

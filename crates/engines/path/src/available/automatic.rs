@@ -1,0 +1,189 @@
+//! The default: a [`Curve`] for the figure, a [`Slops`] for the proof.
+//!
+//! The two look at different things, how far trains are stretched and whether delays rise, and err for different reasons. The
+//! curve is quick and has an interval; the streams then try just below and just above it. If they say what they should, the
+//! answer is the curve's; if not, they search on, and should both ends then be apart, the answer holds both and says so.
+//! **Biased** as its parts; where both are misled alike (a shaper's credit, a path with two tight links) it does not notice.
+
+use netaware_stats::interval::Interval;
+use netaware_units::{Mono, Span};
+
+use crate::available::{Curve, Slops};
+use crate::{Bound, Estimate, Estimator, Flag, Instrument, Step, VolleyReport};
+
+/// The estimator.
+#[derive(Debug, Clone)]
+pub struct Automatic {
+    instrument: Instrument,
+    curve: Curve,
+    slops: Option<Slops>,
+    begin: Option<Mono>,
+    over: bool,
+}
+
+impl Automatic {
+    /// For hosts like these. It takes 20 s, or what the instrument allows if that is less.
+    pub fn new(instrument: &Instrument) -> Self {
+        Self {
+            instrument: instrument.clone(),
+            curve: Curve::new(instrument),
+            slops: None,
+            begin: None,
+            over: false,
+        }
+    }
+
+    /// The curve is done: what is left to confirm it?
+    fn confirm(&mut self, now: Mono) {
+        self.over = true;
+        let Some(answer) = self.curve.answer() else { return };
+        let Some((_, capacity)) = self.curve.near() else { return };
+        let begin = self.begin.unwrap_or(now);
+        let left = (begin + self.instrument.time_limit).since(now).or_zero();
+        if answer.bound != Bound::None || left <= self.instrument.rtt * 8 {
+            return;
+        }
+        let instrument = Instrument { time_limit: left, ..self.instrument.clone() };
+        let mut slops = Slops::confirming(&instrument, &answer.rate, capacity, self.curve.packets());
+        slops.arrived(self.curve.fastest_arrival());
+        self.slops = Some(slops);
+        self.over = false;
+    }
+}
+
+impl Estimator for Automatic {
+    fn next(&mut self, now: Mono) -> Step {
+        self.begin.get_or_insert(now);
+        if self.slops.is_none() && !self.over {
+            let step = self.curve.next(now);
+            if step != Step::Done {
+                return step;
+            }
+            self.confirm(now);
+        }
+        self.slops.as_mut().map_or(Step::Done, |slops| slops.next(now))
+    }
+
+    fn take(&mut self, now: Mono, report: &VolleyReport, took: Span) {
+        match &mut self.slops {
+            Some(slops) => slops.take(now, report, took),
+            None => self.curve.take(now, report, took),
+        }
+    }
+
+    fn answer(&self) -> Option<Estimate> {
+        let curve = Estimate { method: "automatic", ..self.curve.answer()? };
+        let Some(slops) = self.slops.as_ref().and_then(Estimator::answer) else { return Some(curve) };
+        Some(together(curve, slops))
+    }
+}
+
+/// One answer of two.
+fn together(mut curve: Estimate, slops: Estimate) -> Estimate {
+    curve.bytes += slops.bytes;
+    curve.packets += slops.packets;
+    curve.took += slops.took;
+    let cut_short = Flag::CutShort;
+    let news = slops.flags.into_iter().filter(|flag| *flag != cut_short);
+    for flag in news {
+        if !curve.flags.iter().any(|known| std::mem::discriminant(known) == std::mem::discriminant(&flag)) {
+            curve.flags.push(flag);
+        }
+    }
+    match slops.bound {
+        Bound::None if agree(&curve.rate, &slops.rate) => {
+            curve.rate = weighed(curve.rate, &slops.rate);
+        }
+        Bound::AtLeast if slops.rate.lo <= curve.rate.hi => {}
+        Bound::AtMost if slops.rate.hi >= curve.rate.lo => {}
+        _ => {
+            curve.rate = curve.rate.widened_to(slops.rate.lo, slops.rate.hi);
+            curve.rate.estimate = f64::midpoint(curve.rate.estimate, slops.rate.estimate);
+            curve.flags.push(Flag::Ambiguous);
+        }
+    }
+    curve
+}
+
+fn agree(a: &Interval, b: &Interval) -> bool {
+    let touch = a.lo <= b.hi && b.lo <= a.hi;
+    touch || (a.estimate - b.estimate).abs() <= SAME * a.estimate.max(b.estimate)
+}
+
+/// The narrower counts more; the interval is what both allow, and never less than what keeps both estimates.
+fn weighed(a: Interval, b: &Interval) -> Interval {
+    let weight = |interval: &Interval| 1.0 / interval.width().max(0.01 * interval.estimate).max(1.0).powi(2);
+    let (wa, wb) = (weight(&a), weight(b));
+    let estimate = (wa * a.estimate + wb * b.estimate) / (wa + wb);
+    let lo = a.lo.max(b.lo).min(a.estimate.min(b.estimate)).min(a.lo.max(a.estimate * (1.0 - CLOSE)));
+    let hi = a.hi.min(b.hi).max(a.estimate.max(b.estimate)).max(a.hi.min(a.estimate * (1.0 + CLOSE)));
+    Interval {
+        estimate,
+        lo: lo.min(estimate),
+        hi: hi.max(estimate),
+        confidence: a.confidence.min(b.confidence),
+    }
+}
+
+/// Estimates that differ by less are the same.
+const SAME: f64 = 0.1;
+/// No two methods together know better than this.
+const CLOSE: f64 = 0.03;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::available::fifo::{Path, Traffic, instrument};
+
+    fn estimate(estimate: f64, lo: f64, hi: f64) -> Estimate {
+        let rate = Interval { estimate, lo, hi, confidence: 0.9 };
+        Estimate {
+            rate,
+            bound: Bound::None,
+            method: "",
+            bytes: 1,
+            packets: 1,
+            took: Span(1),
+            flags: vec![Flag::CutShort],
+        }
+    }
+
+    #[test]
+    fn methods_that_disagree_are_both_told() {
+        let both = together(estimate(50.0, 48.0, 52.0), estimate(80.0, 75.0, 85.0));
+        assert!(both.flags.contains(&Flag::Ambiguous));
+        assert!(both.rate.contains(48.0) && both.rate.contains(85.0));
+        assert_eq!((both.bytes, both.packets, both.took), (2, 2, Span(2)));
+    }
+
+    #[test]
+    fn methods_that_agree_make_one_narrower_answer() {
+        let both = together(estimate(50.0, 40.0, 60.0), estimate(52.0, 50.0, 54.0));
+        assert!(!both.flags.contains(&Flag::Ambiguous));
+        assert!(both.rate.estimate > 51.0 && both.rate.lo >= 48.0 && both.rate.hi <= 54.0, "{:?}", both.rate);
+    }
+
+    #[test]
+    fn a_known_link_is_confirmed_in_time() {
+        for (load, seed) in [(0.2, 1), (0.5, 2), (0.8, 3)] {
+            let mut path = Path::single(1e8, load, Traffic::Even, seed);
+            let outcome = path.run(&mut Automatic::new(&instrument(1e8)));
+            let answer = outcome.answer.unwrap();
+            let truth = 1e8 * (1.0 - load);
+            assert!((answer.rate.estimate / truth - 1.0).abs() < 0.03, "{load}: {answer:?}");
+            assert!(answer.rate.contains(truth) && !answer.flags.contains(&Flag::Ambiguous), "{answer:?}");
+            assert!(outcome.took <= 20.0 && outcome.bits <= 0.105 * 1e8 * outcome.took);
+        }
+    }
+
+    #[test]
+    fn what_the_curve_can_only_bound_is_not_searched_further() {
+        let mut host = instrument(1e9);
+        host.send_gap = Span::from_micros(120);
+        let outcome = Path::single(1e9, 0.3, Traffic::Even, 1).run(&mut Automatic::new(&host));
+        assert_eq!(outcome.answer.unwrap().bound, Bound::AtLeast);
+        let mut dead = Path::single(1e8, 0.0, Traffic::Even, 1);
+        dead.loss = 1.1;
+        assert_eq!(dead.run(&mut Automatic::new(&instrument(1e8))).answer, None);
+    }
+}

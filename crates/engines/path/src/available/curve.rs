@@ -1,0 +1,288 @@
+//! Available bandwidth from how much longer trains take to arrive than to leave, against their rate.
+//!
+//! **Measures** the available bandwidth and the capacity of the tight link. Above the available bandwidth A a train of rate R
+//! is stretched by 1 + (R - A) / C; a line through trains of several rates has both. **Assumes** one tight link, first in
+//! first out, with cross traffic that does not react. **Biased**: where the queue runs empty during a train the stretch is too
+//! large and A too low; so the first quarter of each train does not count, and rates keep a distance from A of twice what
+//! chance makes of one train. Several tight links make the line steeper, so that C reads low and A hardly moves.
+//! **Published**: feedback convergence, Jin and Tierney (LBNL 2002, IMC 2003); regression, TOPP (Melander, Björkman and
+//! Gunningberg 2000) and DietTopp (Johnsson et al. 2004). Where we differ: trains are chosen by strain, not by rate, rates
+//! are those of the actual send stamps, and the interval is a jackknife over trains.
+
+mod answer;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use netaware_stats::interval::Interval;
+use netaware_units::{Mono, Span};
+
+use crate::available::approach::{Approach, Ceiling, Found};
+use crate::available::budget::Budget;
+use crate::available::health::Health;
+use crate::available::line::{Fit, Fitter, Sample};
+use crate::available::passage::{Passage, Unusable};
+use crate::available::sender::Sender;
+use crate::{Estimate, Estimator, Instrument, Step, Volley, VolleyReport};
+
+use plan::Plan;
+
+/// The tight link, as the line through the trains has it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TightLink {
+    /// bit/s of the IP layer.
+    pub capacity: Interval,
+    /// Share of the stretches' variance that the line explains, 0..=1. Low on an idle path with noisy stamps too.
+    pub quality: f64,
+}
+
+/// The estimator.
+#[derive(Debug, Clone)]
+pub struct Curve {
+    sender: Sender,
+    budget: Budget,
+    health: Health,
+    approach: Approach,
+    /// Standard error of a train's ends, ns.
+    stamp_error: f64,
+    plan: Plan,
+    samples: Vec<Sample>,
+    asked: Volley,
+    too_short: u32,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Approaching,
+    Fitting,
+    Done(End),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Content,
+    OutOfTime,
+}
+
+impl Curve {
+    /// For hosts like these. It takes 5 s, or what the instrument allows if that is less.
+    pub fn new(instrument: &Instrument) -> Self {
+        let sender = Sender::new(instrument);
+        let stamp_error = instrument.stamp_error();
+        Self {
+            approach: Approach::new(&sender),
+            sender,
+            budget: Budget::new(instrument, LONGEST),
+            health: Health::default(),
+            stamp_error: stamp_error * std::f64::consts::SQRT_2,
+            plan: Plan::new(stamp_error),
+            samples: Vec::new(),
+            asked: Volley::default(),
+            too_short: 0,
+            state: State::Approaching,
+        }
+    }
+
+    /// The tight link; `None` without a regression.
+    pub fn tight_link(&self) -> Option<TightLink> {
+        let (fitter, used) = self.used()?;
+        let (_, capacity) = fitter.intervals(&used, CONFIDENCE)?;
+        Some(TightLink { capacity, quality: fitter.fit(&used)?.quality })
+    }
+
+    /// Whether it ended because time did.
+    pub(crate) fn was_cut_short(&self) -> bool {
+        self.state == State::Done(End::OutOfTime) && self.samples.len() < ENOUGH_TRAINS
+    }
+
+    /// Available bandwidth and tight capacity that it would look near to, bit/s.
+    pub(crate) fn near(&self) -> Option<(f64, f64)> {
+        self.plan.near
+    }
+
+    /// Packets that a train needs so that its dispersion shows.
+    pub(crate) fn packets(&self) -> u32 {
+        self.plan.packets
+    }
+
+    /// Fastest rate at which a train arrived, bit/s.
+    pub(crate) fn fastest_arrival(&self) -> f64 {
+        self.approach.fastest_arrival
+    }
+
+    fn compose(&mut self, now: Mono) -> Volley {
+        match self.state {
+            State::Approaching => Volley { trains: vec![self.approach.train(&self.sender)] },
+            _ => self.plan.volley(&self.sender, &self.budget, &self.health, now),
+        }
+    }
+
+    fn take_approach(&mut self, passage: &Passage, now: Mono) {
+        let bits = self.budget.bits_left(now) / APPROACH_SHARE;
+        let packets = (bits / self.sender.bits()) as u32;
+        self.approach.take(passage, &self.sender, packets.min(plan::ENOUGH));
+        self.budget.saw(self.approach.fastest_arrival);
+        match self.approach.found() {
+            None => {}
+            Some(Found::Near { available, capacity }) => {
+                self.plan.begin(available, capacity, self.approach.packets());
+                self.state = State::Fitting;
+            }
+            Some(_) => self.state = State::Done(End::Content),
+        }
+    }
+
+    fn take_train(&mut self, passage: &Passage) {
+        // A train that its sender cut may be too short to say anything.
+        match passage.dispersion(SKIP) {
+            Ok(seen) if seen.packets >= FEWEST_PACKETS => {
+                self.budget.saw(seen.received_rate());
+                self.samples.push(Sample {
+                    rate: seen.rate(),
+                    stretch: seen.stretch(),
+                    lasted: seen.sent_ns / 1e9,
+                });
+            }
+            Err(Unusable::TooShort) => self.too_short += 1,
+            _ => {}
+        }
+    }
+
+    /// Behind a narrow link that is not the tight one, trains faster than it come all alike: the rate at which they do, bit/s,
+    /// where that is so and a slower train was strained all the same.
+    fn kink(&self) -> Option<f64> {
+        let came = |sample: &Sample| sample.rate / sample.stretch;
+        let fastest = self.samples.iter().max_by(|a, b| a.rate.total_cmp(&b.rate))?;
+        // One link passes on a part of what a train is faster by: its own share of the load, which strains slower trains.
+        let is_alike = |slower: &&Sample| {
+            let faster = fastest.rate / slower.rate;
+            let came_faster = came(fastest) / came(slower);
+            faster > APART && slower.stretch > BEYOND && (came_faster - 1.0).abs() < ALIKE * (faster - 1.0)
+        };
+        let alike: Vec<f64> = self.samples.iter().filter(is_alike).map(came).collect();
+        if alike.len() < FEWEST_ALIKE {
+            return None;
+        }
+        let level = (alike.iter().sum::<f64>() + came(fastest)) / (alike.len() + 1) as f64;
+        let below: Vec<f64> = self.samples.iter().filter(|it| it.rate < level).map(|it| it.stretch).collect();
+        let strained = netaware_stats::quantile::median(&below)? > 1.0 + LEAST_STRAIN;
+        (strained && below.len() >= FEWEST_BELOW).then_some(level)
+    }
+
+    /// The trains that a line may go through: those that were strained for certain.
+    fn used(&self) -> Option<(Fitter, Vec<Sample>)> {
+        // The approach's trains are short: what a bucket lets through at once is not what it lasts for.
+        let arrivals = self.samples.iter().map(|sample| sample.rate / sample.stretch);
+        let fastest = arrivals.fold(0.0, f64::max);
+        let fitter = Fitter::new((fastest, MOST_TIGHT * fastest.max(self.approach.fastest_arrival)));
+        let kink = self.kink().unwrap_or(f64::INFINITY);
+        let samples: Vec<Sample> = self.samples.iter().filter(|it| it.rate <= kink).copied().collect();
+        let mut used = samples.clone();
+        for _ in 0..3 {
+            let fit = fitter.fit(&used)?;
+            let strained: Vec<Sample> =
+                samples.iter().filter(|sample| strain(sample, &fit) >= LEAST_STRAIN).copied().collect();
+            // Too few: then the rates were too low, and the next volley has higher ones.
+            if strained.len() * 2 < samples.len().max(4) {
+                break;
+            }
+            used = strained;
+        }
+        Some((fitter, used))
+    }
+
+    fn refit(&mut self) {
+        self.plan.limit(self.kink());
+        if let Some((fitter, used)) = self.used()
+            && let Some(fit) = fitter.fit(&used)
+        {
+            self.plan.improve(&fit, fitter.fit(&self.samples).map_or(0.0, |all| all.scatter));
+        }
+        if self.too_short > 0 {
+            self.plan.lengthen(&self.sender);
+            self.too_short = 0;
+        }
+        if self.plan.is_over() {
+            self.state = State::Done(End::Content);
+        }
+    }
+
+    /// Faster trains cannot be sent, and those that can pass untouched.
+    fn untouched(&self) -> Option<f64> {
+        let fastest = self.samples.iter().map(|sample| sample.rate).fold(0.0, f64::max);
+        let near_top: Vec<f64> =
+            self.samples.iter().filter(|sample| sample.rate > 0.9 * fastest).map(|s| s.stretch).collect();
+        let stretch = netaware_stats::quantile::median(&near_top)?;
+        (fastest > 0.95 * self.sender.fastest && stretch < 1.0 + LEAST_STRAIN).then_some(fastest / stretch)
+    }
+}
+
+/// What a fluid link would make of it.
+fn strain(sample: &Sample, fit: &Fit) -> f64 {
+    (sample.rate - fit.available) / fit.capacity
+}
+
+impl Estimator for Curve {
+    fn next(&mut self, now: Mono) -> Step {
+        self.budget.begin(now);
+        if let State::Done(_) = self.state {
+            return Step::Done;
+        }
+        let volley = self.compose(now);
+        let Some(due) = self.budget.due(now, &volley, &self.sender) else {
+            self.state = State::Done(End::OutOfTime);
+            return Step::Done;
+        };
+        self.budget.charge(&volley);
+        self.asked = volley.clone();
+        Step::Volley { volley, due }
+    }
+
+    fn take(&mut self, now: Mono, report: &VolleyReport, _took: Span) {
+        self.budget.heard(now);
+        let asked = std::mem::take(&mut self.asked);
+        for (train, report) in asked.trains.iter().zip(&report.trains) {
+            let passage = Passage::of(train, report);
+            self.health.saw(&passage);
+            match self.state {
+                State::Approaching => self.take_approach(&passage, now),
+                _ => self.take_train(&passage),
+            }
+        }
+        if self.state == State::Fitting && asked.trains.len() > 1 {
+            self.refit();
+        }
+    }
+
+    fn answer(&self) -> Option<Estimate> {
+        if let Some(rate) = self.untouched() {
+            return Some(self.at_least(rate, Ceiling::Sender));
+        }
+        let fitted = self.used().filter(|(_, used)| used.len() >= 4);
+        fitted.and_then(|(fitter, used)| self.fitted(&fitter, &used)).or_else(|| self.rough())
+    }
+}
+
+const LONGEST: Span = Span::from_secs(5);
+/// Trains that make a figure, if time ends before all are sent.
+const ENOUGH_TRAINS: usize = 12;
+/// What the approach may spend, rounds times what is left over for the trains.
+const APPROACH_SHARE: f64 = 40.0;
+/// Part of a train in which the queue may run empty.
+const SKIP: f64 = 0.25;
+/// A train of fewer says nothing.
+const FEWEST_PACKETS: f64 = 6.0;
+/// Trains with less than this do not fit a line: some of them met no queue at all.
+const LEAST_STRAIN: f64 = 0.02;
+/// Trains that are stretched by less have not met a kink.
+const BEYOND: f64 = 1.05;
+/// Rates that are apart, and the share of that by which trains come apart if one link strains them.
+const APART: f64 = 1.08;
+const ALIKE: f64 = 0.15;
+const FEWEST_ALIKE: usize = 2;
+/// Trains below the kink that a line can go through.
+const FEWEST_BELOW: usize = 4;
+/// The tight link is at most so much faster than the narrow one.
+const MOST_TIGHT: f64 = 10.0;
+const CONFIDENCE: f64 = 0.95;

@@ -1,0 +1,141 @@
+//! Which trains to send: rates at a distance from the available bandwidth that chance does not bridge.
+//!
+//! A train strained by s for a time t lifts the queue by s t; bursts move it by a standard deviation that grows as the root
+//! of t. Only where the first is more than the second does the queue stay busy and the line hold.
+
+use netaware_units::{Mono, Span};
+
+use crate::Volley;
+use crate::available::budget::Budget;
+use crate::available::health::Health;
+use crate::available::line::{Fit, Sample};
+use crate::available::sender::Sender;
+use crate::batching::least_duration;
+
+/// The trains still to be sent.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Plan {
+    /// Available bandwidth and tight capacity, bit/s.
+    pub(super) near: Option<(f64, f64)>,
+    /// Least packets of a train.
+    pub(super) packets: u32,
+    scatter: f64,
+    /// Rates that pass the narrow link as they are, where that is not the tight one; bit/s.
+    ceiling: Option<f64>,
+    round: u32,
+    /// Shortest train that is read well enough, ns.
+    shortest: f64,
+}
+
+impl Plan {
+    /// For stamps that are wrong by `error` ns.
+    pub(super) fn new(error: f64) -> Self {
+        Self { shortest: least_duration(error, READ, None) / (1.0 - SKIPPED), ..Self::default() }
+    }
+
+    pub(super) fn begin(&mut self, available: f64, capacity: f64, packets: u32) {
+        self.near = Some((available, capacity));
+        self.packets = if packets > ENOUGH { packets } else { 0 };
+    }
+
+    /// What the trains so far say.
+    pub(super) fn improve(&mut self, fit: &Fit, scatter: f64) {
+        self.round += 1;
+        self.scatter = scatter;
+        if let Some((available, _)) = self.near {
+            let available = fit.available.clamp(available / 4.0, available * 2.0);
+            self.near = Some((available, fit.capacity));
+        }
+    }
+
+    /// No train need be faster than this, bit/s.
+    pub(super) fn limit(&mut self, ceiling: Option<f64>) {
+        self.ceiling = ceiling;
+    }
+
+    /// Trains were handed over in too few batches.
+    pub(super) fn lengthen(&mut self, sender: &Sender) {
+        self.packets = self.packets.max(ENOUGH).saturating_mul(2).min(sender.longest);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.round >= ROUNDS
+    }
+
+    pub(super) fn volley(&self, sender: &Sender, budget: &Budget, health: &Health, now: Mono) -> Volley {
+        let Some((available, capacity)) = self.near else { return Volley::default() };
+        let packets = self.affordable(sender, budget, health, available, now);
+        let factors: &[f64] = if packets < SHORT { &FEW } else { &MANY };
+        // A sixth as many trains, each so much longer.
+        let packets = (packets as usize * MANY.len() / factors.len()) as u32;
+        let lasts = f64::from(packets) * sender.bits() / available;
+        let least = (DISTANCE * self.scatter / (SKIPPED * lasts).sqrt()).clamp(LEAST, MOST / 2.0);
+        let train = |factor: &f64| {
+            let rate = available + (least * factor).min(MOST) * capacity;
+            // Behind a narrow link faster trains say nothing more; a tenth above what is left is strained still.
+            let rate = self.ceiling.map_or(rate, |ceiling| rate.min(ceiling));
+            let train = sender.train(rate, packets, Span::ZERO);
+            let bits = f64::from(train.packets) * sender.bits();
+            let lasts = Span::from_secs_f64(bits / rate.max(1.0));
+            crate::Train { rest: budget.rest(bits, lasts), ..train }
+        };
+        Volley { trains: factors.iter().map(train).collect() }
+    }
+
+    /// Packets of each of six trains a round.
+    fn affordable(&self, sender: &Sender, budget: &Budget, health: &Health, rate: f64, now: Mono) -> u32 {
+        let rounds = ROUNDS.saturating_sub(self.round).max(1);
+        let trains = f64::from(rounds) * MANY.len() as f64;
+        let share = budget.bits_left(now) / trains / sender.bits();
+        let batches = BATCHES * health.period().secs_f64() * rate * 1.3 / sender.bits();
+        let read = self.shortest / 1e9 * rate * 1.3 / sender.bits();
+        // Bursts need longer trains: so long that the strain which keeps the queue busy can stay small.
+        let enough = f64::from(ENOUGH) * sender.bits() / rate;
+        let burst = DISTANCE * self.scatter / (SKIPPED * enough).sqrt() / BUSY;
+        let wanted = f64::from(ENOUGH.max(self.packets)) * (burst * burst).clamp(1.0, LONGER);
+        let wanted = wanted.max(batches).max(read);
+        wanted.min(share * 0.95).max(f64::from(SHORTEST)) as u32
+    }
+}
+
+/// Share of the time in which the queue was empty, as a random walk with this scatter and strain has it: what a train's
+/// stretch is too large by, on average.
+pub(super) fn empty(used: &[Sample], fit: &Fit) -> f64 {
+    let one = |sample: &Sample| {
+        let strain = super::strain(sample, fit).max(0.01);
+        // The walk's greatest fall is exponential with this mean, s; what the skipped part lifted comes off.
+        let fall = fit.scatter * fit.scatter / (2.0 * strain);
+        let lifted = strain * sample.lasted * SKIPPED / (1.0 - SKIPPED);
+        fall * (-lifted / fall.max(1e-12)).exp() / sample.lasted
+    };
+    used.iter().map(one).sum::<f64>() / used.len().max(1) as f64
+}
+
+/// Rounds of a volley each.
+const ROUNDS: u32 = 4;
+/// Strains of a round's trains, in units of the least: most are near, where the slope hardly matters, one is far, so that
+/// the slope is known, and one between, to see whether the line is one.
+const MANY: [f64; 6] = [1.0, 1.2, 2.5, 1.0, 1.2, 5.0];
+/// The same where bytes are scarce.
+const FEW: [f64; 3] = [1.0, 1.2, 4.0];
+/// Trains of fewer packets are made longer and fewer.
+const SHORT: u32 = 100;
+/// Packets of a train that is long enough.
+pub(super) const ENOUGH: u32 = 240;
+/// Error of a train's stretch that stamps may make.
+const READ: f64 = 0.003;
+/// Packets of the shortest train.
+const SHORTEST: u32 = 10;
+/// Batches that a train should have.
+const BATCHES: f64 = 14.0;
+/// Least strain, standard deviations of what chance makes of the skipped part.
+const DISTANCE: f64 = 1.2;
+/// A strain that the trains' length should make do with.
+const BUSY: f64 = 0.12;
+/// But no more than so many times as long.
+const LONGER: f64 = 4.0;
+/// Bounds of the strain.
+const LEAST: f64 = 0.06;
+const MOST: f64 = 0.7;
+/// Part of a train that does not count.
+const SKIPPED: f64 = super::SKIP;

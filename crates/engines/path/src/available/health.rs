@@ -1,0 +1,118 @@
+//! What was odd about the trains of a measurement: loss, batches, pauses of the sender, another path in mid-run.
+
+use netaware_stats::quantile::median;
+use netaware_units::Span;
+
+use crate::Flag;
+use crate::available::passage::Passage;
+use crate::batching::Batching;
+use crate::path_change::Levels;
+
+/// Gathers over all trains.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Health {
+    sent: u64,
+    arrived: u64,
+    reordered: u64,
+    trains: u32,
+    interrupted: u32,
+    levels: Levels,
+    batchings: Vec<Batching>,
+}
+
+impl Health {
+    /// One more train.
+    pub(crate) fn saw(&mut self, passage: &Passage) {
+        self.sent += u64::from(passage.sent);
+        self.arrived += u64::from(passage.arrived);
+        self.reordered += u64::from(passage.reordered);
+        self.trains += 1;
+        self.interrupted += u32::from(passage.interrupted);
+        if let Some(level) = passage.level() {
+            self.levels.saw(level);
+        }
+        self.batchings.extend(passage.batching());
+    }
+
+    /// Share of the packets that were lost.
+    pub(crate) fn lost(&self) -> f64 {
+        1.0 - self.arrived as f64 / self.sent.max(1) as f64
+    }
+
+    /// From batch to batch; zero without.
+    pub(crate) fn period(&self) -> Span {
+        self.batching().map_or(Span::ZERO, |batching| Span(batching.period as i64))
+    }
+
+    /// Medians over the trains that were handed over in batches.
+    fn batching(&self) -> Option<Batching> {
+        let of = |of: fn(&Batching) -> f64| median(&self.batchings.iter().map(of).collect::<Vec<_>>());
+        Some(Batching { period: of(|batching| batching.period)?, batch: of(|batching| batching.batch)? })
+    }
+
+    /// Whether a third of the trains were cut by their sender.
+    pub(crate) fn sender_is_late(&self) -> bool {
+        self.interrupted * 3 > self.trains
+    }
+
+    /// Whether the delay moved by more than queues explain.
+    pub(crate) fn path_changed(&self) -> bool {
+        self.levels.changed()
+    }
+
+    /// What a reader must know; `limit` is the share of loss from which on the method's figures suffer.
+    pub(crate) fn flags(&self, limit: f64) -> Vec<Flag> {
+        let mut flags = Vec::new();
+        if self.sender_is_late() {
+            flags.push(Flag::HostLimited);
+        }
+        let often = self.batchings.len() as u64 * 3 > u64::from(self.trains);
+        flags.extend(self.batching().filter(|_| often).map(|batching| batching.flag()));
+        if self.sent > 0 && self.lost() > limit {
+            flags.push(Flag::Lossy(self.lost()));
+        }
+        let reordered = self.reordered as f64 / self.arrived.max(1) as f64;
+        if reordered > REORDERED {
+            flags.push(Flag::Reordered(reordered));
+        }
+        if self.path_changed() {
+            flags.push(Flag::PathChanged);
+        }
+        flags
+    }
+}
+
+/// Packets that others have overtaken: a share above this is told.
+const REORDERED: f64 = 0.01;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Arrival, Gaps, Train, TrainReport};
+
+    fn health(delays: impl Iterator<Item = i64>) -> Health {
+        let train = Train { packets: 10, length: 1500, gaps: Gaps::Even(1_000_000), rest: Span::ZERO };
+        let mut health = Health::default();
+        for (number, delay) in (0_i64..).zip(delays) {
+            let sent: Vec<i64> = (0..10).map(|packet| number * 1_000_000 + packet * 1000).collect();
+            let arrivals =
+                (0_u32..).zip(&sent).map(|(number, at)| Arrival { number, at: at + delay }).collect();
+            let report = TrainReport { sent: sent.into_iter().map(Some).collect(), arrivals };
+            health.saw(&Passage::of(&train, &report));
+        }
+        health
+    }
+
+    #[test]
+    fn a_step_of_the_delay_is_another_path() {
+        for by in [2_000_000, -2_000_000] {
+            let found = health((0..20).map(|n| 5_000_000 + n % 3 * 100_000 + if n < 8 { 0 } else { by }));
+            assert_eq!(found.flags(0.1), [Flag::PathChanged]);
+        }
+    }
+
+    #[test]
+    fn nothing_sent_is_nothing_lost() {
+        assert_eq!(Health::default().flags(0.0), []);
+    }
+}

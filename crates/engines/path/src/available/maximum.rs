@@ -1,0 +1,276 @@
+//! Maximum IP-layer capacity: fill the path and count what arrives (RFC 9097, ITU-T Y.1540 Annex B, TR-471).
+//!
+//! **Measures** the highest receive rate of any sub-interval of a load search over UDP. **Assumes** that the path may be
+//! filled: `max_load` must be near 1, for otherwise the search has to rest after each step and hardly climbs in its time.
+//! **Biased**: it is what this flow gets, cross traffic that yields or that is pushed aside counted in; on a first-in-first-out
+//! link more than the available bandwidth, C R / (R + X), and the capacity only where there is no other traffic. **Published**:
+//! RFC 9097 §8 with its Appendix A (type B) and the multiplicative type C of OB-UDPST, thresholds as there. Where we differ:
+//! each feedback interval is a volley, and no packet leaves while its report travels, so a queue drains a little between
+//! steps; a sub-interval is twenty volleys, and its rate that over their own times, pauses apart; delay variation is one-way;
+//! rows go on above 10 Gbit/s by 1 Gbit/s.
+
+mod load;
+#[cfg(test)]
+mod tests;
+
+use netaware_stats::interval::Interval;
+use netaware_units::{Mono, Span};
+
+use crate::available::budget::Budget;
+use crate::available::sender::Sender;
+use crate::{
+    Bound, Estimate, Estimator, Flag, Gaps, Instrument, Step, Train, TrainReport, Volley, VolleyReport,
+};
+
+pub use load::Search;
+use load::{Feedback, LoadSearch, rate_of};
+
+/// The estimator.
+#[derive(Debug, Clone)]
+pub struct Maximum {
+    sender: Sender,
+    budget: Budget,
+    load: LoadSearch,
+    /// Least difference of the clocks so far, ns.
+    least: Option<i128>,
+    asked: Volley,
+    /// Of each volley: bits that arrived, and seconds.
+    received: Vec<(f64, f64)>,
+    sent: u64,
+    arrived: u64,
+    /// Whether the path ever said "enough".
+    congested: bool,
+    /// Whether the host could not send as fast as it should.
+    host_limited: bool,
+    /// Sub-intervals of the first mode.
+    first_mode: Option<usize>,
+    over: bool,
+}
+
+impl Maximum {
+    /// For hosts like these, by this search. It takes 10 s, or what the instrument allows if that is less.
+    pub fn new(instrument: &Instrument, search: Search) -> Self {
+        let sender = Sender::new(instrument);
+        let top = load::highest_row(sender.fastest);
+        Self {
+            budget: Budget::new(instrument, LONGEST),
+            sender,
+            load: LoadSearch::new(search, top),
+            least: None,
+            asked: Volley::default(),
+            received: Vec::new(),
+            sent: 0,
+            arrived: 0,
+            congested: false,
+            host_limited: false,
+            first_mode: None,
+            over: false,
+        }
+    }
+
+    /// Reports the first `count` sub-intervals apart from the others, for paths that give more at first.
+    #[must_use]
+    pub fn with_first_mode(mut self, count: usize) -> Self {
+        self.first_mode = Some(count);
+        self
+    }
+
+    /// Highest rates of the first mode and of the rest, bit/s; `None` if not asked for, or if one has no sub-interval.
+    pub fn modes(&self) -> Option<(f64, f64)> {
+        let rates = self.sub_intervals();
+        let (first, rest) = rates.split_at_checked(self.first_mode?)?;
+        Some((highest(first)?, highest(rest)?))
+    }
+
+    /// Receive rates of the sub-intervals that are over, bit/s.
+    fn sub_intervals(&self) -> Vec<f64> {
+        self.received.chunks_exact(SUB_INTERVAL).map(mean_rate).collect()
+    }
+
+    fn compose(&self) -> Volley {
+        let rate = rate_of(self.load.row()).min(self.sender.fastest);
+        let gap = self.sender.bits() / rate;
+        let packets = (FEEDBACK.secs_f64() / gap).ceil().clamp(2.0, MOST_PACKETS) as u32;
+        let longest = self.sender.longest;
+        let trains = (0..packets.div_ceil(longest)).map(|number| {
+            let count = longest.min(packets - number * longest);
+            // The next one goes on as if it were the same.
+            let rest = if number == 0 { Span::ZERO } else { Span::from_secs_f64(gap) };
+            self.sender.train(rate, count, rest)
+        });
+        Volley { trains: trains.collect() }
+    }
+
+    fn take_volley(&mut self, asked: &Volley, report: &VolleyReport) {
+        let mut seen = Seen::default();
+        for (train, report) in asked.trains.iter().zip(&report.trains) {
+            seen.add(train, report);
+        }
+        self.sent += seen.sent;
+        self.arrived += seen.arrived;
+        self.least = [self.least, seen.least].into_iter().flatten().min();
+        let spread = self.least.zip(seen.highest).map_or(0, |(least, highest)| highest - least);
+        let feedback = Feedback {
+            errors: seen.sent - seen.arrived.min(seen.sent) + seen.reordered,
+            delay_variation: Span(i64::try_from(spread).unwrap_or(i64::MAX)),
+        };
+        self.congested |= self.load.take(&feedback);
+        if let Some((bits, seconds)) = seen.received() {
+            self.received.push((bits, seconds));
+            self.budget.saw(bits / seconds);
+            // A queue that the pauses empty again holds the packets up all the same.
+            self.congested |= seen.rate().is_some_and(|sent| bits / seconds < FULL * sent);
+        }
+        self.host_limited |= seen.rate().is_some_and(|rate| rate < 0.9 * planned(asked));
+    }
+
+    fn estimate(&self, best: f64) -> Estimate {
+        let mut flags = Vec::new();
+        let at_top = self.load.is_at_top() && !self.congested;
+        if at_top || self.host_limited {
+            flags.push(Flag::HostLimited);
+        }
+        let lost = 1.0 - self.arrived as f64 / self.sent.max(1) as f64;
+        if lost > LOSS_LIMIT {
+            flags.push(Flag::Lossy(lost));
+        }
+        if self.received.len() < SUB_INTERVAL {
+            flags.push(Flag::CutShort);
+        }
+        if self.modes().is_some_and(|(first, rest)| first.max(rest) > 1.2 * first.min(rest)) {
+            flags.push(Flag::Ambiguous);
+        }
+        let bound = if self.congested { Bound::None } else { Bound::AtLeast };
+        // Within a sub-interval the rate is counted, not estimated: what errs are the ends of twenty volleys.
+        let rate = Interval { estimate: best, lo: best * 0.98, hi: best * 1.02, confidence: CONFIDENCE };
+        Estimate {
+            rate,
+            bound,
+            method: "maximum-capacity",
+            bytes: self.budget.bytes,
+            packets: self.budget.packets,
+            took: self.budget.took(),
+            flags,
+        }
+    }
+}
+
+/// Counts over the trains of one volley.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    sent: u64,
+    arrived: u64,
+    reordered: u64,
+    least: Option<i128>,
+    highest: Option<i128>,
+    bits: f64,
+    sent_bits: f64,
+    arrivals: Option<(i64, i64)>,
+    sends: Option<(i64, i64)>,
+}
+
+impl Seen {
+    fn add(&mut self, train: &Train, report: &TrainReport) {
+        let bits = f64::from(train.length) * 8.0;
+        let mut highest = None;
+        for arrival in &report.arrivals {
+            let Some(Some(sent)) = report.sent.get(arrival.number as usize) else { continue };
+            let delay = i128::from(arrival.at) - i128::from(*sent);
+            self.arrived += 1;
+            self.reordered += u64::from(highest.is_some_and(|highest| arrival.number < highest));
+            highest = highest.max(Some(arrival.number));
+            self.least = Some(self.least.map_or(delay, |least| least.min(delay)));
+            self.highest = Some(self.highest.map_or(delay, |highest| highest.max(delay)));
+            self.bits += bits;
+            self.arrivals = Some(widened(self.arrivals, arrival.at));
+        }
+        for sent in report.sent.iter().flatten() {
+            self.sent += 1;
+            self.sent_bits += bits;
+            self.sends = Some(widened(self.sends, *sent));
+        }
+    }
+
+    /// Bits and seconds from the first arrival to the last, the first packet's bits apart.
+    fn received(&self) -> Option<(f64, f64)> {
+        let (first, last) = self.arrivals?;
+        let seconds = (i128::from(last) - i128::from(first)) as f64 / 1e9;
+        let one = self.bits / self.arrived.max(1) as f64;
+        // Handed over at once: the time of sending is the least that it took.
+        let seconds = seconds.max(0.8 * self.seconds_sent());
+        (seconds > 0.0 && self.arrived > 1).then_some((self.bits - one, seconds))
+    }
+
+    fn seconds_sent(&self) -> f64 {
+        self.sends.map_or(0.0, |(first, last)| (i128::from(last) - i128::from(first)) as f64 / 1e9)
+    }
+
+    /// bit/s as sent.
+    fn rate(&self) -> Option<f64> {
+        let seconds = self.seconds_sent();
+        let one = self.sent_bits / self.sent.max(1) as f64;
+        (seconds > 0.0).then(|| (self.sent_bits - one) / seconds)
+    }
+}
+
+fn widened(ends: Option<(i64, i64)>, at: i64) -> (i64, i64) {
+    ends.map_or((at, at), |(first, last)| (first.min(at), last.max(at)))
+}
+
+fn planned(volley: &Volley) -> f64 {
+    volley.trains.first().map_or(0.0, |train| match train.gaps {
+        Gaps::Even(ps) if ps > 0 => f64::from(train.length) * 8e12 / ps as f64,
+        _ => 0.0,
+    })
+}
+
+fn mean_rate(volleys: &[(f64, f64)]) -> f64 {
+    let (bits, seconds) = volleys.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    bits / seconds
+}
+
+fn highest(rates: &[f64]) -> Option<f64> {
+    rates.iter().copied().max_by(f64::total_cmp)
+}
+
+impl Estimator for Maximum {
+    fn next(&mut self, now: Mono) -> Step {
+        self.budget.begin(now);
+        if self.over {
+            return Step::Done;
+        }
+        let volley = self.compose();
+        let Some(due) = self.budget.due(now, &volley, &self.sender) else {
+            self.over = true;
+            return Step::Done;
+        };
+        self.budget.charge(&volley);
+        self.asked = volley.clone();
+        Step::Volley { volley, due }
+    }
+
+    fn take(&mut self, now: Mono, report: &VolleyReport, _took: Span) {
+        self.budget.heard(now);
+        let asked = std::mem::take(&mut self.asked);
+        self.take_volley(&asked, report);
+    }
+
+    fn answer(&self) -> Option<Estimate> {
+        // Before a sub-interval is over, what there is of it.
+        let best = highest(&self.sub_intervals())
+            .or_else(|| (!self.received.is_empty()).then(|| mean_rate(&self.received)))?;
+        Some(self.estimate(best))
+    }
+}
+
+const LONGEST: Span = Span::from_secs(10);
+/// Between two reports.
+const FEEDBACK: Span = Span::from_millis(50);
+/// Volleys of a sub-interval: one second.
+const SUB_INTERVAL: usize = 20;
+/// Packets of a volley, whatever the row.
+const MOST_PACKETS: f64 = 500_000.0;
+/// What arrives at less than this share of the rate it left at met a full link.
+const FULL: f64 = 0.95;
+const LOSS_LIMIT: f64 = 0.1;
+const CONFIDENCE: f64 = 0.95;

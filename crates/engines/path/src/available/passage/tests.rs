@@ -1,0 +1,99 @@
+//! Trains made by hand.
+
+use netaware_units::Span;
+
+use super::*;
+use crate::Arrival;
+
+const GAP: i64 = 12_000;
+
+fn train(packets: u32) -> Train {
+    Train { packets, length: 1500, gaps: Gaps::Even(12_000_000), rest: Span::ZERO }
+}
+
+/// Sent every 12 us, arriving `stretch` times slower, by a clock that is far off.
+fn report(packets: u32, stretch: f64) -> TrainReport {
+    let arrival = |number: u32| Arrival {
+        number,
+        at: 7_000_000_000_000 + (f64::from(number) * 12_000.0 * stretch) as i64,
+    };
+    TrainReport {
+        sent: (0..i64::from(packets)).map(|number| Some(number * GAP)).collect(),
+        arrivals: (0..packets).map(arrival).collect(),
+    }
+}
+
+#[test]
+fn rate_and_stretch_are_those_of_the_stamps() {
+    let found = Passage::of(&train(100), &report(100, 1.25)).dispersion(0.25).unwrap();
+    assert!((found.rate() - 1e9).abs() < 1.0, "{found:?}");
+    assert!((found.stretch() - 1.25).abs() < 1e-3);
+    assert!((found.received_rate() - 8e8).abs() < 1e6);
+}
+
+#[test]
+fn batches_cost_less_than_one_gap_at_each_end() {
+    let mut batched = report(400, 1.1);
+    for arrival in &mut batched.arrivals {
+        arrival.at = (arrival.at / 250_000 + 1) * 250_000 + i64::from(arrival.number) % 7;
+    }
+    let passage = Passage::of(&train(400), &batched);
+    let found = passage.dispersion(0.25).unwrap();
+    assert!((found.stretch() - 1.1).abs() < 2.0 * 1.1 / 300.0, "{}", found.stretch());
+    let batching = passage.batching().unwrap();
+    assert!((batching.period - 250_000.0).abs() < 1000.0 && (batching.batch - 19.0).abs() < 0.5);
+}
+
+#[test]
+fn a_train_within_one_batch_is_too_short() {
+    let mut at_once = report(30, 1.0);
+    for arrival in &mut at_once.arrivals {
+        arrival.at = 5_000 + i64::from(arrival.number);
+    }
+    assert_eq!(Passage::of(&train(30), &at_once).dispersion(0.0), Err(Unusable::TooShort));
+}
+
+#[test]
+fn an_interrupted_train_is_its_longest_piece() {
+    let mut late = report(100, 1.0);
+    for number in 30..100 {
+        late.sent[number] = late.sent[number].map(|at| at + 900_000);
+        late.arrivals[number].at += 900_000;
+    }
+    let passage = Passage::of(&train(100), &late);
+    assert!(passage.interrupted);
+    assert_eq!(passage.len(), 70);
+    assert!((passage.dispersion(0.0).unwrap().rate() - 1e9).abs() < 1.0);
+}
+
+#[test]
+fn what_a_policer_takes_counts_as_stretch_and_stray_loss_does_not() {
+    let mut policed = report(200, 1.0);
+    policed.arrivals.retain(|arrival| arrival.number % 2 == 0);
+    let found = Passage::of(&train(200), &policed).dispersion(0.0).unwrap();
+    assert!(found.stretch() > 1.8, "{}", found.stretch());
+    let mut stray = report(200, 1.0);
+    stray.arrivals.remove(77);
+    assert!((Passage::of(&train(200), &stray).dispersion(0.0).unwrap().stretch() - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn late_packets_are_counted_and_not_used() {
+    let mut swapped = report(50, 1.0);
+    swapped.arrivals.swap(10, 11);
+    let passage = Passage::of(&train(50), &swapped);
+    assert_eq!((passage.reordered, passage.arrived, passage.len()), (1, 50, 49));
+}
+
+#[test]
+fn nonsense_is_survived() {
+    let wild = TrainReport {
+        sent: vec![Some(i64::MAX), Some(i64::MIN), None, Some(0), Some(5), Some(6)],
+        arrivals: (0..9).map(|number| Arrival { number, at: i64::MIN + i64::from(number) }).collect(),
+    };
+    let passage = Passage::of(&train(6), &wild);
+    assert!(passage.dispersion(0.0).is_err());
+    assert!(passage.segments(&[0, 2, 5, 9]).len() == 3 && passage.delays().len() <= 6);
+    let nothing = Passage::of(&train(6), &TrainReport::default());
+    assert!((nothing.lost() - 1.0).abs() < 1e-9 && nothing.level().is_none());
+}

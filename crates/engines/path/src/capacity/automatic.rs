@@ -1,0 +1,110 @@
+//! Bulk first, and a second opinion where it is in doubt.
+//!
+//! Where stamps explain how the dispersions of the bulks spread, they are the answer. Otherwise Pathrate looks at modes as
+//! long as time is left. Agreement within 10 % gives the figure with the narrower interval; disagreement is said. The interval
+//! holds both. A bound gives way to a figure, unless the figure contradicts it. Under coalescing there is no second opinion:
+//! the first one's trains at several rates see more than modes of batches do.
+
+use netaware_stats::interval::Interval;
+use netaware_units::{Mono, Span};
+
+use super::bulk::Bulk;
+use super::pathrate::{Pathrate, PathrateRules};
+use crate::{Bound, Estimate, Estimator, Flag, Instrument, Step, VolleyReport};
+
+/// The method. It ends within three seconds, or, where it doubts, within 30.
+#[derive(Debug, Clone)]
+pub struct Automatic {
+    instrument: Instrument,
+    seed: u64,
+    bulk: Bulk,
+    second: Option<Pathrate>,
+    began: Option<Mono>,
+}
+
+impl Automatic {
+    /// Equal seeds ask equal questions of equal paths.
+    pub fn new(instrument: &Instrument, seed: u64) -> Self {
+        let bulk = Bulk::new(instrument, seed);
+        Self { instrument: instrument.clone(), seed, bulk, second: None, began: None }
+    }
+
+    fn doubt(&mut self, now: Mono) -> Option<Pathrate> {
+        let first = self.bulk.answer()?;
+        let ends =
+            |flag: &Flag| matches!(flag, Flag::HostLimited | Flag::Shaped { .. } | Flag::Coalescing { .. });
+        let ends_here = first.flags.iter().any(ends);
+        if self.bulk.is_sure() || ends_here {
+            return None;
+        }
+        let used = self.began.map_or(Span::ZERO, |began| now.since(began));
+        let rules = PathrateRules::default();
+        // What the bulks have cost must first be paid by waiting: the new budget knows nothing of it.
+        let time_limit = rules.time_limit.min(self.instrument.time_limit) - used;
+        (time_limit > Span::from_secs(1))
+            .then(|| Pathrate::new(&self.instrument, PathrateRules { time_limit, ..rules }, self.seed ^ 1))
+    }
+}
+
+impl Estimator for Automatic {
+    fn next(&mut self, now: Mono) -> Step {
+        self.began.get_or_insert(now);
+        if let Some(second) = &mut self.second {
+            return second.next(now);
+        }
+        let step = self.bulk.next(now);
+        if step != Step::Done {
+            return step;
+        }
+        self.second = self.doubt(now);
+        self.second.as_mut().map_or(Step::Done, |second| second.next(now))
+    }
+
+    fn take(&mut self, now: Mono, report: &VolleyReport, took: Span) {
+        match &mut self.second {
+            Some(second) => second.take(now, report, took),
+            None => self.bulk.take(now, report, took),
+        }
+    }
+
+    fn answer(&self) -> Option<Estimate> {
+        let first = self.bulk.answer()?;
+        let Some(second) = self.second.as_ref().and_then(Pathrate::answer) else {
+            return Some(first);
+        };
+        Some(both(first, second))
+    }
+}
+
+/// What two methods say together.
+fn both(first: Estimate, second: Estimate) -> Estimate {
+    let (one, two) = (first.rate, second.rate);
+    let agree = (one.estimate / two.estimate - 1.0).abs() <= DISAGREE;
+    let better = if one.width() <= two.width() { one } else { two };
+    let hull = |of: Interval| of.widened_to(one.lo, one.hi).widened_to(two.lo, two.hi);
+    let doubtful = second.flags.contains(&Flag::Ambiguous);
+    let mut flags = first.flags;
+    for flag in second.flags {
+        if !flags.contains(&flag) {
+            flags.push(flag);
+        }
+    }
+    let (rate, bound) = match (first.bound, second.bound) {
+        (Bound::None, Bound::None) if agree => (hull(better), Bound::None),
+        (Bound::None, Bound::None) => (hull(one), Bound::None),
+        (Bound::AtLeast, Bound::None) if two.estimate < one.lo => (one, Bound::AtLeast),
+        (Bound::AtLeast, Bound::None) => (hull(two), Bound::None),
+        (Bound::None, _) => (one, Bound::None),
+        _ => (if one.estimate >= two.estimate { one } else { two }, Bound::AtLeast),
+    };
+    if agree && bound == Bound::None && !doubtful {
+        flags.retain(|flag| *flag != Flag::Ambiguous);
+    } else if !flags.contains(&Flag::Ambiguous) {
+        flags.push(Flag::Ambiguous);
+    }
+    let (bytes, packets) = (first.bytes + second.bytes, first.packets + second.packets);
+    Estimate { rate, bound, method: "automatic", bytes, packets, took: first.took + second.took, flags }
+}
+
+/// Methods whose figures differ by more contradict each other.
+const DISAGREE: f64 = 0.1;

@@ -1,0 +1,226 @@
+//! Short bulks, where stamps are fine enough to count packets of cross traffic one by one.
+//!
+//! Three dispersions of each bulk: of one gap, of k and of 2k. The shortest has the best chance to have met nothing and the largest
+//! error of the stamps, so a longer one replaces it only where both agree. Of each, two views: the strongest cluster of the sixth
+//! that was delayed least, which is the answer, and the fastest cluster of any weight at all. Where the latter is faster,
+//! packets were pushed together behind the narrow link, or most were held apart, and the figure is called ambiguous.
+
+use netaware_stats::interval::Interval;
+use netaware_stats::modes::clusters;
+use netaware_stats::moments::Moments;
+use netaware_stats::quantile::{linear, median};
+
+use super::super::sample::Whole;
+use super::Reading;
+use super::growth::{Grown, difference_error};
+use crate::{Instrument, VolleyReport};
+
+/// All bulks so far.
+#[derive(Debug, Clone)]
+pub(super) struct Bulks {
+    length: u32,
+    /// Standard deviation of the difference of two stamps, ns.
+    error: f64,
+    /// Packets of the dispersions that are looked at, rising.
+    steps: [usize; 3],
+    packets: u32,
+    samples: [Vec<Sample>; 3],
+    /// Rate of the longest train, bit/s; no capacity is below it.
+    floor: f64,
+}
+
+/// One dispersion.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    /// ns per packet.
+    gap: f64,
+    /// The same at the sender.
+    sent_gap: f64,
+    /// Delays of the first and the last packet above the least of the volley, ns.
+    delay: f64,
+}
+
+/// What dispersions of one length say.
+#[derive(Debug, Clone, Copy)]
+struct View {
+    /// Of what was delayed least, ns per packet.
+    gap: f64,
+    /// Standard error of `gap`.
+    error: f64,
+    /// Of the least delayed, those that gather there.
+    share: f64,
+    /// Fastest cluster of all.
+    fast: f64,
+    /// Median of all.
+    middle: f64,
+    /// Stamps explain the spread of all.
+    quiet: bool,
+    /// Width of a cluster, ns per packet.
+    width: f64,
+}
+
+impl Bulks {
+    pub(super) fn new(instrument: &Instrument, grown: &Grown) -> Self {
+        let error = difference_error(instrument);
+        let most = u32::try_from(instrument.largest_burst / u64::from(instrument.largest.max(1)));
+        let step = (STAMPS * error / grown.distance).ceil().clamp(1.0, 4.0) as u32;
+        let step = step.min(most.unwrap_or(u32::MAX) / 2).max(1);
+        Self {
+            length: instrument.largest,
+            error,
+            steps: [1, step as usize, 2 * step as usize],
+            packets: 2 * step + 1,
+            samples: [Vec::new(), Vec::new(), Vec::new()],
+            floor: grown.long.rate,
+        }
+    }
+
+    pub(super) const fn packets(&self) -> u32 {
+        self.packets
+    }
+
+    pub(super) fn take(&mut self, report: &VolleyReport) {
+        let whole: Vec<Whole<'_>> = report.trains.iter().filter_map(Whole::of).collect();
+        for (step, samples) in self.steps.iter().zip(&mut self.samples) {
+            let before = samples.len();
+            samples.extend(whole.iter().filter_map(|train| sample(train, *step)));
+            above_the_least(&mut samples[before..]);
+        }
+    }
+
+    pub(super) fn reading(&self) -> Option<Reading> {
+        let views = [0, 1, 2].map(|n| self.view(n));
+        let [one, few, many] = [views[0]?, views[1]?, views[2]?];
+        let mut best = one;
+        for longer in [few, many] {
+            let error = (best.error / best.gap).hypot(longer.error / longer.gap);
+            let agree = (longer.gap / best.gap - 1.0).abs() <= 0.005 + 3.0 * error;
+            if agree && (longer.quiet || longer.error / longer.gap < best.error / best.gap) {
+                best = View { fast: best.fast, ..longer };
+            }
+        }
+        let quiet = best.quiet && many.quiet;
+        let weak = !quiet && best.share < STRONG;
+        let below_floor = f64::from(self.length) * 8e9 / best.gap < self.floor * (1.0 - DIFFER);
+        let faster = one.fast < one.gap * (1.0 - DIFFER) - 3.0 * one.error;
+        let contradicted = below_floor || (!quiet && (faster || self.some_come_together(one.middle)));
+        Some(self.judged(&best, &one, quiet, weak, contradicted))
+    }
+
+    fn judged(&self, best: &View, one: &View, quiet: bool, weak: bool, contradicted: bool) -> Reading {
+        let bits = f64::from(self.length) * 8e9;
+        let estimate = bits / best.gap;
+        let slack = if quiet { 0.002 } else { 0.002 + best.width / 8.0 / best.gap };
+        let half = estimate * (2.0 * best.error / best.gap + slack);
+        let mut rate = Interval { estimate, lo: estimate - half, hi: estimate + half, confidence: 0.95 };
+        if weak {
+            rate = rate.widened_to((bits / best.middle * 0.98).min(rate.lo), rate.hi);
+        }
+        let (weak, rate_floor) =
+            if estimate < self.floor * (1.0 - DIFFER) { (true, self.floor) } else { (weak, 0.0) };
+        if contradicted {
+            let slow = if best.middle > best.gap { bits / best.middle } else { rate.lo };
+            rate = rate.widened_to(slow, (bits / one.fast).max(rate_floor) * 1.01);
+        }
+        let is_host = self.is_host();
+        Reading { rate, is_quiet: quiet, is_bound: weak, is_host, is_ambiguous: contradicted }
+    }
+
+    /// Pairs at a distance that no link makes: the host hands over in batches, though too seldom to be called that.
+    fn some_come_together(&self, middle: f64) -> bool {
+        let together = self.samples[0].iter().filter(|sample| sample.gap < middle / 20.0).count();
+        together * 100 > self.samples[0].len()
+    }
+
+    fn is_host(&self) -> bool {
+        let of = |of: fn(&Sample) -> f64| median(&self.samples[2].iter().map(of).collect::<Vec<_>>());
+        match (of(|sample| sample.sent_gap), of(|sample| sample.gap)) {
+            (Some(sent), Some(came)) => sent > came * 0.97,
+            _ => false,
+        }
+    }
+
+    fn view(&self, which: usize) -> Option<View> {
+        let samples = &self.samples[which];
+        if samples.len() < FEWEST {
+            return None;
+        }
+        let noise = self.error / self.steps[which] as f64;
+        let all = sorted(samples.iter().map(|sample| sample.gap));
+        let middle = linear(&all, 0.5)?;
+        let spread = (linear(&all, 0.84)? - linear(&all, 0.16)?) / 2.0;
+        let wide = (linear(&all, 0.97)? - linear(&all, 0.03)?) / 3.8;
+        let allowed = 1.3 * noise + 0.003 * middle;
+        if spread <= allowed && wide <= allowed {
+            let core = &all[all.len() / 10..all.len() - all.len() / 10];
+            let gap = core.iter().sum::<f64>() / core.len() as f64;
+            let error = spread / (all.len() as f64).sqrt();
+            return Some(View { gap, error, share: 1.0, fast: gap, middle, quiet: true, width: 4.0 * noise });
+        }
+        let width = 4.0 * noise + 0.01 * middle;
+        let least = least_delayed(samples);
+        let fast = gathered(&all, width, Pick::Fastest)?.0.min(gathered(&least, width, Pick::Fastest)?.0);
+        let (gap, error, share) = gathered(&least, width, Pick::Strongest)?;
+        Some(View { gap, error, share, fast, middle, quiet: false, width })
+    }
+}
+
+/// Which cluster counts.
+#[derive(Debug, Clone, Copy)]
+enum Pick {
+    Strongest,
+    Fastest,
+}
+
+/// The strongest cluster, or the fastest that has a quarter of its weight: mean, its standard error, and share.
+fn gathered(sorted: &[f64], width: f64, pick: Pick) -> Option<(f64, f64, f64)> {
+    let found = clusters(sorted, width, 40);
+    let strongest = found.first()?.len();
+    let least = (strongest as f64 / 4.0).max(4.0).min(strongest as f64);
+    let heavy = found.iter().filter(|w| w.len() as f64 >= least);
+    let window = match pick {
+        Pick::Fastest => heavy.min_by_key(|window| window.start)?,
+        Pick::Strongest => found.first()?,
+    };
+    let inside: Moments = sorted[window.clone()].iter().copied().collect();
+    let count = window.len() as f64;
+    Some((inside.mean()?, inside.sd().unwrap_or(0.0) / count.sqrt(), count / sorted.len() as f64))
+}
+
+fn sample(whole: &Whole<'_>, n: usize) -> Option<Sample> {
+    let packets = n as f64;
+    Some(Sample {
+        gap: whole.dispersion(n)? / packets,
+        sent_gap: whole.sending(n)? / packets,
+        delay: whole.delay_sum(n)?,
+    })
+}
+
+fn above_the_least(samples: &mut [Sample]) {
+    let least = samples.iter().map(|sample| sample.delay).fold(f64::INFINITY, f64::min);
+    for sample in samples {
+        sample.delay -= least;
+    }
+}
+
+/// Gaps of the sixth of the samples that were delayed least, but of 24 at least, sorted.
+fn least_delayed(samples: &[Sample]) -> Vec<f64> {
+    let mut by_delay = samples.to_vec();
+    by_delay.sort_unstable_by(|a, b| a.delay.total_cmp(&b.delay));
+    by_delay.truncate((samples.len() / 6).max(24));
+    sorted(by_delay.iter().map(|sample| sample.gap))
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values
+}
+
+/// A bulk lasts so many stamp errors: 3 % for one of them, 0.4 % for sixty.
+const STAMPS: f64 = 34.0;
+/// A cluster that holds this share of what was least delayed is no accident.
+const STRONG: f64 = 0.12;
+/// Clusters this far apart are two.
+const DIFFER: f64 = 0.03;
+const FEWEST: usize = 8;

@@ -1,0 +1,103 @@
+//! What one long train tells besides its rate: batches, and a rate that falls once a credit is used up.
+//!
+//! A token bucket lets short bulks through at the rate of the link behind it and everything else at its own. Its mark in a
+//! long train is a knee: packets at the distance of the link, then not a single one that near. Load makes distances longer too,
+//! but some packets always have no cross traffic between them; under coalescing, where single distances cannot be seen, only a
+//! fall to less than half is taken for a knee.
+
+use crate::batching::{Batching, Dispersion};
+use crate::{Arrival, TrainReport};
+
+/// Findings.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct LongTrain {
+    pub(super) batching: Option<Batching>,
+    /// Of the whole train, bit/s.
+    pub(super) rate: f64,
+    /// Time from its first arrival to its last, ns.
+    pub(super) lasts: f64,
+    /// Behind the knee, bit/s, and the packets that this is known from.
+    pub(super) sustained: Option<(f64, usize)>,
+}
+
+impl LongTrain {
+    /// Of packets of `length` bytes; `None` of fewer than two arrivals.
+    pub(super) fn of(report: &TrainReport, length: u32) -> Option<Self> {
+        let arrivals = &report.arrivals;
+        let batching = Batching::of(arrivals);
+        let ends = Dispersion::of(arrivals, None)?;
+        let whole = Dispersion::of(arrivals, batching.as_ref()).unwrap_or(ends);
+        Some(Self { batching, rate: whole.rate(length), lasts: ends.span, sustained: None })
+    }
+
+    /// Looks for a knee, knowing the distance (ns) at which packets come that nothing holds up.
+    pub(super) fn look_for_knee(&mut self, report: &TrainReport, length: u32, distance: f64) {
+        let arrivals = &report.arrivals;
+        self.sustained = match self.batching {
+            None => knee(arrivals, distance.max(sent_gap(report)), length),
+            Some(_) => halves(arrivals, distance, length),
+        };
+    }
+}
+
+/// Mean distance of sending, ns.
+fn sent_gap(report: &TrainReport) -> f64 {
+    let mut sent = report.sent.iter().flatten();
+    let (Some(first), Some(last)) = (sent.next(), sent.next_back()) else { return 0.0 };
+    last.saturating_sub(*first) as f64 / (report.sent.len() - 1) as f64
+}
+
+fn knee(arrivals: &[Arrival], distance: f64, length: u32) -> Option<(f64, usize)> {
+    let near = |pair: &[Arrival]| (pair[1].at.saturating_sub(pair[0].at) as f64) < distance * NEAR;
+    let last_near = arrivals.windows(2).rposition(near)?;
+    let begin = last_near + 2;
+    let behind = Dispersion::between(arrivals, begin, arrivals.len().checked_sub(1)?)?;
+    let whole = Dispersion::of(arrivals, None)?;
+    let lasts = behind.packets >= FEWEST_BEHIND && behind.span > whole.span / 4.0;
+    lasts.then(|| (behind.rate(length), behind.packets as usize))
+}
+
+fn halves(arrivals: &[Arrival], distance: f64, length: u32) -> Option<(f64, usize)> {
+    let end = arrivals.len().checked_sub(1)?;
+    let late = Dispersion::between(arrivals, end / 2, end)?;
+    let early = Dispersion::between(arrivals, 0, end / 4)?;
+    let falls = late.gap() > 2.0 * distance && early.gap() < late.gap() / 2.0;
+    (falls && late.packets >= FEWEST_BEHIND * 2).then(|| (late.rate(length), late.packets as usize))
+}
+
+/// A packet that comes within this times the shortest distance has been held up by nothing.
+const NEAR: f64 = 1.5;
+/// Packets behind a knee, which last a quarter of the train: a policer lets few pass.
+const FEWEST_BEHIND: u32 = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn train(gaps: impl Iterator<Item = i64>) -> TrainReport {
+        let mut at = 0;
+        let arrivals = (0..).zip(gaps).map(|(number, gap)| {
+            at += gap;
+            Arrival { number, at }
+        });
+        let arrivals: Vec<Arrival> = arrivals.collect();
+        TrainReport { sent: vec![Some(0); arrivals.len()], arrivals }
+    }
+
+    #[test]
+    fn behind_a_credit_of_twenty_packets_the_rate_is_that_of_the_bucket() {
+        let report = train((0..200).map(|n| if n < 20 { 12_000 } else { 240_000 }));
+        let mut long = LongTrain::of(&report, 1500).unwrap();
+        long.look_for_knee(&report, 1500, 12_000.0);
+        let (rate, packets) = long.sustained.unwrap();
+        assert!((rate / 50e6 - 1.0).abs() < 1e-9 && packets > 170, "{rate} {packets}");
+    }
+
+    #[test]
+    fn load_is_no_knee() {
+        let report = train((0..200).map(|n| if n % 5 == 0 { 12_000 } else { 36_000 }));
+        let mut long = LongTrain::of(&report, 1500).unwrap();
+        long.look_for_knee(&report, 1500, 12_000.0);
+        assert_eq!(long.sustained, None);
+    }
+}

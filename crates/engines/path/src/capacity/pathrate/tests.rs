@@ -1,0 +1,36 @@
+use super::super::made_up::{drive, ideal, instrument, sent};
+use super::*;
+use crate::{Arrival, Bound, TrainReport};
+
+#[test]
+fn on_an_ideal_link_the_preliminary_trains_are_the_answer() {
+    let mut pathrate = Pathrate::new(&instrument(), PathrateRules::default(), 1);
+    drive(&mut pathrate, |train, at| ideal(train, at, 120_000));
+    let answer = pathrate.answer().unwrap();
+    assert!((answer.rate.estimate / 100e6 - 1.0).abs() < 1e-6, "{answer:?}");
+    assert!(answer.bound == Bound::None && answer.packets < 500, "{answer:?}");
+}
+
+/// Before every third packet, at random, comes one of cross traffic; so longer trains are spread by a third.
+fn loaded(train: &Train, at: i64, rng: &mut SplitMix64) -> TrainReport {
+    let link = i64::from(train.length) * 80;
+    let mut time = at;
+    let arrivals = (0..train.packets).map(|number| {
+        time += link + if rng.below(3) == 0 { 120_000 } else { 0 };
+        Arrival { number, at: time }
+    });
+    let arrivals = arrivals.collect();
+    TrainReport { sent: sent(train, at), arrivals }
+}
+
+#[test]
+fn under_load_the_mode_above_the_rate_of_long_trains_wins() {
+    let mut pathrate = Pathrate::new(&instrument(), PathrateRules::default(), 1);
+    let mut rng = SplitMix64::new(1);
+    let took = drive(&mut pathrate, |train, at| loaded(train, at, &mut rng));
+    let answer = pathrate.answer().unwrap();
+    let adr = pathrate.dispersion_rate();
+    assert!(adr.is_some_and(|adr| (adr / 75e6 - 1.0).abs() < 0.02), "{adr:?} {answer:?}");
+    assert!((answer.rate.estimate / 100e6 - 1.0).abs() < 0.01, "{answer:?}");
+    assert!(took <= Span::from_secs(31), "{took}");
+}

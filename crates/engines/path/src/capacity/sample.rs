@@ -1,0 +1,66 @@
+//! What a train of packets sent back to back tells: dispersions from its first packet on.
+
+use crate::{Arrival, TrainReport};
+
+/// A train that came whole and in order.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Whole<'a> {
+    report: &'a TrainReport,
+}
+
+impl<'a> Whole<'a> {
+    /// `None` where packets were not sent, were lost or came in another order, or where the sender paused for so long that
+    /// the path could have run empty in between.
+    pub(super) fn of(report: &'a TrainReport) -> Option<Self> {
+        let in_order = (0_u32..).zip(&report.arrivals).all(|(n, arrival)| arrival.number == n);
+        if !in_order || report.arrivals.len() != report.sent.len() || report.sent.len() < 2 {
+            return None;
+        }
+        let whole = Self { report };
+        (report.sent.iter().all(Option::is_some) && !whole.paused()).then_some(whole)
+    }
+
+    pub(super) fn arrivals(&self) -> &'a [Arrival] {
+        &self.report.arrivals
+    }
+
+    /// Time from the first arrival to that of packet `n`, ns.
+    pub(super) fn dispersion(&self, n: usize) -> Option<f64> {
+        let arrivals = &self.report.arrivals;
+        let span = arrivals.get(n)?.at.checked_sub(arrivals.first()?.at)?;
+        (span > 0).then_some(span as f64)
+    }
+
+    /// Time from the first sending to that of packet `n`, ns.
+    pub(super) fn sending(&self, n: usize) -> Option<f64> {
+        let sent = |n: usize| self.report.sent.get(n).copied().flatten();
+        Some(sent(n)?.checked_sub(sent(0)?)? as f64)
+    }
+
+    /// Delays of the first packet and of packet `n` together, of clocks without a common origin.
+    pub(super) fn delay_sum(&self, n: usize) -> Option<f64> {
+        let delay = |n: usize| -> Option<f64> {
+            let sent = self.report.sent.get(n).copied().flatten()?;
+            Some(self.report.arrivals.get(n)?.at.checked_sub(sent)? as f64)
+        };
+        Some(delay(0)? + delay(n)?)
+    }
+
+    /// A packet left later behind its forerunner than the whole train's packets came behind each other.
+    fn paused(&self) -> bool {
+        let gaps = self.report.sent.len() - 1;
+        let came = self.dispersion(gaps).unwrap_or(0.0);
+        let longest =
+            (1..=gaps).filter_map(|n| Some(self.sending(n)? - self.sending(n - 1)?)).fold(0.0, f64::max);
+        let all = self.sending(gaps).unwrap_or(0.0);
+        // Half of the sending time in one gap is a pause, but only if it is long enough to be seen in the arrivals.
+        gaps > 1 && longest * 2.0 > all && longest * gaps as f64 > came
+    }
+}
+
+/// Packets sent, and packets that came, of these trains.
+pub(super) fn count(trains: &[TrainReport]) -> (u64, u64) {
+    let sent = |train: &TrainReport| train.sent.iter().flatten().count() as u64;
+    let came = trains.iter().map(|train| train.arrivals.len() as u64).sum();
+    (trains.iter().map(sent).sum(), came)
+}

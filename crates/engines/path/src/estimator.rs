@@ -1,0 +1,32 @@
+//! The contract of an estimator.
+
+use netaware_units::{Mono, Span};
+
+use crate::{Estimate, Volley, VolleyReport};
+
+/// What an estimator wants.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Send this, not before `due`; then [`Estimator::take`] its report.
+    Volley {
+        /// The question.
+        volley: Volley,
+        /// The plan; in the past means at once.
+        due: Mono,
+    },
+    /// Nothing more: [`Estimator::answer`] is final.
+    Done,
+}
+
+/// A method. After [`Step::Volley`] it is given the report of that volley, then asked again. It ends by itself within its
+/// time limit; somebody who wants to stop earlier stops asking and takes [`Estimator::answer`].
+pub trait Estimator {
+    /// What to do next. `now` never runs backwards.
+    fn next(&mut self, now: Mono) -> Step;
+
+    /// What became of the volley asked for last. `took` is from its first packet until the report was here.
+    fn take(&mut self, now: Mono, report: &VolleyReport, took: Span);
+
+    /// What is known so far; `None` as long as nothing is.
+    fn answer(&self) -> Option<Estimate>;
+}

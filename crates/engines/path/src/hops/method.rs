@@ -1,0 +1,910 @@
+//! The order of rounds, and what their reports come to.
+
+use netaware_stats::rng::SplitMix64;
+use netaware_units::{Mono, Span};
+
+use super::finding::{HopCapacity, HopFinding, HopFlag, HopsFinding, PathFlag};
+use super::log::{HopLog, mean, queueing};
+use super::round::{Kind, Probe, Round, RoundReport, Told, What};
+use super::segments::segments;
+use super::slope::{Sample, Slope, Way, link, slope};
+use super::survey::{FIRST_PATIENCE, LADDER_GAP, LEAST_GAP};
+use super::trains::{self, FAR, Gaps, TRAINS, Train};
+use crate::estimate::Bound;
+
+/// How slopes are come by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CapacityWay {
+    /// Directly where a hop's answers allow it, by tailgating elsewhere.
+    #[default]
+    Automatic,
+    /// By answers of the hop itself only.
+    Direct,
+    /// By small packets behind large ones only.
+    Tailgating,
+}
+
+/// What to do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HopsPlan {
+    /// Highest TTL tried, 1..=255.
+    pub max_hops: u8,
+    /// Smallest IP packet, bytes.
+    pub smallest: u32,
+    /// Largest IP packet, bytes.
+    pub largest: u32,
+    /// IP length of the small packet behind a large one, bytes.
+    pub tail: u32,
+    /// IP header, bytes.
+    pub header: u32,
+    /// IP lengths to use instead of evenly spaced ones; at least five.
+    pub sizes: Vec<u32>,
+    /// What the whole may take.
+    pub time: Span,
+    /// Ends sooner when each hop has so many delays behind its slope.
+    pub per_hop: Option<u32>,
+    /// How slopes are come by.
+    pub way: CapacityWay,
+    /// Whether echoes can be sent.
+    pub echo: bool,
+    /// Whether choke points are looked for.
+    pub trains: bool,
+    /// How wrong a smallest delay may be for reasons of the host's own that repetition does not show.
+    pub stamp_error: Span,
+    /// Of the order of sizes.
+    pub seed: u64,
+}
+
+/// Where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// How long is the path?
+    Find,
+    /// The same by echoes, where nobody reports closed ports.
+    FindByEcho,
+    /// Those that were silent, one at a time.
+    Alone,
+    /// Who answers how?
+    Repeat,
+    /// What is the largest packet that passes?
+    Ladder,
+    /// How do answers to it look, and how long does it take?
+    Large,
+    /// Delays of all sizes.
+    Measure,
+    /// Choke points.
+    Trains,
+    /// Over.
+    Done,
+}
+
+/// What a probe was for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    Find {
+        ttl: u8,
+    },
+    /// One hop alone.
+    Hop {
+        ttl: u8,
+    },
+    /// The destination alone.
+    Whole,
+    Ladder {
+        length: u32,
+    },
+    /// A large packet in front of a small one.
+    Leader {
+        ttl: u8,
+    },
+    /// The small one behind it, right behind in the round as well.
+    Tail {
+        ttl: u8,
+        bytes: u32,
+    },
+    /// Part of a train.
+    Train,
+}
+
+/// By what a hop's slope is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Route {
+    /// Sizes from `from` on get answers of one length.
+    Direct { from: u32 },
+    /// The small packet is an echo to the destination.
+    TailByEcho,
+    /// The small packet ends at this hop.
+    TailByHop(u8),
+    /// Answers grow with the questions.
+    TwoWay,
+}
+
+impl Route {
+    fn way(self) -> Way {
+        match self {
+            Self::Direct { .. } => Way::Direct,
+            Self::TailByEcho | Self::TailByHop(_) => Way::Tailgating,
+            Self::TwoWay => Way::TwoWay,
+        }
+    }
+}
+
+/// The method. Ask [`Hops::next`] for a round, tell [`Hops::take`] what became of it, until there is none.
+#[derive(Debug)]
+pub struct Hops {
+    pub(super) plan: HopsPlan,
+    rng: SplitMix64,
+    began_at: Option<Mono>,
+    now: Mono,
+    pub(super) stage: Stage,
+    /// Rounds of this stage so far.
+    turn: u32,
+    asked: Vec<Asked>,
+    probes: Vec<Probe>,
+    logs: Vec<HopLog>,
+    /// Hops that answer echoes only, by TTL less one.
+    pub(super) by_echo: Vec<bool>,
+    /// TTL of the last hop.
+    pub(super) end: u8,
+    pub(super) reached: bool,
+    pub(super) refused: bool,
+    /// Echoes to the destination: asked, answered.
+    whole: (u32, u32),
+    pub(super) largest: u32,
+    pub(super) passed: Option<u32>,
+    /// Small packets beside those that try which lengths pass: asked, answered.
+    pub(super) controls: (u32, u32),
+    pub(super) mtu: Option<u32>,
+    pub(super) gap: Span,
+    pub(super) patience: Span,
+    /// Times that all hops have been asked for delays.
+    cycles: u32,
+    /// Hops to be asked one at a time.
+    silent: Vec<u8>,
+    routes: Vec<Option<Route>>,
+    train: Train,
+    gaps: Vec<(u8, Gaps)>,
+    trains: u32,
+    packets: u64,
+    bytes: u64,
+    stopped: bool,
+}
+
+impl Hops {
+    /// A measurement that has not begun.
+    pub fn new(plan: HopsPlan) -> Self {
+        let hops = usize::from(plan.max_hops.max(1));
+        let largest = plan.sizes.iter().copied().max().unwrap_or(plan.largest).max(plan.smallest);
+        let plan = HopsPlan { max_hops: plan.max_hops.max(1), largest, ..plan };
+        Self {
+            rng: SplitMix64::new(plan.seed),
+            began_at: None,
+            now: Mono(0),
+            stage: Stage::Find,
+            turn: 0,
+            asked: Vec::new(),
+            probes: Vec::new(),
+            logs: (0..hops).map(|_| HopLog::default()).collect(),
+            by_echo: vec![false; hops],
+            end: 0,
+            reached: false,
+            refused: false,
+            whole: (0, 0),
+            largest,
+            passed: None,
+            controls: (0, 0),
+            mtu: None,
+            gap: LEAST_GAP,
+            patience: FIRST_PATIENCE,
+            cycles: 0,
+            silent: Vec::new(),
+            routes: Vec::new(),
+            train: Train::default(),
+            gaps: Vec::new(),
+            trains: 0,
+            packets: 0,
+            bytes: 0,
+            stopped: false,
+            plan,
+        }
+    }
+
+    /// Where it stands.
+    pub fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// Give what there is.
+    pub fn stop(&mut self) {
+        self.stopped = true;
+    }
+
+    /// What to send now; `None` when it is over.
+    pub fn next(&mut self, now: Mono) -> Option<Round> {
+        self.now = now;
+        let began_at = *self.began_at.get_or_insert(now);
+        let deadline = began_at + self.plan.time;
+        while self.stage != Stage::Done && !self.stopped {
+            if self.stage == Stage::Measure && self.measured_enough(began_at) {
+                self.enter(Stage::Trains);
+                continue;
+            }
+            let asked = self.build();
+            if asked.is_empty() {
+                self.go_on();
+                continue;
+            }
+            let Some(round) = self.round(asked, deadline.since(now)) else { break };
+            self.turn += 1;
+            return Some(round);
+        }
+        self.stage = Stage::Done;
+        None
+    }
+
+    /// A round that ends within `left`, or nothing.
+    fn round(&mut self, asked: Vec<(Probe, Asked)>, left: Span) -> Option<Round> {
+        let sending: Span = asked.iter().map(|(probe, _)| probe.after).sum();
+        let room = left - sending - ROUND_MARGIN;
+        // Answers that nobody would wait for are not asked for.
+        if room < self.patience.min(LEAST_ROOM) {
+            return None;
+        }
+        (self.probes, self.asked) = asked.into_iter().unzip();
+        self.packets += self.probes.len() as u64;
+        self.bytes += self.probes.iter().map(|probe| u64::from(probe.length)).sum::<u64>();
+        Some(Round { probes: self.probes.clone(), patience: self.patience.min(room) })
+    }
+
+    fn build(&mut self) -> Vec<(Probe, Asked)> {
+        match self.stage {
+            Stage::Find if self.turn < FIND_TRIES && self.end == 0 && self.whole.1 == 0 => {
+                self.find(Kind::Udp)
+            }
+            Stage::FindByEcho if self.turn < 1 && !self.reached && self.whole.1 > 0 => self.find(Kind::Echo),
+            Stage::Alone => self.ask_alone(),
+            Stage::Repeat if self.turn < REPEATS => self.each_hop(self.plan.smallest, LEAST_GAP * 2),
+            Stage::Ladder if self.turn < LADDERS => self.ladder(),
+            Stage::Large if self.turn < REPEATS => self.each_hop_large(),
+            Stage::Measure => self.sizes_round(),
+            Stage::Trains if self.plan.trains && self.trains < TRAINS => self.train_round(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn enter(&mut self, stage: Stage) {
+        (self.stage, self.turn) = (stage, 0);
+    }
+
+    fn go_on(&mut self) {
+        let next = match self.stage {
+            Stage::Find => Stage::FindByEcho,
+            Stage::FindByEcho if self.end == 0 => Stage::Done,
+            Stage::FindByEcho => {
+                let silent = (1..=self.end).filter(|ttl| self.hop(*ttl).answered == 0);
+                self.silent = silent.take(MOST_ALONE).collect();
+                Stage::Alone
+            }
+            Stage::Alone => Stage::Repeat,
+            Stage::Repeat => Stage::Ladder,
+            Stage::Ladder => {
+                self.settle_largest();
+                Stage::Large
+            }
+            Stage::Large => {
+                self.settle_gap();
+                self.settle_routes();
+                Stage::Measure
+            }
+            Stage::Measure => Stage::Trains,
+            Stage::Trains | Stage::Done => Stage::Done,
+        };
+        self.enter(next);
+    }
+
+    /// An answer that quotes too little to be matched is the only probe's own when there is only one; a lost one has a
+    /// second chance.
+    fn ask_alone(&mut self) -> Vec<(Probe, Asked)> {
+        let Some(ttl) = self.silent.pop() else { return Vec::new() };
+        let probe = Probe {
+            ttl,
+            length: self.plan.smallest,
+            kind: Kind::Udp,
+            after: LEAST_GAP,
+            awaited: true,
+            mute: false,
+        };
+        vec![(probe, Asked::Hop { ttl })]
+    }
+
+    pub(super) fn hop(&self, ttl: u8) -> &HopLog {
+        &self.logs[usize::from(ttl) - 1]
+    }
+
+    fn hop_mut(&mut self, ttl: u8) -> &mut HopLog {
+        &mut self.logs[usize::from(ttl) - 1]
+    }
+
+    pub(super) fn kind_for(&self, ttl: u8) -> Kind {
+        if self.by_echo[usize::from(ttl) - 1] { Kind::Echo } else { Kind::Udp }
+    }
+
+    /// The destination answers echoes as a rule.
+    pub(super) fn echo_answers(&self) -> bool {
+        self.whole.1 * 10 >= self.whole.0 * 7 && self.whole.1 > 0
+    }
+
+    fn is_destination(&self, ttl: u8) -> bool {
+        self.reached && ttl == self.end
+    }
+
+    /// A probe that asks a hop alone; the destination is asked by echoes where it answers those.
+    pub(super) fn alone(&self, ttl: u8, length: u32, after: Span) -> Option<(Probe, Asked)> {
+        if self.is_destination(ttl) && self.whole.1 > 0 {
+            return None;
+        }
+        let probe = Probe { ttl, length, kind: self.kind_for(ttl), after, awaited: true, mute: false };
+        Some((probe, Asked::Hop { ttl }))
+    }
+
+    fn each_hop_large(&self) -> Vec<(Probe, Asked)> {
+        let mut asked = self.each_hop(self.largest, LADDER_GAP);
+        // The echo that ends it becomes large as well: how long does the largest take there and back?
+        for (probe, what) in &mut asked {
+            if *what == Asked::Whole {
+                probe.length = self.largest;
+            }
+        }
+        asked
+    }
+
+    /// One probe or pair for each hop, again and again for about as long as answers take: then waiting for the last of them
+    /// costs no more than asking did.
+    fn sizes_round(&mut self) -> Vec<(Probe, Asked)> {
+        if self.turn.is_multiple_of(SETTLE_EVERY) {
+            // The first few round trips may have met queues, or a host that was busy.
+            self.settle_gap();
+        }
+        let mut asked = Vec::new();
+        let mut took = Span::ZERO;
+        while asked.len() < MOST_PROBES && (took < self.round_trip() || asked.is_empty()) {
+            let cycle = self.cycle();
+            if cycle.is_empty() {
+                break;
+            }
+            took += cycle.iter().map(|(probe, _)| probe.after).sum();
+            asked.extend(cycle);
+        }
+        asked
+    }
+
+    /// The longest of the smallest round trips.
+    fn round_trip(&self) -> Span {
+        let far = (1..=self.end).filter_map(|ttl| Some(self.hop(ttl).rtt(self.plan.smallest)?.0)).max();
+        far.unwrap_or(Span::ZERO).min(MOST_SENDING)
+    }
+
+    fn cycle(&mut self) -> Vec<(Probe, Asked)> {
+        let mut asked = Vec::new();
+        let turn = self.cycles;
+        self.cycles += 1;
+        let small_too = turn.is_multiple_of(SMALL_EVERY);
+        for n in 0..self.end {
+            let ttl = 1 + (u32::from(n) + turn) % u32::from(self.end);
+            let ttl = u8::try_from(ttl).unwrap_or(self.end);
+            let (every, answers) = (self.hop(ttl).pace.every, self.hop(ttl).answered > 0);
+            let due = turn.is_multiple_of(every);
+            match self.routes[usize::from(ttl) - 1] {
+                Some(Route::Direct { from }) if due => asked.extend(self.sized(ttl, from)),
+                Some(Route::TwoWay) if due => asked.extend(self.sized(ttl, self.plan.smallest)),
+                Some(route @ (Route::TailByEcho | Route::TailByHop(_))) => {
+                    asked.extend(self.pair(ttl, route));
+                }
+                _ => {}
+            }
+            // A rationed hop is asked by its own pace, not by that of the small ones.
+            if answers && (if every > 1 { due } else { small_too }) {
+                asked.extend(self.alone(ttl, self.plan.smallest, self.gap));
+            }
+        }
+        if turn.is_multiple_of(2) && self.whole.1 > 0 {
+            asked.extend(self.whole(self.gap));
+        }
+        if turn % LARGE_EVERY == 1 && self.whole.1 > 0 {
+            let large = |(probe, asked)| (Probe { length: self.largest, ..probe }, asked);
+            asked.extend(self.whole(self.gap).map(large));
+        }
+        asked
+    }
+
+    fn sized(&mut self, ttl: u8, from: u32) -> Option<(Probe, Asked)> {
+        let length = self.next_size(ttl, from);
+        if self.is_destination(ttl) && self.whole.1 > 0 {
+            let probe =
+                Probe { ttl: FAR, length, kind: Kind::Echo, after: self.gap, awaited: true, mute: false };
+            return Some((probe, Asked::Hop { ttl }));
+        }
+        self.alone(ttl, length, self.gap)
+    }
+
+    fn pair(&mut self, ttl: u8, route: Route) -> [(Probe, Asked); 2] {
+        let bytes = self.next_size(ttl, self.leader_from());
+        // The host's own answer to it would be in the way of that to the small one.
+        let mute = self.is_destination(ttl);
+        let leader = Probe { ttl, length: bytes, kind: Kind::Udp, after: self.gap, awaited: false, mute };
+        let (tail_ttl, kind) = match route {
+            Route::TailByHop(hop) => (hop, Kind::Udp),
+            _ => (FAR, Kind::Echo),
+        };
+        let tail = Probe {
+            ttl: tail_ttl,
+            length: self.plan.tail,
+            kind,
+            after: Span::ZERO,
+            awaited: true,
+            mute: false,
+        };
+        [(leader, Asked::Leader { ttl }), (tail, Asked::Tail { ttl, bytes })]
+    }
+
+    /// The small packet keeps up only while a link takes longer for the large one than the link before for the small one.
+    fn leader_from(&self) -> u32 {
+        (self.plan.tail * LEADER_TO_TAIL).max(self.largest * 2 / 5).min(self.largest * 3 / 5)
+    }
+
+    /// In random order, each as often as the others.
+    fn next_size(&mut self, ttl: u8, from: u32) -> u32 {
+        let place = usize::from(ttl) - 1;
+        if self.logs[place].order.is_empty() {
+            let mut order = self.sizes(from);
+            for n in (1..order.len()).rev() {
+                order.swap(n, self.rng.below(n + 1));
+            }
+            self.logs[place].order = order;
+        }
+        self.logs[place].order.pop().unwrap_or(self.largest)
+    }
+
+    fn sizes(&self, from: u32) -> Vec<u32> {
+        if !self.plan.sizes.is_empty() {
+            let given = self.plan.sizes.iter().copied().filter(|size| *size >= from && *size <= self.largest);
+            let given: Vec<u32> = given.collect();
+            if given.len() >= super::slope::LEAST_SIZES {
+                return given;
+            }
+        }
+        let room = self.largest.saturating_sub(from);
+        (0..SIZES).map(|n| from + room * n / (SIZES - 1)).collect()
+    }
+
+    fn train_round(&mut self) -> Vec<(Probe, Asked)> {
+        let last = if self.reached { self.end - 1 } else { self.end };
+        let hops: Vec<u8> = (1..=last).filter(|ttl| self.hop(*ttl).answered > 0).collect();
+        let destination = (self.reached && self.echo_answers()).then_some(self.end);
+        if hops.is_empty() && destination.is_none() {
+            return Vec::new();
+        }
+        self.train = trains::build(&hops, destination, self.plan.smallest, self.gap * 4);
+        self.train.probes.iter().map(|probe| (*probe, Asked::Train)).collect()
+    }
+
+    /// Takes in what became of the last round.
+    pub fn take(&mut self, report: &RoundReport) {
+        let asked = std::mem::take(&mut self.asked);
+        let (probes, last) = (std::mem::take(&mut self.probes), report.probes.iter().map(last_time).max());
+        self.now = last.map_or(self.now, |at| at.max(self.now));
+        match self.stage {
+            Stage::Find | Stage::FindByEcho => self.take_find(&asked, report),
+            Stage::Ladder => self.take_ladder(&asked, report),
+            Stage::Trains => self.take_train(report),
+            _ => {}
+        }
+        let mut leader = None;
+        let mut outcomes: Vec<(u8, bool)> = Vec::new();
+        for ((asked, probe), told) in asked.iter().zip(&probes).zip(&report.probes) {
+            self.note_too_big_late(told);
+            match *asked {
+                Asked::Hop { ttl } => {
+                    if let Some(answered) = self.note_exchange(ttl, probe.kind, probe.length, told) {
+                        outcomes.push((ttl, answered));
+                    }
+                }
+                Asked::Whole => self.take_whole(probe.length, told),
+                Asked::Leader { ttl } => {
+                    leader = Some(*told);
+                    self.hop_mut(ttl).note_leader(told.reply().is_some());
+                    if told.reply().is_some() {
+                        self.note_exchange(ttl, probe.kind, probe.length, told);
+                    }
+                }
+                Asked::Tail { ttl, bytes } => {
+                    self.take_tail(ttl, bytes, leader.take(), told);
+                }
+                Asked::Find { .. } | Asked::Ladder { .. } | Asked::Train => {}
+            }
+        }
+        self.note_outcomes(&outcomes, &asked, report);
+    }
+
+    fn note_too_big_late(&mut self, told: &Told) {
+        if self.stage == Stage::Measure {
+            let known = self.mtu;
+            self.note_too_big(told);
+            if let Some(mtu) = self.mtu.filter(|_| self.mtu != known) {
+                self.largest = self.largest.min(mtu);
+                for hop in &mut self.logs {
+                    hop.order.clear();
+                }
+            }
+        }
+    }
+
+    /// Whether it was answered; `None` where it never left this host or was too large.
+    pub(super) fn note_exchange(&mut self, ttl: u8, kind: Kind, length: u32, told: &Told) -> Option<bool> {
+        use super::round::Fate;
+        let hop = self.hop_mut(ttl);
+        match told.fate {
+            Fate::NotSent | Fate::TooBig(_) => None,
+            Fate::Silent => {
+                hop.note_asked();
+                Some(false)
+            }
+            Fate::Answered(reply) if matches!(reply.what, What::TooBig(_)) => None,
+            Fate::Answered(reply) => {
+                hop.note_asked();
+                hop.note_answer(kind, length, told.sent_at, reply);
+                Some(true)
+            }
+        }
+    }
+
+    fn take_whole(&mut self, length: u32, told: &Told) {
+        use super::round::Fate;
+        let answered = told.reply().is_some_and(|reply| reply.what == What::EchoReply);
+        if matches!(told.fate, Fate::NotSent | Fate::TooBig(_)) {
+            return;
+        }
+        self.whole.0 += 1;
+        self.whole.1 += u32::from(answered);
+        if self.reached && self.end > 0 {
+            self.note_exchange(self.end, Kind::Echo, length, told);
+        }
+    }
+
+    fn take_tail(&mut self, ttl: u8, bytes: u32, leader: Option<Told>, told: &Told) {
+        use super::round::Fate;
+        let Some(leader) = leader.filter(|leader| !matches!(leader.fate, Fate::NotSent | Fate::TooBig(_)))
+        else {
+            return;
+        };
+        if told.reply().is_some_and(|reply| matches!(reply.what, What::TooBig(_))) {
+            return;
+        }
+        if let Some(reply) = told.reply() {
+            // From the departure of the large one: what the host puts between the two is no part of the path.
+            let delay = reply.at - leader.sent_at;
+            let behind = leader.reply().is_some_and(|reply| reply.what == What::PortUnreachable);
+            self.hop_mut(ttl).note_tail(bytes, delay, behind);
+        }
+    }
+
+    /// A hop whose answer stays out while something further off answers in the same round rations its answers.
+    fn note_outcomes(&mut self, outcomes: &[(u8, bool)], asked: &[Asked], report: &RoundReport) {
+        let furthest = asked.iter().zip(&report.probes).filter(|(_, told)| told.reply().is_some());
+        let furthest = furthest.filter_map(|(asked, _)| match asked {
+            Asked::Hop { ttl } => Some(*ttl),
+            Asked::Whole | Asked::Tail { .. } => Some(FAR),
+            _ => None,
+        });
+        let furthest = furthest.max().unwrap_or(0);
+        let (now, end) = (self.now, self.end);
+        let mut limited = false;
+        for (ttl, answered) in outcomes {
+            let hop = self.hop_mut(*ttl);
+            let before = hop.pace.limited;
+            // Nothing is beyond the last one: there its predecessor vouches for the path.
+            let passes = furthest > *ttl || (*ttl == end && furthest + 1 >= end);
+            hop.note_outcome(*answered, passes, now);
+            if hop.pace.limited && !before {
+                hop.restart_pace_count();
+                limited = true;
+            }
+        }
+        if limited && self.stage == Stage::Measure {
+            self.settle_routes();
+        }
+    }
+
+    fn take_train(&mut self, report: &RoundReport) {
+        self.trains += 1;
+        for (ttl, first, last) in self.train.ends.clone() {
+            let ends = [first, last].map(|place| report.probes.get(place).and_then(Told::reply));
+            let [Some(a), Some(b)] = ends else { continue };
+            let bytes = self.train.bytes(first, last);
+            let gap = (b.at - a.at).nanos() as f64 / bytes as f64;
+            match self.gaps.iter_mut().find(|(known, _)| *known == ttl) {
+                Some((_, gaps)) => gaps.0.push(gap),
+                None => self.gaps.push((ttl, Gaps(vec![gap]))),
+            }
+        }
+    }
+
+    fn settle_routes(&mut self) {
+        let routes = (1..=self.end).map(|ttl| self.route(ttl)).collect();
+        if self.routes != routes {
+            for hop in &mut self.logs {
+                hop.order.clear();
+            }
+        }
+        self.routes = routes;
+    }
+
+    fn route(&self, ttl: u8) -> Option<Route> {
+        let hop = self.hop(ttl);
+        let by_echo = self.is_destination(ttl) && self.whole.1 > 0;
+        let answers = hop.answered > 0;
+        let direct = if by_echo { None } else { self.direct_from(ttl).map(|from| Route::Direct { from }) };
+        let own = direct.or(answers.then_some(Route::TwoWay));
+        let tail = self.tail(ttl);
+        match self.plan.way {
+            CapacityWay::Direct => own,
+            CapacityWay::Tailgating => tail,
+            CapacityWay::Automatic if hop.pace.limited => tail.or(own),
+            CapacityWay::Automatic => direct.or(tail).or(own),
+        }
+    }
+
+    /// The smallest size from which on answers do not grow any more, where enough sizes are left above it.
+    fn direct_from(&self, ttl: u8) -> Option<u32> {
+        let answers = |length: u32| {
+            let of_length = self.hop(ttl).exchanges.iter().filter(move |e| e.length == length);
+            of_length.filter_map(|exchange| exchange.reply_length).max()
+        };
+        let (small, large) = (answers(self.plan.smallest)?, answers(self.largest)?);
+        let from = if large < small + 8 {
+            self.plan.smallest
+        } else {
+            // A message of the largest size quotes as much as it ever will.
+            large.saturating_sub(self.plan.header + ICMP_HEADER).next_multiple_of(8)
+        };
+        (from + self.largest * 2 / 5 <= self.largest).then_some(from)
+    }
+
+    /// Who can answer a small packet that goes on behind hop `ttl`.
+    fn tail(&self, ttl: u8) -> Option<Route> {
+        if self.echo_answers() {
+            return Some(Route::TailByEcho);
+        }
+        let beyond = (ttl + 1..=self.end).rev();
+        let mut good = beyond.filter(|far| {
+            let hop = self.hop(*far);
+            hop.answered > 0 && !hop.pace.limited && hop.answered * 10 >= hop.asked * 7
+        });
+        good.next().map(Route::TailByHop)
+    }
+
+    /// What looking for choke points is left, at most three tenths of the whole.
+    fn trains_take(&self) -> Span {
+        let each = self.round_trip() * 2 + self.gap * 4 + TRAIN_MARGIN;
+        let all = if self.plan.trains { each * i64::from(TRAINS) } else { Span::ZERO };
+        all.min(self.plan.time * 3 / 10)
+    }
+
+    /// Time is up, or every hop has what was asked for.
+    fn measured_enough(&self, began_at: Mono) -> bool {
+        if self.now.since(began_at) + self.trains_take() > self.plan.time {
+            return true;
+        }
+        let Some(wanted) = self.plan.per_hop else { return false };
+        let measured = self.routes.iter().zip(&self.logs).filter(|(route, _)| route.is_some());
+        measured.map(|(_, hop)| hop.tail_samples().len().max(hop.exchanges.len())).min().unwrap_or(usize::MAX)
+            >= wanted as usize
+    }
+
+    /// What there is so far.
+    pub fn finding(&self) -> HopsFinding {
+        let (trains, choke_point) = {
+            let mut gaps = self.gaps.clone();
+            gaps.sort_by_key(|(ttl, _)| *ttl);
+            trains::judge(&gaps)
+        };
+        let mut hops: Vec<HopFinding> = (1..=self.end).map(|ttl| self.facts(ttl)).collect();
+        let mut mean_before = 0.0;
+        for (hop, log) in hops.iter_mut().zip(&self.logs) {
+            let excess = log.excess();
+            hop.queueing = queueing(&excess, mean_before);
+            mean_before = mean(&excess).unwrap_or(mean_before);
+            hop.train = trains.iter().find(|(ttl, _)| *ttl == hop.ttl).map(|(_, at)| *at);
+        }
+        self.fill_capacities(&mut hops);
+        HopsFinding {
+            choke_point,
+            trains: self.trains,
+            reached: self.reached,
+            largest: self.largest,
+            packets: self.packets,
+            bytes: self.bytes,
+            took: self.began_at.map_or(Span::ZERO, |began_at| self.now.since(began_at)),
+            flags: self.path_flags(&hops),
+            hops,
+        }
+    }
+
+    /// All but queueing, trains and capacity.
+    fn facts(&self, ttl: u8) -> HopFinding {
+        let log = self.hop(ttl);
+        let rtt = log.rtt(self.plan.smallest);
+        let mut flags = Vec::new();
+        if log.answered == 0 {
+            flags.push(HopFlag::Silent);
+        }
+        if log.pace.limited {
+            let took = self.began_at.map_or(1.0, |began_at| self.now.since(began_at).secs_f64().max(0.001));
+            flags
+                .push(HopFlag::RateLimited(log.answers_per_second(self.now, f64::from(log.answered) / took)));
+        }
+        if log.alternates() {
+            flags.push(HopFlag::SeveralAddresses);
+        }
+        if log.changed(self.plan.smallest) {
+            flags.push(HopFlag::PathChanged);
+        }
+        HopFinding {
+            ttl,
+            addresses: log.addresses(),
+            asked: log.asked,
+            answered: log.answered,
+            rtt_min: rtt.map(|(least, _)| least),
+            rtt_median: rtt.map(|(_, median)| median),
+            queueing: None,
+            capacity: None,
+            train: None,
+            flags,
+        }
+    }
+
+    fn path_flags(&self, hops: &[HopFinding]) -> Vec<PathFlag> {
+        let mut flags = Vec::new();
+        if !self.reached {
+            flags.push(PathFlag::DestinationSilent);
+        }
+        if self.refused {
+            flags.push(PathFlag::Refused);
+        }
+        flags.extend(self.mtu.map(PathFlag::Mtu));
+        if hops.iter().any(|hop| hop.flags.contains(&HopFlag::PathChanged)) {
+            flags.push(PathFlag::PathChanged);
+        }
+        if self.end > 0 && hops.iter().all(|hop| hop.capacity.is_none()) {
+            flags.push(PathFlag::CutShort);
+        }
+        flags
+    }
+
+    fn fill_capacities(&self, hops: &mut [HopFinding]) {
+        let (mut before, mut from, mut rate_before) = (Slope::ZERO, 1, None);
+        for (hop, route) in hops.iter_mut().zip(&self.routes) {
+            let Some(route) = route else { continue };
+            let log = self.hop(hop.ttl);
+            let Some(after) = slope(&self.samples(log, *route), self.plan.stamp_error) else {
+                hop.flags.push(HopFlag::TooFewAnswers);
+                continue;
+            };
+            let Some(found) = link(&before, &after) else {
+                hop.flags.push(HopFlag::SlopeFalls);
+                continue;
+            };
+            let known = found.bound == Bound::None;
+            let outside = |squares: f64| squares < found.rate.lo * 0.9 || squares > found.rate.hi * 1.1;
+            if known && found.least_squares.is_none_or(outside) {
+                hop.flags.push(HopFlag::FitsDisagree);
+            }
+            hop.flags.extend(self.way_flags(hop.ttl, *route, &after, found.rate.estimate, rate_before));
+            let is_own = from == hop.ttl && known;
+            hop.capacity = Some(HopCapacity {
+                rate: found.rate,
+                bound: found.bound,
+                least_squares: found.least_squares,
+                way: route.way(),
+                from,
+                segments: if is_own { segments(&found.rate) } else { None },
+                sizes: after.sizes,
+                samples: after.samples,
+            });
+            rate_before = Some(found.rate.estimate);
+            (before, from) = (after, hop.ttl + 1);
+        }
+    }
+
+    fn samples(&self, log: &HopLog, route: Route) -> Vec<Sample> {
+        match route {
+            Route::TailByEcho | Route::TailByHop(_) => log.tail_samples(),
+            Route::Direct { from } => {
+                let fitting = log.exchanges.iter().filter(|e| e.length >= from && e.length <= self.largest);
+                fitting.map(|e| Sample { bytes: e.length, delay: e.rtt }).collect()
+            }
+            // Each link is crossed by the question and by the answer, at one rate by assumption.
+            Route::TwoWay => {
+                let known = log.exchanges.iter().filter_map(|e| Some((e, e.reply_length?)));
+                known.map(|(e, reply)| Sample { bytes: e.length + reply, delay: e.rtt }).collect()
+            }
+        }
+    }
+
+    fn way_flags(
+        &self,
+        ttl: u8,
+        route: Route,
+        slope: &Slope,
+        rate: f64,
+        rate_before: Option<f64>,
+    ) -> Vec<HopFlag> {
+        let mut flags = Vec::new();
+        match route {
+            Route::TwoWay => flags.push(HopFlag::AssumesSymmetry),
+            Route::TailByEcho | Route::TailByHop(_) => {
+                let apart = f64::from(self.leader_from()) / f64::from(self.plan.tail);
+                if rate_before.is_some_and(|before| rate > before * apart) {
+                    flags.push(HopFlag::FellBehind);
+                }
+                if self.answers_in_the_way(ttl, slope) {
+                    flags.push(HopFlag::AnswersInTheWay);
+                }
+            }
+            Route::Direct { .. } => {}
+        }
+        flags
+    }
+
+    /// Whether the answer to a large packet, which grows with it, may still be in a queue when the small one's comes by.
+    fn answers_in_the_way(&self, ttl: u8, slope: &Slope) -> bool {
+        let (exchanges, from) = (&self.hop(ttl).exchanges, self.leader_from());
+        let is_free = self.is_destination(ttl) && self.hop(ttl).has_free_tails();
+        if is_free || !self.hop(ttl).leaders_are_answered() {
+            return false;
+        }
+        let answers = || {
+            let large = exchanges.iter().filter(|e| e.kind == Kind::Udp && e.length >= from);
+            large.filter_map(|e| e.reply_length)
+        };
+        let (Some(large), Some(small)) = (answers().max(), answers().min()) else { return false };
+        let (Some((far, _)), Some((near, _))) =
+            (self.hop(self.end).rtt(self.plan.smallest), self.hop(ttl).rtt(self.plan.smallest))
+        else {
+            return false;
+        };
+        large > small + 8 && ((far - near).nanos() as f64) < slope.value * f64::from(large)
+    }
+}
+
+fn last_time(told: &Told) -> Mono {
+    told.reply().map_or(told.sent_at, |reply| reply.at)
+}
+
+/// ICMP and ICMPv6 alike.
+const ICMP_HEADER: u32 = 8;
+/// Nobody at all has answered; a loss must not end it.
+const FIND_TRIES: u32 = 3;
+const REPEATS: u32 = 3;
+const LADDERS: u32 = 2;
+/// Each costs the patience if it stays silent.
+const MOST_ALONE: usize = 10;
+/// Sizes between the smallest and the largest.
+const SIZES: u32 = 8;
+/// Turns between small packets to each hop.
+const SMALL_EVERY: u32 = 4;
+/// Turns between large echoes, which tell how far apart probes have to be.
+const LARGE_EVERY: u32 = 8;
+/// Rounds between looks at that.
+const SETTLE_EVERY: u32 = 8;
+/// What a train takes to pass a slow link.
+const TRAIN_MARGIN: Span = Span::from_millis(60);
+/// The large packet is at least so many times as long as the small one, so that a link ten times as fast as the one before
+/// does not part them.
+const LEADER_TO_TAIL: u32 = 12;
+/// What sending and reporting may add to a round.
+const ROUND_MARGIN: Span = Span::from_millis(20);
+const LEAST_ROOM: Span = Span::from_millis(50);
+/// In one round of sizes; the count of a round's probes stays far below that of an echo's number.
+const MOST_PROBES: usize = 200;
+const MOST_SENDING: Span = Span::from_millis(500);

@@ -1,0 +1,93 @@
+//! Layer-2 devices that no router's answer betrays.
+//!
+//! A switch that stores and forwards serialises each packet once more, so k segments in a row read as one link with
+//! 1 / C = 1 / C1 + … + 1 / Ck (Prasad, Dovrolis, Mah 2003). A reading that no common link rate explains, but a few of them in a
+//! row do, is *consistent with* such a device; a link shaped to that very rate reads the same, which nothing here can tell apart.
+
+use netaware_stats::interval::Interval;
+
+/// Link rates whose series gives the reading, bit/s, slowest first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Segments {
+    /// Two to four.
+    pub rates: Vec<f64>,
+}
+
+/// Segments of common rates that explain `rate` (bit/s), the fewest there are; `None` where a single link does, where
+/// nothing fits, or where the interval is so wide that something always would.
+pub fn segments(rate: &Interval) -> Option<Segments> {
+    if rate.estimate <= 0.0 || rate.width() > MOST_WIDTH * rate.estimate {
+        return None;
+    }
+    let (lo, hi) = (rate.lo * (1.0 - SLACK), rate.hi * (1.0 + SLACK));
+    let fits = |value: f64| lo <= value && value <= hi;
+    if STANDARD.into_iter().any(fits) {
+        return None;
+    }
+    let distance = |rates: &Vec<f64>| (in_series(rates) / rate.estimate - 1.0).abs();
+    let closest = |candidates: Vec<Vec<f64>>| {
+        let fitting = candidates.into_iter().filter(|rates| fits(in_series(rates)));
+        fitting.min_by(|a, b| distance(a).total_cmp(&distance(b))).map(|rates| Segments { rates })
+    };
+    let equal = |count: usize| STANDARD.map(|each| vec![each; count]).to_vec();
+    closest(equal(2))
+        .or_else(|| closest(unequal_pairs()))
+        .or_else(|| closest(equal(3)))
+        .or_else(|| closest(equal(4)))
+}
+
+/// What links one after the other read as, bit/s.
+pub fn in_series(rates: &[f64]) -> f64 {
+    1.0 / rates.iter().map(|rate| 1.0 / rate).sum::<f64>()
+}
+
+fn unequal_pairs() -> Vec<Vec<f64>> {
+    let pairs = STANDARD
+        .iter()
+        .enumerate()
+        .flat_map(|(n, slow)| STANDARD[n + 1..].iter().map(move |fast| vec![*slow, *fast]));
+    pairs.collect()
+}
+
+/// IEEE 802.3 rates in use, bit/s.
+const STANDARD: [f64; 8] = [1e7, 1e8, 1e9, 2.5e9, 5e9, 1e10, 2.5e10, 1e11];
+/// A rate may miss a reading's interval by so much: hosts and emulators have small errors that no scatter shows.
+const SLACK: f64 = 0.02;
+/// Of the estimate. Two 100 Mbit/s segments (50) and three (33) are told apart easily at this width.
+const MOST_WIDTH: f64 = 0.35;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(mbits: f64, error: f64) -> Interval {
+        let rate = mbits * 1e6;
+        Interval { estimate: rate, lo: rate * (1.0 - error), hi: rate * (1.0 + error), confidence: 0.95 }
+    }
+
+    #[test]
+    fn readings_and_what_explains_them() {
+        let rows: [(f64, f64, Option<&[f64]>); 9] = [
+            (50.0, 0.01, Some(&[100.0, 100.0])),
+            (49.2, 0.02, Some(&[100.0, 100.0])),
+            (33.3, 0.02, Some(&[100.0, 100.0, 100.0])),
+            (5.0, 0.02, Some(&[10.0, 10.0])),
+            (9.09, 0.01, Some(&[10.0, 100.0])),
+            (100.0, 0.03, None),
+            (98.5, 0.01, None),
+            (37.0, 0.01, None),
+            (50.0, 0.5, None),
+        ];
+        for (mbits, error, want) in rows {
+            let found = segments(&reading(mbits, error)).map(|found| found.rates);
+            let want = want.map(|rates| rates.iter().map(|rate| rate * 1e6).collect::<Vec<_>>());
+            assert_eq!(found, want, "{mbits} Mbit/s");
+        }
+    }
+
+    #[test]
+    fn series_add_their_times() {
+        assert!((in_series(&[1e8, 1e8]) - 5e7).abs() < 1.0);
+        assert!((in_series(&[1e7, 1e8]) - 9.0909e6).abs() < 100.0);
+    }
+}

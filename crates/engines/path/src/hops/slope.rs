@@ -1,0 +1,177 @@
+//! From smallest delays to slopes, and from two slopes to a link.
+
+use std::collections::BTreeMap;
+
+use netaware_stats::interval::Interval;
+use netaware_stats::line_fit;
+use netaware_units::Span;
+
+use crate::estimate::Bound;
+
+/// How a hop's slope was come by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Probes of several sizes whose answers are all of one size.
+    Direct,
+    /// A small packet behind each large one.
+    Tailgating,
+    /// Answers grow with the questions: bytes there and back, on the assumption that links have one rate both ways.
+    TwoWay,
+}
+
+/// A smallest delay may be fitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sample {
+    /// Bytes whose transmission is in it.
+    pub(super) bytes: u32,
+    pub(super) delay: Span,
+}
+
+/// What a byte more costs up to a hop.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Slope {
+    /// ns per byte.
+    pub(super) value: f64,
+    /// Half of the 95 % interval, ns per byte.
+    pub(super) half: f64,
+    /// The same by least squares, ns per byte.
+    pub(super) least_squares: f64,
+    /// Sizes that were answered.
+    pub(super) sizes: usize,
+    /// Delays behind it.
+    pub(super) samples: usize,
+}
+
+impl Slope {
+    /// Before the first hop nothing has been transmitted.
+    pub(super) const ZERO: Self = Self { value: 0.0, half: 0.0, least_squares: 0.0, sizes: 0, samples: 0 };
+}
+
+/// The line through the smallest delay of each size. `stamp_error` is how wrong a smallest delay may be for reasons that its
+/// scatter does not show. `None` for fewer than [`LEAST_SIZES`] sizes.
+pub(super) fn slope(samples: &[Sample], stamp_error: Span) -> Option<Slope> {
+    let mut smallest: BTreeMap<u32, i64> = BTreeMap::new();
+    for sample in samples {
+        let known = smallest.entry(sample.bytes).or_insert(i64::MAX);
+        *known = (*known).min(sample.delay.nanos());
+    }
+    if smallest.len() < LEAST_SIZES {
+        return None;
+    }
+    let points: Vec<(f64, f64)> =
+        smallest.iter().map(|(bytes, ns)| (f64::from(*bytes), *ns as f64)).collect();
+    let fit = line_fit::fit(&points, CONFIDENCE)?;
+    let scatter = fit.slope.map(|slope| (slope.hi - slope.estimate).max(slope.estimate - slope.lo))?;
+    let lever = points.last()?.0 - points.first()?.0;
+    let half = scatter.hypot(stamp_error.nanos() as f64 / lever);
+    let least_squares = least_squares(&points)?;
+    Some(Slope { value: fit.line.slope, half, least_squares, sizes: points.len(), samples: samples.len() })
+}
+
+/// The least-squares slope, unit of y per unit of x.
+fn least_squares(points: &[(f64, f64)]) -> Option<f64> {
+    let n = points.len() as f64;
+    let (mean_x, mean_y) =
+        (points.iter().map(|p| p.0).sum::<f64>() / n, points.iter().map(|p| p.1).sum::<f64>() / n);
+    let xx: f64 = points.iter().map(|p| (p.0 - mean_x).powi(2)).sum();
+    let xy: f64 = points.iter().map(|p| (p.0 - mean_x) * (p.1 - mean_y)).sum();
+    (xx > 0.0).then(|| xy / xx)
+}
+
+/// A link between two hops whose slopes are known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Link {
+    /// bit/s. Of a bound only the end that bounds means something.
+    pub(super) rate: Interval,
+    pub(super) bound: Bound,
+    /// bit/s; absent where the least-squares slopes do not rise.
+    pub(super) least_squares: Option<f64>,
+}
+
+/// The difference of two slopes as a capacity. `None` where it is below zero beyond doubt: then one of them is wrong.
+pub(super) fn link(before: &Slope, after: &Slope) -> Option<Link> {
+    let difference = after.value - before.value;
+    let half = before.half.hypot(after.half);
+    if difference + half <= 0.0 {
+        return None;
+    }
+    let lo = BITS_PER_NS / (difference + half);
+    let known = half < MOST_ERROR * difference;
+    let rate = if known {
+        let estimate = BITS_PER_NS / difference;
+        Interval { estimate, lo, hi: BITS_PER_NS / (difference - half), confidence: CONFIDENCE }
+    } else {
+        Interval { estimate: lo, lo, hi: lo, confidence: CONFIDENCE }
+    };
+    let squares = after.least_squares - before.least_squares;
+    Some(Link {
+        rate,
+        bound: if known { Bound::None } else { Bound::AtLeast },
+        least_squares: (squares > 0.0).then(|| BITS_PER_NS / squares),
+    })
+}
+
+/// A byte in a nanosecond is so many bit/s.
+const BITS_PER_NS: f64 = 8e9;
+pub(super) const CONFIDENCE: f64 = 0.95;
+/// Sen's interval at 95 % needs as many.
+pub(super) const LEAST_SIZES: usize = 5;
+/// Of the difference: beyond it the upper end says nothing, so the figure is a lower bound.
+const MOST_ERROR: f64 = 0.5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(ns_per_byte: f64, noise: impl Fn(u32) -> i64) -> Vec<Sample> {
+        let sizes = (0..12).map(|n| 560 + 80 * n);
+        sizes
+            .map(|bytes| Sample {
+                bytes,
+                delay: Span(4_000_000 + (f64::from(bytes) * ns_per_byte) as i64 + noise(bytes)),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn neighbouring_slopes_give_the_link_between_them() {
+        let before = slope(&samples(80.0, |_| 0), Span(1)).unwrap();
+        let after = slope(&samples(880.0, |_| 0), Span(1)).unwrap();
+        let first = link(&Slope::ZERO, &before).unwrap();
+        let second = link(&before, &after).unwrap();
+        assert!((first.rate.estimate / 1e8 - 1.0).abs() < 1e-3, "{first:?}");
+        assert!((second.rate.estimate / 1e7 - 1.0).abs() < 1e-3, "{second:?}");
+        assert!(second.rate.contains(1e7) && second.bound == Bound::None);
+    }
+
+    #[test]
+    fn only_the_smallest_of_a_size_counts() {
+        let mut all = samples(80.0, |_| 0);
+        all.extend(samples(80.0, |bytes| i64::from(bytes % 7) * 900_000 + 10));
+        let found = slope(&all, Span(1)).unwrap();
+        assert!((found.value - 80.0).abs() < 0.01);
+        assert_eq!((found.sizes, found.samples), (12, 24));
+    }
+
+    #[test]
+    fn a_fast_link_behind_a_slow_one_is_a_bound() {
+        let noise = |bytes: u32| i64::from(bytes * 7 % 11) * 400;
+        let before = slope(&samples(800.0, noise), Span(500)).unwrap();
+        let after = slope(&samples(800.8, noise), Span(500)).unwrap();
+        let found = link(&before, &after).unwrap();
+        assert_eq!(found.bound, Bound::AtLeast);
+        assert!(found.rate.lo < 1e10);
+    }
+
+    #[test]
+    fn a_slope_that_falls_is_no_link() {
+        let before = slope(&samples(800.0, |_| 0), Span(1)).unwrap();
+        let after = slope(&samples(80.0, |_| 0), Span(1)).unwrap();
+        assert_eq!(link(&before, &after), None);
+    }
+
+    #[test]
+    fn too_few_sizes_are_no_line() {
+        assert_eq!(slope(&samples(80.0, |_| 0)[..4], Span(1)), None);
+    }
+}

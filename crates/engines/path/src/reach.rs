@@ -1,0 +1,435 @@
+//! What a host that does not cooperate tells by answering.
+//!
+//! **Measures** round trips and losses of echoes and of UDP to a closed port, the way in which an echo was lost where the host
+//! counts its answers, and the narrowest link there and back from how far apart two echoes sent back to back are answered.
+//! **Assumes** that the host answers each question at once; for the way of a loss, that the identification in its IPv4 headers
+//! goes up by one per answer within a burst, which complete bursts have to show; for the capacity, that some pair met empty queues
+//! (the pairs of least delay are believed). **Biased**: a host that rations answers looks lossy, so UDP has no loss where it is
+//! rationed; the capacity is that of the narrower direction, reads low under load and never higher than this host can send.
+//! **Published**: Savage, "Sting", USITS 1999 and Mahajan et al., "User-level Internet path diagnosis" (Tulip), SOSP 2003 (loss
+//! by direction from the identification); Kapoor et al., "CapProbe", SIGCOMM 2004 (the pair of least delay).
+//!
+//! [`Reach`] asks for [`Round`]s as [`crate::hops`] does. TCP is not its business: a connection is the system's.
+
+use std::net::IpAddr;
+
+use netaware_stats::interval::Interval;
+use netaware_stats::quantile;
+use netaware_units::{Mono, Span};
+
+use crate::estimate::Bound;
+use crate::hops::{Fate, Kind, Probe, Reply, Round, RoundReport, Told, What};
+
+/// What to do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReachPlan {
+    /// The host.
+    pub host: IpAddr,
+    /// IP length of lone and burst questions, bytes.
+    pub smallest: u32,
+    /// IP length of paired ones, bytes.
+    pub largest: u32,
+    /// What the whole may take.
+    pub time: Span,
+    /// Ends sooner, after so many lone echoes.
+    pub count: Option<u32>,
+    /// Between the rounds.
+    pub gap: Span,
+    /// Whether echoes can be sent.
+    pub echo: bool,
+    /// How long answers are waited for.
+    pub patience: Span,
+}
+
+/// One protocol's answers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answers {
+    /// Questions that left.
+    pub asked: u32,
+    /// Answered ones.
+    pub answered: u32,
+    /// Round trips of lone questions, ns, in order.
+    pub rtts: Vec<Span>,
+    /// What was said, each once.
+    pub said: Vec<What>,
+    /// Who else answered.
+    pub others: Vec<IpAddr>,
+    /// IP bytes sent.
+    pub bytes: u64,
+}
+
+/// Which way echoes of bursts were lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ByDirection {
+    /// There.
+    pub forward: u32,
+    /// Back.
+    pub reverse: u32,
+    /// Questions of bursts that could be judged.
+    pub of: u32,
+}
+
+/// What was found out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReachFinding {
+    /// Echoes.
+    pub echo: Answers,
+    /// UDP to a closed port.
+    pub udp: Answers,
+    /// Which way echoes were lost; absent where the host does not count so that it can be told.
+    pub by_direction: Option<ByDirection>,
+    /// The narrowest link, bit/s.
+    pub capacity: Option<(Interval, Bound)>,
+    /// Pairs of which both were answered.
+    pub pairs: u32,
+    /// Whether UDP is answered so many times a second and no more.
+    pub udp_rationed: bool,
+}
+
+/// A pair of echoes that both came back.
+#[derive(Debug, Clone, Copy)]
+struct Pair {
+    /// Round trip of both together.
+    delay: Span,
+    /// Between the answers.
+    apart: Span,
+    /// Between the departures.
+    sent_apart: Span,
+}
+
+/// Kinds of rounds, in turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// A lone echo.
+    Echo,
+    /// One to a closed port.
+    Udp,
+    /// Two large echoes.
+    Pair,
+    /// Three small echoes.
+    Burst,
+}
+
+/// The method.
+#[derive(Debug)]
+pub struct Reach {
+    plan: ReachPlan,
+    began_at: Option<Mono>,
+    turn: u32,
+    asked: Asked,
+    lengths: Vec<u32>,
+    echo: Answers,
+    udp: Answers,
+    /// Lone echoes asked.
+    lone: u32,
+    pairs: Vec<Pair>,
+    /// Identifications of three answers in a row, absent for those that stayed out.
+    bursts: Vec<[Option<u16>; 3]>,
+    /// When UDP was last asked.
+    udp_at: Option<Mono>,
+    stopped: bool,
+}
+
+impl Reach {
+    /// A measurement that has not begun.
+    pub fn new(plan: ReachPlan) -> Self {
+        Self {
+            plan,
+            began_at: None,
+            turn: 0,
+            asked: Asked::Echo,
+            lengths: Vec::new(),
+            echo: Answers::default(),
+            udp: Answers::default(),
+            lone: 0,
+            pairs: Vec::new(),
+            bursts: Vec::new(),
+            udp_at: None,
+            stopped: false,
+        }
+    }
+
+    /// Give what there is.
+    pub fn stop(&mut self) {
+        self.stopped = true;
+    }
+
+    /// What to send now; `None` when it is over.
+    pub fn next(&mut self, now: Mono) -> Option<Round> {
+        let began_at = *self.began_at.get_or_insert(now);
+        let left = (began_at + self.plan.time).since(now) - MARGIN;
+        let enough = self.plan.count.is_some_and(|count| self.lone >= count);
+        if self.stopped || enough {
+            return None;
+        }
+        let (asked, gap) = self.choose(now);
+        if left < gap + LEAST_ROOM {
+            return None;
+        }
+        self.asked = asked;
+        self.turn += 1;
+        let probe =
+            |kind, length, after, awaited| Probe { ttl: TTL, length, kind, after, awaited, mute: false };
+        let (small, large) = (self.plan.smallest, self.plan.largest);
+        let probes = match self.asked {
+            Asked::Echo => vec![probe(Kind::Echo, small, gap, true)],
+            Asked::Udp => vec![probe(Kind::Udp, small, gap, true)],
+            Asked::Pair => {
+                vec![probe(Kind::Echo, large, gap, true), probe(Kind::Echo, large, Span::ZERO, true)]
+            }
+            Asked::Burst => {
+                let mut burst = vec![probe(Kind::Echo, small, Span::ZERO, true); 3];
+                burst[0].after = gap;
+                burst
+            }
+        };
+        self.lengths = probes.iter().map(|probe| probe.length).collect();
+        Some(Round { probes, patience: self.patience().min(left - gap) })
+    }
+
+    /// Three times the longest round trip so far, and then some: what comes later counts as lost.
+    fn patience(&self) -> Span {
+        let longest = self.echo.rtts.iter().chain(&self.udp.rtts).max();
+        longest.map_or(self.plan.patience, |rtt| (*rtt * 3 + PATIENCE_MARGIN).min(self.plan.patience))
+    }
+
+    /// What to ask next, and how long after the round before.
+    fn choose(&mut self, now: Mono) -> (Asked, Span) {
+        // More often than once a second is refused by most hosts.
+        let udp_due = self.udp_at.map_or(now, |at| at + UDP_EVERY);
+        if now >= udp_due || !self.plan.echo {
+            let due = udp_due.max(now);
+            self.udp_at = Some(due);
+            return (Asked::Udp, (due - now).max(self.plan.gap));
+        }
+        let asked = match self.turn % 4 {
+            0 | 2 => Asked::Echo,
+            1 => Asked::Pair,
+            _ => Asked::Burst,
+        };
+        (asked, self.plan.gap)
+    }
+
+    /// Takes in what became of the last round.
+    pub fn take(&mut self, report: &RoundReport) {
+        let host = self.plan.host;
+        let answers = if self.asked == Asked::Udp { &mut self.udp } else { &mut self.echo };
+        for (told, length) in report.probes.iter().zip(&self.lengths) {
+            if matches!(told.fate, Fate::NotSent | Fate::TooBig(_)) {
+                continue;
+            }
+            answers.asked += 1;
+            answers.bytes += u64::from(*length);
+            let Some(reply) = told.reply() else { continue };
+            answers.take(reply, host);
+        }
+        let lone = match &report.probes[..] {
+            [one] if is_own(one, host) => one.rtt(),
+            _ => None,
+        };
+        answers.rtts.extend(lone);
+        match (self.asked, &report.probes[..]) {
+            (Asked::Echo, _) => self.lone += 1,
+            (Asked::Pair, [first, second]) => self.take_pair(first, second),
+            (Asked::Burst, [a, b, c]) => {
+                self.bursts.push([a, b, c].map(|told| told.reply().and_then(|reply| reply.ident)));
+            }
+            _ => {}
+        }
+    }
+
+    fn take_pair(&mut self, first: &Told, second: &Told) {
+        let (Some(a), Some(b)) = (first.reply(), second.reply()) else { return };
+        let both = [first, second].iter().all(|told| is_own(told, self.plan.host));
+        if both && b.at > a.at && self.pairs.len() < MOST_PAIRS {
+            self.pairs.push(Pair {
+                delay: (a.at - first.sent_at) + (b.at - second.sent_at),
+                apart: b.at - a.at,
+                sent_apart: second.sent_at - first.sent_at,
+            });
+        }
+    }
+
+    /// What there is so far.
+    pub fn finding(&self) -> ReachFinding {
+        let echo_share = share(&self.echo);
+        let udp_share = share(&self.udp);
+        let rationed = self.udp.answered > 0 && udp_share < echo_share.min(0.9) - 0.3;
+        ReachFinding {
+            echo: self.echo.clone(),
+            udp: self.udp.clone(),
+            by_direction: by_direction(&self.bursts),
+            capacity: capacity(&self.pairs, self.plan.largest),
+            pairs: self.pairs.len() as u32,
+            udp_rationed: rationed,
+        }
+    }
+}
+
+impl Answers {
+    fn take(&mut self, reply: Reply, host: IpAddr) {
+        if reply.from != host && !self.others.contains(&reply.from) && self.others.len() < MOST_OTHERS {
+            self.others.push(reply.from);
+        }
+        if !self.said.contains(&reply.what) {
+            self.said.push(reply.what);
+        }
+        // A router that says that it goes no further is no answer of the host's.
+        self.answered += u32::from(matches!(reply.what, What::EchoReply | What::PortUnreachable));
+    }
+}
+
+fn is_own(told: &Told, host: IpAddr) -> bool {
+    told.reply().is_some_and(|reply| {
+        reply.what == What::EchoReply || (reply.what == What::PortUnreachable && reply.from == host)
+    })
+}
+
+fn share(answers: &Answers) -> f64 {
+    f64::from(answers.answered) / f64::from(answers.asked.max(1))
+}
+
+/// Complete bursts show whether the host counts by one; then a burst without its middle shows whether the host counted it.
+fn by_direction(bursts: &[[Option<u16>; 3]]) -> Option<ByDirection> {
+    let complete = bursts.iter().filter_map(|burst| match burst {
+        [Some(a), Some(b), Some(c)] => Some(b.wrapping_sub(*a) == 1 && c.wrapping_sub(*b) == 1),
+        _ => None,
+    });
+    let complete: Vec<bool> = complete.collect();
+    let counting = complete.iter().filter(|counts| **counts).count();
+    if complete.len() < LEAST_BURSTS || counting * 10 < complete.len() * 9 {
+        return None;
+    }
+    let mut found = ByDirection { of: complete.len() as u32, ..ByDirection::default() };
+    for burst in bursts {
+        if let [Some(a), None, Some(c)] = burst {
+            match c.wrapping_sub(*a) {
+                1 => found.forward += 1,
+                2 => found.reverse += 1,
+                _ => continue,
+            }
+            found.of += 1;
+        }
+    }
+    Some(found)
+}
+
+/// From the pairs of least delay. What the host cannot send closer together than the answers come is a lower bound.
+fn capacity(pairs: &[Pair], length: u32) -> Option<(Interval, Bound)> {
+    if pairs.len() < LEAST_PAIRS {
+        return None;
+    }
+    let mut sorted = pairs.to_vec();
+    sorted.sort_by_key(|pair| pair.delay);
+    sorted.truncate((pairs.len() / 5).max(LEAST_PAIRS));
+    let mut apart: Vec<f64> = sorted.iter().map(|pair| pair.apart.nanos() as f64).collect();
+    let mut sent: Vec<f64> = sorted.iter().map(|pair| pair.sent_apart.nanos() as f64).collect();
+    apart.sort_unstable_by(f64::total_cmp);
+    let bits = f64::from(length) * 8e9;
+    let rate = |apart: f64| bits / apart.max(1.0);
+    let at = |q: f64| quantile::linear(&apart, q).map(rate);
+    // Quartiles of the believed pairs: rough, as the figure is.
+    let interval = Interval { estimate: at(0.5)?, lo: at(0.75)?, hi: at(0.25)?, confidence: 0.5 };
+    let sent = rate(quantile::median_in_place(&mut sent)?);
+    if interval.estimate * 1.25 > sent {
+        let least = interval.lo.min(sent);
+        let bound = Interval { estimate: least, lo: least, hi: least, confidence: 0.5 };
+        return Some((bound, Bound::AtLeast));
+    }
+    Some((interval, Bound::None))
+}
+
+/// Where hosts' own packets start: no path is longer.
+const TTL: u8 = 64;
+const UDP_EVERY: Span = Span::from_millis(1100);
+const MARGIN: Span = Span::from_millis(20);
+const LEAST_ROOM: Span = Span::from_millis(20);
+const PATIENCE_MARGIN: Span = Span::from_millis(100);
+const MOST_PAIRS: usize = 10_000;
+const MOST_OTHERS: usize = 8;
+const LEAST_BURSTS: usize = 5;
+const LEAST_PAIRS: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> ReachPlan {
+        ReachPlan {
+            host: IpAddr::from([192, 0, 2, 9]),
+            smallest: 60,
+            largest: 1500,
+            time: Span::from_secs(10),
+            count: None,
+            gap: Span::from_millis(10),
+            echo: true,
+            patience: Span::from_secs(1),
+        }
+    }
+
+    /// A host 10 ms away behind a link of `ns` per byte; `answers` says whether a question gets an answer, by kind and number.
+    fn run(plan: ReachPlan, ns: f64, answers: impl Fn(Kind, u32) -> bool) -> ReachFinding {
+        let host = plan.host;
+        let mut reach = Reach::new(plan);
+        let (mut now, mut counter, mut ident) = (Mono(1_000_000_000), 0_u32, 0_u16);
+        while let Some(round) = reach.next(now) {
+            let mut probes = Vec::new();
+            let mut free = Mono(0);
+            for probe in &round.probes {
+                now = now + probe.after + Span::from_micros(2);
+                counter += 1;
+                let left = now.max(free) + Span((f64::from(probe.length) * ns) as i64);
+                free = left;
+                let answered = answers(probe.kind, counter);
+                ident = ident.wrapping_add(1);
+                let what = if probe.kind == Kind::Echo { What::EchoReply } else { What::PortUnreachable };
+                let at = left + Span::from_millis(10);
+                let reply = Reply { at, from: host, what, length: None, ident: Some(ident) };
+                let fate = if answered { Fate::Answered(reply) } else { Fate::Silent };
+                probes.push(Told { sent_at: now, fate });
+            }
+            let silent = probes.iter().any(|told| told.fate == Fate::Silent);
+            now += if silent { round.patience } else { Span::from_millis(12) };
+            reach.take(&RoundReport { probes });
+        }
+        reach.finding()
+    }
+
+    #[test]
+    fn a_healthy_host_has_its_round_trip_no_loss_and_a_capacity() {
+        let found = run(plan(), 800.0, |_, _| true);
+        assert!(found.echo.asked > 100 && found.echo.asked == found.echo.answered);
+        assert_eq!(found.echo.rtts[0], Span::from_millis(10) + Span::from_micros(48));
+        let (rate, bound) = found.capacity.unwrap();
+        assert!((rate.estimate / 1e7 - 1.0).abs() < 0.01 && bound == Bound::None, "{rate:?}");
+        assert_eq!(found.by_direction.map(|it| (it.forward, it.reverse)), Some((0, 0)));
+        assert!(!found.udp_rationed);
+    }
+
+    #[test]
+    fn a_link_faster_than_the_host_sends_is_a_bound() {
+        let found = run(plan(), 0.8, |_, _| true);
+        assert_eq!(found.capacity.unwrap().1, Bound::AtLeast);
+    }
+
+    #[test]
+    fn echoes_lost_on_the_way_back_were_counted() {
+        let found = run(plan(), 80.0, |kind, n| kind == Kind::Udp || n % 9 != 0);
+        let by = found.by_direction.unwrap();
+        assert!(by.reverse > 0 && by.forward == 0, "{by:?}");
+        assert!(found.echo.answered < found.echo.asked);
+    }
+
+    #[test]
+    fn a_host_that_rations_unreachables_is_not_called_lossy() {
+        let found = run(plan(), 80.0, |kind, n| kind == Kind::Echo || n < 4);
+        assert!(found.udp_rationed, "{:?}", found.udp);
+    }
+
+    #[test]
+    fn without_echoes_udp_is_all_there_is_and_silence_ends_in_time() {
+        let found = run(ReachPlan { echo: false, ..plan() }, 80.0, |_, _| false);
+        assert!(found.echo.asked == 0 && found.udp.asked > 5 && found.udp.answered == 0);
+        assert_eq!(found.capacity, None);
+    }
+}

@@ -1,0 +1,108 @@
+//! What capacity and available bandwidth say together: who uses the path, and whether the two figures can both be right.
+
+use netaware_stats::interval::Interval;
+
+use crate::{Bound, Estimate, Flag};
+
+/// How much of a path others use.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Use {
+    /// Nothing that could be shown: the intervals allow that all of the capacity is available.
+    NotShown {
+        /// Share of the capacity that others use at most, 0..=1.
+        at_most: f64,
+    },
+    /// Others use this share of the capacity, 0..=1.
+    Shared(Interval),
+    /// The hosts set at least one of the figures: how much of the path is used is not known.
+    HostLimited,
+    /// More is available than there is, beyond both intervals: one of the figures is wrong, or the path changed in between.
+    Contradiction,
+    /// One of the figures is missing, or both are bounds.
+    Unknown,
+}
+
+impl Use {
+    /// Of the two answers for one direction of one path.
+    pub fn of(capacity: Option<&Estimate>, available: Option<&Estimate>) -> Self {
+        let (Some(capacity), Some(available)) = (capacity, available) else { return Self::Unknown };
+        let is_host_limited =
+            |it: &Estimate| it.bound != Bound::None && it.flags.contains(&Flag::HostLimited);
+        if is_host_limited(capacity) || is_host_limited(available) {
+            return Self::HostLimited;
+        }
+        if capacity.bound != Bound::None || available.bound != Bound::None {
+            return Self::Unknown;
+        }
+        let (c, a) = (capacity.rate, available.rate);
+        if c.lo.is_nan() || c.lo <= 0.0 || !a.hi.is_finite() {
+            return Self::Unknown;
+        }
+        if a.lo > c.hi {
+            return Self::Contradiction;
+        }
+        // The corners of both intervals: wider than either deserves, and right whatever they have in common.
+        let used = |available: f64, capacity: f64| (1.0 - available / capacity).clamp(0.0, 1.0);
+        let (lo, hi) = (used(a.hi, c.lo), used(a.lo, c.hi));
+        if lo <= 0.0 {
+            return Self::NotShown { at_most: hi };
+        }
+        let estimate = used(a.estimate, c.estimate).clamp(lo, hi);
+        Self::Shared(Interval { estimate, lo, hi, confidence: c.confidence.min(a.confidence) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netaware_units::Span;
+
+    use super::*;
+
+    fn answer(estimate: f64, lo: f64, hi: f64) -> Estimate {
+        Estimate {
+            rate: Interval { estimate, lo, hi, confidence: 0.95 },
+            bound: Bound::None,
+            method: "made up",
+            bytes: 0,
+            packets: 0,
+            took: Span::ZERO,
+            flags: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_missing_of_the_capacity_is_used_by_others() {
+        let of = Use::of(Some(&answer(100.0, 99.0, 101.0)), Some(&answer(60.0, 58.0, 62.0)));
+        let Use::Shared(used) = of else { panic!("{of:?}") };
+        assert!((used.estimate - 0.4).abs() < 1e-9);
+        assert!(
+            (used.lo - (1.0 - 62.0 / 99.0)).abs() < 1e-9 && (used.hi - (1.0 - 58.0 / 101.0)).abs() < 1e-9
+        );
+    }
+
+    #[test]
+    fn intervals_that_meet_show_nothing() {
+        let of = Use::of(Some(&answer(100.0, 98.0, 102.0)), Some(&answer(97.0, 93.0, 101.0)));
+        let Use::NotShown { at_most } = of else { panic!("{of:?}") };
+        assert!((at_most - (1.0 - 93.0 / 102.0)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn more_than_there_is_cannot_be() {
+        let of = Use::of(Some(&answer(100.0, 99.0, 101.0)), Some(&answer(120.0, 110.0, 130.0)));
+        assert_eq!(of, Use::Contradiction);
+    }
+
+    #[test]
+    fn a_bound_leaves_it_open_and_a_host_is_named() {
+        let exact = answer(100.0, 99.0, 101.0);
+        let bound = Estimate { bound: Bound::AtLeast, ..exact.clone() };
+        let host = Estimate { flags: vec![Flag::HostLimited], ..bound.clone() };
+        assert_eq!(Use::of(Some(&bound), Some(&exact)), Use::Unknown);
+        assert_eq!(Use::of(Some(&host), Some(&exact)), Use::HostLimited);
+        assert_eq!(Use::of(Some(&exact), None), Use::Unknown);
+        for nonsense in [answer(0.0, 0.0, 0.0), answer(f64::NAN, f64::NAN, f64::NAN)] {
+            assert_eq!(Use::of(Some(&nonsense), Some(&exact)), Use::Unknown);
+        }
+    }
+}

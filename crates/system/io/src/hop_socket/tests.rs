@@ -1,0 +1,66 @@
+use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
+
+use netaware_path::hops::{Fate, Kind, Probe, What};
+use netaware_units::Span;
+
+use super::*;
+
+fn probe(kind: Kind, length: u32) -> Probe {
+    Probe { ttl: 64, length, kind, after: Span::from_millis(1), awaited: true, mute: false }
+}
+
+fn closed_port(ip: IpAddr) -> SocketAddr {
+    // Bound and given up again: nobody listens there.
+    let at = UdpSocket::bind((ip, 0)).unwrap().local_addr().unwrap();
+    SocketAddr::new(ip, at.port())
+}
+
+#[test]
+fn a_closed_port_on_loopback_answers_each_size_with_its_own_quote() {
+    for ip in [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)] {
+        let mut socket = HopSocket::open(closed_port(ip), &SocketOptions::default()).unwrap();
+        let probes = vec![probe(Kind::Udp, 64), probe(Kind::Udp, 200), probe(Kind::Udp, 1400)];
+        let report = socket.run(&Round { probes, patience: Span::from_secs(2) }, &StopFlag::new());
+        let replies: Vec<_> =
+            report.probes.iter().map(|told| told.reply().unwrap_or_else(|| panic!("{told:?}"))).collect();
+        assert!(replies.iter().all(|reply| reply.what == What::PortUnreachable && reply.from == ip));
+        let lengths: Vec<u32> = replies.iter().map(|reply| reply.length.unwrap()).collect();
+        // An error quotes the packet behind its own headers, up to 576 bytes (RFC 1812) or 1280 (RFC 4443).
+        let header = if ip.is_ipv4() { 28 } else { 48 };
+        assert_eq!(lengths[..2], [64 + header, 200 + header], "{ip}");
+        assert_eq!(lengths[2], if ip.is_ipv4() { 576 } else { 1280 });
+        for told in &report.probes {
+            assert!(told.rtt().unwrap() > Span::ZERO && told.rtt().unwrap() < Span::from_millis(500));
+        }
+        assert_eq!(socket.counts().unmatched, 0);
+    }
+}
+
+#[test]
+fn echoes_are_answered_where_they_are_permitted() {
+    for ip in [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)] {
+        let mut socket = HopSocket::open(closed_port(ip), &SocketOptions::default()).unwrap();
+        if let EchoAccess::Refused(why) = socket.echo() {
+            println!("SKIPPED: no ICMP socket ({why})");
+            continue;
+        }
+        let probes = vec![probe(Kind::Echo, 60), probe(Kind::Udp, 60), probe(Kind::Echo, 1200)];
+        let report = socket.run(&Round { probes, patience: Span::from_secs(2) }, &StopFlag::new());
+        let said: Vec<_> =
+            report.probes.iter().map(|told| told.reply().map(|reply| (reply.what, reply.length))).collect();
+        assert_eq!(said[0], Some((What::EchoReply, Some(60))));
+        assert_eq!(said[2], Some((What::EchoReply, Some(1200))));
+        assert!(matches!(said[1], Some((What::PortUnreachable, _))));
+    }
+}
+
+#[test]
+fn a_stopped_round_ends_at_once() {
+    let mut socket =
+        HopSocket::open(closed_port(Ipv4Addr::LOCALHOST.into()), &SocketOptions::default()).unwrap();
+    let stop = StopFlag::new();
+    stop.raise();
+    let report =
+        socket.run(&Round { probes: vec![probe(Kind::Udp, 64)], patience: Span::from_secs(9) }, &stop);
+    assert_eq!(report.probes[0].fate, Fate::NotSent);
+}

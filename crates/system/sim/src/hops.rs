@@ -1,0 +1,256 @@
+//! Probes that end at each hop of a simulated path, and a destination that is nobody's friend: it answers echoes with echoes,
+//! and reports closed ports as seldom as Linux does.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use netaware_netmodel::{Answer, Fate as Passage, Packet, Scenario, Side};
+use netaware_path::hops::{
+    Fate, Hops, HopsFinding, HopsPlan, Kind, Probe, Reply, Round, RoundReport, Told, What,
+};
+use netaware_record::IpVersion;
+use netaware_units::{Mono, Span};
+
+use crate::simulation::Simulation;
+
+/// A path seen from host A.
+#[derive(Debug)]
+pub struct HopPath {
+    sim: Simulation,
+    version: IpVersion,
+    /// Packets that the answers of the destination are: which probe each is about, and what it says.
+    answers: BTreeMap<u64, (u64, What)>,
+    /// When the destination may next report a closed port, less what it may save up.
+    may_report_at: Mono,
+}
+
+/// A round under way.
+struct Underway<'a> {
+    probes: &'a [Probe],
+    /// Number in the network of the first.
+    first: u64,
+    told: Vec<Told>,
+}
+
+impl HopPath {
+    /// The path of `scenario`, its cross traffic in full swing. Equal seeds make equal paths.
+    pub fn new(scenario: &Scenario, version: IpVersion, seed: u64) -> Self {
+        let mut sim = Simulation::new(scenario, seed);
+        sim.pass(WARM_UP);
+        Self { sim, version, answers: BTreeMap::new(), may_report_at: Mono(0) }
+    }
+
+    /// What the clock of host A shows.
+    pub fn now(&self) -> Mono {
+        self.sim.local_now(Side::A)
+    }
+
+    /// Sends a round and waits as it says.
+    pub fn run(&mut self, round: &Round) -> RoundReport {
+        let nothing = Told { sent_at: self.now(), fate: Fate::Silent };
+        let mut underway = Underway {
+            probes: &round.probes,
+            first: self.sim.next_id,
+            told: vec![nothing; round.probes.len()],
+        };
+        // Answers of the destination get numbers behind those of the probes.
+        self.sim.next_id += round.probes.len() as u64;
+        for (n, probe) in round.probes.iter().enumerate() {
+            let at = self.sim.now + probe.after.or_zero();
+            self.pass_to(at, &mut underway);
+            self.send(n, *probe, &mut underway);
+        }
+        let until = self.sim.now + round.patience;
+        while underway.waits() {
+            let next = self.sim.network.next_event().filter(|next| *next <= until);
+            self.pass_to(next.unwrap_or(until), &mut underway);
+            if next.is_none() {
+                break;
+            }
+        }
+        RoundReport { probes: underway.told }
+    }
+
+    fn send(&mut self, n: usize, probe: Probe, underway: &mut Underway<'_>) {
+        underway.told[n].sent_at = self.now();
+        let mtu = self.sim.known_mtu(Side::A, self.version);
+        if probe.length > mtu {
+            underway.told[n].fate = Fate::TooBig(mtu);
+            return;
+        }
+        let packet = Packet {
+            id: underway.first + n as u64,
+            version: self.version,
+            length: probe.length,
+            hop_limit: probe.ttl,
+            flow: 1 + probe.kind as u64,
+            dont_fragment: true,
+        };
+        self.sim.network.offer(self.sim.now, Side::A, packet);
+    }
+
+    /// Lets time pass, from one event to the next: what the destination says has to leave when it is said.
+    fn pass_to(&mut self, at: Mono, underway: &mut Underway<'_>) {
+        let mut fates = Vec::new();
+        loop {
+            let next = self.sim.network.next_event().filter(|next| *next < at).unwrap_or(at);
+            self.sim.now = self.sim.now.max(next);
+            self.sim.network.advance(self.sim.now, &mut |fate| fates.push(fate));
+            for fate in fates.drain(..) {
+                self.take(fate, underway);
+            }
+            if next >= at {
+                return;
+            }
+        }
+    }
+
+    fn take(&mut self, fate: Passage, underway: &mut Underway<'_>) {
+        match fate {
+            Passage::Delivered { id, to: Side::B, corrupted_bit: None, duplicate: false, .. } => {
+                self.arrived(id, underway);
+            }
+            Passage::Delivered { id, at, to: Side::A, corrupted_bit: None, .. } => {
+                let Some((about, what)) = self.answers.remove(&id) else { return };
+                let length = underway.probe(about).map(|probe| self.answer_length(what, probe.length));
+                let reply =
+                    Reply { at: self.reading(at), from: self.destination(), what, length, ident: None };
+                underway.answered(about, reply);
+            }
+            Passage::Answered { id, at, hop, answer, .. } => {
+                let what = match answer {
+                    Answer::TimeExceeded => What::TimeExceeded,
+                    Answer::TooBig { mtu } => What::TooBig(mtu),
+                };
+                let length = underway.probe(id).map(|probe| self.router_length(probe.length));
+                let reply = Reply { at: self.reading(at), from: self.router(hop), what, length, ident: None };
+                underway.answered(id, reply);
+            }
+            _ => {}
+        }
+    }
+
+    /// A probe has come to the destination.
+    fn arrived(&mut self, id: u64, underway: &Underway<'_>) {
+        let Some(probe) = underway.probe(id) else { return };
+        let what = match probe.kind {
+            Kind::Echo => What::EchoReply,
+            Kind::Udp if probe.mute && self.version == IpVersion::V6 => return,
+            Kind::Udp if self.may_report() => What::PortUnreachable,
+            Kind::Udp => return,
+        };
+        let answer = self.sim.next_id;
+        self.sim.next_id += 1;
+        self.answers.insert(answer, (id, what));
+        let packet = Packet {
+            id: answer,
+            version: self.version,
+            length: self.answer_length(what, probe.length),
+            hop_limit: 64,
+            flow: 1 + probe.kind as u64,
+            dont_fragment: true,
+        };
+        self.sim.network.offer(self.sim.now, Side::B, packet);
+    }
+
+    /// `net.ipv4.icmp_ratelimit` and its IPv6 twin: one a second, six at once.
+    fn may_report(&mut self) -> bool {
+        let now = self.sim.now;
+        if self.may_report_at > now + REPORT_EVERY * (REPORTS_AT_ONCE - 1) {
+            return false;
+        }
+        self.may_report_at = self.may_report_at.max(now) + REPORT_EVERY;
+        true
+    }
+
+    fn answer_length(&self, what: What, length: u32) -> u32 {
+        match (what, self.version) {
+            (What::EchoReply, _) => length,
+            (_, IpVersion::V4) => (length + 28).min(576),
+            (_, IpVersion::V6) => (length + 48).min(1280),
+        }
+    }
+
+    /// As the model of the network has it.
+    fn router_length(&self, length: u32) -> u32 {
+        match self.version {
+            IpVersion::V4 => 56,
+            IpVersion::V6 => (length + 48).min(1280),
+        }
+    }
+
+    fn reading(&self, at: Mono) -> Mono {
+        self.sim.clock(Side::A).reading(at)
+    }
+
+    fn router(&self, hop: usize) -> IpAddr {
+        match self.version {
+            IpVersion::V4 => Ipv4Addr::new(192, 0, 2, hop as u8 + 1).into(),
+            IpVersion::V6 => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, hop as u16 + 1).into(),
+        }
+    }
+
+    fn destination(&self) -> IpAddr {
+        match self.version {
+            IpVersion::V4 => Ipv4Addr::new(198, 51, 100, 1).into(),
+            IpVersion::V6 => Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1).into(),
+        }
+    }
+}
+
+impl Underway<'_> {
+    fn place(&self, id: u64) -> Option<usize> {
+        usize::try_from(id.checked_sub(self.first)?).ok().filter(|place| *place < self.probes.len())
+    }
+
+    fn probe(&self, id: u64) -> Option<Probe> {
+        self.place(id).map(|place| self.probes[place])
+    }
+
+    fn answered(&mut self, id: u64, reply: Reply) {
+        if let Some(place) = self.place(id)
+            && self.told[place].fate == Fate::Silent
+        {
+            self.told[place].fate = Fate::Answered(reply);
+        }
+    }
+
+    fn waits(&self) -> bool {
+        self.probes.iter().zip(&self.told).any(|(probe, told)| probe.awaited && told.fate == Fate::Silent)
+    }
+}
+
+/// Runs the method over a path to its end.
+pub fn hops(path: &mut HopPath, plan: HopsPlan) -> HopsFinding {
+    let mut method = Hops::new(plan);
+    while let Some(round) = method.next(path.now()) {
+        let report = path.run(&round);
+        method.take(&report);
+    }
+    method.finding()
+}
+
+/// What a prober asks for over this version, on a path that takes 1500 bytes: for tests and comparisons.
+pub fn usual_plan(version: IpVersion, time: Span, seed: u64) -> HopsPlan {
+    let header = version.header_len();
+    HopsPlan {
+        max_hops: 30,
+        smallest: header + 8 + 16,
+        largest: 1500,
+        tail: header + 8 + 4,
+        header,
+        sizes: Vec::new(),
+        time,
+        per_hop: None,
+        way: netaware_path::hops::CapacityWay::Automatic,
+        echo: true,
+        trains: true,
+        stamp_error: Span(20),
+        seed,
+    }
+}
+
+/// Until queues are as full as they usually are.
+const WARM_UP: Span = Span::from_millis(500);
+const REPORT_EVERY: Span = Span::from_secs(1);
+const REPORTS_AT_ONCE: i64 = 6;
