@@ -37,7 +37,13 @@ pub(crate) fn result(
     let answer = done.answer.as_ref();
     let of_packet = |bytes: u32| {
         let share = f64::from(bytes) / f64::from(done.packet.max(1));
-        answer.map(|answer| BitRate((answer.rate.estimate * share).max(0.0) as u64))
+        // Of a bound, what is certain.
+        let figure = |answer: &Estimate| match answer.bound {
+            Bound::None => answer.rate.estimate,
+            Bound::AtLeast => answer.rate.lo,
+            Bound::AtMost => answer.rate.hi,
+        };
+        answer.map(|answer| BitRate((figure(answer) * share).max(0.0) as u64))
     };
     let bytes = ByteCount(answer.map_or(0, |answer| answer.bytes));
     let flags = noticed(answer);
