@@ -60,6 +60,36 @@ impl Opening {
         };
         Self { command, request, started_at: clock::wall(), began_at: clock::now() }
     }
+
+    /// The record, ended now, of what this host found alone.
+    fn record(
+        self,
+        outcome: Outcome,
+        versions: Vec<VersionResult>,
+        warnings: Vec<String>,
+        local: &[IpAddr],
+    ) -> Record {
+        Record {
+            schema: SCHEMA_VERSION,
+            id: id_at(self.started_at),
+            software: env!("CARGO_PKG_VERSION").to_owned(),
+            command: self.command.to_owned(),
+            started_at: self.started_at,
+            started_at_utc: utc(self.started_at),
+            elapsed: clock::now() - self.began_at,
+            outcome,
+            request: self.request,
+            label: None,
+            series: None,
+            prober: netaware_host::describe(local),
+            responder: None,
+            comparison: None,
+            versions,
+            ability: None,
+            expectations: Vec::new(),
+            warnings,
+        }
+    }
 }
 
 /// What every command can ask of the IP header.
@@ -98,26 +128,8 @@ pub(crate) fn finish(
         let what = "the responder ended a transfer early; the figures stand for the time that was measured";
         warnings.push(what.to_owned());
     }
-    Record {
-        schema: SCHEMA_VERSION,
-        id: id_at(opened.started_at),
-        software: env!("CARGO_PKG_VERSION").to_owned(),
-        command: opened.command.to_owned(),
-        started_at: opened.started_at,
-        started_at_utc: utc(opened.started_at),
-        elapsed: clock::now() - opened.began_at,
-        outcome,
-        request: opened.request,
-        label: None,
-        series: None,
-        prober: netaware_host::describe(&local),
-        responder,
-        comparison: comparison::compare(&versions, findings),
-        versions,
-        ability: None,
-        expectations: Vec::new(),
-        warnings,
-    }
+    let comparison = comparison::compare(&versions, findings);
+    Record { responder, comparison, ..opened.record(outcome, versions, warnings, &local) }
 }
 
 /// Writes the record of a measurement that needed no session.
@@ -130,26 +142,7 @@ pub(crate) fn finish_alone(
 ) -> Record {
     let outcome = if stop.is_raised() { Outcome::Interrupted } else { Outcome::Complete };
     warnings.extend(warnings_of(&versions, outcome));
-    Record {
-        schema: SCHEMA_VERSION,
-        id: id_at(opened.started_at),
-        software: env!("CARGO_PKG_VERSION").to_owned(),
-        command: opened.command.to_owned(),
-        started_at: opened.started_at,
-        started_at_utc: utc(opened.started_at),
-        elapsed: clock::now() - opened.began_at,
-        outcome,
-        request: opened.request,
-        label: None,
-        series: None,
-        prober: netaware_host::describe(local),
-        responder: None,
-        comparison: None,
-        versions,
-        ability: None,
-        expectations: Vec::new(),
-        warnings,
-    }
+    opened.record(outcome, versions, warnings, local)
 }
 
 /// A responder that is stopping ends its transfers and then says goodbye: who has the ends may be done before the goodbye

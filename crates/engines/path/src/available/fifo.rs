@@ -13,7 +13,6 @@ use crate::{Arrival, Estimate, Estimator, Gaps, Instrument, Step, Train, TrainRe
 pub(crate) enum Traffic {
     Even,
     Poisson,
-    Pareto(f64),
 }
 
 #[derive(Debug, Clone)]
@@ -41,7 +40,6 @@ impl Hop {
         match self.traffic {
             Traffic::Even => mean,
             Traffic::Poisson => -mean * u.ln(),
-            Traffic::Pareto(alpha) => mean * (alpha - 1.0) / alpha * u.powf(-1.0 / alpha),
         }
     }
 

@@ -28,29 +28,6 @@ fn even_traffic_is_found_with_a_fiftieth_of_the_capacity() {
 }
 
 #[test]
-#[ignore = "a table for reading: cargo test -p netaware-path -- --ignored --nocapture table"]
-fn table() {
-    for capacity in [1e7, 1e8, 1e9, 1e10] {
-        for traffic in [Traffic::Even, Traffic::Poisson, Traffic::Pareto(1.5)] {
-            for load in [0.0, 0.5, 0.8] {
-                for coalescing in [0.0, 250_000.0] {
-                    let (median, p90, held) = graded(capacity, load, traffic, coalescing, 20);
-                    println!(
-                        "{:>6} M {traffic:?} {:.0} % coalescing {:.0} us: {:.1} % (p90 {:.1} %), held {:.0} %",
-                        capacity / 1e6,
-                        load * 100.0,
-                        coalescing / 1e3,
-                        median * 100.0,
-                        p90 * 100.0,
-                        held * 100.0
-                    );
-                }
-            }
-        }
-    }
-}
-
-#[test]
 fn it_follows_traffic_that_swells() {
     let mut path = Path::single(1e8, 0.2, Traffic::Poisson, 2);
     path.swell = Some((2.1e10, 3.0));

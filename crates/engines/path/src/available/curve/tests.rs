@@ -36,30 +36,6 @@ fn a_fluid_link_is_measured_to_a_percent() {
 }
 
 #[test]
-#[ignore = "a table for reading: cargo test -p netaware-path -- --ignored --nocapture table"]
-fn table() {
-    let kinds = [Traffic::Even, Traffic::Poisson, Traffic::Pareto(1.5)];
-    for capacity in [1e7, 1e8, 1e9, 1e10] {
-        for traffic in kinds {
-            for load in [0.0, 0.2, 0.5, 0.8] {
-                for coalescing in [0.0, 50_000.0, 250_000.0] {
-                    let (median, p90, held) = graded(capacity, load, traffic, coalescing, 40);
-                    println!(
-                        "{:>6} M {traffic:?} {:.0} % coalescing {:.0} us: {:.1} % (p90 {:.1} %), held {:.0} %",
-                        capacity / 1e6,
-                        load * 100.0,
-                        coalescing / 1e3,
-                        median * 100.0,
-                        p90 * 100.0,
-                        held * 100.0
-                    );
-                }
-            }
-        }
-    }
-}
-
-#[test]
 fn the_tight_links_capacity_comes_with_it() {
     let mut path = Path::single(1e8, 0.5, Traffic::Even, 3);
     let (_, curve) = run(&mut path, &instrument(1e8));
@@ -159,15 +135,6 @@ fn cut_off_early_it_says_what_it_has() {
     let (outcome, _) = run(&mut Path::single(1e8, 0.5, Traffic::Poisson, 10), &host);
     let answer = outcome.answer.unwrap();
     assert!(outcome.took < 0.9 && !answer.flags.is_empty(), "{answer:?}");
-}
-
-#[test]
-#[ignore = "for looking at one run"]
-fn one() {
-    let mut path = Path::single(1e10, 0.0, Traffic::Even, 1);
-    path.coalescing = 250_000.0;
-    let (outcome, curve) = run(&mut path, &instrument(1e10));
-    println!("{outcome:?} {:?} {:?}", curve.approach, curve.samples);
 }
 
 #[test]

@@ -39,29 +39,6 @@ fn even_traffic_is_bracketed() {
 }
 
 #[test]
-#[ignore = "a table for reading: cargo test -p netaware-path -- --ignored --nocapture table"]
-fn table() {
-    for capacity in [1e7, 1e8, 1e9, 1e10] {
-        for traffic in [Traffic::Even, Traffic::Poisson, Traffic::Pareto(1.5)] {
-            for load in [0.0, 0.5, 0.8] {
-                for coalescing in [0.0, 250_000.0] {
-                    let (median, p90, held, megabytes) = graded(capacity, load, traffic, coalescing, 30);
-                    println!(
-                        "{:>6} M {traffic:?} {:.0} % coalescing {:.0} us: {:.1} % (p90 {:.1} %), held {:.0} %, {megabytes:.2} MB",
-                        capacity / 1e6,
-                        load * 100.0,
-                        coalescing / 1e3,
-                        median * 100.0,
-                        p90 * 100.0,
-                        held * 100.0
-                    );
-                }
-            }
-        }
-    }
-}
-
-#[test]
 fn half_of_pathloads_bytes_are_enough() {
     // Pathload took 13 MB for nine fleets at 100 Mbit/s.
     let (_, _, _, megabytes) = graded(1e8, 0.5, Traffic::Poisson, 0.0, 5);
