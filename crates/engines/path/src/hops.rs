@@ -21,16 +21,20 @@
 //!
 //! [`Hops`] asks for [`Round`]s of probes and is told what came back. It has no socket and no clock: times are arguments.
 
+mod conclusion;
 mod finding;
 mod log;
 mod method;
+mod plan;
 mod round;
+mod route;
 pub mod segments;
 mod slope;
 mod survey;
 mod trains;
 
 pub use finding::{HopCapacity, HopFinding, HopFlag, HopsFinding, PathFlag, Queueing, TrainAtHop};
-pub use method::{CapacityWay, Hops, HopsPlan, Stage};
+pub use method::{Hops, Stage};
+pub use plan::{CapacityWay, HopsPlan};
 pub use round::{Fate, Kind, Probe, Reply, Round, RoundReport, Told, What};
 pub use slope::Way;

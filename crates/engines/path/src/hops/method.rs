@@ -3,57 +3,12 @@
 use netaware_stats::rng::SplitMix64;
 use netaware_units::{Mono, Span};
 
-use super::finding::{HopCapacity, HopFinding, HopFlag, HopsFinding, PathFlag};
-use super::log::{HopLog, mean, queueing};
+use super::log::HopLog;
+use super::plan::HopsPlan;
 use super::round::{Kind, Probe, Round, RoundReport, Told, What};
-use super::segments::segments;
-use super::slope::{Sample, Slope, Way, link, slope};
+use super::route::Route;
 use super::survey::{FIRST_PATIENCE, LADDER_GAP, LEAST_GAP};
 use super::trains::{self, FAR, Gaps, TRAINS, Train};
-use crate::estimate::Bound;
-
-/// How slopes are come by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum CapacityWay {
-    /// Directly where a hop's answers allow it, by tailgating elsewhere.
-    #[default]
-    Automatic,
-    /// By answers of the hop itself only.
-    Direct,
-    /// By small packets behind large ones only.
-    Tailgating,
-}
-
-/// What to do.
-#[derive(Debug, Clone, PartialEq)]
-pub struct HopsPlan {
-    /// Highest TTL tried, 1..=255.
-    pub max_hops: u8,
-    /// Smallest IP packet, bytes.
-    pub smallest: u32,
-    /// Largest IP packet, bytes.
-    pub largest: u32,
-    /// IP length of the small packet behind a large one, bytes.
-    pub tail: u32,
-    /// IP header, bytes.
-    pub header: u32,
-    /// IP lengths to use instead of evenly spaced ones; at least five.
-    pub sizes: Vec<u32>,
-    /// What the whole may take.
-    pub time: Span,
-    /// Ends sooner when each hop has so many delays behind its slope.
-    pub per_hop: Option<u32>,
-    /// How slopes are come by.
-    pub way: CapacityWay,
-    /// Whether echoes can be sent.
-    pub echo: bool,
-    /// Whether choke points are looked for.
-    pub trains: bool,
-    /// How wrong a smallest delay may be for reasons of the host's own that repetition does not show.
-    pub stamp_error: Span,
-    /// Of the order of sizes.
-    pub seed: u64,
-}
 
 /// Where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,42 +61,19 @@ pub(super) enum Asked {
     Train,
 }
 
-/// By what a hop's slope is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Route {
-    /// Sizes from `from` on get answers of one length.
-    Direct { from: u32 },
-    /// The small packet is an echo to the destination.
-    TailByEcho,
-    /// The small packet ends at this hop.
-    TailByHop(u8),
-    /// Answers grow with the questions.
-    TwoWay,
-}
-
-impl Route {
-    fn way(self) -> Way {
-        match self {
-            Self::Direct { .. } => Way::Direct,
-            Self::TailByEcho | Self::TailByHop(_) => Way::Tailgating,
-            Self::TwoWay => Way::TwoWay,
-        }
-    }
-}
-
 /// The method. Ask [`Hops::next`] for a round, tell [`Hops::take`] what became of it, until there is none.
 #[derive(Debug)]
 pub struct Hops {
     pub(super) plan: HopsPlan,
     rng: SplitMix64,
-    began_at: Option<Mono>,
-    now: Mono,
+    pub(super) began_at: Option<Mono>,
+    pub(super) now: Mono,
     pub(super) stage: Stage,
     /// Rounds of this stage so far.
     turn: u32,
     asked: Vec<Asked>,
     probes: Vec<Probe>,
-    logs: Vec<HopLog>,
+    pub(super) logs: Vec<HopLog>,
     /// Hops that answer echoes only, by TTL less one.
     pub(super) by_echo: Vec<bool>,
     /// TTL of the last hop.
@@ -149,7 +81,7 @@ pub struct Hops {
     pub(super) reached: bool,
     pub(super) refused: bool,
     /// Echoes to the destination: asked, answered.
-    whole: (u32, u32),
+    pub(super) whole: (u32, u32),
     pub(super) largest: u32,
     pub(super) passed: Option<u32>,
     /// Small packets beside those that try which lengths pass: asked, answered.
@@ -161,12 +93,12 @@ pub struct Hops {
     cycles: u32,
     /// Hops to be asked one at a time.
     silent: Vec<u8>,
-    routes: Vec<Option<Route>>,
+    pub(super) routes: Vec<Option<Route>>,
     train: Train,
-    gaps: Vec<(u8, Gaps)>,
-    trains: u32,
-    packets: u64,
-    bytes: u64,
+    pub(super) gaps: Vec<(u8, Gaps)>,
+    pub(super) trains: u32,
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
     stopped: bool,
 }
 
@@ -321,7 +253,7 @@ impl Hops {
         &self.logs[usize::from(ttl) - 1]
     }
 
-    fn hop_mut(&mut self, ttl: u8) -> &mut HopLog {
+    pub(super) fn hop_mut(&mut self, ttl: u8) -> &mut HopLog {
         &mut self.logs[usize::from(ttl) - 1]
     }
 
@@ -334,7 +266,7 @@ impl Hops {
         self.whole.1 * 10 >= self.whole.0 * 7 && self.whole.1 > 0
     }
 
-    fn is_destination(&self, ttl: u8) -> bool {
+    pub(super) fn is_destination(&self, ttl: u8) -> bool {
         self.reached && ttl == self.end
     }
 
@@ -448,7 +380,7 @@ impl Hops {
     }
 
     /// The small packet keeps up only while a link takes longer for the large one than the link before for the small one.
-    fn leader_from(&self) -> u32 {
+    pub(super) fn leader_from(&self) -> u32 {
         (self.plan.tail * LEADER_TO_TAIL).max(self.largest * 2 / 5).min(self.largest * 3 / 5)
     }
 
@@ -629,60 +561,6 @@ impl Hops {
         }
     }
 
-    fn settle_routes(&mut self) {
-        let routes = (1..=self.end).map(|ttl| self.route(ttl)).collect();
-        if self.routes != routes {
-            for hop in &mut self.logs {
-                hop.order.clear();
-            }
-        }
-        self.routes = routes;
-    }
-
-    fn route(&self, ttl: u8) -> Option<Route> {
-        let hop = self.hop(ttl);
-        let by_echo = self.is_destination(ttl) && self.whole.1 > 0;
-        let answers = hop.answered > 0;
-        let direct = if by_echo { None } else { self.direct_from(ttl).map(|from| Route::Direct { from }) };
-        let own = direct.or(answers.then_some(Route::TwoWay));
-        let tail = self.tail(ttl);
-        match self.plan.way {
-            CapacityWay::Direct => own,
-            CapacityWay::Tailgating => tail,
-            CapacityWay::Automatic if hop.pace.limited => tail.or(own),
-            CapacityWay::Automatic => direct.or(tail).or(own),
-        }
-    }
-
-    /// The smallest size from which on answers do not grow any more, where enough sizes are left above it.
-    fn direct_from(&self, ttl: u8) -> Option<u32> {
-        let answers = |length: u32| {
-            let of_length = self.hop(ttl).exchanges.iter().filter(move |e| e.length == length);
-            of_length.filter_map(|exchange| exchange.reply_length).max()
-        };
-        let (small, large) = (answers(self.plan.smallest)?, answers(self.largest)?);
-        let from = if large < small + 8 {
-            self.plan.smallest
-        } else {
-            // A message of the largest size quotes as much as it ever will.
-            large.saturating_sub(self.plan.header + ICMP_HEADER).next_multiple_of(8)
-        };
-        (from + self.largest * 2 / 5 <= self.largest).then_some(from)
-    }
-
-    /// Who can answer a small packet that goes on behind hop `ttl`.
-    fn tail(&self, ttl: u8) -> Option<Route> {
-        if self.echo_answers() {
-            return Some(Route::TailByEcho);
-        }
-        let beyond = (ttl + 1..=self.end).rev();
-        let mut good = beyond.filter(|far| {
-            let hop = self.hop(*far);
-            hop.answered > 0 && !hop.pace.limited && hop.answered * 10 >= hop.asked * 7
-        });
-        good.next().map(Route::TailByHop)
-    }
-
     /// What looking for choke points is left, at most three tenths of the whole.
     fn trains_take(&self) -> Span {
         let each = self.round_trip() * 2 + self.gap * 4 + TRAIN_MARGIN;
@@ -700,189 +578,12 @@ impl Hops {
         measured.map(|(_, hop)| hop.tail_samples().len().max(hop.exchanges.len())).min().unwrap_or(usize::MAX)
             >= wanted as usize
     }
-
-    /// What there is so far.
-    pub fn finding(&self) -> HopsFinding {
-        let (trains, choke_point) = {
-            let mut gaps = self.gaps.clone();
-            gaps.sort_by_key(|(ttl, _)| *ttl);
-            trains::judge(&gaps)
-        };
-        let mut hops: Vec<HopFinding> = (1..=self.end).map(|ttl| self.facts(ttl)).collect();
-        let mut mean_before = 0.0;
-        for (hop, log) in hops.iter_mut().zip(&self.logs) {
-            let excess = log.excess();
-            hop.queueing = queueing(&excess, mean_before);
-            mean_before = mean(&excess).unwrap_or(mean_before);
-            hop.train = trains.iter().find(|(ttl, _)| *ttl == hop.ttl).map(|(_, at)| *at);
-        }
-        self.fill_capacities(&mut hops);
-        HopsFinding {
-            choke_point,
-            trains: self.trains,
-            reached: self.reached,
-            largest: self.largest,
-            packets: self.packets,
-            bytes: self.bytes,
-            took: self.began_at.map_or(Span::ZERO, |began_at| self.now.since(began_at)),
-            flags: self.path_flags(&hops),
-            hops,
-        }
-    }
-
-    /// All but queueing, trains and capacity.
-    fn facts(&self, ttl: u8) -> HopFinding {
-        let log = self.hop(ttl);
-        let rtt = log.rtt(self.plan.smallest);
-        let mut flags = Vec::new();
-        if log.answered == 0 {
-            flags.push(HopFlag::Silent);
-        }
-        if log.pace.limited {
-            let took = self.began_at.map_or(1.0, |began_at| self.now.since(began_at).secs_f64().max(0.001));
-            flags
-                .push(HopFlag::RateLimited(log.answers_per_second(self.now, f64::from(log.answered) / took)));
-        }
-        if log.alternates() {
-            flags.push(HopFlag::SeveralAddresses);
-        }
-        if log.changed(self.plan.smallest) {
-            flags.push(HopFlag::PathChanged);
-        }
-        HopFinding {
-            ttl,
-            addresses: log.addresses(),
-            asked: log.asked,
-            answered: log.answered,
-            rtt_min: rtt.map(|(least, _)| least),
-            rtt_median: rtt.map(|(_, median)| median),
-            queueing: None,
-            capacity: None,
-            train: None,
-            flags,
-        }
-    }
-
-    fn path_flags(&self, hops: &[HopFinding]) -> Vec<PathFlag> {
-        let mut flags = Vec::new();
-        if !self.reached {
-            flags.push(PathFlag::DestinationSilent);
-        }
-        if self.refused {
-            flags.push(PathFlag::Refused);
-        }
-        flags.extend(self.mtu.map(PathFlag::Mtu));
-        if hops.iter().any(|hop| hop.flags.contains(&HopFlag::PathChanged)) {
-            flags.push(PathFlag::PathChanged);
-        }
-        if self.end > 0 && hops.iter().all(|hop| hop.capacity.is_none()) {
-            flags.push(PathFlag::CutShort);
-        }
-        flags
-    }
-
-    fn fill_capacities(&self, hops: &mut [HopFinding]) {
-        let (mut before, mut from, mut rate_before) = (Slope::ZERO, 1, None);
-        for (hop, route) in hops.iter_mut().zip(&self.routes) {
-            let Some(route) = route else { continue };
-            let log = self.hop(hop.ttl);
-            let Some(after) = slope(&self.samples(log, *route), self.plan.stamp_error) else {
-                hop.flags.push(HopFlag::TooFewAnswers);
-                continue;
-            };
-            let Some(found) = link(&before, &after) else {
-                hop.flags.push(HopFlag::SlopeFalls);
-                continue;
-            };
-            let known = found.bound == Bound::None;
-            let outside = |squares: f64| squares < found.rate.lo * 0.9 || squares > found.rate.hi * 1.1;
-            if known && found.least_squares.is_none_or(outside) {
-                hop.flags.push(HopFlag::FitsDisagree);
-            }
-            hop.flags.extend(self.way_flags(hop.ttl, *route, &after, found.rate.estimate, rate_before));
-            let is_own = from == hop.ttl && known;
-            hop.capacity = Some(HopCapacity {
-                rate: found.rate,
-                bound: found.bound,
-                least_squares: found.least_squares,
-                way: route.way(),
-                from,
-                segments: if is_own { segments(&found.rate) } else { None },
-                sizes: after.sizes,
-                samples: after.samples,
-            });
-            rate_before = Some(found.rate.estimate);
-            (before, from) = (after, hop.ttl + 1);
-        }
-    }
-
-    fn samples(&self, log: &HopLog, route: Route) -> Vec<Sample> {
-        match route {
-            Route::TailByEcho | Route::TailByHop(_) => log.tail_samples(),
-            Route::Direct { from } => {
-                let fitting = log.exchanges.iter().filter(|e| e.length >= from && e.length <= self.largest);
-                fitting.map(|e| Sample { bytes: e.length, delay: e.rtt }).collect()
-            }
-            // Each link is crossed by the question and by the answer, at one rate by assumption.
-            Route::TwoWay => {
-                let known = log.exchanges.iter().filter_map(|e| Some((e, e.reply_length?)));
-                known.map(|(e, reply)| Sample { bytes: e.length + reply, delay: e.rtt }).collect()
-            }
-        }
-    }
-
-    fn way_flags(
-        &self,
-        ttl: u8,
-        route: Route,
-        slope: &Slope,
-        rate: f64,
-        rate_before: Option<f64>,
-    ) -> Vec<HopFlag> {
-        let mut flags = Vec::new();
-        match route {
-            Route::TwoWay => flags.push(HopFlag::AssumesSymmetry),
-            Route::TailByEcho | Route::TailByHop(_) => {
-                let apart = f64::from(self.leader_from()) / f64::from(self.plan.tail);
-                if rate_before.is_some_and(|before| rate > before * apart) {
-                    flags.push(HopFlag::FellBehind);
-                }
-                if self.answers_in_the_way(ttl, slope) {
-                    flags.push(HopFlag::AnswersInTheWay);
-                }
-            }
-            Route::Direct { .. } => {}
-        }
-        flags
-    }
-
-    /// Whether the answer to a large packet, which grows with it, may still be in a queue when the small one's comes by.
-    fn answers_in_the_way(&self, ttl: u8, slope: &Slope) -> bool {
-        let (exchanges, from) = (&self.hop(ttl).exchanges, self.leader_from());
-        let is_free = self.is_destination(ttl) && self.hop(ttl).has_free_tails();
-        if is_free || !self.hop(ttl).leaders_are_answered() {
-            return false;
-        }
-        let answers = || {
-            let large = exchanges.iter().filter(|e| e.kind == Kind::Udp && e.length >= from);
-            large.filter_map(|e| e.reply_length)
-        };
-        let (Some(large), Some(small)) = (answers().max(), answers().min()) else { return false };
-        let (Some((far, _)), Some((near, _))) =
-            (self.hop(self.end).rtt(self.plan.smallest), self.hop(ttl).rtt(self.plan.smallest))
-        else {
-            return false;
-        };
-        large > small + 8 && ((far - near).nanos() as f64) < slope.value * f64::from(large)
-    }
 }
 
 fn last_time(told: &Told) -> Mono {
     told.reply().map_or(told.sent_at, |reply| reply.at)
 }
 
-/// ICMP and ICMPv6 alike.
-const ICMP_HEADER: u32 = 8;
 /// Nobody at all has answered; a loss must not end it.
 const FIND_TRIES: u32 = 3;
 const REPEATS: u32 = 3;
