@@ -8,6 +8,7 @@
 //! Reading order: [`Target`] and the requests, `test` (the rounds), `lane` (one version), `session` and
 //! `link` (the control connection), `transfer` and `echo`, then one module per phase. `report` turns what the phases saw into the record.
 
+mod alone;
 mod attach;
 mod bulk;
 mod departures;

@@ -5,19 +5,16 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use netaware_io::clock;
-use netaware_io::hop_socket::{EchoAccess, HopSocket};
 use netaware_io::options::{self, ConnectError, SocketOptions};
 use netaware_io::stop::StopFlag;
 use netaware_path::reach::{Reach, ReachPlan};
-use netaware_record::{IpVersion, Record, Unreachable, VersionResult};
+use netaware_record::Record;
 use netaware_units::{Mono, Span};
 
-use crate::hops::no_echo;
-use crate::progress::{Progress, Watch};
-use crate::report::{self, reach as reach_report};
+use crate::alone::{Alone, Turn, UDP_HEADER};
+use crate::progress::Progress;
+use crate::report;
 use crate::request::Target;
-use crate::resolve::resolve;
-use crate::stage::{Cause, Failure};
 
 /// What to find out.
 #[derive(Debug, Clone)]
@@ -111,127 +108,58 @@ impl TcpTries {
 
 /// Finds out over one version after the other.
 pub fn reach(request: &ReachRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
-    let opened = report::Opening::now("reach", &request.target, request.options());
-    let deadline = clock::now() + request.time;
-    let mut watch = Watch::new(request.time, progress);
-    watch.phase("look up", None);
-    let resolved = resolve(&request.target);
-    let mut warnings = Vec::new();
-    let mut locals: Vec<IpAddr> = Vec::new();
-    let mut versions: Vec<VersionResult> = Vec::new();
-    let mut left = request.target.versions.len();
-    for version in request.target.versions.iter().copied() {
-        let mut result = VersionResult::new(version);
-        let address = match &resolved {
-            Ok(resolved) => resolved.address(version),
-            Err(failure) => Err(failure.clone()),
-        };
-        let share = (deadline - clock::now()).or_zero() / i64::try_from(left.max(1)).unwrap_or(1);
-        left -= 1;
-        match address {
-            Err(failure) => result.unreachable = Some(failure.unreachable()),
-            Ok(_) if stop.is_raised() => {
-                result.unreachable = Some(Failure::new("probe", None, Cause::Stopped).unreachable());
-            }
-            Ok(address) => {
-                result.address = Some(address.ip().to_string());
-                watch.phase("ask", Some(version));
-                let local = over(request, address, share, &mut result, &mut warnings, stop);
-                result.local = local.map(|local| local.to_string());
-                locals.extend(local);
-            }
-        }
-        versions.push(result);
-    }
-    report::finish_alone(opened, versions, warnings, &locals, stop)
+    let (target, options) = (&request.target, request.options());
+    Alone { command: "reach", target, options, time: request.time, stop }
+        .run(progress, |turn| over(request, turn))
 }
 
-fn over(
-    request: &ReachRequest,
-    destination: SocketAddr,
-    time: Span,
-    result: &mut VersionResult,
-    warnings: &mut Vec<String>,
-    stop: &StopFlag,
-) -> Option<IpAddr> {
-    let version = result.version;
-    let mut socket = match HopSocket::open(destination, &request.target.options) {
-        Ok(socket) => socket,
-        Err(error) => {
-            result.unreachable = Some(Unreachable {
-                stage: "probe".to_owned(),
-                reason: error.to_string(),
-                advice: "check that this host has an address and a route of this version".to_owned(),
-            });
-            return None;
-        }
-    };
-    if let EchoAccess::Refused(why) = socket.echo() {
-        warnings.push(format!("{}: {}", version.name(), no_echo(why)));
-    }
+fn over(request: &ReachRequest, turn: &mut Turn<'_, '_>) {
+    let (version, host) = (turn.result.version, turn.destination.ip());
+    turn.watch.phase("ask", Some(version));
     let began_at = clock::now();
-    let mut method = Reach::new(plan(request, &socket, destination.ip(), version, time));
+    let packet = request.packet.unwrap_or(turn.largest());
+    let mut method = Reach::new(plan(request, turn, packet));
     let mut tcp = request.tcp_port.map(|port| TcpTries { port, ..TcpTries::default() });
     let mut tcp_at = Mono(0);
     while let Some(round) = method.next(clock::now()) {
-        let report = socket.run(&round, stop);
+        let report = turn.socket.run(&round, turn.stop);
         method.take(&report);
-        if stop.is_raised() {
+        if turn.stop.is_raised() {
             method.stop();
             continue;
         }
-        let left = (began_at + time).since(clock::now()) - MARGIN;
+        let left = (began_at + turn.time).since(clock::now()) - MARGIN;
         let due = clock::now().since(tcp_at) >= TCP_EVERY && left > MARGIN;
         if let Some(tcp) = tcp.as_mut().filter(|tcp| due && tcp.is_worth_asking()) {
             tcp_at = clock::now();
-            tcp.once(destination.ip(), &request.target.options, PATIENCE.min(left));
+            tcp.once(host, &request.target.options, PATIENCE.min(left));
         }
     }
     let took = clock::now() - began_at;
     let found = method.finding();
     let answered = found.echo.answered + found.udp.answered + tcp.as_ref().map_or(0, TcpTries::answered);
     if answered == 0 {
-        result.unreachable = Some(Unreachable {
-            stage: "probe".to_owned(),
-            reason: format!("{} answered neither echo nor TCP nor UDP within {took}", destination.ip()),
-            advice: "see with 'netaware hops' how far packets get, or name an open port with --tcp-port"
-                .to_owned(),
-        });
-        return socket.local();
+        turn.is_silent(format!("{host} answered neither echo nor TCP nor UDP within {took}"), NOBODY);
+        return;
     }
-    let packet = largest(request, &socket);
-    result.reach_probes =
-        reach_report::results(version, &found, tcp.as_ref(), packet, request.target.port, took);
-    socket.local()
+    turn.result.reach_probes =
+        report::reach::results(version, &found, tcp.as_ref(), packet, request.target.port, took);
 }
 
-fn plan(
-    request: &ReachRequest,
-    socket: &HopSocket,
-    host: IpAddr,
-    version: IpVersion,
-    time: Span,
-) -> ReachPlan {
+fn plan(request: &ReachRequest, turn: &Turn<'_, '_>, largest: u32) -> ReachPlan {
     ReachPlan {
-        host,
-        smallest: version.header_len() + UDP_HEADER + 16,
-        largest: largest(request, socket),
-        time,
+        host: turn.destination.ip(),
+        smallest: turn.result.version.header_len() + UDP_HEADER + 16,
+        largest,
+        time: turn.time,
         count: request.count,
         gap: request.gap,
-        echo: *socket.echo() == EchoAccess::Granted,
+        echo: turn.echo(),
         patience: PATIENCE,
     }
 }
 
-fn largest(request: &ReachRequest, socket: &HopSocket) -> u32 {
-    let fits = socket.mtu().unwrap_or(USUAL_MTU).clamp(LEAST_MTU, USUAL_MTU);
-    request.packet.unwrap_or(fits)
-}
-
-const USUAL_MTU: u32 = 1500;
-const LEAST_MTU: u32 = 576;
-const UDP_HEADER: u32 = 8;
+const NOBODY: &str = "see with 'netaware hops' how far packets get, or name an open port with --tcp-port";
 const PATIENCE: Span = Span::from_millis(1000);
 const MARGIN: Span = Span::from_millis(50);
 const TCP_EVERY: Span = Span::from_millis(250);
