@@ -8,7 +8,7 @@ mod warp;
 use netaware_record::IpVersion;
 use netaware_stats::rng::SplitMix64;
 
-use crate::network::draw::{exponential, generator, pareto};
+use crate::network::draw::{generator, pareto};
 use crate::network::pace::{Pace, PerByte, SECOND};
 use crate::network::server::Carried;
 use crate::scenario::{Cross, Pattern};
@@ -85,6 +85,11 @@ impl Source {
         self.rng = generator(seed, &[3, u64::from(self.number)]);
     }
 
+    /// Of the cross traffic in the scenario.
+    pub(crate) const fn number(&self) -> usize {
+        self.number as usize
+    }
+
     fn start(&mut self) {
         match &mut self.kind {
             // A first gap at random, so that sources do not start in step.
@@ -147,7 +152,7 @@ impl Gap {
     fn draw(&mut self, length: u32, rng: &mut SplitMix64) -> u64 {
         match self {
             Self::Even { per_byte, pace } => pace.take(*per_byte, u64::from(length)),
-            Self::Exponential { mean } => (exponential(rng) * *mean) as u64,
+            Self::Exponential { mean } => (rng.exponential() * *mean) as u64,
             Self::Pareto { mean, alpha } => (pareto(rng, *alpha) * *mean) as u64,
         }
     }

@@ -176,6 +176,23 @@ impl LinkTruth {
         bin.longest_wait_ps = bin.longest_wait_ps.max(wait);
     }
 
+    /// A packet of cross traffic came, waited until `start` and was sent on by `end`; all that is counted of it at once.
+    #[inline]
+    pub(crate) fn passed(&mut self, at: u64, start: u64, end: u64) {
+        self.counts.arrived += 1;
+        self.counts.left += 1;
+        let number = at / BIN_PS;
+        let bin = self.bin(number);
+        bin.arrived += 1;
+        bin.longest_wait_ps = bin.longest_wait_ps.max(start - at);
+        if end <= (number + 1) * BIN_PS {
+            bin.cross_ps += end - start;
+            self.cross_ps += u128::from(end - start);
+        } else {
+            self.occupied(start, end, false);
+        }
+    }
+
     pub(crate) const fn copied(&mut self) {
         self.counts.copied += 1;
     }

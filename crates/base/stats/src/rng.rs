@@ -5,6 +5,8 @@
 //! library: a general generator may change its stream between versions, and a stored interval would no longer
 //! recompute.
 
+mod exponential;
+
 /// The generator. Two of them with the same seed yield the same numbers for ever.
 #[derive(Debug, Clone)]
 pub struct SplitMix64 {

@@ -21,16 +21,11 @@ fn positive_unit(rng: &mut SplitMix64) -> f64 {
     1.0 - rng.unit()
 }
 
-/// Mean one.
-#[inline]
-pub(crate) fn exponential(rng: &mut SplitMix64) -> f64 {
-    -positive_unit(rng).ln()
-}
-
 /// Mean one; the smallest value is (alpha - 1) / alpha.
 #[inline]
 pub(crate) fn pareto(rng: &mut SplitMix64, alpha: f64) -> f64 {
-    (alpha - 1.0) / alpha * positive_unit(rng).powf(-1.0 / alpha)
+    // Its logarithm is exponential.
+    (alpha - 1.0) / alpha * (rng.exponential() / alpha).exp()
 }
 
 /// Pareto moved to start at zero (Lomax); mean one.
@@ -41,6 +36,6 @@ pub(crate) fn lomax(rng: &mut SplitMix64, alpha: f64) -> f64 {
 
 /// Standard normal (Box and Muller 1958).
 pub(crate) fn normal(rng: &mut SplitMix64) -> f64 {
-    let radius = (2.0 * exponential(rng)).sqrt();
+    let radius = (2.0 * rng.exponential()).sqrt();
     radius * (std::f64::consts::TAU * rng.unit()).cos()
 }

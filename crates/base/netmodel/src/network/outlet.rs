@@ -8,7 +8,7 @@ use super::server::{Carried, OFFERED};
 use super::stage::{Inbox, Stage};
 use super::time_queue::TimeQueue;
 use crate::scenario::Answers;
-use crate::source::Outcome;
+use crate::source::{Outcome, Source};
 use crate::truth::LinkTruth;
 use crate::{Answer, DropCause, Fate, Side};
 use netaware_record::IpVersion;
@@ -116,6 +116,12 @@ impl Outlet<'_> {
 
     pub(super) fn flow(&mut self, packet: Carried) -> u64 {
         packet.slot().map_or(u64::from(packet.tag) | 1 << 40, |slot| self.probes.get(slot).packet.flow)
+    }
+
+    /// Whether what a source sends leaves behind this hop and nobody listens for what became of it.
+    pub(super) fn ends_here(&self, source: &Source, hop: usize) -> bool {
+        let lane = &self.lanes[source.number()];
+        lane.leave == hop && lane.back.is_none()
     }
 
     pub(super) fn corrupt(&mut self, slot: u32, bit: u32) {

@@ -60,6 +60,8 @@ pub(super) struct Stage {
     wires: [WireState; 2],
     bucket_rate: u64,
     rng: SplitMix64,
+    /// One transmitter with a queue, and a wire that only delays.
+    plain: bool,
 }
 
 impl Stage {
@@ -87,6 +89,7 @@ impl Stage {
             wires: link.wires.each_ref().map(WireState::new),
             bucket_rate: link.bucket.map_or(u64::MAX, |bucket| bucket.rate.0),
             rng: generator(seed, &[1, side, hop as u64]),
+            plain: is_plain(link),
         }
     }
 
@@ -176,6 +179,11 @@ impl Stage {
             } else if passing <= entering {
                 let Some((at, packet)) = self.inbox.passing.pop() else { break };
                 self.arrive(at, packet, outlet);
+            } else if self.plain && outlet.ends_here(&self.sources[source], self.hop) {
+                let others = self.sources.iter().enumerate().filter(|(n, _)| *n != source);
+                let other = others.map(|(_, source)| source.next_at()).min().unwrap_or(u64::MAX);
+                let before = offered.min(passing).min(other).min(until.saturating_add(1));
+                self.crowd(source, before, outlet);
             } else if let Some(packet) = self.sources[source].emit() {
                 self.arrive(entering, packet, outlet);
             }
@@ -184,6 +192,35 @@ impl Stage {
             self.serve(until, outlet);
         }
         self.inbox.wake = self.next_work();
+    }
+
+    /// Cross traffic of one source that is on this link alone, up to `before`, which does at once what [`Stage::arrive`] does step
+    /// by step. A packet at the very instant of another's comes in turn.
+    fn crowd(&mut self, source: usize, before: u64, outlet: &mut Outlet<'_>) {
+        loop {
+            let at = self.sources[source].next_at();
+            let Some(packet) = self.sources[source].emit() else { return };
+            let wire = &mut self.wires[packet.wire()];
+            if packet.length > wire.mtu {
+                self.arrive(at, packet, outlet);
+            } else {
+                let bytes = u64::from(packet.length) + self.overhead;
+                let server = &mut self.servers[0];
+                let start = server.start_for(at, bytes, None);
+                if server.admits(at, start, bytes) {
+                    server.remember(at, start, bytes);
+                    let service = server.transmit(start, bytes, wire.per_byte.at(start));
+                    outlet.truth.passed(at, start, service.depart);
+                } else {
+                    outlet.truth.arrived(at);
+                    outlet.truth.waited(at, start - at);
+                    outlet.drop(at, self.hop, packet, DropCause::Queue);
+                }
+            }
+            if self.sources[source].next_at() >= before {
+                return;
+            }
+        }
     }
 
     #[inline]
@@ -389,4 +426,14 @@ impl Stage {
             self.send(server, at + access, packet, outlet);
         }
     }
+}
+
+fn is_plain(link: &Link) -> bool {
+    let is_plain_wire = |wire: &Wire| {
+        let whole = matches!(wire.loss, Loss::None) && wire.duplication <= 0.0 && wire.corruption <= 0.0;
+        whole && !wire.apart && !wire.black_hole && wire.reordering.is_none() && wire.jitter.is_none()
+    };
+    let is_one = link.members.count == 1 && link.switches.is_empty();
+    let is_queue = link.bucket.is_none() && link.aggregation.is_none() && link.queue.codel.is_none();
+    is_one && is_queue && link.wires.iter().all(is_plain_wire)
 }

@@ -2,7 +2,7 @@
 
 use netaware_stats::rng::SplitMix64;
 
-use super::draw::{exponential, happens, lomax, normal};
+use super::draw::{happens, lomax, normal};
 use super::pace::{PerByte, Timeline, ps};
 use crate::scenario::{Distribution, Jitter, Loss, MtuAnswer, Order, Wire};
 
@@ -115,7 +115,7 @@ impl WireState {
         let extra = match jitter.distribution {
             Distribution::Uniform { mean } => 2.0 * rng.unit() * ps(mean) as f64,
             Distribution::Normal { mean, deviation } => ps(mean) as f64 + normal(rng) * ps(deviation) as f64,
-            Distribution::Exponential { mean } => exponential(rng) * ps(mean) as f64,
+            Distribution::Exponential { mean } => rng.exponential() * ps(mean) as f64,
             Distribution::Pareto { mean, alpha } => lomax(rng, alpha) * ps(mean) as f64,
         };
         // A float outside the integer's range saturates, so a negative one is zero.
