@@ -24,6 +24,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds: f64 = words.next().map_or(Ok(f64::INFINITY), |word| word.parse())?;
     let only = words.next().unwrap_or_default();
     let cells: Vec<Cell> = Cell::all().into_iter().filter(|cell| cell.to_string().contains(&only)).collect();
+    if cells.is_empty() {
+        return Err(format!("no cell's name contains '{only}'; one is '{}'", Cell::all()[0]).into());
+    }
     let scores = scores(method, &cells, seeds, seconds);
     let rows: Vec<(Cell, Score)> = cells.into_iter().zip(scores).collect();
     std::io::stdout().write_all(table(method, &rows).as_bytes())?;
