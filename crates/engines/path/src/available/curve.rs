@@ -10,6 +10,7 @@
 //! are those of the actual send stamps, and the interval is a jackknife over trains.
 
 mod answer;
+mod narrow;
 mod plan;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use crate::available::passage::{Passage, Unusable};
 use crate::available::sender::Sender;
 use crate::{Estimate, Estimator, Instrument, Step, Volley, VolleyReport};
 
+use narrow::Reading;
 use plan::Plan;
 
 /// The tight link, as the line through the trains has it.
@@ -86,9 +88,9 @@ impl Curve {
 
     /// The tight link; `None` without a regression.
     pub fn tight_link(&self) -> Option<TightLink> {
-        let (fitter, used) = self.used()?;
-        let (_, capacity) = fitter.intervals(&used, CONFIDENCE)?;
-        Some(TightLink { capacity, quality: fitter.fit(&used)?.quality })
+        let reading = self.reading()?;
+        let (_, capacity) = reading.fitter.intervals(&reading.used, CONFIDENCE)?;
+        Some(TightLink { capacity, quality: reading.fit.quality })
     }
 
     /// Whether it ended because time did.
@@ -149,61 +151,35 @@ impl Curve {
         }
     }
 
-    /// Behind a narrow link that is not the tight one, trains faster than it come all alike: the rate at which they do, bit/s,
-    /// where that is so and a slower train was strained all the same.
-    fn kink(&self) -> Option<f64> {
-        let came = |sample: &Sample| sample.rate / sample.stretch;
-        let fastest = self.samples.iter().max_by(|a, b| a.rate.total_cmp(&b.rate))?;
-        // One link passes on a part of what a train is faster by: its own share of the load, which strains slower trains.
-        let is_alike = |slower: &&Sample| {
-            let faster = fastest.rate / slower.rate;
-            let came_faster = came(fastest) / came(slower);
-            faster > APART && slower.stretch > BEYOND && (came_faster - 1.0).abs() < ALIKE * (faster - 1.0)
-        };
-        let alike: Vec<f64> = self.samples.iter().filter(is_alike).map(came).collect();
-        if alike.len() < FEWEST_ALIKE {
-            return None;
-        }
-        let level = (alike.iter().sum::<f64>() + came(fastest)) / (alike.len() + 1) as f64;
-        let below: Vec<f64> = self.samples.iter().filter(|it| it.rate < level).map(|it| it.stretch).collect();
-        let strained = netaware_stats::quantile::median(&below)? > 1.0 + LEAST_STRAIN;
-        (strained && below.len() >= FEWEST_BELOW).then_some(level)
-    }
-
-    /// The trains that a line may go through: those that were strained for certain.
-    fn used(&self) -> Option<(Fitter, Vec<Sample>)> {
+    /// The trains that a line may go through, and the line.
+    fn reading(&self) -> Option<Reading> {
         // The approach's trains are short: what a bucket lets through at once is not what it lasts for.
         let arrivals = self.samples.iter().map(|sample| sample.rate / sample.stretch);
         let fastest = arrivals.fold(0.0, f64::max);
         let fitter = Fitter::new((fastest, MOST_TIGHT * fastest.max(self.approach.fastest_arrival)));
-        let kink = self.kink().unwrap_or(f64::INFINITY);
-        let samples: Vec<Sample> = self.samples.iter().filter(|it| it.rate <= kink).copied().collect();
-        let mut used = samples.clone();
-        for _ in 0..3 {
-            let fit = fitter.fit(&used)?;
-            let strained: Vec<Sample> =
-                samples.iter().filter(|sample| strain(sample, &fit) >= LEAST_STRAIN).copied().collect();
-            // Too few: then the rates were too low, and the next volley has higher ones.
-            if strained.len() * 2 < samples.len().max(4) {
-                break;
-            }
-            used = strained;
-        }
-        Some((fitter, used))
+        Reading::of(&self.samples, fitter)
     }
 
-    fn refit(&mut self) {
-        self.plan.limit(self.kink());
-        if let Some((fitter, used)) = self.used()
-            && let Some(fit) = fitter.fit(&used)
-        {
-            self.plan.improve(&fit, fitter.fit(&self.samples).map_or(0.0, |all| all.scatter));
+    /// Whether more trains would hardly change the figure.
+    fn is_content(reading: &Reading) -> bool {
+        let Some((available, _)) = reading.fitter.intervals(&reading.used, CONFIDENCE) else { return false };
+        let (lo, hi) = (available.lo.min(reading.range.0), available.hi.max(reading.range.1));
+        hi - lo <= 2.0 * NARROW * available.estimate
+    }
+
+    fn refit(&mut self, now: Mono) {
+        let reading = self.reading();
+        if let Some(reading) = &reading {
+            let scatter = reading.fitter.fit(&self.samples).map_or(0.0, |all| all.scatter);
+            self.plan.improve(&reading.fit, scatter, reading.narrow);
         }
         if self.too_short > 0 {
             self.plan.lengthen(&self.sender);
             self.too_short = 0;
         }
-        if self.plan.is_over() {
+        let is_content = reading.as_ref().is_some_and(Self::is_content);
+        let has_room = || self.plan.has_room(&self.sender, &self.budget, &self.health, now);
+        if self.plan.is_done() && (is_content || !has_room()) {
             self.state = State::Done(End::Content);
         }
     }
@@ -251,7 +227,7 @@ impl Estimator for Curve {
             }
         }
         if self.state == State::Fitting && asked.trains.len() > 1 {
-            self.refit();
+            self.refit(now);
         }
     }
 
@@ -259,8 +235,8 @@ impl Estimator for Curve {
         if let Some(rate) = self.untouched() {
             return Some(self.at_least(rate, Ceiling::Sender));
         }
-        let fitted = self.used().filter(|(_, used)| used.len() >= 4);
-        fitted.and_then(|(fitter, used)| self.fitted(&fitter, &used)).or_else(|| self.rough())
+        let fitted = self.reading().filter(|reading| reading.used.len() >= 4);
+        fitted.and_then(|reading| self.fitted(&reading)).or_else(|| self.rough())
     }
 }
 
@@ -275,14 +251,8 @@ const SKIP: f64 = 0.25;
 const FEWEST_PACKETS: f64 = 6.0;
 /// Trains with less than this do not fit a line: some of them met no queue at all.
 const LEAST_STRAIN: f64 = 0.02;
-/// Trains that are stretched by less have not met a kink.
-const BEYOND: f64 = 1.05;
-/// Rates that are apart, and the share of that by which trains come apart if one link strains them.
-const APART: f64 = 1.08;
-const ALIKE: f64 = 0.15;
-const FEWEST_ALIKE: usize = 2;
-/// Trains below the kink that a line can go through.
-const FEWEST_BELOW: usize = 4;
 /// The tight link is at most so much faster than the narrow one.
 const MOST_TIGHT: f64 = 10.0;
 const CONFIDENCE: f64 = 0.95;
+/// Half an interval of this share of the figure needs no more trains.
+const NARROW: f64 = 0.04;

@@ -1,8 +1,8 @@
 //! Least squares over (sent rate, stretch): the tight link's capacity and what is free of it.
 //!
 //! Above the available bandwidth a first-in-first-out link stretches a train of rate R by X/C + R/C, with C its capacity and
-//! X the cross traffic: a line of slope 1/C that crosses 1 at A = C - X (TOPP, Melander et al. 2000). **Weights**: the
-//! variance of a train's stretch falls with its duration, so the duration is its weight. **Interval**: the jackknife over
+//! X the cross traffic: a line of slope 1/C that crosses 1 at A = C - X (TOPP, Melander et al. 2000). **Weights**: cross
+//! traffic adds to a train what arrives while the train does, so the variance of a stretch s over t seconds goes with s / t. **Interval**: the jackknife over
 //! trains with Student's t, which needs no model of the traffic. It is too narrow for traffic that varies over longer than
 //! the measurement.
 
@@ -18,6 +18,14 @@ pub(crate) struct Sample {
     pub(crate) stretch: f64,
     /// Seconds.
     pub(crate) lasted: f64,
+}
+
+impl Sample {
+    /// Of a variance: what cross traffic makes of the stretch is the less certain the shorter a train is and the more it is
+    /// stretched.
+    pub(crate) fn weight(&self) -> f64 {
+        self.lasted / self.stretch
+    }
 }
 
 /// What fits.
@@ -47,7 +55,7 @@ struct Sums {
 
 impl Sums {
     fn add(&mut self, sample: &Sample, unit: f64, sign: f64) {
-        let (x, y, w) = (sample.rate / unit, sample.stretch - 1.0, sample.lasted * sign);
+        let (x, y, w) = (sample.rate / unit, sample.stretch - 1.0, sample.weight() * sign);
         self.n += sign;
         self.w += w;
         self.x += w * x;

@@ -164,9 +164,9 @@ impl Bulk {
         match self.volleys {
             ..3 => false,
             _ if reading.is_host => true,
-            3..10 => reading.is_quiet && !open && share < 0.005,
             // What trains cannot tell by now they never will.
-            _ if reading.is_bound && matches!(self.plan, Some(Plan::Trains(_))) => true,
+            5.. if reading.is_bound && matches!(self.plan, Some(Plan::Trains(_))) => true,
+            3..10 => reading.is_quiet && !open && share < 0.005,
             10..MOST_VOLLEYS => !open && share < 0.0075,
             _ => true,
         }

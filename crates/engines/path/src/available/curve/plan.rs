@@ -20,8 +20,8 @@ pub(super) struct Plan {
     /// Least packets of a train.
     pub(super) packets: u32,
     scatter: f64,
-    /// Rates that pass the narrow link as they are, where that is not the tight one; bit/s.
-    ceiling: Option<f64>,
+    /// Rate of a link in front of the tight one, bit/s; nothing as long as none is seen.
+    narrow: f64,
     round: u32,
     /// Shortest train that is read well enough, ns.
     shortest: f64,
@@ -38,19 +38,15 @@ impl Plan {
         self.packets = if packets > ENOUGH { packets } else { 0 };
     }
 
-    /// What the trains so far say.
-    pub(super) fn improve(&mut self, fit: &Fit, scatter: f64) {
+    /// What the trains so far say; `narrow` is the rate of a link in front of the tight one, bit/s, if there is any.
+    pub(super) fn improve(&mut self, fit: &Fit, scatter: f64, narrow: f64) {
         self.round += 1;
         self.scatter = scatter;
+        self.narrow = narrow;
         if let Some((available, _)) = self.near {
             let available = fit.available.clamp(available / 4.0, available * 2.0);
             self.near = Some((available, fit.capacity));
         }
-    }
-
-    /// No train need be faster than this, bit/s.
-    pub(super) fn limit(&mut self, ceiling: Option<f64>) {
-        self.ceiling = ceiling;
     }
 
     /// Trains were handed over in too few batches.
@@ -58,8 +54,16 @@ impl Plan {
         self.packets = self.packets.max(ENOUGH).saturating_mul(2).min(sender.longest);
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    /// Whether all rounds that are always sent have been.
+    pub(super) fn is_done(&self) -> bool {
         self.round >= ROUNDS
+    }
+
+    /// Whether the bytes last for one round more of trains as long as they should be.
+    pub(super) fn has_room(&self, sender: &Sender, budget: &Budget, health: &Health, now: Mono) -> bool {
+        let Some((rate, _)) = self.near.filter(|_| self.round < MOST_ROUNDS) else { return false };
+        let share = budget.bits_left(now) / MANY.len() as f64 / sender.bits();
+        share * AFFORDED >= self.wanted(sender, health, rate)
     }
 
     pub(super) fn volley(&self, sender: &Sender, budget: &Budget, health: &Health, now: Mono) -> Volley {
@@ -70,10 +74,13 @@ impl Plan {
         let packets = (packets as usize * MANY.len() / factors.len()) as u32;
         let lasts = f64::from(packets) * sender.bits() / available;
         let least = (DISTANCE * self.scatter / (SKIPPED * lasts).sqrt()).clamp(LEAST, MOST / 2.0);
+        let far = factors.last().unwrap_or(&0.0);
         let train = |factor: &f64| {
             let rate = available + (least * factor).min(MOST) * capacity;
-            // Behind a narrow link faster trains say nothing more; a tenth above what is left is strained still.
-            let rate = self.ceiling.map_or(rate, |ceiling| rate.min(ceiling));
+            let looks_ahead = factor == far && self.round % 2 == 1;
+            let rate = if looks_ahead { self.beyond_a_narrow_link(rate, available, budget) } else { rate };
+            // Behind a narrow link faster trains say nothing more.
+            let rate = if self.narrow > 0.0 { rate.min(self.narrow * BEYOND) } else { rate };
             let train = sender.train(rate, packets, Span::ZERO);
             let bits = f64::from(train.packets) * sender.bits();
             let lasts = Span::from_secs_f64(bits / rate.max(1.0));
@@ -82,19 +89,30 @@ impl Plan {
         Volley { trains: factors.iter().map(train).collect() }
     }
 
+    /// A rate at which a link in front of the tight one would show: faster than anything has arrived. Where little is left of what
+    /// arrives, the tight link is the narrow one, or nearly so.
+    fn beyond_a_narrow_link(&self, rate: f64, available: f64, budget: &Budget) -> f64 {
+        let fastest = budget.fastest();
+        if available > MUCH * fastest { rate.max(fastest * AHEAD) } else { rate }
+    }
+
     /// Packets of each of six trains a round.
     fn affordable(&self, sender: &Sender, budget: &Budget, health: &Health, rate: f64, now: Mono) -> u32 {
         let rounds = ROUNDS.saturating_sub(self.round).max(1);
         let trains = f64::from(rounds) * MANY.len() as f64;
         let share = budget.bits_left(now) / trains / sender.bits();
+        self.wanted(sender, health, rate).min(share * AFFORDED).max(f64::from(SHORTEST)) as u32
+    }
+
+    /// Packets of a train that is read well and keeps the queue busy.
+    fn wanted(&self, sender: &Sender, health: &Health, rate: f64) -> f64 {
         let batches = BATCHES * health.period().secs_f64() * rate * 1.3 / sender.bits();
         let read = self.shortest / 1e9 * rate * 1.3 / sender.bits();
         // Bursts need longer trains: so long that the strain which keeps the queue busy can stay small.
         let enough = f64::from(ENOUGH) * sender.bits() / rate;
         let burst = DISTANCE * self.scatter / (SKIPPED * enough).sqrt() / BUSY;
         let wanted = f64::from(ENOUGH.max(self.packets)) * (burst * burst).clamp(1.0, LONGER);
-        let wanted = wanted.max(batches).max(read);
-        wanted.min(share * 0.95).max(f64::from(SHORTEST)) as u32
+        wanted.max(batches).max(read)
     }
 }
 
@@ -113,6 +131,15 @@ pub(super) fn empty(used: &[Sample], fit: &Fit) -> f64 {
 
 /// Rounds of a volley each.
 const ROUNDS: u32 = 4;
+/// The same where the figure is not yet narrow, and there are bytes for it.
+const MOST_ROUNDS: u32 = 20;
+/// Share of the fastest arrival above which a narrow link may hide, and how much faster than that a train looks for it.
+const MUCH: f64 = 0.45;
+const AHEAD: f64 = 1.25;
+/// How far above a narrow link's rate a train may be.
+const BEYOND: f64 = 1.1;
+/// Of what there is to spend.
+const AFFORDED: f64 = 0.95;
 /// Strains of a round's trains, in units of the least: most are near, where the slope hardly matters, one is far, so that
 /// the slope is known, and one between, to see whether the line is one.
 const MANY: [f64; 6] = [1.0, 1.2, 2.5, 1.0, 1.2, 5.0];
