@@ -18,7 +18,7 @@ pub(crate) struct Sim {
     /// Seeds of each cell
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
-    /// Begin no more of a method after its share of so many minutes; every cell then has equally many seeds, or five more
+    /// What all may take; a cell that takes more than its share has fewer seeds, but five at least
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     minutes: u64,
     /// Print instead of writing docs/accuracy

@@ -1,7 +1,7 @@
 //! The accuracy of a method over all cells, as a table in Markdown: what `cargo xtask sim` writes to docs/accuracy.
 //!
 //! `cargo run --release -p netaware-sim --example accuracy -- METHOD [SEEDS] [SECONDS] [CELLS]`: runs up to SEEDS (200) seeds
-//! of each cell whose name contains CELLS, a few seeds of all cells at a time, and no new ones after SECONDS (no end).
+//! of each cell whose name contains CELLS, fewer where they take more than their share of SECONDS (no end), but five at least.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -15,7 +15,7 @@ use netaware_sim::cells::Cell;
 use netaware_units::BitRate;
 
 /// Seeds of a cell at a time.
-const PART: u64 = 5;
+const PART: usize = 5;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words = std::env::args().skip(1);
@@ -33,12 +33,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// All cells have had equally many seeds, or a part more.
+/// Cell by cell, as what a cell keeps for its next seeds is large. Time that a cell does not need is the later ones'.
 fn scores(method: Method, cells: &[Cell], seeds: u64, seconds: f64) -> Vec<Score> {
     #[expect(clippy::disallowed_methods, reason = "how long a person waits, not what is measured")]
     let began = Instant::now();
+    let passed = || began.elapsed().as_secs_f64();
     let scores = Mutex::new(vec![Score::default(); cells.len()]);
-    let banks: Vec<Mutex<Bank>> = cells.iter().map(|_| Mutex::default()).collect();
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -46,21 +46,19 @@ fn scores(method: Method, cells: &[Cell], seeds: u64, seconds: f64) -> Vec<Score
             scope.spawn(|| {
                 loop {
                     let turn = next.fetch_add(1, Ordering::Relaxed);
-                    let (part, at) = (turn as u64 / cells.len() as u64, turn % cells.len());
-                    let first = part * PART;
-                    let out_of_time = part > 0 && began.elapsed().as_secs_f64() > seconds;
-                    if first >= seeds || out_of_time {
-                        return;
-                    }
-                    let mut bank =
-                        banks[at].lock().map(|mut bank| std::mem::take(&mut *bank)).unwrap_or_default();
-                    let part = first..(first + PART).min(seeds);
-                    let score = method.score_with(&cells[at], part, &mut bank);
-                    if let Ok(mut place) = banks[at].lock() {
-                        *place = bank;
+                    let Some(cell) = cells.get(turn) else { return };
+                    let share = (seconds - passed()) * threads as f64 / (cells.len() - turn) as f64;
+                    let (until, mut bank) = (passed() + share, Bank::default());
+                    let mut score = Score::default();
+                    for first in (0..seeds).step_by(PART) {
+                        if first > 0 && passed() > until {
+                            break;
+                        }
+                        let part = first..(first + PART as u64).min(seeds);
+                        score.join(method.score_with(cell, part, &mut bank));
                     }
                     if let Ok(mut scores) = scores.lock() {
-                        scores[at].join(score);
+                        scores[turn] = score;
                     }
                 }
             });

@@ -1,7 +1,7 @@
 //! `netaware capacity` and `netaware available` over lab paths of which the truth is arithmetic, both IP versions.
 //!
-//! A run that the emulator spoiled says nothing about the method and is repeated; a figure must hold in one of four runs, since
-//! this host may lose its cores for milliseconds, and a wrong method is wrong in each. Needs root: `cargo xtask netns`.
+//! A run that the emulator spoiled says nothing about the method and is repeated; the figure of each version must hold in one of
+//! four runs, since this host may lose its cores for milliseconds, and a wrong method is wrong in each. Needs root: `cargo xtask netns`.
 
 #[path = "../harness/program.rs"]
 #[expect(dead_code, reason = "shared with tests on loopback")]
@@ -19,7 +19,7 @@ const RUNS: usize = 4;
 /// A train lasts milliseconds: packets later than this would show in its rate.
 const LATE: Span = Span::from_micros(500);
 
-fn over(path: &str, arguments: &[&str], holds: impl Fn(&Record) -> Result<(), String>) {
+fn over(path: &str, arguments: &[&str], mut holds: impl FnMut(&Record) -> Result<(), String>) {
     let scenario = scenario(path);
     let mut failures = Vec::new();
     for seed in 0..RUNS as u64 {
@@ -63,36 +63,44 @@ fn rate(record: &Record, version: IpVersion) -> Result<&PathRate, String> {
     found.and_then(|it| it.path_rates.first()).ok_or_else(|| format!("no {}: {record:#?}", version.name()))
 }
 
-/// Within `tolerance` of the truth, and no bound.
-fn near(record: &Record, truth: impl Fn(IpVersion) -> f64, tolerance: f64) -> Result<(), String> {
-    for version in [IpVersion::V4, IpVersion::V6] {
-        let found = rate(record, version)?;
-        let truth = truth(version);
-        let interval = found.rate.as_ref().ok_or_else(|| format!("nothing was said: {found:?}"))?;
-        let error = interval.estimate / truth - 1.0;
-        if error.abs() > tolerance || found.bound != RateBound::None {
-            return Err(format!(
-                "{}: {:.3} Mbit/s [{:.3} .. {:.3}] {:?} is {:+.2} % off {:.3}; {} {:?}",
-                version.name(),
-                interval.estimate / 1e6,
-                interval.lo / 1e6,
-                interval.hi / 1e6,
-                found.bound,
-                error * 100.0,
-                truth / 1e6,
-                found.pedigree.method,
-                found.flags
-            ));
-        }
-        println!(
-            "{} {:.3} Mbit/s, {:+.2} %, {} in {}",
+/// Within `tolerance` of the truth, bit/s, and no bound; in one run or another for each version.
+fn near(truth: f64, tolerance: f64) -> impl FnMut(&Record) -> Result<(), String> {
+    let mut missing = vec![IpVersion::V4, IpVersion::V6];
+    move |record| {
+        let mut failed = Vec::new();
+        missing.retain(|version| {
+            one_near(record, *version, truth, tolerance).map_err(|why| failed.push(why)).is_err()
+        });
+        if missing.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
+    }
+}
+
+fn one_near(record: &Record, version: IpVersion, truth: f64, tolerance: f64) -> Result<(), String> {
+    let found = rate(record, version)?;
+    let interval = found.rate.as_ref().ok_or_else(|| format!("nothing was said: {found:?}"))?;
+    let error = interval.estimate / truth - 1.0;
+    if error.abs() > tolerance || found.bound != RateBound::None {
+        return Err(format!(
+            "{}: {:.3} Mbit/s [{:.3} .. {:.3}] {:?} is {:+.2} % off {:.3}; {} {:?}",
             version.name(),
             interval.estimate / 1e6,
+            interval.lo / 1e6,
+            interval.hi / 1e6,
+            found.bound,
             error * 100.0,
-            found.bytes,
-            found.took
-        );
+            truth / 1e6,
+            found.pedigree.method,
+            found.flags
+        ));
     }
+    println!(
+        "{} {:.3} Mbit/s, {:+.2} %, {} in {}",
+        version.name(),
+        interval.estimate / 1e6,
+        error * 100.0,
+        found.bytes,
+        found.took
+    );
     Ok(())
 }
 
@@ -106,10 +114,9 @@ fn capacity_of_slow_and_fast_links_is_read_over_both_versions() {
             "[[hop]]\nrate = '1Gbit/s'\ndelay = '1ms'\n[[hop]]\nrate = '{rate}Mbit/s'\ndelay = '4ms'\n\
              [[hop]]\nrate = '1Gbit/s'\ndelay = '1ms'\n"
         );
-        over(&path, &["capacity", "-t", "10s"], |record| near(record, |_| f64::from(rate) * 1e6, tolerance));
-        over(&path, &["capacity", "-t", "10s", "-R"], |record| {
-            near(record, |_| f64::from(rate) * 1e6, tolerance)
-        });
+        let truth = f64::from(rate) * 1e6;
+        over(&path, &["capacity", "-t", "10s"], near(truth, tolerance));
+        over(&path, &["capacity", "-t", "10s", "-R"], near(truth, tolerance));
     }
 }
 
@@ -124,7 +131,7 @@ fn what_cross_traffic_leaves_is_read_over_both_versions() {
             "[[hop]]\nrate = '{rate}Mbit/s'\ndelay = '4ms'\n\
              [[cross]]\nenter = 0\npattern = 'constant'\nrate = '{cross}Mbit/s'\nsizes = 1000\n"
         );
-        over(&path, &["available", "-t", "20s"], |record| near(record, |_| f64::from(rate) * 0.6e6, 0.05));
+        over(&path, &["available", "-t", "20s"], near(f64::from(rate) * 0.6e6, 0.05));
     }
 }
 
@@ -181,13 +188,14 @@ fn packets_that_do_not_fit_are_made_smaller_and_that_is_said() {
         return;
     }
     let path = "[[hop]]\nrate = '10Mbit/s'\ndelay = '2ms'\nmtu = 1400\n";
+    let mut near_ten = near(10e6, 0.02);
     over(path, &["capacity", "-t", "5s", "--packet", "1500"], |record| {
         let said = record.warnings.iter().filter(|it| it.contains("its MTU is 1400")).count();
         let sizes = record.versions.iter().flat_map(|it| &it.path_rates).map(|rate| rate.packet);
         if said < 2 || sizes.max() != Some(1400) {
             return Err(format!("{record:#?}"));
         }
-        near(record, |_| 10e6, 0.02)
+        near_ten(record)
     });
 }
 

@@ -161,10 +161,10 @@ impl Curve {
     }
 
     /// Whether more trains would hardly change the figure.
-    fn is_content(reading: &Reading) -> bool {
+    fn is_content(&self, reading: &Reading) -> bool {
         let Some((available, _)) = reading.fitter.intervals(&reading.used, CONFIDENCE) else { return false };
         let (lo, hi) = (available.lo.min(reading.range.0), available.hi.max(reading.range.1));
-        hi - lo <= 2.0 * NARROW * available.estimate
+        hi - lo <= 2.0 * NARROW * available.estimate && !self.hides_traffic(reading)
     }
 
     fn refit(&mut self, now: Mono) {
@@ -177,9 +177,11 @@ impl Curve {
             self.plan.lengthen(&self.sender);
             self.too_short = 0;
         }
-        let is_content = reading.as_ref().is_some_and(Self::is_content);
+        let is_content = reading.as_ref().is_some_and(|reading| self.is_content(reading));
+        let is_smooth = || reading.is_some_and(|it| self.train_chance(&it) < SMOOTH * it.fit.available);
         let has_room = || self.plan.has_room(&self.sender, &self.budget, &self.health, now);
-        if self.plan.is_done() && (is_content || !has_room()) {
+        let is_done = if self.plan.is_done() { is_content || !has_room() } else { is_content && is_smooth() };
+        if is_done && self.plan.is_begun() {
             self.state = State::Done(End::Content);
         }
     }
@@ -255,4 +257,6 @@ const LEAST_STRAIN: f64 = 0.02;
 const MOST_TIGHT: f64 = 10.0;
 const CONFIDENCE: f64 = 0.95;
 /// Half an interval of this share of the figure needs no more trains.
-const NARROW: f64 = 0.04;
+const NARROW: f64 = 0.05;
+/// What chance makes of one train's figure where traffic is so smooth that half of the trains are enough.
+const SMOOTH: f64 = 0.015;

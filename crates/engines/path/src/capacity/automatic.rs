@@ -1,7 +1,7 @@
 //! Bulk first, and a second opinion where it is in doubt.
 //!
 //! Where stamps explain how the dispersions of the bulks spread, they are the answer. Otherwise Pathrate looks at modes as
-//! long as time is left. Agreement within 10 % gives the figure with the narrower interval; disagreement is said. The interval
+//! long as time is left. Agreement within 10 % gives the figure with the narrower interval, but not one that time cut short; disagreement is said. The interval
 //! holds both. A bound gives way to a figure, unless the figure contradicts it. Under coalescing there is no second opinion:
 //! the first one's trains at several rates see more than modes of batches do.
 
@@ -80,7 +80,8 @@ impl Estimator for Automatic {
 fn both(first: Estimate, second: Estimate) -> Estimate {
     let (one, two) = (first.rate, second.rate);
     let agree = (one.estimate / two.estimate - 1.0).abs() <= DISAGREE;
-    let better = if one.width() <= two.width() { one } else { two };
+    let cut_short = second.flags.contains(&Flag::CutShort);
+    let better = if cut_short || one.width() <= two.width() { one } else { two };
     let hull = |of: Interval| of.widened_to(one.lo, one.hi).widened_to(two.lo, two.hi);
     let doubtful = second.flags.contains(&Flag::Ambiguous);
     let mut flags = first.flags;

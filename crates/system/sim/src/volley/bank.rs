@@ -41,4 +41,4 @@ impl Bank {
 }
 
 /// States that stand for all.
-const ENOUGH: usize = 256;
+const ENOUGH: usize = 512;

@@ -55,7 +55,7 @@ impl Curve {
             flags.push(Flag::Elastic);
         }
         let (lo, hi) = reading.range;
-        if hi - lo > UNTOLD * rate.estimate {
+        if hi - lo > UNTOLD * rate.estimate || self.hides_traffic(reading) {
             flags.push(Flag::Ambiguous);
         }
         (rate.lo, rate.hi) = (rate.lo.min(lo), rate.hi.max(hi));
@@ -73,10 +73,20 @@ impl Curve {
     }
 
     /// What chance makes of one train's figure, bit/s.
-    fn train_chance(&self, Reading { used, fit, .. }: &Reading) -> f64 {
+    pub(super) fn train_chance(&self, Reading { used, fit, .. }: &Reading) -> f64 {
         // As steps of the stamps at least, so that nothing is divided by nothing.
         let stamps = self.stamp_error / 1e9 / mean_duration(used);
         (fit.scatter / mean_duration(used).sqrt()).max(stamps) * fit.capacity
+    }
+
+    /// Whether trains vary by more than the little traffic that the line leaves room for could make them: then all of them were
+    /// faster than a narrow link, and what is behind it looks like an idle path.
+    pub(super) fn hides_traffic(&self, Reading { used, fit, .. }: &Reading) -> bool {
+        let lasted = mean_duration(used);
+        let of_stamps = 2.0 * (self.stamp_error / 1e9).powi(2) / lasted;
+        let packet = self.sender.bits() / fit.capacity;
+        let load = (1.0 - fit.available / fit.capacity).max(LEAST_LOAD);
+        fit.scatter * fit.scatter > of_stamps + GRAIN * load * packet
     }
 
     /// Whether traffic moves the figure much for all the trains that there are.
@@ -120,13 +130,17 @@ const FEWEST_TRAINS: usize = 8;
 /// Of interval widths that a fluid path would have.
 const FLOOR: f64 = 0.015;
 /// An interval of more than this to each side is told as noisy.
-const NOISY: f64 = 0.1;
+const NOISY: f64 = 0.06;
 /// Bursts have bursts, which so few trains do not see: the interval grows by this.
 const BURSTY: f64 = 0.4;
 /// Traffic that moves the figure of all trains by more than this is told as noisy.
 const VARIED: f64 = 0.05;
 /// Of the cross traffic, what an interval has on top.
 const GRAINS: f64 = 0.01;
+/// Variance of the work that comes in a second, over that of Poisson traffic with packets as long as the probes, that smooth traffic
+/// of a light load may have; and the load that counts at least.
+const GRAIN: f64 = 2.5;
+const LEAST_LOAD: f64 = 0.02;
 /// Figures that a narrow link may make so different are told as ambiguous.
 const UNTOLD: f64 = 0.15;
 /// Share of the cross traffic that must go away.

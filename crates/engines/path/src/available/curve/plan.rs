@@ -54,8 +54,13 @@ impl Plan {
         self.packets = self.packets.max(ENOUGH).saturating_mul(2).min(sender.longest);
     }
 
-    /// Whether all rounds that are always sent have been.
-    pub(super) fn is_done(&self) -> bool {
+    /// Whether there are rounds enough for a figure at all.
+    pub(super) const fn is_begun(&self) -> bool {
+        self.round >= FEWEST_ROUNDS
+    }
+
+    /// Whether all rounds have been sent that are wanted in any case.
+    pub(super) const fn is_done(&self) -> bool {
         self.round >= ROUNDS
     }
 
@@ -129,10 +134,12 @@ pub(super) fn empty(used: &[Sample], fit: &Fit) -> f64 {
     used.iter().map(one).sum::<f64>() / used.len().max(1) as f64
 }
 
-/// Rounds of a volley each.
+/// Rounds of a volley each, in which the bytes are spent where they are scarce.
 const ROUNDS: u32 = 4;
+/// Rounds without which no figure is believed to be narrow.
+const FEWEST_ROUNDS: u32 = 2;
 /// The same where the figure is not yet narrow, and there are bytes for it.
-const MOST_ROUNDS: u32 = 20;
+const MOST_ROUNDS: u32 = 12;
 /// Share of the fastest arrival above which a narrow link may hide, and how much faster than that a train looks for it.
 const MUCH: f64 = 0.45;
 const AHEAD: f64 = 1.25;

@@ -49,6 +49,8 @@ struct View {
     error: f64,
     /// Of the least delayed, those that gather there.
     share: f64,
+    /// The same as a count.
+    weight: usize,
     /// Fastest cluster of all.
     fast: f64,
     /// Median of all.
@@ -57,6 +59,8 @@ struct View {
     quiet: bool,
     /// Width of a cluster, ns per packet.
     width: f64,
+    /// Of what was delayed least, another cluster that is nearly as strong, ns per packet.
+    rival: Option<f64>,
 }
 
 impl Bulks {
@@ -103,7 +107,15 @@ impl Bulks {
         let weak = !quiet && best.share < STRONG;
         let below_floor = f64::from(self.length) * 8e9 / best.gap < self.floor * (1.0 - DIFFER);
         let faster = one.fast < one.gap * (1.0 - DIFFER) - 3.0 * one.error;
-        let contradicted = below_floor || (!quiet && (faster || self.some_come_together(one.middle)));
+        // Traffic that spreads the bulks slows a long train, unless it is in all of the bulks as well.
+        let is_floor = f64::from(self.length) * 8e9 / best.gap < self.floor * (1.0 + DIFFER);
+        let rivalled = best.rival.is_some() || one.rival.is_some();
+        // Longer bulks that all come alike, but slower: traffic in step with them.
+        let is_slower = |longer: &View| longer.share > MOST && longer.gap > best.gap * (1.0 + DIFFER);
+        let in_step = [few, many].iter().any(is_slower);
+        let contested = rivalled || is_floor || in_step || best.weight < FEWEST;
+        let disturbed = faster || contested || self.some_come_together(one.middle);
+        let contradicted = below_floor || (!quiet && disturbed);
         Some(self.judged(&best, &one, quiet, weak, contradicted))
     }
 
@@ -121,6 +133,9 @@ impl Bulks {
         if contradicted {
             let slow = if best.middle > best.gap { bits / best.middle } else { rate.lo };
             rate = rate.widened_to(slow, (bits / one.fast).max(rate_floor) * 1.01);
+            for rival in [best.rival, one.rival].into_iter().flatten() {
+                rate = rate.widened_to(bits / rival * 0.99, bits / rival * 1.01);
+            }
         }
         let is_host = self.is_host();
         Reading { rate, is_quiet: quiet, is_bound: weak, is_host, is_ambiguous: contradicted }
@@ -155,13 +170,25 @@ impl Bulks {
             let core = &all[all.len() / 10..all.len() - all.len() / 10];
             let gap = core.iter().sum::<f64>() / core.len() as f64;
             let error = spread / (all.len() as f64).sqrt();
-            return Some(View { gap, error, share: 1.0, fast: gap, middle, quiet: true, width: 4.0 * noise });
+            return Some(View {
+                gap,
+                error,
+                share: 1.0,
+                weight: all.len(),
+                fast: gap,
+                middle,
+                quiet: true,
+                width: 4.0 * noise,
+                rival: None,
+            });
         }
         let width = 4.0 * noise + 0.01 * middle;
         let least = least_delayed(samples);
         let fast = gathered(&all, width, Pick::Fastest)?.0.min(gathered(&least, width, Pick::Fastest)?.0);
         let (gap, error, share) = gathered(&least, width, Pick::Strongest)?;
-        Some(View { gap, error, share, fast, middle, quiet: false, width })
+        let rival = rival(&least, width, gap);
+        let weight = (share * least.len() as f64).round() as usize;
+        Some(View { gap, error, share, weight, fast, middle, quiet: false, width, rival })
     }
 }
 
@@ -185,6 +212,21 @@ fn gathered(sorted: &[f64], width: f64, pick: Pick) -> Option<(f64, f64, f64)> {
     let inside: Moments = sorted[window.clone()].iter().copied().collect();
     let count = window.len() as f64;
     Some((inside.mean()?, inside.sd().unwrap_or(0.0) / count.sqrt(), count / sorted.len() as f64))
+}
+
+/// A cluster elsewhere that has more than half the weight of the strongest.
+fn rival(sorted: &[f64], width: f64, strongest: f64) -> Option<f64> {
+    let found = clusters(sorted, width, 40);
+    let least = found.first()?.len() / 2;
+    let middle = |window: &std::ops::Range<usize>| {
+        let inside = &sorted[window.clone()];
+        inside.iter().sum::<f64>() / inside.len().max(1) as f64
+    };
+    let heavy = found.iter().skip(1).filter(|window| window.len() > least).map(middle);
+    heavy.filter(|gap| (gap / strongest - 1.0).abs() > DIFFER).max_by(|a, b| {
+        let apart = |gap: &f64| (gap / strongest).ln().abs();
+        apart(a).total_cmp(&apart(b))
+    })
 }
 
 fn sample(whole: &Whole<'_>, n: usize) -> Option<Sample> {
@@ -221,6 +263,9 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
 const STAMPS: f64 = 34.0;
 /// A cluster that holds this share of what was least delayed is no accident.
 const STRONG: f64 = 0.12;
+/// And one that holds this much is nearly all.
+const MOST: f64 = 0.6;
 /// Clusters this far apart are two.
 const DIFFER: f64 = 0.03;
+/// Fewer samples are no cluster, and none to be sure of.
 const FEWEST: usize = 8;
