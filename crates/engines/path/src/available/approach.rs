@@ -121,7 +121,9 @@ impl Approach {
             self.found = Some(Found::AtLeast { rate: seen.rate() / stretch.max(1.0), why });
             return;
         }
-        self.samples.push(Sample { rate: seen.rate(), stretch, lasted: seen.sent_ns / 1e9 });
+        // The capacity rests on the fastest rounds: they are not to weigh less for having been stretched.
+        let lasted = seen.sent_ns / 1e9 * stretch;
+        self.samples.push(Sample { rate: seen.rate(), stretch, lasted });
         if stretch <= CLOSE || self.samples.len() >= ROUNDS {
             self.found = Some(self.fit());
             return;

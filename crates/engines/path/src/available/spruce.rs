@@ -207,7 +207,7 @@ const MERGED: f64 = 0.5;
 const LOSS_LIMIT: f64 = 0.1;
 /// Pairs that make a figure.
 const FEWEST: u32 = 20;
-const NOISY: f64 = 0.2;
+const NOISY: f64 = 0.1;
 const CONFIDENCE: f64 = 0.95;
 
 #[cfg(test)]

@@ -140,7 +140,7 @@ fn cut_off_early_it_says_what_it_has() {
 #[test]
 fn cross_traffic_that_goes_away_is_told() {
     let mut path = Path::single(1e8, 0.6, Traffic::Even, 11);
-    path.swell = Some((3.5e9, 0.4));
+    path.swell = Some((2.2e9, 0.4));
     let (outcome, _) = run(&mut path, &instrument(1e8));
     let answer = outcome.answer.unwrap();
     let told = answer.flags.contains(&Flag::Elastic) || answer.flags.contains(&Flag::Noisy);

@@ -33,7 +33,7 @@ fn graded(capacity: f64, load: f64, traffic: Traffic, coalescing: f64, seeds: u6
 #[test]
 fn even_traffic_is_bracketed() {
     for load in [0.0, 0.2, 0.5, 0.8] {
-        let (median, p90, held, _) = graded(1e8, load, Traffic::Even, 0.0, 5);
+        let (median, p90, held, _) = graded(1e8, load, Traffic::Even, 0.0, 20);
         assert!(median < 0.05 && p90 < 0.08 && held > 0.9, "{load}: {median} {p90} {held}");
     }
 }

@@ -58,8 +58,9 @@ impl Modal<'_> {
         let bin = (self.rules.bin_share * range).max(estimate * 0.005);
         let even = spread.sd()? / spread.mean()? < self.rules.alike;
         let alike = pairs.len() >= 20 && even && !self.grow_with_length(pairs);
-        let half = (bin / 2.0).max(0.005 * estimate)
-            + 2.0 * estimate * spread.sd().unwrap_or(0.0) / spread.mean()? / (gaps.sqrt());
+        // Traffic that spreads the pairs leans to one side, which more pairs do not average out.
+        let varied = spread.sd().unwrap_or(0.0) / spread.mean()?;
+        let half = (bin / 2.0).max(0.005 * estimate) + estimate * varied * (2.0 / gaps.sqrt() + LEANS);
         let rate = Interval { estimate, lo: estimate - half, hi: estimate + half, confidence: 0.9 };
         estimate.is_finite().then_some(Preliminary { rate, bin, alike })
     }
@@ -123,3 +124,5 @@ fn without_extremes(pairs: &[Pair]) -> Vec<Pair> {
 const RIVAL: f64 = 0.3;
 /// And so does a best mode with no more of the pairs.
 const WEAK: f64 = 0.15;
+/// Share of the pairs' relative spread by which their middle may be wrong.
+const LEANS: f64 = 0.25;
