@@ -56,11 +56,6 @@ impl Budget {
         }
     }
 
-    /// The fastest arrival so far, bit/s.
-    pub(crate) const fn fastest(&self) -> f64 {
-        self.capacity
-    }
-
     /// The capacity is known from elsewhere, bit/s.
     pub(crate) fn knows(&mut self, capacity: f64) {
         self.saw(capacity);

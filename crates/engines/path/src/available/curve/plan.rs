@@ -79,11 +79,8 @@ impl Plan {
         let packets = (packets as usize * MANY.len() / factors.len()) as u32;
         let lasts = f64::from(packets) * sender.bits() / available;
         let least = (DISTANCE * self.scatter / (SKIPPED * lasts).sqrt()).clamp(LEAST, MOST / 2.0);
-        let far = factors.last().unwrap_or(&0.0);
         let train = |factor: &f64| {
             let rate = available + (least * factor).min(MOST) * capacity;
-            let looks_ahead = factor == far && self.round % 2 == 1;
-            let rate = if looks_ahead { self.beyond_a_narrow_link(rate, available, budget) } else { rate };
             // Behind a narrow link faster trains say nothing more.
             let rate = if self.narrow > 0.0 { rate.min(self.narrow * BEYOND) } else { rate };
             let train = sender.train(rate, packets, Span::ZERO);
@@ -92,13 +89,6 @@ impl Plan {
             crate::Train { rest: budget.rest(bits, lasts), ..train }
         };
         Volley { trains: factors.iter().map(train).collect() }
-    }
-
-    /// A rate at which a link in front of the tight one would show: faster than anything has arrived. Where little is left of what
-    /// arrives, the tight link is the narrow one, or nearly so.
-    fn beyond_a_narrow_link(&self, rate: f64, available: f64, budget: &Budget) -> f64 {
-        let fastest = budget.fastest();
-        if available > MUCH * fastest { rate.max(fastest * AHEAD) } else { rate }
     }
 
     /// Packets of each of six trains a round.
@@ -140,9 +130,6 @@ const ROUNDS: u32 = 4;
 const FEWEST_ROUNDS: u32 = 2;
 /// The same where the figure is not yet narrow, and there are bytes for it.
 const MOST_ROUNDS: u32 = 12;
-/// Share of the fastest arrival above which a narrow link may hide, and how much faster than that a train looks for it.
-const MUCH: f64 = 0.45;
-const AHEAD: f64 = 1.25;
 /// How far above a narrow link's rate a train may be.
 const BEYOND: f64 = 1.1;
 /// Of what there is to spend.
