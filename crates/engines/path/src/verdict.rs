@@ -47,7 +47,7 @@ impl Use {
         if lo <= 0.0 {
             return Self::NotShown { at_most: hi };
         }
-        let estimate = used(a.estimate, c.estimate).clamp(lo, hi);
+        let estimate = used(a.estimate, c.estimate).max(lo).min(hi);
         Self::Shared(Interval { estimate, lo, hi, confidence: c.confidence.min(a.confidence) })
     }
 }

@@ -128,7 +128,7 @@ impl Approach {
             self.found = Some(self.fit());
             return;
         }
-        self.rate = arrived.clamp(SLOWEST, sender.fastest);
+        self.rate = arrived.max(SLOWEST).min(sender.fastest);
         // Slower trains are seen with fewer packets, but an arrival in batches needs as many as it took.
         let slower = (f64::from(self.packets) * self.rate / seen.rate()).ceil() as u32;
         let needed = if self.packets > FIRST { slower.max(FIRST) } else { FEWEST };

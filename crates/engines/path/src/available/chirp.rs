@@ -93,7 +93,7 @@ impl Chirp {
         let packets = (bytes / f64::from(self.sender.length)).clamp(1.0, STEP);
         let length = bytes / packets;
         let top = rates.last().map_or(0.0, |rate| rate / self.sender.fastest * f64::from(self.sender.length));
-        let length = length.max(top).clamp(SMALLEST, f64::from(self.sender.length)) as u32;
+        let length = length.max(top).max(SMALLEST).min(f64::from(self.sender.length)) as u32;
         let sender = Sender::with_length(&self.instrument, length);
         let batches = BATCHES * self.health.period().secs_f64();
         let least = READ * self.instrument.stamp_error() / 1e9;
@@ -149,7 +149,7 @@ impl Chirp {
         let apart = (tracked - chirps).abs() / centre.max(1.0);
         let reach = (2.0 * apart).clamp(NARROW, WIDE).max(self.aim.reach * 0.7).min(WIDE);
         let lowest = self.approach.fastest_arrival * 0.02;
-        self.aim = Aim { centre: centre.clamp(lowest, self.sender.fastest), reach };
+        self.aim = Aim { centre: centre.max(lowest).min(self.sender.fastest), reach };
     }
 
     fn estimate(&self, rate: Interval, bound: Bound, mut flags: Vec<Flag>) -> Estimate {

@@ -44,7 +44,7 @@ impl Sender {
 
     /// `packets` at `rate` bit/s, or as fast as the host can where that is slower.
     pub(crate) fn train(&self, rate: f64, packets: u32, rest: Span) -> Train {
-        let rate = if rate.is_finite() { rate.clamp(SLOWEST, self.fastest) } else { self.fastest };
+        let rate = if rate.is_finite() { rate.max(SLOWEST).min(self.fastest) } else { self.fastest };
         // At most 1.2e16 ps for a packet of 64 KiB at the slowest rate.
         let gap = (self.bits() / rate * 1e12).round() as u64;
         let packets = packets.clamp(1, self.longest);

@@ -125,9 +125,10 @@ impl Slops {
         // Small packets only where bytes are scarce, and none that the host could not send fast enough.
         let slowest = rate * ROOM / self.sender.fastest * f64::from(self.sender.length);
         let length =
-            (bits / 8.0 / FEWEST_PACKETS).max(slowest).clamp(SMALLEST, f64::from(self.sender.length));
+            (bits / 8.0 / FEWEST_PACKETS).max(slowest).max(SMALLEST).min(f64::from(self.sender.length));
         let sender = Sender::with_length(&self.instrument, length as u32);
-        let packets = (bits / sender.bits()).clamp(FEWEST_PACKETS, f64::from(sender.longest)) as u32;
+        // A queue that holds less than the fewest is not to overflow.
+        let packets = (bits / sender.bits()).max(FEWEST_PACKETS).min(f64::from(sender.longest)) as u32;
         let bits = f64::from(packets) * sender.bits();
         let lasts = Span::from_secs_f64(bits / rate);
         let rest = self.budget.rest(bits, lasts).max(lasts);

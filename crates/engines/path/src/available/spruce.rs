@@ -180,9 +180,13 @@ impl Estimator for Spruce {
         let ends = [at(c.lo), at(c.estimate), at(c.hi)];
         let lo = ends.iter().copied().fold(f64::INFINITY, f64::min) - half * c.estimate;
         let hi = ends.iter().copied().fold(0.0, f64::max) + half * c.estimate;
-        let estimate = ends[1].clamp(0.0, c.estimate);
-        let rate =
-            Interval { estimate, lo: lo.clamp(0.0, estimate), hi: hi.max(estimate), confidence: CONFIDENCE };
+        let estimate = ends[1].max(0.0).min(c.estimate);
+        let rate = Interval {
+            estimate,
+            lo: lo.max(0.0).min(estimate),
+            hi: hi.max(estimate),
+            confidence: CONFIDENCE,
+        };
         let wide = rate.width() > 2.0 * NOISY * estimate || used < u64::from(FEWEST);
         Some(self.estimate(rate, Bound::None, if wide { vec![Flag::Noisy] } else { Vec::new() }))
     }

@@ -12,7 +12,7 @@ pub(super) fn rates(centre: f64, reach: f64, fastest: f64) -> Vec<f64> {
     let distance = |side: i32| (0..side).map(|step| unit * GROWTH.powi(step)).sum::<f64>();
     let rates = (-SIDE..=SIDE + UP).map(|side| {
         let distance = distance(side.abs());
-        (if side < 0 { centre - distance } else { centre + distance }).clamp(SLOWEST, fastest)
+        (if side < 0 { centre - distance } else { centre + distance }).max(SLOWEST).min(fastest)
     });
     let mut rates: Vec<f64> = rates.collect();
     rates.dedup_by(|a, b| *a <= *b * 1.001);

@@ -60,9 +60,8 @@ impl Curve {
         }
         (rate.lo, rate.hi) = (rate.lo.min(lo), rate.hi.max(hi));
         let most = capacity.hi.max(self.approach.fastest_arrival);
-        rate.estimate = rate.estimate.clamp(0.0, most);
-        (rate.lo, rate.hi) =
-            (rate.lo.clamp(0.0, rate.estimate), rate.hi.clamp(rate.estimate, most.max(rate.hi)));
+        rate.estimate = rate.estimate.max(0.0).min(most);
+        (rate.lo, rate.hi) = (rate.lo.max(0.0).min(rate.estimate), rate.hi.max(rate.estimate));
         let side = (rate.hi - rate.estimate).max(rate.estimate - rate.lo);
         let is_few = reading.used.len() < FEWEST_TRAINS;
         if side > NOISY * rate.estimate || self.is_bursty(reading) || is_few {

@@ -44,7 +44,7 @@ impl Plan {
         self.scatter = scatter;
         self.narrow = narrow;
         if let Some((available, _)) = self.near {
-            let available = fit.available.clamp(available / 4.0, available * 2.0);
+            let available = fit.available.max(available / 4.0).min(available * 2.0);
             self.near = Some((available, fit.capacity));
         }
     }

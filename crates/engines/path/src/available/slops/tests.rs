@@ -82,3 +82,13 @@ fn cut_off_early_it_says_what_it_has() {
     let outcome = run(&mut Path::single(1e8, 0.5, Traffic::Poisson, 10), &host);
     assert!(outcome.took < 0.7 && outcome.answer.unwrap().flags.contains(&Flag::CutShort));
 }
+
+#[test]
+fn a_queue_that_holds_less_than_a_stream_makes_streams_shorter() {
+    for packets in [1, 5, 22, 39] {
+        let mut host = instrument(1e8);
+        host.largest_burst = packets * 1500;
+        let outcome = Path::single(1e8, 0.3, Traffic::Even, 3).run(&mut Slops::new(&host));
+        assert!(outcome.took <= 15.0, "{packets}: {outcome:?}");
+    }
+}
