@@ -240,6 +240,9 @@ impl Owner<'_> {
                 assert_eq!(line.tests.insert(test, Life::Running), Some(Life::Prepared), "test {test}");
                 line.session.started(test);
             }
+            Action::Ask { test, .. } => {
+                assert_eq!(line.tests.get(&test), Some(&Life::Running), "a volley of test {test}");
+            }
             Action::Halt { test } => {
                 let before = line.tests.insert(test, Life::Halting);
                 assert!(matches!(before, Some(Life::Prepared | Life::Running)), "{before:?} halted");
