@@ -412,3 +412,31 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn cross_traffic_that_is_handled_at_once_leaves_the_same_truth_as_packet_by_packet() {
+    // A probability too small ever to happen keeps the link off the short cut.
+    let link = |corruption: &str, pattern: &str, load: f64| {
+        let text = format!(
+            "[[hop]]\nrate = '10Mbit/s'\ndelay = '1ms'\noverhead = 38\nmtu = 1500\n{corruption}\
+             queue = {{ packets = 20 }}\n[[cross]]\nenter = 0\nload = {load}\nsizes = 1500\n{pattern}\n\
+             [[cross]]\nenter = 0\nload = 0.1\nsizes = 300\npattern = 'poisson'\n"
+        );
+        let mut network = Network::new(&scenario(&text), 7);
+        for n in 0..200_u64 {
+            let at = Mono(n * 10_000_000);
+            network.offer(at, Side::A, packet(n, 1000));
+            network.advance(at, &mut |_| {});
+        }
+        network.advance(Mono(3_000_000_000), &mut |_| {});
+        let truth = network.truth().link(Side::A, 0).unwrap();
+        (*truth.counts(), truth.cross_time(), truth.intervals(0).clone())
+    };
+    for pattern in ["pattern = 'constant'", "pattern = 'poisson'", "pattern = 'pareto'\nalpha = 1.5"] {
+        for load in [0.5, 1.2] {
+            let at_once = link("", pattern, load);
+            assert_eq!(at_once, link("corruption = 1e-300\n", pattern, load), "{pattern} {load}");
+            assert!(at_once.0.arrived > 1000, "{pattern}");
+        }
+    }
+}
