@@ -17,6 +17,7 @@ const STEPS: &[Step] = &[
     ("fmt", checks::formatting),
     ("clippy", checks::lints),
     ("purity", purity::prove),
+    ("fuzz", checks::fuzz_targets),
     ("tests", tests::sociable),
     ("build", build),
     ("long runs", tests::long_runs),

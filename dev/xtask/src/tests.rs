@@ -27,9 +27,11 @@ pub(crate) fn sociable() -> Result<()> {
     run(&mut cargo(&["test", "--workspace", "--locked", "--doc"]))
 }
 
-/// Those marked `#[ignore]`, which only an optimised build ends in seconds: laws of queues over millions of packets.
+/// Those marked `#[ignore]`, which only an optimised build ends in seconds: laws of queues over millions of packets, all
+/// orders in which two ends of a stream can act.
 pub(crate) fn long_runs() -> Result<()> {
-    run(&mut cargo(&["test", "--release", "--locked", "--package", "netaware-netmodel", "--", "--ignored"]))
+    let packages = ["--package", "netaware-netmodel", "--package", "netaware-dual"];
+    run(&mut cargo(&[&["test", "--release", "--locked"], &packages[..], &["--", "--ignored"]].concat()))
 }
 
 /// The tests in network namespaces. Built like the product: a debug build is too slow to fill a link, and would be

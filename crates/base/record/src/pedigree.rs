@@ -24,6 +24,20 @@ impl IpVersion {
         }
     }
 
+    /// The other one.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::V4 => Self::V6,
+            Self::V6 => Self::V4,
+        }
+    }
+
+    /// IPv4 is 0, IPv6 is 1: the place of what there is one of for each.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
     /// The version of an address.
     pub fn of(address: std::net::IpAddr) -> Self {
         if address.is_ipv4() { Self::V4 } else { Self::V6 }

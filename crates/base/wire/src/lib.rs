@@ -6,10 +6,11 @@
 //! Reading order: [`preface`] opens a TCP connection, [`frame`] cuts control messages, [`control`] gives them meaning,
 //! [`datagram`] is what travels in UDP, [`ethernet`] what it occupies there and [`echo`] its request-responses,
 //! [`header`] is what may be asked of IP headers, [`icmp`] what routers say of packets, [`pattern`] is payload that can be checked, [`proof`] keeps strangers
-//! out, [`stranger`] recognises who else answered.
+//! out, [`stranger`] recognises who else answered. [`dual`] is another protocol: that of dual-stack streams.
 
 pub mod control;
 pub mod datagram;
+pub mod dual;
 pub mod echo;
 pub mod ethernet;
 pub mod frame;

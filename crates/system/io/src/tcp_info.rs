@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 
 use netaware_record::StreamEnd;
-use netaware_units::{ByteCount, Span};
+use netaware_units::{BitRate, ByteCount, Span};
 use socket2::SockRef;
 
 /// The part of `TCP_INFO` that results show. What an older kernel does not fill stays zero.
@@ -41,6 +41,18 @@ pub struct TcpInfo {
     pub bytes_sent: ByteCount,
     /// Payload bytes sent again; zero before Linux 4.19.
     pub bytes_resent: ByteCount,
+    /// Time until what is not acknowledged goes again, doubled for each time that it did.
+    pub rto: Span,
+    /// How many times it was doubled.
+    pub backoff: u8,
+    /// Segments that the peer has not acknowledged.
+    pub unacked: u32,
+    /// Since the last acknowledgement came, in whole milliseconds.
+    pub since_ack: Span,
+    /// Given to the kernel and not sent yet; zero before Linux 4.6.
+    pub unsent: ByteCount,
+    /// The last rate at which the peer acknowledged while there was enough to send, payload; zero before Linux 4.9.
+    pub delivery_rate: BitRate,
     /// Segments carry timestamps (RFC 7323).
     pub timestamps: bool,
     /// The connection is gone, by a reset or at its end.
@@ -163,13 +175,17 @@ struct RawTcpInfo {
 impl From<&RawTcpInfo> for TcpInfo {
     fn from(raw: &RawTcpInfo) -> Self {
         const STATE: usize = 0;
+        const BACKOFF: usize = 3;
         const OPTIONS: usize = 5;
         /// `TCP_CLOSE`.
         const CLOSED: u8 = 7;
         /// `TCPI_OPT_TIMESTAMPS`.
         const TIMESTAMPS: u8 = 1;
+        const RTO: usize = 0;
         const SND_MSS: usize = 2;
+        const UNACKED: usize = 4;
         const SACKED: usize = 5;
+        const LAST_ACK_RECV: usize = 12;
         const PMTU: usize = 13;
         const RTT: usize = 15;
         const RTTVAR: usize = 16;
@@ -200,6 +216,12 @@ impl From<&RawTcpInfo> for TcpInfo {
             held: segments(raw.classic[SACKED]),
             bytes_sent: ByteCount(raw.bytes_sent),
             bytes_resent: ByteCount(raw.bytes_retrans),
+            rto: micros(raw.classic[RTO].into()),
+            backoff: raw.bytes[BACKOFF],
+            unacked: raw.classic[UNACKED],
+            since_ack: Span::from_millis(raw.classic[LAST_ACK_RECV].into()),
+            unsent: ByteCount(raw.notsent_bytes.into()),
+            delivery_rate: BitRate(raw.delivery_rate.saturating_mul(8)),
             timestamps: raw.bytes[OPTIONS] & TIMESTAMPS != 0,
             is_closed: raw.bytes[STATE] == CLOSED,
         }
@@ -225,6 +247,9 @@ mod tests {
         assert!(info.min_rtt > Span::ZERO && info.min_rtt <= info.rtt + info.rtt_var * 4, "{info:?}");
         assert!(info.path_mtu >= 1500 && info.mss < info.path_mtu && info.mss > 500, "{info:?}");
         assert_eq!((info.retransmits, info.ssthresh), (0, None));
+        assert!((Span::from_millis(100)..Span::from_secs(10)).contains(&info.rto), "{info:?}");
+        assert_eq!((info.backoff, info.unacked), (0, 0));
+        assert!(info.since_ack < Span::from_secs(10), "{info:?}");
         assert!(info.send_window > ByteCount(0) && info.cwnd >= ByteCount(u64::from(info.mss)), "{info:?}");
         assert_eq!(info.acked, ByteCount(1001), "data and the SYN");
         assert_eq!(

@@ -1,0 +1,168 @@
+//! The direction towards this end: what has come, in whichever order, and what the peer is told of it.
+
+use netaware_units::Mono;
+use netaware_wire::dual::Record;
+
+use super::Violation;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Incoming {
+    room: u32,
+    /// Without a gap.
+    received: u64,
+    /// Read by the application.
+    consumed: u64,
+    /// Beyond a gap: sorted, apart from each other and from `received`.
+    held: Vec<(u64, u64)>,
+    /// Bytes in the direction, once the peer has told its end.
+    end: Option<u64>,
+    told: Told,
+    /// Tell at once.
+    urgent: bool,
+    /// Tell then at the latest.
+    due: Option<Mono>,
+}
+
+/// What the peer was told last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+struct Told {
+    received: u64,
+    limit: u64,
+}
+
+impl Incoming {
+    pub(super) fn new(room: u32) -> Self {
+        let told = Told { received: 0, limit: u64::from(room) };
+        Self { room, received: 0, consumed: 0, held: Vec::new(), end: None, told, urgent: false, due: None }
+    }
+
+    pub(super) fn received(&self) -> u64 {
+        self.received
+    }
+
+    pub(super) fn unread(&self) -> u64 {
+        self.received - self.consumed
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.end == Some(self.received)
+    }
+
+    /// Beyond `received`.
+    pub(super) fn room_left(&self) -> u32 {
+        (self.limit() - self.received) as u32
+    }
+
+    fn limit(&self) -> u64 {
+        self.consumed + u64::from(self.room)
+    }
+
+    /// Whether a data record may come.
+    pub(super) fn expect(&self, offset: u64, length: u32) -> Result<(), Violation> {
+        let until = offset + u64::from(length);
+        if until > self.limit() {
+            return Err(Violation::BeyondRoom);
+        }
+        if self.end.is_some_and(|end| until > end) {
+            return Err(Violation::BeyondEnd);
+        }
+        Ok(())
+    }
+
+    pub(super) fn arrived(&mut self, offset: u64, bytes: u32, due: Mono) -> Result<(), Violation> {
+        let until = offset + u64::from(bytes);
+        if until <= self.received {
+            // It came before, so the peer does not know that it did.
+            self.urgent = true;
+            return Ok(());
+        }
+        if offset <= self.received {
+            self.received = until;
+            self.join_held();
+        } else {
+            self.hold(offset, until)?;
+        }
+        self.due.get_or_insert(due);
+        let step = self.step();
+        self.urgent |= self.is_over() || self.received - self.told.received >= step;
+        Ok(())
+    }
+
+    /// Ranges that touch become one, so what a sender with two connections makes are a few.
+    fn hold(&mut self, from: u64, until: u64) -> Result<(), Violation> {
+        let first = self.held.partition_point(|held| held.1 < from);
+        let last = self.held.partition_point(|held| held.0 <= until);
+        let mut joined = (from, until);
+        for held in &self.held[first..last] {
+            joined = (joined.0.min(held.0), joined.1.max(held.1));
+        }
+        self.held.splice(first..last, [joined]);
+        if self.held.len() > MOST_HELD { Err(Violation::TooManyPieces) } else { Ok(()) }
+    }
+
+    fn join_held(&mut self) {
+        let reached = self.held.partition_point(|held| held.0 <= self.received);
+        for held in self.held.drain(..reached) {
+            self.received = self.received.max(held.1);
+        }
+    }
+
+    pub(super) fn consumed(&mut self, bytes: u64, due: Mono) {
+        self.consumed += bytes;
+        debug_assert!(self.consumed <= self.received, "read before it came");
+        let opened = self.limit() - self.told.limit;
+        if opened > 0 {
+            self.due.get_or_insert(due);
+        }
+        self.urgent |= opened >= self.step();
+    }
+
+    /// How much may come or be read before the peer is told without waiting.
+    fn step(&self) -> u64 {
+        u64::from((self.room / STEPS).clamp(1, MOST_STEP))
+    }
+
+    pub(super) fn take_marker(&mut self, offset: u64) -> Result<(), Violation> {
+        if offset > self.limit() {
+            return Err(Violation::BeyondRoom);
+        }
+        self.urgent = true;
+        Ok(())
+    }
+
+    pub(super) fn take_fin(&mut self, offset: u64) -> Result<(), Violation> {
+        let came = self.held.last().map_or(self.received, |held| held.1);
+        if offset < came || self.end.is_some_and(|end| end != offset) {
+            return Err(Violation::OtherEnd);
+        }
+        self.end = Some(offset);
+        self.urgent = true;
+        Ok(())
+    }
+
+    /// The peer may have missed what it was told.
+    pub(super) fn acknowledge_now(&mut self) {
+        self.urgent = true;
+    }
+
+    /// What to tell the peer, where it is time to.
+    pub(super) fn ack(&mut self, now: Mono) -> Option<Record> {
+        if !self.urgent && self.due.is_none_or(|due| due > now) {
+            return None;
+        }
+        (self.urgent, self.due) = (false, None);
+        self.told = Told { received: self.received, limit: self.limit() };
+        Some(Record::Ack { received: self.received, room: self.room_left(), all: self.is_over() })
+    }
+
+    pub(super) fn ack_at(&self) -> Option<Mono> {
+        self.due
+    }
+}
+
+/// Acknowledgements in a roomful of bytes.
+const STEPS: u32 = 8;
+/// What a sender keeps stays in its cache.
+const MOST_STEP: u32 = 512 * 1024;
+/// A sender goes back to what is not acknowledged at most once for each connection that it lost or left.
+const MOST_HELD: usize = 64;

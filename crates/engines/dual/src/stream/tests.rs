@@ -1,0 +1,324 @@
+use netaware_wire::dual::HEAD_LEN;
+
+use super::*;
+
+const NOW: Mono = Mono(1_000_000_000);
+const V4: IpVersion = IpVersion::V4;
+const V6: IpVersion = IpVersion::V6;
+
+/// Two ends; what is written to a connection waits in `wires` until it is carried over.
+struct Pair {
+    ends: [Stream; 2],
+    /// For each IP version, what is on its way to each end.
+    wires: [[VecDeque<Due>; 2]; 2],
+    events: [Vec<Event>; 2],
+    /// Bytes that each end was sent again.
+    twice: [u64; 2],
+}
+
+impl Pair {
+    fn with_room(room: u32) -> Self {
+        let end =
+            |side| Stream::new(Setting { side, room, longest: 16_384, ack_delay: Span::from_millis(20) });
+        let mut pair = Self {
+            ends: [end(Side::Opener), end(Side::Acceptor)],
+            wires: Default::default(),
+            events: Default::default(),
+            twice: [0; 2],
+        };
+        pair.connect(V6, 1);
+        pair.connect(V4, 1);
+        pair.run();
+        pair
+    }
+
+    fn new() -> Self {
+        Self::with_room(1 << 20)
+    }
+
+    fn connect(&mut self, ip: IpVersion, generation: u32) {
+        let own = [self.ends[0].own(), self.ends[1].own()];
+        self.ends[0].connected(NOW, ip, generation, own[1]).unwrap();
+        self.ends[1].connected(NOW, ip, generation, own[0]).unwrap();
+    }
+
+    fn cut(&mut self, ip: IpVersion) {
+        self.wires[ip.index()] = Default::default();
+    }
+
+    fn write(&mut self) {
+        for end in 0..2 {
+            for ip in [V4, V6] {
+                while let Some(due) = self.ends[end].poll(NOW, ip) {
+                    self.wires[ip.index()][1 - end].push_back(due);
+                }
+            }
+            self.events[end].extend(std::iter::from_fn(|| self.ends[end].event()));
+        }
+    }
+
+    fn carry(&mut self, ip: IpVersion, to: usize) -> bool {
+        let Some(due) = self.wires[ip.index()][to].pop_front() else { return false };
+        let end = &mut self.ends[to];
+        match due {
+            Due::Record(record) => end.take(NOW, ip, record).unwrap(),
+            Due::Data { offset, length } => {
+                let before = end.received();
+                end.take(NOW, ip, Record::Data { offset, length }).unwrap();
+                end.arrived(NOW, offset, length).unwrap();
+                self.twice[to] += before.saturating_sub(offset).min(u64::from(length));
+                let came = end.received() - before;
+                end.consumed(NOW, came);
+            }
+        }
+        true
+    }
+
+    /// Until nothing is on its way.
+    fn run(&mut self) {
+        loop {
+            self.write();
+            let carried = [(V4, 0), (V4, 1), (V6, 0), (V6, 1)].map(|(ip, to)| self.carry(ip, to));
+            if !carried.contains(&true) {
+                return;
+            }
+        }
+    }
+
+    fn ended(&self, end: usize) -> Vec<Outcome> {
+        let outcome = |event: &Event| match event {
+            Event::WishEnded { outcome, .. } => Some(*outcome),
+            _ => None,
+        };
+        self.events[end].iter().filter_map(outcome).collect()
+    }
+}
+
+#[test]
+fn bytes_come_and_both_ends_finish() {
+    let mut pair = Pair::new();
+    pair.ends[0].queued(100_000);
+    pair.ends[1].queued(7);
+    pair.run();
+    assert_eq!((pair.ends[1].received(), pair.ends[0].received()), (100_000, 7));
+    pair.ends[0].finish();
+    pair.run();
+    assert!(pair.ends[1].has_all() && pair.ends[0].standing() == Standing::Open);
+    pair.ends[1].finish();
+    pair.run();
+    assert_eq!(pair.ends.each_ref().map(Stream::standing), [Standing::Finished; 2]);
+}
+
+#[test]
+fn heads_cost_a_thousandth_of_records_of_16_kib() {
+    let mut pair = Pair::new();
+    pair.ends[0].queued(1 << 20);
+    pair.write();
+    let dues = &pair.wires[V6.index()][1];
+    let data = dues.iter().filter(|due| matches!(due, Due::Data { .. })).count();
+    assert!((data * HEAD_LEN) as f64 / f64::from(1 << 20) <= 0.001, "{data} records");
+}
+
+#[test]
+fn a_wish_of_either_end_moves_both_directions() {
+    for end in 0..2 {
+        let mut pair = Pair::new();
+        pair.ends[0].queued(50_000);
+        pair.write();
+        assert_eq!(pair.ends[end].switch(NOW, V4), Ok(1));
+        pair.run();
+        assert_eq!(pair.ends.each_ref().map(Stream::current), [Some(V4); 2]);
+        assert_eq!(pair.ended(end), [Outcome::Granted]);
+        assert!(pair.events[0].iter().any(|event| matches!(event, Event::Turned { to: V4, .. })));
+        assert_eq!((pair.ends[1].received(), pair.twice[1]), (50_000, 0));
+    }
+}
+
+#[test]
+fn where_wishes_cross_the_openers_counts() {
+    let mut pair = Pair::new();
+    pair.ends[0].switch(NOW, V4).unwrap();
+    pair.ends[1].switch(NOW, V6).unwrap();
+    pair.run();
+    assert_eq!(pair.ends.each_ref().map(Stream::current), [Some(V4); 2]);
+    assert_eq!((pair.ended(0), pair.ended(1)), (vec![Outcome::Granted], vec![Outcome::Crossed]));
+}
+
+#[test]
+fn a_wish_repeated_is_one_wish_and_a_third_takes_the_place_of_the_second() {
+    let mut pair = Pair::new();
+    assert_eq!(pair.ends[0].switch(NOW, V4), Ok(1));
+    assert_eq!(pair.ends[0].switch(NOW, V4), Ok(1));
+    assert_eq!(pair.ends[0].switch(NOW, V6), Ok(2));
+    assert_eq!(pair.ends[0].switch(NOW, V4), Ok(3));
+    pair.run();
+    assert_eq!(pair.ended(0), [Outcome::Superseded, Outcome::Granted, Outcome::Granted]);
+    assert!(pair.ends[0].is_settled());
+}
+
+#[test]
+fn what_is_down_cannot_be_wished_for_and_what_goes_down_ends_the_wish() {
+    let mut pair = Pair::new();
+    pair.ends[0].switch(NOW, V4).unwrap();
+    pair.cut(V4);
+    pair.ends[0].lost(NOW, V4, 1, Loss::Ended);
+    pair.run();
+    assert_eq!(pair.ended(0), [Outcome::Down]);
+    assert_eq!(pair.ends[0].switch(NOW, V4), Err(CannotSwitch::Down));
+    assert!(!pair.ends[1].is_up(V4), "the peer was told");
+}
+
+#[test]
+fn a_stream_that_is_held_stays() {
+    let mut pair = Pair::new();
+    pair.ends[1].hold(true);
+    pair.ends[0].switch(NOW, V4).unwrap();
+    pair.run();
+    assert_eq!(pair.ended(0), [Outcome::Held]);
+    assert_eq!(pair.ends[1].switch(NOW, V4), Err(CannotSwitch::Held));
+    assert_eq!(pair.ends[0].current(), Some(V6));
+}
+
+#[test]
+fn a_dead_connection_is_left_with_every_byte() {
+    let mut pair = Pair::new();
+    pair.ends[0].queued(200_000);
+    pair.write();
+    for _ in 0..5 {
+        pair.carry(V6, 1);
+    }
+    pair.cut(V6);
+    pair.ends[0].lost(NOW, V6, 1, Loss::Silent);
+    pair.ends[0].finish();
+    pair.run();
+    assert!(pair.ends[1].has_all() && pair.ends[1].received() == 200_000);
+    assert!(!pair.ends[1].is_up(V6), "half-open connections do not stay");
+    assert_eq!(pair.ends[1].current(), Some(V4));
+}
+
+#[test]
+fn with_both_dead_it_waits_and_goes_on_with_the_next_one() {
+    let mut pair = Pair::new();
+    pair.ends[0].queued(200_000);
+    pair.write();
+    for ip in [V4, V6] {
+        pair.cut(ip);
+        pair.ends[0].lost(NOW, ip, 1, Loss::Ended);
+    }
+    assert_eq!((pair.ends[0].current(), pair.ends[0].poll(NOW, V4)), (None, None));
+    pair.connect(V4, 2);
+    pair.run();
+    assert_eq!(pair.ends[1].received(), 200_000);
+    pair.ends[0].lost(NOW, V4, 1, Loss::Ended);
+    assert!(pair.ends[0].is_up(V4), "of an older one");
+}
+
+#[test]
+fn away_from_a_slow_way_what_is_under_way_goes_again() {
+    let mut pair = Pair::new();
+    for end in &mut pair.ends {
+        end.takes(V6, Span::from_millis(900));
+        end.takes(V4, Span::from_millis(20));
+    }
+    pair.ends[0].queued(60_000);
+    pair.write();
+    pair.ends[0].switch(NOW, V4).unwrap();
+    // Nothing comes over the slow one meanwhile.
+    loop {
+        pair.write();
+        let carried = [pair.carry(V4, 0), pair.carry(V4, 1)];
+        if carried == [false, false] {
+            break;
+        }
+    }
+    assert_eq!(pair.ends[1].received(), 60_000);
+    pair.run();
+    assert_eq!(pair.twice[1], 60_000);
+}
+
+#[test]
+fn a_reader_that_does_not_read_holds_the_sender_back() {
+    let mut pair = Pair::with_room(10_000);
+    pair.ends[0].queued(100_000);
+    pair.write();
+    while let Some(Due::Data { offset, length }) = pair.wires[V6.index()][1].pop_front() {
+        pair.ends[1].take(NOW, V6, Record::Data { offset, length }).unwrap();
+        pair.ends[1].arrived(NOW, offset, length).unwrap();
+    }
+    pair.run();
+    assert_eq!(pair.ends[1].received(), 10_000);
+    pair.ends[1].consumed(NOW, 10_000);
+    pair.run();
+    assert_eq!(pair.ends[1].received(), 100_000);
+}
+
+#[test]
+fn an_acknowledgement_is_late_by_its_delay_at_most() {
+    let mut pair = Pair::new();
+    pair.ends[0].queued(10);
+    pair.run();
+    assert_eq!(pair.ends[0].acked(), 0);
+    let due = pair.ends[1].wake_at().unwrap();
+    assert_eq!(due, NOW + Span::from_millis(20));
+    let ack = pair.ends[1].poll(due, V6);
+    assert!(matches!(ack, Some(Due::Record(Record::Ack { received: 10, .. }))), "{ack:?}");
+    assert_eq!(pair.ends[1].wake_at(), None);
+}
+
+#[test]
+fn a_peer_that_breaks_the_rules_is_told_and_left() {
+    let broken = |record: Record| {
+        let mut pair = Pair::with_room(100);
+        let found = pair.ends[0].take(NOW, V6, record).unwrap_err();
+        assert_eq!(pair.ends[0].standing(), Standing::Broken(Farewell::Violation));
+        let bye = Due::Record(Record::Bye { reason: Farewell::Violation });
+        assert_eq!(pair.ends[0].poll(NOW, V4), Some(bye));
+        found
+    };
+    let ack = |received, all| Record::Ack { received, room: 1, all };
+    assert_eq!(broken(Record::Data { offset: 1, length: 100 }), Violation::BeyondRoom);
+    assert_eq!(broken(ack(1, false)), Violation::AcknowledgedUnsent);
+    assert_eq!(broken(ack(0, true)), Violation::AcknowledgedUnsent);
+    assert_eq!(broken(Record::Marker { offset: 101, switches: 1 }), Violation::BeyondRoom);
+    assert_eq!(broken(Record::Wish { to: V4, serial: 1 }), Violation::WishElsewhere);
+}
+
+#[test]
+fn an_end_stands_where_it_was_told_first() {
+    let mut pair = Pair::new();
+    let end = &mut pair.ends[0];
+    end.take(NOW, V6, Record::Data { offset: 5, length: 5 }).unwrap();
+    end.arrived(NOW, 5, 5).unwrap();
+    assert_eq!(end.take(NOW, V6, Record::Fin { offset: 9 }), Err(Violation::OtherEnd));
+    let mut pair = Pair::new();
+    let end = &mut pair.ends[0];
+    end.take(NOW, V6, Record::Fin { offset: 9 }).unwrap();
+    assert_eq!(end.take(NOW, V6, Record::Data { offset: 5, length: 5 }), Err(Violation::BeyondEnd));
+}
+
+#[test]
+fn questions_without_end_and_pieces_without_end_are_refused() {
+    let mut pair = Pair::new();
+    let asked = (0..1000).find_map(|nonce| pair.ends[0].take(NOW, V4, Record::Ping { nonce }).err());
+    assert_eq!(asked, Some(Violation::TooMuchAsked));
+    let mut pair = Pair::new();
+    let pieces = (1..1000).find_map(|n| pair.ends[0].arrived(NOW, n * 2, 1).err());
+    assert_eq!(pieces, Some(Violation::TooManyPieces));
+}
+
+#[test]
+fn a_ping_is_answered_on_the_same_connection() {
+    let mut pair = Pair::new();
+    pair.ends[0].ping(V4, 77);
+    pair.run();
+    assert!(pair.events[0].contains(&Event::Pong { ip: V4, nonce: 77 }));
+}
+
+#[test]
+fn giving_up_is_told_on_both_connections() {
+    let mut pair = Pair::new();
+    pair.ends[0].abandon();
+    pair.run();
+    assert_eq!(pair.ends[1].standing(), Standing::Broken(Farewell::Abandoned));
+    assert_eq!(pair.ends[1].switch(NOW, V4), Err(CannotSwitch::Over));
+}

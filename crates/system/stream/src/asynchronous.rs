@@ -1,0 +1,110 @@
+//! The stream for programs on tokio.
+
+use std::io::{self, ErrorKind, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use netaware_io::clock;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::UnixStream;
+use tokio::task::spawn_blocking;
+
+use crate::listener::DualListener;
+use crate::opening::ConnectError;
+use crate::shared::Options;
+use crate::stream::DualStream;
+
+/// A [`DualStream`] that reads and writes without blocking a thread. Needs a tokio runtime with I/O enabled.
+#[derive(Debug)]
+pub struct AsyncDualStream {
+    stream: DualStream,
+    /// Shows when the stream is ready; nothing travels on it.
+    ready: UnixStream,
+}
+
+impl AsyncDualStream {
+    /// Connects as [`DualStream::connect`] does, on a thread for what blocks.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn connect(host: &str, port: u16, options: Options) -> Result<Self, ConnectError> {
+        let host = host.to_owned();
+        let connecting = spawn_blocking(move || DualStream::connect(&host, port, options));
+        let stream = connecting.await.map_err(|why| ConnectError::Host(io::Error::other(why)))??;
+        Self::new(stream).map_err(ConnectError::Host)
+    }
+
+    /// Takes over a stream.
+    ///
+    /// # Errors
+    /// The system has no more descriptors, or there is no runtime.
+    pub fn new(stream: DualStream) -> io::Result<Self> {
+        let ready = UnixStream::from_std(StdUnixStream::from(stream.descriptor()?))?;
+        Ok(Self { stream, ready })
+    }
+
+    /// Waits for the next stream of a listener, on a thread for what blocks.
+    ///
+    /// # Errors
+    /// The listener has failed.
+    pub async fn accept(listener: Arc<DualListener>) -> io::Result<Self> {
+        let (stream, _) = spawn_blocking(move || listener.accept()).await.map_err(io::Error::other)??;
+        Self::new(stream)
+    }
+
+    /// The stream itself: to switch, to hold, to look.
+    pub fn stream(&self) -> &DualStream {
+        &self.stream
+    }
+}
+
+/// Of a call that must not wait.
+fn at_once<T>(done: io::Result<T>) -> io::Result<T> {
+    done.map_err(
+        |error| if error.kind() == ErrorKind::TimedOut { ErrorKind::WouldBlock.into() } else { error },
+    )
+}
+
+fn would_wait<T>(done: &io::Result<T>) -> bool {
+    done.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+}
+
+impl AsyncRead for AsyncDualStream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.ready.poll_read_ready(cx))?;
+            let free = out.initialize_unfilled();
+            let read = || at_once(self.stream.recv_until(free, Some(clock::now())));
+            let done = self.ready.try_io(Interest::READABLE, read);
+            if !would_wait(&done) {
+                return Poll::Ready(done.map(|count| out.advance(count)));
+            }
+        }
+    }
+}
+
+impl AsyncWrite for AsyncDualStream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.ready.poll_write_ready(cx))?;
+            let write = || at_once(self.stream.send_until(bytes, Some(clock::now())));
+            let done = self.ready.try_io(Interest::WRITABLE, write);
+            if !would_wait(&done) {
+                return Poll::Ready(done);
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready((&self.stream).flush())
+    }
+
+    /// Ends this direction; what was written still goes on its way.
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream.shutdown(Shutdown::Write);
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,151 @@
+//! Who works for a stream when nobody is in a call: acknowledges, answers wishes, notices failures, connects anew and
+//! sees a stream that was let go to its end.
+
+use std::io;
+use std::sync::Arc;
+
+use netaware_dual::connect::Wanted;
+use netaware_dual::{Side, Standing};
+use netaware_io::clock;
+use netaware_record::IpVersion;
+use netaware_units::{Mono, Span};
+use netaware_wire::dual::Join;
+
+use crate::opening;
+use crate::shared::{Shared, State, Who};
+
+/// Begins to keep a stream; ends with it.
+pub(crate) fn start(shared: Arc<Shared>) -> io::Result<()> {
+    // What the first attempts have left undone is theirs for a while.
+    let first = Try { failed: 0, next_at: Some(clock::now() + FIRST_RETRY) };
+    let keeper = Keeper { shared, tries: [first; 2], released_at: None };
+    std::thread::Builder::new().name("dual-keeper".into()).spawn(move || keeper.run())?;
+    Ok(())
+}
+
+struct Keeper {
+    shared: Arc<Shared>,
+    tries: [Try; 2],
+    released_at: Option<Mono>,
+}
+
+/// Attempts to have a connection again.
+#[derive(Debug, Clone, Copy, Default)]
+struct Try {
+    failed: u32,
+    next_at: Option<Mono>,
+}
+
+impl Keeper {
+    fn run(mut self) {
+        loop {
+            let shared = self.shared.clone();
+            let state = shared.lock();
+            let now = clock::now();
+            let evented = state.readiness.is_some();
+            let quiet = state.calls == 0 && (evented || now - state.last_call_at >= QUIET);
+            if quiet {
+                let (wake_at, lingers) = (now + PATROL, self.released_at.is_some());
+                let over = |state: &State, _| !lingers && is_over(state);
+                let state = shared.drive(state, Who::Keeper, None, Some(wake_at), over);
+                if state.released && self.is_done(&state) {
+                    return;
+                }
+            } else {
+                let pause = if state.calls > 0 { BUSY } else { QUIET };
+                drop(state);
+                clock::sleep_until(now + pause);
+            }
+            self.patrol();
+        }
+    }
+
+    /// What the holders of a stream do not see to.
+    fn patrol(&mut self) {
+        let now = clock::now();
+        let mut missing = Vec::new();
+        {
+            let mut state = self.shared.lock();
+            if state.released {
+                // Nobody reads any more: what comes is dropped, so that the peer's end comes too.
+                let unread = state.stream.unread();
+                state.stream.consumed(now, unread);
+                state.inbox.skip(unread);
+            }
+            let alone = state.alone_since.is_some_and(|since| now - since > self.shared.options.patience);
+            if alone && state.failure.is_none() && state.stream.standing() == Standing::Open {
+                state.failure = Some("no connection came up in time".to_owned());
+                state.stream.abandon();
+                drop(state);
+                self.shared.call_back();
+                return;
+            }
+            if self.shared.side == Side::Opener && state.stream.standing() == Standing::Open {
+                missing.extend(self.missing(&state, now));
+            }
+        }
+        for ip in missing {
+            self.connect(ip);
+        }
+    }
+
+    fn missing(&self, state: &State, now: Mono) -> Vec<IpVersion> {
+        let wanted = |ip: &IpVersion| match self.shared.options.wanted {
+            Wanted::Each => true,
+            Wanted::Only(only) => only == *ip,
+            Wanted::First => state.alone_since.is_some(),
+        };
+        let due = |ip: &IpVersion| self.tries[ip.index()].next_at.is_none_or(|at| at <= now);
+        let known = |ip: &IpVersion| self.shared.addresses[ip.index()].is_some();
+        let down = |ip: &IpVersion| state.links[ip.index()].is_none();
+        let both = [IpVersion::V4, IpVersion::V6];
+        both.into_iter().filter(|ip| known(ip) && down(ip) && wanted(ip) && due(ip)).collect()
+    }
+
+    /// A try at a connection is a thread's, since it may take as long as it is given.
+    fn connect(&mut self, ip: IpVersion) {
+        let Some(address) = self.shared.addresses[ip.index()] else { return };
+        let one = &mut self.tries[ip.index()];
+        one.failed = (one.failed + 1).min(8);
+        let pause = (RETRY * (1_i64 << (one.failed - 1))).min(LONGEST_RETRY);
+        one.next_at = Some(clock::now() + self.shared.options.connect_patience + pause);
+        let shared = self.shared.clone();
+        let spawned = std::thread::Builder::new().name("dual-connect".into()).spawn(move || {
+            let joined = opening::connect(&shared, address, ip, Join::Existing);
+            if let Ok((socket, generation, peer)) = joined {
+                let _ = shared.join(socket, ip, generation, peer);
+            }
+        });
+        drop(spawned);
+    }
+
+    fn is_done(&mut self, state: &State) -> bool {
+        let now = clock::now();
+        let since = *self.released_at.get_or_insert(now);
+        match state.stream.standing() {
+            // An acceptor stays for a peer that may have missed the last acknowledgement.
+            Standing::Finished if self.shared.side == Side::Acceptor => {
+                now - since > LINGER || state.links.iter().all(Option::is_none)
+            }
+            Standing::Finished | Standing::Broken(_) => true,
+            Standing::Open => now - since > RELEASED,
+        }
+    }
+}
+
+fn is_over(state: &State) -> bool {
+    state.released && state.stream.standing() != Standing::Open
+}
+
+/// After the last call.
+const QUIET: Span = Span::from_millis(5);
+/// While somebody is in a call.
+const BUSY: Span = Span::from_millis(20);
+/// Between looks at what holders do not see to.
+const PATROL: Span = Span::from_millis(250);
+const FIRST_RETRY: Span = Span::from_secs(3);
+const RETRY: Span = Span::from_millis(500);
+const LONGEST_RETRY: Span = Span::from_secs(30);
+const LINGER: Span = Span::from_secs(2);
+/// What is still to be sent gets so long after the last holder is gone.
+const RELEASED: Span = Span::from_secs(60);

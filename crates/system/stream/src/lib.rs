@@ -1,0 +1,38 @@
+//! Sockets over IPv4 and IPv6 at once.
+//!
+//! [`DualStream`] reads and writes as a `TcpStream` does, over a connection of each IP version, and changes from one to the
+//! other while bytes flow. What goes where is decided by [`netaware_dual`]; this room has the sockets, the bytes and the
+//! waiting.
+//!
+//! ```text
+//!  send ─► kept ───────────► connections          kept: bytes that the peer has not acknowledged, in memory that the
+//!  recv ◄─ inbox ◄─ or at once ─┘                       kernel sends from without another copy
+//!                                                 inbox: what came before anybody read, or beyond a gap
+//! ```
+//!
+//! **Who does the work.** There is no thread in the way of the bytes. Whoever is in a call reads and writes both connections for
+//! everybody; one of them waits for the sockets, the others for it. When nobody has been in a call for some milliseconds the
+//! stream's keeper takes over, so that acknowledgements, wishes and failures are not left lying.
+
+#[cfg(feature = "tokio")]
+mod asynchronous;
+mod inbox;
+mod keeper;
+mod kept;
+mod link;
+mod listener;
+mod opening;
+mod readiness;
+mod shared;
+mod steer;
+mod stream;
+
+#[cfg(feature = "tokio")]
+pub use asynchronous::AsyncDualStream;
+pub use listener::DualListener;
+pub use netaware_dual::connect::Wanted;
+pub use netaware_dual::policy::{Decision, Metric, PolicyError, Rules};
+pub use netaware_dual::{CannotSwitch, Event, Loss, Outcome, Reason, Standing};
+pub use opening::ConnectError;
+pub use shared::{Happened, Options};
+pub use stream::{DualStream, LinkStatus, Status};

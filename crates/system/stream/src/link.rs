@@ -1,0 +1,308 @@
+//! One connection of a stream: what is half read from it and half written to it.
+
+use std::io::{self, ErrorKind, IoSliceMut, Read};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use netaware_dual::{Due, Stream};
+use netaware_io::tcp_info::TcpInfo;
+use netaware_record::IpVersion;
+use netaware_units::{Mono, Span};
+use netaware_wire::dual::{HEAD_LEN, Record};
+use rustix::fs::sendfile;
+use rustix::net::{SendFlags, send};
+
+use crate::inbox::Inbox;
+use crate::kept::Kept;
+
+#[derive(Debug)]
+pub(crate) struct Link {
+    /// Shared with whoever waits for it, so that its number is not another socket's meanwhile.
+    pub(crate) socket: Arc<TcpStream>,
+    pub(crate) ip: IpVersion,
+    pub(crate) generation: u32,
+    reading: Reading,
+    writing: Writing,
+    /// The socket may have something to read.
+    pub(crate) readable: bool,
+    /// The socket took less than there was.
+    pub(crate) blocked: bool,
+}
+
+#[derive(Debug)]
+enum Reading {
+    Head { bytes: [u8; HEAD_LEN], have: usize },
+    Data { offset: u64, left: u32 },
+    Padding { left: u32 },
+}
+
+/// Small bytes first, then those of the record whose head is the last of them.
+#[derive(Debug, Default)]
+struct Writing {
+    small: Vec<u8>,
+    done: usize,
+    data: Option<(u64, u32)>,
+    padding: u32,
+}
+
+/// Where a reader wants bytes at once.
+#[derive(Debug)]
+pub(crate) struct Direct<'a> {
+    pub(crate) out: &'a mut [u8],
+    pub(crate) done: usize,
+}
+
+/// Why a connection is of no more use.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The system's word; a regular end is `UnexpectedEof`.
+    Io(io::Error),
+    /// The peer does not keep to the framing.
+    Framing(String),
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl Link {
+    pub(crate) fn new(socket: TcpStream, ip: IpVersion, generation: u32) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        socket.set_nodelay(true)?;
+        let keepalive = socket2::TcpKeepalive::new()
+            .with_time(KEEPALIVE.to_std())
+            .with_interval(KEEPALIVE_GAP.to_std())
+            .with_retries(3);
+        socket2::SockRef::from(&socket).set_tcp_keepalive(&keepalive)?;
+        // What is not sent yet can still go the other way.
+        rustix::net::sockopt::set_tcp_user_timeout(&socket, USER_TIMEOUT_MS)?;
+        Ok(Self {
+            socket: Arc::new(socket),
+            ip,
+            generation,
+            reading: Reading::Head { bytes: [0; HEAD_LEN], have: 0 },
+            writing: Writing::default(),
+            readable: true,
+            blocked: false,
+        })
+    }
+
+    /// Reads until the socket has nothing more or a reader has enough.
+    pub(crate) fn read(
+        &mut self,
+        now: Mono,
+        stream: &mut Stream,
+        inbox: &mut Inbox,
+        mut direct: Option<&mut Direct<'_>>,
+    ) -> Result<(), Fault> {
+        while self.readable {
+            if direct.as_ref().is_some_and(|direct| direct.done > 0 && direct.done == direct.out.len()) {
+                return Ok(());
+            }
+            let read = match self.reading {
+                Reading::Head { .. } => self.read_head(now, stream),
+                Reading::Data { offset, left } => {
+                    self.read_data(now, stream, inbox, direct.as_deref_mut(), offset, left)
+                }
+                Reading::Padding { left } => self.drop_padding(left),
+            };
+            match read {
+                Ok(()) => {}
+                Err(Fault::Io(error)) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
+                Err(Fault::Io(error)) if error.kind() == ErrorKind::Interrupted => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(())
+    }
+
+    fn read_head(&mut self, now: Mono, stream: &mut Stream) -> Result<(), Fault> {
+        let Reading::Head { bytes, have } = &mut self.reading else { return Ok(()) };
+        if *have < HEAD_LEN {
+            *have += some((&*self.socket).read(&mut bytes[*have..])?)?;
+        }
+        if *have < HEAD_LEN {
+            return Ok(());
+        }
+        let record = Record::parse(bytes).map_err(|why| Fault::Framing(why.to_string()))?;
+        self.reading = match record {
+            Record::Data { offset, length } => Reading::Data { offset, left: length },
+            Record::Pad { length } => Reading::Padding { left: length },
+            _ => Reading::Head { bytes: [0; HEAD_LEN], have: 0 },
+        };
+        stream.take(now, self.ip, record).map_err(|why| Fault::Framing(why.to_string()))
+    }
+
+    fn read_data(
+        &mut self,
+        now: Mono,
+        stream: &mut Stream,
+        inbox: &mut Inbox,
+        direct: Option<&mut Direct<'_>>,
+        offset: u64,
+        left: u32,
+    ) -> Result<(), Fault> {
+        let received = stream.received();
+        let mut next = [0; HEAD_LEN];
+        let mut came = 0;
+        let arrived = |stream: &mut Stream, came: usize| {
+            stream.arrived(now, offset, came as u32).map_err(|why| Fault::Framing(why.to_string()))
+        };
+        if offset < received {
+            // They came before.
+            let most = (received - offset).min(u64::from(left)).min(DROPPED as u64) as usize;
+            came += some((&*self.socket).read(&mut [0; DROPPED][..most])?)?;
+            arrived(stream, came)?;
+        } else if let Some(direct) = direct.filter(|_| offset == received && stream.unread() == 0) {
+            let free = &mut direct.out[direct.done..];
+            let most = free.len().min(left as usize);
+            // The head that follows comes with the bytes where there is room for all of them.
+            let head = if most == left as usize { HEAD_LEN } else { 0 };
+            let into = &mut [IoSliceMut::new(&mut free[..most]), IoSliceMut::new(&mut next[..head])];
+            came += some((&*self.socket).read_vectored(into)?)?;
+            let bytes = came.min(most);
+            direct.done += bytes;
+            arrived(stream, bytes)?;
+            stream.consumed(now, bytes as u64);
+            inbox.skip(bytes as u64);
+        } else {
+            came += some((&*self.socket).read(inbox.slot(offset, left as usize))?)?;
+            arrived(stream, came)?;
+        }
+        self.reading = match (left as usize).checked_sub(came) {
+            Some(left) if left > 0 => Reading::Data { offset: offset + came as u64, left: left as u32 },
+            _ => Reading::Head { bytes: next, have: came - left as usize },
+        };
+        Ok(())
+    }
+
+    fn drop_padding(&mut self, left: u32) -> Result<(), Fault> {
+        let most = DROPPED.min(left as usize);
+        let left = left - some((&*self.socket).read(&mut [0; DROPPED][..most])?)? as u32;
+        self.reading = match left {
+            0 => Reading::Head { bytes: [0; HEAD_LEN], have: 0 },
+            left => Reading::Padding { left },
+        };
+        Ok(())
+    }
+
+    /// Writes what is due until there is nothing or the socket takes no more.
+    pub(crate) fn write(&mut self, now: Mono, stream: &mut Stream, kept: &Kept) -> Result<(), Fault> {
+        self.blocked = false;
+        loop {
+            let written = if self.writing.done < self.writing.small.len() {
+                self.write_small()
+            } else if let Some((offset, left)) = self.writing.data {
+                self.write_data(kept, offset, left)
+            } else if self.writing.padding > 0 {
+                self.write_padding()
+            } else if self.gather(now, stream, kept)? {
+                Ok(())
+            } else {
+                return Ok(());
+            };
+            match written {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.blocked = true;
+                    return Ok(());
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                other => other?,
+            }
+        }
+    }
+
+    fn write_small(&mut self) -> io::Result<()> {
+        let more = if self.writing.data.is_some() || self.writing.padding > 0 {
+            SendFlags::MORE
+        } else {
+            SendFlags::empty()
+        };
+        let bytes = &self.writing.small[self.writing.done..];
+        self.writing.done += send(&self.socket, bytes, more | SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+
+    fn write_data(&mut self, kept: &Kept, offset: u64, left: u32) -> io::Result<()> {
+        let sent = match kept.piece(offset, left) {
+            Some((mut at, length)) => sendfile(&self.socket, kept.file(), Some(&mut at), length)?,
+            // The peer has them, by the other connection; the record has to be filled all the same.
+            None => send(&self.socket, &[0; DROPPED][..DROPPED.min(left as usize)], SendFlags::NOSIGNAL)?,
+        };
+        let left = left.saturating_sub(sent as u32);
+        self.writing.data = (left > 0).then_some((offset + sent as u64, left));
+        Ok(())
+    }
+
+    fn write_padding(&mut self) -> io::Result<()> {
+        let most = DROPPED.min(self.writing.padding as usize);
+        self.writing.padding -= send(&self.socket, &[0; DROPPED][..most], SendFlags::NOSIGNAL)? as u32;
+        Ok(())
+    }
+
+    /// What to write next; whether there is anything.
+    fn gather(&mut self, now: Mono, stream: &mut Stream, kept: &Kept) -> Result<bool, Fault> {
+        let writing = &mut self.writing;
+        writing.small.clear();
+        writing.done = 0;
+        while writing.small.len() < GATHERED && writing.data.is_none() && writing.padding == 0 {
+            let Some(due) = stream.poll(now, self.ip) else { break };
+            match due {
+                Due::Record(record) => {
+                    writing.small.extend(record.emit());
+                    if let Record::Pad { length } = record {
+                        writing.padding = length;
+                    }
+                }
+                Due::Data { offset, length } => {
+                    writing.small.extend(Record::Data { offset, length }.emit());
+                    if length as usize > COPIED {
+                        writing.data = Some((offset, length));
+                    } else {
+                        let from = writing.small.len();
+                        writing.small.resize(from + length as usize, 0);
+                        kept.copy(offset, &mut writing.small[from..])?;
+                    }
+                }
+            }
+        }
+        Ok(!writing.small.is_empty())
+    }
+
+    /// What the kernel knows of it.
+    pub(crate) fn info(&self) -> Option<TcpInfo> {
+        TcpInfo::read(&self.socket)
+    }
+
+    /// Drops what is queued: the connection is left for good.
+    pub(crate) fn reset(&self) {
+        let _ = socket2::SockRef::from(&*self.socket).set_linger(Some(std::time::Duration::ZERO));
+    }
+}
+
+/// Whether a connection has acknowledged nothing of what it was given for longer than a live one would take. The only one there is
+/// gets more time: there is nowhere else to go.
+pub(crate) fn is_silent(info: &TcpInfo, only: bool) -> bool {
+    let rto = info.rto / (1_i64 << info.backoff.min(16));
+    let patience = if only { ONLY_PATIENCE } else { (rto * 2).clamp(LEAST_PATIENCE, MOST_PATIENCE) };
+    info.unacked > 0 && info.backoff > 0 && info.since_ack > patience
+}
+
+fn some(count: usize) -> io::Result<usize> {
+    if count == 0 { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(count) }
+}
+
+/// Heads and short records are gathered up to so many bytes.
+const GATHERED: usize = 16 * 1024;
+/// Up to here a record's bytes are copied beside its head: one system call instead of two.
+const COPIED: usize = 8 * 1024;
+const DROPPED: usize = 16 * 1024;
+const KEEPALIVE: Span = Span::from_secs(10);
+const KEEPALIVE_GAP: Span = Span::from_secs(3);
+const USER_TIMEOUT_MS: u32 = 30_000;
+/// Two of its time-outs, within these: a dead connection is left within three of them or a second.
+const LEAST_PATIENCE: Span = Span::from_millis(250);
+const MOST_PATIENCE: Span = Span::from_millis(900);
+const ONLY_PATIENCE: Span = Span::from_secs(15);

@@ -1,0 +1,216 @@
+//! Accepts streams over both IP versions.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::JoinHandle;
+
+use netaware_dual::{Peer, Side};
+use netaware_record::IpVersion;
+use netaware_units::Span;
+use netaware_wire::Token;
+use netaware_wire::dual::{Join, Opening, Refusal, Welcome};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+use crate::opening;
+use crate::shared::{Options, Shared};
+use crate::stream::DualStream;
+
+/// Takes streams, and the further connections of those that it took.
+#[derive(Debug)]
+pub struct DualListener {
+    hall: Arc<Hall>,
+    addresses: Vec<SocketAddr>,
+    sockets: Vec<Arc<TcpListener>>,
+    threads: Vec<JoinHandle<()>>,
+    came: Mutex<Receiver<(DualStream, SocketAddr)>>,
+}
+
+/// What the threads of a listener share.
+#[derive(Debug)]
+struct Hall {
+    options: Options,
+    streams: Mutex<HashMap<Token, Weak<Shared>>>,
+    /// Connections whose opening is being read.
+    opening: AtomicUsize,
+    closed: AtomicBool,
+}
+
+impl DualListener {
+    /// Listens on all addresses of both IP versions; port 0 is any that is free in both.
+    ///
+    /// # Errors
+    /// The port cannot be had in either version.
+    pub fn bind(port: u16, options: Options) -> io::Result<Self> {
+        let v6 = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
+        let first = listen(v6);
+        let port = first.as_ref().ok().and_then(|it| it.local_addr().ok()).map_or(port, |it| it.port());
+        let second = listen(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)));
+        match (first, second) {
+            (Ok(v6), Ok(v4)) => Self::serve(vec![v6, v4], options),
+            // A host without one of the versions.
+            (Ok(one), Err(_)) | (Err(_), Ok(one)) => Self::serve(vec![one], options),
+            (Err(error), Err(_)) => Err(error),
+        }
+    }
+
+    /// Listens on these addresses alone.
+    ///
+    /// # Errors
+    /// One of them cannot be had.
+    pub fn bind_to(addresses: &[SocketAddr], options: Options) -> io::Result<Self> {
+        let sockets: io::Result<Vec<TcpListener>> =
+            addresses.iter().map(|address| listen(*address)).collect();
+        Self::serve(sockets?, options)
+    }
+
+    fn serve(sockets: Vec<TcpListener>, options: Options) -> io::Result<Self> {
+        let hall = Arc::new(Hall {
+            options,
+            streams: Mutex::new(HashMap::new()),
+            opening: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+        });
+        let (tell, came) = sync_channel(BACKLOG);
+        let addresses: io::Result<Vec<SocketAddr>> = sockets.iter().map(TcpListener::local_addr).collect();
+        let came = Mutex::new(came);
+        let mut listener =
+            Self { hall, addresses: addresses?, sockets: Vec::new(), threads: Vec::new(), came };
+        for socket in sockets.into_iter().map(Arc::new) {
+            listener.sockets.push(socket.clone());
+            let (hall, tell) = (listener.hall.clone(), tell.clone());
+            let thread = std::thread::Builder::new().name("dual-listen".into());
+            listener.threads.push(thread.spawn(move || hall.listen(&socket, &tell))?);
+        }
+        Ok(listener)
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Waits for the next stream; with it the address from which it was opened.
+    ///
+    /// # Errors
+    /// The listener has failed.
+    pub fn accept(&self) -> io::Result<(DualStream, SocketAddr)> {
+        let came = self.came.lock().unwrap_or_else(PoisonError::into_inner);
+        came.recv().map_err(|_| io::ErrorKind::NotConnected.into())
+    }
+}
+
+impl Drop for DualListener {
+    fn drop(&mut self) {
+        self.hall.closed.store(true, Ordering::Release);
+        // That ends the wait of accept(2).
+        for socket in &self.sockets {
+            let _ = SockRef::from(&**socket).shutdown(Shutdown::Both);
+        }
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Hall {
+    fn listen(self: Arc<Self>, socket: &TcpListener, tell: &SyncSender<(DualStream, SocketAddr)>) {
+        loop {
+            let accepted = socket.accept();
+            if self.closed.load(Ordering::Acquire) {
+                return;
+            }
+            let Ok((connection, from)) = accepted else {
+                netaware_io::clock::sleep_until(netaware_io::clock::now() + PAUSE);
+                continue;
+            };
+            // Those that say nothing hold a place for seconds; beyond these places new ones are turned away.
+            if self.opening.fetch_add(1, Ordering::AcqRel) >= MOST_OPENING {
+                self.opening.fetch_sub(1, Ordering::AcqRel);
+                continue;
+            }
+            let (hall, tell) = (self.clone(), tell.clone());
+            let spawned = std::thread::Builder::new().name("dual-open".into()).spawn(move || {
+                let _ = hall.welcome(connection, from, &tell);
+                hall.opening.fetch_sub(1, Ordering::AcqRel);
+            });
+            if spawned.is_err() {
+                self.opening.fetch_sub(1, Ordering::AcqRel);
+            }
+        }
+    }
+
+    fn welcome(
+        &self,
+        mut connection: TcpStream,
+        from: SocketAddr,
+        tell: &SyncSender<(DualStream, SocketAddr)>,
+    ) -> io::Result<()> {
+        let opening = opening::read(&mut connection, OPENING_PATIENCE)?;
+        match self.place_for(&opening) {
+            Err(why) => connection.write_all(&Welcome::Refused(why).emit()),
+            Ok((shared, version)) => {
+                let (room, received) = {
+                    let own = shared.lock().stream.own();
+                    (own.room, own.received)
+                };
+                connection.write_all(&Welcome::Accepted { version, room, received }.emit())?;
+                let peer = Peer { room: opening.room, received: opening.received };
+                shared.join(connection, opening.ip, opening.generation, peer)?;
+                if opening.join == Join::Existing {
+                    return Ok(());
+                }
+                match tell.try_send((DualStream::kept(shared)?, from)) {
+                    Ok(()) => Ok(()),
+                    Err(TrySendError::Full((stream, _)) | TrySendError::Disconnected((stream, _))) => {
+                        stream.shutdown(Shutdown::Both);
+                        Ok(())
+                    }
+                }
+            }
+        }
+    }
+
+    /// The stream that a connection is for.
+    fn place_for(&self, opening: &Opening) -> Result<(Arc<Shared>, u8), Refusal> {
+        let version = opening.agreed().ok_or(Refusal::Version)?;
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = streams.get(&opening.stream).and_then(Weak::upgrade);
+        let shared = match (opening.join, known) {
+            (Join::Existing, Some(shared)) => shared,
+            (Join::Existing, None) | (Join::New, Some(_)) => return Err(Refusal::Stream),
+            (Join::New, None) => {
+                streams.retain(|_, stream| stream.strong_count() > 0);
+                if streams.len() >= MOST_STREAMS {
+                    return Err(Refusal::Busy);
+                }
+                let made = Shared::new(opening.stream, Side::Acceptor, self.options, [None, None]);
+                let shared = Arc::new(made.map_err(|_| Refusal::Busy)?);
+                streams.insert(opening.stream, Arc::downgrade(&shared));
+                shared
+            }
+        };
+        let older = |ip: IpVersion| shared.lock().stream.generation(ip) < opening.generation;
+        if older(opening.ip) { Ok((shared.clone(), version)) } else { Err(Refusal::Generation) }
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG as i32)?;
+    Ok(socket.into())
+}
+
+const BACKLOG: usize = 128;
+const MOST_OPENING: usize = 64;
+const MOST_STREAMS: usize = 4096;
+const OPENING_PATIENCE: Span = Span::from_secs(5);
+const PAUSE: Span = Span::from_millis(20);

@@ -1,0 +1,154 @@
+//! Watches both connections and wishes for the better one.
+//!
+//! What the stream carries shows the connection that it uses. The other one carries nothing, so it is padded now and then, with
+//! as much as its congestion window needs to open: twice as much as the last time while that still raised the rate, half as
+//! much when it did not. Padding costs [`Rules::budget`] of what the stream carries, and a first allowance; where the
+//! policy does not ask for goodput a ping does. Both rates are the kernel's delivery rate, so they err alike.
+
+use netaware_dual::Stream;
+use netaware_dual::policy::{Decision, Metric, Observation, Policy, Rules};
+use netaware_io::tcp_info::TcpInfo;
+use netaware_record::IpVersion;
+use netaware_units::{BitRate, ByteCount, Mono, Span};
+
+#[derive(Debug)]
+pub(crate) struct Steer {
+    policy: Policy,
+    /// By IP version, what was seen last.
+    last: [Option<TcpInfo>; 2],
+    observed_at: Option<Mono>,
+    look_at: Mono,
+    probe: Option<Probe>,
+    /// Bytes of padding that may still be spent.
+    allowance: f64,
+    acked: u64,
+    size: u32,
+    rate: BitRate,
+    nonce: u64,
+}
+
+/// Padding under way.
+#[derive(Debug, Clone, Copy)]
+struct Probe {
+    ip: IpVersion,
+    began_at: Mono,
+}
+
+impl Steer {
+    pub(crate) fn new(rules: Rules, now: Mono) -> Self {
+        Self {
+            policy: Policy::new(rules),
+            last: [None; 2],
+            observed_at: None,
+            look_at: now,
+            probe: None,
+            allowance: FIRST_ALLOWANCE,
+            acked: 0,
+            size: SMALLEST,
+            rate: BitRate(0),
+            nonce: 0,
+        }
+    }
+
+    /// The stream goes another way.
+    pub(crate) fn turned(&mut self, now: Mono) {
+        self.policy.switched(now);
+        self.probe = None;
+        self.look_at = now + self.policy.rules().every;
+    }
+
+    /// Takes in what the kernel knows; `busy` where the stream has bytes under way. The decision, where there is one.
+    pub(crate) fn look(
+        &mut self,
+        now: Mono,
+        stream: &mut Stream,
+        seen: &[Option<TcpInfo>; 2],
+        busy: bool,
+    ) -> Option<Decision> {
+        let present = stream.current()?;
+        let other = present.other();
+        let acked = stream.acked();
+        self.allowance += (acked - self.acked) as f64 * self.policy.rules().budget;
+        self.acked = acked;
+        let due = self.observed_at.is_none_or(|at| now - at >= OBSERVED_EVERY);
+        if let Some(info) = seen[present.index()].filter(|_| busy && due) {
+            self.observe(now, present, &info, info.delivery_rate);
+            self.observed_at = Some(now);
+        }
+        if let Some(info) = seen[other.index()] {
+            self.look_at_other(now, other, &info, stream, busy);
+        }
+        if !busy && self.policy.rules().metric == Metric::Goodput {
+            return None;
+        }
+        self.policy.decide(now, present)
+    }
+
+    fn look_at_other(&mut self, now: Mono, ip: IpVersion, info: &TcpInfo, stream: &mut Stream, busy: bool) {
+        let goodput = self.policy.rules().metric == Metric::Goodput;
+        if let Some(probe) = self.probe.filter(|probe| probe.ip == ip) {
+            let over = info.unacked == 0 && info.unsent == ByteCount(0);
+            if over && now - probe.began_at >= SETTLED || now - probe.began_at > LONGEST_PROBE {
+                self.probe = None;
+                self.look_at = now + self.policy.rules().every;
+                self.judge(now, ip, info);
+            }
+            return;
+        }
+        if now < self.look_at {
+            return;
+        }
+        if !goodput {
+            self.nonce += 1;
+            stream.ping(ip, self.nonce);
+            self.observe(now, ip, info, BitRate(0));
+            self.look_at = now + self.policy.rules().every;
+        } else if busy && self.allowance >= f64::from(self.size) {
+            let padded = (0..self.size.div_ceil(PAD)).all(|_| stream.pad(ip, PAD));
+            if padded {
+                self.allowance -= f64::from(self.size);
+                self.probe = Some(Probe { ip, began_at: now });
+            }
+        }
+    }
+
+    /// A rate that still grew with the padding was the window's, not the path's.
+    fn judge(&mut self, now: Mono, ip: IpVersion, info: &TcpInfo) {
+        let rate = info.delivery_rate;
+        let grew = rate.0 as f64 > self.rate.0 as f64 * GROWN;
+        self.rate = rate;
+        if grew && self.size < LARGEST {
+            self.size *= 2;
+            return;
+        }
+        if !grew {
+            self.size = (self.size / 2).max(SMALLEST);
+        }
+        self.observe(now, ip, info, rate);
+    }
+
+    fn observe(&mut self, now: Mono, ip: IpVersion, info: &TcpInfo, rate: BitRate) {
+        let before = self.last[ip.index()].replace(*info).unwrap_or_default();
+        let sent = info.bytes_sent.0.saturating_sub(before.bytes_sent.0);
+        let again = info.bytes_resent.0.saturating_sub(before.bytes_resent.0);
+        self.policy.observe(&Observation {
+            at: now,
+            ip,
+            goodput: (rate.0 > 0).then_some(rate),
+            round_trip: (info.rtt > Span::ZERO).then_some(info.rtt),
+            loss: (sent > 0).then(|| again as f64 / sent as f64),
+        });
+    }
+}
+
+/// Of padding in one record.
+const PAD: u32 = 64 * 1024;
+const SMALLEST: u32 = 256 * 1024;
+const LARGEST: u32 = 8 << 20;
+/// Bytes of padding before the stream has carried any.
+const FIRST_ALLOWANCE: f64 = (4 << 20) as f64;
+const GROWN: f64 = 1.2;
+const OBSERVED_EVERY: Span = Span::from_millis(250);
+/// Padding is written within this.
+const SETTLED: Span = Span::from_millis(40);
+const LONGEST_PROBE: Span = Span::from_secs(2);

@@ -1,0 +1,454 @@
+//! The stream as an application sees it.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+
+use netaware_dual::connect::{Connect, Step, Wanted};
+use netaware_dual::policy::{Decision, Rules};
+use netaware_dual::{CannotSwitch, Side, Standing};
+use netaware_io::clock;
+use netaware_io::tcp_info::TcpInfo;
+use netaware_record::IpVersion;
+use netaware_units::{Mono, Span};
+use netaware_wire::Token;
+use netaware_wire::dual::Join;
+
+use crate::keeper;
+use crate::link::Direct;
+use crate::opening::{self, ConnectError};
+use crate::readiness::Readiness;
+use crate::shared::{Happened, Options, Shared, Who};
+use crate::steer::Steer;
+
+/// Bytes both ways over IPv4 and IPv6. Clones are the same stream; all calls may come from any thread. Dropping the last one ends
+/// this direction, and what is still to be sent goes on its way.
+#[derive(Debug, Clone)]
+pub struct DualStream {
+    shared: Arc<Shared>,
+    _holder: Arc<Holder>,
+}
+
+/// Goes with the last clone.
+#[derive(Debug)]
+struct Holder(Arc<Shared>);
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.released = true;
+        state.stream.finish();
+        state.write(clock::now());
+        drop(state);
+        self.0.call_back();
+    }
+}
+
+/// One connection as it stands.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkStatus {
+    /// Of the other end.
+    pub peer: Option<SocketAddr>,
+    /// Which one of its IP version.
+    pub generation: u32,
+    /// Smoothed round trip, where the kernel tells.
+    pub round_trip: Option<Span>,
+}
+
+/// How a stream stands.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Status {
+    /// Whether bytes can travel.
+    pub standing: Standing,
+    /// Where this direction goes.
+    pub current: Option<IpVersion>,
+    /// The connection over IPv4.
+    pub v4: Option<LinkStatus>,
+    /// That over IPv6.
+    pub v6: Option<LinkStatus>,
+    /// Bytes that the peer has.
+    pub acknowledged: u64,
+    /// Bytes that it may not have.
+    pub unacknowledged: u64,
+    /// Bytes that came.
+    pub received: u64,
+}
+
+impl DualStream {
+    /// Connects to a host that listens with a [`crate::DualListener`], as [`Options::wanted`] says; the other connection
+    /// follows by itself.
+    ///
+    /// # Errors
+    /// No address, no connection, or a refusal.
+    pub fn connect(host: &str, port: u16, options: Options) -> Result<Self, ConnectError> {
+        let resolved = (host, port).to_socket_addrs();
+        let host = host.to_owned();
+        match resolved {
+            Ok(addresses) => Self::connect_to(&host, &addresses.collect::<Vec<_>>(), options),
+            Err(source) => Err(ConnectError::Resolve { host, source }),
+        }
+    }
+
+    /// Connects to one of these addresses of one host.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub fn connect_to(host: &str, addresses: &[SocketAddr], options: Options) -> Result<Self, ConnectError> {
+        let sorted = opening::sorted(addresses);
+        let usable = match options.wanted {
+            Wanted::Only(ip) => !sorted[ip.index()].is_empty(),
+            Wanted::First | Wanted::Each => !addresses.is_empty(),
+        };
+        if !usable {
+            return Err(ConnectError::NoAddress { host: host.to_owned() });
+        }
+        let mut name = [0; 16];
+        getrandom::fill(&mut name).map_err(|why| ConnectError::Host(io::Error::other(why.to_string())))?;
+        let firsts = sorted.each_ref().map(|addresses| addresses.first().copied());
+        let shared = Shared::new(Token(name), Side::Opener, options, firsts).map_err(ConnectError::Host)?;
+        let shared = Arc::new(shared);
+        let (tell, told) = mpsc::channel();
+        let race = Race::new(shared.clone(), sorted, tell);
+        std::thread::Builder::new()
+            .name("dual-race".into())
+            .spawn(move || race.run())
+            .map_err(ConnectError::Host)?;
+        let ended = || ConnectError::Host(ErrorKind::UnexpectedEof.into());
+        told.recv().map_err(|_| ended())??;
+        Self::kept(shared).map_err(ConnectError::Host)
+    }
+
+    /// A stream of which at least one connection is there.
+    pub(crate) fn kept(shared: Arc<Shared>) -> io::Result<Self> {
+        keeper::start(shared.clone())?;
+        Ok(Self { _holder: Arc::new(Holder(shared.clone())), shared })
+    }
+
+    /// A descriptor that is readable when [`Self::recv`] would not wait and writable when [`Self::send`] would not: for `poll`,
+    /// `epoll` and event loops. It is not to be read or written. From the first call on the stream's keeper works for it
+    /// all the time.
+    ///
+    /// # Errors
+    /// The system has no more descriptors.
+    pub fn descriptor(&self) -> io::Result<OwnedFd> {
+        let mut state = self.shared.lock();
+        let readiness = match state.readiness.take() {
+            Some(readiness) => readiness,
+            None => Readiness::new()?,
+        };
+        let descriptor = readiness.descriptor().try_clone_to_owned();
+        state.readiness = Some(readiness);
+        state.show();
+        drop(state);
+        self.shared.call_back();
+        descriptor
+    }
+
+    /// Takes bytes to be sent; how many, at least one of some. Waits while the window is full.
+    ///
+    /// # Errors
+    /// The stream has ended or failed.
+    pub fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.send_until(bytes, None)
+    }
+
+    /// As [`Self::send`], but not longer than that; a deadline that has passed asks whether there is room now.
+    ///
+    /// # Errors
+    /// No room came in time (`TimedOut`), or the stream has ended or failed.
+    pub fn send_until(&self, bytes: &[u8], deadline: Option<Mono>) -> io::Result<usize> {
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        let mut state = self.shared.lock();
+        state.calls += 1;
+        if state.space() == 0 {
+            state = self.shared.drive(state, Who::Application, None, deadline, |state, _| {
+                state.space() > 0 || state.check().is_err()
+            });
+        }
+        let done = match state.check() {
+            Err(error) => Err(error),
+            Ok(()) if state.stream.is_finishing() => Err(ErrorKind::BrokenPipe.into()),
+            Ok(()) if state.space() == 0 => Err(ErrorKind::TimedOut.into()),
+            Ok(()) => {
+                let count = bytes.len().min(state.space()).min(MOST_AT_ONCE);
+                state.append(&bytes[..count]).map(|()| count)
+            }
+        };
+        self.shared.leave(state);
+        done
+    }
+
+    /// Reads what has come; waits until something has. Zero is the end of the peer's direction.
+    ///
+    /// # Errors
+    /// The stream has failed.
+    pub fn recv(&self, out: &mut [u8]) -> io::Result<usize> {
+        self.recv_until(out, None)
+    }
+
+    /// As [`Self::recv`], but not longer than that.
+    ///
+    /// # Errors
+    /// Nothing came in time (`TimedOut`), or the stream has failed.
+    pub fn recv_until(&self, out: &mut [u8], deadline: Option<Mono>) -> io::Result<usize> {
+        if out.is_empty() {
+            return Ok(0);
+        }
+        let mut state = self.shared.lock();
+        state.calls += 1;
+        let mut count = state.take(out);
+        if count == 0 && !state.stream.has_all() && state.check().is_ok() {
+            let mut direct = Direct { out, done: 0 };
+            state = self.shared.drive(state, Who::Application, Some(&mut direct), deadline, |state, done| {
+                let here = done > 0 || state.stream.unread() > 0;
+                here || state.stream.has_all() || state.check().is_err()
+            });
+            count = direct.done;
+            if count == 0 {
+                count = state.take(out);
+            }
+        }
+        let done = match (count, state.stream.has_all(), state.check()) {
+            (0, false, Err(error)) => Err(error),
+            (0, false, Ok(())) => Err(ErrorKind::TimedOut.into()),
+            _ => Ok(count),
+        };
+        self.shared.leave(state);
+        done
+    }
+
+    /// Asks for both directions to go over this IP version; the number by which [`netaware_dual::Event::WishEnded`] names it.
+    ///
+    /// # Errors
+    /// It cannot be had now.
+    pub fn switch(&self, to: IpVersion) -> Result<u32, CannotSwitch> {
+        let mut state = self.shared.lock();
+        let now = clock::now();
+        let serial = state.stream.switch(now, to);
+        state.write(now);
+        drop(state);
+        self.shared.call_back();
+        serial
+    }
+
+    /// Refuses the peer's wishes from now on, or no longer.
+    pub fn hold(&self, holds: bool) {
+        self.shared.lock().stream.hold(holds);
+    }
+
+    /// Ends this direction (`Write`), or gives up the whole stream.
+    pub fn shutdown(&self, how: Shutdown) {
+        let mut state = self.shared.lock();
+        if how == Shutdown::Write {
+            state.stream.finish();
+        } else {
+            state.stream.abandon();
+        }
+        state.write(clock::now());
+        drop(state);
+        self.shared.call_back();
+    }
+
+    /// Waits until the peer has everything and both directions have ended, or until the deadline.
+    ///
+    /// # Errors
+    /// The deadline has passed, or the stream has failed.
+    pub fn finish(&self, deadline: Mono) -> io::Result<()> {
+        self.shutdown(Shutdown::Write);
+        let mut state = self.shared.lock();
+        state.calls += 1;
+        state = self.shared.drive(state, Who::Application, None, Some(deadline), |state, _| {
+            state.stream.standing() != Standing::Open || state.check().is_err()
+        });
+        let done = match state.stream.standing() {
+            Standing::Finished => Ok(()),
+            _ => Err(state.check().err().unwrap_or_else(|| ErrorKind::TimedOut.into())),
+        };
+        self.shared.leave(state);
+        done
+    }
+
+    /// What has happened since the last call, oldest first; the oldest of very many are dropped.
+    pub fn happened(&self) -> Vec<Happened> {
+        self.shared.lock().happened.drain(..).collect()
+    }
+
+    /// Switches by these rules from now on, or no longer by itself.
+    pub fn set_policy(&self, rules: Option<Rules>) {
+        self.shared.lock().steer = rules.map(|rules| Steer::new(rules, clock::now()));
+    }
+
+    /// What a policy has decided since the last call, with its evidence.
+    pub fn decisions(&self) -> Vec<Decision> {
+        self.shared.lock().decisions.drain(..).collect()
+    }
+
+    /// How it stands.
+    pub fn status(&self) -> Status {
+        let state = self.shared.lock();
+        let link = |at: usize| {
+            let link = state.links[at].as_ref()?;
+            Some(LinkStatus {
+                peer: link.socket.peer_addr().ok(),
+                generation: link.generation,
+                round_trip: TcpInfo::read(&link.socket).map(|info| info.rtt).filter(|rtt| *rtt > Span::ZERO),
+            })
+        };
+        Status {
+            standing: state.stream.standing(),
+            current: state.stream.current(),
+            v4: link(0),
+            v6: link(1),
+            acknowledged: state.stream.acked(),
+            unacknowledged: state.kept.len(),
+            received: state.stream.received(),
+        }
+    }
+
+    /// Ends a connection as if the network had: for tests of what then happens.
+    #[doc(hidden)]
+    pub fn cut(&self, ip: IpVersion) {
+        if let Some(link) = &self.shared.lock().links[ip.index()] {
+            let _ = link.socket.shutdown(Shutdown::Both);
+        }
+        self.shared.call_back();
+    }
+}
+
+impl Read for &DualStream {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.recv(out)
+    }
+}
+
+impl Write for &DualStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.send(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for DualStream {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.recv(out)
+    }
+}
+
+impl Write for DualStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.send(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The first attempts, in their own thread: they go on after the first has led to a stream.
+struct Race {
+    shared: Arc<Shared>,
+    connect: Connect,
+    sorted: [Vec<SocketAddr>; 2],
+    attempts: Vec<SocketAddr>,
+    tell: Sender<Result<(), ConnectError>>,
+    began: bool,
+    last: Option<ConnectError>,
+}
+
+impl Race {
+    fn new(
+        shared: Arc<Shared>,
+        sorted: [Vec<SocketAddr>; 2],
+        tell: Sender<Result<(), ConnectError>>,
+    ) -> Self {
+        let mut connect = Connect::new(shared.options.wanted, shared.options.preferred);
+        let now = clock::now();
+        for ip in [IpVersion::V4, IpVersion::V6] {
+            let addresses: Vec<_> = sorted[ip.index()].iter().map(SocketAddr::ip).collect();
+            connect.resolved(now, ip, &addresses);
+        }
+        Self { shared, connect, sorted, attempts: Vec::new(), tell, began: false, last: None }
+    }
+
+    fn run(mut self) {
+        let (came, coming) = mpsc::channel();
+        loop {
+            match self.connect.step(clock::now()) {
+                Step::Try(attempt, ip) => self.attempt(attempt, ip, &came),
+                Step::Wait(until) => self.wait(until, &coming),
+                Step::Done => return,
+                Step::Failed => {
+                    if let Some(last) = self.last {
+                        let _ = self.tell.send(Err(last));
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn attempt(
+        &mut self,
+        attempt: usize,
+        ip: std::net::IpAddr,
+        came: &Sender<(usize, io::Result<TcpStream>)>,
+    ) {
+        let all = self.sorted.iter().flatten();
+        let Some(address) = all.copied().find(|address| address.ip() == ip) else { return };
+        self.attempts.push(address);
+        let (came, patience) = (came.clone(), self.shared.options.connect_patience);
+        let spawned = std::thread::Builder::new().name("dual-connect".into()).spawn(move || {
+            // Nobody listens once the race is over.
+            let _ = came.send((attempt, TcpStream::connect_timeout(&address, patience.to_std())));
+        });
+        if let Err(source) = spawned {
+            self.fail(attempt, ConnectError::Failed { address, source });
+        }
+    }
+
+    fn wait(&mut self, until: Option<Mono>, coming: &Receiver<(usize, io::Result<TcpStream>)>) {
+        let most = self.shared.options.connect_patience * 2;
+        let left = until.map_or(most, |until| (until - clock::now()).or_zero());
+        let Ok((attempt, socket)) = coming.recv_timeout(left.to_std()) else { return };
+        let address = self.attempts[attempt];
+        match socket {
+            Ok(socket) => self.open(attempt, socket, address),
+            Err(source) => self.fail(attempt, ConnectError::Failed { address, source }),
+        }
+    }
+
+    fn open(&mut self, attempt: usize, socket: TcpStream, address: SocketAddr) {
+        let ip = IpVersion::of(address.ip());
+        let join = if self.began { Join::Existing } else { Join::New };
+        let opened =
+            opening::open(&self.shared, socket, address, ip, join).and_then(|(socket, generation, peer)| {
+                self.shared
+                    .join(socket, ip, generation, peer)
+                    .map_err(|source| ConnectError::Failed { address, source })
+            });
+        match opened {
+            Ok(()) => {
+                self.connect.came_up(attempt);
+                if !std::mem::replace(&mut self.began, true) {
+                    let _ = self.tell.send(Ok(()));
+                }
+            }
+            Err(why) => self.fail(attempt, why),
+        }
+    }
+
+    fn fail(&mut self, attempt: usize, why: ConnectError) {
+        self.connect.failed(attempt);
+        self.last = Some(why);
+    }
+}
+
+/// Copied before the next write; larger sends come back for more.
+const MOST_AT_ONCE: usize = 512 * 1024;

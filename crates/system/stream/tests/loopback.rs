@@ -1,0 +1,371 @@
+//! Streams over both loopback addresses, with the kernel's TCP below.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::thread;
+
+use netaware_io::clock;
+use netaware_record::IpVersion;
+use netaware_stream::{ConnectError, DualListener, DualStream, Event, Options, Outcome, Standing, Wanted};
+use netaware_units::Span;
+use netaware_wire::dual::{WELCOME_LEN, Welcome};
+
+const BOTH: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
+
+fn listener() -> DualListener {
+    DualListener::bind(0, Options::default()).unwrap()
+}
+
+/// Of a listener, first IPv6.
+fn addresses(listener: &DualListener) -> [SocketAddr; 2] {
+    let port = listener.addresses()[0].port();
+    [SocketAddr::from((Ipv6Addr::LOCALHOST, port)), SocketAddr::from((Ipv4Addr::LOCALHOST, port))]
+}
+
+fn pair_with(options: Options) -> (DualStream, DualStream, DualListener) {
+    let listener = listener();
+    let opener = DualStream::connect_to("loopback", &addresses(&listener), options).unwrap();
+    let (acceptor, _) = listener.accept().unwrap();
+    (opener, acceptor, listener)
+}
+
+/// With both connections up.
+fn pair() -> (DualStream, DualStream, DualListener) {
+    both_up(Options::default())
+}
+
+fn both_up(options: Options) -> (DualStream, DualStream, DualListener) {
+    let (opener, acceptor, listener) = pair_with(options);
+    wait_for(|| {
+        [&opener, &acceptor].iter().all(|end| end.status().v4.is_some() && end.status().v6.is_some())
+    });
+    (opener, acceptor, listener)
+}
+
+fn wait_for(done: impl Fn() -> bool) {
+    let deadline = clock::now() + Span::from_secs(10);
+    while !done() {
+        assert!(clock::now() < deadline, "it did not come in ten seconds");
+        clock::sleep_until(clock::now() + Span::from_millis(2));
+    }
+}
+
+fn soon() -> netaware_units::Mono {
+    clock::now() + Span::from_secs(20)
+}
+
+/// Byte `n` of every test's stream.
+fn byte(n: u64) -> u8 {
+    (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+fn send_all(stream: &DualStream, bytes: u64, block: usize, mut meanwhile: impl FnMut(u64)) {
+    let mut sent = 0;
+    let mut buffer = Vec::new();
+    while sent < bytes {
+        meanwhile(sent);
+        let count = (block as u64).min(bytes - sent);
+        buffer.clear();
+        buffer.extend((sent..sent + count).map(byte));
+        (&*stream).write_all(&buffer).unwrap();
+        sent += count;
+    }
+}
+
+fn check_all(stream: &DualStream, bytes: u64, block: usize) {
+    let mut buffer = vec![0; block];
+    let mut read = 0;
+    loop {
+        let count = stream.recv(&mut buffer).unwrap();
+        if count == 0 {
+            break;
+        }
+        for (n, got) in (read..).zip(&buffer[..count]) {
+            assert_eq!(*got, byte(n), "byte {n}");
+        }
+        read += count as u64;
+    }
+    assert_eq!(read, bytes);
+}
+
+#[test]
+fn bytes_go_both_ways_and_both_ends_finish() {
+    let (opener, acceptor, _listener) = pair();
+    (&opener).write_all(b"question").unwrap();
+    let mut got = [0; 8];
+    (&acceptor).read_exact(&mut got).unwrap();
+    assert_eq!(&got, b"question");
+    (&acceptor).write_all(b"answer").unwrap();
+    acceptor.shutdown(Shutdown::Write);
+    let mut rest = Vec::new();
+    (&opener).read_to_end(&mut rest).unwrap();
+    assert_eq!(rest, b"answer");
+    opener.finish(soon()).unwrap();
+    acceptor.finish(soon()).unwrap();
+    assert_eq!(opener.status().standing, Standing::Finished);
+    assert!(opener.send(b"more").is_err());
+}
+
+#[test]
+fn every_byte_comes_once_while_it_switches_all_the_time() {
+    // A turn ends when what went the old way is acknowledged: the less there is, the more turns.
+    let (opener, acceptor, _listener) = both_up(Options { window: 500_000, ..Options::default() });
+    let bytes = 40_000_000;
+    let reader = thread::spawn(move || {
+        check_all(&acceptor, bytes, 30_000);
+        acceptor.finish(soon()).unwrap();
+    });
+    let mut switches = 0;
+    send_all(&opener, bytes, 50_000, |sent| {
+        if sent % 500_000 == 0 {
+            switches += usize::from(opener.switch(BOTH[switches % 2]).is_ok());
+        }
+    });
+    opener.finish(soon()).unwrap();
+    reader.join().unwrap();
+    let happened = opener.happened();
+    let turned = happened.iter().filter(|it| matches!(it.event, Event::Turned { .. })).count();
+    assert!(turned > 3, "{turned} turns of {switches} wishes");
+}
+
+#[test]
+fn both_ends_switch_and_send_at_once() {
+    let (opener, acceptor, _listener) = pair();
+    let bytes = 10_000_000;
+    let ends = [opener, acceptor];
+    let threads = ends.clone().into_iter().enumerate().flat_map(|(n, end)| {
+        let other = end.clone();
+        [
+            thread::spawn(move || check_all(&other, bytes, 20_000)),
+            thread::spawn(move || {
+                let mut turn = n;
+                send_all(&end, bytes, 33_333, |_| {
+                    turn += 1;
+                    let _ = end.switch(BOTH[turn / 7 % 2]);
+                });
+                end.shutdown(Shutdown::Write);
+            }),
+        ]
+    });
+    for thread in threads.collect::<Vec<_>>() {
+        thread.join().unwrap();
+    }
+    for end in ends {
+        end.finish(soon()).unwrap();
+    }
+}
+
+#[test]
+fn connections_that_die_cost_no_byte_and_come_anew() {
+    let (opener, acceptor, _listener) = pair();
+    let bytes = 30_000_000;
+    let reader = acceptor.clone();
+    let reader = thread::spawn(move || check_all(&reader, bytes, 64_000));
+    let mut cuts = 0;
+    send_all(&opener, bytes, 50_000, |sent| {
+        let both_up = opener.status().v4.is_some() && opener.status().v6.is_some();
+        if sent % 5_000_000 == 0 && both_up {
+            let victim = if cuts % 2 == 0 { &opener } else { &acceptor };
+            victim.cut(victim.status().current.unwrap_or(IpVersion::V6));
+            cuts += 1;
+        }
+    });
+    opener.shutdown(Shutdown::Write);
+    reader.join().unwrap();
+    assert!(cuts > 0);
+    acceptor.finish(soon()).unwrap();
+    opener.finish(soon()).unwrap();
+}
+
+#[test]
+fn both_dead_is_a_pause() {
+    let (opener, acceptor, _listener) = pair();
+    (&opener).write_all(b"before").unwrap();
+    for ip in BOTH {
+        opener.cut(ip);
+    }
+    (&opener).write_all(b" and after").unwrap();
+    let mut got = [0; 16];
+    (&acceptor).read_exact(&mut got).unwrap();
+    assert_eq!(&got, b"before and after");
+}
+
+#[test]
+fn an_idle_stream_answers_wishes() {
+    let (opener, acceptor, _listener) = pair();
+    let before = opener.status().current.unwrap();
+    let to = if before == IpVersion::V4 { IpVersion::V6 } else { IpVersion::V4 };
+    let serial = acceptor.switch(to).unwrap();
+    wait_for(|| opener.status().current == Some(to) && acceptor.status().current == Some(to));
+    wait_for(|| {
+        let ended = Event::WishEnded { serial, outcome: Outcome::Granted };
+        acceptor.happened().iter().any(|it| it.event == ended)
+    });
+}
+
+#[test]
+fn a_reader_that_waits_hears_of_the_end() {
+    let (opener, acceptor, _listener) = pair();
+    let reader = thread::spawn(move || acceptor.recv(&mut [0; 10]));
+    clock::sleep_until(clock::now() + Span::from_millis(50));
+    opener.shutdown(Shutdown::Both);
+    assert!(reader.join().unwrap().is_err());
+}
+
+#[test]
+fn a_reader_does_not_wait_longer_than_it_says() {
+    let (opener, _acceptor, _listener) = pair();
+    let began_at = clock::now();
+    let error = opener.recv_until(&mut [0; 10], Some(began_at + Span::from_millis(60))).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+    assert!(clock::now() - began_at < Span::from_secs(5));
+}
+
+#[test]
+fn a_sender_waits_for_a_reader_that_does_not_read() {
+    let options = Options { window: 100_000, ..Options::default() };
+    let (opener, acceptor, _listener) = pair_with(options);
+    let sender = thread::spawn(move || {
+        send_all(&opener, 3_000_000, 10_000, |_| {});
+        opener.shutdown(Shutdown::Write);
+        opener
+    });
+    clock::sleep_until(clock::now() + Span::from_millis(100));
+    assert!(!sender.is_finished());
+    check_all(&acceptor, 3_000_000, 7_000);
+    acceptor.finish(soon()).unwrap();
+    sender.join().unwrap().finish(soon()).unwrap();
+}
+
+#[test]
+fn dropping_the_last_clone_sends_what_there_is() {
+    let (opener, acceptor, _listener) = pair();
+    send_all(&opener, 2_000_000, 100_000, |_| {});
+    drop(opener.clone());
+    drop(opener);
+    check_all(&acceptor, 2_000_000, 100_000);
+}
+
+#[test]
+fn one_version_alone_and_no_address_at_all() {
+    let listener = listener();
+    let options = Options { wanted: Wanted::Only(IpVersion::V4), ..Options::default() };
+    let stream = DualStream::connect_to("loopback", &addresses(&listener), options).unwrap();
+    assert!(stream.status().v4.is_some() && stream.status().v6.is_none());
+    assert!(stream.switch(IpVersion::V6).is_err());
+    let v6 = [SocketAddr::from((Ipv6Addr::LOCALHOST, 1))];
+    let error = DualStream::connect_to("loopback", &v6, options).unwrap_err();
+    assert!(matches!(error, ConnectError::NoAddress { .. }), "{error}");
+}
+
+#[test]
+fn nobody_there_and_somebody_else_there_are_told_apart() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let error = DualStream::connect_to("nobody", &[nobody], Options::default()).unwrap_err();
+    assert!(error.to_string().starts_with(&format!("cannot connect to {nobody}: ")), "{error}");
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap();
+    let server =
+        thread::spawn(move || other.accept().unwrap().0.write_all(b"220 mail.example.net ESMTP ready\r\n"));
+    let error = DualStream::connect_to("mail", &[address], Options::default()).unwrap_err();
+    assert!(error.to_string().contains("does not speak the framing"), "{error}");
+    server.join().unwrap().unwrap();
+}
+
+#[test]
+fn strangers_are_closed_and_a_join_without_a_stream_is_refused() {
+    use netaware_wire::Token;
+    use netaware_wire::dual::{Join, Opening, Refusal};
+    let listener = listener();
+    let address = addresses(&listener)[1];
+    let mut stranger = TcpStream::connect(address).unwrap();
+    stranger.write_all(&[b'x'; 100]).unwrap();
+    let mut got = Vec::new();
+    let _ = stranger.read_to_end(&mut got);
+    assert!(got.is_empty());
+    let opening = Opening {
+        speaks: (1, 1),
+        join: Join::Existing,
+        ip: IpVersion::V4,
+        generation: 1,
+        room: 1000,
+        received: 0,
+        stream: Token([7; 16]),
+    };
+    let ask = |opening: Opening| {
+        let mut joiner = TcpStream::connect(address).unwrap();
+        joiner.write_all(&opening.emit()).unwrap();
+        let mut bytes = [0; WELCOME_LEN];
+        joiner.read_exact(&mut bytes).unwrap();
+        Welcome::parse(&bytes, (1, 9)).unwrap()
+    };
+    assert_eq!(ask(opening), Welcome::Refused(Refusal::Stream));
+    assert_eq!(ask(Opening { speaks: (2, 9), ..opening }), Welcome::Refused(Refusal::Version));
+}
+
+#[test]
+fn an_event_loop_sees_what_would_not_wait() {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let options = Options { window: 50_000, ..Options::default() };
+    let (opener, acceptor, _listener) = pair_with(options);
+    let descriptors = [opener.descriptor().unwrap(), acceptor.descriptor().unwrap()];
+    let shows = |which: usize, flags: PollFlags| {
+        let mut polled = [PollFd::new(&descriptors[which], flags)];
+        let timeout = Timespec { tv_sec: 5, tv_nsec: 0 };
+        poll(&mut polled, Some(&timeout)).unwrap() == 1
+    };
+    let now = || Some(clock::now());
+    let bytes = 400_000_u64;
+    let sender = thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut sent = 0;
+            while sent < bytes {
+                assert!(shows(0, PollFlags::OUT), "no room for five seconds");
+                let block: Vec<u8> = (sent..(sent + 9000).min(bytes)).map(byte).collect();
+                sent += opener.send_until(&block, now()).unwrap_or(0) as u64;
+            }
+            opener.shutdown(Shutdown::Write);
+        });
+        let mut read = 0;
+        loop {
+            assert!(shows(1, PollFlags::IN), "nothing for five seconds");
+            let mut buffer = [0; 7000];
+            match acceptor.recv_until(&mut buffer, now()) {
+                Ok(0) => break read,
+                Ok(count) => {
+                    assert!((read..).zip(&buffer[..count]).all(|(n, got)| byte(n) == *got));
+                    read += count as u64;
+                }
+                Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::TimedOut),
+            }
+        }
+    });
+    assert_eq!(sender, bytes);
+}
+
+#[test]
+fn on_tokio_both_directions_go_at_once() {
+    use netaware_stream::AsyncDualStream;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, split};
+    let (opener, acceptor, _listener) = pair();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+    let bytes: Vec<u8> = (0..3_000_000).map(byte).collect();
+    let got = runtime.block_on(async {
+        let ends = [AsyncDualStream::new(opener).unwrap(), AsyncDualStream::new(acceptor).unwrap()];
+        let [(mut from_a, mut to_a), (mut from_b, mut to_b)] = ends.map(split);
+        let send_a = async {
+            to_a.write_all(&bytes).await.unwrap();
+            to_a.shutdown().await.unwrap();
+        };
+        let send_b = async {
+            to_b.write_all(&bytes).await.unwrap();
+            to_b.shutdown().await.unwrap();
+        };
+        let (mut a, mut b) = (Vec::new(), Vec::new());
+        let read_a = async { from_a.read_to_end(&mut a).await.unwrap() };
+        let read_b = async { from_b.read_to_end(&mut b).await.unwrap() };
+        tokio::join!(send_a, send_b, read_a, read_b);
+        [a, b]
+    });
+    assert!(got.iter().all(|got| *got == bytes));
+}
