@@ -175,7 +175,7 @@ struct RawTcpInfo {
 impl From<&RawTcpInfo> for TcpInfo {
     fn from(raw: &RawTcpInfo) -> Self {
         const STATE: usize = 0;
-        const BACKOFF: usize = 3;
+        const BACKOFF: usize = 4;
         const OPTIONS: usize = 5;
         /// `TCP_CLOSE`.
         const CLOSED: u8 = 7;
