@@ -15,6 +15,8 @@ pub mod options;
 pub mod pacer;
 pub mod priority;
 pub mod probe_socket;
+#[cfg(unix)]
+pub mod signals;
 mod slices;
 pub mod stop;
 pub mod tcp;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use netaware_dual::connect::Wanted;
 use netaware_dual::{Side, Standing};
 use netaware_io::clock;
+use netaware_io::signals::quiet_thread;
 use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
 use netaware_wire::dual::Join;
@@ -19,7 +20,7 @@ pub(crate) fn start(shared: Arc<Shared>) -> io::Result<()> {
     // What the first attempts have left undone is theirs for a while.
     let first = Try { failed: 0, next_at: Some(clock::now() + FIRST_RETRY) };
     let keeper = Keeper { shared, tries: [first; 2], released_at: None };
-    std::thread::Builder::new().name("dual-keeper".into()).spawn(move || keeper.run())?;
+    quiet_thread("dual-keeper", move || keeper.run())?;
     Ok(())
 }
 
@@ -110,7 +111,7 @@ impl Keeper {
         let pause = (RETRY * (1_i64 << (one.failed - 1))).min(LONGEST_RETRY);
         one.next_at = Some(clock::now() + self.shared.options.connect_patience + pause);
         let shared = self.shared.clone();
-        let spawned = std::thread::Builder::new().name("dual-connect".into()).spawn(move || {
+        let spawned = quiet_thread("dual-connect", move || {
             let joined = opening::connect(&shared, address, ip, Join::Existing);
             if let Ok((socket, generation, peer)) = joined {
                 let _ = shared.join(socket, ip, generation, peer);

@@ -1,21 +1,25 @@
 //! Accepts streams over both IP versions.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use netaware_dual::{Peer, Side};
+use netaware_io::clock;
+use netaware_io::signals::quiet_thread;
 use netaware_record::IpVersion;
-use netaware_units::Span;
+use netaware_units::{Mono, Span};
 use netaware_wire::Token;
 use netaware_wire::dual::{Join, Opening, Refusal, Welcome};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::opening;
+use crate::readiness::Readiness;
 use crate::shared::{Options, Shared};
 use crate::stream::DualStream;
 
@@ -34,6 +38,8 @@ pub struct DualListener {
 struct Hall {
     options: Options,
     streams: Mutex<HashMap<Token, Weak<Shared>>>,
+    /// Streams that nobody has accepted, and where an event loop waits for them.
+    waiting: Mutex<(usize, Option<Readiness>)>,
     /// Connections whose opening is being read.
     opening: AtomicUsize,
     closed: AtomicBool,
@@ -71,6 +77,7 @@ impl DualListener {
         let hall = Arc::new(Hall {
             options,
             streams: Mutex::new(HashMap::new()),
+            waiting: Mutex::new((0, None)),
             opening: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
         });
@@ -82,8 +89,7 @@ impl DualListener {
         for socket in sockets.into_iter().map(Arc::new) {
             listener.sockets.push(socket.clone());
             let (hall, tell) = (listener.hall.clone(), tell.clone());
-            let thread = std::thread::Builder::new().name("dual-listen".into());
-            listener.threads.push(thread.spawn(move || hall.listen(&socket, &tell))?);
+            listener.threads.push(quiet_thread("dual-listen", move || hall.listen(&socket, &tell))?);
         }
         Ok(listener)
     }
@@ -98,8 +104,44 @@ impl DualListener {
     /// # Errors
     /// The listener has failed.
     pub fn accept(&self) -> io::Result<(DualStream, SocketAddr)> {
+        self.accept_until(None)
+    }
+
+    /// As [`Self::accept`], but not longer than that.
+    ///
+    /// # Errors
+    /// No stream came in time (`TimedOut`), or the listener has failed.
+    pub fn accept_until(&self, deadline: Option<Mono>) -> io::Result<(DualStream, SocketAddr)> {
         let came = self.came.lock().unwrap_or_else(PoisonError::into_inner);
-        came.recv().map_err(|_| io::ErrorKind::NotConnected.into())
+        let accepted = match deadline {
+            None => came.recv().map_err(|_| ErrorKind::NotConnected)?,
+            Some(deadline) => {
+                let left = (deadline - clock::now()).or_zero();
+                came.recv_timeout(left.to_std()).map_err(|why| match why {
+                    RecvTimeoutError::Timeout => ErrorKind::TimedOut,
+                    RecvTimeoutError::Disconnected => ErrorKind::NotConnected,
+                })?
+            }
+        };
+        self.hall.wait_for(-1);
+        Ok(accepted)
+    }
+
+    /// A descriptor that is readable when [`Self::accept`] would not wait; as [`DualStream::descriptor`].
+    ///
+    /// # Errors
+    /// The system has no more descriptors.
+    pub fn descriptor(&self) -> io::Result<OwnedFd> {
+        let mut waiting = self.hall.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let readiness = match waiting.1.take() {
+            Some(readiness) => readiness,
+            None => Readiness::new()?,
+        };
+        let descriptor = readiness.descriptor().try_clone_to_owned();
+        waiting.1 = Some(readiness);
+        drop(waiting);
+        self.hall.wait_for(0);
+        descriptor
     }
 }
 
@@ -124,7 +166,7 @@ impl Hall {
                 return;
             }
             let Ok((connection, from)) = accepted else {
-                netaware_io::clock::sleep_until(netaware_io::clock::now() + PAUSE);
+                clock::sleep_until(clock::now() + PAUSE);
                 continue;
             };
             // Those that say nothing hold a place for seconds; beyond these places new ones are turned away.
@@ -133,13 +175,23 @@ impl Hall {
                 continue;
             }
             let (hall, tell) = (self.clone(), tell.clone());
-            let spawned = std::thread::Builder::new().name("dual-open".into()).spawn(move || {
+            let spawned = quiet_thread("dual-open", move || {
                 let _ = hall.welcome(connection, from, &tell);
                 hall.opening.fetch_sub(1, Ordering::AcqRel);
             });
             if spawned.is_err() {
                 self.opening.fetch_sub(1, Ordering::AcqRel);
             }
+        }
+    }
+
+    /// So many streams more wait to be accepted.
+    fn wait_for(&self, more: isize) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.0 = waiting.0.saturating_add_signed(more);
+        let readable = waiting.0 > 0;
+        if let Some(readiness) = &mut waiting.1 {
+            readiness.show(readable, true);
         }
     }
 
@@ -163,9 +215,11 @@ impl Hall {
                 if opening.join == Join::Existing {
                     return Ok(());
                 }
+                self.wait_for(1);
                 match tell.try_send((DualStream::kept(shared)?, from)) {
                     Ok(()) => Ok(()),
                     Err(TrySendError::Full((stream, _)) | TrySendError::Disconnected((stream, _))) => {
+                        self.wait_for(-1);
                         stream.shutdown(Shutdown::Both);
                         Ok(())
                     }

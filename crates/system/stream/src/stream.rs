@@ -10,6 +10,7 @@ use netaware_dual::connect::{Connect, Step, Wanted};
 use netaware_dual::policy::{Decision, Rules};
 use netaware_dual::{CannotSwitch, Side, Standing};
 use netaware_io::clock;
+use netaware_io::signals::quiet_thread;
 use netaware_io::tcp_info::TcpInfo;
 use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
@@ -111,10 +112,7 @@ impl DualStream {
         let shared = Arc::new(shared);
         let (tell, told) = mpsc::channel();
         let race = Race::new(shared.clone(), sorted, tell);
-        std::thread::Builder::new()
-            .name("dual-race".into())
-            .spawn(move || race.run())
-            .map_err(ConnectError::Host)?;
+        quiet_thread("dual-race", move || race.run()).map_err(ConnectError::Host)?;
         let ended = || ConnectError::Host(ErrorKind::UnexpectedEof.into());
         told.recv().map_err(|_| ended())??;
         Self::kept(shared).map_err(ConnectError::Host)
@@ -404,7 +402,7 @@ impl Race {
         let Some(address) = all.copied().find(|address| address.ip() == ip) else { return };
         self.attempts.push(address);
         let (came, patience) = (came.clone(), self.shared.options.connect_patience);
-        let spawned = std::thread::Builder::new().name("dual-connect".into()).spawn(move || {
+        let spawned = quiet_thread("dual-connect", move || {
             // Nobody listens once the race is over.
             let _ = came.send((attempt, TcpStream::connect_timeout(&address, patience.to_std())));
         });

@@ -1,0 +1,493 @@
+//! The calls.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
+use std::os::fd::AsRawFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use netaware_io::clock;
+use netaware_io::signals::NoPipeSignal;
+use netaware_record::IpVersion;
+use netaware_stream::{
+    CannotSwitch, ConnectError, DualListener, DualStream, LinkStatus, Options, Rules, Standing, Wanted,
+};
+use netaware_units::{Mono, Span};
+
+use crate::error::{self, Failure};
+use crate::table::{self, Entry, What, lock, stream_of};
+
+/// na_socket: a connection of each IP version.
+pub const NA_DUAL: c_int = 0;
+/// na_socket: one connection, of whichever version comes up first.
+pub const NA_FIRST: c_int = 1;
+/// na_socket, na_switch: IPv4 alone.
+pub const NA_IPV4: c_int = 4;
+/// na_socket, na_switch: IPv6 alone.
+pub const NA_IPV6: c_int = 6;
+
+/// na_send, na_recv: do not wait; EAGAIN where it would have to.
+pub const NA_DONTWAIT: c_int = 1;
+/// na_send: leave this call out of switching: while it runs wishes of the peer are refused.
+pub const NA_MSG_HOLD: c_int = 2;
+
+/// na_shutdown: no more is sent.
+pub const NA_SHUT_WR: c_int = 1;
+/// na_shutdown: the stream is given up.
+pub const NA_SHUT_RDWR: c_int = 2;
+
+/// na_setsockopt: bytes kept until they are acknowledged, and taken until they are read. Before connecting or listening.
+pub const NA_WINDOW: c_int = 1;
+/// na_setsockopt: milliseconds that na_send may wait; 0 for no end.
+pub const NA_SNDTIMEO: c_int = 2;
+/// na_setsockopt: milliseconds that na_recv and na_accept may wait; 0 for no end.
+pub const NA_RCVTIMEO: c_int = 3;
+/// na_setsockopt: other than 0 for calls that do not wait.
+pub const NA_NONBLOCK: c_int = 4;
+
+/// How a stream stands.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NaStatus {
+    /// 0 bytes can travel, 1 both directions have ended, -1 given up.
+    pub standing: c_int,
+    /// Where this direction goes: 4, 6, or 0 where there is no connection.
+    pub current: c_int,
+    /// Whether there is a connection over IPv4.
+    pub ipv4_up: c_int,
+    /// Whether there is a connection over IPv6.
+    pub ipv6_up: c_int,
+    /// Smoothed round trip over IPv4, microseconds; -1 where it is not known.
+    pub ipv4_rtt_us: i64,
+    /// Smoothed round trip over IPv6, microseconds; -1 where it is not known.
+    pub ipv6_rtt_us: i64,
+    /// Bytes that the peer has.
+    pub acknowledged: u64,
+    /// Bytes that it may not have.
+    pub unacknowledged: u64,
+    /// Bytes that came.
+    pub received: u64,
+}
+
+/// Runs a call: no panic and no SIGPIPE leaves it.
+pub(crate) fn guarded<T: From<i8>>(work: impl FnOnce() -> Result<T, Failure>) -> T {
+    let _quiet = NoPipeSignal::begin();
+    let done = catch_unwind(AssertUnwindSafe(work));
+    match done.unwrap_or_else(|_| Err(Failure::new(libc::EIO, "an error inside libnetaware"))) {
+        Ok(value) => value,
+        Err(failure) => {
+            failure.leave();
+            T::from(-1)
+        }
+    }
+}
+
+fn invalid(words: &str) -> Failure {
+    Failure::new(libc::EINVAL, words)
+}
+
+/// # Safety
+/// `text` is null or ends with a null byte.
+unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Failure> {
+    if text.is_null() {
+        return Err(Failure::new(libc::EFAULT, "a text is missing"));
+    }
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(text) }.to_str().map_err(|_| invalid("a text that is not UTF-8"))
+}
+
+/// A new stream, not connected yet: NA_DUAL, NA_FIRST, NA_IPV4 or NA_IPV6. Its number, or -1.
+#[unsafe(no_mangle)]
+pub extern "C" fn na_socket(kind: c_int) -> c_int {
+    guarded(|| {
+        let wanted = match kind {
+            NA_DUAL => Wanted::Each,
+            NA_FIRST => Wanted::First,
+            NA_IPV4 => Wanted::Only(IpVersion::V4),
+            NA_IPV6 => Wanted::Only(IpVersion::V6),
+            _ => return Err(invalid("neither NA_DUAL, NA_FIRST, NA_IPV4 nor NA_IPV6")),
+        };
+        insert(What::Fresh, Options { wanted, ..Options::default() })
+    })
+}
+
+fn insert(what: What, options: Options) -> Result<c_int, Failure> {
+    let entry = Entry {
+        options,
+        nonblocking: false,
+        send_patience: None,
+        receive_patience: None,
+        what,
+        descriptor: None,
+    };
+    table::insert(entry)
+}
+
+/// Says where na_listen listens: an address, or NULL for all addresses of the IP versions of na_socket; port 0 for any. 0, or -1.
+///
+/// # Safety
+/// `address` is NULL or a text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn na_bind(stream: c_int, address: *const c_char, port: u16) -> c_int {
+    guarded(|| {
+        let entry = table::entry(stream)?;
+        let mut entry = lock(&entry);
+        if !matches!(entry.what, What::Fresh | What::Bound(_)) {
+            return Err(invalid("connected or listening already"));
+        }
+        let any: [IpAddr; 2] = [Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()];
+        let addresses: Vec<IpAddr> = if address.is_null() {
+            let wanted = |ip: &IpAddr| match entry.options.wanted {
+                Wanted::Only(only) => IpVersion::of(*ip) == only,
+                Wanted::First | Wanted::Each => true,
+            };
+            any.into_iter().filter(wanted).collect()
+        } else {
+            // SAFETY: the caller's promise.
+            let address = unsafe { text(address) }?;
+            vec![address.parse().map_err(|_| invalid("no address of IPv4 or IPv6"))?]
+        };
+        entry.what = What::Bound(addresses.into_iter().map(|ip| SocketAddr::new(ip, port)).collect());
+        Ok(0)
+    })
+}
+
+/// Begins to take streams. `backlog` is there as in listen(2); the library's own limit is 128. The port, or -1.
+#[unsafe(no_mangle)]
+pub extern "C" fn na_listen(stream: c_int, backlog: c_int) -> c_int {
+    let _ = backlog;
+    guarded(|| {
+        let entry = table::entry(stream)?;
+        let mut entry = lock(&entry);
+        let What::Bound(addresses) = &entry.what else { return Err(invalid("na_bind comes first")) };
+        let all = addresses.len() == 2;
+        let listener = match addresses.first() {
+            Some(first) if all => DualListener::bind(first.port(), entry.options),
+            _ => DualListener::bind_to(addresses, entry.options),
+        }?;
+        let port = listener.addresses().first().map_or(0, SocketAddr::port);
+        entry.what = What::Listener(Arc::new(listener));
+        Ok(c_int::from(port))
+    })
+}
+
+/// Waits for the next stream of a listening one. Its number, or -1.
+#[unsafe(no_mangle)]
+pub extern "C" fn na_accept(stream: c_int) -> c_int {
+    guarded(|| {
+        let entry = table::entry(stream)?;
+        let (listener, deadline, options) = {
+            let entry = lock(&entry);
+            let What::Listener(listener) = &entry.what else { return Err(invalid("it does not listen")) };
+            (listener.clone(), deadline(&entry, 0, entry.receive_patience), entry.options)
+        };
+        let (accepted, _) = listener.accept_until(deadline)?;
+        insert(What::Stream(accepted), options)
+    })
+}
+
+/// Connects to a host, by name or address, which listens with na_listen. 0, or -1.
+///
+/// # Safety
+/// `host` is a text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn na_connect(stream: c_int, host: *const c_char, port: u16) -> c_int {
+    guarded(|| {
+        let entry = table::entry(stream)?;
+        // SAFETY: the caller's promise.
+        let host = unsafe { text(host) }?.to_owned();
+        let options = {
+            let entry = lock(&entry);
+            if !matches!(entry.what, What::Fresh) {
+                return Err(Failure::new(libc::EISCONN, "connected or bound already"));
+            }
+            entry.options
+        };
+        let connected = DualStream::connect(&host, port, options).map_err(not_connected)?;
+        lock(&entry).what = What::Stream(connected);
+        Ok(0)
+    })
+}
+
+fn not_connected(why: ConnectError) -> Failure {
+    let words = why.to_string();
+    let errno = match why {
+        ConnectError::NoAddress { .. } | ConnectError::Resolve { .. } => libc::EADDRNOTAVAIL,
+        ConnectError::Refused { .. } => libc::ECONNREFUSED,
+        ConnectError::Failed { source, .. } | ConnectError::Host(source) => {
+            source.raw_os_error().unwrap_or(libc::ECONNABORTED)
+        }
+    };
+    Failure::new(errno, words)
+}
+
+/// When a call has to end.
+fn deadline(entry: &Entry, flags: c_int, patience: Option<Span>) -> Option<Mono> {
+    let now = clock::now();
+    if entry.nonblocking || flags & NA_DONTWAIT != 0 {
+        Some(now)
+    } else {
+        patience.map(|patience| now + patience)
+    }
+}
+
+/// Sends bytes. Without NA_DONTWAIT all of them, as far as no error or time-out comes in between. How many, or -1.
+///
+/// # Safety
+/// `bytes` has `length` bytes to read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn na_send(stream: c_int, bytes: *const c_void, length: usize, flags: c_int) -> isize {
+    guarded(|| {
+        let entry = table::entry(stream)?;
+        if flags & !(NA_DONTWAIT | NA_MSG_HOLD) != 0 {
+            return Err(invalid("a flag that na_send does not know"));
+        }
+        if length == 0 {
+            return Ok(0);
+        }
+        if bytes.is_null() || isize::try_from(length).is_err() {
+            return Err(Failure::new(libc::EFAULT, "no bytes to send"));
+        }
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), length) };
+        let stream = stream_of(&entry)?;
+        let deadline = {
+            let entry = lock(&entry);
+            deadline(&entry, flags, entry.send_patience)
+        };
+        if flags & NA_MSG_HOLD != 0 {
+            stream.hold(true);
+        }
+        let sent = send_all(&stream, bytes, deadline);
+        if flags & NA_MSG_HOLD != 0 {
+            stream.hold(false);
+        }
+        sent
+    })
+}
+
+fn send_all(stream: &DualStream, bytes: &[u8], deadline: Option<Mono>) -> Result<isize, Failure> {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        match stream.send_until(&bytes[sent..], deadline) {
+            Ok(count) => sent += count,
+            Err(error) if sent == 0 => return Err(error.into()),
+            Err(_) => break,
+        }
+    }
+    Ok(sent as isize)
+}
+
+/// Reads what has come, at most `length` bytes. How many, 0 at the end of the peer's direction, or -1.
+///
+/// # Safety
+/// `out` has `length` bytes to write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn na_recv(stream: c_int, out: *mut c_void, length: usize, flags: c_int) -> isize {
+    guarded(|| {
+        let entry = table::entry(stream)?;
+        if flags & !NA_DONTWAIT != 0 {
+            return Err(invalid("a flag that na_recv does not know"));
+        }
+        if length == 0 {
+            return Ok(0);
+        }
+        if out.is_null() {
+            return Err(Failure::new(libc::EFAULT, "nowhere to put the bytes"));
+        }
+        let length = length.min(isize::MAX as usize);
+        // SAFETY: the caller's promise; zeroed, so that it may be seen as bytes.
+        let out = unsafe {
+            std::ptr::write_bytes(out.cast::<u8>(), 0, length);
+            std::slice::from_raw_parts_mut(out.cast::<u8>(), length)
+        };
+        let stream = stream_of(&entry)?;
+        let deadline = {
+            let entry = lock(&entry);
+            deadline(&entry, flags, entry.receive_patience)
+        };
+        Ok(stream.recv_until(out, deadline)? as isize)
+    })
+}
+
+/// Ends this direction (NA_SHUT_WR) or gives up the stream (NA_SHUT_RDWR). 0, or -1.
+#[unsafe(no_mangle)]
+pub extern "C" fn na_shutdown(stream: c_int, how: c_int) -> c_int {
+    guarded(|| {
+        let how = match how {
+            NA_SHUT_WR => Shutdown::Write,
+            NA_SHUT_RDWR => Shutdown::Both,
+            _ => return Err(invalid("neither NA_SHUT_WR nor NA_SHUT_RDWR")),
+        };
+        stream_of(&*table::entry(stream)?)?.shutdown(how);
+        Ok(0)
+    })
+}
+
+/// Lets go of a stream: what was sent still goes on its way. 0, or -1.
+#[unsafe(no_mangle)]
+pub extern "C" fn na_close(stream: c_int) -> c_int {
+    guarded(|| table::remove(stream).map(|()| 0))
+}
+
+/// Asks for both directions to go over this IP version, NA_IPV4 or NA_IPV6. 0, or -1 where it cannot be had now.
+#[unsafe(no_mangle)]
+pub extern "C" fn na_switch(stream: c_int, version: c_int) -> c_int {
+    guarded(|| {
+        let to = match version {
+            NA_IPV4 => IpVersion::V4,
+            NA_IPV6 => IpVersion::V6,
+            _ => return Err(invalid("neither NA_IPV4 nor NA_IPV6")),
+        };
+        stream_of(&*table::entry(stream)?)?.switch(to).map_err(|why| {
+            let errno = match why {
+                CannotSwitch::Down => libc::ENETUNREACH,
+                CannotSwitch::Held => libc::EBUSY,
+                CannotSwitch::Over => libc::ENOTCONN,
+            };
+            Failure::new(errno, why.to_string())
+        })?;
+        Ok(0)
+    })
+}
+
+/// Other than 0: wishes of the peer are refused and there are none of this end. 0: they are granted again. 0, or -1.
+#[unsafe(no_mangle)]
+pub extern "C" fn na_hold(stream: c_int, on: c_int) -> c_int {
+    guarded(|| {
+        stream_of(&*table::entry(stream)?)?.hold(on != 0);
+        Ok(0)
+    })
+}
+
+/// Switches by rules from now on: the text of a policy file, or NULL for no longer. Also before connecting. 0, or -1.
+///
+/// # Safety
+/// `rules` is NULL or a text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn na_policy(stream: c_int, rules: *const c_char) -> c_int {
+    guarded(|| {
+        let rules = if rules.is_null() {
+            None
+        } else {
+            // SAFETY: the caller's promise.
+            let rules = unsafe { text(rules) }?;
+            Some(rules.parse::<Rules>().map_err(|why| invalid(&why.to_string()))?)
+        };
+        let entry = table::entry(stream)?;
+        let mut entry = lock(&entry);
+        entry.options.policy = rules;
+        if let What::Stream(stream) = &entry.what {
+            stream.set_policy(rules);
+        }
+        Ok(0)
+    })
+}
+
+/// Writes how a stream stands. 0, or -1.
+///
+/// # Safety
+/// `status` has room for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn na_status(stream: c_int, status: *mut NaStatus) -> c_int {
+    guarded(|| {
+        if status.is_null() {
+            return Err(Failure::new(libc::EFAULT, "nowhere to put the status"));
+        }
+        let told = stream_of(&*table::entry(stream)?)?.status();
+        let number = |ip: IpVersion| if ip == IpVersion::V4 { NA_IPV4 } else { NA_IPV6 };
+        let rtt = |link: Option<LinkStatus>| {
+            link.and_then(|link| link.round_trip).map_or(-1, |rtt| rtt.nanos() / 1000)
+        };
+        let made = NaStatus {
+            standing: match told.standing {
+                Standing::Open => 0,
+                Standing::Finished => 1,
+                Standing::Broken(_) => -1,
+            },
+            current: told.current.map_or(0, number),
+            ipv4_up: told.v4.is_some().into(),
+            ipv6_up: told.v6.is_some().into(),
+            ipv4_rtt_us: rtt(told.v4),
+            ipv6_rtt_us: rtt(told.v6),
+            acknowledged: told.acknowledged,
+            unacknowledged: told.unacknowledged,
+            received: told.received,
+        };
+        // SAFETY: the caller's promise.
+        unsafe { status.write(made) };
+        Ok(0)
+    })
+}
+
+/// A descriptor for poll(2) and its kin: readable where na_recv or na_accept would not wait, writable where na_send would not.
+/// It is the library's until na_close, and not to be read, written or closed. -1 where there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn na_poll_fd(stream: c_int) -> c_int {
+    guarded(|| {
+        let entry = table::entry(stream)?;
+        let mut entry = lock(&entry);
+        if entry.descriptor.is_none() {
+            let descriptor = match &entry.what {
+                What::Stream(stream) => stream.descriptor()?,
+                What::Listener(listener) => listener.descriptor()?,
+                What::Fresh | What::Bound(_) => return Err(Failure::new(libc::ENOTCONN, "not connected")),
+            };
+            entry.descriptor = Some(Arc::new(descriptor));
+        }
+        let descriptor = entry.descriptor.as_ref().map(AsRawFd::as_raw_fd);
+        descriptor.ok_or_else(|| Failure::new(libc::ENOTCONN, "not connected"))
+    })
+}
+
+/// Sets an option: NA_WINDOW, NA_SNDTIMEO, NA_RCVTIMEO or NA_NONBLOCK. 0, or -1.
+#[unsafe(no_mangle)]
+pub extern "C" fn na_setsockopt(stream: c_int, option: c_int, value: i64) -> c_int {
+    guarded(|| {
+        let entry = table::entry(stream)?;
+        let mut entry = lock(&entry);
+        let patience = || match value {
+            0 => Ok(None),
+            1..=86_400_000 => Ok(Some(Span::from_millis(value))),
+            _ => Err(invalid("a time-out is 0 to 86400000 ms")),
+        };
+        match option {
+            NA_WINDOW => {
+                let window = u32::try_from(value).ok().filter(|window| (4096..=1 << 30).contains(window));
+                if !matches!(entry.what, What::Fresh | What::Bound(_)) {
+                    return Err(Failure::new(libc::EISCONN, "the window is set before connecting"));
+                }
+                entry.options.window =
+                    window.ok_or_else(|| invalid("a window is 4096 to 1073741824 bytes"))?;
+            }
+            NA_SNDTIMEO => entry.send_patience = patience()?,
+            NA_RCVTIMEO => entry.receive_patience = patience()?,
+            NA_NONBLOCK => entry.nonblocking = value != 0,
+            _ => return Err(Failure::new(libc::ENOPROTOOPT, "no such option")),
+        }
+        Ok(0)
+    })
+}
+
+/// The value of an option, or -1.
+#[unsafe(no_mangle)]
+pub extern "C" fn na_getsockopt(stream: c_int, option: c_int) -> i64 {
+    guarded(|| {
+        let entry = table::entry(stream)?;
+        let entry = lock(&entry);
+        let millis = |patience: Option<Span>| patience.map_or(0, |patience| patience.nanos() / 1_000_000);
+        Ok(match option {
+            NA_WINDOW => i64::from(entry.options.window),
+            NA_SNDTIMEO => millis(entry.send_patience),
+            NA_RCVTIMEO => millis(entry.receive_patience),
+            NA_NONBLOCK => i64::from(entry.nonblocking),
+            _ => return Err(Failure::new(libc::ENOPROTOOPT, "no such option")),
+        })
+    })
+}
+
+/// Why the last call of this thread that failed did so, in words; valid until the next one that does.
+#[unsafe(no_mangle)]
+pub extern "C" fn na_strerror() -> *const c_char {
+    error::last()
+}

@@ -1,0 +1,22 @@
+//! `include/netaware.h` is what the library has. After a change of the ABI: `BLESS=1 cargo test -p netaware-ffi --test header`.
+
+use std::path::Path;
+
+#[test]
+fn the_header_is_that_of_the_library() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let config = cbindgen::Config::from_file(here.join("cbindgen.toml")).unwrap();
+    let source = |name| here.join("src").join(name);
+    let mut builder = cbindgen::Builder::new().with_config(config);
+    for name in ["calls.rs", "signals.rs"] {
+        builder = builder.with_src(source(name));
+    }
+    let mut made = Vec::new();
+    builder.generate().unwrap().write(&mut made);
+    let made = String::from_utf8(made).unwrap();
+    let file = here.join("../../../include/netaware.h");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&file, &made).unwrap();
+    }
+    assert!(made == std::fs::read_to_string(&file).unwrap_or_default(), "include/netaware.h is out of date");
+}
