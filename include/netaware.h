@@ -144,12 +144,14 @@ int na_listen(int stream,
 int na_accept(int stream);
 
 /*
- Connects to a host, by name or address, which listens with na_listen. 0, or -1.
+ Connects to a host which listens with na_listen: a name or address, or several of one host with commas between. 0, or -1.
 
  # Safety
  `host` is a text.
  */
-int na_connect(int stream, const char *host, uint16_t port);
+int na_connect(int stream,
+               const char *host,
+               uint16_t port);
 
 /*
  Sends bytes. Without NA_DONTWAIT all of them, as far as no error or time-out comes in between. How many, or -1.

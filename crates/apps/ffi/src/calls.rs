@@ -186,7 +186,7 @@ pub extern "C" fn na_accept(stream: c_int) -> c_int {
     })
 }
 
-/// Connects to a host, by name or address, which listens with na_listen. 0, or -1.
+/// Connects to a host which listens with na_listen: a name or address, or several of one host with commas between. 0, or -1.
 ///
 /// # Safety
 /// `host` is a text.

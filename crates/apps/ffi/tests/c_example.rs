@@ -1,10 +1,16 @@
 //! The example in C, built against the library and the header as a stranger would build it.
+#![expect(unsafe_code, reason = "kill(2)")]
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use netaware_io::clock;
+use netaware_units::Span;
 use tempfile::TempDir;
+
+/// Whatever "localhost" means here.
+const BOTH: &str = "::1,127.0.0.1";
 
 /// Where cargo has put the library: beside this test.
 fn library() -> PathBuf {
@@ -45,11 +51,35 @@ fn a_c_program_sends_switches_and_gets_everything_back() {
     let folder = TempDir::new().unwrap();
     let program = build(&folder);
     let mut server = Server::start(&program);
-    let client = Command::new(&program).args(["send", "localhost", &server.1, "2000"]).output().unwrap();
+    let client = Command::new(&program).args(["send", BOTH, &server.1, "5000"]).output().unwrap();
     let told = String::from_utf8_lossy(&client.stdout);
     assert!(client.status.success(), "{told}{}", String::from_utf8_lossy(&client.stderr));
-    assert!(told.starts_with("2000 blocks came back, over IPv"), "{told}");
+    assert_eq!(told, "5000 blocks came back, 1 changes of IP version\n");
     assert!(server.0.wait().unwrap().success());
+}
+
+#[test]
+fn signals_from_outside_move_it() {
+    let folder = TempDir::new().unwrap();
+    let program = build(&folder);
+    let server = Server::start(&program);
+    let mut client = Command::new(&program);
+    let client = client.args(["send", BOTH, &server.1, "20000"]).stdout(Stdio::piped());
+    let mut client = client.spawn().unwrap();
+    // Its first signal must not come before it listens to them.
+    clock::sleep_until(clock::now() + Span::from_millis(500));
+    let mut to_v4 = true;
+    while client.try_wait().unwrap().is_none() {
+        let signal = if to_v4 { libc::SIGUSR1 } else { libc::SIGUSR2 };
+        // SAFETY: a child that has not been waited for.
+        unsafe { libc::kill(client.id() as i32, signal) };
+        to_v4 = !to_v4;
+        clock::sleep_until(clock::now() + Span::from_millis(40));
+    }
+    let told = client.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&told.stdout).into_owned();
+    let changes: Option<u32> = text.split(' ').nth(4).and_then(|word| word.parse().ok());
+    assert!(told.status.success() && changes.is_some_and(|changes| changes > 2), "{text}");
 }
 
 #[test]

@@ -92,9 +92,10 @@ impl Connect {
         family.answer = Answer::Came(now);
     }
 
-    /// An attempt has led to a connection.
+    /// An attempt has led to a connection. If another one is wanted, nothing is left to be fair to.
     pub fn came_up(&mut self, attempt: Attempt) {
         self.end(attempt, Fate::Up);
+        self.staggered_from = None;
     }
 
     /// An attempt has failed; the next one begins at once (RFC 8305 §5).
@@ -265,8 +266,8 @@ mod tests {
         let mut connect = both(Wanted::Each);
         assert_eq!(connect.step(at(0)), Step::Try(0, v6(1)));
         connect.came_up(0);
-        assert_eq!(connect.step(at(20)), Step::Wait(Some(at(250))));
-        assert_eq!(connect.step(at(250)), Step::Try(1, v4(1)));
+        assert_eq!(connect.step(at(20)), Step::Try(1, v4(1)));
+        assert_eq!(connect.step(at(20)), Step::Wait(Some(at(270))));
         connect.failed(1);
         assert_eq!(connect.step(at(260)), Step::Try(2, v4(2)));
         connect.failed(2);

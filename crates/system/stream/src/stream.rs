@@ -79,16 +79,22 @@ pub struct Status {
 
 impl DualStream {
     /// Connects to a host that listens with a [`crate::DualListener`], as [`Options::wanted`] says; the other connection
-    /// follows by itself.
+    /// follows by itself. A host whose name does not have all of its addresses can be given as several names or
+    /// addresses with commas between.
     ///
     /// # Errors
     /// No address, no connection, or a refusal.
     pub fn connect(host: &str, port: u16, options: Options) -> Result<Self, ConnectError> {
-        let resolved = (host, port).to_socket_addrs();
-        let host = host.to_owned();
-        match resolved {
-            Ok(addresses) => Self::connect_to(&host, &addresses.collect::<Vec<_>>(), options),
-            Err(source) => Err(ConnectError::Resolve { host, source }),
+        let (mut addresses, mut failed) = (Vec::new(), None);
+        for name in host.split(',').map(str::trim) {
+            match (name, port).to_socket_addrs() {
+                Ok(found) => addresses.extend(found),
+                Err(source) => failed = Some(ConnectError::Resolve { host: name.to_owned(), source }),
+            }
+        }
+        match failed {
+            Some(failed) if addresses.is_empty() => Err(failed),
+            _ => Self::connect_to(host, &addresses, options),
         }
     }
 
