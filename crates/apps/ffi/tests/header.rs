@@ -20,3 +20,15 @@ fn the_header_is_that_of_the_library() {
     }
     assert!(made == std::fs::read_to_string(&file).unwrap_or_default(), "include/netaware.h is out of date");
 }
+
+#[test]
+fn the_manual_names_every_call_and_constant() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let header = std::fs::read_to_string(here.join("../../../include/netaware.h")).unwrap();
+    let manual = std::fs::read_to_string(here.join("man/libnetaware.3")).unwrap();
+    let words = header.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let names = words.filter(|word| word.starts_with("na_") || word.starts_with("NA_"));
+    for name in names {
+        assert!(manual.contains(name), "libnetaware(3) does not name {name}");
+    }
+}

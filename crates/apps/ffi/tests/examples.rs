@@ -1,4 +1,4 @@
-//! The example in C, built against the library and the header as a stranger would build it.
+//! The examples in C and Python, built against the library and the header as a stranger would build them.
 #![expect(unsafe_code, reason = "kill(2)")]
 
 use std::io::{BufRead, BufReader};
@@ -89,4 +89,15 @@ fn nobody_there_is_an_error_in_words() {
     let client = Command::new(&program).args(["send", "localhost", "1", "1"]).output().unwrap();
     let told = String::from_utf8_lossy(&client.stderr);
     assert!(!client.status.success() && told.starts_with("na_connect: cannot connect to "), "{told}");
+}
+
+#[test]
+fn a_python_program_does_the_same() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut python = Command::new("python3");
+    python.arg(here.join("examples/python/echo.py")).env("PYTHONDONTWRITEBYTECODE", "1");
+    let told = python.env("LIBNETAWARE", library().join("libnetaware.so")).output().expect("python3");
+    let text = String::from_utf8_lossy(&told.stdout);
+    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+    assert_eq!(text, "500 blocks came back, over IPv4 and IPv6\n");
 }
