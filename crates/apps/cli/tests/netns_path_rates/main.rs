@@ -16,6 +16,8 @@ use crate::program::{NETAWARE, Program, Responder};
 
 const PORT: u16 = 14_233;
 const RUNS: usize = 4;
+/// How far off a figure may be that is flagged as doubtful.
+const DOUBTED: f64 = 0.05;
 /// A train lasts milliseconds: packets later than this would show in its rate.
 const LATE: Span = Span::from_micros(500);
 
@@ -63,7 +65,8 @@ fn rate(record: &Record, version: IpVersion) -> Result<&PathRate, String> {
     found.and_then(|it| it.path_rates.first()).ok_or_else(|| format!("no {}: {record:#?}", version.name()))
 }
 
-/// Within `tolerance` of the truth, bit/s, and no bound; in one run or another for each version.
+/// Within `tolerance` of the truth, bit/s, and no bound; in one run or another for each version. On a host that keeps a program
+/// waiting the quick method doubts, and the modal one may not end in time: what is flagged so has to hold the truth in its interval.
 fn near(truth: f64, tolerance: f64) -> impl FnMut(&Record) -> Result<(), String> {
     let mut missing = vec![IpVersion::V4, IpVersion::V6];
     move |record| {
@@ -79,7 +82,9 @@ fn one_near(record: &Record, version: IpVersion, truth: f64, tolerance: f64) -> 
     let found = rate(record, version)?;
     let interval = found.rate.as_ref().ok_or_else(|| format!("nothing was said: {found:?}"))?;
     let error = interval.estimate / truth - 1.0;
-    if error.abs() > tolerance || found.bound != RateBound::None {
+    let doubts = found.flags.iter().any(|flag| flag == "cut_short" || flag == "ambiguous");
+    let holds = doubts && error.abs() < DOUBTED && (interval.lo..=interval.hi).contains(&truth);
+    if (error.abs() > tolerance && !holds) || found.bound != RateBound::None {
         return Err(format!(
             "{}: {:.3} Mbit/s [{:.3} .. {:.3}] {:?} is {:+.2} % off {:.3}; {} {:?}",
             version.name(),
@@ -94,12 +99,13 @@ fn one_near(record: &Record, version: IpVersion, truth: f64, tolerance: f64) -> 
         ));
     }
     println!(
-        "{} {:.3} Mbit/s, {:+.2} %, {} in {}",
+        "{} {:.3} Mbit/s, {:+.2} %, {} in {} {:?}",
         version.name(),
         interval.estimate / 1e6,
         error * 100.0,
         found.bytes,
-        found.took
+        found.took,
+        found.flags
     );
     Ok(())
 }
