@@ -343,7 +343,13 @@ fn run(text: &str, seed: u64, step: u64) -> (Vec<Fate>, Network) {
         }
         network.offer(at, from, packet);
     }
-    network.advance(Mono(6_000_000_000), &mut |fate| fates.push(fate));
+    // What waits behind cross traffic in a hidden switch of 10 Mbit/s, whose queue is endless, takes up to 20 s.
+    for second in 6..30 {
+        network.advance(Mono(second * 1_000_000_000), &mut |fate| fates.push(fate));
+        if network.under_way() == 0 {
+            break;
+        }
+    }
     (fates, network)
 }
 
@@ -411,6 +417,14 @@ proptest! {
             network.offer(at, from, packet);
         }
     }
+}
+
+#[test]
+fn what_waits_in_an_endless_queue_is_told_too() {
+    let text = "[[hop]]\nrate = '100Mbit/s'\nqueue = { packets = 5 }\nmembers = { count = 3, balance = 'packet', delay_step = '1ms' }\nswitches = [{ rate = '10Mbit/s', delay = '10us' }]\n[[cross]]\nfrom = 'b'\nenter = 0\npattern = 'pareto'\nalpha = 1.5\nload = 0.9\nsizes = 300\n";
+    let (fates, network) = run(text, 0, 7_000_000);
+    assert_eq!((fates.len(), network.under_way()), (300, 0));
+    assert!(fates.last().expect("told").at() > Mono(6_000_000_000), "the queue is long");
 }
 
 #[test]
