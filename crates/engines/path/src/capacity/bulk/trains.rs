@@ -98,7 +98,9 @@ impl Trains {
         let unexpanded = behind <= UNEXPANDED + 2.0 * same.error / same.came;
         let half = 2.0 * burst.error / burst.came + 0.003;
         let is_host = burst.sent > burst.came * 0.97;
-        if level && unexpanded {
+        // Where chance could hide as much as a link, nothing has been shown to be absent.
+        let clear = 2.0 * noise.max(same.error / same.came) <= CLEAR;
+        if level && unexpanded && clear {
             let all = half + rise.abs().min(2.0 * LEVEL);
             return Some(self.said((burst.came, burst.came), all, Trust::Quiet, is_host));
         }
@@ -143,6 +145,8 @@ impl Trains {
 const RATES: [f64; 4] = [0.0, 2.0, 1.25, 1.0];
 /// Differences of less than this are none.
 const LEVEL: f64 = 0.01;
+/// What chance may make of a difference that is said to be none.
+const CLEAR: f64 = 0.04;
 /// A load at the narrow link that leaves room for the line to show links in front.
 const MODEST: f64 = 0.55;
 /// So far above the line of slower trains lies what a link in front has spread.
