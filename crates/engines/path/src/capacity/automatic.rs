@@ -101,7 +101,10 @@ fn both(first: Estimate, second: Estimate) -> Estimate {
         (Bound::None, _) => (one, Bound::None),
         _ => (if one.estimate >= two.estimate { one } else { two }, Bound::AtLeast),
     };
-    if agree && bound == Bound::None && !doubtful {
+    // That a bound agrees is no evidence: what keeps the first from a figure may have misled the second. Nor is agreement of
+    // which one says that the truth may be far away.
+    let narrow = rate.hi - rate.lo <= TELLING * rate.estimate;
+    if agree && narrow && bound == Bound::None && !doubtful && !first_is_bound {
         flags.retain(|flag| *flag != Flag::Ambiguous);
     } else if !flags.contains(&Flag::Ambiguous) {
         flags.push(Flag::Ambiguous);
@@ -110,5 +113,7 @@ fn both(first: Estimate, second: Estimate) -> Estimate {
     Estimate { rate, bound, method: "automatic", bytes, packets, took: first.took + second.took, flags }
 }
 
+/// An interval that is wider, as a share of its figure, is told.
+const TELLING: f64 = 0.2;
 /// Methods whose figures differ by more contradict each other.
 const DISAGREE: f64 = 0.1;

@@ -116,7 +116,12 @@ impl Trains {
         let one_link = !level && room && (0.0..1.0).contains(&slope) && height > burst.came / 2.0;
         let guess = if one_link { height } else { burst.came };
         let trust = if one_link && !bent && slope <= MODEST { Trust::Line } else { Trust::Bound };
-        Some(self.said((guess, burst.came), half, trust, is_host))
+        let mut said = self.said((guess, burst.came), half, trust, is_host);
+        if trust == Trust::Line {
+            // The same slope may be that of several loaded links in a row.
+            said.rate.hi *= 1.0 + SEVERAL * slope;
+        }
+        Some(said)
     }
 
     /// From distances, the best guess and the one that is certain. Without load both are the same.
@@ -149,10 +154,12 @@ const LEVEL: f64 = 0.01;
 const CLEAR: f64 = 0.04;
 /// A load at the narrow link that leaves room for the line to show links in front.
 const MODEST: f64 = 0.55;
+/// By this, times the load that a line shows, several loaded links may make it low.
+const SEVERAL: f64 = 1.5;
 /// So far above the line of slower trains lies what a link in front has spread.
 const BENT: f64 = 0.015;
 /// And so much later may trains come than they were sent.
-const UNEXPANDED: f64 = 0.006;
+const UNEXPANDED: f64 = 0.002;
 /// A train lasts so many stamp errors: 1 % for one of them.
 const STAMPS: f64 = 100.0;
 const PERIODS: f64 = 8.0;
