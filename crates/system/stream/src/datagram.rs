@@ -161,7 +161,7 @@ impl DualDatagram {
         };
         let now = clock::now();
         let mut state = State::new(options, Side::Opener, [None, None]).map_err(ConnectError::Host)?;
-        state.open(now, sorted).map_err(ConnectError::Host)?;
+        state.open(now, &sorted).map_err(ConnectError::Host)?;
         let socket = Self::new(state, Vec::new()).map_err(ConnectError::Host)?;
         socket.wait_until_up(now + options.connect_patience, first)?;
         Ok(socket)
@@ -288,7 +288,7 @@ impl DualDatagram {
             if deadline.is_some_and(|deadline| deadline <= now) {
                 return Err(ErrorKind::TimedOut.into());
             }
-            self.shared.wait_to_write(state, at, deadline);
+            driver::wait_to_write(state, at, deadline);
         }
     }
 

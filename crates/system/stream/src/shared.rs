@@ -444,11 +444,9 @@ impl State {
         else {
             return;
         };
-        if to != present {
-            if let Some(decision) = steer.called(now, present) {
-                self.follow(now, decision);
-                self.write(now);
-            }
+        if let Some(decision) = steer.called(now, present).filter(|_| to != present) {
+            self.follow(now, decision);
+            self.write(now);
         }
     }
 

@@ -198,6 +198,13 @@ fn both_dead_is_a_pause() {
 #[test]
 fn an_idle_stream_answers_wishes() {
     let (opener, acceptor, _listener) = pair();
+    // An opener begins with a wish for the connection that it has: while that is under way the acceptor's would be crossed. What
+    // comes after its answer, on the same connection, shows that it is over.
+    for [from, to] in [[&opener, &acceptor], [&acceptor, &opener]] {
+        let mut from = from;
+        from.write_all(b"x").unwrap();
+        assert_eq!(to.recv(&mut [0]).unwrap(), 1);
+    }
     let before = opener.status().current.unwrap();
     let to = if before == IpVersion::V4 { IpVersion::V6 } else { IpVersion::V4 };
     let serial = acceptor.switch(to).unwrap();
@@ -322,9 +329,9 @@ fn a_callback_sees_both_versions_and_its_decision_is_logged() {
         let once = known && !told.swap(known, Ordering::SeqCst);
         if once { Choice::Use(evidence.present.other()) } else { Choice::Keep }
     })));
-    let reader = thread::spawn(move || while acceptor.recv(&mut [0; 50_000]).unwrap() > 0 {});
+    let reader = thread::spawn(move || while acceptor.recv(&mut [0; 10_000]).unwrap() > 0 {});
     wait_for(|| {
-        (&opener).write_all(&[1; 20_000]).unwrap();
+        (&opener).write_all(&[1; 10_000]).unwrap();
         opener.status().current == Some(before.other())
     });
     let decisions = opener.decisions();

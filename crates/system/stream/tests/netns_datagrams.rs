@@ -93,18 +93,22 @@ fn a_dead_version_is_left_within_a_second_and_comes_back() {
         lab("dg-dead", "rate = \"40Mbit/s\", delay = \"20ms\"", "rate = \"40Mbit/s\", delay = \"20ms\"");
     let (opener, bound) = ends(&lab, DatagramOptions::default());
     assert_eq!(opener.status(HERE).unwrap().current, Some(IpVersion::V6));
-    let nft = |side, words: &str| assert!(lab.command(side, "nft").arg(words).status().unwrap().success());
+    let nft = |words: &str| {
+        for side in [Side::A, Side::B] {
+            assert!(lab.command(side, "nft").arg(words).status().unwrap().success());
+        }
+    };
     let kill = "table ip6 dead {\nchain in {\ntype filter hook prerouting priority 0;\ndrop\n}\n}\n";
     let receiver = receive_all(bound.clone());
     let (began_at, mut died_at, mut healed_at) = (clock::now(), None, None);
     let sent = send_for(&opener, Span::from_secs(14), |now| {
         if now - began_at > Span::from_secs(3) && died_at.is_none() {
             died_at = Some(now);
-            [Side::A, Side::B].into_iter().for_each(|side| nft(side, kill));
+            nft(kill);
         }
         if now - began_at > Span::from_secs(7) && healed_at.is_none() {
             healed_at = Some(now);
-            [Side::A, Side::B].into_iter().for_each(|side| nft(side, "delete table ip6 dead"));
+            nft("delete table ip6 dead");
         }
     });
     let came = receiver.join().unwrap();

@@ -265,7 +265,7 @@ fn crossing_wishes_end_and_both_go_the_openers_way() {
 
 #[test]
 fn wishes_end_though_half_of_the_datagrams_are_lost() {
-    for random in 0..20 {
+    for random in 0..6 {
         let mut world = World::up(10);
         world.random = random;
         world.ways[0] = world.ways[0].map(|way| Way { lost: 2, ..way });
@@ -296,10 +296,9 @@ fn a_session_that_is_held_stays_and_says_so() {
 fn a_dead_version_is_left_within_a_second_and_used_again_when_it_is_back() {
     let mut world = World::up(20);
     world.talk(Span::from_secs(1), 5);
-    let dead = world.ways.map(|ways| Way { lost: 1, ..ways[V6.index()] });
     let died_at = world.now;
-    for side in 0..2 {
-        world.ways[side][V6.index()] = dead[side];
+    for ways in &mut world.ways {
+        ways[V6.index()].lost = 1;
     }
     world.talk(Span::from_secs(5), 5);
     for side in 0..2 {
@@ -323,7 +322,7 @@ fn one_in_ten_lost_at_random_is_seen_and_makes_no_version_silent() {
     for side in 0..2 {
         world.ways[side] = world.ways[side].map(|way| Way { lost: 10, ..way });
     }
-    world.talk(Span::from_secs(120), 10);
+    world.talk(Span::from_secs(30), 5);
     for side in 0..2 {
         assert!(
             !world.had(side, Event::Silent(V6)) && !world.had(side, Event::Silent(V4)),

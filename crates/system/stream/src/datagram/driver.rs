@@ -136,18 +136,18 @@ impl Shared {
         }
         state
     }
+}
 
-    /// Waits, unlocked, until a socket takes more.
-    pub(super) fn wait_to_write(&self, state: MutexGuard<'_, State>, at: usize, deadline: Option<Mono>) {
-        let socket = state.sockets[at].clone();
-        drop(state);
-        let Some(socket) = socket else { return };
-        let mut polled = [PollFd::new(socket.socket(), PollFlags::OUT)];
-        let now = clock::now();
-        // Not for ever: the version may change meanwhile.
-        let until = deadline.map_or(now + FOLLOWED, |deadline| deadline.min(now + FOLLOWED));
-        let _ = poll(&mut polled, timeout(Some(until), now).as_ref());
-    }
+/// Waits, unlocked, until a socket takes more.
+pub(super) fn wait_to_write(state: MutexGuard<'_, State>, at: usize, deadline: Option<Mono>) {
+    let socket = state.sockets[at].clone();
+    drop(state);
+    let Some(socket) = socket else { return };
+    let mut polled = [PollFd::new(socket.socket(), PollFlags::OUT)];
+    let now = clock::now();
+    // Not for ever: the version may change meanwhile.
+    let until = deadline.map_or(now + FOLLOWED, |deadline| deadline.min(now + FOLLOWED));
+    let _ = poll(&mut polled, timeout(Some(until), now).as_ref());
 }
 
 fn timeout(until: Option<Mono>, now: Mono) -> Option<Timespec> {

@@ -62,35 +62,25 @@ impl State {
             let Some(first) = first else { break };
             let places = peer.places;
             let sent = self.send_one(&places, &first, bytes);
-            let Some(peer) = self.peers.get_mut(&id) else { break };
-            if sent.is_err() {
-                if let Some(second) = second {
-                    peer.session.withdraw_copy(second.ip);
-                }
+            if let Some(second) = second
+                && (sent.is_err() || self.send_one(&places, &second, bytes).is_err())
+                && let Some(peer) = self.peers.get_mut(&id)
+            {
+                peer.session.withdraw_copy(second.ip);
             }
-            match sent {
-                Ok(()) => {
-                    if let Some(second) = second {
-                        if self.send_one(&places, &second, bytes).is_err() {
-                            if let Some(peer) = self.peers.get_mut(&id) {
-                                peer.session.withdraw_copy(second.ip);
-                            }
-                        }
-                    }
-                    self.after_send(now, id);
-                    return Ok(());
-                }
-                Err(error) if sockets::is_no_way(&error) && error.kind() != ErrorKind::ConnectionRefused => {
-                    let other_way = peer.session.not_sent(now, first.ip);
-                    self.settle(now, id);
-                    if !other_way {
-                        return Err((error, first.ip.index()));
-                    }
-                }
-                Err(error) => {
-                    peer.session.withdraw(first.ip);
-                    return Err((error, places[first.ip.index()].map_or(0, |place| place.socket)));
-                }
+            let Err(error) = sent else {
+                self.after_send(now, id);
+                return Ok(());
+            };
+            let Some(peer) = self.peers.get_mut(&id) else { break };
+            if !sockets::is_no_way(&error) || error.kind() == ErrorKind::ConnectionRefused {
+                peer.session.withdraw(first.ip);
+                return Err((error, places[first.ip.index()].map_or(0, |place| place.socket)));
+            }
+            let other_way = peer.session.not_sent(now, first.ip);
+            self.settle(now, id);
+            if !other_way {
+                return Err((error, first.ip.index()));
             }
         }
         Err((ErrorKind::NetworkUnreachable.into(), 0))

@@ -122,7 +122,7 @@ impl State {
     }
 
     /// Begins the one session of an opener.
-    pub(super) fn open(&mut self, now: Mono, addresses: [Vec<SocketAddr>; 2]) -> io::Result<PeerId> {
+    pub(super) fn open(&mut self, now: Mono, addresses: &[Vec<SocketAddr>; 2]) -> io::Result<PeerId> {
         let mut name = [0; 8];
         fill(&mut name)?;
         let id = self.admit(now, u64::from_be_bytes(name))?;
