@@ -24,13 +24,15 @@ fn lab(prefix: &str, v4: &str, v6: &str) -> Lab {
     Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Both versions up. Everything that sockets start stays off the emulator's core.
+/// Both versions up. This thread and everything that it and the sockets start stay off the emulator's core, which leaves others
+/// next to nothing.
 fn ends(lab: &Lab, options: DatagramOptions) -> (DualDatagram, DualDatagram) {
     let core = lab.state().core;
     let stay_off = || {
         let own = netaware_io::thread::allowed_cores().into_iter().find(|it| Some(*it) != core);
         own.map_or(Ok(()), netaware_io::thread::pin)
     };
+    stay_off().unwrap();
     let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
     let bound = lab.within(Side::B, || {
         stay_off()?;
@@ -66,8 +68,12 @@ fn receive_all(bound: DualDatagram) -> thread::JoinHandle<Vec<(Mono, u32)>> {
     })
 }
 
-/// One of 500 bytes each 2 ms; how many.
-fn send_for(opener: &DualDatagram, span: Span, mut meanwhile: impl FnMut(Mono)) -> u32 {
+/// One of 500 bytes each 2 ms; how many. From within the namespace, in which a socket may have to be made anew.
+fn send_for(lab: &Lab, opener: &DualDatagram, span: Span, meanwhile: impl FnMut(Mono) + Send) -> u32 {
+    lab.within(Side::A, || Ok(send_here(opener, span, meanwhile))).unwrap()
+}
+
+fn send_here(opener: &DualDatagram, span: Span, mut meanwhile: impl FnMut(Mono)) -> u32 {
     let began_at = clock::now();
     let mut bytes = [0; 500];
     for n in 0.. {
@@ -101,7 +107,7 @@ fn a_dead_version_is_left_within_a_second_and_comes_back() {
     let kill = "table ip6 dead {\nchain in {\ntype filter hook prerouting priority 0;\ndrop\n}\n}\n";
     let receiver = receive_all(bound.clone());
     let (began_at, mut died_at, mut healed_at) = (clock::now(), None, None);
-    let sent = send_for(&opener, Span::from_secs(14), |now| {
+    let sent = send_for(&lab, &opener, Span::from_secs(14), |now| {
         if now - began_at > Span::from_secs(3) && died_at.is_none() {
             died_at = Some(now);
             nft(kill);
@@ -148,7 +154,7 @@ fn loss_and_round_trips_of_each_version_are_those_of_the_path() {
     );
     let (opener, bound) = ends(&lab, DatagramOptions::default());
     let receiver = receive_all(bound.clone());
-    send_for(&opener, Span::from_secs(12), |_| {});
+    send_for(&lab, &opener, Span::from_secs(12), |_| {});
     let [there, here] = [&bound, &opener].map(|end| end.status(HERE).unwrap());
     receiver.join().unwrap();
     println!("{here:?}");
@@ -178,7 +184,7 @@ fn a_policy_leaves_the_version_that_loses() {
     let (opener, bound) = ends(&lab, options);
     let receiver = receive_all(bound.clone());
     let began_at = clock::now();
-    send_for(&opener, Span::from_secs(25), |_| {});
+    send_for(&lab, &opener, Span::from_secs(25), |_| {});
     receiver.join().unwrap();
     let decisions = opener.decisions();
     println!("{decisions:?}, after {}", decisions[0].1.at - began_at);
