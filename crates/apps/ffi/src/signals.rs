@@ -14,7 +14,7 @@ use crate::table;
 
 static LISTENING: Mutex<Option<Handle>> = Mutex::new(None);
 
-/// With `on` other than 0: from now on SIGUSR1 moves all streams to IPv4 and SIGUSR2 to IPv6. With 0 they do nothing any
+/// With `on` other than 0: from now on SIGUSR1 moves all streams and datagrams to IPv4 and SIGUSR2 to IPv6. With 0 they do nothing any
 /// more. A stream without a connection of that version stays. Returns 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn na_signals(on: c_int) -> c_int {
@@ -36,8 +36,8 @@ fn listen() -> Result<Handle, Failure> {
     quiet_thread("dual-signals", move || {
         for signal in signals.forever() {
             let to = if signal == SIGUSR1 { IpVersion::V4 } else { IpVersion::V6 };
-            for stream in table::streams() {
-                let _ = stream.switch(to);
+            for entry in table::all() {
+                let _ = table::switch(&entry, to);
             }
         }
     })?;

@@ -88,6 +88,20 @@ impl Keeper {
         for ip in missing {
             self.connect(ip);
         }
+        self.ask();
+    }
+
+    /// Asks the program's own policy, with nothing locked.
+    fn ask(&self) {
+        if !self.shared.judge.is_there() {
+            return;
+        }
+        let evidence = self.shared.lock().evidence(clock::now());
+        if let Some(evidence) = evidence {
+            let choice = self.shared.judge.ask(&evidence);
+            self.shared.lock().obey(clock::now(), choice);
+            self.shared.call_back();
+        }
     }
 
     fn missing(&self, state: &State, now: Mono) -> Vec<IpVersion> {

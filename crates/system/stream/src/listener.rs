@@ -18,6 +18,7 @@ use netaware_wire::Token;
 use netaware_wire::dual::{Join, Opening, Refusal, Welcome};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
+use crate::judge::Callback;
 use crate::opening;
 use crate::readiness::Readiness;
 use crate::shared::{Options, Shared};
@@ -43,6 +44,7 @@ struct Hall {
     /// Connections whose opening is being read.
     opening: AtomicUsize,
     closed: AtomicBool,
+    callback: Mutex<Option<Callback>>,
 }
 
 impl DualListener {
@@ -80,6 +82,7 @@ impl DualListener {
             waiting: Mutex::new((0, None)),
             opening: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
+            callback: Mutex::new(None),
         });
         let (tell, came) = sync_channel(BACKLOG);
         let addresses: io::Result<Vec<SocketAddr>> = sockets.iter().map(TcpListener::local_addr).collect();
@@ -125,6 +128,16 @@ impl DualListener {
         };
         self.hall.wait_for(-1);
         Ok(accepted)
+    }
+
+    /// Lets this decide for all streams that come from now on, or the rules of the options again. See [`Callback`]; it may be
+    /// called for several streams at once.
+    pub fn set_policy_callback(&self, callback: Option<Callback>) {
+        let before = std::mem::replace(
+            &mut *self.hall.callback.lock().unwrap_or_else(PoisonError::into_inner),
+            callback,
+        );
+        drop(before);
     }
 
     /// A descriptor that is readable when [`Self::accept`] would not wait; as [`DualStream::descriptor`].
@@ -216,7 +229,12 @@ impl Hall {
                     return Ok(());
                 }
                 self.wait_for(1);
-                match tell.try_send((DualStream::kept(shared)?, from)) {
+                let stream = DualStream::kept(shared)?;
+                let callback = self.callback.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                if callback.is_some() {
+                    stream.set_policy_callback(callback);
+                }
+                match tell.try_send((stream, from)) {
                     Ok(()) => Ok(()),
                     Err(TrySendError::Full((stream, _)) | TrySendError::Disconnected((stream, _))) => {
                         self.wait_for(-1);

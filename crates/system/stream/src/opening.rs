@@ -1,7 +1,7 @@
 //! The first words on a connection, from the side that connects.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 
 use netaware_dual::Peer;
 use netaware_record::IpVersion;
@@ -46,6 +46,21 @@ pub enum ConnectError {
     /// This host cannot hold a stream.
     #[error("no stream can be made here: {0}")]
     Host(io::Error),
+}
+
+/// The addresses of a host, given as one name or address or as several with commas between.
+pub(crate) fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
+    let (mut addresses, mut failed) = (Vec::new(), None);
+    for name in host.split(',').map(str::trim) {
+        match (name, port).to_socket_addrs() {
+            Ok(found) => addresses.extend(found),
+            Err(source) => failed = Some(ConnectError::Resolve { host: name.to_owned(), source }),
+        }
+    }
+    match failed {
+        Some(failed) if addresses.is_empty() => Err(failed),
+        _ => Ok(addresses),
+    }
 }
 
 /// A socket whose openings are done.

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use netaware_dual::policy::{Decision, Rules};
+use netaware_dual::policy::{Choice, Decision, Evidence, Rules};
 use netaware_dual::{Event, Loss, Peer, Setting, Side, Standing, Stream};
 use netaware_io::clock;
 use netaware_io::tcp_info::TcpInfo;
@@ -17,6 +17,7 @@ use netaware_wire::dual::MAX_DATA;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::inbox::Inbox;
+use crate::judge::Judge;
 use crate::kept::Kept;
 use crate::link::{Direct, Fault, Link, is_silent};
 use crate::readiness::Readiness;
@@ -77,6 +78,8 @@ pub(crate) struct Shared {
     changed: Condvar,
     /// Calls back whoever waits for the sockets.
     wake: OwnedFd,
+    /// The program's own policy.
+    pub(crate) judge: Judge,
 }
 
 #[derive(Debug)]
@@ -105,6 +108,7 @@ pub(crate) struct State {
     /// Where an event loop waits for the stream.
     pub(crate) readiness: Option<Readiness>,
     window: u32,
+    pub(crate) rules: Option<Rules>,
     pub(crate) steer: Option<Steer>,
     pub(crate) decisions: VecDeque<Decision>,
 }
@@ -155,7 +159,8 @@ impl Shared {
             unheard: 0,
             readiness: None,
             window: options.window,
-            steer: options.policy.map(|rules| Steer::new(rules, now)),
+            rules: options.policy,
+            steer: Steer::made(options.policy, false, now),
             decisions: VecDeque::new(),
         };
         Ok(Self {
@@ -166,6 +171,7 @@ impl Shared {
             state: Mutex::new(state),
             changed: Condvar::new(),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            judge: Judge::default(),
         })
     }
 
@@ -413,11 +419,34 @@ impl State {
         let Some(steer) = &mut self.steer else { return };
         let busy = self.kept.len() > 0;
         let Some(decision) = steer.look(now, &mut self.stream, seen, busy) else { return };
+        self.follow(now, decision);
+    }
+
+    fn follow(&mut self, now: Mono, decision: Decision) {
         if self.stream.is_settled() && self.stream.switch(now, decision.to).is_ok() {
             if self.decisions.len() == MOST_HAPPENED {
                 self.decisions.pop_front();
             }
             self.decisions.push_back(decision);
+        }
+    }
+
+    /// What a callback has to judge now; nothing while a switch is under way.
+    pub(crate) fn evidence(&mut self, now: Mono) -> Option<Evidence> {
+        let present = self.stream.current().filter(|_| self.stream.is_settled())?;
+        let up = [IpVersion::V4, IpVersion::V6].map(|ip| self.stream.is_up(ip));
+        self.steer.as_mut()?.evidence(now, present, up)
+    }
+
+    /// Does what a callback has said.
+    pub(crate) fn obey(&mut self, now: Mono, choice: Choice) {
+        let (Choice::Use(to), Some(present), Some(steer)) = (choice, self.stream.current(), &self.steer)
+        else {
+            return;
+        };
+        if let Some(decision) = steer.called(now, present).filter(|_| to != present) {
+            self.follow(now, decision);
+            self.write(now);
         }
     }
 

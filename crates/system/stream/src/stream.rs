@@ -1,7 +1,7 @@
 //! The stream as an application sees it.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -17,6 +17,7 @@ use netaware_units::{Mono, Span};
 use netaware_wire::Token;
 use netaware_wire::dual::Join;
 
+use crate::judge::Callback;
 use crate::keeper;
 use crate::link::Direct;
 use crate::opening::{self, ConnectError};
@@ -38,6 +39,7 @@ struct Holder(Arc<Shared>);
 
 impl Drop for Holder {
     fn drop(&mut self) {
+        self.0.judge.set(None);
         let mut state = self.0.lock();
         state.released = true;
         state.stream.finish();
@@ -85,17 +87,7 @@ impl DualStream {
     /// # Errors
     /// No address, no connection, or a refusal.
     pub fn connect(host: &str, port: u16, options: Options) -> Result<Self, ConnectError> {
-        let (mut addresses, mut failed) = (Vec::new(), None);
-        for name in host.split(',').map(str::trim) {
-            match (name, port).to_socket_addrs() {
-                Ok(found) => addresses.extend(found),
-                Err(source) => failed = Some(ConnectError::Resolve { host: name.to_owned(), source }),
-            }
-        }
-        match failed {
-            Some(failed) if addresses.is_empty() => Err(failed),
-            _ => Self::connect_to(host, &addresses, options),
-        }
+        Self::connect_to(host, &opening::resolve(host, port)?, options)
     }
 
     /// Connects to one of these addresses of one host.
@@ -281,9 +273,21 @@ impl DualStream {
         self.shared.lock().happened.drain(..).collect()
     }
 
-    /// Switches by these rules from now on, or no longer by itself.
+    /// Switches by these rules from now on, or no longer by itself. Where there is a callback, it decides, and the rules say
+    /// what is looked at, how often and at what cost.
     pub fn set_policy(&self, rules: Option<Rules>) {
-        self.shared.lock().steer = rules.map(|rules| Steer::new(rules, clock::now()));
+        let judged = self.shared.judge.is_there();
+        let mut state = self.shared.lock();
+        state.rules = rules;
+        state.steer = Steer::made(rules, judged, clock::now());
+    }
+
+    /// Lets this decide, or the rules again; without rules it is shown what bulk transfer looks at. See [`Callback`].
+    pub fn set_policy_callback(&self, callback: Option<Callback>) {
+        let judged = callback.is_some();
+        self.shared.judge.set(callback);
+        let mut state = self.shared.lock();
+        state.steer = Steer::made(state.rules, judged, clock::now());
     }
 
     /// What a policy has decided since the last call, with its evidence.
