@@ -51,7 +51,7 @@ fn run_as_ci() -> Result<()> {
 }
 
 fn build() -> Result<()> {
-    run_command(&mut cargo(&["build", "--release", "--locked", "--package", "netaware"]))
+    run_command(&mut cargo(&["build", "--release", "--locked", "--package", "netaware", "--package", "netaware-shim"]))
 }
 
 fn perform((name, step): &Step) -> Done {

@@ -85,8 +85,7 @@ impl Run {
             preload.push(others);
         }
         let mut command = Command::new(name);
-        command.args(arguments).env(PRELOAD, preload).env_remove("NETAWARE_RUN");
-        command.env("NETAWARE_RUN", self.order());
+        command.args(arguments).env(PRELOAD, preload).env(ORDER, self.order());
         // Only returns when it failed.
         let error = command.exec();
         Err(error).with_context(|| format!("cannot start '{}'", name.to_string_lossy()))
@@ -103,6 +102,8 @@ impl Run {
 }
 
 const PRELOAD: &str = "LD_PRELOAD";
+/// Read by the library.
+const ORDER: &str = "NETAWARE_RUN";
 
 #[cfg(test)]
 mod tests {
