@@ -2,7 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use netaware_wire::relay::{ANSWER_LEN, Answer, GREETING_LEN, Greeting, MAX_SERVICE, REQUEST_LEN, RequestHead};
+use netaware_wire::relay::{
+    ANSWER_LEN, Answer, GREETING_LEN, Greeting, MAX_SERVICE, REQUEST_LEN, RequestHead,
+};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Some(first) = bytes.first_chunk::<GREETING_LEN>()

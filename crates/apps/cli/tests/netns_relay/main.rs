@@ -157,5 +157,10 @@ fn a_program_is_run_over_the_version_that_answers() {
     let ended = Program::start(command).finish_within(Span::from_secs(30)).exits_with(3);
     assert_eq!(ended.stdout, "b'x' ::ffff:10.77.0.2\n", "{ended:#?}");
     let said = &ended.stderr;
-    assert!(said.contains("netaware: both.test port 5000: IPv6 fd00:77::2 no answer; IPv4 10.77.0.2 connected after "), "{said}");
+    assert!(
+        said.contains(
+            "netaware: both.test port 5000: IPv6 fd00:77::2 no answer; IPv4 10.77.0.2 connected after "
+        ),
+        "{said}"
+    );
 }
