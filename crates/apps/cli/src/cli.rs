@@ -3,11 +3,11 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    available, capacity, completions, hops, host, latency, man, matrix, reach, results, schema, serve, tcp,
-    test, udp,
+    available, capacity, completions, hops, host, latency, man, matrix, reach, relay, results, schema, serve,
+    tcp, test, udp,
 };
 #[cfg(target_os = "linux")]
-use crate::commands::{lab, simulate};
+use crate::commands::{lab, run, simulate};
 use crate::config::Parsed;
 use crate::exit::{self, Exit};
 use crate::measure::{self, Measuring};
@@ -36,6 +36,10 @@ Examples:
   netaware results show last           the newest saved result
   netaware lab up bufferbloat          a path to try things on, on this host
   netaware simulate lte latency        what it would say there, at once
+  netaware relay --listen 8080 --to lab-b
+                                       a path that changes its IP version, for programs as they are
+  netaware run -- curl -4 http://lab-b/
+                                       a program as it is, over whichever IP version answers
 
 Settings: every long flag is also a key of netaware.toml (in $XDG_CONFIG_HOME/netaware/ and in the present folder) and a \
 variable: --connect-timeout is connect-timeout and NETAWARE_CONNECT_TIMEOUT. A flag beats a variable, a variable beats a \
@@ -72,6 +76,9 @@ pub(crate) enum Command {
     Reach(reach::Reach),
     Matrix(matrix::Matrix),
     Host(host::Host),
+    Relay(relay::Relay),
+    #[cfg(target_os = "linux")]
+    Run(run::Run),
     Results(results::Results),
     #[cfg(target_os = "linux")]
     Lab(lab::Lab),
@@ -116,6 +123,9 @@ impl Command {
             Self::Host(host) => host.run(),
             Self::Hops(hops) => measure::run(hops, parsed),
             Self::Reach(reach) => measure::run(reach, parsed),
+            Self::Relay(relay) => relay.run(),
+            #[cfg(target_os = "linux")]
+            Self::Run(run) => run.run(),
             Self::Results(results) => results.run(),
             #[cfg(target_os = "linux")]
             Self::Lab(lab) => lab.run(),
@@ -145,7 +155,8 @@ mod tests {
         command.build();
         insta::assert_snapshot!("help", command.render_long_help().to_string());
         let measuring = ["test", "tcp", "udp", "latency", "capacity", "available", "hops", "reach", "matrix"];
-        let others = ["serve", "host", "results", "lab", "simulate", "completions", "man", "schema"];
+        let others =
+            ["serve", "host", "relay", "run", "results", "lab", "simulate", "completions", "man", "schema"];
         for name in measuring.into_iter().chain(others) {
             let of = command.find_subcommand_mut(name).unwrap();
             insta::assert_snapshot!(format!("help_{name}"), of.render_long_help().to_string());

@@ -11,7 +11,10 @@ pub(crate) mod latency;
 pub(crate) mod man;
 pub(crate) mod matrix;
 pub(crate) mod reach;
+pub(crate) mod relay;
 pub(crate) mod results;
+#[cfg(target_os = "linux")]
+pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod serve;
 #[cfg(target_os = "linux")]

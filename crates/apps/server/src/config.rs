@@ -106,7 +106,8 @@ impl Key {
         }
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// For proofs.
+    pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 }

@@ -6,7 +6,7 @@
 //! Reading order: [`preface`] opens a TCP connection, [`frame`] cuts control messages, [`control`] gives them meaning,
 //! [`datagram`] is what travels in UDP, [`ethernet`] what it occupies there and [`echo`] its request-responses,
 //! [`header`] is what may be asked of IP headers, [`icmp`] what routers say of packets, [`pattern`] is payload that can be checked, [`proof`] keeps strangers
-//! out, [`stranger`] recognises who else answered. [`dual`] is another protocol: that of dual-stack streams.
+//! out, [`stranger`] recognises who else answered. [`relay`] is what two relays say to each other before they carry a connection. [`dual`] is another protocol: that of dual-stack streams.
 
 pub mod control;
 pub mod datagram;
@@ -19,6 +19,7 @@ pub mod icmp;
 pub mod pattern;
 pub mod preface;
 pub mod proof;
+pub mod relay;
 pub mod stranger;
 mod token;
 
