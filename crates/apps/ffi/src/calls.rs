@@ -14,6 +14,7 @@ use netaware_stream::{
 };
 use netaware_units::{Mono, Span};
 
+use crate::ending;
 use crate::error::{self, Failure};
 use crate::table::{self, Entry, What, lock, stream_of};
 
@@ -107,6 +108,7 @@ pub extern "C" fn na_socket(kind: c_int) -> c_int {
             NA_IPV6 => Wanted::Only(IpVersion::V6),
             _ => return Err(invalid("neither NA_DUAL, NA_FIRST, NA_IPV4 nor NA_IPV6")),
         };
+        ending::arrange();
         insert(What::Fresh, Options { wanted, ..Options::default() })
     })
 }

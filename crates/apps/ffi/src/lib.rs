@@ -6,6 +6,7 @@
 #![expect(unsafe_code, reason = "the other side is C; each block says what it relies on")]
 
 mod calls;
+mod ending;
 mod error;
 mod signals;
 mod table;

@@ -69,6 +69,13 @@ pub(crate) fn remove(number: c_int) -> Result<(), Failure> {
     table().entries.remove(&number).map(drop).ok_or_else(|| none(number))
 }
 
+/// Lets go of everything.
+pub(crate) fn clear() {
+    // What goes with an entry takes its time; others need the table meanwhile.
+    let entries = std::mem::take(&mut table().entries);
+    drop(entries);
+}
+
 /// All streams there are.
 pub(crate) fn streams() -> Vec<DualStream> {
     let entries: Vec<_> = table().entries.values().cloned().collect();

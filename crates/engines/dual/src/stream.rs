@@ -318,6 +318,11 @@ impl Stream {
         self.out.is_finishing()
     }
 
+    /// Whether the peer has everything, the end included.
+    pub fn is_delivered(&self) -> bool {
+        self.out.is_over()
+    }
+
     /// The application gives the stream up.
     pub fn abandon(&mut self) {
         self.break_off(Farewell::Abandoned);

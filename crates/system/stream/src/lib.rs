@@ -22,10 +22,12 @@ mod kept;
 mod link;
 mod listener;
 mod opening;
+mod queue;
 mod readiness;
 mod shared;
 mod steer;
 mod stream;
+mod threads;
 
 #[cfg(feature = "tokio")]
 pub use asynchronous::AsyncDualStream;
@@ -36,3 +38,4 @@ pub use netaware_dual::{CannotSwitch, Event, Loss, Outcome, Reason, Standing};
 pub use opening::ConnectError;
 pub use shared::{Happened, Options};
 pub use stream::{DualStream, LinkStatus, Status};
+pub use threads::settle;

@@ -5,7 +5,6 @@ use std::io::{self, ErrorKind, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 
@@ -19,9 +18,11 @@ use netaware_wire::dual::{Join, Opening, Refusal, Welcome};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::opening;
+use crate::queue::{Nothing, Queue};
 use crate::readiness::Readiness;
 use crate::shared::{Options, Shared};
 use crate::stream::DualStream;
+use crate::threads;
 
 /// Takes streams, and the further connections of those that it took.
 #[derive(Debug)]
@@ -30,8 +31,11 @@ pub struct DualListener {
     addresses: Vec<SocketAddr>,
     sockets: Vec<Arc<TcpListener>>,
     threads: Vec<JoinHandle<()>>,
-    came: Mutex<Receiver<(DualStream, SocketAddr)>>,
+    came: Arc<Came>,
 }
+
+/// Streams that nobody has accepted.
+type Came = Queue<(DualStream, SocketAddr)>;
 
 /// What the threads of a listener share.
 #[derive(Debug)]
@@ -81,14 +85,13 @@ impl DualListener {
             opening: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
         });
-        let (tell, came) = sync_channel(BACKLOG);
+        let came = Arc::new(Queue::new(BACKLOG));
         let addresses: io::Result<Vec<SocketAddr>> = sockets.iter().map(TcpListener::local_addr).collect();
-        let came = Mutex::new(came);
         let mut listener =
             Self { hall, addresses: addresses?, sockets: Vec::new(), threads: Vec::new(), came };
         for socket in sockets.into_iter().map(Arc::new) {
             listener.sockets.push(socket.clone());
-            let (hall, tell) = (listener.hall.clone(), tell.clone());
+            let (hall, tell) = (listener.hall.clone(), listener.came.clone());
             listener.threads.push(quiet_thread("dual-listen", move || hall.listen(&socket, &tell))?);
         }
         Ok(listener)
@@ -112,17 +115,10 @@ impl DualListener {
     /// # Errors
     /// No stream came in time (`TimedOut`), or the listener has failed.
     pub fn accept_until(&self, deadline: Option<Mono>) -> io::Result<(DualStream, SocketAddr)> {
-        let came = self.came.lock().unwrap_or_else(PoisonError::into_inner);
-        let accepted = match deadline {
-            None => came.recv().map_err(|_| ErrorKind::NotConnected)?,
-            Some(deadline) => {
-                let left = (deadline - clock::now()).or_zero();
-                came.recv_timeout(left.to_std()).map_err(|why| match why {
-                    RecvTimeoutError::Timeout => ErrorKind::TimedOut,
-                    RecvTimeoutError::Disconnected => ErrorKind::NotConnected,
-                })?
-            }
-        };
+        let accepted = self.came.take(deadline).map_err(|nothing| match nothing {
+            Nothing::InTime => ErrorKind::TimedOut,
+            Nothing::AnyMore => ErrorKind::NotConnected,
+        })?;
         self.hall.wait_for(-1);
         Ok(accepted)
     }
@@ -159,7 +155,7 @@ impl Drop for DualListener {
 }
 
 impl Hall {
-    fn listen(self: Arc<Self>, socket: &TcpListener, tell: &SyncSender<(DualStream, SocketAddr)>) {
+    fn listen(self: Arc<Self>, socket: &TcpListener, tell: &Arc<Came>) {
         loop {
             let accepted = socket.accept();
             if self.closed.load(Ordering::Acquire) {
@@ -175,7 +171,7 @@ impl Hall {
                 continue;
             }
             let (hall, tell) = (self.clone(), tell.clone());
-            let spawned = quiet_thread("dual-open", move || {
+            let spawned = threads::start("dual-open", None, move || {
                 let _ = hall.welcome(connection, from, &tell);
                 hall.opening.fetch_sub(1, Ordering::AcqRel);
             });
@@ -199,7 +195,7 @@ impl Hall {
         &self,
         mut connection: TcpStream,
         from: SocketAddr,
-        tell: &SyncSender<(DualStream, SocketAddr)>,
+        tell: &Came,
     ) -> io::Result<()> {
         let opening = opening::read(&mut connection, OPENING_PATIENCE)?;
         match self.place_for(&opening) {
@@ -216,9 +212,9 @@ impl Hall {
                     return Ok(());
                 }
                 self.wait_for(1);
-                match tell.try_send((DualStream::kept(shared)?, from)) {
+                match tell.put((DualStream::kept(shared)?, from)) {
                     Ok(()) => Ok(()),
-                    Err(TrySendError::Full((stream, _)) | TrySendError::Disconnected((stream, _))) => {
+                    Err((stream, _)) => {
                         self.wait_for(-1);
                         stream.shutdown(Shutdown::Both);
                         Ok(())
