@@ -200,7 +200,7 @@ impl Hall {
         let opening = opening::read(&mut connection, OPENING_PATIENCE)?;
         match self.place_for(&opening) {
             Err(why) => connection.write_all(&Welcome::Refused(why).emit()),
-            Ok((shared, version)) => {
+            Ok((shared, version, is_new)) => {
                 let (room, received) = {
                     let own = shared.lock().stream.own();
                     (own.room, own.received)
@@ -208,7 +208,7 @@ impl Hall {
                 connection.write_all(&Welcome::Accepted { version, room, received }.emit())?;
                 let peer = Peer { room: opening.room, received: opening.received };
                 shared.join(connection, opening.ip, opening.generation, peer)?;
-                if opening.join == Join::Existing {
+                if !is_new {
                     return Ok(());
                 }
                 self.wait_for(1);
@@ -224,14 +224,16 @@ impl Hall {
         }
     }
 
-    /// The stream that a connection is for.
-    fn place_for(&self, opening: &Opening) -> Result<(Arc<Shared>, u8), Refusal> {
+    /// The stream that a connection is for, the version of the framing, and whether the stream is made for it. One that is to be made
+    /// may be there: an opener that got no welcome tries again over the other version.
+    fn place_for(&self, opening: &Opening) -> Result<(Arc<Shared>, u8, bool), Refusal> {
         let version = opening.agreed().ok_or(Refusal::Version)?;
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let known = streams.get(&opening.stream).and_then(Weak::upgrade);
+        let is_new = known.is_none();
         let shared = match (opening.join, known) {
-            (Join::Existing, Some(shared)) => shared,
-            (Join::Existing, None) | (Join::New, Some(_)) => return Err(Refusal::Stream),
+            (Join::Existing | Join::New, Some(shared)) => shared,
+            (Join::Existing, None) => return Err(Refusal::Stream),
             (Join::New, None) => {
                 streams.retain(|_, stream| stream.strong_count() > 0);
                 if streams.len() >= MOST_STREAMS {
@@ -244,7 +246,7 @@ impl Hall {
             }
         };
         let older = |ip: IpVersion| shared.lock().stream.generation(ip) < opening.generation;
-        if older(opening.ip) { Ok((shared.clone(), version)) } else { Err(Refusal::Generation) }
+        if older(opening.ip) { Ok((shared.clone(), version, is_new)) } else { Err(Refusal::Generation) }
     }
 }
 

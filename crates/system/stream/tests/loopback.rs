@@ -337,6 +337,19 @@ fn a_welcome_that_got_lost_does_not_shut_its_version_out() {
 }
 
 #[test]
+fn a_first_welcome_that_got_lost_costs_an_attempt_and_not_the_stream() {
+    let listener = listener();
+    let [v6, v4] = addresses(&listener);
+    let options = Options { preferred: IpVersion::V4, ..Options::default() };
+    let opener = DualStream::connect_to("loopback", &[loses_the_first_welcome(v4), v6], options).unwrap();
+    let (acceptor, _) = listener.accept().unwrap();
+    (&opener).write_all(b"word").unwrap();
+    let mut word = [0; 4];
+    (&acceptor).read_exact(&mut word).unwrap();
+    assert_eq!(&word, b"word");
+}
+
+#[test]
 fn a_version_that_dies_often_comes_back_as_soon_as_the_first_time() {
     let (opener, acceptor, _listener) = pair();
     for _ in 0..9 {

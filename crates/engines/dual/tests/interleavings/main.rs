@@ -99,7 +99,7 @@ fn what_is_broken_is_found() {
         Walk::Connected(Budget { sabotage: Some(sabotage), ..budget(bytes, wishes, fail) }).does_not_hold();
     };
     sabotaged(Sabotage::AnswersLost, [1, 0], [1, 0], [0, 0]);
-    sabotaged(Sabotage::EndOvertakes, [1, 0], [1, 0], [0, 0]);
+    sabotaged(Sabotage::EndTooLate, [1, 0], [1, 0], [0, 0]);
     sabotaged(Sabotage::AcknowledgedAhead, [1, 0], [0, 0], [1, 0]);
     sabotaged(Sabotage::WelcomeAhead, [1, 0], [0, 0], [1, 0]);
     sabotaged(Sabotage::CrossedIsGranted, [0, 0], [1, 1], [0, 0]);

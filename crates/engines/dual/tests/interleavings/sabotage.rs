@@ -13,11 +13,11 @@ pub(crate) enum Sabotage {
     AnswersLost,
     /// A wish that was crossed is said to be granted.
     CrossedIsGranted,
-    /// The end of a direction overtakes what waits before it.
-    EndOvertakes,
+    /// A direction is said to end a byte later than it does.
+    EndTooLate,
     /// One byte more is acknowledged than came.
     AcknowledgedAhead,
-    /// What is sent when a connection has come anew leaves out the first byte.
+    /// When a connection comes anew, one byte more is said to have come than has.
     WelcomeAhead,
 }
 
@@ -30,10 +30,7 @@ impl Sabotage {
             {
                 (*outcome, *decision) = (Answer::Granted, u32::MAX);
             }
-            (Self::EndOvertakes, Frame::Record(Record::Fin { .. })) => {
-                queue.push_front(frame);
-                return;
-            }
+            (Self::EndTooLate, Frame::Record(Record::Fin { offset })) => *offset += 1,
             (Self::AcknowledgedAhead, Frame::Record(Record::Ack { received, .. })) => *received += 1,
             (Self::WelcomeAhead, Frame::Welcome { own }) => own.received += 1,
             _ => {}
