@@ -16,6 +16,7 @@ use netaware_stream::{
 use netaware_units::{Mono, Span};
 
 use crate::datagrams;
+use crate::ending;
 use crate::error::{self, Failure};
 use crate::table::{self, Carries, Entry, What, datagrams_of, lock, stream_of};
 
@@ -90,6 +91,7 @@ pub extern "C" fn na_socket(kind: c_int) -> c_int {
             NA_IPV6 => Wanted::Only(IpVersion::V6),
             _ => return Err(invalid("neither NA_DUAL, NA_FIRST, NA_IPV4 nor NA_IPV6")),
         };
+        ending::arrange();
         let options = Options { wanted, ..Options::default() };
         if kind & NA_DGRAM == 0 {
             return insert(What::Fresh, options, Carries::Bytes);

@@ -7,6 +7,7 @@
 
 mod calls;
 mod datagrams;
+mod ending;
 mod error;
 mod policy;
 mod signals;

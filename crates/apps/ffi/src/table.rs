@@ -126,6 +126,13 @@ pub(crate) fn remove(number: c_int) -> Result<Arc<Mutex<Entry>>, Failure> {
     table().entries.remove(&number).ok_or_else(|| none(number))
 }
 
+/// Lets go of everything.
+pub(crate) fn clear() {
+    // What goes with an entry takes its time; others need the table meanwhile.
+    let entries = std::mem::take(&mut table().entries);
+    drop(entries);
+}
+
 /// Everything there is.
 pub(crate) fn all() -> Vec<Arc<Mutex<Entry>>> {
     table().entries.values().cloned().collect()

@@ -26,10 +26,12 @@ mod kept;
 mod link;
 mod listener;
 mod opening;
+mod queue;
 mod readiness;
 mod shared;
 mod steer;
 mod stream;
+mod threads;
 
 #[cfg(feature = "tokio")]
 pub use asynchronous::{AsyncDualDatagram, AsyncDualStream};
@@ -45,3 +47,4 @@ pub use netaware_wire::dual::MAX_DATAGRAM;
 pub use opening::ConnectError;
 pub use shared::{Happened, Options};
 pub use stream::{DualStream, LinkStatus, Status};
+pub use threads::settle;

@@ -90,8 +90,9 @@ pub(crate) fn open(
     let failed = |source: io::Error| ConnectError::Failed { address, source };
     let patience = shared.options.connect_patience;
     let (own, generation) = {
-        let state = shared.lock();
-        (state.stream.own(), state.stream.generation(ip) + 1)
+        let mut state = shared.lock();
+        let generation = state.next_generation(ip);
+        (state.stream.own(), generation)
     };
     let speaks = (FRAMING_VERSION, FRAMING_VERSION);
     let opening =

@@ -93,6 +93,8 @@ pub(crate) struct State {
     waiting: Option<Waiting>,
     /// Who waits for the one who waits.
     followers: u32,
+    /// By IP version, what the last connection was called that this end has asked for.
+    asked: [u32; 2],
     /// Calls under way, the keeper's apart.
     pub(crate) calls: u32,
     pub(crate) last_call_at: Mono,
@@ -150,6 +152,7 @@ impl Shared {
             happened: VecDeque::new(),
             waiting: None,
             followers: 0,
+            asked: [0; 2],
             calls: 0,
             last_call_at: now,
             released: false,
@@ -190,6 +193,9 @@ impl Shared {
         let link = Link::new(socket, ip, generation)?;
         let mut state = self.lock();
         let now = clock::now();
+        if generation <= state.stream.generation(ip) {
+            return Err(io::Error::other("a later connection is there"));
+        }
         state.stream.connected(now, ip, generation, peer).map_err(|why| io::Error::other(why.to_string()))?;
         state.links[ip.index()] = Some(link);
         state.alone_since = None;
@@ -311,6 +317,14 @@ impl Shared {
 }
 
 impl State {
+    /// What to call a connection that is asked for. The peer may have heard of those that came to nothing here, and takes none of
+    /// the same name or an earlier one.
+    pub(crate) fn next_generation(&mut self, ip: IpVersion) -> u32 {
+        let asked = &mut self.asked[ip.index()];
+        *asked = (*asked).max(self.stream.generation(ip)) + 1;
+        *asked
+    }
+
     /// Everything that can be done without waiting.
     pub(crate) fn work(&mut self, now: Mono, mut direct: Option<&mut Direct<'_>>) {
         for at in 0..2 {

@@ -182,3 +182,6 @@ const OBSERVED_EVERY: Span = Span::from_millis(250);
 /// Padding is written within this.
 const SETTLED: Span = Span::from_millis(40);
 const LONGEST_PROBE: Span = Span::from_secs(2);
+
+#[cfg(test)]
+mod simulated;

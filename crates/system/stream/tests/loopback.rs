@@ -13,7 +13,7 @@ use netaware_stream::{
     Standing, Wanted,
 };
 use netaware_units::Span;
-use netaware_wire::dual::{WELCOME_LEN, Welcome};
+use netaware_wire::dual::{OPENING_LEN, WELCOME_LEN, Welcome};
 
 const BOTH: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
 
@@ -44,6 +44,8 @@ fn both_up(options: Options) -> (DualStream, DualStream, DualListener) {
     wait_for(|| {
         [&opener, &acceptor].iter().all(|end| end.status().v4.is_some() && end.status().v6.is_some())
     });
+    // The opener's first wish, by which both agree on a connection, would cross one of the acceptor's.
+    clock::sleep_until(clock::now() + Span::from_millis(50));
     (opener, acceptor, listener)
 }
 
@@ -313,6 +315,65 @@ fn strangers_are_closed_and_a_join_without_a_stream_is_refused() {
     };
     assert_eq!(ask(opening), Welcome::Refused(Refusal::Stream));
     assert_eq!(ask(Opening { speaks: (2, 9), ..opening }), Welcome::Refused(Refusal::Version));
+}
+
+/// Before the listener's IPv4 address; the first connection ends when the listener has taken it, but before its welcome comes.
+fn loses_the_first_welcome(to: SocketAddr) -> SocketAddr {
+    let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = proxy.local_addr().unwrap();
+    thread::spawn(move || {
+        let (mut client, _) = proxy.accept().unwrap();
+        let mut server = TcpStream::connect(to).unwrap();
+        let (mut opening, mut welcome) = ([0; OPENING_LEN], [0; WELCOME_LEN]);
+        client.read_exact(&mut opening).unwrap();
+        server.write_all(&opening).unwrap();
+        server.read_exact(&mut welcome).unwrap();
+        drop((client, server));
+        let (client, _) = proxy.accept().unwrap();
+        let server = TcpStream::connect(to).unwrap();
+        let (mut from_client, mut to_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+        thread::spawn(move || std::io::copy(&mut from_client, &mut to_server));
+        let _ = std::io::copy(&mut { server }, &mut { client });
+    });
+    address
+}
+
+#[test]
+fn a_welcome_that_got_lost_does_not_shut_its_version_out() {
+    let listener = listener();
+    let [v6, v4] = addresses(&listener);
+    let opener =
+        DualStream::connect_to("loopback", &[v6, loses_the_first_welcome(v4)], Options::default()).unwrap();
+    let (acceptor, _) = listener.accept().unwrap();
+    wait_for(|| [&opener, &acceptor].iter().all(|end| end.status().v4.is_some()));
+}
+
+#[test]
+fn a_first_welcome_that_got_lost_costs_an_attempt_and_not_the_stream() {
+    let listener = listener();
+    let [v6, v4] = addresses(&listener);
+    let options = Options { preferred: IpVersion::V4, ..Options::default() };
+    let opener = DualStream::connect_to("loopback", &[loses_the_first_welcome(v4), v6], options).unwrap();
+    let (acceptor, _) = listener.accept().unwrap();
+    (&opener).write_all(b"word").unwrap();
+    let mut word = [0; 4];
+    (&acceptor).read_exact(&mut word).unwrap();
+    assert_eq!(&word, b"word");
+}
+
+#[test]
+fn a_version_that_dies_often_comes_back_as_soon_as_the_first_time() {
+    let (opener, acceptor, _listener) = pair();
+    for _ in 0..9 {
+        // One that lives for a shorter time counts as another attempt that failed.
+        clock::sleep_until(clock::now() + Span::from_millis(600));
+        let before = opener.status().v4.unwrap().generation;
+        opener.cut(IpVersion::V4);
+        wait_for(|| {
+            let later = |end: &DualStream| end.status().v4.is_some_and(|link| link.generation > before);
+            later(&opener) && later(&acceptor)
+        });
+    }
 }
 
 #[test]
