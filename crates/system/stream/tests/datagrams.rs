@@ -365,3 +365,84 @@ fn a_callback_decides_for_all_sessions_of_a_bound_socket() {
     assert_eq!((decisions[0].1.to, decisions[0].1.by), (V4, DecidedBy::Callback));
     bound.set_policy_callback(None);
 }
+
+/// Passes datagrams on as a NAT does, each client from a port of its own, until it is told not to.
+struct Passage {
+    address: SocketAddr,
+    open: Arc<AtomicBool>,
+    ended: Arc<AtomicBool>,
+    thread: Option<thread::JoinHandle<usize>>,
+}
+
+impl Passage {
+    fn to(server: SocketAddr) -> Self {
+        let front = UdpSocket::bind("[::1]:0").unwrap();
+        let address = front.local_addr().unwrap();
+        front.set_read_timeout(Some(std::time::Duration::from_millis(1))).unwrap();
+        let [open, ended] = [true, false].map(|it| Arc::new(AtomicBool::new(it)));
+        let (is_open, is_ended) = (open.clone(), ended.clone());
+        let thread = thread::spawn(move || {
+            let mut clients: Vec<(SocketAddr, UdpSocket)> = Vec::new();
+            let mut buffer = [0; 2000];
+            while !is_ended.load(Ordering::SeqCst) {
+                let passes = is_open.load(Ordering::SeqCst);
+                if let Ok((count, from)) = front.recv_from(&mut buffer)
+                    && passes
+                {
+                    if clients.iter().all(|(client, _)| *client != from) {
+                        let own = UdpSocket::bind("[::1]:0").unwrap();
+                        own.connect(server).unwrap();
+                        own.set_nonblocking(true).unwrap();
+                        clients.push((from, own));
+                    }
+                    let own = clients.iter().find(|(client, _)| *client == from);
+                    let _ = own.map(|(_, own)| own.send(&buffer[..count]));
+                }
+                for (client, own) in &clients {
+                    while let Ok(count) = own.recv(&mut buffer) {
+                        let _ = passes.then(|| front.send_to(&buffer[..count], client));
+                    }
+                }
+            }
+            clients.len()
+        });
+        Self { address, open, ended, thread: Some(thread) }
+    }
+
+    /// How many clients it has had.
+    fn end(mut self) -> usize {
+        self.ended.store(true, Ordering::SeqCst);
+        self.thread.take().map_or(0, |thread| thread.join().unwrap())
+    }
+}
+
+#[test]
+fn a_version_that_falls_silent_is_left_and_comes_back_from_another_port() {
+    let bound = bound();
+    let [v6, v4] = addresses(&bound);
+    let passage = Passage::to(v6);
+    let options = DatagramOptions { every: Span::from_millis(200), ..DatagramOptions::default() };
+    let opener = DualDatagram::connect_to("passage", &[passage.address, v4], options).unwrap();
+    let standing = || opener.status(HERE).unwrap().v6.standing;
+    wait_for(|| opener.status(HERE).unwrap().v4.standing == Standing::Up && standing() == Standing::Up);
+    assert_eq!(opener.status(HERE).unwrap().current, Some(V6));
+    passage.open.store(false, Ordering::SeqCst);
+    wait_for(|| {
+        opener.send(b"x").unwrap();
+        opener.status(HERE).unwrap().current == Some(V4)
+    });
+    assert_eq!(standing(), Standing::Silent);
+    while bound.recv_from_until(&mut [0; 9], Some(clock::now() + Span::from_millis(100))).is_ok() {}
+    opener.send(b"over IPv4").unwrap();
+    assert_eq!(bound.recv_from_until(&mut [0; 9], Some(soon())).unwrap().0, 9);
+    // Long enough for a few hellos in vain.
+    pause(1500);
+    passage.open.store(true, Ordering::SeqCst);
+    wait_for(|| standing() == Standing::Up);
+    opener.switch(HERE, V6).unwrap();
+    wait_for(|| bound.status(HERE).is_some_and(|it| it.current == Some(V6)));
+    opener.send(b"IPv6").unwrap();
+    assert_eq!(bound.recv_from_until(&mut [0; 9], Some(soon())).unwrap().0, 4);
+    assert_eq!(bound.peers().len(), 1, "the same session");
+    assert!(passage.end() > 1, "from another port");
+}

@@ -66,11 +66,8 @@ impl Session {
         match body {
             DatagramBody::Cookie(cookie) if greeting => {
                 let path = self.path_mut(ip);
-                // An answer to each, or two ends could keep each other busy.
-                if path.cookie != *cookie {
-                    path.cookie = *cookie;
-                    path.greet_at = now;
-                }
+                path.cookie = *cookie;
+                path.greet_at = now;
             }
             DatagramBody::Welcome { version: DATAGRAM_VERSION } if greeting => {
                 self.known = true;
@@ -115,7 +112,9 @@ impl Session {
         // Doubled, as RFC 8085 §3.1.1 has it for what is not told to have come.
         path.greet_at = now + (GREET_EVERY * (1_i64 << path.greetings.min(5))).min(GREET_LONGEST);
         path.greetings = path.greetings.saturating_add(1);
-        DatagramBody::Hello { speaks: (DATAGRAM_VERSION, DATAGRAM_VERSION), join, cookie: path.cookie }
+        // Once: it is that of the address from which it was asked for, and the next hello may leave from another one.
+        let cookie = std::mem::take(&mut path.cookie);
+        DatagramBody::Hello { speaks: (DATAGRAM_VERSION, DATAGRAM_VERSION), join, cookie }
     }
 }
 

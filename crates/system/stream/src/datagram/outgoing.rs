@@ -6,7 +6,8 @@ use std::sync::Arc;
 use netaware_dual::Side;
 use netaware_dual::datagram::{Due, Standing};
 use netaware_units::Mono;
-use netaware_wire::dual::{DatagramHead, DatagramKind};
+use netaware_wire::Token;
+use netaware_wire::dual::{DatagramBody, DatagramHead};
 
 use super::state::{Place, State};
 use super::{PeerId, sockets};
@@ -30,8 +31,12 @@ impl State {
         let at = due.ip.index();
         let Some(peer) = self.peers.get(&id) else { return };
         let Some(place) = peer.places[at] else { return };
-        let hello = DatagramHead::parse(due.bytes()).is_ok_and(|(head, _)| head.kind == DatagramKind::Hello);
-        if hello {
+        let hello = match DatagramHead::parse(due.bytes()) {
+            Ok((_, DatagramBody::Hello { cookie, .. })) => Some(cookie),
+            _ => None,
+        };
+        // One that repeats a cookie has to leave from where that was asked for.
+        if hello == Some(Token::default()) {
             let status = peer.session.status();
             let (greetings, standing) = (peer.session.greetings(due.ip), status.of(due.ip).standing);
             if standing == Standing::Silent {
@@ -45,7 +50,7 @@ impl State {
             }
         }
         let Err(error) = self.transmit(place, due.bytes()) else { return };
-        if hello {
+        if hello.is_some() {
             self.refused(now, at, &error);
         }
     }
