@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use netaware_io::clock;
+use netaware_record::IpVersion;
 use netaware_stream::AsyncDualStream;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
@@ -124,7 +125,7 @@ async fn serve_one(shared: &Shared, near: &Near, local: TcpStream, from: SocketA
         abandon(&local, dual.stream());
         return;
     }
-    let over = dual.stream().status().current.map_or("none", |ip| ip.name());
+    let over = dual.stream().status().current.map_or("none", IpVersion::name);
     info!("#{number}: {from} is connected over {over} after {}", clock::now() - began_at);
     carry(number, local, dual, shared.orders()).await;
 }

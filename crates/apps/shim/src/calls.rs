@@ -1,5 +1,5 @@
 //! The functions that stand before the C library's. Each does the least and leaves.
-#![cfg_attr(test, allow(dead_code, reason = "a test's own connections are not to be raced"))]
+#![cfg_attr(test, expect(dead_code, reason = "a test's own connections are not to be raced"))]
 
 use std::ffi::{CStr, c_char, c_int};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -176,7 +176,7 @@ unsafe fn addresses(mut list: *const addrinfo) -> Vec<IpAddr> {
         // SAFETY: as it says of itself.
         let address = unsafe { address::read(one.ai_addr, one.ai_addrlen) };
         let unscoped = |it: &SocketAddr| !matches!(it, SocketAddr::V6(v6) if v6.scope_id() != 0);
-        found.extend(address.filter(unscoped).map(|it| it.ip()));
+        found.extend(address.filter(unscoped).as_ref().map(SocketAddr::ip));
         list = one.ai_next;
     }
     found

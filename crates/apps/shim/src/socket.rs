@@ -95,7 +95,7 @@ impl Movable {
         for option in SAME {
             copy(self.fd, option, to, option)?;
         }
-        let of_ip = if self.domain == libc::AF_INET6 { 1 } else { 0 };
+        let of_ip = usize::from(self.domain == libc::AF_INET6);
         for pair in OF_IP {
             for target in pair {
                 // An option of the version that the other socket is not of has no effect there, and may be refused.
