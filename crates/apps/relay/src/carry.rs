@@ -141,6 +141,7 @@ const SETTLING: Span = Span::from_secs(30);
 #[cfg(test)]
 mod tests {
     use netaware_record::IpVersion;
+    use netaware_stream::DecidedBy;
     use netaware_units::Mono;
 
     use super::*;
@@ -150,6 +151,7 @@ mod tests {
         let decision = |metric, present, other| Decision {
             at: Mono(0),
             to: IpVersion::V6,
+            by: DecidedBy::Rules,
             metric,
             present,
             other,
