@@ -21,8 +21,10 @@ pub(crate) fn all() -> Result<()> {
 pub(crate) fn sociable() -> Result<()> {
     let names = sociable_targets(&workspace()?);
     let chosen = names.iter().flat_map(|name| ["--test", name]);
-    let arguments: Vec<&str> =
-        ["test", "--workspace", "--locked", "--no-fail-fast", "--lib", "--bins"].into_iter().chain(chosen).collect();
+    let arguments: Vec<&str> = ["test", "--workspace", "--locked", "--no-fail-fast", "--lib", "--bins"]
+        .into_iter()
+        .chain(chosen)
+        .collect();
     run(&mut cargo(&arguments))?;
     run(&mut cargo(&["test", "--workspace", "--locked", "--doc"]))
 }

@@ -20,7 +20,8 @@ fn build(into: &TempDir) -> PathBuf {
     let program = into.path().join("echo");
     let library = std::env::current_exe().unwrap().parent().unwrap().to_owned();
     let mut cc = Command::new("cc");
-    cc.args(["-std=c11", "-g", "-Wall", "-Wextra", "-Werror", "-D_POSIX_C_SOURCE=200809L", "-o"]).arg(&program);
+    cc.args(["-std=c11", "-g", "-Wall", "-Wextra", "-Werror", "-D_POSIX_C_SOURCE=200809L", "-o"])
+        .arg(&program);
     cc.arg(here.join("examples/echo.c")).arg("-I").arg(here.join("../../../include"));
     cc.arg("-L").arg(&library).arg("-lnetaware").arg(format!("-Wl,-rpath,{}", library.display()));
     assert!(cc.status().expect("a C compiler").success());
