@@ -15,7 +15,10 @@ impl Pair {
     /// Answers every TCP segment of one IP version with a reset, both ways: what is connected dies at once, and nothing
     /// connects.
     pub fn reset(&self, version: IpVersion) -> Result<(), NetnsError> {
-        self.filter(&[&format!("meta nfproto {} meta l4proto tcp counter reject with tcp reset", family(version))])
+        self.filter(&[&format!(
+            "meta nfproto {} meta l4proto tcp counter reject with tcp reset",
+            family(version)
+        )])
     }
 
     /// Drops packets of one IP version that are longer than `bytes`, IP header included, both ways: a path MTU that

@@ -45,7 +45,8 @@ fn exported(library: &Path) -> BTreeSet<String> {
     let told = output(Command::new("readelf").args(["--dyn-syms", "--wide"]).arg(library));
     let lines = told.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let defined = lines.filter(|words| words.len() >= 8 && words[4] != "LOCAL" && words[6] != "UND");
-    defined.filter(|words| words[3] == "FUNC" || words[3] == "OBJECT" && words[6] != "ABS")
+    defined
+        .filter(|words| words[3] == "FUNC" || words[3] == "OBJECT" && words[6] != "ABS")
         .map(|words| words[7].to_owned())
         .collect()
 }

@@ -50,8 +50,8 @@ impl Judge {
         let mut seat = self.lock();
         // Dropped unlocked: what it holds may have a say in that.
         let before = std::mem::replace(&mut seat.callback, callback);
-        let own = thread::current().id();
-        while seat.calling.is_some_and(|calling| calling != own) {
+        // Asked for only where it matters: a thread that is not Rust's leaves behind what Rust keeps of it.
+        while seat.calling.is_some_and(|calling| calling != thread::current().id()) {
             seat = self.done.wait(seat).unwrap_or_else(PoisonError::into_inner);
         }
         drop(seat);

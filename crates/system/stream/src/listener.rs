@@ -204,12 +204,7 @@ impl Hall {
         }
     }
 
-    fn welcome(
-        &self,
-        mut connection: TcpStream,
-        from: SocketAddr,
-        tell: &Came,
-    ) -> io::Result<()> {
+    fn welcome(&self, mut connection: TcpStream, from: SocketAddr, tell: &Came) -> io::Result<()> {
         let opening = opening::read(&mut connection, OPENING_PATIENCE)?;
         match self.place_for(&opening) {
             Err(why) => connection.write_all(&Welcome::Refused(why).emit()),

@@ -16,7 +16,8 @@ fn what_was_sent_has_come_when_the_program_may_end() {
     let taking = Options { window: 1 << 20, ..Options::default() };
     let listener = DualListener::bind(0, taking).unwrap();
     let port = listener.addresses()[0].port();
-    let addresses = ["[::1]", "127.0.0.1"].map(|host| format!("{host}:{port}").parse::<SocketAddr>().unwrap());
+    let addresses =
+        ["[::1]", "127.0.0.1"].map(|host| format!("{host}:{port}").parse::<SocketAddr>().unwrap());
     let opener = DualStream::connect_to("loopback", &addresses, Options::default()).unwrap();
     let (acceptor, _) = listener.accept().unwrap();
     let reader = thread::spawn(move || {

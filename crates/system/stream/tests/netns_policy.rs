@@ -67,11 +67,8 @@ fn a_transfer_that_begins_on_the_slow_version_takes_at_most_a_tenth_longer_than_
     let pair = Pair::new("policy").unwrap();
     pair.shape_two_classes(SLOW, FAST).unwrap();
     let alone = Options { wanted: Wanted::Only(IpVersion::V6), ..Options::default() };
-    let steered = Options {
-        preferred: IpVersion::V4,
-        policy: Some(Rules::of(Use::Bulk)),
-        ..Options::default()
-    };
+    let steered =
+        Options { preferred: IpVersion::V4, policy: Some(Rules::of(Use::Bulk)), ..Options::default() };
     let mut ratios = Vec::new();
     for _ in 0..ROUNDS {
         let [alone, steered] = [alone, steered].map(|options| transfer(&pair, options));

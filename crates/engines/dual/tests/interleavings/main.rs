@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use explore::{Explored, explore};
 use sabotage::Sabotage;
-use world::{Budget, World};
+use world::{Budget, Pace, World};
 
 /// From where, and what happens.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +32,10 @@ impl Walk {
             Self::Unconnected(budget) => explore(World::new(Budget { tidy, ..budget })),
         }?;
         let Explored { states, steps, finals, longest } = &found;
-        println!("{states} states, {steps} steps, {} ends, the longest way {longest}: {self:?}", finals.len());
+        println!(
+            "{states} states, {steps} steps, {} ends, the longest way {longest}: {self:?}",
+            finals.len()
+        );
         assert!(!finals.is_empty());
         Ok(found)
     }
@@ -58,7 +61,12 @@ impl Walk {
 }
 
 fn budget(bytes: [u8; 2], wishes: [u8; 2], fail: [u8; 2]) -> Budget {
-    Budget { bytes, wishes, fail, room: 4, sabotage: None, tidy: true }
+    Budget { bytes, wishes, fail, room: 4, sabotage: None, tidy: true, pace: Pace::AtOnce }
+}
+
+/// What is due is written record by record, at any time later.
+fn slowly(bytes: [u8; 2], wishes: [u8; 2], fail: [u8; 2]) -> Walk {
+    Walk::Connected(Budget { pace: Pace::Late, ..budget(bytes, wishes, fail) })
 }
 
 fn connected(bytes: [u8; 2], wishes: [u8; 2], fail: [u8; 2]) -> Walk {
@@ -94,6 +102,12 @@ fn a_wish_and_a_failure_at_any_step() {
 }
 
 #[test]
+fn sockets_that_take_nothing_for_a_while() {
+    slowly([1, 0], [0, 0], [0, 0]).holds_and_leaves_nothing_out();
+    slowly([1, 0], [1, 0], [0, 0]).holds();
+}
+
+#[test]
 fn what_is_broken_is_found() {
     let sabotaged = |sabotage, bytes, wishes, fail| {
         Walk::Connected(Budget { sabotage: Some(sabotage), ..budget(bytes, wishes, fail) }).does_not_hold();
@@ -125,6 +139,19 @@ mod long {
     fn a_failure_while_connections_come_up() {
         Walk::Unconnected(budget([1, 0], [0, 0], [1, 0])).holds();
         Walk::Unconnected(budget([1, 0], [0, 0], [0, 1])).holds();
+    }
+
+    #[test]
+    #[ignore = "millions of states; for a release build"]
+    fn sockets_that_take_nothing_for_a_while() {
+        for wishes in [[1, 0], [0, 1], [1, 1]] {
+            slowly([1, 0], wishes, [0, 0]).holds();
+        }
+        slowly([2, 1], [0, 0], [0, 0]).holds();
+        slowly([1, 0], [0, 0], [1, 0]).holds();
+        slowly([1, 0], [0, 0], [0, 1]).holds();
+        slowly([1, 0], [1, 0], [1, 0]).holds();
+        slowly([1, 0], [0, 1], [0, 1]).holds();
     }
 
     #[test]

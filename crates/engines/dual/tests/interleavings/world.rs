@@ -8,8 +8,8 @@
 //!   their reader did not take before it heard, and those are dropped then.
 //! - A connection made anew has queues of its own, beside those of the one before, which the acceptor may not have heard of.
 //! - Frames for an end that has given the connection up are dropped, as it would never take them.
-//! - Writing is done at once, which leaves nothing out: what a failure would have kept from being written is what it takes from
-//!   the wire.
+//! - Writing is done at once, or record by record at any time later, which is many more orders: an end may then hear of what it is
+//!   about to say.
 
 use std::collections::VecDeque;
 
@@ -40,6 +40,17 @@ pub(crate) struct Budget {
     pub(crate) sabotage: Option<Sabotage>,
     /// Whether frames that mean nothing any more are left out.
     pub(crate) tidy: bool,
+    /// How soon ends write what is due.
+    pub(crate) pace: Pace,
+}
+
+/// How soon ends write what is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Pace {
+    /// All of it, with what made it due.
+    AtOnce,
+    /// One record, at any time later: as where sockets take no more for a while.
+    Late,
 }
 
 /// What travels.
@@ -99,6 +110,7 @@ pub(crate) enum Act {
     Take(usize, Which),
     Notice(usize, Which),
     Connect(usize),
+    Write(usize, usize),
 }
 
 impl Act {
@@ -108,7 +120,8 @@ impl Act {
             | Self::Finish(end)
             | Self::Wish(end, _)
             | Self::Take(end, _)
-            | Self::Notice(end, _) => end,
+            | Self::Notice(end, _)
+            | Self::Write(end, _) => end,
             Self::Connect(_) => 0,
         }
     }
@@ -121,7 +134,15 @@ impl World {
             let setting = Setting { side, room: budget.room, longest: 1, ack_delay: Span::ZERO };
             let wishes = budget.wishes[side as usize];
             let stream = Stream::new(setting);
-            End { stream, wishes, given: 0, finished: false, serial: 0, wishes_open: 0, heard: Heard::default() }
+            End {
+                stream,
+                wishes,
+                given: 0,
+                finished: false,
+                serial: 0,
+                wishes_open: 0,
+                heard: Heard::default(),
+            }
         };
         let ends = [end(Side::Opener), end(Side::Acceptor)];
         Self { budget, ends, wires: Default::default(), made: [0; 2] }
@@ -129,13 +150,14 @@ impl World {
 
     /// Both connections are there, and nothing is on its way.
     pub(crate) fn connected(budget: Budget) -> Self {
-        let mut world = Self::new(budget);
+        let mut world = Self::new(Budget { pace: Pace::AtOnce, ..budget });
         for ip in 0..2 {
             world = world.after(Act::Connect(ip));
             while let Some(to) = (0..2).find(|to| !world.wires[ip][0].to[*to].is_empty()) {
                 world = world.after(Act::Take(to, Which { ip, generation: 1 }));
             }
         }
+        world.budget = budget;
         world
     }
 
@@ -224,28 +246,36 @@ impl World {
         }
     }
 
-    /// Everything that is due at an end goes onto its wire.
+    /// Everything that is due at an end goes onto its wires.
     fn write(&mut self, from: usize) {
         for ip in [0, 1, 0] {
-            while let Some(due) = self.ends[from].stream.poll(NOW, BOTH[ip]) {
-                let end = &self.ends[from];
-                let frame = match due {
-                    // The number of turns is for people; no end looks at it.
-                    Due::Record(Record::Marker { offset, .. }) => {
-                        Frame::Record(Record::Marker { offset, switches: 0 })
-                    }
-                    Due::Record(record) => Frame::Record(record),
-                    Due::Data { offset, length } => {
-                        assert!(offset >= end.stream.acked(), "bytes that the driver has forgotten");
-                        assert!(offset + u64::from(length) <= end.given, "bytes that it never had");
-                        Frame::Data { offset, length }
-                    }
-                };
-                let generation = end.stream.generation(BOTH[ip]);
-                self.put(from, Which { ip, generation }, frame);
-            }
+            while self.write_one(from, ip) {}
         }
-        let end = &mut self.ends[from];
+    }
+
+    /// Whether there was anything.
+    fn write_one(&mut self, from: usize, ip: usize) -> bool {
+        let Some(due) = self.ends[from].stream.poll(NOW, BOTH[ip]) else { return false };
+        let end = &self.ends[from];
+        let frame = match due {
+            // The number of turns is for people; no end looks at it.
+            Due::Record(Record::Marker { offset, .. }) => {
+                Frame::Record(Record::Marker { offset, switches: 0 })
+            }
+            Due::Record(record) => Frame::Record(record),
+            Due::Data { offset, length } => {
+                assert!(offset >= end.stream.acked(), "bytes that the driver has forgotten");
+                assert!(offset + u64::from(length) <= end.given, "bytes that it never had");
+                Frame::Data { offset, length }
+            }
+        };
+        let generation = end.stream.generation(BOTH[ip]);
+        self.put(from, Which { ip, generation }, frame);
+        true
+    }
+
+    fn hear_events(&mut self, of: usize) {
+        let end = &mut self.ends[of];
         while let Some(event) = end.stream.event() {
             if matches!(event, Event::WishEnded { .. }) {
                 end.wishes_open = end.wishes_open.checked_sub(1).expect("a wish that ended twice");
@@ -274,6 +304,10 @@ impl World {
                     acts.push(Act::Notice(end, which));
                 }
             }
+        }
+        if self.budget.pace == Pace::Late {
+            let due = |ip: &usize| one.stream.clone().poll(NOW, BOTH[*ip]).is_some();
+            acts.extend((0..2).filter(due).map(|ip| Act::Write(end, ip)));
         }
         if end == 0 {
             let without = |ip: &usize| !self.wires[*ip].iter().any(|wire| wire.held[0]);
@@ -326,8 +360,12 @@ impl Steps for World {
             Act::Take(end, which) => world.take(end, which),
             Act::Notice(end, which) => world.notice(end, which),
             Act::Connect(ip) => world.connect(ip),
+            Act::Write(end, ip) => _ = world.write_one(end, ip),
         }
-        world.write(act.end());
+        if self.budget.pace == Pace::AtOnce {
+            world.write(act.end());
+        }
+        world.hear_events(act.end());
         for wires in &mut world.wires {
             wires.retain(|wire| wire.held.contains(&true));
         }
