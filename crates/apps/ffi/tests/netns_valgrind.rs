@@ -62,15 +62,17 @@ fn without_a_finding(who: &str, ended: &Output) -> String {
     String::from_utf8_lossy(&ended.stdout).into_owned()
 }
 
-fn wait_until_connected(process: u32) {
-    // A line of /proc/net/tcp6: number, local address, that of the other end, state.
+/// Whether anything in its namespace, where it is alone, has a connection.
+fn is_connected(process: u32) -> bool {
+    // A line of /proc/net/tcp: number, local address, that of the other end, state.
     let established = |line: &str| line.split_whitespace().nth(3) == Some("01");
+    let table = |name| std::fs::read_to_string(format!("/proc/{process}/net/{name}")).unwrap_or_default();
+    ["tcp", "tcp6"].into_iter().any(|name| table(name).lines().any(established))
+}
+
+fn wait_until_connected(process: u32) {
     let deadline = clock::now() + Span::from_secs(60);
-    loop {
-        let table = std::fs::read_to_string(format!("/proc/{process}/net/tcp6")).unwrap_or_default();
-        if table.lines().any(established) {
-            return;
-        }
+    while !is_connected(process) {
         assert!(clock::now() < deadline, "the client does not connect");
         clock::sleep_until(clock::now() + Span::from_millis(20));
     }
@@ -90,11 +92,10 @@ fn switched_by_signals_nothing_is_found() {
     let told = echo(&pair, &["4000"], |client| {
         // Its first signal must not come before it listens to them, which it does before it connects.
         wait_until_connected(client.id());
-        // The last one must not come when it has ended and valgrind looks for leaks: that would end valgrind.
-        for signal in [libc::SIGUSR1, libc::SIGUSR2].repeat(SIGNALS) {
-            if client.try_wait().unwrap().is_some() {
-                break;
-            }
+        // None must come when it has ended and valgrind looks for leaks: that would end valgrind.
+        let mut signals = [libc::SIGUSR1, libc::SIGUSR2].into_iter().cycle();
+        while is_connected(client.id()) {
+            let signal = signals.next().expect("no end");
             // SAFETY: a child that has not been waited for.
             unsafe { libc::kill(client.id() as i32, signal) };
             clock::sleep_until(clock::now() + Span::from_millis(100));

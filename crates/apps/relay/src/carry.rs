@@ -163,8 +163,12 @@ mod tests {
             evidence(&decision(Metric::RoundTrip, 20e6, 10e6)),
             evidence(&decision(Metric::Loss, 0.1, 0.001)),
         ];
-        assert!(said[0].contains("40.0 Mbit/s against 20.0 Mbit/s (medians of 8 and 12 looks)"), "{}", said[0]);
-        assert!(said[1].contains("10 ms against 20 ms"), "{}", said[1]);
+        assert!(
+            said[0].contains("40.0 Mbit/s against 20.0 Mbit/s (medians of 8 and 12 looks)"),
+            "{}",
+            said[0]
+        );
+        assert!(said[1].contains("10.0 ms against 20.0 ms"), "{}", said[1]);
         assert!(said[2].contains("0.10 % lost against 10.00 % lost"), "{}", said[2]);
     }
 }
