@@ -32,7 +32,7 @@ fn install(prefix: &Path) {
     let mut cinstall = Command::new("cargo");
     cinstall.args(["cinstall", "--locked", "--release", "--package", "netaware-ffi", "--libdir", "lib"]);
     cinstall.arg("--prefix").arg(prefix).current_dir(repository());
-    cinstall.env(linker_variable(), repository().join("packaging/libnetaware/link"));
+    cinstall.env(linker_variable(), repository().join("packaging/libnetaware/versioned-cc"));
     // These are the test's package, not the library's.
     for name in std::env::vars().map(|(name, _)| name).filter(|name| name.starts_with("CARGO_PKG_")) {
         cinstall.env_remove(name);

@@ -90,6 +90,11 @@ fn one_wish_of_either_end() {
 }
 
 #[test]
+fn wishes_that_cross() {
+    connected([0, 0], [1, 1], [0, 0]).holds();
+}
+
+#[test]
 fn a_failure_at_any_step() {
     connected([1, 0], [0, 0], [1, 0]).holds_and_leaves_nothing_out();
     connected([1, 0], [0, 0], [0, 1]).holds_and_leaves_nothing_out();

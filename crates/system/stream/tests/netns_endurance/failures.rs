@@ -1,5 +1,6 @@
 //! What networks do to connections, one thing after the other.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use netaware_io::clock;
@@ -58,6 +59,14 @@ pub(crate) struct Done {
     by_kind: [usize; KINDS.len()],
     /// How long until all connections were there again, after they could be.
     back_after: Vec<Span>,
+}
+
+impl fmt::Display for Done {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (median, longest) = (self.back_after.get(self.back_after.len() / 2), self.back_after.last());
+        let by_kind = KINDS.iter().zip(self.by_kind).collect::<Vec<_>>();
+        write!(out, "{} {by_kind:?}, all there again after {median:?} (median), {longest:?} at most", self.happened)
+    }
 }
 
 impl Failures {

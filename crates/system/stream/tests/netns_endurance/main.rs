@@ -97,9 +97,9 @@ fn run(plan: Plan) {
     events.take([&opener, &acceptor]);
     println!("{} in {}", hex(&first.0), clock::now() - began_at);
     println!("{} at the other end", hex(&first.1.0));
-    println!("failures: {done:#?}");
+    println!("failures: {done}");
     println!("{events:?}");
-    println!("{memory:#?}");
+    println!("{memory}");
     assert_eq!(first.1, (first.0.clone(), plan.bytes), "forwards");
     assert_eq!(second.1, (second.0.clone(), plan.bytes / 16), "backwards");
     assert_eq!(done.happened, plan.failures);

@@ -1,6 +1,6 @@
 //! What this process has in use: both ends of the stream, what they keep, and what they might forget to give back.
 
-use std::fs;
+use std::{fmt, fs};
 use std::os::unix::fs::MetadataExt as _;
 
 /// At one time.
@@ -49,6 +49,17 @@ impl Usage {
 pub(crate) struct Memory {
     tenths: Vec<Usage>,
     seen: u64,
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, tenth) in self.tenths.iter().enumerate() {
+            let Usage { resident, kept, threads, descriptors } = tenth;
+            let line = format!("{resident} KiB resident, {kept} kept, {threads} threads, {descriptors} descriptors");
+            writeln!(out, "tenth {}: {line}", number + 1)?;
+        }
+        Ok(())
+    }
 }
 
 impl Memory {
