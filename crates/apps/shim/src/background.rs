@@ -17,20 +17,17 @@ use crate::told;
 
 /// What the program's call returns. Asks no resolver, since the program must not wait.
 pub(crate) fn begin(mut race: Race) -> Connected {
-    loop {
-        let now = clock::now();
-        match race.advance_without_lookup(now) {
-            Standing::Won(number) => {
-                let placed = race.place(number);
-                told::ended(&race, Some(number), None);
-                return if placed { race.as_told(number) } else { Err(libc::EBADF) };
-            }
-            Standing::Lost(errno) => {
-                told::ended(&race, None, None);
-                return Err(errno);
-            }
-            Standing::Wait(_) => break,
+    match race.advance_without_lookup(clock::now()) {
+        Standing::Won(number) => {
+            let placed = race.place(number);
+            told::ended(&race, Some(number), None);
+            return if placed { race.as_told(number) } else { Err(libc::EBADF) };
         }
+        Standing::Lost(errno) => {
+            told::ended(&race, None, None);
+            return Err(errno);
+        }
+        Standing::Wait(_) => {}
     }
     if let Some(first) = race.first_under_way().filter(|_| !race.own_is_under_way())
         && !race.place(first)

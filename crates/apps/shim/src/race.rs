@@ -150,16 +150,15 @@ impl Race {
     fn end(&mut self, number: usize, how: Result<(), c_int>) {
         let attempt = &mut self.attempts[number];
         attempt.ended = Some((clock::now(), how));
-        match how {
-            Ok(()) => self.connect.came_up(number),
-            Err(_) => {
-                if !attempt.own && attempt.fd >= 0 {
-                    close_own(attempt.fd);
-                    attempt.fd = -1;
-                }
-                self.connect.failed(number);
-            }
+        if how.is_ok() {
+            self.connect.came_up(number);
+            return;
         }
+        if !attempt.own && attempt.fd >= 0 {
+            close_own(attempt.fd);
+            attempt.fd = -1;
+        }
+        self.connect.failed(number);
     }
 
     /// Looks at what became of the attempts on sockets of ours, and with `own` of that on the program's: its error is taken from the

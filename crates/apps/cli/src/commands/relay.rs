@@ -189,12 +189,8 @@ impl Relay {
     fn announce(&self, bound: &Bound) -> anyhow::Result<()> {
         let mut out = std::io::stdout().lock();
         for address in bound.addresses() {
-            match &self.to {
-                Some(to) => {
-                    writeln!(out, "listening on {address} for programs, to {} port {}", to.hosts, to.port)?
-                }
-                None => writeln!(out, "listening on {address} for relays")?,
-            }
+            let of = self.to.as_ref().map(|to| format!("programs, to {} port {}", to.hosts, to.port));
+            writeln!(out, "listening on {address} for {}", of.as_deref().unwrap_or("relays"))?;
         }
         out.flush().context("stdout")
     }
