@@ -90,7 +90,9 @@ fn table(method: Method, rows: &[(Cell, Score)]) -> String {
         let count = |of: &dyn Fn(&(Cell, Score)) -> bool| of_rate.iter().filter(|row| of(row)).count();
         let longest = of_rate.iter().map(|row| row.1.longest).fold(0.0, f64::max);
         let mut all = Score::default();
-        of_rate.iter().for_each(|row| all.join(row.1.clone()));
+        for row in &of_rate {
+            all.join(row.1.clone());
+        }
         let _ = writeln!(
             text,
             "| {rate} | {} | {} | {} | {} | {} | {longest:.1} s | {:.2} MB | {:.2} MB |",
