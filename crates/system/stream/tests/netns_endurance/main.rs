@@ -172,7 +172,7 @@ fn receive(stream: &DualStream) -> (Vec<u8>, u64) {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 /// Wishes at random bytes, of a random end, for the version that it does not use.
