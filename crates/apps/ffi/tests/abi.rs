@@ -43,10 +43,7 @@ fn nulls_and_nonsense_are_told() {
     // SAFETY: nulls, which the calls have to refuse.
     unsafe {
         assert_eq!((na_connect(stream, null(), 1), words().as_str()), (-1, "a text is missing"));
-        assert_eq!(
-            (na_status(stream, null_mut()), words().as_str()),
-            (-1, "nowhere to put the status")
-        );
+        assert_eq!((na_status(stream, null_mut()), words().as_str()), (-1, "nowhere to put the status"));
         assert_eq!(na_send(stream, null(), 1, 0), -1);
         assert_eq!(na_recv(stream, null_mut(), 1, 0), -1);
         assert_eq!(
