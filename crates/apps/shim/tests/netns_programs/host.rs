@@ -20,7 +20,8 @@ while True:
 "#;
 
 const PORT: u16 = 5000;
-const HTTP: u16 = 5001;
+/// Of a server of pages.
+pub(crate) const HTTP: u16 = 5001;
 
 pub(crate) struct Host {
     pair: Pair,
@@ -55,10 +56,6 @@ impl Host {
         wait_until_bound(counting.id(), Transport::Tcp, PORT).unwrap();
         wait_until_bound(pages.id(), Transport::Tcp, HTTP).unwrap();
         Some(Self { pair, _servers: [counting, pages] })
-    }
-
-    pub(crate) fn http_port(&self) -> u16 {
-        HTTP
     }
 
     pub(crate) fn silence(&self, version: IpVersion) {

@@ -2,7 +2,7 @@
 
 mod host;
 
-use host::{Host, Outcome};
+use host::{HTTP, Host, Outcome};
 use netaware_netns::IpVersion;
 
 /// Asks for one address of the family in argv[2] and connects as argv[3] says; prints what it got and how long it took.
@@ -208,7 +208,7 @@ fn curl_told_to_use_the_silent_version_gets_its_page() {
         return;
     }
     host.silence(IpVersion::V6);
-    let url = format!("http://both.test:{}/", host.http_port());
+    let url = format!("http://both.test:{HTTP}/");
     let bare = host.program(&["curl", "-6", "-s", "-m", "1", &url], None);
     assert_eq!(bare.code, Some(28), "{bare:?}");
     let ran =
