@@ -20,6 +20,7 @@ while True:
 "#;
 
 const PORT: u16 = 5000;
+/// Of a server of pages.
 pub(crate) const HTTP: u16 = 5001;
 
 pub(crate) struct Host {
