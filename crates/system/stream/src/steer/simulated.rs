@@ -219,10 +219,10 @@ impl Steered {
                 *padding -= of_padding;
                 self.came = (self.came + carried - of_padding).min(self.written);
             }
-            if now.0 % 10_000_000 == 0 {
+            if now.0.is_multiple_of(10_000_000) {
                 self.write(now);
             }
-            if now.0 % 50_000_000 == 0 {
+            if now.0.is_multiple_of(50_000_000) {
                 self.look(now);
             }
             now += Span::from_millis(1);

@@ -65,7 +65,11 @@ impl fmt::Display for Done {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (median, longest) = (self.back_after.get(self.back_after.len() / 2), self.back_after.last());
         let by_kind = KINDS.iter().zip(self.by_kind).collect::<Vec<_>>();
-        write!(out, "{} {by_kind:?}, all there again after {median:?} (median), {longest:?} at most", self.happened)
+        write!(
+            out,
+            "{} {by_kind:?}, all there again after {median:?} (median), {longest:?} at most",
+            self.happened
+        )
     }
 }
 

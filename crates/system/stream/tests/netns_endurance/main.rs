@@ -13,6 +13,7 @@ mod chance;
 mod failures;
 mod memory;
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::{Shutdown, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -172,7 +173,10 @@ fn receive(stream: &DualStream) -> (Vec<u8>, u64) {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// Wishes at random bytes, of a random end, for the version that it does not use.

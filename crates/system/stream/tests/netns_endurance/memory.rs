@@ -1,7 +1,7 @@
 //! What this process has in use: both ends of the stream, what they keep, and what they might forget to give back.
 
-use std::{fmt, fs};
 use std::os::unix::fs::MetadataExt as _;
+use std::{fmt, fs};
 
 /// At one time.
 #[derive(Debug, Clone, Copy, Default)]
@@ -55,7 +55,8 @@ impl fmt::Display for Memory {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, tenth) in self.tenths.iter().enumerate() {
             let Usage { resident, kept, threads, descriptors } = tenth;
-            let line = format!("{resident} KiB resident, {kept} kept, {threads} threads, {descriptors} descriptors");
+            let line =
+                format!("{resident} KiB resident, {kept} kept, {threads} threads, {descriptors} descriptors");
             writeln!(out, "tenth {}: {line}", number + 1)?;
         }
         Ok(())
