@@ -173,14 +173,7 @@ fn receive(stream: &DualStream) -> (Vec<u8>, u64) {
 }
 
 fn hex(bytes: &[u8]) -> String {
-<<<<<<< HEAD
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
-=======
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
->>>>>>> wt-d
 }
 
 /// Wishes at random bytes, of a random end, for the version that it does not use.
