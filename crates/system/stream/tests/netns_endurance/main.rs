@@ -13,7 +13,6 @@ mod chance;
 mod failures;
 mod memory;
 
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::{Shutdown, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
