@@ -86,6 +86,11 @@ impl Modal<'_> {
         long > short * 1.005 + self.error / 4.0
     }
 
+    /// Whether the stamps are too coarse to tell pairs of this rate with another's packet between them from those without.
+    pub(super) fn is_coarse(&self, rate: f64) -> bool {
+        f64::from(self.largest) * 8e9 / rate < SHOWS * self.error
+    }
+
     /// The mode with the most merit of those that reach above `adr`, and whether another comes near it.
     pub(super) fn mode_above(&self, pairs: &[Pair], bin: f64, adr: Option<f64>) -> Option<(Interval, bool)> {
         let mut sorted = pairs.to_vec();
@@ -132,13 +137,13 @@ fn without_extremes(pairs: &[Pair]) -> Vec<Pair> {
 }
 
 /// A foreign packet shows in gaps of so many stamp errors.
-const SHOWS: f64 = 4.0;
+const SHOWS: f64 = 10.0;
 /// Variance over that of stamps which nothing but stamps makes.
 const MORE: f64 = 4.0;
 /// Share of a gap that clocks and timers blur.
 const FINE: f64 = 0.02;
 /// Another mode with this share of the best one's merit makes it doubtful.
-const RIVAL: f64 = 0.3;
+const RIVAL: f64 = 0.1;
 /// And so does a best mode with no more of the pairs.
 const WEAK: f64 = 0.15;
 /// Share of the pairs' relative spread by which their middle may be wrong.
