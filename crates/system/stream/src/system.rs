@@ -61,6 +61,7 @@ mod portable {
     }
 
     /// The system's own patience has to do.
+    #[expect(clippy::unnecessary_wraps, reason = "as on Linux, where it can fail")]
     pub(crate) fn give_up_after(_socket: &TcpStream, _millis: u32) -> io::Result<()> {
         Ok(())
     }
