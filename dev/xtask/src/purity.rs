@@ -23,6 +23,11 @@ const PORTABLE: &[&str] = &[
     "netaware-sim",
     "netaware-io",
     "netaware-host",
+    "netaware-stream",
+    "netaware-server",
+    "netaware-prober",
+    "netaware-relay",
+    "netaware-ffi",
 ];
 
 pub(crate) fn prove() -> Result<()> {

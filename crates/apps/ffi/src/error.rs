@@ -24,8 +24,7 @@ impl Failure {
     pub(crate) fn leave(self) {
         let words = CString::new(self.words.replace('\0', " ")).unwrap_or_default();
         LAST.with(|last| last.replace(words));
-        // SAFETY: the location is this thread's own.
-        unsafe { *libc::__errno_location() = self.errno };
+        errno::set_errno(errno::Errno(self.errno));
     }
 }
 
