@@ -8,7 +8,7 @@ mod program;
 
 use netaware_lab::{Lab, LabOptions, Side, scenarios};
 use netaware_netns::permitted;
-use netaware_record::{IpVersion, ReachProtocol, ReachResult, Record};
+use netaware_record::{IpVersion, QueuedWay, ReachProtocol, ReachQueues, ReachResult, Record};
 use netaware_units::Span;
 
 use crate::program::{Finished, NETAWARE, Program};
@@ -108,4 +108,72 @@ fn losses_are_counted_and_a_silent_host_ends_in_time() {
         "{}",
         ended.stderr
     );
+}
+
+/// One direction has bursts of cross traffic that fill its queue for some 20 ms at a time.
+fn busy(from: &str) -> String {
+    format!(
+        "[[hop]]\nrate = '20Mbit/s'\ndelay = '5ms'\nqueue = {{ bytes = '64kB' }}\n\
+         [[cross]]\nenter = 0\nfrom = '{from}'\npattern = 'constant'\nload = 0.8\n\
+         square = {{ period = '230ms', duty = 0.4, high = 2.0, low = 0.0 }}\n"
+    )
+}
+
+#[test]
+fn the_kernels_timestamps_tell_the_way_that_queues() {
+    if !permitted() {
+        return;
+    }
+    let queues = |record: &Record| -> Result<ReachQueues, String> {
+        let found = by(record, IpVersion::V4, ReachProtocol::Timestamp)?;
+        println!("{}/{} {:?}", found.answered, found.asked, found.queues);
+        // A host that answers all else and no timestamp would be the socket's fault.
+        if found.answered * 10 < found.asked * 9 || found.answers != ["timestamp_reply"] {
+            return Err(format!("{found:#?}"));
+        }
+        found.queues.clone().ok_or_else(|| format!("{found:#?}"))
+    };
+    let idle = "[[hop]]\nrate = '20Mbit/s'\ndelay = '5ms'\n".to_owned();
+    let rows = [(idle, QueuedWay::Neither), (busy("a"), QueuedWay::Forward), (busy("b"), QueuedWay::Reverse)];
+    for (path, want) in rows {
+        holds(&path, &["reach", "b", "-t", "8s", "-4", "--no-tcp"], |record| {
+            let found = queues(record)?;
+            let milli = Span::from_millis(1);
+            let (loaded, free) = match want {
+                QueuedWay::Forward => (found.forward, found.reverse),
+                _ => (found.reverse, found.forward),
+            };
+            let sized = want == QueuedWay::Neither || loaded.max >= Span::from_millis(10);
+            if found.queued != want || found.resolution != milli || free.p90 > milli || !sized {
+                return Err(format!("{want:?}: {found:?}"));
+            }
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn a_host_that_does_not_answer_timestamps_is_told_so() {
+    if !permitted() {
+        return;
+    }
+    // The kernel has no switch for them: they are dropped before it sees them.
+    let scenario = scenarios::parse("reach", "about = \"reach\"\n[[hop]]\nrate = '100Mbit/s'\n".to_owned());
+    let scenario = scenario.unwrap_or_else(|error| panic!("{error}")).scenario;
+    let options = LabOptions { prefix: "reach".to_owned(), seed: 0, ..LabOptions::default() };
+    let lab = Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
+    let rules = "add table ip t; add chain ip t in { type filter hook input priority 0; }; \
+                 add rule ip t in icmp type timestamp-request drop";
+    assert!(lab.command(Side::B, "nft").arg(rules).status().unwrap().success(), "nft");
+    let mut prober = lab.command(Side::A, NETAWARE);
+    prober.args(["reach", "b", "-t", "4s", "-4", "--no-save", "--format", "json"]);
+    let record = Program::start(prober).finish_within(Span::from_secs(60)).exits_with(0).record();
+    lab.end().unwrap();
+    let found =
+        by(&record, IpVersion::V4, ReachProtocol::Timestamp).unwrap_or_else(|error| panic!("{error}"));
+    assert!((1..=5).contains(&found.asked) && found.answered == 0 && found.flags == ["silent"], "{found:#?}");
+    assert_eq!(found.remarks, ["the host does not answer timestamps"]);
+    assert_eq!((&found.loss, &found.queues), (&None, &None));
+    let echo = by(&record, IpVersion::V4, ReachProtocol::Echo).unwrap_or_else(|error| panic!("{error}"));
+    assert!(echo.answered >= 10, "{echo:#?}");
 }
