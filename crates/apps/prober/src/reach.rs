@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use netaware_io::clock;
-use netaware_io::handshake::Handshake;
+use netaware_io::handshake::{AnswerEar, Handshake};
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_path::reach::{Reach, ReachPlan};
@@ -70,6 +70,8 @@ pub(crate) struct TcpTries {
     pub(crate) unreachable: u32,
     /// Timed by the kernel, of those with a time.
     pub(crate) by_kernel: u32,
+    /// Hears refusals, where that is permitted.
+    ear: Option<AnswerEar>,
 }
 
 impl TcpTries {
@@ -80,7 +82,12 @@ impl TcpTries {
     /// Opens a connection and drops it, whichever way it is answered.
     fn once(&mut self, host: IpAddr, options: &SocketOptions, patience: Span) {
         self.asked += 1;
-        let timed = match Handshake::attempt(SocketAddr::new(host, self.port), options, patience) {
+        let timed = match Handshake::attempt(
+            SocketAddr::new(host, self.port),
+            options,
+            patience,
+            self.ear.as_mut(),
+        ) {
             Handshake::Accepted(timed) => {
                 self.accepted += 1;
                 timed
@@ -115,7 +122,11 @@ fn over(request: &ReachRequest, turn: &mut Turn<'_, '_>) {
     let began_at = clock::now();
     let packet = request.packet.unwrap_or(turn.largest());
     let mut method = Reach::new(plan(request, turn, packet));
-    let mut tcp = request.tcp_port.map(|port| TcpTries { port, ..TcpTries::default() });
+    let mut tcp = request.tcp_port.map(|port| TcpTries {
+        port,
+        ear: AnswerEar::open(host).ok(),
+        ..TcpTries::default()
+    });
     let mut tcp_at = Mono(0);
     while let Some(round) = method.next(clock::now()) {
         let report = turn.socket.run(&round, turn.stop);

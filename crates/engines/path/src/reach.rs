@@ -182,7 +182,8 @@ impl Reach {
             return None;
         }
         let (asked, gap) = self.choose(now);
-        if left < gap + LEAST_ROOM {
+        // What the end of the time would cut off is no loss.
+        if left < gap + self.room() {
             return None;
         }
         self.asked = asked;
@@ -207,10 +208,20 @@ impl Reach {
         Some(Round { probes, patience: self.patience().min(left - gap) })
     }
 
+    /// What a round needs after it has been sent.
+    fn room(&self) -> Span {
+        self.longest().map_or(LEAST_ROOM, |rtt| (rtt * 2).min(self.plan.patience).max(LEAST_ROOM))
+    }
+
+    /// The longest round trip of a lone question so far.
+    fn longest(&self) -> Option<Span> {
+        let all = [&self.echo, &self.udp, &self.timestamps];
+        all.into_iter().flat_map(|answers| &answers.rtts).max().copied()
+    }
+
     /// Three times the longest round trip so far, and then some: what comes later counts as lost.
     fn patience(&self) -> Span {
-        let longest = self.echo.rtts.iter().chain(&self.udp.rtts).max();
-        longest.map_or(self.plan.patience, |rtt| (*rtt * 3 + PATIENCE_MARGIN).min(self.plan.patience))
+        self.longest().map_or(self.plan.patience, |rtt| (rtt * 3 + PATIENCE_MARGIN).min(self.plan.patience))
     }
 
     /// What to ask next, and how long after the round before.

@@ -23,6 +23,8 @@ use crate::stop::StopFlag;
 
 #[cfg(target_os = "linux")]
 use linux::System;
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{Queue, receive, set};
 #[cfg(not(target_os = "linux"))]
 use portable::System;
 

@@ -95,6 +95,22 @@ pub struct Unconnected {
     to: SocketAddr,
 }
 
+impl Unconnected {
+    /// Takes a local port now, which stays the socket's own whatever becomes of the connection. `None` where none can be had.
+    pub(crate) fn bind_any(&self) -> Option<u16> {
+        let port =
+            || self.socket.local_addr().ok()?.as_socket().map(|at| at.port()).filter(|port| *port != 0);
+        port().or_else(|| {
+            let any = match self.to {
+                SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+                SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+            };
+            self.socket.bind(&SocketAddr::new(any, 0).into()).ok()?;
+            port()
+        })
+    }
+}
+
 /// Does what comes before connecting, so that the connection alone can be timed.
 ///
 /// # Errors

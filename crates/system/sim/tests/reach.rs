@@ -65,6 +65,20 @@ fn five_percent_one_way_are_lost_that_way_and_no_other() {
 }
 
 #[test]
+fn what_the_end_of_the_time_would_cut_off_is_no_loss() {
+    // Round trips of 24 to 90 ms end wherever the time does.
+    for delay in [12, 25, 45] {
+        let scenario = scenario(&format!("[[hop]]\nrate = '10Mbit/s'\ndelay = '{delay}ms'\n"));
+        for seed in 0..5 {
+            for version in [IpVersion::V4, IpVersion::V6] {
+                let (found, _) = run(&scenario, version, seed, 3 + seed as i64);
+                assert_eq!(found.echo.answered, found.echo.asked, "{delay} ms, seed {seed}");
+            }
+        }
+    }
+}
+
+#[test]
 fn over_ipv6_no_way_is_told() {
     let (found, _) = run(&scenario("[[hop]]\nrate = '50Mbit/s'\nloss = 0.05\n"), IpVersion::V6, 1, 20);
     assert_eq!((found.by_direction, found.clock, found.timestamps.asked), (None, None, 0));

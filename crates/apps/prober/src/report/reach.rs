@@ -199,6 +199,6 @@ fn word(said: What) -> &'static str {
     }
 }
 
-const BY_PROGRAM: &str = "refused connections are timed by the program: the wait for its core is in it";
+const BY_PROGRAM: &str = "some or all timed by the program, whose wait for a core is in it: CAP_NET_RAW times refusals by the kernel";
 /// A TCP header with the options that Linux sends.
 const SYN: u32 = 40;

@@ -55,7 +55,7 @@ struct Underway<'a> {
 
 /// What a message was read from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Queue {
+pub(crate) enum Queue {
     Errors,
     Arrivals,
 }
@@ -441,7 +441,7 @@ fn only_replies(socket: &Socket, version: IpVersion) -> io::Result<()> {
     }
 }
 
-fn set<T>(fd: RawFd, level: c_int, name: c_int, value: &T) -> io::Result<()> {
+pub(crate) fn set<T>(fd: RawFd, level: c_int, name: c_int, value: &T) -> io::Result<()> {
     let value: *const T = value;
     // SAFETY: `value` is readable for its size.
     let answer =
@@ -464,7 +464,7 @@ fn send_with_ttl(fd: RawFd, bytes: &[u8], version: IpVersion, ttl: u8) -> io::Re
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-fn receive(fd: RawFd, buf: &mut [u8], queue: Queue) -> io::Result<(usize, Ancillary)> {
+pub(crate) fn receive(fd: RawFd, buf: &mut [u8], queue: Queue) -> io::Result<(usize, Ancillary)> {
     let mut control = Control::new();
     let mut part = libc::iovec { iov_base: buf.as_mut_ptr().cast(), iov_len: buf.len() };
     // SAFETY: an all-zero header is a valid empty one.
