@@ -70,8 +70,8 @@ pub struct ReachResult {
     pub bytes: ByteCount,
     /// From the first question to the last answer.
     pub took: Span,
-    /// As words for programs: `silent`, `rate_limited`, `filtered`; of timestamps also `too_few`, `little_endian`, `non_standard`,
-    /// `unsteady`, `ambiguous`, `clock_stepped`.
+    /// As words for programs: `silent`, `rate_limited`, `filtered`, `batched`; of timestamps also `too_few`, `little_endian`,
+    /// `non_standard`, `unsteady`, `ambiguous`, `clock_stepped`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
     /// The same in sentences.

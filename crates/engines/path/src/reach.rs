@@ -4,23 +4,25 @@
 //! counts its answers, and the narrowest link there and back from how far apart two echoes sent back to back are answered.
 //! **Assumes** that the host answers each question at once; for the way of a loss, that the identification in its IPv4 headers
 //! goes up by one per answer within a burst, which complete bursts have to show; for the capacity, that some pair met empty queues
-//! (the pairs of least delay are believed). Which way queues is [`HostClock`]'s to tell. **Biased**: a host that rations answers looks lossy, so UDP has no loss where it is
-//! rationed; the capacity is that of the narrower direction, reads low under load and never higher than this host can send.
+//! (the pairs of least delay are believed). Which way queues is [`HostClock`]'s to tell. **Biased**: a host that rations answers
+//! looks lossy, so UDP has no loss where it is rationed; the capacity is that of the narrower direction, reads low under load and never higher than this host can send.
 //! **Published**: Savage, "Sting", USITS 1999 and Mahajan et al., "User-level Internet path diagnosis" (Tulip), SOSP 2003 (loss
 //! by direction from the identification); Kapoor et al., "CapProbe", SIGCOMM 2004 (the pair of least delay).
 //!
 //! [`Reach`] asks for [`Round`]s as [`crate::hops`] does. TCP is not its business: a connection is the system's.
 
 mod clock;
+mod pairs;
 
 use std::net::IpAddr;
 
 use netaware_stats::interval::Interval;
-use netaware_stats::quantile;
 use netaware_units::{Mono, Span};
 
 use crate::estimate::Bound;
 use crate::hops::{Fate, Kind, Probe, Reply, Round, RoundReport, Told, What};
+
+use pairs::{Pair, are_batched, capacity};
 
 pub use clock::{HostClock, StampSample, WayQueue, WayQueues};
 
@@ -92,19 +94,10 @@ pub struct ReachFinding {
     pub capacity: Option<(Interval, Bound)>,
     /// Pairs of which both were answered.
     pub pairs: u32,
+    /// Whether most pairs' answers were handed over together, so that they tell no capacity.
+    pub batched: bool,
     /// Whether UDP is answered so many times a second and no more.
     pub udp_rationed: bool,
-}
-
-/// A pair of echoes that both came back.
-#[derive(Debug, Clone, Copy)]
-struct Pair {
-    /// Round trip of both together.
-    delay: Span,
-    /// Between the answers.
-    apart: Span,
-    /// Between the departures.
-    sent_apart: Span,
 }
 
 /// Kinds of rounds, in turns.
@@ -316,6 +309,7 @@ impl Reach {
             by_direction: by_direction(&self.bursts),
             capacity: capacity(&self.pairs, self.plan.largest),
             pairs: self.pairs.len() as u32,
+            batched: are_batched(&self.pairs),
             udp_rationed: rationed,
         }
     }
@@ -371,31 +365,6 @@ fn by_direction(bursts: &[[Option<u16>; 3]]) -> Option<ByDirection> {
     Some(found)
 }
 
-/// From the pairs of least delay. What the host cannot send closer together than the answers come is a lower bound.
-fn capacity(pairs: &[Pair], length: u32) -> Option<(Interval, Bound)> {
-    if pairs.len() < LEAST_PAIRS {
-        return None;
-    }
-    let mut sorted = pairs.to_vec();
-    sorted.sort_by_key(|pair| pair.delay);
-    sorted.truncate((pairs.len() / 5).max(LEAST_PAIRS));
-    let mut apart: Vec<f64> = sorted.iter().map(|pair| pair.apart.nanos() as f64).collect();
-    let mut sent: Vec<f64> = sorted.iter().map(|pair| pair.sent_apart.nanos() as f64).collect();
-    apart.sort_unstable_by(f64::total_cmp);
-    let bits = f64::from(length) * 8e9;
-    let rate = |apart: f64| bits / apart.max(1.0);
-    let at = |q: f64| quantile::linear(&apart, q).map(rate);
-    // Quartiles of the believed pairs: rough, as the figure is.
-    let interval = Interval { estimate: at(0.5)?, lo: at(0.75)?, hi: at(0.25)?, confidence: 0.5 };
-    let sent = rate(quantile::median_in_place(&mut sent)?);
-    if interval.estimate * 1.25 > sent {
-        let least = interval.lo.min(sent);
-        let bound = Interval { estimate: least, lo: least, hi: least, confidence: 0.5 };
-        return Some((bound, Bound::AtLeast));
-    }
-    Some((interval, Bound::None))
-}
-
 /// Where hosts' own packets start: no path is longer.
 const TTL: u8 = 64;
 /// Of a timestamp: IP header, ICMP header, three stamps.
@@ -410,7 +379,6 @@ const PATIENCE_MARGIN: Span = Span::from_millis(100);
 const MOST_PAIRS: usize = 10_000;
 const MOST_OTHERS: usize = 8;
 const LEAST_BURSTS: usize = 5;
-const LEAST_PAIRS: usize = 5;
 
 #[cfg(test)]
 mod tests {
@@ -478,9 +446,17 @@ mod tests {
     }
 
     #[test]
-    fn a_link_faster_than_the_host_sends_is_a_bound() {
+    fn a_fast_link_is_told_from_large_packets() {
+        // The host sends each 2 us, which for 9000 bytes is 36 Gbit/s.
+        let found = run(ReachPlan { largest: 9000, ..plan() }, 0.6, |_, _| true);
+        let (rate, bound) = found.capacity.unwrap();
+        assert!(bound == Bound::None && (rate.estimate / 13.3e9 - 1.0).abs() < 0.01, "{rate:?}");
+    }
+
+    #[test]
+    fn answers_that_come_in_batches_tell_no_capacity() {
         let found = run(plan(), 0.8, |_, _| true);
-        assert_eq!(found.capacity.unwrap().1, Bound::AtLeast);
+        assert_eq!((found.capacity, found.batched), (None, true));
     }
 
     #[test]

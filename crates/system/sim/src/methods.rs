@@ -81,7 +81,7 @@ pub fn run(scenario: &Scenario, seed: u64, version: IpVersion, method: &Method) 
     match method {
         Method::Latency(ask) => latency::run(scenario, seed, version, ask),
         Method::PathMtu => Ok(path_mtu::run(scenario, seed, version)),
-        Method::Reach(ask) => Ok(reach::run(scenario, seed, version, ask)),
+        Method::Reach(ask) => Ok(reach::run(scenario, seed, version, *ask)),
         Method::Stream(ask) => Ok(stream::run(scenario, seed, version, ask)),
     }
 }

@@ -190,4 +190,13 @@ fn the_narrowest_link_is_within_its_interval() {
     }
 }
 
+#[test]
+fn answers_that_are_handed_over_in_batches_tell_no_capacity() {
+    let path = "[[hop]]\nrate = '1Gbit/s'\ndelay = '1ms'\n\
+                [host.a]\nreceive = { period = '50us', batch = 64, per_packet = '300ns' }\n";
+    let (found, _) = run(&scenario(path), IpVersion::V4, 1, 10);
+    assert_eq!((found.capacity, found.batched), (None, true), "{} pairs", found.pairs);
+    assert!(found.pairs > 20);
+}
+
 const SEEDS: u64 = 50;

@@ -37,6 +37,11 @@ pub(crate) fn results(
             pairs: found.pairs,
             packet,
         });
+        if found.batched {
+            echo.flags.push("batched".to_owned());
+            let why = "answers are handed over in batches (interrupt coalescing): pairs tell no capacity";
+            echo.remarks.push(why.to_owned());
+        }
         results.push(echo);
     }
     if found.timestamps.asked > 0 {
@@ -179,7 +184,7 @@ fn pedigree(version: IpVersion, clock: ClockSource) -> Pedigree {
         version,
         clock,
         uncertainty:
-            "order statistics of all answers; capacity between the quartiles of the pairs of least delay"
+            "order statistics of all answers; capacity the median of the pairs of least delay, 95 % interval"
                 .to_owned(),
     }
 }

@@ -18,7 +18,7 @@ pub struct ReachAsk {
     pub time: Span,
 }
 
-pub(super) fn run(scenario: &Scenario, seed: u64, version: IpVersion, ask: &ReachAsk) -> Found {
+pub(super) fn run(scenario: &Scenario, seed: u64, version: IpVersion, ask: ReachAsk) -> Found {
     let mut path = HopPath::new(scenario, version, seed);
     let mut plan = usual_plan(version, ask.time);
     plan.largest = plan.largest.min(path.simulation().known_mtu(Side::A, version));

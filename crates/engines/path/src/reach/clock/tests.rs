@@ -168,7 +168,7 @@ proptest! {
         for (sample, wait) in samples.iter_mut().zip(&waits) {
             let wait = Span((wait * 1e6) as i64);
             // Later there by as much is the same as sent sooner.
-            if back { sample.at += wait } else { sample.sent_at = sample.sent_at - wait };
+            if back { sample.at += wait } else { sample.sent_at = sample.sent_at - wait }
         }
         if let HostClock::Believed(found) = HostClock::of(&samples) {
             prop_assert!(!if back { found.forward } else { found.reverse }.is_queue(found.resolution), "{:?}", found);
