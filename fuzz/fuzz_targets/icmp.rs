@@ -3,13 +3,19 @@
 
 use libfuzzer_sys::fuzz_target;
 use netaware_record::IpVersion;
-use netaware_wire::icmp::{HEADER_LEN, Message, behind_ipv4, quoted_echo};
+use netaware_wire::icmp::{HEADER_LEN, Message, TIMESTAMP_LEN, behind_ipv4, quoted_echo};
 
 fuzz_target!(|bytes: &[u8]| {
     for version in [IpVersion::V4, IpVersion::V6] {
-        if let Ok(Message::Error { quote, .. }) = Message::parse(version, bytes) {
-            assert!(quote.rest.len() + HEADER_LEN + 20 <= bytes.len());
-            let _ = quoted_echo(quote.rest);
+        match Message::parse(version, bytes) {
+            Ok(Message::Error { quote, .. }) => {
+                assert!(quote.rest.len() + HEADER_LEN + 20 <= bytes.len());
+                let _ = quoted_echo(quote.rest);
+            }
+            Ok(Message::TimestampReply(..)) => {
+                assert!(version == IpVersion::V4 && bytes.len() >= TIMESTAMP_LEN);
+            }
+            Ok(Message::EchoReply(_)) | Err(_) => {}
         }
     }
     if let Some(rest) = behind_ipv4(bytes) {

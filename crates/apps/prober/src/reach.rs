@@ -1,15 +1,15 @@
 //! `netaware reach`: what a host answers that runs nothing for us.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use netaware_io::clock;
-use netaware_io::options::{self, ConnectError, SocketOptions};
+use netaware_io::handshake::{AnswerEar, Handshake};
+use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_path::reach::{Reach, ReachPlan};
 use netaware_record::Record;
-use netaware_units::{Mono, Span};
+use netaware_units::{ClockSource, Mono, Span};
 
 use crate::alone::{Alone, Turn, UDP_HEADER};
 use crate::progress::Progress;
@@ -68,6 +68,10 @@ pub(crate) struct TcpTries {
     pub(crate) refused: u32,
     /// ICMP said why not.
     pub(crate) unreachable: u32,
+    /// Timed by the kernel, of those with a time.
+    pub(crate) by_kernel: u32,
+    /// Hears refusals, where that is permitted.
+    ear: Option<AnswerEar>,
 }
 
 impl TcpTries {
@@ -77,27 +81,26 @@ impl TcpTries {
 
     /// Opens a connection and drops it, whichever way it is answered.
     fn once(&mut self, host: IpAddr, options: &SocketOptions, patience: Span) {
-        let to = SocketAddr::new(host, self.port);
-        let began_at = clock::now();
-        let outcome = options::connect_tcp(to, options, patience);
-        let rtt = clock::now() - began_at;
         self.asked += 1;
-        match outcome {
-            Ok(stream) => {
-                options::close_now(&stream);
+        let timed = match Handshake::attempt(
+            SocketAddr::new(host, self.port),
+            options,
+            patience,
+            self.ear.as_mut(),
+        ) {
+            Handshake::Accepted(timed) => {
                 self.accepted += 1;
-                self.rtts.push(rtt);
+                timed
             }
-            Err(ConnectError::System { source, .. }) => match source.kind() {
-                io::ErrorKind::ConnectionRefused => {
-                    self.refused += 1;
-                    self.rtts.push(rtt);
-                }
-                io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => self.unreachable += 1,
-                _ => {}
-            },
-            Err(ConnectError::Option { .. }) => {}
-        }
+            Handshake::Refused(timed) => {
+                self.refused += 1;
+                timed
+            }
+            Handshake::Unreachable => return self.unreachable += 1,
+            Handshake::Silent => return,
+        };
+        self.by_kernel += u32::from(timed.clock == ClockSource::Kernel);
+        self.rtts.push(timed.rtt);
     }
 
     /// Who never answers costs the patience each time.
@@ -119,7 +122,11 @@ fn over(request: &ReachRequest, turn: &mut Turn<'_, '_>) {
     let began_at = clock::now();
     let packet = request.packet.unwrap_or(turn.largest());
     let mut method = Reach::new(plan(request, turn, packet));
-    let mut tcp = request.tcp_port.map(|port| TcpTries { port, ..TcpTries::default() });
+    let mut tcp = request.tcp_port.map(|port| TcpTries {
+        port,
+        ear: AnswerEar::open(host).ok(),
+        ..TcpTries::default()
+    });
     let mut tcp_at = Mono(0);
     while let Some(round) = method.next(clock::now()) {
         let report = turn.socket.run(&round, turn.stop);
@@ -137,7 +144,8 @@ fn over(request: &ReachRequest, turn: &mut Turn<'_, '_>) {
     }
     let took = clock::now() - began_at;
     let found = method.finding();
-    let answered = found.echo.answered + found.udp.answered + tcp.as_ref().map_or(0, TcpTries::answered);
+    let icmp = found.echo.answered + found.timestamps.answered;
+    let answered = icmp + found.udp.answered + tcp.as_ref().map_or(0, TcpTries::answered);
     if answered == 0 {
         turn.is_silent(format!("{host} answered neither echo nor TCP nor UDP within {took}"), NOBODY);
         return;
@@ -155,6 +163,7 @@ fn plan(request: &ReachRequest, turn: &Turn<'_, '_>, largest: u32) -> ReachPlan 
         count: request.count,
         gap: request.gap,
         echo: turn.echo(),
+        timestamps: turn.socket.timestamps(),
         patience: PATIENCE,
     }
 }

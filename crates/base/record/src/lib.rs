@@ -48,7 +48,7 @@ pub use matrix::{MatrixCell, MatrixEnd, MatrixProtocol, MatrixResult, MatrixRun}
 pub use path::{MtuFinding, PathFacts, Reach, Unreachable};
 pub use path_rate::{PathMetric, PathRate, PathUse, PathVerdict, RateBound, RatePoint};
 pub use pedigree::{Direction, Health, IpVersion, Layer, Pedigree};
-pub use reach::{ReachCapacity, ReachLoss, ReachProtocol, ReachResult};
+pub use reach::{QueuedWay, ReachCapacity, ReachLoss, ReachProtocol, ReachQueue, ReachQueues, ReachResult};
 pub use rfc6349::{Bottleneck, ETHERNET_OVERHEAD, Rfc6349};
 pub use series::{SeriesKind, SeriesPoint};
 pub use stream::StreamSample;

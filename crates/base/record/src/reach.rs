@@ -16,6 +16,8 @@ pub enum ReachProtocol {
     Tcp,
     /// UDP to a closed port.
     Udp,
+    /// ICMP timestamp (RFC 792), over IPv4.
+    Timestamp,
 }
 
 impl ReachProtocol {
@@ -25,6 +27,7 @@ impl ReachProtocol {
             Self::Echo => "ICMP echo",
             Self::Tcp => "TCP SYN",
             Self::Udp => "UDP",
+            Self::Timestamp => "ICMP timestamp",
         }
     }
 }
@@ -36,7 +39,7 @@ pub struct ReachResult {
     pub pedigree: Pedigree,
     /// What the host was asked with.
     pub protocol: ReachProtocol,
-    /// To which port; absent for echoes.
+    /// To which port; absent for ICMP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// Questions that left.
@@ -60,11 +63,15 @@ pub struct ReachResult {
     /// The narrowest link there and back, from pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<ReachCapacity>,
+    /// Which way queues, from the host's own stamps; absent where it has none that can be believed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queues: Option<ReachQueues>,
     /// IP bytes sent, estimated for TCP.
     pub bytes: ByteCount,
     /// From the first question to the last answer.
     pub took: Span,
-    /// As words for programs: `silent`, `rate_limited`, `filtered`, `path_changed`.
+    /// As words for programs: `silent`, `rate_limited`, `filtered`, `batched`; of timestamps also `too_few`, `little_endian`,
+    /// `non_standard`, `unsteady`, `ambiguous`, `clock_stepped`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
     /// The same in sentences.
@@ -95,4 +102,69 @@ pub struct ReachCapacity {
     pub pairs: u32,
     /// IP packet, bytes; the answer is as long.
     pub packet: u32,
+}
+
+/// How much longer packets took each way than the fastest, by the stamps that the host puts into its answers to ICMP timestamps.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReachQueues {
+    /// Which way queued: `forward`, `reverse`, `both` or `neither`; a queue is one whose 90th percentile is two steps or more.
+    pub queued: QueuedWay,
+    /// There.
+    pub forward: ReachQueue,
+    /// Back.
+    pub reverse: ReachQueue,
+    /// Step of the host's clock: 1 ms, or coarser. Queues are whole multiples of it.
+    pub resolution: Span,
+    /// How much faster than this host's clock the host's ran, parts per million; absent where none can be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift_ppm: Option<f64>,
+    /// Answers looked at.
+    pub samples: u32,
+}
+
+/// One way's queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReachQueue {
+    /// Beyond the fastest packet, of half of them.
+    pub median: Span,
+    /// Of nine in ten.
+    pub p90: Span,
+    /// Of all.
+    pub max: Span,
+}
+
+/// Which way packets wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QueuedWay {
+    /// There.
+    Forward,
+    /// Back.
+    Reverse,
+    /// Both ways.
+    Both,
+    /// None that the host's clock can show.
+    Neither,
+}
+
+impl QueuedWay {
+    /// From whether there was a queue there and back.
+    pub fn of(forward: bool, reverse: bool) -> Self {
+        match (forward, reverse) {
+            (true, false) => Self::Forward,
+            (false, true) => Self::Reverse,
+            (true, true) => Self::Both,
+            (false, false) => Self::Neither,
+        }
+    }
+
+    /// The word for people and programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Reverse => "reverse",
+            Self::Both => "both",
+            Self::Neither => "neither",
+        }
+    }
 }

@@ -1,11 +1,16 @@
-//! ICMP (RFC 792) and ICMPv6 (RFC 4443): echoes, and errors with the packet that they quote.
+//! ICMP (RFC 792) and ICMPv6 (RFC 4443): echoes, timestamps, and errors with the packet that they quote.
 //!
 //! Errors come from anybody on the path, or from somebody who only says so: what is short or inconsistent is refused with a
 //! reason, and a quote says no more than that it names our own addresses and ports. Nothing is allocated.
 
+mod timestamp;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use netaware_record::IpVersion;
+
+pub use timestamp::{NON_STANDARD, TIMESTAMP_LEN, Timestamps, timestamp_request};
+use timestamp::{TIMESTAMP_REPLY, TIMESTAMP_REQUEST};
 
 /// Type, code, checksum and four bytes of content.
 pub const HEADER_LEN: usize = 8;
@@ -15,6 +20,8 @@ pub const HEADER_LEN: usize = 8;
 pub enum Message<'a> {
     /// The answer to an echo request.
     EchoReply(Echo),
+    /// The answer to a timestamp request.
+    TimestampReply(Echo, Timestamps),
     /// A router or a host says why a packet went no further.
     Error {
         /// What it says.
@@ -24,7 +31,7 @@ pub enum Message<'a> {
     },
 }
 
-/// The fields that tell one echo from another.
+/// The fields that tell one echo, or one timestamp, from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Echo {
     /// The same for all of one socket.
@@ -66,7 +73,7 @@ pub struct Quote<'a> {
 pub enum ParseError {
     /// Shorter than a header.
     Short,
-    /// Neither an echo reply nor an error that paths are measured with.
+    /// Neither an echo or timestamp reply nor an error that paths are measured with.
     Unknown {
         /// Type.
         kind: u8,
@@ -89,9 +96,14 @@ impl<'a> Message<'a> {
             IpVersion::V4 => kind == ECHO_REPLY_V4,
             IpVersion::V6 => kind == ECHO_REPLY_V6,
         };
+        let named =
+            Echo { id: u16::from_be_bytes([rest[0], rest[1]]), seq: u16::from_be_bytes([rest[2], rest[3]]) };
         if is_reply && code == 0 {
-            let id = u16::from_be_bytes([rest[0], rest[1]]);
-            return Ok(Self::EchoReply(Echo { id, seq: u16::from_be_bytes([rest[2], rest[3]]) }));
+            return Ok(Self::EchoReply(named));
+        }
+        if (version, kind, code) == (IpVersion::V4, TIMESTAMP_REPLY, 0) {
+            let stamps = Timestamps::parse(bytes).ok_or(ParseError::Short)?;
+            return Ok(Self::TimestampReply(named, stamps));
         }
         let info = match version {
             IpVersion::V4 => u32::from(u16::from_be_bytes([rest[2], rest[3]])),
@@ -181,10 +193,10 @@ pub fn emit_echo_request(version: IpVersion, echo: Echo, out: &mut [u8]) {
     }
 }
 
-/// The number in a quoted echo request, which begins with its ICMP header.
+/// The number in a quoted echo or timestamp request, which begins with its ICMP header.
 pub fn quoted_echo(rest: &[u8]) -> Option<Echo> {
     let head: &[u8; HEADER_LEN] = rest.first_chunk()?;
-    matches!(head[0], ECHO_REQUEST_V4 | ECHO_REQUEST_V6).then(|| Echo {
+    matches!(head[0], ECHO_REQUEST_V4 | ECHO_REQUEST_V6 | TIMESTAMP_REQUEST).then(|| Echo {
         id: u16::from_be_bytes([head[4], head[5]]),
         seq: u16::from_be_bytes([head[6], head[7]]),
     })

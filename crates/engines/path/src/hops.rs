@@ -36,5 +36,5 @@ mod trains;
 pub use finding::{HopCapacity, HopFinding, HopFlag, HopsFinding, PathFlag, Queueing, TrainAtHop};
 pub use method::{Hops, Stage};
 pub use plan::{CapacityWay, HopsPlan};
-pub use round::{Fate, Kind, Probe, Reply, Round, RoundReport, Told, What};
+pub use round::{Fate, HostStamps, Kind, Probe, Reply, Round, RoundReport, Told, What};
 pub use slope::Way;

@@ -4,21 +4,27 @@
 //! counts its answers, and the narrowest link there and back from how far apart two echoes sent back to back are answered.
 //! **Assumes** that the host answers each question at once; for the way of a loss, that the identification in its IPv4 headers
 //! goes up by one per answer within a burst, which complete bursts have to show; for the capacity, that some pair met empty queues
-//! (the pairs of least delay are believed). **Biased**: a host that rations answers looks lossy, so UDP has no loss where it is
-//! rationed; the capacity is that of the narrower direction, reads low under load and never higher than this host can send.
+//! (the pairs of least delay are believed). Which way queues is [`HostClock`]'s to tell. **Biased**: a host that rations answers
+//! looks lossy, so UDP has no loss where it is rationed; the capacity is that of the narrower direction, reads low under load and never higher than this host can send.
 //! **Published**: Savage, "Sting", USITS 1999 and Mahajan et al., "User-level Internet path diagnosis" (Tulip), SOSP 2003 (loss
 //! by direction from the identification); Kapoor et al., "CapProbe", SIGCOMM 2004 (the pair of least delay).
 //!
 //! [`Reach`] asks for [`Round`]s as [`crate::hops`] does. TCP is not its business: a connection is the system's.
 
+mod clock;
+mod pairs;
+
 use std::net::IpAddr;
 
 use netaware_stats::interval::Interval;
-use netaware_stats::quantile;
 use netaware_units::{Mono, Span};
 
 use crate::estimate::Bound;
 use crate::hops::{Fate, Kind, Probe, Reply, Round, RoundReport, Told, What};
+
+use pairs::{Pair, are_batched, capacity};
+
+pub use clock::{HostClock, StampSample, WayQueue, WayQueues};
 
 /// What to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +43,8 @@ pub struct ReachPlan {
     pub gap: Span,
     /// Whether echoes can be sent.
     pub echo: bool,
+    /// Whether ICMP timestamps can be sent: over IPv4, where echoes can.
+    pub timestamps: bool,
     /// How long answers are waited for.
     pub patience: Span,
 }
@@ -76,25 +84,20 @@ pub struct ReachFinding {
     pub echo: Answers,
     /// UDP to a closed port.
     pub udp: Answers,
+    /// ICMP timestamps.
+    pub timestamps: Answers,
+    /// What the stamps say; absent where none came.
+    pub clock: Option<HostClock>,
     /// Which way echoes were lost; absent where the host does not count so that it can be told.
     pub by_direction: Option<ByDirection>,
     /// The narrowest link, bit/s.
     pub capacity: Option<(Interval, Bound)>,
     /// Pairs of which both were answered.
     pub pairs: u32,
+    /// Whether most pairs' answers were handed over together, so that they tell no capacity.
+    pub batched: bool,
     /// Whether UDP is answered so many times a second and no more.
     pub udp_rationed: bool,
-}
-
-/// A pair of echoes that both came back.
-#[derive(Debug, Clone, Copy)]
-struct Pair {
-    /// Round trip of both together.
-    delay: Span,
-    /// Between the answers.
-    apart: Span,
-    /// Between the departures.
-    sent_apart: Span,
 }
 
 /// Kinds of rounds, in turns.
@@ -108,6 +111,8 @@ enum Asked {
     Pair,
     /// Three small echoes.
     Burst,
+    /// A lone timestamp.
+    Timestamp,
 }
 
 /// The method.
@@ -120,6 +125,10 @@ pub struct Reach {
     lengths: Vec<u32>,
     echo: Answers,
     udp: Answers,
+    timestamps: Answers,
+    stamps: Vec<StampSample>,
+    /// When a timestamp was last asked for.
+    timestamp_at: Option<Mono>,
     /// Lone echoes asked.
     lone: u32,
     pairs: Vec<Pair>,
@@ -141,6 +150,9 @@ impl Reach {
             lengths: Vec::new(),
             echo: Answers::default(),
             udp: Answers::default(),
+            timestamps: Answers::default(),
+            stamps: Vec::new(),
+            timestamp_at: None,
             lone: 0,
             pairs: Vec::new(),
             bursts: Vec::new(),
@@ -163,7 +175,8 @@ impl Reach {
             return None;
         }
         let (asked, gap) = self.choose(now);
-        if left < gap + LEAST_ROOM {
+        // What the end of the time would cut off is no loss.
+        if left < gap + self.room() {
             return None;
         }
         self.asked = asked;
@@ -174,6 +187,7 @@ impl Reach {
         let probes = match self.asked {
             Asked::Echo => vec![probe(Kind::Echo, small, gap, true)],
             Asked::Udp => vec![probe(Kind::Udp, small, gap, true)],
+            Asked::Timestamp => vec![probe(Kind::Timestamp, TIMESTAMP, gap, true)],
             Asked::Pair => {
                 vec![probe(Kind::Echo, large, gap, true), probe(Kind::Echo, large, Span::ZERO, true)]
             }
@@ -187,10 +201,20 @@ impl Reach {
         Some(Round { probes, patience: self.patience().min(left - gap) })
     }
 
+    /// What a round needs after it has been sent.
+    fn room(&self) -> Span {
+        self.longest().map_or(LEAST_ROOM, |rtt| (rtt * 2).min(self.plan.patience).max(LEAST_ROOM))
+    }
+
+    /// The longest round trip of a lone question so far.
+    fn longest(&self) -> Option<Span> {
+        let all = [&self.echo, &self.udp, &self.timestamps];
+        all.into_iter().flat_map(|answers| &answers.rtts).max().copied()
+    }
+
     /// Three times the longest round trip so far, and then some: what comes later counts as lost.
     fn patience(&self) -> Span {
-        let longest = self.echo.rtts.iter().chain(&self.udp.rtts).max();
-        longest.map_or(self.plan.patience, |rtt| (*rtt * 3 + PATIENCE_MARGIN).min(self.plan.patience))
+        self.longest().map_or(self.plan.patience, |rtt| (rtt * 3 + PATIENCE_MARGIN).min(self.plan.patience))
     }
 
     /// What to ask next, and how long after the round before.
@@ -202,18 +226,32 @@ impl Reach {
             self.udp_at = Some(due);
             return (Asked::Udp, (due - now).max(self.plan.gap));
         }
-        let asked = match self.turn % 4 {
-            0 | 2 => Asked::Echo,
+        let asked = match self.turn % 5 {
             1 => Asked::Pair,
-            _ => Asked::Burst,
+            3 => Asked::Burst,
+            4 if self.is_timestamp_due(now) => {
+                self.timestamp_at = Some(now);
+                Asked::Timestamp
+            }
+            _ => Asked::Echo,
         };
         (asked, self.plan.gap)
+    }
+
+    /// Who has never answered some is not asked for more.
+    fn is_timestamp_due(&self, now: Mono) -> bool {
+        let silent = self.timestamps.answered == 0 && self.timestamps.asked >= SILENT_TIMESTAMPS;
+        self.plan.timestamps && !silent && self.timestamp_at.is_none_or(|at| now >= at + TIMESTAMP_EVERY)
     }
 
     /// Takes in what became of the last round.
     pub fn take(&mut self, report: &RoundReport) {
         let host = self.plan.host;
-        let answers = if self.asked == Asked::Udp { &mut self.udp } else { &mut self.echo };
+        let answers = match self.asked {
+            Asked::Udp => &mut self.udp,
+            Asked::Timestamp => &mut self.timestamps,
+            Asked::Echo | Asked::Pair | Asked::Burst => &mut self.echo,
+        };
         for (told, length) in report.probes.iter().zip(&self.lengths) {
             if matches!(told.fate, Fate::NotSent | Fate::TooBig(_)) {
                 continue;
@@ -230,11 +268,19 @@ impl Reach {
         answers.rtts.extend(lone);
         match (self.asked, &report.probes[..]) {
             (Asked::Echo, _) => self.lone += 1,
+            (Asked::Timestamp, [one]) => self.take_stamps(one),
             (Asked::Pair, [first, second]) => self.take_pair(first, second),
             (Asked::Burst, [a, b, c]) => {
                 self.bursts.push([a, b, c].map(|told| told.reply().and_then(|reply| reply.ident)));
             }
             _ => {}
+        }
+    }
+
+    fn take_stamps(&mut self, told: &Told) {
+        let Some(reply) = told.reply().filter(|_| self.stamps.len() < MOST_STAMPS) else { return };
+        if let Some(stamps) = reply.stamps {
+            self.stamps.push(StampSample { sent_at: told.sent_at, at: reply.at, stamps });
         }
     }
 
@@ -258,9 +304,12 @@ impl Reach {
         ReachFinding {
             echo: self.echo.clone(),
             udp: self.udp.clone(),
+            timestamps: self.timestamps.clone(),
+            clock: (!self.stamps.is_empty()).then(|| HostClock::of(&self.stamps)),
             by_direction: by_direction(&self.bursts),
             capacity: capacity(&self.pairs, self.plan.largest),
             pairs: self.pairs.len() as u32,
+            batched: are_batched(&self.pairs),
             udp_rationed: rationed,
         }
     }
@@ -275,13 +324,15 @@ impl Answers {
             self.said.push(reply.what);
         }
         // A router that says that it goes no further is no answer of the host's.
-        self.answered += u32::from(matches!(reply.what, What::EchoReply | What::PortUnreachable));
+        let own = [What::EchoReply, What::TimestampReply, What::PortUnreachable];
+        self.answered += u32::from(own.contains(&reply.what));
     }
 }
 
 fn is_own(told: &Told, host: IpAddr) -> bool {
     told.reply().is_some_and(|reply| {
-        reply.what == What::EchoReply || (reply.what == What::PortUnreachable && reply.from == host)
+        matches!(reply.what, What::EchoReply | What::TimestampReply)
+            || (reply.what == What::PortUnreachable && reply.from == host)
     })
 }
 
@@ -314,33 +365,13 @@ fn by_direction(bursts: &[[Option<u16>; 3]]) -> Option<ByDirection> {
     Some(found)
 }
 
-/// From the pairs of least delay. What the host cannot send closer together than the answers come is a lower bound.
-fn capacity(pairs: &[Pair], length: u32) -> Option<(Interval, Bound)> {
-    if pairs.len() < LEAST_PAIRS {
-        return None;
-    }
-    let mut sorted = pairs.to_vec();
-    sorted.sort_by_key(|pair| pair.delay);
-    sorted.truncate((pairs.len() / 5).max(LEAST_PAIRS));
-    let mut apart: Vec<f64> = sorted.iter().map(|pair| pair.apart.nanos() as f64).collect();
-    let mut sent: Vec<f64> = sorted.iter().map(|pair| pair.sent_apart.nanos() as f64).collect();
-    apart.sort_unstable_by(f64::total_cmp);
-    let bits = f64::from(length) * 8e9;
-    let rate = |apart: f64| bits / apart.max(1.0);
-    let at = |q: f64| quantile::linear(&apart, q).map(rate);
-    // Quartiles of the believed pairs: rough, as the figure is.
-    let interval = Interval { estimate: at(0.5)?, lo: at(0.75)?, hi: at(0.25)?, confidence: 0.5 };
-    let sent = rate(quantile::median_in_place(&mut sent)?);
-    if interval.estimate * 1.25 > sent {
-        let least = interval.lo.min(sent);
-        let bound = Interval { estimate: least, lo: least, hi: least, confidence: 0.5 };
-        return Some((bound, Bound::AtLeast));
-    }
-    Some((interval, Bound::None))
-}
-
 /// Where hosts' own packets start: no path is longer.
 const TTL: u8 = 64;
+/// Of a timestamp: IP header, ICMP header, three stamps.
+const TIMESTAMP: u32 = 40;
+const TIMESTAMP_EVERY: Span = Span::from_millis(100);
+const SILENT_TIMESTAMPS: u32 = 5;
+const MOST_STAMPS: usize = 10_000;
 const UDP_EVERY: Span = Span::from_millis(1100);
 const MARGIN: Span = Span::from_millis(20);
 const LEAST_ROOM: Span = Span::from_millis(20);
@@ -348,11 +379,11 @@ const PATIENCE_MARGIN: Span = Span::from_millis(100);
 const MOST_PAIRS: usize = 10_000;
 const MOST_OTHERS: usize = 8;
 const LEAST_BURSTS: usize = 5;
-const LEAST_PAIRS: usize = 5;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hops::HostStamps;
 
     fn plan() -> ReachPlan {
         ReachPlan {
@@ -363,6 +394,7 @@ mod tests {
             count: None,
             gap: Span::from_millis(10),
             echo: true,
+            timestamps: false,
             patience: Span::from_secs(1),
         }
     }
@@ -382,9 +414,16 @@ mod tests {
                 free = left;
                 let answered = answers(probe.kind, counter);
                 ident = ident.wrapping_add(1);
-                let what = if probe.kind == Kind::Echo { What::EchoReply } else { What::PortUnreachable };
+                let what = match probe.kind {
+                    Kind::Echo => What::EchoReply,
+                    Kind::Timestamp => What::TimestampReply,
+                    Kind::Udp => What::PortUnreachable,
+                };
                 let at = left + Span::from_millis(10);
-                let reply = Reply { at, from: host, what, length: None, ident: Some(ident) };
+                let ms = (left.0 / 1_000_000) as u32;
+                let stamps =
+                    (probe.kind == Kind::Timestamp).then_some(HostStamps { receive: ms, transmit: ms });
+                let reply = Reply { at, from: host, what, length: None, ident: Some(ident), stamps };
                 let fate = if answered { Fate::Answered(reply) } else { Fate::Silent };
                 probes.push(Told { sent_at: now, fate });
             }
@@ -407,9 +446,17 @@ mod tests {
     }
 
     #[test]
-    fn a_link_faster_than_the_host_sends_is_a_bound() {
+    fn a_fast_link_is_told_from_large_packets() {
+        // The host sends each 2 us, which for 9000 bytes is 36 Gbit/s.
+        let found = run(ReachPlan { largest: 9000, ..plan() }, 0.6, |_, _| true);
+        let (rate, bound) = found.capacity.unwrap();
+        assert!(bound == Bound::None && (rate.estimate / 13.3e9 - 1.0).abs() < 0.01, "{rate:?}");
+    }
+
+    #[test]
+    fn answers_that_come_in_batches_tell_no_capacity() {
         let found = run(plan(), 0.8, |_, _| true);
-        assert_eq!(found.capacity.unwrap().1, Bound::AtLeast);
+        assert_eq!((found.capacity, found.batched), (None, true));
     }
 
     #[test]
@@ -424,6 +471,25 @@ mod tests {
     fn a_host_that_rations_unreachables_is_not_called_lossy() {
         let found = run(plan(), 80.0, |kind, n| kind == Kind::Echo || n < 4);
         assert!(found.udp_rationed, "{:?}", found.udp);
+    }
+
+    #[test]
+    fn timestamps_are_asked_for_seldom_and_believed_once_they_move() {
+        let found = run(ReachPlan { timestamps: true, ..plan() }, 80.0, |_, _| true);
+        assert!((50..=100).contains(&found.timestamps.asked), "{}", found.timestamps.asked);
+        assert_eq!(
+            (found.timestamps.answered, &found.timestamps.said[..]),
+            (found.timestamps.asked, &[What::TimestampReply][..])
+        );
+        assert!(matches!(found.clock, Some(HostClock::Believed(_))), "{:?}", found.clock);
+        assert!(found.capacity.is_some() && found.by_direction.is_some());
+    }
+
+    #[test]
+    fn a_host_that_does_not_answer_timestamps_is_soon_left_alone() {
+        let found = run(ReachPlan { timestamps: true, ..plan() }, 80.0, |kind, _| kind != Kind::Timestamp);
+        assert_eq!((found.timestamps.asked, found.timestamps.answered, found.clock), (5, 0, None));
+        assert_eq!(found.echo.asked, found.echo.answered);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! UDP probes need no privilege: with `IP_RECVERR` the kernel itself matches ICMP errors to the socket, by the ports that
 //! they quote, and hands them over with the stamp of their arrival. Each datagram has its TTL in a control message and its number
 //! at the head of its payload, so that ports and flow label never change. Echoes need an unprivileged ICMP socket
-//! (`net.ipv4.ping_group_range`) or `CAP_NET_RAW`; without either they are absent and UDP does what it can.
+//! (`net.ipv4.ping_group_range`) or `CAP_NET_RAW`; without either they are absent and UDP does what it can. ICMP timestamps
+//! need `CAP_NET_RAW`: unprivileged sockets send nothing but echoes.
 //!
 //! Departures are the application's readings just before the system call: they lean early by the way through the kernel,
 //! some microseconds that hardly depend on the size, so that slopes over size do not notice.
@@ -22,6 +23,8 @@ use crate::stop::StopFlag;
 
 #[cfg(target_os = "linux")]
 use linux::System;
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{Queue, receive, set};
 #[cfg(not(target_os = "linux"))]
 use portable::System;
 
@@ -49,6 +52,8 @@ pub struct HopCounts {
     pub unstamped: u64,
     /// Datagrams with which somebody at the probed port answered.
     pub talked: u64,
+    /// Timestamp replies that do not repeat what they were asked: made up, or of an earlier run.
+    pub forged: u64,
 }
 
 impl HopSocket {
@@ -63,6 +68,11 @@ impl HopSocket {
     /// Whether echoes can be sent.
     pub fn echo(&self) -> &EchoAccess {
         self.system.echo()
+    }
+
+    /// Whether ICMP timestamps can be sent: over IPv4, with `CAP_NET_RAW`.
+    pub fn timestamps(&self) -> bool {
+        self.system.timestamps()
     }
 
     /// The MTU that the host knows for the way there.

@@ -9,6 +9,7 @@
 mod ancillary;
 pub mod clock;
 pub mod driver;
+pub mod handshake;
 pub mod hop_socket;
 pub mod instrument;
 pub mod options;

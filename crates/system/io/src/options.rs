@@ -85,12 +85,52 @@ pub fn connect_tcp(
     options: &SocketOptions,
     patience: Span,
 ) -> Result<TcpStream, ConnectError> {
+    connect_prepared(prepare_connect(to, options)?, patience)
+}
+
+/// A TCP socket that has everything but its connection.
+#[derive(Debug)]
+pub struct Unconnected {
+    socket: Socket,
+    to: SocketAddr,
+}
+
+impl Unconnected {
+    /// Takes a local port now, which stays the socket's own whatever becomes of the connection. `None` where none can be had.
+    pub(crate) fn bind_any(&self) -> Option<u16> {
+        let port =
+            || self.socket.local_addr().ok()?.as_socket().map(|at| at.port()).filter(|port| *port != 0);
+        port().or_else(|| {
+            let any = match self.to {
+                SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+                SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+            };
+            self.socket.bind(&SocketAddr::new(any, 0).into()).ok()?;
+            port()
+        })
+    }
+}
+
+/// Does what comes before connecting, so that the connection alone can be timed.
+///
+/// # Errors
+/// No socket, or an option is refused.
+pub fn prepare_connect(to: SocketAddr, options: &SocketOptions) -> Result<Unconnected, ConnectError> {
     let socket = open("open a TCP socket for", to, Type::STREAM, Protocol::TCP)?;
     prepare_both(&socket, to, options)?;
     set_tcp(&SockRef::from(&socket), options)
         .map_err(|source| ConnectError::Option { address: to, source })?;
     bind_source(&socket, to, options)?;
     let to = labelled(&socket, to, options)?;
+    Ok(Unconnected { socket, to })
+}
+
+/// Connects what was prepared.
+///
+/// # Errors
+/// What the system says: refused, no way there, no answer within `patience`.
+pub fn connect_prepared(prepared: Unconnected, patience: Span) -> Result<TcpStream, ConnectError> {
+    let Unconnected { socket, to } = prepared;
     let patience = patience.to_std().max(Duration::from_millis(1));
     socket.connect_timeout(&to.into(), patience).map_err(system("connect to", to))?;
     Ok(socket.into())

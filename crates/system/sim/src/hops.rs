@@ -1,16 +1,18 @@
-//! Probes that end at each hop of a simulated path, and a destination that is nobody's friend: it answers echoes with echoes,
-//! and reports closed ports as seldom as Linux does.
+//! Probes that end at each hop of a simulated path, and a destination that is nobody's friend: it answers echoes with echoes and
+//! timestamps with its clock's milliseconds, counts its answers in the identification of their IPv4 headers, and reports closed ports
+//! as seldom as Linux does.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use netaware_netmodel::{Answer, Fate as Passage, Packet, Scenario, Side};
 use netaware_path::hops::{
-    Fate, Hops, HopsFinding, HopsPlan, Kind, Probe, Reply, Round, RoundReport, Told, What,
+    Fate, Hops, HopsFinding, HopsPlan, HostStamps, Kind, Probe, Reply, Round, RoundReport, Told, What,
 };
 use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
 
+use crate::drive::{Way, index};
 use crate::simulation::Simulation;
 
 /// A path seen from host A.
@@ -18,10 +20,26 @@ use crate::simulation::Simulation;
 pub struct HopPath {
     sim: Simulation,
     version: IpVersion,
-    /// Packets that the answers of the destination are: which probe each is about, and what it says.
-    answers: BTreeMap<u64, (u64, What)>,
+    /// The answers of the destination that are under way, by packet.
+    answers: BTreeMap<u64, HostAnswer>,
+    /// Identification of its next answer over IPv4.
+    ident: u16,
     /// When the destination may next report a closed port, less what it may save up.
     may_report_at: Mono,
+    /// What became of probes, then of the destination's answers.
+    ways: [Way; 2],
+    /// True delays of timestamps and of their answers.
+    stamped: [Vec<Span>; 2],
+}
+
+/// What the destination says.
+#[derive(Debug, Clone, Copy)]
+struct HostAnswer {
+    /// The probe.
+    about: u64,
+    what: What,
+    ident: Option<u16>,
+    stamps: Option<HostStamps>,
 }
 
 /// A round under way.
@@ -37,7 +55,30 @@ impl HopPath {
     pub fn new(scenario: &Scenario, version: IpVersion, seed: u64) -> Self {
         let mut sim = Simulation::new(scenario, seed);
         sim.pass(WARM_UP);
-        Self { sim, version, answers: BTreeMap::new(), may_report_at: Mono(0) }
+        Self {
+            sim,
+            version,
+            answers: BTreeMap::new(),
+            ident: 0,
+            may_report_at: Mono(0),
+            ways: Default::default(),
+            stamped: Default::default(),
+        }
+    }
+
+    /// Probes, or the destination's answers, as somebody saw them who knows everything.
+    pub fn way(&self, from: Side) -> &Way {
+        &self.ways[index(from)]
+    }
+
+    /// True one-way delays of ICMP timestamps (from A) or of the answers to them (from B), in the order of arrival.
+    pub fn stamped(&self, from: Side) -> &[Span] {
+        &self.stamped[index(from)]
+    }
+
+    /// The network that it goes through.
+    pub(crate) fn simulation(&self) -> &Simulation {
+        &self.sim
     }
 
     /// What the clock of host A shows.
@@ -76,6 +117,7 @@ impl HopPath {
         let mtu = self.sim.known_mtu(Side::A, self.version);
         if probe.length > mtu {
             underway.told[n].fate = Fate::TooBig(mtu);
+            self.ways[index(Side::A)].not_sent += 1;
             return;
         }
         let packet = Packet {
@@ -86,6 +128,7 @@ impl HopPath {
             flow: 1 + probe.kind as u64,
             dont_fragment: true,
         };
+        self.ways[index(Side::A)].sent += 1;
         self.sim.network.offer(self.sim.now, Side::A, packet);
     }
 
@@ -105,16 +148,44 @@ impl HopPath {
         }
     }
 
+    /// Into the books, whichever round it belongs to.
+    fn note(&mut self, fate: &Passage, underway: &Underway<'_>) {
+        let answer = self.answers.get(&fate.id()).map(|answer| answer.what);
+        let way = &mut self.ways[usize::from(answer.is_some())];
+        match *fate {
+            Passage::Delivered { duplicate: true, .. } => way.copies += 1,
+            Passage::Delivered { corrupted_bit: Some(_), .. } => way.corrupted += 1,
+            Passage::Delivered { id, delay, .. } => {
+                way.delays.push((id, delay));
+                let asked = || underway.probe(id).is_some_and(|probe| probe.kind == Kind::Timestamp);
+                match answer {
+                    Some(What::TimestampReply) => self.stamped[index(Side::B)].push(delay),
+                    None if asked() => self.stamped[index(Side::A)].push(delay),
+                    _ => {}
+                }
+            }
+            Passage::Answered { answer: Answer::TooBig { .. }, .. } => way.too_big += 1,
+            Passage::Answered { answer: Answer::TimeExceeded, .. } => way.time_exceeded += 1,
+            Passage::Dropped { id, cause, .. } => {
+                way.dropped[cause as usize] += 1;
+                self.answers.remove(&id);
+            }
+        }
+    }
+
     fn take(&mut self, fate: Passage, underway: &mut Underway<'_>) {
+        self.note(&fate, underway);
         match fate {
             Passage::Delivered { id, to: Side::B, corrupted_bit: None, duplicate: false, .. } => {
                 self.arrived(id, underway);
             }
             Passage::Delivered { id, at, to: Side::A, corrupted_bit: None, .. } => {
-                let Some((about, what)) = self.answers.remove(&id) else { return };
+                let Some(HostAnswer { about, what, ident, stamps }) = self.answers.remove(&id) else {
+                    return;
+                };
                 let length = underway.probe(about).map(|probe| self.answer_length(what, probe.length));
-                let reply =
-                    Reply { at: self.reading(at), from: self.destination(), what, length, ident: None };
+                let (at, from) = (self.reading(at), self.destination());
+                let reply = Reply { at, from, what, length, ident, stamps };
                 underway.answered(about, reply);
             }
             Passage::Answered { id, at, hop, answer, .. } => {
@@ -123,7 +194,8 @@ impl HopPath {
                     Answer::TooBig { mtu } => What::TooBig(mtu),
                 };
                 let length = underway.probe(id).map(|probe| self.router_length(probe.length));
-                let reply = Reply { at: self.reading(at), from: self.router(hop), what, length, ident: None };
+                let (at, from) = (self.reading(at), self.router(hop));
+                let reply = Reply { at, from, what, length, ident: None, stamps: None };
                 underway.answered(id, reply);
             }
             _ => {}
@@ -135,13 +207,18 @@ impl HopPath {
         let Some(probe) = underway.probe(id) else { return };
         let what = match probe.kind {
             Kind::Echo => What::EchoReply,
+            Kind::Timestamp if self.version == IpVersion::V4 => What::TimestampReply,
             Kind::Udp if probe.mute && self.version == IpVersion::V6 => return,
             Kind::Udp if self.may_report() => What::PortUnreachable,
-            Kind::Udp => return,
+            Kind::Udp | Kind::Timestamp => return,
         };
         let answer = self.sim.next_id;
         self.sim.next_id += 1;
-        self.answers.insert(answer, (id, what));
+        let is_v4 = self.version == IpVersion::V4;
+        let ident = is_v4.then_some(self.ident);
+        self.ident = self.ident.wrapping_add(u16::from(is_v4));
+        let stamps = (what == What::TimestampReply).then(|| self.host_stamps());
+        self.answers.insert(answer, HostAnswer { about: id, what, ident, stamps });
         let packet = Packet {
             id: answer,
             version: self.version,
@@ -150,7 +227,15 @@ impl HopPath {
             flow: 1 + probe.kind as u64,
             dont_fragment: true,
         };
+        self.ways[index(Side::B)].sent += 1;
         self.sim.network.offer(self.sim.now, Side::B, packet);
+    }
+
+    /// What the wall clock of host B shows, its steps included. It answers at once.
+    fn host_stamps(&self) -> HostStamps {
+        let shown = self.sim.network.clock(Side::B).reading(self.sim.now).0;
+        let ms = shown.div_euclid(1_000_000).rem_euclid(MILLIS_OF_A_DAY) as u32;
+        HostStamps { receive: ms, transmit: ms }
     }
 
     /// `net.ipv4.icmp_ratelimit` and its IPv6 twin: one a second, six at once.
@@ -165,7 +250,7 @@ impl HopPath {
 
     fn answer_length(&self, what: What, length: u32) -> u32 {
         match (what, self.version) {
-            (What::EchoReply, _) => length,
+            (What::EchoReply | What::TimestampReply, _) => length,
             (_, IpVersion::V4) => (length + 28).min(576),
             (_, IpVersion::V6) => (length + 48).min(1280),
         }
@@ -191,10 +276,15 @@ impl HopPath {
     }
 
     fn destination(&self) -> IpAddr {
-        match self.version {
-            IpVersion::V4 => Ipv4Addr::new(198, 51, 100, 1).into(),
-            IpVersion::V6 => Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1).into(),
-        }
+        destination(self.version)
+    }
+}
+
+/// The address of the host at the other end.
+pub(crate) fn destination(version: IpVersion) -> IpAddr {
+    match version {
+        IpVersion::V4 => Ipv4Addr::new(198, 51, 100, 1).into(),
+        IpVersion::V6 => Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1).into(),
     }
 }
 
@@ -252,5 +342,6 @@ pub fn usual_plan(version: IpVersion, time: Span, seed: u64) -> HopsPlan {
 
 /// Until queues are as full as they usually are.
 const WARM_UP: Span = Span::from_millis(500);
+const MILLIS_OF_A_DAY: i64 = 86_400_000;
 const REPORT_EVERY: Span = Span::from_secs(1);
 const REPORTS_AT_ONCE: i64 = 6;

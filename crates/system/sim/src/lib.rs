@@ -14,7 +14,8 @@
 //! can say on such a path; what a host adds to it is a matter for the lab.
 //!
 //! Reading order: [`Simulation`], then [`methods`] for the measurements people ask for by name, [`VolleyPath`] for
-//! estimators of capacity and available bandwidth, [`hops`] for probes that end on the way, [`cells`] for the paths that
+//! estimators of capacity and available bandwidth, [`hops`] for probes that end on the way
+//! and [`reach`] for a host that runs nothing, [`cells`] for the paths that
 //! estimators are held against, and [`accuracy`] for how they fare.
 
 pub mod accuracy;
@@ -25,6 +26,7 @@ mod echo_responder;
 pub mod hops;
 pub mod methods;
 mod planned;
+pub mod reach;
 mod run;
 mod seat;
 mod simulation;

@@ -6,6 +6,7 @@
 mod figure;
 mod latency;
 mod path_mtu;
+mod reach;
 mod record;
 mod stream;
 mod way;
@@ -21,6 +22,7 @@ use crate::truth::PathTruth;
 pub use figure::{Figure, Spread, Unit, spread};
 pub use latency::LatencyAsk;
 pub use netaware_probe::Pacing;
+pub use reach::ReachAsk;
 pub use record::record;
 pub use stream::StreamAsk;
 pub use way::WaySummary;
@@ -32,6 +34,8 @@ pub enum Method {
     Latency(LatencyAsk),
     /// The largest packet that passes, as `netaware test` searches for it.
     PathMtu,
+    /// What a host that runs nothing answers, as `netaware reach` asks it by ICMP and UDP.
+    Reach(ReachAsk),
     /// A stream of probes in one direction; no method at all but the truth.
     Stream(StreamAsk),
 }
@@ -42,6 +46,7 @@ impl Method {
         match self {
             Self::Latency(_) => "latency",
             Self::PathMtu => "path-mtu",
+            Self::Reach(_) => "reach",
             Self::Stream(_) => "stream",
         }
     }
@@ -62,7 +67,8 @@ pub struct Found {
     pub reverse: WaySummary,
     /// How long it took, in virtual time.
     pub elapsed: Span,
-    /// The same in the schema of records; empty for [`Method::Stream`], which estimates nothing.
+    /// The same in the schema of records; empty for [`Method::Stream`], which estimates nothing, and for
+    /// [`Method::Reach`], of which TCP is missing.
     #[serde(skip)]
     pub result: VersionResult,
 }
@@ -75,6 +81,7 @@ pub fn run(scenario: &Scenario, seed: u64, version: IpVersion, method: &Method) 
     match method {
         Method::Latency(ask) => latency::run(scenario, seed, version, ask),
         Method::PathMtu => Ok(path_mtu::run(scenario, seed, version)),
+        Method::Reach(ask) => Ok(reach::run(scenario, seed, version, *ask)),
         Method::Stream(ask) => Ok(stream::run(scenario, seed, version, ask)),
     }
 }

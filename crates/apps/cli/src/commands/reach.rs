@@ -14,9 +14,10 @@ use crate::flags::series::SeriesFlags;
 use crate::measure::{Measurement, Measuring};
 
 const LONG: &str = "\
-Asks HOST with ICMP echoes, with TCP connections that it may accept or refuse, and with UDP to a closed port, over each IP \
-version in turns: latency and loss, the way that was lossy where the host counts its answers, and a rough capacity from \
-echoes in pairs. Nobody has to run anything there.";
+Asks HOST with ICMP echoes, with TCP connections that it may accept or refuse, with UDP to a closed port, and over IPv4 for its \
+clock by ICMP timestamps, over each IP version in turns: latency and loss, the way that was lossy where the host counts its \
+answers, the way that queues where it tells its clock, and a rough capacity from echoes in pairs. Nobody has to run anything \
+there.";
 
 fn after() -> String {
     format!(
@@ -27,7 +28,8 @@ Examples:
   netaware reach 192.0.2.1 -c 100 --gap 100ms
   netaware reach lab-b --expect 'reach.loss<1%'
 
-Echoes need CAP_NET_RAW or an ICMP socket by net.ipv4.ping_group_range; TCP and UDP need nothing.
+Echoes need CAP_NET_RAW or an ICMP socket by net.ipv4.ping_group_range,
+timestamps and the way of a loss CAP_NET_RAW; TCP and UDP need nothing.
 
 {}",
         exit::HELP

@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use netaware_lab::scenarios::{self, Loaded};
 use netaware_record::IpVersion;
 use netaware_sim::Side;
-use netaware_sim::methods::{self, Found, LatencyAsk, Method, Pacing, StreamAsk};
+use netaware_sim::methods::{self, Found, LatencyAsk, Method, Pacing, ReachAsk, StreamAsk};
 use netaware_units::Span;
 
 use crate::exit::{self, Exit};
@@ -27,6 +27,8 @@ SCENARIO is a file, or a name that `netaware lab scenarios` lists.
 Methods:
   latency   round trips, as `netaware latency` measures them
   path-mtu  the largest packet that passes, as `netaware test` searches for it
+  reach     echoes, timestamps and UDP to a host that runs nothing, as `netaware reach`
+            asks it
   stream    no method but the truth: one-way delay, loss and reordering of evenly
             spaced packets";
 
@@ -38,6 +40,7 @@ Examples:
   netaware simulate bufferbloat latency -t 60s -i 100ms -4
   netaware simulate mine.toml latency --runs 1000  how much it depends on luck
   netaware simulate mtu-black-hole path-mtu
+  netaware simulate asymmetric reach -t 30s
   netaware simulate loaded-1g stream -i 1ms -t 10s -l 100B --format json
 
 {}",
@@ -54,13 +57,13 @@ pub(crate) struct Simulate {
     /// File with the scenario, or the name of one that comes with netaware
     #[arg(value_name = "SCENARIO")]
     scenario: String,
-    /// latency, path-mtu or stream
+    /// latency, path-mtu, reach or stream
     #[arg(value_enum, value_name = "METHOD", hide_possible_values = true)]
     method: Name,
     /// Packets over each IP version [default: 200, or as many as fit --time]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_PACKETS))]
     count: Option<u64>,
-    /// How long to measure over each IP version, in virtual time [default: as long as --count takes]
+    /// How long to measure over each IP version, in virtual time [default: as long as --count takes; reach: 10s]
     #[arg(short, long, value_name = "TIME", value_parser = quantity::some_seconds)]
     time: Option<Span>,
     /// Time from packet to packet [default: 10ms; stream: 1ms]
@@ -101,6 +104,7 @@ pub(crate) struct Simulate {
 enum Name {
     Latency,
     PathMtu,
+    Reach,
     Stream,
 }
 
@@ -118,7 +122,9 @@ impl Simulate {
             runs.push((seed, self.simulate(&loaded, seed, &method)?));
         }
         let record = match runs.first() {
-            Some((seed, found)) if self.runs == 1 && !matches!(method, Method::Stream(_)) => {
+            Some((seed, found))
+                if self.runs == 1 && matches!(method, Method::Latency(_) | Method::PathMtu) =>
+            {
                 Some(methods::record(method.name(), &loaded.name, *seed, self.options(&method), found))
             }
             _ => None,
@@ -162,16 +168,17 @@ impl Simulate {
         Ok(match self.method {
             Name::Latency => Method::Latency(self.latency()?),
             Name::PathMtu => Method::PathMtu,
+            Name::Reach => Method::Reach(self.reach()?),
             Name::Stream => Method::Stream(self.stream()?),
         })
     }
 
     /// A flag that was given though the method does not look at it.
     fn misplaced(&self) -> Option<&'static str> {
-        use Name::{Latency, Stream};
+        use Name::{Latency, Reach, Stream};
         let given: [(_, bool, &[Name]); 7] = [
             ("count", self.count.is_some(), &[Latency, Stream]),
-            ("time", self.time.is_some(), &[Latency, Stream]),
+            ("time", self.time.is_some(), &[Latency, Reach, Stream]),
             ("spacing", self.spacing.is_some(), &[Latency, Stream]),
             ("length", self.length.is_some(), &[Latency, Stream]),
             ("ping-pong", self.ping_pong, &[Latency]),
@@ -199,6 +206,12 @@ impl Simulate {
             response: length,
             patience: self.timeout.unwrap_or(Span::from_secs(1)),
         })
+    }
+
+    fn reach(&self) -> anyhow::Result<ReachAsk> {
+        let time = self.time.unwrap_or(REACH_TIME);
+        ensure!(time <= LONGEST_REACH, "--time: {time} is more than {LONGEST_REACH}");
+        Ok(ReachAsk { time })
     }
 
     fn stream(&self) -> anyhow::Result<StreamAsk> {
@@ -249,6 +262,9 @@ impl Simulate {
 const DEFAULT_COUNT: u64 = 200;
 const DEFAULT_LENGTH: u32 = 64;
 const ECHO_SPACING: Span = Span::from_millis(10);
+const REACH_TIME: Span = Span::from_secs(10);
+/// Bounds the memory of a run as the other methods' packets do.
+const LONGEST_REACH: Span = Span::from_secs(3600);
 const STREAM_SPACING: Span = Span::from_millis(1);
 /// Bounds the memory of a run to some hundred MiB.
 const MOST_PACKETS: u64 = 10_000_000;
@@ -291,6 +307,7 @@ mod tests {
         let Ok(Method::Stream(ask)) = method("x stream -t 2s -R -l 24") else { panic!() };
         assert_eq!((ask.count, ask.from, ask.length), (2000, Side::B, 24));
         assert_eq!(method("x path-mtu"), Ok(Method::PathMtu));
+        assert_eq!(method("x reach -t 3s"), Ok(Method::Reach(ReachAsk { time: Span::from_secs(3) })));
     }
 
     #[test]
@@ -298,6 +315,7 @@ mod tests {
         let rows = [
             ("x path-mtu -l 100", "--length means nothing to path-mtu"),
             ("x stream --ping-pong", "--ping-pong means nothing to stream"),
+            ("x reach -c 9", "--count means nothing to reach"),
             ("x latency -R", "--reverse means nothing to latency"),
             ("x latency -l 24", "--length: '24B' is not between 44 and 65507 bytes, as requests need"),
             (

@@ -2,10 +2,11 @@
 
 use netaware_path::Bound;
 use netaware_path::hops::What;
-use netaware_path::reach::{Answers, ReachFinding};
+use netaware_path::reach::{Answers, HostClock, ReachFinding, WayQueue, WayQueues};
 use netaware_probe::summary::of_delays;
 use netaware_record::{
-    Direction, IpVersion, Layer, Pedigree, RateBound, ReachCapacity, ReachLoss, ReachProtocol, ReachResult,
+    Direction, IpVersion, Layer, Pedigree, QueuedWay, RateBound, ReachCapacity, ReachLoss, ReachProtocol,
+    ReachQueue, ReachQueues, ReachResult,
 };
 use netaware_units::{ByteCount, ClockSource, Span};
 
@@ -36,7 +37,15 @@ pub(crate) fn results(
             pairs: found.pairs,
             packet,
         });
+        if found.batched {
+            echo.flags.push("batched".to_owned());
+            let why = "answers are handed over in batches (interrupt coalescing): pairs tell no capacity";
+            echo.remarks.push(why.to_owned());
+        }
         results.push(echo);
+    }
+    if found.timestamps.asked > 0 {
+        results.push(of_timestamps(version, found, took));
     }
     results.extend(tcp.filter(|tcp| tcp.asked > 0).map(|tcp| of_tcp(version, tcp, took)));
     if found.udp.asked > 0 {
@@ -50,6 +59,58 @@ pub(crate) fn results(
         results.push(udp);
     }
     results
+}
+
+fn of_timestamps(version: IpVersion, found: &ReachFinding, took: Span) -> ReachResult {
+    let mut result = of_answers(version, ReachProtocol::Timestamp, &found.timestamps, took);
+    "extremes of all answers, in whole steps of the host's clock"
+        .clone_into(&mut result.pedigree.uncertainty);
+    if result.answered == 0 {
+        result.remarks = vec!["the host does not answer timestamps".to_owned()];
+    }
+    let disbelief = match found.clock {
+        None => return result,
+        Some(HostClock::Believed(ways)) => {
+            if ways.stepped {
+                result.flags.push("clock_stepped".to_owned());
+                let of = format!("the host's clock was set: {} answers in a row were used", ways.samples);
+                result.remarks.push(of);
+            }
+            result.queues = Some(queues(&ways));
+            return result;
+        }
+        Some(HostClock::Few) => {
+            ("too_few", "too few timestamps to see whether the host's clock moves as ours does")
+        }
+        Some(HostClock::LittleEndian) => {
+            ("little_endian", "the host's timestamps have their bytes in the wrong order: not believed")
+        }
+        Some(HostClock::NonStandard) => {
+            ("non_standard", "the host marks its timestamps as no time of day: not believed")
+        }
+        Some(HostClock::Unsteady) => {
+            ("unsteady", "the host's clock does not move as ours does: not believed")
+        }
+        Some(HostClock::Ambiguous) => (
+            "ambiguous",
+            "the host's clock was set, or neither way was ever free when the other was: no way told",
+        ),
+    };
+    result.flags.push(disbelief.0.to_owned());
+    result.remarks.push(disbelief.1.to_owned());
+    result
+}
+
+fn queues(of: &WayQueues) -> ReachQueues {
+    let way = |of: WayQueue| ReachQueue { median: of.median, p90: of.p90, max: of.max };
+    ReachQueues {
+        queued: QueuedWay::of(of.forward.is_queue(of.resolution), of.reverse.is_queue(of.resolution)),
+        forward: way(of.forward),
+        reverse: way(of.reverse),
+        resolution: of.resolution,
+        drift_ppm: of.drift_ppm,
+        samples: of.samples,
+    }
 }
 
 fn of_answers(version: IpVersion, protocol: ReachProtocol, of: &Answers, took: Span) -> ReachResult {
@@ -75,6 +136,7 @@ fn of_answers(version: IpVersion, protocol: ReachProtocol, of: &Answers, took: S
         by_direction: None,
         rtt: of_delays(&of.rtts),
         capacity: None,
+        queues: None,
         bytes: ByteCount(of.bytes),
         took,
         flags,
@@ -88,10 +150,13 @@ fn of_tcp(version: IpVersion, tcp: &TcpTries, took: Span) -> ReachResult {
     let (flags, remarks) = match (answered, tcp.unreachable) {
         (0, 0) => (vec!["silent".to_owned()], vec!["never answered: filtered, or nobody there".to_owned()]),
         (0, _) => (vec!["filtered".to_owned()], vec!["a router says that it goes no further".to_owned()]),
+        _ if tcp.by_kernel < answered => (Vec::new(), vec![BY_PROGRAM.to_owned()]),
         _ => (Vec::new(), Vec::new()),
     };
+    let all_by_kernel = answered > 0 && tcp.by_kernel == answered;
+    let clock = if all_by_kernel { ClockSource::Kernel } else { ClockSource::Application };
     ReachResult {
-        pedigree: pedigree(version, ClockSource::Application),
+        pedigree: pedigree(version, clock),
         protocol: ReachProtocol::Tcp,
         port: Some(tcp.port),
         asked: tcp.asked,
@@ -103,6 +168,7 @@ fn of_tcp(version: IpVersion, tcp: &TcpTries, took: Span) -> ReachResult {
         by_direction: None,
         rtt: of_delays(&tcp.rtts),
         capacity: None,
+        queues: None,
         bytes: ByteCount(u64::from(tcp.asked) * u64::from(version.header_len() + SYN)),
         took,
         flags,
@@ -118,7 +184,7 @@ fn pedigree(version: IpVersion, clock: ClockSource) -> Pedigree {
         version,
         clock,
         uncertainty:
-            "order statistics of all answers; capacity between the quartiles of the pairs of least delay"
+            "order statistics of all answers; capacity the median of the pairs of least delay, 95 % interval"
                 .to_owned(),
     }
 }
@@ -130,6 +196,7 @@ fn loss(asked: u32, answered: u32) -> f64 {
 fn word(said: What) -> &'static str {
     match said {
         What::EchoReply => "echo_reply",
+        What::TimestampReply => "timestamp_reply",
         What::PortUnreachable => "port_unreachable",
         What::TimeExceeded => "time_exceeded",
         What::Refused => "unreachable",
@@ -137,5 +204,6 @@ fn word(said: What) -> &'static str {
     }
 }
 
+const BY_PROGRAM: &str = "some or all timed by the program, whose wait for a core is in it: CAP_NET_RAW times refusals by the kernel";
 /// A TCP header with the options that Linux sends.
 const SYN: u32 = 40;

@@ -268,6 +268,7 @@ mod tests {
             what: What::TimeExceeded,
             length: Some(56),
             ident: None,
+            stamps: None,
         }
     }
 

@@ -12,6 +12,8 @@ pub enum Kind {
     Udp,
     /// ICMP echo request.
     Echo,
+    /// ICMP timestamp request (RFC 792), IPv4 only; its length is always 40 bytes.
+    Timestamp,
 }
 
 /// A packet to be sent.
@@ -50,6 +52,8 @@ pub enum What {
     PortUnreachable,
     /// The destination: an echo.
     EchoReply,
+    /// The destination: a timestamp.
+    TimestampReply,
     /// A router that goes no further: no route, forbidden, or nobody at that address.
     Refused,
     /// A router whose next link takes only so many bytes; 0 where it does not say.
@@ -69,6 +73,17 @@ pub struct Reply {
     pub length: Option<u32>,
     /// The identification of its IPv4 header, where the socket sees that.
     pub ident: Option<u16>,
+    /// What a timestamp reply tells of the destination's clock.
+    pub stamps: Option<HostStamps>,
+}
+
+/// Stamps of an ICMP timestamp reply, as they came: milliseconds since midnight UT, if the host keeps to RFC 792.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostStamps {
+    /// When the request came there.
+    pub receive: u32,
+    /// When the reply left there.
+    pub transmit: u32,
 }
 
 /// What became of a probe.

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 
 use libc::{c_int, c_void, socklen_t};
-use netaware_path::hops::{Fate, Kind, Probe, Reply, Round, RoundReport, Told, What};
+use netaware_path::hops::{Fate, HostStamps, Kind, Probe, Reply, Round, RoundReport, Told, What};
 use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
 use netaware_wire::icmp::{self, Echo, Message, Verdict};
@@ -30,6 +30,8 @@ pub(super) struct System {
     opened_at: Mono,
     /// Number of the next probe.
     next: u32,
+    /// What originate stamps are made of.
+    secret: u32,
     counts: HopCounts,
     /// Routers and the TTL at which each answered: for those that quote no payload.
     known: Vec<(IpAddr, u8)>,
@@ -53,7 +55,7 @@ struct Underway<'a> {
 
 /// What a message was read from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Queue {
+pub(crate) enum Queue {
     Errors,
     Arrivals,
 }
@@ -83,6 +85,7 @@ impl System {
             opened_at,
             // Answers to an earlier run's probes must not look like ours.
             next: (opened_at.0 >> 10) as u32,
+            secret: secret(),
             counts: HopCounts::default(),
             known: Vec::new(),
             buf: vec![0; LARGEST],
@@ -91,6 +94,10 @@ impl System {
 
     pub(super) fn echo(&self) -> &EchoAccess {
         &self.access
+    }
+
+    pub(super) fn timestamps(&self) -> bool {
+        self.version == IpVersion::V4 && self.echo.as_ref().is_some_and(|echo| echo.id.is_some())
     }
 
     pub(super) fn counts(&self) -> HopCounts {
@@ -157,7 +164,13 @@ impl System {
                 icmp::emit_echo_request(self.version, named, request);
                 (&echo.socket, request)
             }
-            (Kind::Echo, None) => return,
+            (Kind::Timestamp, Some(EchoSocket { socket, id: Some(id) })) if self.version == IpVersion::V4 => {
+                let named = Echo { id: *id, seq: number as u16 };
+                let request = icmp::timestamp_request(named, self.originate(number as u16));
+                bytes[..icmp::TIMESTAMP_LEN].copy_from_slice(&request);
+                (socket, &mut bytes[..icmp::TIMESTAMP_LEN])
+            }
+            (Kind::Echo | Kind::Timestamp, _) => return,
         };
         let mute = probe.mute && probe.kind == Kind::Udp && self.version == IpVersion::V6;
         if mute {
@@ -249,7 +262,7 @@ impl System {
                 Some(tag) => Some(u32::from_be_bytes(*tag).wrapping_sub(underway.first)),
                 None => self.guessed(from, underway),
             },
-            Kind::Echo => self.echo_place(icmp::quoted_echo(bytes), underway.first),
+            Kind::Echo | Kind::Timestamp => self.echo_place(icmp::quoted_echo(bytes), underway.first),
         };
         let Some(place) = place else {
             self.counts.unmatched += 1;
@@ -265,11 +278,12 @@ impl System {
         };
         let before = match kind {
             Kind::Udp => UDP_HEADER,
-            Kind::Echo => 0,
+            Kind::Echo | Kind::Timestamp => 0,
         };
         // Two IP headers: the error's and the quoted one.
         let length = 2 * self.version.header_len() + (icmp::HEADER_LEN + before + bytes.len()) as u32;
-        underway.answered(place, kind, Reply { at, from, what, length: Some(length), ident: None });
+        let reply = Reply { at, from, what, length: Some(length), ident: None, stamps: None };
+        underway.answered(place, kind == Kind::Udp, reply);
     }
 
     /// The place of a probe whose answer quotes no payload: the only one that waits, or the oldest with the TTL at which this
@@ -302,13 +316,35 @@ impl System {
             self.version == IpVersion::V4 && self.echo.as_ref().is_some_and(|echo| echo.id.is_some());
         let message = if has_header { icmp::behind_ipv4(bytes) } else { Some(bytes) };
         let Some(message) = message else { return };
-        let Ok(Message::EchoReply(echo)) = Message::parse(self.version, message) else { return };
+        let (echo, what, stamps) = match Message::parse(self.version, message) {
+            Ok(Message::EchoReply(echo)) => (echo, What::EchoReply, None),
+            Ok(Message::TimestampReply(named, told)) => {
+                // Nobody who has not seen the request knows its originate stamp.
+                if told.originate != self.originate(named.seq) {
+                    self.counts.forged += 1;
+                    return;
+                }
+                let stamps = HostStamps { receive: told.receive, transmit: told.transmit };
+                (named, What::TimestampReply, Some(stamps))
+            }
+            _ => return,
+        };
         let Some(place) = self.echo_place(Some(echo), underway.first) else { return };
+        if underway.kind(place) != Some(if stamps.is_some() { Kind::Timestamp } else { Kind::Echo }) {
+            return;
+        }
         let length = message.len() as u32 + self.version.header_len();
         let from = self.destination;
         let ident = bytes.get(4..6).filter(|_| has_header).map(|id| u16::from_be_bytes([id[0], id[1]]));
-        let reply = Reply { at, from, what: What::EchoReply, length: Some(length), ident };
-        underway.answered(place, kind, reply);
+        let reply = Reply { at, from, what, length: Some(length), ident, stamps };
+        underway.answered(place, false, reply);
+    }
+
+    /// The originate stamp of a question: marked as no time of day (RFC 792), so that it gives no clock away, a host that only
+    /// copies it is found out, and no stranger guesses it.
+    fn originate(&self, seq: u16) -> u32 {
+        let mixed = (self.secret ^ u32::from(seq)).wrapping_mul(0x9e37_79b1);
+        icmp::NON_STANDARD | mixed ^ (mixed >> 15)
     }
 
     /// How many probes after the first of the round it is; a raw socket also hears of other people's echoes.
@@ -323,12 +359,16 @@ impl System {
 
 impl Underway<'_> {
     /// Takes the first answer to a probe of this round; later copies and answers to earlier rounds are nobody's.
-    fn answered(&mut self, place: u32, kind: Kind, reply: Reply) {
+    fn answered(&mut self, place: u32, is_udp: bool, reply: Reply) {
         let place = place as usize;
         let (Some(probe), Some(told)) = (self.probes.get(place), self.told.get_mut(place)) else { return };
-        if probe.kind == kind && told.fate == Fate::Silent {
+        if (probe.kind == Kind::Udp) == is_udp && told.fate == Fate::Silent {
             told.fate = Fate::Answered(reply);
         }
+    }
+
+    fn kind(&self, place: u32) -> Option<Kind> {
+        self.probes.get(place as usize).map(|probe| probe.kind)
     }
 
     fn waits(&self) -> bool {
@@ -352,7 +392,7 @@ fn open_echo(destination: SocketAddr, options: &SocketOptions) -> io::Result<Ech
     socket.connect(&SocketAddr::new(destination.ip(), 0).into())?;
     prepare(&socket, version)?;
     if id.is_some() {
-        only_echo_replies(&socket, version)?;
+        only_replies(&socket, version)?;
     }
     Ok(EchoSocket { socket, id })
 }
@@ -377,10 +417,21 @@ fn prepare(socket: &Socket, version: IpVersion) -> io::Result<()> {
     Ok(())
 }
 
+/// What a stranger cannot know; the clock where the system has no randomness.
+fn secret() -> u32 {
+    let mut bytes = [0_u8; 4];
+    // SAFETY: `bytes` is writable for its length.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), libc::GRND_NONBLOCK) };
+    if got == bytes.len() as isize { u32::from_ne_bytes(bytes) } else { clock::now().0 as u32 }
+}
+
 /// A raw socket hears every ICMP message of the host otherwise.
-fn only_echo_replies(socket: &Socket, version: IpVersion) -> io::Result<()> {
+fn only_replies(socket: &Socket, version: IpVersion) -> io::Result<()> {
     match version {
-        IpVersion::V4 => set(socket.as_raw_fd(), SOL_RAW, ICMP_FILTER, &!(1_u32 << ECHO_REPLY_V4)),
+        IpVersion::V4 => {
+            let wanted = 1_u32 << ECHO_REPLY_V4 | 1 << TIMESTAMP_REPLY;
+            set(socket.as_raw_fd(), SOL_RAW, ICMP_FILTER, &!wanted)
+        }
         IpVersion::V6 => {
             // A bit for each type that is kept out.
             let mut blocked = [u32::MAX; 8];
@@ -390,7 +441,7 @@ fn only_echo_replies(socket: &Socket, version: IpVersion) -> io::Result<()> {
     }
 }
 
-fn set<T>(fd: RawFd, level: c_int, name: c_int, value: &T) -> io::Result<()> {
+pub(crate) fn set<T>(fd: RawFd, level: c_int, name: c_int, value: &T) -> io::Result<()> {
     let value: *const T = value;
     // SAFETY: `value` is readable for its size.
     let answer =
@@ -413,7 +464,7 @@ fn send_with_ttl(fd: RawFd, bytes: &[u8], version: IpVersion, ttl: u8) -> io::Re
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-fn receive(fd: RawFd, buf: &mut [u8], queue: Queue) -> io::Result<(usize, Ancillary)> {
+pub(crate) fn receive(fd: RawFd, buf: &mut [u8], queue: Queue) -> io::Result<(usize, Ancillary)> {
     let mut control = Control::new();
     let mut part = libc::iovec { iov_base: buf.as_mut_ptr().cast(), iov_len: buf.len() };
     // SAFETY: an all-zero header is a valid empty one.
@@ -451,4 +502,5 @@ const SOL_RAW: c_int = 255;
 const ICMP_FILTER: c_int = 1;
 const ICMP6_FILTER: c_int = 1;
 const ECHO_REPLY_V4: u32 = 0;
+const TIMESTAMP_REPLY: u32 = 14;
 const ECHO_REPLY_V6: usize = 129;

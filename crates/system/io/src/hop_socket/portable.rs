@@ -23,6 +23,10 @@ impl System {
         match *self {}
     }
 
+    pub(super) fn timestamps(&self) -> bool {
+        match *self {}
+    }
+
     pub(super) fn mtu(&self) -> Option<u32> {
         match *self {}
     }

@@ -55,6 +55,43 @@ fn echoes_are_answered_where_they_are_permitted() {
 }
 
 #[test]
+fn the_kernel_answers_timestamps_over_ipv4_where_raw_sockets_are_permitted() {
+    let mut socket =
+        HopSocket::open(closed_port(Ipv4Addr::LOCALHOST.into()), &SocketOptions::default()).unwrap();
+    if !socket.timestamps() {
+        println!("SKIPPED: no raw socket");
+        return;
+    }
+    let probes = vec![probe(Kind::Timestamp, 40), probe(Kind::Echo, 60), probe(Kind::Timestamp, 40)];
+    let before = crate::clock::wall();
+    let report = socket.run(&Round { probes, patience: Span::from_secs(2) }, &StopFlag::new());
+    let after = crate::clock::wall();
+    let said: Vec<_> = report.probes.iter().map(|told| told.reply().map(|reply| reply.what)).collect();
+    let (stamp, echo) = (Some(What::TimestampReply), Some(What::EchoReply));
+    assert_eq!(said, [stamp, echo, stamp]);
+    let of_a_day = |at: netaware_units::Wall| at.0.div_euclid(1_000_000) % 86_400_000;
+    for told in [report.probes[0], report.probes[2]] {
+        let stamps = told.reply().unwrap().stamps.unwrap();
+        for ms in [stamps.receive, stamps.transmit] {
+            // The same machine, so the same clock; midnight may lie between.
+            let since = (i64::from(ms) - of_a_day(before)).rem_euclid(86_400_000);
+            assert!(since <= (after.0 - before.0) / 1_000_000 + 2, "{ms} of {}", of_a_day(before));
+        }
+        assert_eq!(told.reply().unwrap().length, Some(40));
+    }
+    assert_eq!(socket.counts().forged, 0);
+}
+
+#[test]
+fn timestamps_never_leave_over_ipv6() {
+    let mut socket =
+        HopSocket::open(closed_port(Ipv6Addr::LOCALHOST.into()), &SocketOptions::default()).unwrap();
+    assert!(!socket.timestamps());
+    let round = Round { probes: vec![probe(Kind::Timestamp, 40)], patience: Span::from_millis(1) };
+    assert_eq!(socket.run(&round, &StopFlag::new()).probes[0].fate, Fate::NotSent);
+}
+
+#[test]
 fn a_stopped_round_ends_at_once() {
     let mut socket =
         HopSocket::open(closed_port(Ipv4Addr::LOCALHOST.into()), &SocketOptions::default()).unwrap();

@@ -9,6 +9,7 @@ pub(super) const REACH: &[Column<ReachResult>] = &[
         ReachProtocol::Echo => "echo".into(),
         ReachProtocol::Tcp => "tcp".into(),
         ReachProtocol::Udp => "udp".into(),
+        ReachProtocol::Timestamp => "timestamp".into(),
     }),
     ("port", |r| optional(r.port)),
     ("asked", |r| r.asked.to_string()),
@@ -33,4 +34,10 @@ pub(super) const REACH: &[Column<ReachResult>] = &[
     ("bytes", |r| r.bytes.0.to_string()),
     ("took_ns", |r| r.took.0.to_string()),
     ("flags", |r| r.flags.join(" ")),
+    ("queued", |r| optional(r.queues.as_ref().map(|it| it.queued.name()))),
+    ("queue_forward_p50_ns", |r| optional(r.queues.as_ref().map(|it| it.forward.median.0))),
+    ("queue_forward_p90_ns", |r| optional(r.queues.as_ref().map(|it| it.forward.p90.0))),
+    ("queue_reverse_p50_ns", |r| optional(r.queues.as_ref().map(|it| it.reverse.median.0))),
+    ("queue_reverse_p90_ns", |r| optional(r.queues.as_ref().map(|it| it.reverse.p90.0))),
+    ("queue_resolution_ns", |r| optional(r.queues.as_ref().map(|it| it.resolution.0))),
 ];

@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use netaware_record::{RateBound, ReachCapacity, ReachResult, VersionResult};
+use netaware_record::{
+    QueuedWay, RateBound, ReachCapacity, ReachQueue, ReachQueues, ReachResult, VersionResult,
+};
 use netaware_units::{BitRate, Span};
 
 use crate::render::figures::{NONE, percent};
@@ -65,6 +67,7 @@ fn sentences(result: &ReachResult) -> Vec<String> {
         all.push(format!("lost there {}, lost back {}, of {} in bursts", by.forward, by.reverse, by.of));
     }
     all.extend(result.capacity.as_ref().map(capacity));
+    all.extend(result.queues.as_ref().map(queues));
     all.extend(result.remarks.iter().cloned());
     all
 }
@@ -79,6 +82,19 @@ fn capacity(of: &ReachCapacity) -> String {
         RateBound::AtMost => format!("at most {}", bits(of.rate.hi)),
     };
     format!("narrowest link there and back, roughly: {rate}, {} pairs of {} B", of.pairs, of.packet)
+}
+
+fn queues(of: &ReachQueues) -> String {
+    let way = match of.queued {
+        QueuedWay::Forward => "queues on the way there",
+        QueuedWay::Reverse => "queues on the way back",
+        QueuedWay::Both => "queues on both ways",
+        QueuedWay::Neither => "no queue either way that its clock can show",
+    };
+    let ms = |span: Span| span.nanos() / 1_000_000;
+    let size = |of: ReachQueue| format!("{} / {} / {}", ms(of.median), ms(of.p90), ms(of.max));
+    let (there, back, step) = (size(of.forward), size(of.reverse), ms(of.resolution));
+    format!("{way}: median / p90 / max there {there}, back {back} ms, in steps of {step} ms")
 }
 
 fn right(text: &str, width: usize) -> String {

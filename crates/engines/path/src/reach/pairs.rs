@@ -1,0 +1,114 @@
+//! The narrowest link there and back, from how far apart two echoes sent back to back are answered.
+
+use netaware_stats::interval::Interval;
+use netaware_stats::quantile;
+use netaware_units::Span;
+
+use crate::estimate::Bound;
+
+/// A pair of echoes that both came back.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pair {
+    /// Round trip of both together.
+    pub(super) delay: Span,
+    /// Between the answers.
+    pub(super) apart: Span,
+    /// Between the departures.
+    pub(super) sent_apart: Span,
+}
+
+/// From the pairs of least delay. What the host cannot send closer together than the answers come is a lower bound; answers that
+/// are handed over in batches say nothing.
+pub(super) fn capacity(pairs: &[Pair], length: u32) -> Option<(Interval, Bound)> {
+    if pairs.len() < LEAST_PAIRS || are_batched(pairs) {
+        return None;
+    }
+    let mut sorted = pairs.to_vec();
+    sorted.sort_by_key(|pair| pair.delay);
+    sorted.truncate((pairs.len() / 5).max(LEAST_PAIRS));
+    let mut apart: Vec<f64> = sorted.iter().map(|pair| pair.apart.nanos() as f64).collect();
+    let mut sent: Vec<f64> = sorted.iter().map(|pair| pair.sent_apart.nanos() as f64).collect();
+    apart.sort_unstable_by(f64::total_cmp);
+    let bits = f64::from(length) * 8e9;
+    let rate = |apart: f64| bits / apart.max(1.0);
+    let (first, last, confidence) = median_ranks(apart.len());
+    let interval = Interval {
+        estimate: rate(quantile::linear(&apart, 0.5)?),
+        lo: rate(*apart.get(last)?),
+        hi: rate(*apart.get(first)?),
+        confidence,
+    };
+    let sent = rate(quantile::median_in_place(&mut sent)?);
+    if interval.estimate * 1.25 > sent {
+        let least = interval.lo.min(sent);
+        let bound = Interval { estimate: least, lo: least, hi: least, confidence };
+        return Some((bound, Bound::AtLeast));
+    }
+    Some((interval, Bound::None))
+}
+
+/// Whether half of the pairs' answers were handed over together: an interface that waits for more before it interrupts the host
+/// leaves nothing of what was between them.
+pub(super) fn are_batched(pairs: &[Pair]) -> bool {
+    let together = pairs.iter().filter(|pair| pair.apart < BATCHED).count();
+    !pairs.is_empty() && together * 2 >= pairs.len()
+}
+
+/// Between which of `n` sorted samples, from 0, the median of where they come from lies with 95 % (the sign test), and with how much
+/// if they are too few for that: then from the least to the most.
+fn median_ranks(n: usize) -> (usize, usize, f64) {
+    if n > MANY {
+        // By the normal distribution, before the binomial's terms are too small to be told from zero.
+        let first = ((n as f64 - 1.96 * (n as f64).sqrt()) / 2.0).floor() as usize;
+        return (first, n - 1 - first, 0.95);
+    }
+    // P(at most `first` of n are below the median), by the binomial distribution of a fair coin.
+    let mut term = 0.5_f64.powi(n as i32);
+    let (mut below, mut first) = (term, 0);
+    while first + 1 < n / 2 {
+        let next = term * (n - first) as f64 / (first + 1) as f64;
+        if below + next > 0.025 {
+            break;
+        }
+        (term, below, first) = (next, below + next, first + 1);
+    }
+    (first, n.saturating_sub(first + 1), 1.0 - 2.0 * below)
+}
+
+const LEAST_PAIRS: usize = 5;
+const MANY: usize = 200;
+/// A host takes packets out of one batch within a few microseconds; 1500 bytes take as long at 2.4 Gbit/s.
+const BATCHED: Span = Span::from_micros(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_as_fast_as_the_host_sends_is_a_bound() {
+        let slow = |apart: i64| Pair {
+            delay: Span::from_millis(20),
+            apart: Span::from_micros(apart),
+            sent_apart: Span::from_micros(10),
+        };
+        let (rate, bound) = capacity(&[slow(11); 9], 1500).unwrap();
+        assert!(bound == Bound::AtLeast && rate.lo < 1.2e9, "{rate:?}");
+    }
+
+    #[test]
+    fn the_median_lies_between_two_ranks() {
+        // From tables of the sign test.
+        let rows = [
+            (2_000, 956, 1_043, 0.95),
+            (5, 0, 4, 0.9375),
+            (6, 0, 5, 0.96875),
+            (9, 1, 7, 0.9609),
+            (20, 5, 14, 0.9586),
+            (100, 39, 60, 0.9648),
+        ];
+        for (n, first, last, confidence) in rows {
+            let (f, l, c) = median_ranks(n);
+            assert!((f, l) == (first, last) && (c - confidence).abs() < 1e-3, "{n}: {f} {l} {c}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! How long a TCP connection takes to be answered, as near to the kernel as it is told.
+//!
+//! Of an accepted connection the kernel knows the time from SYN to SYN-ACK in microseconds: it is the first sample of its smoothed
+//! round trip (`tcpi_rtt`, RFC 6298 §2.2), and no data have changed it when the connection has just come about. A SYN that
+//! was repeated has no such sample that can be told from the answer to the first (Karn), and a refused connection leaves nothing
+//! behind: with `CAP_NET_RAW` an [`AnswerEar`] hears the RST and has the kernel's stamp of it; without, the program's own reading
+//! has to do, which also holds the way into and out of the kernel, and the wait for a core.
+
+#[cfg(not(target_os = "linux"))]
+mod deaf;
+#[cfg(target_os = "linux")]
+mod ear;
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+
+use netaware_units::{ClockSource, Span};
+
+use crate::clock;
+use crate::options::{self, ConnectError, SocketOptions};
+use crate::tcp_info::TcpInfo;
+
+#[cfg(not(target_os = "linux"))]
+pub use deaf::AnswerEar;
+#[cfg(target_os = "linux")]
+pub use ear::AnswerEar;
+
+/// How a SYN was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handshake {
+    /// SYN-ACK. The connection is gone again.
+    Accepted(Timed),
+    /// RST.
+    Refused(Timed),
+    /// ICMP said why not.
+    Unreachable,
+    /// Not at all within the patience, or it never left.
+    Silent,
+}
+
+/// A time and who took it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timed {
+    /// From SYN to answer.
+    pub rtt: Span,
+    /// The kernel, or the program around its call.
+    pub clock: ClockSource,
+}
+
+impl Handshake {
+    /// Opens a connection and resets it at once; `ear` is one for the same host.
+    pub fn attempt(
+        to: SocketAddr,
+        options: &SocketOptions,
+        patience: Span,
+        ear: Option<&mut AnswerEar>,
+    ) -> Self {
+        let Ok(prepared) = options::prepare_connect(to, options) else { return Self::Silent };
+        // A refused socket has lost its port, if it did not choose one itself.
+        let port = ear.as_ref().and_then(|_| prepared.bind_any());
+        let began_at = clock::now();
+        let outcome = options::connect_prepared(prepared, patience);
+        let around = Timed { rtt: clock::now() - began_at, clock: ClockSource::Application };
+        match outcome {
+            Ok(stream) => {
+                let timed = kernel(&stream, around).unwrap_or(around);
+                options::close_now(&stream);
+                Self::Accepted(timed)
+            }
+            Err(ConnectError::System { source, .. }) => match source.kind() {
+                io::ErrorKind::ConnectionRefused => {
+                    let answer = port.zip(ear).and_then(|(port, ear)| ear.answer(to.port(), port, began_at));
+                    let heard = answer.map(|at| at - began_at).filter(|rtt| *rtt <= around.rtt);
+                    let heard = heard.map(|rtt| Timed { rtt, clock: ClockSource::Kernel });
+                    Self::Refused(heard.unwrap_or(around))
+                }
+                io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Self::Unreachable,
+                _ => Self::Silent,
+            },
+            Err(ConnectError::Option { .. }) => Self::Silent,
+        }
+    }
+}
+
+/// What the kernel measured, if it did, once, and no longer than the call took.
+fn kernel(stream: &TcpStream, around: Timed) -> Option<Timed> {
+    let info = TcpInfo::read(stream)?;
+    let measured = info.retransmits == 0 && info.rtt > Span::ZERO && info.rtt <= around.rtt;
+    measured.then_some(Timed { rtt: info.rtt, clock: ClockSource::Kernel })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    const PATIENCE: Span = Span::from_secs(2);
+
+    #[test]
+    fn an_accepted_connection_has_the_kernels_time_which_is_the_shorter() {
+        for host in ["127.0.0.1:0", "[::1]:0"] {
+            let listener = TcpListener::bind(host).unwrap();
+            let to = listener.local_addr().unwrap();
+            for _ in 0..10 {
+                let began_at = clock::now();
+                let Handshake::Accepted(timed) =
+                    Handshake::attempt(to, &SocketOptions::default(), PATIENCE, None)
+                else {
+                    panic!("{to}")
+                };
+                assert!(timed.rtt > Span::ZERO && timed.rtt < clock::now() - began_at, "{timed:?}");
+                assert_eq!(timed.clock, ClockSource::Kernel);
+            }
+        }
+    }
+
+    #[test]
+    fn a_refused_connection_has_the_programs_time() {
+        let to = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let Handshake::Refused(timed) = Handshake::attempt(to, &SocketOptions::default(), PATIENCE, None)
+        else {
+            panic!()
+        };
+        assert!(timed.rtt > Span::ZERO && timed.clock == ClockSource::Application, "{timed:?}");
+    }
+
+    #[test]
+    fn a_refused_connection_has_the_kernels_time_where_raw_sockets_are_permitted() {
+        for host in ["127.0.0.1:0", "[::1]:0"] {
+            let to = TcpListener::bind(host).unwrap().local_addr().unwrap();
+            let mut ear = match AnswerEar::open(to.ip()) {
+                Ok(ear) => ear,
+                Err(why) => {
+                    println!("SKIPPED: {why}");
+                    return;
+                }
+            };
+            for _ in 0..10 {
+                let before = clock::now();
+                let outcome = Handshake::attempt(to, &SocketOptions::default(), PATIENCE, Some(&mut ear));
+                let Handshake::Refused(timed) = outcome else { panic!("{outcome:?}") };
+                assert_eq!(timed.clock, ClockSource::Kernel, "{to}");
+                assert!(timed.rtt > Span::ZERO && timed.rtt < clock::now() - before, "{timed:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_option_that_cannot_be_had_sends_nothing() {
+        let to = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let options = SocketOptions { congestion: Some("no-such-thing".into()), ..SocketOptions::default() };
+        assert_eq!(Handshake::attempt(to, &options, PATIENCE, None), Handshake::Silent);
+    }
+}

@@ -1,0 +1,105 @@
+//! Hears answers to SYNs when they come in, before TCP does.
+//!
+//! A raw socket is given a copy of each segment that comes from its peer, with the kernel's stamp. So what is timed does not hold
+//! the wait until the program has a core again, which may be longer than the path. Nothing is sent through it.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsRawFd;
+
+use netaware_units::Mono;
+use netaware_wire::icmp::behind_ipv4;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::ancillary::{ClockPair, RealTime};
+use crate::clock;
+use crate::hop_socket::{Queue, receive, set};
+
+/// Open for one host, over all of its ports.
+#[derive(Debug)]
+pub struct AnswerEar {
+    socket: Socket,
+    is_v4: bool,
+    clocks: RealTime,
+    opened_at: Mono,
+}
+
+impl AnswerEar {
+    /// Listens for segments of this host.
+    ///
+    /// # Errors
+    /// Without `CAP_NET_RAW`, or without a way to the host.
+    pub fn open(host: IpAddr) -> io::Result<Self> {
+        let socket =
+            Socket::new(Domain::for_address(SocketAddr::new(host, 0)), Type::RAW, Some(Protocol::TCP))?;
+        socket.connect(&SocketAddr::new(host, 0).into())?;
+        let stamps = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_RX_SOFTWARE;
+        set(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &stamps)?;
+        Ok(Self { socket, is_v4: host.is_ipv4(), clocks: RealTime::start(), opened_at: clock::now() })
+    }
+
+    /// When the first answer to a SYN between these ports came, after `since`. All that was heard is forgotten.
+    pub(super) fn answer(&mut self, theirs: u16, ours: u16, since: Mono) -> Option<Mono> {
+        let mut first = None;
+        let mut bytes = [0; LARGEST_HEADERS];
+        for _ in 0..MOST_SEGMENTS {
+            let Ok((len, told)) = receive(self.socket.as_raw_fd(), &mut bytes, Queue::Arrivals) else {
+                break;
+            };
+            let at = self.clocks.map_or_application(told.stamp, ClockPair::read(), self.opened_at).at;
+            let packet = bytes.get(..len).unwrap_or_default();
+            let segment = if self.is_v4 { behind_ipv4(packet) } else { Some(packet) };
+            let is_it = segment.is_some_and(|segment| is_answer(segment, theirs, ours));
+            if is_it && told.stamp.is_some() && at >= since && first.is_none() {
+                first = Some(at);
+            }
+        }
+        first
+    }
+}
+
+/// Whether a segment of these ports is a RST or a SYN with an acknowledgement (RFC 9293 §3.1).
+fn is_answer(segment: &[u8], theirs: u16, ours: u16) -> bool {
+    let Some(head) = segment.first_chunk::<20>() else { return false };
+    let ports = (u16::from_be_bytes([head[0], head[1]]), u16::from_be_bytes([head[2], head[3]]));
+    ports == (theirs, ours) && (head[13] & RST != 0 || head[13] & (SYN | ACK) == SYN | ACK)
+}
+
+const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
+const ACK: u8 = 0x10;
+/// IP's and TCP's; the rest of a segment is cut off.
+const LARGEST_HEADERS: usize = 120;
+/// Bounds what other connections to the same host cost.
+const MOST_SEGMENTS: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(theirs: u16, ours: u16, flags: u8) -> Vec<u8> {
+        let mut bytes = vec![0; 20];
+        bytes[..2].copy_from_slice(&theirs.to_be_bytes());
+        bytes[2..4].copy_from_slice(&ours.to_be_bytes());
+        bytes[13] = flags;
+        bytes
+    }
+
+    #[test]
+    fn only_answers_between_the_two_ports_count() {
+        for (ports, flags, want) in [
+            ((80, 4000), RST | ACK, true),
+            ((80, 4000), RST, true),
+            ((80, 4000), SYN | ACK, true),
+            ((80, 4000), SYN, false),
+            ((80, 4000), ACK, false),
+            ((80, 4001), RST | ACK, false),
+            ((81, 4000), RST | ACK, false),
+        ] {
+            assert_eq!(is_answer(&segment(ports.0, ports.1, flags), 80, 4000), want, "{ports:?} {flags:#x}");
+        }
+        for len in 0..20 {
+            assert!(!is_answer(&segment(80, 4000, RST)[..len], 80, 4000));
+        }
+    }
+}
