@@ -7,7 +7,7 @@ use crate::commands::{
     test, udp,
 };
 #[cfg(target_os = "linux")]
-use crate::commands::{lab, simulate};
+use crate::commands::{lab, receive, send, simulate};
 use crate::config::Parsed;
 use crate::exit::{self, Exit};
 use crate::measure::{self, Measuring};
@@ -36,6 +36,8 @@ Examples:
   netaware results show last           the newest saved result
   netaware lab up bufferbloat          a path to try things on, on this host
   netaware simulate lte latency        what it would say there, at once
+  netaware receive ~/incoming          take files that others send
+  netaware send disk.img lab-b         send some, over both IP versions
 
 Settings: every long flag is also a key of netaware.toml (in $XDG_CONFIG_HOME/netaware/ and in the present folder) and a \
 variable: --connect-timeout is connect-timeout and NETAWARE_CONNECT_TIMEOUT. A flag beats a variable, a variable beats a \
@@ -77,6 +79,10 @@ pub(crate) enum Command {
     Lab(lab::Lab),
     #[cfg(target_os = "linux")]
     Simulate(simulate::Simulate),
+    #[cfg(target_os = "linux")]
+    Send(send::Send),
+    #[cfg(target_os = "linux")]
+    Receive(receive::Receive),
     Completions(completions::Completions),
     Man(man::Man),
     Schema(schema::Schema),
@@ -121,6 +127,10 @@ impl Command {
             Self::Lab(lab) => lab.run(),
             #[cfg(target_os = "linux")]
             Self::Simulate(simulate) => simulate.run(),
+            #[cfg(target_os = "linux")]
+            Self::Send(send) => send.run(),
+            #[cfg(target_os = "linux")]
+            Self::Receive(receive) => receive.run(),
             Self::Completions(completions) => completions.run(),
             Self::Man(man) => man.run(),
             Self::Schema(schema) => schema.run(),
@@ -145,7 +155,18 @@ mod tests {
         command.build();
         insta::assert_snapshot!("help", command.render_long_help().to_string());
         let measuring = ["test", "tcp", "udp", "latency", "capacity", "available", "hops", "reach", "matrix"];
-        let others = ["serve", "host", "results", "lab", "simulate", "completions", "man", "schema"];
+        let others = [
+            "serve",
+            "host",
+            "results",
+            "lab",
+            "simulate",
+            "send",
+            "receive",
+            "completions",
+            "man",
+            "schema",
+        ];
         for name in measuring.into_iter().chain(others) {
             let of = command.find_subcommand_mut(name).unwrap();
             insta::assert_snapshot!(format!("help_{name}"), of.render_long_help().to_string());

@@ -11,8 +11,12 @@ pub(crate) mod latency;
 pub(crate) mod man;
 pub(crate) mod matrix;
 pub(crate) mod reach;
+#[cfg(target_os = "linux")]
+pub(crate) mod receive;
 pub(crate) mod results;
 pub(crate) mod schema;
+#[cfg(target_os = "linux")]
+pub(crate) mod send;
 pub(crate) mod serve;
 #[cfg(target_os = "linux")]
 pub(crate) mod simulate;
