@@ -1,6 +1,6 @@
-/* libnetaware: streams over IPv4 and IPv6 at once. See libnetaware(3).
+/* libnetaware: streams and datagrams over IPv4 and IPv6 at once. See libnetaware(3).
  *
- * A stream is a number, as a socket is. Calls return -1 where they fail; errno says why, and na_strerror() in words.
+ * A stream is a number, as a socket is, and so is a socket of datagrams. Calls return -1 where they fail; errno says why, and na_strerror() in words.
  * All calls may come from any thread; a stream may be read by one thread and written by another at once.
  * Made by cbindgen from crates/apps/ffi; do not edit. */
 
@@ -32,27 +32,33 @@
 #define NA_IPV6 6
 
 /*
- na_send, na_recv: do not wait; EAGAIN where it would have to.
+ na_socket, beside one of those: datagrams instead of a stream.
+ */
+#define NA_DGRAM 16
+
+/*
+ na_send, na_recv and their kin: do not wait; EAGAIN where it would have to.
  */
 #define NA_DONTWAIT 1
 
 /*
- na_send: leave this call out of switching: while it runs wishes of the peer are refused.
+ na_send: leave this call out of switching: while it runs wishes of the peer are refused. Of streams alone.
  */
 #define NA_MSG_HOLD 2
 
 /*
- na_shutdown: no more is sent.
+ na_shutdown: no more is sent. Of streams alone.
  */
 #define NA_SHUT_WR 1
 
 /*
- na_shutdown: the stream is given up.
+ na_shutdown: the stream is given up; a socket of datagrams ends its sessions.
  */
 #define NA_SHUT_RDWR 2
 
 /*
- na_setsockopt: bytes kept until they are acknowledged, and taken until they are read. Before connecting or listening.
+ na_setsockopt: bytes kept until they are acknowledged, and taken until they are read; of datagrams the latter alone. Before
+ connecting or listening.
  */
 #define NA_WINDOW 1
 
@@ -72,7 +78,100 @@
 #define NA_NONBLOCK 4
 
 /*
- How a stream stands.
+ What a callback of a policy returns to stay where it is; NA_IPV4 and NA_IPV6 for going there.
+ */
+#define NA_KEEP 0
+
+/*
+ What is known of one version since the last switch: medians of the last observations.
+ */
+typedef struct NaVersionEvidence {
+  /*
+   Whether it can be used now.
+   */
+  int up;
+  /*
+   Observations behind the figures.
+   */
+  int observations;
+  /*
+   Round trip, microseconds; -1 where it is not known.
+   */
+  int64_t rtt_us;
+  /*
+   What it delivers or would, bit/s; -1 where it is not known, and of datagrams.
+   */
+  int64_t goodput_bps;
+  /*
+   Share of packets lost, 0 to 1; -1 where it is not known.
+   */
+  double loss;
+} NaVersionEvidence;
+
+/*
+ What a callback of a policy decides by.
+ */
+typedef struct NaEvidence {
+  /*
+   Where this direction goes: 4 or 6.
+   */
+  int present;
+  /*
+   Where the rules would go now, 4 or 6; 0 where they would stay.
+   */
+  int rules_say;
+  /*
+   Of IPv4.
+   */
+  struct NaVersionEvidence ipv4;
+  /*
+   Of IPv6.
+   */
+  struct NaVersionEvidence ipv6;
+} NaEvidence;
+
+/*
+ A program's own policy: NA_KEEP, NA_IPV4 or NA_IPV6; anything else is NA_KEEP. The evidence is the library's and good until it
+ returns. It is called on a thread of the library, see na_policy_callback.
+ */
+typedef int (*NaDecide)(const struct NaEvidence *evidence, void *user);
+
+/*
+ What datagrams saw of one version; -1 where it is not known, and everywhere of streams.
+ */
+typedef struct NaVersionStatus {
+  /*
+   Datagrams sent over it, those of the library included.
+   */
+  int64_t sent;
+  /*
+   Of those, known to have come.
+   */
+  int64_t confirmed;
+  /*
+   Of those, missing when the peer last told.
+   */
+  int64_t lost;
+  /*
+   Datagrams that came over it.
+   */
+  int64_t received;
+  /*
+   Missing among those.
+   */
+  int64_t missing;
+  /*
+   How much longer they take to the peer than the quickest one lately, microseconds.
+   */
+  int64_t forward_delay_us;
+  /*
+   The same of those that come.
+   */
+  int64_t reverse_delay_us;
+} NaVersionStatus;
+
+/*
+ How a stream stands, or a session of datagrams.
  */
 typedef struct NaStatus {
   /*
@@ -84,11 +183,11 @@ typedef struct NaStatus {
    */
   int current;
   /*
-   Whether there is a connection over IPv4.
+   Whether there is a connection over IPv4, or datagrams come through.
    */
   int ipv4_up;
   /*
-   Whether there is a connection over IPv6.
+   Whether there is a connection over IPv6, or datagrams come through.
    */
   int ipv6_up;
   /*
@@ -100,17 +199,25 @@ typedef struct NaStatus {
    */
   int64_t ipv6_rtt_us;
   /*
-   Bytes that the peer has.
+   Bytes that the peer has; of datagrams 0.
    */
   uint64_t acknowledged;
   /*
-   Bytes that it may not have.
+   Bytes that it may not have; of datagrams 0.
    */
   uint64_t unacknowledged;
   /*
-   Bytes that came.
+   Bytes that came; of datagrams how many.
    */
   uint64_t received;
+  /*
+   What datagrams saw of IPv4.
+   */
+  struct NaVersionStatus ipv4;
+  /*
+   What datagrams saw of IPv6.
+   */
+  struct NaVersionStatus ipv6;
 } NaStatus;
 
 #ifdef __cplusplus
@@ -118,7 +225,8 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- A new stream, not connected yet: NA_DUAL, NA_FIRST, NA_IPV4 or NA_IPV6. Its number, or -1.
+ A new stream, not connected yet: NA_DUAL, NA_FIRST, NA_IPV4 or NA_IPV6; with NA_DGRAM a socket of datagrams. Its number,
+ or -1.
  */
 int na_socket(int kind);
 
@@ -133,7 +241,8 @@ int na_bind(int stream,
             uint16_t port);
 
 /*
- Begins to take streams. `backlog` is there as in listen(2); the library's own limit is 128. The port, or -1.
+ Begins to take streams, or datagrams of all who connect. `backlog` is there as in listen(2); the library's own limit is 128,
+ of datagrams 1024 sessions. The port, or -1.
  */
 int na_listen(int stream,
               int backlog);
@@ -154,7 +263,8 @@ int na_connect(int stream,
                uint16_t port);
 
 /*
- Sends bytes. Without NA_DONTWAIT all of them, as far as no error or time-out comes in between. How many, or -1.
+ Sends bytes. Without NA_DONTWAIT all of them, as far as no error or time-out comes in between; of datagrams they are one.
+ How many, or -1.
 
  # Safety
  `bytes` has `length` bytes to read.
@@ -165,12 +275,16 @@ ptrdiff_t na_send(int stream,
                   int flags);
 
 /*
- Reads what has come, at most `length` bytes. How many, 0 at the end of the peer's direction, or -1.
+ Reads what has come, at most `length` bytes; of datagrams one, whose rest is dropped. How many, 0 at the end of the peer's
+ direction, or -1.
 
  # Safety
  `out` has `length` bytes to write.
  */
-ptrdiff_t na_recv(int stream, void *out, size_t length, int flags);
+ptrdiff_t na_recv(int stream,
+                  void *out,
+                  size_t length,
+                  int flags);
 
 /*
  Ends this direction (NA_SHUT_WR) or gives up the stream (NA_SHUT_RDWR). 0, or -1.
@@ -178,12 +292,14 @@ ptrdiff_t na_recv(int stream, void *out, size_t length, int flags);
 int na_shutdown(int stream, int how);
 
 /*
- Lets go of a stream: what was sent still goes on its way. 0, or -1.
+ Lets go of a stream: what was sent still goes on its way. A callback of its policy is not called any more when this returns,
+ unless it is the caller. 0, or -1.
  */
 int na_close(int stream);
 
 /*
- Asks for both directions to go over this IP version, NA_IPV4 or NA_IPV6. 0, or -1 where it cannot be had now.
+ Asks for both directions to go over this IP version, NA_IPV4 or NA_IPV6; of datagrams with all peers. 0, or -1 where it
+ cannot be had now.
  */
 int na_switch(int stream,
               int version);
@@ -195,24 +311,8 @@ int na_hold(int stream,
             int on);
 
 /*
- Switches by rules from now on: the text of a policy file, or NULL for no longer. Also before connecting. 0, or -1.
-
- # Safety
- `rules` is NULL or a text.
- */
-int na_policy(int stream,
-              const char *rules);
-
-/*
- Writes how a stream stands. 0, or -1.
-
- # Safety
- `status` has room for one.
- */
-int na_status(int stream, struct NaStatus *status);
-
-/*
- A descriptor for poll(2) and its kin: readable where na_recv or na_accept would not wait, writable where na_send would not.
+ A descriptor for poll(2) and its kin: readable where na_recv or na_accept would not wait, writable where na_send would not,
+ which of datagrams is always.
  It is the library's until na_close, and not to be read, written or closed. -1 where there is none.
  */
 int na_poll_fd(int stream);
@@ -233,10 +333,79 @@ int64_t na_getsockopt(int stream, int option);
 const char *na_strerror(void);
 
 /*
- With `on` other than 0: from now on SIGUSR1 moves all streams to IPv4 and SIGUSR2 to IPv6. With 0 they do nothing any
+ Sends one datagram to a peer, as na_recvfrom names it. How many bytes, or -1. That it was sent does not mean that it came.
+
+ # Safety
+ `bytes` has `length` bytes to read.
+ */
+ptrdiff_t na_sendto(int socket,
+                    const void *bytes,
+                    size_t length,
+                    int flags,
+                    uint64_t peer);
+
+/*
+ Receives one datagram and cuts off what does not fit; `peer`, where it is not NULL, becomes the number of who sent it. How many
+ bytes, which may be none, or -1.
+
+ # Safety
+ `out` has `length` bytes to write, `peer` is NULL or has room for one.
+ */
+ptrdiff_t na_recvfrom(int socket,
+                      void *out,
+                      size_t length,
+                      int flags,
+                      uint64_t *peer);
+
+/*
+ Switches by rules from now on: the text of a policy file, or NULL for no longer. Also before connecting. Datagrams have no
+ metric goodput. 0, or -1.
+
+ # Safety
+ `rules` is NULL or a text.
+ */
+int na_policy(int stream,
+              const char *rules);
+
+/*
+ Lets a function of the program decide from now on, or with NULL the rules again; what is looked at, how often and at what cost
+ is as na_policy has it. Also before connecting or listening; of a listening stream it is for those that it accepts from then on.
+
+ It is called on a thread of the library that blocks all signals, for one stream never twice at once, when there is something
+ new and no switch is under way. It may call anything that does not wait, also na_close and this; it must not block, and not
+ leave by longjmp or an exception. When this returns, or na_close, the function before is not called any more for that
+ stream, unless it is the caller; so its `user` can be freed then. 0, or -1.
+
+ # Safety
+ `decide` can be called from any thread with `user` until it is replaced or the stream is closed.
+ */
+int na_policy_callback(int stream,
+                       NaDecide decide,
+                       void *user);
+
+/*
+ With `on` other than 0: from now on SIGUSR1 moves all streams and datagrams to IPv4 and SIGUSR2 to IPv6. With 0 they do nothing any
  more. A stream without a connection of that version stays. Returns 0.
  */
 int na_signals(int on);
+
+/*
+ Writes how a stream stands, or the session of a connected socket of datagrams. 0, or -1.
+
+ # Safety
+ `status` has room for one.
+ */
+int na_status(int stream, struct NaStatus *status);
+
+/*
+ Writes how the session of a socket of datagrams with this peer stands, as na_recvfrom names it. 0, or -1.
+
+ # Safety
+ `status` has room for one.
+ */
+int na_status_of(int socket,
+                 uint64_t peer,
+                 struct NaStatus *status);
 
 #ifdef __cplusplus
 }  // extern "C"

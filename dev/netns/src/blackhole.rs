@@ -9,13 +9,16 @@ impl Pair {
     /// Drops everything of one IP version, both ways, except neighbour discovery: without that the sender's own kernel
     /// would soon report "no route to host", and nothing would be silent any more.
     pub fn blackhole(&self, version: IpVersion) -> Result<(), NetnsError> {
-        self.filter(match version {
-            IpVersion::V4 => &["meta nfproto ipv4 counter drop"],
-            IpVersion::V6 => &[
-                "icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept",
-                "meta nfproto ipv6 counter drop",
-            ],
-        })
+        self.filter(everything(version))
+    }
+
+    /// Answers every TCP segment of one IP version with a reset, both ways: what is connected dies at once, and nothing
+    /// connects.
+    pub fn reset(&self, version: IpVersion) -> Result<(), NetnsError> {
+        self.filter(&[&format!(
+            "meta nfproto {} meta l4proto tcp counter reject with tcp reset",
+            family(version)
+        )])
     }
 
     /// Drops packets of one IP version that are longer than `bytes`, IP header included, both ways: a path MTU that
@@ -27,11 +30,7 @@ impl Pair {
         for side in self.sides() {
             side.ip(&["link", "set", "dev", side.device(), "gso_max_segs", "1"])?;
         }
-        let family = match version {
-            IpVersion::V4 => "ipv4",
-            IpVersion::V6 => "ipv6",
-        };
-        self.filter(&[&format!("meta nfproto {family} meta length > {bytes} counter drop")])
+        self.filter(&[&format!("meta nfproto {} meta length > {bytes} counter drop", family(version))])
     }
 
     /// Lets everything through again.
@@ -51,8 +50,25 @@ impl Pair {
     }
 }
 
+fn family(version: IpVersion) -> &'static str {
+    match version {
+        IpVersion::V4 => "ipv4",
+        IpVersion::V6 => "ipv6",
+    }
+}
+
 /// The kernel's default, `GSO_MAX_SEGS`.
 const USUAL_SEGMENTS: &str = "65535";
+
+fn everything(version: IpVersion) -> &'static [&'static str] {
+    match version {
+        IpVersion::V4 => &["meta nfproto ipv4 counter drop"],
+        IpVersion::V6 => &[
+            "icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept",
+            "meta nfproto ipv6 counter drop",
+        ],
+    }
+}
 
 /// Adding a table or chain that exists is no error, so calls add up.
 fn script(device: &str, rules: &[&str]) -> String {
@@ -65,6 +81,11 @@ fn script(device: &str, rules: &[&str]) -> String {
 }
 
 impl Side {
+    /// Drops what comes in of one IP version, as [`Pair::blackhole`] does for both sides.
+    pub fn blackhole(&self, version: IpVersion) -> Result<(), NetnsError> {
+        self.nft(&script(self.device(), everything(version)))
+    }
+
     fn nft(&self, rules: &str) -> Result<(), NetnsError> {
         run_with_input("ip", &["netns", "exec", self.namespace(), "nft", "-f", "-"], rules).map(drop)
     }

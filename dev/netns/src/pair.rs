@@ -1,11 +1,15 @@
 //! Two namespaces and the wire between them.
 
 use std::fs;
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::bound::pause;
 use crate::stale::namespace_name;
@@ -140,6 +144,22 @@ impl Side {
     /// Runs `ip` inside, for whatever this crate does not wrap: `side.ip(&["link", "set", "lan", "down"])`.
     pub fn ip(&self, arguments: &[&str]) -> Result<String, NetnsError> {
         run("ip", &[&["-netns", &*self.namespace], arguments].concat())
+    }
+
+    /// Does something in a thread of its own that is inside, as are the threads that it starts, and the sockets that it makes
+    /// stay there.
+    ///
+    /// # Errors
+    /// The namespace cannot be entered, or what `work` says; that it panicked.
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        let entrance = fs::File::open(PathBuf::from("/run/netns").join(&self.namespace))?;
+        std::thread::scope(|scope| {
+            let inside = scope.spawn(move || {
+                move_into_link_name_space(entrance.as_fd(), Some(LinkNameSpaceType::Network))?;
+                work()
+            });
+            inside.join().unwrap_or_else(|_| Err(io::Error::other("the thread inside panicked")))
+        })
     }
 
     /// Processes inside.

@@ -51,7 +51,8 @@ fn run_as_ci() -> Result<()> {
 }
 
 fn build() -> Result<()> {
-    run_command(&mut cargo(&["build", "--release", "--locked", "--package", "netaware"]))
+    let packages = ["--package", "netaware", "--package", "netaware-shim"];
+    run_command(&mut cargo(&[&["build", "--release", "--locked"], &packages[..]].concat()))
 }
 
 fn perform((name, step): &Step) -> Done {

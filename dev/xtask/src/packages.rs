@@ -7,7 +7,7 @@ use crate::shell::{command, output, run, works};
 /// What the tests start: namespaces and shapers, black holes, a foreign server on our port, what a path says of its routers;
 /// and a compiler for libFuzzer.
 pub(crate) const FOR_TESTS: &[&str] =
-    &["iproute2", "nftables", "iperf3", "iputils-ping", "traceroute", "g++"];
+    &["iproute2", "nftables", "iperf3", "iputils-ping", "traceroute", "g++", "valgrind"];
 
 /// The tools that we compare ourselves with, the neutral observer, and a compiler for the reference program.
 pub(crate) const FOR_BENCHMARKS: &[&str] = &[

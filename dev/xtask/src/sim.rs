@@ -13,7 +13,7 @@ const FOLDER: &str = "docs/accuracy";
 #[derive(Debug, Args)]
 pub(crate) struct Sim {
     /// Methods, comma between
-    #[arg(long, default_value = "bulk,curve", value_delimiter = ',')]
+    #[arg(long, default_value = "capacity,available", value_delimiter = ',')]
     methods: Vec<String>,
     /// Seeds of each cell
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]

@@ -21,17 +21,22 @@ pub(crate) fn all() -> Result<()> {
 pub(crate) fn sociable() -> Result<()> {
     let names = sociable_targets(&workspace()?);
     let chosen = names.iter().flat_map(|name| ["--test", name]);
-    let arguments: Vec<&str> =
-        ["test", "--workspace", "--locked", "--no-fail-fast", "--lib", "--bins"].into_iter().chain(chosen).collect();
+    let arguments: Vec<&str> = ["test", "--workspace", "--locked", "--no-fail-fast", "--lib", "--bins"]
+        .into_iter()
+        .chain(chosen)
+        .collect();
     run(&mut cargo(&arguments))?;
     run(&mut cargo(&["test", "--workspace", "--locked", "--doc"]))
 }
 
 /// Those marked `#[ignore]`, which only an optimised build ends in seconds: laws of queues over millions of packets, all
-/// orders in which two ends of a stream can act.
+/// orders in which two ends of a stream can act, a policy beside an hour of others' noise.
 pub(crate) fn long_runs() -> Result<()> {
-    let packages = ["--package", "netaware-netmodel", "--package", "netaware-dual"];
-    run(&mut cargo(&[&["test", "--release", "--locked"], &packages[..], &["--", "--ignored"]].concat()))
+    let ignored = |which: &[&str]| {
+        run(&mut cargo(&[&["test", "--release", "--locked"], which, &["--", "--ignored"]].concat()))
+    };
+    ignored(&["--package", "netaware-netmodel", "--package", "netaware-dual"])?;
+    ignored(&["--package", "netaware-stream", "--lib"])
 }
 
 /// The tests in network namespaces. Built like the product: a debug build is too slow to fill a link, and would be

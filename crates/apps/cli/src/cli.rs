@@ -3,11 +3,11 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    available, capacity, completions, hops, host, latency, man, matrix, reach, results, schema, serve, tcp,
-    test, udp,
+    available, capacity, completions, hops, host, latency, man, matrix, reach, relay, results, schema, serve,
+    tcp, test, udp,
 };
 #[cfg(target_os = "linux")]
-use crate::commands::{lab, receive, send, simulate};
+use crate::commands::{lab, receive, run, send, simulate};
 use crate::config::Parsed;
 use crate::exit::{self, Exit};
 use crate::measure::{self, Measuring};
@@ -36,6 +36,10 @@ Examples:
   netaware results show last           the newest saved result
   netaware lab up bufferbloat          a path to try things on, on this host
   netaware simulate lte latency        what it would say there, at once
+  netaware relay --listen 8080 --to lab-b
+                                       a path that changes its IP version, for programs as they are
+  netaware run -- curl -4 http://lab-b/
+                                       a program as it is, over whichever IP version answers
   netaware receive ~/incoming          take files that others send
   netaware send disk.img lab-b         send some, over both IP versions
 
@@ -74,6 +78,9 @@ pub(crate) enum Command {
     Reach(reach::Reach),
     Matrix(matrix::Matrix),
     Host(host::Host),
+    Relay(relay::Relay),
+    #[cfg(target_os = "linux")]
+    Run(run::Run),
     Results(results::Results),
     #[cfg(target_os = "linux")]
     Lab(lab::Lab),
@@ -122,6 +129,9 @@ impl Command {
             Self::Host(host) => host.run(),
             Self::Hops(hops) => measure::run(hops, parsed),
             Self::Reach(reach) => measure::run(reach, parsed),
+            Self::Relay(relay) => relay.run(),
+            #[cfg(target_os = "linux")]
+            Self::Run(run) => run.run(),
             Self::Results(results) => results.run(),
             #[cfg(target_os = "linux")]
             Self::Lab(lab) => lab.run(),
@@ -158,6 +168,8 @@ mod tests {
         let others = [
             "serve",
             "host",
+            "relay",
+            "run",
             "results",
             "lab",
             "simulate",

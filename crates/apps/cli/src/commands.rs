@@ -13,7 +13,10 @@ pub(crate) mod matrix;
 pub(crate) mod reach;
 #[cfg(target_os = "linux")]
 pub(crate) mod receive;
+pub(crate) mod relay;
 pub(crate) mod results;
+#[cfg(target_os = "linux")]
+pub(crate) mod run;
 pub(crate) mod schema;
 #[cfg(target_os = "linux")]
 pub(crate) mod send;

@@ -7,6 +7,7 @@ pub(crate) mod estimation;
 pub(crate) mod hist;
 pub(crate) mod host;
 pub(crate) mod key;
+pub(crate) mod logging;
 pub(crate) mod output;
 pub(crate) mod pace;
 pub(crate) mod probed;

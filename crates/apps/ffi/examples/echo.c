@@ -2,6 +2,7 @@
  *
  *   echo serve PORT          takes streams and sends back what comes; ends after one stream
  *   echo send HOST PORT N    sends N blocks, checks what comes back, and switches half way; SIGUSR1 and SIGUSR2 switch, too
+ *   echo send HOST PORT N P  the same, and P switches instead: the text of a policy, as in '[policy]\nmetric = "round-trip"'
  *
  * cc echo.c $(pkg-config --cflags --libs netaware) -o echo
  */
@@ -37,12 +38,13 @@ static int serve(uint16_t port) {
     return 0;
 }
 
-static int run(const char *host, uint16_t port, int blocks) {
+static int run(const char *host, uint16_t port, int blocks, const char *policy) {
     int stream = na_socket(NA_DUAL);
     if (na_signals(1) < 0) return fail("na_signals");
     if (na_connect(stream, host, port) < 0) return fail("na_connect");
+    if (policy && na_policy(stream, policy) < 0) return fail("na_policy");
     static char out[BLOCK], in[BLOCK];
-    int switched = 0, changes = 0, last = 0;
+    int switched = policy != NULL, changes = 0, last = 0;
     struct NaStatus status;
     for (int n = 0; n < blocks; n++) {
         memset(out, 'a' + n % 26, sizeof out);
@@ -73,8 +75,8 @@ static int run(const char *host, uint16_t port, int blocks) {
 
 int main(int count, char **words) {
     if (count == 3 && strcmp(words[1], "serve") == 0) return serve((uint16_t)atoi(words[2]));
-    if (count == 5 && strcmp(words[1], "send") == 0)
-        return run(words[2], (uint16_t)atoi(words[3]), atoi(words[4]));
-    fprintf(stderr, "usage: %s serve PORT | send HOST PORT BLOCKS\n", words[0]);
+    if ((count == 5 || count == 6) && strcmp(words[1], "send") == 0)
+        return run(words[2], (uint16_t)atoi(words[3]), atoi(words[4]), words[5]);
+    fprintf(stderr, "usage: %s serve PORT | send HOST PORT BLOCKS [POLICY]\n", words[0]);
     return 2;
 }

@@ -1,4 +1,4 @@
-//! The calls.
+//! The calls that are those of sockets.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
@@ -10,12 +10,15 @@ use netaware_io::clock;
 use netaware_io::signals::NoPipeSignal;
 use netaware_record::IpVersion;
 use netaware_stream::{
-    CannotSwitch, ConnectError, DualListener, DualStream, LinkStatus, Options, Rules, Standing, Wanted,
+    CannotSwitch, ConnectError, DatagramOptions, DualDatagram, DualListener, DualStream, Options, PeerId,
+    Wanted,
 };
 use netaware_units::{Mono, Span};
 
+use crate::datagrams;
+use crate::ending;
 use crate::error::{self, Failure};
-use crate::table::{self, Entry, What, lock, stream_of};
+use crate::table::{self, Carries, Entry, What, datagrams_of, lock, stream_of};
 
 /// na_socket: a connection of each IP version.
 pub const NA_DUAL: c_int = 0;
@@ -26,17 +29,21 @@ pub const NA_IPV4: c_int = 4;
 /// na_socket, na_switch: IPv6 alone.
 pub const NA_IPV6: c_int = 6;
 
-/// na_send, na_recv: do not wait; EAGAIN where it would have to.
+/// na_socket, beside one of those: datagrams instead of a stream.
+pub const NA_DGRAM: c_int = 16;
+
+/// na_send, na_recv and their kin: do not wait; EAGAIN where it would have to.
 pub const NA_DONTWAIT: c_int = 1;
-/// na_send: leave this call out of switching: while it runs wishes of the peer are refused.
+/// na_send: leave this call out of switching: while it runs wishes of the peer are refused. Of streams alone.
 pub const NA_MSG_HOLD: c_int = 2;
 
-/// na_shutdown: no more is sent.
+/// na_shutdown: no more is sent. Of streams alone.
 pub const NA_SHUT_WR: c_int = 1;
-/// na_shutdown: the stream is given up.
+/// na_shutdown: the stream is given up; a socket of datagrams ends its sessions.
 pub const NA_SHUT_RDWR: c_int = 2;
 
-/// na_setsockopt: bytes kept until they are acknowledged, and taken until they are read. Before connecting or listening.
+/// na_setsockopt: bytes kept until they are acknowledged, and taken until they are read; of datagrams the latter alone. Before
+/// connecting or listening.
 pub const NA_WINDOW: c_int = 1;
 /// na_setsockopt: milliseconds that na_send may wait; 0 for no end.
 pub const NA_SNDTIMEO: c_int = 2;
@@ -44,30 +51,6 @@ pub const NA_SNDTIMEO: c_int = 2;
 pub const NA_RCVTIMEO: c_int = 3;
 /// na_setsockopt: other than 0 for calls that do not wait.
 pub const NA_NONBLOCK: c_int = 4;
-
-/// How a stream stands.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NaStatus {
-    /// 0 bytes can travel, 1 both directions have ended, -1 given up.
-    pub standing: c_int,
-    /// Where this direction goes: 4, 6, or 0 where there is no connection.
-    pub current: c_int,
-    /// Whether there is a connection over IPv4.
-    pub ipv4_up: c_int,
-    /// Whether there is a connection over IPv6.
-    pub ipv6_up: c_int,
-    /// Smoothed round trip over IPv4, microseconds; -1 where it is not known.
-    pub ipv4_rtt_us: i64,
-    /// Smoothed round trip over IPv6, microseconds; -1 where it is not known.
-    pub ipv6_rtt_us: i64,
-    /// Bytes that the peer has.
-    pub acknowledged: u64,
-    /// Bytes that it may not have.
-    pub unacknowledged: u64,
-    /// Bytes that came.
-    pub received: u64,
-}
 
 /// Runs a call: no panic and no SIGPIPE leaves it.
 pub(crate) fn guarded<T: From<i8>>(work: impl FnOnce() -> Result<T, Failure>) -> T {
@@ -82,13 +65,13 @@ pub(crate) fn guarded<T: From<i8>>(work: impl FnOnce() -> Result<T, Failure>) ->
     }
 }
 
-fn invalid(words: &str) -> Failure {
+pub(crate) fn invalid(words: &str) -> Failure {
     Failure::new(libc::EINVAL, words)
 }
 
 /// # Safety
 /// `text` is null or ends with a null byte.
-unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Failure> {
+pub(crate) unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Failure> {
     if text.is_null() {
         return Err(Failure::new(libc::EFAULT, "a text is missing"));
     }
@@ -96,24 +79,36 @@ unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Failure> {
     unsafe { CStr::from_ptr(text) }.to_str().map_err(|_| invalid("a text that is not UTF-8"))
 }
 
-/// A new stream, not connected yet: NA_DUAL, NA_FIRST, NA_IPV4 or NA_IPV6. Its number, or -1.
+/// A new stream, not connected yet: NA_DUAL, NA_FIRST, NA_IPV4 or NA_IPV6; with NA_DGRAM a socket of datagrams. Its number,
+/// or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn na_socket(kind: c_int) -> c_int {
     guarded(|| {
-        let wanted = match kind {
+        let wanted = match kind & !NA_DGRAM {
             NA_DUAL => Wanted::Each,
             NA_FIRST => Wanted::First,
             NA_IPV4 => Wanted::Only(IpVersion::V4),
             NA_IPV6 => Wanted::Only(IpVersion::V6),
             _ => return Err(invalid("neither NA_DUAL, NA_FIRST, NA_IPV4 nor NA_IPV6")),
         };
-        insert(What::Fresh, Options { wanted, ..Options::default() })
+        ending::arrange();
+        let options = Options { wanted, ..Options::default() };
+        if kind & NA_DGRAM == 0 {
+            return insert(What::Fresh, options, Carries::Bytes);
+        }
+        insert(
+            What::Fresh,
+            Options { window: DatagramOptions::default().inbox, ..options },
+            Carries::Datagrams,
+        )
     })
 }
 
-fn insert(what: What, options: Options) -> Result<c_int, Failure> {
+fn insert(what: What, options: Options, carries: Carries) -> Result<c_int, Failure> {
     let entry = Entry {
         options,
+        carries,
+        callback: None,
         nonblocking: false,
         send_patience: None,
         receive_patience: None,
@@ -152,7 +147,8 @@ pub unsafe extern "C" fn na_bind(stream: c_int, address: *const c_char, port: u1
     })
 }
 
-/// Begins to take streams. `backlog` is there as in listen(2); the library's own limit is 128. The port, or -1.
+/// Begins to take streams, or datagrams of all who connect. `backlog` is there as in listen(2); the library's own limit is 128,
+/// of datagrams 1024 sessions. The port, or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn na_listen(stream: c_int, backlog: c_int) -> c_int {
     let _ = backlog;
@@ -161,10 +157,22 @@ pub extern "C" fn na_listen(stream: c_int, backlog: c_int) -> c_int {
         let mut entry = lock(&entry);
         let What::Bound(addresses) = &entry.what else { return Err(invalid("na_bind comes first")) };
         let all = addresses.len() == 2;
+        if entry.carries == Carries::Datagrams {
+            let options = entry.datagram_options();
+            let socket = match addresses.first() {
+                Some(first) if all => DualDatagram::bind(first.port(), options),
+                _ => DualDatagram::bind_to(addresses, options),
+            }?;
+            socket.set_policy_callback(entry.callback.clone());
+            let port = socket.addresses().first().map_or(0, SocketAddr::port);
+            entry.what = What::Datagrams(socket);
+            return Ok(c_int::from(port));
+        }
         let listener = match addresses.first() {
             Some(first) if all => DualListener::bind(first.port(), entry.options),
             _ => DualListener::bind_to(addresses, entry.options),
         }?;
+        listener.set_policy_callback(entry.callback.clone());
         let port = listener.addresses().first().map_or(0, SocketAddr::port);
         entry.what = What::Listener(Arc::new(listener));
         Ok(c_int::from(port))
@@ -178,11 +186,13 @@ pub extern "C" fn na_accept(stream: c_int) -> c_int {
         let entry = table::entry(stream)?;
         let (listener, deadline, options) = {
             let entry = lock(&entry);
-            let What::Listener(listener) = &entry.what else { return Err(invalid("it does not listen")) };
+            let What::Listener(listener) = &entry.what else {
+                return Err(invalid("it does not listen for streams"));
+            };
             (listener.clone(), deadline(&entry, 0, entry.receive_patience), entry.options)
         };
         let (accepted, _) = listener.accept_until(deadline)?;
-        insert(What::Stream(accepted), options)
+        insert(What::Stream(accepted), options, Carries::Bytes)
     })
 }
 
@@ -196,15 +206,22 @@ pub unsafe extern "C" fn na_connect(stream: c_int, host: *const c_char, port: u1
         let entry = table::entry(stream)?;
         // SAFETY: the caller's promise.
         let host = unsafe { text(host) }?.to_owned();
-        let options = {
+        let (carries, options, of_datagrams) = {
             let entry = lock(&entry);
             if !matches!(entry.what, What::Fresh) {
                 return Err(Failure::new(libc::EISCONN, "connected or bound already"));
             }
-            entry.options
+            (entry.carries, entry.options, entry.datagram_options())
         };
-        let connected = DualStream::connect(&host, port, options).map_err(not_connected)?;
-        lock(&entry).what = What::Stream(connected);
+        let what = match carries {
+            Carries::Bytes => What::Stream(DualStream::connect(&host, port, options).map_err(not_connected)?),
+            Carries::Datagrams => {
+                What::Datagrams(DualDatagram::connect(&host, port, of_datagrams).map_err(not_connected)?)
+            }
+        };
+        let mut entry = lock(&entry);
+        entry.what = what;
+        entry.apply_policy()?;
         Ok(0)
     })
 }
@@ -222,7 +239,7 @@ fn not_connected(why: ConnectError) -> Failure {
 }
 
 /// When a call has to end.
-fn deadline(entry: &Entry, flags: c_int, patience: Option<Span>) -> Option<Mono> {
+pub(crate) fn deadline(entry: &Entry, flags: c_int, patience: Option<Span>) -> Option<Mono> {
     let now = clock::now();
     if entry.nonblocking || flags & NA_DONTWAIT != 0 {
         Some(now)
@@ -231,7 +248,8 @@ fn deadline(entry: &Entry, flags: c_int, patience: Option<Span>) -> Option<Mono>
     }
 }
 
-/// Sends bytes. Without NA_DONTWAIT all of them, as far as no error or time-out comes in between. How many, or -1.
+/// Sends bytes. Without NA_DONTWAIT all of them, as far as no error or time-out comes in between; of datagrams they are one.
+/// How many, or -1.
 ///
 /// # Safety
 /// `bytes` has `length` bytes to read.
@@ -239,17 +257,18 @@ fn deadline(entry: &Entry, flags: c_int, patience: Option<Span>) -> Option<Mono>
 pub unsafe extern "C" fn na_send(stream: c_int, bytes: *const c_void, length: usize, flags: c_int) -> isize {
     guarded(|| {
         let entry = table::entry(stream)?;
+        if lock(&entry).carries == Carries::Datagrams {
+            // SAFETY: the caller's promise.
+            return unsafe { datagrams::send(&entry, bytes, length, flags, PeerId::CONNECTED) };
+        }
         if flags & !(NA_DONTWAIT | NA_MSG_HOLD) != 0 {
             return Err(invalid("a flag that na_send does not know"));
         }
         if length == 0 {
             return Ok(0);
         }
-        if bytes.is_null() || isize::try_from(length).is_err() {
-            return Err(Failure::new(libc::EFAULT, "no bytes to send"));
-        }
         // SAFETY: the caller's promise.
-        let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), length) };
+        let bytes = unsafe { to_read(bytes, length) }?;
         let stream = stream_of(&entry)?;
         let deadline = {
             let entry = lock(&entry);
@@ -278,7 +297,8 @@ fn send_all(stream: &DualStream, bytes: &[u8], deadline: Option<Mono>) -> Result
     Ok(sent as isize)
 }
 
-/// Reads what has come, at most `length` bytes. How many, 0 at the end of the peer's direction, or -1.
+/// Reads what has come, at most `length` bytes; of datagrams one, whose rest is dropped. How many, 0 at the end of the peer's
+/// direction, or -1.
 ///
 /// # Safety
 /// `out` has `length` bytes to write.
@@ -286,21 +306,18 @@ fn send_all(stream: &DualStream, bytes: &[u8], deadline: Option<Mono>) -> Result
 pub unsafe extern "C" fn na_recv(stream: c_int, out: *mut c_void, length: usize, flags: c_int) -> isize {
     guarded(|| {
         let entry = table::entry(stream)?;
+        if lock(&entry).carries == Carries::Datagrams {
+            // SAFETY: the caller's promise.
+            return Ok(unsafe { datagrams::receive(&entry, out, length, flags) }?.0);
+        }
         if flags & !NA_DONTWAIT != 0 {
             return Err(invalid("a flag that na_recv does not know"));
         }
         if length == 0 {
             return Ok(0);
         }
-        if out.is_null() {
-            return Err(Failure::new(libc::EFAULT, "nowhere to put the bytes"));
-        }
-        let length = length.min(isize::MAX as usize);
-        // SAFETY: the caller's promise; zeroed, so that it may be seen as bytes.
-        let out = unsafe {
-            std::ptr::write_bytes(out.cast::<u8>(), 0, length);
-            std::slice::from_raw_parts_mut(out.cast::<u8>(), length)
-        };
+        // SAFETY: the caller's promise.
+        let out = unsafe { to_write(out, length) }?;
         let stream = stream_of(&entry)?;
         let deadline = {
             let entry = lock(&entry);
@@ -308,6 +325,30 @@ pub unsafe extern "C" fn na_recv(stream: c_int, out: *mut c_void, length: usize,
         };
         Ok(stream.recv_until(out, deadline)? as isize)
     })
+}
+
+/// # Safety
+/// `bytes` is null or has `length` bytes to read.
+pub(crate) unsafe fn to_read<'a>(bytes: *const c_void, length: usize) -> Result<&'a [u8], Failure> {
+    if bytes.is_null() || isize::try_from(length).is_err() {
+        return Err(Failure::new(libc::EFAULT, "no bytes to send"));
+    }
+    // SAFETY: the caller's promise.
+    Ok(unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), length) })
+}
+
+/// # Safety
+/// `out` is null or has `length` bytes to write.
+pub(crate) unsafe fn to_write<'a>(out: *mut c_void, length: usize) -> Result<&'a mut [u8], Failure> {
+    if out.is_null() {
+        return Err(Failure::new(libc::EFAULT, "nowhere to put the bytes"));
+    }
+    let length = length.min(isize::MAX as usize);
+    // SAFETY: the caller's promise; zeroed, so that it may be seen as bytes.
+    unsafe {
+        std::ptr::write_bytes(out.cast::<u8>(), 0, length);
+        Ok(std::slice::from_raw_parts_mut(out.cast::<u8>(), length))
+    }
 }
 
 /// Ends this direction (NA_SHUT_WR) or gives up the stream (NA_SHUT_RDWR). 0, or -1.
@@ -319,18 +360,35 @@ pub extern "C" fn na_shutdown(stream: c_int, how: c_int) -> c_int {
             NA_SHUT_RDWR => Shutdown::Both,
             _ => return Err(invalid("neither NA_SHUT_WR nor NA_SHUT_RDWR")),
         };
-        stream_of(&*table::entry(stream)?)?.shutdown(how);
+        let entry = table::entry(stream)?;
+        if lock(&entry).carries == Carries::Datagrams {
+            if how == Shutdown::Write {
+                return Err(invalid("datagrams have no end that could be told alone: NA_SHUT_RDWR"));
+            }
+            let socket = datagrams_of(&entry)?;
+            socket.peers().into_iter().for_each(|peer| socket.close(peer));
+            return Ok(0);
+        }
+        stream_of(&entry)?.shutdown(how);
         Ok(0)
     })
 }
 
-/// Lets go of a stream: what was sent still goes on its way. 0, or -1.
+/// Lets go of a stream: what was sent still goes on its way. A callback of its policy is not called any more when this returns,
+/// unless it is the caller. 0, or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn na_close(stream: c_int) -> c_int {
-    guarded(|| table::remove(stream).map(|()| 0))
+    guarded(|| {
+        let entry = table::remove(stream)?;
+        // Not while it is locked: a callback that is running may want it.
+        let what = lock(&entry).what.clone();
+        what.set_callback(None);
+        Ok(0)
+    })
 }
 
-/// Asks for both directions to go over this IP version, NA_IPV4 or NA_IPV6. 0, or -1 where it cannot be had now.
+/// Asks for both directions to go over this IP version, NA_IPV4 or NA_IPV6; of datagrams with all peers. 0, or -1 where it
+/// cannot be had now.
 #[unsafe(no_mangle)]
 pub extern "C" fn na_switch(stream: c_int, version: c_int) -> c_int {
     guarded(|| {
@@ -339,7 +397,7 @@ pub extern "C" fn na_switch(stream: c_int, version: c_int) -> c_int {
             NA_IPV6 => IpVersion::V6,
             _ => return Err(invalid("neither NA_IPV4 nor NA_IPV6")),
         };
-        stream_of(&*table::entry(stream)?)?.switch(to).map_err(|why| {
+        table::switch(&*table::entry(stream)?, to).map_err(|why| {
             let errno = match why {
                 CannotSwitch::Down => libc::ENETUNREACH,
                 CannotSwitch::Held => libc::EBUSY,
@@ -355,72 +413,21 @@ pub extern "C" fn na_switch(stream: c_int, version: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn na_hold(stream: c_int, on: c_int) -> c_int {
     guarded(|| {
-        stream_of(&*table::entry(stream)?)?.hold(on != 0);
-        Ok(0)
-    })
-}
-
-/// Switches by rules from now on: the text of a policy file, or NULL for no longer. Also before connecting. 0, or -1.
-///
-/// # Safety
-/// `rules` is NULL or a text.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn na_policy(stream: c_int, rules: *const c_char) -> c_int {
-    guarded(|| {
-        let rules = if rules.is_null() {
-            None
-        } else {
-            // SAFETY: the caller's promise.
-            let rules = unsafe { text(rules) }?;
-            Some(rules.parse::<Rules>().map_err(|why| invalid(&why.to_string()))?)
-        };
         let entry = table::entry(stream)?;
-        let mut entry = lock(&entry);
-        entry.options.policy = rules;
-        if let What::Stream(stream) = &entry.what {
-            stream.set_policy(rules);
+        let what = lock(&entry).what.clone();
+        match what {
+            What::Stream(stream) => stream.hold(on != 0),
+            What::Datagrams(socket) => socket.hold(on != 0),
+            What::Fresh | What::Bound(_) | What::Listener(_) => {
+                return Err(Failure::new(libc::ENOTCONN, "not connected"));
+            }
         }
         Ok(0)
     })
 }
 
-/// Writes how a stream stands. 0, or -1.
-///
-/// # Safety
-/// `status` has room for one.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn na_status(stream: c_int, status: *mut NaStatus) -> c_int {
-    guarded(|| {
-        if status.is_null() {
-            return Err(Failure::new(libc::EFAULT, "nowhere to put the status"));
-        }
-        let told = stream_of(&*table::entry(stream)?)?.status();
-        let number = |ip: IpVersion| if ip == IpVersion::V4 { NA_IPV4 } else { NA_IPV6 };
-        let rtt = |link: Option<LinkStatus>| {
-            link.and_then(|link| link.round_trip).map_or(-1, |rtt| rtt.nanos() / 1000)
-        };
-        let made = NaStatus {
-            standing: match told.standing {
-                Standing::Open => 0,
-                Standing::Finished => 1,
-                Standing::Broken(_) => -1,
-            },
-            current: told.current.map_or(0, number),
-            ipv4_up: told.v4.is_some().into(),
-            ipv6_up: told.v6.is_some().into(),
-            ipv4_rtt_us: rtt(told.v4),
-            ipv6_rtt_us: rtt(told.v6),
-            acknowledged: told.acknowledged,
-            unacknowledged: told.unacknowledged,
-            received: told.received,
-        };
-        // SAFETY: the caller's promise.
-        unsafe { status.write(made) };
-        Ok(0)
-    })
-}
-
-/// A descriptor for poll(2) and its kin: readable where na_recv or na_accept would not wait, writable where na_send would not.
+/// A descriptor for poll(2) and its kin: readable where na_recv or na_accept would not wait, writable where na_send would not,
+/// which of datagrams is always.
 /// It is the library's until na_close, and not to be read, written or closed. -1 where there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn na_poll_fd(stream: c_int) -> c_int {
@@ -431,6 +438,7 @@ pub extern "C" fn na_poll_fd(stream: c_int) -> c_int {
             let descriptor = match &entry.what {
                 What::Stream(stream) => stream.descriptor()?,
                 What::Listener(listener) => listener.descriptor()?,
+                What::Datagrams(socket) => socket.descriptor()?,
                 What::Fresh | What::Bound(_) => return Err(Failure::new(libc::ENOTCONN, "not connected")),
             };
             entry.descriptor = Some(Arc::new(descriptor));

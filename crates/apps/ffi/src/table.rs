@@ -1,4 +1,4 @@
-//! Numbers to streams.
+//! Numbers to streams and sockets of datagrams.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as Place;
@@ -6,7 +6,11 @@ use std::ffi::c_int;
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use netaware_stream::{DualListener, DualStream, Options};
+use netaware_record::IpVersion;
+use netaware_stream::datagram::UnfitRules;
+use netaware_stream::{
+    Callback, CannotSwitch, DatagramOptions, DualDatagram, DualListener, DualStream, Options,
+};
 use netaware_units::Span;
 
 use crate::error::Failure;
@@ -14,13 +18,24 @@ use crate::error::Failure;
 /// What a number stands for.
 #[derive(Debug)]
 pub(crate) struct Entry {
+    /// Those of datagrams are made from these.
     pub(crate) options: Options,
+    pub(crate) carries: Carries,
+    /// What `na_policy_callback` was given before there was something to steer.
+    pub(crate) callback: Option<Callback>,
     pub(crate) nonblocking: bool,
     pub(crate) send_patience: Option<Span>,
     pub(crate) receive_patience: Option<Span>,
     pub(crate) what: What,
     /// Lent by `na_poll_fd`.
     pub(crate) descriptor: Option<Arc<std::os::fd::OwnedFd>>,
+}
+
+/// What `na_socket` was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Carries {
+    Bytes,
+    Datagrams,
 }
 
 /// As far as it has come.
@@ -30,6 +45,48 @@ pub(crate) enum What {
     Bound(Vec<SocketAddr>),
     Listener(Arc<DualListener>),
     Stream(DualStream),
+    Datagrams(DualDatagram),
+}
+
+impl What {
+    /// When this returns the callback before is not called any more for it, unless it is the caller.
+    pub(crate) fn set_callback(&self, callback: Option<Callback>) {
+        match self {
+            Self::Stream(stream) => stream.set_policy_callback(callback),
+            Self::Datagrams(socket) => socket.set_policy_callback(callback),
+            Self::Listener(listener) => listener.set_policy_callback(callback),
+            Self::Fresh | Self::Bound(_) => {}
+        }
+    }
+}
+
+impl Entry {
+    pub(crate) fn datagram_options(&self) -> DatagramOptions {
+        let Options { window, wanted, preferred, policy, .. } = self.options;
+        DatagramOptions { inbox: window, wanted, preferred, policy, ..DatagramOptions::default() }
+    }
+
+    pub(crate) fn apply_rules(&self) -> Result<(), Failure> {
+        match &self.what {
+            What::Stream(stream) => stream.set_policy(self.options.policy),
+            What::Datagrams(socket) => socket.set_policy(self.options.policy).map_err(unfit)?,
+            What::Fresh | What::Bound(_) | What::Listener(_) => {}
+        }
+        Ok(())
+    }
+
+    /// What was said of policies while it connected counts as well.
+    pub(crate) fn apply_policy(&self) -> Result<(), Failure> {
+        self.apply_rules()?;
+        if self.callback.is_some() {
+            self.what.set_callback(self.callback.clone());
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn unfit(why: UnfitRules) -> Failure {
+    Failure::new(libc::EINVAL, why.to_string())
 }
 
 #[derive(Debug, Default)]
@@ -65,14 +122,33 @@ pub(crate) fn entry(number: c_int) -> Result<Arc<Mutex<Entry>>, Failure> {
     table().entries.get(&number).cloned().ok_or_else(|| none(number))
 }
 
-pub(crate) fn remove(number: c_int) -> Result<(), Failure> {
-    table().entries.remove(&number).map(drop).ok_or_else(|| none(number))
+pub(crate) fn remove(number: c_int) -> Result<Arc<Mutex<Entry>>, Failure> {
+    table().entries.remove(&number).ok_or_else(|| none(number))
 }
 
-/// All streams there are.
-pub(crate) fn streams() -> Vec<DualStream> {
-    let entries: Vec<_> = table().entries.values().cloned().collect();
-    entries.iter().filter_map(|entry| stream_of(entry).ok()).collect()
+/// Lets go of everything.
+pub(crate) fn clear() {
+    // What goes with an entry takes its time; others need the table meanwhile.
+    let entries = std::mem::take(&mut table().entries);
+    drop(entries);
+}
+
+/// Everything there is.
+pub(crate) fn all() -> Vec<Arc<Mutex<Entry>>> {
+    table().entries.values().cloned().collect()
+}
+
+/// Moves a stream, or all sessions of a socket of datagrams as far as they can.
+pub(crate) fn switch(entry: &Mutex<Entry>, to: IpVersion) -> Result<(), CannotSwitch> {
+    let what = lock(entry).what.clone();
+    match what {
+        What::Stream(stream) => stream.switch(to).map(drop),
+        What::Datagrams(socket) => {
+            let done = socket.peers().into_iter().map(|peer| socket.switch(peer, to).map(drop));
+            done.reduce(Result::or).unwrap_or(Err(CannotSwitch::Over))
+        }
+        What::Fresh | What::Bound(_) | What::Listener(_) => Err(CannotSwitch::Over),
+    }
 }
 
 pub(crate) fn lock(entry: &Mutex<Entry>) -> MutexGuard<'_, Entry> {
@@ -83,6 +159,15 @@ pub(crate) fn stream_of(entry: &Mutex<Entry>) -> Result<DualStream, Failure> {
     match &lock(entry).what {
         What::Stream(stream) => Ok(stream.clone()),
         _ => Err(Failure::new(libc::ENOTCONN, "not connected")),
+    }
+}
+
+pub(crate) fn datagrams_of(entry: &Mutex<Entry>) -> Result<DualDatagram, Failure> {
+    let entry = lock(entry);
+    match (&entry.what, entry.carries) {
+        (What::Datagrams(socket), _) => Ok(socket.clone()),
+        (_, Carries::Datagrams) => Err(Failure::new(libc::ENOTCONN, "neither connected nor listening")),
+        (_, Carries::Bytes) => Err(Failure::new(libc::EINVAL, "a stream, without NA_DGRAM")),
     }
 }
 

@@ -18,11 +18,15 @@ fn library() -> PathBuf {
 }
 
 fn build(into: &TempDir) -> PathBuf {
+    build_of(into, "echo")
+}
+
+fn build_of(into: &TempDir, name: &str) -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let program = into.path().join("echo");
+    let program = into.path().join(name);
     let mut cc = Command::new("cc");
     cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-D_POSIX_C_SOURCE=200809L", "-o"]).arg(&program);
-    cc.arg(here.join("examples/echo.c")).arg("-I").arg(here.join("../../../include"));
+    cc.arg(here.join(format!("examples/{name}.c"))).arg("-I").arg(here.join("../../../include"));
     cc.arg("-L").arg(library()).arg("-lnetaware").arg(format!("-Wl,-rpath,{}", library().display()));
     assert!(cc.status().expect("a C compiler").success());
     program
@@ -55,6 +59,18 @@ fn a_c_program_sends_switches_and_gets_everything_back() {
     let told = String::from_utf8_lossy(&client.stdout);
     assert!(client.status.success(), "{told}{}", String::from_utf8_lossy(&client.stderr));
     assert_eq!(told, "5000 blocks came back, 1 changes of IP version\n");
+    assert!(server.0.wait().unwrap().success());
+}
+
+#[test]
+fn a_c_program_sends_datagrams_and_its_own_policy_moves_them() {
+    let folder = TempDir::new().unwrap();
+    let program = build_of(&folder, "datagrams");
+    let mut server = Server::start(&program);
+    let client = Command::new(&program).args(["send", BOTH, &server.1, "2000"]).output().unwrap();
+    let told = String::from_utf8_lossy(&client.stdout);
+    assert!(client.status.success(), "{told}{}", String::from_utf8_lossy(&client.stderr));
+    assert_eq!(told, "all came back, 1 changes of IP version\n");
     assert!(server.0.wait().unwrap().success());
 }
 
@@ -100,4 +116,15 @@ fn a_python_program_does_the_same() {
     let text = String::from_utf8_lossy(&told.stdout);
     assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
     assert_eq!(text, "500 blocks came back, over IPv4 and IPv6\n");
+}
+
+#[test]
+fn a_python_program_sends_datagrams_and_decides_itself() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut python = Command::new("python3");
+    python.arg(here.join("examples/python/datagrams.py")).env("PYTHONDONTWRITEBYTECODE", "1");
+    let told = python.env("LIBNETAWARE", library().join("libnetaware.so")).output().expect("python3");
+    let text = String::from_utf8_lossy(&told.stdout);
+    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+    assert_eq!(text, "200 datagrams came back, over IPv4 and IPv6\n");
 }

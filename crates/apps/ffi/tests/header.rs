@@ -8,7 +8,7 @@ fn the_header_is_that_of_the_library() {
     let config = cbindgen::Config::from_file(here.join("cbindgen.toml")).unwrap();
     let source = |name| here.join("src").join(name);
     let mut builder = cbindgen::Builder::new().with_config(config);
-    for name in ["calls.rs", "signals.rs"] {
+    for name in ["calls.rs", "datagrams.rs", "policy.rs", "signals.rs", "status.rs"] {
         builder = builder.with_src(source(name));
     }
     let mut made = Vec::new();

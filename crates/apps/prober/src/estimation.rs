@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use netaware_host::CpuSnapshot;
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
+use netaware_io::volley::Calibration;
 use netaware_path::available::{self, Chirp, Curve, Maximum, Search, Slops, Spruce};
 use netaware_path::capacity::{self, Bulk, Pathrate, PathrateRules};
 use netaware_path::{Estimator, Instrument, Use};
@@ -324,14 +325,20 @@ fn instrument(
     let fits = path_mtu(session).unwrap_or(request.packet.unwrap_or(USUAL_MTU));
     let largest = request.packet.unwrap_or(MOST_MTU).min(fits).clamp(LEAST_MTU, MOST_MTU);
     let rtt = session.reach.connects.iter().min().copied().unwrap_or_default();
-    let calibration = known.calibration;
+    let here = known.calibration;
+    // A responder that does not say what it can do is taken for one like this host.
+    let there = session.responder.stamps.map_or(here, |stamps| Calibration::from(stamps).sane());
+    let (sender, receiver) = match direction {
+        Direction::Reverse => (there, here),
+        Direction::Forward | Direction::RoundTrip => (here, there),
+    };
     Instrument {
         largest,
         smallest: SMALLEST.min(largest),
         rtt: rtt.max(Span::from_micros(50)),
-        send_gap: calibration.send_gap,
-        send_error: calibration.stamp_error,
-        receive_error: calibration.stamp_error,
+        send_gap: sender.send_gap,
+        send_error: sender.stamp_error,
+        receive_error: receiver.stamp_error,
         largest_burst: known.largest_burst(direction),
         max_load: request.max_load,
         time_limit,

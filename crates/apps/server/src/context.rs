@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use netaware_host::describe;
-use netaware_io::clock;
-use netaware_record::HostInfo;
+use netaware_io::{clock, volley};
+use netaware_record::{HostInfo, StampTiming};
 use netaware_wire::Token;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Semaphore, watch};
@@ -41,6 +41,8 @@ pub(crate) struct Context {
     pub(crate) admission: Mutex<Admission>,
     /// By the session's local address, which decides the interface.
     hosts: Mutex<HashMap<IpAddr, HostInfo>>,
+    /// Of this host; measured once.
+    stamps: OnceLock<Option<StampTiming>>,
     tickets: AtomicU64,
 }
 
@@ -65,6 +67,7 @@ impl Context {
             stopping,
             admission: Mutex::new(Admission::new(config.max_concurrent, config.max_reservation)),
             hosts: Mutex::default(),
+            stamps: OnceLock::new(),
             tickets: AtomicU64::new(0),
             config,
         }
@@ -87,13 +90,15 @@ impl Context {
         }
     }
 
-    /// This host as seen by whoever speaks to `local`. Costs about a millisecond the first time.
+    /// This host as seen by whoever speaks to `local`, with what its stamps and sends are worth, since who asks it for trains has
+    /// to know. Costs some milliseconds the first time.
     pub(crate) fn host(&self, local: IpAddr) -> HostInfo {
         let mut hosts = locked(&self.hosts);
         if hosts.len() >= MAX_HOSTS {
             hosts.clear();
         }
-        hosts.entry(local).or_insert_with(|| describe(&[local])).clone()
+        let stamps = || *self.stamps.get_or_init(volley::stamp_timing);
+        hosts.entry(local).or_insert_with(|| HostInfo { stamps: stamps(), ..describe(&[local]) }).clone()
     }
 
     pub(crate) fn warn(&self, peer: std::net::SocketAddr, why: &str) {

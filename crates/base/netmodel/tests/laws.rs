@@ -454,3 +454,19 @@ fn cross_traffic_that_is_handled_at_once_leaves_the_same_truth_as_packet_by_pack
         }
     }
 }
+
+#[test]
+fn parallel_queues_that_decide_at_their_head_draw_chance_in_order_of_time() {
+    let jitter = "jitter = { distribution = 'exponential', mean = '2ms', order = 'free' }";
+    let members = "members = { count = 3, balance = 'packet', delay_step = '1ms' }";
+    let tcp = "[[cross]]\nenter = 0\npattern = 'tcp'\nflows = 3\nback = '4ms'\nsizes = 600\n";
+    let codel = "rate = '100Mbit/s'\nqueue = { packets = 20, codel = true }";
+    let batches =
+        "rate = '10Mbit/s'\nqueue = { packets = 5 }\naggregation = { packets = 4, access = '200us' }";
+    let apart =
+        "rate = '1Mbit/s'\nv6 = { rate = '2Mbit/s' }\naggregation = { packets = 4, access = '200us' }";
+    for (hop, parallel) in [(codel, members), (batches, members), (apart, "")] {
+        let text = format!("[[hop]]\n{hop}\n{jitter}\n{parallel}\n{tcp}");
+        assert_eq!(run(&text, 16, u64::MAX / 2).0, run(&text, 16, 200_000).0, "{text}");
+    }
+}

@@ -157,7 +157,7 @@ impl<T> Fact<T> {
 /// The highest rate at which this host can probe with packets of one size, one way, and what limits it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HonestRate {
-    /// How packets are laid out: `pairs`, `chirps`, `trains`, `streams`, `filling`, `paced` or `bulk`.
+    /// How packets are laid out: `sizes`, `pairs`, `chirps`, `trains`, `streams`, `filling`, `paced` or `bulk`.
     pub way: String,
     /// The methods that probe so, as `netaware` calls them.
     pub methods: Vec<String>,

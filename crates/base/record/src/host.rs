@@ -4,6 +4,8 @@ use netaware_units::BitRate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::StampTiming;
+
 /// A host at one end of the path. Every field may be empty: absent is better than guessed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HostInfo {
@@ -29,6 +31,9 @@ pub struct HostInfo {
     /// What copying memory costs, ns per byte, best of several copies of 16 MiB; only where it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_copy_ns_per_byte: Option<f64>,
+    /// How fast it sends single packets and how far its stamps can be trusted; only where it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamps: Option<StampTiming>,
 }
 
 /// A network interface.

@@ -8,10 +8,17 @@
 //!
 //! All numbers are big endian. A byte of the stream is named by its offset from the beginning of its direction, so it does not
 //! matter on which connection, or how often, it comes. docs/dual-stack-stream.md has the meaning and the state diagram.
+//!
+//! [`DatagramHead`] begins what travels in UDP where the application sends datagrams instead of a stream.
 
+mod datagram;
 mod opening;
 mod record;
 
+pub use datagram::{
+    COOKIE_LEN, Came, DATAGRAM_HEAD_LEN, DATAGRAM_VERSION, DatagramBody, DatagramFault, DatagramHead,
+    DatagramKind, HELLO_LEN, MAX_DATAGRAM, PROBE_LEN, Probe, WishAnswer,
+};
 pub use opening::{Join, OPENING_LEN, Opening, OpeningError, Refusal, WELCOME_LEN, Welcome};
 pub use record::{Answer, Farewell, HEAD_LEN, MAX_DATA, Record, RecordError};
 

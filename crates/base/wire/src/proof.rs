@@ -92,6 +92,16 @@ pub fn matches(expected: &str, given: &str) -> bool {
     subtle::ConstantTimeEq::ct_eq(expected.as_bytes(), given.as_bytes()).into()
 }
 
+/// The proof of the relay that local programs connect to.
+pub fn relay_near(key: &[u8], far_nonce: Token, near_nonce: Token) -> String {
+    proof(b"netaware relay near 1", key, far_nonce, near_nonce)
+}
+
+/// The proof of the relay that connects to servers.
+pub fn relay_far(key: &[u8], far_nonce: Token, near_nonce: Token) -> String {
+    proof(b"netaware relay far 1", key, far_nonce, near_nonce)
+}
+
 /// A value that only someone who receives packets at `address` can know. It is not stored: the responder computes it
 /// again when it comes back, so a flood of knocks costs no memory.
 pub fn cookie(secret: &[u8; 32], address: SocketAddr, session: Token, test: u32) -> Token {

@@ -7,6 +7,7 @@
 //! undone makes the next one wait twice as long. **Published**: the margin and the hold are the hysteresis of every
 //! selector since Schmitt's trigger (1938); damping of those that flap is RFC 2439's idea.
 
+mod evidence;
 mod file;
 
 use std::collections::VecDeque;
@@ -15,6 +16,7 @@ use netaware_record::{IpVersion, Use};
 use netaware_stats::quantile;
 use netaware_units::{BitRate, Mono, Span};
 
+pub use evidence::{Choice, DecidedBy, Evidence, VersionEvidence};
 pub use file::PolicyError;
 
 /// By what two versions are compared.
@@ -89,15 +91,17 @@ pub struct Decision {
     pub at: Mono,
     /// There.
     pub to: IpVersion,
+    /// Who decided. A callback may have had other reasons than the figures below.
+    pub by: DecidedBy,
     /// By what.
     pub metric: Metric,
-    /// Median of the present version: bit/s, nanoseconds or share.
+    /// Median of the present version: bit/s, nanoseconds or share. NaN where a callback decided and nothing was seen.
     pub present: f64,
     /// Median of the other one.
     pub other: f64,
     /// Observations of each behind those.
     pub of: [usize; 2],
-    /// How much better it had to be.
+    /// How much better it had to be; 0 where a callback decided.
     pub margin: f64,
 }
 
@@ -106,6 +110,8 @@ pub struct Decision {
 pub struct Policy {
     rules: Rules,
     seen: [VecDeque<(Mono, f64)>; 2],
+    /// For a callback: the last ones whole.
+    recent: [VecDeque<Observation>; 2],
     switched_at: Option<Mono>,
     hold: Span,
 }
@@ -113,7 +119,13 @@ pub struct Policy {
 impl Policy {
     /// Nothing seen yet.
     pub fn new(rules: Rules) -> Self {
-        Self { rules, seen: Default::default(), switched_at: None, hold: rules.hold }
+        Self {
+            rules,
+            seen: Default::default(),
+            recent: Default::default(),
+            switched_at: None,
+            hold: rules.hold,
+        }
     }
 
     /// The rules.
@@ -121,8 +133,13 @@ impl Policy {
         &self.rules
     }
 
-    /// Takes in an observation. One without the metric's figure tells nothing.
+    /// Takes in an observation. One without the metric's figure tells the rules nothing.
     pub fn observe(&mut self, seen: &Observation) {
+        let recent = &mut self.recent[seen.ip.index()];
+        recent.push_back(*seen);
+        if recent.len() > MOST_SEEN {
+            recent.pop_front();
+        }
         let value = match self.rules.metric {
             Metric::Goodput => seen.goodput.map(|rate| rate.0 as f64),
             Metric::RoundTrip => seen.round_trip.map(|rtt| rtt.nanos() as f64),
@@ -165,6 +182,7 @@ impl Policy {
         (most(better, there.len()) && most(worse, here.len())).then(|| Decision {
             at: now,
             to: present.other(),
+            by: DecidedBy::Rules,
             metric: self.rules.metric,
             present: present_is,
             other: other_is,
@@ -180,6 +198,47 @@ impl Policy {
             if soon { (self.hold * 2).min(LONGEST_HOLD.max(self.rules.hold)) } else { self.rules.hold };
         self.switched_at = Some(now);
         self.seen = Default::default();
+        self.recent = Default::default();
+    }
+
+    /// What a callback is shown; `up` says which versions can be used.
+    pub fn evidence(&self, now: Mono, present: IpVersion, up: [bool; 2]) -> Evidence {
+        let of = |ip: IpVersion| {
+            let recent = &self.recent[ip.index()];
+            let figures = |figure: &dyn Fn(&Observation) -> Option<f64>| {
+                median(&recent.iter().filter_map(figure).collect::<Vec<_>>())
+            };
+            VersionEvidence {
+                up: up[ip.index()],
+                observations: recent.len(),
+                seen_at: recent.back().map(|seen| seen.at),
+                goodput: figures(&|seen| Some(seen.goodput?.0 as f64)).map(|rate| BitRate(rate as u64)),
+                round_trip: figures(&|seen| Some(seen.round_trip?.nanos() as f64))
+                    .map(|nanos| Span::from_nanos(nanos as i64)),
+                loss: figures(&|seen| seen.loss),
+            }
+        };
+        let [v4, v6] = [IpVersion::V4, IpVersion::V6].map(of);
+        let rules_say = self.decide(now, present).filter(|it| up[it.to.index()]).map(|it| it.to);
+        Evidence { at: now, present, v4, v6, rules_say, switched_at: self.switched_at }
+    }
+
+    /// A callback wants to be elsewhere than on `present`: what the rules' metric says of that, for the log.
+    pub fn called(&self, now: Mono, present: IpVersion) -> Decision {
+        let last = |ip: IpVersion| -> Vec<f64> {
+            self.seen[ip.index()].iter().rev().take(MOST_SEEN).map(|(_, value)| *value).collect()
+        };
+        let (here, there) = (last(present), last(present.other()));
+        Decision {
+            at: now,
+            to: present.other(),
+            by: DecidedBy::Callback,
+            metric: self.rules.metric,
+            present: median(&here).unwrap_or(f64::NAN),
+            other: median(&there).unwrap_or(f64::NAN),
+            of: [here.len(), there.len()],
+            margin: 0.0,
+        }
     }
 
     /// By enough. Where both lose nothing worth counting, less is enough towards the preferred version.

@@ -7,7 +7,7 @@
 //! 3. every record read is given to [`Stream::take`]; of a data record, the bytes read so far to [`Stream::arrived`];
 //! 4. `now` never runs backwards.
 //!
-//! What follows holds for both ends whatever the network does, and `tests/interleavings.rs` walks through the orders in which
+//! What follows holds for both ends whatever the network does, and `tests/interleavings` walks through the orders in which
 //! it can do it: no byte is lost or comes twice, every wish ends, and as long as some connection comes up, the stream ends.
 
 mod event;
@@ -316,6 +316,11 @@ impl Stream {
     /// Whether the application has said that it sends no more.
     pub fn is_finishing(&self) -> bool {
         self.out.is_finishing()
+    }
+
+    /// Whether the peer has everything, the end included.
+    pub fn is_delivered(&self) -> bool {
+        self.out.is_over()
     }
 
     /// The application gives the stream up.

@@ -69,6 +69,8 @@ pub enum Way {
     Streams,
     /// Trains that are looked at as a whole: bulk, curve.
     Trains,
+    /// Round trips of lone packets of several sizes: hops.
+    Sizes,
     /// One packet per call for seconds: maximum.
     Filling,
     /// A stream at planned distances: udp with a spacing.
@@ -79,8 +81,16 @@ pub enum Way {
 
 impl Way {
     /// All, the most demanding first.
-    pub const ALL: [Self; 7] =
-        [Self::Pairs, Self::Chirps, Self::Streams, Self::Trains, Self::Paced, Self::Filling, Self::Bulk];
+    pub const ALL: [Self; 8] = [
+        Self::Sizes,
+        Self::Pairs,
+        Self::Chirps,
+        Self::Streams,
+        Self::Trains,
+        Self::Paced,
+        Self::Filling,
+        Self::Bulk,
+    ];
 
     /// The word in records.
     pub fn name(self) -> &'static str {
@@ -89,6 +99,7 @@ impl Way {
             Self::Chirps => "chirps",
             Self::Streams => "streams",
             Self::Trains => "trains",
+            Self::Sizes => "sizes",
             Self::Filling => "filling",
             Self::Paced => "paced",
             Self::Bulk => "bulk",
@@ -102,6 +113,7 @@ impl Way {
             Self::Chirps => &["chirp"],
             Self::Streams => &["slops"],
             Self::Trains => &["bulk", "curve"],
+            Self::Sizes => &["hops"],
             Self::Filling => &["maximum"],
             Self::Paced => &["udp --spacing"],
             Self::Bulk => &["udp"],
@@ -143,6 +155,7 @@ impl HonestRate {
             Way::Chirps => chirps(&distance),
             Way::Streams => streams(&distance),
             Way::Trains => trains(&distance),
+            Way::Sizes => vec![distance.sizes(SMALLEST_PROBE), distance.clock()],
             Way::Filling => vec![distance.sending(), distance.receiving()],
             Way::Paced => vec![distance.sending(), distance.pacing()],
             Way::Bulk => vec![distance.bulk()],
@@ -193,6 +206,8 @@ fn trains(of: &Distance<'_>) -> Vec<Option<Ceiling>> {
     vec![of.sending(), of.stamps(&what, gaps), of.coalescing(&what, gaps, TRAIN_PERIODS)]
 }
 
+/// Smallest packet of [`hops`](crate::hops), that of IPv6, bytes.
+const SMALLEST_PROBE: u32 = 64;
 /// Distances in a step of [`chirp`](crate::available::Chirp).
 const CHIRP_STEP: u32 = 3;
 /// Periods of coalescing that its steps last.

@@ -23,6 +23,7 @@ pub fn describe(local: &[IpAddr]) -> HostInfo {
         congestion: tcp_settings::default_congestion_control(),
         nics: interface::interfaces_for(local).iter().map(|name| describe_nic(name)).collect(),
         memory_copy_ns_per_byte: None,
+        stamps: None,
     }
 }
 

@@ -48,6 +48,16 @@ pub fn down_all() -> Vec<(String, Result<Removed, LabError>)> {
     prefixes.into_iter().map(|prefix| (prefix.clone(), down(&prefix))).collect()
 }
 
+/// Removes a lab that a program made for itself and left behind, killed: nobody else has a use for it. What `netaware lab up` made
+/// stays, as a person may still be looking at it.
+pub(crate) fn clear_orphan(prefix: &str) -> Result<(), LabError> {
+    let Some(state) = LabState::read(prefix) else { return Ok(()) };
+    if state.holding == Holding::Library && !state.holder.lives() {
+        remove(&state)?;
+    }
+    Ok(())
+}
+
 /// Tells the holder to end, and takes the lab from it if it does not.
 fn end_holder(state: &LabState) -> Result<(), LabError> {
     let pid = state.holder.pid;

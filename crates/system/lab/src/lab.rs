@@ -72,7 +72,8 @@ impl std::fmt::Debug for Running {
 }
 
 impl Lab {
-    /// Makes both hosts and starts the path between them.
+    /// Makes both hosts and starts the path between them. What a killed program left of a lab that was for itself alone is
+    /// removed first.
     ///
     /// # Errors
     /// See [`LabError`]. Whatever was made until then is removed again.
@@ -80,6 +81,7 @@ impl Lab {
         state::check_prefix(&options.prefix)?;
         permission::check()?;
         let prefix = options.prefix.clone();
+        down::clear_orphan(&prefix)?;
         if state::is_claimed(&prefix) {
             return Err(LabError::AlreadyThere { prefix });
         }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use netaware_io::clock;
 use netaware_lab::{
-    Lab, LabError, LabOptions, LabState, Removed, Side, TruthDetail, TruthFile, down, scenarios,
+    Lab, LabError, LabOptions, LabState, Phase, Removed, Side, TruthDetail, TruthFile, down, scenarios,
 };
 use netaware_netns::permitted;
 use netaware_record::IpVersion;
@@ -135,6 +135,43 @@ fn a_second_lab_of_the_same_prefix_is_refused_and_two_of_different_ones_live_tog
     drop(two);
     assert!(exchange(&one, IpVersion::V6).is_some(), "the other one's end does not matter");
     assert!(LabState::all().iter().any(|state| state.prefix == "lt-one" && state.is_running()));
+}
+
+/// Run by the test after it, in a process of its own.
+#[test]
+#[ignore = "waits to be killed"]
+fn a_program_that_waits_in_its_lab() {
+    let _lab = up("lt-orphan");
+    loop {
+        clock::sleep(Span::from_secs(1));
+    }
+}
+
+#[test]
+fn what_a_killed_program_left_of_its_lab_is_in_nobodys_way() {
+    if !permitted() {
+        return;
+    }
+    let mut program = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_program_that_waits_in_its_lab", "--ignored"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let is_up = || LabState::read("lt-orphan").is_some_and(|state| state.phase == Phase::Up);
+    while !is_up() {
+        assert!(program.try_wait().unwrap().is_none(), "it waits");
+        clock::sleep(Span::from_millis(20));
+    }
+    let scenario = scenarios::parse("a test", PATH.to_owned()).unwrap().scenario;
+    let refused = Lab::up(&scenario, &options("lt-orphan"));
+    program.kill().unwrap();
+    program.wait().unwrap();
+    assert!(matches!(refused, Err(LabError::AlreadyThere { .. })), "it is held by the living");
+    assert!(is_there("lt-orphan"), "and stays when its holder is killed");
+    let lab = up("lt-orphan");
+    assert!(exchange(&lab, IpVersion::V4).is_some());
+    lab.end().unwrap();
+    assert!(!is_there("lt-orphan"));
 }
 
 #[test]

@@ -81,32 +81,36 @@ fn table(method: Method, rows: &[(Cell, Score)]) -> String {
         share(all(&|score| score.silent)),
         all(&|score| score.misled),
     );
-    text += "| link | cells | reach the target | only bounds | interval holds in 9 of 10 | misled | longest | most bytes |\n";
-    text += "|---|---|---|---|---|---|---|---|\n";
+    text += "| link | cells | reach the target | only bounds | interval holds in 9 of 10 | misled | longest | median bytes | most |\n";
+    text += "|---|---|---|---|---|---|---|---|---|\n";
     let mut rates: Vec<BitRate> = rows.iter().map(|(cell, _)| cell.rate).collect();
     rates.dedup();
     for rate in rates {
         let of_rate: Vec<&(Cell, Score)> = rows.iter().filter(|(cell, _)| cell.rate == rate).collect();
         let count = |of: &dyn Fn(&(Cell, Score)) -> bool| of_rate.iter().filter(|row| of(row)).count();
         let longest = of_rate.iter().map(|row| row.1.longest).fold(0.0, f64::max);
-        let bytes = of_rate.iter().map(|row| row.1.bytes).max().unwrap_or(0);
+        let mut all = Score::default();
+        for row in &of_rate {
+            all.join(row.1.clone());
+        }
         let _ = writeln!(
             text,
-            "| {rate} | {} | {} | {} | {} | {} | {longest:.1} s | {:.1} MB |",
+            "| {rate} | {} | {} | {} | {} | {} | {longest:.1} s | {:.2} MB | {:.2} MB |",
             of_rate.len(),
             count(&|(cell, score)| score.reaches(method.target(cell))),
             count(&|(_, score)| score.errors.is_empty()),
             count(&|(_, score)| score.is_held()),
             of_rate.iter().map(|row| row.1.misled).sum::<usize>(),
-            bytes as f64 / 1e6
+            all.bytes(0.5) / 1e6,
+            all.bytes(1.0) / 1e6
         );
     }
-    text += "\n| cell | median | p90 | bias | bounds | none | held | misled | time | load |\n|---|---|---|---|---|---|---|---|---|---|\n";
+    text += "\n| cell | median | p90 | bias | bounds | none | held | misled | time | load | bytes |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
     for (cell, score) in rows {
         let mark = if score.reaches(method.target(cell)) { "" } else { " **!**" };
         let _ = writeln!(
             text,
-            "| {cell}{mark} | {:.2} % | {:.2} % | {:+.2} % | {} | {} | {} of {} | {} | {:.1} s | {:.1} % |",
+            "| {cell}{mark} | {:.2} % | {:.2} % | {:+.2} % | {} | {} | {} of {} | {} | {:.1} s | {:.1} % | {:.2} MB |",
             score.absolute(0.5) * 100.0,
             score.absolute(0.9) * 100.0,
             score.bias() * 100.0,
@@ -116,7 +120,8 @@ fn table(method: Method, rows: &[(Cell, Score)]) -> String {
             score.runs,
             score.misled,
             score.longest,
-            score.load * 100.0
+            score.load * 100.0,
+            score.bytes(0.5) / 1e6
         );
     }
     text

@@ -174,8 +174,8 @@ pub struct Score {
     pub longest: f64,
     /// Largest mean load of any run, share of the capacity.
     pub load: f64,
-    /// Most bytes of any run.
-    pub bytes: u64,
+    /// IP bytes of each run.
+    pub bytes: Vec<u64>,
 }
 
 impl Score {
@@ -184,7 +184,7 @@ impl Score {
         self.runs += 1;
         self.longest = self.longest.max(ended.took.secs_f64());
         self.load = self.load.max(ended.bytes as f64 * 8.0 / ended.took.secs_f64().max(1e-9) / capacity);
-        self.bytes = self.bytes.max(ended.bytes);
+        self.bytes.push(ended.bytes);
         let Some(answer) = &ended.answer else {
             self.silent += 1;
             self.held += 1;
@@ -209,7 +209,7 @@ impl Score {
         self.misled += other.misled;
         self.longest = self.longest.max(other.longest);
         self.load = self.load.max(other.load);
-        self.bytes = self.bytes.max(other.bytes);
+        self.bytes.extend(other.bytes);
     }
 
     /// Quantile of the errors' sizes; NaN without figures.
@@ -220,6 +220,11 @@ impl Score {
     /// Median of the errors; NaN without figures.
     pub fn bias(&self) -> f64 {
         of_sorted(self.errors.clone(), 0.5)
+    }
+
+    /// Quantile of the bytes that runs took; NaN without runs.
+    pub fn bytes(&self, quantile: f64) -> f64 {
+        of_sorted(self.bytes.iter().map(|bytes| *bytes as f64).collect(), quantile)
     }
 
     /// Whether the figures are as good as wanted; bounds alone are.

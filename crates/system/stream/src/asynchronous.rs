@@ -1,4 +1,4 @@
-//! The stream for programs on tokio.
+//! Streams and datagrams for programs on tokio.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::Shutdown;
@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use netaware_io::clock;
+use netaware_units::Span;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::task::spawn_blocking;
 
+use crate::datagram::{DatagramOptions, DualDatagram, PeerId};
 use crate::listener::DualListener;
 use crate::opening::ConnectError;
 use crate::shared::Options;
@@ -58,6 +60,89 @@ impl AsyncDualStream {
     /// The stream itself: to switch, to hold, to look.
     pub fn stream(&self) -> &DualStream {
         &self.stream
+    }
+}
+
+/// A [`DualDatagram`] that sends and receives without blocking a thread. Needs a tokio runtime with I/O enabled.
+#[derive(Debug)]
+pub struct AsyncDualDatagram {
+    socket: DualDatagram,
+    /// Shows when the socket is ready; nothing travels on it.
+    ready: UnixStream,
+}
+
+impl AsyncDualDatagram {
+    /// Connects as [`DualDatagram::connect`] does, on a thread for what blocks.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn connect(host: &str, port: u16, options: DatagramOptions) -> Result<Self, ConnectError> {
+        let host = host.to_owned();
+        let connecting = spawn_blocking(move || DualDatagram::connect(&host, port, options));
+        let socket = connecting.await.map_err(|why| ConnectError::Host(io::Error::other(why)))??;
+        Self::new(socket).map_err(ConnectError::Host)
+    }
+
+    /// Takes over a socket, connected or bound.
+    ///
+    /// # Errors
+    /// The system has no more descriptors, or there is no runtime.
+    pub fn new(socket: DualDatagram) -> io::Result<Self> {
+        let ready = UnixStream::from_std(StdUnixStream::from(socket.descriptor()?))?;
+        Ok(Self { socket, ready })
+    }
+
+    /// The socket itself: to switch, to hold, to look.
+    pub fn socket(&self) -> &DualDatagram {
+        &self.socket
+    }
+
+    /// Sends one datagram to the peer that this socket is connected to.
+    ///
+    /// # Errors
+    /// As [`DualDatagram::send_to_until`].
+    pub async fn send(&self, bytes: &[u8]) -> io::Result<()> {
+        self.send_to(bytes, PeerId::CONNECTED).await
+    }
+
+    /// Sends one datagram to this peer. While the system's buffer is full it is tried again each millisecond: that is over as
+    /// soon as the device has sent some.
+    ///
+    /// # Errors
+    /// As [`DualDatagram::send_to_until`].
+    pub async fn send_to(&self, bytes: &[u8], peer: PeerId) -> io::Result<()> {
+        loop {
+            let sent = at_once(self.socket.send_to_until(bytes, peer, Some(clock::now())));
+            if !would_wait(&sent) {
+                return sent;
+            }
+            let pause = spawn_blocking(|| clock::sleep(Span::from_millis(1)));
+            pause.await.map_err(io::Error::other)?;
+        }
+    }
+
+    /// Waits for a datagram of the peer that this socket is connected to. Nothing is lost where it is cancelled.
+    ///
+    /// # Errors
+    /// As [`DualDatagram::recv_from_until`].
+    pub async fn recv(&self, out: &mut [u8]) -> io::Result<usize> {
+        self.recv_from(out).await.map(|(count, _)| count)
+    }
+
+    /// As [`Self::recv`]; with the peer that it came from.
+    ///
+    /// # Errors
+    /// As [`DualDatagram::recv_from_until`].
+    pub async fn recv_from(&self, out: &mut [u8]) -> io::Result<(usize, PeerId)> {
+        loop {
+            self.ready.readable().await?;
+            let received = self
+                .ready
+                .try_io(Interest::READABLE, || at_once(self.socket.recv_from_until(out, Some(clock::now()))));
+            if !would_wait(&received) {
+                return received;
+            }
+        }
     }
 }
 

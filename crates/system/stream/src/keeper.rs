@@ -3,25 +3,26 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use netaware_dual::connect::Wanted;
 use netaware_dual::{Side, Standing};
 use netaware_io::clock;
-use netaware_io::signals::quiet_thread;
 use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
 use netaware_wire::dual::Join;
 
 use crate::opening;
 use crate::shared::{Shared, State, Who};
+use crate::threads;
 
 /// Begins to keep a stream; ends with it.
 pub(crate) fn start(shared: Arc<Shared>) -> io::Result<()> {
     // What the first attempts have left undone is theirs for a while.
-    let first = Try { failed: 0, next_at: Some(clock::now() + FIRST_RETRY) };
-    let keeper = Keeper { shared, tries: [first; 2], released_at: None };
-    quiet_thread("dual-keeper", move || keeper.run())?;
-    Ok(())
+    let first = || Try { next_at: Some(clock::now() + FIRST_RETRY), ..Try::default() };
+    let keeper = Keeper { shared, tries: [first(), first()], released_at: None };
+    let keeps = Arc::downgrade(&keeper.shared);
+    threads::start("dual-keeper", Some(keeps), move || keeper.run())
 }
 
 struct Keeper {
@@ -31,10 +32,12 @@ struct Keeper {
 }
 
 /// Attempts to have a connection again.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 struct Try {
+    /// Since there was one.
     failed: u32,
     next_at: Option<Mono>,
+    under_way: Arc<AtomicBool>,
 }
 
 impl Keeper {
@@ -47,9 +50,14 @@ impl Keeper {
             let quiet = state.calls == 0 && (evented || now - state.last_call_at >= QUIET);
             if quiet {
                 let (wake_at, lingers) = (now + PATROL, self.released_at.is_some());
-                let over = |state: &State, _| !lingers && is_over(state);
-                let state = shared.drive(state, Who::Keeper, None, Some(wake_at), over);
+                let over = |state: &State, _| (!lingers || threads::is_ending()) && is_over(state);
+                let mut state = shared.drive(state, Who::Keeper, None, Some(wake_at), over);
                 if state.released && self.is_done(&state) {
+                    if state.stream.standing() == Standing::Open {
+                        // Nobody reads what the peer may yet send.
+                        state.stream.abandon();
+                        state.write(clock::now());
+                    }
                     return;
                 }
             } else {
@@ -82,11 +90,29 @@ impl Keeper {
                 return;
             }
             if self.shared.side == Side::Opener && state.stream.standing() == Standing::Open {
+                for (one, _) in self.tries.iter_mut().zip(&state.links).filter(|(_, link)| link.is_some()) {
+                    // The next failure is another one's.
+                    (one.failed, one.next_at) = (0, None);
+                }
                 missing.extend(self.missing(&state, now));
             }
         }
         for ip in missing {
             self.connect(ip);
+        }
+        self.ask();
+    }
+
+    /// Asks the program's own policy, with nothing locked.
+    fn ask(&self) {
+        if !self.shared.judge.is_there() {
+            return;
+        }
+        let evidence = self.shared.lock().evidence(clock::now());
+        if let Some(evidence) = evidence {
+            let choice = self.shared.judge.ask(&evidence);
+            self.shared.lock().obey(clock::now(), choice);
+            self.shared.call_back();
         }
     }
 
@@ -96,7 +122,10 @@ impl Keeper {
             Wanted::Only(only) => only == *ip,
             Wanted::First => state.alone_since.is_some(),
         };
-        let due = |ip: &IpVersion| self.tries[ip.index()].next_at.is_none_or(|at| at <= now);
+        let due = |ip: &IpVersion| {
+            let one = &self.tries[ip.index()];
+            one.next_at.is_none_or(|at| at <= now) && !one.under_way.load(Ordering::Acquire)
+        };
         let known = |ip: &IpVersion| self.shared.addresses[ip.index()].is_some();
         let down = |ip: &IpVersion| state.links[ip.index()].is_none();
         let both = [IpVersion::V4, IpVersion::V6];
@@ -109,21 +138,26 @@ impl Keeper {
         let one = &mut self.tries[ip.index()];
         one.failed = (one.failed + 1).min(8);
         let pause = (RETRY * (1_i64 << (one.failed - 1))).min(LONGEST_RETRY);
-        one.next_at = Some(clock::now() + self.shared.options.connect_patience + pause);
-        let shared = self.shared.clone();
-        let spawned = quiet_thread("dual-connect", move || {
+        one.next_at = Some(clock::now() + pause);
+        one.under_way.store(true, Ordering::Release);
+        let (shared, under_way) = (self.shared.clone(), one.under_way.clone());
+        let spawned = threads::start("dual-connect", None, move || {
             let joined = opening::connect(&shared, address, ip, Join::Existing);
             if let Ok((socket, generation, peer)) = joined {
                 let _ = shared.join(socket, ip, generation, peer);
             }
+            under_way.store(false, Ordering::Release);
         });
-        drop(spawned);
+        if spawned.is_err() {
+            one.under_way.store(false, Ordering::Release);
+        }
     }
 
     fn is_done(&mut self, state: &State) -> bool {
         let now = clock::now();
         let since = *self.released_at.get_or_insert(now);
         match state.stream.standing() {
+            _ if threads::is_ending() && state.stream.is_delivered() => true,
             // An acceptor stays for a peer that may have missed the last acknowledgement.
             Standing::Finished if self.shared.side == Side::Acceptor => {
                 now - since > LINGER || state.links.iter().all(Option::is_none)
@@ -135,7 +169,8 @@ impl Keeper {
 }
 
 fn is_over(state: &State) -> bool {
-    state.released && state.stream.standing() != Standing::Open
+    let ending = threads::is_ending() && state.stream.is_delivered();
+    state.released && (ending || state.stream.standing() != Standing::Open)
 }
 
 /// After the last call.

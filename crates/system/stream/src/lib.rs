@@ -10,29 +10,41 @@
 //!                                                 inbox: what came before anybody read, or beyond a gap
 //! ```
 //!
+//! [`DualDatagram`] is the same for datagrams, which are handed over as they come.
+//!
 //! **Who does the work.** There is no thread in the way of the bytes. Whoever is in a call reads and writes both connections for
 //! everybody; one of them waits for the sockets, the others for it. When nobody has been in a call for some milliseconds the
 //! stream's keeper takes over, so that acknowledgements, wishes and failures are not left lying.
 
 #[cfg(feature = "tokio")]
 mod asynchronous;
+pub mod datagram;
 mod inbox;
+mod judge;
 mod keeper;
 mod kept;
 mod link;
 mod listener;
 mod opening;
+mod queue;
 mod readiness;
 mod shared;
 mod steer;
 mod stream;
+mod threads;
 
 #[cfg(feature = "tokio")]
-pub use asynchronous::AsyncDualStream;
+pub use asynchronous::{AsyncDualDatagram, AsyncDualStream};
+pub use datagram::{DatagramOptions, DualDatagram, PeerId};
+pub use judge::Callback;
 pub use listener::DualListener;
 pub use netaware_dual::connect::Wanted;
-pub use netaware_dual::policy::{Decision, Metric, PolicyError, Rules};
+pub use netaware_dual::policy::{
+    Choice, DecidedBy, Decision, Evidence, Metric, PolicyError, Rules, VersionEvidence,
+};
 pub use netaware_dual::{CannotSwitch, Event, Loss, Outcome, Reason, Standing};
+pub use netaware_wire::dual::MAX_DATAGRAM;
 pub use opening::ConnectError;
 pub use shared::{Happened, Options};
 pub use stream::{DualStream, LinkStatus, Status};
+pub use threads::settle;

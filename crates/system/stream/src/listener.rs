@@ -5,7 +5,6 @@ use std::io::{self, ErrorKind, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 
@@ -18,10 +17,13 @@ use netaware_wire::Token;
 use netaware_wire::dual::{Join, Opening, Refusal, Welcome};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
+use crate::judge::Callback;
 use crate::opening;
+use crate::queue::{Nothing, Queue};
 use crate::readiness::Readiness;
 use crate::shared::{Options, Shared};
 use crate::stream::DualStream;
+use crate::threads;
 
 /// Takes streams, and the further connections of those that it took.
 #[derive(Debug)]
@@ -30,8 +32,11 @@ pub struct DualListener {
     addresses: Vec<SocketAddr>,
     sockets: Vec<Arc<TcpListener>>,
     threads: Vec<JoinHandle<()>>,
-    came: Mutex<Receiver<(DualStream, SocketAddr)>>,
+    came: Arc<Came>,
 }
+
+/// Streams that nobody has accepted.
+type Came = Queue<(DualStream, SocketAddr)>;
 
 /// What the threads of a listener share.
 #[derive(Debug)]
@@ -43,6 +48,7 @@ struct Hall {
     /// Connections whose opening is being read.
     opening: AtomicUsize,
     closed: AtomicBool,
+    callback: Mutex<Option<Callback>>,
 }
 
 impl DualListener {
@@ -80,15 +86,15 @@ impl DualListener {
             waiting: Mutex::new((0, None)),
             opening: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
+            callback: Mutex::new(None),
         });
-        let (tell, came) = sync_channel(BACKLOG);
+        let came = Arc::new(Queue::new(BACKLOG));
         let addresses: io::Result<Vec<SocketAddr>> = sockets.iter().map(TcpListener::local_addr).collect();
-        let came = Mutex::new(came);
         let mut listener =
             Self { hall, addresses: addresses?, sockets: Vec::new(), threads: Vec::new(), came };
         for socket in sockets.into_iter().map(Arc::new) {
             listener.sockets.push(socket.clone());
-            let (hall, tell) = (listener.hall.clone(), tell.clone());
+            let (hall, tell) = (listener.hall.clone(), listener.came.clone());
             listener.threads.push(quiet_thread("dual-listen", move || hall.listen(&socket, &tell))?);
         }
         Ok(listener)
@@ -112,19 +118,22 @@ impl DualListener {
     /// # Errors
     /// No stream came in time (`TimedOut`), or the listener has failed.
     pub fn accept_until(&self, deadline: Option<Mono>) -> io::Result<(DualStream, SocketAddr)> {
-        let came = self.came.lock().unwrap_or_else(PoisonError::into_inner);
-        let accepted = match deadline {
-            None => came.recv().map_err(|_| ErrorKind::NotConnected)?,
-            Some(deadline) => {
-                let left = (deadline - clock::now()).or_zero();
-                came.recv_timeout(left.to_std()).map_err(|why| match why {
-                    RecvTimeoutError::Timeout => ErrorKind::TimedOut,
-                    RecvTimeoutError::Disconnected => ErrorKind::NotConnected,
-                })?
-            }
-        };
+        let accepted = self.came.take(deadline).map_err(|nothing| match nothing {
+            Nothing::InTime => ErrorKind::TimedOut,
+            Nothing::AnyMore => ErrorKind::NotConnected,
+        })?;
         self.hall.wait_for(-1);
         Ok(accepted)
+    }
+
+    /// Lets this decide for all streams that come from now on, or the rules of the options again. See [`Callback`]; it may be
+    /// called for several streams at once.
+    pub fn set_policy_callback(&self, callback: Option<Callback>) {
+        let before = std::mem::replace(
+            &mut *self.hall.callback.lock().unwrap_or_else(PoisonError::into_inner),
+            callback,
+        );
+        drop(before);
     }
 
     /// A descriptor that is readable when [`Self::accept`] would not wait; as [`DualStream::descriptor`].
@@ -159,7 +168,7 @@ impl Drop for DualListener {
 }
 
 impl Hall {
-    fn listen(self: Arc<Self>, socket: &TcpListener, tell: &SyncSender<(DualStream, SocketAddr)>) {
+    fn listen(self: Arc<Self>, socket: &TcpListener, tell: &Arc<Came>) {
         loop {
             let accepted = socket.accept();
             if self.closed.load(Ordering::Acquire) {
@@ -175,7 +184,7 @@ impl Hall {
                 continue;
             }
             let (hall, tell) = (self.clone(), tell.clone());
-            let spawned = quiet_thread("dual-open", move || {
+            let spawned = threads::start("dual-open", None, move || {
                 let _ = hall.welcome(connection, from, &tell);
                 hall.opening.fetch_sub(1, Ordering::AcqRel);
             });
@@ -195,16 +204,11 @@ impl Hall {
         }
     }
 
-    fn welcome(
-        &self,
-        mut connection: TcpStream,
-        from: SocketAddr,
-        tell: &SyncSender<(DualStream, SocketAddr)>,
-    ) -> io::Result<()> {
+    fn welcome(&self, mut connection: TcpStream, from: SocketAddr, tell: &Came) -> io::Result<()> {
         let opening = opening::read(&mut connection, OPENING_PATIENCE)?;
         match self.place_for(&opening) {
             Err(why) => connection.write_all(&Welcome::Refused(why).emit()),
-            Ok((shared, version)) => {
+            Ok((shared, version, is_new)) => {
                 let (room, received) = {
                     let own = shared.lock().stream.own();
                     (own.room, own.received)
@@ -212,13 +216,18 @@ impl Hall {
                 connection.write_all(&Welcome::Accepted { version, room, received }.emit())?;
                 let peer = Peer { room: opening.room, received: opening.received };
                 shared.join(connection, opening.ip, opening.generation, peer)?;
-                if opening.join == Join::Existing {
+                if !is_new {
                     return Ok(());
                 }
                 self.wait_for(1);
-                match tell.try_send((DualStream::kept(shared)?, from)) {
+                let stream = DualStream::kept(shared)?;
+                let callback = self.callback.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                if callback.is_some() {
+                    stream.set_policy_callback(callback);
+                }
+                match tell.put((stream, from)) {
                     Ok(()) => Ok(()),
-                    Err(TrySendError::Full((stream, _)) | TrySendError::Disconnected((stream, _))) => {
+                    Err((stream, _)) => {
                         self.wait_for(-1);
                         stream.shutdown(Shutdown::Both);
                         Ok(())
@@ -228,14 +237,16 @@ impl Hall {
         }
     }
 
-    /// The stream that a connection is for.
-    fn place_for(&self, opening: &Opening) -> Result<(Arc<Shared>, u8), Refusal> {
+    /// The stream that a connection is for, the version of the framing, and whether the stream is made for it. One that is to be made
+    /// may be there: an opener that got no welcome tries again over the other version.
+    fn place_for(&self, opening: &Opening) -> Result<(Arc<Shared>, u8, bool), Refusal> {
         let version = opening.agreed().ok_or(Refusal::Version)?;
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let known = streams.get(&opening.stream).and_then(Weak::upgrade);
+        let is_new = known.is_none();
         let shared = match (opening.join, known) {
-            (Join::Existing, Some(shared)) => shared,
-            (Join::Existing, None) | (Join::New, Some(_)) => return Err(Refusal::Stream),
+            (Join::Existing | Join::New, Some(shared)) => shared,
+            (Join::Existing, None) => return Err(Refusal::Stream),
             (Join::New, None) => {
                 streams.retain(|_, stream| stream.strong_count() > 0);
                 if streams.len() >= MOST_STREAMS {
@@ -248,7 +259,7 @@ impl Hall {
             }
         };
         let older = |ip: IpVersion| shared.lock().stream.generation(ip) < opening.generation;
-        if older(opening.ip) { Ok((shared.clone(), version)) } else { Err(Refusal::Generation) }
+        if older(opening.ip) { Ok((shared.clone(), version, is_new)) } else { Err(Refusal::Generation) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The first words on a connection, from the side that connects.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 
 use netaware_dual::Peer;
 use netaware_record::IpVersion;
@@ -48,6 +48,21 @@ pub enum ConnectError {
     Host(io::Error),
 }
 
+/// The addresses of a host, given as one name or address or as several with commas between.
+pub(crate) fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
+    let (mut addresses, mut failed) = (Vec::new(), None);
+    for name in host.split(',').map(str::trim) {
+        match (name, port).to_socket_addrs() {
+            Ok(found) => addresses.extend(found),
+            Err(source) => failed = Some(ConnectError::Resolve { host: name.to_owned(), source }),
+        }
+    }
+    match failed {
+        Some(failed) if addresses.is_empty() => Err(failed),
+        _ => Ok(addresses),
+    }
+}
+
 /// A socket whose openings are done.
 pub(crate) type Opened = (TcpStream, u32, Peer);
 
@@ -75,8 +90,9 @@ pub(crate) fn open(
     let failed = |source: io::Error| ConnectError::Failed { address, source };
     let patience = shared.options.connect_patience;
     let (own, generation) = {
-        let state = shared.lock();
-        (state.stream.own(), state.stream.generation(ip) + 1)
+        let mut state = shared.lock();
+        let generation = state.next_generation(ip);
+        (state.stream.own(), generation)
     };
     let speaks = (FRAMING_VERSION, FRAMING_VERSION);
     let opening =

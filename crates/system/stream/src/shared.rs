@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use netaware_dual::policy::{Decision, Rules};
+use netaware_dual::policy::{Choice, Decision, Evidence, Rules};
 use netaware_dual::{Event, Loss, Peer, Setting, Side, Standing, Stream};
 use netaware_io::clock;
 use netaware_io::tcp_info::TcpInfo;
@@ -17,6 +17,7 @@ use netaware_wire::dual::MAX_DATA;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::inbox::Inbox;
+use crate::judge::Judge;
 use crate::kept::Kept;
 use crate::link::{Direct, Fault, Link, is_silent};
 use crate::readiness::Readiness;
@@ -77,6 +78,8 @@ pub(crate) struct Shared {
     changed: Condvar,
     /// Calls back whoever waits for the sockets.
     wake: OwnedFd,
+    /// The program's own policy.
+    pub(crate) judge: Judge,
 }
 
 #[derive(Debug)]
@@ -90,6 +93,8 @@ pub(crate) struct State {
     waiting: Option<Waiting>,
     /// Who waits for the one who waits.
     followers: u32,
+    /// By IP version, what the last connection was called that this end has asked for.
+    asked: [u32; 2],
     /// Calls under way, the keeper's apart.
     pub(crate) calls: u32,
     pub(crate) last_call_at: Mono,
@@ -105,6 +110,7 @@ pub(crate) struct State {
     /// Where an event loop waits for the stream.
     pub(crate) readiness: Option<Readiness>,
     window: u32,
+    pub(crate) rules: Option<Rules>,
     pub(crate) steer: Option<Steer>,
     pub(crate) decisions: VecDeque<Decision>,
 }
@@ -146,6 +152,7 @@ impl Shared {
             happened: VecDeque::new(),
             waiting: None,
             followers: 0,
+            asked: [0; 2],
             calls: 0,
             last_call_at: now,
             released: false,
@@ -155,7 +162,8 @@ impl Shared {
             unheard: 0,
             readiness: None,
             window: options.window,
-            steer: options.policy.map(|rules| Steer::new(rules, now)),
+            rules: options.policy,
+            steer: Steer::made(options.policy, false, now),
             decisions: VecDeque::new(),
         };
         Ok(Self {
@@ -166,6 +174,7 @@ impl Shared {
             state: Mutex::new(state),
             changed: Condvar::new(),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            judge: Judge::default(),
         })
     }
 
@@ -184,6 +193,9 @@ impl Shared {
         let link = Link::new(socket, ip, generation)?;
         let mut state = self.lock();
         let now = clock::now();
+        if generation <= state.stream.generation(ip) {
+            return Err(io::Error::other("a later connection is there"));
+        }
         state.stream.connected(now, ip, generation, peer).map_err(|why| io::Error::other(why.to_string()))?;
         state.links[ip.index()] = Some(link);
         state.alone_since = None;
@@ -305,6 +317,14 @@ impl Shared {
 }
 
 impl State {
+    /// What to call a connection that is asked for. The peer may have heard of those that came to nothing here, and takes none of
+    /// the same name or an earlier one.
+    pub(crate) fn next_generation(&mut self, ip: IpVersion) -> u32 {
+        let asked = &mut self.asked[ip.index()];
+        *asked = (*asked).max(self.stream.generation(ip)) + 1;
+        *asked
+    }
+
     /// Everything that can be done without waiting.
     pub(crate) fn work(&mut self, now: Mono, mut direct: Option<&mut Direct<'_>>) {
         for at in 0..2 {
@@ -413,11 +433,34 @@ impl State {
         let Some(steer) = &mut self.steer else { return };
         let busy = self.kept.len() > 0;
         let Some(decision) = steer.look(now, &mut self.stream, seen, busy) else { return };
+        self.follow(now, decision);
+    }
+
+    fn follow(&mut self, now: Mono, decision: Decision) {
         if self.stream.is_settled() && self.stream.switch(now, decision.to).is_ok() {
             if self.decisions.len() == MOST_HAPPENED {
                 self.decisions.pop_front();
             }
             self.decisions.push_back(decision);
+        }
+    }
+
+    /// What a callback has to judge now; nothing while a switch is under way.
+    pub(crate) fn evidence(&mut self, now: Mono) -> Option<Evidence> {
+        let present = self.stream.current().filter(|_| self.stream.is_settled())?;
+        let up = [IpVersion::V4, IpVersion::V6].map(|ip| self.stream.is_up(ip));
+        self.steer.as_mut()?.evidence(now, present, up)
+    }
+
+    /// Does what a callback has said.
+    pub(crate) fn obey(&mut self, now: Mono, choice: Choice) {
+        let (Choice::Use(to), Some(present), Some(steer)) = (choice, self.stream.current(), &self.steer)
+        else {
+            return;
+        };
+        if let Some(decision) = steer.called(now, present).filter(|_| to != present) {
+            self.follow(now, decision);
+            self.write(now);
         }
     }
 

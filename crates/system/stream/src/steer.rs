@@ -6,14 +6,19 @@
 //! policy does not ask for goodput a ping does. Both rates are the kernel's delivery rate, so they err alike.
 
 use netaware_dual::Stream;
-use netaware_dual::policy::{Decision, Metric, Observation, Policy, Rules};
+use netaware_dual::policy::{Decision, Evidence, Metric, Observation, Policy, Rules};
 use netaware_io::tcp_info::TcpInfo;
-use netaware_record::IpVersion;
+use netaware_record::{IpVersion, Use};
 use netaware_units::{BitRate, ByteCount, Mono, Span};
 
 #[derive(Debug)]
 pub(crate) struct Steer {
     policy: Policy,
+    /// A callback decides; the rules say what is looked at.
+    judged: bool,
+    /// Something was seen that it has not been shown, and when it was shown the last.
+    fresh: bool,
+    shown_at: Option<Mono>,
     /// By IP version, what was seen last.
     last: [Option<TcpInfo>; 2],
     observed_at: Option<Mono>,
@@ -35,9 +40,18 @@ struct Probe {
 }
 
 impl Steer {
-    pub(crate) fn new(rules: Rules, now: Mono) -> Self {
+    /// None where neither rules nor a callback decide.
+    pub(crate) fn made(rules: Option<Rules>, judged: bool, now: Mono) -> Option<Self> {
+        let rules = rules.or_else(|| judged.then(|| Rules::of(Use::Bulk)));
+        rules.map(|rules| Self::new(rules, judged, now))
+    }
+
+    fn new(rules: Rules, judged: bool, now: Mono) -> Self {
         Self {
             policy: Policy::new(rules),
+            judged,
+            fresh: false,
+            shown_at: None,
             last: [None; 2],
             observed_at: None,
             look_at: now,
@@ -78,10 +92,25 @@ impl Steer {
         if let Some(info) = seen[other.index()] {
             self.look_at_other(now, other, &info, stream, busy);
         }
-        if !busy && self.policy.rules().metric == Metric::Goodput {
+        if self.judged || !busy && self.policy.rules().metric == Metric::Goodput {
             return None;
         }
         self.policy.decide(now, present)
+    }
+
+    /// What a callback is to judge by, where there is something new.
+    pub(crate) fn evidence(&mut self, now: Mono, present: IpVersion, up: [bool; 2]) -> Option<Evidence> {
+        let due = self.shown_at.is_none_or(|at| now - at >= self.policy.rules().every);
+        if !(self.judged && self.fresh && due) {
+            return None;
+        }
+        (self.fresh, self.shown_at) = (false, Some(now));
+        Some(self.policy.evidence(now, present, up))
+    }
+
+    /// What goes into the log where a callback wants to be elsewhere.
+    pub(crate) fn called(&self, now: Mono, present: IpVersion) -> Option<Decision> {
+        self.judged.then(|| self.policy.called(now, present))
     }
 
     fn look_at_other(&mut self, now: Mono, ip: IpVersion, info: &TcpInfo, stream: &mut Stream, busy: bool) {
@@ -131,6 +160,7 @@ impl Steer {
         let before = self.last[ip.index()].replace(*info).unwrap_or_default();
         let sent = info.bytes_sent.0.saturating_sub(before.bytes_sent.0);
         let again = info.bytes_resent.0.saturating_sub(before.bytes_resent.0);
+        self.fresh = true;
         self.policy.observe(&Observation {
             at: now,
             ip,
@@ -152,3 +182,6 @@ const OBSERVED_EVERY: Span = Span::from_millis(250);
 /// Padding is written within this.
 const SETTLED: Span = Span::from_millis(40);
 const LONGEST_PROBE: Span = Span::from_secs(2);
+
+#[cfg(test)]
+mod simulated;

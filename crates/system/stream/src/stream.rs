@@ -1,7 +1,7 @@
 //! The stream as an application sees it.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -10,19 +10,21 @@ use netaware_dual::connect::{Connect, Step, Wanted};
 use netaware_dual::policy::{Decision, Rules};
 use netaware_dual::{CannotSwitch, Side, Standing};
 use netaware_io::clock;
-use netaware_io::signals::quiet_thread;
 use netaware_io::tcp_info::TcpInfo;
 use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
 use netaware_wire::Token;
 use netaware_wire::dual::Join;
 
+use crate::judge::Callback;
 use crate::keeper;
 use crate::link::Direct;
 use crate::opening::{self, ConnectError};
+use crate::queue::Queue;
 use crate::readiness::Readiness;
 use crate::shared::{Happened, Options, Shared, Who};
 use crate::steer::Steer;
+use crate::threads;
 
 /// Bytes both ways over IPv4 and IPv6. Clones are the same stream; all calls may come from any thread. Dropping the last one ends
 /// this direction, and what is still to be sent goes on its way.
@@ -38,6 +40,7 @@ struct Holder(Arc<Shared>);
 
 impl Drop for Holder {
     fn drop(&mut self) {
+        self.0.judge.set(None);
         let mut state = self.0.lock();
         state.released = true;
         state.stream.finish();
@@ -85,17 +88,7 @@ impl DualStream {
     /// # Errors
     /// No address, no connection, or a refusal.
     pub fn connect(host: &str, port: u16, options: Options) -> Result<Self, ConnectError> {
-        let (mut addresses, mut failed) = (Vec::new(), None);
-        for name in host.split(',').map(str::trim) {
-            match (name, port).to_socket_addrs() {
-                Ok(found) => addresses.extend(found),
-                Err(source) => failed = Some(ConnectError::Resolve { host: name.to_owned(), source }),
-            }
-        }
-        match failed {
-            Some(failed) if addresses.is_empty() => Err(failed),
-            _ => Self::connect_to(host, &addresses, options),
-        }
+        Self::connect_to(host, &opening::resolve(host, port)?, options)
     }
 
     /// Connects to one of these addresses of one host.
@@ -116,11 +109,11 @@ impl DualStream {
         let firsts = sorted.each_ref().map(|addresses| addresses.first().copied());
         let shared = Shared::new(Token(name), Side::Opener, options, firsts).map_err(ConnectError::Host)?;
         let shared = Arc::new(shared);
-        let (tell, told) = mpsc::channel();
-        let race = Race::new(shared.clone(), sorted, tell);
-        quiet_thread("dual-race", move || race.run()).map_err(ConnectError::Host)?;
+        let told = Arc::new(Queue::new(1));
+        let race = Race::new(shared.clone(), sorted, told.clone());
+        threads::start("dual-race", None, move || race.run()).map_err(ConnectError::Host)?;
         let ended = || ConnectError::Host(ErrorKind::UnexpectedEof.into());
-        told.recv().map_err(|_| ended())??;
+        told.take(None).map_err(|_| ended())??;
         Self::kept(shared).map_err(ConnectError::Host)
     }
 
@@ -281,9 +274,21 @@ impl DualStream {
         self.shared.lock().happened.drain(..).collect()
     }
 
-    /// Switches by these rules from now on, or no longer by itself.
+    /// Switches by these rules from now on, or no longer by itself. Where there is a callback, it decides, and the rules say
+    /// what is looked at, how often and at what cost.
     pub fn set_policy(&self, rules: Option<Rules>) {
-        self.shared.lock().steer = rules.map(|rules| Steer::new(rules, clock::now()));
+        let judged = self.shared.judge.is_there();
+        let mut state = self.shared.lock();
+        state.rules = rules;
+        state.steer = Steer::made(rules, judged, clock::now());
+    }
+
+    /// Lets this decide, or the rules again; without rules it is shown what bulk transfer looks at. See [`Callback`].
+    pub fn set_policy_callback(&self, callback: Option<Callback>) {
+        let judged = callback.is_some();
+        self.shared.judge.set(callback);
+        let mut state = self.shared.lock();
+        state.steer = Steer::made(state.rules, judged, clock::now());
     }
 
     /// What a policy has decided since the last call, with its evidence.
@@ -361,7 +366,7 @@ struct Race {
     connect: Connect,
     sorted: [Vec<SocketAddr>; 2],
     attempts: Vec<SocketAddr>,
-    tell: Sender<Result<(), ConnectError>>,
+    tell: Arc<Queue<Result<(), ConnectError>>>,
     began: bool,
     last: Option<ConnectError>,
 }
@@ -370,7 +375,7 @@ impl Race {
     fn new(
         shared: Arc<Shared>,
         sorted: [Vec<SocketAddr>; 2],
-        tell: Sender<Result<(), ConnectError>>,
+        tell: Arc<Queue<Result<(), ConnectError>>>,
     ) -> Self {
         let mut connect = Connect::new(shared.options.wanted, shared.options.preferred);
         let now = clock::now();
@@ -389,8 +394,8 @@ impl Race {
                 Step::Wait(until) => self.wait(until, &coming),
                 Step::Done => return,
                 Step::Failed => {
-                    if let Some(last) = self.last {
-                        let _ = self.tell.send(Err(last));
+                    if let Some(last) = self.last.take() {
+                        let _ = self.tell.put(Err(last));
                     }
                     return;
                 }
@@ -408,7 +413,7 @@ impl Race {
         let Some(address) = all.copied().find(|address| address.ip() == ip) else { return };
         self.attempts.push(address);
         let (came, patience) = (came.clone(), self.shared.options.connect_patience);
-        let spawned = quiet_thread("dual-connect", move || {
+        let spawned = threads::start("dual-connect", None, move || {
             // Nobody listens once the race is over.
             let _ = came.send((attempt, TcpStream::connect_timeout(&address, patience.to_std())));
         });
@@ -441,7 +446,7 @@ impl Race {
             Ok(()) => {
                 self.connect.came_up(attempt);
                 if !std::mem::replace(&mut self.began, true) {
-                    let _ = self.tell.send(Ok(()));
+                    let _ = self.tell.put(Ok(()));
                 }
             }
             Err(why) => self.fail(attempt, why),
@@ -451,6 +456,12 @@ impl Race {
     fn fail(&mut self, attempt: usize, why: ConnectError) {
         self.connect.failed(attempt);
         self.last = Some(why);
+    }
+}
+
+impl Drop for Race {
+    fn drop(&mut self) {
+        self.tell.close();
     }
 }
 

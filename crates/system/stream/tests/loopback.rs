@@ -2,13 +2,18 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use netaware_io::clock;
-use netaware_record::IpVersion;
-use netaware_stream::{ConnectError, DualListener, DualStream, Event, Options, Outcome, Standing, Wanted};
+use netaware_record::{IpVersion, Use};
+use netaware_stream::{
+    Callback, Choice, ConnectError, DecidedBy, DualListener, DualStream, Event, Options, Outcome, Rules,
+    Standing, Wanted,
+};
 use netaware_units::Span;
-use netaware_wire::dual::{WELCOME_LEN, Welcome};
+use netaware_wire::dual::{OPENING_LEN, WELCOME_LEN, Welcome};
 
 const BOTH: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
 
@@ -39,6 +44,8 @@ fn both_up(options: Options) -> (DualStream, DualStream, DualListener) {
     wait_for(|| {
         [&opener, &acceptor].iter().all(|end| end.status().v4.is_some() && end.status().v6.is_some())
     });
+    // The opener's first wish, by which both agree on a connection, would cross one of the acceptor's.
+    clock::sleep_until(clock::now() + Span::from_millis(50));
     (opener, acceptor, listener)
 }
 
@@ -193,6 +200,13 @@ fn both_dead_is_a_pause() {
 #[test]
 fn an_idle_stream_answers_wishes() {
     let (opener, acceptor, _listener) = pair();
+    // An opener begins with a wish for the connection that it has: while that is under way the acceptor's would be crossed. What
+    // comes after its answer, on the same connection, shows that it is over.
+    for [from, to] in [[&opener, &acceptor], [&acceptor, &opener]] {
+        let mut from = from;
+        from.write_all(b"x").unwrap();
+        assert_eq!(to.recv(&mut [0]).unwrap(), 1);
+    }
     let before = opener.status().current.unwrap();
     let to = if before == IpVersion::V4 { IpVersion::V6 } else { IpVersion::V4 };
     let serial = acceptor.switch(to).unwrap();
@@ -301,6 +315,114 @@ fn strangers_are_closed_and_a_join_without_a_stream_is_refused() {
     };
     assert_eq!(ask(opening), Welcome::Refused(Refusal::Stream));
     assert_eq!(ask(Opening { speaks: (2, 9), ..opening }), Welcome::Refused(Refusal::Version));
+}
+
+/// Before the listener's IPv4 address; the first connection ends when the listener has taken it, but before its welcome comes.
+fn loses_the_first_welcome(to: SocketAddr) -> SocketAddr {
+    let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = proxy.local_addr().unwrap();
+    thread::spawn(move || {
+        let (mut client, _) = proxy.accept().unwrap();
+        let mut server = TcpStream::connect(to).unwrap();
+        let (mut opening, mut welcome) = ([0; OPENING_LEN], [0; WELCOME_LEN]);
+        client.read_exact(&mut opening).unwrap();
+        server.write_all(&opening).unwrap();
+        server.read_exact(&mut welcome).unwrap();
+        drop((client, server));
+        let (client, _) = proxy.accept().unwrap();
+        let server = TcpStream::connect(to).unwrap();
+        let (mut from_client, mut to_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+        thread::spawn(move || std::io::copy(&mut from_client, &mut to_server));
+        let _ = std::io::copy(&mut { server }, &mut { client });
+    });
+    address
+}
+
+#[test]
+fn a_welcome_that_got_lost_does_not_shut_its_version_out() {
+    let listener = listener();
+    let [v6, v4] = addresses(&listener);
+    let opener =
+        DualStream::connect_to("loopback", &[v6, loses_the_first_welcome(v4)], Options::default()).unwrap();
+    let (acceptor, _) = listener.accept().unwrap();
+    wait_for(|| [&opener, &acceptor].iter().all(|end| end.status().v4.is_some()));
+}
+
+#[test]
+fn a_first_welcome_that_got_lost_costs_an_attempt_and_not_the_stream() {
+    let listener = listener();
+    let [v6, v4] = addresses(&listener);
+    let options = Options { preferred: IpVersion::V4, ..Options::default() };
+    let opener = DualStream::connect_to("loopback", &[loses_the_first_welcome(v4), v6], options).unwrap();
+    let (acceptor, _) = listener.accept().unwrap();
+    (&opener).write_all(b"word").unwrap();
+    let mut word = [0; 4];
+    (&acceptor).read_exact(&mut word).unwrap();
+    assert_eq!(&word, b"word");
+}
+
+#[test]
+fn a_version_that_dies_often_comes_back_as_soon_as_the_first_time() {
+    let (opener, acceptor, _listener) = pair();
+    for _ in 0..9 {
+        // One that lives for a shorter time counts as another attempt that failed.
+        clock::sleep_until(clock::now() + Span::from_millis(600));
+        let before = opener.status().v4.unwrap().generation;
+        opener.cut(IpVersion::V4);
+        wait_for(|| {
+            let later = |end: &DualStream| end.status().v4.is_some_and(|link| link.generation > before);
+            later(&opener) && later(&acceptor)
+        });
+    }
+}
+
+#[test]
+fn a_callback_sees_both_versions_and_its_decision_is_logged() {
+    let (opener, acceptor, _listener) = pair();
+    let before = opener.status().current.unwrap();
+    opener.set_policy(Some(Rules { every: Span::from_millis(100), ..Rules::of(Use::Interactive) }));
+    let threads = Arc::new(Mutex::new(Vec::new()));
+    let (called_on, asked) = (threads.clone(), Arc::new(AtomicBool::new(false)));
+    let told = asked.clone();
+    opener.set_policy_callback(Some(Callback::new(move |evidence| {
+        called_on.lock().unwrap().push(thread::current().name().map(str::to_owned));
+        let known = BOTH.iter().all(|ip| evidence.of(*ip).up && evidence.of(*ip).round_trip.is_some());
+        let once = known && !told.swap(known, Ordering::SeqCst);
+        if once { Choice::Use(evidence.present.other()) } else { Choice::Keep }
+    })));
+    let reader = thread::spawn(move || while acceptor.recv(&mut [0; 10_000]).unwrap() > 0 {});
+    wait_for(|| {
+        (&opener).write_all(&[1; 10_000]).unwrap();
+        opener.status().current == Some(before.other())
+    });
+    let decisions = opener.decisions();
+    assert_eq!(decisions.len(), 1, "{decisions:?}");
+    assert_eq!((decisions[0].by, decisions[0].to), (DecidedBy::Callback, before.other()));
+    assert!(decisions[0].of.iter().all(|count| *count > 0), "{decisions:?}");
+    assert!(threads.lock().unwrap().iter().all(|name| name.as_deref() == Some("dual-keeper")));
+    opener.set_policy_callback(None);
+    let calls = threads.lock().unwrap().len();
+    clock::sleep_until(clock::now() + Span::from_millis(600));
+    assert_eq!(threads.lock().unwrap().len(), calls, "not called any more");
+    opener.shutdown(Shutdown::Write);
+    reader.join().unwrap();
+}
+
+#[test]
+fn a_listeners_callback_is_that_of_its_streams() {
+    let listener = listener();
+    let calls = Arc::new(AtomicUsize::new(0));
+    let called = calls.clone();
+    listener.set_policy_callback(Some(Callback::new(move |_| {
+        called.fetch_add(1, Ordering::SeqCst);
+        Choice::Keep
+    })));
+    let opener = DualStream::connect_to("loopback", &addresses(&listener), Options::default()).unwrap();
+    let (acceptor, _) = listener.accept().unwrap();
+    acceptor.set_policy(Some(Rules { every: Span::from_millis(100), ..Rules::of(Use::Interactive) }));
+    wait_for(|| calls.load(Ordering::SeqCst) > 2);
+    assert!(acceptor.decisions().is_empty());
+    drop((opener, acceptor));
 }
 
 #[test]

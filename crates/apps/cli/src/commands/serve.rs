@@ -1,19 +1,19 @@
 //! `netaware serve`: the responder.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::{ArgAction, Args, ValueEnum};
+use clap::Args;
 use netaware_io::stop::StopFlag;
 use netaware_server::{Config, Key, Network, Server};
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::DEFAULT_PORT;
 use netaware_wire::control::MAX_STREAMS;
-use tracing::level_filters::LevelFilter;
 
 use crate::exit::Exit;
+use crate::flags::logging::Logging;
 use crate::flags::{key, quantity};
 use crate::signals;
 
@@ -36,18 +36,6 @@ Exit codes:
   2  could not listen, or the command line is wrong";
 
 const LIMITS: &str = "Limits";
-const LOGGING: &str = "Logging";
-
-/// How log lines look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum Log {
-    /// For people
-    #[default]
-    Text,
-    /// One JSON object per line
-    Json,
-}
-
 /// Answer measurements
 #[derive(Debug, Args)]
 #[command(long_about = LONG, after_help = AFTER)]
@@ -88,15 +76,8 @@ pub(crate) struct Serve {
     /// Bind the threads that move data to these cores: 0,2,3
     #[arg(short = 'A', long, value_name = "N[,N…]", value_delimiter = ',', help_heading = LIMITS)]
     cpu_affinity: Vec<usize>,
-    /// Log lines as text or json
-    #[arg(long, value_enum, value_name = "FORM", default_value_t, hide_possible_values = true, help_heading = LOGGING)]
-    log: Log,
-    /// Log more; twice: everything
-    #[arg(short, long, action = ArgAction::Count, help_heading = LOGGING)]
-    verbose: u8,
-    /// Log warnings and errors only
-    #[arg(short, long, conflicts_with = "verbose", help_heading = LOGGING)]
-    quiet: bool,
+    #[command(flatten)]
+    logging: Logging,
 }
 
 impl Serve {
@@ -105,7 +86,7 @@ impl Serve {
     /// # Errors
     /// The key cannot be read, or the port not be listened on.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
-        self.start_log();
+        self.logging.start();
         let server = Server::bind(self.config()?)?;
         let stopper = server.stopper();
         let stop = StopFlag::new();
@@ -114,7 +95,7 @@ impl Serve {
                 stopper.stop();
             }
         })?;
-        if !self.quiet {
+        if !self.logging.quiet {
             announce(&server)?;
         }
         server.run()?;
@@ -140,29 +121,6 @@ impl Serve {
             ..defaults
         })
     }
-
-    fn level(&self) -> LevelFilter {
-        match (self.quiet, self.verbose) {
-            (true, _) => LevelFilter::WARN,
-            (false, 0) => LevelFilter::INFO,
-            (false, 1) => LevelFilter::DEBUG,
-            (false, _) => LevelFilter::TRACE,
-        }
-    }
-
-    fn start_log(&self) {
-        let colour =
-            std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-        let builder = tracing_subscriber::fmt()
-            .with_max_level(self.level())
-            .with_writer(std::io::stderr)
-            .with_target(false)
-            .with_ansi(colour);
-        match self.log {
-            Log::Text => builder.init(),
-            Log::Json => builder.json().flatten_event(true).init(),
-        }
-    }
 }
 
 /// On stdout, so that a script can read the port that the system chose.
@@ -186,6 +144,7 @@ fn announce(server: &Server) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use tracing::level_filters::LevelFilter;
 
     use super::*;
 
@@ -225,7 +184,7 @@ mod tests {
 
     #[test]
     fn levels_follow_the_flags() {
-        let level = |line: &str| serve(line).unwrap().level();
+        let level = |line: &str| serve(line).unwrap().logging.level();
         assert_eq!(
             [level("-q"), level(""), level("-v")],
             [LevelFilter::WARN, LevelFilter::INFO, LevelFilter::DEBUG]

@@ -238,6 +238,7 @@ fn host(name: &str) -> HostInfo {
             offloads: vec!["generic-receive-offload".into()],
         }],
         memory_copy_ns_per_byte: None,
+        stamps: None,
     }
 }
 

@@ -1,11 +1,46 @@
-"""Streams over IPv4 and IPv6 at once: libnetaware by ctypes. See libnetaware(3)."""
+"""Streams and datagrams over IPv4 and IPv6 at once: libnetaware by ctypes. See libnetaware(3)."""
 
 import ctypes
 import os
 
 DUAL, FIRST, IPV4, IPV6 = 0, 1, 4, 6
+DGRAM = 16
+KEEP = 0
 SHUT_WR, SHUT_RDWR = 1, 2
 WINDOW, SNDTIMEO, RCVTIMEO, NONBLOCK = 1, 2, 3, 4
+
+
+class VersionStatus(ctypes.Structure):
+    """What datagrams saw of one version; -1 where it is not known, and everywhere of streams."""
+
+    _fields_ = [
+        ("sent", ctypes.c_int64),
+        ("confirmed", ctypes.c_int64),
+        ("lost", ctypes.c_int64),
+        ("received", ctypes.c_int64),
+        ("missing", ctypes.c_int64),
+        ("forward_delay_us", ctypes.c_int64),
+        ("reverse_delay_us", ctypes.c_int64),
+    ]
+
+
+class VersionEvidence(ctypes.Structure):
+    _fields_ = [
+        ("up", ctypes.c_int),
+        ("observations", ctypes.c_int),
+        ("rtt_us", ctypes.c_int64),
+        ("goodput_bps", ctypes.c_int64),
+        ("loss", ctypes.c_double),
+    ]
+
+
+class Evidence(ctypes.Structure):
+    _fields_ = [
+        ("present", ctypes.c_int),
+        ("rules_say", ctypes.c_int),
+        ("ipv4", VersionEvidence),
+        ("ipv6", VersionEvidence),
+    ]
 
 
 class Status(ctypes.Structure):
@@ -19,18 +54,28 @@ class Status(ctypes.Structure):
         ("acknowledged", ctypes.c_uint64),
         ("unacknowledged", ctypes.c_uint64),
         ("received", ctypes.c_uint64),
+        ("ipv4", VersionStatus),
+        ("ipv6", VersionStatus),
     ]
 
 
+_Decide = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Evidence), ctypes.c_void_p)
 _lib = ctypes.CDLL(os.environ.get("LIBNETAWARE", "libnetaware.so"), use_errno=True)
 _lib.na_strerror.restype = ctypes.c_char_p
 _lib.na_send.restype = _lib.na_recv.restype = ctypes.c_ssize_t
 _lib.na_send.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int]
 _lib.na_recv.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _lib.na_bind.argtypes = _lib.na_connect.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_uint16]
+_lib.na_sendto.restype = _lib.na_recvfrom.restype = ctypes.c_ssize_t
+_lib.na_sendto.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_uint64]
+_lib.na_recvfrom.argtypes = [
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.POINTER(ctypes.c_uint64),
+]
 _lib.na_policy.argtypes = [ctypes.c_int, ctypes.c_char_p]
+_lib.na_policy_callback.argtypes = [ctypes.c_int, _Decide, ctypes.c_void_p]
 _lib.na_setsockopt.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64]
 _lib.na_status.argtypes = [ctypes.c_int, ctypes.POINTER(Status)]
+_lib.na_status_of.argtypes = [ctypes.c_int, ctypes.c_uint64, ctypes.POINTER(Status)]
 
 
 def _checked(result):
@@ -45,6 +90,7 @@ class Stream:
 
     def __init__(self, kind=DUAL, number=None):
         self.number = _checked(_lib.na_socket(kind)) if number is None else number
+        self._decide = _Decide()
 
     def bind(self, address=None, port=0):
         _checked(_lib.na_bind(self.number, address.encode() if address else None, port))
@@ -74,6 +120,13 @@ class Stream:
     def policy(self, rules):
         _checked(_lib.na_policy(self.number, rules.encode() if rules else None))
 
+    def policy_callback(self, decide):
+        """`decide` is given an Evidence and returns KEEP, IPV4 or IPV6, on a thread of the library; None: the rules again."""
+        made = _Decide(lambda evidence, _: int(decide(evidence.contents))) if decide else _Decide()
+        _checked(_lib.na_policy_callback(self.number, made, None))
+        # The one before is not called any more, and may go; this one must stay.
+        self._decide = made
+
     def setsockopt(self, option, value):
         _checked(_lib.na_setsockopt(self.number, option, value))
 
@@ -99,3 +152,27 @@ class Stream:
 
     def __exit__(self, *_):
         self.close()
+
+
+class Datagrams(Stream):
+    """As a socket of datagrams, of both IP versions: connect, or bind and listen."""
+
+    def __init__(self, kind=DUAL):
+        super().__init__(kind | DGRAM)
+
+    def send(self, data):
+        _checked(_lib.na_send(self.number, data, len(data), 0))
+
+    def sendto(self, data, peer):
+        _checked(_lib.na_sendto(self.number, data, len(data), 0, peer))
+
+    def recvfrom(self, length=65_507):
+        """A datagram, and the number of who sent it."""
+        buffer, peer = ctypes.create_string_buffer(length), ctypes.c_uint64()
+        count = _checked(_lib.na_recvfrom(self.number, buffer, length, 0, ctypes.byref(peer)))
+        return buffer.raw[:count], peer.value
+
+    def status_of(self, peer):
+        status = Status()
+        _checked(_lib.na_status_of(self.number, peer, ctypes.byref(status)))
+        return status

@@ -34,6 +34,8 @@ fn a_hello_is_welcomed_over_both_ip_versions() {
         assert_eq!((version, proof, limits.duration), (1, None, Some(Span::from_secs(3600))));
         assert!(software.starts_with("netaware "));
         assert!(host.cores > 0);
+        let stamps = host.stamps.expect("measured on loopback");
+        assert!(stamps.send_gap > Span::ZERO && stamps.error < Span::from_millis(100), "{stamps:?}");
         speaker.say(&ClientMessage::Ping { seq: 9 });
         assert_eq!(speaker.hear(), ServerMessage::Pong { seq: 9 });
         speaker.say(&ClientMessage::Bye);

@@ -368,18 +368,17 @@ impl Stage {
         }
     }
 
-    /// Serves queues whose order of service is decided at their head.
+    /// Serves queues whose order of service is decided at their head, all of them in order of time: so chance is drawn in the same
+    /// order however often this is called.
     fn serve(&mut self, until: u64, outlet: &mut Outlet<'_>) {
-        for server in 0..self.servers.len() {
-            loop {
-                let start = self.servers[server].next_start(self.shaper.as_ref());
-                if start > until {
-                    break;
-                }
-                match self.aggregation {
-                    Some(aggregation) => self.serve_many(server, start, aggregation, outlet),
-                    None => self.serve_one(server, start, outlet),
-                }
+        loop {
+            let starts = self.servers.iter().map(|server| server.next_start(self.shaper.as_ref()));
+            let Some((start, server)) = starts.zip(0..).min().filter(|(start, _)| *start <= until) else {
+                return;
+            };
+            match self.aggregation {
+                Some(aggregation) => self.serve_many(server, start, aggregation, outlet),
+                None => self.serve_one(server, start, outlet),
             }
         }
     }

@@ -199,7 +199,7 @@ impl Welcome {
 }
 
 impl Refusal {
-    fn number(self) -> u8 {
+    pub(super) fn number(self) -> u8 {
         match self {
             Self::Version => 1,
             Self::Stream => 2,
@@ -208,7 +208,7 @@ impl Refusal {
         }
     }
 
-    fn from_number(number: u8) -> Option<Self> {
+    pub(super) fn from_number(number: u8) -> Option<Self> {
         [Self::Version, Self::Stream, Self::Generation, Self::Busy]
             .into_iter()
             .find(|it| it.number() == number)

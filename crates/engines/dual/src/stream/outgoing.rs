@@ -22,6 +22,8 @@ pub(super) struct Outgoing {
     /// Empty where both are equal.
     again: (u64, u64),
     end: End,
+    /// It was told at least once: an acknowledgement of that may come while it waits to be told again.
+    end_was_told: bool,
 }
 
 /// How far the end of the direction is.
@@ -68,7 +70,7 @@ impl Outgoing {
 
     /// What the peer has and can take. Acknowledgements may overtake each other on two connections: what they say only grows.
     pub(super) fn acknowledge(&mut self, received: u64, room: u32, all: bool) -> Result<(), Violation> {
-        if received > self.most_sent || (all && matches!(self.end, End::Open | End::Wanted)) {
+        if received > self.most_sent || (all && !self.end_was_told) {
             return Err(Violation::AcknowledgedUnsent);
         }
         self.acked = self.acked.max(received);
@@ -116,6 +118,7 @@ impl Outgoing {
         }
         if self.end == End::Wanted && self.sent == self.queued {
             self.end = End::Told;
+            self.end_was_told = true;
             return Some(Due::Record(Record::Fin { offset: self.queued }));
         }
         None

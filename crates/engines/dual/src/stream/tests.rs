@@ -1,4 +1,4 @@
-use netaware_wire::dual::HEAD_LEN;
+use netaware_wire::dual::{Answer, HEAD_LEN};
 
 use super::*;
 
@@ -321,4 +321,24 @@ fn giving_up_is_told_on_both_connections() {
     pair.run();
     assert_eq!(pair.ends[1].standing(), Standing::Broken(Farewell::Abandoned));
     assert_eq!(pair.ends[1].switch(NOW, V4), Err(CannotSwitch::Over));
+}
+
+#[test]
+fn an_end_that_is_to_be_told_again_may_be_acknowledged_meanwhile() {
+    let setting = Setting { side: Side::Opener, room: 1000, longest: 1000, ack_delay: Span::ZERO };
+    let mut stream = Stream::new(setting);
+    for ip in [V4, V6] {
+        stream.connected(NOW, ip, 1, Peer { room: 1000, received: 0 }).unwrap();
+    }
+    let writes = |stream: &mut Stream, ip| std::iter::from_fn(|| stream.poll(NOW, ip)).collect::<Vec<_>>();
+    writes(&mut stream, V4);
+    stream.take(NOW, V4, Record::Answer { serial: 1, outcome: Answer::Granted, decision: 0 }).unwrap();
+    stream.queued(10);
+    stream.finish();
+    assert!(writes(&mut stream, V4).contains(&Due::Record(Record::Fin { offset: 10 })));
+    // The other connection takes nothing yet.
+    stream.take(NOW, V6, Record::Wish { to: V6, serial: 1 }).unwrap();
+    assert_eq!(stream.current(), Some(V6));
+    stream.take(NOW, V4, Record::Ack { received: 10, room: 990, all: true }).unwrap();
+    assert!(stream.is_delivered());
 }

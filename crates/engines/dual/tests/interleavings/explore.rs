@@ -1,9 +1,10 @@
-//! Breadth first through all states, and back from the final ones.
+//! Depth first through all states, each once.
 
-use std::collections::HashMap;
-use std::collections::hash_map::{DefaultHasher, Entry};
+use std::collections::HashSet;
 use std::fmt::Debug;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasherDefault, Hash};
+
+use crate::name::{Given, Name, name};
 
 /// Something that can go on in several ways.
 pub(crate) trait Steps: Clone + Hash {
@@ -13,89 +14,97 @@ pub(crate) trait Steps: Clone + Hash {
     fn acts(&self) -> Vec<Self::Act>;
     /// What it then is. Panics where a promise is broken.
     fn after(&self, act: Self::Act) -> Self;
-    /// What does not hold, where nothing is left to do.
-    fn fault_at_end(&self) -> Option<String>;
+    /// Where nothing is left to do: what it has come to, or what does not hold.
+    fn end(&self) -> Result<Name, String>;
 }
 
 /// How far it went.
+#[derive(Debug, Default)]
 pub(crate) struct Explored {
     pub(crate) states: usize,
-    pub(crate) last: usize,
+    pub(crate) steps: usize,
+    /// Acts on the longest way.
+    pub(crate) longest: usize,
+    pub(crate) finals: HashSet<Name>,
 }
 
-/// Visits every state once. Two states are held to be one where 128 bits of them agree.
+/// States by name alone: two are held to be one where 128 bits of them agree, which among 10⁹ states happens by chance once in
+/// 10²⁰ such walks.
+type Known = HashSet<Name, BuildHasherDefault<Given>>;
+
+/// A state on the way, and what has not been tried there.
+struct Stop<S: Steps> {
+    state: S,
+    name: Name,
+    open: Vec<S::Act>,
+    /// What led on from here.
+    taken: Option<S::Act>,
+}
+
+impl<S: Steps> Stop<S> {
+    fn new(state: S, name: Name) -> Self {
+        let open = state.acts();
+        Self { state, name, open, taken: None }
+    }
+}
+
+/// Visits every state once.
+///
+/// # Errors
+/// How a final state was reached in which something does not hold, or a state from which it can go on for ever.
 ///
 /// # Panics
-/// Where a promise is broken, or from some state no final one can be reached.
-pub(crate) fn explore<S: Steps>(first: S) -> Explored {
-    let mut known = HashMap::from([(name(&first), 0_u32)]);
-    let mut into: Vec<Vec<u32>> = vec![Vec::new()];
-    let mut how: Vec<Option<(u32, S::Act)>> = vec![None];
-    let mut last = Vec::new();
-    // Only the states of the front are kept whole.
-    let mut front = vec![(0_u32, first)];
-    while !front.is_empty() {
-        let mut ahead = Vec::new();
-        for (at, state) in front {
-            let acts = state.acts();
-            if acts.is_empty() {
-                let fault = state.fault_at_end();
-                assert_eq!(fault, None, "after {:#?}", way(&how, at));
-                last.push(at);
-            }
-            for act in acts {
-                let next = state.after(act);
-                let new = into.len() as u32;
-                let to = match known.entry(name(&next)) {
-                    Entry::Occupied(seen) => *seen.get(),
-                    Entry::Vacant(unseen) => {
-                        unseen.insert(new);
-                        into.push(Vec::new());
-                        how.push(Some((at, act)));
-                        ahead.push((new, next));
-                        new
+/// Where a promise is broken on the way; what led there is printed.
+pub(crate) fn explore<S: Steps>(first: S) -> Result<Explored, String> {
+    let mut explored = Explored::default();
+    let mut known = Known::default();
+    let mut on_way = Known::default();
+    let mut way: Way<S> = Way(Vec::new());
+    let start = name(&first);
+    known.insert(start);
+    on_way.insert(start);
+    way.0.push(Stop::new(first, start));
+    while let Some(stop) = way.0.last_mut() {
+        if let Some(act) = stop.open.pop() {
+            stop.taken = Some(act);
+            let next = stop.state.after(act);
+            let name = name(&next);
+            explored.steps += 1;
+            if known.insert(name) {
+                let next = Stop::new(next, name);
+                if next.open.is_empty() {
+                    match next.state.end() {
+                        Ok(name) => _ = explored.finals.insert(name),
+                        Err(fault) => return Err(format!("{fault}\nafter {way:#?}")),
                     }
-                };
-                into[to as usize].push(at);
+                }
+                on_way.insert(name);
+                way.0.push(next);
+                explored.longest = explored.longest.max(way.0.len());
+            } else if on_way.contains(&name) {
+                return Err(format!("it can go on for ever\nafter {way:#?}"));
             }
-        }
-        front = ahead;
-    }
-    let ending = reach_back(&into, &last);
-    assert_eq!(ending, into.len(), "from some states there is no way to the end");
-    Explored { states: into.len(), last: last.len() }
-}
-
-/// The acts that led there, in order.
-fn way<A: Copy>(how: &[Option<(u32, A)>], mut at: u32) -> Vec<A> {
-    let mut acts = Vec::new();
-    while let Some((before, act)) = how[at as usize] {
-        acts.push(act);
-        at = before;
-    }
-    acts.reverse();
-    acts
-}
-
-fn reach_back(into: &[Vec<u32>], last: &[u32]) -> usize {
-    let mut reached = vec![false; into.len()];
-    let mut open: Vec<u32> = last.to_vec();
-    let mut count = 0;
-    while let Some(at) = open.pop() {
-        if !std::mem::replace(&mut reached[at as usize], true) {
-            count += 1;
-            open.extend(&into[at as usize]);
+        } else if let Some(done) = way.0.pop() {
+            on_way.remove(&done.name);
         }
     }
-    count
+    explored.states = known.len();
+    Ok(explored)
 }
 
-fn name<S: Hash>(state: &S) -> u128 {
-    let half = |salt: u8| {
-        let mut hasher = DefaultHasher::new();
-        salt.hash(&mut hasher);
-        state.hash(&mut hasher);
-        u128::from(hasher.finish())
-    };
-    (half(0) << 64) | half(1)
+/// From the first state on.
+struct Way<S: Steps>(Vec<Stop<S>>);
+
+impl<S: Steps> Debug for Way<S> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_list().entries(self.0.iter().filter_map(|stop| stop.taken)).finish()
+    }
+}
+
+impl<S: Steps> Drop for Way<S> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("after {self:#?}");
+        }
+    }
 }

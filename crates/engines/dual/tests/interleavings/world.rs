@@ -1,4 +1,15 @@
-//! Two ends, two connections, and what can happen to them.
+//! Two ends, their connections, and what can happen to them.
+//!
+//! Whatever happens, happens at one end: it takes a frame from a queue of its own, does something of its own accord, or
+//! hears that a connection is no more; then it appends frames to queues of the other end.
+//!
+//! - Which connections will fail is settled before the first step ([`Budget::fail`]), and each end hears of it whenever it likes,
+//!   before or after the other one. The instant of the failure itself need not be a step: what it swallows are frames that
+//!   their reader did not take before it heard, and those are dropped then.
+//! - A connection made anew has queues of its own, beside those of the one before, which the acceptor may not have heard of.
+//! - Frames for an end that has given the connection up are dropped, as it would never take them.
+//! - Writing is done at once, or record by record at any time later, which is many more orders: an end may then hear of what it is
+//!   about to say.
 
 use std::collections::VecDeque;
 
@@ -8,39 +19,54 @@ use netaware_units::{Mono, Span};
 use netaware_wire::dual::Record;
 
 use crate::explore::Steps;
+use crate::name::{Name, name};
+use crate::sabotage::Sabotage;
+use crate::tidy::{Heard, tidy};
 
 const NOW: Mono = Mono(0);
 const BOTH: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
 
-/// What may happen.
+/// What will happen, in any order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Budget {
     /// Bytes that each end's application sends.
     pub(crate) bytes: [u8; 2],
     /// Wishes that each end has.
     pub(crate) wishes: [u8; 2],
-    /// Connections that fail.
-    pub(crate) failures: u8,
+    /// So many connections of each IP version fail, the first ones.
+    pub(crate) fail: [u8; 2],
     /// Room of both ends, bytes.
     pub(crate) room: u32,
+    pub(crate) sabotage: Option<Sabotage>,
+    /// Whether frames that mean nothing any more are left out.
+    pub(crate) tidy: bool,
+    /// How soon ends write what is due.
+    pub(crate) pace: Pace,
+}
+
+/// How soon ends write what is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Pace {
+    /// All of it, with what made it due.
+    AtOnce,
+    /// One record, at any time later: as where sockets take no more for a while.
+    Late,
 }
 
 /// What travels.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Frame {
-    Opening { generation: u32, own: Peer },
+pub(crate) enum Frame {
+    Opening { own: Peer },
     Welcome { own: Peer },
     Record(Record),
     Data { offset: u64, length: u32 },
 }
 
 /// One connection. Index 0 is towards the opener, 1 towards the acceptor.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Wire {
     generation: u32,
-    /// What is written still arrives.
-    works: bool,
-    /// What each end has not read yet.
+    /// What each end has not taken yet.
     to: [VecDeque<Frame>; 2],
     /// Whether each end still believes in it.
     held: [bool; 2],
@@ -49,68 +75,123 @@ struct Wire {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct End {
     stream: Stream,
+    wishes: u8,
     given: u64,
     finished: bool,
     /// The last wish's number; the same again is the same wish.
     serial: u32,
     wishes_open: u8,
+    heard: Heard,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct World {
-    left: Budget,
-    all: [u8; 2],
+    budget: Budget,
     ends: [End; 2],
-    wires: [Wire; 2],
+    /// By IP version, those that some end believes in, older ones first.
+    wires: [Vec<Wire>; 2],
+    /// By IP version, how many there have been.
+    made: [u32; 2],
+}
+
+/// A connection: of which IP version, and which one of that.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Which {
+    ip: usize,
+    generation: u32,
+}
+
+/// What an end can do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Act {
+    Give(usize),
+    Finish(usize),
+    Wish(usize, IpVersion),
+    Take(usize, Which),
+    Notice(usize, Which),
+    Connect(usize),
+    Write(usize, usize),
+}
+
+impl Act {
+    fn end(self) -> usize {
+        match self {
+            Self::Give(end)
+            | Self::Finish(end)
+            | Self::Wish(end, _)
+            | Self::Take(end, _)
+            | Self::Notice(end, _)
+            | Self::Write(end, _) => end,
+            Self::Connect(_) => 0,
+        }
+    }
 }
 
 impl World {
     /// Nothing is connected yet.
     pub(crate) fn new(budget: Budget) -> Self {
-        let end = |side| {
+        let end = |side: Side| {
             let setting = Setting { side, room: budget.room, longest: 1, ack_delay: Span::ZERO };
-            End { stream: Stream::new(setting), given: 0, finished: false, serial: 0, wishes_open: 0 }
+            let wishes = budget.wishes[side as usize];
+            let stream = Stream::new(setting);
+            End {
+                stream,
+                wishes,
+                given: 0,
+                finished: false,
+                serial: 0,
+                wishes_open: 0,
+                heard: Heard::default(),
+            }
         };
-        Self {
-            left: budget,
-            all: budget.bytes,
-            ends: [end(Side::Opener), end(Side::Acceptor)],
-            wires: Default::default(),
-        }
+        let ends = [end(Side::Opener), end(Side::Acceptor)];
+        Self { budget, ends, wires: Default::default(), made: [0; 2] }
     }
 
     /// Both connections are there, and nothing is on its way.
     pub(crate) fn connected(budget: Budget) -> Self {
-        let mut world = Self::new(budget);
-        for over in 0..2 {
-            world = world.after(Act::Connect(over));
-            while let Some(to) = (0..2).find(|to| !world.wires[over].to[*to].is_empty()) {
-                world = world.after(Act::Deliver { over, to });
+        let mut world = Self::new(Budget { pace: Pace::AtOnce, ..budget });
+        for ip in 0..2 {
+            world = world.after(Act::Connect(ip));
+            while let Some(to) = (0..2).find(|to| !world.wires[ip][0].to[*to].is_empty()) {
+                world = world.after(Act::Take(to, Which { ip, generation: 1 }));
             }
         }
+        world.budget = budget;
         world
     }
 
-    /// The opener makes a connection anew once it knows that there is none.
-    fn connect(&mut self, at: usize) {
+    /// The opener makes a connection once it knows that there is none.
+    fn connect(&mut self, ip: usize) {
         let own = self.ends[0].stream.own();
-        let wire = &mut self.wires[at];
-        *wire = Wire { generation: wire.generation + 1, works: true, ..Wire::default() };
-        wire.held = [true, true];
-        wire.to[1].push_back(Frame::Opening { generation: wire.generation, own });
+        let to = [VecDeque::new(), VecDeque::from([Frame::Opening { own }])];
+        self.made[ip] += 1;
+        self.wires[ip].push(Wire { generation: self.made[ip], to, held: [true; 2] });
     }
 
-    fn deliver(&mut self, at: usize, to: usize) {
-        let Some(frame) = self.wires[at].to[to].pop_front() else { return };
-        let generation = self.wires[at].generation;
-        let (ip, stream) = (BOTH[at], &mut self.ends[to].stream);
+    fn wire(&mut self, which: Which) -> Option<&mut Wire> {
+        self.wires[which.ip].iter_mut().find(|wire| wire.generation == which.generation)
+    }
+
+    fn take(&mut self, to: usize, which: Which) {
+        let Some(frame) = self.wire(which).and_then(|wire| wire.to[to].pop_front()) else { return };
+        let (ip, generation) = (BOTH[which.ip], which.generation);
+        if matches!(frame, Frame::Opening { .. }) {
+            for old in self.wires[which.ip].iter_mut().filter(|wire| wire.generation < generation) {
+                old.held[to] = false;
+                old.to[to].clear();
+            }
+        }
+        let end = &mut self.ends[to];
+        if end.stream.is_up(ip) || !matches!(frame, Frame::Record(_)) {
+            end.heard.take(&frame);
+        }
+        let stream = &mut end.stream;
         match frame {
-            Frame::Opening { generation, own } => {
+            Frame::Opening { own } => {
                 let mine = stream.own();
                 stream.connected(NOW, ip, generation, own).expect("an honest peer");
-                if self.wires[at].works {
-                    self.wires[at].to[0].push_back(Frame::Welcome { own: mine });
-                }
+                self.put(to, which, Frame::Welcome { own: mine });
             }
             Frame::Welcome { own } => stream.connected(NOW, ip, generation, own).expect("an honest peer"),
             Frame::Record(record) => stream.take(NOW, ip, record).expect("an honest peer"),
@@ -126,13 +207,22 @@ impl World {
         assert!(received <= given, "bytes that nobody sent");
     }
 
+    /// Where the other end believes in the connection.
+    fn put(&mut self, from: usize, which: Which, frame: Frame) {
+        let sabotage = self.budget.sabotage;
+        let Some(wire) = self.wire(which).filter(|wire| wire.held[1 - from]) else { return };
+        match sabotage {
+            Some(sabotage) => sabotage.put(&mut wire.to[1 - from], frame),
+            None => wire.to[1 - from].push_back(frame),
+        }
+    }
+
     /// An end hears that a connection is no more.
-    fn notice(&mut self, at: usize, end: usize) {
-        let wire = &mut self.wires[at];
+    fn notice(&mut self, end: usize, which: Which) {
+        let Some(wire) = self.wire(which) else { return };
         wire.held[end] = false;
         wire.to[end].clear();
-        let generation = wire.generation;
-        self.ends[end].stream.lost(NOW, BOTH[at], generation, Loss::Ended);
+        self.ends[end].stream.lost(NOW, BOTH[which.ip], which.generation, Loss::Ended);
     }
 
     fn give(&mut self, end: usize) {
@@ -147,8 +237,8 @@ impl World {
     }
 
     fn wish(&mut self, end: usize, to: IpVersion) {
-        self.left.wishes[end] -= 1;
         let end = &mut self.ends[end];
+        end.wishes -= 1;
         let serial = end.stream.switch(NOW, to).unwrap_or_default();
         if serial > end.serial {
             end.serial = serial;
@@ -156,43 +246,100 @@ impl World {
         }
     }
 
-    /// Everything that is due goes onto its wire.
-    fn write(&mut self) {
-        for (index, end) in self.ends.iter_mut().enumerate() {
-            for (at, wire) in self.wires.iter_mut().enumerate() {
-                while let Some(due) = end.stream.poll(NOW, BOTH[at]) {
-                    let frame = match due {
-                        Due::Record(record) => Frame::Record(record),
-                        Due::Data { offset, length } => {
-                            assert!(offset >= end.stream.acked(), "bytes that the driver has forgotten");
-                            assert!(offset + u64::from(length) <= end.given, "bytes that it never had");
-                            Frame::Data { offset, length }
-                        }
-                    };
-                    if wire.works && end.stream.generation(BOTH[at]) == wire.generation {
-                        wire.to[1 - index].push_back(frame);
-                    }
+    /// Everything that is due at an end goes onto its wires.
+    fn write(&mut self, from: usize) {
+        for ip in [0, 1, 0] {
+            while self.write_one(from, ip) {}
+        }
+    }
+
+    /// Whether there was anything.
+    fn write_one(&mut self, from: usize, ip: usize) -> bool {
+        let Some(due) = self.ends[from].stream.poll(NOW, BOTH[ip]) else { return false };
+        let end = &self.ends[from];
+        let frame = match due {
+            // The number of turns is for people; no end looks at it.
+            Due::Record(Record::Marker { offset, .. }) => {
+                Frame::Record(Record::Marker { offset, switches: 0 })
+            }
+            Due::Record(record) => Frame::Record(record),
+            Due::Data { offset, length } => {
+                assert!(offset >= end.stream.acked(), "bytes that the driver has forgotten");
+                assert!(offset + u64::from(length) <= end.given, "bytes that it never had");
+                Frame::Data { offset, length }
+            }
+        };
+        let generation = end.stream.generation(BOTH[ip]);
+        self.put(from, Which { ip, generation }, frame);
+        true
+    }
+
+    fn hear_events(&mut self, of: usize) {
+        let end = &mut self.ends[of];
+        while let Some(event) = end.stream.event() {
+            if matches!(event, Event::WishEnded { .. }) {
+                end.wishes_open = end.wishes_open.checked_sub(1).expect("a wish that ended twice");
+            }
+        }
+    }
+
+    /// What an end can do now.
+    fn acts_of(&self, end: usize, acts: &mut Vec<Act>) {
+        let one = &self.ends[end];
+        if one.given < u64::from(self.budget.bytes[end]) {
+            acts.push(Act::Give(end));
+        } else if !one.finished {
+            acts.push(Act::Finish(end));
+        }
+        if one.wishes > 0 {
+            acts.extend(BOTH.into_iter().filter(|ip| one.stream.is_up(*ip)).map(|ip| Act::Wish(end, ip)));
+        }
+        for (ip, wires) in self.wires.iter().enumerate() {
+            for wire in wires.iter().filter(|wire| wire.held[end]) {
+                let which = Which { ip, generation: wire.generation };
+                if !wire.to[end].is_empty() {
+                    acts.push(Act::Take(end, which));
+                }
+                if wire.generation <= u32::from(self.budget.fail[ip]) {
+                    acts.push(Act::Notice(end, which));
                 }
             }
-            while let Some(event) = end.stream.event() {
-                if matches!(event, Event::WishEnded { .. }) {
-                    end.wishes_open = end.wishes_open.checked_sub(1).expect("a wish that ended twice");
+        }
+        if self.budget.pace == Pace::Late {
+            let due = |ip: &usize| one.stream.clone().poll(NOW, BOTH[*ip]).is_some();
+            acts.extend((0..2).filter(due).map(|ip| Act::Write(end, ip)));
+        }
+        if end == 0 {
+            let without = |ip: &usize| !self.wires[*ip].iter().any(|wire| wire.held[0]);
+            acts.extend((0..2).filter(without).map(Act::Connect));
+        }
+    }
+
+    /// Leaves out frames that mean nothing any more, as [`crate::tidy`] argues.
+    fn tidy(&mut self) {
+        for (ip, wires) in self.wires.iter_mut().enumerate() {
+            for wire in wires {
+                for (end, queue) in self.ends.iter().zip(&mut wire.to) {
+                    tidy(queue, end.heard, &end.stream, BOTH[ip]);
                 }
             }
         }
     }
-}
 
-/// What can happen. Ends and connections by number.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Act {
-    Give(usize),
-    Finish(usize),
-    Wish(usize, IpVersion),
-    Deliver { over: usize, to: usize },
-    Notice { over: usize, end: usize },
-    Connect(usize),
-    Fail(usize),
+    fn fault_at_end(&self) -> Option<String> {
+        for (end, other) in [(0, 1), (1, 0)] {
+            let stream = &self.ends[end].stream;
+            let ended = stream.standing() == Standing::Finished
+                && stream.received() == u64::from(self.budget.bytes[other])
+                && stream.is_settled()
+                && self.ends[end].wishes_open == 0;
+            if !ended {
+                return Some(format!("end {end} has not ended: {stream:#?}"));
+            }
+        }
+        let ways = [0, 1].map(|end| self.ends[end].stream.current());
+        (ways[0] != ways[1]).then(|| format!("the directions go {ways:?}"))
+    }
 }
 
 impl Steps for World {
@@ -200,33 +347,7 @@ impl Steps for World {
 
     fn acts(&self) -> Vec<Act> {
         let mut acts = Vec::new();
-        for end in 0..2 {
-            let (given, stream) = (self.ends[end].given, &self.ends[end].stream);
-            if given < u64::from(self.all[end]) {
-                acts.push(Act::Give(end));
-            } else if !self.ends[end].finished {
-                acts.push(Act::Finish(end));
-            }
-            if self.left.wishes[end] > 0 {
-                acts.extend(BOTH.into_iter().filter(|ip| stream.is_up(*ip)).map(|ip| Act::Wish(end, ip)));
-            }
-        }
-        for (over, wire) in self.wires.iter().enumerate() {
-            for to in 0..2 {
-                if !wire.to[to].is_empty() {
-                    acts.push(Act::Deliver { over, to });
-                }
-                if !wire.works && wire.held[to] {
-                    acts.push(Act::Notice { over, end: to });
-                }
-            }
-            if !wire.held[0] {
-                acts.push(Act::Connect(over));
-            }
-            if wire.works && self.left.failures > 0 {
-                acts.push(Act::Fail(over));
-            }
-        }
+        (0..2).for_each(|end| self.acts_of(end, &mut acts));
         acts
     }
 
@@ -236,30 +357,25 @@ impl Steps for World {
             Act::Give(end) => world.give(end),
             Act::Finish(end) => world.finish(end),
             Act::Wish(end, to) => world.wish(end, to),
-            Act::Deliver { over, to } => world.deliver(over, to),
-            Act::Notice { over, end } => world.notice(over, end),
-            Act::Connect(over) => world.connect(over),
-            Act::Fail(over) => {
-                world.left.failures -= 1;
-                world.wires[over].works = false;
-            }
+            Act::Take(end, which) => world.take(end, which),
+            Act::Notice(end, which) => world.notice(end, which),
+            Act::Connect(ip) => world.connect(ip),
+            Act::Write(end, ip) => _ = world.write_one(end, ip),
         }
-        world.write();
+        if self.budget.pace == Pace::AtOnce {
+            world.write(act.end());
+        }
+        world.hear_events(act.end());
+        for wires in &mut world.wires {
+            wires.retain(|wire| wire.held.contains(&true));
+        }
+        if world.budget.tidy {
+            world.tidy();
+        }
         world
     }
 
-    fn fault_at_end(&self) -> Option<String> {
-        for (end, other) in [(0, 1), (1, 0)] {
-            let stream = &self.ends[end].stream;
-            let ended = stream.standing() == Standing::Finished
-                && stream.received() == u64::from(self.all[other])
-                && stream.is_settled()
-                && self.ends[end].wishes_open == 0;
-            if !ended {
-                return Some(format!("end {end} has not ended: {stream:#?}"));
-            }
-        }
-        let ways = [0, 1].map(|end| self.ends[end].stream.current());
-        (ways[0] != ways[1]).then(|| format!("the directions go {ways:?}"))
+    fn end(&self) -> Result<Name, String> {
+        self.fault_at_end().map_or_else(|| Ok(name(&(&self.ends, &self.wires))), Err)
     }
 }

@@ -232,7 +232,14 @@ impl Estimator for Chirp {
         let tracker = self.tracker.as_ref()?;
         let rate = tracker.interval(CONFIDENCE)?;
         let wide = rate.width() > 2.0 * NOISY * rate.estimate || tracker.rounds() < SETTLED;
-        Some(self.estimate(rate, Bound::None, if wide { vec![Flag::Noisy] } else { Vec::new() }))
+        let mut flags = Vec::new();
+        if tracker.tightness() > tracker::APART {
+            flags.push(Flag::Ambiguous);
+        }
+        if wide {
+            flags.push(Flag::Noisy);
+        }
+        Some(self.estimate(rate, Bound::None, flags))
     }
 }
 
@@ -259,5 +266,7 @@ const MOST_SILENT: u32 = 4;
 /// Rounds until the filter has forgotten where it began.
 const SETTLED: u32 = 3;
 const LOSS_LIMIT: f64 = 0.02;
-const NOISY: f64 = 0.2;
+/// An interval of more than this to each side is told as noisy.
+const NOISY: f64 = 0.12;
+
 const CONFIDENCE: f64 = 0.95;

@@ -1,9 +1,10 @@
 //! Bulk first, and a second opinion where it is in doubt.
 //!
 //! Where stamps explain how the dispersions of the bulks spread, they are the answer. Otherwise Pathrate looks at modes as
-//! long as time is left. Agreement within 10 % gives the figure with the narrower interval, but not one that time cut short; disagreement is said. The interval
-//! holds both. A bound gives way to a figure, unless the figure contradicts it. Under coalescing there is no second opinion:
-//! the first one's trains at several rates see more than modes of batches do.
+//! long as time is left. Agreement within 10 % gives the figure with the narrower interval, but not one that time cut
+//! short; disagreement is said. The interval holds both. A bound gives way to a figure, unless the figure contradicts it, or
+//! time cut it short and the bound is within 10 % of it. Under coalescing there is no second opinion: the first one's
+//! trains at several rates see more than modes of batches do.
 
 use netaware_stats::interval::Interval;
 use netaware_units::{Mono, Span};
@@ -81,7 +82,8 @@ fn both(first: Estimate, second: Estimate) -> Estimate {
     let (one, two) = (first.rate, second.rate);
     let agree = (one.estimate / two.estimate - 1.0).abs() <= DISAGREE;
     let cut_short = second.flags.contains(&Flag::CutShort);
-    let better = if cut_short || one.width() <= two.width() { one } else { two };
+    let first_is_bound = first.bound == Bound::AtLeast;
+    let better = if cut_short || !first_is_bound && one.width() <= two.width() { one } else { two };
     let hull = |of: Interval| of.widened_to(one.lo, one.hi).widened_to(two.lo, two.hi);
     let doubtful = second.flags.contains(&Flag::Ambiguous);
     let mut flags = first.flags;
@@ -94,11 +96,15 @@ fn both(first: Estimate, second: Estimate) -> Estimate {
         (Bound::None, Bound::None) if agree => (hull(better), Bound::None),
         (Bound::None, Bound::None) => (hull(one), Bound::None),
         (Bound::AtLeast, Bound::None) if two.estimate < one.lo => (one, Bound::AtLeast),
+        (Bound::AtLeast, Bound::None) if agree => (hull(better), Bound::None),
         (Bound::AtLeast, Bound::None) => (hull(two), Bound::None),
         (Bound::None, _) => (one, Bound::None),
         _ => (if one.estimate >= two.estimate { one } else { two }, Bound::AtLeast),
     };
-    if agree && bound == Bound::None && !doubtful {
+    // That a bound agrees is no evidence: what keeps the first from a figure may have misled the second. Nor is agreement of
+    // which one says that the truth may be far away.
+    let narrow = rate.hi - rate.lo <= TELLING * rate.estimate;
+    if agree && narrow && bound == Bound::None && !doubtful && !first_is_bound {
         flags.retain(|flag| *flag != Flag::Ambiguous);
     } else if !flags.contains(&Flag::Ambiguous) {
         flags.push(Flag::Ambiguous);
@@ -107,5 +113,7 @@ fn both(first: Estimate, second: Estimate) -> Estimate {
     Estimate { rate, bound, method: "automatic", bytes, packets, took: first.took + second.took, flags }
 }
 
+/// An interval that is wider, as a share of its figure, is told.
+const TELLING: f64 = 0.2;
 /// Methods whose figures differ by more contradict each other.
 const DISAGREE: f64 = 0.1;

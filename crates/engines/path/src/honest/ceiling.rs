@@ -65,6 +65,23 @@ impl<'a> Distance<'a> {
         Some(self.lasting("stamps", what, gaps, lasts, &why))
     }
 
+    /// What the largest packet takes longer on one link than the smallest, 8 (L - S) / R, is a difference of two hops' differences
+    /// of two round trips, each of two stamps: sqrt(8) error. That is what one packet of each size says; repeats and
+    /// sizes between make it less.
+    pub(super) fn sizes(&self, smallest: u32) -> Option<Ceiling> {
+        let error = some(self.costs.stamp_error)? * 8_f64.sqrt();
+        let (more, gap) = (self.packet.checked_sub(smallest)?, error / self.error);
+        let because = format!(
+            "two hops' round trips of the largest and the smallest packet, wrong by {} together, are {} of {}: 8 x ({} - {smallest}) B / {}",
+            Nanos(error),
+            self.share(),
+            Nanos(gap),
+            self.packet,
+            Nanos(gap)
+        );
+        Some(Ceiling { by: "stamps", rate: f64::from(more) * 8e9 / gap, because })
+    }
+
     /// A trend needs a longer distance than a mean: `errors` times what a packet's two stamps err.
     pub(super) fn lasting_stamps(&self, what: &str, gaps: u32, errors: f64) -> Option<Ceiling> {
         let both = some(self.costs.stamp_error)? * std::f64::consts::SQRT_2;

@@ -41,6 +41,8 @@ fn each_way_is_as_computed_by_hand() {
         // 28.28 us for the train would be 56 Gbit/s; it cannot leave at more than 12,000 bit / 1.5 us.
         (Way::Trains, 8e9, "sending"),
         (Way::Filling, 8e9, "sending"),
+        // 2.828 us / 0.05 = 56.57 us for 1500 - 64 B.
+        (Way::Sizes, 1436.0 * 8.0 * 0.05 / (8_f64.sqrt() * 1e-6), "stamps"),
         // 100 ns / 0.05 = 2 us.
         (Way::Paced, 12_000.0 / 2e-6, "pacing"),
         (Way::Bulk, 50e9, "loopback"),

@@ -21,6 +21,13 @@ pub struct Calibration {
 impl Calibration {
     /// What a host of which nothing is known is taken for.
     pub const USUAL: Self = Self { send_gap: Span::from_micros(3), stamp_error: Span::from_micros(1) };
+
+    /// What another host says of itself, within what any host can be.
+    #[must_use]
+    pub fn sane(self) -> Self {
+        let within = |span: Span, least| span.max(least).min(MOST);
+        Self { send_gap: within(self.send_gap, Span(1)), stamp_error: within(self.stamp_error, LEAST_ERROR) }
+    }
 }
 
 impl From<StampTiming> for Calibration {
@@ -31,7 +38,12 @@ impl From<StampTiming> for Calibration {
 
 /// Sends packets to itself, each as soon as the one before has been read. Hosts that have no loopback are taken for usual ones.
 pub fn calibrate() -> Calibration {
-    calibrate_for(ROUNDS).map_or(Calibration::USUAL, Calibration::from)
+    stamp_timing().map_or(Calibration::USUAL, Calibration::from)
+}
+
+/// The same as a record has it; `None` on a host without loopback.
+pub fn stamp_timing() -> Option<StampTiming> {
+    calibrate_for(ROUNDS)
 }
 
 /// The same for so many rounds; `None` on a host without loopback.
@@ -70,6 +82,8 @@ pub(crate) fn calibrate_for(rounds: usize) -> Option<StampTiming> {
     Some(StampTiming { by_kernel: !ways.is_empty(), error: spread, send_gap: at(&gaps, 2)?.max(Span(1)) })
 }
 
+/// No host is slower.
+const MOST: Span = Span::from_millis(100);
 const PAYLOAD: usize = 1400;
 const ROUNDS: usize = 20;
 const TRAIN: usize = 20;
@@ -79,6 +93,13 @@ const LEAST_ERROR: Span = Span(50);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_another_host_claims_is_kept_within_what_a_host_can_be() {
+        let claimed = Calibration { send_gap: Span(-5), stamp_error: Span(i64::MAX) }.sane();
+        assert_eq!(claimed, Calibration { send_gap: Span(1), stamp_error: Span::from_millis(100) });
+        assert_eq!(Calibration::USUAL.sane(), Calibration::USUAL);
+    }
 
     #[test]
     fn a_host_sends_no_faster_than_it_reads_its_clock_and_no_slower_than_a_sleep() {

@@ -46,6 +46,11 @@ impl Tracker {
         (-self.b / self.a * self.unit).max(0.0)
     }
 
+    /// Capacity of the tight link over the fastest rate at which anything arrived: far above one behind a narrow link.
+    pub(super) fn tightness(&self) -> f64 {
+        1.0 / self.a
+    }
+
     pub(super) fn rounds(&self) -> u32 {
         self.rounds
     }
@@ -101,10 +106,17 @@ impl Tracker {
         let t = student_t_two_sided(confidence, u64::from(self.rounds.max(2)))?;
         let half = t * variance.sqrt() * self.unit;
         let estimate = self.available();
+        // Bursts strain steps near A too, so the truth is above; behind a narrow link steps come late to a queue, so it is below.
+        let burst = BURST * (self.unit - estimate).max(0.0);
+        let hidden = if self.tightness() > APART { HIDDEN * estimate } else { 0.0 };
         let floor = FLOOR * estimate;
         let own = self.chirps.unwrap_or(estimate);
-        let interval =
-            Interval { estimate, lo: estimate - half - floor, hi: estimate + half + floor, confidence };
+        let interval = Interval {
+            estimate,
+            lo: estimate - half - floor - hidden,
+            hi: estimate + half + floor + burst,
+            confidence,
+        };
         let wide = interval.widened_to(own, own);
         Some(Interval { lo: wide.lo.max(0.0), ..wide })
     }
@@ -127,8 +139,14 @@ const LEAST_STRAIN: f64 = 0.04;
 const LEAST_VARIANCE: f64 = 1e-5;
 /// Weight of the newest volley among the chirps' own estimates.
 const FORGET: f64 = 0.2;
+/// A tight link so much faster than what arrives stands behind a narrow one.
+pub(super) const APART: f64 = 1.6;
+/// Of the estimate, what a narrow link in front may make it too high by.
+const HIDDEN: f64 = 0.2;
+/// Of what others seem to use, what bursts may make of it.
+const BURST: f64 = 0.25;
 /// What no filter sees, as a share of the estimate.
-const FLOOR: f64 = 0.02;
+const FLOOR: f64 = 0.08;
 
 #[cfg(test)]
 mod tests {

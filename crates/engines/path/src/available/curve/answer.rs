@@ -138,7 +138,7 @@ const VARIED: f64 = 0.05;
 const GRAINS: f64 = 0.01;
 /// Variance of the work that comes in a second, over that of Poisson traffic with packets as long as the probes, that smooth traffic
 /// of a light load may have; and the load that counts at least.
-const GRAIN: f64 = 2.5;
+const GRAIN: f64 = 1.6;
 const LEAST_LOAD: f64 = 0.02;
 /// Figures that a narrow link may make so different are told as ambiguous.
 const UNTOLD: f64 = 0.15;

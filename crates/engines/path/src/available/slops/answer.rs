@@ -38,9 +38,9 @@ impl Slops {
         let unseen = UNSEEN * capacity / packets;
         let mean = self.scatter.iter().sum::<f64>() / self.scatter.len().max(1) as f64;
         let streams = (self.scatter.len() * STREAMS).max(1) as f64;
-        let chance = 3.0 * capacity * (mean / streams).sqrt();
+        let chance = CHANCE * capacity * (mean / streams).sqrt();
         let estimate = (range.estimate - unseen / 2.0).max(0.0);
-        let (lo, hi) = ((range.lo - unseen - chance).max(0.0), range.hi + chance);
+        let (lo, hi) = ((range.lo - unseen - chance).max(0.0), range.hi + UPWARDS * chance);
         Interval { estimate, lo: lo.min(estimate), hi: hi.max(estimate), ..range }
     }
 
@@ -91,8 +91,12 @@ impl Slops {
 /// Pathload gives a fleet up above this.
 const LOSS_LIMIT: f64 = 0.03;
 /// A range of more than this to each side is told as noisy.
-const NOISY: f64 = 0.2;
+const NOISY: f64 = 0.06;
 /// A stream's rise that its packets' own sizes hide, packets.
 const UNSEEN: f64 = 0.6;
+/// Standard errors of what the streams met that the range is wider by: few streams see few bursts, and not the longest.
+const CHANCE: f64 = 5.0;
+/// Bursts look like trends, so the truth is above the range more often than below it.
+const UPWARDS: f64 = 2.0;
 /// Chance in one stream that is told as noisy, as a share of the figure.
-const VARIED: f64 = 0.2;
+const VARIED: f64 = 0.1;

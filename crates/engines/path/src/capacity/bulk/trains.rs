@@ -98,7 +98,9 @@ impl Trains {
         let unexpanded = behind <= UNEXPANDED + 2.0 * same.error / same.came;
         let half = 2.0 * burst.error / burst.came + 0.003;
         let is_host = burst.sent > burst.came * 0.97;
-        if level && unexpanded {
+        // Where chance could hide as much as a link, nothing has been shown to be absent.
+        let clear = 2.0 * noise.max(same.error / same.came) <= CLEAR;
+        if level && unexpanded && clear {
             let all = half + rise.abs().min(2.0 * LEVEL);
             return Some(self.said((burst.came, burst.came), all, Trust::Quiet, is_host));
         }
@@ -114,7 +116,12 @@ impl Trains {
         let one_link = !level && room && (0.0..1.0).contains(&slope) && height > burst.came / 2.0;
         let guess = if one_link { height } else { burst.came };
         let trust = if one_link && !bent && slope <= MODEST { Trust::Line } else { Trust::Bound };
-        Some(self.said((guess, burst.came), half, trust, is_host))
+        let mut said = self.said((guess, burst.came), half, trust, is_host);
+        if trust == Trust::Line {
+            // The same slope may be that of several loaded links in a row.
+            said.rate.hi *= 1.0 + SEVERAL * slope;
+        }
+        Some(said)
     }
 
     /// From distances, the best guess and the one that is certain. Without load both are the same.
@@ -143,12 +150,16 @@ impl Trains {
 const RATES: [f64; 4] = [0.0, 2.0, 1.25, 1.0];
 /// Differences of less than this are none.
 const LEVEL: f64 = 0.01;
+/// What chance may make of a difference that is said to be none.
+const CLEAR: f64 = 0.04;
 /// A load at the narrow link that leaves room for the line to show links in front.
 const MODEST: f64 = 0.55;
+/// By this, times the load that a line shows, several loaded links may make it low.
+const SEVERAL: f64 = 1.5;
 /// So far above the line of slower trains lies what a link in front has spread.
 const BENT: f64 = 0.015;
 /// And so much later may trains come than they were sent.
-const UNEXPANDED: f64 = 0.006;
+const UNEXPANDED: f64 = 0.002;
 /// A train lasts so many stamp errors: 1 % for one of them.
 const STAMPS: f64 = 100.0;
 const PERIODS: f64 = 8.0;

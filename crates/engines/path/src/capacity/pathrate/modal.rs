@@ -57,12 +57,23 @@ impl Modal<'_> {
         let range = linear(&kept, 0.9)? - linear(&kept, 0.1)?;
         let bin = (self.rules.bin_share * range).max(estimate * 0.005);
         let even = spread.sd()? / spread.mean()? < self.rules.alike;
-        let alike = pairs.len() >= 20 && even && !self.grow_with_length(pairs);
+        let alike = pairs.len() >= 20 && even && !self.grow_with_length(pairs) && self.is_of_stamps(pairs);
         // Traffic that spreads the pairs leans to one side, which more pairs do not average out.
         let varied = spread.sd().unwrap_or(0.0) / spread.mean()?;
         let half = (bin / 2.0).max(0.005 * estimate) + estimate * varied * (2.0 / gaps.sqrt() + LEANS);
         let rate = Interval { estimate, lo: estimate - half, hi: estimate + half, confidence: 0.9 };
         estimate.is_finite().then_some(Preliminary { rate, bin, alike })
+    }
+
+    /// Whether nothing but stamps spreads them, and a foreign packet between two of theirs would show: steady traffic stretches all
+    /// trains alike, but not to the packet.
+    fn is_of_stamps(&self, pairs: &[Pair]) -> bool {
+        let kept = without_extremes(pairs);
+        let gaps: f64 = kept.iter().map(|pair| pair.gaps).sum();
+        let gap = kept.iter().map(|pair| pair.gap * pair.gaps).sum::<f64>() / gaps;
+        let of_stamps = |pair: &Pair| self.error.hypot(gap * FINE) / pair.gaps;
+        let squares = kept.iter().map(|pair| ((pair.gap - gap) / of_stamps(pair)).powi(2)).sum::<f64>();
+        gap >= SHOWS * self.error && squares <= MORE * kept.len() as f64
     }
 
     /// Whether longer trains come more slowly: then cross traffic is in them, and their mean is none of the link.
@@ -120,6 +131,12 @@ fn without_extremes(pairs: &[Pair]) -> Vec<Pair> {
     by_gap[cut..by_gap.len() - cut].to_vec()
 }
 
+/// A foreign packet shows in gaps of so many stamp errors.
+const SHOWS: f64 = 4.0;
+/// Variance over that of stamps which nothing but stamps makes.
+const MORE: f64 = 4.0;
+/// Share of a gap that clocks and timers blur.
+const FINE: f64 = 0.02;
 /// Another mode with this share of the best one's merit makes it doubtful.
 const RIVAL: f64 = 0.3;
 /// And so does a best mode with no more of the pairs.

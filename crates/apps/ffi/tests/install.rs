@@ -1,0 +1,94 @@
+//! The library as a packager installs it, and a stranger's program against that.
+//!
+//! Needs cargo-c (`cargo install cargo-c`), and builds the library once more:
+//! `cargo test -p netaware-ffi --test install -- --ignored`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().unwrap()
+}
+
+fn output(command: &mut Command) -> String {
+    let ended = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(ended.status.success(), "{command:?}: {}", String::from_utf8_lossy(&ended.stderr));
+    String::from_utf8_lossy(&ended.stdout).into_owned()
+}
+
+/// Where cargo looks for the linker of this host's programs.
+fn linker_variable() -> String {
+    let told = output(Command::new("rustc").arg("-vV"));
+    let host = told.lines().find_map(|line| line.strip_prefix("host: ")).expect("rustc tells its host");
+    format!("CARGO_TARGET_{}_LINKER", host.to_uppercase().replace('-', "_"))
+}
+
+fn install(prefix: &Path) {
+    let mut cinstall = Command::new("cargo");
+    cinstall.args(["cinstall", "--locked", "--release", "--package", "netaware-ffi", "--libdir", "lib"]);
+    cinstall.arg("--prefix").arg(prefix).current_dir(repository());
+    cinstall.env(linker_variable(), repository().join("packaging/libnetaware/versioned-cc"));
+    // These are the test's package, not the library's.
+    for name in std::env::vars().map(|(name, _)| name).filter(|name| name.starts_with("CARGO_PKG_")) {
+        cinstall.env_remove(name);
+    }
+    output(&mut cinstall);
+}
+
+/// Of what a shared library defines for others.
+fn exported(library: &Path) -> BTreeSet<String> {
+    let told = output(Command::new("readelf").args(["--dyn-syms", "--wide"]).arg(library));
+    let lines = told.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let defined = lines.filter(|words| words.len() >= 8 && words[4] != "LOCAL" && words[6] != "UND");
+    defined
+        .filter(|words| words[3] == "FUNC" || words[3] == "OBJECT" && words[6] != "ABS")
+        .map(|words| words[7].to_owned())
+        .collect()
+}
+
+fn calls_in(header: &str) -> BTreeSet<String> {
+    let words = header.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("na_")).map(|name| format!("{name}@@NETAWARE_0.1")).collect()
+}
+
+#[test]
+#[ignore = "needs cargo-c, and builds the library once more"]
+fn what_is_installed_has_a_soname_and_versions_and_a_c_program_finds_it_by_pkg_config() {
+    let folder = TempDir::new().unwrap();
+    let prefix = folder.path().join("usr");
+    install(&prefix);
+    let lib = prefix.join("lib");
+    let library = lib.join("libnetaware.so.0");
+    let dynamic = output(Command::new("readelf").arg("-d").arg(&library));
+    assert!(dynamic.contains("Library soname: [libnetaware.so.0]"), "{dynamic}");
+    let header = fs::read_to_string(prefix.join("include/netaware.h")).unwrap();
+    assert_eq!(header, fs::read_to_string(repository().join("include/netaware.h")).unwrap());
+    assert_eq!(exported(&library), calls_in(&header));
+
+    let flags = Command::new("pkg-config")
+        .args(["--cflags", "--libs", "netaware"])
+        .env("PKG_CONFIG_PATH", lib.join("pkgconfig"))
+        .output();
+    let flags = String::from_utf8(flags.expect("pkg-config").stdout).unwrap();
+    let program = folder.path().join("echo");
+    let mut cc = Command::new("cc");
+    cc.args(["-D_POSIX_C_SOURCE=200809L", "-o"]).arg(&program);
+    cc.arg(repository().join("crates/apps/ffi/examples/echo.c")).args(flags.split_whitespace());
+    output(&mut cc);
+
+    let mut server = Command::new(&program);
+    server.args(["serve", "0"]).env("LD_LIBRARY_PATH", &lib).stdout(Stdio::piped());
+    let mut server = server.spawn().unwrap();
+    let mut port = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    let mut client = Command::new(&program);
+    client.args(["send", "::1,127.0.0.1", port.trim(), "500"]).env("LD_LIBRARY_PATH", &lib);
+    let told = output(&mut client);
+    assert!(told.starts_with("500 blocks came back"), "{told}");
+    assert!(server.wait().unwrap().success());
+}

@@ -1,0 +1,174 @@
+//! One plain connection over one stream, from the first byte to the last.
+
+use std::io;
+use std::net::Shutdown;
+use std::time::Duration;
+
+use netaware_dual::{Loss, Reason};
+use netaware_io::clock;
+use netaware_stream::{AsyncDualStream, Decision, DualStream, Event, Metric};
+use netaware_units::{BitRate, Span};
+use tokio::io::copy_bidirectional_with_sizes;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tokio::time::{MissedTickBehavior, interval};
+use tracing::{debug, info, warn};
+
+use crate::end::reset;
+use crate::orders::Orders;
+
+/// Carries until both directions have ended or something fails; logs how it goes.
+pub(crate) async fn carry(
+    number: u64,
+    mut local: TcpStream,
+    mut dual: AsyncDualStream,
+    mut orders: watch::Receiver<Orders>,
+) {
+    let stream = dual.stream().clone();
+    let began_at = clock::now();
+    let mut wishes = orders.borrow().wishes;
+    let mut tick = interval(LOOK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let copied = {
+        let copying = copy_bidirectional_with_sizes(&mut local, &mut dual, BLOCK, BLOCK);
+        tokio::pin!(copying);
+        loop {
+            tokio::select! {
+                copied = &mut copying => break copied,
+                _ = tick.tick() => tell(number, &stream),
+                changed = orders.changed() => {
+                    let now = *orders.borrow_and_update();
+                    if changed.is_err() || now.give_up {
+                        break Err(io::Error::other("the relay ends"));
+                    }
+                    if let Some(to) = now.wished.filter(|_| now.wishes != wishes) {
+                        wishes = now.wishes;
+                        if let Err(why) = stream.switch(to) {
+                            warn!("#{number}: does not go over to {}: {why}", to.name());
+                        }
+                    }
+                }
+            }
+        }
+    };
+    let took = clock::now() - began_at;
+    match copied {
+        Ok((from_local, to_local)) => {
+            let last = stream.clone();
+            // What was given to the stream has to get there before this end may go.
+            let finished = spawn_blocking(move || last.finish(clock::now() + SETTLING)).await;
+            tell(number, &stream);
+            match finished.map_err(io::Error::other).and_then(|finished| finished) {
+                Ok(()) => info!(
+                    "#{number}: ended after {took}: {from_local} bytes from here, {to_local} bytes to here"
+                ),
+                Err(why) => warn!("#{number}: the other relay may lack the last bytes: {why}"),
+            }
+        }
+        Err(why) => {
+            tell(number, &stream);
+            abandon(&local, &stream);
+            warn!("#{number}: broken off after {took}: {why}");
+        }
+    }
+}
+
+/// Both sides are told that this was no regular end.
+pub(crate) fn abandon(local: &TcpStream, stream: &DualStream) {
+    reset(local);
+    stream.shutdown(Shutdown::Both);
+}
+
+/// Logs what has happened to the stream since the last time.
+fn tell(number: u64, stream: &DualStream) {
+    for decision in stream.decisions() {
+        info!("#{number}: {}", evidence(&decision));
+    }
+    for happened in stream.happened() {
+        match happened.event {
+            Event::Turning { from, to, reason, again, .. } => {
+                let why = match reason {
+                    Reason::OwnWish => "this end wants it",
+                    Reason::PeersWish => "the other end wants it",
+                    Reason::Loss => "the connection is lost",
+                };
+                let again = if again > 0 { format!("; {again} bytes go again") } else { String::new() };
+                info!("#{number}: goes over from {} to {}: {why}{again}", from.name(), to.name());
+            }
+            Event::Turned { to, took } => info!("#{number}: is on {} after {took}", to.name()),
+            Event::Down { ip, why, .. } => {
+                let why = match why {
+                    Loss::Ended => "it was ended",
+                    Loss::Silent => "it acknowledges nothing",
+                    Loss::PeerSaid => "the other end gave it up",
+                    Loss::Replaced => "there is a new one",
+                };
+                info!("#{number}: lost its connection over {}: {why}", ip.name());
+            }
+            Event::Up { ip, .. } => debug!("#{number}: has a connection over {}", ip.name()),
+            Event::WishEnded { outcome, .. } => debug!("#{number}: its wish has ended: {outcome:?}"),
+            Event::Pong { .. } => {}
+        }
+    }
+}
+
+/// "IPv6 looks better: 41 Mbit/s against 20 Mbit/s (medians of 8 and 12 looks), by more than 37 %".
+fn evidence(decision: &Decision) -> String {
+    let value = |value: f64| match decision.metric {
+        Metric::Goodput => BitRate(value as u64).to_string(),
+        Metric::RoundTrip => Span::from_nanos(value as i64).to_string(),
+        Metric::Loss => format!("{:.2} % lost", value * 100.0),
+    };
+    format!(
+        "{} looks better: {} against {} (medians of {} and {} looks), by more than {:.1} %",
+        decision.to.name(),
+        value(decision.other),
+        value(decision.present),
+        decision.of[1],
+        decision.of[0],
+        decision.margin * 100.0,
+    )
+}
+
+/// Bytes at a time, each way.
+const BLOCK: usize = 64 * 1024;
+/// Between looks at what happened to a stream.
+const LOOK: Duration = Duration::from_millis(200);
+/// For the last acknowledgements.
+const SETTLING: Span = Span::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use netaware_record::IpVersion;
+    use netaware_stream::DecidedBy;
+    use netaware_units::Mono;
+
+    use super::*;
+
+    #[test]
+    fn evidence_is_in_the_units_of_its_metric() {
+        let decision = |metric, present, other| Decision {
+            at: Mono(0),
+            to: IpVersion::V6,
+            by: DecidedBy::Rules,
+            metric,
+            present,
+            other,
+            of: [12, 8],
+            margin: 0.25,
+        };
+        let said = [
+            evidence(&decision(Metric::Goodput, 20e6, 40e6)),
+            evidence(&decision(Metric::RoundTrip, 20e6, 10e6)),
+            evidence(&decision(Metric::Loss, 0.1, 0.001)),
+        ];
+        assert!(
+            said[0].contains("40.0 Mbit/s against 20.0 Mbit/s (medians of 8 and 12 looks)"),
+            "{}",
+            said[0]
+        );
+        assert!(said[1].contains("10.0 ms against 20.0 ms"), "{}", said[1]);
+        assert!(said[2].contains("0.10 % lost against 10.00 % lost"), "{}", said[2]);
+    }
+}

@@ -1,0 +1,203 @@
+//! The end that connects to servers: to those of its own command line, whoever asks.
+
+use std::io::{self, ErrorKind};
+use std::net::{Ipv6Addr, Shutdown, SocketAddr};
+use std::sync::Arc;
+
+use netaware_io::clock;
+use netaware_io::signals::quiet_thread;
+use netaware_server::Network;
+use netaware_stream::{AsyncDualStream, DualListener, DualStream};
+use netaware_units::Span;
+use netaware_wire::relay::Verdict;
+use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
+use tracing::{info, warn};
+
+use crate::carry::carry;
+use crate::end::{Shared, prepare, reset, stopped};
+use crate::speech::{self, SERVER, SpeechError};
+use crate::{RelayError, Settings};
+
+/// Where streams are taken, and what they may be connected to.
+#[derive(Debug, Clone)]
+pub struct Far {
+    /// Streams are taken here. One address without an IP version, `[::]` alone, is all of both.
+    pub accept: Vec<SocketAddr>,
+    /// What can be asked for.
+    pub forwards: Vec<Forward>,
+    /// Who may ask, where the first connection of a stream comes from; empty is everybody.
+    pub allow: Vec<Network>,
+}
+
+/// A server that near relays may be connected to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forward {
+    /// As near relays call it; empty is the one that they get without naming any.
+    pub name: String,
+    /// Name or address of its host.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+}
+
+/// The listener, until it is put to work.
+#[derive(Debug)]
+pub(crate) struct Doors(Arc<DualListener>);
+
+impl Doors {
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        self.0.addresses().to_vec()
+    }
+}
+
+pub(crate) fn listen(far: &Far, settings: &Settings) -> Result<Doors, RelayError> {
+    let options = settings.options;
+    let all = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
+    let listener = match far.accept[..] {
+        [one] if one.ip() == all.ip() => DualListener::bind(one.port(), options),
+        _ => DualListener::bind_to(&far.accept, options),
+    };
+    let address = far.accept.first().copied().unwrap_or(all);
+    listener.map(|it| Doors(Arc::new(it))).map_err(|source| RelayError::Listen { address, source })
+}
+
+/// Until it is stopped; connections go on, and need the doors for their further connections.
+pub(crate) async fn serve(shared: &Arc<Shared>, far: Arc<Far>, doors: Doors) -> Doors {
+    let (tell, mut came) = mpsc::channel(WAITING);
+    let (listener, stopping) = (doors.0.clone(), shared.clone());
+    let accepting = quiet_thread("relay-accept", move || accept(&stopping, &listener, &tell));
+    if let Err(why) = accepting {
+        warn!("cannot take streams: {why}");
+        return doors;
+    }
+    let strangers = Arc::new(Semaphore::new(MOST_STRANGERS));
+    let stop = stopped(shared.orders());
+    tokio::pin!(stop);
+    loop {
+        let (stream, from): (DualStream, SocketAddr) = tokio::select! {
+            () = &mut stop => return doors,
+            came = came.recv() => match came {
+                Some(came) => came,
+                None => return doors,
+            },
+        };
+        let admitted = far.allow.is_empty() || far.allow.iter().any(|network| network.contains(from.ip()));
+        let Some(place) = strangers.clone().try_acquire_owned().ok().filter(|_| admitted) else {
+            warn!(
+                "{from} is turned away: {}",
+                if admitted { "too many strangers at once" } else { "not allowed" }
+            );
+            stream.shutdown(Shutdown::Both);
+            continue;
+        };
+        let (shared, far) = (shared.clone(), far.clone());
+        tokio::spawn(async move { serve_one(&shared, &far, stream, from, place).await });
+    }
+}
+
+/// Blocks, so it has a thread of its own. Ends with the relay.
+fn accept(shared: &Shared, listener: &DualListener, tell: &mpsc::Sender<(DualStream, SocketAddr)>) {
+    while !shared.is_stopping() {
+        match listener.accept_until(Some(clock::now() + LOOK)) {
+            Ok(came) => {
+                if tell.blocking_send(came).is_err() {
+                    return;
+                }
+            }
+            Err(why) if why.kind() == ErrorKind::TimedOut => {}
+            Err(why) => {
+                warn!("cannot take streams: {why}");
+                return;
+            }
+        }
+    }
+}
+
+/// `stranger` is a place among those who have proven nothing yet.
+async fn serve_one(
+    shared: &Shared,
+    far: &Far,
+    stream: DualStream,
+    from: SocketAddr,
+    stranger: tokio::sync::OwnedSemaphorePermit,
+) {
+    let number = shared.number();
+    let mut dual = match AsyncDualStream::new(stream.clone()) {
+        Ok(dual) => dual,
+        Err(why) => {
+            warn!("#{number}: {from} is turned away: {why}");
+            stream.shutdown(Shutdown::Both);
+            return;
+        }
+    };
+    let heard = speech::hear(&mut dual, shared.settings.key.as_ref()).await;
+    drop(stranger);
+    let why: SpeechError = match heard {
+        Ok(Some(heard)) => {
+            let place = shared.places.clone().try_acquire_owned().ok().filter(|_| !shared.is_stopping());
+            let server = match (&place, forward(far, &heard.service)) {
+                (None, _) => Err(Verdict::Busy),
+                (_, None) => Err(Verdict::NoService),
+                (Some(_), Some(forward)) => connect(forward).await.map_err(|why| verdict(&why)),
+            };
+            let verdict = server.as_ref().map_or_else(|verdict| *verdict, |_| Verdict::Connected);
+            match (heard.answer(&mut dual, verdict).await, server) {
+                (Ok(()), Ok(server)) => {
+                    let to = server.peer_addr().map_or_else(|_| "a server".to_owned(), |it| it.to_string());
+                    info!("#{number}: {from} is connected to {to}");
+                    carry(number, server, dual, shared.orders()).await;
+                    return;
+                }
+                (Err(why), server) => {
+                    if let Ok(server) = server {
+                        reset(&server);
+                    }
+                    why
+                }
+                (Ok(()), Err(verdict)) => SpeechError::Refused(verdict),
+            }
+        }
+        Ok(None) => SpeechError::Refused(Verdict::NoProof),
+        Err(why) => why,
+    };
+    warn!("#{number}: {from} is turned away: {why}");
+    // The answer has to get there first; the near end lets go then.
+    let _ = timeout(LETTING_GO.to_std(), let_go(&mut dual)).await;
+    stream.shutdown(Shutdown::Both);
+}
+
+/// Reads until the other end is gone.
+async fn let_go(dual: &mut AsyncDualStream) {
+    let mut dropped = tokio::io::sink();
+    let _ = tokio::io::copy(dual, &mut dropped).await;
+}
+
+fn forward<'a>(far: &'a Far, service: &str) -> Option<&'a Forward> {
+    far.forwards.iter().find(|forward| forward.name == service)
+}
+
+async fn connect(forward: &Forward) -> io::Result<TcpStream> {
+    let connecting = TcpStream::connect((&*forward.host, forward.port));
+    let server = timeout(SERVER.to_std(), connecting).await.map_err(|_| ErrorKind::TimedOut)??;
+    prepare(&server);
+    Ok(server)
+}
+
+fn verdict(why: &io::Error) -> Verdict {
+    match why.kind() {
+        ErrorKind::ConnectionRefused => Verdict::Refused,
+        ErrorKind::TimedOut => Verdict::TimedOut,
+        _ => Verdict::Unreachable,
+    }
+}
+
+/// Streams accepted and not looked at.
+const WAITING: usize = 16;
+/// Streams that have proven nothing yet; each may take some seconds.
+const MOST_STRANGERS: usize = 64;
+/// Between looks at whether to stop.
+const LOOK: Span = Span::from_millis(200);
+/// For the near end to hear why it is turned away.
+const LETTING_GO: Span = Span::from_secs(2);

@@ -1,0 +1,310 @@
+//! An hour of a steered stream on a virtual clock: the rates that the policy sees are measured, on paths of which the truth is known.
+//!
+//! ```text
+//!  dual::Stream ── bytes, padding ──► Tcp ── packets ──► netmodel::Network (IPv4) ─┐ acknowledgements
+//!       ▲                        └──► Tcp ── packets ──► netmodel::Network (IPv6) ─┤ after a fixed way back
+//!       └── wishes ── Steer ◄── TcpInfo (delivery rate as Linux takes it) ◄────────┘
+//! ```
+//!
+//! `Tcp` is as much of TCP as shapes these figures: slow start, one halving per round trip of losses, growth by a segment per round
+//! trip, and the delivery rate of each acknowledged segment with Linux's rule for those that were not limited by the window
+//! (net/ipv4/tcp_rate.c; draft-cheng-iccrg-delivery-rate-estimation).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use netaware_dual::{Due, Event, Peer, Setting, Side as End, Stream};
+use netaware_netmodel::{Fate, Network, Packet, Scenario, Side};
+use netaware_wire::dual::{Answer, Record};
+
+use super::*;
+
+const SEGMENT: u32 = 1448;
+const BOTH: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
+/// From an arrival until the sender knows of it, and of a loss as long after the drop.
+const WAY_BACK: Span = Span::from_millis(15);
+
+/// What was known when a segment left.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    at: Mono,
+    delivered: u64,
+    delivered_at: Mono,
+    first_at: Mono,
+    limited_by_bytes: bool,
+}
+
+struct Tcp {
+    ip: IpVersion,
+    network: Network,
+    /// Bytes to send; what the stream has is endless.
+    unsent: u64,
+    cwnd: f64,
+    ssthresh: f64,
+    under_way: BTreeMap<u64, Sent>,
+    next: u64,
+    /// Acknowledgements (true) and drops that the sender hears of later.
+    told: VecDeque<(Mono, u64, bool)>,
+    delivered: u64,
+    delivered_at: Mono,
+    first_at: Mono,
+    halved_at: Mono,
+    rtt: Span,
+    rate: BitRate,
+    bytes_sent: u64,
+    bytes_resent: u64,
+}
+
+impl Tcp {
+    fn new(ip: IpVersion, scenario: &str, seed: u64) -> Self {
+        let scenario = Scenario::parse(scenario).unwrap_or_else(|error| panic!("{error}"));
+        Self {
+            ip,
+            network: Network::new(&scenario, seed),
+            unsent: 0,
+            cwnd: 10.0,
+            ssthresh: f64::INFINITY,
+            under_way: BTreeMap::new(),
+            next: 0,
+            told: VecDeque::new(),
+            delivered: 0,
+            delivered_at: Mono(0),
+            first_at: Mono(0),
+            halved_at: Mono(0),
+            rtt: Span::ZERO,
+            rate: BitRate(0),
+            bytes_sent: 0,
+            bytes_resent: 0,
+        }
+    }
+
+    /// Segments that have been acknowledged by then, after sending what may be sent.
+    fn pass(&mut self, now: Mono) -> u64 {
+        let told = &mut self.told;
+        self.network.advance(now, &mut |fate| match fate {
+            Fate::Delivered { id, at, to: Side::B, duplicate: false, .. } => {
+                told.push_back((at + WAY_BACK, id, true));
+            }
+            Fate::Dropped { id, at, .. } => told.push_back((at + WAY_BACK, id, false)),
+            _ => {}
+        });
+        let mut acknowledged = 0;
+        while let Some((at, id, came)) = self.told.front().copied().filter(|(at, ..)| *at <= now) {
+            self.told.pop_front();
+            let Some(sent) = self.under_way.remove(&id) else { continue };
+            if came {
+                acknowledged += 1;
+                self.acknowledge(at, sent);
+            } else {
+                self.lose(at, sent);
+            }
+        }
+        self.send(now);
+        acknowledged
+    }
+
+    fn acknowledge(&mut self, at: Mono, sent: Sent) {
+        let rtt = at - sent.at;
+        self.rtt = if self.rtt == Span::ZERO { rtt } else { (self.rtt * 7 + rtt) / 8 };
+        self.delivered += 1;
+        self.delivered_at = at;
+        self.first_at = sent.at;
+        let took = (sent.at - sent.first_at).max(at - sent.delivered_at);
+        let count = self.delivered - sent.delivered;
+        if took >= self.rtt / 2 {
+            let rate = BitRate((count as f64 * f64::from(SEGMENT) * 8e9 / took.nanos() as f64) as u64);
+            if !sent.limited_by_bytes || rate >= self.rate {
+                self.rate = rate;
+            }
+        }
+        if !sent.limited_by_bytes {
+            self.cwnd += if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
+        }
+    }
+
+    fn lose(&mut self, at: Mono, sent: Sent) {
+        self.unsent += u64::from(SEGMENT);
+        self.bytes_resent += u64::from(SEGMENT);
+        if sent.at >= self.halved_at {
+            self.halved_at = at;
+            self.ssthresh = (self.cwnd * 0.7).max(2.0);
+            self.cwnd = self.ssthresh;
+        }
+    }
+
+    fn send(&mut self, now: Mono) {
+        if self.under_way.is_empty() {
+            (self.delivered_at, self.first_at) = (now, now);
+        }
+        while self.under_way.len() < self.cwnd as usize && self.unsent > 0 {
+            self.unsent = self.unsent.saturating_sub(SEGMENT.into());
+            self.bytes_sent += u64::from(SEGMENT);
+            let sent = Sent {
+                at: now,
+                delivered: self.delivered,
+                delivered_at: self.delivered_at,
+                first_at: self.first_at,
+                limited_by_bytes: self.unsent == 0,
+            };
+            self.under_way.insert(self.next, sent);
+            let packet = Packet {
+                id: self.next,
+                version: self.ip,
+                length: SEGMENT + 52,
+                hop_limit: 64,
+                flow: 1,
+                dont_fragment: true,
+            };
+            self.network.offer(now, Side::A, packet);
+            self.next += 1;
+        }
+    }
+
+    fn info(&self) -> TcpInfo {
+        TcpInfo {
+            rtt: self.rtt,
+            cwnd: ByteCount(self.cwnd as u64 * u64::from(SEGMENT)),
+            mss: SEGMENT,
+            unacked: self.under_way.len() as u32,
+            unsent: ByteCount(self.unsent),
+            delivery_rate: self.rate,
+            bytes_sent: ByteCount(self.bytes_sent),
+            bytes_resent: ByteCount(self.bytes_resent),
+            ..TcpInfo::default()
+        }
+    }
+}
+
+/// A stream that always has bytes to send, its peer that grants what it wishes for, and what carries them.
+struct Steered {
+    stream: Stream,
+    steer: Steer,
+    paths: [Tcp; 2],
+    /// Padding that a connection has not carried yet; it goes before what is given to it later.
+    padding: [u64; 2],
+    /// Of the stream: given to it, written to a connection, and known to have come.
+    queued: u64,
+    written: u64,
+    came: u64,
+    /// When it went where.
+    switches: Vec<(Mono, IpVersion)>,
+}
+
+impl Steered {
+    /// From IPv4 on, under the rules for bulk.
+    fn new(scenarios: [&str; 2], seed: u64) -> Self {
+        let setting = Setting { side: End::Opener, room: 1 << 20, longest: 1 << 16, ack_delay: Span::ZERO };
+        let mut stream = Stream::new(setting);
+        for ip in BOTH {
+            stream.connected(Mono(0), ip, 1, Peer { room: 1 << 30, received: 0 }).unwrap();
+        }
+        Self {
+            stream,
+            steer: Steer::new(Rules::of(Use::Bulk), false, Mono(0)),
+            paths: BOTH.map(|ip| Tcp::new(ip, scenarios[ip.index()], seed * 2 + ip.index() as u64)),
+            padding: [0; 2],
+            queued: 0,
+            written: 0,
+            came: 0,
+            switches: Vec::new(),
+        }
+    }
+
+    fn run(mut self, span: Span) -> Vec<(Mono, IpVersion)> {
+        let mut now = Mono(0);
+        while now < Mono(0) + span {
+            for ip in BOTH {
+                let carried = self.paths[ip.index()].pass(now) * u64::from(SEGMENT);
+                let padding = &mut self.padding[ip.index()];
+                let of_padding = carried.min(*padding);
+                *padding -= of_padding;
+                self.came = (self.came + carried - of_padding).min(self.written);
+            }
+            if now.0.is_multiple_of(10_000_000) {
+                self.write(now);
+            }
+            if now.0.is_multiple_of(50_000_000) {
+                self.look(now);
+            }
+            now += Span::from_millis(1);
+        }
+        self.switches
+    }
+
+    /// What a driver does: keeps a socket's buffer full, and no more.
+    fn write(&mut self, now: Mono) {
+        let Some(current) = self.stream.current() else { return };
+        let received = self.came;
+        self.stream.take(now, current, Record::Ack { received, room: 1 << 30, all: false }).unwrap();
+        let more = (received + BUFFER).saturating_sub(self.queued);
+        self.queued += more;
+        self.stream.queued(more);
+        for ip in BOTH {
+            while let Some(due) = self.stream.poll(now, ip) {
+                match due {
+                    Due::Data { offset, length } => {
+                        self.written = self.written.max(offset + u64::from(length));
+                        self.paths[ip.index()].unsent += u64::from(length);
+                    }
+                    Due::Record(Record::Pad { length }) => {
+                        self.padding[ip.index()] += u64::from(length);
+                        self.paths[ip.index()].unsent += u64::from(length);
+                    }
+                    Due::Record(Record::Wish { serial, .. }) => {
+                        let granted = Record::Answer { serial, outcome: Answer::Granted, decision: 0 };
+                        self.stream.take(now, ip, granted).unwrap();
+                    }
+                    Due::Record(_) => {}
+                }
+            }
+        }
+        while let Some(event) = self.stream.event() {
+            if let Event::Turning { to, .. } = event {
+                self.steer.turned(now);
+                self.switches.push((now, to));
+            }
+        }
+    }
+
+    fn look(&mut self, now: Mono) {
+        let seen = self.paths.each_ref().map(|tcp| Some(tcp.info()));
+        let decision = self.steer.look(now, &mut self.stream, &seen, true);
+        if let Some(decision) = decision.filter(|_| self.stream.is_settled()) {
+            self.stream.switch(now, decision.to).unwrap();
+        }
+        self.write(now);
+    }
+}
+
+/// Of a socket.
+const BUFFER: u64 = 512 * 1024;
+
+/// Others' traffic takes this share of the link, now more and now less.
+fn path(version: &str, rate: &str, load: f64) -> String {
+    format!(
+        "about = \"a link that others use as well\"\n\
+         [[hop]]\nrate = \"{rate}\"\ndelay = \"15ms\"\nqueue = {{ time = \"60ms\" }}\n\
+         [[cross]]\nenter = 0\nversion = \"{version}\"\npattern = \"poisson\"\nload = {load}\nsizes = \"imix\"\n"
+    )
+}
+
+#[test]
+#[ignore = "an hour of packets takes minutes in a debug build"]
+fn an_hour_beside_the_noise_of_others_does_not_make_it_flap() {
+    let same = ["v4", "v6"].map(|version| path(version, "4Mbit/s", 0.3));
+    for seed in 0..3 {
+        let switches = Steered::new(same.each_ref().map(String::as_str), seed).run(Span::from_secs(3600));
+        println!("seed {seed}: {switches:?}");
+        assert!(switches.len() <= 2, "seed {seed}: {switches:?}");
+    }
+}
+
+#[test]
+fn a_link_of_twice_the_rate_is_found_by_padding_it() {
+    let (slow, fast) = (path("v4", "4Mbit/s", 0.3), path("v6", "8Mbit/s", 0.3));
+    for seed in 0..5 {
+        let switches = Steered::new([&slow, &fast], seed).run(Span::from_secs(120));
+        println!("seed {seed}: {switches:?}");
+        let [(at, IpVersion::V6)] = switches[..] else { panic!("seed {seed}: {switches:?}") };
+        assert!(at <= Mono(0) + Span::from_secs(10), "seed {seed}: {switches:?}");
+    }
+}
