@@ -133,7 +133,60 @@ fn a_killed_receiver_is_waited_for_and_the_transfer_goes_on_where_it_was() {
     assert!(report["resumed_bytes"].as_u64().unwrap() >= 32 << 20, "{report}");
     assert!(report["reconnects"].as_u64().unwrap() >= 1, "{report}");
     place.assert_same(&file);
-    receiver.finish_within(LIMIT).exits_with(0);
+    let took = receiver.finish_within(LIMIT).exits_with(0);
+    let second: Value = serde_json::from_str(took.stdout.lines().nth(1).unwrap()).unwrap();
+    let (came, resumed) =
+        (second["received_bytes"].as_u64().unwrap(), second["resumed_bytes"].as_u64().unwrap());
+    assert_eq!(came + resumed, LARGE as u64, "what was there did not travel again: {second}");
+}
+
+#[test]
+fn both_killed_in_an_encrypted_transfer_go_on_where_they_were() {
+    let place = Place::new();
+    let file = place.source(LARGE);
+    let key = place.folder.path().join("key");
+    fs::write(&key, "a key of both").unwrap();
+    let options = ["--tls", "--key-file", key.to_str().unwrap()];
+    let receiver = place.receive(&options);
+    let sender = Program::start(netaware(&place.send_arguments(&file, &options)));
+    wait_for("some of it comes", || place.partial() > 32 << 20);
+    for program in [sender, receiver] {
+        signal("KILL", program.id());
+        assert_eq!(program.finish_within(LIMIT).code, None);
+    }
+    let there = place.partial();
+    let _receiver = place.receive(&options);
+    let report = json(&place.send(&file, &options).exits_with(0));
+    assert_eq!(report["resumed_bytes"].as_u64(), Some(there), "{report}");
+    assert_eq!(report["sent_bytes"].as_u64(), Some(LARGE as u64 - there), "{report}");
+    place.assert_same(&file);
+}
+
+#[test]
+fn a_folder_whose_sender_was_killed_gets_only_what_it_lacks() {
+    let place = Place::new();
+    let many = place.folder.path().join("many");
+    fs::create_dir(&many).unwrap();
+    for n in 0..3000 {
+        fs::write(many.join(n.to_string()), vec![(n % 251) as u8; 20_000]).unwrap();
+    }
+    let _receiver = place.receive(&[]);
+    let came = || fs::read_dir(place.incoming().join("many")).map_or(0, Iterator::count);
+    let sender = Program::start(netaware(&place.send_arguments(&many, &[])));
+    wait_for("some of them come", || came() > 200);
+    signal("KILL", sender.id());
+    sender.finish_within(LIMIT);
+    assert!(came() < 3000, "it was killed in the middle");
+    let report = json(&place.send(&many, &[]).exits_with(0));
+    let [written, present, sent] =
+        ["written", "present", "sent_bytes"].map(|name| report[name].as_u64().unwrap());
+    assert!(written + present == 3000 && present >= 200, "{report}");
+    assert!(sent <= written * 20_000, "{report}");
+    for n in 0..3000 {
+        let there = fs::read(place.incoming().join("many").join(n.to_string())).unwrap();
+        assert_eq!(there, vec![(n % 251) as u8; 20_000], "{n}");
+    }
+    assert_eq!(came(), 3000, "nothing else is left there");
 }
 
 #[test]

@@ -65,7 +65,7 @@ pub enum HeadError {
 impl fmt::Display for HeadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLong([0x15 | 0x16, 3, ..]) => f.write_str("it speaks TLS"),
+            _ if self.is_tls() => f.write_str("it speaks TLS"),
             Self::TooLong(_) => f.write_str("what came is no message of a file transfer"),
             Self::Empty => f.write_str("a chunk of a file is empty"),
         }
@@ -73,6 +73,13 @@ impl fmt::Display for HeadError {
 }
 
 impl std::error::Error for HeadError {}
+
+impl HeadError {
+    /// Whether it is the head of a handshake's or an alert's record (RFC 8446 §5.1).
+    pub const fn is_tls(self) -> bool {
+        matches!(self, Self::TooLong([0x15 | 0x16, 3, ..]))
+    }
+}
 
 impl Head {
     /// Reads one.

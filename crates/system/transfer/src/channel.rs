@@ -6,8 +6,8 @@ use netaware_io::clock;
 use netaware_stream::DualStream;
 use netaware_units::{Mono, Span};
 use netaware_wire::frame::{self, MAX_FRAME};
-use netaware_wire::transfer::{HEAD_LEN, Head, MAX_CHUNK};
-use rustls::Connection;
+use netaware_wire::transfer::{HEAD_LEN, Head, HeadError, MAX_CHUNK};
+use rustls::{AlertDescription, Connection};
 
 use crate::error::Broken;
 
@@ -116,7 +116,7 @@ impl Channel {
     pub(crate) fn next(&mut self, deadline: Mono) -> Result<Option<Came>, Broken> {
         let Some(head) = self.peek(HEAD_LEN, deadline)? else { return Ok(None) };
         let head = [head[0], head[1], head[2], head[3]];
-        match Head::parse(head).map_err(|why| Broken::Protocol(why.to_string()))? {
+        match Head::parse(head).map_err(unreadable)? {
             Head::Message(length) => {
                 let Some(bytes) = self.peek(HEAD_LEN + length, deadline)? else { return Ok(None) };
                 let body = bytes[HEAD_LEN..].to_vec();
@@ -238,9 +238,24 @@ fn gone() -> Broken {
     Broken::Tls("it is gone".into())
 }
 
+fn unreadable(why: HeadError) -> Broken {
+    if why.is_tls() {
+        Broken::Tls(
+            "the other end encrypts and this one does not: 'receive --tls' prints what 'send' needs".into(),
+        )
+    } else {
+        Broken::Protocol(why.to_string())
+    }
+}
+
 fn explained(why: &rustls::Error) -> String {
     match why {
-        rustls::Error::InvalidMessage(_) => "the other end does not encrypt: give --tls to both".to_owned(),
+        rustls::Error::InvalidMessage(_) => {
+            "the other end does not encrypt and this one does: 'receive' needs --tls, too".to_owned()
+        }
+        rustls::Error::AlertReceived(AlertDescription::AccessDenied) => {
+            "the sender was given another fingerprint than that of this certificate".to_owned()
+        }
         rustls::Error::InvalidCertificate(_) => {
             "the receiver shows another certificate than the one with this fingerprint".to_owned()
         }

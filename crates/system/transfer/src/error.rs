@@ -76,7 +76,7 @@ pub enum SendError {
         why: String,
     },
     /// There was never a stream.
-    #[error("{0}; is 'netaware receive' running there, and the port open?")]
+    #[error("{0}{advice}", advice = advice(.0))]
     Connect(#[from] ConnectError),
     /// What was done until then stands in the report.
     #[error("{0}")]
@@ -84,6 +84,14 @@ pub enum SendError {
     /// This host has no random numbers, no memory file or the like.
     #[error("{0}")]
     Host(io::Error),
+}
+
+/// What to look at where a host was tried and no stream came to be.
+fn advice(why: &ConnectError) -> &'static str {
+    match why {
+        ConnectError::Failed { .. } => "; is 'netaware receive' running there, and the port open?",
+        _ => "",
+    }
 }
 
 /// Why one entry did not come to be.

@@ -70,6 +70,13 @@ pub(crate) fn admit(channel: &mut Channel, key: Option<&Key>, patience: Span) ->
         .say(&ReceiverMessage::Welcome { version: TRANSFER_VERSION, software: software(), proof: own }, look)
 }
 
+/// Has no room for a sender: it may come again.
+pub(crate) fn turn_away(channel: &mut Channel, why: &str, patience: Span) -> Result<(), Broken> {
+    // Who has said nothing yet may not listen, either.
+    hear_sender(channel, clock::now() + patience, patience)?;
+    refuse(channel, RefusalCode::Busy, why)
+}
+
 /// Says why, and ends it.
 fn refuse(channel: &mut Channel, code: RefusalCode, why: &str) -> Result<(), Broken> {
     let patience = Span::from_secs(2);

@@ -12,8 +12,8 @@ use std::path::Path;
 
 use netaware_wire::transfer::{Digest, Done, EntryPath, Have, Mode, RefusalCode, Stamp};
 use rustix::fs::{
-    AtFlags, CWD, FileType, FlockOperation, Mode as Bits, OFlags, RenameFlags, Timespec, Timestamps, fchmod,
-    fdatasync, flock, futimens, mkdirat, openat, renameat, renameat_with, statat, unlinkat,
+    Access, AtFlags, CWD, FileType, FlockOperation, Mode as Bits, OFlags, RenameFlags, Timespec, Timestamps,
+    accessat, fchmod, fdatasync, flock, futimens, mkdirat, openat, renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -76,9 +76,11 @@ pub(crate) struct Incoming {
 
 impl Place {
     /// # Errors
-    /// It is no folder, or cannot be entered.
+    /// It is no folder, or nothing can be put there.
     pub(crate) fn new(path: &Path, existing: Existing) -> io::Result<Self> {
         let root = openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Bits::empty())?;
+        // Told before anybody sends, as far as it can be told: the disk may fill, and folders in it may be others'.
+        accessat(&root, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?;
         Ok(Self { root, existing })
     }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use netaware_io::clock;
@@ -17,7 +18,7 @@ use netaware_wire::transfer::{Digest, Done, ReceiverMessage, RefusalCode, Sender
 
 use crate::channel::{Came, Channel};
 use crate::error::{Broken, Failure};
-use crate::greeting::admit;
+use crate::greeting::{admit, turn_away};
 use crate::place::{Existing, Incoming, Place, Refusal};
 use crate::receiving::{Announced, Receiving, Task};
 use crate::report::{Event, ReceiveReport};
@@ -48,7 +49,7 @@ pub struct ReceiveConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
     /// The folder cannot be entered.
-    #[error("cannot receive into {}: {source}", path.display())]
+    #[error("cannot receive into {}: {source}{}", path.display(), advice(source))]
     Folder {
         /// Which.
         path: PathBuf,
@@ -56,13 +57,22 @@ pub enum ReceiveError {
         source: io::Error,
     },
     /// The port cannot be listened on.
-    #[error("cannot listen on port {port}: {source}; choose another one with --port")]
+    #[error("cannot listen on port {port}: {source}{}", advice(source))]
     Listen {
         /// Which.
         port: u16,
         /// The system's word.
         source: io::Error,
     },
+}
+
+fn advice(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::NotFound => "; make it first",
+        io::ErrorKind::AddrInUse => "; choose another one with --port, or end what listens there",
+        io::ErrorKind::AddrNotAvailable => "; --bind wants an address of this host",
+        _ => "",
+    }
 }
 
 /// Whether to go on after a transfer.
@@ -128,18 +138,20 @@ impl Receiver {
         let tell: Tell = Arc::new(tell);
         let mut running: Vec<JoinHandle<()>> = Vec::new();
         let mut transfers = 0;
+        let seats = Arc::new(AtomicUsize::new(self.shared.config.max_transfers));
         // One transfer that has come to its end stops the others.
         let own = stop.child();
         while !own.is_raised() {
             match self.listener.accept_until(Some(clock::now() + LOOKED)) {
                 Ok((stream, from)) => {
                     running.retain(|thread| !thread.is_finished());
-                    if running.len() >= self.shared.config.max_transfers {
+                    if running.len() >= self.shared.config.max_transfers + TURNED_AWAY {
                         stream.shutdown(std::net::Shutdown::Both);
                         continue;
                     }
                     transfers += 1;
-                    let session = Session::new(transfers, from, stream, &self.shared, &tell, &own);
+                    let mut session = Session::new(transfers, from, stream, &self.shared, &tell, &own);
+                    session.seat = Seat::take(&seats);
                     let whole = own.clone();
                     running.push(quiet_thread("transfer", move || {
                         let came_to_its_end = session.run();
@@ -159,9 +171,30 @@ impl Receiver {
     }
 }
 
+/// One of the transfers that there may be at the same time.
+struct Seat(Arc<AtomicUsize>);
+
+impl Seat {
+    /// Only one thread takes, so that there are not fewer between the look and the taking.
+    fn take(free: &Arc<AtomicUsize>) -> Option<Self> {
+        (free.load(Ordering::Acquire) > 0).then(|| {
+            free.fetch_sub(1, Ordering::AcqRel);
+            Self(free.clone())
+        })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
 /// One transfer.
 struct Session {
     transfer: u64,
+    /// None where there are as many transfers as there may be.
+    seat: Option<Seat>,
     channel: Channel,
     shared: Arc<Shared>,
     tell: Tell,
@@ -197,6 +230,7 @@ impl Session {
         };
         Self {
             transfer,
+            seat: None,
             channel: Channel::new(stream, None),
             shared: shared.clone(),
             tell: tell.clone(),
@@ -220,6 +254,7 @@ impl Session {
         // Locks go before anybody is told.
         self.incoming.clear();
         self.shared.roster.leave(self.transfer);
+        drop(self.seat.take());
         self.report.took = clock::now() - self.began_at;
         self.report.ended = ended.err();
         let came_to_its_end = self.report.ended.is_none();
@@ -234,6 +269,10 @@ impl Session {
             let tls = identity.connection()?;
             self.channel = Channel::new(self.channel.stream().clone(), Some(tls));
             self.channel.shake_hands(clock::now() + GREETING)?;
+        }
+        if self.seat.is_none() {
+            let why = "it has as many transfers as it takes at the same time (--max-transfers)";
+            return turn_away(&mut self.channel, why, GREETING);
         }
         admit(&mut self.channel, self.shared.config.key.as_ref(), GREETING)?;
         (self.tell)(Event::Began { transfer: self.transfer, from: self.report.from });
@@ -469,6 +508,8 @@ fn in_time(deadline: Mono) -> impl FnMut(&DualStream) -> Result<(), Broken> {
 
 /// Between looks at whether to stop.
 const LOOKED: Span = Span::from_millis(250);
+/// Senders beyond the most that there may be who are told so, instead of being cut off; and those that have been told all.
+const TURNED_AWAY: usize = 16;
 /// For the first words.
 const GREETING: Span = Span::from_secs(10);
 /// For another transfer that brings the same file.

@@ -29,7 +29,7 @@ pub struct SendReport {
     pub reconnects: u32,
     /// Changes of the IP version.
     pub switches: Vec<Switch>,
-    /// Shares, in percent, at which it should have switched, and the other version was not there in time.
+    /// Shares, in percent, at which it should have switched: the other version was not there in time, or the transfer was over.
     pub missed: Vec<f64>,
     /// What was not sent.
     pub failures: Vec<Failure>,
@@ -58,7 +58,7 @@ pub enum Progress {
     Connected,
     /// It goes on.
     Moved {
-        /// Bytes that are there or have been given to the stream.
+        /// Bytes that the receiver has, right to the few that go around the files.
         done: u64,
         /// Of so many.
         bytes: u64,

@@ -17,8 +17,9 @@ pub(crate) struct Watch<'a> {
     switching: Switching,
     gains: Gains,
     pub(crate) switches: Vec<Switch>,
-    /// Bytes of entries that need no more, and of the file under way.
+    /// Bytes of entries of which nothing more has to be sent.
     pub(crate) settled: u64,
+    /// Bytes of the file under way that the stream was given.
     pub(crate) position: u64,
     pub(crate) total: u64,
     /// When the receiver last acknowledged something new.
@@ -90,7 +91,8 @@ impl<'a> Watch<'a> {
             }
         }
         self.tell_switches();
-        let done = self.settled + self.position;
+        // The stream holds what it was given until the peer has it; the few bytes around the files count as theirs.
+        let done = (self.settled + self.position).saturating_sub(status.unacknowledged);
         if let Some(current) = status.current
             && let Some(to) = self.switching.due(done, self.total, current)
         {

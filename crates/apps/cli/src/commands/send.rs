@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use clap::{ArgGroup, Args};
 use netaware_io::stop::StopFlag;
 use netaware_record::IpVersion;
-use netaware_transfer::{Encryption, SendRequest, SwitchPlan, Wanted, send};
+use netaware_transfer::{Encryption, SendReport, SendRequest, SwitchPlan, Wanted, send};
 use netaware_units::Span;
 use netaware_wire::proof::Key;
 use netaware_wire::transfer::{Digest, TRANSFER_PORT};
@@ -104,6 +104,8 @@ impl Send {
         show.finish();
         let report = sent?;
         match self.format {
+            // The error says it all.
+            TextOrJson::Text if has_not_begun(&report) => {}
             TextOrJson::Text => show::text(&report, &request.host)?,
             TextOrJson::Json => show::json(&report, &request)?,
         }
@@ -144,6 +146,11 @@ impl Send {
             ..SendRequest::new(self.files.clone(), self.host.name.clone(), port)
         })
     }
+}
+
+fn has_not_begun(report: &SendReport) -> bool {
+    let nothing = report.sent == 0 && report.written + report.present == 0 && report.failures.is_empty();
+    report.ended.is_some() && nothing
 }
 
 fn plan(text: &str) -> Result<SwitchPlan, String> {

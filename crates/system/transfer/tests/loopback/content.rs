@@ -2,14 +2,15 @@
 
 use std::fs::{self, File, FileTimes, OpenOptions, Permissions};
 use std::io::Write;
+use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use netaware_io::stop::StopFlag;
-use netaware_transfer::{Existing, Progress, SendError};
+use netaware_transfer::{Existing, Progress, ReceiveConfig, Receiver, SendError};
 
-use crate::ends::{Ends, noise, sent, sent_with};
+use crate::ends::{Ends, config, noise, sent, sent_with};
 
 fn dress(path: &Path, mode: u32, seconds: u64) {
     let time = SystemTime::UNIX_EPOCH + Duration::new(seconds, 123_456_789);
@@ -142,6 +143,18 @@ fn a_folder_that_cannot_be_written_refuses_and_says_why() {
     let report = ends.send(&[&file]);
     assert_eq!((report.written, report.failures.len()), (0, 1), "{report:?}");
     assert!(report.failures[0].why.contains("os error"), "{report:?}");
+}
+
+#[test]
+fn a_port_that_somebody_has_in_one_version_is_not_taken_in_the_other() {
+    let folder = tempfile::tempdir().unwrap();
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let other = TcpListener::bind(address).unwrap();
+        let port = other.local_addr().unwrap().port();
+        let config = ReceiveConfig { port, ..config(folder.path()) };
+        let error = Receiver::bind(config).unwrap_err().to_string();
+        assert!(error.contains("--port"), "{address}: {error}");
+    }
 }
 
 #[test]

@@ -3,12 +3,13 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 
+use netaware_io::stop::StopFlag;
 use netaware_stream::{DualStream, Options};
-use netaware_transfer::Broken;
+use netaware_transfer::{Broken, Progress};
 use netaware_wire::transfer::{Digest, Head, ReceiverMessage, RefusalCode, SenderMessage};
 use netaware_wire::{Token, frame};
 
-use crate::ends::Ends;
+use crate::ends::{Ends, sent_with};
 
 struct Sender(DualStream);
 
@@ -71,6 +72,22 @@ fn names_that_lead_out_of_the_folder_end_the_transfer() {
     }
     assert!(!outside.exists());
     assert_eq!(std::fs::read_dir(ends.target.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn who_comes_when_there_are_enough_is_told_and_let_in_when_one_has_gone() {
+    let ends = Ends::with(|config| config.max_transfers = 1);
+    let file = ends.put("file", b"x");
+    let mut holder = Some(Sender::new(&ends));
+    let mut notes = Vec::new();
+    let report = sent_with(&ends.request(&[&file]), &StopFlag::new(), |progress| {
+        if let Progress::Note(note) = progress {
+            notes.push(note);
+            holder = None;
+        }
+    });
+    assert!(report.is_complete() && report.reconnects > 0, "{report:?}");
+    assert!(notes[0].contains("--max-transfers"), "{notes:?}");
 }
 
 #[test]

@@ -132,15 +132,16 @@ fn bar() -> ProgressBar {
 }
 
 fn rendered(report: &ReceiveReport) -> String {
-    let rate = BitRate::mean(ByteCount(report.bytes), report.took);
-    let mut out = format!(
-        "from {}: {} in {}: {rate}; files: {} written, {} there already\n",
-        report.from.ip(),
-        ByteCount(report.bytes),
-        report.took,
-        report.written,
-        report.present
-    );
+    let from = report.from.ip();
+    let nothing = report.bytes == 0 && report.written + report.present + report.failed == 0;
+    if let Some(why) = report.ended.as_ref().filter(|_| nothing) {
+        return format!("from {from}: nothing came: {}\n", plain(&why.to_string()));
+    }
+    let mut out = format!("from {from}: {} in {}", ByteCount(report.bytes), report.took);
+    if report.bytes > 0 {
+        out.push_str(&format!(": {}", BitRate::mean(ByteCount(report.bytes), report.took)));
+    }
+    out.push_str(&format!("; files: {} written, {} there already\n", report.written, report.present));
     let mut add = |line: String| out.push_str(&(line + "\n"));
     if report.resumed > 0 {
         add(format!("  resumed: {} were there from an earlier transfer", ByteCount(report.resumed)));

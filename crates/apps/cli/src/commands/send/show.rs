@@ -88,6 +88,9 @@ fn bar() -> ProgressBar {
 
 fn line(done: u64, bytes: u64, rate: Option<BitRate>, via: &str) -> String {
     let of = format!("{} of {}", ByteCount(done), ByteCount(bytes));
+    if done >= bytes {
+        return format!("{of}  waiting until the receiver has it on its disk");
+    }
     let Some(rate) = rate.filter(|rate| rate.0 > 0) else { return format!("{of}  {via}") };
     let left = rate.time_for(ByteCount(bytes.saturating_sub(done)));
     format!("{of}  {rate}  {:.0} s left  {via}", left.secs_f64())
@@ -99,13 +102,16 @@ pub(super) fn text(report: &SendReport, host: &str) -> io::Result<()> {
 }
 
 fn rendered(report: &SendReport, host: &str) -> String {
-    let rate = BitRate::mean(ByteCount(report.sent), report.took);
     let mut out = format!(
-        "sent {} of {} to {host} in {}: {rate}\n",
+        "sent {} of {} to {host} in {}",
         ByteCount(report.sent),
         ByteCount(report.bytes),
         report.took
     );
+    if report.sent > 0 {
+        out.push_str(&format!(": {}", BitRate::mean(ByteCount(report.sent), report.took)));
+    }
+    out.push('\n');
     let mut add = |line: String| out.push_str(&(line + "\n"));
     let not_sent = report.files.saturating_sub(report.written + report.present);
     let failed = if not_sent > 0 { format!(", {not_sent} not sent") } else { String::new() };
@@ -127,7 +133,9 @@ fn rendered(report: &SendReport, host: &str) -> String {
         }
     }
     for share in &report.missed {
-        add(format!("no switch at {share}%: no connection of the other version was there in time"));
+        add(format!(
+            "no switch at {share}%: the other version had no connection, or the transfer was over too soon"
+        ));
     }
     for failure in report.failures.iter().take(MOST_SHOWN) {
         add(format!("not sent: {}: {}", plain(&failure.path), failure.why));
