@@ -79,8 +79,7 @@ impl<'a> Watch<'a> {
         if status.acknowledged > self.acked && self.flows {
             self.moved_at = now;
         }
-        self.acked = status.acknowledged;
-        self.gains.observe(now, self.acked);
+        // What happened was before this look: with what was acknowledged at the last one, or the end of a stall would hide it.
         for happened in stream.happened() {
             match happened.event {
                 Event::Turning { from, to, reason, .. } => {
@@ -90,6 +89,8 @@ impl<'a> Watch<'a> {
                 _ => {}
             }
         }
+        self.acked = status.acknowledged;
+        self.gains.observe(now, self.acked);
         self.tell_switches();
         // The stream holds what it was given until the peer has it; the few bytes around the files count as theirs.
         let done = (self.settled + self.position).saturating_sub(status.unacknowledged);
