@@ -8,7 +8,6 @@
 #[expect(dead_code, reason = "this target drives a part of it")]
 mod responder {
     pub(crate) mod admission;
-    pub(crate) mod config;
     pub(crate) mod framing;
     pub(crate) mod network;
     pub(crate) mod plan;

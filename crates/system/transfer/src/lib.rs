@@ -1,13 +1,13 @@
 //! Files over a stream of both IP versions: resumed where they broke off, whole or not at all.
 //!
 //! ```text
-//!  plan ─► sending ─► sender ──► channel ══ stream ══ channel ──► receiver ─► receiving ─► place
-//!  files    what is     reads      messages, TLS                     writes     what is      names, locks,
-//!  found    next        them                                         them       asked for    renames
+//!  plan ─► sending ─► sender ──► channel ══ stream ══ channel ──► session ─► receiving ─► place
+//!  files    what is     reads      messages, TLS                     writes    what is      names, locks,
+//!  found    next        them                                         them      asked for    renames
 //! ```
 //!
 //! [`netaware_wire::transfer`] has the words. `sending`, `receiving`, `switching` and `gains` decide and touch nothing; the others
-//! do what those say. A file is known by its BLAKE3: what a receiver has of one is gone on with if the sender's file begins with
+//! do what those say. `receiver` listens, and has a session for each stream. A file is known by its BLAKE3: what a receiver has of one is gone on with if the sender's file begins with
 //! the same bytes, and a file takes its place only if all of it is what was sent. Nothing is remembered between runs but the
 //! partial files themselves, so either end may die at any time.
 
@@ -20,9 +20,11 @@ mod plan;
 mod receiver;
 mod receiving;
 mod report;
+mod retries;
 mod roster;
 mod sender;
 mod sending;
+mod session;
 mod switching;
 mod tls;
 mod watch;

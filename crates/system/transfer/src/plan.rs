@@ -103,7 +103,7 @@ impl Plan {
         };
         match fs::symlink_metadata(&source) {
             Ok(about) if about.is_symlink() => {
-                self.fail(&shown, "it is a symbolic link; name what it points to")
+                self.fail(&shown, "it is a symbolic link; name what it points to");
             }
             Ok(about) if about.is_dir() || about.is_file() => self.add(&source, &inner, &about),
             Ok(_) => self.fail(&shown, "it is neither a file nor a folder"),

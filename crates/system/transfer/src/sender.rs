@@ -10,7 +10,7 @@ use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_record::{IpVersion, Use};
 use netaware_stream::{DualStream, Options, Rules, Wanted};
-use netaware_units::Span;
+use netaware_units::{Mono, Span};
 use netaware_wire::proof::Key;
 use netaware_wire::transfer::{Digest, Done, HEAD_LEN, Have, ReceiverMessage, RefusalCode, SenderMessage};
 
@@ -19,6 +19,7 @@ use crate::error::{Broken, Failure, SendError};
 use crate::greeting::{introduce, plain};
 use crate::plan::{Entry, Kind, Plan, attributes};
 use crate::report::{Progress, SendReport};
+use crate::retries::Retries;
 use crate::sending::{Next, Sending};
 use crate::switching::SwitchPlan;
 use crate::tls;
@@ -115,6 +116,7 @@ pub fn send(
         facts: BTreeMap::new(),
         buffer: vec![0; HEAD_LEN + CHUNK],
     };
+    let mut retries = Retries::new(watch.moved_at);
     loop {
         let ended = work.run(stream, &mut watch);
         watch.restart();
@@ -124,8 +126,10 @@ pub fn send(
             work.report.ended = Some(why);
             break;
         }
-        watch.tell(Progress::Note(format!("{why}; trying again")));
-        let Some(next) = reconnect(request, &watch, stop) else {
+        if let Some(note) = retries.broke(watch.moved_at, &why) {
+            watch.tell(Progress::Note(note));
+        }
+        let Some(next) = reconnect(request, &watch, &mut retries, stop) else {
             work.report.ended = Some(if stop.is_raised() { Broken::Stopped } else { why });
             break;
         };
@@ -140,11 +144,14 @@ pub fn send(
 }
 
 /// Another stream to the same receiver, as long as that may take.
-fn reconnect(request: &SendRequest, watch: &Watch<'_>, stop: &StopFlag) -> Option<DualStream> {
-    let mut pause = Span::from_millis(250);
+fn reconnect(
+    request: &SendRequest,
+    watch: &Watch<'_>,
+    retries: &mut Retries,
+    stop: &StopFlag,
+) -> Option<DualStream> {
     while clock::now() - watch.moved_at <= request.patience && !stop.is_raised() {
-        clock::sleep(pause);
-        pause = (pause * 2).min(Span::from_secs(4));
+        clock::sleep(retries.pause());
         if let Ok(stream) = DualStream::connect(&request.host, request.port, request.options()) {
             return Some(stream);
         }
@@ -404,12 +411,7 @@ impl Work<'_> {
     }
 
     /// Takes in what the receiver says; false if nothing came until then.
-    fn hear(
-        &mut self,
-        channel: &mut Channel,
-        watch: &mut Watch<'_>,
-        until: netaware_units::Mono,
-    ) -> Result<bool, Broken> {
+    fn hear(&mut self, channel: &mut Channel, watch: &mut Watch<'_>, until: Mono) -> Result<bool, Broken> {
         let body = match channel.next(until)? {
             None => return Ok(false),
             Some(Came::Message(body)) => body,

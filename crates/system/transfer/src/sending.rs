@@ -134,7 +134,7 @@ impl Sending {
             ReceiverMessage::Done { entry, .. } => self.end(*entry, |waits| waits == Waits::Verdict)?,
             ReceiverMessage::Refused { entry, .. } => self.end(*entry, |_| true)?,
             ReceiverMessage::Finished if self.finish_said && self.under_way.is_empty() => {
-                self.finished = true
+                self.finished = true;
             }
             ReceiverMessage::Wait => {}
             _ => return Err(OutOfTurn),

@@ -66,7 +66,7 @@ fn a_key_is_enough_to_know_an_encrypted_receiver_by() {
     let file = ends.put("file", b"x");
     let by_key = |secret: &'static str| {
         send(&ends, &file, |request| {
-            (request.encryption, request.key) = (Encryption::ByKey, Some(key(secret)))
+            (request.encryption, request.key) = (Encryption::ByKey, Some(key(secret)));
         })
     };
     assert!(why(by_key("Sesame")).contains("does not fit"));
@@ -75,13 +75,15 @@ fn a_key_is_enough_to_know_an_encrypted_receiver_by() {
 }
 
 #[test]
-fn one_end_that_encrypts_alone_is_told() {
+fn one_end_that_encrypts_alone_is_told_and_does_not_try_again() {
     let (ends, _) = encrypted(None);
     let file = ends.put("file", b"x");
-    let plain = send(&ends, &file, |request| request.patience = netaware_units::Span::ZERO);
-    assert!(why(plain).contains("TLS"));
+    let plain = send(&ends, &file, |_| {});
     let open = Ends::new();
     let file = open.put("file", b"x");
-    let report = send(&open, &file, |request| request.encryption = Encryption::Pinned(Digest([1; 32])));
-    assert!(why(report).contains("TLS"));
+    let alone = send(&open, &file, |request| request.encryption = Encryption::Pinned(Digest([1; 32])));
+    for report in [plain, alone] {
+        assert_eq!(report.reconnects, 0, "{report:?}");
+        assert!(why(report).starts_with("TLS"));
+    }
 }

@@ -137,11 +137,11 @@ fn rendered(report: &ReceiveReport) -> String {
     if let Some(why) = report.ended.as_ref().filter(|_| nothing) {
         return format!("from {from}: nothing came: {}\n", plain(&why.to_string()));
     }
-    let mut out = format!("from {from}: {} in {}", ByteCount(report.bytes), report.took);
-    if report.bytes > 0 {
-        out.push_str(&format!(": {}", BitRate::mean(ByteCount(report.bytes), report.took)));
-    }
-    out.push_str(&format!("; files: {} written, {} there already\n", report.written, report.present));
+    let bytes = ByteCount(report.bytes);
+    let rate = if bytes.0 > 0 { format!(": {}", BitRate::mean(bytes, report.took)) } else { String::new() };
+    let (took, written, present) = (report.took, report.written, report.present);
+    let mut out =
+        format!("from {from}: {bytes} in {took}{rate}; files: {written} written, {present} there already\n");
     let mut add = |line: String| out.push_str(&(line + "\n"));
     if report.resumed > 0 {
         add(format!("  resumed: {} were there from an earlier transfer", ByteCount(report.resumed)));

@@ -102,16 +102,9 @@ pub(super) fn text(report: &SendReport, host: &str) -> io::Result<()> {
 }
 
 fn rendered(report: &SendReport, host: &str) -> String {
-    let mut out = format!(
-        "sent {} of {} to {host} in {}",
-        ByteCount(report.sent),
-        ByteCount(report.bytes),
-        report.took
-    );
-    if report.sent > 0 {
-        out.push_str(&format!(": {}", BitRate::mean(ByteCount(report.sent), report.took)));
-    }
-    out.push('\n');
+    let (sent, of, took) = (ByteCount(report.sent), ByteCount(report.bytes), report.took);
+    let rate = if sent.0 > 0 { format!(": {}", BitRate::mean(sent, took)) } else { String::new() };
+    let mut out = format!("sent {sent} of {of} to {host} in {took}{rate}\n");
     let mut add = |line: String| out.push_str(&(line + "\n"));
     let not_sent = report.files.saturating_sub(report.written + report.present);
     let failed = if not_sent > 0 { format!(", {not_sent} not sent") } else { String::new() };
