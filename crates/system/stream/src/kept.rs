@@ -9,8 +9,10 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::fs::ftruncate;
 use rustix::io::{pread, pwrite};
+
+use crate::system;
 
 /// Bytes of the stream from `begin` to `end`.
 #[derive(Debug)]
@@ -26,8 +28,14 @@ pub(crate) struct Kept {
 
 impl Kept {
     pub(crate) fn new() -> io::Result<Self> {
-        let file = memfd_create("netaware-stream", MemfdFlags::CLOEXEC)?;
-        Ok(Self { file, blocks: VecDeque::new(), free: Vec::new(), made: 0, begin: 0, end: 0 })
+        Ok(Self {
+            file: system::file_in_memory()?,
+            blocks: VecDeque::new(),
+            free: Vec::new(),
+            made: 0,
+            begin: 0,
+            end: 0,
+        })
     }
 
     pub(crate) fn file(&self) -> &OwnedFd {

@@ -18,6 +18,7 @@
 
 #[cfg(feature = "tokio")]
 mod asynchronous;
+mod bell;
 pub mod datagram;
 mod inbox;
 mod judge;
@@ -31,6 +32,7 @@ mod readiness;
 mod shared;
 mod steer;
 mod stream;
+mod system;
 mod threads;
 
 #[cfg(feature = "tokio")]

@@ -9,11 +9,11 @@ use netaware_io::tcp_info::TcpInfo;
 use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
 use netaware_wire::dual::{HEAD_LEN, Record};
-use rustix::fs::sendfile;
 use rustix::net::{SendFlags, send};
 
 use crate::inbox::Inbox;
 use crate::kept::Kept;
+use crate::system::{self, MORE, NO_SIGNAL};
 
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -76,8 +76,7 @@ impl Link {
             .with_interval(KEEPALIVE_GAP.to_std())
             .with_retries(3);
         socket2::SockRef::from(&socket).set_tcp_keepalive(&keepalive)?;
-        // What is not sent yet can still go the other way.
-        rustix::net::sockopt::set_tcp_user_timeout(&socket, USER_TIMEOUT_MS)?;
+        system::give_up_after(&socket, USER_TIMEOUT_MS)?;
         Ok(Self {
             socket: Arc::new(socket),
             ip,
@@ -215,21 +214,18 @@ impl Link {
     }
 
     fn write_small(&mut self) -> io::Result<()> {
-        let more = if self.writing.data.is_some() || self.writing.padding > 0 {
-            SendFlags::MORE
-        } else {
-            SendFlags::empty()
-        };
+        let more =
+            if self.writing.data.is_some() || self.writing.padding > 0 { MORE } else { SendFlags::empty() };
         let bytes = &self.writing.small[self.writing.done..];
-        self.writing.done += send(&self.socket, bytes, more | SendFlags::NOSIGNAL)?;
+        self.writing.done += send(&self.socket, bytes, more | NO_SIGNAL)?;
         Ok(())
     }
 
     fn write_data(&mut self, kept: &Kept, offset: u64, left: u32) -> io::Result<()> {
         let sent = match kept.piece(offset, left) {
-            Some((mut at, length)) => sendfile(&self.socket, kept.file(), Some(&mut at), length)?,
+            Some((at, length)) => system::send_file(&self.socket, kept.file(), at, length)?,
             // The peer has them, by the other connection; the record has to be filled all the same.
-            None => send(&self.socket, &[0; DROPPED][..DROPPED.min(left as usize)], SendFlags::NOSIGNAL)?,
+            None => send(&self.socket, &[0; DROPPED][..DROPPED.min(left as usize)], NO_SIGNAL)?,
         };
         let left = left.saturating_sub(sent as u32);
         self.writing.data = (left > 0).then_some((offset + sent as u64, left));
@@ -238,7 +234,7 @@ impl Link {
 
     fn write_padding(&mut self) -> io::Result<()> {
         let most = DROPPED.min(self.writing.padding as usize);
-        self.writing.padding -= send(&self.socket, &[0; DROPPED][..most], SendFlags::NOSIGNAL)? as u32;
+        self.writing.padding -= send(&self.socket, &[0; DROPPED][..most], NO_SIGNAL)? as u32;
         Ok(())
     }
 

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use netaware_dual::policy::{Choice, Decision, Evidence, Rules};
@@ -14,8 +13,9 @@ use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
 use netaware_wire::Token;
 use netaware_wire::dual::MAX_DATA;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::bell::Bell;
 use crate::inbox::Inbox;
 use crate::judge::Judge;
 use crate::kept::Kept;
@@ -77,7 +77,7 @@ pub(crate) struct Shared {
     /// Something changed, or nobody waits for the sockets now.
     changed: Condvar,
     /// Calls back whoever waits for the sockets.
-    wake: OwnedFd,
+    bell: Bell,
     /// The program's own policy.
     pub(crate) judge: Judge,
 }
@@ -173,7 +173,7 @@ impl Shared {
             addresses,
             state: Mutex::new(state),
             changed: Condvar::new(),
-            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            bell: Bell::new()?,
             judge: Judge::default(),
         })
     }
@@ -207,7 +207,7 @@ impl Shared {
 
     /// Whoever waits looks again.
     pub(crate) fn call_back(&self) {
-        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        self.bell.ring();
         self.changed.notify_all();
     }
 
@@ -249,7 +249,7 @@ impl Shared {
         now: Mono,
     ) -> MutexGuard<'a, State> {
         if waiting.keeper || state.waits_for_less() {
-            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+            self.bell.ring();
         }
         state.followers += 1;
         let most = deadline.map_or(FOLLOWED, |deadline| (deadline - now).min(FOLLOWED));
@@ -275,7 +275,7 @@ impl Shared {
         state.waiting = Some(Waiting { keeper: who == Who::Keeper, writes });
         drop(state);
 
-        let mut polled = vec![PollFd::new(&self.wake, PollFlags::IN)];
+        let mut polled = vec![PollFd::new(&self.bell, PollFlags::IN)];
         let mut whose = Vec::new();
         for (at, socket) in sockets.iter().enumerate() {
             let Some(socket) = socket else { continue };
@@ -291,7 +291,7 @@ impl Shared {
         let mut state = self.lock();
         state.waiting = None;
         if !woken[0].is_empty() {
-            let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+            self.bell.silence();
         }
         for (at, flags) in whose.into_iter().zip(&woken[1..]) {
             let same =
@@ -311,7 +311,7 @@ impl Shared {
         state.calls -= 1;
         state.last_call_at = clock::now();
         if state.waits_for_less() {
-            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+            self.bell.ring();
         }
     }
 }

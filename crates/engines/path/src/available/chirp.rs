@@ -267,6 +267,6 @@ const MOST_SILENT: u32 = 4;
 const SETTLED: u32 = 3;
 const LOSS_LIMIT: f64 = 0.02;
 /// An interval of more than this to each side is told as noisy.
-const NOISY: f64 = 0.12;
+const NOISY: f64 = 0.09;
 
 const CONFIDENCE: f64 = 0.95;

@@ -15,7 +15,8 @@
 //! What it assumes: that some pairs come through unharmed; that the sender is faster than the path.
 //!
 //! How it is biased: under heavy load the mode of a faster link behind the narrow one may win (high), or none stands above the ADR,
-//! which is then given as what it is, a lower bound.
+//! which is then given as what it is, a lower bound. Steady traffic in step with the pairs can make a mode of its own; it is told
+//! by the sizes of its packets, which a link's own mode has all of.
 //!
 //! Published: Dovrolis, Ramanathan, Moore, IEEE/ACM Trans. Networking 12(6), 2004. Where we differ: trains leave in volleys, as
 //! fast as the allowed load admits, not one in half a second; a dispersion is too short when the stamps' error is more

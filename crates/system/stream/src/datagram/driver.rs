@@ -2,15 +2,15 @@
 //! is no thread in the way of the datagrams.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use netaware_io::clock;
 use netaware_io::signals::quiet_thread;
 use netaware_units::{Mono, Span};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::state::{State, Waiting};
+use crate::bell::Bell;
 use crate::judge::Judge;
 
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct Shared {
     /// Something came, or nobody waits for the sockets now.
     changed: Condvar,
     /// Calls back whoever waits for the sockets.
-    wake: OwnedFd,
+    bell: Bell,
     pub(super) judge: Judge,
 }
 
@@ -34,7 +34,7 @@ impl Shared {
         let shared = Arc::new(Self {
             state: Mutex::new(state),
             changed: Condvar::new(),
-            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            bell: Bell::new()?,
             judge: Judge::default(),
         });
         let kept = shared.clone();
@@ -47,7 +47,7 @@ impl Shared {
     }
 
     pub(super) fn call_back(&self) {
-        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        self.bell.ring();
         self.changed.notify_all();
     }
 
@@ -61,7 +61,7 @@ impl Shared {
         let calls = state.waiting.is_some_and(sooner);
         drop(state);
         if calls {
-            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+            self.bell.ring();
         }
     }
 
@@ -100,7 +100,7 @@ impl Shared {
         now: Mono,
     ) -> MutexGuard<'a, State> {
         if waiting.keeper && who == Who::Application {
-            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+            self.bell.ring();
         }
         state.followers += 1;
         let most = deadline.map_or(FOLLOWED, |deadline| (deadline - now).min(FOLLOWED));
@@ -122,14 +122,14 @@ impl Shared {
         let sockets = state.sockets.clone();
         state.waiting = Some(Waiting { keeper: who == Who::Keeper, until });
         drop(state);
-        let mut polled = vec![PollFd::new(&self.wake, PollFlags::IN)];
+        let mut polled = vec![PollFd::new(&self.bell, PollFlags::IN)];
         polled.extend(sockets.iter().flatten().map(|socket| PollFd::new(socket.socket(), PollFlags::IN)));
         let _ = poll(&mut polled, timeout(until, now).as_ref());
         let called = !polled[0].revents().is_empty();
         let mut state = self.lock();
         state.waiting = None;
         if called {
-            let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+            self.bell.silence();
         }
         if state.followers > 0 {
             self.changed.notify_all();

@@ -86,6 +86,11 @@ impl Modal<'_> {
         long > short * 1.005 + self.error / 4.0
     }
 
+    /// Whether the stamps are too coarse to tell pairs of this rate with another's packet between them from those without.
+    pub(super) fn is_coarse(&self, rate: f64) -> bool {
+        f64::from(self.largest) * 8e9 / rate < SHOWS * self.error
+    }
+
     /// The mode with the most merit of those that reach above `adr`, and whether another comes near it.
     pub(super) fn mode_above(&self, pairs: &[Pair], bin: f64, adr: Option<f64>) -> Option<(Interval, bool)> {
         let mut sorted = pairs.to_vec();
@@ -104,7 +109,9 @@ impl Modal<'_> {
         let off = (estimate - best.middle()).abs();
         let half = (bin / 2.0).max((best.hi - best.lo) / 2.0).max(estimate * 0.01) + off;
         let rate = Interval { estimate, lo: estimate - half, hi: estimate + half, confidence: 0.9 };
-        Some((rate, second > RIVAL * (self.rules.merit)(best) || best.share < WEAK))
+        let doubtful =
+            second > RIVAL * (self.rules.merit)(best) || best.share < WEAK || is_of_few_sizes(pairs, best);
+        Some((rate, doubtful))
     }
 
     /// Bandwidth of packets of the largest size, by a line through the gaps over the sizes: what layer 2 adds to a packet is
@@ -123,6 +130,21 @@ impl Modal<'_> {
     }
 }
 
+/// Whether packets of one half of the sizes hardly ever come at this bandwidth. A link's bandwidth is that of packets of all sizes;
+/// where a foreign packet comes in between, or another link's clock sets the distance, the bandwidth goes with the size.
+fn is_of_few_sizes(pairs: &[Pair], mode: &Mode) -> bool {
+    let lengths: Vec<f64> = pairs.iter().map(|pair| f64::from(pair.length)).collect();
+    let Some(middle) = netaware_stats::quantile::median(&lengths) else { return false };
+    let share_of = |small: bool| {
+        let half = pairs.iter().filter(|pair| (f64::from(pair.length) < middle) == small);
+        let inside: Moments =
+            half.map(|pair| f64::from(u8::from((mode.lo..=mode.hi).contains(&pair.rate())))).collect();
+        inside.mean()
+    };
+    let (Some(small), Some(large)) = (share_of(true), share_of(false)) else { return false };
+    small.min(large) < ONE_SIDED * small.max(large)
+}
+
 /// Without the sixth with the largest gaps and that with the smallest, but five of each at most.
 fn without_extremes(pairs: &[Pair]) -> Vec<Pair> {
     let mut by_gap = pairs.to_vec();
@@ -132,7 +154,7 @@ fn without_extremes(pairs: &[Pair]) -> Vec<Pair> {
 }
 
 /// A foreign packet shows in gaps of so many stamp errors.
-const SHOWS: f64 = 4.0;
+const SHOWS: f64 = 10.0;
 /// Variance over that of stamps which nothing but stamps makes.
 const MORE: f64 = 4.0;
 /// Share of a gap that clocks and timers blur.
@@ -141,5 +163,7 @@ const FINE: f64 = 0.02;
 const RIVAL: f64 = 0.3;
 /// And so does a best mode with no more of the pairs.
 const WEAK: f64 = 0.15;
+/// A half of the sizes has less than this share of what the other half has in the mode.
+const ONE_SIDED: f64 = 0.2;
 /// Share of the pairs' relative spread by which their middle may be wrong.
 const LEANS: f64 = 0.25;

@@ -164,6 +164,7 @@ impl Phases {
             && let Some((rate, ambiguous)) = modal.mode_above(&self.pairs, preliminary.bin, adr)
         {
             flags.extend(ambiguous.then_some(Flag::Ambiguous));
+            flags.extend(modal.is_coarse(rate.estimate).then_some(Flag::Noisy));
             return Some(Verdict { rate, bound: Bound::None, flags });
         }
         let estimate = adr.unwrap_or(preliminary.rate.estimate);

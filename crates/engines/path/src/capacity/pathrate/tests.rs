@@ -34,3 +34,25 @@ fn under_load_the_mode_above_the_rate_of_long_trains_wins() {
     assert!((answer.rate.estimate / 100e6 - 1.0).abs() < 0.01, "{answer:?}");
     assert!(took <= Span::from_secs(31), "{took}");
 }
+
+/// The second packet of a large pair comes when another link's clock lets it, of a small one whenever.
+fn clocked(train: &Train, at: i64, rng: &mut SplitMix64) -> TrainReport {
+    let mut report = loaded(train, at, rng);
+    if let ([first, second], 2) = (&mut report.arrivals[..], train.packets) {
+        let length = i64::from(train.length);
+        let of_85_mbit = length * 8000 / 85;
+        let by_chance = length * 80 + rng.below(200_000) as i64;
+        second.at = first.at + if train.length >= 1000 { of_85_mbit } else { by_chance };
+    }
+    report
+}
+
+#[test]
+fn a_mode_that_only_large_packets_make_is_doubtful() {
+    let mut pathrate = Pathrate::new(&instrument(), PathrateRules::default(), 1);
+    let mut rng = SplitMix64::new(1);
+    drive(&mut pathrate, |train, at| clocked(train, at, &mut rng));
+    let answer = pathrate.answer().unwrap();
+    assert!((answer.rate.estimate / 85e6 - 1.0).abs() < 0.02, "{answer:?}");
+    assert!(answer.flags.contains(&Flag::Ambiguous), "{answer:?}");
+}
