@@ -8,7 +8,6 @@
 #[expect(dead_code, reason = "this target drives a part of it")]
 mod responder {
     pub(crate) mod admission;
-    pub(crate) mod config;
     pub(crate) mod framing;
     pub(crate) mod network;
     pub(crate) mod plan;
@@ -23,15 +22,15 @@ use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::control::{
     ClientMessage, EndReport, ErrorCode, Limits, ServerMessage, TcpPlan, TestPlan, UdpPlan,
 };
-use netaware_wire::{Token, frame, proof};
+use netaware_wire::proof::{self, Key};
+use netaware_wire::{Token, frame};
 use responder::admission::{Admission, Notice, SessionId};
-use responder::config::Key;
 use responder::framing::Frames;
 use responder::plan::Refusal;
 use responder::session::{Action, Rules, Session, WIND_DOWN};
 // The files name each other by their place in their own crate.
 use responder::network::Network;
-use responder::{admission, config, plan};
+use responder::{admission, plan};
 
 const SECRET: &[u8] = b"secret";
 

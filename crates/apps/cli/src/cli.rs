@@ -7,7 +7,7 @@ use crate::commands::{
     tcp, test, udp,
 };
 #[cfg(target_os = "linux")]
-use crate::commands::{lab, run, simulate};
+use crate::commands::{lab, receive, run, send, simulate};
 use crate::config::Parsed;
 use crate::exit::{self, Exit};
 use crate::measure::{self, Measuring};
@@ -40,6 +40,8 @@ Examples:
                                        a path that changes its IP version, for programs as they are
   netaware run -- curl -4 http://lab-b/
                                        a program as it is, over whichever IP version answers
+  netaware receive ~/incoming          take files that others send
+  netaware send disk.img lab-b         send some, over both IP versions
 
 Settings: every long flag is also a key of netaware.toml (in $XDG_CONFIG_HOME/netaware/ and in the present folder) and a \
 variable: --connect-timeout is connect-timeout and NETAWARE_CONNECT_TIMEOUT. A flag beats a variable, a variable beats a \
@@ -84,6 +86,10 @@ pub(crate) enum Command {
     Lab(lab::Lab),
     #[cfg(target_os = "linux")]
     Simulate(simulate::Simulate),
+    #[cfg(target_os = "linux")]
+    Send(send::Send),
+    #[cfg(target_os = "linux")]
+    Receive(receive::Receive),
     Completions(completions::Completions),
     Man(man::Man),
     Schema(schema::Schema),
@@ -131,6 +137,10 @@ impl Command {
             Self::Lab(lab) => lab.run(),
             #[cfg(target_os = "linux")]
             Self::Simulate(simulate) => simulate.run(),
+            #[cfg(target_os = "linux")]
+            Self::Send(send) => send.run(),
+            #[cfg(target_os = "linux")]
+            Self::Receive(receive) => receive.run(),
             Self::Completions(completions) => completions.run(),
             Self::Man(man) => man.run(),
             Self::Schema(schema) => schema.run(),
@@ -155,8 +165,20 @@ mod tests {
         command.build();
         insta::assert_snapshot!("help", command.render_long_help().to_string());
         let measuring = ["test", "tcp", "udp", "latency", "capacity", "available", "hops", "reach", "matrix"];
-        let others =
-            ["serve", "host", "relay", "run", "results", "lab", "simulate", "completions", "man", "schema"];
+        let others = [
+            "serve",
+            "host",
+            "relay",
+            "run",
+            "results",
+            "lab",
+            "simulate",
+            "send",
+            "receive",
+            "completions",
+            "man",
+            "schema",
+        ];
         for name in measuring.into_iter().chain(others) {
             let of = command.find_subcommand_mut(name).unwrap();
             insta::assert_snapshot!(format!("help_{name}"), of.render_long_help().to_string());

@@ -11,11 +11,15 @@ pub(crate) mod latency;
 pub(crate) mod man;
 pub(crate) mod matrix;
 pub(crate) mod reach;
+#[cfg(target_os = "linux")]
+pub(crate) mod receive;
 pub(crate) mod relay;
 pub(crate) mod results;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;
 pub(crate) mod schema;
+#[cfg(target_os = "linux")]
+pub(crate) mod send;
 pub(crate) mod serve;
 #[cfg(target_os = "linux")]
 pub(crate) mod simulate;

@@ -1,11 +1,11 @@
 //! What the owner of a responder decides.
 
-use std::fmt;
 use std::net::IpAddr;
 
 use netaware_units::{BitRate, ByteCount, Span};
+use netaware_wire::DEFAULT_PORT;
 use netaware_wire::control::Limits;
-use netaware_wire::{DEFAULT_PORT, proof};
+use netaware_wire::proof::Key;
 
 use crate::Network;
 
@@ -80,44 +80,6 @@ impl Config {
     }
 }
 
-/// A shared key. Printing it shows nothing of it.
-#[derive(Clone)]
-pub struct Key(Vec<u8>);
-
-/// Why bytes are no key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum KeyError {
-    /// Anybody could guess it.
-    #[error("the key is empty")]
-    Empty,
-    /// Over the limit.
-    #[error("the key has {0} bytes; {max} are the limit", max = proof::MAX_KEY)]
-    TooLong(usize),
-}
-
-impl Key {
-    /// Takes 1 to [`proof::MAX_KEY`] bytes.
-    pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, KeyError> {
-        let bytes = bytes.into();
-        match bytes.len() {
-            0 => Err(KeyError::Empty),
-            len if len > proof::MAX_KEY => Err(KeyError::TooLong(len)),
-            _ => Ok(Self(bytes)),
-        }
-    }
-
-    /// For proofs.
-    pub fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Key(…)")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,11 +89,5 @@ mod tests {
         let config = Config { key: Some(Key::new(*b"sesame").unwrap()), ..Config::default() };
         assert!(!format!("{config:?}").contains("115"), "{config:?}");
         assert!(!format!("{config:?}").contains("sesame"));
-    }
-
-    #[test]
-    fn keys_have_bounds() {
-        assert_eq!(Key::new([]).unwrap_err(), KeyError::Empty);
-        assert_eq!(Key::new(vec![0; 1025]).unwrap_err(), KeyError::TooLong(1025));
     }
 }

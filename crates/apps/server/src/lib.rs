@@ -46,6 +46,7 @@ mod tcp_echo;
 mod trains;
 
 pub use bind::BindError;
-pub use config::{Config, Key, KeyError};
+pub use config::Config;
+pub use netaware_wire::proof::{Key, KeyError};
 pub use network::{Network, ParseNetworkError};
 pub use server::{RunError, Server, Stopper};

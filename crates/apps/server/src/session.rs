@@ -30,9 +30,9 @@ use netaware_wire::control::{
 };
 use netaware_wire::frame::FrameError;
 use netaware_wire::header::HeaderFields;
+use netaware_wire::proof::Key;
 use netaware_wire::{PROTOCOL_VERSION, Token, proof};
 
-use crate::config::Key;
 use crate::plan::Refusal;
 use reservation::Permit;
 use test_life::Test;

@@ -6,7 +6,8 @@
 //! Reading order: [`preface`] opens a TCP connection, [`frame`] cuts control messages, [`control`] gives them meaning,
 //! [`datagram`] is what travels in UDP, [`ethernet`] what it occupies there and [`echo`] its request-responses,
 //! [`header`] is what may be asked of IP headers, [`icmp`] what routers say of packets, [`pattern`] is payload that can be checked, [`proof`] keeps strangers
-//! out, [`stranger`] recognises who else answered. [`relay`] is what two relays say to each other before they carry a connection. [`dual`] is another protocol: that of dual-stack streams.
+//! out, [`stranger`] recognises who else answered. [`relay`] is what two relays say to each other before they carry a
+//! connection. [`dual`] is another protocol: that of dual-stack streams; [`transfer`] is what file transfers say over one of those.
 
 pub mod control;
 pub mod datagram;
@@ -22,6 +23,7 @@ pub mod proof;
 pub mod relay;
 pub mod stranger;
 mod token;
+pub mod transfer;
 
 pub use token::Token;
 

@@ -3,7 +3,7 @@
 //! HMAC-SHA-256 (RFC 2104, FIPS 180-4). The key never travels; both nonces are in both proofs, so neither side can be
 //! made to sign what it did not choose; the labels keep a proof of one side from being played back as the other's.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::net::SocketAddr;
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -13,8 +13,58 @@ use crate::Token;
 
 type HmacSha256 = Hmac<Sha256>;
 
-/// Keys longer than this are refused when they are read, not here.
+/// The longest [`Key`], bytes.
 pub const MAX_KEY: usize = 1024;
+
+/// A shared key. Printing it shows nothing of it.
+#[derive(Clone)]
+pub struct Key(Vec<u8>);
+
+/// Why bytes are no key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyError {
+    /// Anybody could guess it.
+    Empty,
+    /// Over the limit.
+    TooLong(usize),
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("the key is empty"),
+            Self::TooLong(length) => write!(f, "the key has {length} bytes; {MAX_KEY} are the limit"),
+        }
+    }
+}
+
+impl std::error::Error for KeyError {}
+
+impl Key {
+    /// Takes 1 to [`MAX_KEY`] bytes.
+    ///
+    /// # Errors
+    /// Fewer or more.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, KeyError> {
+        let bytes = bytes.into();
+        match bytes.len() {
+            0 => Err(KeyError::Empty),
+            length if length > MAX_KEY => Err(KeyError::TooLong(length)),
+            _ => Ok(Self(bytes)),
+        }
+    }
+
+    /// For proofs.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
 
 /// The prober's proof, 64 hexadecimal digits.
 pub fn client(key: &[u8], responder_nonce: Token, prober_nonce: Token) -> String {
@@ -24,6 +74,17 @@ pub fn client(key: &[u8], responder_nonce: Token, prober_nonce: Token) -> String
 /// The responder's proof.
 pub fn server(key: &[u8], responder_nonce: Token, prober_nonce: Token) -> String {
     proof(b"netaware responder 1", key, responder_nonce, prober_nonce)
+}
+
+/// The proof of who sends files. `binding` is what both ends know of the encryption below, 32 bytes of its key material
+/// (RFC 9266) or nothing: somebody in between has another one.
+pub fn sender(key: &[u8], receiver_nonce: Token, sender_nonce: Token, binding: &[u8]) -> String {
+    bound(b"netaware sender 1", key, receiver_nonce, sender_nonce, binding)
+}
+
+/// The proof of who receives files.
+pub fn receiver(key: &[u8], receiver_nonce: Token, sender_nonce: Token, binding: &[u8]) -> String {
+    bound(b"netaware receiver 1", key, receiver_nonce, sender_nonce, binding)
 }
 
 /// Compares in constant time.
@@ -56,7 +117,11 @@ pub fn cookie(secret: &[u8; 32], address: SocketAddr, session: Token, test: u32)
 }
 
 fn proof(label: &[u8], key: &[u8], responder_nonce: Token, prober_nonce: Token) -> String {
-    let digest = hmac(key, &[label, &responder_nonce.0, &prober_nonce.0]);
+    bound(label, key, responder_nonce, prober_nonce, &[])
+}
+
+fn bound(label: &[u8], key: &[u8], theirs: Token, ours: Token, binding: &[u8]) -> String {
+    let digest = hmac(key, &[label, &theirs.0, &ours.0, binding]);
     digest.iter().fold(String::with_capacity(64), |mut text, byte| {
         // Writing to a String cannot fail.
         let _ = write!(text, "{byte:02x}");
@@ -84,6 +149,29 @@ mod tests {
         assert_ne!(client(b"k", a, b), client(b"k", b, a));
         assert_ne!(client(b"k", a, b), client(b"K", a, b));
         assert!(matches(&client(b"k", a, b), &client(b"k", a, b)));
+    }
+
+    #[test]
+    fn a_proof_for_one_protocol_or_one_connection_is_none_for_another() {
+        let (a, b) = (Token([1; 16]), Token([2; 16]));
+        let proofs = [
+            client(b"k", a, b),
+            server(b"k", a, b),
+            sender(b"k", a, b, &[]),
+            receiver(b"k", a, b, &[]),
+            sender(b"k", a, b, &[1; 32]),
+            sender(b"k", a, b, &[2; 32]),
+        ];
+        for (n, proof) in proofs.iter().enumerate() {
+            assert!(!proofs[..n].contains(proof), "proof {n}");
+        }
+    }
+
+    #[test]
+    fn keys_have_bounds_and_a_printed_one_tells_nothing() {
+        assert_eq!(Key::new([]).unwrap_err(), KeyError::Empty);
+        assert_eq!(Key::new(vec![0; 1025]).unwrap_err(), KeyError::TooLong(1025));
+        assert_eq!(format!("{:?}", Key::new(*b"sesame").unwrap()), "Key(…)");
     }
 
     #[test]

@@ -55,17 +55,26 @@ impl DualListener {
     /// Listens on all addresses of both IP versions; port 0 is any that is free in both.
     ///
     /// # Errors
-    /// The port cannot be had in either version.
+    /// The port cannot be had in either version, or another program has it in one of them.
     pub fn bind(port: u16, options: Options) -> io::Result<Self> {
-        let v6 = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
-        let first = listen(v6);
-        let port = first.as_ref().ok().and_then(|it| it.local_addr().ok()).map_or(port, |it| it.port());
-        let second = listen(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)));
-        match (first, second) {
-            (Ok(v6), Ok(v4)) => Self::serve(vec![v6, v4], options),
-            // A host without one of the versions.
-            (Ok(one), Err(_)) | (Err(_), Ok(one)) => Self::serve(vec![one], options),
-            (Err(error), Err(_)) => Err(error),
+        let mut attempts = if port == 0 { ATTEMPTS } else { 1 };
+        loop {
+            let first = listen(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)));
+            let chosen = first.as_ref().ok().and_then(|it| it.local_addr().ok()).map_or(port, |it| it.port());
+            let second = listen(SocketAddr::from((Ipv4Addr::UNSPECIFIED, chosen)));
+            attempts -= 1;
+            return match (first, second) {
+                (Ok(v6), Ok(v4)) => Self::serve(vec![v6, v4], options),
+                (Ok(_), Err(error)) | (Err(error), Ok(_)) if error.kind() == ErrorKind::AddrInUse => {
+                    if attempts > 0 {
+                        continue;
+                    }
+                    Err(error)
+                }
+                // A host without one of the versions.
+                (Ok(one), Err(_)) | (Err(_), Ok(one)) => Self::serve(vec![one], options),
+                (Err(error), Err(_)) => Err(error),
+            };
         }
     }
 
@@ -275,6 +284,8 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 const BACKLOG: usize = 128;
+/// At a port that is free in both versions.
+const ATTEMPTS: u32 = 16;
 const MOST_OPENING: usize = 64;
 const MOST_STREAMS: usize = 4096;
 const OPENING_PATIENCE: Span = Span::from_secs(5);

@@ -101,10 +101,24 @@ pub(crate) fn open(
     socket.set_nodelay(true).map_err(failed)?;
     socket.set_read_timeout(Some(patience.to_std())).map_err(failed)?;
     socket.write_all(&opening.emit()).map_err(failed)?;
-    socket.read_exact(&mut bytes).map_err(failed)?;
+    socket.read_exact(&mut bytes).map_err(|why| failed(unanswered(why)))?;
     match Welcome::parse(&bytes, speaks).map_err(|why| failed(io::Error::other(why)))? {
         Welcome::Accepted { room, received, .. } => Ok((socket, generation, Peer { room, received })),
         Welcome::Refused(why) => Err(ConnectError::Refused { address, why }),
+    }
+}
+
+/// Something takes connections there and does not answer an opening.
+fn unanswered(why: io::Error) -> io::Error {
+    match why.kind() {
+        // A read that has a time limit ends so on Linux.
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            io::Error::new(io::ErrorKind::TimedOut, "it is connected, and what is there does not answer")
+        }
+        io::ErrorKind::UnexpectedEof => {
+            io::Error::new(why.kind(), "it was connected, and what is there has closed without an answer")
+        }
+        _ => why,
     }
 }
 

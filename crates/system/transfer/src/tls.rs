@@ -1,0 +1,231 @@
+//! TLS 1.3 below a transfer. A receiver shows a certificate, made by itself or given; a sender knows it by its fingerprint,
+//! the SHA-256 of the certificate. Names and authorities play no part: the sender was told what the receiver printed.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use netaware_wire::transfer::Digest;
+use rcgen::{CertificateParams, KeyPair};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, Connection, DigitallySignedStruct, ServerConfig,
+    ServerConnection, SignatureScheme,
+};
+use sha2::{Digest as _, Sha256};
+
+use crate::error::Broken;
+
+/// What a receiver shows.
+#[derive(Clone)]
+pub struct Identity {
+    config: Arc<ServerConfig>,
+    fingerprint: Digest,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Identity({})", self.fingerprint)
+    }
+}
+
+/// Why there is no identity.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    /// A file cannot be read or written.
+    #[error("cannot {what} {}: {source}", path.display())]
+    File {
+        /// "read" or "write".
+        what: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// What stands in it is no certificate or key.
+    #[error("{}: {why}", path.display())]
+    Content {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// None can be made.
+    #[error("no certificate can be made: {0}")]
+    Made(String),
+}
+
+impl Identity {
+    /// Of a certificate (or a chain of them) and its key, both PEM.
+    ///
+    /// # Errors
+    /// They cannot be read, or do not belong together.
+    pub fn read(certificate: &Path, key: &Path) -> Result<Self, IdentityError> {
+        let content = |path: &Path, why: String| IdentityError::Content { path: path.to_owned(), why };
+        let read = |path: &Path| {
+            fs::read(path).map_err(|source| IdentityError::File {
+                what: "read",
+                path: path.to_owned(),
+                source,
+            })
+        };
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(certificate)?).collect();
+        let chain = chain.map_err(|why| content(certificate, why.to_string()))?;
+        let secret =
+            PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|why| content(key, why.to_string()))?;
+        let first = chain.first().ok_or_else(|| content(certificate, "no certificate in it".into()))?;
+        let fingerprint = fingerprint(first);
+        let config = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, secret))
+            .map_err(|why| content(key, why.to_string()))?;
+        Ok(Self { config: Arc::new(config), fingerprint })
+    }
+
+    /// The one kept in this file (certificate and key, for its owner alone), made and kept there if there is none: a
+    /// receiver that is started again has to be known again.
+    ///
+    /// # Errors
+    /// It cannot be made, written or read.
+    pub fn kept(path: &Path) -> Result<Self, IdentityError> {
+        if !path.exists() {
+            let write = |source| IdentityError::File { what: "write", path: path.to_owned(), source };
+            let made = make().map_err(|why| IdentityError::Made(why.to_string()))?;
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder).map_err(write)?;
+            }
+            let mut options = OpenOptions::new();
+            let file = options.write(true).create_new(true).mode(0o600).open(path);
+            match file {
+                Ok(mut file) => file.write_all(made.as_bytes()).map_err(write)?,
+                // Another one was faster.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(write(error)),
+            }
+        }
+        Self::read(path, path)
+    }
+
+    /// SHA-256 of the certificate.
+    pub fn fingerprint(&self) -> Digest {
+        self.fingerprint
+    }
+
+    pub(crate) fn connection(&self) -> Result<Connection, Broken> {
+        let made = ServerConnection::new(self.config.clone());
+        made.map(Connection::Server).map_err(|why| Broken::Tls(why.to_string()))
+    }
+}
+
+/// A sender's end. Without a fingerprint the receiver is whoever has the key that both share.
+pub(crate) fn client(fingerprint: Option<Digest>) -> Result<Connection, Broken> {
+    let verifier = Arc::new(Pinned { fingerprint, provider: provider() });
+    let failed = |why: rustls::Error| Broken::Tls(why.to_string());
+    let config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(failed)?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
+    // The name is not looked at; it is one that belongs to nobody (RFC 6761 §6.4).
+    let name = ServerName::try_from("netaware.invalid").map_err(|why| Broken::Tls(why.to_string()))?;
+    ClientConnection::new(Arc::new(config), name).map(Connection::Client).map_err(failed)
+}
+
+#[derive(Debug)]
+struct Pinned {
+    fingerprint: Option<Digest>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match self.fingerprint {
+            Some(wanted) if wanted != fingerprint(shown) => {
+                Err(CertificateError::ApplicationVerificationFailure.into())
+            }
+            _ => Ok(ServerCertVerified::assertion()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(rustls::Error::General("TLS 1.2 is not spoken".into()))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        shown: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, shown, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+fn fingerprint(certificate: &CertificateDer<'_>) -> Digest {
+    Digest(Sha256::digest(certificate.as_ref()).into())
+}
+
+/// Certificate and key, PEM.
+fn make() -> Result<String, rcgen::Error> {
+    let key = KeyPair::generate()?;
+    let certificate = CertificateParams::new(vec!["netaware.invalid".to_owned()])?.self_signed(&key)?;
+    Ok(format!("{}{}", certificate.pem(), key.serialize_pem()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn an_identity_is_made_once_and_for_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("below/identity.pem");
+        let [first, second] = [(); 2].map(|()| Identity::kept(&path).unwrap().fingerprint());
+        assert_eq!(first, second);
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        fs::write(&path, "nonsense").unwrap();
+        assert!(Identity::kept(&path).unwrap_err().to_string().contains("identity.pem"));
+    }
+
+    #[test]
+    fn a_certificate_and_a_key_that_do_not_belong_together_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
+        for path in [&a, &b] {
+            Identity::kept(path).unwrap();
+        }
+        assert!(Identity::read(&a, &b).is_err());
+        assert!(Identity::read(&a, &a).is_ok());
+        assert!(
+            Identity::read(&folder.path().join("none"), &a).unwrap_err().to_string().contains("cannot read")
+        );
+    }
+}
