@@ -53,7 +53,18 @@ fn equal_shapers_show_no_difference() {
     }
 }
 
+/// Once more where a figure is off: sixteen of TCP's in a second or two each are at the mercy of whatever else the machine does.
 fn measured_behind(v4: BitRate, v6: BitRate) -> Record {
+    let first = measured_once(v4, v6);
+    let off = off_the_shapers(&first, v4, v6);
+    if off.is_empty() {
+        return first;
+    }
+    println!("a second run, as the first has {off:?}");
+    measured_once(v4, v6)
+}
+
+fn measured_once(v4: BitRate, v6: BitRate) -> Record {
     let pair = Pair::new("shapers").unwrap();
     pair.shape_two_classes(v4, v6).unwrap();
     let _responder = responder(&pair, &[]);
@@ -63,8 +74,14 @@ fn measured_behind(v4: BitRate, v6: BitRate) -> Record {
     finished.record()
 }
 
-/// Within 5 % of what the shaper leaves for payload: it counts frames with their 14 B of Ethernet header.
 fn reads_the_shapers(record: &Record, v4: BitRate, v6: BitRate) {
+    let off = off_the_shapers(record, v4, v6);
+    assert!(off.is_empty(), "{off:#?}");
+}
+
+/// Figures that are not within 5 % of what the shaper leaves for payload: it counts frames with their 14 B of Ethernet header.
+fn off_the_shapers(record: &Record, v4: BitRate, v6: BitRate) -> Vec<String> {
+    let mut off = Vec::new();
     for (version, rate, segment) in [(IpVersion::V4, v4, 1448.0), (IpVersion::V6, v6, 1428.0)] {
         let expected = rate.0 as f64 * segment / 1514.0;
         let results = &over(record, version).tcp;
@@ -73,14 +90,15 @@ fn reads_the_shapers(record: &Record, v4: BitRate, v6: BitRate) {
             let goodput = tcp.goodput.unwrap().0 as f64;
             let (direction, streams) = (tcp.pedigree.direction.name(), tcp.streams);
             let error = goodput / expected - 1.0;
-            assert!(
-                error.abs() < 0.05,
+            let what = format!(
                 "{} {direction}, {streams} streams: {goodput:.0} bit/s is {:.1} % off {expected:.0}",
                 version.name(),
                 error * 100.0
             );
+            off.extend((error.abs() >= 0.05).then_some(what));
         }
     }
+    off
 }
 
 fn blames_the_network(record: &Record) {
