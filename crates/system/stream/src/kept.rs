@@ -26,6 +26,15 @@ pub(crate) struct Kept {
     end: u64,
 }
 
+/// Bytes of the stream, in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// There in the file.
+    Kept { at: u64, length: usize },
+    /// The peer has had them for so long that their place may be another's; what follows is kept.
+    Forgotten { length: usize },
+}
+
 impl Kept {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
@@ -94,25 +103,26 @@ impl Kept {
         self.begin = self.begin.max(offset);
     }
 
-    /// Where in the file the stream's bytes from `offset` on are, and how many of at most `most` are there in a row; `None`
-    /// where they are no longer kept.
-    pub(crate) fn piece(&self, offset: u64, most: u32) -> Option<(u64, usize)> {
-        if offset < self.first_block() || offset >= self.end {
-            return None;
+    /// The stream's bytes from `offset` on, which were put here once: how many of at most `most` are to be had in a row, and where.
+    pub(crate) fn piece(&self, offset: u64, most: u32) -> Piece {
+        debug_assert!(offset < self.end, "bytes that never came");
+        let first = self.first_block();
+        if offset < first {
+            return Piece::Forgotten { length: (first - offset).min(u64::from(most)) as usize };
         }
         let (at, room) = self.place(offset);
-        Some((at, room.min(u64::from(most)).min(self.end - offset) as usize))
+        Piece::Kept { at, length: room.min(u64::from(most)).min(self.end - offset) as usize }
     }
 
-    /// Copies the bytes from `offset` on, which are kept.
-    pub(crate) fn copy(&self, mut offset: u64, out: &mut [u8]) -> io::Result<()> {
+    /// Copies the bytes from `offset` on; those that are forgotten are left as they are.
+    pub(crate) fn copy(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let mut done = 0;
         while done < out.len() {
             let left = (out.len() - done) as u32;
-            let Some((at, length)) = self.piece(offset, left) else { return Ok(()) };
-            let read = pread(&self.file, &mut out[done..done + length], at)?;
-            done += read;
-            offset += read as u64;
+            done += match self.piece(offset + done as u64, left) {
+                Piece::Kept { at, length } => pread(&self.file, &mut out[done..done + length], at)?,
+                Piece::Forgotten { length } => length,
+            };
         }
         Ok(())
     }
@@ -156,15 +166,19 @@ mod tests {
             assert_eq!(out, pattern(from, out.len()));
         }
         assert!(kept.made <= 4, "{} blocks for 300 kB", kept.made);
-        assert_eq!(kept.piece(end, 1), None);
-        assert_eq!(kept.piece(0, 1), None);
+        let first = kept.first_block();
+        assert_eq!(kept.piece(0, 1), Piece::Forgotten { length: 1 });
+        assert_eq!(kept.piece(first - 10, 1000), Piece::Forgotten { length: 10 });
+        let mut out = vec![0; 1000];
+        kept.copy(first - 10, &mut out).unwrap();
+        assert_eq!((&out[..10], &out[10..]), (&[0; 10][..], &pattern(first, 990)[..]));
     }
 
     #[test]
     fn a_piece_ends_with_its_block() {
         let mut kept = Kept::new().unwrap();
         kept.append(&pattern(0, 300_000)).unwrap();
-        assert_eq!(kept.piece(BLOCK - 10, 1000).map(|piece| piece.1), Some(10));
-        assert_eq!(kept.piece(299_999, 1000).map(|piece| piece.1), Some(1));
+        assert_eq!(kept.piece(BLOCK - 10, 1000), Piece::Kept { at: BLOCK - 10, length: 10 });
+        assert_eq!(kept.piece(299_999, 1000), Piece::Kept { at: 299_999, length: 1 });
     }
 }

@@ -12,7 +12,7 @@ use netaware_wire::dual::{HEAD_LEN, Record};
 use rustix::net::{SendFlags, send};
 
 use crate::inbox::Inbox;
-use crate::kept::Kept;
+use crate::kept::{Kept, Piece};
 use crate::system::{self, MORE, NO_SIGNAL};
 
 #[derive(Debug)]
@@ -223,9 +223,12 @@ impl Link {
 
     fn write_data(&mut self, kept: &Kept, offset: u64, left: u32) -> io::Result<()> {
         let sent = match kept.piece(offset, left) {
-            Some((at, length)) => system::send_file(&self.socket, kept.file(), at, length)?,
-            // The peer has them, by the other connection; the record has to be filled all the same.
-            None => send(&self.socket, &[0; DROPPED][..DROPPED.min(left as usize)], NO_SIGNAL)?,
+            Piece::Kept { at, length } => system::send_file(&self.socket, kept.file(), at, length)?,
+            // The peer has them, by the other connection; the record has to be filled all the same, and not beyond them: it may
+            // need what follows.
+            Piece::Forgotten { length } => {
+                send(&self.socket, &[0; DROPPED][..DROPPED.min(length)], NO_SIGNAL)?
+            }
         };
         let left = left.saturating_sub(sent as u32);
         self.writing.data = (left > 0).then_some((offset + sent as u64, left));
@@ -302,3 +305,59 @@ const USER_TIMEOUT_MS: u32 = 30_000;
 const LEAST_PATIENCE: Span = Span::from_millis(250);
 const MOST_PATIENCE: Span = Span::from_millis(900);
 const ONLY_PATIENCE: Span = Span::from_secs(15);
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use netaware_dual::{Peer, Setting, Side};
+    use netaware_io::clock;
+    use netaware_wire::dual::MAX_DATA;
+
+    use super::*;
+
+    fn byte(n: usize) -> u8 {
+        (n % 251) as u8
+    }
+
+    /// A record is half written, and then the peer says that it has more than that half: by the connection that was lost before.
+    #[test]
+    fn what_follows_forgotten_bytes_in_a_record_is_as_it_was() {
+        const ALL: usize = 1 << 20;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        for socket in [&near, &far] {
+            let socket = socket2::SockRef::from(socket);
+            socket.set_send_buffer_size(65_536).unwrap();
+            socket.set_recv_buffer_size(65_536).unwrap();
+        }
+        let setting =
+            Setting { side: Side::Opener, room: 1 << 20, longest: MAX_DATA, ack_delay: Span::from_millis(1) };
+        let (mut stream, mut kept) = (Stream::new(setting), Kept::new().unwrap());
+        let peer = Peer { room: ALL as u32, received: 0 };
+        stream.connected(clock::now(), IpVersion::V4, 1, peer).unwrap();
+        let mut link = Link::new(near, IpVersion::V4, 1).unwrap();
+        kept.append(&(0..ALL).map(byte).collect::<Vec<_>>()).unwrap();
+        stream.queued(ALL as u64);
+        link.write(clock::now(), &mut stream, &kept).unwrap();
+        let Some((_, left)) = link.writing.data else { panic!("all of it was taken") };
+        // Two blocks and a bit.
+        let has = 2 * 256 * 1024 + 100;
+        assert!(ALL - (left as usize) < has && link.blocked);
+        kept.forget_before(has as u64);
+
+        let (mut came, mut part) = (Vec::new(), vec![0; 65_536]);
+        while link.blocked {
+            let count = far.read(&mut part).unwrap();
+            came.extend_from_slice(&part[..count]);
+            link.write(clock::now(), &mut stream, &kept).unwrap();
+        }
+        drop(link);
+        far.read_to_end(&mut came).unwrap();
+        // The last of what came: the head of the record is before it.
+        let data = &came[came.len() - ALL..];
+        let wrong = (has..ALL).find(|n| data[*n] != byte(*n));
+        assert_eq!(wrong, None, "the first byte that is not as it was");
+    }
+}
