@@ -9,6 +9,7 @@
 
 mod evidence;
 mod file;
+mod log;
 
 use std::collections::VecDeque;
 
@@ -18,6 +19,7 @@ use netaware_units::{BitRate, Mono, Span};
 
 pub use evidence::{Choice, DecidedBy, Evidence, VersionEvidence};
 pub use file::PolicyError;
+pub use log::{DecisionLog, NotDone};
 
 /// By what two versions are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +105,15 @@ pub struct Decision {
     pub of: [usize; 2],
     /// How much better it had to be; 0 where a callback decided.
     pub margin: f64,
+    /// Why nothing came of it; `None` where the switch was begun.
+    pub not_done: Option<NotDone>,
+}
+
+impl Decision {
+    /// Away from there.
+    pub fn from(&self) -> IpVersion {
+        self.to.other()
+    }
 }
 
 /// Follows both versions.
@@ -188,6 +199,7 @@ impl Policy {
             other: other_is,
             of: [here.len(), there.len()],
             margin,
+            not_done: None,
         })
     }
 
@@ -238,6 +250,7 @@ impl Policy {
             other: median(&there).unwrap_or(f64::NAN),
             of: [here.len(), there.len()],
             margin: 0.0,
+            not_done: None,
         }
     }
 
