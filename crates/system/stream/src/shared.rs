@@ -339,6 +339,9 @@ impl State {
             }
         }
         self.look(now);
+        if let Some(steer) = &mut self.steer {
+            steer.send_packet(now, &mut self.stream);
+        }
         self.write(now);
     }
 
@@ -476,8 +479,10 @@ impl State {
             || !self.stream.is_settled()
             || self.links.iter().flatten().any(|link| link.blocked);
         let some = self.links.iter().any(Option::is_some);
+        let look = self.looked_at + if busy { LOOK_EVERY } else { LOOK_IDLE };
+        let packet = self.steer.as_ref().and_then(Steer::packet_at);
         (some && (busy || self.stream.standing() != Standing::Finished))
-            .then(|| self.looked_at + if busy { LOOK_EVERY } else { LOOK_IDLE })
+            .then(|| packet.map_or(look, |packet| packet.min(look)))
     }
 
     /// Whether somebody waits for the sockets, but not for all that there is to write.

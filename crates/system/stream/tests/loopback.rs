@@ -444,6 +444,34 @@ fn a_listeners_callback_is_that_of_its_streams() {
 }
 
 #[test]
+fn the_loss_of_the_version_that_is_not_used_is_told_once_enough_packets_show_it() {
+    let (opener, acceptor, _listener) = pair();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let told = seen.clone();
+    opener.set_policy(Some(Rules { every: Span::from_millis(100), ..Rules::of(Use::Media) }));
+    opener.set_policy_callback(Some(Callback::new(move |evidence| {
+        let other = evidence.of(evidence.present.other());
+        told.lock().unwrap().push((other.observations, other.loss));
+        Choice::Keep
+    })));
+    let reader = thread::spawn(move || while acceptor.recv(&mut [0; 10_000]).unwrap() > 0 {});
+    let deadline = soon();
+    while seen.lock().unwrap().last().is_none_or(|(_, loss)| loss.is_none()) {
+        assert!(clock::now() < deadline, "it is not told: {:?}", seen.lock().unwrap());
+        (&opener).write_all(&[1; 3_000]).unwrap();
+        clock::sleep_until(clock::now() + Span::from_millis(5));
+    }
+    opener.set_policy_callback(None);
+    opener.shutdown(Shutdown::Write);
+    reader.join().unwrap();
+    let seen = seen.lock().unwrap();
+    // At most 50 packets each second: there are looks before there is enough to be told.
+    assert!(seen.iter().any(|(observations, loss)| *observations > 2 && loss.is_none()), "{seen:?}");
+    let loss = seen.last().and_then(|(_, loss)| *loss);
+    assert!(loss.is_some_and(|loss| loss < 0.05), "{seen:?}");
+}
+
+#[test]
 fn a_listeners_rules_are_those_of_streams_accepted_from_then_on() {
     let options = Options { policy: Some(Rules::of(Use::Bulk)), ..Options::default() };
     let listener = DualListener::bind(0, options).unwrap();

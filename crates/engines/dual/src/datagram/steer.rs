@@ -75,7 +75,8 @@ impl Steer {
         let news = std::mem::replace(&mut self.samples[path.ip.index()], path.samples) != path.samples;
         if path.is_up() && news {
             let (round_trip, loss) = (path.round_trip(), path.loss());
-            self.policy.observe(&Observation { at: now, ip: path.ip, goodput: None, round_trip, loss });
+            let (goodput, loss_bounds) = (None, None);
+            self.policy.observe(&Observation { at: now, ip: path.ip, goodput, round_trip, loss, loss_bounds });
         }
     }
 }
