@@ -1,9 +1,9 @@
 //! The calls that are those of sockets.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::io::IoSlice;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::os::fd::AsRawFd;
-use std::io::IoSlice;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
@@ -322,11 +322,7 @@ unsafe fn to_read_parts<'a>(parts: *const iovec, count: c_int) -> Result<Vec<IoS
     Ok(read)
 }
 
-fn send_to_stream(
-    entry: &Mutex<Entry>,
-    parts: &mut [IoSlice<'_>],
-    flags: c_int,
-) -> Result<isize, Failure> {
+fn send_to_stream(entry: &Mutex<Entry>, parts: &mut [IoSlice<'_>], flags: c_int) -> Result<isize, Failure> {
     if flags & !(NA_DONTWAIT | NA_MSG_HOLD) != 0 {
         return Err(invalid("a flag that na_send does not know"));
     }

@@ -38,8 +38,7 @@ fn signals_are_the_programs_until_it_asks_and_again_when_it_asks_no_more() {
     let before = all();
     for _ in 0..2 {
         assert_eq!((na_signals(1), na_signals(1)), (0, 0));
-        let changed: Vec<usize> =
-            (0..31).filter(|at| all()[*at] != before[*at]).map(|at| at + 1).collect();
+        let changed: Vec<usize> = (0..31).filter(|at| all()[*at] != before[*at]).map(|at| at + 1).collect();
         assert_eq!(changed, [libc::SIGUSR1 as usize, libc::SIGUSR2 as usize]);
         assert_eq!((na_signals(0), na_signals(0)), (0, 0));
         assert_eq!(all(), before, "as the program had it");

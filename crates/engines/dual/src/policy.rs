@@ -197,12 +197,12 @@ impl Policy {
         if now - since < self.rules.after || here.len() < LEAST_SEEN {
             return None;
         }
-        let of = |seen: &[Seen], figure: fn(&Seen) -> f64| median(&seen.iter().map(figure).collect::<Vec<_>>());
+        let of =
+            |seen: &[Seen], figure: fn(&Seen) -> f64| median(&seen.iter().map(figure).collect::<Vec<_>>());
         // In doubt the present version is good and the other one bad.
         let (good, bad) = (of(&here, |seen| seen.low)?, of(&there, |seen| seen.high)?);
         let margin = self.rules.margin + MORE_WHILE_FEW * (1.0 - count as f64 / MOST_SEEN as f64);
-        let better =
-            there.iter().filter(|seen| self.is_better(seen.high, good, margin, present)).count();
+        let better = there.iter().filter(|seen| self.is_better(seen.high, good, margin, present)).count();
         let worse = here.iter().filter(|seen| self.is_better(bad, seen.low, margin, present)).count();
         let (present_is, other_is) = (of(&here, |seen| seen.value)?, of(&there, |seen| seen.value)?);
         let most = |count: usize, of: usize| count * 10 >= of * 9;

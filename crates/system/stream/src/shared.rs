@@ -105,6 +105,7 @@ pub(crate) struct State {
     /// Why it failed, where the reason is this end's.
     pub(crate) failure: Option<String>,
     looked_at: Mono,
+    worked_at: Mono,
     /// Bytes sent since acknowledgements were last read.
     unheard: usize,
     /// Where an event loop waits for the stream.
@@ -161,6 +162,7 @@ impl Shared {
             alone_since: Some(now),
             failure: None,
             looked_at: now,
+            worked_at: now,
             unheard: 0,
             readiness: None,
             window: options.window,
@@ -332,6 +334,7 @@ impl State {
 
     /// Everything that can be done without waiting.
     pub(crate) fn work(&mut self, now: Mono, mut direct: Option<&mut Direct<'_>>) {
+        self.worked_at = now;
         for at in 0..2 {
             if let Some(link) = &mut self.links[at] {
                 let read = link.read(now, &mut self.stream, &mut self.inbox, direct.as_deref_mut());
@@ -512,11 +515,12 @@ impl State {
         self.stream.queued(taken as u64);
         let now = clock::now();
         self.unheard += taken;
-        if self.unheard < HEARD_EVERY {
+        if self.unheard < HEARD_EVERY && now - self.worked_at < HEARD_AFTER {
             self.write(now);
             return Ok(taken);
         }
-        // Acknowledgements that nobody waits for are read now and then, so that little is kept and that stays in the cache.
+        // Acknowledgements that nobody waits for are read now and then, so that little is kept and that stays in the cache; and so
+        // are wishes, for a keeper does not work while somebody sends a little all the time.
         self.unheard = 0;
         for link in self.links.iter_mut().flatten() {
             link.readable = true;
@@ -561,4 +565,5 @@ const LOOK_IDLE: Span = Span::from_secs(1);
 /// At most, for who works for all.
 const FOLLOWED: Span = Span::from_millis(50);
 const HEARD_EVERY: usize = 256 * 1024;
+const HEARD_AFTER: Span = Span::from_millis(10);
 const MOST_HAPPENED: usize = 256;

@@ -164,11 +164,7 @@ impl DualStream {
     ///
     /// # Errors
     /// As there.
-    pub fn send_vectored_until(
-        &self,
-        parts: &[IoSlice<'_>],
-        deadline: Option<Mono>,
-    ) -> io::Result<usize> {
+    pub fn send_vectored_until(&self, parts: &[IoSlice<'_>], deadline: Option<Mono>) -> io::Result<usize> {
         if parts.iter().all(|part| part.is_empty()) {
             return Ok(0);
         }

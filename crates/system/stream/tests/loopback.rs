@@ -444,6 +444,25 @@ fn a_listeners_callback_is_that_of_its_streams() {
 }
 
 #[test]
+fn a_sender_of_small_blocks_without_a_pause_hears_the_peers_wish() {
+    let (opener, acceptor, _listener) = pair();
+    let to = opener.status().current.unwrap().other();
+    let reader = acceptor.clone();
+    let reader = thread::spawn(move || while reader.recv(&mut [0; 10_000]).unwrap() > 0 {});
+    acceptor.switch(to).unwrap();
+    let mut sent = 0;
+    while opener.status().current != Some(to) {
+        (&opener).write_all(&[1; 100]).unwrap();
+        sent += 100;
+        // Shorter than a keeper waits for a pause of the callers.
+        clock::sleep_until(clock::now() + Span::from_millis(1));
+        assert!(sent < 100_000, "it does not hear it");
+    }
+    opener.shutdown(Shutdown::Write);
+    reader.join().unwrap();
+}
+
+#[test]
 fn the_loss_of_the_version_that_is_not_used_is_told_once_enough_packets_show_it() {
     let (opener, acceptor, _listener) = pair();
     let seen = Arc::new(Mutex::new(Vec::new()));

@@ -78,8 +78,7 @@ fn a_stream_is_there_one_round_trip_after_a_plain_connection_would_be() {
         let address = at(IpVersion::V6, PLAIN);
         let connect = || Ok(timed(|| TcpStream::connect(address).unwrap()));
         plains.push(lab.within(Side::A, connect).unwrap());
-        let connect =
-            || Ok(timed(|| DualStream::connect_to("b", &[v6, v4], Options::default()).unwrap()));
+        let connect = || Ok(timed(|| DualStream::connect_to("b", &[v6, v4], Options::default()).unwrap()));
         duals.push(lab.within(Side::A, connect).unwrap());
     }
     servers.join().unwrap();

@@ -167,7 +167,7 @@ fn bytes_from_several_places_come_behind_each_other() {
         assert_eq!((na_writev(client, parts.as_ptr(), 4, 64), errno()), (-1, libc::EINVAL));
         assert_eq!(na_shutdown(client, NA_SHUT_WR), 0);
         let got = reader.join().unwrap();
-        assert!(got == [b"head", &long[..], b"tail"].concat());
+        assert!(got == [&b"head"[..], &long, b"tail"].concat());
     }
     assert_eq!((na_close(client), na_close(server)), (0, 0));
 }

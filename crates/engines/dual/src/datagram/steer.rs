@@ -76,7 +76,14 @@ impl Steer {
         if path.is_up() && news {
             let (round_trip, loss) = (path.round_trip(), path.loss());
             let (goodput, loss_bounds) = (None, None);
-            self.policy.observe(&Observation { at: now, ip: path.ip, goodput, round_trip, loss, loss_bounds });
+            self.policy.observe(&Observation {
+                at: now,
+                ip: path.ip,
+                goodput,
+                round_trip,
+                loss,
+                loss_bounds,
+            });
         }
     }
 }

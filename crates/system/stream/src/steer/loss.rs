@@ -42,9 +42,8 @@ impl LossWindow {
             in_vain: info.resent_in_vain,
         };
         // Another connection, or a counter that has turned over.
-        let fell = |last: &Count| {
-            count.sent < last.sent || count.again < last.again || count.in_vain < last.in_vain
-        };
+        let fell =
+            |last: &Count| count.sent < last.sent || count.again < last.again || count.in_vain < last.in_vain;
         if self.counted.back().is_some_and(fell) {
             self.counted.clear();
         }

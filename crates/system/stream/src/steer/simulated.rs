@@ -333,7 +333,9 @@ fn a_link_of_twice_the_rate_is_found_by_padding_it() {
 }
 
 fn lossy(loss: &str) -> String {
-    format!("about = \"a link that loses\"\n[[hop]]\nrate = \"20Mbit/s\"\ndelay = \"5ms\"\nloss = \"{loss}\"\n")
+    format!(
+        "about = \"a link that loses\"\n[[hop]]\nrate = \"20Mbit/s\"\ndelay = \"5ms\"\nloss = \"{loss}\"\n"
+    )
 }
 
 /// Two Mbit/s under the rules for media, from IPv4 on.

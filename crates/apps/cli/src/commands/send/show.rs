@@ -4,7 +4,9 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use netaware_transfer::{DecidedBy, Decided, Metric, NotDone, Progress, Reason, SendReport, SendRequest, Switch};
+use netaware_transfer::{
+    Decided, DecidedBy, Metric, NotDone, Progress, Reason, SendReport, SendRequest, Switch,
+};
 use netaware_units::{BitRate, ByteCount, Span};
 use serde_json::{Value, json};
 
