@@ -346,10 +346,10 @@ fn media(losses: [&str; 2], seed: u64) -> Steered {
 
 #[test]
 fn media_does_not_go_where_more_is_lost_and_goes_where_less_is() {
-    for seed in 0..5 {
-        let worse = media(["5%", "10%"], seed).run(Span::from_secs(180));
+    for seed in 0..3 {
+        let worse = media(["5%", "10%"], seed).run(Span::from_secs(120));
         assert!(worse.is_empty(), "seed {seed}: {worse:?}");
-        let better = media(["5%", "0.1%"], seed).run(Span::from_secs(180));
+        let better = media(["5%", "0.1%"], seed).run(Span::from_secs(120));
         println!("seed {seed}: {better:?}");
         let [(at, IpVersion::V6)] = better[..] else { panic!("seed {seed}: {better:?}") };
         assert!(at <= Mono(0) + Span::from_secs(60), "seed {seed}: {better:?}");
@@ -359,7 +359,7 @@ fn media_does_not_go_where_more_is_lost_and_goes_where_less_is() {
 #[test]
 fn media_stays_where_both_lose_the_same() {
     for (seed, loss) in (0..6).zip(["0.1%", "1%", "3%"].iter().cycle()) {
-        let switches = media([loss, loss], seed).run(Span::from_secs(600));
+        let switches = media([loss, loss], seed).run(Span::from_secs(300));
         assert!(switches.is_empty(), "seed {seed}, {loss}: {switches:?}");
     }
 }
