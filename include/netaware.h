@@ -526,8 +526,8 @@ int na_policy_callback(int stream,
                        void *user);
 
 /*
- With `on` other than 0: from now on SIGUSR1 moves all streams and datagrams to IPv4 and SIGUSR2 to IPv6. With 0 they do nothing any
- more. A stream without a connection of that version stays. Returns 0.
+ With `on` other than 0: from now on SIGUSR1 moves all streams and datagrams to IPv4 and SIGUSR2 to IPv6. With 0 they do again what
+ they did before. A stream without a connection of that version stays. 0, or -1.
  */
 int na_signals(int on);
 
