@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 /*
  na_socket: a connection of each IP version.
@@ -42,7 +43,7 @@
 #define NA_DONTWAIT 1
 
 /*
- na_send: leave this call out of switching: while it runs wishes of the peer are refused. Of streams alone.
+ na_send, na_recv: leave this call out of switching: while it runs the stream is held, see na_hold. Of streams alone.
  */
 #define NA_MSG_HOLD 2
 
@@ -78,9 +79,100 @@
 #define NA_NONBLOCK 4
 
 /*
+ na_getsockopt: how many holds there are, those of calls with NA_MSG_HOLD included. na_hold makes them.
+ */
+#define NA_HOLD 5
+
+/*
+ NaDecision: the rules decided.
+ */
+#define NA_BY_RULES 1
+
+/*
+ NaDecision: the program's callback decided.
+ */
+#define NA_BY_CALLBACK 2
+
+/*
+ NaDecision: figures are bit/s.
+ */
+#define NA_GOODPUT 1
+
+/*
+ NaDecision: figures are microseconds.
+ */
+#define NA_ROUND_TRIP 2
+
+/*
+ NaDecision: figures are shares of the packets, 0 to 1.
+ */
+#define NA_LOSS 3
+
+/*
+ na_peer: room for any address as a text.
+ */
+#define NA_ADDRESS_LENGTH 64
+
+/*
  What a callback of a policy returns to stay where it is; NA_IPV4 and NA_IPV6 for going there.
  */
 #define NA_KEEP 0
+
+/*
+ What a policy has decided, on which evidence, and what became of it.
+ */
+typedef struct NaDecision {
+  /*
+   When, microseconds of CLOCK_MONOTONIC.
+   */
+  int64_t at_us;
+  /*
+   Of datagrams, the peer whose session it is, as na_recvfrom names it; of streams 0.
+   */
+  uint64_t peer;
+  /*
+   Away from 4 or 6.
+   */
+  int from;
+  /*
+   To 4 or 6.
+   */
+  int to;
+  /*
+   NA_BY_RULES or NA_BY_CALLBACK, which may have had other reasons than these figures.
+   */
+  int by;
+  /*
+   NA_GOODPUT, NA_ROUND_TRIP or NA_LOSS: by what the rules compare.
+   */
+  int metric;
+  /*
+   0 where the switch was begun; else why not: EBUSY the stream is held, ENETUNREACH no connection of that version, EALREADY
+   another switch was under way, ENOTCONN it has ended.
+   */
+  int not_done;
+  /*
+   Observations behind `present`.
+   */
+  int present_looks;
+  /*
+   Observations behind `other`.
+   */
+  int other_looks;
+  /*
+   Median of the version in use; -1 where nothing was seen.
+   */
+  double present;
+  /*
+   Median of the other version; -1 where nothing was seen.
+   */
+  double other;
+  /*
+   How much better the other one had to be: a share of the present figure, of loss a share of the packets; 0 where a callback
+   decided.
+   */
+  double margin;
+} NaDecision;
 
 /*
  What is known of one version since the last switch: medians of the last observations.
@@ -275,6 +367,18 @@ ptrdiff_t na_send(int stream,
                   int flags);
 
 /*
+ As na_send, of bytes that lie in `count` places, at most 1024, behind each other: a head and what follows need no buffer to be put
+ together in. Of datagrams they are one. How many, or -1.
+
+ # Safety
+ `parts` has `count` of them, and each has as many bytes to read as it says.
+ */
+ptrdiff_t na_writev(int stream,
+                    const struct iovec *parts,
+                    int count,
+                    int flags);
+
+/*
  Reads what has come, at most `length` bytes; of datagrams one, whose rest is dropped. How many, 0 at the end of the peer's
  direction, or -1.
 
@@ -305,7 +409,8 @@ int na_switch(int stream,
               int version);
 
 /*
- Other than 0: wishes of the peer are refused and there are none of this end. 0: they are granted again. 0, or -1.
+ Other than 0: from now on wishes of the peer are refused and there are none of this end; what was wished for before waits. A lost
+ connection is left all the same. 0: takes back one such call; the last one ends the hold. 0, or -1.
  */
 int na_hold(int stream,
             int on);
@@ -358,8 +463,45 @@ ptrdiff_t na_recvfrom(int socket,
                       uint64_t *peer);
 
 /*
- Switches by rules from now on: the text of a policy file, or NULL for no longer. Also before connecting. Datagrams have no
- metric goodput. 0, or -1.
+ Writes the oldest decision of a policy that has not been read, also one that came to nothing. 1, 0 where there is none, or -1.
+ The latest 256 are kept, and what repeats itself is kept once in ten seconds.
+
+ # Safety
+ `decision` has room for one.
+ */
+int na_decision(int stream,
+                struct NaDecision *decision);
+
+/*
+ Writes the address of the other end as a text that ends with a null byte, and its port unless `port` is NULL: over NA_IPV4 or
+ NA_IPV6, the connection there is or was last; or with 0 over the version in use. Behind a translator the address may be of the
+ other version. NA_IPV4 or NA_IPV6, whichever it told of; or -1.
+
+ # Safety
+ `address` has room for `length` bytes; NA_ADDRESS_LENGTH is enough. `port` is NULL or has room for one.
+ */
+int na_peer(int stream,
+            int version,
+            char *address,
+            size_t length,
+            uint16_t *port);
+
+/*
+ As na_peer, of a peer of a socket of datagrams as na_recvfrom names it.
+
+ # Safety
+ As na_peer.
+ */
+int na_peer_of(int socket,
+               uint64_t peer,
+               int version,
+               char *address,
+               size_t length,
+               uint16_t *port);
+
+/*
+ Switches by rules from now on: the text of a policy file, or NULL for no longer. Also before connecting; of a listening
+ stream it is for those that it accepts from then on. Datagrams have no metric goodput. 0, or -1.
 
  # Safety
  `rules` is NULL or a text.
@@ -384,8 +526,8 @@ int na_policy_callback(int stream,
                        void *user);
 
 /*
- With `on` other than 0: from now on SIGUSR1 moves all streams and datagrams to IPv4 and SIGUSR2 to IPv6. With 0 they do nothing any
- more. A stream without a connection of that version stays. Returns 0.
+ With `on` other than 0: from now on SIGUSR1 moves all streams and datagrams to IPv4 and SIGUSR2 to IPv6. With 0 they do again what
+ they did before. A stream without a connection of that version stays. 0, or -1.
  */
 int na_signals(int on);
 

@@ -1,11 +1,13 @@
 //! The calls that are those of sockets.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::io::IoSlice;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use libc::iovec;
 use netaware_io::clock;
 use netaware_io::signals::NoPipeSignal;
 use netaware_record::IpVersion;
@@ -34,7 +36,7 @@ pub const NA_DGRAM: c_int = 16;
 
 /// na_send, na_recv and their kin: do not wait; EAGAIN where it would have to.
 pub const NA_DONTWAIT: c_int = 1;
-/// na_send: leave this call out of switching: while it runs wishes of the peer are refused. Of streams alone.
+/// na_send, na_recv: leave this call out of switching: while it runs the stream is held, see na_hold. Of streams alone.
 pub const NA_MSG_HOLD: c_int = 2;
 
 /// na_shutdown: no more is sent. Of streams alone.
@@ -51,6 +53,11 @@ pub const NA_SNDTIMEO: c_int = 2;
 pub const NA_RCVTIMEO: c_int = 3;
 /// na_setsockopt: other than 0 for calls that do not wait.
 pub const NA_NONBLOCK: c_int = 4;
+/// na_getsockopt: how many holds there are, those of calls with NA_MSG_HOLD included. na_hold makes them.
+pub const NA_HOLD: c_int = 5;
+
+/// As writev(2) has it on Linux.
+const MOST_PARTS: usize = 1024;
 
 /// Runs a call: no panic and no SIGPIPE leaves it.
 pub(crate) fn guarded<T: From<i8>>(work: impl FnOnce() -> Result<T, Failure>) -> T {
@@ -109,6 +116,7 @@ fn insert(what: What, options: Options, carries: Carries) -> Result<c_int, Failu
         options,
         carries,
         callback: None,
+        holds: 0,
         nonblocking: false,
         send_patience: None,
         receive_patience: None,
@@ -261,35 +269,105 @@ pub unsafe extern "C" fn na_send(stream: c_int, bytes: *const c_void, length: us
             // SAFETY: the caller's promise.
             return unsafe { datagrams::send(&entry, bytes, length, flags, PeerId::CONNECTED) };
         }
-        if flags & !(NA_DONTWAIT | NA_MSG_HOLD) != 0 {
-            return Err(invalid("a flag that na_send does not know"));
-        }
-        if length == 0 {
-            return Ok(0);
-        }
         // SAFETY: the caller's promise.
-        let bytes = unsafe { to_read(bytes, length) }?;
-        let stream = stream_of(&entry)?;
-        let deadline = {
-            let entry = lock(&entry);
-            deadline(&entry, flags, entry.send_patience)
-        };
-        if flags & NA_MSG_HOLD != 0 {
-            stream.hold(true);
-        }
-        let sent = send_all(&stream, bytes, deadline);
-        if flags & NA_MSG_HOLD != 0 {
-            stream.hold(false);
-        }
-        sent
+        let bytes = if length == 0 { &[] } else { unsafe { to_read(bytes, length) }? };
+        send_to_stream(&entry, &mut [IoSlice::new(bytes)], flags)
     })
 }
 
-fn send_all(stream: &DualStream, bytes: &[u8], deadline: Option<Mono>) -> Result<isize, Failure> {
+/// As na_send, of bytes that lie in `count` places, at most 1024, behind each other: a head and what follows need no buffer to be put
+/// together in. Of datagrams they are one. How many, or -1.
+///
+/// # Safety
+/// `parts` has `count` of them, and each has as many bytes to read as it says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn na_writev(stream: c_int, parts: *const iovec, count: c_int, flags: c_int) -> isize {
+    guarded(|| {
+        let entry = table::entry(stream)?;
+        // SAFETY: the caller's promise.
+        let mut parts = unsafe { to_read_parts(parts, count) }?;
+        if lock(&entry).carries == Carries::Datagrams {
+            // One byte more than there can be is refused as too long.
+            let all = parts.iter().flat_map(|part| part.iter().copied());
+            let bytes: Vec<u8> = all.take(netaware_stream::MAX_DATAGRAM + 1).collect();
+            let first = bytes.as_ptr().cast();
+            // SAFETY: a vector.
+            return unsafe { datagrams::send(&entry, first, bytes.len(), flags, PeerId::CONNECTED) };
+        }
+        send_to_stream(&entry, &mut parts, flags)
+    })
+}
+
+/// # Safety
+/// `parts` is null or has `count` of them, each of them as many bytes to read as it says or null.
+unsafe fn to_read_parts<'a>(parts: *const iovec, count: c_int) -> Result<Vec<IoSlice<'a>>, Failure> {
+    let count = usize::try_from(count).ok().filter(|count| *count <= MOST_PARTS);
+    let count = count.ok_or_else(|| invalid("0 to 1024 parts"))?;
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    if parts.is_null() {
+        return Err(Failure::new(libc::EFAULT, "no parts to send"));
+    }
+    let mut left = isize::MAX as usize;
+    let mut read = Vec::with_capacity(count);
+    for at in 0..count {
+        // SAFETY: the caller's promise.
+        let part = unsafe { parts.add(at).read() };
+        left = left.checked_sub(part.iov_len).ok_or_else(|| invalid("more bytes than there is memory"))?;
+        // SAFETY: the caller's promise.
+        let bytes = if part.iov_len == 0 { &[] } else { unsafe { to_read(part.iov_base, part.iov_len) }? };
+        read.push(IoSlice::new(bytes));
+    }
+    Ok(read)
+}
+
+fn send_to_stream(entry: &Mutex<Entry>, parts: &mut [IoSlice<'_>], flags: c_int) -> Result<isize, Failure> {
+    if flags & !(NA_DONTWAIT | NA_MSG_HOLD) != 0 {
+        return Err(invalid("a flag that na_send does not know"));
+    }
+    if parts.iter().all(|part| part.is_empty()) {
+        return Ok(0);
+    }
+    let stream = stream_of(entry)?;
+    let deadline = {
+        let entry = lock(entry);
+        deadline(&entry, flags, entry.send_patience)
+    };
+    let _held = (flags & NA_MSG_HOLD != 0).then(|| Held::begin(&stream));
+    send_all(&stream, parts, deadline)
+}
+
+/// A call that is left out of switching, however it ends.
+struct Held<'a>(&'a DualStream);
+
+impl<'a> Held<'a> {
+    fn begin(stream: &'a DualStream) -> Self {
+        stream.hold();
+        Self(stream)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+fn send_all(
+    stream: &DualStream,
+    mut parts: &mut [IoSlice<'_>],
+    deadline: Option<Mono>,
+) -> Result<isize, Failure> {
     let mut sent = 0;
-    while sent < bytes.len() {
-        match stream.send_until(&bytes[sent..], deadline) {
-            Ok(count) => sent += count,
+    // That leaves out empty ones, too.
+    IoSlice::advance_slices(&mut parts, 0);
+    while !parts.is_empty() {
+        match stream.send_vectored_until(parts, deadline) {
+            Ok(count) => {
+                sent += count;
+                IoSlice::advance_slices(&mut parts, count);
+            }
             Err(error) if sent == 0 => return Err(error.into()),
             Err(_) => break,
         }
@@ -310,7 +388,7 @@ pub unsafe extern "C" fn na_recv(stream: c_int, out: *mut c_void, length: usize,
             // SAFETY: the caller's promise.
             return Ok(unsafe { datagrams::receive(&entry, out, length, flags) }?.0);
         }
-        if flags & !NA_DONTWAIT != 0 {
+        if flags & !(NA_DONTWAIT | NA_MSG_HOLD) != 0 {
             return Err(invalid("a flag that na_recv does not know"));
         }
         if length == 0 {
@@ -323,6 +401,7 @@ pub unsafe extern "C" fn na_recv(stream: c_int, out: *mut c_void, length: usize,
             let entry = lock(&entry);
             deadline(&entry, flags, entry.receive_patience)
         };
+        let _held = (flags & NA_MSG_HOLD != 0).then(|| Held::begin(&stream));
         Ok(stream.recv_until(out, deadline)? as isize)
     })
 }
@@ -409,19 +488,28 @@ pub extern "C" fn na_switch(stream: c_int, version: c_int) -> c_int {
     })
 }
 
-/// Other than 0: wishes of the peer are refused and there are none of this end. 0: they are granted again. 0, or -1.
+/// Other than 0: from now on wishes of the peer are refused and there are none of this end; what was wished for before waits. A lost
+/// connection is left all the same. 0: takes back one such call; the last one ends the hold. 0, or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn na_hold(stream: c_int, on: c_int) -> c_int {
     guarded(|| {
         let entry = table::entry(stream)?;
-        let what = lock(&entry).what.clone();
-        match what {
-            What::Stream(stream) => stream.hold(on != 0),
-            What::Datagrams(socket) => socket.hold(on != 0),
-            What::Fresh | What::Bound(_) | What::Listener(_) => {
+        let mut entry = lock(&entry);
+        // Counted apart from the holds of calls under way, which are not the program's to take back.
+        let holds = match on {
+            0 => entry.holds.checked_sub(1).ok_or_else(|| invalid("na_hold has not been called before"))?,
+            _ => entry.holds.checked_add(1).ok_or_else(|| invalid("held too often"))?,
+        };
+        match (&entry.what, on) {
+            (What::Stream(stream), 0) => _ = stream.release(),
+            (What::Stream(stream), _) => stream.hold(),
+            (What::Datagrams(socket), 0) => _ = socket.release(),
+            (What::Datagrams(socket), _) => socket.hold(),
+            (What::Fresh | What::Bound(_) | What::Listener(_), _) => {
                 return Err(Failure::new(libc::ENOTCONN, "not connected"));
             }
         }
+        entry.holds = holds;
         Ok(0)
     })
 }
@@ -471,6 +559,7 @@ pub extern "C" fn na_setsockopt(stream: c_int, option: c_int, value: i64) -> c_i
             NA_SNDTIMEO => entry.send_patience = patience()?,
             NA_RCVTIMEO => entry.receive_patience = patience()?,
             NA_NONBLOCK => entry.nonblocking = value != 0,
+            NA_HOLD => return Err(Failure::new(libc::ENOPROTOOPT, "NA_HOLD can be read; na_hold sets it")),
             _ => return Err(Failure::new(libc::ENOPROTOOPT, "no such option")),
         }
         Ok(0)
@@ -489,6 +578,11 @@ pub extern "C" fn na_getsockopt(stream: c_int, option: c_int) -> i64 {
             NA_SNDTIMEO => millis(entry.send_patience),
             NA_RCVTIMEO => millis(entry.receive_patience),
             NA_NONBLOCK => i64::from(entry.nonblocking),
+            NA_HOLD => match &entry.what {
+                What::Stream(stream) => stream.holds().into(),
+                What::Datagrams(socket) => socket.holds().into(),
+                What::Fresh | What::Bound(_) | What::Listener(_) => 0,
+            },
             _ => return Err(Failure::new(libc::ENOPROTOOPT, "no such option")),
         })
     })

@@ -48,8 +48,8 @@ pub struct NaEvidence {
 /// returns. It is called on a thread of the library, see na_policy_callback.
 pub type NaDecide = Option<unsafe extern "C" fn(evidence: *const NaEvidence, user: *mut c_void) -> c_int>;
 
-/// Switches by rules from now on: the text of a policy file, or NULL for no longer. Also before connecting. Datagrams have no
-/// metric goodput. 0, or -1.
+/// Switches by rules from now on: the text of a policy file, or NULL for no longer. Also before connecting; of a listening
+/// stream it is for those that it accepts from then on. Datagrams have no metric goodput. 0, or -1.
 ///
 /// # Safety
 /// `rules` is NULL or a text.

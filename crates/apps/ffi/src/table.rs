@@ -23,6 +23,8 @@ pub(crate) struct Entry {
     pub(crate) carries: Carries,
     /// What `na_policy_callback` was given before there was something to steer.
     pub(crate) callback: Option<Callback>,
+    /// Of `na_hold`, that have not been taken back.
+    pub(crate) holds: u32,
     pub(crate) nonblocking: bool,
     pub(crate) send_patience: Option<Span>,
     pub(crate) receive_patience: Option<Span>,
@@ -70,7 +72,8 @@ impl Entry {
         match &self.what {
             What::Stream(stream) => stream.set_policy(self.options.policy),
             What::Datagrams(socket) => socket.set_policy(self.options.policy).map_err(unfit)?,
-            What::Fresh | What::Bound(_) | What::Listener(_) => {}
+            What::Listener(listener) => listener.set_policy(self.options.policy),
+            What::Fresh | What::Bound(_) => {}
         }
         Ok(())
     }

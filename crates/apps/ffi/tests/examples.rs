@@ -126,5 +126,5 @@ fn a_python_program_sends_datagrams_and_decides_itself() {
     let told = python.env("LIBNETAWARE", library().join("libnetaware.so")).output().expect("python3");
     let text = String::from_utf8_lossy(&told.stdout);
     assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-    assert_eq!(text, "200 datagrams came back, over IPv4 and IPv6\n");
+    assert_eq!(text, "decided by the program: IPv6 to IPv4\n200 datagrams came back, over IPv4 and IPv6\n");
 }

@@ -69,6 +69,8 @@ fn what_is_installed_has_a_soname_and_versions_and_a_c_program_finds_it_by_pkg_c
     let header = fs::read_to_string(prefix.join("include/netaware.h")).unwrap();
     assert_eq!(header, fs::read_to_string(repository().join("include/netaware.h")).unwrap());
     assert_eq!(exported(&library), calls_in(&header));
+    let manual = fs::read_to_string(prefix.join("share/man/man3/libnetaware.3")).unwrap();
+    assert_eq!(manual, fs::read_to_string(repository().join("crates/apps/ffi/man/libnetaware.3")).unwrap());
 
     let flags = Command::new("pkg-config")
         .args(["--cflags", "--libs", "netaware"])

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use netaware_dual::{Loss, Reason};
 use netaware_io::clock;
-use netaware_stream::{AsyncDualStream, Decision, DualStream, Event, Metric};
-use netaware_units::{BitRate, Span};
+use netaware_stream::{AsyncDualStream, DualStream, Event};
+use netaware_units::Span;
 use tokio::io::copy_bidirectional_with_sizes;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -83,7 +83,7 @@ pub(crate) fn abandon(local: &TcpStream, stream: &DualStream) {
 /// Logs what has happened to the stream since the last time.
 fn tell(number: u64, stream: &DualStream) {
     for decision in stream.decisions() {
-        info!("#{number}: {}", evidence(&decision));
+        info!("#{number}: {decision}");
     }
     for happened in stream.happened() {
         match happened.event {
@@ -113,62 +113,9 @@ fn tell(number: u64, stream: &DualStream) {
     }
 }
 
-/// "IPv6 looks better: 41 Mbit/s against 20 Mbit/s (medians of 8 and 12 looks), by more than 37 %".
-fn evidence(decision: &Decision) -> String {
-    let value = |value: f64| match decision.metric {
-        Metric::Goodput => BitRate(value as u64).to_string(),
-        Metric::RoundTrip => Span::from_nanos(value as i64).to_string(),
-        Metric::Loss => format!("{:.2} % lost", value * 100.0),
-    };
-    format!(
-        "{} looks better: {} against {} (medians of {} and {} looks), by more than {:.1} %",
-        decision.to.name(),
-        value(decision.other),
-        value(decision.present),
-        decision.of[1],
-        decision.of[0],
-        decision.margin * 100.0,
-    )
-}
-
 /// Bytes at a time, each way.
 const BLOCK: usize = 64 * 1024;
 /// Between looks at what happened to a stream.
 const LOOK: Duration = Duration::from_millis(200);
 /// For the last acknowledgements.
 const SETTLING: Span = Span::from_secs(30);
-
-#[cfg(test)]
-mod tests {
-    use netaware_record::IpVersion;
-    use netaware_stream::DecidedBy;
-    use netaware_units::Mono;
-
-    use super::*;
-
-    #[test]
-    fn evidence_is_in_the_units_of_its_metric() {
-        let decision = |metric, present, other| Decision {
-            at: Mono(0),
-            to: IpVersion::V6,
-            by: DecidedBy::Rules,
-            metric,
-            present,
-            other,
-            of: [12, 8],
-            margin: 0.25,
-        };
-        let said = [
-            evidence(&decision(Metric::Goodput, 20e6, 40e6)),
-            evidence(&decision(Metric::RoundTrip, 20e6, 10e6)),
-            evidence(&decision(Metric::Loss, 0.1, 0.001)),
-        ];
-        assert!(
-            said[0].contains("40.0 Mbit/s against 20.0 Mbit/s (medians of 8 and 12 looks)"),
-            "{}",
-            said[0]
-        );
-        assert!(said[1].contains("10.0 ms against 20.0 ms"), "{}", said[1]);
-        assert!(said[2].contains("0.10 % lost against 10.00 % lost"), "{}", said[2]);
-    }
-}

@@ -9,6 +9,7 @@
 
 mod evidence;
 mod file;
+mod log;
 
 use std::collections::VecDeque;
 
@@ -18,6 +19,7 @@ use netaware_units::{BitRate, Mono, Span};
 
 pub use evidence::{Choice, DecidedBy, Evidence, VersionEvidence};
 pub use file::PolicyError;
+pub use log::{DecisionLog, NotDone};
 
 /// By what two versions are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +84,9 @@ pub struct Observation {
     pub round_trip: Option<Span>,
     /// Share of packets lost, 0 to 1.
     pub loss: Option<f64>,
+    /// Between which that share is, where few packets leave it open: the present version is judged by the lower bound and the other
+    /// one by the upper. `None` where it is taken as it is.
+    pub loss_bounds: Option<[f64; 2]>,
 }
 
 /// Why it is better to be elsewhere.
@@ -103,13 +108,31 @@ pub struct Decision {
     pub of: [usize; 2],
     /// How much better it had to be; 0 where a callback decided.
     pub margin: f64,
+    /// Why nothing came of it; `None` where the switch was begun.
+    pub not_done: Option<NotDone>,
+}
+
+impl Decision {
+    /// Away from there.
+    pub fn from(&self) -> IpVersion {
+        self.to.other()
+    }
+}
+
+/// The metric's figure of a version, and the bounds that it is judged by.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    at: Mono,
+    value: f64,
+    low: f64,
+    high: f64,
 }
 
 /// Follows both versions.
 #[derive(Debug, Clone)]
 pub struct Policy {
     rules: Rules,
-    seen: [VecDeque<(Mono, f64)>; 2],
+    seen: [VecDeque<Seen>; 2],
     /// For a callback: the last ones whole.
     recent: [VecDeque<Observation>; 2],
     switched_at: Option<Mono>,
@@ -146,8 +169,10 @@ impl Policy {
             Metric::Loss => seen.loss,
         };
         let Some(value) = value.filter(|value| value.is_finite() && *value >= 0.0) else { return };
+        let bounds = seen.loss_bounds.filter(|_| self.rules.metric == Metric::Loss);
+        let [low, high] = bounds.unwrap_or([value; 2]);
         let window = &mut self.seen[seen.ip.index()];
-        window.push_back((seen.at, value));
+        window.push_back(Seen { at: seen.at, value, low, high });
         if window.len() > KEPT {
             window.pop_front();
         }
@@ -166,18 +191,20 @@ impl Policy {
     fn decide_by(&self, now: Mono, present: IpVersion, count: usize) -> Option<Decision> {
         let [mine, others] = [present, present.other()].map(|ip| &self.seen[ip.index()]);
         let first = others.len().checked_sub(count)?;
-        let since = others.get(first)?.0;
-        let values = |(_, value): &(Mono, f64)| *value;
-        let there: Vec<f64> = others.range(first..).map(values).collect();
-        let here: Vec<f64> = mine.iter().filter(|(at, _)| *at >= since).map(values).collect();
+        let since = others.get(first)?.at;
+        let there: Vec<Seen> = others.range(first..).copied().collect();
+        let here: Vec<Seen> = mine.iter().filter(|seen| seen.at >= since).copied().collect();
         if now - since < self.rules.after || here.len() < LEAST_SEEN {
             return None;
         }
-        let (present_is, other_is) = (median(&here)?, median(&there)?);
+        let of =
+            |seen: &[Seen], figure: fn(&Seen) -> f64| median(&seen.iter().map(figure).collect::<Vec<_>>());
+        // In doubt the present version is good and the other one bad.
+        let (good, bad) = (of(&here, |seen| seen.low)?, of(&there, |seen| seen.high)?);
         let margin = self.rules.margin + MORE_WHILE_FEW * (1.0 - count as f64 / MOST_SEEN as f64);
-        let better =
-            there.iter().filter(|value| self.is_better(**value, present_is, margin, present)).count();
-        let worse = here.iter().filter(|value| self.is_better(other_is, **value, margin, present)).count();
+        let better = there.iter().filter(|seen| self.is_better(seen.high, good, margin, present)).count();
+        let worse = here.iter().filter(|seen| self.is_better(bad, seen.low, margin, present)).count();
+        let (present_is, other_is) = (of(&here, |seen| seen.value)?, of(&there, |seen| seen.value)?);
         let most = |count: usize, of: usize| count * 10 >= of * 9;
         (most(better, there.len()) && most(worse, here.len())).then(|| Decision {
             at: now,
@@ -188,6 +215,7 @@ impl Policy {
             other: other_is,
             of: [here.len(), there.len()],
             margin,
+            not_done: None,
         })
     }
 
@@ -226,7 +254,7 @@ impl Policy {
     /// A callback wants to be elsewhere than on `present`: what the rules' metric says of that, for the log.
     pub fn called(&self, now: Mono, present: IpVersion) -> Decision {
         let last = |ip: IpVersion| -> Vec<f64> {
-            self.seen[ip.index()].iter().rev().take(MOST_SEEN).map(|(_, value)| *value).collect()
+            self.seen[ip.index()].iter().rev().take(MOST_SEEN).map(|seen| seen.value).collect()
         };
         let (here, there) = (last(present), last(present.other()));
         Decision {
@@ -238,6 +266,7 @@ impl Policy {
             other: median(&there).unwrap_or(f64::NAN),
             of: [here.len(), there.len()],
             margin: 0.0,
+            not_done: None,
         }
     }
 

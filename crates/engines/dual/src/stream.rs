@@ -101,8 +101,8 @@ pub struct Stream {
     next_wish: Option<Wish>,
     /// Where to turn after the turn under way.
     follow: Option<(IpVersion, Reason)>,
-    /// Whether wishes of the peer are refused.
-    holds: bool,
+    /// How many want it to stay where it is.
+    holds: u32,
     /// Made so far by the application.
     wishes: u32,
     /// The opener's last one that is known here.
@@ -125,7 +125,7 @@ impl Stream {
             wish: None,
             next_wish: None,
             follow: None,
-            holds: false,
+            holds: 0,
             wishes: 0,
             decision: 0,
             switches: 0,

@@ -11,6 +11,10 @@ use socket2::SockRef;
 pub struct TcpInfo {
     /// Segments sent again.
     pub retransmits: u64,
+    /// Of those, that the peer had already, as it has said (RFC 2883); zero before Linux 4.19.
+    pub resent_in_vain: u64,
+    /// Segments with data sent, those sent again included; zero before Linux 4.6.
+    pub segments_sent: u64,
     /// Smoothed round trip.
     pub rtt: Span,
     /// Its mean deviation.
@@ -200,6 +204,8 @@ impl From<&RawTcpInfo> for TcpInfo {
         let ssthresh = raw.classic[SND_SSTHRESH];
         Self {
             retransmits: raw.classic[TOTAL_RETRANS].into(),
+            resent_in_vain: raw.dsack_dups.into(),
+            segments_sent: raw.data_segs_out.into(),
             rtt: micros(raw.classic[RTT].into()),
             rtt_var: micros(raw.classic[RTTVAR].into()),
             // All ones before the first sample.
@@ -246,9 +252,9 @@ mod tests {
         assert!(info.rtt > Span::ZERO && info.rtt < Span::from_secs(1), "{info:?}");
         assert!(info.min_rtt > Span::ZERO && info.min_rtt <= info.rtt + info.rtt_var * 4, "{info:?}");
         assert!(info.path_mtu >= 1500 && info.mss < info.path_mtu && info.mss > 500, "{info:?}");
-        assert_eq!((info.retransmits, info.ssthresh), (0, None));
+        assert_eq!((info.retransmits, info.segments_sent, info.ssthresh), (0, 1, None));
         assert!((Span::from_millis(100)..Span::from_secs(10)).contains(&info.rto), "{info:?}");
-        assert_eq!((info.backoff, info.unacked), (0, 0));
+        assert_eq!((info.backoff, info.unacked, info.resent_in_vain), (0, 0, 0));
         assert!(info.since_ack < Span::from_secs(10), "{info:?}");
         assert!(info.send_window > ByteCount(0) && info.cwnd >= ByteCount(u64::from(info.mss)), "{info:?}");
         assert_eq!(info.acked, ByteCount(1001), "data and the SYN");

@@ -1,6 +1,6 @@
 //! Streams and datagrams for programs on tokio.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IoSlice, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::pin::Pin;
@@ -173,9 +173,21 @@ impl AsyncRead for AsyncDualStream {
 
 impl AsyncWrite for AsyncDualStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.ready.poll_write_ready(cx))?;
-            let write = || at_once(self.stream.send_until(bytes, Some(clock::now())));
+            let write = || at_once(self.stream.send_vectored_until(parts, Some(clock::now())));
             let done = self.ready.try_io(Interest::WRITABLE, write);
             if !would_wait(&done) {
                 return Poll::Ready(done);

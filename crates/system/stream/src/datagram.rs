@@ -343,9 +343,24 @@ impl DualDatagram {
         serial
     }
 
-    /// Refuses wishes of peers and makes none from now on, or no longer; all sessions, also later ones.
-    pub fn hold(&self, holds: bool) {
-        self.shared.lock().hold(holds);
+    /// Refuses wishes of peers and makes none until [`Self::release`] has been called as often; all sessions, also later ones.
+    pub fn hold(&self) {
+        let mut state = self.shared.lock();
+        let holds = state.holds().saturating_add(1);
+        state.hold(holds);
+    }
+
+    /// Takes back one [`Self::hold`]; whether there was one.
+    pub fn release(&self) -> bool {
+        let mut state = self.shared.lock();
+        let holds = state.holds();
+        state.hold(holds.saturating_sub(1));
+        holds > 0
+    }
+
+    /// How many holds there are.
+    pub fn holds(&self) -> u32 {
+        self.shared.lock().holds()
     }
 
     /// Switches by these rules from now on, or no longer by itself; all sessions, also later ones. Where there is a callback, it
@@ -377,7 +392,13 @@ impl DualDatagram {
         self.shared.lock().happened()
     }
 
-    /// What a policy has decided since the last call, with its evidence.
+    /// The oldest of [`Self::decisions`] alone.
+    pub fn next_decision(&self) -> Option<(PeerId, Decision)> {
+        self.shared.lock().next_decision()
+    }
+
+    /// What a policy has decided since the last call, with its evidence and what became of it; oldest first, the oldest of very
+    /// many are dropped.
     pub fn decisions(&self) -> Vec<(PeerId, Decision)> {
         self.shared.lock().decisions()
     }

@@ -42,7 +42,7 @@ pub use judge::Callback;
 pub use listener::DualListener;
 pub use netaware_dual::connect::Wanted;
 pub use netaware_dual::policy::{
-    Choice, DecidedBy, Decision, Evidence, Metric, PolicyError, Rules, VersionEvidence,
+    Choice, DecidedBy, Decision, Evidence, Metric, NotDone, PolicyError, Rules, VersionEvidence,
 };
 pub use netaware_dual::{CannotSwitch, Event, Loss, Outcome, Reason, Standing};
 pub use netaware_wire::dual::MAX_DATAGRAM;

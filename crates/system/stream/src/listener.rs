@@ -5,9 +5,10 @@ use std::io::{self, ErrorKind, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
+use netaware_dual::policy::Rules;
 use netaware_dual::{Peer, Side};
 use netaware_io::clock;
 use netaware_io::signals::quiet_thread;
@@ -48,7 +49,14 @@ struct Hall {
     /// Connections whose opening is being read.
     opening: AtomicUsize,
     closed: AtomicBool,
-    callback: Mutex<Option<Callback>>,
+    /// What a stream gets when it is accepted.
+    policy: Mutex<Policy>,
+}
+
+#[derive(Debug, Clone)]
+struct Policy {
+    rules: Option<Rules>,
+    callback: Option<Callback>,
 }
 
 impl DualListener {
@@ -95,7 +103,7 @@ impl DualListener {
             waiting: Mutex::new((0, None)),
             opening: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
-            callback: Mutex::new(None),
+            policy: Mutex::new(Policy { rules: options.policy, callback: None }),
         });
         let came = Arc::new(Queue::new(BACKLOG));
         let addresses: io::Result<Vec<SocketAddr>> = sockets.iter().map(TcpListener::local_addr).collect();
@@ -132,16 +140,24 @@ impl DualListener {
             Nothing::AnyMore => ErrorKind::NotConnected,
         })?;
         self.hall.wait_for(-1);
+        let Policy { rules, callback } = self.hall.policy().clone();
+        accepted.0.set_policy(rules);
+        if callback.is_some() {
+            accepted.0.set_policy_callback(callback);
+        }
         Ok(accepted)
     }
 
-    /// Lets this decide for all streams that come from now on, or the rules of the options again. See [`Callback`]; it may be
-    /// called for several streams at once.
+    /// Lets streams that are accepted from now on switch by these rules, in place of those of the options, or not by themselves.
+    pub fn set_policy(&self, rules: Option<Rules>) {
+        self.hall.policy().rules = rules;
+    }
+
+    /// Lets this decide for all streams that are accepted from now on, or the rules again. See [`Callback`]; it may be called for
+    /// several streams at once.
     pub fn set_policy_callback(&self, callback: Option<Callback>) {
-        let before = std::mem::replace(
-            &mut *self.hall.callback.lock().unwrap_or_else(PoisonError::into_inner),
-            callback,
-        );
+        let before = std::mem::replace(&mut self.hall.policy().callback, callback);
+        // Dropped unlocked: what it holds may have a say in that.
         drop(before);
     }
 
@@ -177,6 +193,10 @@ impl Drop for DualListener {
 }
 
 impl Hall {
+    fn policy(&self) -> MutexGuard<'_, Policy> {
+        self.policy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn listen(self: Arc<Self>, socket: &TcpListener, tell: &Arc<Came>) {
         loop {
             let accepted = socket.accept();
@@ -230,10 +250,6 @@ impl Hall {
                 }
                 self.wait_for(1);
                 let stream = DualStream::kept(shared)?;
-                let callback = self.callback.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                if callback.is_some() {
-                    stream.set_policy_callback(callback);
-                }
                 match tell.put((stream, from)) {
                     Ok(()) => Ok(()),
                     Err((stream, _)) => {
@@ -261,7 +277,9 @@ impl Hall {
                 if streams.len() >= MOST_STREAMS {
                     return Err(Refusal::Busy);
                 }
-                let made = Shared::new(opening.stream, Side::Acceptor, self.options, [None, None]);
+                // Nobody has accepted it: its policy comes with that.
+                let options = Options { policy: None, ..self.options };
+                let made = Shared::new(opening.stream, Side::Acceptor, options, [None, None]);
                 let shared = Arc::new(made.map_err(|_| Refusal::Busy)?);
                 streams.insert(opening.stream, Arc::downgrade(&shared));
                 shared

@@ -1,11 +1,11 @@
 //! What all holders of a stream share, and how one of them works for all.
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSlice};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use netaware_dual::policy::{Choice, Decision, Evidence, Rules};
+use netaware_dual::policy::{Choice, Decision, DecisionLog, Evidence, NotDone, Rules};
 use netaware_dual::{Event, Loss, Peer, Setting, Side, Standing, Stream};
 use netaware_io::clock;
 use netaware_io::tcp_info::TcpInfo;
@@ -105,14 +105,17 @@ pub(crate) struct State {
     /// Why it failed, where the reason is this end's.
     pub(crate) failure: Option<String>,
     looked_at: Mono,
+    worked_at: Mono,
     /// Bytes sent since acknowledgements were last read.
     unheard: usize,
     /// Where an event loop waits for the stream.
     pub(crate) readiness: Option<Readiness>,
     window: u32,
+    /// By IP version, the other end of the last connection.
+    pub(crate) peers: [Option<SocketAddr>; 2],
     pub(crate) rules: Option<Rules>,
     pub(crate) steer: Option<Steer>,
-    pub(crate) decisions: VecDeque<Decision>,
+    pub(crate) decisions: DecisionLog,
 }
 
 /// Who waits for the sockets, and what for.
@@ -159,12 +162,14 @@ impl Shared {
             alone_since: Some(now),
             failure: None,
             looked_at: now,
+            worked_at: now,
             unheard: 0,
             readiness: None,
             window: options.window,
+            peers: [None; 2],
             rules: options.policy,
             steer: Steer::made(options.policy, false, now),
-            decisions: VecDeque::new(),
+            decisions: DecisionLog::default(),
         };
         Ok(Self {
             name,
@@ -190,6 +195,7 @@ impl Shared {
         generation: u32,
         peer: Peer,
     ) -> io::Result<()> {
+        let address = socket.peer_addr().ok();
         let link = Link::new(socket, ip, generation)?;
         let mut state = self.lock();
         let now = clock::now();
@@ -198,6 +204,7 @@ impl Shared {
         }
         state.stream.connected(now, ip, generation, peer).map_err(|why| io::Error::other(why.to_string()))?;
         state.links[ip.index()] = Some(link);
+        state.peers[ip.index()] = address.or(state.peers[ip.index()]);
         state.alone_since = None;
         state.work(now, None);
         drop(state);
@@ -327,6 +334,7 @@ impl State {
 
     /// Everything that can be done without waiting.
     pub(crate) fn work(&mut self, now: Mono, mut direct: Option<&mut Direct<'_>>) {
+        self.worked_at = now;
         for at in 0..2 {
             if let Some(link) = &mut self.links[at] {
                 let read = link.read(now, &mut self.stream, &mut self.inbox, direct.as_deref_mut());
@@ -334,6 +342,9 @@ impl State {
             }
         }
         self.look(now);
+        if let Some(steer) = &mut self.steer {
+            steer.send_packet(now, &mut self.stream);
+        }
         self.write(now);
     }
 
@@ -437,12 +448,13 @@ impl State {
     }
 
     fn follow(&mut self, now: Mono, decision: Decision) {
-        if self.stream.is_settled() && self.stream.switch(now, decision.to).is_ok() {
-            if self.decisions.len() == MOST_HAPPENED {
-                self.decisions.pop_front();
-            }
-            self.decisions.push_back(decision);
-        }
+        // Somebody who holds the stream is the better reason: a wish may wait for that alone.
+        let not_done = if self.stream.is_settled() || self.stream.is_held() {
+            self.stream.switch(now, decision.to).err().map(NotDone::from)
+        } else {
+            Some(NotDone::Unsettled)
+        };
+        self.decisions.note(Decision { not_done, ..decision });
     }
 
     /// What a callback has to judge now; nothing while a switch is under way.
@@ -470,8 +482,10 @@ impl State {
             || !self.stream.is_settled()
             || self.links.iter().flatten().any(|link| link.blocked);
         let some = self.links.iter().any(Option::is_some);
+        let look = self.looked_at + if busy { LOOK_EVERY } else { LOOK_IDLE };
+        let packet = self.steer.as_ref().and_then(Steer::packet_at);
         (some && (busy || self.stream.standing() != Standing::Finished))
-            .then(|| self.looked_at + if busy { LOOK_EVERY } else { LOOK_IDLE })
+            .then(|| packet.map_or(look, |packet| packet.min(look)))
     }
 
     /// Whether somebody waits for the sockets, but not for all that there is to write.
@@ -484,23 +498,35 @@ impl State {
         self.links.each_ref().map(|link| link.as_ref().is_some_and(|link| link.blocked))
     }
 
-    /// Bytes of the application, for which there is room.
-    pub(crate) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.kept.append(bytes)?;
-        self.stream.queued(bytes.len() as u64);
-        let now = clock::now();
-        self.unheard += bytes.len();
-        if self.unheard < HEARD_EVERY {
-            self.write(now);
-            return Ok(());
+    /// Bytes of the application, of which there is room for `most`; how many were taken. They go into one record.
+    pub(crate) fn append(&mut self, parts: &[IoSlice<'_>], most: usize) -> io::Result<usize> {
+        let mut taken = 0;
+        for part in parts {
+            let part = &part[..part.len().min(most - taken)];
+            if part.is_empty() {
+                continue;
+            }
+            match self.kept.append(part) {
+                Ok(()) => taken += part.len(),
+                Err(error) if taken == 0 => return Err(error),
+                Err(_) => break,
+            }
         }
-        // Acknowledgements that nobody waits for are read now and then, so that little is kept and that stays in the cache.
+        self.stream.queued(taken as u64);
+        let now = clock::now();
+        self.unheard += taken;
+        if self.unheard < HEARD_EVERY && now - self.worked_at < HEARD_AFTER {
+            self.write(now);
+            return Ok(taken);
+        }
+        // Acknowledgements that nobody waits for are read now and then, so that little is kept and that stays in the cache; and so
+        // are wishes, for a keeper does not work while somebody sends a little all the time.
         self.unheard = 0;
         for link in self.links.iter_mut().flatten() {
             link.readable = true;
         }
         self.work(now, None);
-        Ok(())
+        Ok(taken)
     }
 
     /// Hands over what came before, and lets the peer know in time.
@@ -539,4 +565,5 @@ const LOOK_IDLE: Span = Span::from_secs(1);
 /// At most, for who works for all.
 const FOLLOWED: Span = Span::from_millis(50);
 const HEARD_EVERY: usize = 256 * 1024;
+const HEARD_AFTER: Span = Span::from_millis(10);
 const MOST_HAPPENED: usize = 256;

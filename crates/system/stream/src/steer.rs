@@ -2,14 +2,22 @@
 //!
 //! What the stream carries shows the connection that it uses. The other one carries nothing, so it is padded now and then, with
 //! as much as its congestion window needs to open: twice as much as the last time while that still raised the rate, half as
-//! much when it did not. Padding costs [`Rules::budget`] of what the stream carries, and a first allowance; where the
-//! policy does not ask for goodput a ping does. Both rates are the kernel's delivery rate, so they err alike.
+//! much when it did not. Padding costs [`Rules::budget`] of what the stream carries, and a first allowance. Both rates are the
+//! kernel's delivery rate, so they err alike.
+//!
+//! Where the policy asks for round trips a ping does. Where it asks for loss, which only many packets show, the other version gets
+//! one of a byte of padding every 20 ms, as far as the budget pays for it, and nothing is said of its loss before there
+//! were enough of them.
+
+mod loss;
 
 use netaware_dual::Stream;
 use netaware_dual::policy::{Decision, Evidence, Metric, Observation, Policy, Rules};
 use netaware_io::tcp_info::TcpInfo;
 use netaware_record::{IpVersion, Use};
 use netaware_units::{BitRate, ByteCount, Mono, Span};
+
+use loss::{LossSeen, LossWindow};
 
 #[derive(Debug)]
 pub(crate) struct Steer {
@@ -19,11 +27,15 @@ pub(crate) struct Steer {
     /// Something was seen that it has not been shown, and when it was shown the last.
     fresh: bool,
     shown_at: Option<Mono>,
-    /// By IP version, what was seen last.
-    last: [Option<TcpInfo>; 2],
+    /// By IP version.
+    losses: [LossWindow; 2],
     observed_at: Option<Mono>,
     look_at: Mono,
     probe: Option<Probe>,
+    /// When the other version gets a further packet that shows its loss, where one can be paid for.
+    packet_at: Mono,
+    /// What it was given waits: more would tell nothing.
+    is_choked: bool,
     /// Bytes of padding that may still be spent.
     allowance: f64,
     acked: u64,
@@ -52,11 +64,13 @@ impl Steer {
             judged,
             fresh: false,
             shown_at: None,
-            last: [None; 2],
+            losses: Default::default(),
             observed_at: None,
             look_at: now,
             probe: None,
-            allowance: FIRST_ALLOWANCE,
+            packet_at: now,
+            is_choked: false,
+            allowance: if rules.metric == Metric::Goodput { FIRST_ALLOWANCE } else { 0.0 },
             acked: 0,
             size: SMALLEST,
             rate: BitRate(0),
@@ -68,6 +82,7 @@ impl Steer {
     pub(crate) fn turned(&mut self, now: Mono) {
         self.policy.switched(now);
         self.probe = None;
+        self.losses = Default::default();
         self.look_at = now + self.policy.rules().every;
     }
 
@@ -84,6 +99,10 @@ impl Steer {
         let acked = stream.acked();
         self.allowance += (acked - self.acked) as f64 * self.policy.rules().budget;
         self.acked = acked;
+        if self.policy.rules().metric != Metric::Goodput {
+            self.allowance = self.allowance.min(PACKET_COST * MOST_SAVED);
+        }
+        self.is_choked = seen[other.index()].is_none_or(|info| info.unsent > ByteCount(0));
         let due = self.observed_at.is_none_or(|at| now - at >= OBSERVED_EVERY);
         if let Some(info) = seen[present.index()].filter(|_| busy && due) {
             self.observe(now, present, &info, info.delivery_rate);
@@ -96,6 +115,24 @@ impl Steer {
             return None;
         }
         self.policy.decide(now, present)
+    }
+
+    /// When [`Self::send_packet`] has something to do.
+    pub(crate) fn packet_at(&self) -> Option<Mono> {
+        let wanted = self.policy.rules().metric == Metric::Loss;
+        (wanted && !self.is_choked && self.allowance >= PACKET_COST).then_some(self.packet_at)
+    }
+
+    /// Gives the other version a packet, so that its loss shows.
+    pub(crate) fn send_packet(&mut self, now: Mono, stream: &mut Stream) {
+        if self.packet_at().is_none_or(|at| at > now) {
+            return;
+        }
+        self.packet_at = now + BETWEEN_PACKETS;
+        let other = stream.current().map(IpVersion::other);
+        if other.is_some_and(|ip| stream.pad(ip, 1)) {
+            self.allowance -= PACKET_COST;
+        }
     }
 
     /// What a callback is to judge by, where there is something new.
@@ -157,16 +194,17 @@ impl Steer {
     }
 
     fn observe(&mut self, now: Mono, ip: IpVersion, info: &TcpInfo, rate: BitRate) {
-        let before = self.last[ip.index()].replace(*info).unwrap_or_default();
-        let sent = info.bytes_sent.0.saturating_sub(before.bytes_sent.0);
-        let again = info.bytes_resent.0.saturating_sub(before.bytes_resent.0);
+        let losses = &mut self.losses[ip.index()];
+        losses.note(now, info);
+        let seen = losses.seen();
         self.fresh = true;
         self.policy.observe(&Observation {
             at: now,
             ip,
             goodput: (rate.0 > 0).then_some(rate),
             round_trip: (info.rtt > Span::ZERO).then_some(info.rtt),
-            loss: (sent > 0).then(|| again as f64 / sent as f64),
+            loss: seen.map(|seen: LossSeen| seen.share),
+            loss_bounds: seen.map(|seen| seen.bounds),
         });
     }
 }
@@ -178,6 +216,11 @@ const LARGEST: u32 = 8 << 20;
 /// Bytes of padding before the stream has carried any.
 const FIRST_ALLOWANCE: f64 = (4 << 20) as f64;
 const GROWN: f64 = 1.2;
+/// Of a packet with a byte of padding: its head, those of TCP with timestamps and IPv6, and of the acknowledgement.
+const PACKET_COST: f64 = 17.0 + 72.0 + 72.0;
+const BETWEEN_PACKETS: Span = Span::from_millis(20);
+/// Packets that can be saved up for later.
+const MOST_SAVED: f64 = 20.0;
 const OBSERVED_EVERY: Span = Span::from_millis(250);
 /// Padding is written within this.
 const SETTLED: Span = Span::from_millis(40);

@@ -1,6 +1,6 @@
 //! The stream as an application sees it.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -156,7 +156,16 @@ impl DualStream {
     /// # Errors
     /// No room came in time (`TimedOut`), or the stream has ended or failed.
     pub fn send_until(&self, bytes: &[u8], deadline: Option<Mono>) -> io::Result<usize> {
-        if bytes.is_empty() {
+        self.send_vectored_until(&[IoSlice::new(bytes)], deadline)
+    }
+
+    /// As [`Self::send_until`], of bytes that lie in several places, as if they lay behind each other: they need no buffer to be
+    /// put together in, and go in one record as far as it takes them.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn send_vectored_until(&self, parts: &[IoSlice<'_>], deadline: Option<Mono>) -> io::Result<usize> {
+        if parts.iter().all(|part| part.is_empty()) {
             return Ok(0);
         }
         let mut state = self.shared.lock();
@@ -171,8 +180,8 @@ impl DualStream {
             Ok(()) if state.stream.is_finishing() => Err(ErrorKind::BrokenPipe.into()),
             Ok(()) if state.space() == 0 => Err(ErrorKind::TimedOut.into()),
             Ok(()) => {
-                let count = bytes.len().min(state.space()).min(MOST_AT_ONCE);
-                state.append(&bytes[..count]).map(|()| count)
+                let most = state.space().min(MOST_AT_ONCE);
+                state.append(parts, most)
             }
         };
         self.shared.leave(state);
@@ -232,9 +241,27 @@ impl DualStream {
         serial
     }
 
-    /// Refuses the peer's wishes from now on, or no longer.
-    pub fn hold(&self, holds: bool) {
-        self.shared.lock().stream.hold(holds);
+    /// Keeps this direction where it is until [`Self::release`] has been called as often: the peer's wishes are refused and this end has
+    /// none. A wish made before waits: where the peer grants it meanwhile, the peer's direction turns, and this one when it is
+    /// released. A turn that has begun ends, and a connection that is lost is left all the same.
+    pub fn hold(&self) {
+        self.shared.lock().stream.hold();
+    }
+
+    /// Takes back one [`Self::hold`]; whether there was one.
+    pub fn release(&self) -> bool {
+        let mut state = self.shared.lock();
+        let now = clock::now();
+        let was_held = state.stream.release(now);
+        state.write(now);
+        drop(state);
+        self.shared.call_back();
+        was_held
+    }
+
+    /// How many holds there are.
+    pub fn holds(&self) -> u32 {
+        self.shared.lock().stream.holds()
     }
 
     /// Ends this direction (`Write`), or gives up the whole stream.
@@ -283,6 +310,11 @@ impl DualStream {
         state.steer = Steer::made(rules, judged, clock::now());
     }
 
+    /// The rules that it has been given, which a callback may overrule.
+    pub fn policy(&self) -> Option<Rules> {
+        self.shared.lock().rules
+    }
+
     /// Lets this decide, or the rules again; without rules it is shown what bulk transfer looks at. See [`Callback`].
     pub fn set_policy_callback(&self, callback: Option<Callback>) {
         let judged = callback.is_some();
@@ -291,9 +323,22 @@ impl DualStream {
         state.steer = Steer::made(state.rules, judged, clock::now());
     }
 
-    /// What a policy has decided since the last call, with its evidence.
+    /// What a policy has decided since the last call, with its evidence and what became of it; oldest first, the oldest of very
+    /// many are dropped.
     pub fn decisions(&self) -> Vec<Decision> {
-        self.shared.lock().decisions.drain(..).collect()
+        let mut state = self.shared.lock();
+        std::iter::from_fn(|| state.decisions.next()).collect()
+    }
+
+    /// The oldest of [`Self::decisions`] alone.
+    pub fn next_decision(&self) -> Option<Decision> {
+        self.shared.lock().decisions.next()
+    }
+
+    /// Where the other end of the connection over this IP version is, of the one there is or was last. Behind a translator it may
+    /// be an address of the other IP version.
+    pub fn peer_address(&self, ip: IpVersion) -> Option<SocketAddr> {
+        self.shared.lock().peers[ip.index()]
     }
 
     /// How it stands.
@@ -339,6 +384,10 @@ impl Write for &DualStream {
         self.send(bytes)
     }
 
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.send_vectored_until(parts, None)
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -353,6 +402,10 @@ impl Read for DualStream {
 impl Write for DualStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.send(bytes)
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.send_vectored_until(parts, None)
     }
 
     fn flush(&mut self) -> io::Result<()> {

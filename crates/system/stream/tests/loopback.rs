@@ -1,6 +1,6 @@
 //! Streams over both loopback addresses, with the kernel's TCP below.
 
-use std::io::{Read, Write};
+use std::io::{IoSlice, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -111,6 +111,24 @@ fn bytes_go_both_ways_and_both_ends_finish() {
     acceptor.finish(soon()).unwrap();
     assert_eq!(opener.status().standing, Standing::Finished);
     assert!(opener.send(b"more").is_err());
+}
+
+#[test]
+fn bytes_that_lie_in_several_places_come_in_order_up_to_what_there_is_room_for() {
+    let (opener, acceptor, _listener) = pair_with(Options { window: 50_000, ..Options::default() });
+    let bytes: Vec<u8> = (0..60_000).map(byte).collect();
+    let (head, rest) = bytes.split_at(100);
+    let parts = [&[], head, &[], &rest[..7], &rest[7..], &[]].map(IoSlice::new);
+    assert_eq!((&opener).write_vectored(&[IoSlice::new(&[]); 2]).unwrap(), 0);
+    let sent = opener.send_vectored_until(&parts, Some(clock::now())).unwrap();
+    assert_eq!(sent, 50_000, "all parts, as far as there is room");
+    let mut got = vec![0; sent];
+    (&acceptor).read_exact(&mut got).unwrap();
+    assert!(got == bytes[..sent]);
+    let sent = (&opener).write_vectored(&parts[1..4]).unwrap();
+    let mut got = vec![0; sent];
+    (&acceptor).read_exact(&mut got).unwrap();
+    assert!(sent == 107 && got == bytes[..107]);
 }
 
 #[test]
@@ -426,6 +444,72 @@ fn a_listeners_callback_is_that_of_its_streams() {
 }
 
 #[test]
+fn a_sender_of_small_blocks_without_a_pause_hears_the_peers_wish() {
+    let (opener, acceptor, _listener) = pair();
+    let to = opener.status().current.unwrap().other();
+    let reader = acceptor.clone();
+    let reader = thread::spawn(move || while reader.recv(&mut [0; 10_000]).unwrap() > 0 {});
+    acceptor.switch(to).unwrap();
+    let mut sent = 0;
+    while opener.status().current != Some(to) {
+        (&opener).write_all(&[1; 100]).unwrap();
+        sent += 100;
+        // Shorter than a keeper waits for a pause of the callers.
+        clock::sleep_until(clock::now() + Span::from_millis(1));
+        assert!(sent < 100_000, "it does not hear it");
+    }
+    opener.shutdown(Shutdown::Write);
+    reader.join().unwrap();
+}
+
+#[test]
+fn the_loss_of_the_version_that_is_not_used_is_told_once_enough_packets_show_it() {
+    let (opener, acceptor, _listener) = pair();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let told = seen.clone();
+    opener.set_policy(Some(Rules { every: Span::from_millis(100), ..Rules::of(Use::Media) }));
+    opener.set_policy_callback(Some(Callback::new(move |evidence| {
+        let other = evidence.of(evidence.present.other());
+        told.lock().unwrap().push((other.observations, other.loss));
+        Choice::Keep
+    })));
+    let reader = thread::spawn(move || while acceptor.recv(&mut [0; 10_000]).unwrap() > 0 {});
+    let deadline = soon();
+    while seen.lock().unwrap().last().is_none_or(|(_, loss)| loss.is_none()) {
+        assert!(clock::now() < deadline, "it is not told: {:?}", seen.lock().unwrap());
+        (&opener).write_all(&[1; 3_000]).unwrap();
+        clock::sleep_until(clock::now() + Span::from_millis(5));
+    }
+    opener.set_policy_callback(None);
+    opener.shutdown(Shutdown::Write);
+    reader.join().unwrap();
+    let seen = seen.lock().unwrap();
+    // At most 50 packets each second: there are looks before there is enough to be told.
+    assert!(seen.iter().any(|(observations, loss)| *observations > 2 && loss.is_none()), "{seen:?}");
+    let loss = seen.last().and_then(|(_, loss)| *loss);
+    assert!(loss.is_some_and(|loss| loss < 0.05), "{seen:?}");
+}
+
+#[test]
+fn a_listeners_rules_are_those_of_streams_accepted_from_then_on() {
+    let options = Options { policy: Some(Rules::of(Use::Bulk)), ..Options::default() };
+    let listener = DualListener::bind(0, options).unwrap();
+    let connect = || DualStream::connect_to("loopback", &addresses(&listener), Options::default()).unwrap();
+    // One that has come, but is not accepted, gets what there is when it is.
+    let openers = [connect(), connect()];
+    let (first, _) = listener.accept().unwrap();
+    assert_eq!(first.policy(), Some(Rules::of(Use::Bulk)));
+    listener.set_policy(Some(Rules::of(Use::Interactive)));
+    let (second, _) = listener.accept().unwrap();
+    assert_eq!(second.policy(), Some(Rules::of(Use::Interactive)));
+    assert_eq!(first.policy(), Some(Rules::of(Use::Bulk)));
+    listener.set_policy(None);
+    let _third = connect();
+    assert_eq!(listener.accept().unwrap().0.policy(), None);
+    drop(openers);
+}
+
+#[test]
 fn an_event_loop_sees_what_would_not_wait() {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let options = Options { window: 50_000, ..Options::default() };
@@ -476,7 +560,11 @@ fn on_tokio_both_directions_go_at_once() {
         let ends = [AsyncDualStream::new(opener).unwrap(), AsyncDualStream::new(acceptor).unwrap()];
         let [(mut from_a, mut to_a), (mut from_b, mut to_b)] = ends.map(split);
         let send_a = async {
-            to_a.write_all(&bytes).await.unwrap();
+            assert!(tokio::io::AsyncWrite::is_write_vectored(&to_a));
+            let (head, rest) = bytes.split_at(2);
+            let sent = to_a.write_vectored(&[head, rest].map(IoSlice::new)).await.unwrap();
+            assert!(sent > 2, "both of them");
+            to_a.write_all(&bytes[sent..]).await.unwrap();
             to_a.shutdown().await.unwrap();
         };
         let send_b = async {

@@ -3,10 +3,20 @@
 use std::net::SocketAddr;
 
 use netaware_record::IpVersion;
+use netaware_stream::Decision;
 use netaware_units::{BitRate, Span};
 
 use crate::error::{Broken, Failure};
 use crate::gains::Switch;
+
+/// What the policy of `auto` decided, and on which evidence.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Decided {
+    /// From the beginning of the transfer.
+    pub at: Span,
+    /// The decision; its own time is this host's clock.
+    pub decision: Decision,
+}
 
 /// Of a sender.
 #[derive(Debug, Default)]
@@ -29,6 +39,8 @@ pub struct SendReport {
     pub reconnects: u32,
     /// Changes of the IP version.
     pub switches: Vec<Switch>,
+    /// What the policy of `auto` decided, those decisions included that came to nothing; the first ten thousand.
+    pub decisions: Vec<Decided>,
     /// Shares, in percent, at which it should have switched: the other version was not there in time, or the transfer was over.
     pub missed: Vec<f64>,
     /// What was not sent.
@@ -69,6 +81,8 @@ pub enum Progress {
     },
     /// A change of the IP version is over.
     Switched(Switch),
+    /// The policy of `auto` has decided.
+    Decided(Decided),
     /// Something to know.
     Note(String),
 }

@@ -140,6 +140,7 @@ pub fn send(
     report.took = clock::now() - began_at;
     report.missed = watch.missed();
     report.switches = watch.switches;
+    report.decisions = watch.decisions;
     Ok(report)
 }
 

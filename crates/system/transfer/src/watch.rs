@@ -8,7 +8,7 @@ use netaware_units::{Mono, Span};
 
 use crate::error::Broken;
 use crate::gains::{Gains, Switch};
-use crate::report::Progress;
+use crate::report::{Decided, Progress};
 use crate::switching::{SwitchPlan, Switching};
 
 pub(crate) struct Watch<'a> {
@@ -16,7 +16,9 @@ pub(crate) struct Watch<'a> {
     progress: &'a mut dyn FnMut(Progress),
     switching: Switching,
     gains: Gains,
+    began_at: Mono,
     pub(crate) switches: Vec<Switch>,
+    pub(crate) decisions: Vec<Decided>,
     /// Bytes of entries of which nothing more has to be sent.
     pub(crate) settled: u64,
     /// Bytes of the file under way that the stream was given.
@@ -44,7 +46,9 @@ impl<'a> Watch<'a> {
             progress,
             switching: Switching::new(plan),
             gains: Gains::new(now),
+            began_at: now,
             switches: Vec::new(),
+            decisions: Vec::new(),
             settled: 0,
             position: 0,
             total,
@@ -91,6 +95,7 @@ impl<'a> Watch<'a> {
         }
         self.acked = status.acknowledged;
         self.gains.observe(now, self.acked);
+        self.tell_decisions(stream);
         self.tell_switches();
         // The stream holds what it was given until the peer has it; the few bytes around the files count as theirs.
         let done = (self.settled + self.position).saturating_sub(status.unacknowledged);
@@ -108,6 +113,17 @@ impl<'a> Watch<'a> {
             (self.progress)(Progress::Moved { done, bytes: self.total, rate, via: status.current });
         }
         if self.stop.is_raised() { Err(Broken::Stopped) } else { Ok(()) }
+    }
+
+    /// The last ones of a stream are told with its last look.
+    fn tell_decisions(&mut self, stream: &DualStream) {
+        for decision in stream.decisions() {
+            let decided = Decided { at: (decision.at - self.began_at).or_zero(), decision };
+            if self.decisions.len() < MOST_SWITCHES {
+                self.decisions.push(decided);
+            }
+            (self.progress)(Progress::Decided(decided));
+        }
     }
 
     fn tell_switches(&mut self) {
@@ -134,5 +150,5 @@ impl<'a> Watch<'a> {
 
 const EVERY: Span = Span::from_millis(5);
 const TOLD_EVERY: Span = Span::from_millis(100);
-/// Kept for the report.
+/// Kept for the report, and as many decisions.
 const MOST_SWITCHES: usize = 10_000;

@@ -149,9 +149,16 @@ fn a_policy_moves_a_transfer_to_the_faster_version_and_tells_what_that_gained() 
         return;
     }
     let lab = lab("tr-auto", 60, 15);
-    let report = transfer(&lab, 60 << 20, "auto", |_| {});
+    let mut told = 0;
+    let report = transfer(&lab, 60 << 20, "auto", |progress| {
+        told += u32::from(matches!(progress, Progress::Decided(_)));
+    });
     println!("{report:?}");
     let [switch] = &report.switches[..] else { panic!("one switch: {report:?}") };
+    let [decided] = &report.decisions[..] else { panic!("one decision: {report:?}") };
+    println!("{}", decided.decision);
+    assert_eq!((decided.decision.to, decided.decision.not_done, told), (IpVersion::V4, None, 1));
+    assert!(decided.at <= switch.at && decided.decision.other > decided.decision.present, "{report:?}");
     assert_eq!(switch.to, IpVersion::V4);
     let (before, after) = (switch.before.unwrap().0, switch.after.unwrap().0);
     assert!(after > 2 * before, "{report:?}");

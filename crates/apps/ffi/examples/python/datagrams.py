@@ -2,7 +2,7 @@
 
 import threading
 
-from netaware import IPV4, IPV6, KEEP, RCVTIMEO, Datagrams
+from netaware import BY_CALLBACK, IPV4, IPV6, KEEP, RCVTIMEO, Datagrams
 
 COUNT = 200
 
@@ -52,6 +52,9 @@ def main():
                 half_way.set()
             # The second half waits for the policy, which waits until it has seen both versions.
             number += number < COUNT // 2 or seen == {IPV4, IPV6}
+        for decision in socket.decisions():
+            by = "the program" if decision.by == BY_CALLBACK else "rules"
+            print(f"decided by {by}: IPv{decision.from_} to IPv{decision.to}")
         while server.is_alive():
             socket.send(b"end")
             server.join(0.2)

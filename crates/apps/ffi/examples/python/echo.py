@@ -3,7 +3,7 @@
 import threading
 import time
 
-from netaware import IPV4, IPV6, Stream
+from netaware import HOLD, IPV4, IPV6, Stream
 
 BLOCK = 20_000
 
@@ -31,6 +31,9 @@ def main():
         stream.connect("::1,127.0.0.1", port)
         while not (stream.status().ipv4_up and stream.status().ipv6_up):
             time.sleep(0.01)
+        assert stream.peer(IPV4) == ("127.0.0.1", port) and stream.peer(IPV6) == ("::1", port)
+        with stream.held():
+            assert stream.getsockopt(HOLD) == 1
         seen = set()
         for number in range(500):
             block = bytes([number % 256]) * BLOCK

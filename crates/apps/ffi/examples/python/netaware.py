@@ -1,5 +1,6 @@
 """Streams and datagrams over IPv4 and IPv6 at once: libnetaware by ctypes. See libnetaware(3)."""
 
+import contextlib
 import ctypes
 import os
 
@@ -7,7 +8,10 @@ DUAL, FIRST, IPV4, IPV6 = 0, 1, 4, 6
 DGRAM = 16
 KEEP = 0
 SHUT_WR, SHUT_RDWR = 1, 2
-WINDOW, SNDTIMEO, RCVTIMEO, NONBLOCK = 1, 2, 3, 4
+WINDOW, SNDTIMEO, RCVTIMEO, NONBLOCK, HOLD = 1, 2, 3, 4, 5
+BY_RULES, BY_CALLBACK = 1, 2
+GOODPUT, ROUND_TRIP, LOSS = 1, 2, 3
+ADDRESS_LENGTH = 64
 
 
 class VersionStatus(ctypes.Structure):
@@ -43,6 +47,25 @@ class Evidence(ctypes.Structure):
     ]
 
 
+class Decision(ctypes.Structure):
+    """What a policy decided, on which evidence; `not_done` is 0 or why nothing came of it, as in errno."""
+
+    _fields_ = [
+        ("at_us", ctypes.c_int64),
+        ("peer", ctypes.c_uint64),
+        ("from_", ctypes.c_int),
+        ("to", ctypes.c_int),
+        ("by", ctypes.c_int),
+        ("metric", ctypes.c_int),
+        ("not_done", ctypes.c_int),
+        ("present_looks", ctypes.c_int),
+        ("other_looks", ctypes.c_int),
+        ("present", ctypes.c_double),
+        ("other", ctypes.c_double),
+        ("margin", ctypes.c_double),
+    ]
+
+
 class Status(ctypes.Structure):
     _fields_ = [
         ("standing", ctypes.c_int),
@@ -74,6 +97,15 @@ _lib.na_recvfrom.argtypes = [
 _lib.na_policy.argtypes = [ctypes.c_int, ctypes.c_char_p]
 _lib.na_policy_callback.argtypes = [ctypes.c_int, _Decide, ctypes.c_void_p]
 _lib.na_setsockopt.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64]
+_lib.na_getsockopt.argtypes = [ctypes.c_int, ctypes.c_int]
+_lib.na_getsockopt.restype = ctypes.c_int64
+_lib.na_decision.argtypes = [ctypes.c_int, ctypes.POINTER(Decision)]
+_lib.na_peer.argtypes = [
+    ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_uint16),
+]
+_lib.na_peer_of.argtypes = [
+    ctypes.c_int, ctypes.c_uint64, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_uint16),
+]
 _lib.na_status.argtypes = [ctypes.c_int, ctypes.POINTER(Status)]
 _lib.na_status_of.argtypes = [ctypes.c_int, ctypes.c_uint64, ctypes.POINTER(Status)]
 
@@ -127,6 +159,37 @@ class Stream:
         # The one before is not called any more, and may go; this one must stay.
         self._decide = made
 
+    def decisions(self):
+        """What a policy has decided since the last time, oldest first."""
+        decision = Decision()
+        while _checked(_lib.na_decision(self.number, ctypes.byref(decision))):
+            yield decision
+            decision = Decision()
+
+    def hold(self):
+        """Stays where it is until as many `release`; `with stream.held():` does both."""
+        _checked(_lib.na_hold(self.number, 1))
+
+    def release(self):
+        _checked(_lib.na_hold(self.number, 0))
+
+    @contextlib.contextmanager
+    def held(self):
+        self.hold()
+        try:
+            yield self
+        finally:
+            self.release()
+
+    def peer(self, version=0):
+        """Address and port of the other end, over the version in use or the one named."""
+        address, port = ctypes.create_string_buffer(ADDRESS_LENGTH), ctypes.c_uint16()
+        _checked(_lib.na_peer(self.number, version, address, ADDRESS_LENGTH, ctypes.byref(port)))
+        return address.value.decode(), port.value
+
+    def getsockopt(self, option):
+        return _checked(_lib.na_getsockopt(self.number, option))
+
     def setsockopt(self, option, value):
         _checked(_lib.na_setsockopt(self.number, option, value))
 
@@ -171,6 +234,12 @@ class Datagrams(Stream):
         buffer, peer = ctypes.create_string_buffer(length), ctypes.c_uint64()
         count = _checked(_lib.na_recvfrom(self.number, buffer, length, 0, ctypes.byref(peer)))
         return buffer.raw[:count], peer.value
+
+    def peer_of(self, peer, version=0):
+        """Address and port of a peer, as `recvfrom` names it."""
+        address, port = ctypes.create_string_buffer(ADDRESS_LENGTH), ctypes.c_uint16()
+        _checked(_lib.na_peer_of(self.number, peer, version, address, ADDRESS_LENGTH, ctypes.byref(port)))
+        return address.value.decode(), port.value
 
     def status_of(self, peer):
         status = Status()

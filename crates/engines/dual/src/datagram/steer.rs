@@ -4,14 +4,12 @@
 //! them than the usual ones: up to one every 20 ms, as far as [`Rules::budget`] of what the application sends pays for it.
 //! What is in use bears its own traffic's queues and the other one does not, so round trips lean towards the other one.
 
-use std::collections::VecDeque;
-
 use netaware_record::{IpVersion, Use};
 use netaware_units::{Mono, Span};
 
 use super::Session;
 use super::path::Path;
-use crate::policy::{Choice, Decision, Evidence, Metric, Observation, Policy, Rules};
+use crate::policy::{Choice, Decision, DecisionLog, Evidence, Metric, NotDone, Observation, Policy, Rules};
 
 /// Rules by which datagrams cannot be steered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +40,7 @@ pub(super) struct Steer {
     allowance: f64,
     probed_at: [Option<Mono>; 2],
     samples: [u64; 2],
-    decisions: VecDeque<Decision>,
+    log: DecisionLog,
 }
 
 impl Steer {
@@ -77,15 +75,16 @@ impl Steer {
         let news = std::mem::replace(&mut self.samples[path.ip.index()], path.samples) != path.samples;
         if path.is_up() && news {
             let (round_trip, loss) = (path.round_trip(), path.loss());
-            self.policy.observe(&Observation { at: now, ip: path.ip, goodput: None, round_trip, loss });
+            let (goodput, loss_bounds) = (None, None);
+            self.policy.observe(&Observation {
+                at: now,
+                ip: path.ip,
+                goodput,
+                round_trip,
+                loss,
+                loss_bounds,
+            });
         }
-    }
-
-    fn log(&mut self, decision: Decision) {
-        if self.decisions.len() == MOST_DECISIONS {
-            self.decisions.pop_front();
-        }
-        self.decisions.push_back(decision);
     }
 }
 
@@ -106,27 +105,30 @@ impl Session {
             allowance: 0.0,
             probed_at: [None; 2],
             samples: [0; 2],
-            decisions: VecDeque::new(),
+            log: DecisionLog::default(),
         });
         Ok(())
     }
 
     pub(super) fn look(&mut self, now: Mono) {
-        let turning = self.is_turning() || self.holds;
         let Some(steer) = self.steer.as_mut().filter(|steer| steer.look_at <= now) else { return };
         steer.look_at = now + steer.policy.rules().every;
         self.paths.iter().for_each(|path| steer.observe(now, path));
         steer.fresh = true;
-        let Some(present) = self.current.filter(|_| !steer.judged && !turning) else { return };
+        let Some(present) = self.current.filter(|_| !steer.judged) else { return };
         if let Some(decision) = steer.policy.decide(now, present) {
             self.follow(now, decision);
         }
     }
 
     fn follow(&mut self, now: Mono, decision: Decision) {
-        let switched = self.switch(now, decision.to).is_ok();
-        if let Some(steer) = self.steer.as_mut().filter(|_| switched) {
-            steer.log(decision);
+        let not_done = if self.is_turning() {
+            Some(NotDone::Unsettled)
+        } else {
+            self.switch(now, decision.to).err().map(NotDone::from)
+        };
+        if let Some(steer) = &mut self.steer {
+            steer.log.note(Decision { not_done, ..decision });
         }
     }
 
@@ -151,9 +153,9 @@ impl Session {
         }
     }
 
-    /// What was decided, oldest first; the oldest of very many are dropped.
+    /// What was decided and became of it, oldest first; the oldest of very many are dropped.
     pub fn decision(&mut self) -> Option<Decision> {
-        self.steer.as_mut()?.decisions.pop_front()
+        self.steer.as_mut()?.log.next()
     }
 }
 
@@ -162,4 +164,3 @@ const PROBE_COST: f64 = 112.0;
 /// Probes that can be saved up for later.
 const MOST_SAVED: f64 = 20.0;
 const LEAST_BETWEEN: Span = Span::from_millis(20);
-const MOST_DECISIONS: usize = 256;

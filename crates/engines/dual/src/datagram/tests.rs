@@ -6,7 +6,7 @@ use netaware_record::Use;
 use netaware_wire::dual::{Came, DatagramBody, Refusal};
 
 use super::*;
-use crate::policy::{Choice, DecidedBy, Rules};
+use crate::policy::{Choice, DecidedBy, NotDone, Rules};
 use crate::stream::Outcome;
 
 const V4: IpVersion = IpVersion::V4;
@@ -362,6 +362,25 @@ fn rules_leave_the_version_that_loses_and_say_why() {
     assert_eq!((decision.to, decision.by), (V4, DecidedBy::Rules));
     assert!(decision.present > 0.02 && decision.other < 0.01, "{decision:?}");
     assert_eq!(world.end(0).decision(), None);
+}
+
+#[test]
+fn a_decision_of_rules_that_is_held_up_is_told_and_done_later() {
+    let mut world = World::up(10);
+    let now = world.now;
+    world.ways[0][V6.index()].lost = 20;
+    world.end(0).set_policy(now, Some(Rules::of(Use::Media)), false).unwrap();
+    world.end(0).hold(true);
+    world.talk(Span::from_secs(40), 2);
+    assert_eq!(world.end(0).current(), Some(V6));
+    let held: Vec<_> = std::iter::from_fn(|| world.end(0).decision()).collect();
+    // At every look, and told every ten seconds.
+    assert!((1..=4).contains(&held.len()), "{held:?}");
+    assert!(held.iter().all(|it| (it.to, it.not_done) == (V4, Some(NotDone::Held))), "{held:?}");
+    world.end(0).hold(false);
+    world.talk(Span::from_secs(2), 2);
+    assert_eq!(world.end(0).current(), Some(V4));
+    assert_eq!(world.end(0).decision().map(|it| it.not_done), Some(None));
 }
 
 #[test]

@@ -6,7 +6,7 @@ fn mono(millis: i64) -> Mono {
 
 fn rate(at: i64, ip: IpVersion, mbit: f64) -> Observation {
     let goodput = Some(BitRate((mbit * 1e6) as u64));
-    Observation { at: mono(at), ip, goodput, round_trip: None, loss: None }
+    Observation { at: mono(at), ip, goodput, round_trip: None, loss: None, loss_bounds: None }
 }
 
 /// Observes both versions every half second and does what is decided; when it switched, and to which.
@@ -82,11 +82,33 @@ fn shorter_round_trips_and_less_loss_are_better() {
                 let round_trip = (what_for == Use::Interactive).then_some(Span((value * 1e6) as i64));
                 let loss = (what_for == Use::Media).then_some(value);
                 let at = mono(at);
-                policy.observe(&Observation { at, ip, goodput: None, round_trip, loss });
+                let (goodput, loss_bounds) = (None, None);
+                policy.observe(&Observation { at, ip, goodput, round_trip, loss, loss_bounds });
             }
         }
         let now = Mono(9_500_000_000);
         assert_eq!(policy.decide(now, IpVersion::V4).map(|it| it.to), Some(IpVersion::V6));
         assert_eq!(policy.decide(now, IpVersion::V6), None);
     }
+}
+
+/// Media, IPv4 in use: what is decided after ten seconds of these shares and bounds.
+fn by_loss(here: (f64, [f64; 2]), there: (f64, [f64; 2])) -> Option<Decision> {
+    let mut policy = Policy::new(Rules { prefer: None, ..Rules::of(Use::Media) });
+    for at in (0..10_000).step_by(500) {
+        for (ip, (loss, bounds)) in [(IpVersion::V4, here), (IpVersion::V6, there)] {
+            let (at, loss, loss_bounds) = (mono(at), Some(loss), Some(bounds));
+            policy.observe(&Observation { at, ip, goodput: None, round_trip: None, loss, loss_bounds });
+        }
+    }
+    policy.decide(mono(9_500), IpVersion::V4)
+}
+
+#[test]
+fn what_may_be_chance_decides_nothing() {
+    let sure = by_loss((0.03, [0.025, 0.035]), (0.0, [0.0, 0.005])).unwrap();
+    assert!((sure.present - 0.03).abs() < 1e-12 && sure.other.abs() < 1e-12, "{sure:?}");
+    // The same shares, of fewer packets of either.
+    assert_eq!(by_loss((0.03, [0.025, 0.035]), (0.0, [0.0, 0.025])), None);
+    assert_eq!(by_loss((0.03, [0.004, 0.09]), (0.0, [0.0, 0.005])), None);
 }

@@ -5,6 +5,10 @@
 //! wish at a time under way and refuses one of the acceptor that crosses it, and the acceptor goes by the latest number that it
 //! has heard of. A direction makes one turn at a time: what is decided meanwhile follows when the peer has every byte that
 //! went the old way before, and that comes or that way is lost, so every wish ends.
+//!
+//! An end that is held turns for no wish. It refuses those of the peer, and has none of its own: one that waits goes on waiting, and
+//! what was granted by either end before follows when it is let go. A turn that has begun ends, and a connection that is lost is left
+//! all the same.
 
 use netaware_record::IpVersion;
 use netaware_units::Mono;
@@ -42,7 +46,7 @@ impl Stream {
         if self.standing() != Standing::Open {
             return Err(CannotSwitch::Over);
         }
-        if self.holds {
+        if self.is_held() {
             return Err(CannotSwitch::Held);
         }
         if !self.link(to).up {
@@ -67,9 +71,30 @@ impl Stream {
         }
     }
 
-    /// From now on wishes of the peer are refused and there are none of this end, or that is over.
-    pub fn hold(&mut self, holds: bool) {
-        self.holds = holds;
+    /// One more wants this end to stay where it is: until as many [`Self::release`] no wish turns it. Those of the peer are refused,
+    /// and this end makes none; what either wished for before waits.
+    pub fn hold(&mut self) {
+        self.holds = self.holds.saturating_add(1);
+    }
+
+    /// One who held it lets go; whether anybody had.
+    pub fn release(&mut self, now: Mono) -> bool {
+        let was_held = self.is_held();
+        self.holds = self.holds.saturating_sub(1);
+        if was_held && !self.is_held() {
+            self.settle(now);
+        }
+        was_held
+    }
+
+    /// Whether somebody holds it.
+    pub fn is_held(&self) -> bool {
+        self.holds > 0
+    }
+
+    /// How many hold it.
+    pub fn holds(&self) -> u32 {
+        self.holds
     }
 
     /// Whether nothing is wished for or turning.
@@ -90,7 +115,7 @@ impl Stream {
         self.links.iter().try_for_each(Link::hears)?;
         let crosses = self.wish.is_some_and(|own| own.to != to);
         let (outcome, decision) = match self.setting.side {
-            _ if self.holds => (Answer::Held, 0),
+            _ if self.is_held() => (Answer::Held, 0),
             Side::Opener if crosses => (Answer::Crossed, 0),
             Side::Opener => {
                 self.decision = self.decision.wrapping_add(1);
@@ -130,6 +155,9 @@ impl Stream {
     pub(super) fn settle(&mut self, now: Mono) {
         if let Some(turn) = self.turn.take_if(|turn| self.out.acked() >= turn.offset) {
             self.events.push_back(Event::Turned { to: turn.to, took: now - turn.began_at });
+        }
+        if self.is_held() {
+            return;
         }
         let free = |to: IpVersion| self.turn.is_none_or(|turn| turn.to == to);
         if let Some((to, reason)) = self.follow.take_if(|(to, _)| free(*to)) {

@@ -171,12 +171,93 @@ fn what_is_down_cannot_be_wished_for_and_what_goes_down_ends_the_wish() {
 #[test]
 fn a_stream_that_is_held_stays() {
     let mut pair = Pair::new();
-    pair.ends[1].hold(true);
+    pair.ends[1].hold();
     pair.ends[0].switch(NOW, V4).unwrap();
     pair.run();
     assert_eq!(pair.ended(0), [Outcome::Held]);
     assert_eq!(pair.ends[1].switch(NOW, V4), Err(CannotSwitch::Held));
     assert_eq!(pair.ends[0].current(), Some(V6));
+}
+
+#[test]
+fn holds_count_and_the_last_one_lets_go() {
+    let mut pair = Pair::new();
+    assert!(!pair.ends[1].release(NOW), "nobody held it");
+    pair.ends[1].hold();
+    pair.ends[1].hold();
+    assert!(pair.ends[1].release(NOW) && pair.ends[1].is_held());
+    pair.ends[0].switch(NOW, V4).unwrap();
+    pair.run();
+    assert_eq!(pair.ended(0), [Outcome::Held]);
+    assert!(pair.ends[1].release(NOW) && !pair.ends[1].is_held());
+    pair.ends[0].switch(NOW, V4).unwrap();
+    pair.run();
+    assert_eq!(pair.ends.each_ref().map(Stream::current), [Some(V4); 2]);
+}
+
+#[test]
+fn a_wish_under_way_turns_a_held_end_when_it_is_let_go() {
+    for end in [0, 1] {
+        let mut pair = Pair::new();
+        pair.ends[end].switch(NOW, V4).unwrap();
+        pair.ends[end].hold();
+        pair.run();
+        assert_eq!(pair.ended(end), [Outcome::Granted]);
+        assert_eq!((pair.ends[end].current(), pair.ends[1 - end].current()), (Some(V6), Some(V4)));
+        assert!(!pair.ends[end].is_settled());
+        assert!(pair.ends[end].release(NOW));
+        pair.run();
+        assert_eq!(pair.ends[end].current(), Some(V4));
+        assert!(pair.ends[end].is_settled());
+    }
+}
+
+#[test]
+fn a_wish_that_waits_is_made_when_the_end_is_let_go() {
+    let mut pair = Pair::new();
+    pair.ends[0].queued(50_000);
+    pair.write();
+    // The second waits for the turn of the first.
+    pair.ends[0].switch(NOW, V4).unwrap();
+    pair.ends[0].switch(NOW, V6).unwrap();
+    pair.ends[0].hold();
+    pair.run();
+    assert_eq!(pair.ended(0), [Outcome::Granted]);
+    assert_eq!(pair.ends[0].current(), Some(V6), "it has not turned at all");
+    pair.ends[0].release(NOW);
+    pair.run();
+    assert_eq!(pair.ended(0), [Outcome::Granted, Outcome::Granted]);
+    assert_eq!(pair.ends.each_ref().map(Stream::current), [Some(V6); 2]);
+}
+
+#[test]
+fn what_the_peer_was_granted_before_waits_as_well() {
+    let mut pair = Pair::new();
+    pair.ends[1].queued(50_000);
+    pair.write();
+    pair.ends[0].switch(NOW, V4).unwrap();
+    pair.write();
+    pair.carry(V4, 1);
+    // It has turned to IPv4, and is granted another wish before that is over.
+    assert_eq!(pair.ends[1].current(), Some(V4));
+    pair.ends[1].take(NOW, V6, Record::Wish { to: V6, serial: 9 }).unwrap();
+    pair.ends[1].hold();
+    pair.run();
+    assert_eq!(pair.ends[1].current(), Some(V4), "held where it was");
+    pair.ends[1].release(NOW);
+    pair.run();
+    assert_eq!(pair.ends[1].current(), Some(V6));
+}
+
+#[test]
+fn a_held_end_leaves_what_is_lost() {
+    let mut pair = Pair::new();
+    pair.ends[0].hold();
+    pair.ends[0].queued(1000);
+    pair.cut(V6);
+    pair.ends[0].lost(NOW, V6, 1, Loss::Silent);
+    pair.run();
+    assert_eq!((pair.ends[0].current(), pair.ends[1].received()), (Some(V4), 1000));
 }
 
 #[test]

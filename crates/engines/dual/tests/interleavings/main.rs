@@ -61,12 +61,21 @@ impl Walk {
 }
 
 fn budget(bytes: [u8; 2], wishes: [u8; 2], fail: [u8; 2]) -> Budget {
-    Budget { bytes, wishes, fail, room: 4, sabotage: None, tidy: true, pace: Pace::AtOnce }
+    Budget { bytes, wishes, holds: [0; 2], fail, room: 4, sabotage: None, tidy: true, pace: Pace::AtOnce }
 }
 
 /// What is due is written record by record, at any time later.
 fn slowly(bytes: [u8; 2], wishes: [u8; 2], fail: [u8; 2]) -> Walk {
     Walk::Connected(Budget { pace: Pace::Late, ..budget(bytes, wishes, fail) })
+}
+
+/// Each end may be held once, at any time, for any time.
+fn held(bytes: [u8; 2], wishes: [u8; 2], holds: [u8; 2]) -> Walk {
+    held_and_failing(bytes, wishes, holds, [0; 2])
+}
+
+fn held_and_failing(bytes: [u8; 2], wishes: [u8; 2], holds: [u8; 2], fail: [u8; 2]) -> Walk {
+    Walk::Connected(Budget { holds, ..budget(bytes, wishes, fail) })
 }
 
 fn connected(bytes: [u8; 2], wishes: [u8; 2], fail: [u8; 2]) -> Walk {
@@ -113,6 +122,16 @@ fn sockets_that_take_nothing_for_a_while() {
 }
 
 #[test]
+fn an_end_that_is_held_at_any_step() {
+    held([1, 0], [1, 0], [1, 0]).holds_and_leaves_nothing_out();
+    held([1, 0], [1, 0], [0, 1]).holds_and_leaves_nothing_out();
+    held([1, 0], [0, 1], [1, 0]).holds_and_leaves_nothing_out();
+    held([1, 0], [0, 1], [0, 1]).holds_and_leaves_nothing_out();
+    held([0, 0], [1, 1], [1, 1]).holds();
+    held_and_failing([1, 0], [0, 0], [1, 0], [1, 0]).holds();
+}
+
+#[test]
 fn what_is_broken_is_found() {
     let sabotaged = |sabotage, bytes, wishes, fail| {
         Walk::Connected(Budget { sabotage: Some(sabotage), ..budget(bytes, wishes, fail) }).does_not_hold();
@@ -137,6 +156,20 @@ mod long {
         connected([1, 0], [1, 0], [0, 1]).holds_and_leaves_nothing_out();
         connected([1, 0], [0, 1], [0, 1]).holds_and_leaves_nothing_out();
         connected([1, 0], [2, 1], [0, 0]).holds_and_leaves_nothing_out();
+    }
+
+    #[test]
+    #[ignore = "millions of states; for a release build"]
+    fn two_wishes_and_ends_that_are_held_at_any_step() {
+        for wishes in [[2, 0], [1, 1], [0, 2]] {
+            for holds in [[1, 0], [0, 1], [1, 1]] {
+                held([1, 0], wishes, holds).holds();
+            }
+        }
+        for (wishes, holds) in [([1, 0], [1, 0]), ([1, 0], [0, 1]), ([0, 1], [1, 0]), ([0, 1], [0, 1])] {
+            held_and_failing([1, 0], wishes, holds, [1, 0]).holds();
+            held_and_failing([1, 0], wishes, holds, [0, 1]).holds();
+        }
     }
 
     #[test]

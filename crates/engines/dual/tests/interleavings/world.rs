@@ -13,7 +13,7 @@
 
 use std::collections::VecDeque;
 
-use netaware_dual::{Due, Event, Loss, Peer, Setting, Side, Standing, Stream};
+use netaware_dual::{Due, Event, Loss, Peer, Reason, Setting, Side, Standing, Stream};
 use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
 use netaware_wire::dual::Record;
@@ -33,6 +33,8 @@ pub(crate) struct Budget {
     pub(crate) bytes: [u8; 2],
     /// Wishes that each end has.
     pub(crate) wishes: [u8; 2],
+    /// Times that each end is held for a while.
+    pub(crate) holds: [u8; 2],
     /// So many connections of each IP version fail, the first ones.
     pub(crate) fail: [u8; 2],
     /// Room of both ends, bytes.
@@ -76,6 +78,7 @@ struct Wire {
 struct End {
     stream: Stream,
     wishes: u8,
+    holds: u8,
     given: u64,
     finished: bool,
     /// The last wish's number; the same again is the same wish.
@@ -107,6 +110,8 @@ pub(crate) enum Act {
     Give(usize),
     Finish(usize),
     Wish(usize, IpVersion),
+    Hold(usize),
+    Release(usize),
     Take(usize, Which),
     Notice(usize, Which),
     Connect(usize),
@@ -119,6 +124,8 @@ impl Act {
             Self::Give(end)
             | Self::Finish(end)
             | Self::Wish(end, _)
+            | Self::Hold(end)
+            | Self::Release(end)
             | Self::Take(end, _)
             | Self::Notice(end, _)
             | Self::Write(end, _) => end,
@@ -132,11 +139,12 @@ impl World {
     pub(crate) fn new(budget: Budget) -> Self {
         let end = |side: Side| {
             let setting = Setting { side, room: budget.room, longest: 1, ack_delay: Span::ZERO };
-            let wishes = budget.wishes[side as usize];
+            let [wishes, holds] = [budget.wishes, budget.holds].map(|each| each[side as usize]);
             let stream = Stream::new(setting);
             End {
                 stream,
                 wishes,
+                holds,
                 given: 0,
                 finished: false,
                 serial: 0,
@@ -246,6 +254,11 @@ impl World {
         }
     }
 
+    fn hold(&mut self, end: usize) {
+        self.ends[end].holds -= 1;
+        self.ends[end].stream.hold();
+    }
+
     /// Everything that is due at an end goes onto its wires.
     fn write(&mut self, from: usize) {
         for ip in [0, 1, 0] {
@@ -277,6 +290,9 @@ impl World {
     fn hear_events(&mut self, of: usize) {
         let end = &mut self.ends[of];
         while let Some(event) = end.stream.event() {
+            if let Event::Turning { reason, .. } = event {
+                assert!(reason == Reason::Loss || !end.stream.is_held(), "a held end has turned");
+            }
             if matches!(event, Event::WishEnded { .. }) {
                 end.wishes_open = end.wishes_open.checked_sub(1).expect("a wish that ended twice");
             }
@@ -293,6 +309,11 @@ impl World {
         }
         if one.wishes > 0 {
             acts.extend(BOTH.into_iter().filter(|ip| one.stream.is_up(*ip)).map(|ip| Act::Wish(end, ip)));
+        }
+        if one.stream.is_held() {
+            acts.push(Act::Release(end));
+        } else if one.holds > 0 {
+            acts.push(Act::Hold(end));
         }
         for (ip, wires) in self.wires.iter().enumerate() {
             for wire in wires.iter().filter(|wire| wire.held[end]) {
@@ -357,6 +378,8 @@ impl Steps for World {
             Act::Give(end) => world.give(end),
             Act::Finish(end) => world.finish(end),
             Act::Wish(end, to) => world.wish(end, to),
+            Act::Hold(end) => world.hold(end),
+            Act::Release(end) => assert!(world.ends[end].stream.release(NOW)),
             Act::Take(end, which) => world.take(end, which),
             Act::Notice(end, which) => world.notice(end, which),
             Act::Connect(ip) => world.connect(ip),

@@ -39,7 +39,8 @@ pub(super) struct State {
     decisions: VecDeque<(PeerId, Decision)>,
     pub(super) rules: Option<Rules>,
     judged: bool,
-    holds: bool,
+    /// How many want all sessions to stay where they are.
+    holds: u32,
     pub(super) readiness: Option<Readiness>,
     scratch: Vec<u8>,
     pub(super) frame: Vec<u8>,
@@ -107,7 +108,7 @@ impl State {
             decisions: VecDeque::new(),
             rules: options.policy,
             judged: false,
-            holds: false,
+            holds: 0,
             readiness: None,
             scratch: vec![0; MAX_DATAGRAM + DATAGRAM_HEAD_LEN],
             frame: Vec::new(),
@@ -172,7 +173,7 @@ impl State {
             },
             now,
         );
-        session.hold(self.holds);
+        session.hold(self.holds > 0);
         // That the rules fit has been seen to where they were given.
         let _ = session.set_policy(now, self.rules, self.judged);
         self.last_peer += 1;
@@ -393,9 +394,13 @@ impl State {
         serial
     }
 
-    pub(super) fn hold(&mut self, holds: bool) {
+    pub(super) fn holds(&self) -> u32 {
+        self.holds
+    }
+
+    pub(super) fn hold(&mut self, holds: u32) {
         self.holds = holds;
-        self.peers.values_mut().for_each(|peer| peer.session.hold(holds));
+        self.peers.values_mut().for_each(|peer| peer.session.hold(holds > 0));
     }
 
     pub(super) fn set_policy(
@@ -441,6 +446,10 @@ impl State {
 
     pub(super) fn happened(&mut self) -> Vec<DatagramHappened> {
         self.happened.drain(..).collect()
+    }
+
+    pub(super) fn next_decision(&mut self) -> Option<(PeerId, Decision)> {
+        self.decisions.pop_front()
     }
 
     pub(super) fn decisions(&mut self) -> Vec<(PeerId, Decision)> {

@@ -169,6 +169,8 @@ impl Tcp {
             delivery_rate: self.rate,
             bytes_sent: ByteCount(self.bytes_sent),
             bytes_resent: ByteCount(self.bytes_resent),
+            segments_sent: self.bytes_sent / u64::from(SEGMENT),
+            retransmits: self.bytes_resent / u64::from(SEGMENT),
             ..TcpInfo::default()
         }
     }
@@ -185,13 +187,21 @@ struct Steered {
     queued: u64,
     written: u64,
     came: u64,
+    /// What the application has to send every 10 ms.
+    offers: u64,
+    /// Packets that show the other version's loss.
+    packets: u64,
     /// When it went where.
     switches: Vec<(Mono, IpVersion)>,
 }
 
 impl Steered {
-    /// From IPv4 on, under the rules for bulk.
+    /// From IPv4 on, under the rules for bulk, with bytes without end.
     fn new(scenarios: [&str; 2], seed: u64) -> Self {
+        Self::under(Rules::of(Use::Bulk), u64::MAX, scenarios, seed)
+    }
+
+    fn under(rules: Rules, offers: u64, scenarios: [&str; 2], seed: u64) -> Self {
         let setting = Setting { side: End::Opener, room: 1 << 20, longest: 1 << 16, ack_delay: Span::ZERO };
         let mut stream = Stream::new(setting);
         for ip in BOTH {
@@ -199,17 +209,24 @@ impl Steered {
         }
         Self {
             stream,
-            steer: Steer::new(Rules::of(Use::Bulk), false, Mono(0)),
+            steer: Steer::new(rules, false, Mono(0)),
             paths: BOTH.map(|ip| Tcp::new(ip, scenarios[ip.index()], seed * 2 + ip.index() as u64)),
             padding: [0; 2],
             queued: 0,
             written: 0,
             came: 0,
+            offers,
+            packets: 0,
             switches: Vec::new(),
         }
     }
 
     fn run(mut self, span: Span) -> Vec<(Mono, IpVersion)> {
+        self.pass(span);
+        self.switches
+    }
+
+    fn pass(&mut self, span: Span) {
         let mut now = Mono(0);
         while now < Mono(0) + span {
             for ip in BOTH {
@@ -227,7 +244,6 @@ impl Steered {
             }
             now += Span::from_millis(1);
         }
-        self.switches
     }
 
     /// What a driver does: keeps a socket's buffer full, and no more.
@@ -235,7 +251,8 @@ impl Steered {
         let Some(current) = self.stream.current() else { return };
         let received = self.came;
         self.stream.take(now, current, Record::Ack { received, room: 1 << 30, all: false }).unwrap();
-        let more = (received + BUFFER).saturating_sub(self.queued);
+        let more = (received + BUFFER).saturating_sub(self.queued).min(self.offers);
+        self.steer.send_packet(now, &mut self.stream);
         self.queued += more;
         self.stream.queued(more);
         for ip in BOTH {
@@ -244,6 +261,12 @@ impl Steered {
                     Due::Data { offset, length } => {
                         self.written = self.written.max(offset + u64::from(length));
                         self.paths[ip.index()].unsent += u64::from(length);
+                    }
+                    Due::Record(Record::Pad { length: 1 } | Record::Ping { .. }) => {
+                        // A segment of its own.
+                        self.packets += 1;
+                        self.padding[ip.index()] += u64::from(SEGMENT);
+                        self.paths[ip.index()].unsent += 1;
                     }
                     Due::Record(Record::Pad { length }) => {
                         self.padding[ip.index()] += u64::from(length);
@@ -307,4 +330,50 @@ fn a_link_of_twice_the_rate_is_found_by_padding_it() {
         let [(at, IpVersion::V6)] = switches[..] else { panic!("seed {seed}: {switches:?}") };
         assert!(at <= Mono(0) + Span::from_secs(10), "seed {seed}: {switches:?}");
     }
+}
+
+fn lossy(loss: &str) -> String {
+    format!(
+        "about = \"a link that loses\"\n[[hop]]\nrate = \"20Mbit/s\"\ndelay = \"5ms\"\nloss = \"{loss}\"\n"
+    )
+}
+
+/// Two Mbit/s under the rules for media, from IPv4 on.
+fn media(losses: [&str; 2], seed: u64) -> Steered {
+    let paths = losses.map(lossy);
+    Steered::under(Rules::of(Use::Media), 2_500, paths.each_ref().map(String::as_str), seed)
+}
+
+#[test]
+fn media_does_not_go_where_more_is_lost_and_goes_where_less_is() {
+    for seed in 0..3 {
+        let worse = media(["5%", "10%"], seed).run(Span::from_secs(120));
+        assert!(worse.is_empty(), "seed {seed}: {worse:?}");
+        let better = media(["5%", "0.1%"], seed).run(Span::from_secs(120));
+        println!("seed {seed}: {better:?}");
+        let [(at, IpVersion::V6)] = better[..] else { panic!("seed {seed}: {better:?}") };
+        assert!(at <= Mono(0) + Span::from_secs(60), "seed {seed}: {better:?}");
+    }
+}
+
+#[test]
+fn media_stays_where_both_lose_the_same() {
+    for (seed, loss) in (0..6).zip(["0.1%", "1%", "3%"].iter().cycle()) {
+        let switches = media([loss, loss], seed).run(Span::from_secs(300));
+        assert!(switches.is_empty(), "seed {seed}, {loss}: {switches:?}");
+    }
+}
+
+#[test]
+fn what_shows_the_loss_of_the_other_version_is_within_the_budget() {
+    // A twentieth of 100 kbit/s pays for less than four packets each second, though 50 would be wanted.
+    let paths = ["1%", "1%"].map(lossy);
+    let paths = paths.each_ref().map(String::as_str);
+    let mut steered = Steered::under(Rules::of(Use::Media), 125, paths, 1);
+    steered.pass(Span::from_secs(100));
+    let pings = 100.0 / Rules::of(Use::Media).every.secs_f64();
+    let spent = (steered.packets as f64 - pings) * PACKET_COST;
+    let budget = steered.came as f64 * Rules::of(Use::Media).budget;
+    assert!(spent <= budget + PACKET_COST * MOST_SAVED, "{spent} of {budget}");
+    assert!(spent >= budget * 0.8, "{spent} of {budget}");
 }

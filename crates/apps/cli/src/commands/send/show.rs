@@ -4,7 +4,9 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use netaware_transfer::{Progress, Reason, SendReport, SendRequest, Switch};
+use netaware_transfer::{
+    Decided, DecidedBy, Metric, NotDone, Progress, Reason, SendReport, SendRequest, Switch,
+};
 use netaware_units::{BitRate, ByteCount, Span};
 use serde_json::{Value, json};
 
@@ -59,7 +61,7 @@ impl Show {
                 }
                 *self.status.0.lock().unwrap_or_else(PoisonError::into_inner) = line;
             }
-            Progress::Connected | Progress::Switched(_) => {}
+            Progress::Connected | Progress::Switched(_) | Progress::Decided(_) => {}
             Progress::Note(text) => self.remark(&format!("note: {}", plain(&text))),
         }
     }
@@ -124,6 +126,12 @@ fn rendered(report: &SendReport, host: &str) -> String {
         if report.switches.len() > MOST_SHOWN {
             add(format!("and {} more", report.switches.len() - MOST_SHOWN));
         }
+    }
+    for Decided { at, decision } in report.decisions.iter().take(MOST_SHOWN) {
+        add(format!("decided at {at}: {decision}"));
+    }
+    if report.decisions.len() > MOST_SHOWN {
+        add(format!("and {} more", report.decisions.len() - MOST_SHOWN));
     }
     for share in &report.missed {
         add(format!(
@@ -203,6 +211,7 @@ fn value(report: &SendReport, request: &SendRequest) -> Value {
             })
         })
         .collect();
+    let decisions: Vec<Value> = report.decisions.iter().map(decided).collect();
     let failures: Vec<Value> =
         report.failures.iter().map(|failure| json!({ "path": failure.path, "why": failure.why })).collect();
     json!({
@@ -219,9 +228,34 @@ fn value(report: &SendReport, request: &SendRequest) -> Value {
         "goodput_bps": BitRate::mean(ByteCount(report.sent), report.took),
         "reconnects": report.reconnects,
         "switches": switches,
+        "decisions": decisions,
         "missed_switches_percent": report.missed,
         "failures": failures,
         "ended": report.ended.as_ref().map(ToString::to_string),
+    })
+}
+
+fn decided(Decided { at, decision }: &Decided) -> Value {
+    // What was not seen is no number, and null in JSON.
+    json!({
+        "at_ns": at.nanos(),
+        "from": decision.from(),
+        "to": decision.to,
+        "by": match decision.by {
+            DecidedBy::Rules => "rules",
+            DecidedBy::Callback => "callback",
+        },
+        "metric": match decision.metric {
+            Metric::Goodput => "goodput_bps",
+            Metric::RoundTrip => "round_trip_ns",
+            Metric::Loss => "loss_share",
+        },
+        "present": decision.present,
+        "other": decision.other,
+        "present_looks": decision.of[0],
+        "other_looks": decision.of[1],
+        "margin_share": decision.margin,
+        "not_done": decision.not_done.map(NotDone::name),
     })
 }
 
@@ -229,13 +263,14 @@ fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }
 
-/// Of switches and of failures, in text.
+/// Of switches, of decisions and of failures, in text.
 const MOST_SHOWN: usize = 20;
 
 #[cfg(test)]
 mod tests {
     use netaware_record::IpVersion;
-    use netaware_transfer::Failure;
+    use netaware_transfer::{Decision, Failure};
+    use netaware_units::Mono;
 
     use super::*;
 
@@ -250,6 +285,21 @@ mod tests {
             took: Some(Span::from_millis(41)),
             stalled: Span::from_millis(12),
         };
+        let decision = Decision {
+            at: Mono(99_000_000_000),
+            to: IpVersion::V4,
+            by: DecidedBy::Rules,
+            metric: Metric::Goodput,
+            present: 20e6,
+            other: 40e6,
+            of: [12, 8],
+            margin: 0.25,
+            not_done: None,
+        };
+        let done = Decided { at: Span::from_millis(5100), decision };
+        let at = Span::from_secs(7);
+        let dropped =
+            Decided { at, decision: Decision { not_done: Some(NotDone::Down), other: f64::NAN, ..decision } };
         let failure = Failure { path: "top/a\u{1b}[31m".into(), why: "it is a symbolic link".into() };
         SendReport {
             files: 3,
@@ -259,6 +309,7 @@ mod tests {
             resumed: 10 << 20,
             took: Span::from_secs(10),
             switches: vec![switch, Switch { after: None, took: None, reason: Reason::Loss, ..switch }],
+            decisions: vec![done, dropped],
             missed: vec![75.0],
             failures: vec![failure],
             ..SendReport::default()
@@ -280,6 +331,10 @@ mod tests {
         );
         assert_eq!(value["switches"][0]["from"], "IPv6");
         assert_eq!(value["switches"][0]["after_bps"], 20_000_000);
+        assert_eq!(value["decisions"][0]["at_ns"], 5_100_000_000_i64);
+        assert!(value["decisions"][0]["not_done"].is_null());
+        assert!(value["decisions"][1]["other"].is_null());
+        assert_eq!(value["decisions"][1]["not_done"], "down");
         assert!(value["switches"][1]["took_ns"].is_null() && value["ended"].is_null());
     }
 }

@@ -1,6 +1,10 @@
 //! Wrong calls are errors, never more.
 #![expect(unsafe_code, reason = "the calls are for C")]
 
+mod holding;
+mod policies;
+mod sharing;
+
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -94,6 +98,37 @@ fn options_are_kept_and_calls_that_do_not_wait_do_not() {
 }
 
 const BOTH: &CStr = c"::1,127.0.0.1";
+
+/// A stream that listens, and its port.
+fn listening() -> (c_int, u16) {
+    let listener = na_socket(NA_DUAL);
+    // SAFETY: null is all addresses.
+    assert_eq!(unsafe { na_bind(listener, null(), 0) }, 0, "{}", words());
+    let port = na_listen(listener, 5);
+    assert!(port > 0, "{}", words());
+    (listener, port as u16)
+}
+
+/// A stream to it and what it accepts, with both connections up.
+fn connected(listener: c_int, port: u16) -> (c_int, c_int) {
+    let client = na_socket(NA_DUAL);
+    // SAFETY: a text.
+    assert_eq!(unsafe { na_connect(client, BOTH.as_ptr(), port) }, 0, "{}", words());
+    let server = na_accept(listener);
+    assert!(server > 0, "{}", words());
+    let up = |stream| status(stream).ipv4_up != 0 && status(stream).ipv6_up != 0;
+    wait_for(|| up(client) && up(server));
+    // The opener's first wish, by which both agree on a connection, would cross one of the acceptor's.
+    netaware_io::clock::sleep(netaware_units::Span::from_millis(50));
+    (client, server)
+}
+
+fn streams() -> (c_int, c_int) {
+    let (listener, port) = listening();
+    let both = connected(listener, port);
+    assert_eq!(na_close(listener), 0);
+    both
+}
 const HERE: u64 = 1;
 
 /// A connected socket of datagrams and a bound one.

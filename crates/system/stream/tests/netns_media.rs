@@ -1,0 +1,92 @@
+//! Where the policy for media goes over paths that lose: the version that is not used is judged by packets that are sent to show its
+//! loss. Run one at a time: `cargo xtask netns`.
+
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::thread;
+
+use netaware_io::clock;
+use netaware_lab::{Lab, LabOptions, Side, scenarios};
+use netaware_netns::permitted;
+use netaware_record::{IpVersion, Use};
+use netaware_stream::{Decision, DualListener, DualStream, Event, Options, Reason, Rules};
+use netaware_units::Span;
+
+const PORT: u16 = 4453;
+
+/// IPv4 and IPv6 lose these shares.
+fn lab(prefix: &str, v4: &str, v6: &str) -> Lab {
+    let version = |loss| format!("{{ rate = \"50Mbit/s\", delay = \"10ms\", loss = \"{loss}\" }}");
+    let text = format!("about = \"a test\"\n[[hop]]\nv4 = {}\nv6 = {}\n", version(v4), version(v6));
+    let scenario = scenarios::parse("a test", text).unwrap().scenario;
+    let options =
+        LabOptions { prefix: prefix.to_owned(), scenario_name: "a test".into(), ..LabOptions::default() };
+    Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// About two Mbit/s for so long, from IPv4 on: what was decided, and where it went for that.
+fn media(lab: &Lab, span: Span) -> (Vec<Decision>, Vec<IpVersion>) {
+    let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+    let bind = || DualListener::bind_to(&any.map(|ip| SocketAddr::new(ip, PORT)), Options::default());
+    let listener = lab.within(Side::B, bind).unwrap();
+    let addresses = [IpVersion::V4, IpVersion::V6].map(|ip| SocketAddr::new(lab.address(Side::B, ip), PORT));
+    let options = Options { preferred: IpVersion::V4, ..Options::default() };
+    let connect = || DualStream::connect_to("b", &addresses, options).map_err(std::io::Error::other);
+    let opener = lab.within(Side::A, connect).unwrap();
+    let (acceptor, _) = listener.accept().unwrap();
+    // Over paths that lose either version may come up first.
+    let deadline = clock::now() + Span::from_secs(20);
+    while opener.status().v4.is_none() || opener.status().v6.is_none() {
+        assert!(clock::now() < deadline, "both connections come up");
+        clock::sleep(Span::from_millis(10));
+    }
+    while opener.status().current != Some(IpVersion::V4) {
+        assert!(clock::now() < deadline, "it goes over IPv4");
+        let _ = opener.switch(IpVersion::V4);
+        clock::sleep(Span::from_millis(100));
+    }
+    opener.happened();
+    opener.set_policy(Some(Rules { prefer: None, ..Rules::of(Use::Media) }));
+    let reader = thread::spawn(move || while acceptor.recv(&mut [0; 20_000]).unwrap() > 0 {});
+    let began_at = clock::now();
+    let mut next = began_at;
+    while next - began_at < span {
+        (&opener).write_all(&[7; 2_500]).unwrap();
+        next += Span::from_millis(10);
+        clock::sleep_until(next);
+    }
+    let happened = opener.happened().into_iter();
+    let went = happened.filter_map(|it| match it.event {
+        Event::Turning { to, reason: Reason::OwnWish, .. } => Some(to),
+        _ => None,
+    });
+    let told = (opener.decisions(), went.collect());
+    opener.shutdown(std::net::Shutdown::Write);
+    reader.join().unwrap();
+    told
+}
+
+#[test]
+fn media_stays_away_from_a_version_that_loses_more() {
+    if !permitted() {
+        return;
+    }
+    let lab = lab("st-worse", "3%", "10%");
+    let (decisions, went) = media(&lab, Span::from_secs(45));
+    assert!(decisions.is_empty() && went.is_empty(), "{decisions:?} {went:?}");
+    lab.end().unwrap();
+}
+
+#[test]
+fn media_goes_to_a_version_that_loses_less() {
+    if !permitted() {
+        return;
+    }
+    let lab = lab("st-better", "5%", "0.05%");
+    let (decisions, went) = media(&lab, Span::from_secs(60));
+    println!("{decisions:?}");
+    assert_eq!(went, [IpVersion::V6], "{decisions:?}");
+    let decision = decisions[0];
+    assert!((0.02..0.09).contains(&decision.present) && decision.other < 0.01, "{decision:?}");
+    lab.end().unwrap();
+}
