@@ -8,7 +8,7 @@
 use netaware_stats::interval::Interval;
 use netaware_units::{Mono, Span};
 
-use crate::available::{Curve, Slops};
+use crate::available::{Curve, Slops, TightLink};
 use crate::{Bound, Estimate, Estimator, Flag, Instrument, Step, VolleyReport};
 
 /// The estimator.
@@ -75,6 +75,10 @@ impl Estimator for Automatic {
         let curve = Estimate { method: "automatic", ..self.curve.answer()? };
         let Some(slops) = self.slops.as_ref().and_then(Estimator::answer) else { return Some(curve) };
         Some(together(curve, slops))
+    }
+
+    fn tight_link(&self) -> Option<TightLink> {
+        self.curve.tight_link()
     }
 }
 
