@@ -339,7 +339,8 @@ fn instrument(
         send_gap: sender.send_gap,
         send_error: sender.stamp_error,
         receive_error: receiver.stamp_error,
-        largest_burst: known.largest_burst(direction),
+        largest_burst: known
+            .largest_burst(direction, session.responder.stamps.and_then(|stamps| stamps.room)),
         max_load: request.max_load,
         time_limit,
     }
