@@ -87,6 +87,8 @@ fn together(mut curve: Estimate, slops: Estimate) -> Estimate {
     curve.bytes += slops.bytes;
     curve.packets += slops.packets;
     curve.took += slops.took;
+    // Streams of few packets fall on either side by chance, so the figure is the line's, unless the traffic gave way to its trains.
+    let doubts = curve.flags.contains(&Flag::Elastic);
     let cut_short = Flag::CutShort;
     let news = slops.flags.into_iter().filter(|flag| *flag != cut_short);
     for flag in news {
@@ -96,13 +98,20 @@ fn together(mut curve: Estimate, slops: Estimate) -> Estimate {
     }
     match slops.bound {
         Bound::None if agree(&curve.rate, &slops.rate) => {
+            let own = curve.rate.estimate;
             curve.rate = weighed(curve.rate, &slops.rate);
+            if !doubts {
+                (curve.rate.lo, curve.rate.hi) = (curve.rate.lo.min(own), curve.rate.hi.max(own));
+                curve.rate.estimate = own;
+            }
         }
         Bound::AtLeast if slops.rate.lo <= curve.rate.hi => {}
         Bound::AtMost if slops.rate.hi >= curve.rate.lo => {}
         _ => {
+            if doubts {
+                curve.rate.estimate = f64::midpoint(curve.rate.estimate, slops.rate.estimate);
+            }
             curve.rate = curve.rate.widened_to(slops.rate.lo, slops.rate.hi);
-            curve.rate.estimate = f64::midpoint(curve.rate.estimate, slops.rate.estimate);
             curve.flags.push(Flag::Ambiguous);
         }
     }
