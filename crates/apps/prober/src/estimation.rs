@@ -103,7 +103,7 @@ impl EstimationRequest {
             estimation,
             directions: Directions::Forward,
             time: Span::from_secs(30),
-            max_load: 0.1,
+            max_load: if fills_the_path(estimation) { 1.0 } else { MAX_LOAD },
             packet: None,
             seed: 1,
             follow: None,
@@ -113,9 +113,7 @@ impl EstimationRequest {
     fn metric(&self) -> PathMetric {
         match self.estimation {
             Estimation::Capacity(_) => PathMetric::Capacity,
-            Estimation::Available(AvailableMethod::MaximumB | AvailableMethod::MaximumC) => {
-                PathMetric::Maximum
-            }
+            it if fills_the_path(it) => PathMetric::Maximum,
             Estimation::Available(_) => PathMetric::Available,
         }
     }
@@ -292,7 +290,7 @@ fn one(
         trains.run(estimator.as_mut(), &mut None, None, over).map(|_| ())
     });
     let took = clock::now() - began_at;
-    let Turn { sent, received, during, ended } = ran;
+    let Turn { sent, received, unstamped, during, ended } = ran;
     if let Err(cause) = ended {
         lane.fail("send trains", cause);
     }
@@ -303,9 +301,11 @@ fn one(
     Some(Estimated {
         host: known.honest(answer.as_ref().map_or(request.method(), |answer| answer.method), largest),
         answer,
+        tight: estimator.tight_link(),
         packet: largest,
         sent,
         received,
+        unstamped,
         took,
         instrument,
         headers: headers(version),
@@ -339,7 +339,8 @@ fn instrument(
         send_gap: sender.send_gap,
         send_error: sender.stamp_error,
         receive_error: receiver.stamp_error,
-        largest_burst: known.largest_burst(direction),
+        largest_burst: known
+            .largest_burst(direction, session.responder.stamps.and_then(|stamps| stamps.room)),
         max_load: request.max_load,
         time_limit,
     }
@@ -354,6 +355,7 @@ fn path_mtu(session: &Session) -> Option<u32> {
 struct Turn {
     sent: u64,
     received: u64,
+    unstamped: u64,
     during: During,
     ended: Result<(), Cause>,
 }
@@ -373,15 +375,20 @@ fn turn(
     let mut trains = match opened {
         Ok(trains) => trains,
         Err(cause) => {
-            return Turn { sent: 0, received: 0, during: During::default(), ended: Err(cause) };
+            return Turn { sent: 0, received: 0, unstamped: 0, during: During::default(), ended: Err(cause) };
         }
     };
     let (cpu, began_at) = (CpuSnapshot::take(), clock::now());
     let ran = run(&mut trains, &over);
     let cpu = CpuSnapshot::take().use_since(&cpu, clock::now() - began_at);
     let during = During::new(std::mem::take(&mut trains.departures), &cpu);
-    let (sent, received) = (trains.sent, trains.received);
-    Turn { sent, received, during, ended: ran.and_then(|()| trains.close()) }
+    let (sent, received, unstamped) = (trains.sent, trains.received, trains.unstamped);
+    Turn { sent, received, unstamped, during, ended: ran.and_then(|()| trains.close()) }
+}
+
+/// Whether it is no estimate from little traffic, but all that passes.
+fn fills_the_path(estimation: Estimation) -> bool {
+    matches!(estimation, Estimation::Available(AvailableMethod::MaximumB | AvailableMethod::MaximumC))
 }
 
 /// IP and UDP.
@@ -394,6 +401,8 @@ pub(crate) fn interval(of: &netaware_stats::interval::Interval) -> Interval {
     Interval { estimate: of.estimate, lo: of.lo, hi: of.hi, confidence: of.confidence }
 }
 
+/// Share of the capacity that trains may use on average, unless somebody says otherwise.
+const MAX_LOAD: f64 = 0.1;
 /// For who follows a path until stopped: as long as anybody may.
 const ENDLESS: Span = Span::from_secs(24 * 3600);
 /// Added to the time asked for: opening and ending.

@@ -34,6 +34,8 @@ pub(crate) struct Trains<'a> {
     /// Packets sent and received so far.
     pub(crate) sent: u64,
     pub(crate) received: u64,
+    /// Of these, stamped by a program because the kernel had no stamp.
+    pub(crate) unstamped: u64,
     /// What the sending host made of the plans.
     pub(crate) departures: Departures,
 }
@@ -93,6 +95,7 @@ impl<'a> Trains<'a> {
             next_seq: 0,
             sent: 0,
             received: 0,
+            unstamped: 0,
             departures: Departures::default(),
         })
     }
@@ -147,6 +150,7 @@ impl<'a> Trains<'a> {
             places.arrived(&mut report, times.into_iter());
         } else {
             let caught = self.socket.catch(&spec, stop).map_err(|e| Cause::System(e.to_string()))?;
+            self.unstamped += caught.unstamped;
             places.arrived(&mut report, caught.arrivals.iter().map(|(seq, at)| (*seq, at.0)));
             let times = self.times(number, &spec)?;
             places.sent(&mut report, times.into_iter());
@@ -168,7 +172,8 @@ impl<'a> Trains<'a> {
                 continue;
             }
             match message {
-                ServerMessage::VolleyTimes { volley, times, last, .. } if volley == number => {
+                ServerMessage::VolleyTimes { volley, times, last, unstamped, .. } if volley == number => {
+                    self.unstamped += unstamped.min(times.len() as u64);
                     let room = usize::try_from(spec.packets()).unwrap_or(0).saturating_sub(found.len());
                     found.extend(times.into_iter().take(room));
                     if last {

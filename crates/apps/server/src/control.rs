@@ -154,8 +154,8 @@ impl Control<'_> {
             Event::Entered { test, flow } => self.attach_flow(now, test, flow),
             Event::ReceiverTick { test, tick } => self.session.receiver_tick(now, test, tick),
             Event::SenderTick { test, tick } => self.session.sender_tick(test, tick),
-            Event::VolleyTimes { test, volley, times, last } => {
-                self.session.volley_times(test, volley, times, last);
+            Event::VolleyTimes { test, volley, times, last, unstamped } => {
+                self.session.volley_times(test, volley, times, last, unstamped);
             }
             Event::Ended { test, report } => {
                 let plan = self.forget(test);

@@ -23,7 +23,7 @@ pub(crate) enum Event {
     /// From a test's thread.
     SenderTick { test: u32, tick: SenderTick },
     /// From a test's thread.
-    VolleyTimes { test: u32, volley: u32, times: Vec<(u64, u64)>, last: bool },
+    VolleyTimes { test: u32, volley: u32, times: Vec<(u64, u64)>, last: bool, unstamped: u64 },
     /// A test's thread is done; absent when it failed in a way that it could not report.
     Ended { test: u32, report: Option<Box<EndReport>> },
 }

@@ -34,8 +34,8 @@ impl Reporter {
     }
 
     /// Packets of a volley.
-    pub(crate) fn volley_times(&self, volley: u32, times: Vec<(u64, u64)>, last: bool) {
-        let _ = self.events.send(Event::VolleyTimes { test: self.test, volley, times, last });
+    pub(crate) fn volley_times(&self, volley: u32, times: Vec<(u64, u64)>, last: bool, unstamped: u64) {
+        let _ = self.events.send(Event::VolleyTimes { test: self.test, volley, times, last, unstamped });
     }
 
     pub(crate) fn end(mut self, report: EndReport) {

@@ -68,24 +68,27 @@ impl Trains {
     }
 
     fn answer(&mut self, volley: &VolleySpec) -> io::Result<()> {
-        let times = if self.direction == Direction::Reverse {
-            self.socket.send(volley, &self.stop)
+        let (times, unstamped) = if self.direction == Direction::Reverse {
+            (self.socket.send(volley, &self.stop), 0)
         } else {
-            self.socket.catch(volley, &self.stop)?.arrivals
+            let caught = self.socket.catch(volley, &self.stop)?;
+            (caught.arrivals, caught.unstamped)
         };
         self.packets += times.len() as u64;
         // Each train has a length of its own; the mean is near enough for the log's sum.
         self.bytes += volley.payload() * times.len() as u64 / volley.packets().max(1);
-        self.tell(volley.number, &times);
+        self.tell(volley.number, &times, unstamped);
         Ok(())
     }
 
-    fn tell(&self, volley: u32, times: &[(u64, Mono)]) {
+    fn tell(&self, volley: u32, times: &[(u64, Mono)], mut unstamped: u64) {
         let mut rest = times;
         loop {
             let (now, later) = rest.split_at(rest.len().min(TIMES_IN_A_MESSAGE));
+            let of_these = unstamped.min(now.len() as u64);
+            unstamped -= of_these;
             let times = now.iter().map(|(seq, at)| (*seq, at.0)).collect();
-            self.reporter.volley_times(volley, times, later.is_empty());
+            self.reporter.volley_times(volley, times, later.is_empty(), of_these);
             if later.is_empty() {
                 return;
             }

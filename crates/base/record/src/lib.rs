@@ -46,7 +46,7 @@ pub use latency::{Arrivals, DelayTail, ExchangeTotal, LatencyResult, LoadedLaten
 pub use limit::{Limit, LimitedBy, Side};
 pub use matrix::{MatrixCell, MatrixEnd, MatrixProtocol, MatrixResult, MatrixRun};
 pub use path::{MtuFinding, PathFacts, Reach, Unreachable};
-pub use path_rate::{PathMetric, PathRate, PathUse, PathVerdict, RateBound, RatePoint};
+pub use path_rate::{PathMetric, PathRate, PathUse, PathVerdict, RateBound, RatePoint, TightLink};
 pub use pedigree::{Direction, Health, IpVersion, Layer, Pedigree};
 pub use reach::{QueuedWay, ReachCapacity, ReachLoss, ReachProtocol, ReachQueue, ReachQueues, ReachResult};
 pub use rfc6349::{Bottleneck, ETHERNET_OVERHEAD, Rfc6349};

@@ -55,6 +55,9 @@ pub struct PathRate {
     /// Whether it is a bound.
     #[serde(default)]
     pub bound: RateBound,
+    /// The tight link's own capacity, where the method tells that beside what is available of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tight_link: Option<TightLink>,
     /// The same as UDP payload in packets of `packet`, bit/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<BitRate>,
@@ -97,6 +100,15 @@ pub struct PathRate {
     /// What was known at which time, where the path was followed (`--watch`); the newest are kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub over_time: Vec<RatePoint>,
+}
+
+/// The link with the least available bandwidth.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TightLink {
+    /// bit/s of whole IP packets.
+    pub capacity: Interval,
+    /// Share of what trains were stretched by that a line over their rate explains, 0..=1.
+    pub fit: f64,
 }
 
 /// A rate of a path that is followed, as known at one instant.

@@ -248,6 +248,9 @@ pub enum ServerMessage {
         times: Vec<(u64, u64)>,
         /// Nothing more will come of this volley.
         last: bool,
+        /// Of the packets in this message that came, those stamped by the program because the kernel had no stamp.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        unstamped: u64,
     },
     /// The test is over.
     Finished {
@@ -385,6 +388,11 @@ pub enum EndReport {
     UdpSender(UdpSenderEnd),
     /// It received UDP.
     UdpReceiver(UdpReceiverEnd),
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 #[cfg(test)]

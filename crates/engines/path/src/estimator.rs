@@ -2,6 +2,7 @@
 
 use netaware_units::{Mono, Span};
 
+use crate::available::TightLink;
 use crate::{Estimate, Volley, VolleyReport};
 
 /// What an estimator wants.
@@ -29,4 +30,9 @@ pub trait Estimator {
 
     /// What is known so far; `None` as long as nothing is.
     fn answer(&self) -> Option<Estimate>;
+
+    /// The tight link's own capacity, where the method tells that as well.
+    fn tight_link(&self) -> Option<TightLink> {
+        None
+    }
 }

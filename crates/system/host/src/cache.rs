@@ -165,7 +165,12 @@ mod tests {
             waits: Vec::new(),
             calls: Vec::new(),
             memory_copy_ns_per_byte: Fact::Known(0.0812),
-            stamps: Fact::Known(StampTiming { by_kernel: true, error: Span(210), send_gap: Span(1310) }),
+            stamps: Fact::Known(StampTiming {
+                by_kernel: true,
+                error: Span(210),
+                send_gap: Span(1310),
+                room: None,
+            }),
             receive_room: Fact::not_known("no loopback"),
             loopback: Vec::new(),
             moderation: Vec::new(),

@@ -21,7 +21,7 @@ use crate::probe_socket::{ProbeSocket, Stamping, is_refusal};
 use crate::stop::StopFlag;
 
 pub(crate) use calibrate::calibrate_for;
-pub use calibrate::{Calibration, calibrate, stamp_timing};
+pub use calibrate::{Calibration, stamp_timing};
 
 /// One end of a test with volleys.
 #[derive(Debug)]

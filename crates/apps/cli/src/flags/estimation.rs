@@ -18,13 +18,14 @@ pub(crate) struct EstimationFlags {
     /// What each IP version and direction may take [default: 30s]
     #[arg(short, long, value_name = "TIME", value_parser = quantity::some_seconds)]
     time: Option<Span>,
-    /// Share of the path that the trains may use on average: 10% or 0.1
-    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = share)]
-    max_load: f64,
+    /// Share of the path that the trains may use on average: 10% or 0.1 [default: 10%, or all of it where the method fills the
+    /// path]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    max_load: Option<f64>,
     /// Largest IP packet, 576B..9000B [default: what fits the path]
     #[arg(long, value_name = "SIZE", value_parser = packet)]
     packet: Option<u32>,
-    /// Of random distances: the same seed gives the same ones
+    /// Of random distances, where the method has such: the same seed gives the same ones
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }
@@ -62,7 +63,7 @@ impl EstimationFlags {
         EstimationRequest {
             directions,
             time: self.time.unwrap_or(request.time),
-            max_load: self.max_load,
+            max_load: self.max_load.unwrap_or(request.max_load),
             packet: self.packet,
             seed: self.seed,
             ..request

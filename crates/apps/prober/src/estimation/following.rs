@@ -106,8 +106,10 @@ impl Followed {
                 ran = trains.run(estimator.as_mut(), pending, tracks.then_some(until), over)?;
                 Ok(())
             });
-        let (sent, received, took) =
-            self.last.as_ref().map_or((0, 0, Span::ZERO), |last| (last.sent, last.received, last.took));
+        let (sent, received, unstamped, took) = self
+            .last
+            .as_ref()
+            .map_or((0, 0, 0, Span::ZERO), |last| (last.sent, last.received, last.unstamped, last.took));
         let before = self.last.take().map(|last| last.during).unwrap_or_default();
         let during = before.and(&done.during);
         let answer = estimator.answer().map(|answer| during.bounded(answer));
@@ -116,9 +118,11 @@ impl Followed {
             host: known.honest(method, instrument.largest),
             during,
             answer,
+            tight: estimator.tight_link(),
             packet: instrument.largest,
             sent: sent + done.sent,
             received: received + done.received,
+            unstamped: unstamped + done.unstamped,
             took: took + (clock::now() - now),
             instrument: instrument.clone(),
             headers: headers(version),

@@ -4,7 +4,7 @@ use netaware_path::honest::{Ceiling, CostBySize, HonestRate, HostCosts, Way};
 use netaware_record::{HostCall, HostTimings, InterfaceFacts, LoopbackHow, WaitHow};
 use netaware_units::{BitRate, Span};
 
-use super::known::LARGEST_BURST;
+use super::known::largest_burst;
 
 /// What a host was measured to cost; `through` is the interface whose link and coalescing count.
 pub(super) fn of(timings: &HostTimings, through: Option<&InterfaceFacts>) -> HostCosts {
@@ -12,7 +12,6 @@ pub(super) fn of(timings: &HostTimings, through: Option<&InterfaceFacts>) -> Hos
     let clock = timings.clock.read_ns;
     // A send is stamped before it begins, so from one to the next there is a reading too.
     let send = CostBySize::new(calls(timings, HostCall::Send).map(|(packet, ns)| (packet, ns + clock)));
-    let room = timings.receive_room.known().map_or(LARGEST_BURST, |room| with_headers(room.0));
     HostCosts {
         clock_read: clock,
         clock_resolution: nanos(timings.clock.resolution),
@@ -26,7 +25,7 @@ pub(super) fn of(timings: &HostTimings, through: Option<&InterfaceFacts>) -> Hos
         coalescing: through.and_then(coalescing),
         ring: through.and_then(ring),
         link: through.and_then(|facts| facts.link.known()).map(|rate| rate.0 as f64),
-        largest_burst: LARGEST_BURST.min(room),
+        largest_burst: largest_burst(timings.receive_room.known().copied()),
     }
 }
 
@@ -90,8 +89,8 @@ fn bulk(timings: &HostTimings) -> Vec<(u32, f64)> {
 }
 
 /// Bytes of IP packets that hold this much payload in full ones.
-fn with_headers(payload: u64) -> u64 {
-    payload / u64::from(FULL - HEADERS) * u64::from(FULL)
+pub(super) fn with_headers(payload: u64) -> u64 {
+    (payload / u64::from(FULL - HEADERS)).saturating_mul(u64::from(FULL))
 }
 
 fn nanos(span: Span) -> f64 {
@@ -150,7 +149,12 @@ mod tests {
                 call(HostCall::ReceiveStamped, 1472, 400.0),
             ],
             memory_copy_ns_per_byte: Fact::Known(0.1),
-            stamps: Fact::Known(StampTiming { by_kernel: true, error: Span(1000), send_gap: Span(1500) }),
+            stamps: Fact::Known(StampTiming {
+                by_kernel: true,
+                error: Span(1000),
+                send_gap: Span(1500),
+                room: None,
+            }),
             receive_room: Fact::Known(ByteCount(73_600)),
             loopback: vec![run(1, 2e6), run(2, 4e6)],
             moderation: Vec::new(),

@@ -5,12 +5,16 @@ use std::net::IpAddr;
 use netaware_io::clock;
 use netaware_io::volley::{self, Calibration};
 use netaware_path::honest::{CostBySize, HostCosts, Way};
-use netaware_record::{Direction, Effort, Fact, HonestRate};
+use netaware_record::{Direction, Effort, Fact, HonestRate, StampTiming};
+use netaware_units::ByteCount;
 
-use super::{costs, is_busy};
+use super::costs::{self, with_headers};
+use super::is_busy;
 
 /// Half of what the queues of most access lines hold, and a train that most receive buffers take.
-pub(super) const LARGEST_BURST: u64 = 200_000;
+const LARGEST_BURST: u64 = 200_000;
+/// Ten packets: what a host says of itself that is below is not believed.
+const LEAST_BURST: u64 = 15_000;
 
 /// What this host can do.
 #[derive(Debug, Clone)]
@@ -32,16 +36,18 @@ pub(crate) fn known() -> Known {
         let calibration = Calibration::from(*kept.timings.stamps.known()?);
         Some(Known { calibration, costs: costs::of(&kept.timings, None) })
     });
-    from_kept.unwrap_or_else(|| Known::of(volley::calibrate()))
+    from_kept.unwrap_or_else(|| Known::of(volley::stamp_timing()))
 }
 
 impl Known {
-    fn of(calibration: Calibration) -> Self {
+    /// Of a host without loopback nothing is known.
+    fn of(timing: Option<StampTiming>) -> Self {
+        let calibration = timing.map_or(Calibration::USUAL, Calibration::from);
         let costs = HostCosts {
             clock_read: 0.0,
             clock_resolution: 0.0,
             stamp_error: calibration.stamp_error.nanos() as f64,
-            kernel_stamps: true,
+            kernel_stamps: timing.is_none_or(|timing| timing.by_kernel),
             send: CostBySize::new([(CALIBRATED, calibration.send_gap.nanos() as f64)]),
             receive: CostBySize::default(),
             bulk: CostBySize::default(),
@@ -50,15 +56,14 @@ impl Known {
             coalescing: None,
             ring: None,
             link: None,
-            largest_burst: LARGEST_BURST,
+            largest_burst: largest_burst(timing.and_then(|timing| timing.room)),
         };
         Self { calibration, costs }
     }
 
-    /// Most bytes of a train in this direction: towards this host no more than a receive buffer of its holds. What the
-    /// other host's holds it does not tell.
-    pub(crate) fn largest_burst(&self, direction: Direction) -> u64 {
-        if direction == Direction::Reverse { self.costs.largest_burst } else { LARGEST_BURST }
+    /// Most bytes of a train in this direction: no more than a receive buffer of whoever receives holds, as far as that is told.
+    pub(crate) fn largest_burst(&self, direction: Direction, there: Option<ByteCount>) -> u64 {
+        if direction == Direction::Reverse { self.costs.largest_burst } else { largest_burst(there) }
     }
 
     /// The same host with the link and the coalescing of the interface that owns this address.
@@ -81,6 +86,11 @@ impl Known {
     }
 }
 
+/// IP bytes of a train that a receiver with this room takes as a whole. Nobody's word makes trains useless.
+pub(super) fn largest_burst(room: Option<ByteCount>) -> u64 {
+    room.map_or(LARGEST_BURST, |room| with_headers(room.0)).clamp(LEAST_BURST, LARGEST_BURST)
+}
+
 /// The IP packet that a calibration sends, bytes.
 const CALIBRATED: u32 = 1428;
 
@@ -92,7 +102,8 @@ mod tests {
 
     #[test]
     fn a_calibration_alone_names_what_limits_each_method() {
-        let known = Known::of(Calibration { send_gap: Span(1500), stamp_error: Span(1000) });
+        let timing = StampTiming { by_kernel: true, error: Span(1000), send_gap: Span(1500), room: None };
+        let known = Known::of(Some(timing));
         let trains = known.honest("curve", 1500).unwrap();
         assert_eq!((trains.limited_by.by.as_str(), trains.rate), ("sending", BitRate(8_000_000_000)));
         let pairs = known.honest("spruce", 1500).unwrap();
@@ -102,17 +113,31 @@ mod tests {
     }
 
     #[test]
-    fn only_trains_towards_this_host_are_bounded_by_its_buffer() {
-        let mut known = Known::of(Calibration::USUAL);
-        assert_eq!(known.largest_burst(Direction::Reverse), LARGEST_BURST);
-        known.costs.largest_burst = 75_000;
-        let both = [Direction::Forward, Direction::Reverse].map(|way| known.largest_burst(way));
-        assert_eq!(both, [LARGEST_BURST, 75_000]);
+    fn trains_are_bounded_by_the_buffer_of_whoever_receives() {
+        let known = Known::of(None);
+        assert_eq!(known.largest_burst(Direction::Reverse, None), LARGEST_BURST);
+        let room = |bytes| StampTiming {
+            room: Some(ByteCount(bytes)),
+            ..StampTiming { by_kernel: true, error: Span(1000), send_gap: Span(1500), room: None }
+        };
+        let known = Known::of(Some(room(73_600)));
+        let both =
+            |there| [Direction::Forward, Direction::Reverse].map(|way| known.largest_burst(way, there));
+        assert_eq!(both(None), [LARGEST_BURST, 75_000]);
+        assert_eq!(both(Some(ByteCount(147_200))), [150_000, 75_000]);
+        assert_eq!(both(Some(ByteCount(u64::MAX))), [LARGEST_BURST, 75_000]);
+        assert_eq!(both(Some(ByteCount(1))), [LEAST_BURST, 75_000], "nobody's word makes trains useless");
+    }
+
+    #[test]
+    fn stamps_of_a_program_are_known_as_such() {
+        let timing = StampTiming { by_kernel: false, error: Span(1000), send_gap: Span(1500), room: None };
+        assert!(!Known::of(Some(timing)).costs.kernel_stamps);
     }
 
     #[test]
     fn without_an_address_no_interface_adds_its_limits() {
-        let known = Known::of(Calibration::USUAL);
+        let known = Known::of(None);
         assert_eq!(known.through(None).costs, known.costs);
     }
 }

@@ -3,7 +3,7 @@
 use netaware_path::{Bound, Estimate, Flag, Instrument, Use};
 use netaware_record::{
     Direction, ETHERNET_OVERHEAD, HonestRate, IpVersion, Layer, PathMetric, PathRate, PathUse, PathVerdict,
-    Pedigree, RateBound, RatePoint,
+    Pedigree, RateBound, RatePoint, TightLink,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
@@ -13,10 +13,13 @@ use crate::host::During;
 /// What a run of an estimator came to.
 pub(crate) struct Estimated {
     pub(crate) answer: Option<Estimate>,
+    pub(crate) tight: Option<netaware_path::available::TightLink>,
     /// Largest IP packet, bytes.
     pub(crate) packet: u32,
     pub(crate) sent: u64,
     pub(crate) received: u64,
+    /// Of these, stamped by a program because the kernel had no stamp.
+    pub(crate) unstamped: u64,
     pub(crate) took: Span,
     pub(crate) instrument: Instrument,
     /// IP and UDP, bytes.
@@ -53,12 +56,13 @@ pub(crate) fn result(
             layer: Layer::Ip,
             direction,
             version,
-            clock: ClockSource::Kernel,
+            clock: clock(done),
             uncertainty: uncertainty(answer),
         },
         metric,
         rate: answer.map(|answer| interval(&answer.rate)),
         bound: bound(answer),
+        tight_link: done.tight.as_ref().filter(|_| answer.is_some()).map(tight_link),
         payload: of_packet(done.packet.saturating_sub(done.headers)),
         ethernet: of_packet(done.packet + ETHERNET_OVERHEAD),
         packet: done.packet,
@@ -68,7 +72,12 @@ pub(crate) fn result(
         took: done.took,
         load: BitRate::mean(bytes, done.took),
         flags: words(answer),
-        remarks: flags.iter().map(sentence).chain(answer.and_then(|answer| limit(answer, done))).collect(),
+        remarks: flags
+            .iter()
+            .map(sentence)
+            .chain(late_stamps(done))
+            .chain(answer.and_then(|answer| limit(answer, done)))
+            .collect(),
         send_gap: done.instrument.send_gap,
         stamp_error: Span(done.instrument.stamp_error() as i64),
         health: done.during.health(),
@@ -76,6 +85,23 @@ pub(crate) fn result(
         fastest_sent: done.during.fastest_sent(),
         over_time: Vec::new(),
     }
+}
+
+/// Of most arrivals.
+fn clock(done: &Estimated) -> ClockSource {
+    if done.unstamped * 2 > done.received { ClockSource::Application } else { ClockSource::Kernel }
+}
+
+fn late_stamps(done: &Estimated) -> Option<String> {
+    let told = format!(
+        "{} of {} arrivals had no stamp of the kernel's; the program's, which leans late, stands for it",
+        done.unstamped, done.received
+    );
+    (done.unstamped > 0).then_some(told)
+}
+
+fn tight_link(tight: &netaware_path::available::TightLink) -> TightLink {
+    TightLink { capacity: interval(&tight.capacity), fit: tight.quality }
 }
 
 /// What limits this host, where it mattered or where a figure lies beyond it.
@@ -225,6 +251,10 @@ mod tests {
     use super::*;
 
     fn remarks(rate: f64, flags: &[Flag]) -> Vec<String> {
+        told(rate, flags, 0).remarks
+    }
+
+    fn told(rate: f64, flags: &[Flag], unstamped: u64) -> PathRate {
         let limited_by =
             Ceiling { by: "sending".into(), rate: BitRate(8_000_000_000), because: "1.5 us each".into() };
         let host = HonestRate {
@@ -247,9 +277,11 @@ mod tests {
         };
         let done = Estimated {
             answer: Some(answer),
+            tight: None,
             packet: 1500,
             sent: 100,
             received: 100,
+            unstamped,
             took: Span::from_secs(1),
             instrument: Instrument {
                 largest: 1500,
@@ -266,7 +298,7 @@ mod tests {
             during: During::default(),
             host: Some(host),
         };
-        result(PathMetric::Capacity, IpVersion::V4, Direction::Forward, &done).remarks
+        result(PathMetric::Capacity, IpVersion::V4, Direction::Forward, &done)
     }
 
     const CAN: &str = "this host probes by trains of 1500 B up to 8.00 Gbit/s with 5 % error, limited by sending: 1.5 us each";
@@ -281,5 +313,16 @@ mod tests {
     fn a_figure_beyond_the_honest_rate_has_a_remark_and_one_below_has_none() {
         assert_eq!(remarks(9e9, &[]), [format!("the figure is beyond what one of these tells: {CAN}")]);
         assert_eq!(remarks(7e9, &[]), [""; 0]);
+    }
+
+    #[test]
+    fn stamps_of_a_program_are_not_told_as_the_kernels() {
+        let clock = |unstamped| told(5e9, &[], unstamped).pedigree.clock;
+        assert_eq!(
+            [0, 50, 51].map(clock),
+            [ClockSource::Kernel, ClockSource::Kernel, ClockSource::Application]
+        );
+        let remarks = told(5e9, &[], 3).remarks;
+        assert!(remarks.len() == 1 && remarks[0].starts_with("3 of 100 arrivals"), "{remarks:?}");
     }
 }

@@ -211,13 +211,20 @@ impl Session<'_> {
     }
 
     /// Packets of a volley.
-    pub(crate) fn volley_times(&mut self, test: u32, volley: u32, times: Vec<(u64, u64)>, last: bool) {
+    pub(crate) fn volley_times(
+        &mut self,
+        test: u32,
+        volley: u32,
+        times: Vec<(u64, u64)>,
+        last: bool,
+        unstamped: u64,
+    ) {
         let Some(entry) = self.tests.get_mut(&test) else { return };
         if last {
             entry.volleys = entry.volleys.saturating_sub(1);
         }
         if entry.stage != (Stage::Ending { verdict: None }) {
-            self.say(ServerMessage::VolleyTimes { test, volley, times, last });
+            self.say(ServerMessage::VolleyTimes { test, volley, times, last, unstamped });
         }
     }
 

@@ -169,6 +169,9 @@ pub struct StampTiming {
     pub error: Span,
     /// Median time from the begin of one send to that of the next, the clock's reading between them included.
     pub send_gap: Span,
+    /// UDP payload in datagrams of 1472 bytes that a socket of this host keeps while nobody reads: the largest burst that it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room: Option<ByteCount>,
 }
 
 /// How bytes were moved over loopback.

@@ -8,7 +8,7 @@
 use netaware_stats::interval::Interval;
 use netaware_units::{Mono, Span};
 
-use crate::available::{Curve, Slops};
+use crate::available::{Curve, Slops, TightLink};
 use crate::{Bound, Estimate, Estimator, Flag, Instrument, Step, VolleyReport};
 
 /// The estimator.
@@ -76,6 +76,10 @@ impl Estimator for Automatic {
         let Some(slops) = self.slops.as_ref().and_then(Estimator::answer) else { return Some(curve) };
         Some(together(curve, slops))
     }
+
+    fn tight_link(&self) -> Option<TightLink> {
+        self.curve.tight_link()
+    }
 }
 
 /// One answer of two.
@@ -83,6 +87,8 @@ fn together(mut curve: Estimate, slops: Estimate) -> Estimate {
     curve.bytes += slops.bytes;
     curve.packets += slops.packets;
     curve.took += slops.took;
+    // Streams of few packets fall on either side by chance, so the figure is the line's, unless the traffic gave way to its trains.
+    let doubts = curve.flags.contains(&Flag::Elastic);
     let cut_short = Flag::CutShort;
     let news = slops.flags.into_iter().filter(|flag| *flag != cut_short);
     for flag in news {
@@ -92,13 +98,20 @@ fn together(mut curve: Estimate, slops: Estimate) -> Estimate {
     }
     match slops.bound {
         Bound::None if agree(&curve.rate, &slops.rate) => {
+            let own = curve.rate.estimate;
             curve.rate = weighed(curve.rate, &slops.rate);
+            if !doubts {
+                (curve.rate.lo, curve.rate.hi) = (curve.rate.lo.min(own), curve.rate.hi.max(own));
+                curve.rate.estimate = own;
+            }
         }
         Bound::AtLeast if slops.rate.lo <= curve.rate.hi => {}
         Bound::AtMost if slops.rate.hi >= curve.rate.lo => {}
         _ => {
+            if doubts {
+                curve.rate.estimate = f64::midpoint(curve.rate.estimate, slops.rate.estimate);
+            }
             curve.rate = curve.rate.widened_to(slops.rate.lo, slops.rate.hi);
-            curve.rate.estimate = f64::midpoint(curve.rate.estimate, slops.rate.estimate);
             curve.flags.push(Flag::Ambiguous);
         }
     }

@@ -86,13 +86,6 @@ impl Curve {
         }
     }
 
-    /// The tight link; `None` without a regression.
-    pub fn tight_link(&self) -> Option<TightLink> {
-        let reading = self.reading()?;
-        let (_, capacity) = reading.fitter.intervals(&reading.used, CONFIDENCE)?;
-        Some(TightLink { capacity, quality: reading.fit.quality })
-    }
-
     /// Whether it ended because time did.
     pub(crate) fn was_cut_short(&self) -> bool {
         self.state == State::Done(End::OutOfTime) && self.samples.len() < ENOUGH_TRAINS
@@ -239,6 +232,16 @@ impl Estimator for Curve {
         }
         let fitted = self.reading().filter(|reading| reading.used.len() >= 4);
         fitted.and_then(|reading| self.fitted(&reading)).or_else(|| self.rough())
+    }
+
+    /// `None` without a regression that the answer stands on.
+    fn tight_link(&self) -> Option<TightLink> {
+        if self.untouched().is_some() {
+            return None;
+        }
+        let reading = self.reading().filter(|reading| reading.used.len() >= 4)?;
+        let (_, capacity) = reading.fitter.intervals(&reading.used, CONFIDENCE)?;
+        Some(TightLink { capacity, quality: reading.fit.quality })
     }
 }
 

@@ -34,16 +34,14 @@ pub struct Maximum {
     /// Least difference of the clocks so far, ns.
     least: Option<i128>,
     asked: Volley,
-    /// Of each volley: bits that arrived, and seconds.
-    received: Vec<(f64, f64)>,
+    /// Those of which anything came.
+    volleys: Vec<VolleySeen>,
     sent: u64,
     arrived: u64,
     /// Whether the path ever said "enough".
     congested: bool,
     /// Whether the host could not send as fast as it should.
     host_limited: bool,
-    /// Sub-intervals of the first mode.
-    first_mode: Option<usize>,
     over: bool,
 }
 
@@ -58,33 +56,34 @@ impl Maximum {
             load: LoadSearch::new(search, top),
             least: None,
             asked: Volley::default(),
-            received: Vec::new(),
+            volleys: Vec::new(),
             sent: 0,
             arrived: 0,
             congested: false,
             host_limited: false,
-            first_mode: None,
             over: false,
         }
     }
 
-    /// Reports the first `count` sub-intervals apart from the others, for paths that give more at first.
-    #[must_use]
-    pub fn with_first_mode(mut self, count: usize) -> Self {
-        self.first_mode = Some(count);
-        self
-    }
-
-    /// Highest rates of the first mode and of the rest, bit/s; `None` if not asked for, or if one has no sub-interval.
-    pub fn modes(&self) -> Option<(f64, f64)> {
-        let rates = self.sub_intervals();
-        let (first, rest) = rates.split_at_checked(self.first_mode?)?;
-        Some((highest(first)?, highest(rest)?))
+    /// What passed at first and what lasts, bit/s, where a credit is spent: volleys that the path holds back by then come well below the
+    /// best sub-interval. On a link without credit they come at its rate. Credit grows in the pauses, so these count.
+    fn two_modes(&self) -> Option<(f64, f64)> {
+        let peak = highest(&self.sub_intervals())?;
+        let later = &self.volleys[self.volleys.len() / 2..];
+        let held: Vec<f64> = later.iter().filter(|it| it.held_back).map(VolleySeen::rate).collect();
+        let within = netaware_stats::quantile::median(&held).filter(|_| held.len() >= FEWEST_HELD)?;
+        let with_pauses: Vec<f64> = later
+            .windows(2)
+            .filter(|pair| pair[0].held_back && pair[1].begin > pair[0].begin)
+            .map(|pair| pair[0].bits * 1e9 / (i128::from(pair[1].begin) - i128::from(pair[0].begin)) as f64)
+            .collect();
+        let lasts = netaware_stats::quantile::median(&with_pauses)?;
+        (peak > SPENT * within).then_some((peak, lasts))
     }
 
     /// Receive rates of the sub-intervals that are over, bit/s.
     fn sub_intervals(&self) -> Vec<f64> {
-        self.received.chunks_exact(SUB_INTERVAL).map(mean_rate).collect()
+        self.volleys.chunks_exact(SUB_INTERVAL).map(mean_rate).collect()
     }
 
     fn compose(&self) -> Volley {
@@ -116,10 +115,12 @@ impl Maximum {
         };
         self.congested |= self.load.take(&feedback);
         if let Some((bits, seconds)) = seen.received() {
-            self.received.push((bits, seconds));
             self.budget.saw(bits / seconds);
             // A queue that the pauses empty again holds the packets up all the same.
-            self.congested |= seen.rate().is_some_and(|sent| bits / seconds < FULL * sent);
+            let held_back = seen.rate().is_some_and(|sent| bits / seconds < FULL * sent);
+            self.congested |= held_back;
+            let begin = seen.arrivals.map_or(0, |(first, _)| first);
+            self.volleys.push(VolleySeen { bits, seconds, begin, held_back });
         }
         self.host_limited |= seen.rate().is_some_and(|rate| rate < 0.9 * planned(asked));
     }
@@ -134,12 +135,12 @@ impl Maximum {
         if lost > LOSS_LIMIT {
             flags.push(Flag::Lossy(lost));
         }
-        if self.received.len() < SUB_INTERVAL {
+        if self.volleys.len() < SUB_INTERVAL {
             flags.push(Flag::CutShort);
         }
-        if self.modes().is_some_and(|(first, rest)| first.max(rest) > 1.2 * first.min(rest)) {
-            flags.push(Flag::Ambiguous);
-        }
+        let modes = self.two_modes();
+        flags.extend(modes.map(|(peak, _)| Flag::Shaped { peak }));
+        let best = modes.map_or(best, |(_, lasts)| lasts);
         let bound = if self.congested { Bound::None } else { Bound::AtLeast };
         // Within a sub-interval the rate is counted, not estimated: what errs are the ends of twenty volleys.
         let rate = Interval { estimate: best, lo: best * 0.98, hi: best * 1.02, confidence: CONFIDENCE };
@@ -152,6 +153,26 @@ impl Maximum {
             took: self.budget.took(),
             flags,
         }
+    }
+}
+
+/// What came of one volley.
+#[derive(Debug, Clone, Copy)]
+struct VolleySeen {
+    /// That arrived, the first packet's apart.
+    bits: f64,
+    /// From the first arrival to the last.
+    seconds: f64,
+    /// Its first arrival, by the receiver's clock, ns.
+    begin: i64,
+    /// Whether the path took less than it was sent.
+    held_back: bool,
+}
+
+impl VolleySeen {
+    /// bit/s.
+    fn rate(&self) -> f64 {
+        self.bits / self.seconds
     }
 }
 
@@ -224,9 +245,9 @@ fn planned(volley: &Volley) -> f64 {
     })
 }
 
-fn mean_rate(volleys: &[(f64, f64)]) -> f64 {
-    let (bits, seconds) = volleys.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    bits / seconds
+fn mean_rate(volleys: &[VolleySeen]) -> f64 {
+    let bits: f64 = volleys.iter().map(|it| it.bits).sum();
+    bits / volleys.iter().map(|it| it.seconds).sum::<f64>()
 }
 
 fn highest(rates: &[f64]) -> Option<f64> {
@@ -258,7 +279,7 @@ impl Estimator for Maximum {
     fn answer(&self) -> Option<Estimate> {
         // Before a sub-interval is over, what there is of it.
         let best = highest(&self.sub_intervals())
-            .or_else(|| (!self.received.is_empty()).then(|| mean_rate(&self.received)))?;
+            .or_else(|| (!self.volleys.is_empty()).then(|| mean_rate(&self.volleys)))?;
         Some(self.estimate(best))
     }
 }
@@ -272,5 +293,9 @@ const SUB_INTERVAL: usize = 20;
 const MOST_PACKETS: f64 = 500_000.0;
 /// What arrives at less than this share of the rate it left at met a full link.
 const FULL: f64 = 0.95;
+/// The best of a second over what lasts, where it lived on a credit.
+const SPENT: f64 = 1.2;
+/// Volleys that tell what lasts.
+const FEWEST_HELD: usize = 5;
 const LOSS_LIMIT: f64 = 0.1;
 const CONFIDENCE: f64 = 0.95;

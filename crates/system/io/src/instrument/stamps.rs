@@ -7,7 +7,7 @@ use super::calls::pair;
 use super::times;
 use crate::volley;
 
-/// Stamps and sends of single packets as estimators use them: see [`crate::volley::calibrate`], which asks the same in a
+/// Stamps and sends of single packets as estimators use them: see [`crate::volley::stamp_timing`], which asks the same in a
 /// shorter time. `None` on a host without loopback.
 pub fn stamps(effort: Effort) -> Option<StampTiming> {
     volley::calibrate_for(times(effort, 40, 400))

@@ -6,6 +6,7 @@ use netaware_record::StampTiming;
 use netaware_units::{ClockSource, Span};
 
 use crate::clock;
+use crate::instrument::receive_room;
 use crate::probe_socket::{ProbeSocket, Stamping};
 
 /// How fast this host sends single packets, and how far its stamps can be trusted.
@@ -36,14 +37,9 @@ impl From<StampTiming> for Calibration {
     }
 }
 
-/// Sends packets to itself, each as soon as the one before has been read. Hosts that have no loopback are taken for usual ones.
-pub fn calibrate() -> Calibration {
-    stamp_timing().map_or(Calibration::USUAL, Calibration::from)
-}
-
-/// The same as a record has it; `None` on a host without loopback.
+/// Sends packets to itself, each as soon as the one before has been read; `None` on a host without loopback.
 pub fn stamp_timing() -> Option<StampTiming> {
-    calibrate_for(ROUNDS)
+    Some(StampTiming { room: receive_room(), ..calibrate_for(ROUNDS)? })
 }
 
 /// The same for so many rounds; `None` on a host without loopback.
@@ -79,7 +75,12 @@ pub(crate) fn calibrate_for(rounds: usize) -> Option<StampTiming> {
         // Two stamps share the variance; below the resolution of what is read nothing is known.
         Span(((high - low).0 as f64 / 1.35 / std::f64::consts::SQRT_2) as i64).max(LEAST_ERROR)
     });
-    Some(StampTiming { by_kernel: !ways.is_empty(), error: spread, send_gap: at(&gaps, 2)?.max(Span(1)) })
+    Some(StampTiming {
+        by_kernel: !ways.is_empty(),
+        error: spread,
+        send_gap: at(&gaps, 2)?.max(Span(1)),
+        room: None,
+    })
 }
 
 /// No host is slower.
@@ -103,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_host_sends_no_faster_than_it_reads_its_clock_and_no_slower_than_a_sleep() {
-        let found = calibrate();
+        let found = Calibration::from(stamp_timing().unwrap());
         assert!(found.send_gap > Span(100) && found.send_gap < Span::from_millis(1), "{found:?}");
         assert!(found.stamp_error >= LEAST_ERROR && found.stamp_error < Span::from_millis(1), "{found:?}");
     }

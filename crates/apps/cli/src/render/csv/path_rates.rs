@@ -24,5 +24,7 @@ pub(super) const PATH_RATE: &[Column<PathRate>] = &[
     ("bytes", |r| r.bytes.0.to_string()),
     ("took_ns", |r| r.took.0.to_string()),
     ("load_bps", |r| r.load.0.to_string()),
+    ("tight_link_bps", |r| optional(r.tight_link.as_ref().map(|tight| tight.capacity.estimate.round()))),
+    ("tight_link_fit", |r| optional(r.tight_link.as_ref().map(|tight| format!("{:.3}", tight.fit)))),
     ("flags", |r| r.flags.join(" ")),
 ];

@@ -23,6 +23,11 @@ pub(super) fn section(sheet: &mut Sheet<'_>, metric: PathMetric, direction: Dire
         let rate = result.rate.filter(|_| result.bound == RateBound::None)?;
         Some(format!("{} .. {}", bits(rate.lo), bits(rate.hi)))
     })?;
+    sheet.row("tight link", |v| {
+        let tight = of(v)?.tight_link?;
+        let c = &tight.capacity;
+        Some(format!("{} ({} .. {}), fit {:.2}", bits(c.estimate), bits(c.lo), bits(c.hi), tight.fit))
+    })?;
     if sheet.is_full() {
         sheet.row("as UDP payload", |v| Some(of(v)?.payload?.to_string()))?;
         sheet.row("on Ethernet", |v| Some(of(v)?.ethernet?.to_string()))?;

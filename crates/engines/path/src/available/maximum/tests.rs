@@ -37,12 +37,31 @@ fn a_host_at_its_end_is_a_lower_bound() {
 
 #[test]
 fn a_policer_with_a_deep_bucket_has_two_modes() {
-    let mut path = Path::single(1e8, 0.0, Traffic::Even, 1);
-    path.policer = Some((2e7, 2e7));
-    let mut maximum = Maximum::new(&filling(1e8), Search::TypeC).with_first_mode(2);
-    let answer = path.run(&mut maximum).answer.unwrap();
-    let (first, rest) = maximum.modes().unwrap();
-    assert!(first > 1.3 * rest && answer.flags.contains(&Flag::Ambiguous), "{first} {rest}");
+    for search in [Search::TypeB, Search::TypeC] {
+        let mut path = Path::single(1e8, 0.0, Traffic::Even, 1);
+        path.policer = Some((2e7, 2e7));
+        let answer = path.run(&mut Maximum::new(&filling(1e8), search)).answer.unwrap();
+        assert!((answer.rate.estimate / 2e7 - 1.0).abs() < 0.05, "{search:?} {answer:?}");
+        let peak = answer
+            .flags
+            .iter()
+            .find_map(|flag| if let Flag::Shaped { peak } = flag { Some(*peak) } else { None });
+        assert!(peak.is_some_and(|peak| peak > 1.3 * 2e7), "{search:?} {answer:?}");
+    }
+}
+
+#[test]
+fn a_link_without_credit_has_one_mode_whatever_else_it_carries() {
+    for (load, traffic) in
+        [(0.0, Traffic::Even), (0.5, Traffic::Even), (0.3, Traffic::Poisson), (0.6, Traffic::Poisson)]
+    {
+        for (search, seed) in [(Search::TypeB, 1), (Search::TypeC, 2)] {
+            let mut path = Path::single(5e7, load, traffic, seed);
+            let answer = path.run(&mut Maximum::new(&filling(5e7), search)).answer.unwrap();
+            let shaped = answer.flags.iter().any(|flag| matches!(flag, Flag::Shaped { .. }));
+            assert!(!shaped, "{load} {traffic:?} {search:?}: {answer:?}");
+        }
+    }
 }
 
 #[test]
