@@ -20,7 +20,7 @@ use crate::report::{self, Findings};
 use crate::request::{Directions, Target};
 use crate::session::Session;
 use crate::stage::Cause;
-use crate::trains::Trains;
+use crate::trains::{Silence, Trains};
 
 mod following;
 
@@ -292,11 +292,12 @@ fn one(
         trains.run(estimator.as_mut(), &mut None, None, over).map(|_| ())
     });
     let took = clock::now() - began_at;
-    let Turn { sent, received, during, ended } = ran;
+    let Turn { sent, received, during, silence, ended } = ran;
+    let has_failed = ended.is_err();
     if let Err(cause) = ended {
         lane.fail("send trains", cause);
     }
-    if stop.is_raised() && sent == 0 {
+    if sent == 0 && (stop.is_raised() || has_failed) {
         return None;
     }
     let answer = estimator.answer().map(|answer| during.bounded(answer));
@@ -310,6 +311,7 @@ fn one(
         instrument,
         headers: headers(version),
         during,
+        silence,
     })
 }
 
@@ -355,6 +357,7 @@ struct Turn {
     sent: u64,
     received: u64,
     during: During,
+    silence: Silence,
     ended: Result<(), Cause>,
 }
 
@@ -373,15 +376,21 @@ fn turn(
     let mut trains = match opened {
         Ok(trains) => trains,
         Err(cause) => {
-            return Turn { sent: 0, received: 0, during: During::default(), ended: Err(cause) };
+            return Turn {
+                sent: 0,
+                received: 0,
+                during: During::default(),
+                silence: Silence::default(),
+                ended: Err(cause),
+            };
         }
     };
     let (cpu, began_at) = (CpuSnapshot::take(), clock::now());
     let ran = run(&mut trains, &over);
     let cpu = CpuSnapshot::take().use_since(&cpu, clock::now() - began_at);
     let during = During::new(std::mem::take(&mut trains.departures), &cpu);
-    let (sent, received) = (trains.sent, trains.received);
-    Turn { sent, received, during, ended: ran.and_then(|()| trains.close()) }
+    let (sent, received, silence) = (trains.sent, trains.received, trains.silence);
+    Turn { sent, received, during, silence, ended: ran.and_then(|()| trains.close()) }
 }
 
 /// IP and UDP.

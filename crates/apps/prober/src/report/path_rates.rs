@@ -9,6 +9,7 @@ use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
 use crate::estimation::interval;
 use crate::host::During;
+use crate::trains::Silence;
 
 /// What a run of an estimator came to.
 pub(crate) struct Estimated {
@@ -25,6 +26,8 @@ pub(crate) struct Estimated {
     pub(crate) during: During,
     /// What it can do with such packets in the method's way.
     pub(crate) host: Option<HonestRate>,
+    /// What has not come at the end.
+    pub(crate) silence: Silence,
 }
 
 /// The result of one direction over one version.
@@ -47,6 +50,7 @@ pub(crate) fn result(
     };
     let bytes = ByteCount(answer.map_or(0, |answer| answer.bytes));
     let flags = noticed(answer);
+    let silent = Some(done.silence).filter(Silence::is_told);
     PathRate {
         pedigree: Pedigree {
             method: answer.map_or("none", |answer| answer.method).to_owned(),
@@ -67,14 +71,32 @@ pub(crate) fn result(
         bytes,
         took: done.took,
         load: BitRate::mean(bytes, done.took),
-        flags: words(answer),
-        remarks: flags.iter().map(sentence).chain(answer.and_then(|answer| limit(answer, done))).collect(),
+        flags: words(answer).into_iter().chain(silent.map(|_| "silent".to_owned())).collect(),
+        remarks: flags
+            .iter()
+            .map(sentence)
+            .chain(answer.and_then(|answer| limit(answer, done)))
+            .chain(silent.map(silence))
+            .collect(),
         send_gap: done.instrument.send_gap,
         stamp_error: Span(done.instrument.stamp_error() as i64),
         health: done.during.health(),
         host: done.host.clone(),
         fastest_sent: done.during.fastest_sent(),
         over_time: Vec::new(),
+    }
+}
+
+/// That the path stopped to carry trains, or never did.
+fn silence(of: Silence) -> String {
+    if of.after_some {
+        format!(
+            "of the last {} packets none came: something began to drop the trains, or an address translator gave them \
+             another port",
+            of.packets
+        )
+    } else {
+        format!("of {} packets none came: something drops the trains, though single datagrams pass", of.packets)
     }
 }
 
@@ -265,6 +287,7 @@ mod tests {
             headers: 28,
             during: During::default(),
             host: Some(host),
+            silence: Silence::default(),
         };
         result(PathMetric::Capacity, IpVersion::V4, Direction::Forward, &done).remarks
     }
