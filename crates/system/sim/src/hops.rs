@@ -336,6 +336,7 @@ pub fn usual_plan(version: IpVersion, time: Span, seed: u64) -> HopsPlan {
         echo: true,
         trains: true,
         stamp_error: Span(20),
+        send_gap: Span::ZERO,
         seed,
     }
 }

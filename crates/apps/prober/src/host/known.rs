@@ -6,6 +6,7 @@ use netaware_io::clock;
 use netaware_io::volley::{self, Calibration};
 use netaware_path::honest::{CostBySize, HostCosts, Way};
 use netaware_record::{Direction, Effort, Fact, HonestRate};
+use netaware_units::Span;
 
 use super::{costs, is_busy};
 
@@ -55,6 +56,11 @@ impl Known {
         Self { calibration, costs }
     }
 
+    /// Standard error of the time between a departure and an arrival by this host's own stamps.
+    pub(crate) fn round_trip_error(&self) -> Span {
+        Span((self.calibration.stamp_error.or_zero().nanos() as f64 * std::f64::consts::SQRT_2) as i64)
+    }
+
     /// Most bytes of a train in this direction: towards this host no more than a receive buffer of its holds. What the
     /// other host's holds it does not tell.
     pub(crate) fn largest_burst(&self, direction: Direction) -> u64 {
@@ -86,7 +92,7 @@ const CALIBRATED: u32 = 1428;
 
 #[cfg(test)]
 mod tests {
-    use netaware_units::{BitRate, Span};
+    use netaware_units::BitRate;
 
     use super::*;
 
@@ -99,6 +105,17 @@ mod tests {
         // 12,000 bit in 28.28 us.
         assert_eq!(pairs.limited_by.by, "stamps");
         assert!((pairs.rate.0 as f64 / 424.264e6 - 1.0).abs() < 1e-4, "{pairs:?}");
+    }
+
+    #[test]
+    fn hops_are_told_by_sizes_and_reach_by_pairs() {
+        let known = Known::of(Calibration { send_gap: Span(1500), stamp_error: Span(1000) });
+        assert_eq!(known.round_trip_error(), Span(1414));
+        let [hops, reach] = ["hops", "reach"].map(|method| known.honest(method, 1500).unwrap());
+        assert_eq!([hops.way.as_str(), reach.way.as_str()], ["sizes", "pairs"]);
+        // 8 x 1436 bytes in sqrt(8) us over 5 %.
+        assert!((hops.rate.0 as f64 / 203.1e6 - 1.0).abs() < 1e-3, "{hops:?}");
+        assert_eq!(hops.limited_by.by, "stamps");
     }
 
     #[test]

@@ -96,14 +96,27 @@ fn silence(of: Silence) -> String {
             of.packets
         )
     } else {
-        format!("of {} packets none came: something drops the trains, though single datagrams pass", of.packets)
+        format!(
+            "of {} packets none came: something drops the trains, though single datagrams pass",
+            of.packets
+        )
     }
 }
 
 /// What limits this host, where it mattered or where a figure lies beyond it.
 fn limit(answer: &Estimate, done: &Estimated) -> Option<String> {
     let host = done.host.as_ref()?;
-    let can = format!(
+    let can = ability(host);
+    if answer.flags.contains(&Flag::HostLimited) {
+        return Some(can);
+    }
+    let is_beyond = answer.bound == Bound::None && answer.rate.estimate > host.rate.0 as f64;
+    is_beyond.then(|| format!("the figure is beyond what one of these tells: {can}"))
+}
+
+/// How fast this host probes in a method's way, and why no faster.
+pub(crate) fn ability(host: &HonestRate) -> String {
+    format!(
         "this host probes by {} of {} B up to {} with {:.0} % error, limited by {}: {}",
         host.way,
         host.packet,
@@ -111,12 +124,7 @@ fn limit(answer: &Estimate, done: &Estimated) -> Option<String> {
         host.error * 100.0,
         host.limited_by.by,
         host.limited_by.because
-    );
-    if answer.flags.contains(&Flag::HostLimited) {
-        return Some(can);
-    }
-    let is_beyond = answer.bound == Bound::None && answer.rate.estimate > host.rate.0 as f64;
-    is_beyond.then(|| format!("the figure is beyond what one of these tells: {can}"))
+    )
 }
 
 /// What was known at an instant of a path that is followed.
