@@ -306,16 +306,17 @@ fn a_short_limit_is_kept_and_costs_no_honesty() {
             for name in METHODS.into_iter().chain(["maximum-c"]) {
                 let host = Instrument { time_limit: Span::from_secs(seconds), rtt, ..instrument() };
                 let known = Interval { estimate: capacity, lo: capacity, hi: capacity, confidence: 0.95 };
-                let mut method = match name {
+                let mut method: Box<dyn Estimator> = match name {
                     "spruce" => Box::new(Spruce::new(&host, known, 1)),
                     _ => method(name, &host),
                 };
-                let outcome = estimate(&mut path(text, noise()), &mut method, rtt);
+                let outcome = estimate(&mut path(text, noise()), method.as_mut(), rtt);
                 let case = format!("{what}, {seconds} s, {name}");
                 if !outcome.done || outcome.took > host.time_limit + OVERRUN {
                     failed.push(format!("{case}: {} {}", outcome.done, outcome.took));
                 }
-                let truth = if ["bulk", "pathrate", "capacity"].contains(&name) { capacity } else { available };
+                let truth =
+                    if ["bulk", "pathrate", "capacity"].contains(&name) { capacity } else { available };
                 let lie = nonsense(&outcome, truth).filter(|_| !name.starts_with("maximum"));
                 failed.extend(lie.map(|lie| format!("{case}: {lie}")));
             }

@@ -28,7 +28,9 @@ const IDLE: &str = "[[hop]]\nrate = '40Mbit/s'\ndelay = '2ms'\nreverse = { rate 
 /// The same with 16 Mbit/s of others up and 5 down: 24 and 15 are left.
 fn loaded() -> String {
     let cross = |from: &str, rate: u32| {
-        format!("[[cross]]\nenter = 0\nfrom = '{from}'\npattern = 'constant'\nrate = '{rate}Mbit/s'\nsizes = 1000\n")
+        format!(
+            "[[cross]]\nenter = 0\nfrom = '{from}'\npattern = 'constant'\nrate = '{rate}Mbit/s'\nsizes = 1000\n"
+        )
     };
     format!("{IDLE}{}{}", cross("a", 16), cross("b", 5))
 }
@@ -58,11 +60,14 @@ fn measures(path: &str, arguments: &[&str], seconds: i64, wanted: &[Want]) {
         let turns = i64::try_from(VERSIONS.len() * wanted.len()).unwrap();
         assert!(took < Span::from_secs(seconds * turns) + BESIDE, "{arguments:?}: {took}");
         for version in &record.versions {
-            let found: Vec<_> = version.path_rates.iter().map(|it| (it.metric, it.pedigree.direction)).collect();
+            let found: Vec<_> =
+                version.path_rates.iter().map(|it| (it.metric, it.pedigree.direction)).collect();
             let asked: Vec<_> = wanted.iter().map(|want| (want.metric, want.direction)).collect();
             assert_eq!(found, asked, "{arguments:?}: {record:#?}");
         }
-        missing.retain(|(version, want)| near(&record, *version, want).map_err(|why| failures.push(why)).is_err());
+        missing.retain(|(version, want)| {
+            near(&record, *version, want).map_err(|why| failures.push(why)).is_err()
+        });
         if missing.is_empty() {
             return;
         }
@@ -186,9 +191,8 @@ fn hops_by_tailgating() {
     if !permitted() {
         return;
     }
-    let path: String = ["100", "10", "50"]
-        .map(|rate| format!("[[hop]]\nrate = '{rate}Mbit/s'\ndelay = '1ms'\n"))
-        .concat();
+    let path: String =
+        ["100", "10", "50"].map(|rate| format!("[[hop]]\nrate = '{rate}Mbit/s'\ndelay = '1ms'\n")).concat();
     let arguments = ["hops", "--method", "tailgating", "--no-trains"];
     let mut missing = VERSIONS.to_vec();
     let mut failures = Vec::new();
@@ -210,7 +214,13 @@ fn tailgated(record: &Record, version: IpVersion) -> Result<(), String> {
     let capacities: Vec<_> = found.hops.iter().filter_map(|hop| hop.capacity.as_ref()).collect();
     for (hop, capacity) in found.hops.iter().zip(&capacities) {
         let (rate, way) = (&capacity.rate, &capacity.way);
-        println!("{} hop {} by {way}: {:.3} Mbit/s {:?}", version.name(), hop.ttl, rate.estimate / 1e6, hop.flags);
+        println!(
+            "{} hop {} by {way}: {:.3} Mbit/s {:?}",
+            version.name(),
+            hop.ttl,
+            rate.estimate / 1e6,
+            hop.flags
+        );
     }
     let second = found.hops.get(1).and_then(|hop| hop.capacity.as_ref());
     let is_near = second.is_some_and(|it| (it.rate.estimate / 10e6 - 1.0).abs() < 0.1);
