@@ -278,7 +278,8 @@ fn one(
 ) -> Option<Estimated> {
     let version = lane.version;
     let known = known.through(lane.local);
-    let instrument = instrument(lane.session()?, request, &known, direction, request.time);
+    let time = allowed(lane, request.time)?;
+    let instrument = instrument(lane.session()?, request, &known, direction, time);
     let largest = instrument.largest;
     if let Some(asked) = request.packet.filter(|asked| *asked > largest) {
         lane.warn(&format!(
@@ -288,7 +289,7 @@ fn one(
     let session = lane.session()?;
     let mut estimator = request.estimator(&instrument);
     let began_at = clock::now();
-    let ran = turn(session, request, direction, largest, request.time + SLACK, |trains, over| {
+    let ran = turn(session, request, direction, largest, time + SLACK, |trains, over| {
         trains.run(estimator.as_mut(), &mut None, None, over).map(|_| ())
     });
     let took = clock::now() - began_at;
@@ -313,6 +314,18 @@ fn one(
         during,
         silence,
     })
+}
+
+/// What a method may take, so that the responder's owner lets its test run to its end; a time that is shortened for that is told.
+fn allowed(lane: &mut Lane, asked: Span) -> Option<Span> {
+    let Some(cap) = lane.session()?.limits.duration else { return Some(asked) };
+    let longest = (cap - ENDING).max(cap / 2);
+    if asked > longest {
+        lane.warn(&format!(
+            "the responder's owner allows tests no longer than {cap}: each method had {longest} instead of {asked}"
+        ));
+    }
+    Some(asked.min(longest))
 }
 
 /// What both hosts can do over this session.
@@ -372,6 +385,7 @@ fn turn(
 ) -> Turn {
     // A session's flag is a child of the person's: either ends it.
     let over = session.over.clone();
+    let duration = session.limits.duration.map_or(duration, |cap| duration.min(cap));
     let opened = Trains::open(session, &request.target.options, direction, largest, duration);
     let mut trains = match opened {
         Ok(trains) => trains,
@@ -407,6 +421,8 @@ pub(crate) fn interval(of: &netaware_stats::interval::Interval) -> Interval {
 const ENDLESS: Span = Span::from_secs(24 * 3600);
 /// Added to the time asked for: opening and ending.
 const SLACK: Span = Span::from_secs(10);
+/// Of a test that the responder's owner bounds: what beginning and the last answers take.
+const ENDING: Span = Span::from_secs(1);
 const LEAST_MTU: u32 = 576;
 const USUAL_MTU: u32 = 1500;
 /// Loopback has more; packets of several segments would say little about a path.

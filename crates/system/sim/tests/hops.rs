@@ -285,3 +285,22 @@ fn links_that_share_flows_look_like_one_since_a_measurement_is_one_flow() {
         assert!(found.hops.iter().all(|hop| hop.addresses.len() == 1), "{:#?}", found.hops);
     }
 }
+
+#[test]
+fn a_host_whose_stamps_err_by_much_gets_bounds_that_name_it() {
+    let scenario = scenario(|_| String::new(), "");
+    for seed in 0..3 {
+        let found = run(&scenario, IpVersion::V4, seed, |plan| plan.stamp_error = Span::from_micros(100));
+        // Over 1456 bytes of difference it errs by 69 ns a byte: links of 100 and 50 Mbit/s take 80 and 160, of 20 and 10 400 and
+        // 800, and the last one of 40 takes 200.
+        for (hop, is_limited) in [true, true, false, false, true].into_iter().enumerate() {
+            let facts = &found.hops[hop];
+            assert_eq!(has(&found, hop, |flag| *flag == HopFlag::HostLimited), is_limited, "{facts:#?}");
+            let capacity = facts.capacity.as_ref().unwrap();
+            let truth = f64::from(RATES[hop]) * 1e6;
+            let is_bound = capacity.bound == netaware_path::Bound::AtLeast;
+            assert_eq!(is_bound, is_limited, "{facts:#?}");
+            assert!(capacity.rate.lo <= truth && (is_bound || truth <= capacity.rate.hi), "{facts:#?}");
+        }
+    }
+}

@@ -87,3 +87,17 @@ fn a_cap_on_the_rate_refuses_trains_and_says_why() {
         }
     }
 }
+
+#[test]
+fn a_cap_on_the_duration_shortens_the_method_and_is_said() {
+    let responder = Responder::start(&["--max-duration", "2s"]);
+    for (ip, version) in VERSIONS {
+        let ended = estimate(MAXIMUM, ip, version, responder.address().port()).exits_with(0);
+        let record = ended.record();
+        warns(&record, &["no longer than 2.00 s", "1.00 s instead of 3.00 s"]);
+        let [rate] = &record.versions[0].path_rates[..] else { panic!("{record:#?}") };
+        // The test ended by itself, not by the responder's hand.
+        assert!(rate.took < Span::from_secs(2) && record.versions[0].unreachable.is_none(), "{rate:#?}");
+        assert_eq!(record.warnings.len(), 1, "{:?}", record.warnings);
+    }
+}
