@@ -256,10 +256,23 @@ fn links_that_share_packets_one_by_one_are_told_by_their_addresses() {
         for count in [2, 4] {
             let found = run(&parallel(count, "packet"), version, 1, |_| {});
             let name = version.name();
-            assert!(has(&found, 1, |flag| *flag == HopFlag::SeveralAddresses), "{name}: {:#?}", found.hops[1]);
-            assert_eq!(found.hops[1].addresses.len(), count as usize, "{name}: {:?}", found.hops[1].addresses);
+            assert!(
+                has(&found, 1, |flag| *flag == HopFlag::SeveralAddresses),
+                "{name}: {:#?}",
+                found.hops[1]
+            );
+            assert_eq!(
+                found.hops[1].addresses.len(),
+                count as usize,
+                "{name}: {:?}",
+                found.hops[1].addresses
+            );
             // That addresses alternate is no change of the path.
-            assert!(!has(&found, 1, |flag| *flag == HopFlag::PathChanged), "{name}: {:?}", found.hops[1].flags);
+            assert!(
+                !has(&found, 1, |flag| *flag == HopFlag::PathChanged),
+                "{name}: {:?}",
+                found.hops[1].flags
+            );
             for other in [0, 2, 3] {
                 assert_eq!(found.hops[other].addresses.len(), 1, "{name} hop {other}");
                 assert!(!has(&found, other, |flag| *flag == HopFlag::SeveralAddresses), "{name} hop {other}");
