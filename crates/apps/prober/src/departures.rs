@@ -4,6 +4,7 @@
 //! is longer than planned is the host's doing, and the shortest distance seen bounds every rate that this measurement
 //! can tell.
 
+use netaware_path::hops::{Fate, Round, RoundReport};
 use netaware_path::{Gaps, Train, TrainReport, Volley, VolleyReport};
 use netaware_units::Span;
 
@@ -29,6 +30,19 @@ impl Departures {
         }
     }
 
+    /// Takes what left of a round of lone probes and pairs.
+    pub(crate) fn observe_round(&mut self, round: &Round, report: &RoundReport) {
+        self.not_sent += report.probes.iter().filter(|told| told.fate == Fate::NotSent).count() as u64;
+        let all: Vec<_> = round.probes.iter().zip(&report.probes).collect();
+        for pair in all.windows(2) {
+            let [(_, before), (probe, after)] = pair else { continue };
+            let is_planned = probe.after > Span::ZERO;
+            if is_planned && [before, after].iter().all(|told| told.fate != Fate::NotSent) {
+                self.note_gap((after.sent_at - before.sent_at).nanos(), probe.after.nanos());
+            }
+        }
+    }
+
     /// With those of later trains.
     #[must_use]
     pub(crate) fn and(self, later: &Self) -> Self {
@@ -51,12 +65,16 @@ impl Departures {
             let rate = f64::from(train.length) * 8e9 / gap as f64;
             self.fastest = Some(self.fastest.map_or(rate, |known| known.max(rate)));
             if let Some(planned) = planned(train, n) {
-                let late = gap - planned;
-                if late > (planned / 10).max(TOLERATED.nanos()) {
-                    self.late += 1;
-                    self.worst = self.worst.max(Span(late));
-                }
+                self.note_gap(gap, planned);
             }
+        }
+    }
+
+    fn note_gap(&mut self, gap: i64, planned: i64) {
+        let late = gap.saturating_sub(planned);
+        if late > (planned / 10).max(TOLERATED.nanos()) {
+            self.late += 1;
+            self.worst = self.worst.max(Span(late));
         }
     }
 }
@@ -112,6 +130,37 @@ mod tests {
         let seen = of(gaps, &[Some(0), Some(100_000), None, Some(175_000)]);
         assert_eq!((seen.late, seen.not_sent), (0, 1));
         assert_eq!(seen.fastest, Some(120e6));
+    }
+
+    #[test]
+    fn rounds_of_probes_are_late_as_trains_are() {
+        use netaware_path::hops::{Kind, Probe, Told};
+        use netaware_units::Mono;
+        let probe = |after_us| Probe {
+            ttl: 1,
+            length: 1500,
+            kind: Kind::Udp,
+            after: Span::from_micros(after_us),
+            awaited: true,
+            mute: false,
+        };
+        let told = |us: u64, fate| Told { sent_at: Mono(us * 1000), fate };
+        // The tail has no plan but "at once"; the third is 400 us late, the last never left.
+        let round = Round {
+            probes: vec![probe(900), probe(0), probe(1000), probe(1000), probe(1000)],
+            patience: Span::ZERO,
+        };
+        let probes = vec![
+            told(5_000, Fate::Silent),
+            told(5_900, Fate::Silent),
+            told(7_300, Fate::Silent),
+            told(8_350, Fate::TooBig(1400)),
+            told(9_999, Fate::NotSent),
+        ];
+        let mut seen = Departures::default();
+        seen.observe_round(&round, &RoundReport { probes });
+        assert_eq!((seen.late, seen.worst, seen.not_sent), (1, Span::from_micros(400), 1));
+        assert_eq!(seen.fastest, None);
     }
 
     #[test]

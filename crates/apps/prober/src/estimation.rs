@@ -20,7 +20,7 @@ use crate::report::{self, Findings};
 use crate::request::{Directions, Target};
 use crate::session::Session;
 use crate::stage::Cause;
-use crate::trains::Trains;
+use crate::trains::{Silence, Trains};
 
 mod following;
 
@@ -276,7 +276,8 @@ fn one(
 ) -> Option<Estimated> {
     let version = lane.version;
     let known = known.through(lane.local);
-    let instrument = instrument(lane.session()?, request, &known, direction, request.time);
+    let time = allowed(lane, request.time)?;
+    let instrument = instrument(lane.session()?, request, &known, direction, time);
     let largest = instrument.largest;
     if let Some(asked) = request.packet.filter(|asked| *asked > largest) {
         lane.warn(&format!(
@@ -286,15 +287,16 @@ fn one(
     let session = lane.session()?;
     let mut estimator = request.estimator(&instrument);
     let began_at = clock::now();
-    let ran = turn(session, request, direction, largest, request.time + SLACK, |trains, over| {
+    let ran = turn(session, request, direction, largest, time + SLACK, |trains, over| {
         trains.run(estimator.as_mut(), &mut None, None, over).map(|_| ())
     });
     let took = clock::now() - began_at;
-    let Turn { sent, received, unstamped, during, ended } = ran;
+    let Turn { sent, received, unstamped, during, silence, ended } = ran;
+    let has_failed = ended.is_err();
     if let Err(cause) = ended {
         lane.fail("send trains", cause);
     }
-    if stop.is_raised() && sent == 0 {
+    if sent == 0 && (stop.is_raised() || has_failed) {
         return None;
     }
     let answer = estimator.answer().map(|answer| during.bounded(answer));
@@ -310,7 +312,20 @@ fn one(
         instrument,
         headers: headers(version),
         during,
+        silence,
     })
+}
+
+/// What a method may take, so that the responder's owner lets its test run to its end; a time that is shortened for that is told.
+fn allowed(lane: &mut Lane, asked: Span) -> Option<Span> {
+    let Some(cap) = lane.session()?.limits.duration else { return Some(asked) };
+    let longest = (cap - ENDING).max(cap / 2);
+    if asked > longest {
+        lane.warn(&format!(
+            "the responder's owner allows tests no longer than {cap}: each method had {longest} instead of {asked}"
+        ));
+    }
+    Some(asked.min(longest))
 }
 
 /// What both hosts can do over this session.
@@ -357,6 +372,7 @@ struct Turn {
     received: u64,
     unstamped: u64,
     during: During,
+    silence: Silence,
     ended: Result<(), Cause>,
 }
 
@@ -371,11 +387,19 @@ fn turn(
 ) -> Turn {
     // A session's flag is a child of the person's: either ends it.
     let over = session.over.clone();
+    let duration = session.limits.duration.map_or(duration, |cap| duration.min(cap));
     let opened = Trains::open(session, &request.target.options, direction, largest, duration);
     let mut trains = match opened {
         Ok(trains) => trains,
         Err(cause) => {
-            return Turn { sent: 0, received: 0, unstamped: 0, during: During::default(), ended: Err(cause) };
+            return Turn {
+                sent: 0,
+                received: 0,
+                unstamped: 0,
+                during: During::default(),
+                silence: Silence::default(),
+                ended: Err(cause),
+            };
         }
     };
     let (cpu, began_at) = (CpuSnapshot::take(), clock::now());
@@ -383,7 +407,8 @@ fn turn(
     let cpu = CpuSnapshot::take().use_since(&cpu, clock::now() - began_at);
     let during = During::new(std::mem::take(&mut trains.departures), &cpu);
     let (sent, received, unstamped) = (trains.sent, trains.received, trains.unstamped);
-    Turn { sent, received, unstamped, during, ended: ran.and_then(|()| trains.close()) }
+    let silence = trains.silence;
+    Turn { sent, received, unstamped, during, silence, ended: ran.and_then(|()| trains.close()) }
 }
 
 /// Whether it is no estimate from little traffic, but all that passes.
@@ -407,6 +432,8 @@ const MAX_LOAD: f64 = 0.1;
 const ENDLESS: Span = Span::from_secs(24 * 3600);
 /// Added to the time asked for: opening and ending.
 const SLACK: Span = Span::from_secs(10);
+/// Of a test that the responder's owner bounds: what beginning and the last answers take.
+const ENDING: Span = Span::from_secs(1);
 const LEAST_MTU: u32 = 576;
 const USUAL_MTU: u32 = 1500;
 /// Loopback has more; packets of several segments would say little about a path.

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use netaware_host::CpuSnapshot;
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_path::hops::{CapacityWay, Hops, HopsPlan, Stage};
-use netaware_record::Record;
+use netaware_record::{HonestRate, Record};
 use netaware_units::{Mono, Span};
 
 use crate::alone::{Alone, Turn, UDP_HEADER};
+use crate::departures::Departures;
+use crate::host::{self, During, Known};
 use crate::progress::Progress;
 use crate::report;
 use crate::request::Target;
@@ -67,7 +70,7 @@ impl HopsRequest {
         given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
     }
 
-    fn plan(&self, turn: &Turn<'_, '_>) -> HopsPlan {
+    fn plan(&self, turn: &Turn<'_, '_>, known: &Known) -> HopsPlan {
         let header = turn.result.version.header_len();
         HopsPlan {
             max_hops: self.max_hops,
@@ -81,7 +84,8 @@ impl HopsRequest {
             way: self.way,
             echo: turn.echo(),
             trains: self.trains,
-            stamp_error: STAMP_ERROR,
+            stamp_error: known.round_trip_error().max(STAMP_ERROR),
+            send_gap: known.calibration.send_gap,
             seed: self.seed,
         }
     }
@@ -90,14 +94,18 @@ impl HopsRequest {
 /// Finds out over one version after the other.
 pub fn hops(request: &HopsRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
     let (target, options) = (&request.target, request.options());
+    let known = host::known();
     Alone { command: "hops", target, options, time: request.time, stop }
-        .run(progress, |turn| over(request, turn))
+        .run(progress, |turn| over(request, &known.through(turn.socket.local()), turn))
 }
 
-fn over(request: &HopsRequest, turn: &mut Turn<'_, '_>) {
+fn over(request: &HopsRequest, known: &Known, turn: &mut Turn<'_, '_>) {
     let version = turn.result.version;
-    let began_at = clock::now();
-    let mut method = Hops::new(request.plan(turn));
+    let (cpu, began_at) = (CpuSnapshot::take(), clock::now());
+    let mut departures = Departures::default();
+    let plan = request.plan(turn, known);
+    let stamp_error = plan.stamp_error;
+    let mut method = Hops::new(plan);
     let mut told_at = Mono(0);
     while let Some(round) = method.next(clock::now()) {
         if clock::now().since(told_at) > TOLD_EVERY {
@@ -107,7 +115,10 @@ fn over(request: &HopsRequest, turn: &mut Turn<'_, '_>) {
         let report = turn.socket.run(&round, turn.stop);
         method.take(&report);
         if turn.stop.is_raised() {
+            // What has not left then is nobody's fault.
             method.stop();
+        } else {
+            departures.observe_round(&round, &report);
         }
     }
     let took = clock::now() - began_at;
@@ -117,7 +128,21 @@ fn over(request: &HopsRequest, turn: &mut Turn<'_, '_>) {
         turn.is_silent(reason, NOBODY);
         return;
     }
-    turn.result.hops = Some(report::hops::result(version, &found, turn.socket.counts(), took));
+    let instrument = HopsInstrument {
+        stamp_error,
+        during: During::new(departures, &CpuSnapshot::take().use_since(&cpu, took)),
+        host: known.honest("hops", found.largest),
+    };
+    turn.result.hops = Some(report::hops::result(version, &found, turn.socket.counts(), took, &instrument));
+}
+
+/// What this host was as an instrument.
+pub(crate) struct HopsInstrument {
+    /// Of a round trip.
+    pub(crate) stamp_error: Span,
+    pub(crate) during: During,
+    /// What it can tell of links by sizes.
+    pub(crate) host: Option<HonestRate>,
 }
 
 fn stage(stage: Stage) -> &'static str {
@@ -131,6 +156,6 @@ fn stage(stage: Stage) -> &'static str {
 
 const NOBODY: &str =
     "check the route and whether a firewall drops UDP or ICMP; --port names another UDP port";
-/// Of a smallest delay: what the way through two kernels may differ between sizes, measured on loopback as below 1 us.
+/// Of a smallest delay, at least: what the way through two kernels may differ between sizes, measured on loopback as below 1 us.
 const STAMP_ERROR: Span = Span::from_nanos(700);
 const TOLD_EVERY: Span = Span::from_millis(100);

@@ -130,7 +130,9 @@ impl Lane {
             self.echo = None;
             self.session = None;
         } else {
-            self.warn(&failure.to_string());
+            let advice = failure.advice();
+            let advice = if advice.is_empty() { String::new() } else { format!("; {advice}") };
+            self.warn(&format!("{failure}{advice}"));
         }
     }
 }

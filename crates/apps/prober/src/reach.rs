@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
+use netaware_host::CpuSnapshot;
 use netaware_io::clock;
 use netaware_io::handshake::{AnswerEar, Handshake};
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_path::reach::{Reach, ReachPlan};
-use netaware_record::Record;
+use netaware_record::{HonestRate, Record};
 use netaware_units::{ClockSource, Mono, Span};
 
 use crate::alone::{Alone, Turn, UDP_HEADER};
+use crate::departures::Departures;
+use crate::host::{self, During, Known};
 use crate::progress::Progress;
 use crate::report;
 use crate::request::Target;
@@ -112,16 +115,25 @@ impl TcpTries {
 /// Finds out over one version after the other.
 pub fn reach(request: &ReachRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
     let (target, options) = (&request.target, request.options());
+    let known = host::known();
     Alone { command: "reach", target, options, time: request.time, stop }
-        .run(progress, |turn| over(request, turn))
+        .run(progress, |turn| over(request, &known.through(turn.socket.local()), turn))
 }
 
-fn over(request: &ReachRequest, turn: &mut Turn<'_, '_>) {
+/// What this host was as an instrument.
+pub(crate) struct ReachInstrument {
+    pub(crate) during: During,
+    /// What it can tell from pairs of echoes.
+    pub(crate) host: Option<HonestRate>,
+}
+
+fn over(request: &ReachRequest, known: &Known, turn: &mut Turn<'_, '_>) {
     let (version, host) = (turn.result.version, turn.destination.ip());
     turn.watch.phase("ask", Some(version));
-    let began_at = clock::now();
+    let (cpu, began_at) = (CpuSnapshot::take(), clock::now());
+    let mut departures = Departures::default();
     let packet = request.packet.unwrap_or(turn.largest());
-    let mut method = Reach::new(plan(request, turn, packet));
+    let mut method = Reach::new(plan(request, turn, known, packet));
     let mut tcp = request.tcp_port.map(|port| TcpTries {
         port,
         ear: AnswerEar::open(host).ok(),
@@ -135,6 +147,7 @@ fn over(request: &ReachRequest, turn: &mut Turn<'_, '_>) {
             method.stop();
             continue;
         }
+        departures.observe_round(&round, &report);
         let left = (began_at + turn.time).since(clock::now()) - MARGIN;
         let due = clock::now().since(tcp_at) >= TCP_EVERY && left > MARGIN;
         if let Some(tcp) = tcp.as_mut().filter(|tcp| due && tcp.is_worth_asking()) {
@@ -150,11 +163,15 @@ fn over(request: &ReachRequest, turn: &mut Turn<'_, '_>) {
         turn.is_silent(format!("{host} answered neither echo nor TCP nor UDP within {took}"), NOBODY);
         return;
     }
-    turn.result.reach_probes =
-        report::reach::results(version, &found, tcp.as_ref(), packet, request.target.port, took);
+    let instrument = ReachInstrument {
+        during: During::new(departures, &CpuSnapshot::take().use_since(&cpu, took)),
+        host: known.honest("reach", packet),
+    };
+    let asked = report::reach::Asked { packet, udp_port: request.target.port, took };
+    turn.result.reach_probes = report::reach::results(version, &found, tcp.as_ref(), &asked, &instrument);
 }
 
-fn plan(request: &ReachRequest, turn: &Turn<'_, '_>, largest: u32) -> ReachPlan {
+fn plan(request: &ReachRequest, turn: &Turn<'_, '_>, known: &Known, largest: u32) -> ReachPlan {
     ReachPlan {
         host: turn.destination.ip(),
         smallest: turn.result.version.header_len() + UDP_HEADER + 16,
@@ -165,6 +182,7 @@ fn plan(request: &ReachRequest, turn: &Turn<'_, '_>, largest: u32) -> ReachPlan 
         echo: turn.echo(),
         timestamps: turn.socket.timestamps(),
         patience: PATIENCE,
+        stamp_error: known.calibration.stamp_error,
     }
 }
 

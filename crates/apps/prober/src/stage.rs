@@ -66,7 +66,8 @@ impl Failure {
         }
     }
 
-    fn advice(&self) -> &'static str {
+    /// What to try; empty where nothing is known.
+    pub(crate) fn advice(&self) -> &'static str {
         match &self.cause {
             Cause::NoAddress(_) => "give the other version's address, or add the missing DNS record",
             Cause::Resolve(_) => "check the name, or give an address",
@@ -79,6 +80,7 @@ impl Failure {
             Cause::Refused(ErrorCode::Key, _) => "check that both sides have the same key",
             Cause::Refused(ErrorCode::Version, _) => "bring the older of the two sides up to date",
             Cause::Refused(ErrorCode::Busy, _) => "try again later",
+            Cause::Refused(ErrorCode::Cap, _) => "ask for less, or have the responder's owner raise the cap",
             Cause::FalseResponder => "do not trust this responder: somebody may be impersonating it",
             Cause::UdpBlocked => "open the port for UDP as well as TCP",
             Cause::Lost(_) | Cause::Stopping(_) => "see whether 'netaware serve' still runs there",

@@ -38,6 +38,36 @@ pub(crate) struct Trains<'a> {
     pub(crate) unstamped: u64,
     /// What the sending host made of the plans.
     pub(crate) departures: Departures,
+    pub(crate) silence: Silence,
+}
+
+/// What has not come since anything came: a firewall that begins to drop, or an address translator that gives the flow
+/// another port, leaves nothing of any later train, while the control connection lives on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Silence {
+    /// Packets in a row that left and did not come, up to the end.
+    pub(crate) packets: u64,
+    /// Volleys that they were in.
+    volleys: u32,
+    /// Something had come before.
+    pub(crate) after_some: bool,
+}
+
+impl Silence {
+    fn observe(&mut self, report: &VolleyReport) {
+        let sent = report.trains.iter().flat_map(|train| &train.sent).flatten().count() as u64;
+        if report.trains.iter().any(|train| !train.arrivals.is_empty()) {
+            *self = Self { after_some: true, ..Self::default() };
+        } else if sent > 0 {
+            self.packets += sent;
+            self.volleys += 1;
+        }
+    }
+
+    /// Whole volleys that loss alone would hardly have taken.
+    pub(crate) fn is_told(&self) -> bool {
+        self.volleys >= SILENT_VOLLEYS
+    }
 }
 
 /// A volley that an estimator has asked for, and that is not sent yet.
@@ -62,6 +92,8 @@ pub(crate) enum Ran {
 const UDP_HEADER: u32 = 8;
 /// What a packet may be late beyond the round trip before it counts as lost.
 const LATENESS: Span = Span::from_millis(200);
+/// A train may drown in a queue that others fill; the next volley comes later.
+const SILENT_VOLLEYS: u32 = 2;
 /// Between telling the responder of a volley and sending it.
 const HEAD_START: Span = Span::from_millis(2);
 
@@ -97,6 +129,7 @@ impl<'a> Trains<'a> {
             received: 0,
             unstamped: 0,
             departures: Departures::default(),
+            silence: Silence::default(),
         })
     }
 
@@ -156,6 +189,7 @@ impl<'a> Trains<'a> {
             places.sent(&mut report, times.into_iter());
         }
         self.departures.observe(volley, &report);
+        self.silence.observe(&report);
         for train in &report.trains {
             self.sent += train.sent.iter().flatten().count() as u64;
             self.received += train.arrivals.len() as u64;
@@ -288,6 +322,26 @@ mod tests {
         let found: Vec<_> = (9..16).map(|seq| places.place(seq)).collect();
         let want = [None, Some((0, 0)), Some((0, 1)), Some((1, 0)), Some((1, 1)), Some((1, 2)), None];
         assert_eq!(found, want);
+    }
+
+    #[test]
+    fn silence_is_what_nothing_has_come_of_since() {
+        let report = |sent: usize, came: usize| {
+            let arrivals = (0..came as u32).map(|number| Arrival { number, at: 1 }).collect();
+            VolleyReport { trains: vec![TrainReport { sent: vec![Some(0); sent], arrivals }] }
+        };
+        let after = |volleys: &[(usize, usize)]| {
+            let mut silence = Silence::default();
+            volleys.iter().for_each(|(sent, came)| silence.observe(&report(*sent, *came)));
+            (silence.packets, silence.after_some, silence.is_told())
+        };
+        assert_eq!(after(&[(5, 5), (20, 20)]), (0, true, false));
+        assert_eq!(after(&[(5, 5), (20, 0)]), (20, true, false));
+        assert_eq!(after(&[(5, 5), (20, 0), (20, 0)]), (40, true, true));
+        assert_eq!(after(&[(5, 5), (20, 0), (20, 0), (20, 1)]), (0, true, false));
+        assert_eq!(after(&[(5, 0), (5, 0)]), (10, false, true));
+        // What never left says nothing of the path.
+        assert_eq!(after(&[(0, 0), (0, 0), (0, 0)]), (0, false, false));
     }
 
     #[test]

@@ -175,7 +175,10 @@ fn check_trains(plan: &TrainsPlan, limits: &Limits) -> Result<(), Refusal> {
     one_way(plan.direction)?;
     within("length", plan.length, HEADER_LEN as u32, MAX_PAYLOAD as u32)?;
     within("dscp", plan.dscp, 0, 63)?;
-    under_caps(limits, None, None)
+    under_caps(limits, None, None).map_err(|refusal| Refusal {
+        message: format!("{}, and trains exceed any rate for a moment", refusal.message),
+        ..refusal
+    })
 }
 
 fn under_caps(limits: &Limits, bytes: Option<ByteCount>, rate: Option<BitRate>) -> Result<(), Refusal> {

@@ -101,6 +101,9 @@ pub enum Fate {
         to: Side,
         /// Which router answers: router `i` stands at the far end of hop `i` as seen from A.
         hop: usize,
+        /// By which of the parallel links of the hop before it the packet came there, from 0: routers answer with the address of
+        /// the interface that a packet came in by.
+        member: u16,
         /// What the router says.
         answer: Answer,
     },

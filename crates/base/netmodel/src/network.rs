@@ -112,8 +112,15 @@ impl Network {
     /// A host sends a packet. `at` must not be before the time of an earlier call.
     pub fn offer(&mut self, at: Mono, from: Side, packet: Packet) {
         let at = picoseconds(at);
-        let probe =
-            Probe { packet, from, offered_at: at, duplicate: false, corrupted_bit: None, answer: None };
+        let probe = Probe {
+            packet,
+            from,
+            offered_at: at,
+            duplicate: false,
+            corrupted_bit: None,
+            member: 0,
+            answer: None,
+        };
         let tag = self.probes.insert(probe) | OFFERED;
         let carried = Carried { length: packet.length, tag, version: packet.version };
         self.directions[from.index()].stages[0].inbox.push(at, carried);

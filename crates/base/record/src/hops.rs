@@ -4,7 +4,7 @@ use netaware_units::{BitRate, ByteCount, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Interval, Pedigree, RateBound};
+use crate::{Health, HonestRate, Interval, Pedigree, RateBound};
 
 /// The hops towards a host that need not cooperate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,7 +35,17 @@ pub struct HopsResult {
     pub unmatched: u64,
     /// Arrivals that the kernel has not stamped.
     pub stamp_fallbacks: u64,
-    /// What holds for all hops, as words for programs: `destination_silent`, `refused`, `mtu`, `path_changed`, `cut_short`.
+    /// Standard error of a round trip by both stamps; in every interval.
+    #[serde(default)]
+    pub stamp_error: Span,
+    /// What the instrument did meanwhile: late sends, processors, steal.
+    #[serde(default)]
+    pub health: Health,
+    /// What this host can tell of links by sizes of this packet, and what limits it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HonestRate>,
+    /// What holds for all hops, as words for programs: `destination_silent`, `refused`, `mtu`, `path_changed`, `cut_short`,
+    /// `host_limited`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
     /// The same in sentences.
@@ -73,7 +83,8 @@ pub struct Hop {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub train: Option<HopTrain>,
     /// What a reader must know, as words for programs: `silent`, `rate_limited`, `several_addresses`, `path_changed`,
-    /// `fits_disagree`, `slope_falls`, `too_few_answers`, `assumes_symmetry`, `answers_in_the_way`, `fell_behind`.
+    /// `fits_disagree`, `slope_falls`, `too_few_answers`, `assumes_symmetry`, `answers_in_the_way`, `fell_behind`,
+    /// `host_limited`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
     /// The same in sentences.

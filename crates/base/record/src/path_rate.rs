@@ -77,7 +77,7 @@ pub struct PathRate {
     /// The mean load that the trains were, bit/s.
     pub load: BitRate,
     /// What a reader must know, as words for programs: `host_limited`, `coalescing`, `lossy`, `reordered`, `path_changed`, `elastic`,
-    /// `ambiguous`, `cut_short`, `noisy`, `shaped`.
+    /// `ambiguous`, `cut_short`, `noisy`, `shaped`, `silent`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
     /// The same in sentences.

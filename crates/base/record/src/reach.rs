@@ -4,7 +4,7 @@ use netaware_units::{ByteCount, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{DelaySummary, Interval, Pedigree, RateBound};
+use crate::{DelaySummary, Health, HonestRate, Interval, Pedigree, RateBound};
 
 /// What it was asked with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -70,7 +70,13 @@ pub struct ReachResult {
     pub bytes: ByteCount,
     /// From the first question to the last answer.
     pub took: Span,
-    /// As words for programs: `silent`, `rate_limited`, `filtered`, `batched`; of timestamps also `too_few`, `little_endian`,
+    /// What the instrument did while this version was asked: late sends, processors, steal.
+    #[serde(default)]
+    pub health: Health,
+    /// What this host can tell from pairs of this packet, and what limits it; where there is a capacity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HonestRate>,
+    /// As words for programs: `silent`, `rate_limited`, `filtered`, `batched`, `host_limited`; of timestamps also `too_few`, `little_endian`,
     /// `non_standard`, `unsteady`, `ambiguous`, `clock_stepped`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,

@@ -61,7 +61,7 @@ pub struct HostCosts {
 /// How packets are laid out in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// Two packets: pathrate's pairs, spruce.
+    /// Two packets: pathrate's pairs, spruce, the paired echoes of reach.
     Pairs,
     /// Steps of three packets, each faster than the one before: chirp.
     Chirps,
@@ -109,7 +109,7 @@ impl Way {
     /// The methods that probe so.
     pub fn methods(self) -> &'static [&'static str] {
         match self {
-            Self::Pairs => &["pathrate", "spruce"],
+            Self::Pairs => &["pathrate", "spruce", "reach"],
             Self::Chirps => &["chirp"],
             Self::Streams => &["slops"],
             Self::Trains => &["bulk", "curve"],
@@ -123,7 +123,8 @@ impl Way {
     /// Of the method that an [`Estimate`](crate::Estimate) names.
     pub fn of_method(method: &str) -> Self {
         match method {
-            "pathrate" | "spruce" => Self::Pairs,
+            "pathrate" | "spruce" | "reach" => Self::Pairs,
+            "hops" => Self::Sizes,
             "chirp" => Self::Chirps,
             "slops" => Self::Streams,
             "maximum-capacity" => Self::Filling,

@@ -47,6 +47,8 @@ pub struct ReachPlan {
     pub timestamps: bool,
     /// How long answers are waited for.
     pub patience: Span,
+    /// Standard error of one stamp of this host's: both answers of a pair have one.
+    pub stamp_error: Span,
 }
 
 /// One protocol's answers.
@@ -92,6 +94,8 @@ pub struct ReachFinding {
     pub by_direction: Option<ByDirection>,
     /// The narrowest link, bit/s.
     pub capacity: Option<(Interval, Bound)>,
+    /// That is a bound because of how far apart this host sends, or of what its stamps err.
+    pub host_limited: bool,
     /// Pairs of which both were answered.
     pub pairs: u32,
     /// Whether most pairs' answers were handed over together, so that they tell no capacity.
@@ -301,13 +305,15 @@ impl Reach {
         let echo_share = share(&self.echo);
         let udp_share = share(&self.udp);
         let rationed = self.udp.answered > 0 && udp_share < echo_share.min(0.9) - 0.3;
+        let capacity = capacity(&self.pairs, self.plan.largest, self.plan.stamp_error);
         ReachFinding {
             echo: self.echo.clone(),
             udp: self.udp.clone(),
             timestamps: self.timestamps.clone(),
             clock: (!self.stamps.is_empty()).then(|| HostClock::of(&self.stamps)),
             by_direction: by_direction(&self.bursts),
-            capacity: capacity(&self.pairs, self.plan.largest),
+            host_limited: capacity.is_some_and(|found| found.is_host_limited),
+            capacity: capacity.map(|found| (found.rate, found.bound)),
             pairs: self.pairs.len() as u32,
             batched: are_batched(&self.pairs),
             udp_rationed: rationed,
@@ -396,6 +402,7 @@ mod tests {
             echo: true,
             timestamps: false,
             patience: Span::from_secs(1),
+            stamp_error: Span::ZERO,
         }
     }
 
@@ -451,6 +458,19 @@ mod tests {
         let found = run(ReachPlan { largest: 9000, ..plan() }, 0.6, |_, _| true);
         let (rate, bound) = found.capacity.unwrap();
         assert!(bound == Bound::None && (rate.estimate / 13.3e9 - 1.0).abs() < 0.01, "{rate:?}");
+    }
+
+    #[test]
+    fn what_the_stamps_err_widens_the_capacity_until_it_is_a_bound_that_says_so() {
+        // 1500 bytes each 120 us.
+        let with = |error| run(ReachPlan { stamp_error: error, ..plan() }, 80.0, |_, _| true);
+        let [fine, coarse, blunt] = [0, 7, 70].map(|us| with(Span::from_micros(us)));
+        let rate = |of: &ReachFinding| of.capacity.unwrap().0;
+        assert!(coarse.capacity.unwrap().1 == Bound::None && rate(&coarse).contains(1e8), "{coarse:?}");
+        assert!(rate(&coarse).width() > rate(&fine).width() + 1e7, "{:?} {:?}", rate(&coarse), rate(&fine));
+        let (rate, bound) = blunt.capacity.unwrap();
+        assert!(bound == Bound::AtLeast && rate.lo < 0.7e8, "{rate:?}");
+        assert_eq!([fine, coarse, blunt].map(|it| it.host_limited), [false, false, true]);
     }
 
     #[test]

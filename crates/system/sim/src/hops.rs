@@ -188,13 +188,13 @@ impl HopPath {
                 let reply = Reply { at, from, what, length, ident, stamps };
                 underway.answered(about, reply);
             }
-            Passage::Answered { id, at, hop, answer, .. } => {
+            Passage::Answered { id, at, hop, member, answer, .. } => {
                 let what = match answer {
                     Answer::TimeExceeded => What::TimeExceeded,
                     Answer::TooBig { mtu } => What::TooBig(mtu),
                 };
                 let length = underway.probe(id).map(|probe| self.router_length(probe.length));
-                let (at, from) = (self.reading(at), self.router(hop));
+                let (at, from) = (self.reading(at), self.router(hop, member));
                 let reply = Reply { at, from, what, length, ident: None, stamps: None };
                 underway.answered(id, reply);
             }
@@ -268,10 +268,13 @@ impl HopPath {
         self.sim.clock(Side::A).reading(at)
     }
 
-    fn router(&self, hop: usize) -> IpAddr {
+    /// Its address on the link that a packet came by.
+    fn router(&self, hop: usize, member: u16) -> IpAddr {
+        let [high, low] = member.to_be_bytes();
         match self.version {
-            IpVersion::V4 => Ipv4Addr::new(192, 0, 2, hop as u8 + 1).into(),
-            IpVersion::V6 => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, hop as u16 + 1).into(),
+            IpVersion::V4 if member == 0 => Ipv4Addr::new(192, 0, 2, hop as u8 + 1).into(),
+            IpVersion::V4 => Ipv4Addr::new(10, high, low, hop as u8 + 1).into(),
+            IpVersion::V6 => Ipv6Addr::new(0x2001, 0xdb8, 0, member, 0, 0, 0, hop as u16 + 1).into(),
         }
     }
 
@@ -336,6 +339,7 @@ pub fn usual_plan(version: IpVersion, time: Span, seed: u64) -> HopsPlan {
         echo: true,
         trains: true,
         stamp_error: Span(20),
+        send_gap: Span::ZERO,
         seed,
     }
 }

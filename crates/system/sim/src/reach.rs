@@ -29,5 +29,6 @@ pub fn usual_plan(version: IpVersion, time: Span) -> ReachPlan {
         echo: true,
         timestamps: version == IpVersion::V4,
         patience: Span::from_secs(1),
+        stamp_error: Span::ZERO,
     }
 }

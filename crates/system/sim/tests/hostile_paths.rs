@@ -47,6 +47,7 @@ fn method(name: &str, host: &Instrument) -> Box<dyn Estimator> {
         "spruce" => Box::new(Spruce::new(host, known, 1)),
         "available" => Box::new(available::Automatic::new(host)),
         "maximum" => Box::new(Maximum::new(host, Search::TypeB)),
+        "maximum-c" => Box::new(Maximum::new(host, Search::TypeC)),
         other => panic!("{other}"),
     }
 }
@@ -285,3 +286,44 @@ fn a_policer_is_told_from_a_shaper() {
         }
     }
 }
+
+/// A path, its capacity and what is available of it, bit/s, and the round trip.
+type ShortOf = (&'static str, &'static str, f64, f64, Span);
+
+const SHORT: [ShortOf; 5] = [
+    ("idle", IDLE, 100e6, 100e6, RTT),
+    ("loaded", LOADED, 100e6, 60e6, RTT),
+    ("a megabit", "[[hop]]\nrate = '1Mbit/s'\ndelay = '1ms'\n", 1e6, 1e6, RTT),
+    ("a gigabit", "[[hop]]\nrate = '1Gbit/s'\ndelay = '1ms'\n", 1e9, 1e9, RTT),
+    ("far away", "[[hop]]\nrate = '10Mbit/s'\ndelay = '150ms'\n", 10e6, 10e6, Span::from_millis(300)),
+];
+
+#[test]
+fn a_short_limit_is_kept_and_costs_no_honesty() {
+    let mut failed = Vec::new();
+    for (what, text, capacity, available, rtt) in SHORT {
+        for seconds in [2, 5] {
+            for name in METHODS.into_iter().chain(["maximum-c"]) {
+                let host = Instrument { time_limit: Span::from_secs(seconds), rtt, ..instrument() };
+                let known = Interval { estimate: capacity, lo: capacity, hi: capacity, confidence: 0.95 };
+                let mut method: Box<dyn Estimator> = match name {
+                    "spruce" => Box::new(Spruce::new(&host, known, 1)),
+                    _ => method(name, &host),
+                };
+                let outcome = estimate(&mut path(text, noise()), method.as_mut(), rtt);
+                let case = format!("{what}, {seconds} s, {name}");
+                if !outcome.done || outcome.took > host.time_limit + OVERRUN {
+                    failed.push(format!("{case}: {} {}", outcome.done, outcome.took));
+                }
+                let truth =
+                    if ["bulk", "pathrate", "capacity"].contains(&name) { capacity } else { available };
+                let lie = nonsense(&outcome, truth).filter(|_| !name.starts_with("maximum"));
+                failed.extend(lie.map(|lie| format!("{case}: {lie}")));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// What waits in a queue when the last packet has left must still come.
+const OVERRUN: Span = Span::from_millis(500);

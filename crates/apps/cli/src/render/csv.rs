@@ -373,6 +373,8 @@ mod tests {
         insta::assert_snapshot!("udp_csv", csv(&fixture::udp()));
         insta::assert_snapshot!("latency_csv", csv(&fixture::latency()));
         insta::assert_snapshot!("host_csv", csv(&fixture::host_ability()));
+        insta::assert_snapshot!("capacity_csv", csv(&fixture::capacity()));
+        insta::assert_snapshot!("available_csv", csv(&fixture::available()));
         insta::assert_snapshot!("hops_csv", csv(&fixture::hops()));
         insta::assert_snapshot!("reach_csv", csv(&fixture::reach()));
     }
@@ -386,6 +388,10 @@ mod tests {
             fixture::latency_both(),
             fixture::matrix(),
             fixture::host_ability(),
+            fixture::capacity(),
+            fixture::available(),
+            fixture::hops(),
+            fixture::reach(),
         ] {
             let text = csv(&record);
             let fields: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();

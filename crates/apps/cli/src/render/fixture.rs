@@ -3,6 +3,7 @@
 mod hops;
 mod host;
 mod matrix;
+mod path_rates;
 
 use netaware_record::{
     Arrivals, Bottleneck, Comparison, CpuUse, DelaySummary, DelayTail, Direction, ExchangeTotal, Exchanges,
@@ -58,6 +59,40 @@ pub(crate) fn udp() -> Record {
 pub(crate) fn latency() -> Record {
     let versions = BOTH.map(|version| VersionResult { latency: Some(idle(version)), ..reached(version) });
     empty("latency", versions.to_vec())
+}
+
+/// Capacity up and down.
+pub(crate) fn capacity() -> Record {
+    let versions =
+        BOTH.map(|version| VersionResult { path_rates: path_rates::capacity(version), ..reached(version) });
+    empty("capacity", versions.to_vec())
+}
+
+/// Available bandwidth up, and the maximum down.
+pub(crate) fn available() -> Record {
+    let versions = BOTH.map(|version| VersionResult {
+        path_rates: [path_rates::available(version), path_rates::maximum(version)].concat(),
+        ..reached(version)
+    });
+    empty("available", versions.to_vec())
+}
+
+/// Available bandwidth over time.
+pub(crate) fn followed() -> Record {
+    let versions =
+        BOTH.map(|version| VersionResult { path_rates: path_rates::followed(version), ..reached(version) });
+    empty("available", versions.to_vec())
+}
+
+/// `test --path`: its own figures, and those of the path.
+pub(crate) fn test_path() -> Record {
+    let mut record = test();
+    for result in &mut record.versions {
+        let version = result.version;
+        result.path_rates = [path_rates::capacity(version), path_rates::available(version)].concat();
+        result.path_use = path_rates::uses(version);
+    }
+    record
 }
 
 /// Hops towards a host that runs nothing.
@@ -179,6 +214,10 @@ pub(crate) use host::host_ability;
 pub(crate) fn all() -> Vec<Record> {
     vec![
         test(),
+        test_path(),
+        capacity(),
+        available(),
+        followed(),
         tcp(),
         spaced(),
         udp(),

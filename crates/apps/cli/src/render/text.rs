@@ -186,6 +186,10 @@ mod tests {
     #[test]
     fn each_command_has_its_page() {
         insta::assert_snapshot!("test", text(&fixture::test(), Paint::PLAIN));
+        insta::assert_snapshot!("test_path", text(&fixture::test_path(), Paint::PLAIN));
+        insta::assert_snapshot!("capacity", text(&fixture::capacity(), Paint::PLAIN));
+        insta::assert_snapshot!("available", text(&fixture::available(), Paint::PLAIN));
+        insta::assert_snapshot!("available_watched", text(&fixture::followed(), Paint::PLAIN));
         insta::assert_snapshot!("tcp", text(&fixture::tcp(), Paint::PLAIN));
         insta::assert_snapshot!("tcp_spaced", text(&fixture::spaced(), Paint::PLAIN));
         insta::assert_snapshot!("udp", text(&fixture::udp(), Paint::PLAIN));

@@ -7,10 +7,12 @@ mod endings;
 mod future;
 mod garbage;
 mod keys;
+mod middle;
 mod rebinding;
 mod slow;
 mod store;
 mod strangers;
+mod unwanted;
 mod vanished;
 
 #[path = "../harness/control.rs"]

@@ -126,6 +126,8 @@ impl Followed {
             took: took + (clock::now() - now),
             instrument: instrument.clone(),
             headers: headers(version),
+            // Each turn has a flow of its own: what an earlier one did not get says nothing of this one.
+            silence: done.silence,
         });
         if ran == Ran::Content {
             self.estimator = None;

@@ -6,7 +6,7 @@ use netaware_io::clock;
 use netaware_io::volley::{self, Calibration};
 use netaware_path::honest::{CostBySize, HostCosts, Way};
 use netaware_record::{Direction, Effort, Fact, HonestRate, StampTiming};
-use netaware_units::ByteCount;
+use netaware_units::{ByteCount, Span};
 
 use super::costs::{self, with_headers};
 use super::is_busy;
@@ -61,6 +61,11 @@ impl Known {
         Self { calibration, costs }
     }
 
+    /// Standard error of the time between a departure and an arrival by this host's own stamps.
+    pub(crate) fn round_trip_error(&self) -> Span {
+        Span((self.calibration.stamp_error.or_zero().nanos() as f64 * std::f64::consts::SQRT_2) as i64)
+    }
+
     /// Most bytes of a train in this direction: no more than a receive buffer of whoever receives holds, as far as that is told.
     pub(crate) fn largest_burst(&self, direction: Direction, there: Option<ByteCount>) -> u64 {
         if direction == Direction::Reverse { self.costs.largest_burst } else { largest_burst(there) }
@@ -96,7 +101,7 @@ const CALIBRATED: u32 = 1428;
 
 #[cfg(test)]
 mod tests {
-    use netaware_units::{BitRate, Span};
+    use netaware_units::BitRate;
 
     use super::*;
 
@@ -133,6 +138,18 @@ mod tests {
     fn stamps_of_a_program_are_known_as_such() {
         let timing = StampTiming { by_kernel: false, error: Span(1000), send_gap: Span(1500), room: None };
         assert!(!Known::of(Some(timing)).costs.kernel_stamps);
+    }
+
+    #[test]
+    fn hops_are_told_by_sizes_and_reach_by_pairs() {
+        let timing = StampTiming { by_kernel: true, error: Span(1000), send_gap: Span(1500), room: None };
+        let known = Known::of(Some(timing));
+        assert_eq!(known.round_trip_error(), Span(1414));
+        let [hops, reach] = ["hops", "reach"].map(|method| known.honest(method, 1500).unwrap());
+        assert_eq!([hops.way.as_str(), reach.way.as_str()], ["sizes", "pairs"]);
+        // 8 x 1436 bytes in sqrt(8) us over 5 %.
+        assert!((hops.rate.0 as f64 / 203.1e6 - 1.0).abs() < 1e-3, "{hops:?}");
+        assert_eq!(hops.limited_by.by, "stamps");
     }
 
     #[test]

@@ -4,15 +4,27 @@ use netaware_io::hop_socket::HopCounts;
 use netaware_path::Bound;
 use netaware_path::hops::{HopCapacity as Capacity, HopFinding, HopFlag, HopsFinding, PathFlag, Way};
 use netaware_record::{
-    Direction, Hop, HopCapacity, HopQueueing, HopTrain, HopsResult, IpVersion, Layer, Pedigree, RateBound,
+    Direction, Health, Hop, HopCapacity, HopQueueing, HopTrain, HopsResult, IpVersion, Layer, Pedigree,
+    RateBound,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
 use crate::estimation::interval;
+use crate::hops::HopsInstrument;
+use crate::report::path_rates::ability;
 
 /// The result over one version.
-pub(crate) fn result(version: IpVersion, found: &HopsFinding, counts: HopCounts, took: Span) -> HopsResult {
+pub(crate) fn result(
+    version: IpVersion,
+    found: &HopsFinding,
+    counts: HopCounts,
+    took: Span,
+    instrument: &HopsInstrument,
+) -> HopsResult {
     let bytes = ByteCount(found.bytes);
+    let limited = limit(found, instrument);
+    let is_limited = found.hops.iter().any(|hop| hop.flags.contains(&HopFlag::HostLimited));
+    let own = is_limited.then(|| "host_limited".to_owned());
     HopsResult {
         pedigree: Pedigree {
             method: "hops".to_owned(),
@@ -35,9 +47,37 @@ pub(crate) fn result(version: IpVersion, found: &HopsFinding, counts: HopCounts,
         load: BitRate::mean(bytes, took),
         unmatched: counts.unmatched,
         stamp_fallbacks: counts.unstamped,
-        flags: found.flags.iter().map(|flag| path_word(*flag).to_owned()).collect(),
-        remarks: found.flags.iter().map(|flag| path_sentence(*flag)).chain(unmatched(counts)).collect(),
+        stamp_error: instrument.stamp_error,
+        health: Health { stamp_fallbacks: counts.unstamped, ..instrument.during.health() },
+        host: instrument.host.clone(),
+        flags: found.flags.iter().map(|flag| path_word(*flag).to_owned()).chain(own).collect(),
+        remarks: found
+            .flags
+            .iter()
+            .map(|flag| path_sentence(*flag))
+            .chain(limited)
+            .chain(unmatched(counts))
+            .collect(),
     }
+}
+
+/// What limits this host, where a hop shows it or has a figure beyond it.
+fn limit(found: &HopsFinding, instrument: &HopsInstrument) -> Option<String> {
+    let host = instrument.host.as_ref()?;
+    let is_limited = |hop: &&HopFinding| hop.flags.contains(&HopFlag::HostLimited);
+    let is_beyond = |hop: &&HopFinding| {
+        let figure = hop.capacity.as_ref().filter(|capacity| capacity.bound == Bound::None);
+        figure.is_some_and(|capacity| capacity.rate.estimate > host.rate.0 as f64)
+    };
+    let numbers = |which: &dyn Fn(&&HopFinding) -> bool| {
+        let all: Vec<String> = found.hops.iter().filter(which).map(|hop| hop.ttl.to_string()).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    };
+    let limited = numbers(&is_limited).map(|hops| format!("host-limited at hop {hops}: {}", ability(host)));
+    limited.or_else(|| {
+        numbers(&is_beyond)
+            .map(|hops| format!("hop {hops} is beyond what one probe tells: {}", ability(host)))
+    })
 }
 
 fn hop(found: &HopFinding) -> Hop {
@@ -110,6 +150,7 @@ fn word(flag: HopFlag) -> &'static str {
         HopFlag::AssumesSymmetry => "assumes_symmetry",
         HopFlag::AnswersInTheWay => "answers_in_the_way",
         HopFlag::FellBehind => "fell_behind",
+        HopFlag::HostLimited => "host_limited",
         _ => "other",
     }
 }
@@ -137,6 +178,9 @@ fn sentence(flag: HopFlag) -> String {
             "much faster than a link before it: small packets may have fallen behind; a rough figure"
                 .to_owned()
         }
+        HopFlag::HostLimited => {
+            "host-limited: what this host's stamps err, or how far apart it sends, tells no more".to_owned()
+        }
         _ => "something that this version cannot name".to_owned(),
     }
 }
@@ -162,5 +206,94 @@ fn path_sentence(flag: PathFlag) -> String {
         PathFlag::PathChanged => "the path changed while it was measured: figures mix two paths".to_owned(),
         PathFlag::CutShort => "no capacity at all: give it more --time".to_owned(),
         _ => "something that this version cannot name".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netaware_path::Bound;
+    use netaware_record::{Ceiling, HonestRate};
+    use netaware_stats::interval::Interval;
+
+    use super::*;
+    use crate::host::During;
+
+    /// One hop read as `mbits`, by a host that tells up to 200 Mbit/s.
+    fn told(mbits: f64, bound: Bound, flags: &[HopFlag]) -> HopsResult {
+        let estimate = mbits * 1e6;
+        let hop = HopFinding {
+            ttl: 1,
+            addresses: Vec::new(),
+            asked: 9,
+            answered: 9,
+            rtt_min: None,
+            rtt_median: None,
+            queueing: None,
+            capacity: Some(Capacity {
+                rate: Interval { estimate, lo: estimate, hi: estimate, confidence: 0.95 },
+                bound,
+                least_squares: None,
+                way: Way::Direct,
+                from: 1,
+                segments: None,
+                sizes: 8,
+                samples: 80,
+            }),
+            train: None,
+            flags: flags.to_vec(),
+        };
+        let found = HopsFinding {
+            hops: vec![hop],
+            reached: true,
+            choke_point: None,
+            trains: 0,
+            largest: 1500,
+            packets: 9,
+            bytes: 900,
+            took: Span::from_secs(1),
+            flags: Vec::new(),
+        };
+        let rate = BitRate(200_000_000);
+        let limited_by = Ceiling { by: "stamps".into(), rate, because: "1 us each".into() };
+        let host = HonestRate {
+            way: "sizes".into(),
+            methods: Vec::new(),
+            packet: 1500,
+            error: 0.05,
+            rate,
+            limited_by,
+            above: Vec::new(),
+        };
+        let instrument =
+            HopsInstrument { stamp_error: Span(1414), during: During::default(), host: Some(host) };
+        result(IpVersion::V4, &found, HopCounts::default(), Span::from_secs(1), &instrument)
+    }
+
+    const CAN: &str =
+        "this host probes by sizes of 1500 B up to 200 Mbit/s with 5 % error, limited by stamps: 1 us each";
+
+    #[test]
+    fn a_figure_within_what_the_host_tells_has_no_remark() {
+        let result = told(100.0, Bound::None, &[]);
+        assert_eq!((result.flags, result.remarks), (vec![], vec![]));
+        assert_eq!(result.stamp_error, Span(1414));
+        assert!(result.host.is_some());
+    }
+
+    #[test]
+    fn a_figure_beyond_it_says_so_and_what_the_limit_is() {
+        let result = told(900.0, Bound::None, &[]);
+        assert_eq!(result.remarks, [format!("hop 1 is beyond what one probe tells: {CAN}")]);
+        assert!(result.flags.is_empty(), "its interval holds the host's error");
+        assert!(told(900.0, Bound::AtLeast, &[]).remarks.is_empty(), "a bound claims no more than it knows");
+    }
+
+    #[test]
+    fn a_bound_that_the_host_is_to_blame_for_names_the_host() {
+        let result = told(900.0, Bound::AtLeast, &[HopFlag::HostLimited]);
+        assert_eq!(result.flags, ["host_limited"]);
+        assert_eq!(result.remarks, [format!("host-limited at hop 1: {CAN}")]);
+        assert_eq!(result.hops[0].flags, ["host_limited"]);
+        assert!(result.hops[0].remarks[0].starts_with("host-limited"), "{:?}", result.hops[0].remarks);
     }
 }

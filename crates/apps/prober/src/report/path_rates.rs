@@ -9,6 +9,7 @@ use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
 use crate::estimation::interval;
 use crate::host::During;
+use crate::trains::Silence;
 
 /// What a run of an estimator came to.
 pub(crate) struct Estimated {
@@ -28,6 +29,8 @@ pub(crate) struct Estimated {
     pub(crate) during: During,
     /// What it can do with such packets in the method's way.
     pub(crate) host: Option<HonestRate>,
+    /// What has not come at the end.
+    pub(crate) silence: Silence,
 }
 
 /// The result of one direction over one version.
@@ -50,6 +53,7 @@ pub(crate) fn result(
     };
     let bytes = ByteCount(answer.map_or(0, |answer| answer.bytes));
     let flags = noticed(answer);
+    let silent = Some(done.silence).filter(Silence::is_told);
     PathRate {
         pedigree: Pedigree {
             method: answer.map_or("none", |answer| answer.method).to_owned(),
@@ -71,12 +75,13 @@ pub(crate) fn result(
         bytes,
         took: done.took,
         load: BitRate::mean(bytes, done.took),
-        flags: words(answer),
+        flags: words(answer).into_iter().chain(silent.map(|_| "silent".to_owned())).collect(),
         remarks: flags
             .iter()
             .map(sentence)
             .chain(late_stamps(done))
             .chain(answer.and_then(|answer| limit(answer, done)))
+            .chain(silent.map(silence))
             .collect(),
         send_gap: done.instrument.send_gap,
         stamp_error: Span(done.instrument.stamp_error() as i64),
@@ -104,10 +109,36 @@ fn tight_link(tight: &netaware_path::available::TightLink) -> TightLink {
     TightLink { capacity: interval(&tight.capacity), fit: tight.quality }
 }
 
+/// That the path stopped to carry trains, or never did.
+fn silence(of: Silence) -> String {
+    if of.after_some {
+        format!(
+            "of the last {} packets none came: something began to drop the trains, or an address translator gave them \
+             another port",
+            of.packets
+        )
+    } else {
+        format!(
+            "of {} packets none came: something drops the trains, though single datagrams pass",
+            of.packets
+        )
+    }
+}
+
 /// What limits this host, where it mattered or where a figure lies beyond it.
 fn limit(answer: &Estimate, done: &Estimated) -> Option<String> {
     let host = done.host.as_ref()?;
-    let can = format!(
+    let can = ability(host);
+    if answer.flags.contains(&Flag::HostLimited) {
+        return Some(can);
+    }
+    let is_beyond = answer.bound == Bound::None && answer.rate.estimate > host.rate.0 as f64;
+    is_beyond.then(|| format!("the figure is beyond what one of these tells: {can}"))
+}
+
+/// How fast this host probes in a method's way, and why no faster.
+pub(crate) fn ability(host: &HonestRate) -> String {
+    format!(
         "this host probes by {} of {} B up to {} with {:.0} % error, limited by {}: {}",
         host.way,
         host.packet,
@@ -115,12 +146,7 @@ fn limit(answer: &Estimate, done: &Estimated) -> Option<String> {
         host.error * 100.0,
         host.limited_by.by,
         host.limited_by.because
-    );
-    if answer.flags.contains(&Flag::HostLimited) {
-        return Some(can);
-    }
-    let is_beyond = answer.bound == Bound::None && answer.rate.estimate > host.rate.0 as f64;
-    is_beyond.then(|| format!("the figure is beyond what one of these tells: {can}"))
+    )
 }
 
 /// What was known at an instant of a path that is followed.
@@ -297,6 +323,7 @@ mod tests {
             headers: 28,
             during: During::default(),
             host: Some(host),
+            silence: Silence::default(),
         };
         result(PathMetric::Capacity, IpVersion::V4, Direction::Forward, &done)
     }

@@ -5,23 +5,32 @@ use netaware_path::hops::What;
 use netaware_path::reach::{Answers, HostClock, ReachFinding, WayQueue, WayQueues};
 use netaware_probe::summary::of_delays;
 use netaware_record::{
-    Direction, IpVersion, Layer, Pedigree, QueuedWay, RateBound, ReachCapacity, ReachLoss, ReachProtocol,
-    ReachQueue, ReachQueues, ReachResult,
+    Direction, Health, IpVersion, Layer, Pedigree, QueuedWay, RateBound, ReachCapacity, ReachLoss,
+    ReachProtocol, ReachQueue, ReachQueues, ReachResult,
 };
 use netaware_units::{ByteCount, ClockSource, Span};
 
 use crate::estimation::interval;
-use crate::reach::TcpTries;
+use crate::reach::{ReachInstrument, TcpTries};
+use crate::report::path_rates::ability;
+
+/// With what.
+pub(crate) struct Asked {
+    /// Paired echoes, bytes.
+    pub(crate) packet: u32,
+    pub(crate) udp_port: u16,
+    pub(crate) took: Span,
+}
 
 /// One result per protocol that was tried.
 pub(crate) fn results(
     version: IpVersion,
     found: &ReachFinding,
     tcp: Option<&TcpTries>,
-    packet: u32,
-    udp_port: u16,
-    took: Span,
+    asked: &Asked,
+    instrument: &ReachInstrument,
 ) -> Vec<ReachResult> {
+    let Asked { packet, udp_port, took } = *asked;
     let mut results = Vec::new();
     if found.echo.asked > 0 {
         let mut echo = of_answers(version, ReachProtocol::Echo, &found.echo, took);
@@ -37,6 +46,15 @@ pub(crate) fn results(
             pairs: found.pairs,
             packet,
         });
+        if found.capacity.is_some() {
+            echo.host.clone_from(&instrument.host);
+        }
+        if found.host_limited {
+            echo.flags.push("host_limited".to_owned());
+            let because = instrument.host.as_ref().map(|host| format!(": {}", ability(host)));
+            let because = because.unwrap_or_default();
+            echo.remarks.push(format!("host-limited: this host sends or stamps pairs no better{because}"));
+        }
         if found.batched {
             echo.flags.push("batched".to_owned());
             let why = "answers are handed over in batches (interrupt coalescing): pairs tell no capacity";
@@ -57,6 +75,9 @@ pub(crate) fn results(
             udp.remarks.push("the host rations its answers: no loss can be told".to_owned());
         }
         results.push(udp);
+    }
+    for result in &mut results {
+        result.health = instrument.during.health();
     }
     results
 }
@@ -139,6 +160,8 @@ fn of_answers(version: IpVersion, protocol: ReachProtocol, of: &Answers, took: S
         queues: None,
         bytes: ByteCount(of.bytes),
         took,
+        health: Health::default(),
+        host: None,
         flags,
         remarks,
     }
@@ -171,6 +194,8 @@ fn of_tcp(version: IpVersion, tcp: &TcpTries, took: Span) -> ReachResult {
         queues: None,
         bytes: ByteCount(u64::from(tcp.asked) * u64::from(version.header_len() + SYN)),
         took,
+        health: Health::default(),
+        host: None,
         flags,
         remarks,
     }

@@ -188,6 +188,44 @@ fn a_cap_names_itself_and_its_value() {
     }
 }
 
+fn trains() -> TrainsPlan {
+    TrainsPlan { direction: Direction::Reverse, duration: Span::from_secs(10), length: 1472, dscp: 46 }
+}
+
+#[test]
+fn a_cap_on_the_rate_allows_no_trains_and_other_caps_do() {
+    let none = Limits::default();
+    assert_eq!(check(&TestPlan::Trains(trains()), &none), Ok(()));
+    // However high it is: packets that leave back to back have no rate to compare with.
+    let rate = Limits { rate: Some(BitRate(400_000_000_000)), ..none };
+    let refusal = check(&TestPlan::Trains(trains()), &rate).unwrap_err();
+    assert_eq!(refusal.code, ErrorCode::Cap);
+    let want = "the responder's cap for rate is 400 Gbit/s, and trains exceed any rate for a moment";
+    assert_eq!(refusal.message, want);
+    // Bytes are counted as they are asked for, volley by volley.
+    let bytes = Limits { bytes: Some(ByteCount(1)), streams: Some(1), ..none };
+    assert_eq!(check(&TestPlan::Trains(trains()), &bytes), Ok(()));
+    let short = Limits { duration: Some(Span::from_secs(9)), ..none };
+    let refusal = check(&TestPlan::Trains(trains()), &short).unwrap_err();
+    assert_eq!(refusal.message, "the responder's cap for duration is 9.00 s");
+}
+
+#[test]
+fn trains_with_fields_out_of_range_are_refused() {
+    let rows = [
+        ("direction", TrainsPlan { direction: Direction::RoundTrip, ..trains() }),
+        ("length is 23", TrainsPlan { length: 23, ..trains() }),
+        ("length is 65508", TrainsPlan { length: 65_508, ..trains() }),
+        ("dscp is 64", TrainsPlan { dscp: 64, ..trains() }),
+        ("duration", TrainsPlan { duration: Span::ZERO, ..trains() }),
+    ];
+    for (want, plan) in rows {
+        let refusal = check(&TestPlan::Trains(plan), &Limits::default()).unwrap_err();
+        assert!(refusal.message.starts_with(want), "{want}: {}", refusal.message);
+        assert_eq!(refusal.code, ErrorCode::BadMessage);
+    }
+}
+
 #[test]
 fn spaced_blocks_have_a_rate_that_caps_hold() {
     let limits = Limits { rate: Some(BitRate(10_000_000)), ..Limits::default() };

@@ -118,6 +118,13 @@ impl Outlet<'_> {
         packet.slot().map_or(u64::from(packet.tag) | 1 << 40, |slot| self.probes.get(slot).packet.flow)
     }
 
+    /// The packet crosses a hop by this one of its parallel links.
+    pub(super) fn takes_member(&mut self, packet: Carried, member: usize) {
+        if let Some(slot) = packet.slot() {
+            self.probes.get(slot).member = member as u16;
+        }
+    }
+
     /// Whether what a source sends leaves behind this hop and nobody listens for what became of it.
     pub(super) fn ends_here(&self, source: &Source, hop: usize) -> bool {
         let lane = &self.lanes[source.number()];
@@ -177,7 +184,8 @@ impl Outlet<'_> {
             if self.probes.get(slot).duplicate { None } else { self.routers[router].answers_at(at) };
         match answers_at {
             Some(answers_at) => {
-                self.probes.get(slot).answer = Some((router, answer));
+                let probe = self.probes.get(slot);
+                probe.answer = Some((router, probe.member, answer));
                 self.answers.push((answers_at, slot, router));
             }
             None => self.tell_drop(at, hop, slot, cause),
@@ -212,7 +220,7 @@ pub(super) fn hand_over(probes: &mut Probes, fates: &mut Fates, from: Side, at: 
     let (id, to) = (probe.packet.id, from.other());
     let fate = match probe.answer {
         Some(_) if probe.duplicate => return,
-        Some((hop, answer)) => Fate::Answered { id, at: mono(at), to, hop, answer },
+        Some((hop, member, answer)) => Fate::Answered { id, at: mono(at), to, hop, member, answer },
         None => Fate::Delivered {
             id,
             at: mono(at),

@@ -12,8 +12,10 @@ pub(super) struct Probe {
     pub(super) offered_at: u64,
     pub(super) duplicate: bool,
     pub(super) corrupted_bit: Option<u32>,
-    /// It has become an ICMP error on its way back, sent by this router.
-    pub(super) answer: Option<(usize, Answer)>,
+    /// Which of the parallel links of the hop that it crossed last it took, from 0.
+    pub(super) member: u16,
+    /// It has become an ICMP error on its way back, sent by this router, to which it had come by this member.
+    pub(super) answer: Option<(usize, u16, Answer)>,
 }
 
 impl Probe {

@@ -305,6 +305,9 @@ impl Stage {
         let count = usize::from(self.members.count);
         let group = if self.wires[1].apart || self.wires[0].apart { packet.wire() * count } else { 0 };
         if count == 1 {
+            if self.leads {
+                outlet.takes_member(packet, 0);
+            }
             return group;
         }
         let member = match self.members.balance {
@@ -314,6 +317,7 @@ impl Stage {
             }
             Balance::Flow => SplitMix64::new(outlet.flow(packet) ^ self.hop as u64).below(count),
         };
+        outlet.takes_member(packet, member);
         group + member
     }
 

@@ -112,6 +112,10 @@ impl Hops {
                 hop.flags.push(HopFlag::FitsDisagree);
             }
             hop.flags.extend(self.way_flags(hop.ttl, *route, &after, found.rate.estimate, rate_before));
+            let outran = rate_before.is_none() && self.outruns_the_host(*route, found.rate.estimate);
+            if found.is_host_limited || outran {
+                hop.flags.push(HopFlag::HostLimited);
+            }
             let is_own = from == hop.ttl && known;
             hop.capacity = Some(HopCapacity {
                 rate: found.rate,
@@ -151,6 +155,14 @@ impl Hops {
             Route::Direct { .. } => {}
         }
         flags
+    }
+
+    /// Whether a first link has taken the large packet before the host sends the small one behind it, so that the delay of the
+    /// small one has nothing of the large one's in it.
+    fn outruns_the_host(&self, route: Route, rate: f64) -> bool {
+        let gap = self.plan.send_gap.or_zero().secs_f64();
+        let tails = matches!(route, Route::TailByEcho | Route::TailByHop(_));
+        tails && rate * gap > f64::from(self.leader_from()) * 8.0
     }
 
     /// Whether the answer to a large packet, which grows with it, may still be in a queue when the small one's comes by.

@@ -124,6 +124,8 @@ pub enum HopFlag {
     AnswersInTheWay,
     /// It is so much faster than a link before it that the small packet may have fallen behind.
     FellBehind,
+    /// What this host's stamps err, or how far apart it sends, leaves no more than this.
+    HostLimited,
 }
 
 /// What was noticed of the path.

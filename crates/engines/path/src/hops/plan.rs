@@ -41,6 +41,8 @@ pub struct HopsPlan {
     pub trains: bool,
     /// How wrong a smallest delay may be for reasons of the host's own that repetition does not show.
     pub stamp_error: Span,
+    /// Shortest distance at which the host starts two packets: what a small packet is behind a large one at least.
+    pub send_gap: Span,
     /// Of the order of sizes.
     pub seed: u64,
 }

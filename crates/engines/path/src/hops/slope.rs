@@ -34,6 +34,8 @@ pub(super) struct Slope {
     pub(super) value: f64,
     /// Half of the 95 % interval, ns per byte.
     pub(super) half: f64,
+    /// What of it is the host's own error, ns per byte.
+    pub(super) host_half: f64,
     /// The same by least squares, ns per byte.
     pub(super) least_squares: f64,
     /// Sizes that were answered.
@@ -44,7 +46,8 @@ pub(super) struct Slope {
 
 impl Slope {
     /// Before the first hop nothing has been transmitted.
-    pub(super) const ZERO: Self = Self { value: 0.0, half: 0.0, least_squares: 0.0, sizes: 0, samples: 0 };
+    pub(super) const ZERO: Self =
+        Self { value: 0.0, half: 0.0, host_half: 0.0, least_squares: 0.0, sizes: 0, samples: 0 };
 }
 
 /// The line through the smallest delay of each size. `stamp_error` is how wrong a smallest delay may be for reasons that its
@@ -63,9 +66,15 @@ pub(super) fn slope(samples: &[Sample], stamp_error: Span) -> Option<Slope> {
     let fit = line_fit::fit(&points, CONFIDENCE)?;
     let scatter = fit.slope.map(|slope| (slope.hi - slope.estimate).max(slope.estimate - slope.lo))?;
     let lever = points.last()?.0 - points.first()?.0;
-    let half = scatter.hypot(stamp_error.nanos() as f64 / lever);
-    let least_squares = least_squares(&points)?;
-    Some(Slope { value: fit.line.slope, half, least_squares, sizes: points.len(), samples: samples.len() })
+    let host_half = stamp_error.or_zero().nanos() as f64 / lever;
+    Some(Slope {
+        value: fit.line.slope,
+        half: scatter.hypot(host_half),
+        host_half,
+        least_squares: least_squares(&points)?,
+        sizes: points.len(),
+        samples: samples.len(),
+    })
 }
 
 /// The least-squares slope, unit of y per unit of x.
@@ -84,6 +93,8 @@ pub(super) struct Link {
     /// bit/s. Of a bound only the end that bounds means something.
     pub(super) rate: Interval,
     pub(super) bound: Bound,
+    /// It is a bound because of the host's own error more than of what the samples scatter.
+    pub(super) is_host_limited: bool,
     /// bit/s; absent where the least-squares slopes do not rise.
     pub(super) least_squares: Option<f64>,
 }
@@ -104,9 +115,11 @@ pub(super) fn link(before: &Slope, after: &Slope) -> Option<Link> {
         Interval { estimate: lo, lo, hi: lo, confidence: CONFIDENCE }
     };
     let squares = after.least_squares - before.least_squares;
+    let host = before.host_half.hypot(after.host_half);
     Some(Link {
         rate,
         bound: if known { Bound::None } else { Bound::AtLeast },
+        is_host_limited: !known && host > half * std::f64::consts::FRAC_1_SQRT_2,
         least_squares: (squares > 0.0).then(|| BITS_PER_NS / squares),
     })
 }
@@ -161,6 +174,24 @@ mod tests {
         let found = link(&before, &after).unwrap();
         assert_eq!(found.bound, Bound::AtLeast);
         assert!(found.rate.lo < 1e10);
+    }
+
+    #[test]
+    fn the_error_of_the_host_widens_the_interval_until_it_is_a_bound_that_says_so() {
+        // 1 Gbit/s: 8 ns a byte, over 880 bytes.
+        let of = |error: i64| link(&Slope::ZERO, &slope(&samples(8.0, |_| 0), Span(error)).unwrap()).unwrap();
+        let (fine, coarse, blunt) = (of(50), of(2_000), of(5_000));
+        assert_eq!([fine.bound, coarse.bound, blunt.bound], [Bound::None, Bound::None, Bound::AtLeast]);
+        assert!(coarse.rate.width() > 10.0 * fine.rate.width() && coarse.rate.contains(1e9), "{coarse:?}");
+        assert_eq!([fine, coarse, blunt].map(|link| link.is_host_limited), [false, false, true]);
+        assert!(blunt.rate.lo < 1e9, "{blunt:?}");
+    }
+
+    #[test]
+    fn a_bound_by_what_the_path_scatters_is_not_the_hosts() {
+        let noise = |bytes: u32| i64::from(bytes * 7 % 11) * 4_000;
+        let found = link(&Slope::ZERO, &slope(&samples(8.0, noise), Span(500)).unwrap()).unwrap();
+        assert_eq!((found.bound, found.is_host_limited), (Bound::AtLeast, false));
     }
 
     #[test]

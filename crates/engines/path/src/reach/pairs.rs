@@ -17,9 +17,19 @@ pub(super) struct Pair {
     pub(super) sent_apart: Span,
 }
 
-/// From the pairs of least delay. What the host cannot send closer together than the answers come is a lower bound; answers that
-/// are handed over in batches say nothing.
-pub(super) fn capacity(pairs: &[Pair], length: u32) -> Option<(Interval, Bound)> {
+/// The narrowest link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Narrowest {
+    /// bit/s.
+    pub(super) rate: Interval,
+    pub(super) bound: Bound,
+    /// The host sends or stamps no better.
+    pub(super) is_host_limited: bool,
+}
+
+/// From the pairs of least delay. What the host cannot send closer together than the answers come is a lower bound, and so is what
+/// the error of two stamps might make of nothing; answers that are handed over in batches say nothing.
+pub(super) fn capacity(pairs: &[Pair], length: u32, stamp_error: Span) -> Option<Narrowest> {
     if pairs.len() < LEAST_PAIRS || are_batched(pairs) {
         return None;
     }
@@ -32,19 +42,22 @@ pub(super) fn capacity(pairs: &[Pair], length: u32) -> Option<(Interval, Bound)>
     let bits = f64::from(length) * 8e9;
     let rate = |apart: f64| bits / apart.max(1.0);
     let (first, last, confidence) = median_ranks(apart.len());
+    // Of a distance by two stamps; that many pairs make it less is not relied upon.
+    let error = stamp_error.or_zero().nanos() as f64 * std::f64::consts::SQRT_2;
+    let median = quantile::linear(&apart, 0.5)?;
     let interval = Interval {
-        estimate: rate(quantile::linear(&apart, 0.5)?),
-        lo: rate(*apart.get(last)?),
-        hi: rate(*apart.get(first)?),
+        estimate: rate(median),
+        lo: rate(*apart.get(last)? + error),
+        hi: rate(*apart.get(first)? - error),
         confidence,
     };
     let sent = rate(quantile::median_in_place(&mut sent)?);
-    if interval.estimate * 1.25 > sent {
+    if interval.estimate * 1.25 > sent || error > MOST_ERROR * median {
         let least = interval.lo.min(sent);
-        let bound = Interval { estimate: least, lo: least, hi: least, confidence };
-        return Some((bound, Bound::AtLeast));
+        let rate = Interval { estimate: least, lo: least, hi: least, confidence };
+        return Some(Narrowest { rate, bound: Bound::AtLeast, is_host_limited: true });
     }
-    Some((interval, Bound::None))
+    Some(Narrowest { rate: interval, bound: Bound::None, is_host_limited: false })
 }
 
 /// Whether half of the pairs' answers were handed over together: an interface that waits for more before it interrupts the host
@@ -76,6 +89,8 @@ fn median_ranks(n: usize) -> (usize, usize, f64) {
 }
 
 const LEAST_PAIRS: usize = 5;
+/// Of the distance of two answers: beyond it the upper end says nothing, so the figure is a lower bound.
+const MOST_ERROR: f64 = 0.5;
 const MANY: usize = 200;
 /// A host takes packets out of one batch within a few microseconds; 1500 bytes take as long at 2.4 Gbit/s.
 const BATCHED: Span = Span::from_micros(5);
@@ -91,8 +106,8 @@ mod tests {
             apart: Span::from_micros(apart),
             sent_apart: Span::from_micros(10),
         };
-        let (rate, bound) = capacity(&[slow(11); 9], 1500).unwrap();
-        assert!(bound == Bound::AtLeast && rate.lo < 1.2e9, "{rate:?}");
+        let found = capacity(&[slow(11); 9], 1500, Span::ZERO).unwrap();
+        assert!(found.bound == Bound::AtLeast && found.is_host_limited && found.rate.lo < 1.2e9, "{found:?}");
     }
 
     #[test]

@@ -37,6 +37,37 @@ fn a_closed_port_on_loopback_answers_each_size_with_its_own_quote() {
 }
 
 #[test]
+fn probes_of_all_sizes_and_hops_are_one_flow() {
+    for ip in [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)] {
+        let there = UdpSocket::bind((ip, 0)).unwrap();
+        there.set_read_timeout(Some(Span::from_secs(2).to_std())).unwrap();
+        let mut socket = HopSocket::open(there.local_addr().unwrap(), &SocketOptions::default()).unwrap();
+        let mut from = Vec::new();
+        for round in 1..=3_u8 {
+            let probe = |n: u8| Probe {
+                ttl: 10 * round + n,
+                after: Span::from_micros(i64::from(n % 2) * 300),
+                awaited: false,
+                mute: n == 3,
+                ..probe(Kind::Udp, 64 + 400 * u32::from(n % 4))
+            };
+            let probes: Vec<Probe> = (0..6).map(probe).collect();
+            socket.run(&Round { probes: probes.clone(), patience: Span::ZERO }, &StopFlag::new());
+            let mut bytes = [0; 2000];
+            for probe in probes {
+                let (length, address) = there.recv_from(&mut bytes).unwrap();
+                let header = if ip.is_ipv4() { 28 } else { 48 };
+                assert_eq!(length as u32 + header, probe.length, "{ip}");
+                from.push(address);
+            }
+        }
+        // A router that balances by addresses, protocol and ports sends them one way.
+        from.dedup();
+        assert_eq!(from.len(), 1, "{from:?}");
+    }
+}
+
+#[test]
 fn echoes_are_answered_where_they_are_permitted() {
     for ip in [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)] {
         let mut socket = HopSocket::open(closed_port(ip), &SocketOptions::default()).unwrap();

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use netaware_record::{Hop, HopCapacity, HopsResult, RateBound, VersionResult};
 use netaware_units::{BitRate, Span};
 
+use super::pedigree::faults_alone;
 use crate::render::figures::{NONE, count, percent, significant};
 use crate::render::paint::Paint;
 use crate::render::paragraph;
@@ -57,7 +58,11 @@ fn table(out: &mut dyn Write, version: &VersionResult, result: &HopsResult, pain
         result.took,
         result.load
     );
-    writeln!(out, "{}", paragraph("    ", &sent))
+    writeln!(out, "{}", paragraph("    ", &sent))?;
+    match faults_alone(&result.health) {
+        faults if faults.is_empty() => Ok(()),
+        faults => writeln!(out, "{}", paint.faint(&paragraph("    instrument: ", &faults))),
+    }
 }
 
 fn row(out: &mut dyn Write, hop: &Hop, paint: Paint) -> io::Result<()> {

@@ -75,7 +75,7 @@ pub(super) fn verdicts(sheet: &mut Sheet<'_>, direction: Direction) -> io::Resul
     Ok(())
 }
 
-/// "97.5 Mbit/s", "more than 97.5 Mbit/s", "not known".
+/// "97.5 Mbit/s", "at least 97.5 Mbit/s", "at most 97.5 Mbit/s", "not known".
 fn headline(result: &PathRate) -> String {
     match (&result.rate, result.bound) {
         (None, _) => "not known".to_owned(),

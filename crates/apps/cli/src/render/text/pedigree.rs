@@ -10,6 +10,9 @@ use crate::render::figures::{count, load};
 /// Below this it is the usual noise of a shared host.
 const STEAL_WORTH_TELLING: f64 = 0.02;
 
+/// Who waits for such a core is late.
+const BUSY_WORTH_TELLING: f64 = 0.95;
+
 /// One line per pedigree that no section above has told, one per version whose instrument was not healthy.
 pub(super) fn remarks(
     sheet: &mut Sheet<'_>,
@@ -47,6 +50,7 @@ fn sentence(pedigree: &Pedigree) -> String {
     format!("{}, {layer} bytes, {} clock{uncertainty}", pedigree.method, pedigree.clock.name())
 }
 
+/// What went wrong with it, in words; empty where nothing did.
 fn faults(health: &Health) -> String {
     let mut faults = Vec::new();
     if health.late_sends > 0 {
@@ -62,4 +66,16 @@ fn faults(health: &Health) -> String {
         faults.push(format!("{} of the CPU withheld by the hypervisor", load(steal)));
     }
     faults.join(", ")
+}
+
+/// The same of what this host found alone, and for which no other row tells of its processors.
+pub(super) fn faults_alone(health: &Health) -> String {
+    let busy = health.prober_busiest_core.filter(|busy| *busy > BUSY_WORTH_TELLING);
+    let busy = busy.map(|busy| format!("a core of this host {} busy", load(busy)));
+    [faults(health)]
+        .into_iter()
+        .filter(|faults| !faults.is_empty())
+        .chain(busy)
+        .collect::<Vec<_>>()
+        .join(", ")
 }

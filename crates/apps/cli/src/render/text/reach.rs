@@ -7,6 +7,7 @@ use netaware_record::{
 };
 use netaware_units::{BitRate, Span};
 
+use super::pedigree::faults_alone;
 use crate::render::figures::{NONE, percent};
 use crate::render::paint::Paint;
 use crate::render::paragraph;
@@ -25,6 +26,12 @@ pub(super) fn write(out: &mut dyn Write, versions: &[&VersionResult], paint: Pai
         writeln!(out, "\n{}", paint.heading(&heading))?;
         for result in &version.reach_probes {
             row(out, result, paint)?;
+        }
+        // One instrument asked them all.
+        let faults =
+            version.reach_probes.first().map(|result| faults_alone(&result.health)).unwrap_or_default();
+        if !faults.is_empty() {
+            writeln!(out, "{}", paint.faint(&paragraph("  instrument: ", &faults)))?;
         }
     }
     Ok(())
