@@ -82,7 +82,11 @@ fn a_transfer_that_begins_on_the_slow_version_takes_at_most_a_tenth_longer_than_
         };
         assert!(at <= Span::from_secs(10), "switched after {at}");
         ratios.push(ratio);
+        // As soon as the median is known to be one or the other.
+        let within = ratios.iter().filter(|ratio| **ratio <= 1.1).count();
+        if within > ROUNDS / 2 {
+            return;
+        }
     }
-    ratios.sort_unstable_by(f64::total_cmp);
-    assert!(ratios[ROUNDS / 2] <= 1.1, "{ratios:?}");
+    panic!("more than a tenth longer: {ratios:?}");
 }
