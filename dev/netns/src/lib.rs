@@ -37,6 +37,7 @@ mod bound;
 mod pair;
 mod permission;
 mod running;
+mod runs;
 mod shaper;
 mod stale;
 mod tool;
@@ -45,6 +46,7 @@ pub use bound::{Transport, wait_until_bound};
 pub use pair::{Pair, Side};
 pub use permission::permitted;
 pub use running::Running;
+pub use runs::in_one_of;
 pub use stale::remove_stale;
 pub use tool::NetnsError;
 

@@ -69,7 +69,7 @@ fn a_transfer_that_begins_on_the_slow_version_takes_at_most_a_tenth_longer_than_
     let alone = Options { wanted: Wanted::Only(IpVersion::V6), ..Options::default() };
     let steered =
         Options { preferred: IpVersion::V4, policy: Some(Rules::of(Use::Bulk)), ..Options::default() };
-    let mut ratios = Vec::new();
+    let mut within = 0;
     for _ in 0..ROUNDS {
         let [alone, steered] = [alone, steered].map(|options| transfer(&pair, options));
         let ratio = steered.took.nanos() as f64 / alone.took.nanos() as f64;
@@ -77,12 +77,12 @@ fn a_transfer_that_begins_on_the_slow_version_takes_at_most_a_tenth_longer_than_
             "alone {}, steered {} (× {ratio:.3}), switched after {:?}",
             alone.took, steered.took, steered.switched_after
         );
-        let [(at, IpVersion::V6)] = steered.switched_after[..] else {
-            panic!("switches: {:?}", steered.switched_after)
-        };
-        assert!(at <= Span::from_secs(10), "switched after {at}");
-        ratios.push(ratio);
+        let once = matches!(steered.switched_after[..], [(at, IpVersion::V6)] if at <= Span::from_secs(10));
+        within += usize::from(once && ratio <= 1.1);
+        // As soon as most of all rounds are.
+        if within > ROUNDS / 2 {
+            return;
+        }
     }
-    ratios.sort_unstable_by(f64::total_cmp);
-    assert!(ratios[ROUNDS / 2] <= 1.1, "{ratios:?}");
+    panic!("in {within} of {ROUNDS} rounds one switch within ten seconds and at most a tenth longer");
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_lab::{Lab, LabOptions, Side, scenarios};
-use netaware_netns::permitted;
+use netaware_netns::{in_one_of, permitted};
 use netaware_record::IpVersion;
 use netaware_transfer::{
     Existing, Progress, Reason, ReceiveConfig, Receiver, SendReport, SendRequest, SwitchPlan, Until, send,
@@ -16,6 +16,8 @@ use netaware_units::Span;
 use tempfile::TempDir;
 
 const PORT: u16 = 14_234;
+/// Before a busy machine is a failure.
+const RUNS: usize = 4;
 
 /// IPv4 and IPv6 of these rates in Mbit/s, 10 ms each way.
 fn lab(prefix: &str, v4: u32, v6: u32) -> Lab {
@@ -80,9 +82,12 @@ fn hash(path: &Path) -> blake3::Hash {
 
 #[test]
 fn a_version_that_is_blackholed_in_the_middle_is_left_and_the_file_is_the_same() {
-    if !permitted() {
-        return;
+    if permitted() {
+        in_one_of(RUNS, lose_a_version);
     }
+}
+
+fn lose_a_version() -> Result<(), String> {
     let lab = lab("tr-dead", 40, 40);
     let kill = |side| {
         let rules = "table ip6 dead {\nchain in {\ntype filter hook prerouting priority 0;\ndrop\n}\n}\n";
@@ -100,13 +105,18 @@ fn a_version_that_is_blackholed_in_the_middle_is_left_and_the_file_is_the_same()
         }
     });
     println!("{report:?}");
-    let [switch] = &report.switches[..] else { panic!("one switch: {report:?}") };
-    assert_eq!((switch.to, switch.reason), (IpVersion::V4, Reason::Loss));
+    lab.end().unwrap();
     // It is not left before it was silent for a quarter of a second.
     let stalls = Span::from_millis(250)..Span::from_millis(1500);
-    assert!(stalls.contains(&switch.stalled), "{report:?}");
-    assert_eq!(report.reconnects, 0);
-    lab.end().unwrap();
+    match &report.switches[..] {
+        [switch]
+            if (switch.to, switch.reason, report.reconnects) == (IpVersion::V4, Reason::Loss, 0)
+                && stalls.contains(&switch.stalled) =>
+        {
+            Ok(())
+        }
+        _ => Err(format!("{report:?}")),
+    }
 }
 
 #[test]
@@ -145,22 +155,25 @@ fn both_versions_gone_for_a_while_only_delay_the_file() {
 
 #[test]
 fn a_policy_moves_a_transfer_to_the_faster_version_and_tells_what_that_gained() {
-    if !permitted() {
-        return;
+    if permitted() {
+        in_one_of(RUNS, go_where_it_is_faster);
     }
+}
+
+fn go_where_it_is_faster() -> Result<(), String> {
     let lab = lab("tr-auto", 60, 15);
     let mut told = 0;
     let report = transfer(&lab, 60 << 20, "auto", |progress| {
         told += u32::from(matches!(progress, Progress::Decided(_)));
     });
     println!("{report:?}");
-    let [switch] = &report.switches[..] else { panic!("one switch: {report:?}") };
-    let [decided] = &report.decisions[..] else { panic!("one decision: {report:?}") };
-    println!("{}", decided.decision);
-    assert_eq!((decided.decision.to, decided.decision.not_done, told), (IpVersion::V4, None, 1));
-    assert!(decided.at <= switch.at && decided.decision.other > decided.decision.present, "{report:?}");
-    assert_eq!(switch.to, IpVersion::V4);
-    let (before, after) = (switch.before.unwrap().0, switch.after.unwrap().0);
-    assert!(after > 2 * before, "{report:?}");
     lab.end().unwrap();
+    let ([switch], [decided]) = (&report.switches[..], &report.decisions[..]) else {
+        return Err(format!("{report:?}"));
+    };
+    println!("{}", decided.decision);
+    assert_eq!((decided.decision.to, decided.decision.not_done, told), (switch.to, None, 1));
+    assert!(decided.at <= switch.at && decided.decision.other > decided.decision.present, "{report:?}");
+    let gained = switch.before.zip(switch.after).is_some_and(|(before, after)| after.0 > 2 * before.0);
+    if switch.to == IpVersion::V4 && gained { Ok(()) } else { Err(format!("{report:?}")) }
 }
