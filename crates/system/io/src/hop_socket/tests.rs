@@ -54,7 +54,8 @@ fn probes_of_all_sizes_and_hops_are_one_flow() {
             let probes: Vec<Probe> = (0..6).map(probe).collect();
             socket.run(&Round { probes: probes.clone(), patience: Span::ZERO }, &StopFlag::new());
             let mut bytes = [0; 2000];
-            for probe in probes {
+            // A destination discards a mute one over IPv6 (RFC 8200 §8.1), which a router does not.
+            for probe in probes.iter().filter(|probe| !probe.mute || ip.is_ipv4()) {
                 let (length, address) = there.recv_from(&mut bytes).unwrap();
                 let header = if ip.is_ipv4() { 28 } else { 48 };
                 assert_eq!(length as u32 + header, probe.length, "{ip}");
