@@ -2,8 +2,8 @@
 //!
 //! **Measures** segments that the kernel sent again, of those that it sent, over the last minute; those that the peer reported as
 //! needless (RFC 2883) do not count. **Assumes** that the others were lost, and that losses are independent. **Leans** up, by what a peer
-//! does not report; bursts of loss make the truth lie outside of its bounds more often than one time in twenty. **Published**: the bounds are
-//! Wilson's (1927), one-sided 95 %.
+//! does not report; bursts of loss make the truth lie outside of its bounds more often than one time in fifty. **Published**: the bounds are
+//! Wilson's (1927), one-sided 99 %: they are looked at again and again, and one look that errs is a needless switch.
 
 use std::collections::VecDeque;
 
@@ -78,8 +78,8 @@ const LEAST: u64 = 200;
 const LONGEST: Span = Span::from_secs(60);
 /// Counts are noted four times each second at most.
 const MOST: usize = 256;
-/// Of a normal distribution, one-sided 95 %.
-const Z: f64 = 1.645;
+/// Of a normal distribution, one-sided 99 %.
+const Z: f64 = 2.326;
 
 #[cfg(test)]
 mod tests {
@@ -103,7 +103,7 @@ mod tests {
         let few = window.seen().unwrap();
         assert!((few.share - 0.02).abs() < 1e-9, "{few:?}");
         // 8 of 400 by Wilson's formula, one-sided.
-        assert!((few.bounds[0] - 0.0113).abs() < 5e-4 && (few.bounds[1] - 0.0351).abs() < 5e-4, "{few:?}");
+        assert!((few.bounds[0] - 0.0090).abs() < 5e-4 && (few.bounds[1] - 0.0439).abs() < 5e-4, "{few:?}");
         window.note(at(3), &info(5000, 130));
         let many = window.seen().unwrap();
         assert!(many.bounds[1] - many.bounds[0] < few.bounds[1] - few.bounds[0], "{many:?}");
