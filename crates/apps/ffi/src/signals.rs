@@ -52,11 +52,14 @@ impl Listening {
         Ok(Self { before: [install(SIGUSR1)?, install(SIGUSR2)?], writer, thread })
     }
 
-    fn end(mut self) {
+    fn give_back(&self) {
         for (signal, before) in &self.before {
             // SAFETY: what the system gave for this signal.
             unsafe { sigaction(*signal, before, null_mut()) };
         }
+    }
+
+    fn end(mut self) {
         // Full of signals for a moment at most: the thread reads them.
         while self.writer.write(&[END]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
             clock::sleep(Span::from_millis(1));
@@ -74,14 +77,17 @@ pub extern "C" fn na_signals(on: c_int) -> c_int {
         match (on != 0, listening.take()) {
             (true, Some(already)) => *listening = Some(already),
             (true, None) => *listening = Some(Listening::begin()?),
-            (false, Some(already)) => already.end(),
+            (false, Some(already)) => {
+                already.give_back();
+                already.end();
+            }
             (false, None) => {}
         }
         Ok(0)
     })
 }
 
-/// At the program's end.
+/// At the program's end. Signals stay here: one that comes now and was fatal before must not kill a program that is ending well.
 pub(crate) fn stop() {
     if let Some(listening) = LISTENING.lock().unwrap_or_else(PoisonError::into_inner).take() {
         listening.end();
