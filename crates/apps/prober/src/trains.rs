@@ -332,7 +332,9 @@ mod tests {
         };
         let after = |volleys: &[(usize, usize)]| {
             let mut silence = Silence::default();
-            volleys.iter().for_each(|(sent, came)| silence.observe(&report(*sent, *came)));
+            for (sent, came) in volleys {
+                silence.observe(&report(*sent, *came));
+            }
             (silence.packets, silence.after_some, silence.is_told())
         };
         assert_eq!(after(&[(5, 5), (20, 20)]), (0, true, false));

@@ -327,12 +327,12 @@ impl DualStream {
     /// many are dropped.
     pub fn decisions(&self) -> Vec<Decision> {
         let mut state = self.shared.lock();
-        std::iter::from_fn(|| state.decisions.next()).collect()
+        std::iter::from_fn(|| state.decisions.take()).collect()
     }
 
     /// The oldest of [`Self::decisions`] alone.
     pub fn next_decision(&self) -> Option<Decision> {
-        self.shared.lock().decisions.next()
+        self.shared.lock().decisions.take()
     }
 
     /// Where the other end of the connection over this IP version is, of the one there is or was last. Behind a translator it may

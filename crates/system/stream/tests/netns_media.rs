@@ -49,7 +49,7 @@ fn media(lab: &Lab, span: Span) -> (Vec<Decision>, Vec<IpVersion>) {
     }
     opener.happened();
     opener.set_policy(Some(Rules { prefer: None, ..Rules::of(Use::Media) }));
-    let reader = thread::spawn(move || while acceptor.recv(&mut [0; 20_000]).unwrap() > 0 {});
+    let reader = thread::spawn(move || while acceptor.recv(&mut [0; 8_000]).unwrap() > 0 {});
     let began_at = clock::now();
     let mut next = began_at;
     while next - began_at < span {

@@ -99,7 +99,7 @@ fn a_send_that_waits_for_room_holds_as_long() {
     // SAFETY: a text.
     assert_eq!(unsafe { netaware::na_connect(client, super::BOTH.as_ptr(), port as u16) }, 0, "{}", words());
     let server = netaware::na_accept(listener);
-    let sender = thread::spawn(move || send(client, &[7; 300_000], NA_MSG_HOLD));
+    let sender = thread::spawn(move || send(client, &vec![7; 300_000], NA_MSG_HOLD));
     wait_for(|| na_getsockopt(client, NA_HOLD) == 1);
     assert_eq!((na_switch(client, NA_IPV4), errno()), (-1, EBUSY));
     let (mut buffer, mut got) = ([0; 10_000], 0);

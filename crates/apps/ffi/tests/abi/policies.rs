@@ -40,15 +40,15 @@ impl Traffic {
         let stopped = stop.clone();
         let sender = thread::spawn(move || {
             while stopped.load(Ordering::SeqCst) == 0 {
-                // SAFETY: an array.
+                // SAFETY: a vector.
                 unsafe { assert_eq!(na_send(from, [7_u8; 1000].as_ptr().cast(), 1000, 0), 1000) };
                 netaware_io::clock::sleep(netaware_units::Span::from_micros(500));
             }
             assert_eq!(na_shutdown(from, NA_SHUT_WR), 0);
         });
         let reader = thread::spawn(move || {
-            let mut buffer = [0_u8; 20_000];
-            // SAFETY: an array.
+            let mut buffer = vec![0_u8; 20_000];
+            // SAFETY: a vector.
             while unsafe { na_recv(to, buffer.as_mut_ptr().cast(), buffer.len(), 0) } > 0 {}
         });
         Self { stop, threads: vec![sender, reader] }

@@ -129,7 +129,9 @@ fn four_threads_on_one_number_lose_nothing() {
                 netaware_io::clock::sleep(netaware_units::Span::from_millis(3));
             }
         });
-        senders.into_iter().for_each(|sender| sender.join().unwrap());
+        for sender in senders {
+            sender.join().unwrap();
+        }
         assert_eq!(na_shutdown(client, NA_SHUT_WR), 0);
     });
     // In turns as the threads had them, so what each block is made of is all that is certain.

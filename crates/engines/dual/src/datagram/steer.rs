@@ -155,7 +155,7 @@ impl Session {
 
     /// What was decided and became of it, oldest first; the oldest of very many are dropped.
     pub fn decision(&mut self) -> Option<Decision> {
-        self.steer.as_mut()?.log.next()
+        self.steer.as_mut()?.log.take()
     }
 }
 

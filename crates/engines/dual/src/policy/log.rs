@@ -102,7 +102,7 @@ impl DecisionLog {
     }
 
     /// The oldest that nobody has read.
-    pub fn next(&mut self) -> Option<Decision> {
+    pub fn take(&mut self) -> Option<Decision> {
         self.unread.pop_front()
     }
 }
@@ -153,7 +153,7 @@ mod tests {
         log.note(decision(28, v4, Some(NotDone::Unsettled)));
         log.note(decision(29, v4, None));
         log.note(decision(30, v6, None));
-        let told: Vec<_> = std::iter::from_fn(|| log.next()).map(|it| it.at.0 / 1_000_000_000).collect();
+        let told: Vec<_> = std::iter::from_fn(|| log.take()).map(|it| it.at.0 / 1_000_000_000).collect();
         assert_eq!(told, [0, 10, 20, 25, 26, 28, 29, 30]);
     }
 
@@ -186,7 +186,7 @@ mod tests {
         for second in 0..1000 {
             log.note(decision(second, IpVersion::V6, None));
         }
-        assert_eq!(log.next().map(|it| it.at), Some(Mono(0) + Span::from_secs(744)));
-        assert_eq!(std::iter::from_fn(|| log.next()).count(), 255);
+        assert_eq!(log.take().map(|it| it.at), Some(Mono(0) + Span::from_secs(744)));
+        assert_eq!(std::iter::from_fn(|| log.take()).count(), 255);
     }
 }
