@@ -173,7 +173,16 @@ mod tests {
     fn methods_that_agree_make_one_narrower_answer() {
         let both = together(estimate(50.0, 40.0, 60.0), estimate(52.0, 50.0, 54.0));
         assert!(!both.flags.contains(&Flag::Ambiguous));
-        assert!(both.rate.estimate > 51.0 && both.rate.lo >= 48.0 && both.rate.hi <= 54.0, "{:?}", both.rate);
+        assert_eq!(both.rate.estimate, 50.0, "the line's figure: {:?}", both.rate);
+        assert!(both.rate.contains(50.0) && both.rate.lo >= 48.0 && both.rate.hi <= 54.0, "{:?}", both.rate);
+    }
+
+    #[test]
+    fn of_elastic_traffic_the_streams_have_their_say() {
+        let mut gave_way = estimate(50.0, 40.0, 60.0);
+        gave_way.flags.push(Flag::Elastic);
+        let both = together(gave_way, estimate(52.0, 50.0, 54.0));
+        assert!(both.rate.estimate > 51.0 && both.rate.contains(both.rate.estimate), "{:?}", both.rate);
     }
 
     #[test]
