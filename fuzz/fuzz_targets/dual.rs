@@ -29,7 +29,8 @@ enum Act {
     Switch {
         six: bool,
     },
-    Hold(bool),
+    Hold,
+    Release,
     Lost {
         six: bool,
     },
@@ -97,7 +98,11 @@ fuzz_target!(|input: Input| {
                 stream.queued(bytes.into());
             }
             Act::Switch { six } => drop(stream.switch(now, ip(six))),
-            Act::Hold(holds) => stream.hold(holds),
+            Act::Hold => stream.hold(),
+            Act::Release => {
+                let held = stream.is_held();
+                assert_eq!(stream.release(now), held);
+            },
             Act::Lost { six } => stream.lost(now, ip(six), stream.generation(ip(six)), Loss::Ended),
             Act::Connected { six, room, received } => {
                 let generation = stream.generation(ip(six)) + 1;
