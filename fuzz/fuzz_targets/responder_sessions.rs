@@ -29,7 +29,6 @@ use responder::framing::Frames;
 use responder::plan::Refusal;
 use responder::session::{Action, Rules, Session, WIND_DOWN};
 // The files name each other by their place in their own crate.
-use responder::network::Network;
 use responder::{admission, plan};
 
 const SECRET: &[u8] = b"secret";
