@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::{arbitrary, fuzz_target};
-use netaware_dual::{Due, Loss, Peer, Setting, Side, Stream};
+use netaware_dual::{Due, Loss, Peer, Reception, Setting, Side, Stream};
 use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
 use netaware_wire::dual::{HEAD_LEN, OPENING_LEN, Opening, Record, WELCOME_LEN, Welcome};
@@ -63,10 +63,8 @@ fn take(stream: &mut Stream, now: Mono, six: bool, bytes: &[u8; HEAD_LEN]) {
     let Ok(record) = Record::parse(bytes) else { return };
     assert_eq!(record.emit(), *bytes);
     let taken = stream.take(now, ip(six), record);
-    if let (Ok(()), Record::Data { offset, length }) = (taken, record) {
-        if stream.is_up(ip(six)) {
-            let _ = stream.arrived(now, offset, length);
-        }
+    if let (Ok(Reception::Heeded), Record::Data { offset, length }) = (taken, record) {
+        let _ = stream.arrived(now, offset, length);
     }
 }
 

@@ -73,6 +73,16 @@ pub enum Due {
     },
 }
 
+/// What became of a record that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reception {
+    /// It was taken in; bytes that follow it have [`Stream::arrived`].
+    Heeded,
+    /// The stream is broken, or that connection is none of its own any more: nothing was looked at, and bytes that follow are to be
+    /// thrown away.
+    Ignored,
+}
+
 /// How a stream stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Standing {
@@ -235,15 +245,15 @@ impl Stream {
     ///
     /// # Errors
     /// The peer broke the rules; the stream is broken, and says so to the peer.
-    pub fn take(&mut self, now: Mono, ip: IpVersion, record: Record) -> Result<(), Violation> {
+    pub fn take(&mut self, now: Mono, ip: IpVersion, record: Record) -> Result<Reception, Violation> {
         if self.broken.is_some() || !self.link(ip).up {
-            return Ok(());
+            return Ok(Reception::Ignored);
         }
         let taken = self.take_sound(now, ip, record);
         if taken.is_err() {
             self.break_off(Farewell::Violation);
         }
-        taken
+        taken.map(|()| Reception::Heeded)
     }
 
     fn take_sound(&mut self, now: Mono, ip: IpVersion, record: Record) -> Result<(), Violation> {

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, IoSliceMut, Read};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use netaware_dual::{Due, Stream};
+use netaware_dual::{Due, Reception, Stream};
 use netaware_io::tcp_info::TcpInfo;
 use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
@@ -131,7 +131,12 @@ impl Link {
             Record::Pad { length } => Reading::Padding { left: length },
             _ => Reading::Head { bytes: [0; HEAD_LEN], have: 0 },
         };
-        stream.take(now, self.ip, record).map_err(|why| Fault::Framing(why.to_string()))
+        let taken = stream.take(now, self.ip, record).map_err(|why| Fault::Framing(why.to_string()))?;
+        if let (Reception::Ignored, Reading::Data { left, .. }) = (taken, &self.reading) {
+            // Their place was not looked at.
+            self.reading = Reading::Padding { left: *left };
+        }
+        Ok(())
     }
 
     fn read_data(
@@ -308,11 +313,12 @@ const ONLY_PATIENCE: Span = Span::from_secs(15);
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
     use std::net::TcpListener;
 
-    use netaware_dual::{Peer, Setting, Side};
+    use netaware_dual::{Peer, Setting, Side, Standing};
     use netaware_io::clock;
-    use netaware_wire::dual::MAX_DATA;
+    use netaware_wire::dual::{Farewell, MAX_DATA};
 
     use super::*;
 
@@ -359,5 +365,34 @@ mod tests {
         let data = &came[came.len() - ALL..];
         let wrong = (has..ALL).find(|n| data[*n] != byte(*n));
         assert_eq!(wrong, None, "the first byte that is not as it was");
+    }
+
+    /// Nobody looks at the place of bytes that come after that, which may be any.
+    #[test]
+    fn bytes_after_a_farewell_take_no_room() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        let setting =
+            Setting { side: Side::Opener, room: 1 << 20, longest: MAX_DATA, ack_delay: Span::from_millis(1) };
+        let (mut stream, mut inbox) = (Stream::new(setting), Inbox::default());
+        let peer = Peer { room: 1 << 20, received: 0 };
+        stream.connected(clock::now(), IpVersion::V4, 1, peer).unwrap();
+        let mut link = Link::new(near, IpVersion::V4, 1).unwrap();
+
+        let farewell = Record::Bye { reason: Farewell::Abandoned };
+        let records = [farewell, Record::Data { offset: 1 << 60, length: 3 }, farewell];
+        let [bye, data, again] = records.map(|record| record.emit());
+        far.write_all(&[&bye[..], &data, b"any", &again].concat()).unwrap();
+        drop(far);
+        let ended = loop {
+            // The socket tells nobody here, so it is asked again.
+            link.readable = true;
+            if let Err(fault) = link.read(clock::now(), &mut stream, &mut inbox, None) {
+                break fault;
+            }
+        };
+        assert!(matches!(ended, Fault::Io(_)), "the records after it are read as such: {ended:?}");
+        assert_eq!((stream.standing(), stream.received()), (Standing::Broken(Farewell::Abandoned), 0));
     }
 }

@@ -61,7 +61,7 @@ impl Pair {
         let Some(due) = self.wires[ip.index()][to].pop_front() else { return false };
         let end = &mut self.ends[to];
         match due {
-            Due::Record(record) => end.take(NOW, ip, record).unwrap(),
+            Due::Record(record) => drop(end.take(NOW, ip, record).unwrap()),
             Due::Data { offset, length } => {
                 let before = end.received();
                 end.take(NOW, ip, Record::Data { offset, length }).unwrap();
@@ -422,4 +422,19 @@ fn an_end_that_is_to_be_told_again_may_be_acknowledged_meanwhile() {
     assert_eq!(stream.current(), Some(V6));
     stream.take(NOW, V4, Record::Ack { received: 10, room: 990, all: true }).unwrap();
     assert!(stream.is_delivered());
+}
+
+#[test]
+fn what_follows_a_farewell_is_not_heeded() {
+    let anywhere = Record::Data { offset: 1 << 60, length: 1 };
+    let mut broken = Pair::new();
+    broken.ends[0].take(NOW, V6, Record::Bye { reason: Farewell::Abandoned }).unwrap();
+    assert_eq!(broken.ends[0].take(NOW, V6, anywhere), Ok(Reception::Ignored));
+    assert_eq!(broken.ends[0].take(NOW, V4, anywhere), Ok(Reception::Ignored));
+
+    let mut left = Pair::new();
+    let generation = left.ends[0].generation(V6);
+    left.ends[0].take(NOW, V6, Record::Gone { ip: V6, generation }).unwrap();
+    assert_eq!(left.ends[0].take(NOW, V6, anywhere), Ok(Reception::Ignored));
+    assert!(left.ends[0].take(NOW, V4, anywhere).is_err());
 }

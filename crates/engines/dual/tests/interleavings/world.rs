@@ -202,7 +202,7 @@ impl World {
                 self.put(to, which, Frame::Welcome { own: mine });
             }
             Frame::Welcome { own } => stream.connected(NOW, ip, generation, own).expect("an honest peer"),
-            Frame::Record(record) => stream.take(NOW, ip, record).expect("an honest peer"),
+            Frame::Record(record) => drop(stream.take(NOW, ip, record).expect("an honest peer")),
             Frame::Data { offset, length } => {
                 let before = stream.received();
                 stream.take(NOW, ip, Record::Data { offset, length }).expect("an honest peer");
