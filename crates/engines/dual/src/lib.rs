@@ -20,5 +20,6 @@ pub mod policy;
 mod stream;
 
 pub use stream::{
-    CannotSwitch, Due, Event, Loss, Outcome, Peer, Reason, Reception, Setting, Side, Standing, Stream, Violation,
+    CannotSwitch, Due, Event, Loss, Outcome, Peer, Reason, Reception, Setting, Side, Standing, Stream,
+    Violation,
 };

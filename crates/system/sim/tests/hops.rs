@@ -289,8 +289,15 @@ fn links_that_share_flows_look_like_one_since_a_measurement_is_one_flow() {
         for (hop, truth) in RATES.iter().enumerate() {
             assert_eq!(found.hops[hop].addresses.len(), 1, "hop {hop}: {:?}", found.hops[hop].addresses);
             assert!(!has(&found, hop, |flag| *flag == HopFlag::SeveralAddresses), "hop {hop}");
-            let error = rate(&found, hop) / f64::from(*truth) - 1.0;
             // The host answers echoes, which are another flow, and may be dealt to another link than what is sent to hops.
+            if found.hops[hop].capacity.is_none() {
+                assert!(
+                    hop + 1 == RATES.len() && has(&found, hop, |flag| *flag == HopFlag::SlopeFalls),
+                    "{found:#?}"
+                );
+                continue;
+            }
+            let error = rate(&found, hop) / f64::from(*truth) - 1.0;
             let told = found.hops[hop].capacity.as_ref().is_some_and(|it| it.way == Way::Tailgating);
             assert!(error.abs() < 0.01 || told, "hop {hop}: {error:+.4} {:#?}", found.hops[hop]);
         }
