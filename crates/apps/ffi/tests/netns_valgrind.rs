@@ -33,6 +33,8 @@ fn valgrind(side: &Side, program: &Path, words: &[&str]) -> Child {
     let mut command = side.command("valgrind");
     command.args(["--leak-check=full", "--errors-for-leak-kinds=definite,indirect,possible"]);
     command.args([&format!("--error-exitcode={FOUND}"), "--fair-sched=yes"]).arg(program).args(words);
+    // Cargo's own, which comes before what the program names, and may lead to a library of an earlier build.
+    command.env_remove("LD_LIBRARY_PATH");
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("valgrind is installed")
 }
 

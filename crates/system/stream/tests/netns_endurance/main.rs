@@ -105,7 +105,8 @@ fn run(plan: Plan) {
     assert_eq!(done.happened, plan.failures);
     assert!(wishes.due.is_empty(), "wishes that were not made: {:?}", wishes.due);
     assert_eq!(events.wishes_ended(), plan.wishes, "a wish without an end: {events:?}");
-    assert!(events.granted * 10 >= plan.wishes * 8, "{events:?}");
+    // The others met a failure or each other, which of fifty some more do by chance.
+    assert!(events.granted * 10 >= plan.wishes * 6, "{events:?}");
     memory.assert_flat();
 }
 
