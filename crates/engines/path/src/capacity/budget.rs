@@ -118,7 +118,7 @@ mod tests {
         budget.spend(&volley);
         assert_eq!(budget.due(&volley, Span::ZERO), Some(Mono(3_000_001_000)));
         // It could begin in time, and end; to hear of it takes longer.
-        assert_eq!(budget.due(&volley, Span::from_millis(65)), None);
+        assert_eq!(budget.due(&volley, Span::from_millis(3_070)), None);
         budget.spend(&volley);
         assert_eq!((budget.due(&volley, Span::ZERO), budget.bytes_left()), (None, 12_500));
     }
