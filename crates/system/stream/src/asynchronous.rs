@@ -16,7 +16,7 @@ use tokio::task::spawn_blocking;
 use crate::datagram::{DatagramOptions, DualDatagram, PeerId};
 use crate::listener::DualListener;
 use crate::opening::ConnectError;
-use crate::shared::Options;
+use crate::options::Options;
 use crate::stream::DualStream;
 
 /// A [`DualStream`] that reads and writes without blocking a thread. Needs a tokio runtime with I/O enabled.

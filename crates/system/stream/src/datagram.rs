@@ -23,9 +23,10 @@ use netaware_units::{Mono, Span};
 use netaware_wire::dual::MAX_DATAGRAM;
 
 use crate::judge::Callback;
+use crate::leader::Who;
 use crate::opening::{self, ConnectError};
 use crate::readiness::Readiness;
-use driver::{Shared, Who};
+use driver::Shared;
 use state::State;
 
 /// What a socket of datagrams is made with.

@@ -12,8 +12,10 @@ use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
 use netaware_wire::dual::Join;
 
+use crate::leader::Who;
 use crate::opening;
-use crate::shared::{Shared, State, Who};
+use crate::shared::Shared;
+use crate::state::State;
 use crate::threads;
 
 /// Begins to keep a stream; ends with it.

@@ -20,9 +20,10 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::judge::Callback;
 use crate::opening;
+use crate::options::Options;
 use crate::queue::{Nothing, Queue};
 use crate::readiness::Readiness;
-use crate::shared::{Options, Shared};
+use crate::shared::Shared;
 use crate::stream::DualStream;
 use crate::threads;
 

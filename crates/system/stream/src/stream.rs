@@ -1,12 +1,11 @@
 //! The stream as an application sees it.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
 
-use netaware_dual::connect::{Connect, Step, Wanted};
+use netaware_dual::connect::Wanted;
 use netaware_dual::policy::{Decision, Rules};
 use netaware_dual::{CannotSwitch, Side, Standing};
 use netaware_io::clock;
@@ -14,17 +13,17 @@ use netaware_io::tcp_info::TcpInfo;
 use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
 use netaware_wire::Token;
-use netaware_wire::dual::Join;
 
 use crate::judge::Callback;
 use crate::keeper;
+use crate::leader::Who;
 use crate::link::Direct;
 use crate::opening::{self, ConnectError};
-use crate::queue::Queue;
+use crate::options::{Happened, Options};
+use crate::race;
 use crate::readiness::Readiness;
-use crate::shared::{Happened, Options, Shared, Who};
+use crate::shared::Shared;
 use crate::steer::Steer;
-use crate::threads;
 
 /// Bytes both ways over IPv4 and IPv6. Clones are the same stream; all calls may come from any thread. Dropping the last one ends
 /// this direction, and what is still to be sent goes on its way.
@@ -109,11 +108,7 @@ impl DualStream {
         let firsts = sorted.each_ref().map(|addresses| addresses.first().copied());
         let shared = Shared::new(Token(name), Side::Opener, options, firsts).map_err(ConnectError::Host)?;
         let shared = Arc::new(shared);
-        let told = Arc::new(Queue::new(1));
-        let race = Race::new(shared.clone(), sorted, told.clone());
-        threads::start("dual-race", None, move || race.run()).map_err(ConnectError::Host)?;
-        let ended = || ConnectError::Host(ErrorKind::UnexpectedEof.into());
-        told.take(None).map_err(|_| ended())??;
+        race::run(&shared, sorted)?;
         Self::kept(shared).map_err(ConnectError::Host)
     }
 
@@ -410,111 +405,6 @@ impl Write for DualStream {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// The first attempts, in their own thread: they go on after the first has led to a stream.
-struct Race {
-    shared: Arc<Shared>,
-    connect: Connect,
-    sorted: [Vec<SocketAddr>; 2],
-    attempts: Vec<SocketAddr>,
-    tell: Arc<Queue<Result<(), ConnectError>>>,
-    began: bool,
-    last: Option<ConnectError>,
-}
-
-impl Race {
-    fn new(
-        shared: Arc<Shared>,
-        sorted: [Vec<SocketAddr>; 2],
-        tell: Arc<Queue<Result<(), ConnectError>>>,
-    ) -> Self {
-        let mut connect = Connect::new(shared.options.wanted, shared.options.preferred);
-        let now = clock::now();
-        for ip in [IpVersion::V4, IpVersion::V6] {
-            let addresses: Vec<_> = sorted[ip.index()].iter().map(SocketAddr::ip).collect();
-            connect.resolved(now, ip, &addresses);
-        }
-        Self { shared, connect, sorted, attempts: Vec::new(), tell, began: false, last: None }
-    }
-
-    fn run(mut self) {
-        let (came, coming) = mpsc::channel();
-        loop {
-            match self.connect.step(clock::now()) {
-                Step::Try(attempt, ip) => self.attempt(attempt, ip, &came),
-                Step::Wait(until) => self.wait(until, &coming),
-                Step::Done => return,
-                Step::Failed => {
-                    if let Some(last) = self.last.take() {
-                        let _ = self.tell.put(Err(last));
-                    }
-                    return;
-                }
-            }
-        }
-    }
-
-    fn attempt(
-        &mut self,
-        attempt: usize,
-        ip: std::net::IpAddr,
-        came: &Sender<(usize, io::Result<TcpStream>)>,
-    ) {
-        let all = self.sorted.iter().flatten();
-        let Some(address) = all.copied().find(|address| address.ip() == ip) else { return };
-        self.attempts.push(address);
-        let (came, patience) = (came.clone(), self.shared.options.connect_patience);
-        let spawned = threads::start("dual-connect", None, move || {
-            // Nobody listens once the race is over.
-            let _ = came.send((attempt, TcpStream::connect_timeout(&address, patience.to_std())));
-        });
-        if let Err(source) = spawned {
-            self.fail(attempt, ConnectError::Failed { address, source });
-        }
-    }
-
-    fn wait(&mut self, until: Option<Mono>, coming: &Receiver<(usize, io::Result<TcpStream>)>) {
-        let most = self.shared.options.connect_patience * 2;
-        let left = until.map_or(most, |until| (until - clock::now()).or_zero());
-        let Ok((attempt, socket)) = coming.recv_timeout(left.to_std()) else { return };
-        let address = self.attempts[attempt];
-        match socket {
-            Ok(socket) => self.open(attempt, socket, address),
-            Err(source) => self.fail(attempt, ConnectError::Failed { address, source }),
-        }
-    }
-
-    fn open(&mut self, attempt: usize, socket: TcpStream, address: SocketAddr) {
-        let ip = IpVersion::of(address.ip());
-        let join = if self.began { Join::Existing } else { Join::New };
-        let opened =
-            opening::open(&self.shared, socket, address, ip, join).and_then(|(socket, generation, peer)| {
-                self.shared
-                    .join(socket, ip, generation, peer)
-                    .map_err(|source| ConnectError::Failed { address, source })
-            });
-        match opened {
-            Ok(()) => {
-                self.connect.came_up(attempt);
-                if !std::mem::replace(&mut self.began, true) {
-                    let _ = self.tell.put(Ok(()));
-                }
-            }
-            Err(why) => self.fail(attempt, why),
-        }
-    }
-
-    fn fail(&mut self, attempt: usize, why: ConnectError) {
-        self.connect.failed(attempt);
-        self.last = Some(why);
-    }
-}
-
-impl Drop for Race {
-    fn drop(&mut self) {
-        self.tell.close();
     }
 }
 

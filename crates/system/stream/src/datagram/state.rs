@@ -17,6 +17,7 @@ use netaware_wire::dual::{DATAGRAM_HEAD_LEN, DatagramBody, DatagramHead, Datagra
 use super::guests::Answers;
 use super::sockets;
 use super::{DatagramHappened, DatagramOptions, PeerId, SocketStatus};
+use crate::leader::{HasLead, Lead};
 use crate::readiness::Readiness;
 
 #[derive(Debug)]
@@ -45,9 +46,8 @@ pub(super) struct State {
     scratch: Vec<u8>,
     pub(super) frame: Vec<u8>,
     worked_at: Mono,
-    /// Who waits for the sockets: until when, and whether it is the keeper.
-    pub(super) waiting: Option<Waiting>,
-    pub(super) followers: u32,
+    /// With the instant until which the one who leads waits.
+    lead: Lead<Option<Mono>>,
     pub(super) receivers: u32,
     pub(super) received_at: Mono,
     pub(super) released: bool,
@@ -55,10 +55,12 @@ pub(super) struct State {
     pub(super) failed: Option<(SocketAddr, io::Error)>,
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Waiting {
-    pub(super) keeper: bool,
-    pub(super) until: Option<Mono>,
+impl HasLead for State {
+    type WaitsFor = Option<Mono>;
+
+    fn lead(&mut self) -> &mut Lead<Option<Mono>> {
+        &mut self.lead
+    }
 }
 
 #[derive(Debug)]
@@ -113,8 +115,7 @@ impl State {
             scratch: vec![0; MAX_DATAGRAM + DATAGRAM_HEAD_LEN],
             frame: Vec::new(),
             worked_at: now,
-            waiting: None,
-            followers: 0,
+            lead: Lead::default(),
             receivers: 0,
             received_at: now,
             released: false,
@@ -309,6 +310,16 @@ impl State {
 
     pub(super) fn wake_at(&self) -> Option<Mono> {
         self.wakes.first().map(|(at, _)| *at)
+    }
+
+    /// Whether something is due before whoever waits for the sockets looks again.
+    pub(super) fn waits_too_long(&self) -> bool {
+        let sooner = |until: &Option<Mono>| match (self.wake_at(), until) {
+            (Some(at), Some(until)) => at < *until,
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        self.lead.waits_for().is_some_and(sooner)
     }
 
     fn forget(&mut self, id: PeerId) {
