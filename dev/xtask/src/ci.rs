@@ -22,6 +22,7 @@ const STEPS: &[Step] = &[
     ("build", build),
     ("long runs", tests::long_runs),
     ("netns", tests::namespaces),
+    ("installed", tests::installed),
     ("deny", deny::check),
 ];
 

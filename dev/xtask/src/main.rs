@@ -29,6 +29,10 @@ enum Task {
     Test,
     /// The tests in network namespaces only, one at a time (needs root)
     Netns,
+    /// The library as a packager installs it, and a program in C against that (needs root, and cargo-c)
+    Installed,
+    /// Those orders in which two ends of a stream can act that take too long for `test` and `ci`
+    Walks,
     /// Feeds every target below fuzz/ with hostile input
     Fuzz {
         /// Seconds for each target
@@ -55,6 +59,8 @@ fn main() -> anyhow::Result<()> {
         Task::Check => checks::check(),
         Task::Test => tests::all(),
         Task::Netns => tests::namespaces(),
+        Task::Walks => tests::deep_walks(),
+        Task::Installed => tests::installed(),
         Task::Fuzz { seconds } => fuzz::run(seconds),
         Task::Deny => deny::check(),
         Task::Purity => purity::prove(),

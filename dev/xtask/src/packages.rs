@@ -9,6 +9,9 @@ use crate::shell::{command, output, run, works};
 pub(crate) const FOR_TESTS: &[&str] =
     &["iproute2", "nftables", "iperf3", "iputils-ping", "traceroute", "g++", "valgrind"];
 
+/// What a program in C is built with against the library as it is installed, and the observer of its symbols.
+pub(crate) const FOR_INSTALLED: &[&str] = &["gcc", "libc6-dev", "pkg-config", "binutils"];
+
 /// The tools that we compare ourselves with, the neutral observer, and a compiler for the reference program.
 pub(crate) const FOR_BENCHMARKS: &[&str] = &[
     "iproute2",

@@ -4,17 +4,21 @@ use anyhow::Result;
 use serde_json::Value;
 
 use crate::packages;
-use crate::shell::{cargo, command, output, run, workspace};
+use crate::shell::{cargo, command, output, run, works, workspace};
 
 /// Integration tests whose file name starts like this need root and a quiet machine.
 const NAMESPACE_PREFIX: &str = "netns_";
+
+/// Where the walks are that take too long for every change.
+const DEEP_WALKS: &str = "deep::";
 
 /// Everything, with what it needs.
 pub(crate) fn all() -> Result<()> {
     packages::ensure(packages::FOR_TESTS)?;
     sociable()?;
     long_runs()?;
-    namespaces()
+    namespaces()?;
+    installed()
 }
 
 /// Unit, integration and documentation tests that can run side by side.
@@ -33,10 +37,18 @@ pub(crate) fn sociable() -> Result<()> {
 /// orders in which two ends of a stream can act, a policy beside an hour of others' noise.
 pub(crate) fn long_runs() -> Result<()> {
     let ignored = |which: &[&str]| {
-        run(&mut cargo(&[&["test", "--release", "--locked"], which, &["--", "--ignored"]].concat()))
+        let how = ["--", "--ignored", "--skip", DEEP_WALKS];
+        run(&mut cargo(&[&["test", "--release", "--locked"], which, &how].concat()))
     };
     ignored(&["--package", "netaware-netmodel", "--package", "netaware-dual"])?;
     ignored(&["--package", "netaware-stream", "--lib"])
+}
+
+/// Those orders in which two ends of a stream can act that take too long for every change.
+pub(crate) fn deep_walks() -> Result<()> {
+    let which = ["--package", "netaware-dual", "--test", "interleavings"];
+    let how = ["--", "--ignored", "--nocapture", DEEP_WALKS];
+    run(&mut cargo(&[&["test", "--release", "--locked"], &which[..], &how].concat()))
 }
 
 /// The tests in network namespaces. Built like the product: a debug build is too slow to fill a link, and would be
@@ -47,6 +59,20 @@ pub(crate) fn namespaces() -> Result<()> {
     let pattern = format!("{NAMESPACE_PREFIX}*");
     let which = ["test", "--workspace", "--locked", "--release", "--no-fail-fast", "--test", &pattern];
     run(&mut cargo(&[&which[..], &["--", "--test-threads=1"]].concat()))
+}
+
+/// `libnetaware` as a packager installs it, and a program in C against that, both ends under valgrind. Needs cargo-c, which only
+/// packagers have and which takes many minutes to build: where there is none this is left out, and said.
+pub(crate) fn installed() -> Result<()> {
+    if !works(&mut cargo(&["cinstall", "--version"])) {
+        eprintln!("SKIPPED: the library as it is installed; needs cargo-c (cargo install cargo-c)");
+        return Ok(());
+    }
+    packages::ensure(&[packages::FOR_TESTS, packages::FOR_INSTALLED].concat())?;
+    sweep()?;
+    let which = ["--package", "netaware-ffi", "--test", "install", "--test", "netns_valgrind"];
+    let how = ["--", "--ignored", "--test-threads=1"];
+    run(&mut cargo(&[&["test", "--locked", "--release"], &which[..], &how].concat()))
 }
 
 /// Clears away what a killed run left behind; without root there is nothing of ours to clear.

@@ -1,36 +1,20 @@
 //! The examples in C and Python, built against the library and the header as a stranger would build them.
 #![expect(unsafe_code, reason = "kill(2)")]
 
+mod c_library;
+
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use netaware_io::clock;
 use netaware_units::Span;
 use tempfile::TempDir;
 
+use c_library::Library;
+
 /// Whatever "localhost" means here.
 const BOTH: &str = "::1,127.0.0.1";
-
-/// Where cargo has put the library: beside this test.
-fn library() -> PathBuf {
-    std::env::current_exe().unwrap().parent().unwrap().to_owned()
-}
-
-fn build(into: &TempDir) -> PathBuf {
-    build_of(into, "echo")
-}
-
-fn build_of(into: &TempDir, name: &str) -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let program = into.path().join(name);
-    let mut cc = Command::new("cc");
-    cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-D_POSIX_C_SOURCE=200809L", "-o"]).arg(&program);
-    cc.arg(here.join(format!("examples/{name}.c"))).arg("-I").arg(here.join("../../../include"));
-    cc.arg("-L").arg(library()).arg("-lnetaware").arg(format!("-Wl,-rpath,{}", library().display()));
-    assert!(cc.status().expect("a C compiler").success());
-    program
-}
 
 struct Server(Child, String);
 
@@ -53,7 +37,7 @@ impl Drop for Server {
 #[test]
 fn a_c_program_sends_switches_and_gets_everything_back() {
     let folder = TempDir::new().unwrap();
-    let program = build(&folder);
+    let program = Library::built().compile("echo", folder.path());
     let mut server = Server::start(&program);
     let client = Command::new(&program).args(["send", BOTH, &server.1, "5000"]).output().unwrap();
     let told = String::from_utf8_lossy(&client.stdout);
@@ -65,7 +49,7 @@ fn a_c_program_sends_switches_and_gets_everything_back() {
 #[test]
 fn a_c_program_sends_datagrams_and_its_own_policy_moves_them() {
     let folder = TempDir::new().unwrap();
-    let program = build_of(&folder, "datagrams");
+    let program = Library::built().compile("datagrams", folder.path());
     let mut server = Server::start(&program);
     let client = Command::new(&program).args(["send", BOTH, &server.1, "2000"]).output().unwrap();
     let told = String::from_utf8_lossy(&client.stdout);
@@ -77,7 +61,7 @@ fn a_c_program_sends_datagrams_and_its_own_policy_moves_them() {
 #[test]
 fn signals_from_outside_move_it() {
     let folder = TempDir::new().unwrap();
-    let program = build(&folder);
+    let program = Library::built().compile("echo", folder.path());
     let server = Server::start(&program);
     let mut client = Command::new(&program);
     let client = client.args(["send", BOTH, &server.1, "20000"]).stdout(Stdio::piped());
@@ -101,7 +85,7 @@ fn signals_from_outside_move_it() {
 #[test]
 fn nobody_there_is_an_error_in_words() {
     let folder = TempDir::new().unwrap();
-    let program = build(&folder);
+    let program = Library::built().compile("echo", folder.path());
     let client = Command::new(&program).args(["send", "localhost", "1", "1"]).output().unwrap();
     let told = String::from_utf8_lossy(&client.stderr);
     assert!(!client.status.success() && told.starts_with("na_connect: cannot connect to "), "{told}");
@@ -112,7 +96,8 @@ fn a_python_program_does_the_same() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut python = Command::new("python3");
     python.arg(here.join("examples/python/echo.py")).env("PYTHONDONTWRITEBYTECODE", "1");
-    let told = python.env("LIBNETAWARE", library().join("libnetaware.so")).output().expect("python3");
+    let told =
+        python.env("LIBNETAWARE", Library::built().folder.join("libnetaware.so")).output().expect("python3");
     let text = String::from_utf8_lossy(&told.stdout);
     assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
     assert_eq!(text, "500 blocks came back, over IPv4 and IPv6\n");
@@ -123,7 +108,8 @@ fn a_python_program_sends_datagrams_and_decides_itself() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut python = Command::new("python3");
     python.arg(here.join("examples/python/datagrams.py")).env("PYTHONDONTWRITEBYTECODE", "1");
-    let told = python.env("LIBNETAWARE", library().join("libnetaware.so")).output().expect("python3");
+    let told =
+        python.env("LIBNETAWARE", Library::built().folder.join("libnetaware.so")).output().expect("python3");
     let text = String::from_utf8_lossy(&told.stdout);
     assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
     assert_eq!(text, "decided by the program: IPv6 to IPv4\n200 datagrams came back, over IPv4 and IPv6\n");

@@ -1,44 +1,19 @@
 //! The library as a packager installs it, and a stranger's program against that.
 //!
 //! Needs cargo-c (`cargo install cargo-c`), and builds the library once more:
-//! `cargo test -p netaware-ffi --test install -- --ignored`.
+//! `cargo test -p netaware-ffi --test install -- --ignored`. `netns_valgrind` has both ends of it under valgrind.
+
+mod installation;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().unwrap()
-}
-
-fn output(command: &mut Command) -> String {
-    let ended = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(ended.status.success(), "{command:?}: {}", String::from_utf8_lossy(&ended.stderr));
-    String::from_utf8_lossy(&ended.stdout).into_owned()
-}
-
-/// Where cargo looks for the linker of this host's programs.
-fn linker_variable() -> String {
-    let told = output(Command::new("rustc").arg("-vV"));
-    let host = told.lines().find_map(|line| line.strip_prefix("host: ")).expect("rustc tells its host");
-    format!("CARGO_TARGET_{}_LINKER", host.to_uppercase().replace('-', "_"))
-}
-
-fn install(prefix: &Path) {
-    let mut cinstall = Command::new("cargo");
-    cinstall.args(["cinstall", "--locked", "--release", "--package", "netaware-ffi", "--libdir", "lib"]);
-    cinstall.arg("--prefix").arg(prefix).current_dir(repository());
-    cinstall.env(linker_variable(), repository().join("packaging/libnetaware/versioned-cc"));
-    // These are the test's package, not the library's.
-    for name in std::env::vars().map(|(name, _)| name).filter(|name| name.starts_with("CARGO_PKG_")) {
-        cinstall.env_remove(name);
-    }
-    output(&mut cinstall);
-}
+use installation::{Installation, output, repository};
 
 /// Of what a shared library defines for others.
 fn exported(library: &Path) -> BTreeSet<String> {
@@ -59,10 +34,8 @@ fn calls_in(header: &str) -> BTreeSet<String> {
 #[test]
 #[ignore = "needs cargo-c, and builds the library once more"]
 fn what_is_installed_has_a_soname_and_versions_and_a_c_program_finds_it_by_pkg_config() {
-    let folder = TempDir::new().unwrap();
-    let prefix = folder.path().join("usr");
-    install(&prefix);
-    let lib = prefix.join("lib");
+    let installation = Installation::new();
+    let (prefix, lib) = (installation.prefix(), installation.lib());
     let library = lib.join("libnetaware.so.0");
     let dynamic = output(Command::new("readelf").arg("-d").arg(&library));
     assert!(dynamic.contains("Library soname: [libnetaware.so.0]"), "{dynamic}");
@@ -72,15 +45,11 @@ fn what_is_installed_has_a_soname_and_versions_and_a_c_program_finds_it_by_pkg_c
     let manual = fs::read_to_string(prefix.join("share/man/man3/libnetaware.3")).unwrap();
     assert_eq!(manual, fs::read_to_string(repository().join("crates/apps/ffi/man/libnetaware.3")).unwrap());
 
-    let flags = Command::new("pkg-config")
-        .args(["--cflags", "--libs", "netaware"])
-        .env("PKG_CONFIG_PATH", lib.join("pkgconfig"))
-        .output();
-    let flags = String::from_utf8(flags.expect("pkg-config").stdout).unwrap();
+    let folder = TempDir::new().unwrap();
     let program = folder.path().join("echo");
     let mut cc = Command::new("cc");
     cc.args(["-D_POSIX_C_SOURCE=200809L", "-o"]).arg(&program);
-    cc.arg(repository().join("crates/apps/ffi/examples/echo.c")).args(flags.split_whitespace());
+    cc.arg(repository().join("crates/apps/ffi/examples/echo.c")).args(installation.flags());
     output(&mut cc);
 
     let mut server = Command::new(&program);
