@@ -36,6 +36,10 @@ pub struct CpuUse {
     pub softirq: Option<f64>,
     /// Share withheld by the hypervisor, 0..=1.
     pub steal: Option<f64>,
+    /// Of the time in which the thread that sent or took in packets had to be on time, the share for which it waited for a
+    /// core, 0..=1; told of trains and probes, whose product is the instant of each packet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied: Option<f64>,
     /// Cores online.
     pub cores: u32,
 }

@@ -76,8 +76,8 @@ pub struct PathRate {
     pub took: Span,
     /// The mean load that the trains were, bit/s.
     pub load: BitRate,
-    /// What a reader must know, as words for programs: `host_limited`, `coalescing`, `lossy`, `reordered`, `path_changed`, `elastic`,
-    /// `ambiguous`, `cut_short`, `noisy`, `shaped`, `silent`.
+    /// What a reader must know, as words for programs: `host_limited`, `host_busy`, `coalescing`, `lossy`, `reordered`, `path_changed`,
+    /// `elastic`, `ambiguous`, `cut_short`, `noisy`, `shaped`, `silent`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
     /// The same in sentences.
@@ -149,6 +149,8 @@ pub enum PathVerdict {
     Shared,
     /// That they do could not be shown.
     UseNotShown,
+    /// Other programs used the hosts while a figure was taken: if a share is told, it is what the figures say all the same.
+    HostSuspected,
     /// The hosts were the limit: it is not known.
     HostLimited,
     /// The two figures cannot both be right.

@@ -127,4 +127,23 @@ pub struct Health {
     /// The responder's busiest core during the phase, 0..=1; absent where it does not tell: it is not asked about echoes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub responder_busiest_core: Option<f64>,
+    /// Of the time in which trains were being sent, the share in pauses of their sender that nobody planned, 0..=1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<f64>,
+    /// Share of CPU time the hypervisor withheld from the responder's host, 0..=1; absent where it does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub responder_steal: Option<f64>,
+    /// CPU that the prober's process used, in cores: 1.0 is one core all the time. Told of path methods, as what follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prober_process: Option<f64>,
+    /// CPU that the responder's process used, in cores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub responder_process: Option<f64>,
+    /// Of the time in which the prober's thread that sent or took in packets had to be on time, the share for which it waited
+    /// for a core while others had it, 0..=1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prober_denied: Option<f64>,
+    /// The same of the responder's thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub responder_denied: Option<f64>,
 }

@@ -60,7 +60,7 @@ pub struct ReachResult {
     /// Round trips of lone small questions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<DelaySummary>,
-    /// The narrowest link there and back, from pairs.
+    /// The narrowest link there and back, from pairs, where trains bear them out; else a bound, or absent, with a flag that says why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<ReachCapacity>,
     /// Which way queues, from the host's own stamps; absent where it has none that can be believed.
@@ -76,7 +76,8 @@ pub struct ReachResult {
     /// What this host can tell from pairs of this packet, and what limits it; where there is a capacity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HonestRate>,
-    /// As words for programs: `silent`, `rate_limited`, `filtered`, `batched`, `host_limited`; of timestamps also `too_few`, `little_endian`,
+    /// As words for programs: `silent`, `rate_limited`, `filtered`, `batched`, `host_limited`, `host_busy`, and of what trains say to the
+    /// pairs' capacity `not_sustained`, `pairs_slow`, `unsettled`, `unconfirmed`; of timestamps also `too_few`, `little_endian`,
     /// `non_standard`, `unsteady`, `ambiguous`, `clock_stepped`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,

@@ -30,7 +30,7 @@ mod plan;
 mod volley;
 
 use netaware_record::{
-    HostInfo, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd, StreamSample, TcpEnd,
+    CpuUse, HostInfo, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd, StreamSample, TcpEnd,
     UdpReceiverEnd, UdpSenderEnd,
 };
 use netaware_units::{BitRate, ByteCount, Span};
@@ -379,6 +379,9 @@ pub enum EndReport {
         packets: u64,
         /// Payload of them.
         bytes: ByteCount,
+        /// What this end's processors did meanwhile; absent from who does not tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cpu: Option<CpuUse>,
     },
     /// It sent TCP.
     TcpSender(TcpEnd),

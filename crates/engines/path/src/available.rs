@@ -21,12 +21,12 @@ mod health;
 mod line;
 mod maximum;
 mod passage;
-mod sender;
+pub(crate) mod sender;
 mod slops;
 mod spruce;
 
 #[cfg(test)]
-mod fifo;
+pub(crate) mod fifo;
 
 pub use automatic::Automatic;
 pub use chirp::Chirp;

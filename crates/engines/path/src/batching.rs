@@ -8,15 +8,16 @@
 //!
 //! - [`Batching::of`]: is a train handed over in batches, how long is the period, how many packets has one;
 //! - [`Dispersion`]: bytes and time of a train between two arrivals that can be trusted: its ends, or batch starts;
-//! - [`starts`], [`lasts`]: the packets that waited alike, and those that waited least;
-//! - [`smooth`]: gaps of sender and receiver averaged over each batch;
-//! - [`least_duration`], [`Remedy`]: how long a train must be, and what to do if it cannot be.
+//! - [`starts`], [`lasts`]: the packets that waited alike, of which rates are, and those that waited least, whose delays count;
+//! - [`smooth`]: gaps of sender and receiver averaged over each batch, for trains whose rate changes within them;
+//! - [`least_duration`]: how long a train must be. Methods plan their trains by it and by a number of periods; what comes in too
+//!   few batches all the same is sent again longer, then slower, and in the end the figure is a bound.
 //!
 //! Assumes that a card hands over when a timer runs out that the first packet of a batch started, or when so many packets
 //! are there. A card with a free-running timer makes the distance of two batch starts wrong by up to one packet's gap.
 
 mod dispersion;
-mod remedy;
+mod duration;
 mod smoothing;
 
 use netaware_stats::quantile::median;
@@ -24,7 +25,7 @@ use netaware_stats::quantile::median;
 use crate::{Arrival, Flag};
 
 pub use dispersion::Dispersion;
-pub use remedy::{Remedy, least_duration};
+pub use duration::least_duration;
 pub use smoothing::smooth;
 
 /// How arrivals are handed over.
@@ -87,10 +88,10 @@ pub fn starts(arrivals: &[Arrival]) -> Vec<usize> {
     arrivals.windows(2).enumerate().filter_map(begins).collect()
 }
 
-/// Places in `arrivals` of the last packet of each batch: the one that has waited least.
+/// Places in `arrivals` of the last packet of each batch, the one that has waited least; the train's last batch apart, which more
+/// packets could have joined.
 pub fn lasts(arrivals: &[Arrival]) -> Vec<usize> {
-    let end = arrivals.len().checked_sub(1);
-    starts(arrivals).into_iter().map(|start| start - 1).chain(end).collect()
+    starts(arrivals).into_iter().map(|start| start - 1).collect()
 }
 
 fn gap(pair: &[Arrival]) -> f64 {

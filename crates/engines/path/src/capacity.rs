@@ -9,7 +9,7 @@
 mod automatic;
 mod budget;
 mod bulk;
-mod long_train;
+pub(crate) mod long_train;
 #[cfg(test)]
 mod made_up;
 mod pathrate;

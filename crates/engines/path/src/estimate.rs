@@ -39,6 +39,11 @@ pub enum Bound {
 pub enum Flag {
     /// The hosts, not the path, set the figure.
     HostLimited,
+    /// Others used the hosts meanwhile: the interval holds what that may have done.
+    HostBusy {
+        /// Share of the time that they wanted a core and had none, 0..1.
+        away: f64,
+    },
     /// Arrivals were handed over in batches: their period, and packets in one.
     Coalescing {
         /// From batch to batch.

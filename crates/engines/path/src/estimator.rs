@@ -36,3 +36,21 @@ pub trait Estimator {
         None
     }
 }
+
+impl<E: Estimator + ?Sized> Estimator for Box<E> {
+    fn next(&mut self, now: Mono) -> Step {
+        (**self).next(now)
+    }
+
+    fn take(&mut self, now: Mono, report: &VolleyReport, took: Span) {
+        (**self).take(now, report, took);
+    }
+
+    fn answer(&self) -> Option<Estimate> {
+        (**self).answer()
+    }
+
+    fn tight_link(&self) -> Option<TightLink> {
+        (**self).tight_link()
+    }
+}

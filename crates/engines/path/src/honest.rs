@@ -217,7 +217,7 @@ const CHIRP_PERIODS: f64 = 2.5;
 const STREAM_ERRORS: f64 = 600.0;
 /// Periods of coalescing that it lasts.
 const STREAM_PERIODS: f64 = 12.0;
-/// Of a whole train: as [`least_duration`](crate::batching::least_duration) has it.
+/// Of a whole train: a batch too many or too few at its ends is five per cent at most.
 const TRAIN_PERIODS: f64 = 20.0;
 
 #[cfg(test)]

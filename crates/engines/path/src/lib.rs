@@ -20,15 +20,19 @@ pub mod honest;
 pub mod hops;
 pub mod reach;
 
+mod disturbance;
 mod estimate;
 mod estimator;
 mod instrument;
+mod lasting;
 mod path_change;
 mod train;
 mod verdict;
 
+pub use disturbance::{Disturbance, EndLoad, Level};
 pub use estimate::{Bound, Estimate, Flag};
 pub use estimator::{Estimator, Step};
 pub use instrument::Instrument;
+pub use lasting::{Lasting, Metric};
 pub use train::{Arrival, Gaps, Train, TrainReport, Volley, VolleyReport};
 pub use verdict::Use;

@@ -1,18 +1,22 @@
 //! What a host that does not cooperate tells by answering.
 //!
 //! **Measures** round trips and losses of echoes and of UDP to a closed port, the way in which an echo was lost where the host
-//! counts its answers, and the narrowest link there and back from how far apart two echoes sent back to back are answered.
+//! counts its answers, and the narrowest link there and back from how far apart two echoes sent back to back are answered, where
+//! trains of echoes do not say otherwise.
 //! **Assumes** that the host answers each question at once; for the way of a loss, that the identification in its IPv4 headers
 //! goes up by one per answer within a burst, which complete bursts have to show; for the capacity, that some pair met empty queues
-//! (the pairs of least delay are believed). Which way queues is [`HostClock`]'s to tell. **Biased**: a host that rations answers
+//! (the pairs of least delay are believed), and that no token bucket has more credit than a train is long. Which way queues is [`HostClock`]'s to tell. **Biased**: a host that rations answers
 //! looks lossy, so UDP has no loss where it is rationed; the capacity is that of the narrower direction, reads low under load and never higher than this host can send.
 //! **Published**: Savage, "Sting", USITS 1999 and Mahajan et al., "User-level Internet path diagnosis" (Tulip), SOSP 2003 (loss
 //! by direction from the identification); Kapoor et al., "CapProbe", SIGCOMM 2004 (the pair of least delay).
 //!
-//! [`Reach`] asks for [`Round`]s as [`crate::hops`] does. TCP is not its business: a connection is the system's.
+//! [`Reach`] asks for [`Round`]s as [`crate::hops`] does. A connection over TCP is the system's to open: [`TcpTries`] says when, between
+//! the rounds.
 
 mod clock;
 mod pairs;
+mod tcp;
+mod trains;
 
 use std::net::IpAddr;
 
@@ -22,9 +26,12 @@ use netaware_units::{Mono, Span};
 use crate::estimate::Bound;
 use crate::hops::{Fate, Kind, Probe, Reply, Round, RoundReport, Told, What};
 
-use pairs::{Pair, are_batched, capacity};
+use pairs::{Narrowest, Pair, are_batched};
+use trains::{EchoTrain, LEAST_ANSWERS, Train};
 
 pub use clock::{HostClock, StampSample, WayQueue, WayQueues};
+pub use tcp::{TcpAnswer, TcpTries};
+pub use trains::Lasting;
 
 /// What to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,8 +99,10 @@ pub struct ReachFinding {
     pub clock: Option<HostClock>,
     /// Which way echoes were lost; absent where the host does not count so that it can be told.
     pub by_direction: Option<ByDirection>,
-    /// The narrowest link, bit/s.
+    /// The narrowest link, bit/s: of the pairs, as far as trains bear it out.
     pub capacity: Option<(Interval, Bound)>,
+    /// What trains make of the pairs' figure; absent where pairs give none.
+    pub lasting: Option<Lasting>,
     /// That is a bound because of how far apart this host sends, or of what its stamps err.
     pub host_limited: bool,
     /// Pairs of which both were answered.
@@ -117,6 +126,8 @@ enum Asked {
     Burst,
     /// A lone timestamp.
     Timestamp,
+    /// Many large echoes.
+    Train(Train),
 }
 
 /// The method.
@@ -136,6 +147,7 @@ pub struct Reach {
     /// Lone echoes asked.
     lone: u32,
     pairs: Vec<Pair>,
+    trains: Vec<EchoTrain>,
     /// Identifications of three answers in a row, absent for those that stayed out.
     bursts: Vec<[Option<u16>; 3]>,
     /// When UDP was last asked.
@@ -159,6 +171,7 @@ impl Reach {
             timestamp_at: None,
             lone: 0,
             pairs: Vec::new(),
+            trains: Vec::new(),
             bursts: Vec::new(),
             udp_at: None,
             stopped: false,
@@ -175,7 +188,16 @@ impl Reach {
         let began_at = *self.began_at.get_or_insert(now);
         let left = (began_at + self.plan.time).since(now) - MARGIN;
         let enough = self.plan.count.is_some_and(|count| self.lone >= count);
-        if self.stopped || enough {
+        if self.stopped {
+            return None;
+        }
+        // Last of all: a train leaves the credit of a token bucket spent, which is nobody else's loss then.
+        if (enough || left < self.train_time())
+            && let Some(pairs) = self.pairs_capacity()
+        {
+            return self.train(left, pairs);
+        }
+        if enough {
             return None;
         }
         let (asked, gap) = self.choose(now);
@@ -200,9 +222,64 @@ impl Reach {
                 burst[0].after = gap;
                 burst
             }
+            Asked::Train(_) => return None,
         };
         self.lengths = probes.iter().map(|probe| probe.length).collect();
         Some(Round { probes, patience: self.patience().min(left - gap) })
+    }
+
+    /// What is kept for trains, at the end.
+    fn train_time(&self) -> Span {
+        (self.plan.time / 4).min(TRAIN_TIME)
+    }
+
+    /// What pairs say alone.
+    fn pairs_capacity(&self) -> Option<Narrowest> {
+        pairs::capacity(&self.pairs, self.plan.largest, self.plan.stamp_error)
+    }
+
+    /// As many echoes as the narrowest link needs a bearable time for.
+    fn train(&mut self, left: Span, pairs: Narrowest) -> Option<Round> {
+        let kind = *TRAINS.get(self.trains.len())?;
+        let bits = f64::from(self.plan.largest) * 8e9;
+        let pair = pairs.rate.estimate;
+        let known = self.trains.iter().filter_map(|train| train.whole(bits)).fold(pair, f64::max);
+        let rate = if kind == Train::Paced { pair } else { known };
+        let fitting = nanos(LONGEST_TRAIN) * rate / bits;
+        let count = (fitting as usize).clamp(LEAST_ANSWERS, MOST_TRAIN);
+        let drain = Span((count as f64 * bits / known) as i64);
+        let sending =
+            if kind == Train::Paced { Span((count as f64 * bits / pair) as i64) } else { Span::ZERO };
+        let gap = self.plan.gap.max(TRAIN_GAP);
+        if left < gap + drain + sending + self.room() {
+            return None;
+        }
+        self.asked = Asked::Train(kind);
+        let echo = Probe {
+            ttl: TTL,
+            length: self.plan.largest,
+            kind: Kind::Echo,
+            after: Span::ZERO,
+            awaited: true,
+            mute: false,
+        };
+        let mut probes = vec![echo; count];
+        if kind == Train::Paced {
+            // In groups: no host waits for a few microseconds.
+            let apart = bits / pair;
+            let group = ((nanos(GROUP) / apart).ceil() as usize).clamp(1, count);
+            let sending = nanos(pairs.sent_apart).min(apart / 2.0);
+            let wait = Span((group as f64 * apart - (group - 1) as f64 * sending) as i64);
+            probes.iter_mut().step_by(group).for_each(|probe| probe.after = wait);
+        }
+        probes[0].after = gap;
+        self.lengths = probes.iter().map(|probe| probe.length).collect();
+        Some(Round { probes, patience: (self.patience() + drain).min(left - gap - sending) })
+    }
+
+    /// Whether it has come to its trains: what else is asked then may fall victim to them.
+    pub fn strains(&self) -> bool {
+        matches!(self.asked, Asked::Train(_))
     }
 
     /// What a round needs after it has been sent.
@@ -255,6 +332,7 @@ impl Reach {
             Asked::Udp => &mut self.udp,
             Asked::Timestamp => &mut self.timestamps,
             Asked::Echo | Asked::Pair | Asked::Burst => &mut self.echo,
+            Asked::Train(kind) => return self.take_train(kind, report),
         };
         for (told, length) in report.probes.iter().zip(&self.lengths) {
             if matches!(told.fate, Fate::NotSent | Fate::TooBig(_)) {
@@ -300,12 +378,27 @@ impl Reach {
         }
     }
 
+    /// What a train loses says nothing of what others lose.
+    fn take_train(&mut self, kind: Train, report: &RoundReport) {
+        let left = |told: &&Told| !matches!(told.fate, Fate::NotSent | Fate::TooBig(_));
+        let left: Vec<&Told> = report.probes.iter().filter(left).collect();
+        self.echo.bytes += left.len() as u64 * u64::from(self.plan.largest);
+        let own = left.iter().enumerate().filter(|(_, told)| is_own(told, self.plan.host));
+        let mut answers: Vec<_> = own.filter_map(|(number, told)| Some((number, told.reply()?.at))).collect();
+        answers.sort_unstable_by_key(|(number, at)| (*at, *number));
+        let sent = left.iter().map(|told| told.sent_at).collect();
+        self.trains.push(EchoTrain { kind, sent, answers });
+    }
+
     /// What there is so far.
     pub fn finding(&self) -> ReachFinding {
         let echo_share = share(&self.echo);
         let udp_share = share(&self.udp);
         let rationed = self.udp.answered > 0 && udp_share < echo_share.min(0.9) - 0.3;
-        let capacity = capacity(&self.pairs, self.plan.largest, self.plan.stamp_error);
+        let pairs = self.pairs_capacity();
+        let lasting =
+            pairs.map(|pairs| trains::lasting(&self.trains, pairs.rate.estimate, self.plan.largest));
+        let capacity = pairs.zip(lasting).and_then(|(pairs, lasting)| trains::judged(pairs, lasting));
         ReachFinding {
             echo: self.echo.clone(),
             udp: self.udp.clone(),
@@ -314,6 +407,7 @@ impl Reach {
             by_direction: by_direction(&self.bursts),
             host_limited: capacity.is_some_and(|found| found.is_host_limited),
             capacity: capacity.map(|found| (found.rate, found.bound)),
+            lasting,
             pairs: self.pairs.len() as u32,
             batched: are_batched(&self.pairs),
             udp_rationed: rationed,
@@ -340,6 +434,10 @@ fn is_own(told: &Told, host: IpAddr) -> bool {
         matches!(reply.what, What::EchoReply | What::TimestampReply)
             || (reply.what == What::PortUnreachable && reply.from == host)
     })
+}
+
+fn nanos(span: Span) -> f64 {
+    span.nanos() as f64
 }
 
 fn share(answers: &Answers) -> f64 {
@@ -379,6 +477,18 @@ const TIMESTAMP_EVERY: Span = Span::from_millis(100);
 const SILENT_TIMESTAMPS: u32 = 5;
 const MOST_STAMPS: usize = 10_000;
 const UDP_EVERY: Span = Span::from_millis(1100);
+/// At most kept for trains.
+const TRAIN_TIME: Span = Span::from_millis(1500);
+/// In this order: the first tells how long those back to back may be, and a short time has one of each kind.
+const TRAINS: [Train; 5] = [Train::Fast, Train::Paced, Train::Fast, Train::Fast, Train::Paced];
+/// Beyond the credit of usual token buckets: 192 kB of 1500 bytes each.
+const MOST_TRAIN: usize = 128;
+/// Within which packets of a paced train are sent as they come.
+const GROUP: Span = Span::from_micros(500);
+/// What a train may hold up others on the narrowest link.
+const LONGEST_TRAIN: Span = Span::from_millis(100);
+/// Between trains: what one has left in a queue is gone by then.
+const TRAIN_GAP: Span = Span::from_millis(50);
 const MARGIN: Span = Span::from_millis(20);
 const LEAST_ROOM: Span = Span::from_millis(20);
 const PATIENCE_MARGIN: Span = Span::from_millis(100);
@@ -469,7 +579,7 @@ mod tests {
         assert!(coarse.capacity.unwrap().1 == Bound::None && rate(&coarse).contains(1e8), "{coarse:?}");
         assert!(rate(&coarse).width() > rate(&fine).width() + 1e7, "{:?} {:?}", rate(&coarse), rate(&fine));
         let (rate, bound) = blunt.capacity.unwrap();
-        assert!(bound == Bound::AtLeast && rate.lo < 0.7e8, "{rate:?}");
+        assert!(bound == Bound::AtLeast && rate.lo <= 1e8, "{rate:?}");
         assert_eq!([fine, coarse, blunt].map(|it| it.host_limited), [false, false, true]);
     }
 

@@ -14,6 +14,9 @@ pub enum Use {
     },
     /// Others use this share of the capacity, 0..=1.
     Shared(Interval),
+    /// Others used the hosts while at least one of the figures was taken; the share of the capacity that others use is what
+    /// both intervals say all the same, absent where they say none.
+    HostSuspected(Option<Interval>),
     /// The hosts set at least one of the figures: how much of the path is used is not known.
     HostLimited,
     /// More is available than there is, beyond both intervals: one of the figures is wrong, or the path changed in between.
@@ -31,6 +34,18 @@ impl Use {
         if is_host_limited(capacity) || is_host_limited(available) {
             return Self::HostLimited;
         }
+        let is_busy = |it: &Estimate| it.flags.iter().any(|flag| matches!(flag, Flag::HostBusy { .. }));
+        if is_busy(capacity) || is_busy(available) {
+            return match Self::of_figures(capacity, available) {
+                Self::Shared(used) => Self::HostSuspected(Some(used)),
+                _ => Self::HostSuspected(None),
+            };
+        }
+        Self::of_figures(capacity, available)
+    }
+
+    /// Of hosts that set neither.
+    fn of_figures(capacity: &Estimate, available: &Estimate) -> Self {
         if capacity.bound != Bound::None || available.bound != Bound::None {
             return Self::Unknown;
         }
@@ -91,6 +106,23 @@ mod tests {
     fn more_than_there_is_cannot_be() {
         let of = Use::of(Some(&answer(100.0, 99.0, 101.0)), Some(&answer(120.0, 110.0, 130.0)));
         assert_eq!(of, Use::Contradiction);
+    }
+
+    #[test]
+    fn a_busy_host_is_suspected_with_what_the_figures_say_all_the_same() {
+        let busy =
+            |it: Estimate| Estimate { flags: vec![Flag::CutShort, Flag::HostBusy { away: 0.1 }], ..it };
+        let capacity = busy(answer(100.0, 90.0, 110.0));
+        let of = |available: &Estimate| Use::of(Some(&capacity), Some(available));
+        let shared = of(&answer(50.0, 45.0, 55.0));
+        let Use::HostSuspected(Some(used)) = shared else { panic!("{shared:?}") };
+        assert!((used.estimate - 0.5).abs() < 1e-9);
+        // Neither that nobody uses it nor that something is wrong with the path can be said by such hosts.
+        for available in [answer(97.0, 93.0, 101.0), busy(answer(150.0, 140.0, 160.0))] {
+            assert_eq!(of(&available), Use::HostSuspected(None));
+        }
+        let bound = Estimate { bound: Bound::AtMost, ..busy(answer(50.0, 45.0, 55.0)) };
+        assert_eq!(of(&bound), Use::HostSuspected(None));
     }
 
     #[test]

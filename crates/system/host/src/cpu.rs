@@ -46,8 +46,8 @@ impl CpuSnapshot {
         }
     }
 
-    /// What was used since `earlier`, `elapsed` ago by the caller's monotonic clock. `busiest_thread` is left at 0 for
-    /// the caller, who knows which threads moved data.
+    /// What was used since `earlier`, `elapsed` ago by the caller's monotonic clock. `busiest_thread` is left at 0 and
+    /// `denied` absent for the caller, who knows which threads moved data.
     ///
     /// Cores that were not online at both ends are left out. Shares of the process are 0 when no time has passed.
     #[must_use]
@@ -67,6 +67,7 @@ impl CpuSnapshot {
             host: known.then(|| total.share(total.busy())),
             softirq: known.then(|| total.share(total.interrupt())),
             steal: known.then(|| total.share(total.steal)),
+            denied: None,
             cores: self.online,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Two kinds of things: facts that change what a figure means ([`describe`], [`interface_for`], the limits of
 //! [`socket_buffer_limits`], [`interface_facts`]), and counters read before and after a phase ([`CpuSnapshot`], [`ThreadCpu`],
-//! [`DropSnapshot`]), whose differences say whether the host or the network set the figure.
+//! [`CoreDemand`], [`DropSnapshot`]), whose differences say whether the host or the network set the figure.
 //!
 //! [`kept`] and [`keep`] are the file in which `netaware host` finds again what it has measured, for as long as the
 //! [`fingerprint`] stays the same.
@@ -16,6 +16,7 @@
 
 mod ability;
 mod cache;
+mod core_demand;
 mod cpu;
 mod describe;
 mod device;
@@ -35,6 +36,7 @@ pub use ability::{
     clock_sources, congestion_facts, interface_facts, interfaces_of_interest, socket_buffers, steal,
 };
 pub use cache::{Kept, Miss, UnusableCache, default_cache, keep, kept};
+pub use core_demand::CoreDemand;
 pub use cpu::CpuSnapshot;
 pub use describe::describe;
 pub use drops::DropSnapshot;

@@ -20,6 +20,8 @@ pub struct ThreadCpu {
     /// Ready to run, but waiting for a core; absent without `/proc/thread-self/schedstat`. Time during which the
     /// hypervisor withheld the core is not in it.
     pub waiting: Option<Span>,
+    /// How often it was given a core; absent as `waiting` is.
+    pub slices: Option<u64>,
 }
 
 /// What a thread used of the time between two readings, as shares of it, each 0..=1.
@@ -37,10 +39,12 @@ impl ThreadCpu {
     /// Reads the calling thread's counters.
     pub fn now() -> Self {
         let time = rusage::of_thread();
+        let schedule = kernel_file::read("/proc/thread-self/schedstat");
         Self {
             used: time.map(|time| time.user + time.system),
             system: time.map(|time| time.system),
-            waiting: kernel_file::read("/proc/thread-self/schedstat").and_then(|text| parse_waiting(&text)),
+            waiting: schedule.as_deref().and_then(parse_waiting),
+            slices: schedule.as_deref().and_then(parse_slices),
         }
     }
 
@@ -67,6 +71,11 @@ fn parse_waiting(schedstat: &str) -> Option<Span> {
     i64::try_from(nanos).ok().map(Span::from_nanos)
 }
 
+/// The third of them.
+fn parse_slices(schedstat: &str) -> Option<u64> {
+    schedstat.split_whitespace().nth(2)?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +95,8 @@ mod tests {
         for (n, (text, want)) in rows.iter().enumerate() {
             assert_eq!(parse_waiting(text), want.map(Span), "row {n}: {text:?}");
         }
+        let slices = ["0 41682 1\n", "9 8", "9 8 -7", ""].map(parse_slices);
+        assert_eq!(slices, [Some(1), None, None, None]);
     }
 
     fn reading(used_ms: i64, waiting_ms: i64) -> ThreadCpu {
@@ -93,6 +104,7 @@ mod tests {
             used: Some(Span::from_millis(used_ms)),
             system: Some(Span::ZERO),
             waiting: Some(Span::from_millis(waiting_ms)),
+            slices: Some(0),
         }
     }
 

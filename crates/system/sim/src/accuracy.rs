@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use netaware_path::available::{self, Chirp, Curve, Slops, Spruce};
 use netaware_path::capacity::{self, Bulk, Pathrate, PathrateRules};
-use netaware_path::{Bound, Estimate, Estimator, Flag, Instrument};
+use netaware_path::{Bound, Estimate, Estimator, Flag, Instrument, Lasting, Metric};
 use netaware_stats::interval::Interval;
 use netaware_stats::quantile::linear;
 use netaware_units::Span;
@@ -55,17 +55,27 @@ impl Method {
     /// The longest that it may take by itself.
     pub const fn longest(self) -> Span {
         match self {
-            Self::Bulk => Span::from_secs(3),
-            Self::Curve => Span::from_secs(5),
-            Self::Chirp => Span::from_secs(10),
-            Self::Slops | Self::Spruce => Span::from_secs(15),
-            Self::Available => Span::from_secs(20),
-            Self::Pathrate | Self::Capacity => Span::from_secs(30),
+            Self::Bulk => Bulk::LONGEST,
+            Self::Curve => Curve::LONGEST,
+            Self::Chirp => Chirp::LONGEST,
+            Self::Slops => Slops::LONGEST,
+            Self::Spruce => Spruce::LONGEST,
+            Self::Available => available::Automatic::LONGEST,
+            Self::Pathrate => Pathrate::LONGEST,
+            Self::Capacity => capacity::Automatic::LONGEST,
         }
     }
 
-    /// The estimator for hosts like these. `tight` is the tight link's capacity, bit/s, for who must be told.
+    /// The estimator for hosts like these, as the commands run it: with a test whether its figure lasts. `tight` is the tight
+    /// link's capacity, bit/s, for who must be told.
     pub fn build(self, instrument: &Instrument, tight: f64, seed: u64) -> Box<dyn Estimator> {
+        let metric = if self.is_of_capacity() { Metric::Capacity } else { Metric::Available };
+        let method = |instrument: &Instrument| self.alone(instrument, tight, seed);
+        Box::new(Lasting::new(instrument, metric, self.longest(), method))
+    }
+
+    /// The method alone.
+    fn alone(self, instrument: &Instrument, tight: f64, seed: u64) -> Box<dyn Estimator> {
         let known = Interval { estimate: tight, lo: tight, hi: tight, confidence: 0.95 };
         match self {
             Self::Bulk => Box::new(Bulk::new(instrument, seed)),

@@ -1,6 +1,8 @@
 //! Probes that end at each hop of a simulated path, and a destination that is nobody's friend: it answers echoes with echoes and
 //! timestamps with its clock's milliseconds, counts its answers in the identification of their IPv4 headers, and reports closed ports
-//! as seldom as Linux does.
+//! as seldom as Linux does. Connections are opened by [`HopPath::connect`].
+
+mod tcp;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,6 +17,8 @@ use netaware_units::{Mono, Span};
 use crate::drive::{Way, index};
 use crate::simulation::Simulation;
 
+pub use tcp::{Connected, TcpPort};
+
 /// A path seen from host A.
 #[derive(Debug)]
 pub struct HopPath {
@@ -28,6 +32,12 @@ pub struct HopPath {
     may_report_at: Mono,
     /// What became of probes, then of the destination's answers.
     ways: [Way; 2],
+    /// The same of those that are kept apart.
+    apart: [Way; 2],
+    /// Packets from this number on are.
+    apart_from: u64,
+    /// Connections tried.
+    connections: u64,
     /// True delays of timestamps and of their answers.
     stamped: [Vec<Span>; 2],
 }
@@ -37,17 +47,25 @@ pub struct HopPath {
 struct HostAnswer {
     /// The probe.
     about: u64,
-    what: What,
+    said: Said,
     ident: Option<u16>,
     stamps: Option<HostStamps>,
 }
 
-/// A round under way.
+/// By which protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Icmp(What),
+    Tcp,
+}
+
+/// A round, or a connection, under way.
 struct Underway<'a> {
     probes: &'a [Probe],
     /// Number in the network of the first.
     first: u64,
     told: Vec<Told>,
+    tcp: Option<tcp::Connecting>,
 }
 
 impl HopPath {
@@ -62,6 +80,9 @@ impl HopPath {
             ident: 0,
             may_report_at: Mono(0),
             ways: Default::default(),
+            apart: Default::default(),
+            apart_from: u64::MAX,
+            connections: 0,
             stamped: Default::default(),
         }
     }
@@ -69,6 +90,17 @@ impl HopPath {
     /// Probes, or the destination's answers, as somebody saw them who knows everything.
     pub fn way(&self, from: Side) -> &Way {
         &self.ways[index(from)]
+    }
+
+    /// What is sent from now on is not in [`Self::way`]: trains that fill the path would be most of it.
+    pub fn keep_apart(&mut self) {
+        self.apart_from = self.apart_from.min(self.sim.next_id);
+    }
+
+    /// Where the packet of this number is counted, which left `from`.
+    fn book(&mut self, id: u64, from: Side) -> &mut Way {
+        let ways = if id >= self.apart_from { &mut self.apart } else { &mut self.ways };
+        &mut ways[index(from)]
     }
 
     /// True one-way delays of ICMP timestamps (from A) or of the answers to them (from B), in the order of arrival.
@@ -93,6 +125,7 @@ impl HopPath {
             probes: &round.probes,
             first: self.sim.next_id,
             told: vec![nothing; round.probes.len()],
+            tcp: None,
         };
         // Answers of the destination get numbers behind those of the probes.
         self.sim.next_id += round.probes.len() as u64;
@@ -114,21 +147,22 @@ impl HopPath {
 
     fn send(&mut self, n: usize, probe: Probe, underway: &mut Underway<'_>) {
         underway.told[n].sent_at = self.now();
+        let id = underway.first + n as u64;
         let mtu = self.sim.known_mtu(Side::A, self.version);
         if probe.length > mtu {
             underway.told[n].fate = Fate::TooBig(mtu);
-            self.ways[index(Side::A)].not_sent += 1;
+            self.book(id, Side::A).not_sent += 1;
             return;
         }
         let packet = Packet {
-            id: underway.first + n as u64,
+            id,
             version: self.version,
             length: probe.length,
             hop_limit: probe.ttl,
             flow: 1 + probe.kind as u64,
             dont_fragment: true,
         };
-        self.ways[index(Side::A)].sent += 1;
+        self.book(id, Side::A).sent += 1;
         self.sim.network.offer(self.sim.now, Side::A, packet);
     }
 
@@ -150,8 +184,8 @@ impl HopPath {
 
     /// Into the books, whichever round it belongs to.
     fn note(&mut self, fate: &Passage, underway: &Underway<'_>) {
-        let answer = self.answers.get(&fate.id()).map(|answer| answer.what);
-        let way = &mut self.ways[usize::from(answer.is_some())];
+        let answer = self.answers.get(&fate.id()).map(|answer| answer.said);
+        let way = self.book(fate.id(), if answer.is_some() { Side::B } else { Side::A });
         match *fate {
             Passage::Delivered { duplicate: true, .. } => way.copies += 1,
             Passage::Delivered { corrupted_bit: Some(_), .. } => way.corrupted += 1,
@@ -159,7 +193,7 @@ impl HopPath {
                 way.delays.push((id, delay));
                 let asked = || underway.probe(id).is_some_and(|probe| probe.kind == Kind::Timestamp);
                 match answer {
-                    Some(What::TimestampReply) => self.stamped[index(Side::B)].push(delay),
+                    Some(Said::Icmp(What::TimestampReply)) => self.stamped[index(Side::B)].push(delay),
                     None if asked() => self.stamped[index(Side::A)].push(delay),
                     _ => {}
                 }
@@ -174,15 +208,17 @@ impl HopPath {
     }
 
     fn take(&mut self, fate: Passage, underway: &mut Underway<'_>) {
+        self.take_tcp(&fate, underway);
         self.note(&fate, underway);
         match fate {
             Passage::Delivered { id, to: Side::B, corrupted_bit: None, duplicate: false, .. } => {
                 self.arrived(id, underway);
             }
             Passage::Delivered { id, at, to: Side::A, corrupted_bit: None, .. } => {
-                let Some(HostAnswer { about, what, ident, stamps }) = self.answers.remove(&id) else {
+                let Some(HostAnswer { about, said, ident, stamps }) = self.answers.remove(&id) else {
                     return;
                 };
+                let Said::Icmp(what) = said else { return };
                 let length = underway.probe(about).map(|probe| self.answer_length(what, probe.length));
                 let (at, from) = (self.reading(at), self.destination());
                 let reply = Reply { at, from, what, length, ident, stamps };
@@ -218,7 +254,7 @@ impl HopPath {
         let ident = is_v4.then_some(self.ident);
         self.ident = self.ident.wrapping_add(u16::from(is_v4));
         let stamps = (what == What::TimestampReply).then(|| self.host_stamps());
-        self.answers.insert(answer, HostAnswer { about: id, what, ident, stamps });
+        self.answers.insert(answer, HostAnswer { about: id, said: Said::Icmp(what), ident, stamps });
         let packet = Packet {
             id: answer,
             version: self.version,
@@ -227,7 +263,7 @@ impl HopPath {
             flow: 1 + probe.kind as u64,
             dont_fragment: true,
         };
-        self.ways[index(Side::B)].sent += 1;
+        self.book(answer, Side::B).sent += 1;
         self.sim.network.offer(self.sim.now, Side::B, packet);
     }
 

@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use crate::truth::PathTruth;
 
+pub use crate::hops::TcpPort;
 pub use figure::{Figure, Spread, Unit, spread};
 pub use latency::LatencyAsk;
 pub use netaware_probe::Pacing;
@@ -34,7 +35,7 @@ pub enum Method {
     Latency(LatencyAsk),
     /// The largest packet that passes, as `netaware test` searches for it.
     PathMtu,
-    /// What a host that runs nothing answers, as `netaware reach` asks it by ICMP and UDP.
+    /// What a host that runs nothing answers, as `netaware reach` asks it.
     Reach(ReachAsk),
     /// A stream of probes in one direction; no method at all but the truth.
     Stream(StreamAsk),
@@ -67,8 +68,8 @@ pub struct Found {
     pub reverse: WaySummary,
     /// How long it took, in virtual time.
     pub elapsed: Span,
-    /// The same in the schema of records; empty for [`Method::Stream`], which estimates nothing, and for
-    /// [`Method::Reach`], of which TCP is missing.
+    /// The same in the schema of records; empty for [`Method::Stream`], which estimates nothing, and for [`Method::Reach`], whose
+    /// figures are all here.
     #[serde(skip)]
     pub result: VersionResult,
 }

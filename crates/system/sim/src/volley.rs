@@ -47,6 +47,8 @@ pub struct VolleyPath {
     longest: Span,
     /// When the last packet was sent, true time.
     last_sent: Mono,
+    /// From first to last packets of trains, all together.
+    sending: Span,
 }
 
 /// What is being filled while a volley is under way.
@@ -97,6 +99,7 @@ impl VolleyPath {
             under_way: 0,
             longest: Span::ZERO,
             last_sent: Mono(0),
+            sending: Span::ZERO,
             sim,
         };
         path.warm_up();
@@ -132,6 +135,11 @@ impl VolleyPath {
     /// layer 2. `None` where rates change or no time has passed.
     pub fn available(&self) -> Option<f64> {
         self.lived.available(&self.sim)
+    }
+
+    /// Share of the time in which trains were sent for which stalls had the sender's core, 0..=1; 0 before any was.
+    pub fn away(&self) -> f64 {
+        (self.host.stalled().secs_f64() / self.sending.secs_f64().max(1e-9)).min(1.0)
     }
 
     /// When the last packet left.
@@ -174,17 +182,19 @@ impl VolleyPath {
                 into.report.trains[number].sent.push(None);
                 continue;
             }
-            let here = at - self.skipped;
+            let reading = self.sim.clock(self.from).reading(at);
+            let leaves = at + self.host.unseen();
+            let here = leaves - self.skipped;
             // Nothing here depends on what arrives, so time may pass in slices.
             if here.since(told_at) >= SLICE {
                 self.advance(here, into);
                 told_at = here;
             }
             self.offer(here, first + u64::from(n), train.length);
-            self.last_sent = at;
-            let reading = self.sim.clock(self.from).reading(at);
+            self.last_sent = leaves;
             into.report.trains[number].sent.push(Some(self.host.send_stamp(reading)));
         }
+        self.sending += self.last_sent.since(start).or_zero();
         self.host.planned()
     }
 

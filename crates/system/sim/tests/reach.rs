@@ -1,10 +1,11 @@
 //! What a host that runs nothing tells, against paths whose truth is known by direction: losses, queues, the narrowest link.
 
 use netaware_path::Bound;
+use netaware_path::reach::TcpTries;
 use netaware_path::reach::{HostClock, ReachFinding, WayQueues};
 use netaware_record::IpVersion;
-use netaware_sim::hops::HopPath;
-use netaware_sim::reach::{reach, usual_plan};
+use netaware_sim::hops::{HopPath, TcpPort};
+use netaware_sim::reach::{TcpFound, reach, reach_with_tcp, usual_plan};
 use netaware_sim::{Scenario, Side};
 use netaware_stats::quantile;
 use netaware_units::Span;
@@ -197,6 +198,64 @@ fn answers_that_are_handed_over_in_batches_tell_no_capacity() {
     let (found, _) = run(&scenario(path), IpVersion::V4, 1, 10);
     assert_eq!((found.capacity, found.batched), (None, true), "{} pairs", found.pairs);
     assert!(found.pairs > 20);
+}
+
+fn connect(scenario: &Scenario, version: IpVersion, seed: u64, port: TcpPort) -> TcpFound {
+    let mut path = HopPath::new(scenario, version, seed);
+    let (time, began_at) = (Span::from_secs(10), path.now());
+    let (found, tcp) = reach_with_tcp(&mut path, usual_plan(version, time), port);
+    assert!(path.now() - began_at <= time && found.echo.asked > 0, "{} of {time}", path.now() - began_at);
+    tcp
+}
+
+#[test]
+fn a_syn_is_answered_as_the_port_is_after_what_a_lone_packet_takes() {
+    let scenario = scenario("[[hop]]\nrate = '10Mbit/s'\ndelay = '5ms'\nreverse = { rate = '1Mbit/s' }\n");
+    for version in [IpVersion::V4, IpVersion::V6] {
+        let header = version.header_len();
+        let lone = |answer| {
+            scenario.base_delay(Side::A, version, header + 40).unwrap()
+                + scenario.base_delay(Side::B, version, header + answer).unwrap()
+        };
+        // SYN-ACK has options, RST has none.
+        for (port, answer) in [(TcpPort::Open, 40), (TcpPort::Closed, 20)] {
+            let TcpFound { tries, rtts, lost } = connect(&scenario, version, 1, port);
+            let TcpTries { asked, accepted, refused, .. } = tries;
+            assert!((20..=40).contains(&asked) && lost == 0, "{tries:?}");
+            assert_eq!([accepted, refused], if port == TcpPort::Open { [asked, 0] } else { [0, asked] });
+            assert_eq!((tries.rtts.iter().min(), &tries.rtts), (Some(&lone(answer)), &rtts), "{port:?}");
+        }
+        let filtered = connect(&scenario, version, 1, TcpPort::Filtered);
+        assert_eq!((filtered.tries.asked, filtered.tries.answered(), filtered.lost), (2, 0, 0));
+    }
+}
+
+#[test]
+fn a_syn_without_an_answer_is_one_that_was_lost_there_or_back() {
+    let scenario = scenario(
+        "[[hop]]\nrate = '50Mbit/s'\ndelay = '4ms'\nforward = { loss = 0.1 }\nreverse = { loss = 0.05 }\n\
+         [[cross]]\nenter = 0\npattern = 'poisson'\nload = 0.5\n",
+    );
+    let (mut asked, mut lost) = (0, 0);
+    for seed in 0..20 {
+        let tcp = connect(&scenario, IpVersion::V4, seed, TcpPort::Open);
+        assert_eq!(tcp.tries.asked - tcp.tries.answered(), tcp.lost, "seed {seed}: {tcp:?}");
+        assert_eq!(tcp.tries.rtts, tcp.rtts, "seed {seed}: host A's clock is true");
+        (asked, lost) = (asked + tcp.tries.asked, lost + tcp.lost);
+    }
+    let share = f64::from(lost) / f64::from(asked);
+    println!("{lost} of {asked} = {share:.4}, by the scenario {:.4}", 1.0 - 0.9 * 0.95);
+    assert!((0.09..0.20).contains(&share), "{share}");
+}
+
+#[test]
+fn what_trains_lose_is_no_loss_of_the_echoes() {
+    // Bursts beyond the credit are cut off: pairs and lone questions are not.
+    let path = "[[hop]]\nrate = '1Gbit/s'\ndelay = '5ms'\n\
+                bucket = { kind = 'policer', rate = '50Mbit/s', burst = '100kB' }\n";
+    let (found, path) = run(&scenario(path), IpVersion::V4, 1, 10);
+    assert_eq!((found.echo.answered, path.way(Side::A).lost()), (found.echo.asked, 0));
+    assert!(matches!(found.capacity, Some((_, Bound::AtMost))), "{:?} {:?}", found.capacity, found.lasting);
 }
 
 const SEEDS: u64 = 50;

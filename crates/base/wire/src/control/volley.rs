@@ -100,6 +100,12 @@ impl VolleySpec {
         self.trains.iter().fold(0, |sum, train| sum.saturating_add(bytes(train)))
     }
 
+    /// Between its trains, in all.
+    pub fn rests(&self) -> Span {
+        let sum: i128 = self.trains.iter().map(|train| i128::from(train.rest.0)).sum();
+        Span(i64::try_from(sum).unwrap_or(i64::MAX)).or_zero()
+    }
+
     /// From its begin to its last datagram as planned.
     pub fn planned(&self) -> Span {
         let span = |train: &TrainSpec| i128::from(train.rest.0) + (train.span_ps() / 1000).cast_signed();
@@ -185,5 +191,6 @@ mod tests {
             TrainSpec { rest, ..train(3, 100, vec![1_500_000, 500_000]) },
         ]);
         assert_eq!((volley.packets(), volley.planned()), (14, Span::from_micros(7 + 10 + 7 + 2)));
+        assert_eq!(volley.rests(), rest * 2);
     }
 }

@@ -4,7 +4,8 @@
 //!
 //! What the applications do, the wishes and the failures are budgets that are spent in any order; a connection that fails is
 //! made anew. Frames that mean nothing any more are left out ([`tidy`]), which leaves a twentieth of the states; the small walks are
-//! made with and without that, and end alike.
+//! made with and without that, and end alike. What is walked through in CI, and what in hours (`cargo xtask walks`), and how many states
+//! that are, is written down in docs/dual-stack-stream.md.
 
 mod explore;
 mod name;
@@ -61,12 +62,21 @@ impl Walk {
 }
 
 fn budget(bytes: [u8; 2], wishes: [u8; 2], fail: [u8; 2]) -> Budget {
-    Budget { bytes, wishes, holds: [0; 2], fail, room: 4, sabotage: None, tidy: true, pace: Pace::AtOnce }
+    Budget {
+        bytes,
+        wishes,
+        holds: [0; 2],
+        fail,
+        room: 4,
+        sabotage: None,
+        tidy: true,
+        paces: [Pace::AtOnce; 2],
+    }
 }
 
 /// What is due is written record by record, at any time later.
 fn slowly(bytes: [u8; 2], wishes: [u8; 2], fail: [u8; 2]) -> Walk {
-    Walk::Connected(Budget { pace: Pace::Late, ..budget(bytes, wishes, fail) })
+    Walk::Connected(Budget { paces: [Pace::Late; 2], ..budget(bytes, wishes, fail) })
 }
 
 /// Each end may be held once, at any time, for any time.
@@ -76,6 +86,28 @@ fn held(bytes: [u8; 2], wishes: [u8; 2], holds: [u8; 2]) -> Walk {
 
 fn held_and_failing(bytes: [u8; 2], wishes: [u8; 2], holds: [u8; 2], fail: [u8; 2]) -> Walk {
     Walk::Connected(Budget { holds, ..budget(bytes, wishes, fail) })
+}
+
+/// All of these together, with a failure of either connection.
+fn each_with_a_failure(
+    walk: impl Fn([u8; 2], [u8; 2], [u8; 2]) -> Walk,
+    all_bytes: &[[u8; 2]],
+    all_wishes: &[[u8; 2]],
+) {
+    for bytes in all_bytes {
+        for wishes in all_wishes {
+            for fail in [[1, 0], [0, 1]] {
+                walk(*bytes, *wishes, fail).holds();
+            }
+        }
+    }
+}
+
+/// One end writes what is due at once, and the other one at any time later.
+fn slowly_at(slow: usize) -> impl Fn([u8; 2], [u8; 2], [u8; 2]) -> Walk {
+    let mut paces = [Pace::AtOnce; 2];
+    paces[slow] = Pace::Late;
+    move |bytes, wishes, fail| Walk::Connected(Budget { paces, ..budget(bytes, wishes, fail) })
 }
 
 fn connected(bytes: [u8; 2], wishes: [u8; 2], fail: [u8; 2]) -> Walk {
@@ -143,6 +175,10 @@ fn what_is_broken_is_found() {
     sabotaged(Sabotage::CrossedIsGranted, [0, 0], [1, 1], [0, 0]);
 }
 
+const ONE_WISH: &[[u8; 2]] = &[[1, 0], [0, 1]];
+const TWO_WISHES: &[[u8; 2]] = &[[2, 0], [1, 1], [0, 2]];
+const THREE_WISHES: &[[u8; 2]] = &[[3, 0], [2, 1], [1, 2], [0, 3]];
+
 /// The walks for a release build: without leaving out as far as that goes.
 mod long {
     use super::*;
@@ -209,6 +245,70 @@ mod long {
             for fail in [[0, 0], [1, 0], [0, 1]] {
                 connected([1, 0], wishes, fail).holds();
             }
+        }
+    }
+
+    #[test]
+    #[ignore = "millions of states; for a release build"]
+    fn bytes_both_ways_and_a_wish_and_a_failure_at_any_step() {
+        each_with_a_failure(connected, &[[1, 1], [2, 1], [3, 0]], ONE_WISH);
+        each_with_a_failure(connected, &[[2, 2]], &[[0, 0]]);
+    }
+
+    #[test]
+    #[ignore = "millions of states; for a release build"]
+    fn bytes_both_ways_and_two_wishes_and_a_failure_at_any_step() {
+        each_with_a_failure(connected, &[[1, 1]], TWO_WISHES);
+    }
+
+    #[test]
+    #[ignore = "millions of states; for a release build"]
+    fn sockets_that_take_nothing_for_a_while_and_bytes_both_ways_and_a_failure() {
+        each_with_a_failure(slowly, &[[1, 1]], &[[0, 0]]);
+        each_with_a_failure(slowly_at(0), &[[1, 0]], ONE_WISH);
+        each_with_a_failure(slowly_at(1), &[[1, 0]], ONE_WISH);
+    }
+
+    #[test]
+    #[ignore = "millions of states; for a release build"]
+    fn bytes_both_ways_and_a_failure_while_connections_come_up() {
+        let unconnected = |bytes, wishes, fail| Walk::Unconnected(budget(bytes, wishes, fail));
+        each_with_a_failure(unconnected, &[[1, 1]], &[[0, 0]]);
+        each_with_a_failure(unconnected, &[[1, 0]], ONE_WISH);
+    }
+}
+
+/// Minutes each and not a part of CI: `cargo xtask walks`.
+mod deep {
+    use super::*;
+
+    #[test]
+    #[ignore = "tens of millions of states; cargo xtask walks"]
+    fn bytes_both_ways_and_three_wishes_and_a_failure_at_any_step() {
+        each_with_a_failure(connected, &[[1, 1]], THREE_WISHES);
+    }
+
+    #[test]
+    #[ignore = "tens of millions of states; cargo xtask walks"]
+    fn more_bytes_and_wishes_and_a_failure_at_any_step() {
+        each_with_a_failure(connected, &[[2, 1]], &[[1, 1]]);
+        each_with_a_failure(connected, &[[2, 2]], ONE_WISH);
+        each_with_a_failure(connected, &[[2, 0]], TWO_WISHES);
+        each_with_a_failure(connected, &[[2, 0]], THREE_WISHES);
+    }
+
+    #[test]
+    #[ignore = "tens of millions of states; cargo xtask walks"]
+    fn sockets_that_take_nothing_for_a_while_and_two_wishes_and_a_failure() {
+        each_with_a_failure(slowly, &[[1, 0]], TWO_WISHES);
+        each_with_a_failure(slowly, &[[1, 1]], ONE_WISH);
+    }
+
+    #[test]
+    #[ignore = "tens of millions of states; cargo xtask walks"]
+    fn one_end_whose_sockets_take_nothing_for_a_while_and_three_wishes_and_a_failure() {
+        for slow in [0, 1] {
+            each_with_a_failure(slowly_at(slow), &[[1, 0]], THREE_WISHES);
         }
     }
 }

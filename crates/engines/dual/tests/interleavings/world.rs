@@ -42,11 +42,11 @@ pub(crate) struct Budget {
     pub(crate) sabotage: Option<Sabotage>,
     /// Whether frames that mean nothing any more are left out.
     pub(crate) tidy: bool,
-    /// How soon ends write what is due.
-    pub(crate) pace: Pace,
+    /// How soon each end writes what is due.
+    pub(crate) paces: [Pace; 2],
 }
 
-/// How soon ends write what is due.
+/// How soon an end writes what is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Pace {
     /// All of it, with what made it due.
@@ -158,7 +158,7 @@ impl World {
 
     /// Both connections are there, and nothing is on its way.
     pub(crate) fn connected(budget: Budget) -> Self {
-        let mut world = Self::new(Budget { pace: Pace::AtOnce, ..budget });
+        let mut world = Self::new(Budget { paces: [Pace::AtOnce; 2], ..budget });
         for ip in 0..2 {
             world = world.after(Act::Connect(ip));
             while let Some(to) = (0..2).find(|to| !world.wires[ip][0].to[*to].is_empty()) {
@@ -326,7 +326,7 @@ impl World {
                 }
             }
         }
-        if self.budget.pace == Pace::Late {
+        if self.budget.paces[end] == Pace::Late {
             let due = |ip: &usize| one.stream.clone().poll(NOW, BOTH[*ip]).is_some();
             acts.extend((0..2).filter(due).map(|ip| Act::Write(end, ip)));
         }
@@ -385,7 +385,7 @@ impl Steps for World {
             Act::Connect(ip) => world.connect(ip),
             Act::Write(end, ip) => _ = world.write_one(end, ip),
         }
-        if self.budget.pace == Pace::AtOnce {
+        if self.budget.paces[act.end()] == Pace::AtOnce {
             world.write(act.end());
         }
         world.hear_events(act.end());

@@ -22,6 +22,9 @@ pub struct Automatic {
 }
 
 impl Automatic {
+    /// It takes no longer by itself: its parts one after the other.
+    pub const LONGEST: Span = Span(Curve::LONGEST.0 + Slops::LONGEST.0);
+
     /// For hosts like these. It takes 20 s, or what the instrument allows if that is less.
     pub fn new(instrument: &Instrument) -> Self {
         Self {

@@ -54,9 +54,12 @@ struct Aim {
 }
 
 impl Chirp {
+    /// It takes no longer by itself.
+    pub const LONGEST: Span = Span::from_secs(10);
+
     /// One figure: it takes 10 s, or what the instrument allows if that is less.
     pub fn new(instrument: &Instrument) -> Self {
-        Self::within(instrument, LONGEST)
+        Self::within(instrument, Self::LONGEST)
     }
 
     /// Follows the path until the instrument's time is over.
@@ -243,7 +246,6 @@ impl Estimator for Chirp {
     }
 }
 
-const LONGEST: Span = Span::from_secs(10);
 /// Share of the capacity that chirps use.
 const LOAD: f64 = 0.02;
 /// Chirps of a volley.

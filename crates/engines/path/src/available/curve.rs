@@ -68,6 +68,9 @@ enum End {
 }
 
 impl Curve {
+    /// It takes no longer by itself.
+    pub const LONGEST: Span = Span::from_secs(5);
+
     /// For hosts like these. It takes 5 s, or what the instrument allows if that is less.
     pub fn new(instrument: &Instrument) -> Self {
         let sender = Sender::new(instrument);
@@ -75,7 +78,7 @@ impl Curve {
         Self {
             approach: Approach::new(&sender),
             sender,
-            budget: Budget::new(instrument, LONGEST),
+            budget: Budget::new(instrument, Self::LONGEST),
             health: Health::default(),
             stamp_error: stamp_error * std::f64::consts::SQRT_2,
             plan: Plan::new(stamp_error),
@@ -245,7 +248,6 @@ impl Estimator for Curve {
     }
 }
 
-const LONGEST: Span = Span::from_secs(5);
 /// Trains that make a figure, if time ends before all are sent.
 const ENOUGH_TRAINS: usize = 12;
 /// What the approach may spend, rounds times what is left over for the trains.

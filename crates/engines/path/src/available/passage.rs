@@ -11,7 +11,7 @@ mod handed;
 #[cfg(test)]
 mod tests;
 
-use crate::batching::Batching;
+use crate::batching::{Batching, smooth};
 use crate::{Gaps, Train, TrainReport};
 
 use handed::{Handed, handed};
@@ -159,10 +159,10 @@ impl Passage {
         if found.received_ns < COMPRESSED * found.sent_ns { Err(Unusable::TooShort) } else { Ok(found) }
     }
 
-    /// Between the packets of these numbers, or the batch ends next to them, each with the one before it; `None` where there
-    /// is no such pair. Short ones are noisy: nothing is left out for being compressed.
+    /// Between the packets of these numbers, or those next to them of which the time is known, each with the one before it; `None`
+    /// where there is no such pair. Short ones are noisy: nothing is left out for being compressed.
     pub(crate) fn segments(&self, numbers: &[u32]) -> Vec<Option<Segment>> {
-        let marks = self.marks();
+        let marks = self.edges();
         let near = |number: u32| {
             let at = marks.partition_point(|point| point.number < number);
             let around = [at.checked_sub(1), Some(at)].into_iter().flatten();
@@ -179,6 +179,29 @@ impl Passage {
             sound.then(|| Segment { sent_ns, received_ns: ns(b.at, a.at), bits, delay })
         };
         numbers.windows(2).map(segment).collect()
+    }
+
+    /// Where steps may begin and end: at every packet; under coalescing, with the gaps of both ends averaged over each batch, or,
+    /// where batches are so small that their packets tell little more, at the last packets of batches.
+    fn edges(&self) -> Vec<Point> {
+        let Handed::Batched(batching, ends) = &self.handed else { return self.points.clone() };
+        if batching.batch < LARGE_BATCH {
+            return self.marks();
+        }
+        let (Some(first), Some(last)) = (ends.first(), ends.last()) else { return Vec::new() };
+        let whole = self.points.get(*first..=*last).unwrap_or_default();
+        let gaps = |of: fn(&Point) -> i64| -> Vec<f64> {
+            whole.windows(2).map(|pair| ns(of(&pair[1]), of(&pair[0]))).collect()
+        };
+        let (sent, received) = smooth(&gaps(|it| it.sent), &gaps(|it| it.at), batching.period / 2.0);
+        let Some(begin) = whole.first() else { return Vec::new() };
+        let (mut left, mut came) = (0.0, 0.0);
+        let rest = whole.iter().skip(1).zip(sent.iter().zip(&received)).map(|(point, (sent, received))| {
+            (left, came) = (left + sent, came + received);
+            let at = |begin: i64, later: f64| begin.saturating_add(later as i64);
+            Point { number: point.number, sent: at(begin.sent, left), at: at(begin.at, came) }
+        });
+        std::iter::once(*begin).chain(rest).collect()
     }
 
     /// The packets whose times count: all of them, or the last ones of batches.
@@ -266,6 +289,8 @@ fn longest_piece(points: &[Point], longest_gap: f64) -> &[Point] {
     points.chunk_by(joined).max_by_key(|piece| piece.len()).unwrap_or_default()
 }
 
+/// Packets of a batch, on average, from which on gaps are averaged over it.
+const LARGE_BATCH: f64 = 4.0;
 /// Fewer packets are no train.
 const FEWEST: usize = 4;
 /// Fewer batch ends leave an error of a gap in too few.

@@ -63,6 +63,9 @@ enum State {
 }
 
 impl Slops {
+    /// It takes no longer by itself.
+    pub const LONGEST: Span = Span::from_secs(15);
+
     /// For hosts like these. It takes 15 s, or what the instrument allows if that is less.
     pub fn new(instrument: &Instrument) -> Self {
         let sender = Sender::new(instrument);
@@ -70,7 +73,7 @@ impl Slops {
             instrument: instrument.clone(),
             approach: Approach::new(&sender),
             sender,
-            budget: Budget::new(instrument, LONGEST),
+            budget: Budget::new(instrument, Self::LONGEST),
             health: Health::default(),
             search: None,
             fleet: Fleet::default(),
@@ -245,7 +248,6 @@ fn first_rate(train: &Train) -> f64 {
     }
 }
 
-const LONGEST: Span = Span::from_secs(15);
 /// Streams of a fleet. Pathload has 12.
 const STREAMS: usize = 8;
 /// Packets of a stream. Pathload has 100.

@@ -48,11 +48,14 @@ struct Seen {
 }
 
 impl Spruce {
+    /// It takes no longer by itself.
+    pub const LONGEST: Span = Span::from_secs(15);
+
     /// For a tight link of this capacity, bit/s with its bounds. `seed` fixes the distances of the pairs. It takes 15 s, or
     /// what the instrument allows if that is less.
     pub fn new(instrument: &Instrument, capacity: Interval, seed: u64) -> Self {
         let load = instrument.max_load.min(LOAD);
-        let mut budget = Budget::new(&Instrument { max_load: load, ..instrument.clone() }, LONGEST);
+        let mut budget = Budget::new(&Instrument { max_load: load, ..instrument.clone() }, Self::LONGEST);
         budget.knows(capacity.lo);
         Self {
             sender: Sender::new(instrument),
@@ -195,7 +198,6 @@ impl Estimator for Spruce {
     }
 }
 
-const LONGEST: Span = Span::from_secs(15);
 /// As published.
 const PAIRS: u32 = 100;
 /// The packet that wakes goes so many L/C ahead of the pair, and as long at least: its own queue is gone by then, and whoever

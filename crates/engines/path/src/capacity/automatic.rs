@@ -24,6 +24,9 @@ pub struct Automatic {
 }
 
 impl Automatic {
+    /// It takes no longer by itself.
+    pub const LONGEST: Span = Pathrate::LONGEST;
+
     /// Equal seeds ask equal questions of equal paths.
     pub fn new(instrument: &Instrument, seed: u64) -> Self {
         let bulk = Bulk::new(instrument, seed);

@@ -130,11 +130,14 @@ impl Plan {
 }
 
 impl Bulk {
+    /// It takes no longer by itself.
+    pub const LONGEST: Span = Span::from_secs(3);
+
     /// Equal seeds ask equal questions of equal paths.
     pub fn new(instrument: &Instrument, seed: u64) -> Self {
         Self {
             instrument: instrument.clone(),
-            budget: Budget::new(instrument, LONGEST),
+            budget: Budget::new(instrument, Self::LONGEST),
             rng: SplitMix64::new(seed),
             stage: Stage::Growing(Box::new(Growth::new(instrument))),
             plan: None,
@@ -282,12 +285,13 @@ impl Estimator for Bulk {
             flags.push(Flag::Shaped { peak: rate.estimate });
             (rate, bound) = (sustained, Bound::None);
         }
+        // Few and scattered readings make an interval that begins below what a rate can be.
+        rate.lo = rate.lo.max(0.0);
         let (bytes, packets) = (self.budget.bytes(), self.budget.packets());
         Some(Estimate { rate, bound, method: "bulk", bytes, packets, took: self.budget.took(), flags })
     }
 }
 
-const LONGEST: Span = Span::from_secs(3);
 /// Of one volley.
 const BULKS: usize = 12;
 const MOST_VOLLEYS: u32 = 50;

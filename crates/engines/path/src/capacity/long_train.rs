@@ -47,7 +47,8 @@ fn sent_gap(report: &TrainReport) -> f64 {
     last.saturating_sub(*first) as f64 / (report.sent.len() - 1) as f64
 }
 
-fn knee(arrivals: &[Arrival], distance: f64, length: u32) -> Option<(f64, usize)> {
+/// The rate behind a knee, bit/s, and the packets that it is known from; `distance` is that of packets that nothing holds up, ns.
+pub(crate) fn knee(arrivals: &[Arrival], distance: f64, length: u32) -> Option<(f64, usize)> {
     let near = |pair: &[Arrival]| (pair[1].at.saturating_sub(pair[0].at) as f64) < distance * NEAR;
     let last_near = arrivals.windows(2).rposition(near)?;
     let begin = last_near + 2;

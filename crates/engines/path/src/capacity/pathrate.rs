@@ -57,7 +57,7 @@ pub struct PathrateRules {
 
 impl Default for PathrateRules {
     fn default() -> Self {
-        Self { bin_share: 0.125, merit: Mode::merit, alike: 0.05, time_limit: Span::from_secs(30) }
+        Self { bin_share: 0.125, merit: Mode::merit, alike: 0.05, time_limit: Pathrate::LONGEST }
     }
 }
 
@@ -78,6 +78,9 @@ pub struct Pathrate {
 }
 
 impl Pathrate {
+    /// It takes no longer by itself, unless the rules say so.
+    pub const LONGEST: Span = Span::from_secs(30);
+
     /// Equal seeds ask equal questions of equal paths.
     pub fn new(instrument: &Instrument, rules: PathrateRules, seed: u64) -> Self {
         Self {

@@ -59,7 +59,7 @@ impl<'a> Distance<'a> {
     pub(super) fn stamps(&self, what: &str, gaps: u32) -> Option<Ceiling> {
         let error = some(self.costs.stamp_error)?;
         // The estimators' own rule, without coalescing, which has a ceiling of its own.
-        let lasts = least_duration(error, self.error, None);
+        let lasts = least_duration(error, self.error);
         let why =
             format!("two stamps, wrong by {} each, are {} of {}", Nanos(error), self.share(), Nanos(lasts));
         Some(self.lasting("stamps", what, gaps, lasts, &why))

@@ -79,13 +79,6 @@ fn coalescing_rules_pairs_out_and_lengthens_trains() {
 }
 
 #[test]
-fn trains_last_as_many_periods_as_the_estimators_ask_of_them() {
-    let batching = crate::batching::Batching { period: 50_000.0, batch: 4.0 };
-    let asked = crate::batching::least_duration(0.0, 0.05, Some(&batching));
-    assert!(is_near(asked, TRAIN_PERIODS * 50_000.0));
-}
-
-#[test]
 fn a_ring_holds_what_comes_within_a_period() {
     // 64 packets of 1500 B in 500 us; without a period nobody waits.
     let ringed = HostCosts { ring: Some(64.0), ..host() };

@@ -124,7 +124,7 @@ pub enum HopFlag {
     AnswersInTheWay,
     /// It is so much faster than a link before it that the small packet may have fallen behind.
     FellBehind,
-    /// What this host's stamps err, or how far apart it sends, leaves no more than this.
+    /// What this host's stamps err, how far apart it sends, or how long it had no core, leaves no more than this.
     HostLimited,
 }
 
@@ -142,4 +142,9 @@ pub enum PathFlag {
     PathChanged,
     /// Time ran out before every size had been asked for.
     CutShort,
+    /// Others used this host meanwhile: intervals hold what that may have done.
+    HostBusy {
+        /// Share of the time that it wanted a core and had none, 0..1.
+        away: f64,
+    },
 }

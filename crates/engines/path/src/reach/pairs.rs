@@ -25,6 +25,8 @@ pub(super) struct Narrowest {
     pub(super) bound: Bound,
     /// The host sends or stamps no better.
     pub(super) is_host_limited: bool,
+    /// Between the departures of a pair, as a rule.
+    pub(super) sent_apart: Span,
 }
 
 /// From the pairs of least delay. What the host cannot send closer together than the answers come is a lower bound, and so is what
@@ -51,13 +53,14 @@ pub(super) fn capacity(pairs: &[Pair], length: u32, stamp_error: Span) -> Option
         hi: rate(*apart.get(first)? - error),
         confidence,
     };
-    let sent = rate(quantile::median_in_place(&mut sent)?);
+    let sent_apart = quantile::median_in_place(&mut sent)?;
+    let (sent, sent_apart) = (rate(sent_apart), Span(sent_apart as i64));
     if interval.estimate * 1.25 > sent || error > MOST_ERROR * median {
         let least = interval.lo.min(sent);
         let rate = Interval { estimate: least, lo: least, hi: least, confidence };
-        return Some(Narrowest { rate, bound: Bound::AtLeast, is_host_limited: true });
+        return Some(Narrowest { rate, bound: Bound::AtLeast, is_host_limited: true, sent_apart });
     }
-    Some(Narrowest { rate: interval, bound: Bound::None, is_host_limited: false })
+    Some(Narrowest { rate: interval, bound: Bound::None, is_host_limited: false, sent_apart })
 }
 
 /// Whether half of the pairs' answers were handed over together: an interface that waits for more before it interrupts the host

@@ -391,6 +391,10 @@ fn open_echo(destination: SocketAddr, options: &SocketOptions) -> io::Result<Ech
     prepare_icmp(&socket, destination, options).map_err(|error| io::Error::other(error.to_string()))?;
     socket.connect(&SocketAddr::new(destination.ip(), 0).into())?;
     prepare(&socket, version)?;
+    // A train's questions and answers are more than a socket usually holds; beyond what the system allows only with CAP_NET_ADMIN.
+    let (fd, room) = (socket.as_raw_fd(), ROOM as c_int);
+    let _ = socket.set_recv_buffer_size(ROOM).and(set(fd, libc::SOL_SOCKET, SO_RCVBUFFORCE, &room));
+    let _ = socket.set_send_buffer_size(ROOM).and(set(fd, libc::SOL_SOCKET, SO_SNDBUFFORCE, &room));
     if id.is_some() {
         only_replies(&socket, version)?;
     }
@@ -495,6 +499,11 @@ const MOST_TRIES: usize = 8;
 /// More routers than any path has.
 const MOST_KNOWN: usize = 256;
 const LOOK_AT_STOP: Span = Span::from_millis(50);
+/// 128 packets of 9000 bytes, as the kernel accounts for them.
+const ROOM: usize = 2 << 20;
+/// asm-generic/socket.h.
+const SO_SNDBUFFORCE: c_int = 32;
+const SO_RCVBUFFORCE: c_int = 33;
 /// linux/in6.h, linux/udp.h, linux/icmp.h and linux/icmpv6.h; libc lacks some of them.
 const IPV6_DONTFRAG: c_int = 62;
 const UDP_NO_CHECK6_TX: c_int = 101;

@@ -15,8 +15,10 @@ pub struct HostNoise {
     pub send_error: Span,
     /// Standard deviation of the stamp of an arrival, normal; the stamps never run back.
     pub receive_error: Span,
-    /// Now and then the sender is kept from its core.
+    /// Now and then the sender is kept from its core, before it reads the clock: the stamp tells.
     pub stall: Option<Stall>,
+    /// Now and then it is kept from its core between its reading and the packet's leaving: no stamp tells.
+    pub unseen: Option<Stall>,
 }
 
 /// A sender that does not run for a while.
@@ -36,6 +38,7 @@ impl Default for HostNoise {
             send_error: Span::ZERO,
             receive_error: Span::ZERO,
             stall: None,
+            unseen: None,
         }
     }
 }
@@ -51,12 +54,22 @@ pub(super) struct Host {
     free: Mono,
     last_sent: i64,
     last_received: i64,
+    /// What the stalls took so far, seen and unseen.
+    stalled: Span,
 }
 
 impl Host {
     pub(super) fn new(noise: HostNoise, seed: u64) -> Self {
         let rng = SplitMix64::new(SplitMix64::new(seed ^ 0x686f_7374).next_u64());
-        Self { noise, rng, plan: 0, free: Mono(0), last_sent: i64::MIN, last_received: i64::MIN }
+        Self {
+            noise,
+            rng,
+            plan: 0,
+            free: Mono(0),
+            last_sent: i64::MIN,
+            last_received: i64::MIN,
+            stalled: Span::ZERO,
+        }
     }
 
     pub(super) fn begin(&mut self, start: Mono) {
@@ -76,6 +89,25 @@ impl Host {
         let at = (plan + self.lateness()).max(self.free);
         self.free = at + self.noise.send_gap.or_zero();
         at
+    }
+
+    /// From a packet's stamp to its leaving; what follows it waits as well.
+    pub(super) fn unseen(&mut self) -> Span {
+        let Some(stall) = self.noise.unseen else { return Span::ZERO };
+        let lasts = self.drawn(stall);
+        self.free += lasts;
+        lasts
+    }
+
+    /// What the sender's stalls took so far.
+    pub(super) fn stalled(&self) -> Span {
+        self.stalled
+    }
+
+    fn drawn(&mut self, stall: Stall) -> Span {
+        let lasts = if self.rng.unit() < stall.probability { stall.lasts.or_zero() } else { Span::ZERO };
+        self.stalled += lasts;
+        lasts
     }
 
     /// Plan of the packet that left last.
@@ -101,12 +133,7 @@ impl Host {
             let drawn = -(1.0 - self.rng.unit()).ln() * self.noise.send_jitter.nanos() as f64;
             late += Span(drawn as i64);
         }
-        if let Some(stall) = self.noise.stall
-            && self.rng.unit() < stall.probability
-        {
-            late += stall.lasts.or_zero();
-        }
-        late
+        late + self.noise.stall.map_or(Span::ZERO, |stall| self.drawn(stall))
     }
 
     fn stamp(&mut self, reading: Mono, error: Span) -> i64 {

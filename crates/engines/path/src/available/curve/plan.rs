@@ -30,7 +30,7 @@ pub(super) struct Plan {
 impl Plan {
     /// For stamps that are wrong by `error` ns.
     pub(super) fn new(error: f64) -> Self {
-        Self { shortest: least_duration(error, READ, None) / (1.0 - SKIPPED), ..Self::default() }
+        Self { shortest: least_duration(error, READ) / (1.0 - SKIPPED), ..Self::default() }
     }
 
     pub(super) fn begin(&mut self, available: f64, capacity: f64, packets: u32) {

@@ -2,7 +2,7 @@
 
 use super::{FEWEST_BATCHES, Point, ns};
 use crate::Arrival;
-use crate::batching::{Batching, starts};
+use crate::batching::{Batching, lasts};
 
 /// How arrivals are handed over.
 #[derive(Debug, Clone)]
@@ -17,23 +17,23 @@ pub(super) enum Handed {
 pub(super) fn handed(points: &[Point]) -> Handed {
     let arrivals: Vec<Arrival> =
         points.iter().map(|point| Arrival { number: point.number, at: point.at }).collect();
-    let begins = starts(&arrivals);
+    let ends = lasts(&arrivals);
     // Stamps that err by more than a gap look like small batches, pairs by a slow timer are some.
     let batching = Batching::of(&arrivals).filter(|batching| batching.batch >= REAL_BATCH);
-    match batching.or_else(|| pairs(&arrivals, &begins)) {
-        Some(batching) => Handed::Batched(batching, begins.into_iter().map(|start| start - 1).collect()),
-        None if begins.len() <= FEWEST_BATCHES && begins.len() * 10 < arrivals.len() => Handed::InFew,
+    match batching.or_else(|| pairs(&arrivals, &ends)) {
+        Some(batching) => Handed::Batched(batching, ends),
+        None if ends.len() <= FEWEST_BATCHES && ends.len() * 10 < arrivals.len() => Handed::InFew,
         None => Handed::Singly,
     }
 }
 
 /// Batches of two: nearly half of the gaps are next to nothing.
-fn pairs(arrivals: &[Arrival], begins: &[usize]) -> Option<Batching> {
-    let (first, last) = (begins.first()?, begins.last()?);
+fn pairs(arrivals: &[Arrival], ends: &[usize]) -> Option<Batching> {
+    let (first, last) = (ends.first()?, ends.last()?);
     let gaps = arrivals.windows(2).map(|pair| ns(pair[1].at, pair[0].at));
     let mean = gaps.clone().sum::<f64>() / arrivals.len().max(2) as f64;
     let tiny = gaps.filter(|gap| *gap <= mean * TINY).count();
-    let batches = begins.len().checked_sub(1).filter(|batches| *batches >= FEWEST_BATCHES)? as f64;
+    let batches = ends.len().checked_sub(1).filter(|batches| *batches >= FEWEST_BATCHES)? as f64;
     let period = ns(arrivals.get(*last)?.at, arrivals.get(*first)?.at) / batches;
     let paired = tiny as f64 >= PAIRED * arrivals.len() as f64;
     paired.then_some(Batching { period, batch: (last - first) as f64 / batches })

@@ -85,6 +85,29 @@ fn late_packets_are_counted_and_not_used() {
     assert_eq!((passage.reordered, passage.arrived, passage.len()), (1, 50, 49));
 }
 
+/// Handed over every 60 us, five packets at a time.
+fn in_fives(packets: u32, stretch: f64) -> TrainReport {
+    let mut batched = report(packets, stretch);
+    for arrival in &mut batched.arrivals {
+        arrival.at = (arrival.at / 60_000 + 1) * 60_000 + i64::from(arrival.number) % 5 * 20;
+    }
+    batched
+}
+
+#[test]
+fn a_step_that_ends_within_a_batch_has_the_mean_of_the_batch() {
+    let passage = Passage::of(&train(200), &in_fives(200, 1.0));
+    // None of these but the last is near the end of a batch.
+    let steps = passage.segments(&[52, 62, 72, 82]);
+    for step in steps {
+        let step = step.unwrap();
+        assert!((step.received_ns / step.sent_ns - 1.0).abs() < 0.01, "{step:?}");
+        assert!((step.bits / step.sent_ns * 1e9 / 1e9 - 1.0).abs() < 0.01, "{step:?}");
+    }
+    // Shorter than a batch: without its own packets it would have none at all.
+    assert!(passage.segments(&[57, 59])[0].is_some());
+}
+
 #[test]
 fn nonsense_is_survived() {
     let wild = TrainReport {

@@ -77,7 +77,9 @@ impl Slops {
                 });
                 let wide = range.hi - range.estimate > NOISY * range.estimate
                     || range.estimate - range.lo > NOISY * range.estimate
-                    || self.varied(&range);
+                    || self.varied(&range)
+                    || search.contradicted()
+                    || search.strayed(range.estimate);
                 Some(self.estimate(range, Bound::None, if wide { vec![Flag::Noisy] } else { Vec::new() }))
             }
             (Some(lo), None) if lo > 0.9 * self.sender.fastest => Some(self.at_least(lo, Ceiling::Sender)),

@@ -27,6 +27,8 @@ pub(super) struct Search {
     expected: Vec<f64>,
     /// How far the next step out goes, doubled each time.
     stride: f64,
+    /// A fleet said the opposite of what an older one had said of a rate further that way.
+    contradicted: bool,
     over: bool,
 }
 
@@ -42,6 +44,7 @@ impl Search {
             capacity,
             expected: Vec::new(),
             stride: FIRST_STRIDE,
+            contradicted: false,
             over: false,
         }
     }
@@ -100,12 +103,14 @@ impl Search {
 
     /// The last word counts: what an older fleet said against it is forgotten.
     fn is_below(&mut self, rate: f64) {
+        self.contradicted |= self.above.is_some_and(|above| above <= rate);
         self.below = Some(self.below.map_or(rate, |old| old.max(rate)));
         self.above = self.above.filter(|above| *above > rate);
         self.grey = self.grey.and_then(|(lo, hi)| (hi > rate).then_some((lo.max(rate), hi)));
     }
 
     fn is_above(&mut self, rate: f64) {
+        self.contradicted |= self.below.is_some_and(|below| below >= rate);
         self.above = Some(self.above.map_or(rate, |old| old.min(rate)));
         self.below = self.below.filter(|below| *below < rate);
         self.grey = self.grey.and_then(|(lo, hi)| (lo < rate).then_some((lo, hi.min(rate))));
@@ -129,6 +134,16 @@ impl Search {
 
     pub(super) fn is_over(&self) -> bool {
         self.over
+    }
+
+    /// Whether what it found is far from where it began, as a share of the former: one of the two was wrong, or the path changed.
+    pub(super) fn strayed(&self, found: f64) -> bool {
+        (self.first - found).abs() > STRAYED * found
+    }
+
+    /// Whether fleets contradicted each other.
+    pub(super) fn contradicted(&self) -> bool {
+        self.contradicted
     }
 
     /// The best lower end that there is.
@@ -155,6 +170,8 @@ const RESOLUTION: f64 = 0.04;
 const LEAST_RESOLUTION: f64 = 0.01;
 /// A rim of the grey region may be wider than a bracket without grey.
 const RIM: f64 = 1.5;
+/// The approach is off by less, if nothing is wrong.
+const STRAYED: f64 = 0.2;
 /// Less than this of the capacity is next to nothing.
 const LEAST_SHARE: f64 = 0.01;
 
@@ -195,6 +212,7 @@ mod tests {
             let (search, fleets) = searched(begin, 44.0, 58.0);
             let (lo, hi) = (search.below().unwrap(), search.above().unwrap());
             assert!(lo <= 44.0 && lo > 40.0 && (58.0..63.0).contains(&hi), "{begin}: {search:?}");
+            assert!(!search.contradicted());
             assert!((search.centre(lo, hi) - 51.0).abs() < 4.0 && fleets <= 13, "{fleets}");
         }
     }
@@ -224,5 +242,6 @@ mod tests {
         search.take(50.0, Verdict::Above);
         search.take(70.0, Verdict::Below);
         assert_eq!((search.below(), search.above()), (Some(70.0), None));
+        assert!(search.contradicted() && search.strayed(70.0) && !search.strayed(55.0));
     }
 }

@@ -11,7 +11,7 @@ fn an_ideal_link_is_read_exactly() {
         let truth = 12_000e9 / gap as f64;
         assert!((answer.rate.estimate / truth - 1.0).abs() < 1e-6, "{gap}: {answer:?}");
         assert!(
-            answer.flags.is_empty() && answer.bound == Bound::None && took <= LONGEST,
+            answer.flags.is_empty() && answer.bound == Bound::None && took <= Bulk::LONGEST,
             "{gap}: {answer:?}"
         );
         assert!(bulk.is_sure());
@@ -37,7 +37,7 @@ fn whatever_comes_back_it_ends_in_time_and_says_nothing_it_does_not_know() {
     for (row, path) in nonsense.into_iter().enumerate() {
         let mut bulk = Bulk::new(&instrument(), 1);
         let took = drive(&mut bulk, path);
-        assert!(took <= LONGEST + Span::from_millis(100), "row {row}: {took}");
+        assert!(took <= Bulk::LONGEST + Span::from_millis(100), "row {row}: {took}");
         let answer = bulk.answer();
         assert!(answer.as_ref().is_none_or(|answer| answer.bound == Bound::AtLeast), "row {row}: {answer:?}");
     }

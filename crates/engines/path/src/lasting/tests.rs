@@ -1,0 +1,138 @@
+//! Methods that say what they are told to, over links with and without a bucket.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::available::fifo::{Path, Traffic, instrument};
+use crate::{Arrival, Gaps, TrainReport};
+
+const LONGEST: Span = Span::from_secs(15);
+
+/// Has its figure after one train of twelve packets.
+struct Sure {
+    rate: f64,
+    asked: bool,
+}
+
+impl Estimator for Sure {
+    fn next(&mut self, now: Mono) -> Step {
+        if std::mem::replace(&mut self.asked, true) {
+            return Step::Done;
+        }
+        let gaps = Gaps::Even((12_000.0 / self.rate * 1e12) as u64);
+        let train = Train { packets: 12, length: 1500, gaps, rest: Span::ZERO };
+        Step::Volley { volley: Volley { trains: vec![train] }, due: now }
+    }
+
+    fn take(&mut self, _now: Mono, _report: &VolleyReport, _took: Span) {}
+
+    fn answer(&self) -> Option<Estimate> {
+        let rate = Interval { estimate: self.rate, lo: self.rate, hi: self.rate, confidence: 0.9 };
+        let (bound, flags) = (Bound::None, Vec::new());
+        let estimate = Estimate { rate, bound, method: "", bytes: 18_000, packets: 12, took: Span(1), flags };
+        self.asked.then_some(estimate)
+    }
+}
+
+fn tested(path: &mut Path, metric: Metric, rate: f64) -> Estimate {
+    let host = instrument(1e8);
+    let mut lasting = Lasting::new(&host, metric, LONGEST, |_| Sure { rate, asked: false });
+    let outcome = path.run(&mut lasting);
+    assert!(outcome.took <= 15.0, "{outcome:?}");
+    // The little train was not waited for.
+    assert!(outcome.bits <= 0.1 * 1e8 * outcome.took + 18_000.0 * 8.0, "{outcome:?}");
+    let answer = outcome.answer.unwrap();
+    assert_eq!(answer.bytes * 8, outcome.bits as u64);
+    answer
+}
+
+fn peak(answer: &Estimate) -> Option<f64> {
+    answer.flags.iter().find_map(|flag| if let Flag::Shaped { peak } = flag { Some(*peak) } else { None })
+}
+
+#[test]
+fn behind_a_credit_is_the_token_rate_of_both_metrics() {
+    for metric in [Metric::Capacity, Metric::Available] {
+        for (tokens, credit) in [(3e7, 3_000.0), (3e7, 60_000.0), (3e7, 100_000.0), (7e7, 20_000.0)] {
+            let mut path = Path::single(1e8, 0.0, Traffic::Even, 1);
+            path.policer = Some((tokens, credit));
+            let answer = tested(&mut path, metric, 1e8);
+            assert_eq!(peak(&answer), Some(1e8), "{answer:?}");
+            let near = (answer.rate.estimate / tokens - 1.0).abs() < 0.05 && answer.rate.contains(tokens);
+            assert!(near && answer.bound == Bound::None, "{metric:?} {tokens} {credit}: {answer:?}");
+        }
+    }
+}
+
+#[test]
+fn a_figure_that_lasts_is_left_alone() {
+    for (load, traffic) in
+        [(0.0, Traffic::Even), (0.3, Traffic::Poisson), (0.5, Traffic::Even), (0.8, Traffic::Poisson)]
+    {
+        for seed in 0..20 {
+            let rate = 1e8 * (1.0 - load);
+            let answer = tested(&mut Path::single(1e8, load, traffic, seed), Metric::Available, rate);
+            assert_eq!((answer.rate.estimate, &answer.flags[..]), (rate, &[][..]), "{load} {traffic:?}");
+            let answer = tested(&mut Path::single(1e8, load, traffic, seed), Metric::Capacity, 1e8);
+            assert_eq!((answer.rate.estimate, &answer.flags[..]), (1e8, &[][..]), "{load} {traffic:?}");
+        }
+    }
+}
+
+#[test]
+fn random_loss_is_no_policer() {
+    for seed in 0..20 {
+        let mut path = Path::single(1e8, 0.3, Traffic::Poisson, seed);
+        path.loss = 0.2;
+        let answer = tested(&mut path, Metric::Available, 7e7);
+        assert_eq!(peak(&answer), None, "{answer:?}");
+    }
+}
+
+#[test]
+fn a_credit_deeper_than_the_test_is_not_seen() {
+    let mut path = Path::single(1e8, 0.0, Traffic::Even, 1);
+    path.policer = Some((3e7, 5e6));
+    path.run(&mut Sure { rate: 1e8, asked: false });
+    let answer = tested(&mut path, Metric::Available, 1e8);
+    // The bucket of this path begins empty, and fills in a second and a third.
+    assert_eq!(peak(&answer).is_some(), answer.rate.estimate < 5e7, "{answer:?}");
+}
+
+#[test]
+fn without_time_for_a_test_there_is_none() {
+    let host = Instrument { time_limit: Span::from_millis(100), ..instrument(1e8) };
+    let mut path = Path::single(1e8, 0.0, Traffic::Even, 1);
+    path.policer = Some((3e7, 20_000.0));
+    let mut lasting = Lasting::new(&host, Metric::Available, LONGEST, |_| Sure { rate: 1e8, asked: false });
+    let outcome = path.run(&mut lasting);
+    assert_eq!((outcome.volleys, peak(&outcome.answer.unwrap())), (1, None));
+}
+
+#[test]
+fn who_follows_a_path_is_tested_now_and_then() {
+    let host = Instrument { time_limit: Span::from_secs(40), ..instrument(1e8) };
+    let mut path = Path::single(1e8, 0.0, Traffic::Even, 1);
+    path.policer = Some((3e7, 20_000.0));
+    let chirp = crate::available::Chirp::watching(&host);
+    let mut lasting = Lasting::watching(&host, Metric::Available, Span::from_secs(10), chirp);
+    let answer = path.run(&mut lasting).answer.unwrap();
+    assert!(peak(&answer).is_some() && (answer.rate.estimate / 3e7 - 1.0).abs() < 0.1, "{answer:?}");
+}
+
+proptest! {
+    #[test]
+    fn hostile_reports_do_no_harm(
+        times in proptest::collection::vec((any::<u32>(), any::<i64>()), 0..60),
+        sends in proptest::collection::vec(proptest::option::of(any::<i64>()), 0..40),
+        gap in 0_u64..1_000_000_000,
+    ) {
+        let train = Train { packets: 30, length: 1500, gaps: Gaps::Even(gap), rest: Span::ZERO };
+        let arrivals = times.into_iter().map(|(number, at)| Arrival { number: number % 40, at }).collect();
+        let report = TrainReport { sent: sends, arrivals };
+        let steady = Steady::of(&[train.clone(), train], &[report.clone(), report]);
+        let read = (steady.stretch(0.5, 1.0), steady.lost(0.0, 1.0), steady.passes());
+        prop_assert!(read.0.is_none_or(|stretch| stretch.by > 0.0), "{read:?}");
+        prop_assert!(steady.steps_down() || steady.has_knee() || !steady.drops_without_queue() || read.1 <= 1.0);
+    }
+}
