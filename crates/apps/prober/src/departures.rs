@@ -20,6 +20,10 @@ pub(crate) struct Departures {
     pub(crate) not_sent: u64,
     /// The highest rate at which two packets followed each other, bit/s of IP.
     pub(crate) fastest: Option<f64>,
+    /// From first to last packets of trains, all together.
+    pub(crate) sending: Span,
+    /// What of that was pauses that nobody planned.
+    pub(crate) pauses: Span,
 }
 
 impl Departures {
@@ -51,7 +55,14 @@ impl Departures {
             worst: self.worst.max(later.worst),
             not_sent: self.not_sent + later.not_sent,
             fastest: [self.fastest, later.fastest].into_iter().flatten().reduce(f64::max),
+            sending: self.sending + later.sending,
+            pauses: self.pauses + later.pauses,
         }
+    }
+
+    /// Of the time in which trains were being sent, the share in pauses that nobody planned, 0..=1; absent without trains.
+    pub(crate) fn paused(&self) -> Option<f64> {
+        (self.sending > Span::ZERO).then(|| (self.pauses.secs_f64() / self.sending.secs_f64()).min(1.0))
     }
 
     fn observe_train(&mut self, train: &Train, left: &TrainReport) {
@@ -64,7 +75,11 @@ impl Departures {
             }
             let rate = f64::from(train.length) * 8e9 / gap as f64;
             self.fastest = Some(self.fastest.map_or(rate, |known| known.max(rate)));
-            if let Some(planned) = planned(train, n) {
+            let planned = planned(train, n);
+            self.sending += Span(gap);
+            let pause = Span(gap.saturating_sub(planned.unwrap_or(0)));
+            self.pauses += if pause >= PAUSE { pause } else { Span::ZERO };
+            if let Some(planned) = planned {
                 self.note_gap(gap, planned);
             }
         }
@@ -90,6 +105,8 @@ fn planned(train: &Train, n: usize) -> Option<i64> {
 }
 
 const TOLERATED: Span = Span::from_micros(1);
+/// Longer than wake-ups on idle cores are late, and shorter than a scheduler's slice.
+const PAUSE: Span = Span::from_micros(100);
 
 #[cfg(test)]
 mod tests {
@@ -116,6 +133,17 @@ mod tests {
         assert_eq!((seen.late, seen.worst, seen.not_sent), (1, Span::from_micros(30), 0));
         // 12,000 bit in 20 us.
         assert_eq!(seen.fastest, Some(600e6));
+    }
+
+    #[test]
+    fn a_pause_is_what_nobody_planned_and_a_wake_up_is_none() {
+        let seen = of(Gaps::Even(1_000_000_000), &[Some(0), Some(1_050_000), Some(5_050_000)]);
+        let paused = |of: &Departures| of.paused().unwrap();
+        assert!((paused(&seen) - 3.0 / 5.05).abs() < 1e-12);
+        let at_once = of(Gaps::BackToBack, &[Some(0), Some(2_000), Some(302_000), Some(400_000)]);
+        assert!((paused(&at_once) - 0.75).abs() < 1e-12);
+        assert!((paused(&at_once.and(&seen)) - 3.3 / 5.45).abs() < 1e-12);
+        assert_eq!(Departures::default().paused(), None);
     }
 
     #[test]

@@ -8,9 +8,9 @@ use netaware_io::stop::StopFlag;
 use netaware_io::volley::Calibration;
 use netaware_path::available::{self, Chirp, Curve, Maximum, Search, Slops, Spruce};
 use netaware_path::capacity::{self, Bulk, Pathrate, PathrateRules};
-use netaware_path::{Estimator, Instrument, Use};
-use netaware_record::{Direction, Interval, IpVersion, PathMetric, Record};
-use netaware_units::{BitRate, Span};
+use netaware_path::{Estimator, Instrument, Lasting, Metric, Use};
+use netaware_record::{CpuUse, Direction, Interval, IpVersion, PathMetric, Record};
+use netaware_units::{BitRate, Mono, Span};
 
 use crate::host::{self, During, Known};
 use crate::lane::{self, Lane};
@@ -23,6 +23,7 @@ use crate::stage::Cause;
 use crate::trains::{Silence, Trains};
 
 mod following;
+mod interleaved;
 
 /// How capacity is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -145,14 +146,41 @@ impl EstimationRequest {
         self.estimation == Estimation::Available(AvailableMethod::Chirp)
     }
 
+    /// The method, and whether its figure lasts. Who fills the path sees that by itself.
     fn estimator(&self, instrument: &Instrument) -> Box<dyn Estimator> {
+        let (metric, longest) = match self.estimation {
+            Estimation::Capacity(CapacityMethod::Automatic) => {
+                (Metric::Capacity, capacity::Automatic::LONGEST)
+            }
+            Estimation::Capacity(CapacityMethod::Bulk) => (Metric::Capacity, Bulk::LONGEST),
+            Estimation::Capacity(CapacityMethod::Pathrate) => (Metric::Capacity, self.time),
+            Estimation::Available(AvailableMethod::Automatic) => {
+                (Metric::Available, available::Automatic::LONGEST)
+            }
+            Estimation::Available(AvailableMethod::Curve) => (Metric::Available, Curve::LONGEST),
+            Estimation::Available(AvailableMethod::Slops) => (Metric::Available, Slops::LONGEST),
+            Estimation::Available(AvailableMethod::Chirp) if self.follow.is_some() => {
+                let method = self.method_alone(instrument);
+                return Box::new(Lasting::watching(instrument, Metric::Available, TESTED_EVERY, method));
+            }
+            Estimation::Available(AvailableMethod::Chirp) => (Metric::Available, Chirp::LONGEST),
+            Estimation::Available(AvailableMethod::Spruce(_)) => (Metric::Available, Spruce::LONGEST),
+            Estimation::Available(AvailableMethod::MaximumB | AvailableMethod::MaximumC) => {
+                return self.method_alone(instrument);
+            }
+        };
+        let method = |instrument: &Instrument| self.method_alone(instrument);
+        Box::new(Lasting::new(instrument, metric, longest, method))
+    }
+
+    fn method_alone(&self, instrument: &Instrument) -> Box<dyn Estimator> {
         match self.estimation {
             Estimation::Capacity(CapacityMethod::Automatic) => {
                 Box::new(capacity::Automatic::new(instrument, self.seed))
             }
             Estimation::Capacity(CapacityMethod::Bulk) => Box::new(Bulk::new(instrument, self.seed)),
             Estimation::Capacity(CapacityMethod::Pathrate) => {
-                let rules = PathrateRules { time_limit: self.time, ..PathrateRules::default() };
+                let rules = PathrateRules { time_limit: instrument.time_limit, ..PathrateRules::default() };
                 Box::new(Pathrate::new(instrument, rules, self.seed))
             }
             Estimation::Available(AvailableMethod::Automatic) => {
@@ -201,7 +229,7 @@ impl EstimationRequest {
     }
 }
 
-/// Estimates in each direction asked for, over one version after the other: two at a time would be each other's traffic.
+/// Estimates in each direction asked for, over both versions volley by volley: two at a time would be each other's traffic.
 pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
     let opened = report::Opening::now(request.command(), &request.target, request.options());
     let versions = i64::try_from(request.target.versions.len()).unwrap_or(1);
@@ -227,7 +255,7 @@ pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn
     record
 }
 
-/// Each request over each lane, a direction at a time, versions in turns. A lane of which capacity and available bandwidth of a
+/// Each request over each lane, a direction at a time, versions in turns of a volley each. A lane of which capacity and available bandwidth of a
 /// direction are known is told what they say together.
 pub(crate) fn path_rates(
     requests: &[EstimationRequest],
@@ -240,13 +268,17 @@ pub(crate) fn path_rates(
     let each = requests.iter().flat_map(|it| it.directions.each().iter().map(move |way| (it, *way)));
     for (round, (request, direction)) in (0..).zip(each) {
         let metric = request.metric();
-        for index in lane::turns(lanes.len(), round) {
-            let lane = &mut lanes[index];
-            if stop.is_raised() || !lane.is_alive() {
+        for group in interleaved::groups(lanes, request.time, round) {
+            if stop.is_raised() {
                 continue;
             }
-            watch.phase(format!("{} {}", metric.name(), direction.name()), Some(lane.version));
-            if let Some(done) = one(lane, request, direction, &known, stop) {
+            let alone = match group[..] {
+                [index] => Some(lanes[index].version),
+                _ => None,
+            };
+            watch.phase(format!("{} {}", metric.name(), direction.name()), alone);
+            for (index, done) in interleaved::estimate(lanes, &group, request, direction, &known, stop) {
+                let lane = &mut lanes[index];
                 lane.result.path_rates.push(path_rates::result(metric, lane.version, direction, &done));
                 answers.push((index, direction, metric, done.answer));
             }
@@ -267,65 +299,22 @@ pub(crate) fn path_rates(
     }
 }
 
-fn one(
-    lane: &mut Lane,
-    request: &EstimationRequest,
-    direction: Direction,
-    known: &Known,
-    stop: &StopFlag,
-) -> Option<Estimated> {
-    let version = lane.version;
-    let known = known.through(lane.local);
-    let time = allowed(lane, request.time)?;
-    let instrument = instrument(lane.session()?, request, &known, direction, time);
-    let largest = instrument.largest;
-    if let Some(asked) = request.packet.filter(|asked| *asked > largest) {
-        lane.warn(&format!(
-            "packets of {asked} bytes do not fit the path: its MTU is {largest}, and so large they were"
-        ));
-    }
-    let session = lane.session()?;
-    let mut estimator = request.estimator(&instrument);
-    let began_at = clock::now();
-    let ran = turn(session, request, direction, largest, time + SLACK, |trains, over| {
-        trains.run(estimator.as_mut(), &mut None, None, over).map(|_| ())
-    });
-    let took = clock::now() - began_at;
-    let Turn { sent, received, unstamped, during, silence, ended } = ran;
-    let has_failed = ended.is_err();
-    if let Err(cause) = ended {
-        lane.fail("send trains", cause);
-    }
-    if sent == 0 && (stop.is_raised() || has_failed) {
-        return None;
-    }
-    let answer = estimator.answer().map(|answer| during.bounded(answer));
-    Some(Estimated {
-        host: known.honest(answer.as_ref().map_or(request.method(), |answer| answer.method), largest),
-        answer,
-        tight: estimator.tight_link(),
-        packet: largest,
-        sent,
-        received,
-        unstamped,
-        took,
-        instrument,
-        headers: headers(version),
-        during,
-        silence,
-    })
-}
-
 /// What a method may take, so that the responder's owner lets its test run to its end; a time that is shortened for that is told.
 fn allowed(lane: &mut Lane, asked: Span) -> Option<Span> {
-    let Some(cap) = lane.session()?.limits.duration else { return Some(asked) };
-    let longest = (cap - ENDING).max(cap / 2);
+    lane.session()?;
+    let Some((cap, longest)) = longest(lane) else { return Some(asked) };
     if asked > longest {
         lane.warn(&format!(
             "the responder's owner allows tests no longer than {cap}: each method had {longest} instead of {asked}"
         ));
     }
     Some(asked.min(longest))
+}
+
+/// How long a test may be by the responder's owner, and how much of that is left for a method.
+fn longest(lane: &mut Lane) -> Option<(Span, Span)> {
+    let cap = lane.session()?.limits.duration?;
+    Some((cap, (cap - ENDING).max(cap / 2)))
 }
 
 /// What both hosts can do over this session.
@@ -376,6 +365,59 @@ struct Turn {
     ended: Result<(), Cause>,
 }
 
+impl Turn {
+    /// Trains that could not even be opened.
+    fn failed(cause: Cause) -> Self {
+        Self {
+            sent: 0,
+            received: 0,
+            unstamped: 0,
+            during: During::default(),
+            silence: Silence::default(),
+            ended: Err(cause),
+        }
+    }
+}
+
+/// Trains in a direction that are open, and the processors when they were.
+struct Opened<'a> {
+    trains: Trains<'a>,
+    /// A session's flag is a child of the person's: either ends it.
+    over: StopFlag,
+    cpu: CpuSnapshot,
+    began_at: Mono,
+}
+
+impl<'a> Opened<'a> {
+    fn open(
+        session: &'a mut Session,
+        request: &EstimationRequest,
+        direction: Direction,
+        largest: u32,
+        duration: Span,
+    ) -> Result<Self, Cause> {
+        let over = session.over.clone();
+        let duration = session.limits.duration.map_or(duration, |cap| duration.min(cap));
+        let trains = Trains::open(session, &request.target.options, direction, largest, duration)?;
+        Ok(Self { trains, over, cpu: CpuSnapshot::take(), began_at: clock::now() })
+    }
+
+    fn close(self, ran: Result<(), Cause>) -> Turn {
+        let Self { mut trains, over, cpu, began_at } = self;
+        if ran.is_ok() && !over.is_raised() {
+            clock::sleep_until(began_at + SHORTEST_LOOK);
+        }
+        let cpu = CpuSnapshot::take().use_since(&cpu, clock::now() - began_at);
+        let cpu = CpuUse { denied: trains.demand.denied(), ..cpu };
+        let during = During::new(std::mem::take(&mut trains.departures), &cpu);
+        let (sent, received, unstamped) = (trains.sent, trains.received, trains.unstamped);
+        let silence = trains.silence;
+        let ended = ran.and_then(|()| trains.close());
+        let during = during.with_responder(ended.as_ref().ok().and_then(Option::as_ref));
+        Turn { sent, received, unstamped, during, silence, ended: ended.map(|_| ()) }
+    }
+}
+
 /// Opens trains in a direction, runs what is to run over them until the session or a person ends it, and closes them.
 fn turn(
     session: &mut Session,
@@ -385,35 +427,23 @@ fn turn(
     duration: Span,
     run: impl FnOnce(&mut Trains<'_>, &StopFlag) -> Result<(), Cause>,
 ) -> Turn {
-    // A session's flag is a child of the person's: either ends it.
-    let over = session.over.clone();
-    let duration = session.limits.duration.map_or(duration, |cap| duration.min(cap));
-    let opened = Trains::open(session, &request.target.options, direction, largest, duration);
-    let mut trains = match opened {
-        Ok(trains) => trains,
-        Err(cause) => {
-            return Turn {
-                sent: 0,
-                received: 0,
-                unstamped: 0,
-                during: During::default(),
-                silence: Silence::default(),
-                ended: Err(cause),
-            };
+    match Opened::open(session, request, direction, largest, duration) {
+        Ok(mut opened) => {
+            let ran = run(&mut opened.trains, &opened.over);
+            opened.close(ran)
         }
-    };
-    let (cpu, began_at) = (CpuSnapshot::take(), clock::now());
-    let ran = run(&mut trains, &over);
-    let cpu = CpuSnapshot::take().use_since(&cpu, clock::now() - began_at);
-    let during = During::new(std::mem::take(&mut trains.departures), &cpu);
-    let (sent, received, unstamped) = (trains.sent, trains.received, trains.unstamped);
-    let silence = trains.silence;
-    Turn { sent, received, unstamped, during, silence, ended: ran.and_then(|()| trains.close()) }
+        Err(cause) => Turn::failed(cause),
+    }
 }
 
 /// Whether it is no estimate from little traffic, but all that passes.
 fn fills_the_path(estimation: Estimation) -> bool {
     matches!(estimation, Estimation::Available(AvailableMethod::MaximumB | AvailableMethod::MaximumC))
+}
+
+/// 0..=1; of nothing none.
+fn share_of(part: u64, whole: u64) -> f64 {
+    part as f64 / whole.max(1) as f64
 }
 
 /// IP and UDP.
@@ -428,12 +458,16 @@ pub(crate) fn interval(of: &netaware_stats::interval::Interval) -> Interval {
 
 /// Share of the capacity that trains may use on average, unless somebody says otherwise.
 const MAX_LOAD: f64 = 0.1;
+/// A path that is followed may get a token bucket, and lose it.
+const TESTED_EVERY: Span = Span::from_secs(60);
 /// For who follows a path until stopped: as long as anybody may.
 const ENDLESS: Span = Span::from_secs(24 * 3600);
 /// Added to the time asked for: opening and ending.
 const SLACK: Span = Span::from_secs(10);
 /// Of a test that the responder's owner bounds: what beginning and the last answers take.
 const ENDING: Span = Span::from_secs(1);
+/// Processors are looked at for so long, at both ends: over less a share of a core says nothing.
+const SHORTEST_LOOK: Span = Span::from_millis(120);
 const LEAST_MTU: u32 = 576;
 const USUAL_MTU: u32 = 1500;
 /// Loopback has more; packets of several segments would say little about a path.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use netaware_host::CpuSnapshot;
+use netaware_host::{CoreDemand, CpuSnapshot};
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_path::hops::{CapacityWay, Hops, HopsPlan, Stage};
-use netaware_record::{HonestRate, Record};
+use netaware_record::{CpuUse, Direction, HonestRate, Record};
 use netaware_units::{Mono, Span};
 
 use crate::alone::{Alone, Turn, UDP_HEADER};
@@ -102,7 +102,7 @@ pub fn hops(request: &HopsRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
 fn over(request: &HopsRequest, known: &Known, turn: &mut Turn<'_, '_>) {
     let version = turn.result.version;
     let (cpu, began_at) = (CpuSnapshot::take(), clock::now());
-    let mut departures = Departures::default();
+    let (mut departures, mut demand) = (Departures::default(), CoreDemand::default());
     let plan = request.plan(turn, known);
     let stamp_error = plan.stamp_error;
     let mut method = Hops::new(plan);
@@ -112,7 +112,8 @@ fn over(request: &HopsRequest, known: &Known, turn: &mut Turn<'_, '_>) {
             told_at = clock::now();
             turn.watch.phase(stage(method.stage()), Some(version));
         }
-        let report = turn.socket.run(&round, turn.stop);
+        let Turn { socket, stop, .. } = turn;
+        let report = demand.during(clock::now, Span::ZERO, || socket.run(&round, stop));
         method.take(&report);
         if turn.stop.is_raised() {
             // What has not left then is nobody's fault.
@@ -122,17 +123,16 @@ fn over(request: &HopsRequest, known: &Known, turn: &mut Turn<'_, '_>) {
         }
     }
     let took = clock::now() - began_at;
-    let found = method.finding();
+    let mut found = method.finding();
     if found.hops.iter().all(|hop| hop.answered == 0) {
         let reason = format!("no hop towards {} answered within {took}", turn.destination.ip());
         turn.is_silent(reason, NOBODY);
         return;
     }
-    let instrument = HopsInstrument {
-        stamp_error,
-        during: During::new(departures, &CpuSnapshot::take().use_since(&cpu, took)),
-        host: known.honest("hops", found.largest),
-    };
+    let cpu = CpuUse { denied: demand.denied(), ..CpuSnapshot::take().use_since(&cpu, took) };
+    let during = During::new(departures, &cpu);
+    during.disturbance(Direction::RoundTrip, 0.0).on_hops(&mut found);
+    let instrument = HopsInstrument { stamp_error, during, host: known.honest("hops", found.largest) };
     turn.result.hops = Some(report::hops::result(version, &found, turn.socket.counts(), took, &instrument));
 }
 

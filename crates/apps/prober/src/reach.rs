@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use netaware_host::CpuSnapshot;
+use netaware_host::{CoreDemand, CpuSnapshot};
 use netaware_io::clock;
 use netaware_io::handshake::{AnswerEar, Handshake};
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
-use netaware_path::reach::{Reach, ReachPlan};
-use netaware_record::{HonestRate, Record};
-use netaware_units::{ClockSource, Mono, Span};
+use netaware_path::reach::{Reach, ReachPlan, TcpAnswer, TcpTries};
+use netaware_record::{CpuUse, HonestRate, Record};
+use netaware_units::{ClockSource, Span};
 
 use crate::alone::{Alone, Turn, UDP_HEADER};
 use crate::departures::Departures;
@@ -61,54 +61,30 @@ impl ReachRequest {
     }
 }
 
-/// Attempts to open a connection.
+/// Attempts to open a connection to a port.
 #[derive(Debug, Default)]
-pub(crate) struct TcpTries {
+pub(crate) struct TcpPort {
     pub(crate) port: u16,
-    pub(crate) asked: u32,
-    pub(crate) rtts: Vec<Span>,
-    pub(crate) accepted: u32,
-    pub(crate) refused: u32,
-    /// ICMP said why not.
-    pub(crate) unreachable: u32,
+    pub(crate) tries: TcpTries,
     /// Timed by the kernel, of those with a time.
     pub(crate) by_kernel: u32,
     /// Hears refusals, where that is permitted.
     ear: Option<AnswerEar>,
 }
 
-impl TcpTries {
-    fn answered(&self) -> u32 {
-        self.accepted + self.refused
-    }
-
+impl TcpPort {
     /// Opens a connection and drops it, whichever way it is answered.
     fn once(&mut self, host: IpAddr, options: &SocketOptions, patience: Span) {
-        self.asked += 1;
-        let timed = match Handshake::attempt(
-            SocketAddr::new(host, self.port),
-            options,
-            patience,
-            self.ear.as_mut(),
-        ) {
-            Handshake::Accepted(timed) => {
-                self.accepted += 1;
-                timed
-            }
-            Handshake::Refused(timed) => {
-                self.refused += 1;
-                timed
-            }
-            Handshake::Unreachable => return self.unreachable += 1,
-            Handshake::Silent => return,
+        let began_at = clock::now();
+        let to = SocketAddr::new(host, self.port);
+        let (answer, timed) = match Handshake::attempt(to, options, patience, self.ear.as_mut()) {
+            Handshake::Accepted(timed) => (TcpAnswer::Accepted(timed.rtt), Some(timed)),
+            Handshake::Refused(timed) => (TcpAnswer::Refused(timed.rtt), Some(timed)),
+            Handshake::Unreachable => (TcpAnswer::Unreachable, None),
+            Handshake::Silent => (TcpAnswer::Silent, None),
         };
-        self.by_kernel += u32::from(timed.clock == ClockSource::Kernel);
-        self.rtts.push(timed.rtt);
-    }
-
-    /// Who never answers costs the patience each time.
-    fn is_worth_asking(&self) -> bool {
-        self.asked < SILENT_TRIES || self.answered() > 0
+        self.by_kernel += u32::from(timed.is_some_and(|timed| timed.clock == ClockSource::Kernel));
+        self.tries.take(began_at, answer);
     }
 }
 
@@ -131,42 +107,39 @@ fn over(request: &ReachRequest, known: &Known, turn: &mut Turn<'_, '_>) {
     let (version, host) = (turn.result.version, turn.destination.ip());
     turn.watch.phase("ask", Some(version));
     let (cpu, began_at) = (CpuSnapshot::take(), clock::now());
-    let mut departures = Departures::default();
+    let (mut departures, mut demand) = (Departures::default(), CoreDemand::default());
     let packet = request.packet.unwrap_or(turn.largest());
     let mut method = Reach::new(plan(request, turn, known, packet));
-    let mut tcp = request.tcp_port.map(|port| TcpTries {
-        port,
-        ear: AnswerEar::open(host).ok(),
-        ..TcpTries::default()
-    });
-    let mut tcp_at = Mono(0);
+    let mut tcp =
+        request.tcp_port.map(|port| TcpPort { port, ear: AnswerEar::open(host).ok(), ..TcpPort::default() });
     while let Some(round) = method.next(clock::now()) {
-        let report = turn.socket.run(&round, turn.stop);
+        let Turn { socket, stop, .. } = turn;
+        let report = demand.during(clock::now, Span::ZERO, || socket.run(&round, stop));
         method.take(&report);
         if turn.stop.is_raised() {
             method.stop();
             continue;
         }
         departures.observe_round(&round, &report);
-        let left = (began_at + turn.time).since(clock::now()) - MARGIN;
-        let due = clock::now().since(tcp_at) >= TCP_EVERY && left > MARGIN;
-        if let Some(tcp) = tcp.as_mut().filter(|tcp| due && tcp.is_worth_asking()) {
-            tcp_at = clock::now();
-            tcp.once(host, &request.target.options, PATIENCE.min(left));
+        let (now, end) = (clock::now(), began_at + turn.time);
+        if let Some(tcp) = &mut tcp
+            && !method.strains()
+            && let Some(patience) = tcp.tries.due(now, end.since(now))
+        {
+            tcp.once(host, &request.target.options, patience);
         }
     }
     let took = clock::now() - began_at;
     let found = method.finding();
     let icmp = found.echo.answered + found.timestamps.answered;
-    let answered = icmp + found.udp.answered + tcp.as_ref().map_or(0, TcpTries::answered);
+    let answered = icmp + found.udp.answered + tcp.as_ref().map_or(0, |tcp| tcp.tries.answered());
     if answered == 0 {
         turn.is_silent(format!("{host} answered neither echo nor TCP nor UDP within {took}"), NOBODY);
         return;
     }
-    let instrument = ReachInstrument {
-        during: During::new(departures, &CpuSnapshot::take().use_since(&cpu, took)),
-        host: known.honest("reach", packet),
-    };
+    let cpu = CpuUse { denied: demand.denied(), ..CpuSnapshot::take().use_since(&cpu, took) };
+    let instrument =
+        ReachInstrument { during: During::new(departures, &cpu), host: known.honest("reach", packet) };
     let asked = report::reach::Asked { packet, udp_port: request.target.port, took };
     turn.result.reach_probes = report::reach::results(version, &found, tcp.as_ref(), &asked, &instrument);
 }
@@ -188,6 +161,3 @@ fn plan(request: &ReachRequest, turn: &Turn<'_, '_>, known: &Known, largest: u32
 
 const NOBODY: &str = "see with 'netaware hops' how far packets get, or name an open port with --tcp-port";
 const PATIENCE: Span = Span::from_millis(1000);
-const MARGIN: Span = Span::from_millis(50);
-const TCP_EVERY: Span = Span::from_millis(250);
-const SILENT_TRIES: u32 = 2;

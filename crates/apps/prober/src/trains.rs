@@ -3,15 +3,16 @@
 //!
 //! The estimator is always here, whichever end sends: so it asks, and a session that breaks leaves what it had found.
 
+use netaware_host::CoreDemand;
 use netaware_io::clock;
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_io::volley::VolleySocket;
 use netaware_path::{Arrival, Estimator, Gaps, Step, Train, TrainReport, Volley, VolleyReport};
-use netaware_record::Direction;
+use netaware_record::{CpuUse, Direction};
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{
-    ClientMessage, MAX_VOLLEY_PATIENCE, ServerMessage, TestPlan, TrainSpec, TrainsPlan, VolleySpec,
+    ClientMessage, EndReport, MAX_VOLLEY_PATIENCE, ServerMessage, TestPlan, TrainSpec, TrainsPlan, VolleySpec,
 };
 
 use crate::attach;
@@ -38,6 +39,8 @@ pub(crate) struct Trains<'a> {
     pub(crate) unstamped: u64,
     /// What the sending host made of the plans.
     pub(crate) departures: Departures,
+    /// Of this thread, while it sent or took in packets.
+    pub(crate) demand: CoreDemand,
     pub(crate) silence: Silence,
 }
 
@@ -88,6 +91,39 @@ pub(crate) enum Ran {
     Stopped,
 }
 
+/// The time of an estimator that takes turns with others: it stands still in theirs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct OwnTime {
+    /// How long it has stood in all.
+    stood: Span,
+    /// Since when it stands.
+    left_at: Option<Mono>,
+}
+
+impl OwnTime {
+    /// Its turn begins.
+    pub(crate) fn enter(&mut self, wall: Mono) {
+        if let Some(left_at) = self.left_at.take() {
+            self.stood += wall.since(left_at);
+        }
+    }
+
+    /// Its turn is over.
+    pub(crate) fn leave(&mut self, wall: Mono) {
+        self.left_at = Some(wall);
+    }
+
+    /// What it reads at an instant.
+    pub(crate) fn at(&self, wall: Mono) -> Mono {
+        self.left_at.unwrap_or(wall) - self.stood
+    }
+
+    /// When it will read that, if its turn lasts until then.
+    pub(crate) fn wall(&self, own: Mono) -> Mono {
+        own + self.stood
+    }
+}
+
 /// Bytes of a UDP header.
 const UDP_HEADER: u32 = 8;
 /// What a packet may be late beyond the round trip before it counts as lost.
@@ -129,6 +165,7 @@ impl<'a> Trains<'a> {
             received: 0,
             unstamped: 0,
             departures: Departures::default(),
+            demand: CoreDemand::default(),
             silence: Silence::default(),
         })
     }
@@ -157,14 +194,46 @@ impl<'a> Trains<'a> {
                 *pending = Some(Pending { volley, due });
                 return Ok(Ran::Paused);
             }
-            while clock::now() < due && !stop.is_raised() {
-                clock::sleep_until(due.min(clock::now() + Span::from_millis(20)));
-            }
-            let began_at = clock::now();
-            let report = self.fire(&volley, stop)?;
-            let now = clock::now();
-            estimator.take(now, &report, now - began_at);
+            self.serve(estimator, &volley, due, &OwnTime::default(), stop)?;
         }
+    }
+
+    /// Asks the estimator for one volley, in its own time, and answers it; says why not where there is none.
+    pub(crate) fn step(
+        &mut self,
+        estimator: &mut dyn Estimator,
+        time: &OwnTime,
+        stop: &StopFlag,
+    ) -> Result<Option<Ran>, Cause> {
+        if stop.is_raised() {
+            return Ok(Some(Ran::Stopped));
+        }
+        match estimator.next(time.at(clock::now())) {
+            Step::Volley { volley, due } => {
+                self.serve(estimator, &volley, time.wall(due), time, stop)?;
+                Ok(None)
+            }
+            Step::Done => Ok(Some(Ran::Content)),
+        }
+    }
+
+    /// Waits until `due`, sends, and tells the estimator.
+    fn serve(
+        &mut self,
+        estimator: &mut dyn Estimator,
+        volley: &Volley,
+        due: Mono,
+        time: &OwnTime,
+        stop: &StopFlag,
+    ) -> Result<(), Cause> {
+        while clock::now() < due && !stop.is_raised() {
+            clock::sleep_until(due.min(clock::now() + Span::from_millis(20)));
+        }
+        let began_at = clock::now();
+        let report = self.fire(volley, stop)?;
+        let now = clock::now();
+        estimator.take(time.at(now), &report, now - began_at);
+        Ok(())
     }
 
     fn fire(&mut self, volley: &Volley, stop: &StopFlag) -> Result<VolleyReport, Cause> {
@@ -177,12 +246,15 @@ impl<'a> Trains<'a> {
         let places = Places::of(first, volley);
         if self.direction == Direction::Forward {
             clock::sleep_until(clock::now() + HEAD_START);
-            let sent = self.socket.send(&spec, stop);
+            let Self { socket, demand, .. } = &mut *self;
+            let sent = demand.during(clock::now, spec.rests(), || socket.send(&spec, stop));
             places.sent(&mut report, sent.iter().map(|(seq, at)| (*seq, at.0)));
             let times = self.times(number, &spec)?;
             places.arrived(&mut report, times.into_iter());
         } else {
-            let caught = self.socket.catch(&spec, stop).map_err(|e| Cause::System(e.to_string()))?;
+            let Self { socket, demand, .. } = &mut *self;
+            let caught = demand.during(clock::now, Span::ZERO, || socket.catch(&spec, stop));
+            let caught = caught.map_err(|e| Cause::System(e.to_string()))?;
             self.unstamped += caught.unstamped;
             places.arrived(&mut report, caught.arrivals.iter().map(|(seq, at)| (*seq, at.0)));
             let times = self.times(number, &spec)?;
@@ -244,14 +316,18 @@ impl<'a> Trains<'a> {
         }
     }
 
-    /// Ends the test at the responder.
-    pub(crate) fn close(self) -> Result<(), Cause> {
+    /// Ends the test at the responder. Gives what its processors did meanwhile, if it tells.
+    pub(crate) fn close(self) -> Result<Option<CpuUse>, Cause> {
         self.session.link.send(&ClientMessage::Stop { test: self.test })?;
         let until = clock::now() + ANSWER_PATIENCE;
         while let Some(message) = self.session.next(until)? {
-            let is_end = matches!(message, ServerMessage::Finished { .. });
-            if is_end && test_of(&message) == Some(self.test) {
-                return Ok(());
+            if test_of(&message) != Some(self.test) {
+                continue;
+            }
+            match message {
+                ServerMessage::Finished { report: EndReport::Trains { cpu, .. }, .. } => return Ok(cpu),
+                ServerMessage::Finished { .. } => return Ok(None),
+                _ => {}
             }
         }
         Err(Cause::Silent(ANSWER_PATIENCE))

@@ -103,7 +103,7 @@ fn empty_udp(direction: Direction, outcome: Outcome) -> EndReport {
 }
 
 fn empty_trains(outcome: Outcome) -> EndReport {
-    EndReport::Trains { outcome, packets: 0, bytes: netaware_units::ByteCount(0) }
+    EndReport::Trains { outcome, packets: 0, bytes: netaware_units::ByteCount(0), cpu: None }
 }
 
 /// The options of a TCP plan that a socket takes.

@@ -116,18 +116,19 @@ pub(crate) fn run_udp(
     })
 }
 
-struct CpuMeter {
+/// What the processors do from its start on.
+pub(crate) struct CpuMeter {
     before: CpuSnapshot,
     began_at: Mono,
 }
 
 impl CpuMeter {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self { before: CpuSnapshot::take(), began_at: clock::now() }
     }
 
     /// `own` knows the busiest thread, which the host's counters do not.
-    fn stop(&self, own: CpuUse) -> CpuUse {
+    pub(crate) fn stop(&self, own: CpuUse) -> CpuUse {
         let elapsed = clock::now() - self.began_at;
         let host = CpuSnapshot::take().use_since(&self.before, elapsed);
         CpuUse { busiest_thread: own.busiest_thread, ..host }

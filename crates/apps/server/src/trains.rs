@@ -3,13 +3,15 @@
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 
+use netaware_host::CoreDemand;
+use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_io::volley::VolleySocket;
-use netaware_record::{Direction, Outcome};
+use netaware_record::{CpuUse, Direction, Outcome};
 use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::control::{EndReport, TIMES_IN_A_MESSAGE, TrainsPlan, VolleySpec};
 
-use crate::runner::{Reporter, UdpPath, spawn};
+use crate::runner::{CpuMeter, Reporter, UdpPath, spawn};
 
 /// Asks a running test for volleys.
 #[derive(Debug, Clone)]
@@ -33,7 +35,15 @@ pub(crate) fn run(
     let (sender, asked) = channel();
     // Here and not in the thread: the sender begins when it hears that this has been done.
     let socket = VolleySocket::new(path.socket, path.flow)?;
-    let trains = Trains { reporter, socket, direction: plan.direction, stop, packets: 0, bytes: 0 };
+    let trains = Trains {
+        reporter,
+        socket,
+        direction: plan.direction,
+        stop,
+        packets: 0,
+        bytes: 0,
+        demand: CoreDemand::default(),
+    };
     spawn("netaware-trains", move || trains.serve(&asked))?;
     Ok(Asking(sender))
 }
@@ -45,10 +55,13 @@ struct Trains {
     stop: StopFlag,
     packets: u64,
     bytes: u64,
+    /// Of the thread that sends or takes in.
+    demand: CoreDemand,
 }
 
 impl Trains {
     fn serve(mut self, asked: &Receiver<VolleySpec>) {
+        let cpu = CpuMeter::start();
         let outcome = loop {
             if self.stop.is_raised() {
                 break Outcome::Complete;
@@ -64,14 +77,16 @@ impl Trains {
             }
         };
         let (packets, bytes) = (self.packets, ByteCount(self.bytes));
-        self.reporter.end(EndReport::Trains { outcome, packets, bytes });
+        let cpu = CpuUse { denied: self.demand.denied(), ..cpu.stop(CpuUse::default()) };
+        self.reporter.end(EndReport::Trains { outcome, packets, bytes, cpu: Some(cpu) });
     }
 
     fn answer(&mut self, volley: &VolleySpec) -> io::Result<()> {
+        let Self { socket, stop, demand, .. } = self;
         let (times, unstamped) = if self.direction == Direction::Reverse {
-            (self.socket.send(volley, &self.stop), 0)
+            (demand.during(clock::now, volley.rests(), || socket.send(volley, stop)), 0)
         } else {
-            let caught = self.socket.catch(volley, &self.stop)?;
+            let caught = demand.during(clock::now, Span::ZERO, || socket.catch(volley, stop))?;
             (caught.arrivals, caught.unstamped)
         };
         self.packets += times.len() as u64;

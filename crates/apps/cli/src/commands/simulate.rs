@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use netaware_lab::scenarios::{self, Loaded};
 use netaware_record::IpVersion;
 use netaware_sim::Side;
-use netaware_sim::methods::{self, Found, LatencyAsk, Method, Pacing, ReachAsk, StreamAsk};
+use netaware_sim::methods::{self, Found, LatencyAsk, Method, Pacing, ReachAsk, StreamAsk, TcpPort};
 use netaware_units::Span;
 
 use crate::exit::{self, Exit};
@@ -27,8 +27,8 @@ SCENARIO is a file, or a name that `netaware lab scenarios` lists.
 Methods:
   latency   round trips, as `netaware latency` measures them
   path-mtu  the largest packet that passes, as `netaware test` searches for it
-  reach     echoes, timestamps and UDP to a host that runs nothing, as `netaware reach`
-            asks it
+  reach     echoes, timestamps, TCP and UDP to a host that runs nothing, as
+            `netaware reach` asks it
   stream    no method but the truth: one-way delay, loss and reordering of evenly
             spaced packets";
 
@@ -41,6 +41,7 @@ Examples:
   netaware simulate mine.toml latency --runs 1000  how much it depends on luck
   netaware simulate mtu-black-hole path-mtu
   netaware simulate asymmetric reach -t 30s
+  netaware simulate loss-1 reach --tcp closed      where a RST answers each SYN
   netaware simulate loaded-1g stream -i 1ms -t 10s -l 100B --format json
 
 {}",
@@ -78,6 +79,9 @@ pub(crate) struct Simulate {
     /// After how long without a response a request is lost [default: 1s]
     #[arg(short = 'W', long, value_name = "TIME", value_parser = quantity::some_seconds)]
     timeout: Option<Span>,
+    /// TCP port that reach connects to: open, closed, filtered, or none to leave TCP out [default: open]
+    #[arg(long, value_enum, value_name = "PORT", hide_possible_values = true)]
+    tcp: Option<Tcp>,
     /// Send the stream from B to A
     #[arg(short = 'R', long)]
     reverse: bool,
@@ -106,6 +110,26 @@ enum Name {
     PathMtu,
     Reach,
     Stream,
+}
+
+/// What a SYN meets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Tcp {
+    Open,
+    Closed,
+    Filtered,
+    None,
+}
+
+impl Tcp {
+    const fn port(self) -> Option<TcpPort> {
+        match self {
+            Self::Open => Some(TcpPort::Open),
+            Self::Closed => Some(TcpPort::Closed),
+            Self::Filtered => Some(TcpPort::Filtered),
+            Self::None => None,
+        }
+    }
 }
 
 impl Simulate {
@@ -176,13 +200,14 @@ impl Simulate {
     /// A flag that was given though the method does not look at it.
     fn misplaced(&self) -> Option<&'static str> {
         use Name::{Latency, Reach, Stream};
-        let given: [(_, bool, &[Name]); 7] = [
+        let given: [(_, bool, &[Name]); 8] = [
             ("count", self.count.is_some(), &[Latency, Stream]),
             ("time", self.time.is_some(), &[Latency, Reach, Stream]),
             ("spacing", self.spacing.is_some(), &[Latency, Stream]),
             ("length", self.length.is_some(), &[Latency, Stream]),
             ("ping-pong", self.ping_pong, &[Latency]),
             ("timeout", self.timeout.is_some(), &[Latency]),
+            ("tcp", self.tcp.is_some(), &[Reach]),
             ("reverse", self.reverse, &[Stream]),
         ];
         given.into_iter().find(|(_, given, of)| *given && !of.contains(&self.method)).map(|(flag, ..)| flag)
@@ -211,7 +236,7 @@ impl Simulate {
     fn reach(&self) -> anyhow::Result<ReachAsk> {
         let time = self.time.unwrap_or(REACH_TIME);
         ensure!(time <= LONGEST_REACH, "--time: {time} is more than {LONGEST_REACH}");
-        Ok(ReachAsk { time })
+        Ok(ReachAsk { time, tcp: self.tcp.unwrap_or(Tcp::Open).port() })
     }
 
     fn stream(&self) -> anyhow::Result<StreamAsk> {
@@ -307,7 +332,10 @@ mod tests {
         let Ok(Method::Stream(ask)) = method("x stream -t 2s -R -l 24") else { panic!() };
         assert_eq!((ask.count, ask.from, ask.length), (2000, Side::B, 24));
         assert_eq!(method("x path-mtu"), Ok(Method::PathMtu));
-        assert_eq!(method("x reach -t 3s"), Ok(Method::Reach(ReachAsk { time: Span::from_secs(3) })));
+        let reach = |tcp| Ok(Method::Reach(ReachAsk { time: Span::from_secs(3), tcp }));
+        assert_eq!(method("x reach -t 3s"), reach(Some(TcpPort::Open)));
+        assert_eq!(method("x reach -t 3s --tcp closed"), reach(Some(TcpPort::Closed)));
+        assert_eq!(method("x reach -t 3s --tcp none"), reach(None));
     }
 
     #[test]
@@ -316,6 +344,7 @@ mod tests {
             ("x path-mtu -l 100", "--length means nothing to path-mtu"),
             ("x stream --ping-pong", "--ping-pong means nothing to stream"),
             ("x reach -c 9", "--count means nothing to reach"),
+            ("x latency --tcp open", "--tcp means nothing to latency"),
             ("x latency -R", "--reverse means nothing to latency"),
             ("x latency -l 24", "--length: '24B' is not between 44 and 65507 bytes, as requests need"),
             (

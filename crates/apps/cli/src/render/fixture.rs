@@ -382,6 +382,7 @@ fn cpu(busy: f64) -> CpuUse {
         host: Some(busy / 2.0),
         softirq: Some(0.02),
         steal: Some(0.001),
+        denied: None,
         cores: 2,
     }
 }

@@ -8,7 +8,7 @@
 mod program;
 
 use netaware_lab::{Lab, LabOptions, Side, scenarios};
-use netaware_netns::permitted;
+use netaware_netns::{in_one_of, permitted};
 use netaware_record::{Hop, HopsResult, IpVersion, RateBound, Record};
 use netaware_units::Span;
 
@@ -48,15 +48,11 @@ fn over(record: &Record, version: IpVersion) -> Result<&HopsResult, String> {
 
 /// Repeats while it does not hold.
 fn holds(path: &str, arguments: &[&str], judge: impl Fn(&Record) -> Result<(), String>) {
-    let mut failures = Vec::new();
-    for seed in 0..RUNS as u64 {
-        let (ended, report) = in_lab(path, seed, arguments, 0);
-        match judge(&ended.record()) {
-            Ok(()) => return,
-            Err(why) => failures.push(format!("{why} ({report})")),
-        }
-    }
-    panic!("in none of {RUNS} runs:\n{}", failures.join("\n"))
+    let mut seeds = 0..;
+    in_one_of(RUNS, || {
+        let (ended, report) = in_lab(path, seeds.next().unwrap_or_default(), arguments, 0);
+        judge(&ended.record()).map_err(|why| format!("{why} ({report})"))
+    });
 }
 
 fn near(hop: &Hop, truth: f64, tolerance: f64) -> Result<(), String> {

@@ -7,8 +7,10 @@
 #[expect(dead_code, reason = "shared with tests on loopback")]
 mod program;
 
+mod elastic;
+
 use netaware_lab::{Lab, LabOptions, Scenario, Side, scenarios};
-use netaware_netns::permitted;
+use netaware_netns::{in_one_of, permitted};
 use netaware_record::{IpVersion, PathRate, PathVerdict, RateBound, Record};
 use netaware_units::Span;
 
@@ -23,19 +25,15 @@ const LATE: Span = Span::from_micros(500);
 
 fn over(path: &str, arguments: &[&str], mut holds: impl FnMut(&Record) -> Result<(), String>) {
     let scenario = scenario(path);
-    let mut failures = Vec::new();
-    for seed in 0..RUNS as u64 {
-        let lab = lab(&scenario, seed);
+    let mut seeds = 0..;
+    in_one_of(RUNS, || {
+        let lab = lab(&scenario, seeds.next().unwrap_or_default());
         let responder = responder(&lab);
         let record = prober(&lab, arguments).finish_within(Span::from_secs(120)).exits_with(0).record();
         drop(responder);
         let report = lab.end().unwrap();
-        match holds(&record) {
-            Ok(()) => return,
-            Err(why) => failures.push(format!("{why} ({:?}; {report})", report.why_invalid(LATE))),
-        }
-    }
-    panic!("in none of {RUNS} runs:\n{}", failures.join("\n"))
+        holds(&record).map_err(|why| format!("{why} ({:?}; {report})", report.why_invalid(LATE)))
+    });
 }
 
 fn scenario(path: &str) -> Scenario {
@@ -159,8 +157,9 @@ fn a_test_with_its_path_says_what_others_use() {
             // The way back is idle.
             let down = version.path_use.iter().find(|it| it.direction == netaware_record::Direction::Reverse);
             let idle = down.is_some_and(|down| down.verdict != PathVerdict::Shared);
-            if up.verdict != PathVerdict::Shared || used.is_none_or(|used| (used - 0.4).abs() > 0.05) || !idle
-            {
+            // The lab's emulator is another program on this host: where it fills a core, the verdict says so beside the share.
+            let is_told = matches!(up.verdict, PathVerdict::Shared | PathVerdict::HostSuspected);
+            if !is_told || used.is_none_or(|used| (used - 0.4).abs() > 0.05) || !idle {
                 return Err(format!("{:#?}", version.path_use));
             }
         }
@@ -234,20 +233,26 @@ fn a_hog_on_the_core_makes_no_figure_of_its_own() {
     }
     let lab = lab(&scenario(LOADED), 1);
     let _responder = responder(&lab);
-    let mut hogs: Vec<Program> = (0..2)
-        .map(|_| {
-            let mut hog = std::process::Command::new("sh");
-            hog.args(["-c", "while :; do :; done"]);
-            Program::start(hog)
-        })
-        .collect();
-    for (arguments, truth) in [(["capacity", "-t", "10s"], 10e6), (["available", "-t", "15s"], 6e6)] {
-        let record = prober(&lab, &arguments).finish_within(Span::from_secs(120)).record();
-        for found in record.versions.iter().flat_map(|it| &it.path_rates) {
-            let near = found.rate.as_ref().is_none_or(|rate| (rate.estimate / truth - 1.0).abs() < 0.2);
-            let told = found.bound != RateBound::None || !found.flags.is_empty();
-            assert!(near || told, "{arguments:?}: {found:#?}");
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    for number in [1, cores * 2] {
+        let mut hogs: Vec<Program> = (0..number).map(|_| hog()).collect();
+        for (arguments, truth) in [(["capacity", "-t", "10s"], 10e6), (["available", "-t", "15s"], 6e6)] {
+            let record = prober(&lab, &arguments).finish_within(Span::from_secs(120)).record();
+            for found in record.versions.iter().flat_map(|it| &it.path_rates) {
+                let near = found.rate.as_ref().is_none_or(|rate| (rate.estimate / truth - 1.0).abs() < 0.2);
+                let told = found.bound != RateBound::None || !found.flags.is_empty();
+                assert!(near || told, "{number} hogs, {arguments:?}: {found:#?}");
+                let is_busy = found.flags.iter().any(|flag| flag == "host_busy");
+                assert!(number == 1 || found.rate.is_none() || is_busy, "{number} hogs: {found:#?}");
+            }
         }
+        hogs.clear();
     }
-    hogs.clear();
+}
+
+/// A program that computes until dropped.
+fn hog() -> Program {
+    let mut hog = std::process::Command::new("sh");
+    hog.args(["-c", "while :; do :; done"]);
+    Program::start(hog)
 }

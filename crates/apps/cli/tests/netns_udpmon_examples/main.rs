@@ -1,5 +1,6 @@
 //! The commands of the guide's page of UDPmon's examples, as they stand there, on the path they were printed on: what they
-//! say agrees with what that path can do. Long scans have fewer and shorter points here. Needs root: `cargo xtask netns`.
+//! say agrees with what that path can do. Long scans have fewer and shorter points here. What is counted and what is arithmetic has to
+//! hold in every run; how long something took, and what was late, in one of several. Needs root: `cargo xtask netns`.
 
 mod fields;
 mod path;
@@ -9,7 +10,7 @@ mod path;
 mod program;
 
 use netaware_lab::{Lab, LabOptions, Side, scenarios};
-use netaware_netns::permitted;
+use netaware_netns::{in_one_of, permitted};
 use netaware_units::Span;
 
 use crate::fields::{LatencyLine, TcpLine, UdpLine};
@@ -26,7 +27,7 @@ const RUNS: usize = 4;
 struct Example {
     command: &'static str,
     instead: Option<(&'static str, &'static str)>,
-    check: fn(&str),
+    check: fn(&str) -> Result<(), String>,
 }
 
 const EXAMPLES: &[Example] = &[
@@ -107,7 +108,10 @@ const EXAMPLES: &[Example] = &[
     Example {
         command: "matrix b --label 'hall A'",
         instead: Some(("--label 'hall A'", "--label 'hall A' --runs 1 --format csv")),
-        check: matrix,
+        check: |out| {
+            matrix(out);
+            Ok(())
+        },
     },
 ];
 
@@ -127,21 +131,13 @@ fn what_the_page_prints_can_be_had_again() {
             assert!(example.command.contains(of), "{}", example.command);
             example.command.replace(of, by)
         });
-        // A host that takes a core away for milliseconds spoils a run; a wrong figure is wrong in each.
-        let mut wrong = None;
-        for _ in 0..RUNS {
+        println!("netaware {line}");
+        in_one_of(RUNS, || {
             let mut prober = lab.command(Side::A, "sh");
             prober.args(["-c", &format!("exec {NETAWARE} {line} -q")]);
             let finished = Program::start(prober).finish_within(Span::from_secs(120)).exits_with(0);
-            wrong = std::panic::catch_unwind(|| (example.check)(&finished.stdout)).err();
-            if wrong.is_none() {
-                break;
-            }
-        }
-        if let Some(wrong) = wrong {
-            println!("netaware {line}");
-            std::panic::resume_unwind(wrong);
-        }
+            (example.check)(&finished.stdout)
+        });
     }
     drop(responder);
     lab.end().unwrap();
@@ -168,13 +164,20 @@ fn pairs(out: &str) -> Vec<(Version, &str)> {
     [V4, V6].into_iter().cycle().zip(lines).collect()
 }
 
-fn latency(out: &str, carrier: Carrier, loops: u64, responses: &[u64]) {
+/// What a machine that takes its cores away may have spoiled.
+fn spared(is_so: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
+    if is_so { Ok(()) } else { Err(otherwise()) }
+}
+
+fn latency(out: &str, carrier: Carrier, loops: u64, responses: &[u64]) -> Result<(), String> {
     let lines = pairs(out);
     assert_eq!(lines.len(), responses.len() * 2, "{out}");
     for ((version, line), response) in lines.into_iter().zip(responses.iter().flat_map(|n| [*n, *n])) {
         let found = LatencyLine::read(line);
         assert_eq!((found.response, found.request, found.outstanding), (response, 64, 1), "{line}");
-        assert_eq!((found.loops, found.bad, found.timeouts), (loops, 0, 0), "{line}");
+        assert_eq!(found.bad, 0, "{line}");
+        spared(found.timeouts == 0, || format!("{} came late: {line}", found.timeouts))?;
+        assert_eq!(found.loops, loops, "{line}");
         let on_cable = |payload| match carrier {
             Carrier::Udp => version.udp_us(payload),
             Carrier::Tcp => version.tcp_us(payload),
@@ -182,16 +185,17 @@ fn latency(out: &str, carrier: Carrier, loops: u64, responses: &[u64]) {
         let least = 2.0 * DELAY_US + on_cable(64) + on_cable(response);
         assert!(found.min >= least, "no round trip is shorter than its path, {least} us: {line}");
         // Two hosts, each with its stack, in front of an emulator.
-        assert!(found.min <= least + 400.0, "above {least} us: {line}");
+        spared(found.min <= least + 400.0, || format!("above {least} us: {line}"))?;
         assert!(found.min <= found.mean && found.mean <= found.max, "{line}");
         // All the time of all loops is hardly more than the exchanges themselves.
         assert!(found.per_loop >= found.mean * 0.99, "{line}");
         let megabytes = 2.0 * response as f64 / found.per_loop;
         assert!((found.megabytes / megabytes - 1.0).abs() < 1e-3, "{line}");
     }
+    Ok(())
 }
 
-fn histogram(out: &str) {
+fn histogram(out: &str) -> Result<(), String> {
     let entries = |line: &str| {
         let (edge, count) = line.trim().split_once(" ; ")?;
         Some((edge.trim().parse::<f64>().ok()?, count.trim().parse::<u64>().ok()?))
@@ -199,13 +203,11 @@ fn histogram(out: &str) {
     let bins: Vec<(f64, u64)> = out.lines().filter_map(entries).collect();
     assert!(bins.iter().all(|(edge, _)| *edge >= 50.0), "the lowest edge is 50 us: {out}");
     let counted: u64 = bins.iter().map(|(_, count)| count).sum();
-    assert!(
-        (1500..=2000).contains(&counted),
-        "1000 of each version, but for those outside: {counted}\n{out}"
-    );
+    assert!(counted <= 2000, "1000 of each version: {counted}\n{out}");
+    spared(counted >= 1500, || format!("too many lie above the histogram: {counted} in it\n{out}"))
 }
 
-fn udp(out: &str, payload: u64, packets: u64, spacings: &[u64]) {
+fn udp(out: &str, payload: u64, packets: u64, spacings: &[u64]) -> Result<(), String> {
     let lines = pairs(out);
     assert_eq!(lines.len(), spacings.len() * 2, "{out}");
     for ((version, line), spacing) in lines.into_iter().zip(spacings.iter().flat_map(|us| [*us, *us])) {
@@ -213,20 +215,23 @@ fn udp(out: &str, payload: u64, packets: u64, spacings: &[u64]) {
         assert_eq!((&*found.from, &*found.to), version.addresses, "{line}");
         assert_eq!((found.payload, found.spacing), (payload, spacing as f64), "{line}");
         // A sender without a core leaves out what is overdue, and says so by what it sent.
-        assert!(found.sent <= packets && found.sent > packets / 2, "{line}");
-        assert_eq!((found.received, found.lost, found.out_of_order), (found.sent, 0, 0), "{line}");
+        assert!(found.sent <= packets, "{line}");
+        assert_eq!((found.received + found.lost, found.out_of_order), (found.sent, 0), "{line}");
+        spared(found.sent > packets / 2 && found.lost == 0, || format!("left out or lost: {line}"))?;
         // What leaves faster than the cable takes it arrives at the cable's pace, and else at its own.
         let slowest = version.udp_us(payload).max(found.per_frame_sent);
-        assert!((found.per_frame_received / slowest - 1.0).abs() < 0.02, "{slowest} us: {line}");
+        let error = found.per_frame_received / slowest - 1.0;
+        spared(error.abs() < 0.02, || format!("{slowest} us: {line}"))?;
         let bits = payload as f64 * 8.0 / found.per_frame_received;
         assert!((found.rate / bits - 1.0).abs() < 0.01, "{line}");
         let wire = (payload + version.around_udp) as f64 * 8.0 / found.per_frame_received;
         assert!((found.wire_rate / wire - 1.0).abs() < 0.01, "{line}");
         assert!(found.entries < found.received && found.quartiles.is_sorted(), "{line}");
     }
+    Ok(())
 }
 
-fn tcp(out: &str, blocks: u64, points: &[(u64, usize)]) {
+fn tcp(out: &str, blocks: u64, points: &[(u64, usize)]) -> Result<(), String> {
     let lines = pairs(out);
     assert_eq!(lines.len(), points.len() * 2, "{out}");
     for ((version, line), (spacing, streams)) in lines.into_iter().zip(points.iter().flat_map(|p| [*p, *p])) {
@@ -239,9 +244,11 @@ fn tcp(out: &str, blocks: u64, points: &[(u64, usize)]) {
         // Blocks leave no earlier than planned, and arrive no faster than the cable carries them.
         assert!(found.given >= (blocks - 1) as f64 * spacing as f64 * 0.999, "{line}");
         let fastest = (bytes - FIRST_READ.min(bytes)) as f64 * version.tcp_us_per_byte();
-        assert!(found.received >= fastest * 0.99, "{fastest} us: {line}");
         assert!((found.megabytes / (bytes as f64 / found.given) - 1.0).abs() < 1e-3, "{line}");
+        // Whoever waits for a core to read finds more in the buffers.
+        spared(found.received >= fastest * 0.99, || format!("{fastest} us: {line}"))?;
     }
+    Ok(())
 }
 
 /// What may lie in the receiver's buffers when its time begins.

@@ -5,11 +5,11 @@
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_path::{Estimator, Instrument};
+use netaware_path::{Disturbance, Estimator, Instrument};
 use netaware_record::{Direction, RatePoint};
 use netaware_units::{Mono, Span};
 
-use super::{ENDLESS, EstimationRequest, Follow, SLACK, headers, instrument, turn};
+use super::{ENDLESS, EstimationRequest, Follow, SLACK, headers, instrument, share_of, turn};
 use crate::host::{self, Known};
 use crate::lane::{self, Lane};
 use crate::progress::{Progress, Watch};
@@ -24,6 +24,8 @@ struct Followed {
     pending: Option<Pending>,
     /// The newest figure, with everything sent so far.
     last: Option<Estimated>,
+    /// What the hosts did in the turn before.
+    lately: Option<Disturbance>,
     over_time: Vec<RatePoint>,
 }
 
@@ -81,7 +83,15 @@ pub(super) fn follow(
 
 impl Followed {
     fn new(lane: usize, direction: Direction) -> Self {
-        Self { lane, direction, estimator: None, pending: None, last: None, over_time: Vec::new() }
+        Self {
+            lane,
+            direction,
+            estimator: None,
+            pending: None,
+            last: None,
+            lately: None,
+            over_time: Vec::new(),
+        }
     }
 
     /// Runs the estimator until this turn is over; one that was content in the turn before is a new one.
@@ -112,13 +122,17 @@ impl Followed {
             .map_or((0, 0, 0, Span::ZERO), |last| (last.sent, last.received, last.unstamped, last.took));
         let before = self.last.take().map(|last| last.during).unwrap_or_default();
         let during = before.and(&done.during);
-        let answer = estimator.answer().map(|answer| during.bounded(answer));
+        // A method that begins anew knows nothing of the turns before; of one that tracks the figure is mostly of the last two.
+        let now_seen = done.during.disturbance(self.direction, share_of(done.unstamped, done.received));
+        let before = self.lately.replace(now_seen).filter(|_| tracks);
+        let disturbance = before.map_or(now_seen, |before| now_seen.or_worse(&before));
+        let answer = estimator.answer().map(|answer| disturbance.on(during.bounded(answer)));
         let method = answer.as_ref().map_or(request.method(), |answer| answer.method);
         self.last = Some(Estimated {
             host: known.honest(method, instrument.largest),
             during,
             answer,
-            tight: estimator.tight_link(),
+            tight: estimator.tight_link().and_then(|link| disturbance.on_tight_link(link)),
             packet: instrument.largest,
             sent: sent + done.sent,
             received: received + done.received,

@@ -1,7 +1,7 @@
 //! What this host did while it estimated, and what its figures may therefore not say.
 
-use netaware_path::{Bound, Estimate, Flag};
-use netaware_record::{CpuUse, Health};
+use netaware_path::{Bound, Disturbance, EndLoad, Estimate, Flag};
+use netaware_record::{CpuUse, Direction, Health};
 use netaware_units::BitRate;
 
 use crate::departures::Departures;
@@ -10,25 +10,30 @@ use crate::departures::Departures;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct During {
     departures: Departures,
-    /// Shares 0..=1, the worst of all turns.
-    steal: Option<f64>,
-    busiest_core: Option<f64>,
+    /// The worst of all turns, each figure by itself.
+    here: EndLoad,
+    there: EndLoad,
 }
 
 impl During {
     /// Of one turn.
     pub(crate) fn new(departures: Departures, cpu: &CpuUse) -> Self {
-        Self { departures, steal: cpu.steal, busiest_core: cpu.busiest_core }
+        Self { departures, here: load(cpu), ..Self::default() }
+    }
+
+    /// With what the responder told of its processors.
+    #[must_use]
+    pub(crate) fn with_responder(self, cpu: Option<&CpuUse>) -> Self {
+        Self { there: cpu.map(load).unwrap_or_default(), ..self }
     }
 
     /// With a later turn.
     #[must_use]
     pub(crate) fn and(self, later: &Self) -> Self {
-        let worse = |a: Option<f64>, b: Option<f64>| [a, b].into_iter().flatten().reduce(f64::max);
         Self {
             departures: self.departures.and(&later.departures),
-            steal: worse(self.steal, later.steal),
-            busiest_core: worse(self.busiest_core, later.busiest_core),
+            here: self.here.or_worse(&later.here),
+            there: self.there.or_worse(&later.there),
         }
     }
 
@@ -38,10 +43,28 @@ impl During {
             late_sends: self.departures.late,
             worst_lateness: self.departures.worst,
             not_sent: self.departures.not_sent,
-            steal: self.steal,
-            prober_busiest_core: self.busiest_core,
+            paused: self.departures.paused(),
+            steal: self.here.steal,
+            prober_busiest_core: self.here.busiest_core,
+            prober_process: self.here.own,
+            prober_denied: self.here.denied,
+            responder_steal: self.there.steal,
+            responder_busiest_core: self.there.busiest_core,
+            responder_process: self.there.own,
+            responder_denied: self.there.denied,
             ..Health::default()
         }
+    }
+
+    /// What others took of both ends; `unstamped` of the arrivals had no stamp of the kernel's.
+    pub(crate) fn disturbance(&self, direction: Direction, unstamped: f64) -> Disturbance {
+        let paused = self.departures.paused();
+        let (sender, receiver) = match direction {
+            Direction::Forward => (self.here, self.there),
+            Direction::Reverse => (self.there, self.here),
+            Direction::RoundTrip => return Disturbance::alone(&self.here),
+        };
+        Disturbance::of(&EndLoad { paused, ..sender }, &receiver, unstamped)
     }
 
     /// The rate at which the closest two packets left.
@@ -65,6 +88,18 @@ impl During {
         };
         Estimate { rate, bound: Bound::AtLeast, flags, ..answer }
     }
+}
+
+fn load(cpu: &CpuUse) -> EndLoad {
+    EndLoad {
+        paused: None,
+        denied: cpu.denied,
+        steal: cpu.steal,
+        busy: cpu.host,
+        busiest_core: cpu.busiest_core,
+        own: Some(cpu.process_user + cpu.process_system),
+    }
+    .sane()
 }
 
 /// Stamps of two departures may err a little.
@@ -111,6 +146,32 @@ mod tests {
         for (fastest, rate) in [(Some(8e9), 100e6), (Some(8e9), 8.3e9), (None, 40e9)] {
             assert_eq!(left_at(fastest).bounded(answer(rate)), answer(rate));
         }
+    }
+
+    #[test]
+    fn whoever_sends_must_not_wait_and_whoever_takes_in_may() {
+        let cpu = |denied| CpuUse { denied: Some(denied), ..CpuUse::default() };
+        let paused = || Departures {
+            sending: Span::from_secs(2),
+            pauses: Span::from_secs(1),
+            ..Departures::default()
+        };
+        let during = During::new(paused(), &cpu(0.5)).with_responder(Some(&cpu(0.25)));
+        let away = |direction, unstamped| during.disturbance(direction, unstamped).away;
+        assert_eq!((away(Direction::Forward, 0.0), away(Direction::Reverse, 0.0)), (0.5, 0.25));
+        assert_eq!((away(Direction::RoundTrip, 0.0), away(Direction::Reverse, 1.0)), (0.0, 1.0 - 0.75 * 0.5));
+        // Who does not tell what its thread waited for is believed to have waited.
+        let silent = During::new(paused(), &cpu(0.1)).with_responder(None);
+        let untold = silent.disturbance(Direction::Reverse, 0.0);
+        assert_eq!((untold.away, silent.health().responder_denied), (0.5, None));
+    }
+
+    #[test]
+    fn what_a_responder_makes_up_of_its_processors_is_cut_to_what_can_be() {
+        let mad = CpuUse { denied: Some(7.0), steal: Some(-1.0), process_user: 1e300, ..CpuUse::default() };
+        let health = During::default().with_responder(Some(&mad)).health();
+        assert_eq!((health.responder_denied, health.responder_steal), (Some(1.0), Some(0.0)));
+        assert!(health.responder_process.is_some_and(|cores| cores < 1e6), "{health:?}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
 use crate::estimation::interval;
 use crate::hops::HopsInstrument;
-use crate::report::path_rates::ability;
+use crate::report::path_rates::{ability, busy_sentence};
 
 /// The result over one version.
 pub(crate) fn result(
@@ -179,7 +179,9 @@ fn sentence(flag: HopFlag) -> String {
                 .to_owned()
         }
         HopFlag::HostLimited => {
-            "host-limited: what this host's stamps err, or how far apart it sends, tells no more".to_owned()
+            "host-limited: what this host's stamps err, how far apart it sends, or how long it had no core, tells \
+             no more"
+                .to_owned()
         }
         _ => "something that this version cannot name".to_owned(),
     }
@@ -192,6 +194,7 @@ fn path_word(flag: PathFlag) -> &'static str {
         PathFlag::Mtu(_) => "mtu",
         PathFlag::PathChanged => "path_changed",
         PathFlag::CutShort => "cut_short",
+        PathFlag::HostBusy { .. } => "host_busy",
         _ => "other",
     }
 }
@@ -204,6 +207,7 @@ fn path_sentence(flag: PathFlag) -> String {
         PathFlag::Refused => "a router says that it goes no further".to_owned(),
         PathFlag::Mtu(mtu) => format!("packets of more than {mtu} bytes do not pass: smaller ones were used"),
         PathFlag::PathChanged => "the path changed while it was measured: figures mix two paths".to_owned(),
+        PathFlag::HostBusy { away } => busy_sentence(away),
         PathFlag::CutShort => "no capacity at all: give it more --time".to_owned(),
         _ => "something that this version cannot name".to_owned(),
     }
@@ -211,7 +215,7 @@ fn path_sentence(flag: PathFlag) -> String {
 
 #[cfg(test)]
 mod tests {
-    use netaware_path::Bound;
+    use netaware_path::{Bound, Disturbance};
     use netaware_record::{Ceiling, HonestRate};
     use netaware_stats::interval::Interval;
 
@@ -220,6 +224,10 @@ mod tests {
 
     /// One hop read as `mbits`, by a host that tells up to 200 Mbit/s.
     fn told(mbits: f64, bound: Bound, flags: &[HopFlag]) -> HopsResult {
+        told_by(mbits, bound, flags, &Disturbance { away: 0.0, beside: false })
+    }
+
+    fn told_by(mbits: f64, bound: Bound, flags: &[HopFlag], disturbance: &Disturbance) -> HopsResult {
         let estimate = mbits * 1e6;
         let hop = HopFinding {
             ttl: 1,
@@ -242,7 +250,7 @@ mod tests {
             train: None,
             flags: flags.to_vec(),
         };
-        let found = HopsFinding {
+        let mut found = HopsFinding {
             hops: vec![hop],
             reached: true,
             choke_point: None,
@@ -253,6 +261,7 @@ mod tests {
             took: Span::from_secs(1),
             flags: Vec::new(),
         };
+        disturbance.on_hops(&mut found);
         let rate = BitRate(200_000_000);
         let limited_by = Ceiling { by: "stamps".into(), rate, because: "1 us each".into() };
         let host = HonestRate {
@@ -295,5 +304,16 @@ mod tests {
         assert_eq!(result.remarks, [format!("host-limited at hop 1: {CAN}")]);
         assert_eq!(result.hops[0].flags, ["host_limited"]);
         assert!(result.hops[0].remarks[0].starts_with("host-limited"), "{:?}", result.hops[0].remarks);
+    }
+
+    #[test]
+    fn a_busy_host_is_told_of_the_path_and_widens_its_hops() {
+        use netaware_path::EndLoad;
+        let load = EndLoad { paused: Some(0.125), ..EndLoad::default() };
+        let result = told_by(100.0, Bound::None, &[], &Disturbance::alone(&load));
+        assert_eq!(result.flags, ["host_busy"]);
+        assert!(result.remarks[0].starts_with("busy host: "), "{:?}", result.remarks);
+        let rate = &result.hops[0].capacity.as_ref().unwrap().rate;
+        assert!(rate.lo < 90e6 && rate.hi > 110e6, "{rate:?}");
     }
 }

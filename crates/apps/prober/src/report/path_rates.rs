@@ -201,6 +201,19 @@ pub(crate) fn path_use(direction: Direction, of: Use) -> PathUse {
             None,
             format!("no other traffic shown: at most {} of the narrowest link", percent(at_most)),
         ),
+        Use::HostSuspected(used) => (
+            PathVerdict::HostSuspected,
+            used.as_ref().map(interval),
+            match &used {
+                Some(used) => format!(
+                    "others seem to use {} of the narrowest link ({} .. {}), but programs used the hosts too meanwhile",
+                    percent(used.estimate),
+                    percent(used.lo),
+                    percent(used.hi)
+                ),
+                None => "how much others use is not known: programs used the hosts meanwhile".to_owned(),
+            },
+        ),
         Use::HostLimited => (
             PathVerdict::HostLimited,
             None,
@@ -225,7 +238,9 @@ fn uncertainty(answer: Option<&Estimate>) -> String {
     match answer {
         None => "nothing could be said".to_owned(),
         Some(answer) if answer.bound == Bound::None => {
-            format!("{:.0} % interval of the method", answer.rate.confidence * 100.0)
+            let is_busy = answer.flags.iter().any(|flag| matches!(flag, Flag::HostBusy { .. }));
+            let widened = if is_busy { ", widened for what others took of the hosts" } else { "" };
+            format!("{:.0} % interval of the method{widened}", answer.rate.confidence * 100.0)
         }
         Some(_) => "a bound: the hosts or the time were the limit".to_owned(),
     }
@@ -234,6 +249,7 @@ fn uncertainty(answer: Option<&Estimate>) -> String {
 fn word(flag: &Flag) -> &'static str {
     match flag {
         Flag::HostLimited => "host_limited",
+        Flag::HostBusy { .. } => "host_busy",
         Flag::Coalescing { .. } => "coalescing",
         Flag::Lossy(_) => "lossy",
         Flag::Reordered(_) => "reordered",
@@ -250,6 +266,7 @@ fn word(flag: &Flag) -> &'static str {
 fn sentence(flag: &Flag) -> String {
     match flag {
         Flag::HostLimited => "host-limited: the hosts cannot send or stamp fast enough for more".to_owned(),
+        Flag::HostBusy { away } => busy_sentence(*away),
         Flag::Coalescing { period, batch } => {
             format!("arrivals are handed over in batches of {batch:.1} packets, one each {period}")
         }
@@ -267,6 +284,19 @@ fn sentence(flag: &Flag) -> String {
         }
         _ => "something that this version cannot name".to_owned(),
     }
+}
+
+/// That others used the hosts, and what follows from it.
+pub(crate) fn busy_sentence(away: f64) -> String {
+    format!("busy host: {}; the interval holds what that may have done", busy_cause(away))
+}
+
+/// What others took of the hosts.
+pub(crate) fn busy_cause(away: f64) -> String {
+    if away < 0.005 {
+        return "others used the processors meanwhile".to_owned();
+    }
+    format!("others had the core for {:.0} % of the time in which packets were sent", away * 100.0)
 }
 
 #[cfg(test)]
@@ -351,5 +381,23 @@ mod tests {
         );
         let remarks = told(5e9, &[], 3).remarks;
         assert!(remarks.len() == 1 && remarks[0].starts_with("3 of 100 arrivals"), "{remarks:?}");
+    }
+
+    #[test]
+    fn a_busy_host_is_named_with_what_it_missed() {
+        let busy = |away| told(5e9, &[Flag::HostBusy { away }], 0);
+        assert_eq!(busy(0.31).flags, ["host_busy"]);
+        let [waited, beside] = [0.31, 0.0].map(|away| busy(away).remarks.concat());
+        assert!(waited.contains("31 % of the time"), "{waited}");
+        assert!(beside.contains("others used the processors"), "{beside}");
+    }
+
+    #[test]
+    fn a_suspected_host_leaves_the_share_that_the_figures_say() {
+        let used = Interval { estimate: 0.4, lo: 0.3, hi: 0.5, confidence: 0.95 };
+        let said = path_use(Direction::Forward, Use::HostSuspected(Some(used)));
+        assert_eq!(said.verdict, PathVerdict::HostSuspected);
+        assert!(said.used.is_some() && said.because.contains("40 %"), "{said:?}");
+        assert_eq!(path_use(Direction::Forward, Use::HostSuspected(None)).used, None);
     }
 }

@@ -1,18 +1,19 @@
 //! A host that does not cooperate, as the record has it.
 
-use netaware_path::Bound;
 use netaware_path::hops::What;
-use netaware_path::reach::{Answers, HostClock, ReachFinding, WayQueue, WayQueues};
+use netaware_path::reach::{Answers, HostClock, Lasting, ReachFinding, WayQueue, WayQueues};
+use netaware_path::{Bound, Disturbance, Level};
 use netaware_probe::summary::of_delays;
 use netaware_record::{
     Direction, Health, IpVersion, Layer, Pedigree, QueuedWay, RateBound, ReachCapacity, ReachLoss,
     ReachProtocol, ReachQueue, ReachQueues, ReachResult,
 };
-use netaware_units::{ByteCount, ClockSource, Span};
+use netaware_stats::interval::Interval as Rate;
+use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
 use crate::estimation::interval;
-use crate::reach::{ReachInstrument, TcpTries};
-use crate::report::path_rates::ability;
+use crate::reach::{ReachInstrument, TcpPort};
+use crate::report::path_rates::{ability, busy_cause};
 
 /// With what.
 pub(crate) struct Asked {
@@ -26,18 +27,20 @@ pub(crate) struct Asked {
 pub(crate) fn results(
     version: IpVersion,
     found: &ReachFinding,
-    tcp: Option<&TcpTries>,
+    tcp: Option<&TcpPort>,
     asked: &Asked,
     instrument: &ReachInstrument,
 ) -> Vec<ReachResult> {
     let Asked { packet, udp_port, took } = *asked;
+    let disturbance = instrument.during.disturbance(Direction::RoundTrip, 0.0);
     let mut results = Vec::new();
     if found.echo.asked > 0 {
         let mut echo = of_answers(version, ReachProtocol::Echo, &found.echo, took);
         echo.by_direction =
             found.by_direction.map(|by| ReachLoss { forward: by.forward, reverse: by.reverse, of: by.of });
-        echo.capacity = found.capacity.as_ref().map(|(rate, bound)| ReachCapacity {
-            rate: interval(rate),
+        let told = found.capacity.map(|(rate, bound)| disturbance.on_rate(rate, bound));
+        echo.capacity = told.map(|(rate, bound)| ReachCapacity {
+            rate: interval(&rate),
             bound: match bound {
                 Bound::None => RateBound::None,
                 Bound::AtLeast => RateBound::AtLeast,
@@ -60,12 +63,20 @@ pub(crate) fn results(
             let why = "answers are handed over in batches (interrupt coalescing): pairs tell no capacity";
             echo.remarks.push(why.to_owned());
         }
+        // A bound that is the host's has its reason already.
+        let is_told =
+            |it: &Lasting| !found.host_limited || matches!(it, Lasting::Slower(_) | Lasting::Unknown);
+        let lasting = found.lasting.filter(is_told);
+        if let Some((flag, remark)) = lasting.and_then(|lasting| borne_out(lasting, found.capacity)) {
+            echo.flags.push(flag.to_owned());
+            echo.remarks.push(remark);
+        }
         results.push(echo);
     }
     if found.timestamps.asked > 0 {
         results.push(of_timestamps(version, found, took));
     }
-    results.extend(tcp.filter(|tcp| tcp.asked > 0).map(|tcp| of_tcp(version, tcp, took)));
+    results.extend(tcp.filter(|tcp| tcp.tries.asked > 0).map(|tcp| of_tcp(version, tcp, took)));
     if found.udp.asked > 0 {
         let mut udp = of_answers(version, ReachProtocol::Udp, &found.udp, took);
         udp.port = Some(udp_port);
@@ -79,7 +90,57 @@ pub(crate) fn results(
     for result in &mut results {
         result.health = instrument.during.health();
     }
+    if disturbance.level() > Level::Quiet {
+        tell(&disturbance, &mut results);
+    }
     results
+}
+
+/// That others used this host while it asked: every time is in doubt, and said once.
+fn tell(disturbance: &Disturbance, results: &mut [ReachResult]) {
+    for result in &mut *results {
+        result.flags.push("host_busy".to_owned());
+    }
+    if let Some(first) = results.first_mut() {
+        let cause = busy_cause(disturbance.away);
+        first
+            .remarks
+            .push(format!("busy host: {cause}; times hold what it waited, a capacity's interval too"));
+        let is_bound = first.capacity.as_ref().is_some_and(|capacity| capacity.bound != RateBound::None);
+        let limited = "host_limited".to_owned();
+        if disturbance.level() == Level::Limited && is_bound && !first.flags.contains(&limited) {
+            first.flags.push(limited);
+        }
+    }
+}
+
+/// What trains say against the pairs, as a word and a sentence.
+fn borne_out(lasting: Lasting, capacity: Option<(Rate, Bound)>) -> Option<(&'static str, String)> {
+    let told = |rate: f64| BitRate(rate.max(0.0) as u64);
+    let ends = if capacity.is_some() { "so the figure is a bound" } else { "so no capacity is told" };
+    Some(match lasting {
+        Lasting::Faster(rate) => {
+            let of = told(rate);
+            let why = "a link that sends in slots or bunches (LTE, Wi-Fi), or several in parallel";
+            ("pairs_slow", format!("trains pass at {of} and more, faster than pairs, {ends}: {why}"))
+        }
+        Lasting::Slower(rate) => {
+            let of = told(rate);
+            let why = "a token bucket, a ration of answers, batches at the host, or much other traffic";
+            ("not_sustained", format!("trains come through at {of}, slower than pairs, {ends}: {why}"))
+        }
+        Lasting::Unknown => {
+            let why = "no train of echoes could be sent as fast as pairs say";
+            ("unconfirmed", format!("{why}, so no capacity is told: give it more time, or a quieter host"))
+        }
+        Lasting::Confirmed => {
+            let (_, bound) = capacity?;
+            if bound == Bound::None {
+                return None;
+            }
+            ("unsettled", "pairs differ by more than a fifth, so the figure is a lower bound".to_owned())
+        }
+    })
 }
 
 fn of_timestamps(version: IpVersion, found: &ReachFinding, took: Span) -> ReachResult {
@@ -167,21 +228,22 @@ fn of_answers(version: IpVersion, protocol: ReachProtocol, of: &Answers, took: S
     }
 }
 
-fn of_tcp(version: IpVersion, tcp: &TcpTries, took: Span) -> ReachResult {
-    let answered = tcp.accepted + tcp.refused;
+fn of_tcp(version: IpVersion, port: &TcpPort, took: Span) -> ReachResult {
+    let TcpPort { tries: tcp, by_kernel, .. } = port;
+    let (answered, by_kernel) = (tcp.answered(), *by_kernel);
     let said = [("accepted", tcp.accepted), ("refused", tcp.refused), ("unreachable", tcp.unreachable)];
     let (flags, remarks) = match (answered, tcp.unreachable) {
         (0, 0) => (vec!["silent".to_owned()], vec!["never answered: filtered, or nobody there".to_owned()]),
         (0, _) => (vec!["filtered".to_owned()], vec!["a router says that it goes no further".to_owned()]),
-        _ if tcp.by_kernel < answered => (Vec::new(), vec![BY_PROGRAM.to_owned()]),
+        _ if by_kernel < answered => (Vec::new(), vec![BY_PROGRAM.to_owned()]),
         _ => (Vec::new(), Vec::new()),
     };
-    let all_by_kernel = answered > 0 && tcp.by_kernel == answered;
+    let all_by_kernel = answered > 0 && by_kernel == answered;
     let clock = if all_by_kernel { ClockSource::Kernel } else { ClockSource::Application };
     ReachResult {
         pedigree: pedigree(version, clock),
         protocol: ReachProtocol::Tcp,
-        port: Some(tcp.port),
+        port: Some(port.port),
         asked: tcp.asked,
         answered,
         answers: said.into_iter().filter(|(_, n)| *n > 0).map(|(word, _)| word.to_owned()).collect(),

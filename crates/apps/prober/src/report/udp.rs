@@ -143,6 +143,7 @@ fn health(direction: Direction, senders: &[&UdpSenderEnd], receivers: &[&UdpRece
         steal: prober.steal,
         prober_busiest_core: prober.busiest_core,
         responder_busiest_core: responder.busiest_core,
+        ..Health::default()
     }
 }
 

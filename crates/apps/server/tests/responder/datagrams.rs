@@ -175,8 +175,11 @@ fn a_vanished_sessions_flow_dies_with_it() {
     let socket = udp(responder.v6());
     let flow = enter(&socket, speaker.token, 1);
     drop(speaker);
-    // Another session's hello goes through the same thread, after the loss of the first has been seen.
-    Speaker::open(responder.v6());
-    socket.send(&request(flow, 0, 64)).unwrap();
-    assert!(!is_answered(&socket));
+    // It is seen soon, and then for good.
+    let is_silent = || {
+        socket.send(&request(flow, 0, 64)).unwrap();
+        !is_answered(&socket)
+    };
+    assert!((0..1000).any(|_| is_silent()));
+    assert!(is_silent());
 }

@@ -13,6 +13,9 @@ const STEAL_WORTH_TELLING: f64 = 0.02;
 /// Who waits for such a core is late.
 const BUSY_WORTH_TELLING: f64 = 0.95;
 
+/// From here on a figure is flagged for it.
+const DENIED_WORTH_TELLING: f64 = 0.05;
+
 /// One line per pedigree that no section above has told, one per version whose instrument was not healthy.
 pub(super) fn remarks(
     sheet: &mut Sheet<'_>,
@@ -27,7 +30,8 @@ pub(super) fn remarks(
     }
     let mut said: Vec<String> = Vec::new();
     for (version, health) in healths {
-        let faults = faults(health);
+        // Sections of transfers have rows of their own for the processors.
+        let faults = if health.prober_process.is_some() { faults_alone(health) } else { faults(health) };
         let line = format!("{}: {faults}", version.name());
         if !faults.is_empty() && !said.contains(&line) {
             sheet.table.remark("instrument, ", &line)?;
@@ -68,14 +72,22 @@ fn faults(health: &Health) -> String {
     faults.join(", ")
 }
 
-/// The same of what this host found alone, and for which no other row tells of its processors.
+/// The same of what no other row tells the processors of.
 pub(super) fn faults_alone(health: &Health) -> String {
-    let busy = health.prober_busiest_core.filter(|busy| *busy > BUSY_WORTH_TELLING);
-    let busy = busy.map(|busy| format!("a core of this host {} busy", load(busy)));
-    [faults(health)]
-        .into_iter()
-        .filter(|faults| !faults.is_empty())
-        .chain(busy)
-        .collect::<Vec<_>>()
-        .join(", ")
+    let processors = [
+        ("this host", None, health.prober_denied, health.prober_busiest_core),
+        ("HOST", health.responder_steal, health.responder_denied, health.responder_busiest_core),
+    ];
+    let of = |(whose, steal, denied, core): (&str, Option<f64>, Option<f64>, Option<f64>)| {
+        let told = |share: Option<f64>, least: f64| share.filter(|share| *share > least).map(load);
+        [
+            told(steal, STEAL_WORTH_TELLING)
+                .map(|steal| format!("{steal} of the CPU of {whose} withheld by a hypervisor")),
+            told(denied, DENIED_WORTH_TELLING)
+                .map(|denied| format!("{whose} waited for a core {denied} of the time")),
+            told(core, BUSY_WORTH_TELLING).map(|busy| format!("a core of {whose} {busy} busy")),
+        ]
+    };
+    let faults = [faults(health)].into_iter().filter(|faults| !faults.is_empty());
+    faults.chain(processors.into_iter().flat_map(of).flatten()).collect::<Vec<_>>().join(", ")
 }
