@@ -326,26 +326,58 @@ mod tests {
         (n % 251) as u8
     }
 
+    /// A link over loopback that may send all, what it keeps, and the far end.
+    fn over_loopback(bytes: &[u8]) -> (Link, Stream, Kept, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (far, _) = listener.accept().unwrap();
+        let room = bytes.len() as u32;
+        let setting =
+            Setting { side: Side::Opener, room, longest: MAX_DATA, ack_delay: Span::from_millis(1) };
+        let (mut stream, mut kept) = (Stream::new(setting), Kept::new().unwrap());
+        stream.connected(clock::now(), IpVersion::V4, 1, Peer { room, received: 0 }).unwrap();
+        kept.append(bytes).unwrap();
+        stream.queued(bytes.len() as u64);
+        (Link::new(near, IpVersion::V4, 1).unwrap(), stream, kept, far)
+    }
+
+    /// What the far end reads when the bytes are changed where they are kept, after they were written to the connection.
+    #[cfg(target_os = "linux")]
+    fn read_after_a_change(count: usize) -> Vec<u8> {
+        let (mut link, mut stream, kept, mut far) = over_loopback(&vec![1; count]);
+        link.write(clock::now(), &mut stream, &kept).unwrap();
+        assert!(!link.blocked && link.writing.data.is_none(), "all of it was taken");
+        let Piece::Kept { at, length } = kept.piece(0, count as u32) else { panic!("it is forgotten") };
+        assert_eq!(length, count);
+        rustix::io::pwrite(kept.file(), &vec![2; count], at).unwrap();
+        drop(link);
+        let mut all = Vec::new();
+        far.read_to_end(&mut all).unwrap();
+        // Heads are before them.
+        all.split_off(all.len() - count)
+    }
+
+    /// Nobody would do that: a change that is seen shows that the kernel has no copy of its own.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_on_its_way_is_not_copied_from_where_it_is_kept() {
+        assert!(read_after_a_change(COPIED + 1).iter().all(|byte| *byte == 2));
+        assert!(read_after_a_change(4 * COPIED).iter().all(|byte| *byte == 2));
+        // Short records are, to go with their heads in one system call.
+        assert!(read_after_a_change(COPIED).iter().all(|byte| *byte == 1));
+    }
+
     /// A record is half written, and then the peer says that it has more than that half: by the connection that was lost before.
     #[test]
     fn what_follows_forgotten_bytes_in_a_record_is_as_it_was() {
         const ALL: usize = 1 << 20;
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (mut far, _) = listener.accept().unwrap();
-        for socket in [&near, &far] {
+        let (mut link, mut stream, mut kept, mut far) =
+            over_loopback(&(0..ALL).map(byte).collect::<Vec<_>>());
+        for socket in [&*link.socket, &far] {
             let socket = socket2::SockRef::from(socket);
             socket.set_send_buffer_size(65_536).unwrap();
             socket.set_recv_buffer_size(65_536).unwrap();
         }
-        let setting =
-            Setting { side: Side::Opener, room: 1 << 20, longest: MAX_DATA, ack_delay: Span::from_millis(1) };
-        let (mut stream, mut kept) = (Stream::new(setting), Kept::new().unwrap());
-        let peer = Peer { room: ALL as u32, received: 0 };
-        stream.connected(clock::now(), IpVersion::V4, 1, peer).unwrap();
-        let mut link = Link::new(near, IpVersion::V4, 1).unwrap();
-        kept.append(&(0..ALL).map(byte).collect::<Vec<_>>()).unwrap();
-        stream.queued(ALL as u64);
         link.write(clock::now(), &mut stream, &kept).unwrap();
         let Some((_, left)) = link.writing.data else { panic!("all of it was taken") };
         // Two blocks and a bit.
