@@ -56,8 +56,8 @@ pub(crate) fn pause(span: Duration) {
     std::thread::sleep(span);
 }
 
-/// `None` when the process is gone.
-fn is_bound(pid: u32, transport: Transport, port: u16) -> Option<bool> {
+/// Whether `port` is open, over either IP version, in the network namespace of process `pid`. `None` when the process is gone.
+pub fn is_bound(pid: u32, transport: Transport, port: u16) -> Option<bool> {
     let mut readable = false;
     for table in transport.tables() {
         // A kernel without IPv6 has no tcp6: the other table then decides alone.

@@ -42,7 +42,7 @@ mod shaper;
 mod stale;
 mod tool;
 
-pub use bound::{Transport, wait_until_bound};
+pub use bound::{Transport, is_bound, wait_until_bound};
 pub use pair::{Pair, Side};
 pub use permission::permitted;
 pub use running::Running;

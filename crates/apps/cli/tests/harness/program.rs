@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use netaware_io::clock;
-use netaware_netns::{Running, Transport, wait_until_bound};
+use netaware_netns::{Running, Transport, is_bound, wait_until_bound};
 use netaware_record::Record;
 use netaware_units::{Mono, Span};
 use tempfile::TempDir;
@@ -22,7 +22,8 @@ pub(crate) fn netaware(arguments: &[&str]) -> Command {
 }
 
 /// A port free for TCP and UDP. Below the range that the kernel gives out by itself, so that no passing connection takes
-/// it between the look and the use.
+/// it between the look and the use. Looked up and not tried: a program that another test starts at that moment would inherit
+/// the socket of the try, and keep the port until it runs.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     const LOWEST: u32 = 15_000;
@@ -32,9 +33,8 @@ pub(crate) fn free_port() -> u16 {
         // Test binaries that run at the same time start far apart.
         let offset = std::process::id().wrapping_mul(997).wrapping_add(step) % SPAN;
         let port = u16::try_from(LOWEST + offset).expect("below 32768");
-        let tcp = std::net::TcpListener::bind(("127.0.0.1", port));
-        let udp = std::net::UdpSocket::bind(("127.0.0.1", port));
-        if tcp.is_ok() && udp.is_ok() {
+        let taken = [Transport::Tcp, Transport::Udp].map(|transport| is_bound(std::process::id(), transport, port));
+        if taken == [Some(false); 2] {
             return port;
         }
     }
