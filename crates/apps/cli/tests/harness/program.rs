@@ -33,7 +33,8 @@ pub(crate) fn free_port() -> u16 {
         // Test binaries that run at the same time start far apart.
         let offset = std::process::id().wrapping_mul(997).wrapping_add(step) % SPAN;
         let port = u16::try_from(LOWEST + offset).expect("below 32768");
-        let taken = [Transport::Tcp, Transport::Udp].map(|transport| is_bound(std::process::id(), transport, port));
+        let taken =
+            [Transport::Tcp, Transport::Udp].map(|transport| is_bound(std::process::id(), transport, port));
         if taken == [Some(false); 2] {
             return port;
         }

@@ -42,6 +42,8 @@ pub(crate) struct Approach {
     samples: Vec<Sample>,
     /// Fastest rate at which a train arrived, bit/s.
     pub(crate) fastest_arrival: f64,
+    /// Rate and packets of the train that arrived last, bit/s.
+    pub(crate) arrival: Option<(f64, f64)>,
     failures: u32,
     /// Trains above this are too short to be seen, bit/s.
     ceiling: Option<f64>,
@@ -55,6 +57,7 @@ impl Approach {
             packets: FIRST.min(sender.longest),
             samples: Vec::new(),
             fastest_arrival: 0.0,
+            arrival: None,
             failures: 0,
             ceiling: None,
             found: None,
@@ -82,6 +85,7 @@ impl Approach {
 
     /// What became of the train. `packets_a_round` is what may be spent on the next.
     pub(crate) fn take(&mut self, passage: &Passage, sender: &Sender, packets_a_round: u32) {
+        self.arrival = None;
         match passage.dispersion(0.0) {
             Ok(seen) => self.saw(&seen, sender, packets_a_round),
             Err(Unusable::Lost) => self.failed(sender),
@@ -116,6 +120,7 @@ impl Approach {
         // What short trains' stamps make of it by chance is no rate to plan with.
         let chance = (STAMPS * sender.stamp_error / seen.received_ns).min(0.5);
         self.fastest_arrival = self.fastest_arrival.max(arrived * (1.0 - chance));
+        self.arrival = Some((arrived * (1.0 - chance), seen.packets));
         if self.samples.is_empty() && stretch <= UNTOUCHED {
             let why = if self.ceiling.is_some() { Ceiling::Receiver } else { Ceiling::Sender };
             self.found = Some(Found::AtLeast { rate: seen.rate() / stretch.max(1.0), why });

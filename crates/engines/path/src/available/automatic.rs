@@ -48,7 +48,8 @@ impl Automatic {
         }
         let instrument = Instrument { time_limit: left, ..self.instrument.clone() };
         let mut slops = Slops::confirming(&instrument, &answer.rate, capacity, self.curve.packets());
-        slops.arrived(self.curve.fastest_arrival());
+        slops.arrived(self.curve.arrival_rate());
+        slops.follow(self.curve.health());
         self.slops = Some(slops);
         self.over = false;
     }

@@ -1,8 +1,8 @@
 //! What a method may still send: bytes are earned by waiting, at `max_load` of the capacity.
 //!
-//! **Assumes** of the capacity what the path has shown so far, the fastest rate at which a train arrived, which is no more
-//! than the narrow link's. **Leans** to less load than allowed. Before the first train nothing is known; what it cost is
-//! waited for afterwards.
+//! **Assumes** of the capacity what the path has shown so far: a rate at which trains arrived that one of sixteen has passed. The
+//! fastest of all may be above the narrow link's, where a loaded link behind that has pushed the train together. **Leans** to
+//! less load than allowed. Before the first train nothing is known; what it cost is waited for afterwards.
 
 use netaware_units::{Mono, Span};
 
@@ -19,6 +19,10 @@ pub(crate) struct Budget {
     rtt: Span,
     /// bit/s; 0 as long as nothing arrived.
     capacity: f64,
+    /// Rates of arrival, bit/s, the fastest first; as many as can still matter.
+    arrivals: Vec<f64>,
+    /// Trains that arrived.
+    arrived: usize,
     /// IP bytes sent.
     pub(crate) bytes: u64,
     /// Packets sent.
@@ -36,6 +40,8 @@ impl Budget {
             load,
             rtt: instrument.rtt.or_zero(),
             capacity: 0.0,
+            arrivals: Vec::new(),
+            arrived: 0,
             bytes: 0,
             packets: 0,
         }
@@ -49,16 +55,28 @@ impl Budget {
         }
     }
 
-    /// Something arrived at this rate, bit/s.
-    pub(crate) fn saw(&mut self, rate: f64) {
-        if rate.is_finite() {
-            self.capacity = self.capacity.max(rate);
+    /// A train of so many packets arrived at this rate, bit/s.
+    pub(crate) fn saw(&mut self, rate: f64, packets: f64) {
+        if !rate.is_finite() || rate <= 0.0 {
+            return;
         }
+        let rate = rate * (1.0 - CHANCE / packets.max(1.0).sqrt());
+        let place = self.arrivals.partition_point(|known| *known >= rate);
+        self.arrivals.insert(place, rate);
+        self.arrivals.truncate(MOST_ARRIVALS);
+        self.arrived += 1;
+        let rank = (self.arrived / PASSED_BY).min(self.arrivals.len() - 1);
+        self.capacity = self.arrivals[rank];
     }
 
     /// The capacity is known from elsewhere, bit/s.
     pub(crate) fn knows(&mut self, capacity: f64) {
-        self.saw(capacity);
+        self.saw(capacity, f64::INFINITY);
+    }
+
+    /// bit/s that bytes are earned by; 0 as long as nothing arrived.
+    pub(crate) fn capacity(&self) -> f64 {
+        self.capacity
     }
 
     /// When `volley` may leave; `None` if it could not be over in time.
@@ -117,7 +135,13 @@ impl Budget {
     }
 }
 
-/// The fastest arrival was one of many: chance made it faster than the link.
+/// By which a single packet's gap is off; of a train it is less by the square root of its packets.
+const CHANCE: f64 = 0.6;
+/// One of so many trains may have arrived faster than what is taken for the capacity.
+const PASSED_BY: usize = 16;
+/// Fastest arrivals that are kept.
+const MOST_ARRIVALS: usize = 64;
+/// What the last report brings is not known before.
 const CAUTION: f64 = 0.95;
 /// How long a report may be held back for packets that do not come.
 const PATIENCE: Span = Span::from_millis(60);
@@ -143,7 +167,7 @@ mod tests {
         let sender = Sender::new(&host);
         let mut budget = Budget::new(&host, Span::from_secs(10));
         budget.begin(Mono(0));
-        budget.saw(1e8);
+        budget.knows(1e8);
         let volley = volley(&sender, 100);
         let due = budget.due(Mono(0), &volley, &sender).unwrap();
         let over = due + volley_duration(&volley, &sender);
@@ -159,7 +183,7 @@ mod tests {
         let sender = Sender::new(&host);
         let mut budget = Budget::new(&host, Span::from_millis(230));
         budget.begin(Mono(0));
-        budget.saw(1e8);
+        budget.knows(1e8);
         assert!(budget.due(Mono(0), &volley(&sender, 100), &sender).is_some());
         assert!(budget.due(Mono(0), &volley(&sender, 200), &sender).is_none());
         assert!(budget.due(Mono(199_000_000), &volley(&sender, 10), &sender).is_none());
@@ -170,7 +194,7 @@ mod tests {
         let host = instrument(1e8);
         let mut budget = Budget::new(&host, Span::from_secs(10));
         budget.begin(Mono(0));
-        budget.saw(1e8);
+        budget.knows(1e8);
         let rest = budget.rest(1e6, Span::from_millis(20)).millis_f64();
         assert!((rest - (100.0 / 0.95 - 20.0)).abs() < 0.01, "{rest}");
     }

@@ -110,7 +110,9 @@ impl Chirp {
     fn take_first(&mut self, passage: &Passage) {
         self.approach.take(passage, &self.sender, 0);
         let arrived = self.approach.fastest_arrival;
-        self.budget.saw(arrived);
+        if let Some((rate, packets)) = self.approach.arrival {
+            self.budget.saw(rate, packets);
+        }
         match self.approach.found() {
             Some(Found::Near { available, .. }) => self.start(available, arrived),
             // One sample is enough: everything up to its rate of arrival is looked at.

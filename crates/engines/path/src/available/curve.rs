@@ -104,9 +104,14 @@ impl Curve {
         self.plan.packets
     }
 
-    /// Fastest rate at which a train arrived, bit/s.
-    pub(crate) fn fastest_arrival(&self) -> f64 {
-        self.approach.fastest_arrival
+    /// What was odd about its trains.
+    pub(crate) fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// Rate that few trains arrived faster than, bit/s.
+    pub(crate) fn arrival_rate(&self) -> f64 {
+        self.budget.capacity()
     }
 
     fn compose(&mut self, now: Mono) -> Volley {
@@ -120,7 +125,9 @@ impl Curve {
         let bits = self.budget.bits_left(now) / APPROACH_SHARE;
         let packets = (bits / self.sender.bits()) as u32;
         self.approach.take(passage, &self.sender, packets.min(plan::ENOUGH));
-        self.budget.saw(self.approach.fastest_arrival);
+        if let Some((rate, packets)) = self.approach.arrival {
+            self.budget.saw(rate, packets);
+        }
         match self.approach.found() {
             None => {}
             Some(Found::Near { available, capacity }) => {
@@ -135,7 +142,7 @@ impl Curve {
         // A train that its sender cut may be too short to say anything.
         match passage.dispersion(SKIP) {
             Ok(seen) if seen.packets >= FEWEST_PACKETS => {
-                self.budget.saw(seen.received_rate());
+                self.budget.saw(seen.received_rate(), seen.packets);
                 self.samples.push(Sample {
                     rate: seen.rate(),
                     stretch: seen.stretch(),

@@ -21,6 +21,11 @@ pub(crate) struct Health {
 }
 
 impl Health {
+    /// Of a method that follows another one: what changes from one to the other is seen as well.
+    pub(crate) fn after(other: &Self) -> Self {
+        Self { levels: other.levels.clone(), ..Self::default() }
+    }
+
     /// One more train.
     pub(crate) fn saw(&mut self, passage: &Passage) {
         self.sent += u64::from(passage.sent);

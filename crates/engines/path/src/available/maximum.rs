@@ -115,7 +115,7 @@ impl Maximum {
         };
         self.congested |= self.load.take(&feedback);
         if let Some((bits, seconds)) = seen.received() {
-            self.budget.saw(bits / seconds);
+            self.budget.saw(bits / seconds, seen.arrived as f64);
             // A queue that the pauses empty again holds the packets up all the same.
             let held_back = seen.rate().is_some_and(|sent| bits / seconds < FULL * sent);
             self.congested |= held_back;

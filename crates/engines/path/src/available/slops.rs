@@ -22,7 +22,7 @@ use crate::available::approach::{Approach, Found};
 use crate::available::budget::Budget;
 use crate::available::health::Health;
 use crate::available::passage::Passage;
-use crate::available::sender::Sender;
+use crate::available::sender::{Sender, duration};
 use crate::{Bound, Estimate, Estimator, Flag, Instrument, Step, Train, Volley, VolleyReport};
 
 use fleet::Fleet;
@@ -46,6 +46,12 @@ pub struct Slops {
     fleets: u32,
     /// Variances of the streams' stretches, by fleet.
     scatter: Vec<f64>,
+    /// How long the streams of all fleets lasted together.
+    watched: Span,
+    /// Another method has said where to look.
+    confirms: bool,
+    /// It has met next to no traffic: few streams confirm that, and short ones.
+    steady: bool,
     /// Fleets above the available bandwidth: rate, and what its streams were stretched by.
     strained: Vec<(f64, Moments)>,
     state: State,
@@ -83,6 +89,9 @@ impl Slops {
             repeated: false,
             fleets: 0,
             scatter: Vec::new(),
+            watched: Span::ZERO,
+            confirms: false,
+            steady: false,
             strained: Vec::new(),
             state: State::Approaching,
         }
@@ -98,6 +107,8 @@ impl Slops {
     ) -> Self {
         let mut slops = Self::new(instrument);
         slops.packets = packets;
+        slops.confirms = true;
+        slops.steady = available.width() <= STEADY * available.estimate;
         slops.start(available.estimate, capacity);
         if let Some(search) = &mut slops.search {
             search.expect(available.lo, available.hi);
@@ -105,9 +116,14 @@ impl Slops {
         slops
     }
 
+    /// What another method's trains met before.
+    pub(crate) fn follow(&mut self, health: &Health) {
+        self.health = Health::after(health);
+    }
+
     /// Trains have arrived at this rate, bit/s: the load is reckoned by it.
     pub(crate) fn arrived(&mut self, rate: f64) {
-        self.budget.saw(rate);
+        self.budget.knows(rate);
     }
 
     fn start(&mut self, available: f64, capacity: f64) {
@@ -136,7 +152,8 @@ impl Slops {
         let lasts = Span::from_secs_f64(bits / rate);
         let rest = self.budget.rest(bits, lasts).max(lasts);
         let train: Train = sender.train(rate, packets, rest);
-        Volley { trains: vec![train; STREAMS] }
+        let streams = if self.steady && !self.repeated { STEADY_STREAMS } else { STREAMS };
+        Volley { trains: vec![train; streams] }
     }
 
     fn stream_bits(&self, rate: f64, now: Mono) -> f64 {
@@ -144,7 +161,8 @@ impl Slops {
         let full = f64::from(self.sender.length) * 8.0 * PACKETS;
         let batches = BATCHES * self.health.period().secs_f64() * rate;
         let seen = f64::from(self.packets) * self.sender.bits();
-        let read = rate * SHORTEST.secs_f64().max(READ * self.instrument.stamp_error() / 1e9);
+        let shortest = if self.steady { STEADY_SHORTEST } else { SHORTEST };
+        let read = rate * shortest.secs_f64().max(READ * self.instrument.stamp_error() / 1e9);
         let wanted = full.max(batches).max(seen).max(read) * f64::from(self.longer);
         // Where bytes are scarce streams are shorter, unless nothing could be seen in them then.
         wanted.min(share.max(batches).max(seen))
@@ -153,7 +171,9 @@ impl Slops {
     fn take_approach(&mut self, passage: &Passage, now: Mono) {
         let packets = (self.budget.bits_left(now) / APPROACH_SHARE / self.sender.bits()) as u32;
         self.approach.take(passage, &self.sender, packets.min(APPROACH_PACKETS));
-        self.budget.saw(self.approach.fastest_arrival);
+        if let Some((rate, packets)) = self.approach.arrival {
+            self.budget.saw(rate, packets);
+        }
         match self.approach.found() {
             None => {}
             Some(Found::Near { available, capacity }) => {
@@ -173,6 +193,7 @@ impl Slops {
             let passage = Passage::of(train, report);
             self.health.saw(&passage);
             self.fleet.saw(&passage);
+            self.watched += duration(train, f64::from(train.length) * 8.0, self.sender.fastest);
         }
         let rate = self.fleet.rate().unwrap_or(planned);
         match self.fleet.verdict() {
@@ -250,6 +271,12 @@ fn first_rate(train: &Train) -> f64 {
 
 /// Streams of a fleet. Pathload has 12.
 const STREAMS: usize = 8;
+/// Of a fleet that confirms what hardly varies: three decide.
+const STEADY_STREAMS: usize = 5;
+/// An interval that is no wider leaves no room for bursts.
+const STEADY: f64 = 0.05;
+/// Without bursts a stream is long enough when its trend shows.
+const STEADY_SHORTEST: Span = Span::from_micros(1250);
 /// Packets of a stream. Pathload has 100.
 const PACKETS: f64 = 70.0;
 /// A stream of fewer cannot have a trend.

@@ -1,6 +1,7 @@
 //! What streams answer: the search's bracket, widened by what it cannot know, or a bound.
 
 use netaware_stats::interval::Interval;
+use netaware_units::Span;
 
 use super::search::Search;
 use super::{CONFIDENCE, PACKETS, STREAMS, Slops, State};
@@ -66,6 +67,12 @@ impl Slops {
         mean.sqrt() * capacity > VARIED * range.estimate
     }
 
+    /// Whether all that the streams saw, in batches as the receiver hands packets over, may have been one burst, which looks like a
+    /// trend in each of them alike.
+    fn saw_little(&self) -> bool {
+        !self.confirms && self.health.period() > Span::ZERO && self.watched < LITTLE
+    }
+
     pub(super) fn range(&self, search: &Search) -> Option<Estimate> {
         let between = |lo: f64, estimate: f64, hi: f64| Interval { estimate, lo, hi, confidence: CONFIDENCE };
         match (search.below(), search.above()) {
@@ -78,6 +85,7 @@ impl Slops {
                 let wide = range.hi - range.estimate > NOISY * range.estimate
                     || range.estimate - range.lo > NOISY * range.estimate
                     || self.varied(&range)
+                    || self.saw_little()
                     || search.contradicted()
                     || search.strayed(range.estimate);
                 Some(self.estimate(range, Bound::None, if wide { vec![Flag::Noisy] } else { Vec::new() }))
@@ -100,5 +108,7 @@ const UNSEEN: f64 = 0.6;
 const CHANCE: f64 = 5.0;
 /// Bursts look like trends, so the truth is above the range more often than below it.
 const UPWARDS: f64 = 2.0;
+/// Bursts of self-similar traffic last as long.
+const LITTLE: Span = Span::from_millis(200);
 /// Chance in one stream that is told as noisy, as a share of the figure.
 const VARIED: f64 = 0.1;
