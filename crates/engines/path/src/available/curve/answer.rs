@@ -129,7 +129,7 @@ const FEWEST_TRAINS: usize = 8;
 /// Of interval widths that a fluid path would have.
 const FLOOR: f64 = 0.015;
 /// An interval of more than this to each side is told as noisy.
-const NOISY: f64 = 0.06;
+const NOISY: f64 = 0.05;
 /// Bursts have bursts, which so few trains do not see: the interval grows by this.
 const BURSTY: f64 = 0.4;
 /// Traffic that moves the figure of all trains by more than this is told as noisy.
