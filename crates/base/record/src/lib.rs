@@ -18,6 +18,8 @@ mod host;
 mod latency;
 mod limit;
 mod matrix;
+mod owd;
+pub mod passive;
 mod path;
 mod path_rate;
 mod pedigree;
@@ -28,6 +30,7 @@ mod stream;
 mod summary;
 mod tcp;
 mod udp;
+mod wide_number;
 
 pub use ability::{
     BufferRange, CallTiming, Ceiling, ClockSteering, ClockTiming, CongestionControls, Effort, Fact,
@@ -45,6 +48,7 @@ pub use host::{HostInfo, NicInfo};
 pub use latency::{Arrivals, DelayTail, ExchangeTotal, LatencyResult, LoadedLatency};
 pub use limit::{Limit, LimitedBy, Side};
 pub use matrix::{MatrixCell, MatrixEnd, MatrixProtocol, MatrixResult, MatrixRun};
+pub use owd::{OwdClock, OwdReflector, OwdResult, OwdWay};
 pub use path::{MtuFinding, PathFacts, Reach, Unreachable};
 pub use path_rate::{PathMetric, PathRate, PathUse, PathVerdict, RateBound, RatePoint, TightLink};
 pub use pedigree::{Direction, Health, IpVersion, Layer, Pedigree};
@@ -73,7 +77,7 @@ pub struct Record {
     pub id: Uuid,
     /// Version of netaware that measured.
     pub software: String,
-    /// What was run: `test`, `tcp`, `udp`, `latency`, `matrix`, `capacity`, `available`, `hops`, `reach` or `host`.
+    /// What was run: `test`, `tcp`, `udp`, `latency`, `matrix`, `capacity`, `available`, `hops`, `reach`, `owd` or `host`.
     pub command: String,
     /// When it began, by the prober's wall clock: a label, never used in arithmetic.
     pub started_at: Wall,
@@ -170,6 +174,9 @@ pub struct VersionResult {
     /// What a host that does not cooperate answers, one entry per protocol.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reach_probes: Vec<ReachResult>,
+    /// One-way delay both ways.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owd: Option<OwdResult>,
     /// Short transfers by block size, one entry per protocol.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrix: Vec<MatrixResult>,
@@ -193,6 +200,7 @@ impl VersionResult {
             path_use: Vec::new(),
             hops: None,
             reach_probes: Vec::new(),
+            owd: None,
             matrix: Vec::new(),
         }
     }

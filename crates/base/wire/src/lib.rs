@@ -5,9 +5,10 @@
 //!
 //! Reading order: [`preface`] opens a TCP connection, [`frame`] cuts control messages, [`control`] gives them meaning,
 //! [`datagram`] is what travels in UDP, [`ethernet`] what it occupies there and [`echo`] its request-responses,
-//! [`header`] is what may be asked of IP headers, [`icmp`] what routers say of packets, [`pattern`] is payload that can be checked, [`proof`] keeps strangers
+//! [`header`] is what may be asked of IP headers, [`packet`] is a captured packet and what its headers say, [`pcap`] are files of them, [`icmp`] what routers say of packets, [`pattern`] is payload that can be checked, [`proof`] keeps strangers
 //! out, [`stranger`] recognises who else answered. [`relay`] is what two relays say to each other before they carry a
-//! connection. [`dual`] is another protocol: that of dual-stack streams; [`transfer`] is what file transfers say over one of those.
+//! connection. [`lmap`] is what probes and collectors say, [`ipfix`] what they and others report, [`stamp`] what one-way delay is
+//! measured with. [`dual`] is another protocol: that of dual-stack streams; [`transfer`] is what file transfers say over one of those.
 
 pub mod control;
 pub mod datagram;
@@ -17,10 +18,15 @@ pub mod ethernet;
 pub mod frame;
 pub mod header;
 pub mod icmp;
+pub mod ipfix;
+pub mod lmap;
+pub mod packet;
 pub mod pattern;
+pub mod pcap;
 pub mod preface;
 pub mod proof;
 pub mod relay;
+pub mod stamp;
 pub mod stranger;
 mod token;
 pub mod transfer;

@@ -87,6 +87,28 @@ pub fn receiver(key: &[u8], receiver_nonce: Token, sender_nonce: Token, binding:
     bound(b"netaware receiver 1", key, receiver_nonce, sender_nonce, binding)
 }
 
+/// The proof of a probe that it has the key of that name. `binding` as in [`sender`].
+pub fn fleet_probe(
+    key: &[u8],
+    collector_nonce: Token,
+    probe_nonce: Token,
+    name: &str,
+    binding: &[u8],
+) -> String {
+    named(b"netaware fleet probe 1", key, collector_nonce, probe_nonce, name, binding)
+}
+
+/// The proof of a collector to the probe of that name.
+pub fn fleet_collector(
+    key: &[u8],
+    collector_nonce: Token,
+    probe_nonce: Token,
+    name: &str,
+    binding: &[u8],
+) -> String {
+    named(b"netaware fleet collector 1", key, collector_nonce, probe_nonce, name, binding)
+}
+
 /// Compares in constant time.
 pub fn matches(expected: &str, given: &str) -> bool {
     subtle::ConstantTimeEq::ct_eq(expected.as_bytes(), given.as_bytes()).into()
@@ -121,7 +143,16 @@ fn proof(label: &[u8], key: &[u8], responder_nonce: Token, prober_nonce: Token) 
 }
 
 fn bound(label: &[u8], key: &[u8], theirs: Token, ours: Token, binding: &[u8]) -> String {
-    let digest = hmac(key, &[label, &theirs.0, &ours.0, binding]);
+    hexadecimal(&hmac(key, &[label, &theirs.0, &ours.0, binding]))
+}
+
+/// The name's length stands before it, so that no name runs into the binding.
+fn named(label: &[u8], key: &[u8], theirs: Token, ours: Token, name: &str, binding: &[u8]) -> String {
+    let length = (name.len() as u64).to_be_bytes();
+    hexadecimal(&hmac(key, &[label, &theirs.0, &ours.0, &length, name.as_bytes(), binding]))
+}
+
+fn hexadecimal(digest: &[u8; 32]) -> String {
     digest.iter().fold(String::with_capacity(64), |mut text, byte| {
         // Writing to a String cannot fail.
         let _ = write!(text, "{byte:02x}");
@@ -161,6 +192,11 @@ mod tests {
             receiver(b"k", a, b, &[]),
             sender(b"k", a, b, &[1; 32]),
             sender(b"k", a, b, &[2; 32]),
+            fleet_probe(b"k", a, b, "berlin", &[]),
+            fleet_probe(b"k", a, b, "bern", &[]),
+            fleet_probe(b"k", a, b, "ber", b"n"),
+            fleet_probe(b"k", a, b, "bern", &[1; 32]),
+            fleet_collector(b"k", a, b, "bern", &[]),
         ];
         for (n, proof) in proofs.iter().enumerate() {
             assert!(!proofs[..n].contains(proof), "proof {n}");
