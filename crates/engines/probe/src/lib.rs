@@ -8,6 +8,7 @@
 //! | question | module |
 //! |---|---|
 //! | how long is a round trip, what gets lost? | [`echo`], then [`delay_report`] |
+//! | how long is each way, what gets lost on it? | [`stamp`] |
 //! | what does a byte more cost? | [`size_fit`] |
 //! | how big a packet fits, how many routers? | [`path_mtu`], [`hops`] |
 //! | from when on does a transfer count, and how fast was it? | [`warm_up`], [`goodput`] |
@@ -32,6 +33,7 @@ pub mod matrix;
 pub mod path_mtu;
 pub mod rfc6349;
 pub mod size_fit;
+pub mod stamp;
 pub mod summary;
 pub mod tcp_times;
 pub mod warm_up;

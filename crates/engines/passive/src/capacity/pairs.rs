@@ -1,0 +1,84 @@
+//! Where the rates of neighbouring packets are densest.
+
+use super::{Estimate, Gap};
+
+/// The densest place, and others that are nearly as dense; `None` without gaps.
+pub(super) fn densest(gaps: &[Gap]) -> Option<Estimate> {
+    let mut rates: Vec<f64> = gaps.iter().map(|gap| gap.rate().ln()).collect();
+    rates.sort_unstable_by(f64::total_cmp);
+    let density = densities(&rates);
+    let mut order: Vec<usize> = (0..rates.len()).collect();
+    order.sort_unstable_by(|a, b| density[*b].total_cmp(&density[*a]));
+    let best = density[*order.first()?];
+    let mut peaks: Vec<f64> = Vec::new();
+    for at in order {
+        if density[at] < RIVAL * best || peaks.len() >= MOST_RIVALS {
+            break;
+        }
+        if peaks.iter().all(|peak| (peak - rates[at]).abs() > APART) {
+            peaks.push(rates[at]);
+        }
+    }
+    let candidates = peaks.into_iter().map(|peak| middle(&rates, peak)).collect();
+    Some(Estimate { candidates, samples: gaps.len() as u64 })
+}
+
+/// Of each value, by a triangular kernel over sorted values.
+fn densities(sorted: &[f64]) -> Vec<f64> {
+    let mut from = 0;
+    let at = |(n, value): (usize, &f64)| {
+        while value - sorted[from] > WIDTH {
+            from += 1;
+        }
+        let left: f64 = sorted[from..n].iter().map(|other| 1.0 - (value - other) / WIDTH).sum();
+        let right = sorted[n..].iter().take_while(|other| *other - value <= WIDTH);
+        left + right.map(|other| 1.0 - (other - value) / WIDTH).sum::<f64>()
+    };
+    sorted.iter().enumerate().map(at).collect()
+}
+
+/// The median rate (bit/s) around a peak: steadier than the peak itself.
+fn middle(sorted: &[f64], peak: f64) -> f64 {
+    let from = sorted.partition_point(|value| *value < peak - WIDTH);
+    let until = sorted.partition_point(|value| *value <= peak + WIDTH);
+    sorted[from + (until - from) / 2].exp()
+}
+
+/// Half width of the kernel, relative to the rate: stamps of 1 us err by so much at 500 Mbit/s.
+const WIDTH: f64 = 0.05;
+
+/// Of the best density: what is denser than this is an answer too.
+const RIVAL: f64 = 0.7;
+
+/// Peaks nearer than this (relative) are one.
+const APART: f64 = 0.15;
+
+/// More than this, and there is no peak at all.
+const MOST_RIVALS: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gap(ns: u32) -> Gap {
+        Gap { ns, length: 1500 }
+    }
+
+    #[test]
+    fn the_densest_rate_wins_over_the_widest() {
+        // 100 gaps around 120 us (100 Mbit/s), 300 spread from 200 us to 3.2 ms.
+        let mut gaps: Vec<Gap> = (0..100).map(|n| gap(119_500 + n * 10)).collect();
+        gaps.extend((0..300).map(|n| gap(200_000 + n * 10_000)));
+        let found = densest(&gaps).unwrap();
+        assert_eq!(found.candidates.len(), 1);
+        assert!((found.candidates[0] - 1e8).abs() < 1e6, "{found:?}");
+        assert_eq!(densest(&[]), None);
+    }
+
+    #[test]
+    fn two_places_as_dense_are_two_answers() {
+        let gaps: Vec<Gap> = (0..200).map(|n| gap(if n % 2 == 0 { 120_000 } else { 240_000 } + n)).collect();
+        let found = densest(&gaps).unwrap();
+        assert_eq!(found.candidates.len(), 2);
+    }
+}

@@ -1,0 +1,176 @@
+//! What packets say of two clocks: no packet arrives before it was sent.
+//!
+//! A packet from a to b with stamps `a` and `b` took `b - a - theta`, which cannot be negative: so `theta`, clock b minus clock
+//! a, is at most `b - a`. One from b to a says that it is at least that. The smallest differences one way and the largest of the
+//! other way are all that matters; per bin of time one of each is kept. What is left out is a limit less, never a wrong one,
+//! so any two envelopes add up to exactly the one of all their packets.
+
+use std::collections::BTreeMap;
+
+use netaware_units::{Span, Wall};
+use serde::{Deserialize, Serialize};
+
+/// A limit for the difference of the clocks at one instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Limit {
+    /// Clock b minus clock a, ns.
+    pub(crate) difference: i64,
+    /// Stamp of clock a.
+    pub(crate) at: i64,
+}
+
+/// The tightest limits of one bin of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Bin {
+    /// Of packets from a to b: not above.
+    pub(crate) most: Option<Limit>,
+    /// Of packets from b to a: not below.
+    pub(crate) least: Option<Limit>,
+}
+
+impl Bin {
+    fn merge(&mut self, other: &Self) {
+        self.most = [self.most, other.most].into_iter().flatten().min();
+        // The earlier one of equal limits, whatever the order.
+        self.least =
+            [self.least, other.least].into_iter().flatten().min_by_key(|limit| (-limit.difference, limit.at));
+    }
+}
+
+/// Limits of the difference of two clocks over time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// Width of a bin, ns.
+    width: i64,
+    bins: BTreeMap<i64, Bin>,
+    /// The bin that was filled last, out of the map.
+    #[serde(skip)]
+    current: Option<(i64, Bin)>,
+}
+
+impl Envelope {
+    /// Of nothing; with bins of `width`, at least 1 us.
+    pub fn new(width: Span) -> Self {
+        Self { width: width.0.max(1000), bins: BTreeMap::new(), current: None }
+    }
+
+    /// A packet left a at `sent_at` by a's clock and came to b at `seen_at` by b's.
+    #[inline]
+    pub fn forward(&mut self, sent_at: Wall, seen_at: Wall) {
+        let limit = Limit { difference: seen_at.0.saturating_sub(sent_at.0), at: sent_at.0 };
+        let bin = self.bin(limit.at);
+        bin.merge(&Bin { most: Some(limit), least: None });
+    }
+
+    /// A packet left b at `sent_at` by b's clock and came to a at `seen_at` by a's.
+    #[inline]
+    pub fn reverse(&mut self, sent_at: Wall, seen_at: Wall) {
+        let limit = Limit { difference: sent_at.0.saturating_sub(seen_at.0), at: seen_at.0 };
+        let bin = self.bin(limit.at);
+        bin.merge(&Bin { most: None, least: Some(limit) });
+    }
+
+    /// An exchange: a asked, b answered.
+    pub fn exchange(&mut self, exchange: &Exchange) {
+        self.forward(exchange.sent, exchange.received);
+        self.reverse(exchange.answered, exchange.returned);
+    }
+
+    /// Adds all limits of `other`, which must have bins of the same width; others are left out.
+    pub fn merge(&mut self, other: &Self) {
+        if other.width != self.width {
+            return;
+        }
+        self.write_back();
+        for (number, bin) in
+            other.bins.iter().chain(other.current.as_ref().map(|(number, bin)| (number, bin)))
+        {
+            self.bins.entry(*number).or_default().merge(bin);
+        }
+    }
+
+    /// Forgets limits before `at`.
+    pub fn forget_before(&mut self, at: Wall) {
+        self.write_back();
+        self.bins = self.bins.split_off(&at.0.div_euclid(self.width));
+    }
+
+    /// Limits with stamps in `from..until`, in order of bins.
+    pub(crate) fn limits(&self, from: i64, until: i64) -> impl Iterator<Item = Bin> + '_ {
+        let within = move |limit: &Limit| (from..until).contains(&limit.at);
+        let first = from.div_euclid(self.width);
+        let last = until.div_euclid(self.width).max(first);
+        self.bins
+            .range(first..=last)
+            .map(|(_, bin)| *bin)
+            .chain(self.current.map(|(_, bin)| bin))
+            .map(move |bin| Bin { most: bin.most.filter(within), least: bin.least.filter(within) })
+    }
+
+    fn bin(&mut self, at: i64) -> &mut Bin {
+        let number = at.div_euclid(self.width);
+        if self.current.is_none_or(|(current, _)| current != number) {
+            self.write_back();
+            self.current = Some((number, self.bins.remove(&number).unwrap_or_default()));
+        }
+        &mut self.current.as_mut().expect("it was put there if it was not there").1
+    }
+
+    fn write_back(&mut self) {
+        if let Some((number, bin)) = self.current.take() {
+            self.bins.entry(number).or_default().merge(&bin);
+        }
+    }
+}
+
+/// A question of a to b and the answer, each stamped at both ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// The question left a, by a's clock.
+    pub sent: Wall,
+    /// It came to b, by b's clock.
+    pub received: Wall,
+    /// The answer left b, by b's clock.
+    pub answered: Wall,
+    /// It came to a, by a's clock.
+    pub returned: Wall,
+}
+
+#[cfg(test)]
+mod tests {
+    use netaware_stats::rng::SplitMix64;
+
+    use super::*;
+
+    #[test]
+    fn halves_add_up_to_the_whole() {
+        let mut rng = SplitMix64::new(3);
+        let mut parts = [Envelope::new(Span(1000)), Envelope::new(Span(1000))];
+        let mut whole = Envelope::new(Span(1000));
+        for _ in 0..3000 {
+            let (at, delay) = (rng.below(100_000) as i64, rng.below(50) as i64);
+            let part = rng.below(2);
+            for envelope in [&mut parts[part], &mut whole] {
+                if delay % 2 == 0 {
+                    envelope.forward(Wall(at), Wall(at + 7 + delay));
+                } else {
+                    envelope.reverse(Wall(at + 7), Wall(at + delay));
+                }
+            }
+        }
+        let [mut left, right] = parts;
+        left.merge(&right);
+        whole.write_back();
+        assert_eq!(left, whole);
+        assert!(whole.bins.len() <= 102);
+    }
+
+    #[test]
+    fn what_is_old_is_forgotten() {
+        let mut envelope = Envelope::new(Span(1000));
+        (0..10).for_each(|at| envelope.forward(Wall(at * 1000), Wall(at * 1000 + 5)));
+        envelope.forget_before(Wall(5000));
+        assert_eq!(envelope.limits(0, 100_000).count(), 5);
+        assert_eq!(envelope.limits(0, 7000).filter(|bin| bin.most.is_some()).count(), 2);
+    }
+}

@@ -1,0 +1,223 @@
+//! Clocks that jump, or whose rate changes: spans in which they ran steadily, each with a line of its own.
+//!
+//! A jump by more than the smallest round trip leaves no line; the longest end of the window that does allow one is a span, and
+//! so on from there backwards. A smaller jump leaves a line, and a wrong one; but it moves the limits of *both* ways by the
+//! same, which queues do not, and so it is found too when it exceeds a tenth of the round trip and 20 us. Around a jump three
+//! sixteenths of a period stay without a line: nobody knows where in them the jump was.
+
+use netaware_record::passive::Period;
+use netaware_units::{Span, Wall};
+
+use super::Line;
+use super::envelope::Envelope;
+use super::fit::{Corridor, Found, corridor, steady};
+
+pub(crate) type Segment = Line;
+
+/// Lines for the period, in order, fitted over what is known from `start` on.
+pub(crate) fn lines(envelope: &Envelope, start: Wall, period: Period) -> Vec<Segment> {
+    let grain = (period.until.since(period.from).0 / GRAINS).max(1);
+    // Whole grains that end with the period.
+    let grains = (period.until.since(start).0 / grain).min(MOST_GRAINS) as usize;
+    let splitter = Splitter { envelope, first: period.until.0 - grains as i64 * grain, grain, period };
+    let mut found = Vec::new();
+    splitter.split(0, grains, SPLITS, &mut found);
+    found.sort_by_key(|line| line.from);
+    for line in &mut found {
+        line.bound = wider(line);
+    }
+    found
+}
+
+struct Splitter<'a> {
+    envelope: &'a Envelope,
+    /// Where grain 0 begins.
+    first: i64,
+    grain: i64,
+    period: Period,
+}
+
+impl Splitter<'_> {
+    fn edge(&self, grain: usize) -> i64 {
+        self.first.saturating_add(self.grain.saturating_mul(grain as i64))
+    }
+
+    /// Adds the lines of grains `from..until`, as far as they touch the period.
+    fn split(&self, from: usize, until: usize, splits: u32, found: &mut Vec<Segment>) {
+        let span = (self.edge(from), self.edge(until));
+        if from >= until || span.1 <= self.period.from.0 || splits == 0 {
+            return;
+        }
+        let part = (span.0.max(self.period.from.0), span.1);
+        match corridor(self.envelope, span, part) {
+            Found::OneSided => {}
+            Found::Corridor(whole) => match self.jump(from, until, span) {
+                None => found.push(line(&whole)),
+                Some(at) => {
+                    // A packet that was on its way then has a stamp of either.
+                    self.split(at + 2, until, splits - 1, found);
+                    self.split(from, at.saturating_sub(1).max(from), splits - 1, found);
+                }
+            },
+            Found::Contradiction => {
+                let steady_from = self.steady_end(from, until);
+                // The grain that it begins with may hold the jump too.
+                self.split(steady_from + 1, until, splits - 1, found);
+                self.split(from, steady_from.saturating_sub(1).max(from), splits - 1, found);
+            }
+        }
+    }
+
+    /// First grain of the longest end of `from..until` that allows a line.
+    fn steady_end(&self, from: usize, until: usize) -> usize {
+        let (mut bad, mut good) = (from, until);
+        while good - bad > 1 {
+            let middle = usize::midpoint(bad, good);
+            *(if steady(self.envelope, self.edge(middle), self.edge(until)) {
+                &mut good
+            } else {
+                &mut bad
+            }) = middle;
+        }
+        good
+    }
+
+    /// The grain in which the limits of both ways move by the same, most.
+    fn jump(&self, from: usize, until: usize, span: (i64, i64)) -> Option<usize> {
+        let Found::Corridor(whole) = corridor(self.envelope, span, span) else { return None };
+        let trend = line(&whole);
+        let levels: Vec<(Option<i64>, Option<i64>)> =
+            (from..until).map(|grain| self.levels(grain, &trend)).collect();
+        let threshold = (whole.half_width / 5).max(SMALLEST_JUMP);
+        // The grain with the jump has limits of before and after, and counts for neither.
+        let moves = (NEAR..levels.len().saturating_sub(NEAR)).filter_map(|at| {
+            let before = tightest(&levels[at - NEAR..at])?;
+            let after = tightest(&levels[at + 1..=at + NEAR])?;
+            let (most, least) = (after.0 - before.0, after.1 - before.1);
+            let together = most.signum() == least.signum();
+            together.then(|| (most.abs().min(least.abs()), at))
+        });
+        moves.max().filter(|(size, _)| *size > threshold).map(|(_, at)| from + at)
+    }
+
+    /// The tightest limits of a grain, above and below the trend.
+    fn levels(&self, grain: usize, trend: &Segment) -> (Option<i64>, Option<i64>) {
+        let within = (self.edge(grain), self.edge(grain + 1));
+        let above =
+            |limit: super::envelope::Limit| limit.difference.saturating_sub(trend.at(Wall(limit.at)).0);
+        let bins = || self.envelope.limits(within.0, within.1);
+        (
+            bins().filter_map(|bin| bin.most.map(above)).min(),
+            bins().filter_map(|bin| bin.least.map(above)).max(),
+        )
+    }
+}
+
+/// Stamps of clock b on the edge of its period lie beyond the end of the line by as much as the clocks are apart.
+fn wider(line: &Segment) -> Span {
+    let apart = line.offset[0].abs().max(line.offset[1].abs()).0 as f64;
+    let length = line.until.since(line.from).0.max(1) as f64;
+    Span((line.bound.0 as f64 * (1.0 + 2.0 * (apart / length).min(1.0))).ceil() as i64)
+}
+
+/// Of several grains; `None` unless each has both.
+fn tightest(levels: &[(Option<i64>, Option<i64>)]) -> Option<(i64, i64)> {
+    let both: Option<Vec<(i64, i64)>> =
+        levels.iter().map(|(most, least)| Some(((*most)?, (*least)?))).collect();
+    let both = both?;
+    Some((both.iter().map(|level| level.0).min()?, both.iter().map(|level| level.1).max()?))
+}
+
+fn line(corridor: &Corridor) -> Segment {
+    Line {
+        from: Wall(corridor.from),
+        until: Wall(corridor.until),
+        offset: corridor.middle.map(Span),
+        bound: Span(corridor.half_width),
+    }
+}
+
+/// Of a period.
+const GRAINS: i64 = 16;
+
+/// A window is some periods.
+const MOST_GRAINS: i64 = 1024;
+
+/// A clock that jumps more often in a window is no clock.
+const SPLITS: u32 = 12;
+
+/// Grains that are compared on either side.
+const NEAR: usize = 3;
+
+/// Smaller jumps are within what stamps err, ns.
+const SMALLEST_JUMP: i64 = 20_000;
+
+#[cfg(test)]
+mod tests {
+    use netaware_stats::rng::SplitMix64;
+
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+    const PERIOD: Period = Period { from: Wall(20 * SECOND), until: Wall(30 * SECOND) };
+
+    /// 30 s of packets both ways, 1 ms and 1.4 ms at least, with what clock b is ahead as a function of time.
+    fn traffic(theta: impl Fn(i64) -> i64, seed: u64) -> Envelope {
+        let mut rng = SplitMix64::new(seed);
+        let mut envelope = super::super::ClockBook::envelope(Span::from_secs(10));
+        for at in (0..30 * SECOND).step_by(1_000_000) {
+            let wait = (-(1.0 - rng.unit()).ln() * 1e5) as i64;
+            if rng.below(2) == 0 {
+                envelope.forward(Wall(at), Wall(at + 1_000_000 + wait + theta(at)));
+            } else {
+                envelope.reverse(Wall(at + theta(at)), Wall(at + 1_400_000 + wait));
+            }
+        }
+        envelope
+    }
+
+    /// Every line holds the truth, and lines cover at least `share` of the period.
+    fn check(theta: impl Fn(i64) -> i64, share: f64, seed: u64) -> Vec<Segment> {
+        let found = lines(&traffic(&theta, seed), Wall(0), PERIOD);
+        let mut covered = 0;
+        for line in &found {
+            for at in [line.from.0, i64::midpoint(line.from.0, line.until.0), line.until.0 - 1] {
+                let off = line.at(Wall(at)).0 - theta(at);
+                assert!(off.abs() <= line.bound.0, "{off} off in {line:?} with seed {seed}");
+            }
+            assert!(line.bound.0 < 1_200_000 + 150_000, "{line:?}");
+            covered += line.until.since(line.from).0;
+        }
+        assert!(covered as f64 >= share * 10e9, "{covered} ns of {found:?}");
+        found
+    }
+
+    #[test]
+    fn steady_clocks_have_one_line() {
+        for seed in 0..20 {
+            let found = check(|at| 50_000_000 + at / 20_000, 1.0, seed);
+            assert_eq!(found.len(), 1, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_jump_beyond_the_round_trip_splits_the_period() {
+        for seed in 0..10 {
+            let found = check(|at| if at < 24 * SECOND + 777 { 0 } else { 30_000_000 }, 0.7, seed);
+            assert_eq!(found.len(), 2, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_jump_that_leaves_a_line_is_found_by_both_ways_moving_together() {
+        for seed in 0..10 {
+            let found = check(|at| if at < 25 * SECOND { 1_000_000 } else { -900_000 }, 0.7, seed);
+            assert_eq!(found.len(), 2, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_jump_before_the_period_does_not_touch_it() {
+        check(|at| if at < 12 * SECOND { -7_000_000 } else { 0 }, 1.0, 3);
+    }
+}

@@ -1,0 +1,108 @@
+//! The same packet seen at several points: one-way delay, loss, variation, reordering, path.
+//!
+//! **What it measures**: of each ordered pair of points and period, from sightings of packet digests, a [`DelayRow`]. **Assumes**
+//! that points report what they saw and when they were watching; that the digest covers nothing that changes on the way. **Bias**:
+//! a packet is taken for lost only if the second point watched all the time in which it could have come; anything else is
+//! `unobserved`, so loss leans to neither side. Delays are off by what the clocks are, which stands beside them. Two packets
+//! with one 64-bit digest within the window W at rate R are matched wrongly with a probability of at most W R / 2^64 each: 1e-11 at
+//! 10 million packets/s and 20 s. **Published**: RFC 7679 (delay), 7680 (loss), 3393 and 5481 (variation), 4737 (reordering), 5474
+//! (digests of packets); docs/methods/join.md.
+//!
+//! A [`Join`] is both halves in one: [`Matcher`], of which there may be several, each with its range of digests, and one [`Ledger`],
+//! which makes rows of their merged [`Part`]s. Pure: `now` is an argument.
+//!
+//! ```
+//! use netaware_passive::join::{Join, JoinSettings, PointId};
+//! use netaware_record::passive::{ClockState, PacketSighting, Period};
+//! use netaware_units::Wall;
+//!
+//! let mut join = Join::new(JoinSettings::of(["here", "there"]))?;
+//! let (here, there) = (PointId(0), PointId(1));
+//! let seen = |at, ttl| PacketSighting { digest: 7, at: Wall(at), length: 100, ttl, version: 4 };
+//! join.offer(here, &[seen(1_000_000, 64)]);
+//! join.offer(there, &[seen(1_250_000, 63)]);
+//! let clock = ClockState { identity: Some("the same kernel".into()), ..ClockState::default() };
+//! for point in [here, there] {
+//!     join.watched(point, Period { from: Wall(0), until: Wall(60_000_000_000) }, 0, &clock);
+//! }
+//! let joined = join.finish();
+//! assert_eq!(joined[0].delays[0].matched, 1);
+//! assert_eq!(joined[0].delays[0].delay.min.0, 250_000);
+//! # Ok::<(), netaware_passive::join::SettingsError>(())
+//! ```
+
+mod ledger;
+mod matcher;
+mod part;
+mod settings;
+mod shelf;
+mod watching;
+
+use netaware_record::passive::{ClockState, PacketSighting, Period};
+use netaware_units::Wall;
+
+use crate::clock::Exchange;
+pub use ledger::{Joined, Ledger, PathCount};
+pub use matcher::{JoinCounts, Matcher};
+pub use part::Part;
+pub use settings::{Direction, Expects, JoinSettings, Pair, PointId, SettingsError};
+
+#[expect(unused_imports, reason = "for the documentation above")]
+use netaware_record::passive::DelayRow;
+
+/// Which of `shards` equal ranges of the digest space a digest belongs to: probes send it there, lanes are made of it.
+pub fn shard_of(digest: u64, shards: u16) -> u16 {
+    ((u128::from(digest) * u128::from(shards)) >> 64) as u16
+}
+
+/// Sightings in, rows out.
+#[derive(Debug)]
+pub struct Join {
+    matcher: Matcher,
+    ledger: Ledger,
+}
+
+impl Join {
+    /// Knowing nothing: whatever points saw before this is unobserved.
+    pub fn new(settings: JoinSettings) -> Result<Self, SettingsError> {
+        Ok(Self { matcher: Matcher::new(settings.clone())?, ledger: Ledger::new(settings)? })
+    }
+
+    /// The point of that name.
+    pub fn point(&self, name: &str) -> Option<PointId> {
+        self.matcher.settings().point(name)
+    }
+
+    /// Takes sightings of one point: see [`Matcher::offer`].
+    pub fn offer(&mut self, point: PointId, sightings: &[PacketSighting]) {
+        self.matcher.offer(point, sightings);
+    }
+
+    /// All sightings of this point and period have been offered; it lost `lost` packets in it, and this was its clock.
+    pub fn watched(&mut self, point: PointId, period: Period, lost: u64, clock: &ClockState) {
+        self.matcher.watched(point, period, lost);
+        self.ledger.watched(point, period, lost, clock);
+    }
+
+    /// An exchange of our own between two points: see [`Ledger::exchange`].
+    pub fn exchange(&mut self, asked: PointId, answered: PointId, exchange: &Exchange) {
+        self.ledger.exchange(asked, answered, exchange);
+    }
+
+    /// It is `now` by the collector's clock: gives the periods of which everything is known, oldest first.
+    pub fn advance(&mut self, now: Wall) -> Vec<Joined> {
+        let parts = self.matcher.advance(now);
+        parts.into_iter().map(|part| self.ledger.settle(part)).collect()
+    }
+
+    /// Nothing will come any more: gives all that is left.
+    pub fn finish(&mut self) -> Vec<Joined> {
+        let parts = self.matcher.finish();
+        parts.into_iter().map(|part| self.ledger.settle(part)).collect()
+    }
+
+    /// What it did with sightings so far.
+    pub fn counts(&self) -> JoinCounts {
+        self.matcher.counts()
+    }
+}

@@ -1,0 +1,533 @@
+//! From fates to rows: takes the clocks off, and compares neighbours.
+
+use std::collections::VecDeque;
+
+use netaware_record::IpVersion;
+use netaware_record::passive::{ClockState, DelayRow, DelayStatistics, DelayTally, Period};
+use netaware_units::{Span, Wall};
+
+use super::part::{Cell, Fate, Part};
+use super::settings::{JoinSettings, Link, PointId, SettingsError};
+use crate::clock::{ClockBook, Envelope, Estimate, Exchange, Method};
+
+/// A period of a join.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Joined {
+    /// From when to when, by the clock of each row's first point.
+    pub period: Period,
+    /// By pair and IP version; pairs without packets have none.
+    pub delays: Vec<DelayRow>,
+    /// Packets by the points that they passed, most packets first.
+    pub paths: Vec<PathCount>,
+    /// Packets of further paths, for which there was no room.
+    pub other_paths: u64,
+}
+
+/// Packets of one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathCount {
+    /// Names of the points, first first; at most eight.
+    pub points: Vec<String>,
+    /// Packets.
+    pub packets: u64,
+}
+
+/// The second half of a join: knows the clocks, makes rows of parts that hold the whole digest space (or the part of it that this
+/// collector has).
+#[derive(Debug)]
+pub struct Ledger {
+    settings: JoinSettings,
+    links: Vec<Link>,
+    books: Vec<ClockBook>,
+    /// What each point said of itself, in the order in which it came.
+    reports: Vec<VecDeque<Report>>,
+}
+
+#[derive(Debug)]
+struct Report {
+    period: Period,
+    lost: u64,
+    clock: ClockState,
+}
+
+impl Ledger {
+    /// Without any knowledge yet.
+    pub fn new(settings: JoinSettings) -> Result<Self, SettingsError> {
+        let links = settings.links()?;
+        Ok(Self {
+            books: vec![ClockBook::new(settings.period, settings.clock_window); links.len()],
+            reports: std::iter::repeat_with(VecDeque::new).take(settings.points.len()).collect(),
+            links,
+            settings,
+        })
+    }
+
+    /// What a point says of a period.
+    pub fn watched(&mut self, point: PointId, period: Period, lost: u64, clock: &ClockState) {
+        let Some(reports) = self.reports.get_mut(usize::from(point.0)) else { return };
+        if reports.len() == MOST_REPORTS {
+            reports.pop_front();
+        }
+        reports.push_back(Report { period, lost, clock: clock.clone() });
+    }
+
+    /// An exchange of our own between two points; `asked` sent the question.
+    pub fn exchange(&mut self, asked: PointId, answered: PointId, exchange: &Exchange) {
+        let ends = (asked.0.min(answered.0), asked.0.max(answered.0));
+        let Some(at) = self.links.iter().position(|link| (link.a, link.b) == ends) else { return };
+        if asked.0 < answered.0 {
+            self.books[at].exchange(exchange);
+        } else {
+            // Seen from the other end the answer is a packet of its own, and the question the one that came back.
+            let mut turned = ClockBook::envelope(self.settings.period);
+            turned.reverse(exchange.sent, exchange.received);
+            turned.forward(exchange.answered, exchange.returned);
+            self.books[at].learn_active(&turned);
+        }
+    }
+
+    /// What the traffic of a part says of clocks, one envelope for each pair whatever its direction. Collectors that share a join
+    /// tell each other these and [`Self::learn`] them before they settle, and then take off the very same offsets.
+    pub fn envelopes(&mut self, part: &Part) -> Vec<Envelope> {
+        let clocks = self.clocks(part.period());
+        (0..self.links.len()).map(|link| self.envelope(link, part, &clocks)).collect()
+    }
+
+    /// Takes the envelopes of another collector with the same settings. The same twice does no harm.
+    pub fn learn(&mut self, envelopes: &[Envelope]) {
+        for (book, envelope) in self.books.iter_mut().zip(envelopes) {
+            book.learn(envelope);
+        }
+    }
+
+    /// Makes the rows of a period.
+    pub fn settle(&mut self, part: Part) -> Joined {
+        let period = part.period();
+        let clocks = self.clocks(period);
+        let lanes = usize::from(self.settings.lanes);
+        let mut delays = Vec::new();
+        let mut cells = part.cells;
+        for link in 0..self.links.len() {
+            let cells = &mut cells[link * 2 * lanes..(link + 1) * 2 * lanes];
+            if cells.iter().all(Cell::is_empty) {
+                continue;
+            }
+            let envelope = self.envelope_of(link, cells, period, &clocks);
+            self.books[link].learn(&envelope);
+            let estimate = self.books[link].estimate(period, ends(self.links[link], &clocks));
+            for (version, cells) in [IpVersion::V4, IpVersion::V6].into_iter().zip(cells.chunks_mut(lanes)) {
+                let found = self.rows(link, version, cells, &estimate, period);
+                delays.extend(found);
+            }
+        }
+        self.forget_before(period.from);
+        let mut paths: Vec<PathCount> = part
+            .paths
+            .counts
+            .iter()
+            .map(|(path, packets)| PathCount { points: self.names(*path), packets: *packets })
+            .collect();
+        paths.sort_by(|one, other| (other.packets, &one.points).cmp(&(one.packets, &other.points)));
+        Joined { period, delays, paths, other_paths: part.paths.others }
+    }
+
+    fn names(&self, path: u64) -> Vec<String> {
+        let steps = path.to_le_bytes().into_iter().take_while(|step| *step != 0);
+        steps.filter_map(|step| self.settings.points.get(usize::from(step) - 1).cloned()).collect()
+    }
+
+    /// States of every point's clock that touch the period.
+    fn clocks(&self, period: Period) -> Vec<Vec<ClockState>> {
+        let touching = |reports: &VecDeque<Report>| {
+            let touch = reports.iter().filter(|report| report.touches(period));
+            touch.map(|report| report.clock.clone()).collect()
+        };
+        self.reports.iter().map(touching).collect()
+    }
+
+    fn envelope(&mut self, link: usize, part: &Part, clocks: &[Vec<ClockState>]) -> Envelope {
+        let lanes = usize::from(self.settings.lanes);
+        let cells = &part.cells[link * 2 * lanes..(link + 1) * 2 * lanes];
+        self.envelope_of(link, cells, part.period(), clocks)
+    }
+
+    fn envelope_of(
+        &mut self,
+        link: usize,
+        cells: &[Cell],
+        period: Period,
+        clocks: &[Vec<ClockState>],
+    ) -> Envelope {
+        let mut envelope = ClockBook::envelope(self.settings.period);
+        for cell in cells {
+            for fate in &cell.fates[0] {
+                fate.seen().into_iter().for_each(|seen| envelope.forward(Wall(fate.sent_at), Wall(seen)));
+            }
+            for fate in &cell.fates[1] {
+                fate.seen().into_iter().for_each(|seen| envelope.reverse(Wall(fate.sent_at), Wall(seen)));
+            }
+        }
+        if cells.iter().any(|cell| !cell.either_way.is_empty()) {
+            // Only those whose way is beyond doubt may say anything of clocks.
+            let known = self.books[link].estimate(period, ends(self.links[link], clocks));
+            for fate in cells.iter().flat_map(|cell| &cell.either_way) {
+                let Some(line) = known.line_at(Wall(fate.sent_at)) else { continue };
+                let delay = Span(fate.seen_at.saturating_sub(fate.sent_at)) - line.at(Wall(fate.sent_at));
+                if delay > line.bound {
+                    envelope.forward(Wall(fate.sent_at), Wall(fate.seen_at));
+                } else if -delay > line.bound {
+                    envelope.reverse(Wall(fate.seen_at), Wall(fate.sent_at));
+                }
+            }
+        }
+        envelope
+    }
+
+    /// The rows of both directions.
+    fn rows(
+        &self,
+        number: usize,
+        version: IpVersion,
+        cells: &mut [Cell],
+        estimate: &Estimate,
+        period: Period,
+    ) -> Vec<DelayRow> {
+        let link = self.links[number];
+        for cell in &mut *cells {
+            cell.decide_ways(link, estimate);
+        }
+        let has = [0, 1].map(|way| cells.iter().any(|cell| cell.has(way)));
+        (0..2)
+            .filter(|way| has[*way])
+            .map(|way| {
+                let mut row = Reckoning::new(way, estimate, self.settings.patience, cells);
+                for cell in &mut *cells {
+                    row.lane(&mut cell.fates[way]);
+                }
+                let mut row = row.finish();
+                row.from.clone_from(&self.settings.points[usize::from(link.from(way))]);
+                row.to.clone_from(&self.settings.points[usize::from(link.to(way))]);
+                row.version = Some(version);
+                for cell in &*cells {
+                    row.duplicates += cell.duplicates[way];
+                    row.collisions += cell.collisions[way];
+                }
+                self.warn(&mut row, link, estimate, period);
+                row
+            })
+            .collect()
+    }
+
+    fn warn(&self, row: &mut DelayRow, link: Link, estimate: &Estimate, period: Period) {
+        for point in [link.a, link.b] {
+            let name = &self.settings.points[usize::from(point)];
+            let told = || self.reports[usize::from(point)].iter().filter(|report| report.touches(period));
+            let lost: u64 = told().map(|report| report.lost).sum();
+            if lost > 0 {
+                row.warnings.push(format!("'{name}' lost {lost} packets in its capture"));
+            }
+            if let Some(step) = told().filter_map(|report| report.clock.stepped).max_by_key(|step| step.abs())
+            {
+                row.warnings.push(format!("the clock of '{name}' jumped by {step}"));
+            }
+        }
+        if estimate.daemons_refuted {
+            row.warnings.push("the clocks are further apart than their daemons say".to_owned());
+        }
+        if estimate.method == Method::None {
+            row.warnings
+                .push("nothing is known of the clocks: delays count from the smallest difference".to_owned());
+        }
+        if self.settings.lanes > 1 {
+            row.warnings.push(format!(
+                "delay variation and reordering compare packets of one in {} lanes",
+                self.settings.lanes
+            ));
+        }
+    }
+
+    fn forget_before(&mut self, at: Wall) {
+        for reports in &mut self.reports {
+            reports.retain(|report| report.period.until >= at);
+        }
+    }
+}
+
+/// What both points of a link said of their clocks.
+fn ends(link: Link, clocks: &[Vec<ClockState>]) -> [&[ClockState]; 2] {
+    [&clocks[usize::from(link.a)], &clocks[usize::from(link.b)]]
+}
+
+impl Report {
+    fn touches(&self, period: Period) -> bool {
+        self.period.from < period.until && period.from < self.period.until
+    }
+}
+
+impl Cell {
+    fn is_empty(&self) -> bool {
+        self.either_way.is_empty() && !self.has(0) && !self.has(1)
+    }
+
+    fn has(&self, way: usize) -> bool {
+        !self.fates[way].is_empty()
+    }
+
+    /// Packets whose way only stamps can tell go where the corrected stamps say.
+    fn decide_ways(&mut self, link: Link, estimate: &Estimate) {
+        for fate in std::mem::take(&mut self.either_way) {
+            let line = estimate.line_at(Wall(fate.sent_at));
+            let offset = line.map_or(Span::ZERO, |line| line.at(Wall(fate.sent_at)));
+            let delay = Span(fate.seen_at.saturating_sub(fate.sent_at)) - offset;
+            let turned = Fate { sent_at: fate.seen_at, seen_at: fate.sent_at };
+            let doubtful = line.is_none_or(|line| delay.abs() <= line.bound);
+            let way = usize::from(delay < Span::ZERO);
+            // Within the bound the sign means nothing: a pair that is wanted one way only takes it that way.
+            let way = if link.wanted[way].is_none() && doubtful { 1 - way } else { way };
+            if link.wanted[way].is_some() {
+                self.fates[way].push([fate, turned][way]);
+            }
+        }
+    }
+}
+
+/// Adds up one row.
+struct Reckoning<'e> {
+    way: usize,
+    estimate: &'e Estimate,
+    /// Taken off where nothing is known of the clocks.
+    smallest: Option<Span>,
+    bound: Span,
+    patience: Span,
+    row: DelayRow,
+    delay: DelayTally,
+    ipdv: DelayTally,
+    copied: u64,
+    unclear: u64,
+}
+
+impl<'e> Reckoning<'e> {
+    fn new(way: usize, estimate: &'e Estimate, patience: Span, cells: &[Cell]) -> Self {
+        let unknown = estimate.method == Method::None;
+        let differences = || {
+            let fates = cells.iter().flat_map(|cell| &cell.fates[way]);
+            fates.filter_map(|fate| Some(Span(fate.seen()?.saturating_sub(fate.sent_at)))).min()
+        };
+        Self {
+            way,
+            estimate,
+            smallest: unknown.then(|| differences().unwrap_or(Span::ZERO)),
+            bound: estimate.bound().unwrap_or(Span::ZERO),
+            patience,
+            row: empty_row(),
+            delay: DelayTally::new(),
+            ipdv: DelayTally::new(),
+            copied: 0,
+            unclear: 0,
+        }
+    }
+
+    /// Second clock minus first when this packet passed.
+    #[inline]
+    fn offset(&self, sent_at: i64, seen_at: i64) -> Option<Span> {
+        if self.smallest.is_some() {
+            return self.smallest;
+        }
+        match self.way {
+            0 => self.estimate.offset_at(Wall(sent_at)),
+            _ => self.estimate.offset_at(Wall(seen_at)).map(|offset| -offset),
+        }
+    }
+
+    /// The packets of one lane: neighbours among them are compared.
+    fn lane(&mut self, fates: &mut [Fate]) {
+        fates.sort_unstable();
+        self.row.packets += fates.len() as u64;
+        let mut before: Option<Span> = None;
+        for fate in &mut *fates {
+            let delay = self.packet(fate);
+            if let (Some(now), Some(before)) = (delay, before) {
+                self.ipdv.observe((now - before).abs());
+            }
+            before = delay;
+        }
+        self.row.reordered += reordered(fates);
+    }
+
+    /// Counts one packet and gives its delay, if it has one.
+    fn packet(&mut self, fate: &mut Fate) -> Option<Span> {
+        let row = &mut self.row;
+        let Some(seen_at) = fate.seen() else {
+            match fate.seen_at {
+                Fate::LOST => row.lost += 1,
+                Fate::UNOBSERVED => row.unobserved += 1,
+                Fate::GIVEN_UP => row.given_up += 1,
+                Fate::COPIED => {
+                    row.matched += 1;
+                    self.copied += 1;
+                }
+                // Counted by digest.
+                _ => {}
+            }
+            return None;
+        };
+        let Some(offset) = self.offset(fate.sent_at, seen_at) else {
+            self.row.matched += 1;
+            self.unclear += 1;
+            return None;
+        };
+        let delay = Span(seen_at.saturating_sub(fate.sent_at)) - offset;
+        if delay > self.patience + self.bound {
+            self.row.late += 1;
+            self.row.lost += 1;
+            // It is not reordered either: it was lost.
+            fate.seen_at = Fate::LOST;
+            return None;
+        }
+        self.row.matched += 1;
+        self.row.below_bound += u64::from(delay < self.bound || delay < Span::ZERO);
+        if delay >= Span::ZERO {
+            self.delay.observe(delay);
+        }
+        Some(delay)
+    }
+
+    fn finish(self) -> DelayRow {
+        let mut row = self.row;
+        row.delay = self.delay.finish();
+        row.ipdv = self.ipdv.finish();
+        row.patience = self.patience;
+        row.clock_bound = self.estimate.bound();
+        self.estimate.method.name().clone_into(&mut row.clock_method);
+        row.offset = self.smallest.unwrap_or_else(|| {
+            let middle = self.estimate.middle().unwrap_or(Span::ZERO);
+            if self.way == 0 { middle } else { -middle }
+        });
+        if self.copied > 0 {
+            row.warnings.push(format!(
+                "{} packets passed the first point more often than the second: no delay was taken of them",
+                self.copied
+            ));
+        }
+        if self.unclear > 0 {
+            row.warnings.push(format!(
+                "{} packets came while the clocks did not run steadily: no delay was taken of them",
+                self.unclear
+            ));
+        }
+        row
+    }
+}
+
+/// Packets that came after one that was sent later (RFC 4737 §3.3); `fates` are in the order of sending. Those of one instant are
+/// not told apart.
+fn reordered(fates: &[Fate]) -> u64 {
+    let (mut earliest_of_later, mut earliest, mut sent_at) = (i64::MAX, i64::MAX, i64::MAX);
+    let mut count = 0;
+    for (fate, seen_at) in fates.iter().rev().filter_map(|fate| Some((fate, fate.seen()?))) {
+        if fate.sent_at < sent_at {
+            earliest_of_later = earliest;
+            sent_at = fate.sent_at;
+        }
+        count += u64::from(seen_at > earliest_of_later);
+        earliest = earliest.min(seen_at);
+    }
+    count
+}
+
+fn empty_row() -> DelayRow {
+    DelayRow {
+        from: String::new(),
+        to: String::new(),
+        version: None,
+        method: "passive".to_owned(),
+        packets: 0,
+        matched: 0,
+        lost: 0,
+        unobserved: 0,
+        late: 0,
+        duplicates: 0,
+        reordered: 0,
+        collisions: 0,
+        given_up: 0,
+        patience: Span::ZERO,
+        delay: DelayStatistics::default(),
+        ipdv: DelayStatistics::default(),
+        offset: Span::ZERO,
+        clock_bound: None,
+        clock_method: String::new(),
+        below_bound: 0,
+        warnings: Vec::new(),
+    }
+}
+
+/// Reports of one point that are remembered: a window of seconds, even of reports every 100 ms.
+const MOST_REPORTS: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fate(sent_at: i64, seen_at: i64) -> Fate {
+        Fate { sent_at, seen_at }
+    }
+
+    #[test]
+    fn reordered_is_who_comes_after_one_that_was_sent_later() {
+        let rows: [(&[(i64, i64)], u64); 5] = [
+            (&[(1, 11), (2, 12), (3, 13)], 0),
+            (&[(1, 13), (2, 12), (3, 14)], 1),
+            // One late packet is one reordered packet, however many overtook it.
+            (&[(1, 20), (2, 12), (3, 13), (4, 14)], 1),
+            (&[(1, 15), (1, 11), (2, 12)], 1),
+            (&[(1, Fate::LOST), (2, 12), (3, 11), (4, Fate::UNOBSERVED)], 1),
+        ];
+        for (fates, want) in rows {
+            let mut fates: Vec<Fate> = fates.iter().map(|(sent, seen)| fate(*sent, *seen)).collect();
+            fates.sort_unstable();
+            assert_eq!(reordered(&fates), want, "{fates:?}");
+        }
+    }
+
+    #[test]
+    fn a_pair_that_touches_a_loss_is_no_variation() {
+        let estimate = Estimate::steady(
+            Method::SameHost,
+            Period { from: Wall(0), until: Wall(1000) },
+            Span::ZERO,
+            Span::ZERO,
+        );
+        let mut fates = vec![fate(1, 11), fate(2, 14), fate(3, Fate::LOST), fate(4, 10), fate(5, 15)];
+        let cells = [Cell { fates: [fates.clone(), Vec::new()], ..Cell::default() }];
+        let mut reckoning = Reckoning::new(0, &estimate, Span(100), &cells);
+        reckoning.lane(&mut fates);
+        let row = reckoning.finish();
+        assert_eq!((row.packets, row.matched, row.lost, row.reordered), (5, 4, 1, 2));
+        assert_eq!((row.ipdv.count, row.ipdv.min, row.ipdv.max), (2, Span(2), Span(4)));
+        assert_eq!((row.delay.min, row.delay.max), (Span(6), Span(12)));
+    }
+
+    #[test]
+    fn a_negative_delay_is_counted_and_not_shown() {
+        let period = Period { from: Wall(0), until: Wall(1000) };
+        let estimate = Estimate::steady(Method::ClockDaemons, period, Span::ZERO, Span(5));
+        let mut fates = vec![fate(10, 7), fate(20, 23), fate(30, 60)];
+        let mut reckoning = Reckoning::new(0, &estimate, Span(100), &[]);
+        reckoning.lane(&mut fates);
+        let row = reckoning.finish();
+        assert_eq!((row.matched, row.below_bound, row.delay.count), (3, 2, 2));
+        assert_eq!((row.delay.min, row.clock_bound), (Span(3), Some(Span(5))));
+    }
+
+    #[test]
+    fn without_clocks_delays_count_from_the_smallest() {
+        let estimate = Estimate::none(Period { from: Wall(0), until: Wall(10_000) });
+        let mut fates = vec![fate(1000, 400), fate(2000, 1500)];
+        let cells = [Cell { fates: [fates.clone(), Vec::new()], ..Cell::default() }];
+        let mut reckoning = Reckoning::new(0, &estimate, Span(1000), &cells);
+        reckoning.lane(&mut fates);
+        let row = reckoning.finish();
+        assert_eq!((row.offset, row.delay.min, row.delay.max), (Span(-600), Span(0), Span(100)));
+        assert_eq!((row.clock_bound, row.clock_method.as_str()), (None, "none"));
+    }
+}

@@ -1,0 +1,457 @@
+//! Finds the sightings of one packet at several points, and decides what became of those that were not seen everywhere.
+//!
+//! Nothing is decided before every point has reported on all of a packet's window (or was waited for in vain), so the result
+//! does not depend on the order in which reports come, and a digest's fate on no other digest: that is why the digest space
+//! can be divided among collectors.
+
+use std::collections::BTreeMap;
+
+use netaware_record::passive::{PacketSighting, Period};
+use netaware_units::{Span, Wall};
+
+use super::part::{Cell, Fate, Part};
+use super::settings::{Expects, JoinSettings, Link, PointId, SettingsError};
+use super::shelf::{Entry, Shelves};
+use super::watching::Watching;
+
+/// What a join did with sightings, since it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JoinCounts {
+    /// Taken.
+    pub taken: u64,
+    /// Came after their time had been settled: not used.
+    pub came_late: u64,
+    /// Of a point that there is not, with a stamp before 1970 or further ahead of the collector than a period, a window and the
+    /// clocks' greatest difference: not used.
+    pub absurd: u64,
+    /// Settled early because memory was full, and without a partner by then.
+    pub given_up: u64,
+    /// Held now.
+    pub held: u64,
+}
+
+/// The first half of a join: sightings in, fates of packets out, period by period. Pure: time comes as an argument.
+#[derive(Debug)]
+pub struct Matcher {
+    settings: JoinSettings,
+    rules: Rules,
+    shelves: Shelves,
+    watching: Vec<Watching>,
+    open: OpenParts,
+    /// Every point's sightings before this have come or are not waited for any more.
+    settled: Option<i64>,
+    /// `settled` when the shelves were looked through last.
+    looked: Option<i64>,
+    now: Option<Wall>,
+    counts: JoinCounts,
+}
+
+/// What decides about a packet, apart from the sightings.
+#[derive(Debug)]
+struct Rules {
+    links: Vec<Link>,
+    /// Links of each point.
+    of_point: Vec<Vec<u16>>,
+    window: i64,
+    patience: i64,
+    apart: i64,
+    lanes: u64,
+    /// Packets up to this may have been settled early, one sighting without the other.
+    blind_until: i64,
+}
+
+impl Matcher {
+    /// With no sightings yet.
+    pub fn new(settings: JoinSettings) -> Result<Self, SettingsError> {
+        let links = settings.links()?;
+        let touching = |point: usize| {
+            let ends = |link: &Link| usize::from(link.a) == point || usize::from(link.b) == point;
+            (0..links.len()).filter(|at| ends(&links[*at])).map(|at| at as u16).collect()
+        };
+        let cells = links.len() * 2 * usize::from(settings.lanes);
+        Ok(Self {
+            rules: Rules {
+                of_point: (0..settings.points.len()).map(touching).collect(),
+                window: settings.window(),
+                patience: settings.patience.0,
+                apart: settings.clocks_apart.0,
+                lanes: u64::from(settings.lanes),
+                blind_until: i64::MIN,
+                links,
+            },
+            shelves: Shelves::new(),
+            watching: vec![Watching::default(); settings.points.len()],
+            open: OpenParts::new(settings.period, cells),
+            settled: None,
+            looked: None,
+            now: None,
+            counts: JoinCounts::default(),
+            settings,
+        })
+    }
+
+    /// The settings it was made with.
+    pub fn settings(&self) -> &JoinSettings {
+        &self.settings
+    }
+
+    /// Takes sightings of one point, in any order, before or after those of others. The same sighting twice is a duplicated
+    /// packet: replayed reports must be kept out before.
+    pub fn offer(&mut self, point: PointId, sightings: &[PacketSighting]) {
+        let latest = self.now.map_or(FARTHEST, |now| self.latest(now));
+        let earliest = self.settled.unwrap_or(0);
+        if usize::from(point.0) >= self.watching.len() {
+            self.counts.absurd += sightings.len() as u64;
+            return;
+        }
+        for seen in sightings {
+            let at = seen.at.0;
+            if at < 0 || at > latest {
+                self.counts.absurd += 1;
+            } else if at < earliest {
+                self.counts.came_late += 1;
+            } else {
+                self.shelves.put(Entry::new(point.0, seen));
+                self.counts.taken += 1;
+                if self.shelves.held() > self.settings.most_sightings {
+                    self.shed();
+                }
+            }
+        }
+    }
+
+    /// All sightings of this point and period have been offered; it lost so many packets in it. A time that this is never said
+    /// of is unobserved.
+    pub fn watched(&mut self, point: PointId, period: Period, lost: u64) {
+        let from = period.from.0.max(self.settled.unwrap_or(i64::MIN));
+        if let Some(watching) = self.watching.get_mut(usize::from(point.0)) {
+            watching.add(from, period.until.0.min(FARTHEST), lost);
+        }
+    }
+
+    /// It is `now` by the collector's clock: gives the periods of which everything is known, oldest first.
+    pub fn advance(&mut self, now: Wall) -> Vec<Part> {
+        self.now = Some(self.now.map_or(now, |before| before.max(now)));
+        let reported = |watching: &Watching| watching.reported_until(self.settled).unwrap_or(i64::MIN);
+        let all = self.watching.iter().map(reported).min().unwrap_or(i64::MIN);
+        let waited = now.0.saturating_sub(self.settings.report_patience.0);
+        self.settle_until(all.max(waited).max(self.settled.unwrap_or(i64::MIN)).min(FARTHEST))
+    }
+
+    /// Nothing will come any more: gives all that is left.
+    pub fn finish(&mut self) -> Vec<Part> {
+        self.settle_until(i64::MAX)
+    }
+
+    /// What it did so far.
+    pub fn counts(&self) -> JoinCounts {
+        JoinCounts { held: self.shelves.held() as u64, ..self.counts }
+    }
+
+    fn latest(&self, now: Wall) -> i64 {
+        let ahead = self.settings.period.0 + self.rules.window + self.settings.clocks_apart.0;
+        now.0.saturating_add(ahead).min(FARTHEST)
+    }
+
+    fn settle_until(&mut self, settled: i64) -> Vec<Part> {
+        self.settled = Some(settled);
+        // What began before this has had its whole window.
+        let begun_before =
+            if settled == i64::MAX { i64::MAX } else { settled.saturating_sub(self.rules.window) };
+        let period = self.settings.period.0;
+        let periods = |settled: i64| settled.saturating_sub(self.rules.window).div_euclid(period);
+        let due = self.looked.is_none_or(|looked| {
+            periods(settled) > periods(looked) || settled.saturating_sub(looked) >= self.rules.window / 2
+        });
+        if due {
+            self.looked = Some(settled);
+            self.look(begun_before, i64::MIN);
+            let forget = begun_before.saturating_sub(self.rules.window);
+            self.watching.iter_mut().for_each(|watching| watching.forget_before(forget));
+        }
+        if due { self.open.take_before(begun_before) } else { Vec::new() }
+    }
+
+    /// Memory is full: the oldest eighth is settled with what is known. Who has no partner is given up.
+    fn shed(&mut self) {
+        let oldest = self.shelves.oldest(SHED).unwrap_or(i64::MAX);
+        let begun_before = self.settled.map_or(i64::MIN, |settled| settled.saturating_sub(self.rules.window));
+        self.look(begun_before, oldest);
+        self.rules.blind_until = self.rules.blind_until.max(oldest);
+    }
+
+    /// Settles packets whose first sighting is before `begun_before`, and at once those up to `forced`.
+    fn look(&mut self, begun_before: i64, forced: i64) {
+        let Self { rules, shelves, watching, open, counts, .. } = self;
+        shelves.look_through(|run| {
+            let mut taken = 0;
+            while let Some(first) = run.get(taken) {
+                let ripe = first.at <= begun_before.saturating_sub(1);
+                if !ripe && first.at > forced {
+                    break;
+                }
+                let last = first.at.saturating_add(rules.window);
+                let packet = run[taken..].iter().take_while(|entry| entry.at <= last).count();
+                let verdict = if ripe { Verdict::Final } else { Verdict::Forced };
+                let seen = &run[taken..taken + packet];
+                counts.given_up += rules.settle(seen, verdict, watching, open);
+                taken += packet;
+            }
+            taken
+        });
+    }
+}
+
+/// Whether a packet that is missing somewhere was waited for long enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Final,
+    Forced,
+}
+
+impl Rules {
+    /// Writes down what became of one packet; `seen` is in the order of stamps. Returns how many fates were given up.
+    fn settle(&self, seen: &[Entry], verdict: Verdict, watching: &[Watching], open: &mut OpenParts) -> u64 {
+        let points = seen.iter().fold(0_u64, |points, entry| points | 1 << entry.point());
+        let lane = ((u128::from(seen[0].digest()) * u128::from(self.lanes)) >> 64) as usize;
+        let collided = !seen.iter().all(|entry| entry.alike(&seen[0]));
+        if !collided {
+            open.part_of(seen[0].at).paths.count(path_of(seen));
+        }
+        let case = Case { rules: self, seen, points, lane, collided, verdict, watching };
+        let mut given_up = 0;
+        let mut rest = points;
+        while rest != 0 {
+            let point = rest.trailing_zeros() as u8;
+            rest &= rest - 1;
+            for at in &self.of_point[usize::from(point)] {
+                let link = self.links[usize::from(*at)];
+                // A link both ends of which saw the packet comes up twice.
+                if link.a == point || points & (1 << link.a) == 0 {
+                    given_up += case.settle(usize::from(*at), link, open);
+                }
+            }
+        }
+        given_up
+    }
+
+    /// Whether `point` would have seen a packet that another saw at `at`, whatever the clocks. Where the packet may have gone
+    /// either way, it must have watched before as well: else the packet may have passed it first.
+    fn would_have_seen(&self, watching: &Watching, at: i64, link: Link) -> bool {
+        let before = if link.given { self.apart } else { self.apart + self.patience };
+        at - before > self.blind_until
+            && watching.would_have_seen(at - before, at + self.patience + self.apart)
+    }
+}
+
+/// One packet and all that decides about it.
+struct Case<'a> {
+    rules: &'a Rules,
+    seen: &'a [Entry],
+    points: u64,
+    lane: usize,
+    collided: bool,
+    verdict: Verdict,
+    watching: &'a [Watching],
+}
+
+impl Case<'_> {
+    fn at(&self, point: u8) -> impl Iterator<Item = &Entry> {
+        self.seen.iter().filter(move |entry| entry.point() == point)
+    }
+
+    fn cell<'o>(&self, link: usize, at: i64, version: usize, open: &'o mut OpenParts) -> &'o mut Cell {
+        let lanes = self.rules.lanes as usize;
+        &mut open.part_of(at).cells[(link * 2 + version) * lanes + self.lane]
+    }
+
+    fn settle(&self, number: usize, link: Link, open: &mut OpenParts) -> u64 {
+        let at_both = self.points & (1 << link.a) != 0 && self.points & (1 << link.b) != 0;
+        match (self.collided, at_both) {
+            (true, _) => self.collision(number, link, open),
+            (false, true) => self.matched(number, link, open),
+            (false, false) => return self.missing(number, link, open),
+        }
+        0
+    }
+
+    fn collision(&self, number: usize, link: Link, open: &mut OpenParts) {
+        for way in (0..2).filter(|way| link.wanted[*way].is_some()) {
+            for (nth, entry) in self.at(link.from(way)).enumerate() {
+                let cell = self.cell(number, entry.at, entry.version(), open);
+                cell.fates[way].push(Fate { sent_at: entry.at, seen_at: Fate::COLLIDED });
+                cell.collisions[way] += u64::from(nth == 0);
+            }
+        }
+    }
+
+    fn matched(&self, number: usize, link: Link, open: &mut OpenParts) {
+        let (Some(a), Some(b)) = (self.at(link.a).next(), self.at(link.b).next()) else { return };
+        let way = Self::way(link, a, b);
+        if let Some(way) = way
+            && link.wanted[way].is_none()
+        {
+            return;
+        }
+        let version = a.version();
+        if self.seen.len() == 2 {
+            // By far the most frequent case.
+            let way_or_first = way.unwrap_or(usize::from(a.at > b.at));
+            let (from, to) = if way_or_first == 0 { (a.at, b.at) } else { (b.at, a.at) };
+            let cell = self.cell(number, from, version, open);
+            match way {
+                Some(way) => cell.fates[way].push(Fate { sent_at: from, seen_at: to }),
+                None => cell.either_way.push(Fate { sent_at: a.at, seen_at: b.at }),
+            }
+            return;
+        }
+        // Copies go together, even where only stamps tell the way.
+        let way = way.unwrap_or(usize::from(a.at > b.at));
+        if link.wanted[way].is_some() {
+            self.copies(number, link, way, open);
+        }
+    }
+
+    /// Which way it went: 0 from a to b; `None` where stamps must decide.
+    fn way(link: Link, a: &Entry, b: &Entry) -> Option<usize> {
+        if link.given {
+            return Some(usize::from(link.wanted[0].is_none()));
+        }
+        match a.ttl.cmp(&b.ttl) {
+            std::cmp::Ordering::Greater => Some(0),
+            std::cmp::Ordering::Less => Some(1),
+            std::cmp::Ordering::Equal => None,
+        }
+    }
+
+    /// Several sightings of one digest at one of the two points.
+    fn copies(&self, number: usize, link: Link, way: usize, open: &mut OpenParts) {
+        let mut to = self.at(link.to(way));
+        let sent = self.at(link.from(way)).count();
+        let came = self.at(link.to(way)).count();
+        // One that became several, or each with its own: otherwise nobody knows which copy is missing.
+        let certain = sent == 1 || sent == came;
+        for from in self.at(link.from(way)) {
+            let partner = to.next();
+            let cell = self.cell(number, from.at, from.version(), open);
+            match partner {
+                Some(to) if certain => cell.fates[way].push(Fate { sent_at: from.at, seen_at: to.at }),
+                Some(_) => cell.fates[way].push(Fate { sent_at: from.at, seen_at: Fate::COPIED }),
+                None => {
+                    let seen_at = self.verdict_on(link, way, from.at);
+                    cell.fates[way].push(Fate { sent_at: from.at, seen_at });
+                }
+            }
+        }
+        if let (Some(first), further) = (self.at(link.from(way)).next(), came.saturating_sub(sent)) {
+            let cell = self.cell(number, first.at, first.version(), open);
+            cell.duplicates[way] += further as u64;
+        }
+    }
+
+    /// Only one of the two points saw it.
+    fn missing(&self, number: usize, link: Link, open: &mut OpenParts) -> u64 {
+        let way = usize::from(self.points & (1 << link.a) == 0);
+        let expected = match link.wanted[way] {
+            None => false,
+            Some(Expects::Everything) => true,
+            Some(Expects::NothingSeenElsewhere) => self.points.is_power_of_two(),
+        };
+        if !expected {
+            return 0;
+        }
+        let mut given_up = 0;
+        for from in self.at(link.from(way)) {
+            let seen_at = self.verdict_on(link, way, from.at);
+            given_up += u64::from(seen_at == Fate::GIVEN_UP);
+            let cell = self.cell(number, from.at, from.version(), open);
+            cell.fates[way].push(Fate { sent_at: from.at, seen_at });
+        }
+        given_up
+    }
+
+    fn verdict_on(&self, link: Link, way: usize, sent_at: i64) -> i64 {
+        let to = &self.watching[usize::from(link.to(way))];
+        match self.verdict {
+            Verdict::Forced => Fate::GIVEN_UP,
+            Verdict::Final if self.rules.would_have_seen(to, sent_at, link) => Fate::LOST,
+            Verdict::Final => Fate::UNOBSERVED,
+        }
+    }
+}
+
+/// The points a packet passed, in the order of TTL, then of stamps; a point that saw it twice counts once.
+fn path_of(seen: &[Entry]) -> u64 {
+    let step = |entry: &Entry| u64::from(entry.point()) + 1;
+    if let [one, other] = seen
+        && one.point() != other.point()
+    {
+        let (first, second) = if other.ttl > one.ttl { (other, one) } else { (one, other) };
+        return step(first) | step(second) << 8;
+    }
+    let mut order: Vec<&Entry> = seen.iter().collect();
+    order.sort_by_key(|entry| std::cmp::Reverse(entry.ttl));
+    let (mut path, mut passed, mut length) = (0, 0_u64, 0);
+    for entry in order {
+        if passed & (1 << entry.point()) == 0 && length < 8 {
+            path |= step(entry) << (8 * length);
+            length += 1;
+        }
+        passed |= 1 << entry.point();
+    }
+    path
+}
+
+/// Periods that are not finished.
+#[derive(Debug)]
+struct OpenParts {
+    length: Span,
+    cells: usize,
+    parts: BTreeMap<i64, Box<Part>>,
+    /// The one that was asked for last, out of the map: most packets are of the same.
+    current: Option<Box<Part>>,
+}
+
+impl OpenParts {
+    fn new(length: Span, cells: usize) -> Self {
+        Self { length, cells, parts: BTreeMap::new(), current: None }
+    }
+
+    fn part_of(&mut self, at: i64) -> &mut Part {
+        let number = at.div_euclid(self.length.0);
+        if self.current.as_ref().is_none_or(|part| part.number != number) {
+            self.put_back();
+            let kept = self.parts.remove(&number);
+            self.current = Some(kept.unwrap_or_else(|| Box::new(Part::new(number, self.length, self.cells))));
+        }
+        self.current.as_mut().expect("it was put there if it was not there")
+    }
+
+    fn put_back(&mut self) {
+        if let Some(part) = self.current.take() {
+            self.parts.insert(part.number, part);
+        }
+    }
+
+    /// Those that end at or before `until`.
+    fn take_before(&mut self, until: i64) -> Vec<Part> {
+        self.put_back();
+        let behind = match until {
+            i64::MAX => BTreeMap::new(),
+            _ => self.parts.split_off(&until.div_euclid(self.length.0)),
+        };
+        let done = std::mem::replace(&mut self.parts, behind);
+        done.into_values()
+            .map(|mut part| {
+                part.paths.flush();
+                *part
+            })
+            .collect()
+    }
+}
+
+/// Settled at once when memory is full.
+const SHED: f64 = 0.125;
+
+/// The year 2262 less room for windows: no stamp is later, so sums of stamps and windows do not overflow.
+const FARTHEST: i64 = i64::MAX / 4 * 3;

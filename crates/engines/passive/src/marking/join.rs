@@ -1,0 +1,195 @@
+//! Loss and delay between two points that counted the same marked blocks.
+
+use std::collections::BTreeMap;
+
+use netaware_record::passive::MarkingRow;
+use netaware_units::Span;
+
+use crate::Delays;
+
+/// What must be known besides the counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JoinSettings {
+    /// Length of a block, L.
+    pub block: Span,
+    /// The two points' clocks differ by no more than this, A; `None`: nothing is known, and no block can be trusted.
+    pub clock_bound: Option<Span>,
+}
+
+/// One block, at both points.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BlockLoss {
+    /// Its number.
+    pub block: u64,
+    /// Packets at the first point.
+    pub sent: u64,
+    /// Packets at the second point.
+    pub received: u64,
+    /// Less the second clock's offset from the first: between the first packets of the block. Wrong if either was lost or overtaken.
+    pub first_delay: Span,
+    /// Between the means of all stamps; told only of blocks that lost nothing, for else it is of different packets.
+    pub mean_delay: Option<Span>,
+    /// Between the marked packets of double marking, in order; only where both points saw as many.
+    pub marked: Option<Delays>,
+    /// Why its loss may be wrong.
+    pub doubt: Option<Doubt>,
+}
+
+impl BlockLoss {
+    /// Packets lost; below zero, more came than were sent, and the block's boundaries are not to be trusted.
+    pub fn lost(&self) -> i64 {
+        self.sent.cast_signed() - self.received.cast_signed()
+    }
+}
+
+/// What makes a block's figures doubtful.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// Clocks, delay and its spread together take half a block or more: packets may count in a neighbour (RFC 9341 §5).
+    GuardBand {
+        /// d = A + mean delay + 3 deviations.
+        needs: Span,
+    },
+    /// How far the clocks differ is not known.
+    Clocks,
+    /// Packets came after their block had been read, at one of the points.
+    Late,
+}
+
+/// Blocks that both points told of, in order. A block that only one of them told of is no loss: the other may not have watched; it
+/// is left out.
+pub fn join(first: &[MarkingRow], second: &[MarkingRow], settings: &JoinSettings) -> Vec<BlockLoss> {
+    let there: BTreeMap<u64, &MarkingRow> = second.iter().map(|row| (row.block, row)).collect();
+    let mut blocks: Vec<(BlockLoss, bool)> = Vec::new();
+    let here: BTreeMap<u64, &MarkingRow> = first.iter().map(|row| (row.block, row)).collect();
+    for (number, sent) in here {
+        let Some(received) = there.get(&number) else { continue };
+        blocks.push((pair(number, sent, received), sent.late + received.late > 0));
+    }
+    let guard = guard_band(blocks.iter().map(|(block, _)| block), settings);
+    for (block, late) in &mut blocks {
+        block.doubt = match guard {
+            None => Some(Doubt::Clocks),
+            Some(needs) if needs.0 >= settings.block.0 / 2 => Some(Doubt::GuardBand { needs }),
+            Some(_) => late.then_some(Doubt::Late),
+        };
+    }
+    blocks.into_iter().map(|(block, _)| block).collect()
+}
+
+fn pair(number: u64, sent: &MarkingRow, received: &MarkingRow) -> BlockLoss {
+    let marks = (&sent.marked_at, &received.marked_at);
+    let marked = (marks.0.len() == marks.1.len() && !marks.0.is_empty()).then(|| {
+        let mut delays = Delays::default();
+        marks.0.iter().zip(marks.1).for_each(|(left, came)| delays.observe(came.since(*left)));
+        delays
+    });
+    BlockLoss {
+        block: number,
+        sent: sent.packets,
+        received: received.packets,
+        first_delay: received.first_at.since(sent.first_at),
+        mean_delay: (sent.packets == received.packets).then(|| received.mean_at.since(sent.mean_at)),
+        marked,
+        doubt: None,
+    }
+}
+
+/// d = A + D + 3 s, from the best delays there are: of marked packets, else of first ones. Negative delays (clocks) count by their size.
+fn guard_band<'a>(blocks: impl Iterator<Item = &'a BlockLoss>, settings: &JoinSettings) -> Option<Span> {
+    let clocks = settings.clock_bound?;
+    let mut delays = Delays::default();
+    for block in blocks {
+        match &block.marked {
+            Some(marked) => delays.merge(marked),
+            None => delays.observe(block.first_delay),
+        }
+    }
+    let said = delays.statistics();
+    let count = said.count.max(1) as f64;
+    let mean = said.sum_ns as f64 / count;
+    let deviation = (said.sum_squares / count - mean * mean).max(0.0).sqrt();
+    Some(clocks.abs() + Span((mean.abs() + 3.0 * deviation) as i64))
+}
+
+#[cfg(test)]
+mod tests {
+    use netaware_stats::rng::SplitMix64;
+    use netaware_units::Wall;
+
+    use super::super::tests::rows;
+    use super::*;
+    use crate::Watch;
+    use crate::made_up::Made;
+    use crate::marking::MarkingWatch;
+
+    const MS: i64 = 1_000_000;
+
+    /// A marked flow of one packet each ms over a path of `delay` ms and up to 5 more, that loses `per_cent`; the second clock is `offset` ms off.
+    fn run(delay: i64, per_cent: usize, offset: i64) -> (Vec<BlockLoss>, BTreeMap<u64, i64>) {
+        let mut rng = SplitMix64::new(11);
+        let mut points = [(); 2].map(|()| MarkingWatch::new(0, Some(1), 100).unwrap());
+        let mut truth = BTreeMap::new();
+        for n in 0..3000_i64 {
+            let marked = n % 10 == 3;
+            let made = Made::udp4().dscp((n / 100 % 2) as u8 | u8::from(marked) << 1);
+            points[0].observe(&made.observed(Wall(n * MS)));
+            let lost = rng.below(100) < per_cent;
+            *truth.entry((n / 100).cast_unsigned()).or_default() += i64::from(lost);
+            if !lost {
+                let jitter = rng.below(5_000_000) as i64;
+                points[1].observe(&made.observed(Wall((n + delay + offset) * MS + jitter)));
+            }
+        }
+        let settings = JoinSettings {
+            block: Span::from_millis(100),
+            clock_bound: Some(Span::from_millis(offset.abs())),
+        };
+        let [first, second] = points.each_mut().map(|point| rows(point, 10_000 * MS));
+        (join(&first, &second, &settings), truth)
+    }
+
+    #[test]
+    fn loss_of_each_block_is_exact_within_the_guard_band() {
+        for offset in [-20, 0, 10] {
+            let (blocks, truth) = run(15, 3, offset);
+            assert_eq!(blocks.len(), 30);
+            for block in &blocks {
+                assert_eq!(
+                    (block.lost(), block.doubt),
+                    (truth[&block.block], None),
+                    "offset {offset}: {block:?}"
+                );
+                if let Some(marked) = &block.marked {
+                    let mean = marked.statistics().sum_ns as i64 / marked.count().cast_signed();
+                    let expected = (15 + offset) * MS;
+                    assert!((expected..expected + 5 * MS).contains(&mean), "{mean}");
+                }
+                assert_eq!(block.mean_delay.is_some(), block.lost() == 0);
+            }
+        }
+    }
+
+    #[test]
+    fn what_needs_half_a_block_is_doubted() {
+        let (blocks, _) = run(45, 0, 5);
+        assert!(
+            blocks.iter().all(|block| matches!(block.doubt, Some(Doubt::GuardBand { .. }))),
+            "{:?}",
+            blocks[3]
+        );
+    }
+
+    #[test]
+    fn unknown_clocks_are_doubted_and_a_block_seen_once_is_no_loss() {
+        let mut point = MarkingWatch::new(0, None, 100).unwrap();
+        for at in [10, 110, 210] {
+            point.observe(&Made::udp4().dscp((at / 100) as u8 & 1).observed(Wall(at * MS)));
+        }
+        let all = rows(&mut point, 1000 * MS);
+        let settings = JoinSettings { block: Span::from_millis(100), clock_bound: None };
+        let blocks = join(&all, &all[1..], &settings);
+        assert_eq!(blocks.len(), 2);
+        assert!(blocks.iter().all(|block| block.doubt == Some(Doubt::Clocks)));
+    }
+}

@@ -1,0 +1,112 @@
+//! What a TCP header says that round trips need.
+
+use netaware_wire::packet::Packet;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TcpHeader {
+    pub(super) sequence: u32,
+    pub(super) acknowledged: u32,
+    flags: u8,
+    /// Bytes behind the header, as the IP header counts them.
+    payload: u32,
+    /// Value and echo of the timestamps option (RFC 7323 §3).
+    pub(super) stamps: Option<(u32, u32)>,
+}
+
+impl TcpHeader {
+    /// `None` where it ends early or says that it is shorter than a header; options that were cut off count as absent.
+    #[inline]
+    pub(super) fn parse(packet: &Packet<'_>) -> Option<Self> {
+        let bytes = packet.bytes.get(packet.transport..)?;
+        let fixed = bytes.first_chunk::<20>()?;
+        let header = usize::from(fixed[12] >> 4) * 4;
+        if header < 20 {
+            return None;
+        }
+        let word = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
+        let options = bytes.get(20..header).unwrap_or_default();
+        Some(Self {
+            sequence: word(4),
+            acknowledged: word(8),
+            flags: fixed[13],
+            payload: packet.length.saturating_sub((packet.transport + header) as u32),
+            stamps: stamps(options),
+        })
+    }
+
+    /// Numbers of the sequence space that it takes.
+    pub(super) fn takes(&self) -> u32 {
+        self.payload.saturating_add(u32::from(self.flags & SYN != 0) + u32::from(self.flags & FIN != 0))
+    }
+
+    /// Whether the other end answers it without waiting for anything else.
+    pub(super) fn carries(&self) -> bool {
+        self.takes() > 0
+    }
+
+    pub(super) fn acknowledges(&self) -> bool {
+        self.flags & ACK != 0
+    }
+
+    /// The first packet of a connection.
+    pub(super) fn opens(&self) -> bool {
+        self.flags & (SYN | ACK) == SYN
+    }
+}
+
+#[inline]
+fn stamps(mut options: &[u8]) -> Option<(u32, u32)> {
+    // Nearly all stacks put two no-ops first and nothing else beside.
+    loop {
+        match *options {
+            [NO_OPERATION, ref rest @ ..] => options = rest,
+            [TIMESTAMPS, 10, ref rest @ ..] => {
+                let (words, _) = rest.first_chunk::<8>()?.as_chunks::<4>();
+                return Some((u32::from_be_bytes(words[0]), u32::from_be_bytes(words[1])));
+            }
+            [END | TIMESTAMPS, ..] | [] | [_] => return None,
+            [_, length, ..] if length < 2 => return None,
+            [_, length, ..] => options = options.get(usize::from(length)..)?,
+        }
+    }
+}
+
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const ACK: u8 = 16;
+
+const END: u8 = 0;
+const NO_OPERATION: u8 = 1;
+const TIMESTAMPS: u8 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made_up::Made;
+
+    #[test]
+    fn options_are_read_wherever_they_stand() {
+        let cases = [
+            (&[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2][..], Some((1, 2))),
+            (&[2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 3, 0, 0, 0, 4], Some((3, 4))),
+            (&[0, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2], None),
+            (&[8, 10, 0, 0], None),
+            (&[8, 9, 0, 0, 0, 1, 0, 0, 0, 2], None),
+            (&[5, 0, 8, 10], None),
+            (&[5, 200], None),
+        ];
+        for (options, expected) in cases {
+            assert_eq!(stamps(options), expected, "{options:?}");
+        }
+    }
+
+    #[test]
+    fn lengths_come_from_the_ip_header_not_from_what_was_captured() {
+        let made = Made::tcp4().stamps(1, 2).payload(&[0; 700]).captured(60);
+        let header = TcpHeader::parse(&made.packet()).unwrap();
+        assert_eq!((header.takes(), header.stamps), (700, Some((1, 2))));
+        let header = TcpHeader::parse(&made.flags(SYN | FIN).captured(50).packet()).unwrap();
+        assert_eq!((header.takes(), header.stamps), (702, None));
+        assert_eq!(TcpHeader::parse(&Made::tcp4().captured(39).packet()), None);
+    }
+}

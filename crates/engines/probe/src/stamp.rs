@@ -1,0 +1,265 @@
+//! A flow of STAMP packets (RFC 8762): one-way delay and loss of both ways from one end.
+//!
+//! **Measures** for each packet when it left, when the reflector had it, when the answer left there and when it came; and for
+//! each that stays without an answer on which way it was lost. **Assumes** a reflector that answers at once. One that
+//! counts its answers (stateful, RFC 8762 §4) tells the ways apart: numbers missing among the answers were lost on the way
+//! back, the rest on the way there. Whether it counts is known from its direct measurement TLV, or once its
+//! number differs from ours; until then losses have no way. **Biased**: loss is a verdict after `patience`, as in
+//! [`crate::echo`]; of a late answer the way with the larger excess over its minimum is blamed. The reflector's leaving
+//! stamp is read before its system call, so the way back is long by what that takes (1 to 10 us). Delays are differences of two clocks: see
+//! [`clock`]. **Published**: RFC 8762, RFC 8972, RFC 7679 and 7680 (delay, loss), RFC 4737 (reordering).
+//! Where we differ: when the last packets have no answer, up to [`MOST_CLOSERS`] more are sent, only so that the next answer
+//! tells the way of those losses; they count nowhere.
+//!
+//! [`reflector`] is the other end.
+
+pub mod clock;
+mod exchange;
+mod plan;
+pub mod reflector;
+pub mod report;
+mod window;
+
+use std::collections::VecDeque;
+
+use netaware_engine::{Engine, Input, Output};
+use netaware_units::{Mono, Span, Stamp, Wall};
+use netaware_wire::echo::number_from;
+use netaware_wire::stamp::tlv::{self, Question, Questions, Told};
+use netaware_wire::stamp::{Mode, Reply, Request};
+
+pub use exchange::{Ignored, LostRun, StampCounts, StampEvent, StampExchange};
+pub use plan::{StampPlan, StampPlanError};
+use window::{Arrival, Seen, Window};
+
+/// The engine. Feed it until it says [`Output::Done`].
+#[derive(Debug)]
+pub struct StampFlow {
+    plan: StampPlan,
+    questions: Questions,
+    window: Window,
+    events: VecDeque<StampEvent>,
+    counts: StampCounts,
+    next_due: Mono,
+    closers: u32,
+    /// Told by the reflector, the latest of each.
+    told: Told,
+    /// Set by `Stop`: answers are awaited until then and no longer.
+    ends_at: Option<Mono>,
+}
+
+impl StampFlow {
+    /// A flow that has not sent anything yet.
+    ///
+    /// # Errors
+    /// A plan that cannot be carried out.
+    pub fn new(plan: StampPlan) -> Result<Self, StampPlanError> {
+        plan.check()?;
+        let room = plan.length - Mode::of(plan.key.as_ref()).base_len();
+        Ok(Self {
+            questions: Questions::fitting(&plan.questions(), room, plan.key.as_ref()),
+            window: Window::new(plan.patience),
+            events: VecDeque::new(),
+            counts: StampCounts::default(),
+            next_due: plan.start,
+            closers: 0,
+            told: Told::default(),
+            ends_at: None,
+            plan,
+        })
+    }
+
+    /// The counts up to now.
+    pub fn counts(&self) -> StampCounts {
+        self.counts
+    }
+
+    /// What the reflector's TLVs told last.
+    pub fn told(&self) -> Told {
+        self.told
+    }
+
+    /// Whether the reflector reads the clock that we read; `None` until it has answered that, or if it was not asked.
+    pub fn same_clock(&self) -> Option<bool> {
+        let run = self.plan.run_of_kernel.as_ref()?;
+        let answer = self.told.same_clock?;
+        Some(answer == tlv::same_clock(run, &self.plan.nonce))
+    }
+
+    /// Whether the reflector counts its answers, as far as that has shown.
+    pub fn is_stateful(&self) -> Option<bool> {
+        self.window.is_stateful()
+    }
+
+    /// Whether questions about DSCP and counts travel along: a length without room for them has none.
+    pub fn asks_questions(&self) -> bool {
+        self.questions.ask(|question| *question == Question::Counters)
+    }
+
+    fn all_are_sent(&self) -> bool {
+        self.ends_at.is_some() || self.plan.count.is_some_and(|count| self.counts.asked >= count)
+    }
+
+    fn wants_closer(&self, now: Mono) -> bool {
+        self.ends_at.is_none()
+            && self.counts.answered > 0
+            && self.closers < MOST_CLOSERS
+            && self.window.ends_in_losses(now)
+    }
+
+    /// When the next packet should be handed to the driver, and whether it closes.
+    fn next_send(&self, now: Mono) -> Option<(Mono, Mono)> {
+        if !self.window.has_room() {
+            return None;
+        }
+        if !self.all_are_sent() {
+            return Some((self.next_due - LEAD, self.next_due));
+        }
+        self.wants_closer(now).then_some((self.next_due - LEAD, self.next_due))
+    }
+
+    fn send(&mut self, now: Mono, due: Mono, out: &mut [u8]) -> Output<StampEvent> {
+        let closes = self.all_are_sent();
+        let sent_at = self.plan.wall(due.max(now));
+        let seq = self.window.push(due.max(now), sent_at, closes);
+        if closes {
+            self.closers += 1;
+            self.next_due = due.max(now) + CLOSER_GAP;
+        } else {
+            self.counts.asked += 1;
+            self.next_due = due + self.plan.interval;
+        }
+        let key = self.plan.key.as_ref();
+        let (base, area) = out[..self.plan.length].split_at_mut(Mode::of(key).base_len());
+        let number = seq as u32;
+        self.questions.emit(area, key, number, number.wrapping_add(1));
+        let request = Request { seq: number, sent_at, error: self.plan.error, ssid: self.plan.ssid };
+        request.emit(base, key);
+        Output::Send { len: self.plan.length, tag: seq, due }
+    }
+
+    fn take(&mut self, bytes: &[u8], rx: Stamp, ttl: Option<u8>) {
+        let key = self.plan.key.as_ref();
+        let reply = match Reply::parse(bytes, key) {
+            Ok(reply) => reply,
+            Err(error) => return self.counts.ignored.count(error),
+        };
+        let next = self.window.next();
+        let seq = number_from(u64::from(reply.request_seq), u32::BITS, next);
+        let ours = reply.ssid == self.plan.ssid || reply.ssid == 0;
+        let Some(seq) = seq.filter(|seq| ours && self.window.may_answer(*seq, reply.request_sent_at)) else {
+            self.counts.ignored.unasked += 1;
+            return;
+        };
+        let told = tlv::told(bytes.get(Mode::of(key).base_len()..).unwrap_or_default(), key, reply.seq);
+        // One that repeats our numbers may still count, and say so.
+        let counted = told.counters.map(|counters| counters.sent).filter(|_| reply.seq == reply.request_seq);
+        let number = counted.and_then(|sent| sent.checked_sub(1)).unwrap_or(reply.seq);
+        self.note(told, number);
+        let seen = Seen::new(reply, number, rx, ttl);
+        match self.window.arrive(seq, seen, |mono| self.plan.wall(mono)) {
+            Arrival::InTime => {}
+            Arrival::Restarted => self.events.push_back(StampEvent::Restarted),
+            Arrival::Late => {
+                self.counts.late += 1;
+                self.events.push_back(StampEvent::Late { seq });
+            }
+            Arrival::Copy { forward } => {
+                let count =
+                    if forward { &mut self.counts.forward_copies } else { &mut self.counts.reverse_copies };
+                *count += 1;
+                self.events.push_back(StampEvent::Copy { seq, forward });
+            }
+            Arrival::Forgotten => self.counts.ignored.forgotten += 1,
+        }
+    }
+
+    fn note(&mut self, told: Told, number: u32) {
+        if told.counters.is_some_and(|counters| counters.sent == number.wrapping_add(1)) {
+            self.window.counts_its_answers();
+        }
+        let before = self.told;
+        self.told = Told {
+            class: told.class.or(before.class),
+            counters: told.counters.or(before.counters),
+            synchronised_by: told.synchronised_by.or(before.synchronised_by),
+            same_clock: told.same_clock.or(before.same_clock),
+            ..told
+        };
+    }
+
+    /// Gives every verdict that can be given now.
+    fn settle(&mut self, now: Mono) {
+        let over = self.ends_at.is_some_and(|ends_at| now >= ends_at);
+        let nothing_follows = over || (self.all_are_sent() && !self.wants_closer(now));
+        while let Some(event) = self.window.settle(now, over, nothing_follows, &self.plan) {
+            match &event {
+                StampEvent::Answered(_) => self.counts.answered += 1,
+                StampEvent::Lost(lost) => self.counts.add_lost(lost),
+                StampEvent::NotSent { .. } => self.counts.not_sent += 1,
+                StampEvent::Abandoned { count } => self.counts.abandoned += count,
+                _ => {}
+            }
+            self.events.push_back(event);
+        }
+    }
+}
+
+impl Engine for StampFlow {
+    type Event = StampEvent;
+
+    fn handle(&mut self, now: Mono, input: Input<'_>) {
+        match input {
+            Input::Wake | Input::Handed { .. } => {}
+            Input::Stop if self.ends_at.is_some() => self.ends_at = Some(now),
+            Input::Stop => self.ends_at = Some(now + LINGER.min(self.plan.patience)),
+            Input::Datagram { bytes, rx, ttl } => {
+                self.settle(now);
+                self.take(bytes, rx, ttl);
+            }
+            Input::Sent { tag, tx } => self.window.sent(tag, tx),
+            Input::NotSent { tag, .. } => self.window.not_sent(tag),
+        }
+    }
+
+    /// # Panics
+    /// When `out` is shorter than the plan's `length`.
+    fn poll(&mut self, now: Mono, out: &mut [u8]) -> Output<StampEvent> {
+        self.settle(now);
+        if let Some(event) = self.events.pop_front() {
+            return Output::Event(event);
+        }
+        let next = self.next_send(now);
+        if let Some((send_at, due)) = next
+            && now >= send_at
+        {
+            return self.send(now, due, out);
+        }
+        let verdict = self.window.next_verdict_at(now);
+        let end = self.ends_at.filter(|_| !self.window.is_empty());
+        let wake_at = [next.map(|(send_at, _)| send_at), verdict, end].into_iter().flatten().min();
+        match wake_at {
+            Some(at) => Output::Wait(at.max(now + Span(1))),
+            None => Output::Done,
+        }
+    }
+}
+
+/// Packets after the planned ones, at most.
+pub const MOST_CLOSERS: u32 = 5;
+/// As in [`crate::echo`].
+const LEAD: Span = Span::from_micros(200);
+/// As in [`crate::echo`].
+const LINGER: Span = Span::from_millis(250);
+/// Between closers: long enough not to fall into the same burst of losses.
+const CLOSER_GAP: Span = Span::from_millis(20);
+
+impl StampPlan {
+    /// The wall clock as it was when the plan was made, carried on: a step of the clock meanwhile changes no delay.
+    pub(crate) fn wall(&self, at: Mono) -> Wall {
+        Wall(self.epoch.0.saturating_add_unsigned(at.0))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,323 @@
+//! What is known of the reflector's clock against ours, from exchanges and from what both say of their clocks.
+//!
+//! An exchange bounds the offset whatever the path does: the apparent delay there is the true one plus the offset, and no
+//! delay is negative, so the offset is at most the least apparent delay there, and at least minus the least one back. All
+//! exchanges together leave an interval as long as the least round trip. Its middle is right if the least delays are equal both
+//! ways; how unequal they are cannot be known from exchanges alone, so the bound is half of that round trip, no less.
+//! A rate difference of the clocks is taken off first: the slope of the middles of [`SEGMENTS`] parts of the time, as
+//! Theil and Sen take it, and what the middles still scatter is added to the bound.
+//!
+//! Clocks that both say that they are synchronised are believed if the exchanges do not contradict them and what they
+//! promise is better. The very same clock is no estimate at all. **Published**: Paxson 1998 (minima of both ways), Moon et al. 1999 (skew
+//! from the lower envelope); RFC 7679 §3.7 (calibration).
+
+use netaware_units::Span;
+use netaware_wire::stamp::ErrorEstimate;
+
+use super::StampExchange;
+
+/// How a relation came about; the words of `DelayRow::clock_method`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClockMethod {
+    /// Both stamps are of one kernel.
+    SameHost,
+    /// Both clocks are synchronised and say how well.
+    ClockDaemons,
+    /// From the exchanges.
+    ActiveExchange,
+}
+
+impl ClockMethod {
+    /// In records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SameHost => "same_host",
+            Self::ClockDaemons => "clock_daemons",
+            Self::ActiveExchange => "active_exchange",
+        }
+    }
+}
+
+/// The reflector's clock against ours.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ClockRelation {
+    /// Its clock minus ours at the first exchange; is taken off every delay there and added back home.
+    pub offset: Span,
+    /// How much its clock gains, parts per million.
+    pub skew_ppm: f64,
+    /// No one-way delay is further off than this because of the clocks.
+    pub bound: Span,
+    /// Where all that is from.
+    pub method: ClockMethod,
+    /// Both clocks say that they are synchronised, and cannot both be right.
+    pub contradicted: bool,
+    /// A clock was set while they were compared: no straight line fits.
+    pub stepped: bool,
+    /// The instant of the first exchange, ns on our wall clock.
+    origin: i64,
+}
+
+impl ClockRelation {
+    /// Its clock minus ours at an instant of ours.
+    pub fn offset_at(&self, exchange: &StampExchange) -> Span {
+        self.offset + drift(self.skew_ppm, exchange.sent_at.0 - self.origin)
+    }
+
+    /// One-way delay there; may be negative by up to the bound.
+    pub fn forward(&self, exchange: &StampExchange) -> Span {
+        exchange.forward_apparent() - self.offset_at(exchange)
+    }
+
+    /// One-way delay back.
+    pub fn reverse(&self, exchange: &StampExchange) -> Span {
+        exchange.reverse_apparent() + self.offset_at(exchange)
+    }
+}
+
+fn drift(skew_ppm: f64, elapsed: i64) -> Span {
+    Span((skew_ppm * 1e-6 * elapsed as f64).round() as i64)
+}
+
+/// Relates the clocks; `same` when both are known to be one. `None` without exchanges.
+pub fn relate(exchanges: &[StampExchange], ours: ErrorEstimate, same: bool) -> Option<ClockRelation> {
+    let first = exchanges.iter().min_by_key(|exchange| exchange.sent_at)?;
+    let stamps = exchanges.iter().map(|exchange| exchange.tx.error + exchange.rx.error).max()?;
+    let by_exchange = fit(exchanges, first.sent_at.0);
+    let known = |method, bound| ClockRelation {
+        offset: Span::ZERO,
+        skew_ppm: 0.0,
+        bound,
+        method,
+        contradicted: false,
+        stepped: false,
+        origin: first.sent_at.0,
+    };
+    if same && !by_exchange.contradicts(SAME_CLOCK_BOUND + stamps) {
+        return Some(known(ClockMethod::SameHost, SAME_CLOCK_BOUND + stamps));
+    }
+    let theirs = exchanges.iter().map(|exchange| exchange.error.bound()).max().flatten();
+    let all_synchronised = exchanges.iter().all(|exchange| exchange.error.synchronised);
+    let promised = theirs.filter(|_| all_synchronised).zip(ours.bound());
+    let promised = promised.map(|(theirs, ours)| theirs + ours + SAME_CLOCK_BOUND + stamps);
+    let contradicted = same || promised.is_some_and(|bound| by_exchange.contradicts(bound));
+    if let Some(bound) = promised.filter(|bound| !contradicted && *bound <= by_exchange.bound) {
+        return Some(known(ClockMethod::ClockDaemons, bound));
+    }
+    Some(ClockRelation {
+        offset: by_exchange.middle,
+        skew_ppm: by_exchange.skew_ppm,
+        stepped: by_exchange.bound > by_exchange.half_trip * 2 + STEP_NOTICED,
+        contradicted,
+        ..known(ClockMethod::ActiveExchange, by_exchange.bound + stamps)
+    })
+}
+
+/// What exchanges say of the offset.
+struct Fit {
+    middle: Span,
+    skew_ppm: f64,
+    bound: Span,
+    half_trip: Span,
+}
+
+impl Fit {
+    /// Whether the offset cannot be within `bound` of zero.
+    fn contradicts(&self, bound: Span) -> bool {
+        self.middle.abs() > self.bound + bound
+    }
+}
+
+/// One exchange, reduced: when, and between what the offset lies.
+#[derive(Clone, Copy)]
+struct Between {
+    elapsed: i64,
+    lo: i64,
+    hi: i64,
+}
+
+fn fit(exchanges: &[StampExchange], origin: i64) -> Fit {
+    let mut all: Vec<Between> = exchanges
+        .iter()
+        .map(|exchange| Between {
+            elapsed: exchange.sent_at.0 - origin,
+            lo: -exchange.reverse_apparent().0,
+            hi: exchange.forward_apparent().0,
+        })
+        .collect();
+    all.sort_unstable_by_key(|between| between.elapsed);
+    let segments: Vec<Between> =
+        all.chunks(all.len().div_ceil(SEGMENTS).max(FEWEST)).filter_map(narrowest).collect();
+    let skew_ppm = slope(&segments);
+    let level = |between: &Between, value: i64| value - drift(skew_ppm, between.elapsed).0;
+    let lo = all.iter().map(|between| level(between, between.lo)).max().unwrap_or(0);
+    let hi = all.iter().map(|between| level(between, between.hi)).min().unwrap_or(0);
+    // Truths overlap; if ours do not, the line is wrong by at least the gap.
+    let (half, gap) = ((hi - lo).max(0) / 2, (lo - hi).max(0));
+    let middles = segments.iter().map(|segment| level(segment, i64::midpoint(segment.lo, segment.hi)));
+    let scatter = if skew_ppm == 0.0 { 0 } else { spread(middles) };
+    let half_trip = all.iter().map(|between| (between.hi - between.lo) / 2).min().unwrap_or(0);
+    Fit {
+        middle: Span(i64::midpoint(lo, hi)),
+        skew_ppm,
+        bound: Span(half + gap + scatter),
+        half_trip: Span(half_trip.max(0)),
+    }
+}
+
+/// The tightest bounds within a part of the time, in its middle.
+fn narrowest(part: &[Between]) -> Option<Between> {
+    let (first, last) = (part.first()?, part.last()?);
+    Some(Between {
+        elapsed: i64::midpoint(first.elapsed, last.elapsed),
+        lo: part.iter().map(|between| between.lo).max()?,
+        hi: part.iter().map(|between| between.hi).min()?,
+    })
+}
+
+/// Median slope between the middles of all pairs of parts, ppm; 0 where that changes nothing that could be seen.
+fn slope(segments: &[Between]) -> f64 {
+    let middle = |segment: &Between| i64::midpoint(segment.lo, segment.hi);
+    let mut slopes: Vec<f64> = Vec::new();
+    for (index, from) in segments.iter().enumerate() {
+        for to in segments.get(index + 1..).unwrap_or_default() {
+            let elapsed = to.elapsed - from.elapsed;
+            if elapsed > 0 {
+                slopes.push((middle(to) - middle(from)) as f64 * 1e6 / elapsed as f64);
+            }
+        }
+    }
+    if segments.len() < FEWEST_SEGMENTS {
+        return 0.0;
+    }
+    slopes.sort_unstable_by(f64::total_cmp);
+    let Some(median) = slopes.get(slopes.len() / 2).copied() else { return 0.0 };
+    let whole =
+        segments.last().map_or(0, |last| last.elapsed) - segments.first().map_or(0, |first| first.elapsed);
+    let moved = drift(median, whole).0.abs();
+    let scatter = spread(segments.iter().map(|segment| middle(segment) - drift(median, segment.elapsed).0));
+    if moved > 2 * scatter + SLOPE_NOTICED { median } else { 0.0 }
+}
+
+fn spread(values: impl Iterator<Item = i64>) -> i64 {
+    let (least, most) =
+        values.fold((i64::MAX, i64::MIN), |(least, most), value| (least.min(value), most.max(value)));
+    most.saturating_sub(least).max(0)
+}
+
+/// Parts of the time.
+const SEGMENTS: usize = 16;
+/// Exchanges of a part, at least: its minima need some.
+const FEWEST: usize = 5;
+/// A slope needs so many parts.
+const FEWEST_SEGMENTS: usize = 4;
+/// Less than this between first and last part is no slope but noise, ns.
+const SLOPE_NOTICED: i64 = 2_000;
+/// A line that is wrong by so much more than the round trip explains tells of a step.
+const STEP_NOTICED: Span = Span::from_millis(1);
+/// One clock read twice: what stamps of the kernel on two paths differ by, beside the error that they state.
+const SAME_CLOCK_BOUND: Span = Span::from_micros(2);
+
+#[cfg(test)]
+mod tests {
+    use netaware_stats::rng::SplitMix64;
+    use netaware_units::{Mono, Stamp, Wall};
+    use netaware_wire::stamp::TimeFormat;
+
+    use super::*;
+
+    const SYNCHRONISED: ErrorEstimate =
+        ErrorEstimate { synchronised: true, format: TimeFormat::Ntp, scale: 10, multiplier: 210 };
+
+    /// 10 ms apart, there 3 ms and back 5 ms with queues up to `queue`, the clock off by `offset` and `ppm`.
+    fn exchanges(count: i64, offset: i64, ppm: f64, queue: Span, error: ErrorEstimate) -> Vec<StampExchange> {
+        let mut rng = SplitMix64::new(7);
+        let mut draw = || (rng.unit() * rng.unit() * queue.0 as f64) as i64;
+        (0..count)
+            .map(|n| {
+                let at = 1_700_000_000_000_000_000 + n * 10_000_000;
+                let theirs = |at: i64| at + offset + (ppm * 1e-6 * (n as f64) * 1e7) as i64;
+                let there = at + 3_000_000 + draw();
+                let back = there + 20_000 + 5_000_000 + draw();
+                StampExchange {
+                    seq: n as u64,
+                    sent_at: Wall(at),
+                    received_at: Wall(theirs(there)),
+                    answered_at: Wall(theirs(there + 20_000)),
+                    came_at: Wall(back),
+                    tx: Stamp::application(Mono(0)),
+                    rx: Stamp::application(Mono(0)),
+                    error,
+                    ttl_forward: 64,
+                    ttl_reverse: None,
+                    reordered_forward: false,
+                    reordered_reverse: false,
+                }
+            })
+            .collect()
+    }
+
+    /// Against the truth of the first test path.
+    fn worst(all: &[StampExchange], relation: &ClockRelation, offset: i64, ppm: f64) -> Span {
+        let of = |(n, it): (usize, &StampExchange)| {
+            let truth = it.forward_apparent() - Span(offset + (ppm * 1e-6 * n as f64 * 1e7) as i64);
+            (relation.forward(it) - truth).abs()
+        };
+        all.iter().enumerate().map(of).max().unwrap()
+    }
+
+    #[test]
+    fn exchanges_bound_any_offset_and_skew() {
+        let rows =
+            [(0, 0.0), (50_000_000, 50.0), (-50_000_000, -50.0), (3_600_000_000_000, 100.0), (0, 10.0)];
+        for (offset, ppm) in rows {
+            for (count, queue) in [(30, 0), (1000, 0), (1000, 2_000_000), (3000, 20_000_000)] {
+                let all = exchanges(count, offset, ppm, Span(queue), ErrorEstimate::UNKNOWN);
+                let relation = relate(&all, ErrorEstimate::UNKNOWN, false).unwrap();
+                let worst = worst(&all, &relation, offset, ppm);
+                let row =
+                    format!("{offset} ns, {ppm} ppm, {count}, queue {queue}: {relation:?}, worst {worst}");
+                assert_eq!(relation.method, ClockMethod::ActiveExchange, "{row}");
+                assert!(worst <= relation.bound, "{row}");
+                assert!(!relation.stepped, "{row}");
+                // Half of the round trip, what cannot be known, and 100 us on a path without queues.
+                assert!(queue > 0 || relation.bound <= Span::from_micros(4_100), "{row}");
+                assert!(all.iter().all(|it| relation.forward(it) >= -relation.bound), "{row}");
+            }
+        }
+    }
+
+    #[test]
+    fn good_clocks_are_believed_and_false_ones_are_not() {
+        let good = exchanges(100, 20_000, 0.0, Span::ZERO, SYNCHRONISED);
+        let relation = relate(&good, SYNCHRONISED, false).unwrap();
+        assert_eq!((relation.method, relation.offset), (ClockMethod::ClockDaemons, Span::ZERO));
+        assert!(relation.bound >= SYNCHRONISED.span() * 2 && !relation.contradicted);
+        let wrong = exchanges(100, 500_000_000, 0.0, Span::ZERO, SYNCHRONISED);
+        let relation = relate(&wrong, SYNCHRONISED, false).unwrap();
+        assert_eq!((relation.method, relation.contradicted), (ClockMethod::ActiveExchange, true));
+        // One end without synchronisation is as none.
+        let half = relate(&good, ErrorEstimate::UNKNOWN, false).unwrap();
+        assert_eq!((half.method, half.contradicted), (ClockMethod::ActiveExchange, false));
+    }
+
+    #[test]
+    fn one_clock_is_known_to_be_one_unless_the_exchanges_say_otherwise() {
+        let same = exchanges(100, 0, 0.0, Span::ZERO, ErrorEstimate::UNKNOWN);
+        let relation = relate(&same, ErrorEstimate::UNKNOWN, true).unwrap();
+        assert_eq!((relation.method, relation.offset), (ClockMethod::SameHost, Span::ZERO));
+        assert!(relation.bound <= Span::from_micros(10));
+        let other = exchanges(100, 900_000_000, 0.0, Span::ZERO, ErrorEstimate::UNKNOWN);
+        assert!(relate(&other, ErrorEstimate::UNKNOWN, true).unwrap().contradicted);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_in_between_is_noticed() {
+        let mut all = exchanges(400, 0, 0.0, Span::ZERO, ErrorEstimate::UNKNOWN);
+        for it in &mut all[200..] {
+            it.received_at = Wall(it.received_at.0 + 700_000_000);
+            it.answered_at = Wall(it.answered_at.0 + 700_000_000);
+        }
+        let relation = relate(&all, ErrorEstimate::UNKNOWN, false).unwrap();
+        assert!(relation.stepped, "{relation:?}");
+    }
+}

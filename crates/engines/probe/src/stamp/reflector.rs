@@ -1,0 +1,356 @@
+//! The other end of a flow: which packets are answered and with what, without a socket or a clock.
+//!
+//! It counts its answers in each session (a stateful reflector, RFC 8762 §4), a session being both addresses, both ports and the
+//! SSID (RFC 8972 §3). Sessions need not be agreed upon beforehand, other than RFC 8972 §3 wishes: with a key strangers get
+//! nothing; without one everybody gets answers, never longer than what they sent and never more of them. What
+//! somebody else can make it send to a forged address is therefore at most what he sends himself, and [`ReflectorSettings::most_per_second`] of it.
+//! Packets from a reflector's port are dropped, as two reflectors would else entertain each other for ever.
+//!
+//! Memory: 64 bytes a session, [`ReflectorSettings::most_sessions`] of them; idle ones are forgotten after [`IDLE`].
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+
+use netaware_units::{Mono, Span, Wall};
+use netaware_wire::proof::Key;
+use netaware_wire::stamp::tlv::{self, Facts};
+use netaware_wire::stamp::{ErrorEstimate, Mode, PORT, Reply, Request, StampError};
+
+/// What its owner decides.
+#[derive(Debug, Clone)]
+pub struct ReflectorSettings {
+    /// Packets must prove it.
+    pub key: Option<Key>,
+    /// Sessions at the same time.
+    pub most_sessions: usize,
+    /// Answers to one session within a second; bursts of a tenth of it pass at once.
+    pub most_per_second: u32,
+    /// Highest DSCP that a sender may ask for.
+    pub highest_dscp: u8,
+    /// `boot_id` of this host's kernel, for those who ask whether they read the same clock.
+    pub run_of_kernel: Option<Vec<u8>>,
+}
+
+impl Default for ReflectorSettings {
+    fn default() -> Self {
+        Self {
+            key: None,
+            most_sessions: 4096,
+            most_per_second: 20_000,
+            highest_dscp: 63,
+            run_of_kernel: None,
+        }
+    }
+}
+
+/// A datagram that has come.
+#[derive(Debug, Clone, Copy)]
+pub struct Incoming {
+    /// Now.
+    pub now: Mono,
+    /// T2.
+    pub received_at: Wall,
+    /// Its sender.
+    pub from: SocketAddr,
+    /// The address here that it was sent to.
+    pub to: Option<IpAddr>,
+    /// The port here.
+    pub port: u16,
+    /// TTL or hop limit.
+    pub ttl: Option<u8>,
+    /// DSCP and ECN: the whole byte of the header.
+    pub traffic_class: Option<u8>,
+    /// Whether a kernel took T2.
+    pub stamped_by_kernel: bool,
+    /// How good the clock is.
+    pub error: ErrorEstimate,
+    /// What synchronises it (IANA: 1 NTP, 2 PTP, 5 nothing).
+    pub synchronised_by: u8,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Refused {
+    /// No packet of STAMP, or of another key.
+    Packet(StampError),
+    /// From the port of a reflector.
+    Loop,
+    /// Of a new session, for which there is no room.
+    Full,
+    /// More than a session may have.
+    Rate,
+}
+
+impl Refused {
+    /// All there are.
+    pub const ALL: [Self; 6] = [
+        Self::Packet(StampError::Short),
+        Self::Packet(StampError::Proof),
+        Self::Packet(StampError::ErrorEstimate),
+        Self::Loop,
+        Self::Full,
+        Self::Rate,
+    ];
+
+    /// One word, for counters.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Packet(error) => error.name(),
+            Self::Loop => "loop",
+            Self::Full => "full",
+            Self::Rate => "rate",
+        }
+    }
+
+    fn index(self) -> usize {
+        Self::ALL.iter().position(|other| *other == self).unwrap_or(0)
+    }
+}
+
+/// What it did since it started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReflectorCounts {
+    /// Answers.
+    pub answered: u64,
+    refused: [u64; Refused::ALL.len()],
+}
+
+impl ReflectorCounts {
+    /// How often for this reason.
+    pub fn refused(&self, why: Refused) -> u64 {
+        self.refused[why.index()]
+    }
+}
+
+/// An answer that lacks nothing but the time at which it leaves.
+#[derive(Debug, Clone, Copy)]
+pub struct Ready {
+    reply: Reply,
+    /// To be sent with.
+    pub dscp: u8,
+}
+
+impl Ready {
+    /// Finishes the answer in `packet`, which holds the request as [`Reflector::take`] left it. Call it last before sending.
+    pub fn seal(self, packet: &mut [u8], sent_at: Wall, key: Option<&Key>) {
+        Reply { sent_at, ..self.reply }.emit(packet, key);
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Name {
+    from: SocketAddr,
+    to: Option<IpAddr>,
+    ssid: u16,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Session {
+    /// Answers sent.
+    sent: u32,
+    /// Requests that came.
+    received: u32,
+    seen_at: Mono,
+    /// Answers that may be sent at once, ns of the rate's time.
+    credit: i64,
+}
+
+/// The sessions of a reflector.
+#[derive(Debug)]
+pub struct Reflector {
+    settings: ReflectorSettings,
+    sessions: HashMap<Name, Session>,
+    counts: ReflectorCounts,
+    swept_at: Mono,
+}
+
+impl Reflector {
+    /// Without sessions.
+    pub fn new(settings: ReflectorSettings) -> Self {
+        Self { settings, sessions: HashMap::new(), counts: ReflectorCounts::default(), swept_at: Mono(0) }
+    }
+
+    /// For [`Ready::seal`].
+    pub fn key(&self) -> Option<&Key> {
+        self.settings.key.as_ref()
+    }
+
+    /// Up to now.
+    pub fn counts(&self) -> ReflectorCounts {
+        self.counts
+    }
+
+    /// Sessions that are remembered.
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Judges a request and answers its TLVs in place.
+    ///
+    /// # Errors
+    /// Why it is not answered, which is counted.
+    pub fn take(&mut self, incoming: &Incoming, packet: &mut [u8]) -> Result<Ready, Refused> {
+        let answer = self.answer(incoming, packet);
+        match &answer {
+            Ok(_) => self.counts.answered += 1,
+            Err(why) => self.counts.refused[why.index()] += 1,
+        }
+        answer
+    }
+
+    fn answer(&mut self, incoming: &Incoming, packet: &mut [u8]) -> Result<Ready, Refused> {
+        let from = incoming.from.port();
+        if from == PORT || from == incoming.port || from == 0 {
+            return Err(Refused::Loop);
+        }
+        let request = Request::parse(packet, self.key()).map_err(Refused::Packet)?;
+        let name = Name { from: incoming.from, to: incoming.to, ssid: request.ssid };
+        let session = self.admit(name, incoming.now)?;
+        let (number, class) = (session.sent.wrapping_sub(1), incoming.traffic_class);
+        let facts = Facts {
+            ports: (incoming.port, from),
+            dscp: class.map(|class| class >> 2),
+            ecn: class.unwrap_or(0) & 3,
+            highest_dscp: self.settings.highest_dscp,
+            received: session.received,
+            sent: session.sent,
+            synchronised_by: incoming.synchronised_by,
+            stamped_in: if incoming.stamped_by_kernel { SOFTWARE } else { CONTROL_PLANE },
+            stamped_out: CONTROL_PLANE,
+            run_of_kernel: self.settings.run_of_kernel.as_deref(),
+        };
+        let base = Mode::of(self.key()).base_len().min(packet.len());
+        let asked = tlv::reflect(&mut packet[base..], &facts, self.key(), (request.seq, number));
+        let reply = Reply {
+            seq: number,
+            sent_at: incoming.received_at,
+            error: incoming.error,
+            ssid: request.ssid,
+            received_at: incoming.received_at,
+            request_seq: request.seq,
+            request_sent_at: request.sent_at,
+            request_error: request.error,
+            request_ttl: incoming.ttl.unwrap_or(u8::MAX),
+        };
+        Ok(Ready { reply, dscp: asked.dscp })
+    }
+
+    /// Counts a request in its session, and the answer that it may have.
+    fn admit(&mut self, name: Name, now: Mono) -> Result<Session, Refused> {
+        let cost = NS_PER_S / i64::from(self.settings.most_per_second.max(1));
+        let most = (NS_PER_S / 10).max(cost);
+        if !self.sessions.contains_key(&name) {
+            self.make_room(now)?;
+            self.sessions.insert(name, Session { sent: 0, received: 0, seen_at: now, credit: most });
+        }
+        let Some(session) = self.sessions.get_mut(&name) else { return Err(Refused::Full) };
+        session.received = session.received.wrapping_add(1);
+        session.credit = session.credit.saturating_add(now.since(session.seen_at).nanos()).min(most);
+        session.seen_at = now;
+        if session.credit < cost {
+            return Err(Refused::Rate);
+        }
+        session.credit -= cost;
+        session.sent = session.sent.wrapping_add(1);
+        Ok(*session)
+    }
+
+    /// Looks for idle sessions at most once a second, so that a flood of new ones costs no more than that.
+    fn make_room(&mut self, now: Mono) -> Result<(), Refused> {
+        let is_time = now.since(self.swept_at) >= Span::from_secs(1);
+        if is_time || self.sessions.is_empty() {
+            self.swept_at = now;
+            self.sessions.retain(|_, session| now.since(session.seen_at) < IDLE);
+        }
+        if self.sessions.len() < self.settings.most_sessions { Ok(()) } else { Err(Refused::Full) }
+    }
+}
+
+/// After so long without a request a session begins anew (RFC 5357's REFWAIT is 15 min).
+pub const IDLE: Span = Span::from_secs(300);
+const NS_PER_S: i64 = 1_000_000_000;
+/// IANA, STAMP Timestamping Methods: software local.
+const SOFTWARE: u8 = 2;
+/// IANA, STAMP Timestamping Methods: control plane, that is the program.
+const CONTROL_PLANE: u8 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn incoming(now: i64, port: u16) -> Incoming {
+        Incoming {
+            now: Mono(0) + Span(now),
+            received_at: Wall(1_700_000_000_000_000_000 + now),
+            from: SocketAddr::new("192.0.2.1".parse().unwrap(), port),
+            to: None,
+            port: PORT,
+            ttl: Some(60),
+            traffic_class: Some(46 << 2 | 1),
+            stamped_by_kernel: true,
+            error: ErrorEstimate::UNKNOWN,
+            synchronised_by: 5,
+        }
+    }
+
+    fn request(seq: u32, ssid: u16) -> [u8; 44] {
+        let mut packet = [0; 44];
+        Request { seq, sent_at: Wall(5), error: ErrorEstimate::UNKNOWN, ssid }.emit(&mut packet, None);
+        packet
+    }
+
+    #[test]
+    fn every_session_has_numbers_of_its_own() {
+        let mut reflector = Reflector::new(ReflectorSettings::default());
+        let mut numbers = Vec::new();
+        for (port, ssid) in [(5000, 1), (5000, 1), (5000, 2), (5001, 1), (5000, 1)] {
+            let mut packet = request(9, ssid);
+            let ready = reflector.take(&incoming(0, port), &mut packet).unwrap();
+            ready.seal(&mut packet, Wall(1_700_000_000_000_009_000), None);
+            let reply = Reply::parse(&packet, None).unwrap();
+            assert_eq!((reply.request_seq, reply.request_ttl, reply.ssid), (9, 60, ssid));
+            assert_eq!(reply.sent_at.since(reply.received_at), Span(9000));
+            numbers.push(reply.seq);
+        }
+        assert_eq!(numbers, [0, 1, 0, 0, 2]);
+        assert_eq!((reflector.sessions(), reflector.counts().answered), (3, 5));
+    }
+
+    #[test]
+    fn reflectors_do_not_entertain_each_other() {
+        let mut reflector = Reflector::new(ReflectorSettings::default());
+        for port in [PORT, 0] {
+            assert_eq!(reflector.take(&incoming(0, port), &mut request(0, 1)).unwrap_err(), Refused::Loop);
+        }
+        assert_eq!(reflector.counts().refused(Refused::Loop), 2);
+    }
+
+    #[test]
+    fn room_and_rate_are_bounded_and_come_back() {
+        let settings = ReflectorSettings { most_sessions: 2, most_per_second: 100, ..Default::default() };
+        let mut reflector = Reflector::new(settings);
+        let burst =
+            (0..50).filter(|_| reflector.take(&incoming(0, 5000), &mut request(0, 1)).is_ok()).count();
+        assert_eq!(burst, 10);
+        let second = 1_000_000_000;
+        let paced = (1..=100)
+            .filter(|n| reflector.take(&incoming(n * second / 100, 5000), &mut request(0, 1)).is_ok())
+            .count();
+        assert_eq!(paced, 100);
+        reflector.take(&incoming(second, 5001), &mut request(0, 1)).unwrap();
+        assert_eq!(reflector.take(&incoming(second, 5002), &mut request(0, 1)).unwrap_err(), Refused::Full);
+        reflector.take(&incoming(400 * second, 5002), &mut request(0, 1)).unwrap();
+        assert_eq!(reflector.sessions(), 1);
+        assert_eq!(reflector.counts().refused(Refused::Rate), 40);
+    }
+
+    #[test]
+    fn strangers_to_the_key_get_nothing() {
+        let key = Key::new(*b"sesame").unwrap();
+        let mut reflector = Reflector::new(ReflectorSettings { key: Some(key), ..Default::default() });
+        let short = Refused::Packet(StampError::Short);
+        assert_eq!(reflector.take(&incoming(0, 5000), &mut request(0, 1)).unwrap_err(), short);
+        let refused = reflector.take(&incoming(0, 5000), &mut [0; 112]).unwrap_err();
+        assert_eq!((refused, reflector.sessions()), (Refused::Packet(StampError::Proof), 0));
+    }
+}
