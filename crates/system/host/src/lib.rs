@@ -16,6 +16,8 @@
 
 mod ability;
 mod cache;
+#[cfg(unix)]
+pub mod clock;
 mod core_demand;
 mod cpu;
 mod describe;

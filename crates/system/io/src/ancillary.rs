@@ -33,6 +33,8 @@ pub(crate) struct Ancillary {
     pub(crate) stamp: Option<Wall>,
     /// TTL or hop limit.
     pub(crate) ttl: Option<u8>,
+    /// DSCP and ECN: the TOS or traffic class byte.
+    pub(crate) traffic_class: Option<u8>,
     /// Local address that the datagram was sent to; an answer leaves from it.
     pub(crate) to: Option<IpAddr>,
     /// Bytes of each datagram when the kernel merged several (`UDP_GRO`).
@@ -105,6 +107,11 @@ impl Ancillary {
                 }
                 (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
                     self.ttl = value::<c_int>(header).and_then(|ttl| u8::try_from(ttl).ok());
+                }
+                // One byte over IPv4, an int over IPv6.
+                (libc::IPPROTO_IP, libc::IP_TOS) => self.traffic_class = value::<u8>(header),
+                (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                    self.traffic_class = value::<c_int>(header).and_then(|class| u8::try_from(class).ok());
                 }
                 (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
                     self.to = value::<libc::in_pktinfo>(header)

@@ -46,6 +46,63 @@ pub fn wall() -> Wall {
     }
 }
 
+/// What [`wall`] was when [`now`] was zero, to some 30 ns: added to a monotonic instant it gives the wall clock's, as long as nobody
+/// sets that. Both run at the same steered rate.
+pub fn wall_at_zero() -> Wall {
+    let read = || {
+        let before = now();
+        let at = wall();
+        let after = now();
+        let width = after - before;
+        (width, Wall(at.0.saturating_sub_unsigned(before.0).saturating_sub(width.0 / 2)))
+    };
+    (0..READINGS).map(|_| read()).min_by_key(|(width, _)| *width).map_or(Wall(0), |(_, zero)| zero)
+}
+
+/// The wall clock at the monotonic one's zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Epoch(Wall);
+
+impl Epoch {
+    /// The wall clock at an instant.
+    pub fn plus(self, at: Mono) -> Wall {
+        Wall(self.0.0.saturating_add_unsigned(at.0))
+    }
+}
+
+/// As [`wall_at_zero`] by one reading, 90 ns: off by as much, and by more when it was interrupted.
+pub fn wall_at_zero_quickly() -> Epoch {
+    let (before, at, after) = (now(), wall(), now());
+    Epoch(Wall(at.0.saturating_sub_unsigned(before.0).saturating_sub((after - before).0 / 2)))
+}
+
+/// Of which the narrowest is taken.
+const READINGS: u32 = 16;
+
+/// What the kernel was told of the wall clock by the program that steers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Steering {
+    /// Somebody says that it is right.
+    pub synchronised: bool,
+    /// No further from true time than this; grows by 500 us a second without news.
+    pub bound: Span,
+}
+
+/// The kernel's view of the wall clock (`adjtimex`); `None` where there is none.
+pub fn steering() -> Option<Steering> {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: all-zero is a valid request to change nothing.
+        let mut told: libc::timex = unsafe { std::mem::zeroed() };
+        // SAFETY: `told` is valid for writing; with no mode set nothing is changed and no privilege needed.
+        let state = unsafe { libc::adjtimex(&raw mut told) };
+        let synchronised = state >= 0 && state != libc::TIME_ERROR && told.status & libc::STA_UNSYNC == 0;
+        (state >= 0).then(|| Steering { synchronised, bound: Span::from_micros(told.maxerror) })
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
 /// Sleeps to a deadline; returns at once if it has passed. Wakes a few to tens of microseconds late: see
 /// [`crate::pacer`] for the precise kind.
 pub fn sleep_until(deadline: Mono) {

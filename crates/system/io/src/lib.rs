@@ -19,6 +19,7 @@ pub mod probe_socket;
 #[cfg(unix)]
 pub mod signals;
 mod slices;
+pub mod stamp;
 pub mod stop;
 pub mod tcp;
 pub mod tcp_info;

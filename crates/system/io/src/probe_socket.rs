@@ -65,6 +65,8 @@ pub struct Arrival {
     pub seen_at: Mono,
     /// TTL (IPv4) or hop limit (IPv6) that it came with.
     pub ttl: Option<u8>,
+    /// DSCP and ECN that it came with, as the byte in its header.
+    pub traffic_class: Option<u8>,
 }
 
 /// Takes part in a measurement. One thread receives at a time; any thread may send.

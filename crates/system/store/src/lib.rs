@@ -17,6 +17,7 @@
 
 mod error;
 mod find;
+pub mod fleet;
 mod place;
 #[cfg(test)]
 mod sample;

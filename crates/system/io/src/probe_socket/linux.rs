@@ -73,9 +73,10 @@ impl System {
         Ok(system)
     }
 
-    /// TTL always; the local address only where it can differ; ICMP only where one peer is at stake.
+    /// TTL and marks always; the local address only where it can differ; ICMP only where one peer is at stake.
     fn ask_for_details(&self) -> io::Result<()> {
         self.set(libc::IP_RECVTTL, libc::IPV6_RECVHOPLIMIT, 1)?;
+        self.set(libc::IP_RECVTOS, libc::IPV6_RECVTCLASS, 1)?;
         if self.peer.is_some() {
             self.set(libc::IP_RECVERR, libc::IPV6_RECVERR, 1)
         } else {
@@ -133,7 +134,8 @@ impl System {
             None => name.address().ok_or(io::ErrorKind::InvalidData)?,
         };
         let (rx, seen_at) = self.arrival_stamp(&told);
-        Ok(Arrival { len, from, to: told.to, rx, seen_at, ttl: told.ttl })
+        let Ancillary { to, ttl, traffic_class, .. } = told;
+        Ok(Arrival { len, from, to, rx, seen_at, ttl, traffic_class })
     }
 
     fn arrival_stamp(&self, told: &Ancillary) -> (Stamp, Mono) {

@@ -36,7 +36,15 @@ impl System {
         match self.socket.recv_from(buf) {
             Ok((len, from)) => {
                 let seen_at = clock::now();
-                Ok(Some(Arrival { len, from, to: None, rx: Stamp::application(seen_at), seen_at, ttl: None }))
+                Ok(Some(Arrival {
+                    len,
+                    from,
+                    to: None,
+                    rx: Stamp::application(seen_at),
+                    seen_at,
+                    ttl: None,
+                    traffic_class: None,
+                }))
             }
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => Ok(None),

@@ -1,0 +1,181 @@
+//! Connections, each with a thread of its own.
+
+use std::io::{self, ErrorKind, Read};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+
+use netaware_io::clock;
+use netaware_units::{Mono, Span};
+use netaware_wire::ipfix::{MAX_MESSAGE, Reader, Transport, message};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use super::{Over, Session, Shared};
+
+/// How often the stop flag is looked at.
+const TURN: Span = Span::from_millis(50);
+/// The first whole message is here after so long.
+const FIRST_MESSAGE: Span = Span::from_secs(10);
+/// Bytes that are read at once: several messages, so that a call is paid for by many of them.
+const ROOM: usize = 4 * MAX_MESSAGE;
+
+pub(super) fn begin(
+    socket: TcpListener,
+    tls: Option<Arc<ServerConfig>>,
+    shared: Shared,
+) -> io::Result<JoinHandle<()>> {
+    socket.set_nonblocking(true)?;
+    let places = Arc::new(AtomicUsize::new(shared.places));
+    thread::Builder::new().name("ipfix-accept".into()).spawn(move || {
+        let mut threads: Vec<JoinHandle<()>> = Vec::new();
+        while !shared.stop.is_raised() {
+            match socket.accept() {
+                Ok((stream, peer)) => {
+                    threads.retain(|thread| !thread.is_finished());
+                    threads.extend(admit(stream, peer, tls.as_ref(), &places, &shared));
+                }
+                Err(_) => clock::sleep(TURN),
+            }
+        }
+        for thread in threads {
+            let _ = thread.join();
+        }
+    })
+}
+
+fn admit(
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: Option<&Arc<ServerConfig>>,
+    places: &Arc<AtomicUsize>,
+    shared: &Shared,
+) -> Option<JoinHandle<()>> {
+    let place = Place::take(places, shared);
+    let Some(place) = place else {
+        shared.tell(|totals| totals.refused += 1);
+        return None;
+    };
+    let tls = tls.cloned();
+    let work = move || {
+        let ended = stream
+            .set_nonblocking(false)
+            .and_then(|()| stream.set_read_timeout(Some(TURN.to_std())))
+            .and_then(|()| stream.set_write_timeout(Some(FIRST_MESSAGE.to_std())))
+            .map_err(|_| Ended::Closed)
+            .and_then(|()| converse(stream, peer, tls, &place.shared));
+        if let Err(ended) = ended {
+            place.shared.tell(|totals| match ended {
+                Ended::Foreign => totals.foreign += 1,
+                Ended::Silent => totals.silent += 1,
+                Ended::Closed => {}
+            });
+        }
+    };
+    thread::Builder::new().name("ipfix-stream".into()).spawn(work).ok()
+}
+
+/// One of the places for connections, given back when it is dropped.
+struct Place {
+    places: Arc<AtomicUsize>,
+    shared: Shared,
+}
+
+impl Place {
+    fn take(places: &Arc<AtomicUsize>, shared: &Shared) -> Option<Self> {
+        let fewer = |free: usize| free.checked_sub(1);
+        places.fetch_update(Ordering::AcqRel, Ordering::Acquire, fewer).ok()?;
+        shared.tell(|totals| totals.connections += 1);
+        Some(Self { places: places.clone(), shared: shared.clone() })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.places.fetch_add(1, Ordering::AcqRel);
+        self.shared.tell(|totals| totals.connections -= 1);
+    }
+}
+
+/// Why a connection is over.
+enum Ended {
+    /// By the other end, or by its failing.
+    Closed,
+    /// It sent something that is not IPFIX, or no TLS.
+    Foreign,
+    /// It sent nothing.
+    Silent,
+}
+
+fn converse(
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: Option<Arc<ServerConfig>>,
+    shared: &Shared,
+) -> Result<(), Ended> {
+    let over = if tls.is_some() { Over::Tls } else { Over::Tcp };
+    let mut session = Session::new(Reader::new(Transport::Stream), peer, over);
+    let ended = match tls {
+        None => read(stream, &mut session, shared),
+        Some(config) => {
+            let connection = ServerConnection::new(config).map_err(|_| Ended::Closed)?;
+            read(StreamOwned::new(connection, stream), &mut session, shared)
+        }
+    };
+    shared.tell(|totals| session.tell(totals));
+    ended
+}
+
+fn read(mut stream: impl Read, session: &mut Session, shared: &Shared) -> Result<(), Ended> {
+    let mut buffer = vec![0; ROOM];
+    let mut filled = 0;
+    let (mut give_up_at, mut tell_at) = (clock::now() + FIRST_MESSAGE, Mono(0));
+    while !shared.stop.is_raised() {
+        let came = stream.read(&mut buffer[filled..]);
+        let now = clock::now();
+        match came {
+            Ok(0) => return Err(Ended::Closed),
+            Ok(bytes) => filled += bytes,
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {
+                    if now >= give_up_at {
+                        return Err(Ended::Silent);
+                    }
+                }
+                // What rustls cannot read.
+                ErrorKind::InvalidData => return Err(Ended::Foreign),
+                _ => return Err(Ended::Closed),
+            },
+        }
+        let used = messages(&buffer[..filled], session, shared)?;
+        if used > 0 {
+            buffer.copy_within(used..filled, 0);
+            filled -= used;
+            give_up_at = now + shared.patience;
+        } else if now >= give_up_at {
+            return Err(Ended::Silent);
+        }
+        if now >= tell_at {
+            tell_at = now + TURN;
+            shared.tell(|totals| session.tell(totals));
+        }
+    }
+    Ok(())
+}
+
+/// Reads the whole messages at the beginning; gives their bytes. What is left is less than one message, so it always has room.
+fn messages(bytes: &[u8], session: &mut Session, shared: &Shared) -> Result<usize, Ended> {
+    let wall = clock::wall();
+    let mut left = bytes;
+    loop {
+        match message::first(left) {
+            Ok(Some((one, rest))) => {
+                // A set of impossible length ends its message only, and is counted.
+                let _ = session.message(wall, one, &shared.sink);
+                left = rest;
+            }
+            Ok(None) => return Ok(bytes.len() - left.len()),
+            Err(_) => return Err(Ended::Foreign),
+        }
+    }
+}

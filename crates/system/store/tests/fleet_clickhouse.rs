@@ -1,0 +1,156 @@
+//! The fleet store in ClickHouse, a real one: what every store must do, what happens when it is away, and whether the questions of
+//! the dashboards can be asked of it.
+
+#[path = "fleet/bench_server.rs"]
+mod bench_server;
+#[path = "fleet/cases.rs"]
+mod cases;
+
+use netaware_record::passive::{ClockState, DigestRow, Period, ProbeReport, Row, TaskRow};
+use netaware_store::fleet::{self, DelayQuery, FleetError, Kind, RowQuery, Settings, Taken};
+use netaware_units::{Span, Wall};
+
+use bench_server::{Server, serve_if_told};
+
+const TEST: &str = "a_real_clickhouse_does_what_every_store_must";
+
+/// One test, because one server serves them all: a second costs half a gigabyte of memory.
+#[test]
+fn a_real_clickhouse_does_what_every_store_must() {
+    serve_if_told();
+    let Some(mut server) = Server::start(TEST) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let settings = |name: &str| Settings {
+        buffer: Some(folder.path().join(format!("{name}.db"))),
+        ..Settings::default()
+    };
+    let now = server.ask("SELECT toUnixTimestamp64Nano(now64(9)) FORMAT TSV").unwrap();
+    let now: i64 = now.trim().parse().unwrap();
+    let whole_seconds = now - now.rem_euclid(1_000_000_000);
+    let (recent, old) =
+        (Wall(whole_seconds - 2 * 86_400_000_000_000), Wall(whole_seconds - 10 * 86_400_000_000_000));
+    let all =
+        cases::CASES.iter().map(|case| (case, recent)).chain(cases::OLD_CASES.iter().map(|case| (case, old)));
+    for (n, ((claim, case), base)) in all.enumerate() {
+        eprintln!("{claim}");
+        let name = format!("case_{n}");
+        case(fleet::open_with(&server.place(&name), &settings(&name)).unwrap().as_mut(), base);
+    }
+    an_insert_that_is_sent_twice_counts_once(&server);
+    what_came_while_it_was_away_is_there_afterwards(&mut server, &settings("away"), recent);
+    a_new_buffer_knows_what_was_taken_before(&server, &settings("anew"), recent);
+    dashboards_ask_what_can_be_answered(&server);
+}
+
+fn digests(sequence: u64, base: Wall) -> ProbeReport {
+    let from = Wall(base.0 + sequence.cast_signed() * 1_000_000_000);
+    let period = Period { from, until: Wall(from.0 + 1_000_000_000) };
+    let row = Row::Digests(DigestRow { observed: sequence, ..DigestRow::default() });
+    ProbeReport {
+        probe: "p".into(),
+        sequence,
+        period,
+        captures: Vec::new(),
+        clock: ClockState::default(),
+        rows: vec![TaskRow { task: "d".into(), period, row }],
+    }
+}
+
+/// Of raw rows and of the sums that views make of them.
+fn an_insert_that_is_sent_twice_counts_once(server: &Server) {
+    let twice = "INSERT INTO case_0.delays (at, task, lost) SETTINGS insert_deduplication_token = 'a',
+                 deduplicate_blocks_in_dependent_materialized_views = 1 VALUES (now64(9), 'twice', 5)";
+    for _ in 0..2 {
+        server.ask(twice).unwrap();
+    }
+    for table in ["delays", "delays_1m", "delays_1h"] {
+        let lost = server.ask(&format!("SELECT sum(lost) FROM case_0.{table} WHERE task = 'twice'")).unwrap();
+        assert_eq!(lost.trim(), "5", "{table}");
+    }
+}
+
+fn what_came_while_it_was_away_is_there_afterwards(server: &mut Server, settings: &Settings, base: Wall) {
+    let mut store = fleet::open_with(&server.place("away"), settings).unwrap();
+    assert_eq!(store.take("aa", &digests(1, base)).unwrap(), Taken::New);
+    assert!(store.flush(Span::from_secs(30)), "{:?}", store.backlog());
+    server.stop();
+    for sequence in 2..=500 {
+        assert_eq!(store.take("aa", &digests(sequence, base)).unwrap(), Taken::New);
+    }
+    assert!(!store.flush(Span::from_millis(300)));
+    assert_eq!((store.backlog().rows, store.backlog().given_up), (2 * 499, 0));
+    assert!(store.backlog().trouble.is_some());
+    // The collector ends meanwhile, too.
+    drop(store);
+    let mut store = fleet::open_with(&server.place("away"), settings).unwrap();
+    assert_eq!(store.take("aa", &digests(500, base)).unwrap(), Taken::Known);
+    let reader = fleet::read(&server.place("away")).unwrap();
+    assert!(matches!(reader.delays(&DelayQuery::default()), Err(FleetError::Away { .. })));
+    server.restart(TEST);
+    assert!(store.flush(Span::from_secs(60)), "{:?}", store.backlog());
+    assert_eq!(reader.delays(&DelayQuery::default()).unwrap().items, []);
+    let found = reader.rows(&RowQuery::of(Kind::Digests)).unwrap().items;
+    let numbers: Vec<u64> = found
+        .iter()
+        .map(|stored| match &stored.row {
+            Row::Digests(digests) => digests.observed,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(numbers, (1..=500).collect::<Vec<u64>>());
+}
+
+fn a_new_buffer_knows_what_was_taken_before(server: &Server, settings: &Settings, base: Wall) {
+    let mut store = fleet::open_with(&server.place("away"), settings).unwrap();
+    assert_eq!(store.highest("p", "aa").unwrap(), 500);
+    assert_eq!(store.take("aa", &digests(499, base)).unwrap(), Taken::Known);
+    assert_eq!(store.take("aa", &digests(501, base)).unwrap(), Taken::New);
+}
+
+/// Each question of each dashboard, with what Grafana would put in.
+fn dashboards_ask_what_can_be_answered(server: &Server) {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../packaging/grafana");
+    let mut asked = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let board: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        let mut questions = Vec::new();
+        collect(&board, &mut questions);
+        for question in questions {
+            let filled = question
+                .replace("$__timeFilter(at)", "at >= now() - 604800 AND at < now()")
+                .replace("$__timeInterval(at)", "toStartOfInterval(toDateTime(at), toIntervalSecond(60))")
+                .replace("${database}", "case_2")
+                .replace("${pair:singlequote}", "'a → b'")
+                .replace("${probe:singlequote}", "'p1'");
+            assert!(!filled.contains('$'), "{}: {question}", path.display());
+            if let Err(answer) = server.ask(&format!("{filled} FORMAT Null")) {
+                panic!("{}: {question}: {answer}", path.display());
+            }
+            asked += 1;
+        }
+    }
+    assert!(asked >= 8, "{asked} questions");
+}
+
+/// The statements in a dashboard: values of `rawSql`, and of `query` where that is one.
+fn collect(value: &serde_json::Value, into: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (name, value) in fields {
+                match value.as_str() {
+                    Some(text) if (name == "rawSql" || name == "query") && text.starts_with("SELECT") => {
+                        into.push(text.to_owned());
+                    }
+                    _ => collect(value, into),
+                }
+            }
+        }
+        serde_json::Value::Array(values) => values.iter().for_each(|value| collect(value, into)),
+        _ => {}
+    }
+}

@@ -1,0 +1,102 @@
+//! The fleet store in a SQLite file: what every store must do, and what only a file can suffer.
+
+#[path = "fleet/cases.rs"]
+mod cases;
+
+use netaware_record::passive::{ClockState, DigestRow, Period, ProbeReport, Row, TaskRow};
+use netaware_store::fleet::{self, Ages, Fleet, FleetError, FleetReader, Kind, RowQuery, SqliteFleet, Taken};
+use netaware_units::{Span, Wall};
+
+const BASE: Wall = Wall(1_790_000_000_000_000_000);
+
+fn fresh() -> (tempfile::TempDir, SqliteFleet) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteFleet::open(folder.path().join("deep/fleet.db"), Ages::default()).unwrap();
+    (folder, store)
+}
+
+fn digests(sequence: u64) -> ProbeReport {
+    let period = Period {
+        from: Wall(BASE.0 + sequence.cast_signed()),
+        until: Wall(BASE.0 + sequence.cast_signed() + 1),
+    };
+    let row = Row::Digests(DigestRow { observed: sequence, ..DigestRow::default() });
+    ProbeReport {
+        probe: "p".into(),
+        sequence,
+        period,
+        captures: Vec::new(),
+        clock: ClockState::default(),
+        rows: vec![TaskRow { task: "w".repeat(3000), period, row }],
+    }
+}
+
+#[test]
+fn a_file_does_what_every_store_must() {
+    for (claim, case) in cases::CASES.iter().chain(cases::OLD_CASES) {
+        eprintln!("{claim}");
+        let (_folder, mut store) = fresh();
+        case(&mut store, BASE);
+    }
+}
+
+#[test]
+fn a_url_is_not_taken_for_a_file_and_its_password_is_not_repeated() {
+    let error = fleet::open("postgres://me:secret@host/db").map(|_| ()).unwrap_err();
+    assert!(matches!(error, FleetError::Place { .. }), "{error}");
+    assert!(!error.to_string().contains("secret"), "{error}");
+}
+
+#[test]
+fn a_full_disk_is_an_error_that_says_what_to_do_and_what_was_taken_stays() {
+    let (_folder, mut store) = fresh();
+    store.limit_pages(8).unwrap();
+    let mut taken = 0;
+    let error = loop {
+        match store.take("aa", &digests(taken + 1)) {
+            Ok(known) => assert_eq!(known, Taken::New),
+            Err(error) => break error,
+        }
+        taken += 1;
+    };
+    assert!(matches!(error, FleetError::DiskFull { .. }), "{error}");
+    assert!(
+        error.to_string().contains("fleet.db") && error.to_string().contains("free some space"),
+        "{error}"
+    );
+    assert!(taken > 0);
+    assert_eq!(store.highest("p", "aa").unwrap(), taken, "what was refused is not marked as taken");
+    assert_eq!(store.rows(&RowQuery::of(Kind::Digests)).unwrap().items.len() as u64, taken);
+}
+
+#[test]
+fn a_reader_sees_what_a_writer_took_while_it_writes() {
+    let (folder, mut store) = fresh();
+    let path = folder.path().join("deep/fleet.db");
+    let reader = fleet::read(path.to_str().unwrap()).unwrap();
+    for sequence in 1..=5 {
+        store.take("aa", &digests(sequence)).unwrap();
+        assert_eq!(reader.rows(&RowQuery::of(Kind::Digests)).unwrap().items.len() as u64, sequence);
+    }
+}
+
+#[test]
+fn what_is_too_old_goes_and_numbers_are_still_known() {
+    let (_folder, mut store) = fresh();
+    for sequence in 1..=3 {
+        store.take("aa", &digests(sequence)).unwrap();
+    }
+    let later = Wall(BASE.0 + Span::from_secs(6 * 365 * 86_400).0);
+    let mut deleted = 0;
+    loop {
+        let done = store.upkeep(later).unwrap();
+        deleted += done.deleted;
+        if !done.more {
+            break;
+        }
+    }
+    assert!(deleted >= 4, "three reports and what their rows became: {deleted}");
+    assert!(store.rows(&RowQuery::of(Kind::Digests)).unwrap().items.is_empty());
+    assert_eq!(store.take("aa", &digests(2)).unwrap(), Taken::Known);
+    assert_eq!(store.highest("p", "aa").unwrap(), 3);
+}
