@@ -3,11 +3,11 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    available, capacity, completions, hops, host, latency, man, matrix, reach, relay, results, schema, serve,
-    tcp, test, udp,
+    available, capacity, completions, hops, host, latency, man, matrix, owd, reach, relay, results, schema,
+    serve, tcp, test, udp,
 };
 #[cfg(target_os = "linux")]
-use crate::commands::{lab, receive, run, send, simulate};
+use crate::commands::{collect, lab, probe, receive, run, send, simulate};
 use crate::config::Parsed;
 use crate::exit::{self, Exit};
 use crate::measure::{self, Measuring};
@@ -29,6 +29,7 @@ Examples:
   netaware available lab-b             what other traffic leaves of the path
   netaware hops example.org            every link on the way; nobody there needed
   netaware reach example.org           what a host answers that runs nothing
+  netaware owd lab-b                   delay and loss of each way
   netaware matrix lab-b                short transfers by block size
   netaware host                        what this host can measure at all
   netaware udp lab-b --scan spacing=0us..100us+10us
@@ -40,8 +41,11 @@ Examples:
                                        a path that changes its IP version, for programs as they are
   netaware run -- curl -4 http://lab-b/
                                        a program as it is, over whichever IP version answers
+  netaware probe -i eth0 volume --by source
+                                       who sends how much, from passing packets
   netaware receive ~/incoming          take files that others send
   netaware send disk.img lab-b         send some, over both IP versions
+  netaware collect run                 delay and loss of real traffic
 
 Settings: every long flag is also a key of netaware.toml (in $XDG_CONFIG_HOME/netaware/ and in the present folder) and a \
 variable: --connect-timeout is connect-timeout and NETAWARE_CONNECT_TIMEOUT. A flag beats a variable, a variable beats a \
@@ -76,9 +80,12 @@ pub(crate) enum Command {
     Available(available::Available),
     Hops(hops::Hops),
     Reach(reach::Reach),
+    Owd(owd::Owd),
     Matrix(matrix::Matrix),
     Host(host::Host),
     Relay(relay::Relay),
+    #[cfg(target_os = "linux")]
+    Probe(probe::Probe),
     #[cfg(target_os = "linux")]
     Run(run::Run),
     Results(results::Results),
@@ -90,6 +97,8 @@ pub(crate) enum Command {
     Send(send::Send),
     #[cfg(target_os = "linux")]
     Receive(receive::Receive),
+    #[cfg(target_os = "linux")]
+    Collect(collect::Collect),
     Completions(completions::Completions),
     Man(man::Man),
     Schema(schema::Schema),
@@ -108,6 +117,7 @@ impl Command {
             Self::Available(available) => Some(Box::new(available)),
             Self::Hops(hops) => Some(Box::new(hops)),
             Self::Reach(reach) => Some(Box::new(reach)),
+            Self::Owd(owd) => Some(Box::new(owd)),
             _ => None,
         }
     }
@@ -129,7 +139,10 @@ impl Command {
             Self::Host(host) => host.run(),
             Self::Hops(hops) => measure::run(hops, parsed),
             Self::Reach(reach) => measure::run(reach, parsed),
+            Self::Owd(owd) => measure::run(owd, parsed),
             Self::Relay(relay) => relay.run(),
+            #[cfg(target_os = "linux")]
+            Self::Probe(probe) => probe.run(),
             #[cfg(target_os = "linux")]
             Self::Run(run) => run.run(),
             Self::Results(results) => results.run(),
@@ -141,6 +154,8 @@ impl Command {
             Self::Send(send) => send.run(),
             #[cfg(target_os = "linux")]
             Self::Receive(receive) => receive.run(),
+            #[cfg(target_os = "linux")]
+            Self::Collect(collect) => collect.run(),
             Self::Completions(completions) => completions.run(),
             Self::Man(man) => man.run(),
             Self::Schema(schema) => schema.run(),
@@ -164,7 +179,8 @@ mod tests {
         let mut command = Cli::command();
         command.build();
         insta::assert_snapshot!("help", command.render_long_help().to_string());
-        let measuring = ["test", "tcp", "udp", "latency", "capacity", "available", "hops", "reach", "matrix"];
+        let measuring =
+            ["test", "tcp", "udp", "latency", "capacity", "available", "hops", "reach", "matrix", "owd"];
         let others = [
             "serve",
             "host",
@@ -175,6 +191,8 @@ mod tests {
             "simulate",
             "send",
             "receive",
+            "probe",
+            "collect",
             "completions",
             "man",
             "schema",

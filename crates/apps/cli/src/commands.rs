@@ -2,6 +2,8 @@
 
 pub(crate) mod available;
 pub(crate) mod capacity;
+#[cfg(target_os = "linux")]
+pub(crate) mod collect;
 pub(crate) mod completions;
 pub(crate) mod hops;
 pub(crate) mod host;
@@ -10,6 +12,9 @@ pub(crate) mod lab;
 pub(crate) mod latency;
 pub(crate) mod man;
 pub(crate) mod matrix;
+pub(crate) mod owd;
+#[cfg(target_os = "linux")]
+pub(crate) mod probe;
 pub(crate) mod reach;
 #[cfg(target_os = "linux")]
 pub(crate) mod receive;

@@ -12,5 +12,6 @@ pub(crate) mod output;
 pub(crate) mod pace;
 pub(crate) mod probed;
 pub(crate) mod quantity;
+pub(crate) mod reflector;
 pub(crate) mod series;
 pub(crate) mod target;

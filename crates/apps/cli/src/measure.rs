@@ -252,7 +252,7 @@ pub(crate) fn has_figures(record: &Record) -> bool {
     let has_delay = |v: &VersionResult| v.latency.is_some() || v.latency_tcp.is_some();
     let has_bulk = |v: &VersionResult| !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty();
     let has_rate = |v: &VersionResult| v.path_rates.iter().any(|rate| rate.rate.is_some());
-    let has_hops = |v: &VersionResult| v.hops.is_some() || !v.reach_probes.is_empty();
+    let has_hops = |v: &VersionResult| v.hops.is_some() || !v.reach_probes.is_empty() || v.owd.is_some();
     let has_any = |v: &VersionResult| has_delay(v) || has_bulk(v) || has_rate(v) || has_hops(v);
     record.ability.is_some() || record.versions.iter().any(has_any)
 }

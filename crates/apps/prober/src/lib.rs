@@ -21,6 +21,7 @@ mod lane;
 mod latency;
 mod link;
 mod matrix;
+mod owd;
 mod path;
 mod progress;
 mod reach;
@@ -44,6 +45,7 @@ pub use latency::{latency, memory_copy};
 pub use matrix::{MatrixRequest, Pair, Pairs, matrix};
 pub use netaware_path::hops::CapacityWay;
 pub use netaware_probe::size_fit;
+pub use owd::{OwdRequest, owd};
 pub use progress::Progress;
 pub use reach::{ReachRequest, reach};
 pub use request::{

@@ -3,6 +3,7 @@
 mod comparison;
 pub(crate) mod hops;
 mod latency;
+pub(crate) mod owd;
 pub(crate) mod path_rates;
 pub(crate) mod reach;
 mod tcp;

@@ -24,6 +24,14 @@ pub enum BindError {
     /// The system chose ports for TCP that were never free for UDP and the other addresses as well.
     #[error("no port is free for both TCP and UDP on all addresses: {0}")]
     NoCommonPort(ConnectError),
+    /// No STAMP reflector.
+    #[error("no STAMP reflector: {source}; {}", stamp_advice(*port))]
+    Stamp {
+        /// The port asked for.
+        port: u16,
+        /// What was tried, where.
+        source: netaware_io::stamp::reflector::ReflectorError,
+    },
     /// The sockets are there, something else that a responder needs is not.
     #[error("cannot {operation}: {source}")]
     System {
@@ -88,7 +96,7 @@ fn open_all(config: &Config) -> Result<Doors, ConnectError> {
     }
 }
 
-fn wanted(config: &Config) -> Vec<IpAddr> {
+pub(crate) fn wanted(config: &Config) -> Vec<IpAddr> {
     if config.bind.is_empty() {
         return vec![Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()];
     }
@@ -109,6 +117,14 @@ fn open_one(address: SocketAddr) -> Result<Door, ConnectError> {
     // Shared, because the socket of each UDP stream sits on the same address and port.
     let udp = options::bind_udp(address, &window, Reuse::Shared)?;
     Ok(Door { address, tcp, udp })
+}
+
+fn stamp_advice(port: u16) -> &'static str {
+    if (1..1024).contains(&port) {
+        "ports below 1024 need CAP_NET_BIND_SERVICE: give it, or another port with --stamp=PORT"
+    } else {
+        "stop the other program or choose another port"
+    }
 }
 
 fn is_in_use(error: &ConnectError) -> bool {

@@ -36,6 +36,8 @@ pub struct Config {
     pub max_bytes: Option<ByteCount>,
     /// Most streams of a test.
     pub max_streams: Option<u16>,
+    /// UDP port of a STAMP reflector beside it, on the same addresses; 0 lets the system choose, absent: none.
+    pub stamp: Option<u16>,
     /// Networks that may connect; empty means all.
     pub allow: Vec<Network>,
     /// Cores for the threads that move data, by the kernel's numbers; empty leaves them to the scheduler.
@@ -58,6 +60,7 @@ impl Default for Config {
             max_rate: None,
             max_bytes: None,
             max_streams: None,
+            stamp: None,
             allow: Vec::new(),
             affinity: Vec::new(),
         }

@@ -41,6 +41,7 @@ mod rig;
 mod runner;
 mod server;
 mod session;
+mod stamp;
 mod stream_socket;
 mod tcp_echo;
 mod trains;

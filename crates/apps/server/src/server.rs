@@ -21,6 +21,7 @@ use crate::context::{Context, MAX_STRANGERS, Registry};
 use crate::control::raised;
 use crate::flows::{FlowTable, Reason};
 use crate::reflector::Reflector;
+use crate::stamp::StampReflectors;
 use crate::{Config, opening, random};
 
 /// A responder that listens; [`Server::run`] serves.
@@ -32,6 +33,7 @@ pub struct Server {
     runtime: Runtime,
     stopper: Stopper,
     reflectors_stop: StopFlag,
+    stamp: StampReflectors,
 }
 
 /// Ends a responder from anywhere, for example from a thread that waits for signals. Cloned freely.
@@ -55,6 +57,8 @@ impl Server {
     /// Opens the sockets. From here on connections are queued by the system, though nobody serves them yet.
     pub fn bind(config: Config) -> Result<Self, BindError> {
         let doors = bind::open(&config)?;
+        let stamp = StampReflectors::bind(&config)
+            .map_err(|source| BindError::Stamp { port: config.stamp.unwrap_or(0), source })?;
         provide_for_sockets(&config);
         let addresses = doors.open.iter().map(|door| door.address).collect();
         // One thread for all that is not measured; it sleeps until something comes.
@@ -80,12 +84,26 @@ impl Server {
         let (stop, stopping) = watch::channel(false);
         let context = Arc::new(Context::new(config, flows, registry, reflectors, stopping));
         let stopper = Stopper(Arc::new(stop));
-        Ok(Self { context, addresses, absent: doors.absent, listeners, runtime, stopper, reflectors_stop })
+        Ok(Self {
+            context,
+            addresses,
+            absent: doors.absent,
+            listeners,
+            runtime,
+            stopper,
+            reflectors_stop,
+            stamp,
+        })
     }
 
     /// Where it listens, with TCP and UDP on each.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Where it answers STAMP.
+    pub fn stamp_addresses(&self) -> Vec<SocketAddr> {
+        self.stamp.addresses()
     }
 
     /// The IP version that this host does not have, if nobody insisted on it, with what the system said.
@@ -100,14 +118,16 @@ impl Server {
 
     /// Serves until it is stopped. Sessions that have not ended two seconds after that are cut off.
     pub fn run(self) -> Result<(), RunError> {
-        let Self { context, listeners, runtime, stopper, reflectors_stop, .. } = self;
+        let Self { context, listeners, runtime, stopper, reflectors_stop, stamp, .. } = self;
         let threads = start_reflectors(&context.reflectors)?;
+        let stamp = stamp.start(&context)?;
         runtime.block_on(serve(&context, listeners));
         runtime.shutdown_background();
         // Tasks that were cut off must not outlive the sockets they speak for.
         stopper.stop();
         reflectors_stop.raise();
         end_reflectors(&context.reflectors, threads);
+        stamp.end();
         log_dropped(&context.flows);
         Ok(())
     }

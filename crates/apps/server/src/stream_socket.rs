@@ -55,7 +55,15 @@ fn return_strays(reflector: &Reflector, flow: &Flow, socket: &UdpSocket) {
         let seen_at = clock::now();
         reflector.serve(
             &mut buf,
-            &Arrival { len, from, to: flow.local, rx: Stamp::application(seen_at), seen_at, ttl: None },
+            &Arrival {
+                len,
+                from,
+                to: flow.local,
+                rx: Stamp::application(seen_at),
+                seen_at,
+                ttl: None,
+                traffic_class: None,
+            },
         );
     }
 }

@@ -1,11 +1,15 @@
-//! `netaware results`: what was measured before.
+//! `netaware results`: what was measured before, here and by a fleet of probes.
 
 mod compare;
+mod delays;
 mod delete;
 mod export;
+mod fleet;
 mod list;
 mod plot;
+mod probes;
 mod show;
+mod tasks;
 
 use std::path::PathBuf;
 
@@ -27,6 +31,7 @@ Examples:
   netaware results export --command udp --format csv -o udp.csv
   netaware results compare VPN 'hall B'
   netaware results delete 019a2b3c
+  netaware results delays --pair berlin,paris --from 6h
 
 An ID is that of a result or of a series. It may be cut off after as many digits as tell it from others; 'last' is the \
 newest.";
@@ -47,6 +52,9 @@ enum Action {
     Compare(compare::Compare),
     Export(export::Export),
     Delete(delete::Delete),
+    Delays(delays::Delays),
+    Probes(probes::Probes),
+    Tasks(tasks::Tasks),
 }
 
 /// Which file of results.
@@ -76,6 +84,9 @@ impl Results {
             Action::Compare(compare) => compare.run(),
             Action::Export(export) => export.run(),
             Action::Delete(delete) => delete.run(),
+            Action::Delays(delays) => delays.run(),
+            Action::Probes(probes) => probes.run(),
+            Action::Tasks(tasks) => tasks.run(),
         }
     }
 }

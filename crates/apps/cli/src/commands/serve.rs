@@ -27,6 +27,7 @@ Examples:
   netaware serve
   netaware serve --key-file key --allow 192.0.2.0/24 --allow 2001:db8::/32
   netaware serve --max-rate 1Gbit/s --max-duration 30s --log json
+  netaware serve --stamp=8620
 
 A key file holds any text of up to 1024 bytes; give probers the same one:
   head -c 32 /dev/urandom | base64 > key
@@ -52,6 +53,10 @@ pub(crate) struct Serve {
     /// Only answer probers of this network, as in 192.0.2.0/24 (may be given several times)
     #[arg(long, value_name = "CIDR")]
     allow: Vec<Network>,
+    /// Answer STAMP (RFC 8762) as well, for 'netaware owd' and others, on this UDP port: --stamp=8620 [default: 862, which needs
+    /// CAP_NET_BIND_SERVICE]; with a key only packets that prove it
+    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "862")]
+    stamp: Option<u16>,
     /// Throughput measurements at the same time
     #[arg(long, value_name = "N", default_value_t = Config::default().max_concurrent as u64, value_parser = clap::value_parser!(u64).range(1..=1000), help_heading = LIMITS)]
     max_concurrent: u64,
@@ -116,6 +121,7 @@ impl Serve {
             max_rate: self.max_rate,
             max_bytes: self.max_bytes,
             max_streams: self.max_streams,
+            stamp: self.stamp,
             allow: self.allow.clone(),
             affinity: self.cpu_affinity.clone(),
             ..defaults
@@ -128,6 +134,9 @@ fn announce(server: &Server) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     for address in server.addresses() {
         writeln!(out, "listening on {address}, TCP and UDP")?;
+    }
+    for address in server.stamp_addresses() {
+        writeln!(out, "answering STAMP on {address}, UDP")?;
     }
     for error in server.absent() {
         eprintln!("note: one IP version only: {error}");
@@ -180,6 +189,8 @@ mod tests {
         assert_eq!(config.max_duration, Some(Span::from_secs(30)));
         assert_eq!((config.max_concurrent, config.max_sessions_per_address), (2, 3));
         assert_eq!(config.affinity, [0, 2]);
+        let stamp = |line: &str| serve(line).unwrap().config().unwrap().stamp;
+        assert_eq!([stamp(""), stamp("--stamp"), stamp("--stamp=0")], [None, Some(862), Some(0)]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What a threshold can speak of, and where its figures stand in a record.
 
 use netaware_record::{
-    DelaySummary, Direction, HostAbility, HostCall, LoadedLatency, MatrixProtocol, MatrixResult, PathMetric,
-    PathRate, RateBound, ReachProtocol, TcpResult, UdpResult, VersionResult, WaitHow,
+    DelaySummary, Direction, HostAbility, HostCall, LoadedLatency, MatrixProtocol, MatrixResult, OwdWay,
+    PathMetric, PathRate, RateBound, ReachProtocol, TcpResult, UdpResult, VersionResult, WaitHow,
 };
 use netaware_units::{BitRate, Span};
 
@@ -236,6 +236,40 @@ pub(crate) static METRICS: &[Metric] = &[
         let rates = v.reach_probes.iter().filter_map(|it| it.capacity.as_ref());
         rates.map(|it| ("", it.rate.estimate)).collect()
     }),
+    metric("owd.min", Kind::Time, "owd: smallest one-way delay, every direction", |v| {
+        owd_delay(v, None, |d| d.min)
+    }),
+    metric("owd.p50", Kind::Time, "its median", |v| owd_delay(v, None, |d| d.p50)),
+    metric("owd.p95", Kind::Time, "its 95th percentile", |v| owd_delay(v, None, |d| d.p95)),
+    metric("owd.p99", Kind::Time, "its 99th percentile", |v| owd_delay(v, None, |d| d.p99)),
+    metric("owd.max", Kind::Time, "its largest", |v| owd_delay(v, None, |d| d.max)),
+    metric("owd.mean", Kind::Time, "its mean", |v| owd_delay(v, None, |d| d.mean)),
+    metric("owd.up.p50", Kind::Time, "owd: median to HOST", |v| {
+        owd_delay(v, Some(Direction::Forward), |d| d.p50)
+    }),
+    metric("owd.down.p50", Kind::Time, "owd: median from HOST", |v| {
+        owd_delay(v, Some(Direction::Reverse), |d| d.p50)
+    }),
+    metric("owd.up.p95", Kind::Time, "owd: 95th percentile to HOST", |v| {
+        owd_delay(v, Some(Direction::Forward), |d| d.p95)
+    }),
+    metric("owd.down.p95", Kind::Time, "owd: 95th percentile from HOST", |v| {
+        owd_delay(v, Some(Direction::Reverse), |d| d.p95)
+    }),
+    metric("owd.ipdv", Kind::Time, "owd: IPDV, 95th percentile, every direction", |v| {
+        owd(v, None, |way| Some(way.ipdv?.p95.0 as f64))
+    }),
+    metric("owd.loss", Kind::Share, "owd: loss, every direction", |v| owd(v, None, |way| way.loss)),
+    metric("owd.up.loss", Kind::Share, "owd: loss to HOST", |v| {
+        owd(v, Some(Direction::Forward), |way| way.loss)
+    }),
+    metric("owd.down.loss", Kind::Share, "owd: loss from HOST", |v| {
+        owd(v, Some(Direction::Reverse), |way| way.loss)
+    }),
+    metric("owd.bound", Kind::Time, "owd: what the clocks may be off by", |v| {
+        let clock = v.owd.as_ref().and_then(|owd| owd.clock.as_ref());
+        clock.map(|clock| ("", clock.bound.0 as f64)).into_iter().collect()
+    }),
     metric("matrix.tcp", Kind::Rate, "matrix: largest total in its best blocks, TCP", |v| {
         matrix(v, MatrixProtocol::Tcp, best)
     }),
@@ -332,6 +366,25 @@ fn udp(
 ) -> Vec<(&'static str, f64)> {
     let wanted = |r: &&UdpResult| only.is_none_or(|direction| r.pedigree.direction == direction);
     v.udp.iter().filter(wanted).filter_map(|r| Some((r.pedigree.direction.name(), of(r)?))).collect()
+}
+
+fn owd(
+    v: &VersionResult,
+    only: Option<Direction>,
+    of: impl Fn(&OwdWay) -> Option<f64>,
+) -> Vec<(&'static str, f64)> {
+    let ways =
+        v.owd.iter().flat_map(|owd| [(Direction::Forward, &owd.forward), (Direction::Reverse, &owd.reverse)]);
+    let wanted = ways.filter(|(direction, _)| only.is_none_or(|only| only == *direction));
+    wanted.filter_map(|(direction, way)| Some((direction.name(), of(way)?))).collect()
+}
+
+fn owd_delay(
+    v: &VersionResult,
+    only: Option<Direction>,
+    of: impl Fn(&DelaySummary) -> Span,
+) -> Vec<(&'static str, f64)> {
+    owd(v, only, |way| Some(of(way.delay.as_ref()?).0 as f64))
 }
 
 fn udp_loss(result: &UdpResult) -> Option<f64> {

@@ -4,6 +4,7 @@
 mod hops;
 mod host;
 mod matrix;
+mod owd;
 mod path_rates;
 mod reach;
 
@@ -19,13 +20,14 @@ use netaware_units::{ClockSource, Span};
 use crate::series;
 
 use hops::HOP;
+use owd::OWD;
 use path_rates::PATH_RATE;
 use reach::REACH;
 
 /// Whether records of this command have a CSV form: `test` mixes figures that fit no one table.
 pub(crate) fn has_form(command: &str) -> bool {
-    const WITH: [&str; 9] =
-        ["tcp", "udp", "latency", "matrix", "capacity", "available", "hops", "reach", "host"];
+    const WITH: [&str; 10] =
+        ["tcp", "udp", "latency", "matrix", "capacity", "available", "hops", "reach", "owd", "host"];
     WITH.contains(&command)
 }
 
@@ -148,6 +150,7 @@ fn figure_names(command: &str) -> Vec<&'static str> {
         "capacity" | "available" => names(PATH_RATE),
         "hops" => names(HOP),
         "reach" => names(REACH),
+        "owd" => names(OWD),
         _ => names(LATENCY),
     }
 }
@@ -166,6 +169,7 @@ fn figure_fields(command: &str, version: &VersionResult) -> Vec<Vec<String>> {
         }
         "hops" => version.hops.iter().flat_map(|it| &it.hops).map(|hop| fields(HOP, hop)).collect(),
         "reach" => version.reach_probes.iter().map(|result| fields(REACH, result)).collect(),
+        "owd" => version.owd.iter().flat_map(owd::ways).map(|way| fields(OWD, &way)).collect(),
         "udp" => version.udp.iter().map(|result| fields(UDP, result)).collect(),
         _ => {
             version.latency.iter().chain(&version.latency_tcp).map(|result| fields(LATENCY, result)).collect()
@@ -377,6 +381,7 @@ mod tests {
         insta::assert_snapshot!("available_csv", csv(&fixture::available()));
         insta::assert_snapshot!("hops_csv", csv(&fixture::hops()));
         insta::assert_snapshot!("reach_csv", csv(&fixture::reach()));
+        insta::assert_snapshot!("owd_csv", csv(&fixture::owd()));
     }
 
     #[test]
@@ -392,6 +397,7 @@ mod tests {
             fixture::available(),
             fixture::hops(),
             fixture::reach(),
+            fixture::owd(),
         ] {
             let text = csv(&record);
             let fields: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();

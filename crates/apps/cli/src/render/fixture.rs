@@ -3,6 +3,7 @@
 mod hops;
 mod host;
 mod matrix;
+mod owd;
 mod path_rates;
 
 use netaware_record::{
@@ -107,6 +108,13 @@ pub(crate) fn reach() -> Record {
     let versions = BOTH
         .map(|version| VersionResult { reach_probes: hops::reach(version), ..VersionResult::new(version) });
     empty("reach", versions.to_vec())
+}
+
+/// One-way delay to a reflector, IPv4 by clocks that are good, IPv6 by exchanges.
+pub(crate) fn owd() -> Record {
+    let versions =
+        BOTH.map(|version| VersionResult { owd: Some(owd::result(version)), ..VersionResult::new(version) });
+    empty("owd", versions.to_vec())
 }
 
 /// A matrix of short transfers.
@@ -227,6 +235,7 @@ pub(crate) fn all() -> Vec<Record> {
         host_ability(),
         hops(),
         reach(),
+        owd(),
         half(),
         nothing(),
     ]

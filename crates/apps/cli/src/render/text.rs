@@ -13,6 +13,7 @@ mod intervals;
 mod latency;
 mod limit;
 mod matrix;
+mod owd;
 mod path;
 mod path_rates;
 mod pedigree;
@@ -96,6 +97,7 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
         };
         path::section(&mut sheet)?;
         latency::section(&mut sheet)?;
+        owd::section(&mut sheet)?;
         for direction in [Direction::Forward, Direction::Reverse] {
             tcp::section(&mut sheet, direction)?;
         }
@@ -125,7 +127,7 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
 fn has_anything(v: &VersionResult) -> bool {
     let has_delay = v.latency.is_some() || v.latency_tcp.is_some();
     let has_bulk = !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty() || !v.path_rates.is_empty();
-    let has_probes = v.hops.is_some() || !v.reach_probes.is_empty();
+    let has_probes = v.hops.is_some() || !v.reach_probes.is_empty() || v.owd.is_some();
     v.reach.is_some() || v.path.is_some() || has_delay || has_bulk || has_probes
 }
 
@@ -197,6 +199,7 @@ mod tests {
         insta::assert_snapshot!("matrix", text(&fixture::matrix(), Paint::PLAIN));
         insta::assert_snapshot!("hops", text(&fixture::hops(), Paint::PLAIN));
         insta::assert_snapshot!("reach", text(&fixture::reach(), Paint::PLAIN));
+        insta::assert_snapshot!("owd", text(&fixture::owd(), Paint::PLAIN));
         insta::assert_snapshot!("latency_both", text(&fixture::latency_both(), Paint::PLAIN));
         insta::assert_snapshot!("host", shown(overview, &fixture::host_ability()));
         insta::assert_snapshot!("host_verbose", text(&fixture::host_ability(), Paint::PLAIN));

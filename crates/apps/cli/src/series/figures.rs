@@ -72,6 +72,8 @@ const HOPS: &[Main] = &[main("hops.capacity", "slowest link"), main("hops.rtt", 
 const REACH: &[Main] =
     &[main("reach.rtt", "RTT p50"), main("reach.loss", "loss"), main("reach.capacity", "capacity")];
 
+const OWD: &[Main] = &[main("owd.p50", "OWD p50"), main("owd.loss", "loss"), main("owd.ipdv", "IPDV p95")];
+
 /// The main figures of a command, the most telling first; none for one that has none.
 pub(crate) fn mains(command: &str) -> &'static [Main] {
     match command {
@@ -84,6 +86,7 @@ pub(crate) fn mains(command: &str) -> &'static [Main] {
         "available" => AVAILABLE,
         "hops" => HOPS,
         "reach" => REACH,
+        "owd" => OWD,
         _ => &[],
     }
 }
@@ -120,7 +123,9 @@ mod tests {
 
     #[test]
     fn every_main_figure_is_a_metric_that_a_threshold_can_name() {
-        for command in ["tcp", "udp", "latency", "test", "matrix", "capacity", "available", "hops", "reach"] {
+        for command in
+            ["tcp", "udp", "latency", "test", "matrix", "capacity", "available", "hops", "reach", "owd"]
+        {
             for main in mains(command) {
                 assert!(Metric::named(main.name).is_ok(), "{}", main.name);
             }

@@ -1,0 +1,213 @@
+//! `netaware collect`: controller and collector of a fleet of probes.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use netaware_collector::{Answer, Client, Collector, Config, plan};
+use netaware_io::stop::StopFlag;
+
+use crate::exit::Exit;
+use crate::flags::logging::Logging;
+use crate::signals;
+
+const LONG: &str = "\
+Tells a fleet of probes what to watch and measure, takes what they find, and joins what several of them saw of the same \
+packets to one-way delay, loss and jitter. The fleet is described in one file, collect.toml; probes dial in ('netaware \
+probe'). The same port serves a page, an HTTP API and /metrics.";
+
+const AFTER: &str = "\
+Examples:
+  netaware collect check                 is collect.toml all right?
+  netaware collect run                   run it until a signal ends it
+  netaware collect plan                  what would change, probe by probe
+  netaware collect apply                 change it, without a restart
+
+Without a token in collect.toml the page, the API and /metrics answer this host only.
+
+Exit codes:
+  0  done, or ended by a signal
+  2  the file is wrong, or the collector could not start or be reached";
+
+/// Collect what a fleet of probes finds, and tell them what to do
+#[derive(Debug, Args)]
+#[command(long_about = LONG, after_help = AFTER)]
+pub(crate) struct Collect {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Check(Check),
+    Plan(Plan),
+    Apply(Apply),
+    Run(Run),
+}
+
+/// Say whether the file can be run, and what is wrong with it
+#[derive(Debug, Args)]
+struct Check {
+    #[command(flatten)]
+    file: File,
+}
+
+/// Print what the file would change in the collector that runs
+#[derive(Debug, Args)]
+struct Plan {
+    #[command(flatten)]
+    file: File,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Make the collector that runs take the file
+#[derive(Debug, Args)]
+struct Apply {
+    #[command(flatten)]
+    file: File,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Run the collector
+#[derive(Debug, Args)]
+struct Run {
+    #[command(flatten)]
+    file: File,
+    /// Join only this part of the digests, as in 1/2: the first of two collectors that share the join
+    #[arg(long, value_name = "N/M")]
+    shard: Option<String>,
+    /// Take IPFIX of other exporters here, as in udp://:4739 (may be given several times)
+    #[arg(long, value_name = "PLACE")]
+    ipfix: Vec<String>,
+    #[command(flatten)]
+    logging: Logging,
+}
+
+#[derive(Debug, Args)]
+struct File {
+    /// The fleet's file
+    #[arg(short, long, value_name = "FILE", default_value = "collect.toml")]
+    config: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct Place {
+    /// Where the collector answers
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:14234")]
+    at: String,
+    /// File with the token of access.admin_token_file
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+impl Collect {
+    /// Does it.
+    ///
+    /// # Errors
+    /// One sentence (or one for each thing that is wrong with the file).
+    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
+        match &self.action {
+            Action::Check(check) => check.run(),
+            Action::Plan(plan) => plan.run(),
+            Action::Apply(apply) => apply.run(),
+            Action::Run(run) => run.run(),
+        }
+    }
+}
+
+fn load(path: &Path) -> anyhow::Result<Config> {
+    Config::load(path).with_context(|| path.display().to_string())
+}
+
+impl Check {
+    fn run(&self) -> anyhow::Result<Exit> {
+        let config = load(&self.file.config)?;
+        let (probes, tasks) = (config.probes.len(), config.tasks.len() + config.meshes.len());
+        say(&format!("{}: {probes} probes, {tasks} tasks and meshes\n", self.file.config.display()))?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Place {
+    fn ask(&self, method: &str, path: &str, body: &str) -> anyhow::Result<Answer> {
+        let token = match &self.token_file {
+            None => None,
+            Some(path) => {
+                let text = std::fs::read_to_string(path);
+                let text = text.with_context(|| format!("cannot read the token in {}", path.display()))?;
+                Some(text.trim_end_matches(['\r', '\n']).to_owned())
+            }
+        };
+        let answer = Client::new(&self.at, token)?.ask(method, path, body)?;
+        if answer.status == 200 {
+            return Ok(answer);
+        }
+        let said: Option<serde_json::Value> = serde_json::from_str(&answer.body).ok();
+        let why = said.and_then(|said| Some(said.get("error")?.as_str()?.to_owned()));
+        bail!("the collector says no ({}): {}", answer.status, why.unwrap_or(answer.body))
+    }
+}
+
+/// The file as it is sent: with whole paths, because the collector's folder is not this one.
+fn text(file: &File) -> anyhow::Result<String> {
+    load(&file.config)?.to_toml().context("collect.toml")
+}
+
+impl Plan {
+    fn run(&self) -> anyhow::Result<Exit> {
+        let answer = self.place.ask("POST", "/api/v1/plan", &text(&self.file)?)?;
+        let plan: plan::Plan = serde_json::from_str(&answer.body).context("the collector's plan")?;
+        say(&plan.to_string())?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Apply {
+    fn run(&self) -> anyhow::Result<Exit> {
+        let answer = self.place.ask("PUT", "/api/v1/config", &text(&self.file)?)?;
+        let applied: serde_json::Value =
+            serde_json::from_str(&answer.body).context("the collector's answer")?;
+        let plan: plan::Plan =
+            serde_json::from_value(applied["plan"].clone()).context("the collector's plan")?;
+        say(&format!("{plan}configuration {} runs\n", applied["number"]))?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Run {
+    fn run(&self) -> anyhow::Result<Exit> {
+        self.logging.start();
+        let mut config = load(&self.file.config)?;
+        if self.shard.is_some() {
+            config.shard.clone_from(&self.shard);
+        }
+        config.ipfix.extend(self.ipfix.iter().cloned());
+        let faults = config.check();
+        if let Some(fault) = faults.first() {
+            bail!("{fault}");
+        }
+        let collector = Collector::start(config)?;
+        let stopper = collector.stopper();
+        let stop = StopFlag::new();
+        signals::listen(&stop, move |event| {
+            if event == signals::Event::Stopping {
+                stopper.stop();
+            }
+        })?;
+        if !self.logging.quiet {
+            for address in collector.addresses() {
+                say(&format!("collecting on {address}; page at http://{address}/\n"))?;
+            }
+        }
+        collector.run()?;
+        Ok(Exit::Done)
+    }
+}
+
+fn say(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("stdout")
+}

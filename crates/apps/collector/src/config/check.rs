@@ -1,0 +1,238 @@
+//! Whether a file can be meant: every name exists, every number fits, every probe can be told its part.
+
+use std::fmt;
+
+use netaware_wire::lmap::{self, What};
+
+use super::{ALL, Config, JoinRule, Mesh, names};
+use crate::instruct;
+
+/// One thing that is wrong, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// As in `tasks.delay`.
+    pub place: String,
+    /// What is wrong, and what would be right.
+    pub why: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.why)
+    }
+}
+
+/// What a mesh can measure; those with `true` fill the path, so a host runs one of them at a time.
+pub(crate) const METHODS: [(&str, bool); 6] = [
+    ("stamp", false),
+    ("latency", false),
+    ("tcp", true),
+    ("udp", true),
+    ("capacity", true),
+    ("available", true),
+];
+
+/// Whether two of them at one host would measure each other.
+pub(crate) fn is_throughput(method: &str) -> bool {
+    METHODS.iter().any(|(name, throughput)| *name == method && *throughput)
+}
+
+impl Config {
+    /// Everything that is wrong, empty if it can be run.
+    pub fn check(&self) -> Vec<Fault> {
+        let mut faults = Faults { config: self, found: Vec::new() };
+        faults.frame();
+        faults.probes();
+        faults.groups();
+        faults.tasks();
+        for (name, mesh) in &self.meshes {
+            faults.mesh(name, mesh);
+        }
+        for (name, join) in &self.joins {
+            faults.join(name, join);
+        }
+        // What a probe is told is only looked at when all names are known.
+        if faults.found.is_empty() {
+            faults.instructions();
+        }
+        faults.found
+    }
+}
+
+struct Faults<'a> {
+    config: &'a Config,
+    found: Vec<Fault>,
+}
+
+impl Faults<'_> {
+    fn add(&mut self, place: impl Into<String>, why: impl Into<String>) {
+        self.found.push(Fault { place: place.into(), why: why.into() });
+    }
+
+    fn frame(&mut self) {
+        let period = self.config.period().0;
+        if !(100_000_000..=3_600_000_000_000).contains(&period) || period % 1_000_000 != 0 {
+            self.add("period", "has to be between 100ms and 1h, in whole milliseconds");
+        }
+        if let Some(shard) = &self.config.shard
+            && names::shard(shard).is_none()
+        {
+            self.add("shard", format!("'{shard}' is no part; write it as in \"1/2\""));
+        }
+        for place in &self.config.ipfix {
+            if crate::foreign::Place::read(place).is_none() {
+                self.add(
+                    "ipfix",
+                    format!("'{place}' is not as in \"udp://[::]:4739\" or \"tcp://0.0.0.0:4739\""),
+                );
+            }
+        }
+    }
+
+    fn probes(&mut self) {
+        let cards = self.config.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+        for (name, probe) in &self.config.probes {
+            let place = format!("probes.{name}");
+            if !lmap::is_name(name) || name == ALL {
+                self.add(&place, "a probe is named by 1 to 63 of a-z, 0-9 and '-', and not 'all'");
+            }
+            if probe.key_file.is_none() && !cards {
+                self.add(&place, "needs a key_file, or a tls.client_ca whose certificate names it");
+            }
+            if probe.position.is_some_and(|(north, east)| north.abs() > 90.0 || east.abs() > 360.0) {
+                self.add(&place, "the position is degrees north and east, as in [52.5, 13.4]");
+            }
+        }
+    }
+
+    fn groups(&mut self) {
+        for (name, members) in &self.config.groups {
+            let place = format!("groups.{name}");
+            if self.config.probes.contains_key(name) || name == ALL {
+                self.add(&place, "is the name of a probe, or 'all'; a group needs one of its own");
+            }
+            for member in members.iter().filter(|member| !self.config.probes.contains_key(*member)) {
+                self.found.push(Fault { place: place.clone(), why: self.unknown(member, "probe") });
+            }
+        }
+    }
+
+    fn unknown(&self, name: &str, kind: &str) -> String {
+        let known: Vec<_> = self.config.probes.keys().map(String::as_str).take(8).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        format!("there is no {kind} '{name}'; probes are: {known}")
+    }
+
+    fn list(&mut self, place: &str, list: &[String]) {
+        if list.is_empty() {
+            self.add(place, "names nobody; name probes or groups, or \"all\"");
+        }
+        for name in list {
+            let known = self.config.probes.contains_key(name) || self.config.groups.contains_key(name);
+            if !known && name != ALL {
+                let why = self.unknown(name, "probe or group");
+                self.add(place, why);
+            }
+        }
+    }
+
+    fn tasks(&mut self) {
+        for (name, rule) in &self.config.tasks {
+            let place = format!("tasks.{name}");
+            if name.contains('.') {
+                self.add(&place, "a name with a dot belongs to meshes; use '-'");
+            }
+            self.list(&place, &rule.on);
+            if let Err(fault) = rule.task(None).check() {
+                self.add(&place, fault.to_string());
+            }
+            if rule.every.is_some() && instruct::is_passive(&rule.what) {
+                self.add(&place, "what watches packets runs always; take 'every' out");
+            }
+        }
+    }
+
+    fn mesh(&mut self, name: &str, mesh: &Mesh) {
+        let place = format!("meshes.{name}");
+        if name.contains('.') || !lmap::is_name(name) {
+            self.add(&place, "a mesh is named by 1 to 63 of a-z, 0-9 and '-'");
+        }
+        self.list(&place, &mesh.members);
+        let methods: Vec<_> = METHODS.iter().map(|(name, _)| *name).collect();
+        if !methods.contains(&mesh.method.as_str()) {
+            self.add(
+                &place,
+                format!("there is no method '{}'; there are {}", mesh.method, methods.join(", ")),
+            );
+        }
+        let stamp = mesh.method == "stamp";
+        if stamp && (mesh.every.is_some() || !mesh.options.is_empty()) {
+            self.add(
+                &place,
+                "'stamp' runs always: it has 'interval' and 'length', no 'every' and no 'options'",
+            );
+        }
+        if !stamp && mesh.every.is_none() {
+            self.add(&place, "needs 'every', as in every = \"10min\"");
+        }
+        if !stamp && (mesh.interval.is_some() || mesh.length.is_some()) {
+            self.add(&place, "'interval' and 'length' belong to 'stamp'; this method has them in 'options'");
+        }
+        for member in self.config.members(&mesh.members) {
+            let Some(probe) = self.config.probes.get(member) else { continue };
+            let named = if stamp { probe.stamp.is_some() } else { probe.responder.is_some() };
+            if probe.address.is_none() && !named {
+                self.add(&place, format!("others cannot reach '{member}': give probes.{member} an address"));
+            }
+        }
+    }
+
+    fn join(&mut self, name: &str, join: &JoinRule) {
+        let place = format!("joins.{name}");
+        self.list(&place, &join.points);
+        let Some(task) = self.config.tasks.get(&join.task) else {
+            self.add(&place, format!("there is no task '{}'", join.task));
+            return;
+        };
+        if !matches!(task.what, What::Digest { .. }) {
+            self.add(
+                &place,
+                format!("the task '{}' makes no digests; its kind has to be \"digest\"", join.task),
+            );
+        }
+        let doing = self.config.members(&task.on);
+        let points = self.config.members(&join.points);
+        for point in points.difference(&doing) {
+            self.add(&place, format!("'{point}' does not run the task '{}'; add it to its 'on'", join.task));
+        }
+        if points.len() < 2 {
+            self.add(&place, "needs two points at least");
+        }
+        for end in join.pairs.iter().flat_map(|(from, to)| [from, to]) {
+            if !points.contains(end.as_str()) {
+                self.add(&place, format!("the pair's '{end}' is not one of the points"));
+            }
+        }
+    }
+
+    fn instructions(&mut self) {
+        for name in self.config.probes.keys() {
+            let instruction = instruct::instruction(self.config, name, 1, &"0".repeat(32));
+            let place = format!("probes.{name}");
+            if let Err(fault) = instruction.check() {
+                self.add(
+                    &place,
+                    format!("its instruction is out of bounds: {fault} ({} tasks)", instruction.tasks.len()),
+                );
+            }
+            let faults = instruction.faults();
+            for (task, fault) in faults {
+                self.add(&place, format!("task '{task}': {fault}"));
+            }
+            let message = lmap::FromCollector::Instruction(instruction.clone());
+            if netaware_wire::frame::emit(&message).is_err() {
+                self.add(&place, "its instruction is longer than 64 KiB; give it fewer or shorter tasks");
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Words of the file that stand for numbers.
+
+use std::fmt;
+
+use netaware_units::Span;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A time with its unit, as in `"10min"`; days too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time(pub Span);
+
+impl Time {
+    /// Whole milliseconds.
+    pub fn millis(self) -> u64 {
+        u64::try_from(self.0.0 / 1_000_000).unwrap_or(0)
+    }
+}
+
+impl fmt::Display for Time {
+    /// In the largest unit that it is a whole number of, so that it reads back as it was.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.0.0;
+        let units =
+            [("d", DAY), ("h", DAY / 24), ("min", DAY / 1440), ("s", 1_000_000_000), ("ms", 1_000_000)];
+        let unit = units.into_iter().find(|(_, size)| nanos != 0 && nanos % size == 0);
+        match unit {
+            Some((name, size)) => write!(f, "{}{name}", nanos / size),
+            None => write!(f, "{nanos}ns"),
+        }
+    }
+}
+
+impl std::str::FromStr for Time {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let days = text.strip_suffix('d').and_then(|number| number.trim().parse::<u32>().ok());
+        let span = match days {
+            Some(days) => Span(i64::from(days).saturating_mul(DAY)),
+            None => text.parse::<Span>().map_err(|why| why.to_string())?,
+        };
+        if span.0 > 0 { Ok(Self(span)) } else { Err(format!("'{text}' is no time that passes")) }
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+/// `2/4`: the second of four parts, numbered from 1; gives index from 0 and number of parts.
+pub(super) fn shard(text: &str) -> Option<(u32, u32)> {
+    let (index, parts) = text.split_once('/')?;
+    let (index, parts): (u32, u32) = (index.parse().ok()?, parts.parse().ok()?);
+    (1..=parts).contains(&index).then(|| (index - 1, parts)).filter(|_| parts <= MAX_SHARDS)
+}
+
+const DAY: i64 = 86_400_000_000_000;
+const MAX_SHARDS: u32 = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_read_back_as_they_were_written() {
+        for text in ["7d", "36h", "90min", "1s", "1500ms", "20000ns"] {
+            let time: Time = text.parse().unwrap();
+            assert_eq!(time.to_string().parse::<Time>().unwrap(), time, "{text}");
+        }
+        assert_eq!("36h".parse::<Time>().unwrap().to_string(), "36h");
+        assert_eq!("48h".parse::<Time>().unwrap().to_string(), "2d");
+        assert!("0s".parse::<Time>().is_err() && "10".parse::<Time>().is_err());
+    }
+
+    #[test]
+    fn a_shard_is_one_of_its_parts() {
+        assert_eq!(shard("1/1"), Some((0, 1)));
+        assert_eq!(shard("2/2"), Some((1, 2)));
+        for text in ["0/2", "3/2", "1", "a/b", "1/257", "-1/2"] {
+            assert_eq!(shard(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+use super::*;
+
+fn fault(text: &str) -> String {
+    Config::read(text).unwrap_err().to_string()
+}
+
+const TWO: &str = "[probes.a]\nkey_file = \"a.key\"\n[probes.b]\nkey_file = \"b.key\"\n";
+
+#[test]
+fn every_mistake_is_told_with_its_place_and_what_would_be_right() {
+    let rows = [
+        (1, "[probes.A]\nkey_file = \"k\"", "probes.A: a probe is named by"),
+        (2, "[probes.c]", "needs a key_file"),
+        (3, "[groups]\nsites = [\"bern\"]", "groups.sites: there is no probe 'bern'; probes are: a, b"),
+        (
+            4,
+            "[tasks.t]\non = [\"a\"]\nkind = \"digest\"\nshare = 2.0",
+            "'share' has to be above 0 and at most 1",
+        ),
+        (5, "[tasks.t]\non = [\"a\"]\nkind = \"digest\"\nshard = 2.0", "a task has no 'shard' here"),
+        (6, "[tasks.t]\non = [\"a\"]\nkind = \"smell\"", "a task of the kind 'smell'"),
+        (7, "[tasks.t]\non = []\nkind = \"rtt\"", "names nobody"),
+        (8, "[tasks.t]\non = [\"a\"]\nkind = \"rtt\"\nevery = \"1s\"", "take 'every' out"),
+        (
+            9,
+            "[meshes.m]\nmembers = [\"a\", \"b\"]\nmethod = \"tcp\"\nevery = \"1min\"",
+            "give probes.a an address",
+        ),
+        (10, "[meshes.m]\nmembers = [\"a\"]\nmethod = \"ftp\"\nevery = \"1min\"", "there is no method 'ftp'"),
+        (11, "[joins.j]\ntask = \"t\"\npoints = [\"a\", \"b\"]", "there is no task 't'"),
+        (
+            12,
+            "[joins.j]\ntask = \"t\"\npoints = [\"a\", \"b\"]\n[tasks.t]\non = [\"a\"]\nkind = \"digest\"",
+            "'b' does not run",
+        ),
+        (
+            13,
+            "[joins.j]\ntask = \"t\"\npoints = [\"a\", \"b\"]\n[tasks.t]\non = [\"all\"]\nkind = \"rtt\"",
+            "makes no digests",
+        ),
+        (14, "[colours]\nred = 1", "unknown field `colours`"),
+    ];
+    for (row, text, want) in rows {
+        let said = fault(&format!("{TWO}{text}"));
+        assert!(said.contains(want), "row {row}: {said}");
+    }
+    assert!(fault(&format!("period = \"1 fortnight\"\n{TWO}")).contains("ns, us, ms, s, min or h"));
+    assert!(fault(&format!("shard = \"3/2\"\n{TWO}")).contains("shard: '3/2' is no part"));
+    assert!(fault(&format!("ipfix = [\"4739\"]\n{TWO}")).contains("udp://[::]:4739"));
+}
+
+#[test]
+fn what_is_usual_need_not_be_written_and_the_text_reads_back() {
+    let text = format!(
+        "{TWO}[tasks.v]\non = [\"all\"]\nkind = \"volume\"\nby = [\"source\"]\n[tasks.d]\non = [\"a\", \"b\"]\nkind = \"digest\"\n\
+[joins.j]\ntask = \"d\"\npoints = [\"all\"]\npatience = \"1s\"\n"
+    );
+    let config = Config::read(&text).unwrap();
+    assert!(matches!(config.tasks["v"].what, netaware_wire::lmap::What::Volume { keys: 10_000, .. }));
+    let again = Config::read(&config.to_toml().unwrap()).unwrap();
+    assert_eq!(again, config);
+}
+
+#[test]
+fn paths_start_at_the_files_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("collect.toml");
+    std::fs::write(&path, TWO).unwrap();
+    let config = Config::load(&path).unwrap();
+    assert_eq!(config.probes["a"].key_file.as_deref(), Some(folder.path().join("a.key").as_path()));
+    assert_eq!(config.store.as_deref(), folder.path().join("netaware-collect/fleet.db").to_str());
+    let missing = Config::load(&folder.path().join("none.toml")).unwrap_err().to_string();
+    assert!(missing.contains("cannot read") && missing.contains("none.toml"), "{missing}");
+}
+
+#[test]
+fn an_instruction_that_is_too_long_is_found_before_it_is_sent() {
+    let probes: String = (0..140).fold(String::new(), |text, n| {
+        text + &format!("[probes.p{n}]\nkey_file = \"k\"\naddress = \"192.0.2.1\"\n")
+    });
+    let said = fault(&format!("{probes}[meshes.m]\nmembers = [\"all\"]\nmethod = \"stamp\"\n"));
+    assert!(said.contains("'tasks' has to be at most 128 (139 tasks)"), "{said}");
+}

@@ -1,0 +1,261 @@
+//! The configuration that runs, its number, and what each probe is told by it.
+//!
+//! The state folder keeps both: the text as `running.toml`, the number as `number`. Written first beside and then renamed, the
+//! text before the number: after a crash in between the same text gets a number that no probe has seen, which does no harm.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use netaware_wire::Token;
+use netaware_wire::lmap::Instruction;
+use netaware_wire::proof::Key;
+use tokio::sync::watch;
+
+use crate::config::{Config, Fault, ReadError};
+use crate::instruct;
+
+/// Why a configuration cannot be put to work.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// It is wrong in itself.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A file that it names cannot be used.
+    #[error("{what} {}: {why}", path.display())]
+    File {
+        /// Which, in words.
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// A part that only a new start can change.
+    #[error("'{0}' cannot be changed while it runs; change the file and start the collector again")]
+    Fixed(&'static str),
+    /// No random numbers for a new secret.
+    #[error("the system gives no random numbers: {0}")]
+    Random(getrandom::Error),
+}
+
+/// What runs at an instant.
+pub(crate) struct Running {
+    /// The file.
+    pub(crate) config: Config,
+    /// Rises with every change.
+    pub(crate) number: u64,
+    /// What probes are told to seed digests with.
+    seed: String,
+    keys: BTreeMap<String, Key>,
+}
+
+impl Running {
+    /// What a probe is told.
+    pub(crate) fn instruction(&self, probe: &str) -> Instruction {
+        instruct::instruction(&self.config, probe, self.number, &self.seed)
+    }
+
+    /// Its key; `None`: it has to show a certificate, if it exists at all.
+    pub(crate) fn key(&self, probe: &str) -> Option<&Key> {
+        self.keys.get(probe)
+    }
+}
+
+/// See the module.
+pub(crate) struct Controller {
+    running: watch::Sender<Arc<Running>>,
+    /// One change at a time.
+    changing: Mutex<()>,
+    state: PathBuf,
+    folder: PathBuf,
+}
+
+impl Controller {
+    /// Puts a configuration to work. What was applied over HTTP before the last end is *not* taken up again: the file rules, and
+    /// whoever changed something over HTTP was told so.
+    pub(crate) fn start(config: Config) -> Result<Self, ApplyError> {
+        let state = config.state.clone().unwrap_or_else(|| PathBuf::from("netaware-collect"));
+        let folder = state.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+        let made = std::fs::create_dir_all(&state);
+        made.map_err(|error| file("the state folder", &state, &error.to_string()))?;
+        let before = std::fs::read_to_string(state.join("number")).ok();
+        let before = before.and_then(|text| text.trim().parse::<u64>().ok()).unwrap_or(0);
+        let same = std::fs::read_to_string(state.join("running.toml")).ok() == config.to_toml().ok();
+        let number = if same && before > 0 { before } else { before + 1 };
+        let running = prepare(config, number)?;
+        keep(&state, &running)?;
+        Ok(Self { running: watch::Sender::new(Arc::new(running)), changing: Mutex::new(()), state, folder })
+    }
+
+    /// Where relative paths of a file that comes over HTTP start: at the folder above the state folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What runs now.
+    pub(crate) fn running(&self) -> Arc<Running> {
+        self.running.borrow().clone()
+    }
+
+    /// Tells of every change.
+    pub(crate) fn watch(&self) -> watch::Receiver<Arc<Running>> {
+        self.running.subscribe()
+    }
+
+    /// Changes what runs; gives the number of it. Nothing is changed if anything is wrong.
+    pub(crate) fn change(
+        &self,
+        change: impl FnOnce(&Config) -> Result<Config, ApplyError>,
+    ) -> Result<u64, ApplyError> {
+        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.running();
+        let config = change(&now.config)?;
+        let faults: Vec<Fault> = config.check();
+        if !faults.is_empty() {
+            return Err(ReadError::Meaning(faults).into());
+        }
+        fixed(&now.config, &config)?;
+        if config == now.config {
+            return Ok(now.number);
+        }
+        let running = prepare(config, now.number + 1)?;
+        keep(&self.state, &running)?;
+        self.running.send_replace(Arc::new(running));
+        Ok(now.number + 1)
+    }
+}
+
+/// Sockets, files and threads stand since the start.
+fn fixed(now: &Config, then: &Config) -> Result<(), ApplyError> {
+    let rows = [
+        ("listen", now.listen == then.listen),
+        ("state", now.state == then.state),
+        ("store", now.store == then.store),
+        ("secret_file", now.secret_file == then.secret_file),
+        ("ipfix", now.ipfix == then.ipfix),
+        ("shard", now.shard == then.shard),
+        ("tls", now.tls == then.tls),
+        ("access", now.access == then.access),
+        ("retention", now.retention == then.retention),
+    ];
+    rows.into_iter().find(|(_, same)| !same).map_or(Ok(()), |(name, _)| Err(ApplyError::Fixed(name)))
+}
+
+fn file(what: &'static str, path: &Path, why: &str) -> ApplyError {
+    ApplyError::File { what, path: path.to_owned(), why: why.to_owned() }
+}
+
+fn prepare(config: Config, number: u64) -> Result<Running, ApplyError> {
+    let mut keys = BTreeMap::new();
+    for (name, probe) in &config.probes {
+        if let Some(path) = &probe.key_file {
+            keys.insert(
+                name.clone(),
+                Key::new(secret(path, "the key file")?)
+                    .map_err(|why| file("the key file", path, &why.to_string()))?,
+            );
+        }
+    }
+    let path = config.secret_file.clone().unwrap_or_else(|| PathBuf::from("secret"));
+    if !path.exists() {
+        make_secret(&path)?;
+    }
+    let seed = instruct::seed(&secret(&path, "the fleet's secret")?);
+    Ok(Running { config, number, seed, keys })
+}
+
+/// A file's content without the line's end.
+pub(crate) fn secret(path: &Path, what: &'static str) -> Result<Vec<u8>, ApplyError> {
+    let read = std::fs::read(path);
+    let mut bytes = read.map_err(|error| {
+        let advice = "make one with: head -c 32 /dev/urandom | base64";
+        file(what, path, &format!("{error}; {advice}"))
+    })?;
+    while bytes.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
+        bytes.pop();
+    }
+    match bytes.len() {
+        0 => Err(file(what, path, "it is empty")),
+        1..=1024 => Ok(bytes),
+        _ => Err(file(what, path, "it is longer than 1024 bytes")),
+    }
+}
+
+fn make_secret(path: &Path) -> Result<(), ApplyError> {
+    let mut halves = [Token::default(); 2];
+    for half in &mut halves {
+        getrandom::fill(&mut half.0).map_err(ApplyError::Random)?;
+    }
+    let text = halves.map(|half| half.to_string()).concat();
+    let written = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let written = written.and_then(|mut open| open.write_all(text.as_bytes()));
+    written.map_err(|error| file("the fleet's secret", path, &error.to_string()))
+}
+
+fn keep(state: &Path, running: &Running) -> Result<(), ApplyError> {
+    let text = running.config.to_toml().map_err(|why| file("the configuration", state, &why.to_string()))?;
+    for (name, content) in [("running.toml", text), ("number", running.number.to_string())] {
+        let (path, beside) = (state.join(name), state.join(format!("{name}.new")));
+        let written = std::fs::write(&beside, content).and_then(|()| std::fs::rename(&beside, &path));
+        written.map_err(|error| file("the state file", &path, &error.to_string()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(folder: &Path, more: &str) -> Config {
+        std::fs::write(folder.join("a.key"), "key of a\n").unwrap();
+        let mut config = Config::read(&format!("[probes.a]\nkey_file = \"a.key\"\n{more}")).unwrap();
+        config.settle(folder);
+        config
+    }
+
+    const TASK: &str = "[tasks.v]\non = [\"a\"]\nkind = \"volume\"\n";
+
+    #[test]
+    fn the_number_rises_with_each_change_and_stays_over_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let controller = Controller::start(config(folder.path(), "")).unwrap();
+        assert_eq!(controller.running().number, 1);
+        let seed = controller.running().instruction("a").seed;
+        assert_eq!(controller.change(|_| Ok(config(folder.path(), TASK))).unwrap(), 2);
+        assert_eq!(controller.change(|now| Ok(now.clone())).unwrap(), 2);
+        assert_eq!(controller.running().instruction("a").tasks.len(), 1);
+        drop(controller);
+        let again = Controller::start(config(folder.path(), TASK)).unwrap();
+        assert_eq!(again.running().number, 2);
+        assert_eq!(again.running().instruction("a").seed, seed);
+        let other = Controller::start(config(folder.path(), "")).unwrap();
+        assert_eq!(other.running().number, 3);
+    }
+
+    #[test]
+    fn what_cannot_be_changed_is_named_and_nothing_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let controller = Controller::start(config(folder.path(), "")).unwrap();
+        let moved = controller.change(|now| Ok(Config { store: Some("x.db".into()), ..now.clone() }));
+        assert!(moved.unwrap_err().to_string().starts_with("'store' cannot be changed while it runs"));
+        let bad = controller.change(|now| {
+            let mut bad = now.clone();
+            bad.groups.insert("g".into(), vec!["nobody".into()]);
+            Ok(bad)
+        });
+        assert!(bad.unwrap_err().to_string().contains("groups.g: there is no probe 'nobody'"));
+        assert_eq!(controller.running().number, 1);
+    }
+
+    #[test]
+    fn a_missing_key_says_how_to_make_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = config(folder.path(), "");
+        std::fs::remove_file(folder.path().join("a.key")).unwrap();
+        let why = Controller::start(config).err().unwrap().to_string();
+        assert!(why.contains("a.key") && why.contains("head -c 32 /dev/urandom"), "{why}");
+    }
+}

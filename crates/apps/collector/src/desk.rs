@@ -1,0 +1,340 @@
+//! Takes what probes deliver: to the disk first, then to the joins, and only then is the probe told to forget it.
+//!
+//! One thread, so that the order in which batches of one probe are taken is that in which they came. What lies waiting is put into
+//! the store together, in one transaction. What the store says no to is left with the probes, whose disks keep it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+use netaware_io::clock;
+use netaware_record::passive::{PacketSighting, ProbeReport, TaskRow};
+use netaware_store::fleet::{Batch, Fleet, FleetError, Origin, Taken};
+use netaware_units::{Mono, Span};
+use netaware_wire::lmap::FromCollector;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use crate::config::Config;
+use crate::held;
+use crate::joins::Joins;
+use crate::roster::Roster;
+use crate::totals::Totals;
+use crate::window::Window;
+
+/// One batch of a probe, read.
+pub(crate) struct Delivery {
+    pub(crate) probe: Arc<str>,
+    pub(crate) incarnation: Arc<str>,
+    pub(crate) sequence: u64,
+    /// Of each digest task.
+    pub(crate) sightings: Vec<(String, Vec<PacketSighting>)>,
+    pub(crate) report: Option<ProbeReport>,
+    pub(crate) bytes: u64,
+    pub(crate) malformed: u64,
+    /// Room in memory that this takes; given back when it is done with.
+    pub(crate) room: OwnedSemaphorePermit,
+}
+
+/// What the desk is asked to do.
+pub(crate) enum Errand {
+    Take(Box<Delivery>),
+    /// Highest number that is on the disk.
+    Highest {
+        probe: Arc<str>,
+        incarnation: Arc<str>,
+        reply: oneshot::Sender<Result<u64, String>>,
+    },
+    /// Rows that were made here.
+    Keep(Vec<TaskRow>),
+    /// Joins from now on.
+    Follow(Box<Config>),
+    End,
+}
+
+/// For those who bring something. Full means: wait, and let TCP make the probe wait.
+pub(crate) type Counter = SyncSender<Errand>;
+
+/// Errands that may wait.
+const QUEUE: usize = 1024;
+/// Batches in one transaction.
+const TOGETHER: usize = 256;
+const UPKEEP: Span = Span::from_secs(60);
+
+/// How the desk is, for metrics.
+#[derive(Default)]
+pub(crate) struct DeskCounts {
+    pub(crate) transactions: std::sync::atomic::AtomicU64,
+    pub(crate) failures: std::sync::atomic::AtomicU64,
+    pub(crate) trouble: std::sync::Mutex<Option<String>>,
+    pub(crate) backlog: std::sync::Mutex<netaware_store::fleet::Backlog>,
+}
+
+/// See the module.
+pub(crate) struct Desk {
+    fleet: Box<dyn Fleet>,
+    roster: Arc<Roster>,
+    joins: Joins,
+    window: Window,
+    /// Name and incarnation of this collector's own rows.
+    own: (String, String),
+    counts: Arc<DeskCounts>,
+    totals: Arc<Totals>,
+    highest: HashMap<(Arc<str>, Arc<str>), u64>,
+    own_sequence: u64,
+    /// Own rows that the store did not take yet.
+    waiting: Vec<TaskRow>,
+    errands: Receiver<Errand>,
+}
+
+/// The counter, and the errands that the desk works off.
+pub(crate) fn counter() -> (Counter, Receiver<Errand>) {
+    sync_channel(QUEUE)
+}
+
+impl Desk {
+    pub(crate) fn new(
+        fleet: Box<dyn Fleet>,
+        roster: Arc<Roster>,
+        joins: Joins,
+        window: Window,
+        own: (String, String),
+        (counts, totals): (Arc<DeskCounts>, Arc<Totals>),
+        errands: Receiver<Errand>,
+    ) -> Self {
+        let highest = HashMap::new();
+        Self {
+            fleet,
+            roster,
+            joins,
+            window,
+            own,
+            counts,
+            totals,
+            highest,
+            own_sequence: 0,
+            waiting: Vec::new(),
+            errands,
+        }
+    }
+
+    /// Works until told to end; what the joins hold then is given as it is, so that a planned end loses nothing that had met.
+    pub(crate) fn run(mut self) {
+        let mut upkeep_at = clock::now() + UPKEEP;
+        let lost = self.window.lost_rows();
+        self.keep(lost);
+        loop {
+            match self.errands.recv_timeout(Duration::from_millis(200)) {
+                Ok(Errand::End) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(first) => {
+                    if !self.round(first) {
+                        break;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let rows = self.joins.rows();
+            self.keep(rows);
+            self.upkeep(&mut upkeep_at);
+        }
+        self.end();
+    }
+
+    /// `false`: the end was asked for.
+    fn round(&mut self, first: Errand) -> bool {
+        let mut deliveries = Vec::new();
+        let mut next = Some(first);
+        let mut goes_on = true;
+        while let Some(errand) = next.take() {
+            match errand {
+                Errand::Take(delivery) => deliveries.push(*delivery),
+                Errand::Highest { probe, incarnation, reply } => {
+                    self.take(std::mem::take(&mut deliveries));
+                    let found = self.highest(&probe, &incarnation).map_err(|why| why.to_string());
+                    let _ = reply.send(found);
+                }
+                Errand::Keep(rows) => self.keep(rows),
+                Errand::Follow(config) => {
+                    self.take(std::mem::take(&mut deliveries));
+                    self.joins.follow(&config);
+                    self.window.follow(crate::joins::setups(&config));
+                }
+                Errand::End => {
+                    goes_on = false;
+                    break;
+                }
+            }
+            if deliveries.len() < TOGETHER {
+                next = self.errands.try_recv().ok();
+            }
+        }
+        self.take(deliveries);
+        goes_on
+    }
+
+    fn highest(&mut self, probe: &Arc<str>, incarnation: &Arc<str>) -> Result<u64, FleetError> {
+        let key = (probe.clone(), incarnation.clone());
+        if let Some(known) = self.highest.get(&key) {
+            return Ok(*known);
+        }
+        let stored = self.fleet.highest(probe, incarnation)?;
+        self.highest.insert(key, stored);
+        Ok(stored)
+    }
+
+    /// To the disk, to the joins, and back to the probe.
+    fn take(&mut self, deliveries: Vec<Delivery>) {
+        if deliveries.is_empty() {
+            return;
+        }
+        let probes: std::collections::BTreeSet<Arc<str>> =
+            deliveries.iter().map(|one| one.probe.clone()).collect();
+        match self.try_take(deliveries) {
+            Ok(()) => self.well(),
+            Err(error) => {
+                self.ill(&error);
+                // Whoever's batch it was keeps it, and tries again in a while.
+                for probe in probes {
+                    let why = "the collector's store takes nothing at present; keep what you have".to_owned();
+                    self.roster.send(&probe, FromCollector::Refusal { why, again_after: Some(10) });
+                }
+            }
+        }
+    }
+
+    fn try_take(&mut self, deliveries: Vec<Delivery>) -> Result<(), FleetError> {
+        let mut fresh = Vec::with_capacity(deliveries.len());
+        let mut expected: HashMap<(Arc<str>, Arc<str>), u64> = HashMap::new();
+        let mut answers: HashMap<Arc<str>, u64> = HashMap::new();
+        for delivery in deliveries {
+            let key = (delivery.probe.clone(), delivery.incarnation.clone());
+            let highest = match expected.get(&key) {
+                Some(highest) => *highest,
+                None => self.highest(&key.0, &key.1)?,
+            };
+            let answer = answers.entry(key.0.clone()).or_default();
+            *answer = (*answer).max(highest.max(delivery.sequence));
+            if delivery.sequence <= highest {
+                self.roster.note(&key.0, |view| view.counts.duplicates += 1);
+                continue;
+            }
+            let missing = if highest == 0 { 0 } else { delivery.sequence - highest - 1 };
+            self.roster.note(&key.0, |view| view.counts.missing += missing);
+            expected.insert(key, delivery.sequence);
+            fresh.push(delivery);
+        }
+        let batches: Vec<Batch<'_>> = fresh.iter().map(batch).collect();
+        // The window is told first: what is in it and not in the store does no harm, the other way round would be a lie.
+        self.window.enter(&fresh);
+        let taken = if batches.is_empty() { Vec::new() } else { self.fleet.take_all(&batches)? };
+        drop(batches);
+        self.highest.extend(expected);
+        for (delivery, taken) in fresh.into_iter().zip(taken) {
+            match taken {
+                Taken::New => self.pass_on(delivery),
+                Taken::Known => self.roster.note(&delivery.probe, |view| view.counts.duplicates += 1),
+            }
+        }
+        for (probe, sequence) in answers {
+            self.roster.send(&probe, FromCollector::Taken { sequence });
+        }
+        Ok(())
+    }
+
+    fn pass_on(&mut self, delivery: Delivery) {
+        let sightings: usize = delivery.sightings.iter().map(|(_, seen)| seen.len()).sum();
+        self.roster.note(&delivery.probe, |view| {
+            view.counts.batches += 1;
+            view.counts.bytes += delivery.bytes;
+            view.counts.sightings += sightings as u64;
+            view.counts.malformed += delivery.malformed;
+        });
+        if let Some(report) = &delivery.report {
+            self.roster.report(&delivery.probe, report);
+            self.totals.add(&report.rows);
+        }
+        self.joins.offer(delivery);
+    }
+
+    /// Rows of our own; those that the store does not take wait, the oldest given up when they are too many.
+    fn keep(&mut self, rows: Vec<TaskRow>) {
+        self.waiting.extend(rows);
+        if self.waiting.is_empty() {
+            return;
+        }
+        let (name, incarnation) = &self.own;
+        let origin = Origin { name, incarnation, sequence: self.own_sequence + 1 };
+        match self.fleet.keep(origin, &self.waiting) {
+            Ok(_) => {
+                self.own_sequence += 1;
+                self.window.leave(&self.waiting);
+                self.totals.add(&self.waiting);
+                self.waiting.clear();
+                self.well();
+            }
+            Err(error) => {
+                self.ill(&error);
+                let over = self.waiting.len().saturating_sub(MOST_WAITING);
+                if over > 0 {
+                    tracing::error!(
+                        rows = over,
+                        "rows were given up: the store has taken nothing for too long"
+                    );
+                    self.waiting.drain(..over);
+                }
+            }
+        }
+    }
+
+    fn well(&self) {
+        use std::sync::atomic::Ordering::Relaxed;
+        self.counts.transactions.fetch_add(1, Relaxed);
+        if let Some(was) = held(&self.counts.trouble).take() {
+            tracing::info!("the store works again after: {was}");
+        }
+    }
+
+    fn ill(&self, error: &FleetError) {
+        use std::sync::atomic::Ordering::Relaxed;
+        self.counts.failures.fetch_add(1, Relaxed);
+        let why = error.to_string();
+        let before = held(&self.counts.trouble).replace(why.clone());
+        if before.as_ref() != Some(&why) {
+            tracing::error!("the store takes nothing: {why}");
+        }
+    }
+
+    fn upkeep(&mut self, due: &mut Mono) {
+        if clock::now() < *due {
+            return;
+        }
+        *held(&self.counts.backlog) = self.fleet.backlog();
+        *due = clock::now() + UPKEEP;
+        match self.fleet.upkeep(clock::wall()) {
+            Ok(done) if done.more => *due = clock::now() + Span::from_secs(1),
+            Ok(_) => {}
+            Err(error) => tracing::warn!("upkeep of the store: {error}"),
+        }
+    }
+
+    fn end(mut self) {
+        while let Ok(errand) = self.errands.try_recv() {
+            if let Errand::Keep(rows) = errand {
+                self.waiting.extend(rows);
+            }
+        }
+        let joins = std::mem::replace(&mut self.joins, Joins::none());
+        let rows = joins.end();
+        self.keep(rows);
+        self.fleet.flush(Span::from_secs(5));
+    }
+}
+
+const MOST_WAITING: usize = 1_000_000;
+
+fn batch(delivery: &Delivery) -> Batch<'_> {
+    let origin =
+        Origin { name: &delivery.probe, incarnation: &delivery.incarnation, sequence: delivery.sequence };
+    let rows = delivery.report.as_ref().map_or(&[][..], |report| &report.rows);
+    Batch { origin, report: delivery.report.as_ref(), rows }
+}

@@ -1,0 +1,163 @@
+//! The API's description (OpenAPI 3.1), from the same types that are served.
+
+use axum::Json;
+use netaware_wire::lmap::DEFAULT_PORT;
+use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Value, json};
+
+use super::api::{Applied, DelayPage, Health};
+use crate::joins::JoinView;
+use crate::{Plan, ProbeView, RunView};
+
+pub(super) async fn serve() -> Json<Value> {
+    Json(document())
+}
+
+struct Operation {
+    method: &'static str,
+    path: &'static str,
+    summary: &'static str,
+    words: &'static [(&'static str, &'static str)],
+    /// Type of what is sent.
+    takes: Option<&'static str>,
+    gives: Value,
+}
+
+const SPAN: [(&str, &str); 4] = [
+    ("from", "First instant: ns since 1970, or a time before now such as -10min (usual)"),
+    ("until", "First instant after it; now unless given"),
+    ("limit", "Items at most, 1 to 10000; 1000 unless given"),
+    ("after", "`next` of the page before"),
+];
+
+const DELAYS: &[(&str, &str)] = &[
+    SPAN[0],
+    SPAN[1],
+    SPAN[2],
+    SPAN[3],
+    ("pair", "Two points in order, as in berlin,bern"),
+    ("task", "Join or task"),
+    ("version", "IP version, 4 or 6"),
+    ("method", "passive or active"),
+    ("resolution", "Rows of so much time are added up, as in 1min"),
+];
+
+const ROWS: &[(&str, &str)] = &[SPAN[0], SPAN[1], SPAN[2], SPAN[3], ("task", "Task"), ("probe", "Probe")];
+
+/// The whole document.
+pub fn document() -> Value {
+    let settings = SchemaSettings::draft2020_12()
+        .with(|settings| settings.definitions_path = "/components/schemas".into());
+    let mut schemas = settings.into_generator();
+    let operations = operations(&mut schemas);
+    let mut paths = serde_json::Map::new();
+    for operation in operations {
+        let entry = paths.entry(operation.path).or_insert_with(|| json!({}));
+        entry[operation.method] = operation.describe();
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "netaware collector",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Times are nanoseconds: since 1970 for instants, signed for spans. Errors are {\"error\": \"…\"}.",
+        },
+        "servers": [{ "url": format!("http://127.0.0.1:{DEFAULT_PORT}") }],
+        "security": [{ "token": [] }, {}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas.take_definitions(true),
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+        },
+    })
+}
+
+fn of<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Value {
+    json!(schemas.subschema_for::<T>())
+}
+
+const JSON: Option<&str> = Some("application/json");
+const TOML: Option<&str> = Some("application/toml");
+
+fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
+    let any = || json!({ "type": "object" });
+    let probe = of::<ProbeView>(schemas);
+    let list = |of: &Value| json!({ "type": "array", "items": of });
+    let (join, run) = (of::<JoinView>(schemas), of::<RunView>(schemas));
+    let (applied, plan) = (of::<Applied>(schemas), of::<Plan>(schemas));
+    let get =
+        |path, summary, words, gives| Operation { method: "get", path, summary, words, takes: None, gives };
+    let change = |method, path, summary, takes| Operation {
+        method,
+        path,
+        summary,
+        words: &[],
+        takes,
+        gives: applied.clone(),
+    };
+    vec![
+        get("/api/v1/health", "How the collector is", &[], of::<Health>(schemas)),
+        get("/api/v1/probes", "All probes", &[], list(&probe)),
+        get("/api/v1/probes/{name}", "One probe", &[], probe),
+        get("/api/v1/config", "collect.toml as it runs", &[], json!({ "type": "string" })),
+        change("put", "/api/v1/config", "Run this collect.toml", TOML),
+        Operation {
+            method: "post",
+            path: "/api/v1/plan",
+            summary: "What this collect.toml would change",
+            words: &[],
+            takes: TOML,
+            gives: plan,
+        },
+        get("/api/v1/tasks", "Tasks by name", &[], any()),
+        get("/api/v1/tasks/{name}", "One task", &[], any()),
+        change("put", "/api/v1/tasks/{name}", "Make or change a task", JSON),
+        change("delete", "/api/v1/tasks/{name}", "End a task", None),
+        get(
+            "/api/v1/suppression",
+            "What is stopped; null: nothing",
+            &[],
+            json!({ "type": ["object", "null"] }),
+        ),
+        change("put", "/api/v1/suppression", "Stop tasks without taking them away", JSON),
+        change("delete", "/api/v1/suppression", "Let them go on", None),
+        get("/api/v1/joins", "Joins and the paths that packets take", &[], list(&join)),
+        get("/api/v1/runs", "Throughput tests: when, how often, how often missed", &[], list(&run)),
+        get("/api/v1/delays", "Delays between points", DELAYS, of::<DelayPage>(schemas)),
+        get(
+            "/api/v1/rows/{kind}",
+            "Rows of another kind: volume, traffic, rtt, marking, capacity, digests, active",
+            ROWS,
+            any(),
+        ),
+    ]
+}
+
+impl Operation {
+    fn describe(&self) -> Value {
+        let in_path = self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+        let mut words: Vec<Value> = in_path
+            .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
+            .collect();
+        words.extend(self.words.iter().map(|(name, what)| {
+            json!({ "name": name, "in": "query", "description": what, "schema": { "type": "string" } })
+        }));
+        let kind = if self.path == "/api/v1/config" && self.method == "get" {
+            "application/toml"
+        } else {
+            "application/json"
+        };
+        let mut described = json!({
+            "summary": self.summary,
+            "parameters": words,
+            "responses": {
+                "200": { "description": "It is so", "content": { kind: { "schema": self.gives } } },
+                "default": { "description": "It cannot be; `error` says why" },
+            },
+        });
+        if let Some(kind) = self.takes {
+            described["requestBody"] = json!({ "required": true, "content": { kind: { "schema": {} } } });
+        }
+        described
+    }
+}

@@ -1,0 +1,325 @@
+//! The joins of a fleet, one thread each: sightings and reports go in, delays between points come out.
+//!
+//! A thread has a queue of bounded length; when a join does not keep up, the desk waits, the probes are not answered, and what
+//! they see stays on their disks. Nothing is dropped on the way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use netaware_io::clock;
+use netaware_passive::join::{Join, JoinCounts, JoinSettings, Joined, Pair, PointId};
+use netaware_record::passive::{ClockState, PacketSighting, Period, ProbeReport, Row, TaskRow};
+use netaware_units::{Span, Wall};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::config::{Config, JoinRule};
+use crate::desk::Delivery;
+use crate::held;
+use crate::roster::Roster;
+
+/// What a join has done, as the HTTP API shows it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JoinView {
+    /// Its name.
+    pub name: String,
+    /// Its points.
+    pub points: Vec<String>,
+    /// Sightings taken.
+    pub taken: u64,
+    /// Sightings that came after their time had been settled.
+    pub came_late: u64,
+    /// Sightings with impossible stamps.
+    pub absurd: u64,
+    /// Sightings settled early because memory was full.
+    pub given_up: u64,
+    /// Sightings in memory now.
+    pub held: u64,
+    /// Periods that were settled.
+    pub periods: u64,
+    /// Packets of the last period by the points that they passed, most first.
+    pub paths: Vec<PathView>,
+}
+
+/// Packets of one path.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PathView {
+    /// Names of the points, first first.
+    pub points: Vec<String>,
+    /// Packets.
+    pub packets: u64,
+}
+
+/// Views of all, by name.
+pub(crate) type Views = Arc<Mutex<BTreeMap<String, JoinView>>>;
+
+/// What makes a join: when it changes, the join begins anew.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Setup {
+    pub(crate) task: String,
+    pub(crate) settings: JoinSettings,
+}
+
+/// What a file asks for, by name.
+pub(crate) fn setups(config: &Config) -> BTreeMap<String, Setup> {
+    config.joins.iter().map(|(name, rule)| (name.clone(), setup(config, rule))).collect()
+}
+
+fn setup(config: &Config, rule: &JoinRule) -> Setup {
+    let points = config.members(&rule.points);
+    let usual = JoinSettings::default();
+    let settings = JoinSettings {
+        pairs: rule.pairs.iter().map(|(from, to)| Pair::new(from, to)).collect(),
+        period: config.period(),
+        patience: rule.patience.map_or(Span::from_secs(2), |time| time.0),
+        lateness: rule.patience.map_or(Span::from_secs(2), |time| time.0),
+        report_patience: rule.report_patience.map_or(Span::from_secs(15), |time| time.0),
+        lanes: u16::try_from(config.shard().1).unwrap_or(1),
+        ..usual
+    };
+    Setup {
+        task: rule.task.clone(),
+        settings: JoinSettings { points: points.into_iter().map(str::to_owned).collect(), ..settings },
+    }
+}
+
+enum Offer {
+    Seen(PointId, Arc<Vec<PacketSighting>>, Arc<OwnedSemaphorePermit>),
+    Watched(PointId, Period, u64, Box<ClockState>),
+}
+
+struct Worker {
+    setup: Setup,
+    offers: SyncSender<Offer>,
+    thread: JoinHandle<()>,
+}
+
+/// Sightings of a time that a collector before this one took and lost with its memory: by join, point and beginning of the period.
+pub(crate) type LostTimes = BTreeSet<(String, String, i64)>;
+
+/// See the module.
+pub(crate) struct Joins {
+    workers: BTreeMap<String, Worker>,
+    rows: (Sender<Vec<TaskRow>>, Receiver<Vec<TaskRow>>),
+    views: Views,
+    roster: Arc<Roster>,
+    lost: LostTimes,
+    /// The first collector of several gets all rows of reports, the others none.
+    is_first: bool,
+}
+
+/// Offers that may wait for one join.
+const QUEUE: usize = 256;
+/// How often rows are looked for.
+const TURN: Duration = Duration::from_millis(100);
+/// A stamp further from this host's time is not joined: nobody would wait for its partner.
+const UNTIMELY: Span = Span::from_secs(3600);
+
+impl Joins {
+    pub(crate) fn new(config: &Config, views: Views, roster: Arc<Roster>, lost: LostTimes) -> Self {
+        let is_first = config.shard().0 == 0;
+        let mut joins =
+            Self { workers: BTreeMap::new(), rows: mpsc::channel(), views, roster, lost, is_first };
+        joins.follow(config);
+        joins
+    }
+
+    /// Joins from now on. One that changed gives what it has and begins anew.
+    pub(crate) fn follow(&mut self, config: &Config) {
+        let wanted = setups(config);
+        let gone: Vec<String> = self
+            .workers
+            .iter()
+            .filter(|(name, worker)| wanted.get(*name) != Some(&worker.setup))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in gone {
+            if let Some(worker) = self.workers.remove(&name) {
+                worker.end();
+            }
+            held(&self.views).remove(&name);
+        }
+        for (name, setup) in wanted {
+            if !self.workers.contains_key(&name)
+                && let Some(worker) = self.start(&name, setup)
+            {
+                self.workers.insert(name, worker);
+            }
+        }
+    }
+
+    fn start(&self, name: &str, setup: Setup) -> Option<Worker> {
+        let join = match Join::new(setup.settings.clone()) {
+            Ok(join) => join,
+            Err(why) => {
+                tracing::error!(join = name, "cannot be made: {why}");
+                return None;
+            }
+        };
+        let view =
+            JoinView { name: name.to_owned(), points: setup.settings.points.clone(), ..JoinView::default() };
+        held(&self.views).insert(name.to_owned(), view);
+        let (offers, queue) = sync_channel(QUEUE);
+        let worker =
+            Work { name: name.to_owned(), join, queue, rows: self.rows.0.clone(), views: self.views.clone() };
+        let thread = std::thread::Builder::new().name("join".into()).spawn(move || worker.run());
+        let thread =
+            thread.map_err(|why| tracing::error!(join = name, "cannot start a thread: {why}")).ok()?;
+        Some(Worker { setup, offers, thread })
+    }
+
+    /// A delivery that is on the disk.
+    pub(crate) fn offer(&mut self, delivery: Delivery) {
+        let Delivery { probe, sightings, report, room, .. } = delivery;
+        let room = Arc::new(room);
+        for (task, seen) in sightings {
+            let seen = Arc::new(self.timely(&probe, seen));
+            for worker in self.workers.values().filter(|worker| worker.setup.task == task) {
+                worker.offer(&probe, |point| Offer::Seen(point, seen.clone(), room.clone()));
+            }
+        }
+        if let Some(report) = report {
+            for (name, worker) in &self.workers {
+                for (period, lost) in watched(&report, &worker.setup.task, self.is_first) {
+                    let before = (name.clone(), probe.to_string(), period.from.0);
+                    // What a collector before this one took is not here: that this point watched says nothing about it.
+                    let lost = lost + u64::from(self.lost.contains(&before));
+                    let clock = Box::new(report.clock.clone());
+                    worker.offer(&probe, |point| Offer::Watched(point, period, lost, clock));
+                }
+            }
+        }
+    }
+
+    fn timely(&self, probe: &str, mut seen: Vec<PacketSighting>) -> Vec<PacketSighting> {
+        let now = clock::wall();
+        let before = seen.len();
+        seen.retain(|one| one.at.since(now).0.abs() < UNTIMELY.0);
+        let untimely = (before - seen.len()) as u64;
+        if untimely > 0 {
+            self.roster.note(probe, |view| view.counts.untimely += untimely);
+        }
+        seen
+    }
+
+    /// Rows that joins have made since the last call.
+    pub(crate) fn rows(&self) -> Vec<TaskRow> {
+        self.rows.1.try_iter().flatten().collect()
+    }
+
+    /// Without any.
+    pub(crate) fn none() -> Self {
+        let (views, roster) = (Views::default(), Arc::new(Roster::default()));
+        Self::new(&Config::default(), views, roster, LostTimes::new())
+    }
+
+    /// Ends all and gives what they still had.
+    pub(crate) fn end(mut self) -> Vec<TaskRow> {
+        for (_, worker) in std::mem::take(&mut self.workers) {
+            worker.end();
+        }
+        self.rows()
+    }
+}
+
+/// When the task watched, and how many packets are missing from what it saw.
+fn watched(report: &ProbeReport, task: &str, has_rows: bool) -> Vec<(Period, u64)> {
+    let lost: u64 = report
+        .captures
+        .iter()
+        .map(|capture| {
+            let health = &capture.health;
+            health.lost() + health.merged + u64::from(health.link_was_down)
+        })
+        .sum();
+    let is_it = |row: &&TaskRow| row.task == task && matches!(row.row, Row::Digests(_));
+    let mut spans: Vec<(Period, u64)> =
+        report.rows.iter().filter(is_it).map(|row| (row.period, lost)).collect();
+    if spans.is_empty() && !has_rows {
+        spans.push((report.period, lost));
+    }
+    spans
+}
+
+impl Worker {
+    /// Waits while the queue is full.
+    fn offer(&self, probe: &str, offer: impl FnOnce(PointId) -> Offer) {
+        if let Some(point) = self.setup.settings.point(probe) {
+            // A thread that is gone has said why.
+            let _ = self.offers.send(offer(point));
+        }
+    }
+
+    fn end(self) {
+        drop(self.offers);
+        let _ = self.thread.join();
+    }
+}
+
+struct Work {
+    name: String,
+    join: Join,
+    queue: Receiver<Offer>,
+    rows: Sender<Vec<TaskRow>>,
+    views: Views,
+}
+
+impl Work {
+    fn run(mut self) {
+        let mut look_at = clock::now();
+        loop {
+            match self.queue.recv_timeout(TURN) {
+                Ok(Offer::Seen(point, seen, _room)) => self.join.offer(point, &seen),
+                Ok(Offer::Watched(point, period, lost, clock)) => {
+                    self.join.watched(point, period, lost, &clock);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if clock::now() >= look_at {
+                look_at = clock::now() + Span::from_millis(100);
+                let joined = self.join.advance(clock::wall());
+                self.tell(joined);
+            }
+        }
+        let joined = self.join.finish();
+        self.tell(joined);
+    }
+
+    fn tell(&self, joined: Vec<Joined>) {
+        let JoinCounts { taken, came_late, absurd, given_up, held: inside, .. } = self.join.counts();
+        if let Some(view) = held(&self.views).get_mut(&self.name) {
+            (view.taken, view.came_late, view.absurd) = (taken, came_late, absurd);
+            (view.given_up, view.held) = (given_up, inside);
+            view.periods += joined.len() as u64;
+            if let Some(last) = joined.last() {
+                let paths = last.paths.iter().take(64);
+                view.paths = paths
+                    .map(|path| PathView { points: path.points.clone(), packets: path.packets })
+                    .collect();
+            }
+        }
+        let row = |period: Period, delay| TaskRow {
+            task: self.name.clone(),
+            period,
+            row: Row::Delay(Box::new(delay)),
+        };
+        let rows: Vec<TaskRow> = joined
+            .into_iter()
+            .flat_map(|one| one.delays.into_iter().map(move |delay| (one.period, delay)))
+            .map(|(period, delay)| row(period, delay))
+            .collect();
+        if !rows.is_empty() {
+            let _ = self.rows.send(rows);
+        }
+    }
+}
+
+/// Beginning of the period that an instant is in.
+pub(crate) fn beginning(at: Wall, period: Span) -> i64 {
+    at.0.div_euclid(period.0.max(1)) * period.0.max(1)
+}

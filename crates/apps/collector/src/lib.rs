@@ -1,0 +1,47 @@
+//! Controller and collector of passive and active probes.
+//!
+//! One process: probes dial in and are told their tasks ([`Config`], `collect.toml`); what they see and measure is taken into
+//! the fleet store, sightings of the same packets at several points are joined, and all of it is shown over HTTP.
+//!
+//! ```text
+//!  probes ──► listener ──► session ──► desk ──► fleet store        browsers ──► listener ──► http
+//!                 ▲            │         │  ▲
+//!  collect.toml ──┴ controller ┘         ▼  │ rows
+//!                                       joins (a thread each)
+//! ```
+
+mod access;
+mod collector;
+pub mod config;
+mod controller;
+mod desk;
+mod foreign;
+mod http;
+mod instruct;
+mod joins;
+mod listener;
+mod mesh;
+pub mod plan;
+mod roster;
+mod session;
+mod shared;
+mod tls;
+mod totals;
+mod window;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub use collector::{Collector, StartError, Stopper};
+pub use config::{Config, Fault, ReadError};
+pub use controller::ApplyError;
+pub use http::{Answer, Client, ClientError, document};
+pub use instruct::{instruction, seed};
+pub use joins::{JoinView, PathView};
+pub use mesh::RunView;
+pub use plan::{Plan, plan};
+pub use roster::{Counts, ProbeView};
+
+/// A lock, whoever panicked with it: what is behind ours is counts and states that each stand for themselves.
+pub(crate) fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}

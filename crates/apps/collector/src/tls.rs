@@ -1,0 +1,62 @@
+//! TLS 1.3 at the listener: our certificate, and those of probes where an authority for them is named.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use tokio_rustls::TlsAcceptor;
+
+use crate::config::Tls;
+use crate::controller::ApplyError;
+
+/// Ready to shake hands.
+///
+/// # Errors
+/// A file that cannot be read or is not what it should be.
+pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ApplyError> {
+    let provider = Arc::new(ring::default_provider());
+    let chain = certificates(&tls.certificate)?;
+    let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|why| wrong(&tls.key, &why))?;
+    let builder = ServerConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(|why| wrong(&tls.certificate, &why))?;
+    let builder = match &tls.client_ca {
+        None => builder.with_no_client_auth(),
+        Some(path) => {
+            let mut roots = RootCertStore::empty();
+            for certificate in certificates(path)? {
+                roots.add(certificate).map_err(|why| wrong(path, &why))?;
+            }
+            // Browsers and probes with keys come without one.
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            let verifier = verifier.allow_unauthenticated().build().map_err(|why| wrong(path, &why))?;
+            builder.with_client_cert_verifier(verifier)
+        }
+    };
+    let mut config = builder.with_single_cert(chain, key).map_err(|why| wrong(&tls.key, &why))?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Whether a verified certificate is that of the probe: its name is one of the certificate's DNS names.
+pub(crate) fn names(certificate: &CertificateDer<'_>, probe: &str) -> bool {
+    let (Ok(end), Ok(name)) = (webpki::EndEntityCert::try_from(certificate), ServerName::try_from(probe))
+    else {
+        return false;
+    };
+    end.verify_is_valid_for_subject_name(&name).is_ok()
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ApplyError> {
+    let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let found = found.map_err(|why| wrong(path, &why))?;
+    if found.is_empty() { Err(wrong(path, &"no certificate in it")) } else { Ok(found) }
+}
+
+fn wrong(path: &Path, why: &dyn std::fmt::Display) -> ApplyError {
+    ApplyError::File { what: "the certificate or key", path: path.to_owned(), why: why.to_string() }
+}

@@ -1,0 +1,89 @@
+use netaware_collector::{Client, document};
+use serde_json::Value;
+
+use super::probe::Probe;
+use super::{TWO, start};
+
+const TASK: &str = "[tasks.volume]\non = [\"a\"]\nkind = \"volume\"\nby = [\"source\"]\n";
+
+#[test]
+fn everything_that_the_document_lists_is_served_as_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let collector = start(folder.path(), TWO);
+    let served: Value = collector.ask("/api/v1/openapi.json");
+    assert_eq!(served, document());
+    let paths = served["paths"].as_object().unwrap();
+    assert!(paths.len() > 10);
+    for (path, methods) in paths {
+        let real =
+            path.replace("probes/{name}", "probes/a").replace("{name}", "delay").replace("{kind}", "volume");
+        if methods.get("get").is_some() {
+            let answer = collector.client().ask("GET", &real, "").unwrap();
+            assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+            let json: Result<Value, _> = serde_json::from_str(&answer.body);
+            assert_eq!(json.is_ok(), path != "/api/v1/config", "{path}");
+            let schema = &methods["get"]["responses"]["200"]["content"]["application/json"]["schema"];
+            if schema["type"] == "array" {
+                assert!(json.unwrap().is_array(), "{path}");
+            }
+        }
+    }
+    for (path, status) in [
+        ("/api/v1/nothing", 404),
+        ("/api/v1/probes/x", 404),
+        ("/api/v1/rows/x", 404),
+        ("/api/v1/delays?colour=red", 400),
+    ] {
+        let answer = collector.client().ask("GET", path, "").unwrap();
+        assert_eq!(answer.status, status, "{path}");
+        assert!(serde_json::from_str::<Value>(&answer.body).unwrap()["error"].is_string());
+    }
+}
+
+#[test]
+fn a_file_is_planned_and_applied_and_probes_hear_of_it_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let collector = start(folder.path(), TWO);
+    let mut probe = Probe::join(collector.address, "a");
+    let before = probe.instruction();
+    let client = collector.client();
+    let text = format!("{TWO}{TASK}");
+    let plan = client.ask("POST", "/api/v1/plan", &text).unwrap();
+    assert_eq!(plan.status, 200, "{}", plan.body);
+    assert!(plan.body.contains(r#""change":"start","task":"volume""#), "{}", plan.body);
+    assert_eq!(collector.ask("/api/v1/health")["number"], before.number, "a plan changes nothing");
+    let applied = client.ask("PUT", "/api/v1/config", &text).unwrap();
+    assert_eq!(applied.status, 200, "{}", applied.body);
+    let after = probe.instruction();
+    assert_eq!(after.number, before.number + 1);
+    assert_eq!(after.tasks.keys().collect::<Vec<_>>(), ["delay", "volume"]);
+    assert_eq!(after.tasks["delay"], before.tasks["delay"]);
+    let wrong = client.ask("PUT", "/api/v1/config", "[groups]\nx = [\"nobody\"]\n").unwrap();
+    assert_eq!(wrong.status, 422);
+    assert!(wrong.body.contains("there is no probe 'nobody'"), "{}", wrong.body);
+    assert_eq!(client.ask("DELETE", "/api/v1/tasks/volume", "").unwrap().status, 200);
+    assert_eq!(probe.instruction().tasks.len(), 1);
+}
+
+#[test]
+fn tokens_are_asked_for_and_the_page_loads_nothing_from_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("token"), "sesame\n").unwrap();
+    let collector = start(folder.path(), &format!("{TWO}[access]\nadmin_token_file = \"token\"\n"));
+    let address = format!("http://{}", collector.address);
+    let ask = |token: Option<&str>, path: &str| {
+        Client::new(&address, token.map(str::to_owned)).unwrap().ask("GET", path, "").unwrap()
+    };
+    assert_eq!(ask(None, "/api/v1/probes").status, 401);
+    assert_eq!(ask(Some("open"), "/metrics").status, 401);
+    assert_eq!(ask(Some("sesame"), "/api/v1/probes").status, 200);
+    for path in ["/", "/page.js", "/page.css"] {
+        let body = ask(None, path).body;
+        assert!(!body.is_empty());
+        let foreign = body.replace("http://www.w3.org/2000/svg", "");
+        assert!(
+            !foreign.contains("://") && !foreign.contains("style=") && !foreign.contains("<script>"),
+            "{path}"
+        );
+    }
+}

@@ -1,0 +1,78 @@
+use std::time::Duration;
+
+use netaware_io::clock;
+use netaware_record::passive::{PacketSighting, Period};
+use netaware_units::{Span, Wall};
+
+use super::probe::{Probe, seen};
+use super::{Running, TWO, start};
+
+const SECOND: i64 = 1_000_000_000;
+
+/// Whole seconds of the recent past.
+pub(crate) fn periods(count: i64) -> Vec<Period> {
+    let now = clock::wall().0 / SECOND * SECOND;
+    (0..count)
+        .map(|n| Period {
+            from: Wall(now - (count - n) * SECOND),
+            until: Wall(now - (count - n - 1) * SECOND),
+        })
+        .collect()
+}
+
+/// Sums over the rows from `a` to `b`: packets, matched, lost, unobserved.
+pub(crate) fn sums(collector: &Running) -> [u64; 4] {
+    let page = collector.ask("/api/v1/delays?from=-1h&pair=a,b");
+    let items = page["items"].as_array().unwrap();
+    let sum = |field: &str| items.iter().map(|item| item["row"][field].as_u64().unwrap()).sum();
+    [sum("packets"), sum("matched"), sum("lost"), sum("unobserved")]
+}
+
+/// Asks until the rows say what is awaited; gives what they say in the end.
+pub(crate) fn awaited(collector: &Running, want: [u64; 4]) -> [u64; 4] {
+    let until = clock::now() + Span::from_secs(15);
+    loop {
+        let sums = sums(collector);
+        if sums == want || clock::now() > until {
+            return sums;
+        }
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+}
+
+#[test]
+#[ignore = "known fault: the join gives no rows here"]
+fn delay_and_loss_of_packets_that_two_probes_saw_are_exact() {
+    let folder = tempfile::tempdir().unwrap();
+    let collector = start(folder.path(), TWO);
+    let (mut a, mut b) = (Probe::join(collector.address, "a"), Probe::join(collector.address, "b"));
+    for (place, period) in periods(4).into_iter().enumerate() {
+        let packet = |n: u64| place as u64 * 1000 + n;
+        let at = |n: u64| period.from.0 + 100_000_000 + n as i64 * 100_000;
+        let sent: Vec<PacketSighting> = (0..1000).map(|n| seen(packet(n), at(n), 64)).collect();
+        // Every tenth is lost in the two periods in the middle, whose neighbours show that the other point watched.
+        let inner = place == 1 || place == 2;
+        let come = (0..1000).filter(|n| !inner || n % 10 != 0);
+        let come: Vec<PacketSighting> = come.map(|n| seen(packet(n), at(n) + 376_000, 63)).collect();
+        let sequence = place as u64 + 1;
+        a.batch(sequence, period, &sent);
+        b.batch(sequence, period, &come);
+        a.until_taken(sequence);
+        b.until_taken(sequence);
+    }
+    let sums = awaited(&collector, [4000, 3800, 200, 0]);
+    assert_eq!(sums, [4000, 3800, 200, 0]);
+    let page = collector.ask("/api/v1/delays?from=-1h&pair=a,b&resolution=1d");
+    let items = page["items"].as_array().unwrap();
+    let mean: Vec<i64> = items.iter().map(|item| item["mean"].as_i64().unwrap()).collect();
+    assert!(mean.iter().all(|mean| (375_000..=377_000).contains(mean)), "{mean:?}");
+    assert_eq!(items[0]["row"]["delay"]["min"], 376_000);
+    let metrics = collector.client().ask("GET", "/metrics", "").unwrap().body;
+    let line = metrics
+        .lines()
+        .find(|line| line.starts_with("netaware_path_lost_total") && line.contains(r#"from="a""#));
+    assert!(line.is_some_and(|line| line.ends_with(" 200")), "{line:?}");
+    assert!(
+        metrics.contains("netaware_path_delay_seconds_bucket{le=\"0.0005\"") && metrics.ends_with("# EOF\n")
+    );
+}

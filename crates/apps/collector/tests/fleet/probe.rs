@@ -1,0 +1,134 @@
+//! The other end of the protocol, with every freedom to misbehave.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use netaware_record::passive::{
+    CaptureHealth, ClockState, DigestRow, InterfaceCapture, PacketSighting, Period, ProbeReport, Row, TaskRow,
+};
+use netaware_units::Wall;
+use netaware_wire::ipfix::sightings::{self, Selection};
+use netaware_wire::lmap::{FromCollector, FromProbe, Instruction, PREFACE};
+use netaware_wire::{Token, frame, proof};
+
+pub(crate) struct Probe {
+    stream: TcpStream,
+    pub(crate) name: String,
+    pub(crate) taken: u64,
+}
+
+impl Probe {
+    /// As a good probe does: says hello and holds the collector's proof against its key.
+    pub(crate) fn join(to: SocketAddr, name: &str) -> Self {
+        Self::try_join(to, name, &format!("key of {name}"), 1).unwrap()
+    }
+
+    /// `Err`: why it was refused.
+    pub(crate) fn try_join(to: SocketAddr, name: &str, key: &str, incarnation: u8) -> Result<Self, String> {
+        let stream = TcpStream::connect(to).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut probe = Self { stream, name: name.to_owned(), taken: 0 };
+        probe.stream.write_all(&PREFACE).unwrap();
+        let FromCollector::Challenge { nonce } = probe.hear() else { panic!("no challenge") };
+        let (theirs, ours): (Token, Token) = (nonce.parse().unwrap(), Token([7; 16]));
+        probe.say(&FromProbe::Hello {
+            probe: name.to_owned(),
+            nonce: ours.to_string(),
+            proof: proof::fleet_probe(key.as_bytes(), theirs, ours, name, &[]),
+            software: "0".to_owned(),
+            abilities: vec!["digest".to_owned()],
+            interfaces: vec!["eth0".to_owned()],
+            addresses: Vec::new(),
+            instruction: None,
+            incarnation: format!("{incarnation:032x}"),
+        });
+        match probe.hear() {
+            FromCollector::Welcome { proof, taken } => {
+                assert_eq!(proof, proof::fleet_collector(key.as_bytes(), theirs, ours, name, &[]));
+                probe.taken = taken;
+                Ok(probe)
+            }
+            FromCollector::Refusal { why, .. } => Err(why),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn say(&mut self, message: &FromProbe) {
+        self.stream.write_all(&frame::emit(message).unwrap()).unwrap();
+    }
+
+    pub(crate) fn hear(&mut self) -> FromCollector {
+        let mut head = [0; 4];
+        self.stream.read_exact(&mut head).unwrap();
+        let mut body = vec![0; frame::body_len(head).unwrap()];
+        self.stream.read_exact(&mut body).unwrap();
+        FromCollector::parse(&body).unwrap()
+    }
+
+    /// The next instruction; whatever else comes before it is let pass.
+    pub(crate) fn instruction(&mut self) -> Instruction {
+        loop {
+            if let FromCollector::Instruction(instruction) = self.hear() {
+                return instruction;
+            }
+        }
+    }
+
+    /// Waits until all up to this number is taken.
+    pub(crate) fn until_taken(&mut self, sequence: u64) {
+        loop {
+            match self.hear() {
+                FromCollector::Taken { sequence: taken } if taken >= sequence => return,
+                FromCollector::Refusal { why, .. } => panic!("{why}"),
+                _ => {}
+            }
+        }
+    }
+
+    /// A batch of the task `delay`, report included.
+    pub(crate) fn batch(&mut self, sequence: u64, period: Period, seen: &[PacketSighting]) {
+        let report = report(&self.name, sequence, period, seen.len() as u64);
+        self.bytes(sequence, seen, &serde_json::to_vec(&report).unwrap());
+    }
+
+    pub(crate) fn bytes(&mut self, sequence: u64, seen: &[PacketSighting], report: &[u8]) {
+        let mut ipfix = Vec::new();
+        if !seen.is_empty() {
+            let selection = Selection { sequence: 1, task: "delay".into(), ..Selection::default() };
+            sightings::emit(1, Wall(0), &[(&selection, seen)], 65_000, &mut ipfix);
+        }
+        let selections = BTreeMap::from([("delay".to_owned(), 1)]);
+        let (packets, json) = (ipfix.len() as u32, report.len() as u32);
+        self.say(&FromProbe::Batch { sequence, ipfix: packets, report: json, selections });
+        self.stream.write_all(&ipfix).unwrap();
+        self.stream.write_all(report).unwrap();
+    }
+}
+
+pub(crate) fn report(probe: &str, sequence: u64, period: Period, selected: u64) -> ProbeReport {
+    let digests = DigestRow { observed: selected, selected, ..DigestRow::default() };
+    ProbeReport {
+        probe: probe.to_owned(),
+        sequence,
+        period,
+        captures: vec![InterfaceCapture {
+            interface: "eth0".to_owned(),
+            health: CaptureHealth { seen: selected, ..CaptureHealth::default() },
+        }],
+        clock: ClockState {
+            source: "none".into(),
+            identity: Some("one kernel".into()),
+            ..ClockState::default()
+        },
+        rows: vec![TaskRow { task: "delay".to_owned(), period, row: Row::Digests(digests) }],
+    }
+}
+
+/// A packet of that number.
+pub(crate) fn seen(number: u64, at: i64, ttl: u8) -> PacketSighting {
+    // Digests are spread over all 64 bits.
+    let digest = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    PacketSighting { digest, at: Wall(at), length: 100, ttl, version: 4 }
+}

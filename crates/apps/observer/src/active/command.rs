@@ -1,0 +1,165 @@
+//! A measurement as a process: `netaware COMMAND TARGET --OPTION VALUE …`, its record read from its output.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+
+use netaware_io::clock;
+use netaware_io::stop::StopFlag;
+use netaware_record::Record;
+use netaware_units::Span;
+
+/// Longest run.
+const PATIENCE: Span = Span::from_secs(900);
+/// Longest record that is read.
+const OUTPUT: u64 = 3 * 1024 * 1024;
+
+/// Options that an instruction may set: what is measured and how. None that name files, repeat, print or keep.
+const ALLOWED: [&str; 36] = [
+    "arrivals",
+    "bidir",
+    "blocks",
+    "burst",
+    "bytes",
+    "congestion",
+    "connect-timeout",
+    "count",
+    "depth",
+    "dscp",
+    "flow-label",
+    "interval",
+    "ipv4",
+    "ipv6",
+    "length",
+    "link-rate",
+    "max-load",
+    "method",
+    "mss",
+    "nodelay",
+    "omit",
+    "packet",
+    "packets",
+    "port",
+    "rate",
+    "request",
+    "response",
+    "reverse",
+    "seed",
+    "spacing",
+    "streams",
+    "time",
+    "timeout",
+    "transport",
+    "ttl",
+    "window",
+];
+
+/// Why an instruction cannot ask for this; `None`: it can.
+pub fn refusal(command: &str, target: &str, options: &BTreeMap<String, String>) -> Option<String> {
+    if !netaware_wire::lmap::MEASUREMENTS.contains(&command) {
+        return Some(format!("there is no measurement '{command}'"));
+    }
+    if target.starts_with('-') {
+        return Some(format!("'{target}' is no host"));
+    }
+    let unknown = options.keys().find(|name| ALLOWED.binary_search(&name.as_str()).is_err())?;
+    Some(format!("'{unknown}' is no option that an instruction may set; those are: {}", ALLOWED.join(", ")))
+}
+
+fn arguments(command: &str, target: &str, options: &BTreeMap<String, String>) -> Vec<String> {
+    let mut words = vec![command.to_owned(), target.to_owned()];
+    for (name, value) in options {
+        // "--name=value", so that a value never becomes a flag.
+        words.push(if value.is_empty() { format!("--{name}") } else { format!("--{name}={value}") });
+    }
+    words.extend(["--format=json".to_owned(), "--no-save".to_owned(), "--quiet".to_owned()]);
+    words
+}
+
+/// Runs it.
+///
+/// # Errors
+/// It could not be started, was stopped, or yielded no record.
+pub(super) fn run(
+    command: &str,
+    target: &str,
+    options: &BTreeMap<String, String>,
+    stop: &StopFlag,
+) -> Result<Box<Record>, String> {
+    if let Some(why) = refusal(command, target, options) {
+        return Err(why);
+    }
+    // Not the name it was started by: that may lie where somebody else can write.
+    let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let mut child = Command::new(program)
+        .args(arguments(command, target, options))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("cannot start 'netaware {command}': {error}"))?;
+    let reader = child.stdout.take().map(|output| {
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            // What is longer is no record of ours.
+            let _ = output.take(OUTPUT + 1).read_to_end(&mut text);
+            text
+        })
+    });
+    let ended = wait(&mut child, stop);
+    let text = reader.and_then(|reader| reader.join().ok()).unwrap_or_default();
+    ended?;
+    if text.len() as u64 > OUTPUT {
+        return Err(format!("'netaware {command}' yielded a record of more than 3 MiB"));
+    }
+    let record = serde_json::from_slice(&text);
+    record.map(Box::new).map_err(|_| format!("'netaware {command} {target}' could not measure"))
+}
+
+fn wait(child: &mut Child, stop: &StopFlag) -> Result<(), String> {
+    let deadline = clock::now() + PATIENCE;
+    let failed = |error: std::io::Error| format!("cannot wait for a measurement: {error}");
+    loop {
+        if child.try_wait().map_err(failed)?.is_some() {
+            return Ok(());
+        }
+        let late = clock::now() > deadline;
+        if late || stop.is_raised() {
+            // It may be gone by now.
+            drop(child.kill());
+            child.wait().map_err(failed)?;
+            return Err(
+                if late { "a measurement did not end within 15 minutes" } else { "stopped" }.to_owned()
+            );
+        }
+        clock::sleep(Span::from_millis(50));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn the_list_is_sorted_so_that_it_can_be_searched() {
+        assert!(ALLOWED.is_sorted());
+    }
+
+    #[test]
+    fn an_instruction_cannot_name_files_or_smuggle_flags() {
+        assert_eq!(refusal("tcp", "lab-b", &options(&[("time", "5s"), ("reverse", "")])), None);
+        for name in ["output", "store", "key-file", "log", "scan", "every", "format", "-o", "time=1 --output"]
+        {
+            let why = refusal("tcp", "lab-b", &options(&[(name, "x")]));
+            assert!(why.is_some_and(|why| why.contains("no option")), "{name}");
+        }
+        assert!(refusal("tcp", "--output=x", &options(&[])).is_some());
+        assert!(refusal("serve", "x", &options(&[])).is_some());
+        let words = arguments("udp", "b", &options(&[("rate", "--output=x"), ("reverse", "")]));
+        assert_eq!(words[..4], ["udp", "b", "--rate=--output=x", "--reverse"]);
+    }
+}

@@ -1,0 +1,242 @@
+//! `netaware owd`: delay and loss of each way, by STAMP packets.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::thread;
+
+use netaware_io::options::connect_tcp;
+use netaware_io::stamp::{self, StampOptions, StampRun, StampRunError};
+use netaware_io::stop::StopFlag;
+use netaware_io::{clock, driver::Drive};
+use netaware_probe::stamp::StampEvent;
+use netaware_probe::stamp::report::StampLog;
+use netaware_record::passive::ClockState;
+use netaware_record::{IpVersion, Record, Unreachable, VersionResult};
+use netaware_units::Span;
+use netaware_wire::proof::Key;
+use netaware_wire::stamp::ErrorEstimate;
+
+use crate::progress::{Progress, Watch};
+use crate::report;
+use crate::request::Target;
+use crate::resolve::resolve;
+
+/// What to find out.
+#[derive(Debug, Clone)]
+pub struct OwdRequest {
+    /// The reflector, and its port.
+    pub target: Target,
+    /// Packets over each IP version.
+    pub count: u64,
+    /// From packet to packet.
+    pub interval: Span,
+    /// UDP payload, bytes.
+    pub length: usize,
+    /// A packet without an answer for so long is lost.
+    pub patience: Span,
+    /// Packets prove it and must.
+    pub key: Option<Key>,
+}
+
+impl OwdRequest {
+    /// 10 s at 100 packets a second.
+    pub fn new(target: Target) -> Self {
+        let usual = StampOptions::new();
+        let (interval, length, patience) = (usual.interval, usual.length, usual.patience);
+        Self { target, count: 1000, interval, length, patience, key: None }
+    }
+
+    fn options(&self) -> BTreeMap<String, String> {
+        let given = [
+            ("count", Some(self.count.to_string())),
+            ("interval", Some(self.interval.to_string())),
+            ("length", Some(format!("{} B", self.length))),
+            ("timeout", Some(self.patience.to_string())),
+            ("key", self.key.as_ref().map(|_| "given".to_owned())),
+        ];
+        given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    }
+
+    /// Our clock is as good as whoever keeps it says, who knows more than the kernel was told.
+    fn flow(&self, local: &ClockState) -> StampOptions {
+        let told = local.bound.filter(|_| local.synchronised);
+        StampOptions {
+            error: told.map_or(StampOptions::new().error, |bound| ErrorEstimate::of(bound, true)),
+            interval: self.interval,
+            count: Some(self.count),
+            length: self.length,
+            patience: self.patience,
+            key: self.key.clone(),
+            socket: self.target.options.clone(),
+        }
+    }
+
+    fn lasts(&self) -> Span {
+        self.interval * i64::try_from(self.count).unwrap_or(i64::MAX) + self.patience
+    }
+}
+
+/// What a flow over one version gave.
+pub(crate) struct Flow {
+    pub(crate) log: StampLog,
+    pub(crate) run: StampRun,
+    pub(crate) options: StampOptions,
+    /// Our clock.
+    pub(crate) local: ClockState,
+}
+
+/// Measures all versions at the same time, half an interval apart.
+pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
+    let target = &request.target;
+    let opened = report::Opening::now("owd", target, request.options());
+    let mut watch = Watch::new(request.lasts(), progress);
+    watch.phase("look up", None);
+    let resolved = resolve(target);
+    let addresses: Vec<_> = target
+        .versions
+        .iter()
+        .map(|version| match &resolved {
+            Ok(resolved) => resolved.address(*version),
+            Err(failure) => Err(failure.clone()),
+        })
+        .collect();
+    watch.phase("one-way delay", None);
+    let flows = all(request, &addresses.iter().map(|it| it.as_ref().ok().copied()).collect::<Vec<_>>(), stop);
+    let (mut versions, mut locals, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+    for ((version, address), flow) in target.versions.iter().zip(addresses).zip(flows) {
+        let mut result = VersionResult::new(*version);
+        match (address, flow) {
+            (Err(failure), _) => result.unreachable = Some(failure.unreachable()),
+            (Ok(to), Some(Ok(flow))) => {
+                result.address = Some(to.ip().to_string());
+                let local = flow.run.local.map(|local| local.ip());
+                result.local = local.map(|local| local.to_string());
+                locals.extend(local);
+                if flow.log.exchanges().is_empty() {
+                    result.unreachable = Some(silence(request, to, &flow.run, stop));
+                } else {
+                    warnings.extend(warnings_of(*version, &flow));
+                    result.owd = Some(report::owd::result(*version, request, &flow));
+                }
+            }
+            (Ok(to), Some(Err(error))) => result.unreachable = Some(unusable(to, &error)),
+            (Ok(_), None) => {}
+        }
+        versions.push(result);
+    }
+    report::finish_alone(opened, versions, warnings, &locals, stop)
+}
+
+fn all(
+    request: &OwdRequest,
+    addresses: &[Option<SocketAddr>],
+    stop: &StopFlag,
+) -> Vec<Option<Result<Flow, StampRunError>>> {
+    let local = netaware_host::clock::read();
+    let (local, starts_at) = (&local, clock::now());
+    thread::scope(|scope| {
+        let start = |(index, to): (usize, &Option<SocketAddr>)| {
+            let to = (*to)?;
+            let apart = request.interval / 2 * i64::try_from(index).unwrap_or(0);
+            Some(scope.spawn(move || {
+                clock::sleep_until(starts_at + apart.min(Span::from_secs(1)));
+                over(request, to, local, stop)
+            }))
+        };
+        let started: Vec<_> = addresses.iter().enumerate().map(start).collect();
+        started.into_iter().map(|flow| flow.and_then(|flow| flow.join().ok())).collect()
+    })
+}
+
+/// Ends early where the first packets have no answer at all: there is nobody.
+fn over(
+    request: &OwdRequest,
+    to: SocketAddr,
+    local: &ClockState,
+    stop: &StopFlag,
+) -> Result<Flow, StampRunError> {
+    let (options, mut log) = (request.flow(local), StampLog::default());
+    let in_vain = stop.child();
+    let run = stamp::run(to, &options, &in_vain, &mut |event| {
+        if matches!(event, StampEvent::Lost(_)) && log.exchanges().is_empty() {
+            in_vain.raise();
+        }
+        log.observe(&event);
+    })?;
+    Ok(Flow { log, run, options, local: local.clone() })
+}
+
+fn silence(request: &OwdRequest, to: SocketAddr, run: &StampRun, stop: &StopFlag) -> Unreachable {
+    let asked = if request.key.is_some() { "packets that prove the key" } else { "packets" };
+    let refused = is_refused(&run.drive);
+    let reason = if refused {
+        format!("{to} refuses STAMP: UDP port {} is closed", to.port())
+    } else {
+        format!("{to} answered none of {} STAMP {asked}", run.drive.sends)
+    };
+    let unproven = run.counts.ignored.unproven;
+    let advice = if unproven > 0 {
+        format!("{unproven} answers do not prove the key: check that both sides have the same")
+    } else if !stop.is_raised() && has_responder(request, to) {
+        "a netaware responder seems to run there: start it with 'netaware serve --stamp'".to_owned()
+    } else if request.key.is_some() {
+        "check that the reflector has the same key, and that no firewall drops UDP on that port".to_owned()
+    } else {
+        "run 'netaware serve --stamp' or another reflector there, name its port with --port; one with a key needs --key-file"
+            .to_owned()
+    };
+    Unreachable { stage: "probe".to_owned(), reason, advice }
+}
+
+fn is_refused(drive: &Drive) -> bool {
+    drive.refusals > 0 && drive.last_refusal.is_none_or(|errno| errno == ECONNREFUSED)
+}
+
+/// Whether somebody accepts connections at the responder's usual port.
+fn has_responder(request: &OwdRequest, to: SocketAddr) -> bool {
+    let at = SocketAddr::new(to.ip(), netaware_wire::DEFAULT_PORT);
+    connect_tcp(at, &request.target.options, LOOK_PATIENCE).is_ok()
+}
+
+fn unusable(to: SocketAddr, error: &StampRunError) -> Unreachable {
+    let advice = match error {
+        StampRunError::Plan(_) => "choose another --length or --interval",
+        _ => "check that this host has an address and a route of this version",
+    };
+    Unreachable {
+        stage: "probe".to_owned(),
+        reason: format!("STAMP to {to}: {error}"),
+        advice: advice.to_owned(),
+    }
+}
+
+fn warnings_of(version: IpVersion, flow: &Flow) -> Vec<String> {
+    let name = version.name();
+    let mut warnings = Vec::new();
+    if let Some(by) = flow.run.stepped {
+        warnings.push(format!(
+            "{name}: this host's clock was set by {by} meanwhile; delays are by the clock as it was before"
+        ));
+    }
+    if flow.log.restarts() > 0 {
+        warnings.push(format!("{name}: the reflector began to count anew {} times", flow.log.restarts()));
+    }
+    if flow.run.counts.lost_somewhere() > 0 {
+        warnings.push(format!(
+            "{name}: of {} lost packets it is not known on which way; the reflector does not count its answers, or \
+             nothing came behind them",
+            flow.run.counts.lost_somewhere()
+        ));
+    }
+    if flow.run.told.malformed {
+        warnings.push(format!("{name}: the reflector finds our TLVs malformed, or its own are"));
+    }
+    if flow.run.told.unproven {
+        warnings.push(format!("{name}: the TLVs do not prove the key, what they tell is not used"));
+    }
+    warnings
+}
+
+/// The same number on all systems that we know.
+const ECONNREFUSED: i32 = 111;
+const LOOK_PATIENCE: Span = Span::from_millis(700);
