@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use crate::clock::Stopwatch;
-use crate::shell::{cargo, run as run_command};
+use crate::shell::run as run_command;
 use crate::{checks, deny, packages, purity, tests};
 
 type Step = (&'static str, fn() -> Result<()>);
@@ -19,7 +19,6 @@ const STEPS: &[Step] = &[
     ("purity", purity::prove),
     ("fuzz", checks::fuzz_targets),
     ("tests", tests::sociable),
-    ("build", build),
     ("long runs", tests::long_runs),
     ("netns", tests::namespaces),
     ("installed", tests::installed),
@@ -49,11 +48,6 @@ pub(crate) fn run() -> Result<()> {
 fn run_as_ci() -> Result<()> {
     let this = std::env::current_exe()?;
     run_command(std::process::Command::new(this).arg("ci").env("CI", "true"))
-}
-
-fn build() -> Result<()> {
-    let packages = ["--package", "netaware", "--package", "netaware-shim"];
-    run_command(&mut cargo(&[&["build", "--release", "--locked"], &packages[..]].concat()))
 }
 
 fn perform((name, step): &Step) -> Done {

@@ -6,8 +6,21 @@ use crate::shell::{command, output, run, works};
 
 /// What the tests start: namespaces and shapers, black holes, a foreign server on our port, what a path says of its routers;
 /// and a compiler for libFuzzer.
-pub(crate) const FOR_TESTS: &[&str] =
-    &["iproute2", "nftables", "iperf3", "iputils-ping", "traceroute", "g++", "valgrind"];
+pub(crate) const FOR_TESTS: &[&str] = &[
+    "iproute2",
+    "nftables",
+    "iperf3",
+    "iputils-ping",
+    "traceroute",
+    "g++",
+    "chrony",
+    "npm",
+    "valgrind",
+    "nfdump",
+    "libpcap0.8",
+    "tshark",
+    "softflowd",
+];
 
 /// What a program in C is built with against the library as it is installed, and the observer of its symbols.
 pub(crate) const FOR_INSTALLED: &[&str] = &["gcc", "libc6-dev", "pkg-config", "binutils"];
