@@ -62,7 +62,14 @@ pub(crate) fn ensure(packages: &[&str]) -> Result<()> {
     })
 }
 
+/// Packages whose program often comes another way: Node's own packages hold `npm`, and Debian's may not stand beside them.
+const PROGRAMS: &[(&str, &str)] = &[("npm", "npm")];
+
 fn is_installed(package: &str) -> bool {
+    let program = PROGRAMS.iter().find(|(name, _)| *name == package);
+    if program.is_some_and(|(_, program)| works(&mut command(program, &["--version"]))) {
+        return true;
+    }
     let state = output(&mut command("dpkg-query", &["-W", "-f=${db:Status-Status}", package]));
     state.is_ok_and(|state| state == "installed")
 }
