@@ -31,6 +31,7 @@
 //! # Ok::<(), netaware_passive::join::SettingsError>(())
 //! ```
 
+mod arrivals;
 mod ledger;
 mod matcher;
 mod part;

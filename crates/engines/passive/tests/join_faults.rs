@@ -106,7 +106,9 @@ fn what_comes_after_its_time_was_settled_changes_nothing() {
     join.offer(A, &packets(1000, 2000, 0));
     watched(&mut join, A, 0, 60_000, 0);
     watched(&mut join, C, 0, 60_000, 0);
-    let mut joined = join.advance(Wall(30 * SECOND));
+    // b is waited for, but not without end.
+    assert!(join.advance(Wall(26 * SECOND)).is_empty());
+    let mut joined = join.advance(Wall(31 * SECOND));
     assert_eq!(totals(&joined)[..4], [1000, 0, 0, 1000]);
     // b was cut off for a minute.
     join.offer(B, &packets(1000, 2000, 1));
@@ -114,6 +116,26 @@ fn what_comes_after_its_time_was_settled_changes_nothing() {
     joined.append(&mut join.finish());
     assert_eq!(totals(&joined)[..4], [1000, 0, 0, 1000]);
     assert_eq!(join.counts().came_late, 1000);
+}
+
+#[test]
+fn what_lay_on_disks_while_the_collector_was_away_is_joined() {
+    let mut join = join(settings());
+    // It is back after an hour; the probes send ten seconds of it in each second.
+    let hour = 3600;
+    let mut joined = Vec::new();
+    for second in 0..400 {
+        let (from, until) = (second * 10_000, (second + 1) * 10_000);
+        for (point, hop) in [(A, 0), (B, 1), (C, 2)] {
+            join.offer(point, &packets(from, from + 100, hop));
+            watched(&mut join, point, from, until, 0);
+            joined.append(&mut join.advance(Wall((hour + second) * SECOND)));
+        }
+    }
+    joined.append(&mut join.finish());
+    let [packets, matched, lost, unobserved, ..] = totals(&joined);
+    assert_eq!((lost, unobserved, join.counts().came_late), (0, 0, 0));
+    assert_eq!((packets, matched), (40_000, 40_000));
 }
 
 #[test]

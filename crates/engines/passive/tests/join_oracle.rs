@@ -410,6 +410,11 @@ proptest! {
                 let part: Vec<PacketSighting> =
                     all.iter().copied().filter(|it| shard_of(it.digest, shards) == shard).collect();
                 join.offer(PointId(point as u8), &part);
+                // Of the time around the slots only the clocks are known.
+                for from in [START - 100 * SLOT, START + SLOTS as i64 * SLOT] {
+                    let around = Period { from: Wall(from), until: Wall(from + 100 * SLOT) };
+                    join.watched(PointId(point as u8), around, 1, &clock());
+                }
                 for number in 0..SLOTS {
                     let lost = u64::from(lossy[point].0.contains(&number));
                     join.watched(PointId(point as u8), slot(number), lost, &clock());

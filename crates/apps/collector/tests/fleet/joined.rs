@@ -41,17 +41,17 @@ pub(crate) fn awaited(collector: &Running, want: [u64; 4]) -> [u64; 4] {
 }
 
 #[test]
-#[ignore = "known fault: the join gives no rows here"]
 fn delay_and_loss_of_packets_that_two_probes_saw_are_exact() {
     let folder = tempfile::tempdir().unwrap();
     let collector = start(folder.path(), TWO);
     let (mut a, mut b) = (Probe::join(collector.address, "a"), Probe::join(collector.address, "b"));
-    for (place, period) in periods(4).into_iter().enumerate() {
+    for (place, period) in periods(6).into_iter().enumerate() {
         let packet = |n: u64| place as u64 * 1000 + n;
         let at = |n: u64| period.from.0 + 100_000_000 + n as i64 * 100_000;
         let sent: Vec<PacketSighting> = (0..1000).map(|n| seen(packet(n), at(n), 64)).collect();
-        // Every tenth is lost in the two periods in the middle, whose neighbours show that the other point watched.
-        let inner = place == 1 || place == 2;
+        // Every tenth is lost in the two periods in the middle; that the other point watched has to be known for as long before
+        // and after as a packet may take and clocks may differ: 1.5 s.
+        let inner = place == 2 || place == 3;
         let come = (0..1000).filter(|n| !inner || n % 10 != 0);
         let come: Vec<PacketSighting> = come.map(|n| seen(packet(n), at(n) + 376_000, 63)).collect();
         let sequence = place as u64 + 1;
@@ -60,8 +60,8 @@ fn delay_and_loss_of_packets_that_two_probes_saw_are_exact() {
         a.until_taken(sequence);
         b.until_taken(sequence);
     }
-    let sums = awaited(&collector, [4000, 3800, 200, 0]);
-    assert_eq!(sums, [4000, 3800, 200, 0]);
+    let sums = awaited(&collector, [6000, 5800, 200, 0]);
+    assert_eq!(sums, [6000, 5800, 200, 0]);
     let page = collector.ask("/api/v1/delays?from=-1h&pair=a,b&resolution=1d");
     let items = page["items"].as_array().unwrap();
     let mean: Vec<i64> = items.iter().map(|item| item["mean"].as_i64().unwrap()).collect();

@@ -31,7 +31,6 @@ fn serve(folder: &std::path::Path) -> (Child, std::net::SocketAddr) {
 }
 
 #[test]
-#[ignore = "known fault: the join gives no rows here"]
 fn packets_that_a_killed_collector_held_are_unobserved_and_none_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let (mut child, address) = serve(folder.path());

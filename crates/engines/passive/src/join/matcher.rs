@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use netaware_record::passive::{PacketSighting, Period};
 use netaware_units::{Span, Wall};
 
+use super::arrivals::Arrivals;
 use super::part::{Cell, Fate, Part};
 use super::settings::{Expects, JoinSettings, Link, PointId, SettingsError};
 use super::shelf::{Entry, Shelves};
@@ -37,12 +38,15 @@ pub struct Matcher {
     rules: Rules,
     shelves: Shelves,
     watching: Vec<Watching>,
+    arrivals: Vec<Arrivals>,
     open: OpenParts,
     /// Every point's sightings before this have come or are not waited for any more.
     settled: Option<i64>,
     /// `settled` when the shelves were looked through last.
     looked: Option<i64>,
     now: Option<Wall>,
+    /// `now` when it was told first.
+    began: Option<i64>,
     counts: JoinCounts,
 }
 
@@ -53,6 +57,8 @@ struct Rules {
     /// Links of each point.
     of_point: Vec<Vec<u16>>,
     window: i64,
+    /// From a packet's first sighting until all is known of it: its window, and what a copy at the end of that may take.
+    hold: i64,
     patience: i64,
     apart: i64,
     lanes: u64,
@@ -73,6 +79,7 @@ impl Matcher {
             rules: Rules {
                 of_point: (0..settings.points.len()).map(touching).collect(),
                 window: settings.window(),
+                hold: settings.window() + (settings.patience + settings.clocks_apart).0,
                 patience: settings.patience.0,
                 apart: settings.clocks_apart.0,
                 lanes: u64::from(settings.lanes),
@@ -81,10 +88,12 @@ impl Matcher {
             },
             shelves: Shelves::new(),
             watching: vec![Watching::default(); settings.points.len()],
+            arrivals: vec![Arrivals::default(); settings.points.len()],
             open: OpenParts::new(settings.period, cells),
             settled: None,
             looked: None,
             now: None,
+            began: None,
             counts: JoinCounts::default(),
             settings,
         })
@@ -124,18 +133,33 @@ impl Matcher {
     /// of is unobserved.
     pub fn watched(&mut self, point: PointId, period: Period, lost: u64) {
         let from = period.from.0.max(self.settled.unwrap_or(i64::MIN));
-        if let Some(watching) = self.watching.get_mut(usize::from(point.0)) {
-            watching.add(from, period.until.0.min(FARTHEST), lost);
+        let at = usize::from(point.0);
+        let Some(watching) = self.watching.get_mut(at) else { return };
+        watching.add(from, period.until.0.min(FARTHEST), lost);
+        if let Some(now) = self.now {
+            let until = watching.reported_until(self.settled).unwrap_or(period.until.0);
+            self.arrivals[at].heard(now.0, until, self.settings.report_patience.0);
         }
     }
 
     /// It is `now` by the collector's clock: gives the periods of which everything is known, oldest first.
     pub fn advance(&mut self, now: Wall) -> Vec<Part> {
-        self.now = Some(self.now.map_or(now, |before| before.max(now)));
-        let reported = |watching: &Watching| watching.reported_until(self.settled).unwrap_or(i64::MIN);
-        let all = self.watching.iter().map(reported).min().unwrap_or(i64::MIN);
-        let waited = now.0.saturating_sub(self.settings.report_patience.0);
-        self.settle_until(all.max(waited).max(self.settled.unwrap_or(i64::MIN)).min(FARTHEST))
+        let now = self.now.map_or(now, |before| before.max(now));
+        self.now = Some(now);
+        let (now, patience) = (now.0, self.settings.report_patience.0);
+        let began = *self.began.get_or_insert(now);
+        let (mut all, mut behind) = (i64::MAX, i64::MAX);
+        for (watching, arrivals) in self.watching.iter().zip(&self.arrivals) {
+            let reported = watching.reported_until(self.settled).unwrap_or(i64::MIN);
+            all = all.min(reported);
+            if arrivals.is_waited_for(now, began, patience) {
+                behind = behind.min(reported);
+            }
+        }
+        let waited = now.saturating_sub(patience).min(behind);
+        let until = all.max(waited).max(self.settled.unwrap_or(i64::MIN)).min(FARTHEST);
+        // Somebody was not heard yet, and may come with everything there is.
+        if until == i64::MIN { Vec::new() } else { self.settle_until(until) }
     }
 
     /// Nothing will come any more: gives all that is left.
@@ -155,11 +179,11 @@ impl Matcher {
 
     fn settle_until(&mut self, settled: i64) -> Vec<Part> {
         self.settled = Some(settled);
-        // What began before this has had its whole window.
+        // What began before this is known to its end.
         let begun_before =
-            if settled == i64::MAX { i64::MAX } else { settled.saturating_sub(self.rules.window) };
+            if settled == i64::MAX { i64::MAX } else { settled.saturating_sub(self.rules.hold) };
         let period = self.settings.period.0;
-        let periods = |settled: i64| settled.saturating_sub(self.rules.window).div_euclid(period);
+        let periods = |settled: i64| settled.saturating_sub(self.rules.hold).div_euclid(period);
         let due = self.looked.is_none_or(|looked| {
             periods(settled) > periods(looked) || settled.saturating_sub(looked) >= self.rules.window / 2
         });
@@ -175,7 +199,7 @@ impl Matcher {
     /// Memory is full: the oldest eighth is settled with what is known. Who has no partner is given up.
     fn shed(&mut self) {
         let oldest = self.shelves.oldest(SHED).unwrap_or(i64::MAX);
-        let begun_before = self.settled.map_or(i64::MIN, |settled| settled.saturating_sub(self.rules.window));
+        let begun_before = self.settled.map_or(i64::MIN, |settled| settled.saturating_sub(self.rules.hold));
         self.look(begun_before, oldest);
         self.rules.blind_until = self.rules.blind_until.max(oldest);
     }

@@ -75,7 +75,8 @@ pub struct JoinSettings {
     pub lateness: Span,
     /// How far the clocks of two points may be apart at most.
     pub clocks_apart: Span,
-    /// How long the report of a point is waited for, by the collector's clock; then its time counts as unobserved.
+    /// How long the report of a point is waited for that is silent or only stays behind, by the collector's clock; then its time
+    /// counts as unobserved.
     pub report_patience: Span,
     /// Sightings in memory at most, 24 bytes each; beyond, the oldest eighth is settled at once, and what has no partner yet
     /// is given up and counted.
