@@ -9,6 +9,7 @@ use netaware_units::Span;
 
 use crate::begin::Connected;
 use crate::claims;
+use crate::disguise;
 use crate::guard::always_busy;
 use crate::race::{Race, Standing};
 use crate::socket::{Stage, stage};
@@ -77,10 +78,11 @@ fn watch(mut race: Race) {
             Standing::Won(number) => {
                 race.settled(number);
                 let winner = race.release(number);
+                race.disguise(number, winner);
                 if claims::move_to(&movable, winner) {
-                    race.disguised(number);
                     told::ended(&race, Some(number), None);
                 } else {
+                    disguise::take_off(winner);
                     crate::system::close_own(winner);
                 }
                 return;

@@ -21,13 +21,22 @@ pub(crate) enum End {
 static MOVED: Mutex<Vec<(u64, SocketAddr)>> = Mutex::new(Vec::new());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// The socket that `fd` stands for is not what the program made.
+/// The socket that `fd` stands for is not what the program made, or will not be as soon as it has the program's number.
 pub(crate) fn put_on(fd: i32, asked: SocketAddr) {
     if let Some(mut moved) = lock_soon(&MOVED) {
         if moved.len() >= MOST {
             moved.remove(0);
         }
         moved.push((inode(fd), asked));
+        COUNT.store(moved.len(), Ordering::Release);
+    }
+}
+
+/// It is not moved after all.
+pub(crate) fn take_off(fd: i32) {
+    if let Some(mut moved) = lock_soon(&MOVED) {
+        let inode = inode(fd);
+        moved.retain(|(of, _)| *of != inode);
         COUNT.store(moved.len(), Ordering::Release);
     }
 }
@@ -72,5 +81,7 @@ mod tests {
         assert_eq!(of(one.as_raw_fd(), End::Own, truth), Some("0.0.0.0:4711".parse().unwrap()));
         assert_eq!(of(one.as_raw_fd(), End::Peer, asked), None, "it is of IPv4 anyway");
         assert_eq!(of(other.as_raw_fd(), End::Peer, truth), None);
+        take_off(one.as_raw_fd());
+        assert_eq!(of(one.as_raw_fd(), End::Peer, truth), None);
     }
 }

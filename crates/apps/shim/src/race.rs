@@ -218,7 +218,9 @@ impl Race {
         if attempt.own || !self.movable.is_there() {
             return attempt.own;
         }
+        self.disguise(number, attempt.fd);
         if self.movable.give(attempt.fd).is_err() {
+            disguise::take_off(attempt.fd);
             return false;
         }
         for other in self.attempts.iter_mut().filter(|other| other.own) {
@@ -228,14 +230,14 @@ impl Race {
         let placed = &mut self.attempts[number];
         (placed.own, placed.fd) = (true, self.movable.fd);
         self.movable.inode = inode(self.movable.fd);
-        self.disguised(number);
         true
     }
 
-    /// A program with an IPv4 socket takes addresses for IPv4's.
-    pub(crate) fn disguised(&self, number: usize) {
+    /// A program with an IPv4 socket takes addresses for IPv4's. Before its number stands for this socket of the attempt: it may ask
+    /// at once.
+    pub(crate) fn disguise(&self, number: usize, socket: c_int) {
         if self.movable.domain == libc::AF_INET && self.attempts[number].ip.is_ipv6() {
-            disguise::put_on(self.movable.fd, self.asked);
+            disguise::put_on(socket, self.asked);
         }
     }
 

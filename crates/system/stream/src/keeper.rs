@@ -15,7 +15,7 @@ use netaware_wire::dual::Join;
 use crate::leader::Who;
 use crate::opening;
 use crate::shared::Shared;
-use crate::state::State;
+use crate::state::{QUIET, State};
 use crate::threads;
 
 /// Begins to keep a stream; ends with it.
@@ -48,9 +48,11 @@ impl Keeper {
             let shared = self.shared.clone();
             let state = shared.lock();
             let now = clock::now();
-            let evented = state.readiness.is_some();
-            let quiet = state.calls == 0 && (evented || now - state.last_call_at >= QUIET);
-            if quiet {
+            if state.is_called(now) {
+                let pause = if state.calls > 0 { BUSY } else { QUIET };
+                drop(state);
+                clock::sleep_until(now + pause);
+            } else {
                 let (wake_at, lingers) = (now + PATROL, self.released_at.is_some());
                 let over = |state: &State, _| (!lingers || threads::is_ending()) && is_over(state);
                 let mut state = shared.drive(state, Who::Keeper, None, Some(wake_at), over);
@@ -62,10 +64,6 @@ impl Keeper {
                     }
                     return;
                 }
-            } else {
-                let pause = if state.calls > 0 { BUSY } else { QUIET };
-                drop(state);
-                clock::sleep_until(now + pause);
             }
             self.patrol();
         }
@@ -175,8 +173,6 @@ fn is_over(state: &State) -> bool {
     state.released && (ending || state.stream.standing() != Standing::Open)
 }
 
-/// After the last call.
-const QUIET: Span = Span::from_millis(5);
 /// While somebody is in a call.
 const BUSY: Span = Span::from_millis(20);
 /// Between looks at what holders do not see to.

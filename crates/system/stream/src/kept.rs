@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::ftruncate;
 use rustix::io::{pread, pwrite};
 
-use crate::system;
+use crate::system::{self, LARGE_PAGE};
 
 /// Bytes of the stream from `begin` to `end`.
 #[derive(Debug)]
@@ -88,9 +88,25 @@ impl Kept {
         if let Some(block) = self.free.pop() {
             return Ok(block);
         }
-        ftruncate(&self.file, (self.made + 1) * BLOCK)?;
-        self.made += 1;
-        Ok(self.made - 1)
+        let first = self.made;
+        let count = if first < SMALL { 1 } else { LARGE_PAGE / BLOCK };
+        ftruncate(&self.file, (first + count) * BLOCK)?;
+        if first >= SMALL {
+            // Where there is no large page, it is done in small ones.
+            system::in_large_page(&self.file, first * BLOCK);
+        }
+        self.made += count;
+        self.free.extend((first + 1..self.made).rev());
+        Ok(first)
+    }
+
+    /// The first blocks are for streams that never keep much: where there are others, these are given back.
+    fn free_block(&mut self, block: u64) {
+        if block >= SMALL || self.made <= SMALL {
+            self.free.push(block);
+        } else if system::give_back(&self.file, block * BLOCK, BLOCK).is_err() {
+            self.free.insert(0, block);
+        }
     }
 
     /// The peer has everything before `offset`.
@@ -98,7 +114,9 @@ impl Kept {
         let offset = offset.min(self.end);
         let blocks = offset / BLOCK - self.begin / BLOCK;
         for _ in 0..blocks {
-            self.free.extend(self.blocks.pop_front());
+            if let Some(block) = self.blocks.pop_front() {
+                self.free_block(block);
+            }
         }
         self.begin = self.begin.max(offset);
     }
@@ -142,6 +160,8 @@ impl Kept {
 
 /// Large enough that a system call for each costs nothing, small enough to stay in a cache.
 const BLOCK: u64 = 256 * 1024;
+/// Blocks in pages of the usual size; a stream that needs more sends much, and gets large ones.
+const SMALL: u64 = LARGE_PAGE / BLOCK;
 
 #[cfg(test)]
 mod tests {
@@ -172,6 +192,26 @@ mod tests {
         let mut out = vec![0; 1000];
         kept.copy(first - 10, &mut out).unwrap();
         assert_eq!((&out[..10], &out[10..]), (&[0; 10][..], &pattern(first, 990)[..]));
+    }
+
+    #[test]
+    fn bytes_are_the_same_in_large_pages_and_small_ones_are_given_back() {
+        let mut kept = Kept::new().unwrap();
+        let all = pattern(0, 6_000_000);
+        kept.append(&all).unwrap();
+        assert_eq!(kept.made, 3 * SMALL);
+        let mut out = vec![0; all.len()];
+        kept.copy(0, &mut out).unwrap();
+        assert!(out == all);
+        kept.forget_before(6_000_000);
+        let small = kept.free.iter().filter(|block| **block < SMALL).count();
+        assert_eq!((small, kept.free.len() as u64 + kept.blocks.len() as u64), (0, 2 * SMALL));
+        let status = rustix::fs::fstat(&kept.file).unwrap();
+        assert!(status.st_blocks as u64 * 512 <= 2 * LARGE_PAGE, "{} blocks on", status.st_blocks);
+        kept.append(&pattern(6_000_000, 3_000_000)).unwrap();
+        let mut out = vec![0; 3_000_000];
+        kept.copy(6_000_000, &mut out).unwrap();
+        assert!(out == pattern(6_000_000, 3_000_000) && kept.made == 3 * SMALL);
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl Shared {
             state.work(now, direct.as_deref_mut());
             let done = direct.as_ref().map_or(0, |direct| direct.done);
             let late = deadline.is_some_and(|deadline| deadline <= now);
-            if enough(&state, done) || late || (who == Who::Keeper && state.calls > 0) {
+            if enough(&state, done) || late || (who == Who::Keeper && state.is_called(now)) {
                 return self.state.pass_on(state);
             }
             if state.waits_for_less() {

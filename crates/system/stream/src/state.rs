@@ -237,6 +237,12 @@ impl State {
             .then(|| packet.map_or(look, |packet| packet.min(look)))
     }
 
+    /// Whether an application is in a call, or was a moment ago and will be again: between two calls of one that sends all it can
+    /// there is nothing for a keeper to do. One that has an event loop may stay away until it is told.
+    pub(crate) fn is_called(&self, now: Mono) -> bool {
+        self.calls > 0 || (self.readiness.is_none() && now - self.last_call_at < QUIET)
+    }
+
     /// Whether somebody waits for the sockets, but not for all that there is to write.
     pub(crate) fn waits_for_less(&self) -> bool {
         let blocked = self.blocked();
@@ -306,6 +312,8 @@ impl State {
     }
 }
 
+/// After the last call.
+pub(crate) const QUIET: Span = Span::from_millis(5);
 /// Between looks at the connections while bytes are under way.
 const LOOK_EVERY: Span = Span::from_millis(50);
 const LOOK_IDLE: Span = Span::from_secs(1);

@@ -7,13 +7,18 @@ use std::os::fd::OwnedFd;
 use rustix::net::SendFlags;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{MORE, NO_SIGNAL, file_in_memory, give_up_after, send_file};
+pub(crate) use linux::{MORE, NO_SIGNAL, file_in_memory, give_back, give_up_after, in_large_page, send_file};
 #[cfg(not(target_os = "linux"))]
-pub(crate) use portable::{MORE, NO_SIGNAL, file_in_memory, give_up_after, send_file};
+pub(crate) use portable::{
+    MORE, NO_SIGNAL, file_in_memory, give_back, give_up_after, in_large_page, send_file,
+};
+
+/// Of processors that have them.
+pub(crate) const LARGE_PAGE: u64 = 2 << 20;
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::{OwnedFd, SendFlags, TcpStream, io};
+    use super::{LARGE_PAGE, OwnedFd, SendFlags, TcpStream, io};
 
     /// Bytes follow at once: they may go in one packet.
     pub(crate) const MORE: SendFlags = SendFlags::MORE;
@@ -25,6 +30,44 @@ mod linux {
         use rustix::fs::{MemfdFlags, memfd_create};
 
         Ok(memfd_create("netaware-stream", MemfdFlags::CLOEXEC)?)
+    }
+
+    /// Puts the bytes of a file in memory from there on, as long as [`LARGE_PAGE`], into one large page where the system has one: what is
+    /// done page by page, in writing and in sending, is then done once. Whether it did.
+    #[expect(unsafe_code, reason = "a mapping, which nobody else sees and which is gone before this returns")]
+    pub(crate) fn in_large_page(file: &OwnedFd, at: u64) -> bool {
+        use std::os::fd::AsRawFd as _;
+        use std::ptr::null_mut;
+
+        let (page, both) = (LARGE_PAGE as usize, 2 * LARGE_PAGE as usize);
+        let Ok(at) = libc::off_t::try_from(at) else { return false };
+        // SAFETY: address space is reserved first, so that the mapping can begin where a large page may; nothing of ours was there, and
+        // all of it is given back.
+        unsafe {
+            let hidden = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+            let room = libc::mmap(null_mut(), both, libc::PROT_NONE, hidden, -1, 0);
+            if room == libc::MAP_FAILED {
+                return false;
+            }
+            let place = room.wrapping_byte_add(room.cast::<u8>().align_offset(page));
+            let (used, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_FIXED);
+            let mapped = libc::mmap(place, page, used, shared, file.as_raw_fd(), at);
+            let done = mapped != libc::MAP_FAILED && {
+                // One of those that become one has to be there.
+                mapped.cast::<u8>().write_volatile(0);
+                libc::madvise(mapped, page, libc::MADV_COLLAPSE) == 0
+            };
+            libc::munmap(room, both);
+            done
+        }
+    }
+
+    /// The memory of bytes that nobody needs any more.
+    pub(crate) fn give_back(file: &OwnedFd, at: u64, length: u64) -> io::Result<()> {
+        use rustix::fs::FallocateFlags;
+
+        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        Ok(rustix::fs::fallocate(file, how, at, length)?)
     }
 
     /// Bytes of a file, by reference; how many were taken.
@@ -50,6 +93,16 @@ mod portable {
     /// A file that no folder has any more.
     pub(crate) fn file_in_memory() -> io::Result<OwnedFd> {
         Ok(tempfile::tempfile()?.into())
+    }
+
+    /// Here there are none.
+    pub(crate) fn in_large_page(_file: &OwnedFd, _at: u64) -> bool {
+        false
+    }
+
+    /// Here it stays with the file.
+    pub(crate) fn give_back(_file: &OwnedFd, _at: u64, _length: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     /// Bytes of a file, copied; how many were taken.
