@@ -6,7 +6,7 @@
 //! 0. Attempts are made no more often than after 1 s, then 2, to 60 s.
 
 use std::io::{self, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 
 use netaware_record::passive::{ProbeReport, TaskRow};
@@ -99,6 +99,16 @@ struct Session {
     emitter: Emitter,
 }
 
+/// TLS says that it ends (RFC 8446 §6.1), so that the collector knows that nothing was cut off.
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Line::Tls(stream) = &mut self.line {
+            stream.conn.send_close_notify();
+            drop(stream.flush());
+        }
+    }
+}
+
 #[derive(Debug)]
 enum Line {
     Tcp(TcpStream),
@@ -175,6 +185,7 @@ impl Exporter {
                 Ok(())
             }
             Some(source) => {
+                session.line.abandon();
                 self.later(now);
                 Err(ExportError::Send { target: self.target.clone(), source })
             }
@@ -262,6 +273,16 @@ impl Line {
         counts.messages += 1;
         counts.bytes += message.len() as u64;
         Ok(())
+    }
+
+    /// Nothing more leaves, and nobody waits for a collector that does not take it.
+    fn abandon(&mut self) {
+        let stream = match self {
+            Self::Tcp(stream) => stream,
+            Self::Tls(stream) => &mut stream.sock,
+            Self::Udp(_) => return,
+        };
+        drop(stream.shutdown(Shutdown::Both));
     }
 
     fn flush(&mut self) -> io::Result<()> {

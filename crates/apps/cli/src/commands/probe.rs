@@ -1,41 +1,41 @@
 //! `netaware probe`: watches packets, alone or for a collector.
 
+mod export;
+mod fleet;
 mod print;
 mod tasks;
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, anyhow, bail};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use netaware_capture::{Keep, Merging, Options, drop_privileges};
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
+use netaware_ipfix::Target;
 use netaware_observer::active::stamp;
-use netaware_observer::buffer::{Buffer, BufferSettings};
 use netaware_observer::ground::{Host, Replay};
-use netaware_observer::link::{CollectorAddress, Heard, Identity, Judge, Link, Said, Shared, Trust};
-use netaware_observer::mail::Mail;
+use netaware_observer::link::{CollectorAddress, Said};
 use netaware_observer::probe::{Ground, Probe as Observer, ProbeSettings};
 use netaware_units::{ByteCount, Span};
 use netaware_wire::lmap::{self, Instruction};
 use netaware_wire::packet::Tunnels;
-use netaware_wire::proof::Key;
 
-use self::print::{Form, Printer};
+use self::export::Outlets;
+use self::print::Form;
 use self::tasks::TaskFlags;
 use crate::exit::Exit;
 use crate::flags::logging::Logging;
-use crate::flags::{key, quantity};
+use crate::flags::quantity;
 use crate::signals;
 
 const LONG: &str = "\
 Watches the packets of an interface, or of a capture file, and says what they tell: who sends how much, at what rate, how far away \
 others are. Alone it prints what it finds, period by period. With --collector it gets its tasks from a collector, and its \
-reports stay on disk until the collector has them.
+reports stay on disk until the collector has them. With --export it sends what it finds as IPFIX to anybody's collector: flows, and \
+packet reports (PSAMP) of digest tasks.
 
 Capturing needs CAP_NET_RAW: root, or 'setcap cap_net_raw+ep' on the program. A probe that is alone becomes the user 'nobody' once \
 it is started by root. Reading a file needs no privilege.";
@@ -47,13 +47,15 @@ Examples:
   netaware probe -i eth0 traffic rtt --period 10s --for 10min
   netaware probe -i eth0 -f 'tcp port 443' rtt --format ndjson
   netaware probe --read file.pcap volume --by source,destination,protocol
+  netaware probe --export udp://192.0.2.7:9995          flows, as nfcapd and others take them
+  netaware probe --export tls://flows.example --ca ca.pem volume digest --period 10s
   netaware probe --collector tls://collect.example --name bern --key-file key
 
 A key file holds any text of up to 1024 bytes; the collector has the same one under this probe's name.
 
 Exit codes:
   0  ended by a signal, by --for, or by the end of the file
-  2  could not watch, or the command line is wrong";
+  2  could not watch, not all of a file could be exported, or the command line is wrong";
 
 const REPORTS: &str = "Reports";
 const FLEET: &str = "Fleet";
@@ -62,6 +64,7 @@ const CAPTURE: &str = "Capture";
 /// Watch packets, alone or for a collector
 #[derive(Debug, Args)]
 #[command(long_about = LONG, after_help = AFTER)]
+#[command(group = ArgGroup::new("receiver").args(["collector", "export"]))]
 pub(crate) struct Probe {
     #[command(flatten)]
     tasks: TaskFlags,
@@ -92,9 +95,13 @@ pub(crate) struct Probe {
     /// End after this time
     #[arg(long = "for", value_name = "TIME", value_parser = quantity::some_seconds, help_heading = REPORTS)]
     lasting: Option<Span>,
-    /// How to print: text, json, ndjson
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t, hide_possible_values = true, conflicts_with = "collector", help_heading = REPORTS)]
-    format: Form,
+    /// How to print: text, json, ndjson [default: text; with --export nothing is printed]
+    #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true, conflicts_with = "collector", help_heading = REPORTS)]
+    format: Option<Form>,
+    /// Send flows and packet reports as IPFIX to this collector: tcp://HOST:PORT, tls://HOST:PORT or udp://HOST:PORT (may be
+    /// given several times)
+    #[arg(short, long, value_name = "URL", conflicts_with = "collector", help_heading = REPORTS)]
+    export: Vec<Target>,
     /// Get tasks from this collector: HOST, HOST:PORT or tls://HOST:PORT; further ones each get their part of the digests
     #[arg(short, long, value_name = "ADDR", requires = "name", help_heading = FLEET)]
     collector: Vec<CollectorAddress>,
@@ -105,13 +112,13 @@ pub(crate) struct Probe {
     #[arg(long, value_name = "FILE", requires = "collector", help_heading = FLEET)]
     key_file: Option<PathBuf>,
     /// PEM file of the authority that signed the collector's certificate
-    #[arg(long, value_name = "FILE", requires = "collector", conflicts_with = "fingerprint", help_heading = FLEET)]
+    #[arg(long, value_name = "FILE", requires = "receiver", conflicts_with = "fingerprint", help_heading = FLEET)]
     ca: Option<PathBuf>,
     /// SHA-256 of the collector's certificate, 64 hexadecimal digits
-    #[arg(long, value_name = "HEX", requires = "collector", help_heading = FLEET)]
+    #[arg(long, value_name = "HEX", requires = "receiver", help_heading = FLEET)]
     fingerprint: Option<String>,
-    /// PEM file of this probe's own certificate; its name has to be the probe's
-    #[arg(long, value_name = "FILE", requires_all = ["collector", "certificate_key"], help_heading = FLEET)]
+    /// PEM file of this probe's own certificate; for --collector its name has to be the probe's
+    #[arg(long, value_name = "FILE", requires_all = ["receiver", "certificate_key"], help_heading = FLEET)]
     certificate: Option<PathBuf>,
     /// PEM file of its key
     #[arg(long, value_name = "FILE", requires = "certificate", help_heading = FLEET)]
@@ -153,11 +160,11 @@ impl Probe {
         let stop = StopFlag::new();
         signals::listen(&stop, |_| ())?;
         match (&self.read, self.collector.is_empty()) {
-            (Some(file), _) => self.alone(Replay::new(file), &stop),
+            (Some(file), _) => self.alone(Replay::new(file), self.outlet()?, &stop),
             (None, true) => {
-                let host = self.host()?;
+                let (host, outlet) = (self.host()?, self.outlet()?);
                 self.drop_to(self.user.as_deref().or(Some("nobody")), &[])?;
-                self.alone(host, &stop)
+                self.alone(host, outlet, &stop)
             }
             (None, false) => self.in_fleet(&stop),
         }
@@ -180,21 +187,14 @@ impl Probe {
         Ok(Host { options, only: self.interface.clone() })
     }
 
-    /// Prints what it finds.
-    fn alone<G: Ground>(&self, ground: G, stop: &StopFlag) -> anyhow::Result<Exit> {
-        let printer = Printer {
-            form: self.format,
-            top: self.tasks.top as usize,
-            out: std::io::stdout(),
-            reports: 0,
-            failed: None,
-        };
+    /// Prints or exports what it finds.
+    fn alone<G: Ground>(&self, ground: G, outlet: Outlets, stop: &StopFlag) -> anyhow::Result<Exit> {
         let settings = self.settings("here".to_owned(), Arc::default())?;
         let is_file = self.read.is_some();
-        let (mut probe, reporting) = Observer::new(ground, settings, printer, self.period)?;
+        let (mut probe, reporting) = Observer::new(ground, settings, outlet, self.period)?;
         probe.follow(Instruction {
             number: 1,
-            tasks: self.tasks.tasks().into_iter().collect(),
+            tasks: self.tasks().into_iter().collect(),
             suppression: None,
             seed: "0".repeat(32),
             period_ms: (self.period.0 / 1_000_000) as u32,
@@ -214,11 +214,14 @@ impl Probe {
             }
         }
         let failed = probe.end();
-        let printer = reporting.join().context("the reporting thread panicked")?;
-        match (printer.failed, failed) {
-            (Some(error), _) => Err(error).context("stdout"),
-            (None, Some(why)) if is_file => Err(anyhow!(why)),
-            (None, _) => Ok(Exit::Done),
+        let ended = reporting.join().context("the reporting thread panicked")?.end();
+        match (ended, failed) {
+            (Err(error), _) => Err(error),
+            (Ok(_), Some(why)) if is_file => Err(anyhow!(why)),
+            (Ok(lost), None) if is_file && lost > 0 => {
+                bail!("not all was exported: {lost} batches or datagrams were lost")
+            }
+            (Ok(_), _) => Ok(Exit::Done),
         }
     }
 
@@ -237,123 +240,6 @@ impl Probe {
         })
     }
 
-    /// Does what collectors say.
-    fn in_fleet(&self, stop: &StopFlag) -> anyhow::Result<Exit> {
-        let name = self.name.clone().context("--name is missing")?;
-        let key = key::read(self.key_file.as_deref())?.map(Key::new).transpose()?;
-        if key.is_none() && self.certificate.is_none() {
-            bail!(
-                "a probe needs a key or a certificate; give --key-file, the variable NETAWARE_KEY, or --certificate"
-            );
-        }
-        let trust = self.trust()?;
-        let host = self.host()?;
-        let said = Arc::new(Mutex::new(Said::default()));
-        let shared = self.shared(&said)?;
-        self.drop_to(self.user.as_deref(), &[&self.state])?;
-        let identity = Identity {
-            probe: name.clone(),
-            key,
-            abilities: abilities(),
-            interfaces: Host::all(),
-            addresses: self.address.clone(),
-        };
-        let (news, heard) = mpsc::channel();
-        let links = self.links(&shared, &trust, &identity, &news);
-        drop(news);
-        let mail = Mail::new(shared.iter().map(|shared| shared.buffer.clone()).collect());
-        let settings = self.settings(name, said)?;
-        let (probe, reporting) = Observer::new(host, settings, mail, Span::from_secs(1))?;
-        self.work(probe, reporting, links, &heard, stop)
-    }
-
-    fn work(
-        &self,
-        probe: Observer<Host>,
-        reporting: netaware_observer::probe::Reporting<Mail>,
-        links: Vec<Link>,
-        heard: &mpsc::Receiver<Heard>,
-        stop: &StopFlag,
-    ) -> anyhow::Result<Exit> {
-        if let Some(span) = self.lasting {
-            let stop = stop.clone();
-            std::thread::Builder::new().name("probe-end".into()).spawn(move || {
-                let until = clock::now() + span;
-                while clock::now() < until && !stop.is_raised() {
-                    clock::sleep(Span::from_millis(50));
-                }
-                stop.raise();
-            })?;
-        }
-        // Links end after the last reports are made, so that a collector that is there gets them.
-        let links_stop = StopFlag::new();
-        let threads: Result<Vec<_>, _> = links
-            .into_iter()
-            .map(|link| {
-                let stop = links_stop.clone();
-                std::thread::Builder::new().name("probe-link".into()).spawn(move || link.run(&stop))
-            })
-            .collect();
-        let threads = threads.context("cannot start a thread")?;
-        probe.run(heard, stop);
-        drop(reporting.join());
-        links_stop.raise();
-        for thread in threads {
-            if thread.join().is_err() {
-                bail!("a link's thread panicked");
-            }
-        }
-        Ok(Exit::Done)
-    }
-
-    fn links(
-        &self,
-        shared: &[Shared],
-        trust: &BTreeMap<bool, Trust>,
-        identity: &Identity,
-        news: &mpsc::Sender<Heard>,
-    ) -> Vec<Link> {
-        let each = self.collector.iter().zip(shared).enumerate();
-        each.map(|(index, (address, shared))| Link {
-            index,
-            address: address.clone(),
-            trust: trust.get(&self.is_encrypted(address)).cloned().unwrap_or(Trust::Plain),
-            identity: identity.clone(),
-            shared: shared.clone(),
-            news: news.clone(),
-        })
-        .collect()
-    }
-
-    fn is_encrypted(&self, address: &CollectorAddress) -> bool {
-        address.tls || self.ca.is_some() || self.fingerprint.is_some() || self.certificate.is_some()
-    }
-
-    fn trust(&self) -> anyhow::Result<BTreeMap<bool, Trust>> {
-        let judge = match (&self.ca, &self.fingerprint) {
-            (Some(path), _) => Judge::Authority(path),
-            (None, Some(text)) => Judge::Fingerprint(text),
-            (None, None) => Judge::Key,
-        };
-        let own = self.certificate.as_deref().zip(self.certificate_key.as_deref());
-        if matches!(judge, Judge::Key) && own.is_some() && self.key_file.is_none() {
-            bail!("without a key the collector has to be known by --ca or --fingerprint");
-        }
-        Ok([(false, Trust::Plain), (true, Trust::tls(judge, own)?)].into())
-    }
-
-    /// One buffer for each collector, in a folder of its own.
-    fn shared(&self, said: &Arc<Mutex<Said>>) -> anyhow::Result<Vec<Shared>> {
-        let open = |address: &CollectorAddress| {
-            let folder = self.state.join(folder_name(address));
-            let most = ByteCount(self.buffer.0 / self.collector.len() as u64);
-            let buffer = Buffer::open(BufferSettings { folder, most })
-                .context("give a folder that this user can write to with --state")?;
-            Ok(Shared::new(buffer, said.clone()))
-        };
-        self.collector.iter().map(open).collect()
-    }
-
     /// Gives privileges back. Folders that are written to later are given to the user first.
     fn drop_to(&self, user: Option<&str>, folders: &[&Path]) -> anyhow::Result<()> {
         let Some(user) = user else { return Ok(()) };
@@ -366,19 +252,6 @@ impl Probe {
         drop_privileges(user, Keep::RawSockets)?;
         Ok(())
     }
-}
-
-/// What collectors are told that this can do.
-fn abilities() -> Vec<String> {
-    ["volume", "traffic", "digest", "rtt", "marking", "capacity", "stamp", "measure"]
-        .map(str::to_owned)
-        .into()
-}
-
-/// The same collector finds its reports again, whatever else is in the folder.
-fn folder_name(address: &CollectorAddress) -> String {
-    let host = address.host.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '-', "_");
-    format!("{host}_{}", address.port)
 }
 
 #[cfg(test)]
@@ -394,7 +267,7 @@ mod tests {
         probe: Probe,
     }
 
-    fn probe(words: &str) -> Result<Probe, String> {
+    pub(super) fn probe(words: &str) -> Result<Probe, String> {
         let line = Line::try_parse_from(std::iter::once("x").chain(words.split_whitespace()));
         line.map(|line| line.probe).map_err(|error| error.to_string())
     }
@@ -428,6 +301,9 @@ mod tests {
         assert!(wrong("--read f --collector x --name bern").contains("cannot be used with"));
         assert!(wrong("volume --period 1ms").contains("100ms to 1h"));
         assert!(wrong("--key-file k").contains("--collector"));
+        assert!(wrong("--ca f").contains("--export"));
+        assert!(wrong("--export collector:4739").contains("tcp://, tls:// or udp://"));
+        assert!(wrong("--export udp://a --collector x --name bern").contains("cannot be used with"));
     }
 
     #[test]
@@ -437,24 +313,5 @@ mod tests {
             error.contains("nonesuch0") && error.contains("there are: ") && error.contains("lo"),
             "{error}"
         );
-    }
-
-    #[test]
-    fn encryption_follows_the_address_and_what_is_known_of_the_collector() {
-        let encrypted = |line: &str| {
-            let probe = probe(line).unwrap();
-            probe.is_encrypted(&probe.collector[0])
-        };
-        assert!(!encrypted("--collector a --name x"));
-        assert!(encrypted("--collector tls://a --name x"));
-        assert!(encrypted("--collector a --name x --fingerprint 00"));
-    }
-
-    #[test]
-    fn each_collector_has_a_folder_that_leads_nowhere_else() {
-        let name = |text: &str| folder_name(&text.parse().unwrap());
-        assert_eq!(name("lab-b:5"), "lab-b_5");
-        assert_eq!(name("[2001:db8::1]:5"), "2001_db8__1_5");
-        assert!(!name("..:5").contains('/'));
     }
 }
