@@ -199,7 +199,13 @@ impl Run {
         })?;
         if !self.logging.quiet {
             for address in collector.addresses() {
-                say(&format!("collecting on {address}; page at http://{address}/\n"))?;
+                // An address that stands for all of this host's is none to go to.
+                let host = if address.ip().is_unspecified() {
+                    format!("localhost:{}", address.port())
+                } else {
+                    address.to_string()
+                };
+                say(&format!("collecting on {address}; page at http://{host}/\n"))?;
             }
         }
         collector.run()?;

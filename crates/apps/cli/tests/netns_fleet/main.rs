@@ -1,0 +1,257 @@
+//! A fleet end to end, every program the one that is shipped: a collector and two probes beside a lossy path over which real
+//! programs send.
+//!
+//! ```text
+//!   host a: probe, iperf3, a video's packets ── 2 routers' path, loss and delay by way ── host b: probe, collector, iperf3 -s
+//! ```
+//!
+//! What the API and `netaware results delays` say is held against the lab's own record of every packet: packets and losses to the
+//! last one, delays to microseconds in one of some runs, as a machine whose cores are taken away spoils those. Probes and collector
+//! talk over IPv6, on the same path; everything else over IPv4 is traffic. Needs root: `cargo xtask netns`.
+
+#[path = "../harness/program.rs"]
+#[expect(dead_code, reason = "shared with tests on loopback")]
+mod program;
+
+mod truth;
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::Path;
+
+use netaware_collector::Client;
+use netaware_io::clock;
+use netaware_lab::{Lab, LabOptions, Side, TruthDetail, TruthFile, scenarios};
+use netaware_netns::{Transport, in_one_of, permitted, wait_until_bound};
+use netaware_record::IpVersion;
+use netaware_units::Span;
+use serde_json::Value;
+
+use crate::program::{NETAWARE, Program};
+use crate::truth::{Flow, Truth};
+
+const RUNS: usize = 4;
+const PORT: u16 = 14_234;
+const VIDEO: u16 = 5004;
+/// Bytes of an IPv6 packet of the video: no other has as many.
+const VIDEO_LENGTH: u64 = 40 + 8 + VIDEO_BYTES as u64;
+const VIDEO_BYTES: usize = 1111;
+
+const PATH: &str = "about = \"fleet\"
+[[hop]]
+forward = { rate = '100Mbit/s', delay = '5ms', loss = 0.02 }
+reverse = { rate = '100Mbit/s', delay = '12ms', loss = 0.01 }
+[[hop]]
+rate = '200Mbit/s'
+delay = '1ms'
+";
+
+const FLEET: &str = r#"
+listen = ["[::]:14234"]
+period = "1s"
+[probes.a]
+key_file = "a.key"
+[probes.b]
+key_file = "b.key"
+[tasks.delay]
+on = ["all"]
+kind = "digest"
+filter = "ip or (ip6 and udp port 5004)"
+share = 1.0
+[joins.path]
+task = "delay"
+points = ["a", "b"]
+patience = "1s"
+"#;
+
+struct Fleet {
+    lab: Lab,
+    collector: Program,
+    _probes: [Program; 2],
+    folder: tempfile::TempDir,
+}
+
+fn start(seed: u64, folder: tempfile::TempDir) -> Fleet {
+    let scenario = scenarios::parse("fleet", PATH.to_owned()).unwrap_or_else(|error| panic!("{error}"));
+    let truth = TruthFile { path: folder.path().join("truth.ndjson"), detail: TruthDetail::Packets };
+    let options =
+        LabOptions { prefix: "fleet".to_owned(), seed, truth: Some(truth), ..LabOptions::default() };
+    let lab = Lab::up(&scenario.scenario, &options).unwrap_or_else(|error| panic!("{error}"));
+    std::fs::write(folder.path().join("collect.toml"), FLEET).unwrap();
+    for name in ["a", "b"] {
+        std::fs::write(folder.path().join(format!("{name}.key")), format!("the key of {name}\n")).unwrap();
+    }
+    let mut collect = lab.command(Side::B, NETAWARE);
+    collect.args(["collect", "run", "--config"]).arg(folder.path().join("collect.toml"));
+    let collector = Program::start(collect);
+    wait_until_bound(collector.id(), Transport::Tcp, PORT)
+        .unwrap_or_else(|error| panic!("{error}: {}", collector.complained()));
+    let at = SocketAddr::new(lab.address(Side::B, IpVersion::V6), PORT).to_string();
+    let probes = [("a", Side::A), ("b", Side::B)].map(|(name, side)| {
+        let mut probe = lab.command(side, NETAWARE);
+        probe.args(["probe", "--collector", &at, "--name", name, "-i", "lab", "--key-file"]);
+        probe.arg(folder.path().join(format!("{name}.key")));
+        probe.arg("--state").arg(folder.path().join(format!("state-{name}")));
+        Program::start(probe)
+    });
+    Fleet { lab, collector, _probes: probes, folder }
+}
+
+impl Fleet {
+    fn ask(&self, path: &str) -> String {
+        let asked = self.lab.within(Side::B, || {
+            let client = Client::new(&format!("http://[::1]:{PORT}"), None).map_err(std::io::Error::other)?;
+            client.ask("GET", path, "").map_err(std::io::Error::other)
+        });
+        let answer = asked.unwrap_or_else(|why| panic!("{path}: {why}; {}", self.collector.complained()));
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        answer.body
+    }
+
+    fn json(&self, path: &str) -> Value {
+        serde_json::from_str(&self.ask(path)).unwrap()
+    }
+
+    fn until(&self, what: &str, within: Span, holds: impl Fn(&Self) -> bool) {
+        let due = clock::now() + within;
+        while !holds(self) {
+            assert!(clock::now() < due, "not within {within}: {what}; {}", self.collector.complained());
+            clock::sleep(Span::from_millis(100));
+        }
+    }
+
+    /// Both probes run their task.
+    fn watches(&self) -> bool {
+        let probes = self.json("/api/v1/probes");
+        let probes = probes.as_array().unwrap();
+        probes.len() == 2 && probes.iter().all(|probe| probe["counts"]["batches"].as_u64() >= Some(2))
+    }
+
+    /// Nothing more is to come of what was sent up to now: two periods of silence have been joined.
+    fn has_all(&self) -> bool {
+        let joins = self.json("/api/v1/joins");
+        let view = &joins[0];
+        (view["held"].as_u64(), view["taken"].as_u64() > Some(0)) == (Some(0), true)
+    }
+
+    fn row(points: &Value, from: &str, to: &str, version: IpVersion) -> Value {
+        let is_it = |item: &&Value| {
+            let row = &item["row"];
+            (row["from"].as_str(), row["to"].as_str(), row["version"].as_str())
+                == (Some(from), Some(to), Some(version.name()))
+        };
+        points
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(is_it)
+            .unwrap_or_else(|| panic!("no {from} {to}: {points:#}"))
+            .clone()
+    }
+}
+
+/// A picture of six packets each 40 ms, over both versions.
+fn video(lab: &Lab) {
+    let addresses = [IpVersion::V4, IpVersion::V6].map(|version| lab.address(Side::B, version));
+    let any = |to: &IpAddr| if to.is_ipv4() { "0.0.0.0" } else { "::" };
+    // Somebody has to be there: an answer that nobody is would be a packet as well.
+    let sinks = addresses.map(|to| lab.within(Side::B, || UdpSocket::bind((any(&to), VIDEO))).unwrap());
+    let mut due = clock::now();
+    lab.within(Side::A, || {
+        let sources = [UdpSocket::bind("0.0.0.0:0")?, UdpSocket::bind("[::]:0")?];
+        for picture in 0..100_u32 {
+            for packet in 0..6_u32 {
+                let mut bytes = vec![0; VIDEO_BYTES];
+                bytes[..8].copy_from_slice(&(u64::from(picture) << 32 | u64::from(packet)).to_be_bytes());
+                for (source, to) in sources.iter().zip(addresses) {
+                    source.send_to(&bytes, (to, VIDEO))?;
+                }
+            }
+            due += Span::from_millis(40);
+            clock::sleep_until(due);
+        }
+        Ok(())
+    })
+    .unwrap();
+    drop(sinks);
+}
+
+/// Real programs over IPv4: a bulk transfer over TCP, and datagrams at a rate.
+fn iperf3(lab: &Lab) {
+    for options in [&["-t", "3"][..], &["-u", "-b", "4M", "-l", "1000", "-t", "3"]] {
+        let mut server = lab.command(Side::B, "iperf3");
+        server.args(["-4", "-s", "-1"]);
+        let server = Program::start(server);
+        wait_until_bound(server.id(), Transport::Tcp, 5201).unwrap();
+        let mut client = lab.command(Side::A, "iperf3");
+        client.args(["-4", "-c", &lab.address(Side::B, IpVersion::V4).to_string()]).args(options);
+        Program::start(client).finish_within(Span::from_secs(20)).exits_with(0);
+        server.finish_within(Span::from_secs(20));
+    }
+}
+
+/// Delays as the rows have them, ns.
+fn delay(row: &Value) -> [f64; 3] {
+    let of = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{row:#}"));
+    [of(&row["mean"]), of(&row["row"]["delay"]["min"]), of(&row["row"]["delay"]["max"])]
+}
+
+fn stored(store: &Path) -> Value {
+    let mut results = std::process::Command::new(NETAWARE);
+    results.args(["results", "delays", "--resolution", "24h", "--format", "json", "--store"]).arg(store);
+    let found = Program::start(results).finish_within(Span::from_secs(20)).exits_with(0);
+    serde_json::from_str(&found.stdout).unwrap()
+}
+
+#[test]
+fn delay_and_loss_of_real_traffic_are_the_paths_own() {
+    if !permitted() {
+        return;
+    }
+    let mut seeds = 1..;
+    in_one_of(RUNS, || {
+        let fleet = start(seeds.next().unwrap_or_default(), tempfile::tempdir().unwrap());
+        fleet.until("both probes watch", Span::from_secs(20), Fleet::watches);
+        video(&fleet.lab);
+        iperf3(&fleet.lab);
+        // What is on its way arrives, is reported and joined.
+        clock::sleep(Span::from_secs(3));
+        fleet.until("all is joined", Span::from_secs(30), Fleet::has_all);
+        clock::sleep(Span::from_millis(500));
+
+        let page = fleet.ask("/");
+        assert!(page.contains("<html") && page.contains("netaware"), "{page}");
+        let api = fleet.json("/api/v1/delays?from=-1h&resolution=1d")["items"].clone();
+        let results = stored(&fleet.folder.path().join("netaware-collect/fleet.db"));
+        let file = fleet.folder.path().join("truth.ndjson");
+        let Fleet { lab, folder: _folder, .. } = fleet;
+        lab.end().unwrap();
+        let truth = Truth::read(&file);
+        let (four, six) = (IpVersion::V4, IpVersion::V6);
+        let all = Flow { version: four, length: None };
+        let video = Flow { version: six, length: Some(VIDEO_LENGTH) };
+        for (from, to, flow) in [("a", "b", all), ("b", "a", all), ("a", "b", video)] {
+            let row = Fleet::row(&api, from, to, flow.version);
+            let count = |name: &str| row["row"][name].as_u64().unwrap();
+            let true_one = truth.of(from, flow);
+            println!("{from} to {to}, {}: {true_one:?}", flow.version.name());
+            assert!(true_one.sent > 500, "{true_one:?}");
+            assert_eq!(
+                (count("packets"), count("lost"), count("unobserved")),
+                (true_one.sent, true_one.sent - true_one.delivered, 0),
+                "{row:#}"
+            );
+            assert_eq!(
+                Fleet::row(&results, from, to, flow.version)["row"],
+                row["row"],
+                "the command says the same"
+            );
+            let found = delay(&row);
+            let off = [found[0] - true_one.mean, found[1] - true_one.min, found[2] - true_one.max];
+            println!("  mean {:.1}, min {:.1}, max {:.1} us off", off[0] / 1e3, off[1] / 1e3, off[2] / 1e3);
+            if off[0].abs() > 20e3 || off[1].abs() > 100e3 || off[2].abs() > 100e3 {
+                return Err(format!("{from} to {to}: {found:?} against {true_one:?}"));
+            }
+        }
+        Ok(())
+    });
+}
