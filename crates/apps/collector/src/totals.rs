@@ -84,6 +84,8 @@ impl Total {
         self.count += row.delay.count;
         self.sum += row.delay.sum_ns as f64 / 1e9;
         self.sparse.add(&row.delay);
+        // What only clocks can make of a delay is below every edge.
+        self.buckets[0] += row.delay.histogram.underflow;
         for (edge, count) in &row.delay.histogram.bins {
             // By the lower edge: three digits are finer than these buckets.
             let seconds = *edge as f64 / 1e9;

@@ -45,7 +45,7 @@ impl Sparse {
     }
 
     pub(crate) fn spans(&self) -> Spans {
-        let (mut spans, mut deltas): Spans = Default::default();
+        let (mut spans, mut deltas): Spans = (Vec::new(), Vec::new());
         let (mut next, mut before) = (None, 0);
         for (index, count) in &self.buckets {
             match (next, spans.last_mut()) {
