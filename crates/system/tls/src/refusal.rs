@@ -74,7 +74,8 @@ impl Refusal {
 
     fn of_certificate(why: &CertificateError) -> Self {
         match why {
-            CertificateError::UnknownIssuer => Self::Unknown,
+            // An authority of the same name with another key, as those that tools make again have.
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => Self::Unknown,
             CertificateError::NotValidForNameContext { expected, presented } => {
                 Self::Name { dialled: expected.to_str().into_owned(), shown: presented.clone() }
             }
