@@ -51,15 +51,20 @@ function loss(row) {
   return known > 0 ? row.lost / known : null;
 }
 
-function lines(id, times, series) {
+// Series by name; a value of null is a gap. What is all gaps is said in words.
+function lines(id, times, named, words = "nothing to show") {
   const svg = by(id), [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
+  const names = Object.keys(named), series = Object.values(named);
   const values = series.flat().filter((v) => v !== null && Number.isFinite(v));
+  if (!values.length) { svg.replaceChildren(shape("text", { x: 50, y: height / 2 }, words)); return; }
   const top = Math.max(...values, 1e-9), first = times[0], span = Math.max(times[times.length - 1] - first, 1);
   const x = (t) => 50 + (t - first) / span * (width - 60), y = (v) => height - 18 - v / top * (height - 30);
   const parts = [shape("line", { x1: 50, y1: y(0), x2: width - 10, y2: y(0), class: "axis" }),
     shape("text", { x: 4, y: y(top) + 4 }, top.toPrecision(3)), shape("text", { x: 4, y: y(0) }, "0"),
     shape("text", { x: 50, y: height - 4 }, new Date(first / 1e6).toLocaleTimeString()),
     shape("text", { x: width - 70, y: height - 4 }, new Date((first + span) / 1e6).toLocaleTimeString())];
+  // One series needs no legend: its heading names it.
+  if (names.length > 1) names.forEach((name, n) => parts.push(shape("text", { x: width - 60 * (names.length - n), y: 11, class: "n" + n }, name)));
   series.forEach((values, n) => {
     let path = "", pen = "M";
     values.forEach((value, at) => {
@@ -69,6 +74,8 @@ function lines(id, times, series) {
     });
     if (path) parts.push(shape("path", { d: path + (path.includes("L") ? "" : "h2"), class: "s" + n }));
   });
+  const last = series.map((values, n) => `${names[n]} ${values.findLast((v) => v !== null && Number.isFinite(v))?.toPrecision(3) ?? "–"}`);
+  parts.push(shape("title", {}, "last: " + last.join(", ")));
   svg.replaceChildren(...parts);
 }
 
@@ -93,20 +100,21 @@ function map(probes, paths) {
       ? [scale(p.position[1], lon, 80, 720), scale(p.position[0], lat, 310, 50)]
       : [400 + 260 * Math.sin(turn), 180 - 130 * Math.cos(turn)];
   });
-  const parts = [];
+  const parts = [], labels = [];
   for (const item of paths) {
     const a = at[item.row.from], b = at[item.row.to];
     if (!a || !b) continue;
     const [dx, dy] = [b[0] - a[0], b[1] - a[1]], mid = [(a[0] + b[0]) / 2 - dy * 0.12, (a[1] + b[1]) / 2 + dx * 0.12];
     const edge = shape("path", { d: `M${a}Q${mid} ${b}`, class: (loss(item.row) || 0) > 0.001 ? "edge-bad" : "edge" });
     edge.append(shape("title", {}, `${item.row.from} → ${item.row.to}`));
-    parts.push(edge, shape("text", { x: mid[0], y: mid[1] }, ms(item.mean)));
+    labels.push(shape("text", { x: (a[0] + 2 * mid[0] + b[0]) / 4, y: (a[1] + 2 * mid[1] + b[1]) / 4, class: "middle" }, ms(item.mean)));
+    parts.push(edge);
   }
   for (const p of probes) {
     parts.push(shape("circle", { cx: at[p.name][0], cy: at[p.name][1], r: 9, class: p.connected ? "probe-up" : "probe-down" }),
       shape("text", { x: at[p.name][0] + 13, y: at[p.name][1] + 4 }, p.name));
   }
-  by("map").replaceChildren(...parts);
+  by("map").replaceChildren(...parts, ...labels);
 }
 
 const words = (path) => `pair=${encodeURIComponent(path.from + "," + path.to)}&task=${encodeURIComponent(path.task)}&method=${encodeURIComponent(path.method)}` + (path.version ? `&version=${path.version}` : "");
@@ -120,9 +128,10 @@ async function showChosen() {
   if (!page.items.length) return;
   const times = page.items.map((i) => i.period.from), of = (get) => page.items.map(get);
   const milli = (v) => (v === null ? null : v / 1e6);
-  lines("delay", times, [of((i) => (i.row.delay.count ? milli(i.row.delay.min) : null)), of((i) => milli(i.mean)), of((i) => milli(i.p95))]);
-  lines("loss", times, [of((i) => { const l = loss(i.row); return l === null ? null : l * 100; })]);
-  lines("rate", times, [of((i) => i.row.packets / ((i.period.until - i.period.from) / 1e9))]);
+  lines("delay", times, { min: of((i) => (i.row.delay.count ? milli(i.row.delay.min) : null)), mean: of((i) => milli(i.mean)), p95: of((i) => milli(i.p95)) }, "no packet was seen at both points");
+  lines("clock", times, { bound: of((i) => milli(i.row.clock_bound ?? null)) }, "not known: no clock or traffic says how far these delays may be off");
+  lines("loss", times, { loss: of((i) => { const l = loss(i.row); return l === null ? null : l * 100; }) }, "not known: nobody could have seen these packets");
+  lines("rate", times, { packets: of((i) => i.row.packets / ((i.period.until - i.period.from) / 1e9)) });
   const whole = await ask("delays?from=-10min&resolution=1d&limit=1&" + words(chosen));
   histogram(whole.items.length ? whole.items[0].row.delay.histogram.bins : []);
 }

@@ -38,6 +38,7 @@ pub use http::{Answer, Client, ClientError, document};
 pub use instruct::{instruction, seed};
 pub use joins::{JoinView, PathView};
 pub use mesh::RunView;
+pub use netaware_tls::Judge;
 pub use plan::{Plan, plan};
 pub use roster::{Counts, ProbeView};
 

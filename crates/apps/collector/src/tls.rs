@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use netaware_tls::{TrustError, pem};
+use rustls::ServerConfig;
 use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
 use crate::config::Tls;
@@ -19,18 +19,15 @@ use crate::controller::ApplyError;
 /// A file that cannot be read or is not what it should be.
 pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ApplyError> {
     let provider = Arc::new(ring::default_provider());
-    let chain = certificates(&tls.certificate)?;
-    let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|why| wrong(&tls.key, &why))?;
+    let chain = pem::certificates(&tls.certificate).map_err(|why| unread(&tls.certificate, why))?;
+    let key = pem::secret(&tls.key).map_err(|why| unread(&tls.key, why))?;
     let builder = ServerConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|why| wrong(&tls.certificate, &why))?;
     let builder = match &tls.client_ca {
         None => builder.with_no_client_auth(),
         Some(path) => {
-            let mut roots = RootCertStore::empty();
-            for certificate in certificates(path)? {
-                roots.add(certificate).map_err(|why| wrong(path, &why))?;
-            }
+            let roots = pem::authorities(path).map_err(|why| unread(path, why))?;
             // Browsers and probes with keys come without one.
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
             let verifier = verifier.allow_unauthenticated().build().map_err(|why| wrong(path, &why))?;
@@ -51,10 +48,12 @@ pub(crate) fn names(certificate: &CertificateDer<'_>, probe: &str) -> bool {
     end.verify_is_valid_for_subject_name(&name).is_ok()
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ApplyError> {
-    let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let found = found.map_err(|why| wrong(path, &why))?;
-    if found.is_empty() { Err(wrong(path, &"no certificate in it")) } else { Ok(found) }
+fn unread(path: &Path, why: TrustError) -> ApplyError {
+    match why {
+        TrustError::File { source, .. } => wrong(path, &source),
+        TrustError::Content { why, .. } => wrong(path, &why),
+        other => wrong(path, &other),
+    }
 }
 
 fn wrong(path: &Path, why: &dyn std::fmt::Display) -> ApplyError {

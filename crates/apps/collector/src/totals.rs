@@ -1,11 +1,14 @@
 //! Delays between points since this process started, added up for /metrics.
 
+pub(crate) mod sparse;
+
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use netaware_record::IpVersion;
 use netaware_record::passive::{DelayRow, Row, TaskRow};
 
+use self::sparse::Sparse;
 use crate::held;
 
 /// Upper edges of the classic buckets, seconds: three a decade from 10 us to 10 s.
@@ -33,6 +36,8 @@ pub(crate) struct Total {
     pub(crate) sum: f64,
     /// One for each of [`EDGES`], not cumulative; what is longer still is in `count` only.
     pub(crate) buckets: [u64; EDGES.len()],
+    /// The same, finer, for those who can read it.
+    pub(crate) sparse: Sparse,
 }
 
 /// See the module.
@@ -78,6 +83,9 @@ impl Total {
         self.bound = row.clock_bound.map(|bound| bound.0 as f64 / 1e9);
         self.count += row.delay.count;
         self.sum += row.delay.sum_ns as f64 / 1e9;
+        self.sparse.add(&row.delay);
+        // What only clocks can make of a delay is below every edge.
+        self.buckets[0] += row.delay.histogram.underflow;
         for (edge, count) in &row.delay.histogram.bins {
             // By the lower edge: three digits are finer than these buckets.
             let seconds = *edge as f64 / 1e9;

@@ -10,7 +10,6 @@ mod channel;
 mod session;
 #[cfg(test)]
 mod tests;
-mod trust;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -27,7 +26,7 @@ use netaware_wire::proof::Key;
 
 use crate::buffer::Buffer;
 use backoff::Backoff;
-pub use trust::{Judge, Trust, TrustError};
+pub use netaware_tls::{Judge, Trust, TrustError};
 
 /// Where a collector listens.
 #[derive(Debug, Clone, PartialEq, Eq)]

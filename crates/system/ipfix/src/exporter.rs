@@ -10,6 +10,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 
 use netaware_record::passive::{ProbeReport, TaskRow};
+use netaware_tls::Refusal;
 use netaware_units::{Mono, Span, Wall};
 use netaware_wire::ipfix::{Emitter, Transport};
 use rustls::pki_types::ServerName;
@@ -252,7 +253,9 @@ impl Exporter {
         let mut stream = StreamOwned::new(connection, tcp);
         // Who is not believed is known before the first row leaves.
         while stream.conn.is_handshaking() {
-            stream.conn.complete_io(&mut stream.sock).map_err(|why| refused(why.to_string()))?;
+            stream.conn.complete_io(&mut stream.sock).map_err(|why| {
+                refused(Refusal::of(&why).map_or_else(|| why.to_string(), |refusal| refusal.to_string()))
+            })?;
         }
         Ok(Line::Tls(Box::new(stream)))
     }

@@ -253,9 +253,9 @@ fn explained(why: &rustls::Error) -> String {
         rustls::Error::InvalidMessage(_) => {
             "the other end does not encrypt and this one does: 'receive' needs --tls, too".to_owned()
         }
-        rustls::Error::AlertReceived(AlertDescription::AccessDenied) => {
-            "the sender was given another fingerprint than that of this certificate".to_owned()
-        }
+        rustls::Error::AlertReceived(
+            AlertDescription::AccessDenied | AlertDescription::CertificateUnknown,
+        ) => "the sender was given another fingerprint than that of this certificate".to_owned(),
         rustls::Error::InvalidCertificate(_) => {
             "the receiver shows another certificate than the one with this fingerprint".to_owned()
         }

@@ -7,17 +7,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use netaware_tls::{Fingerprint, TrustError, pem};
 use netaware_wire::transfer::Digest;
 use rcgen::{CertificateParams, KeyPair};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{
-    CertificateError, ClientConfig, ClientConnection, Connection, DigitallySignedStruct, ServerConfig,
-    ServerConnection, SignatureScheme,
-};
-use sha2::{Digest as _, Sha256};
+use rustls::crypto::ring;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, Connection, ServerConfig, ServerConnection};
 
 use crate::error::Broken;
 
@@ -37,23 +32,24 @@ impl std::fmt::Debug for Identity {
 /// Why there is no identity.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
-    /// A file cannot be read or written.
-    #[error("cannot {what} {}: {source}", path.display())]
-    File {
-        /// "read" or "write".
-        what: &'static str,
-        /// Which.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
-    /// What stands in it is no certificate or key.
+    /// A file cannot be read, or what stands in it is no certificate or key.
+    #[error(transparent)]
+    Read(#[from] TrustError),
+    /// Certificate and key do not belong together.
     #[error("{}: {why}", path.display())]
     Content {
         /// Which.
         path: PathBuf,
         /// Why.
         why: String,
+    },
+    /// A file cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
     },
     /// None can be made.
     #[error("no certificate can be made: {0}")]
@@ -67,20 +63,10 @@ impl Identity {
     /// They cannot be read, or do not belong together.
     pub fn read(certificate: &Path, key: &Path) -> Result<Self, IdentityError> {
         let content = |path: &Path, why: String| IdentityError::Content { path: path.to_owned(), why };
-        let read = |path: &Path| {
-            fs::read(path).map_err(|source| IdentityError::File {
-                what: "read",
-                path: path.to_owned(),
-                source,
-            })
-        };
-        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(certificate)?).collect();
-        let chain = chain.map_err(|why| content(certificate, why.to_string()))?;
-        let secret =
-            PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|why| content(key, why.to_string()))?;
+        let (chain, secret) = (pem::certificates(certificate)?, pem::secret(key)?);
         let first = chain.first().ok_or_else(|| content(certificate, "no certificate in it".into()))?;
-        let fingerprint = fingerprint(first);
-        let config = ServerConfig::builder_with_provider(provider())
+        let fingerprint = Digest(netaware_tls::fingerprint(first).0);
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[&rustls::version::TLS13])
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, secret))
             .map_err(|why| content(key, why.to_string()))?;
@@ -94,7 +80,7 @@ impl Identity {
     /// It cannot be made, written or read.
     pub fn kept(path: &Path) -> Result<Self, IdentityError> {
         if !path.exists() {
-            let write = |source| IdentityError::File { what: "write", path: path.to_owned(), source };
+            let write = |source| IdentityError::Write { path: path.to_owned(), source };
             let made = make().map_err(|why| IdentityError::Made(why.to_string()))?;
             if let Some(folder) = path.parent() {
                 fs::create_dir_all(folder).map_err(write)?;
@@ -124,71 +110,12 @@ impl Identity {
 
 /// A sender's end. Without a fingerprint the receiver is whoever has the key that both share.
 pub(crate) fn client(fingerprint: Option<Digest>) -> Result<Connection, Broken> {
-    let verifier = Arc::new(Pinned { fingerprint, provider: provider() });
-    let failed = |why: rustls::Error| Broken::Tls(why.to_string());
-    let config = ClientConfig::builder_with_provider(provider())
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(failed)?
-        .dangerous()
-        .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth();
+    let config = netaware_tls::pinned(fingerprint.map(|digest| Fingerprint(digest.0)));
+    let config = config.map_err(|why| Broken::Tls(why.to_string()))?;
     // The name is not looked at; it is one that belongs to nobody (RFC 6761 §6.4).
     let name = ServerName::try_from("netaware.invalid").map_err(|why| Broken::Tls(why.to_string()))?;
-    ClientConnection::new(Arc::new(config), name).map(Connection::Client).map_err(failed)
-}
-
-#[derive(Debug)]
-struct Pinned {
-    fingerprint: Option<Digest>,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Pinned {
-    fn verify_server_cert(
-        &self,
-        shown: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        match self.fingerprint {
-            Some(wanted) if wanted != fingerprint(shown) => {
-                Err(CertificateError::ApplicationVerificationFailure.into())
-            }
-            _ => Ok(ServerCertVerified::assertion()),
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Err(rustls::Error::General("TLS 1.2 is not spoken".into()))
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        shown: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, shown, signed, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(ring::default_provider())
-}
-
-fn fingerprint(certificate: &CertificateDer<'_>) -> Digest {
-    Digest(Sha256::digest(certificate.as_ref()).into())
+    let made = ClientConnection::new(Arc::new(config), name);
+    made.map(Connection::Client).map_err(|why| Broken::Tls(why.to_string()))
 }
 
 /// Certificate and key, PEM.

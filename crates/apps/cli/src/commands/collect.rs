@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use netaware_collector::{Answer, Client, Collector, Config, plan};
+use netaware_collector::{Answer, Client, Collector, Config, Judge, plan};
 use netaware_io::stop::StopFlag;
 
 use crate::exit::Exit;
@@ -23,6 +23,7 @@ Examples:
   netaware collect run                   run it until a signal ends it
   netaware collect plan                  what would change, probe by probe
   netaware collect apply                 change it, without a restart
+  netaware collect apply --at https://collect.example --ca ca.pem --token-file token
 
 Without a token in collect.toml the page, the API and /metrics answer this host only.
 
@@ -95,12 +96,18 @@ struct File {
 
 #[derive(Debug, Args)]
 struct Place {
-    /// Where the collector answers
+    /// Where the collector answers: http://HOST:PORT or https://HOST:PORT
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:14234")]
     at: String,
     /// File with the token of access.admin_token_file
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// PEM file of the authority that signed the collector's certificate, or of the certificate itself; for https://
+    #[arg(long, value_name = "FILE", conflicts_with = "fingerprint")]
+    ca: Option<PathBuf>,
+    /// SHA-256 of the collector's certificate, 64 hexadecimal digits; for https://
+    #[arg(long, value_name = "HEX")]
+    fingerprint: Option<String>,
 }
 
 impl Collect {
@@ -141,7 +148,12 @@ impl Place {
                 Some(text.trim_end_matches(['\r', '\n']).to_owned())
             }
         };
-        let answer = Client::new(&self.at, token)?.ask(method, path, body)?;
+        let judge = match (&self.ca, &self.fingerprint) {
+            (Some(path), _) => Some(Judge::Authority(path)),
+            (None, Some(text)) => Some(Judge::Fingerprint(text)),
+            (None, None) => None,
+        };
+        let answer = Client::new(&self.at, token, judge)?.ask(method, path, body)?;
         if answer.status == 200 {
             return Ok(answer);
         }

@@ -1,15 +1,19 @@
-//! As much of an HTTP client as `netaware collect plan` and `apply` need: one request, one connection, no encryption.
+//! As much of an HTTP client as `netaware collect plan` and `apply` need: one request, one connection, plain or with TLS.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// Where a collector answers.
+use netaware_tls::{Judge, Refusal, Trust, TrustError};
+use rustls::StreamOwned;
+
+/// Where a collector answers, and by what it is known.
 #[derive(Debug, Clone)]
 pub struct Client {
     host: String,
     port: u16,
     token: Option<String>,
+    trust: Trust,
 }
 
 /// What it said.
@@ -25,39 +29,76 @@ pub struct Answer {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Not an address of ours.
-    #[error("'{0}' is no address of a collector; write it as in http://127.0.0.1:14234")]
+    #[error(
+        "'{0}' is no address of a collector; write it as in http://127.0.0.1:14234 or https://collect.example"
+    )]
     Address(String),
+    /// Encrypted, and nothing says who may answer.
+    #[error(
+        "say by what the collector at '{0}' is known: give --ca FILE (who signed its certificate, or the certificate itself) or --fingerprint HEX"
+    )]
+    Stranger(String),
+    /// There is something to know it by, and nothing that it could show.
+    #[error(
+        "'{0}' is not encrypted, so no certificate is shown there; write https://, or leave --ca and --fingerprint out"
+    )]
+    NothingShown(String),
+    /// A file or text for TLS is of no use.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// There is no encryption between us.
+    #[error("no TLS with the collector at {address}: {why}")]
+    Tls {
+        /// Where.
+        address: String,
+        /// Why, and what to do.
+        why: Refusal,
+    },
     /// The network's word.
     #[error("cannot ask the collector at {address}: {source}; does 'netaware collect run' run there?")]
     Connection {
         /// Where.
         address: String,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// Something else answers there.
-    #[error("what answers at {0} speaks no HTTP")]
+    #[error("what answers at {0} speaks no HTTP; if it speaks TLS write https://")]
     NotHttp(String),
 }
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const LONGEST: u64 = 64 << 20;
 
+/// A connection, encrypted or not.
+trait Line: Read + Write {}
+impl<T: Read + Write> Line for T {}
+
 impl Client {
-    /// `http://HOST[:PORT]`.
+    /// `http://HOST[:PORT]` or `https://HOST[:PORT]`; what is encrypted is judged by `judge`, and only that.
     ///
     /// # Errors
-    /// It is no such address.
-    pub fn new(address: &str, token: Option<String>) -> Result<Self, ClientError> {
+    /// It is no such address, or it is encrypted and nothing says by what to know it, or the other way round.
+    pub fn new(address: &str, token: Option<String>, judge: Option<Judge<'_>>) -> Result<Self, ClientError> {
         let wrong = || ClientError::Address(address.to_owned());
-        let rest = address.strip_prefix("http://").ok_or_else(wrong)?.trim_end_matches('/');
+        let (scheme, rest) = address.split_once("://").ok_or_else(wrong)?;
+        let rest = rest.trim_end_matches('/');
         let (host, port) = match rest.rsplit_once(':') {
             Some((host, port)) if !port.contains(']') => (host, port.parse().map_err(|_| wrong())?),
             _ => (rest, netaware_wire::lmap::DEFAULT_PORT),
         };
         let host = host.trim_matches(['[', ']']);
-        let fits = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
-        if fits { Ok(Self { host: host.to_owned(), port, token }) } else { Err(wrong()) }
+        if host.is_empty() || !host.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/') {
+            return Err(wrong());
+        }
+        let trust = match (scheme, judge) {
+            ("http", None) => Trust::Plain,
+            ("http", Some(_)) => return Err(ClientError::NothingShown(address.to_owned())),
+            ("https", Some(judge)) => Trust::tls(judge, None)?,
+            ("https", None) => return Err(ClientError::Stranger(address.to_owned())),
+            _ => return Err(wrong()),
+        };
+        Ok(Self { host: host.to_owned(), port, token, trust })
     }
 
     /// Asks; `body` is sent as `application/toml`.
@@ -75,15 +116,38 @@ impl Client {
              Content-Length: {}\r\n\r\n{body}",
             body.len()
         );
-        let mut stream = self.connect().map_err(failed)?;
-        stream.write_all(request.as_bytes()).map_err(failed)?;
+        let mut stream = self.encrypt(self.connect().map_err(failed)?, &address)?;
+        stream.write_all(request.as_bytes()).and_then(|()| stream.flush()).map_err(failed)?;
         let mut bytes = Vec::new();
         stream.take(LONGEST).read_to_end(&mut bytes).map_err(failed)?;
         parse(&String::from_utf8_lossy(&bytes)).ok_or_else(|| ClientError::NotHttp(address.clone()))
     }
 
-    fn connect(&self) -> std::io::Result<TcpStream> {
-        let mut failed = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
+    /// The token goes nowhere before it is known who is there.
+    fn encrypt(&self, mut tcp: TcpStream, address: &str) -> Result<Box<dyn Line>, ClientError> {
+        let Some(mut connection) = self.trust.connection(&self.host)? else { return Ok(Box::new(tcp)) };
+        while connection.is_handshaking() {
+            if let Err(error) = connection.complete_io(&mut tcp) {
+                let address = address.to_owned();
+                return Err(match Refusal::of(&error) {
+                    Some(why) => ClientError::Tls { address, why },
+                    // Who knows nothing of TLS hangs up when it begins.
+                    None if matches!(
+                        error.kind(),
+                        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset
+                    ) =>
+                    {
+                        ClientError::Tls { address, why: Refusal::Plain }
+                    }
+                    None => ClientError::Connection { address, source: error },
+                });
+            }
+        }
+        Ok(Box::new(StreamOwned::new(connection, tcp)))
+    }
+
+    fn connect(&self) -> io::Result<TcpStream> {
+        let mut failed = io::Error::from(io::ErrorKind::AddrNotAvailable);
         for address in (self.host.as_str(), self.port).to_socket_addrs()? {
             match TcpStream::connect_timeout(&address, PATIENCE) {
                 Ok(stream) => {
@@ -124,13 +188,22 @@ mod tests {
 
     #[test]
     fn addresses_are_read_as_people_write_them() {
-        let read = |text: &str| Client::new(text, None).map(|client| (client.host, client.port)).ok();
+        let read = |text: &str| Client::new(text, None, None).map(|client| (client.host, client.port)).ok();
         assert_eq!(read("http://localhost"), Some(("localhost".into(), 14234)));
         assert_eq!(read("http://[::1]:80/"), Some(("::1".into(), 80)));
         assert_eq!(read("http://[::1]"), Some(("::1".into(), 14234)));
-        for wrong in ["localhost", "https://x", "http://", "http://a b", "http://x:y"] {
+        for wrong in ["localhost", "https://x", "ftp://x", "http://", "http://a b", "http://x:y"] {
             assert_eq!(read(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn who_answers_has_to_be_known_where_it_is_encrypted_and_only_there() {
+        let judge = Judge::Fingerprint("00");
+        let error = |text: &str, judge| Client::new(text, None, judge).unwrap_err().to_string();
+        assert!(error("https://x", None).contains("--ca FILE"));
+        assert!(error("http://x", Some(judge)).contains("write https://"));
+        assert!(error("https://x", Some(judge)).contains("64 hexadecimal digits"));
     }
 
     #[test]

@@ -1,15 +1,21 @@
-//! `/metrics`: OpenMetrics text of the collector, its probes and the delays between points.
+//! `/metrics`: the collector, its probes and the delays between points.
+//!
+//! Two forms, by what the reader accepts: OpenMetrics text, whose histograms have the classic buckets, and Prometheus's own
+//! protobuf messages, which alone can carry native histograms beside them (no version of the text format that is in use can).
+//! Prometheus asks for the second where it is told to scrape native histograms.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use netaware_io::clock;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeMetric, NativeHistogram, NativeHistogramBuckets, prometheus_protobuf, text,
+};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -19,19 +25,58 @@ use super::problem;
 use crate::held;
 use crate::roster::ProbeView;
 use crate::shared::Shared;
+use crate::totals::sparse::{SCHEMA, ZERO_THRESHOLD};
 use crate::totals::{EDGES, Pair, Total};
 
 /// As OpenMetrics asks.
-const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const TEXT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const MESSAGES: &str =
+    "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
 
-pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
+pub(super) async fn metrics(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let native = wants_messages(accepted);
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Scrape(shared)));
-    let mut out = String::new();
-    match text::encode(&mut out, &registry) {
-        Ok(()) => ([(header::CONTENT_TYPE, KIND)], out).into_response(),
-        Err(why) => problem(StatusCode::INTERNAL_SERVER_ERROR, &why.to_string()),
+    let failed = |why: String| problem(StatusCode::INTERNAL_SERVER_ERROR, &why);
+    let mut response = if native {
+        match prometheus_protobuf::encode_to_vec(&registry) {
+            Ok(out) => ([(header::CONTENT_TYPE, MESSAGES)], out).into_response(),
+            Err(why) => return failed(why.to_string()),
+        }
+    } else {
+        let mut out = String::new();
+        match text::encode(&mut out, &registry) {
+            Ok(()) => ([(header::CONTENT_TYPE, TEXT)], out).into_response(),
+            Err(why) => return failed(why.to_string()),
+        }
+    };
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+    response
+}
+
+/// Whether messages are accepted rather than any text (RFC 9110 §12.5.1); text where both are equally welcome.
+fn wants_messages<'a>(accepted: impl Iterator<Item = &'a str>) -> bool {
+    let (mut messages, mut texts) = (0.0_f64, 0.0_f64);
+    for range in accepted.flat_map(|value| value.split(',')) {
+        let mut parts = range.split(';').map(|part| part.trim().to_ascii_lowercase());
+        let kind = parts.next().unwrap_or_default();
+        let parts: Vec<String> = parts.collect();
+        let has = |wanted: &str| parts.iter().any(|part| part.replace('"', "") == wanted);
+        let weight =
+            parts.iter().find_map(|part| part.strip_prefix("q=")).map_or(Some(1.0), |q| q.parse().ok());
+        let weight: f64 = weight.unwrap_or(0.0);
+        match kind.as_str() {
+            "application/vnd.google.protobuf"
+                if has("proto=io.prometheus.client.metricfamily") && has("encoding=delimited") =>
+            {
+                messages = messages.max(weight);
+            }
+            "application/openmetrics-text" | "text/plain" | "*/*" | "text/*" => texts = texts.max(weight),
+            _ => {}
+        }
     }
+    messages > texts
 }
 
 struct Scrape(Arc<Shared>);
@@ -184,12 +229,22 @@ impl Scrape {
         for (pair, total) in &totals {
             let above = total.count.saturating_sub(total.buckets.iter().sum());
             let buckets: Vec<(f64, u64)> =
-                EDGES.iter().copied().zip(total.buckets).chain([(f64::MAX, above)]).collect();
-            family.encode_family(&labels(pair))?.encode_histogram::<[(&str, &str); 0]>(
+                EDGES.iter().copied().zip(total.buckets).chain([(f64::INFINITY, above)]).collect();
+            let (spans, deltas) = total.sparse.spans();
+            let native = NativeHistogram {
+                schema: SCHEMA,
+                zero_threshold: ZERO_THRESHOLD,
+                zero_count: total.sparse.zero,
+                negative: NativeHistogramBuckets { spans: &[], deltas: &[] },
+                positive: NativeHistogramBuckets { spans: &spans, deltas: &deltas },
+                created: None,
+            };
+            family.encode_family(&labels(pair))?.encode_histogram_with_native::<[(&str, &str); 0]>(
                 total.sum,
                 total.count,
                 &buckets,
                 None,
+                native,
             )?;
         }
         let mut family = encoder.encode_descriptor(
@@ -209,4 +264,32 @@ impl Scrape {
 
 fn labels((task, from, to, version, method): &Pair) -> [(&str, &str); 5] {
     [("task", task), ("from", from), ("to", to), ("version", version), ("method", method)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_go_to_who_prefers_them_only() {
+        let wants = |accept: &str| wants_messages(std::iter::once(accept));
+        let message =
+            "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
+        // As Prometheus 2.42 and 3 ask when they are told to scrape native histograms, and when they are not.
+        assert!(wants(&format!(
+            "{message},application/openmetrics-text;version=1.0.0;q=0.8,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+        )));
+        assert!(wants(&format!(
+            "{message};q=0.6,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1"
+        )));
+        assert!(!wants(
+            "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2,*/*;q=0.1"
+        ));
+        assert!(!wants(&format!("text/plain,{message};q=0.1")));
+        assert!(!wants(
+            "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=text"
+        ));
+        assert!(!wants(&format!("{message};q=0")));
+        assert!(!wants(""));
+    }
 }

@@ -72,7 +72,7 @@ fn tokens_are_asked_for_and_the_page_loads_nothing_from_elsewhere() {
     let collector = start(folder.path(), &format!("{TWO}[access]\nadmin_token_file = \"token\"\n"));
     let address = format!("http://{}", collector.address);
     let ask = |token: Option<&str>, path: &str| {
-        Client::new(&address, token.map(str::to_owned)).unwrap().ask("GET", path, "").unwrap()
+        Client::new(&address, token.map(str::to_owned), None).unwrap().ask("GET", path, "").unwrap()
     };
     assert_eq!(ask(None, "/api/v1/probes").status, 401);
     assert_eq!(ask(Some("open"), "/metrics").status, 401);

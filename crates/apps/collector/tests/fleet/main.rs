@@ -7,7 +7,9 @@ mod crowd;
 mod guide;
 mod joined;
 mod killed;
+mod metrics;
 mod protocol;
+mod secure;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -60,7 +62,7 @@ fn start(folder: &Path, text: &str) -> Running {
 
 impl Running {
     fn client(&self) -> Client {
-        Client::new(&format!("http://{}", self.address), None).unwrap()
+        Client::new(&format!("http://{}", self.address), None, None).unwrap()
     }
 
     fn ask(&self, path: &str) -> Value {

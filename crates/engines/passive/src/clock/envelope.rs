@@ -30,10 +30,24 @@ pub(crate) struct Bin {
 
 impl Bin {
     fn merge(&mut self, other: &Self) {
-        self.most = [self.most, other.most].into_iter().flatten().min();
+        other.most.into_iter().for_each(|limit| self.at_most(limit));
+        other.least.into_iter().for_each(|limit| self.at_least(limit));
+    }
+
+    #[inline]
+    fn at_most(&mut self, limit: Limit) {
+        if self.most.is_none_or(|most| limit < most) {
+            self.most = Some(limit);
+        }
+    }
+
+    #[inline]
+    fn at_least(&mut self, limit: Limit) {
         // The earlier one of equal limits, whatever the order.
-        self.least =
-            [self.least, other.least].into_iter().flatten().min_by_key(|limit| (-limit.difference, limit.at));
+        let rank = |limit: Limit| (limit.difference, std::cmp::Reverse(limit.at));
+        if self.least.is_none_or(|least| rank(limit) > rank(least)) {
+            self.least = Some(limit);
+        }
     }
 }
 
@@ -43,31 +57,26 @@ pub struct Envelope {
     /// Width of a bin, ns.
     width: i64,
     bins: BTreeMap<i64, Bin>,
-    /// The bin that was filled last, out of the map.
-    #[serde(skip)]
-    current: Option<(i64, Bin)>,
 }
 
 impl Envelope {
     /// Of nothing; with bins of `width`, at least 1 us.
     pub fn new(width: Span) -> Self {
-        Self { width: width.0.max(1000), bins: BTreeMap::new(), current: None }
+        Self { width: width.0.max(1000), bins: BTreeMap::new() }
     }
 
     /// A packet left a at `sent_at` by a's clock and came to b at `seen_at` by b's.
     #[inline]
     pub fn forward(&mut self, sent_at: Wall, seen_at: Wall) {
         let limit = Limit { difference: seen_at.0.saturating_sub(sent_at.0), at: sent_at.0 };
-        let bin = self.bin(limit.at);
-        bin.merge(&Bin { most: Some(limit), least: None });
+        self.bin(limit.at).at_most(limit);
     }
 
     /// A packet left b at `sent_at` by b's clock and came to a at `seen_at` by a's.
     #[inline]
     pub fn reverse(&mut self, sent_at: Wall, seen_at: Wall) {
         let limit = Limit { difference: sent_at.0.saturating_sub(seen_at.0), at: seen_at.0 };
-        let bin = self.bin(limit.at);
-        bin.merge(&Bin { most: None, least: Some(limit) });
+        self.bin(limit.at).at_least(limit);
     }
 
     /// An exchange: a asked, b answered.
@@ -81,17 +90,13 @@ impl Envelope {
         if other.width != self.width {
             return;
         }
-        self.write_back();
-        for (number, bin) in
-            other.bins.iter().chain(other.current.as_ref().map(|(number, bin)| (number, bin)))
-        {
+        for (number, bin) in &other.bins {
             self.bins.entry(*number).or_default().merge(bin);
         }
     }
 
     /// Forgets limits before `at`.
     pub fn forget_before(&mut self, at: Wall) {
-        self.write_back();
         self.bins = self.bins.split_off(&at.0.div_euclid(self.width));
     }
 
@@ -103,23 +108,13 @@ impl Envelope {
         self.bins
             .range(first..=last)
             .map(|(_, bin)| *bin)
-            .chain(self.current.map(|(_, bin)| bin))
             .map(move |bin| Bin { most: bin.most.filter(within), least: bin.least.filter(within) })
     }
 
+    /// Packets of a join come in the order of digests, so each may be of another bin than the one before.
+    #[inline]
     fn bin(&mut self, at: i64) -> &mut Bin {
-        let number = at.div_euclid(self.width);
-        if self.current.is_none_or(|(current, _)| current != number) {
-            self.write_back();
-            self.current = Some((number, self.bins.remove(&number).unwrap_or_default()));
-        }
-        &mut self.current.as_mut().expect("it was put there if it was not there").1
-    }
-
-    fn write_back(&mut self) {
-        if let Some((number, bin)) = self.current.take() {
-            self.bins.entry(number).or_default().merge(&bin);
-        }
+        self.bins.entry(at.div_euclid(self.width)).or_default()
     }
 }
 
@@ -160,7 +155,6 @@ mod tests {
         }
         let [mut left, right] = parts;
         left.merge(&right);
-        whole.write_back();
         assert_eq!(left, whole);
         assert!(whole.bins.len() <= 102);
     }
