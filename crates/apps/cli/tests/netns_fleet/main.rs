@@ -15,7 +15,7 @@ mod program;
 
 mod truth;
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 
 use netaware_collector::Client;
@@ -99,7 +99,8 @@ fn start(seed: u64, folder: tempfile::TempDir) -> Fleet {
 impl Fleet {
     fn ask(&self, path: &str) -> String {
         let asked = self.lab.within(Side::B, || {
-            let client = Client::new(&format!("http://[::1]:{PORT}"), None).map_err(std::io::Error::other)?;
+            let client =
+                Client::new(&format!("http://[::1]:{PORT}"), None, None).map_err(std::io::Error::other)?;
             client.ask("GET", path, "").map_err(std::io::Error::other)
         });
         let answer = asked.unwrap_or_else(|why| panic!("{path}: {why}; {}", self.collector.complained()));
@@ -152,9 +153,8 @@ impl Fleet {
 /// A picture of six packets each 40 ms, over both versions.
 fn video(lab: &Lab) {
     let addresses = [IpVersion::V4, IpVersion::V6].map(|version| lab.address(Side::B, version));
-    let any = |to: &IpAddr| if to.is_ipv4() { "0.0.0.0" } else { "::" };
     // Somebody has to be there: an answer that nobody is would be a packet as well.
-    let sinks = addresses.map(|to| lab.within(Side::B, || UdpSocket::bind((any(&to), VIDEO))).unwrap());
+    let sinks = addresses.map(|to| lab.within(Side::B, || UdpSocket::bind((to, VIDEO))).unwrap());
     let mut due = clock::now();
     lab.within(Side::A, || {
         let sources = [UdpSocket::bind("0.0.0.0:0")?, UdpSocket::bind("[::]:0")?];
