@@ -58,6 +58,7 @@ function lines(id, times, named, words = "nothing to show") {
   const values = series.flat().filter((v) => v !== null && Number.isFinite(v));
   if (!values.length) { svg.replaceChildren(shape("text", { x: 50, y: height / 2 }, words)); return; }
   const top = Math.max(...values, 1e-9), first = times[0], span = Math.max(times[times.length - 1] - first, 1);
+  const step = times.slice(1).map((t, n) => t - times[n]).sort((a, b) => a - b)[times.length >> 1] || span;
   const x = (t) => 50 + (t - first) / span * (width - 60), y = (v) => height - 18 - v / top * (height - 30);
   const parts = [shape("line", { x1: 50, y1: y(0), x2: width - 10, y2: y(0), class: "axis" }),
     shape("text", { x: 4, y: y(top) + 4 }, top.toPrecision(3)), shape("text", { x: 4, y: y(0) }, "0"),
@@ -69,6 +70,8 @@ function lines(id, times, named, words = "nothing to show") {
     let path = "", pen = "M";
     values.forEach((value, at) => {
       if (value === null || !Number.isFinite(value)) { pen = "M"; return; }
+      // Periods that are missing are a gap, too.
+      if (at && times[at] - times[at - 1] > 1.5 * step) pen = "M";
       path += `${pen}${x(times[at]).toFixed(1)},${y(value).toFixed(1)}`;
       pen = "L";
     });
