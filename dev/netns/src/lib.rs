@@ -39,15 +39,19 @@ mod permission;
 mod running;
 mod runs;
 mod shaper;
+mod side;
 mod stale;
+mod star;
 mod tool;
 
 pub use bound::{Transport, is_bound, wait_until_bound};
-pub use pair::{Pair, Side};
+pub use pair::Pair;
 pub use permission::permitted;
 pub use running::Running;
 pub use runs::in_one_of;
+pub use side::Side;
 pub use stale::remove_stale;
+pub use star::Star;
 pub use tool::NetnsError;
 
 /// IPv4 or IPv6.

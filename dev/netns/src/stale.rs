@@ -2,11 +2,18 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::NetnsError;
 use crate::tool::run;
 
 const PREFIX: &str = "netaware";
+
+/// Of what this process makes, each has a number of its own.
+pub(crate) fn next_number() -> u32 {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    COUNTER.fetch_add(1, Ordering::Relaxed)
+}
 
 /// `netaware-<process>-<number>-<name>-<side>`: unique on this host as long as the process lives.
 pub(crate) fn namespace_name(number: u32, name: &str, side: &str) -> String {

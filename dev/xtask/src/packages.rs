@@ -20,6 +20,7 @@ pub(crate) const FOR_TESTS: &[&str] = &[
     "libpcap0.8",
     "tshark",
     "softflowd",
+    "curl",
 ];
 
 /// What a program in C is built with against the library as it is installed, and the observer of its symbols.
