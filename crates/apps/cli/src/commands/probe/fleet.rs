@@ -32,7 +32,7 @@ impl Probe {
         let trust = self.trust()?;
         let host = self.host()?;
         let said = Arc::new(Mutex::new(Said::default()));
-        let shared = self.shared(&said)?;
+        let shared = self.shared(&name, &said)?;
         self.drop_to(self.user.as_deref(), &[&self.state])?;
         let identity = Identity {
             probe: name.clone(),
@@ -126,9 +126,9 @@ impl Probe {
     }
 
     /// One buffer for each collector, in a folder of its own.
-    fn shared(&self, said: &Arc<Mutex<Said>>) -> anyhow::Result<Vec<Shared>> {
+    fn shared(&self, name: &str, said: &Arc<Mutex<Said>>) -> anyhow::Result<Vec<Shared>> {
         let open = |address: &CollectorAddress| {
-            let folder = self.state.join(folder_name(address));
+            let folder = self.state.join(folder_name(name, address));
             let most = ByteCount(self.buffer.0 / self.collector.len() as u64);
             let buffer = Buffer::open(BufferSettings { folder, most })
                 .context("give a folder that this user can write to with --state")?;
@@ -145,10 +145,11 @@ fn abilities() -> Vec<String> {
         .into()
 }
 
-/// The same collector finds its reports again, whatever else is in the folder.
-fn folder_name(address: &CollectorAddress) -> String {
-    let host = address.host.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '-', "_");
-    format!("{host}_{}", address.port)
+/// The probe of this name finds its reports for the same collector again, whatever else is in the folder.
+fn folder_name(probe: &str, address: &CollectorAddress) -> String {
+    let harmless =
+        |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '-', "_");
+    format!("{}@{}_{}", harmless(probe), harmless(&address.host), address.port)
 }
 
 #[cfg(test)]
@@ -168,10 +169,10 @@ mod tests {
     }
 
     #[test]
-    fn each_collector_has_a_folder_that_leads_nowhere_else() {
-        let name = |text: &str| folder_name(&text.parse().unwrap());
-        assert_eq!(name("lab-b:5"), "lab-b_5");
-        assert_eq!(name("[2001:db8::1]:5"), "2001_db8__1_5");
-        assert!(!name("..:5").contains('/'));
+    fn each_probe_has_a_folder_for_each_collector_that_leads_nowhere_else() {
+        let name = |probe: &str, text: &str| folder_name(probe, &text.parse().unwrap());
+        assert_eq!(name("oslo", "lab-b:5"), "oslo@lab-b_5");
+        assert_eq!(name("bern-2", "[2001:db8::1]:5"), "bern-2@2001_db8__1_5");
+        assert!(!name("../x", "..:5").contains('/'));
     }
 }
