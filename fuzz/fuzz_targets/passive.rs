@@ -123,7 +123,8 @@ fuzz_target!(|input: Input| {
         if let Ok(packet) = packet::parse(link, &frame, frame.len() as u32) {
             shown += 1;
             for task in &mut tasks {
-                task.observe(&Observed { at: now, outgoing, packet, frame: &frame });
+                let merged = frame.len() % 7 == 0;
+                task.observe(&Observed { at: now, outgoing, merged, packet, frame: &frame });
             }
         }
     }

@@ -99,6 +99,7 @@ fn seen<'a>(frame: &Frame<'a>) -> Seen<'a> {
     Seen {
         at: frame.at,
         outgoing: frame.outgoing,
+        merged: frame.is_merged(),
         bytes: frame.bytes,
         wire_length: frame.wire_length,
         link: frame.link,

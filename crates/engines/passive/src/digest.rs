@@ -142,7 +142,7 @@ impl Watch for DigestWatch {
     fn observe(&mut self, seen: &Observed<'_>) {
         let packet = &seen.packet;
         self.counts.observed += 1;
-        if self.link.merged(packet.length) {
+        if seen.merged || self.link.merged(packet.length) {
             self.counts.unusable += 1;
             return;
         }
@@ -233,11 +233,12 @@ mod tests {
         task.observe(&whole.clone().captured(20 + 23).observed(Wall(4)));
         task.observe(&whole.clone().later_fragment().observed(Wall(5)));
         task.observe(&Made::tcp4().payload(&[7; 3000]).observed(Wall(6)));
+        task.observe(&Observed { merged: true, ..whole.observed(Wall(7)) });
         let mut found = Found::default();
         task.close(PERIOD, &mut found);
         assert_eq!(
             found.rows,
-            [Row::Digests(DigestRow { observed: 6, selected: 3, unusable: 3, given_up: 0 })]
+            [Row::Digests(DigestRow { observed: 7, selected: 3, unusable: 4, given_up: 0 })]
         );
         let digests: Vec<_> = found.sightings.iter().map(|sighting| sighting.digest).collect();
         assert!(digests.iter().all(|digest| *digest == digests[0]), "the same bytes were there to hash");

@@ -44,6 +44,8 @@ pub struct Observed<'a> {
     pub at: Wall,
     /// Which way it went: `true` when the interface sent it, as far as the capture knows.
     pub outgoing: bool,
+    /// Whether it stands for several packets that offloads merged, as far as the capture knows.
+    pub merged: bool,
     /// What was seen.
     pub packet: Packet<'a>,
     /// The frame it came in, link layer first, as far as captured; VLAN tags are where they were on the wire.

@@ -100,8 +100,8 @@ fn netaware(pair: &Pair, over: &AtomicBool, tasks: usize) -> io::Result<Outcome>
                 frame.wire_length,
             ) {
                 Ok(packet) => {
-                    let seen =
-                        Observed { at: frame.at, outgoing: frame.outgoing, packet, frame: frame.bytes };
+                    let (outgoing, merged) = (frame.outgoing, frame.is_merged());
+                    let seen = Observed { at: frame.at, outgoing, merged, packet, frame: frame.bytes };
                     for task in &mut tasks {
                         task.observe(&seen);
                     }

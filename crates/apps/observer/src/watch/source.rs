@@ -11,6 +11,8 @@ pub struct Seen<'a> {
     pub at: Wall,
     /// Whether the interface sent it.
     pub outgoing: bool,
+    /// Whether it stands for several packets that offloads merged, as far as the source can tell.
+    pub merged: bool,
     /// Link layer first, as far as captured.
     pub bytes: &'a [u8],
     /// Bytes on the wire.

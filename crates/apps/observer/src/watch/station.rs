@@ -178,7 +178,8 @@ impl Station {
 
     #[inline]
     fn show(&mut self, seen: &Seen<'_>, packet: Packet<'_>) {
-        let observed = Observed { at: seen.at, outgoing: seen.outgoing, packet, frame: seen.bytes };
+        let Seen { at, outgoing, merged, bytes: frame, .. } = *seen;
+        let observed = Observed { at, outgoing, merged, packet, frame };
         for slot in &mut self.slots {
             let wanted = !self.filters
                 || slot.program.as_ref().is_none_or(|program| program(seen.bytes, seen.wire_length));
@@ -332,7 +333,14 @@ mod tests {
     }
 
     fn seen(bytes: &[u8], ns: i64) -> Seen<'_> {
-        Seen { at: at(ns), outgoing: false, bytes, wire_length: bytes.len() as u32, link: LinkType::Raw }
+        Seen {
+            at: at(ns),
+            outgoing: false,
+            merged: false,
+            bytes,
+            wire_length: bytes.len() as u32,
+            link: LinkType::Raw,
+        }
     }
 
     fn station(names: &[&str]) -> Station {
