@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use netaware_passive::join::Expects;
 use netaware_units::Span;
 use netaware_wire::lmap::Suppression;
 use serde::{Deserialize, Serialize};
@@ -192,6 +193,10 @@ pub struct JoinRule {
     /// Ordered pairs that are wanted; every one of the points unless given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<(String, String)>,
+    /// Which packets of one point must come to another; `nothing_seen_elsewhere` unless given where each of three and more points is
+    /// compared with each other, otherwise `everything`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expects: Option<Expects>,
     /// How long a packet may be on its way before it is lost (Tmax of RFC 7679); 2 s unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<Time>,

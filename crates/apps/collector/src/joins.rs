@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use netaware_io::clock;
-use netaware_passive::join::{Join, JoinCounts, JoinSettings, Joined, Pair, PointId};
+use netaware_passive::join::{Expects, Join, JoinCounts, JoinSettings, Joined, Pair, PointId};
 use netaware_record::passive::{ClockState, PacketSighting, Period, ProbeReport, Row, TaskRow};
 use netaware_units::{Span, Wall};
 use schemars::JsonSchema;
@@ -73,7 +73,7 @@ fn setup(config: &Config, rule: &JoinRule) -> Setup {
     let points = config.members(&rule.points);
     let usual = JoinSettings::default();
     let settings = JoinSettings {
-        pairs: rule.pairs.iter().map(|(from, to)| Pair::new(from, to)).collect(),
+        pairs: pairs(rule, &points),
         period: config.period(),
         patience: rule.patience.map_or(Span::from_secs(2), |time| time.0),
         lateness: rule.patience.map_or(Span::from_secs(2), |time| time.0),
@@ -85,6 +85,19 @@ fn setup(config: &Config, rule: &JoinRule) -> Setup {
         task: rule.task.clone(),
         settings: JoinSettings { points: points.into_iter().map(str::to_owned).collect(), ..settings },
     }
+}
+
+/// What is compared. In a mesh with one filter for all most packets of a point are for another than the one it is compared with.
+fn pairs(rule: &JoinRule, points: &BTreeSet<&str>) -> Vec<Pair> {
+    let is_mesh = rule.pairs.is_empty() && points.len() > 2;
+    let usual = if is_mesh { Expects::NothingSeenElsewhere } else { Expects::Everything };
+    let expects = rule.expects.unwrap_or(usual);
+    let pair = |from: &str, to: &str| Pair { expects, ..Pair::new(from, to) };
+    if !rule.pairs.is_empty() {
+        return rule.pairs.iter().map(|(from, to)| pair(from, to)).collect();
+    }
+    let each = points.iter().flat_map(|from| points.iter().map(move |to| (from, to)));
+    each.filter(|(from, to)| from != to).map(|(from, to)| pair(from, to)).collect()
 }
 
 enum Offer {
@@ -227,20 +240,21 @@ impl Joins {
 }
 
 /// When the task watched, and how many packets are missing from what it saw.
+///
+/// A merged frame hides packets of this task only if it passed the task's filter, and then it is among those the task could not use.
 fn watched(report: &ProbeReport, task: &str, has_rows: bool) -> Vec<(Period, u64)> {
-    let lost: u64 = report
-        .captures
-        .iter()
-        .map(|capture| {
-            let health = &capture.health;
-            health.lost() + health.merged + u64::from(health.link_was_down)
-        })
-        .sum();
-    let is_it = |row: &&TaskRow| row.task == task && matches!(row.row, Row::Digests(_));
-    let mut spans: Vec<(Period, u64)> =
-        report.rows.iter().filter(is_it).map(|row| (row.period, lost)).collect();
+    let healths = || report.captures.iter().map(|capture| &capture.health);
+    let lost: u64 = healths().map(|health| health.lost() + u64::from(health.link_was_down)).sum();
+    let merged: u64 = healths().map(|health| health.merged).sum();
+    let of_row = |row: &TaskRow| match &row.row {
+        Row::Digests(digests) if row.task == task => {
+            Some((row.period, lost + digests.given_up + merged.min(digests.unusable)))
+        }
+        _ => None,
+    };
+    let mut spans: Vec<(Period, u64)> = report.rows.iter().filter_map(of_row).collect();
     if spans.is_empty() && !has_rows {
-        spans.push((report.period, lost));
+        spans.push((report.period, lost + merged));
     }
     spans
 }
@@ -322,4 +336,55 @@ impl Work {
 /// Beginning of the period that an instant is in.
 pub(crate) fn beginning(at: Wall, period: Span) -> i64 {
     at.0.div_euclid(period.0.max(1)) * period.0.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use netaware_record::passive::{CaptureHealth, DigestRow, InterfaceCapture};
+
+    use super::*;
+
+    #[test]
+    fn only_a_mesh_leaves_out_what_a_third_point_saw() {
+        let expects = |text: &str, points: &[&str]| -> Vec<(String, String, Expects)> {
+            let rule: JoinRule = toml::from_str(&format!("task = 'd'\npoints = ['all']\n{text}")).unwrap();
+            pairs(&rule, &points.iter().copied().collect())
+                .into_iter()
+                .map(|pair| (pair.from, pair.to, pair.expects))
+                .collect()
+        };
+        let mesh = expects("", &["a", "b", "c"]);
+        assert_eq!(mesh.len(), 6);
+        assert!(mesh.iter().all(|pair| pair.0 != pair.1 && pair.2 == Expects::NothingSeenElsewhere));
+        let two = |of| [("a".into(), "b".into(), of), ("b".into(), "a".into(), of)];
+        assert_eq!(expects("", &["a", "b"]), two(Expects::Everything));
+        assert_eq!(expects("pairs = [['a', 'b'], ['b', 'a']]", &["a", "b", "c"]), two(Expects::Everything));
+        let asked = "pairs = [['a', 'b'], ['b', 'a']]\nexpects = 'nothing_seen_elsewhere'";
+        assert_eq!(expects(asked, &["a", "b", "c"]), two(Expects::NothingSeenElsewhere));
+    }
+
+    #[test]
+    fn a_task_lacks_what_the_capture_lost_and_what_was_merged_behind_its_filter() {
+        let lacks = |health: CaptureHealth, digests: DigestRow| {
+            let period = Period { from: Wall(0), until: Wall(1) };
+            let row = TaskRow { task: "d".into(), period, row: Row::Digests(digests) };
+            let report = ProbeReport {
+                probe: "p".into(),
+                sequence: 1,
+                period,
+                captures: vec![InterfaceCapture { interface: "eth0".into(), health }],
+                clock: ClockState::default(),
+                rows: vec![row],
+            };
+            watched(&report, "d", false).iter().map(|(_, lost)| *lost).collect::<Vec<_>>()
+        };
+        let merged = CaptureHealth { merged: 5, ..CaptureHealth::default() };
+        assert_eq!(lacks(merged, DigestRow::default()), [0], "others' packets");
+        assert_eq!(lacks(merged, DigestRow { unusable: 2, ..DigestRow::default() }), [2]);
+        let fragments = DigestRow { unusable: 2, ..DigestRow::default() };
+        assert_eq!(lacks(CaptureHealth::default(), fragments), [0], "no point can use these");
+        assert_eq!(lacks(CaptureHealth::default(), DigestRow { given_up: 3, ..DigestRow::default() }), [3]);
+        let lost = CaptureHealth { lost_ring: 4, ..merged };
+        assert_eq!(lacks(lost, DigestRow::default()), [4]);
+    }
 }
