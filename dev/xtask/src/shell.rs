@@ -1,9 +1,10 @@
 //! Runs other programs, showing each command line before its output.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 
 /// Top folder of the checkout.
 pub(crate) fn root() -> PathBuf {
@@ -34,6 +35,24 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
         bail!("`{line}` failed ({status})");
     }
     Ok(())
+}
+
+/// Runs to the end, shows what it prints as it comes, and gives that back beside how it ended.
+pub(crate) fn run_and_keep(command: &mut Command) -> Result<(Result<()>, String)> {
+    let line = line(command);
+    eprintln!("$ {line}");
+    let mut child =
+        command.stdout(Stdio::piped()).spawn().with_context(|| format!("could not start `{line}`"))?;
+    let mut kept = String::new();
+    for text in child.stdout.take().into_iter().flat_map(|stdout| BufReader::new(stdout).split(b'\n')) {
+        let text = String::from_utf8_lossy(&text?).into_owned();
+        println!("{text}");
+        kept.push_str(&text);
+        kept.push('\n');
+    }
+    let status = child.wait()?;
+    let ended = if status.success() { Ok(()) } else { Err(anyhow!("`{line}` failed ({status})")) };
+    Ok((ended, kept))
 }
 
 /// What a program prints; an exit status other than 0 is an error that carries its stderr.

@@ -54,7 +54,7 @@ impl Fleet {
         printed
     }
 
-    fn started(&self, side: &Side, folder: &Path, script: &str) -> Running {
+    fn started(side: &Side, folder: &Path, script: &str) -> Running {
         let said = File::create(folder.join("said")).unwrap();
         let mut shell = Self::shell(side, folder, script);
         shell.stdout(said.try_clone().unwrap()).stderr(said);
@@ -64,7 +64,8 @@ impl Fleet {
     fn complaints(&self) -> String {
         let folders = fs::read_dir(self.home.path()).unwrap().map(|entry| entry.unwrap().path());
         let said = folders.map(|folder| {
-            let text = fs::read_to_string(folder.join("said")).unwrap_or_default();
+            let said = ["said", "fleet/said"].map(|name| folder.join(name));
+            let text = said.iter().find_map(|path| fs::read_to_string(path).ok()).unwrap_or_default();
             format!("{}:\n{text}\n", folder.display())
         });
         said.collect::<Vec<_>>().concat()
@@ -124,8 +125,7 @@ fn three_sites_are_set_up_measured_and_changed_as_the_guide_says() {
     fleet.runs(&on_hub, &printed.keys);
     let folder = on_hub.join("fleet");
     fs::write(folder.join("collect.toml"), &printed.file).unwrap();
-    let collector = fleet.started(hub, &folder, &printed.start);
-    fs::write(on_hub.join("said"), "see fleet/said").unwrap();
+    let collector = Fleet::started(hub, &folder, &printed.start);
     wait_until_bound(collector.id(), Transport::Tcp, 14_234)
         .unwrap_or_else(|error| panic!("{error}\n{}", fleet.complaints()));
 
@@ -135,7 +135,7 @@ fn three_sites_are_set_up_measured_and_changed_as_the_guide_says() {
         fs::create_dir(&own).unwrap();
         fs::copy(folder.join(format!("keys/{site}.key")), own.join(format!("{site}.key"))).unwrap();
         let script = printed.site.replace("COLLECTOR", "hub").replace("berlin", site);
-        sites.push(fleet.started(side, &own, &script));
+        sites.push(Fleet::started(side, &own, &script));
     }
     let each = SITES.iter().flat_map(|from| SITES.map(|to| (from.to_string(), to.to_string())));
     let all: BTreeSet<_> = each.filter(|(from, to)| from != to).collect();
