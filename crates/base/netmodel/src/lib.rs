@@ -26,10 +26,10 @@ pub use truth::Truth;
 
 use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One of the two hosts at the ends of the path. What A sends travels forward: hop 0, 1, 2 and so on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
     /// The near end of hop 0.

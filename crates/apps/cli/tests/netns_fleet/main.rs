@@ -13,27 +13,24 @@
 #[expect(dead_code, reason = "shared with tests on loopback")]
 mod program;
 
-mod truth;
-
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 
 use netaware_collector::Client;
 use netaware_io::clock;
-use netaware_lab::{Lab, LabOptions, Side, TruthDetail, TruthFile, scenarios};
+use netaware_lab::{Lab, LabOptions, RecordedPackets, Side, TruthDetail, TruthFile, scenarios};
 use netaware_netns::{Transport, in_one_of, permitted, wait_until_bound};
 use netaware_record::IpVersion;
 use netaware_units::Span;
 use serde_json::Value;
 
 use crate::program::{NETAWARE, Program};
-use crate::truth::{Flow, Truth};
 
 const RUNS: usize = 4;
 const PORT: u16 = 14_234;
 const VIDEO: u16 = 5004;
 /// Bytes of an IPv6 packet of the video: no other has as many.
-const VIDEO_LENGTH: u64 = 40 + 8 + VIDEO_BYTES as u64;
+const VIDEO_LENGTH: u32 = 40 + 8 + VIDEO_BYTES as u32;
 const VIDEO_BYTES: usize = 1111;
 
 const PATH: &str = "about = \"fleet\"
@@ -239,15 +236,19 @@ fn delay_and_loss_of_real_traffic_are_the_paths_own() {
         let file = fleet.folder.path().join("truth.ndjson");
         let Fleet { lab, folder: _folder, .. } = fleet;
         lab.end().unwrap();
-        let truth = Truth::read(&file);
+        let truth = RecordedPackets::read(&file).unwrap();
         let (four, six) = (IpVersion::V4, IpVersion::V6);
-        let all = Flow { version: four, length: None };
-        let video = Flow { version: six, length: Some(VIDEO_LENGTH) };
-        for (from, to, flow) in [("a", "b", all), ("b", "a", all), ("a", "b", video)] {
-            let row = Fleet::row(&api, from, to, flow.version);
+        let (to_b, to_a) = (("a", Side::A, "b"), ("b", Side::B, "a"));
+        for ((from, side, to), version, length) in
+            [(to_b, four, None), (to_a, four, None), (to_b, six, Some(VIDEO_LENGTH))]
+        {
+            let row = Fleet::row(&api, from, to, version);
             let count = |name: &str| row["row"][name].as_u64().unwrap();
-            let true_one = truth.of(from, flow);
-            println!("{from} to {to}, {}: {true_one:?}", flow.version.name());
+            let true_one = truth.sum(|packet| {
+                (packet.from, packet.version) == (Some(side), Some(version))
+                    && length.is_none_or(|length| packet.length == Some(length))
+            });
+            println!("{from} to {to}, {}: {true_one:?}", version.name());
             assert!(true_one.sent > 500, "{true_one:?}");
             assert_eq!(
                 (count("packets"), count("lost"), count("unobserved")),
@@ -255,7 +256,7 @@ fn delay_and_loss_of_real_traffic_are_the_paths_own() {
                 "{row:#}"
             );
             assert_eq!(
-                Fleet::row(&results, from, to, flow.version)["row"],
+                Fleet::row(&results, from, to, version)["row"],
                 row["row"],
                 "the command says the same"
             );

@@ -181,6 +181,8 @@ fn keys_restarts_and_bare_reflectors() {
     let running = Program::start(command);
     netaware_io::clock::sleep(Span::from_millis(1000));
     drop(first);
+    // Long enough that some find nobody there.
+    netaware_io::clock::sleep(Span::from_millis(200));
     let second = serve(&lab, &[]);
     let record = running.finish_within(Span::from_secs(30)).exits_with(0).record();
     let found = of(&record, IpVersion::V4);

@@ -1,0 +1,118 @@
+//! What really happened to every packet, read back from what a lab wrote down ([`TruthDetail::Packets`](crate::TruthDetail)).
+
+use std::io::{self, BufRead as _, BufReader};
+use std::path::Path;
+
+use netaware_netmodel::Side;
+use netaware_record::IpVersion;
+use serde::Deserialize;
+
+/// Every packet of a lab, as its file has them.
+#[derive(Debug)]
+pub struct RecordedPackets(Vec<RecordedPacket>);
+
+/// One packet.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct RecordedPacket {
+    /// The host that sent it; `None` if its source is no host of the lab.
+    #[serde(default)]
+    pub from: Option<Side>,
+    /// IP version; `None` for what is no IP packet.
+    #[serde(default)]
+    pub version: Option<IpVersion>,
+    /// Bytes, IP header included.
+    #[serde(default)]
+    pub length: Option<u32>,
+    /// `delivered`, or where it was lost.
+    fate: String,
+    /// On the path, ns.
+    #[serde(default)]
+    delay: Option<f64>,
+    /// By how much the emulator handed it over too late, ns.
+    late: f64,
+}
+
+/// Some of them, summed up; delays in ns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RecordedSum {
+    /// Packets that entered the path.
+    pub sent: u64,
+    /// Packets that left it.
+    pub delivered: u64,
+    /// Mean of the delays of those; NaN if there are none.
+    pub mean: f64,
+    /// The smallest; infinite if there is none.
+    pub min: f64,
+    /// The largest; 0 if there is none.
+    pub max: f64,
+}
+
+impl RecordedPackets {
+    /// Reads the file of a lab that has ended.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not such a file.
+    pub fn read(file: &Path) -> io::Result<Self> {
+        #[derive(Deserialize)]
+        #[serde(tag = "type", rename_all = "snake_case")]
+        enum Line {
+            Packet(RecordedPacket),
+            #[serde(other)]
+            Another,
+        }
+        let mut packets = Vec::new();
+        for line in BufReader::new(std::fs::File::open(file)?).lines() {
+            if let Line::Packet(packet) = serde_json::from_str(&line?).map_err(io::Error::other)? {
+                packets.push(packet);
+            }
+        }
+        Ok(Self(packets))
+    }
+
+    /// Sums up what became of the packets that are asked for.
+    pub fn sum(&self, is_it: impl Fn(&RecordedPacket) -> bool) -> RecordedSum {
+        let mut sum = RecordedSum { sent: 0, delivered: 0, mean: 0.0, min: f64::INFINITY, max: 0.0 };
+        for packet in self.0.iter().filter(|packet| is_it(packet)) {
+            sum.sent += 1;
+            if let Some(delay) = packet.delay.filter(|_| packet.fate == "delivered") {
+                let delay = delay + packet.late;
+                sum.delivered += 1;
+                sum.mean += delay;
+                sum.min = sum.min.min(delay);
+                sum.max = sum.max.max(delay);
+            }
+        }
+        sum.mean /= sum.delivered as f64;
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"{"type":"lab","version":1}
+{"type":"packet","from":"a","version":"IPv6","length":100,"fate":"delivered","delay":1000,"late":50}
+{"type":"packet","from":"a","version":"IPv6","length":100,"fate":"delivered","delay":3000,"late":0}
+{"type":"packet","from":"a","version":"IPv6","length":100,"fate":"queue_full","hop":1,"late":0}
+{"type":"packet","from":"b","version":"IPv4","length":60,"fate":"delivered","delay":9000,"late":0}
+{"type":"report"}
+"#;
+
+    #[test]
+    fn packets_of_one_side_are_summed_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("truth");
+        std::fs::write(&file, FILE).unwrap();
+        let sum = RecordedPackets::read(&file).unwrap().sum(|packet| packet.from == Some(Side::A));
+        assert_eq!(sum, RecordedSum { sent: 3, delivered: 2, mean: 2025.0, min: 1050.0, max: 3000.0 });
+    }
+
+    #[test]
+    fn another_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("truth");
+        std::fs::write(&file, "no JSON\n").unwrap();
+        assert!(RecordedPackets::read(&file).is_err());
+    }
+}
