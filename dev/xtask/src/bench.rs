@@ -5,13 +5,15 @@
 //! within rounds, and their median counts. Every contender gets fresh processes, and its own client's CPU time is
 //! taken from the kernel. Reading order: [`place`], [`session`], [`contest`], then one file per section.
 //!
-//! [`agree`] asks another question of the same tools: whether we say the same of a path whose truth is known.
+//! [`agree`] asks another question of the same tools: whether we say the same of a path whose truth is known. [`passive`] is about
+//! probes, which have other peers.
 
 mod agree;
 mod capture;
 mod contest;
 mod latency;
 mod pacing;
+mod passive;
 mod peers;
 mod place;
 mod report;
@@ -39,6 +41,8 @@ pub(crate) enum Bench {
     Active(Active),
     /// Whether netaware and the tools of the field say the same of an emulated path (needs root)
     Agree(agree::Agree),
+    /// Cost and truth of passive probes, beside tcpdump and what was published of the system before (needs root)
+    Passive(passive::Passive),
 }
 
 #[derive(Debug, Args)]
@@ -110,6 +114,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Active(options) => active(options),
         Bench::Agree(options) => agree::run(options),
+        Bench::Passive(options) => passive::run(options),
     }
 }
 
@@ -128,7 +133,9 @@ fn active(options: &Active) -> Result<()> {
             section.contests(&pair, &tools, plan).into_iter().map(|contest| contest.hold(plan.runs));
         let outcomes: Vec<Outcome> = outcomes.collect();
         failures += outcomes.iter().map(Outcome::failures).sum::<usize>();
-        let text = table::section(&outcomes, plan);
+        let lead =
+            format!("{} rounds of {} s, paced streams of {} s", plan.runs, plan.seconds, plan.paced_seconds);
+        let text = table::section(&outcomes, &lead);
         println!("## {}\n\n{text}", section.title());
         if !options.quick && !options.peers_only {
             report::write(&report::BENCHMARKS, &section.key(), section.title(), &text)?;

@@ -21,3 +21,34 @@ pub(crate) fn lints() -> Result<()> {
 pub(crate) fn fuzz_targets() -> Result<()> {
     run(&mut cargo(&["check", "--locked", "--manifest-path", "fuzz/Cargo.toml"]))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    #[test]
+    fn every_test_that_the_page_of_bad_input_names_is_there() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let page = fs::read_to_string(root.join("docs/bad-input.md")).unwrap();
+        let named: Vec<&str> =
+            page.split('`').skip(1).step_by(2).filter(|word| word.matches('_').count() > 2).collect();
+        assert!(named.len() > 30, "{named:?}");
+        let mut sources = String::new();
+        collect(&root.join("crates"), &mut sources);
+        let absent: Vec<&&str> =
+            named.iter().filter(|name| !sources.contains(&format!("fn {name}("))).collect();
+        assert!(absent.is_empty(), "{absent:?}");
+    }
+
+    fn collect(folder: &Path, into: &mut String) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                collect(&path, into);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                into.push_str(&fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+}

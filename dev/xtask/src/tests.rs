@@ -34,13 +34,20 @@ pub(crate) fn sociable() -> Result<()> {
 }
 
 /// Those marked `#[ignore]`, which only an optimised build ends in seconds: laws of queues over millions of packets, all
-/// orders in which two ends of a stream can act, a policy beside an hour of others' noise.
+/// orders in which two ends of a stream can act, a policy beside an hour of others' noise, a flood of ten million flows.
 pub(crate) fn long_runs() -> Result<()> {
     let ignored = |which: &[&str]| {
         let how = ["--", "--ignored", "--skip", DEEP_WALKS];
         run(&mut cargo(&[&["test", "--release", "--locked"], which, &how].concat()))
     };
-    ignored(&["--package", "netaware-netmodel", "--package", "netaware-dual"])?;
+    ignored(&[
+        "--package",
+        "netaware-netmodel",
+        "--package",
+        "netaware-dual",
+        "--package",
+        "netaware-passive",
+    ])?;
     ignored(&["--package", "netaware-stream", "--lib"])
 }
 

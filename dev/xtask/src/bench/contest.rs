@@ -42,6 +42,8 @@ pub(crate) enum Bound {
     AtMost(f64, &'static [&'static str]),
     /// At most this, whatever others do.
     Limit(f64),
+    /// At least this, whatever others do.
+    Floor(f64),
 }
 
 /// Everything that was measured in a contest.

@@ -23,6 +23,10 @@ pub(crate) const BENCHMARKS: Page = Page {
     peers: &["iperf3", "nuttcp", "iperf", "qperf", "sockperf", "irtt"],
 };
 
+/// What watching costs; on the same page.
+pub(crate) const PASSIVE: Page =
+    Page { file: BENCHMARKS.file, preface: BENCHMARKS_PREFACE, peers: &["tcpdump", "libpcap0.8"] };
+
 /// Who says the same.
 pub(crate) const AGREEMENT: Page = Page {
     file: "docs/agreement.md",
@@ -34,7 +38,7 @@ const BENCHMARKS_PREFACE: &str = "\
 # Benchmarks
 
 `cargo xtask bench active` runs netaware and the tools of the field in turn, on the same path, in the same run, and
-writes the tables between the markers. Only ratios within one run count: the machine is shared. Causes of figures that
+writes the tables between the markers; `cargo xtask bench passive` does so for probes. Only ratios within one run count: the machine is shared. Causes of figures that
 are not reached are written by hand, below each table.
 ";
 

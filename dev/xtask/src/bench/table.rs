@@ -2,16 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::Plan;
 use super::contest::{Bound, Claim, Measured, Outcome};
 use super::sample::Sample;
 
-/// The text of one section.
-pub(crate) fn section(outcomes: &[Outcome], plan: Plan) -> String {
-    let mut text = format!(
-        "{} rounds of {} s, paced streams of {} s; median [smallest .. largest]. A ratio is formed within each round.\n\n",
-        plan.runs, plan.seconds, plan.paced_seconds
-    );
+/// The text of one section; `lead` says how long things ran.
+pub(crate) fn section(outcomes: &[Outcome], lead: &str) -> String {
+    let mut text = format!("{lead}; median [smallest .. largest]. A ratio is formed within each round.\n\n");
     let claims =
         outcomes.iter().flat_map(|outcome| outcome.claims.iter().map(move |claim| row(outcome, claim)));
     let claims: Vec<Vec<String>> = claims.collect();
@@ -63,6 +59,12 @@ fn judge(outcome: &Outcome, claim: &Claim) -> Verdict {
             let best = best_of(outcome, claim.figure, peers, |a, b| a < b);
             compared(ours, best, format!("≤ {times} ×"), |ratio| ratio <= times)
         }
+        Bound::Floor(least) => Verdict {
+            against: String::new(),
+            ratio: None,
+            target: format!("≥ {}", number(least)),
+            reached: ours.and_then(Sample::median).map(|median| median >= least),
+        },
         Bound::Limit(limit) => Verdict {
             against: String::new(),
             ratio: None,
@@ -204,6 +206,13 @@ mod tests {
     }
 
     #[test]
+    fn absolute_floor_needs_no_peer() {
+        let rate = |least| claim("Gbit/s", Bound::Floor(least));
+        assert_eq!(row(&outcome(vec![]), &rate(45.0))[2..], ["50.0", "", "–", "≥ 45.0", "yes"]);
+        assert_eq!(row(&outcome(vec![]), &rate(55.0))[6], "**no**");
+    }
+
+    #[test]
     fn absent_peer_is_no_verdict() {
         let newest = claim("Gbit/s", Bound::AtLeast(1.0, &["iperf3 newest"]));
         assert_eq!(row(&outcome(vec![]), &newest)[6], "not measured");
@@ -211,10 +220,7 @@ mod tests {
 
     #[test]
     fn every_row_has_every_column() {
-        let text = section(
-            &[outcome(vec![claim("Gbit/s", Bound::Limit(1.0))])],
-            Plan { runs: 1, seconds: 1, paced_seconds: 1 },
-        );
+        let text = section(&[outcome(vec![claim("Gbit/s", Bound::Limit(1.0))])], "1 round");
         let tables = text.lines().filter(|line| line.starts_with('|'));
         let columns: Vec<usize> = tables.map(|line| line.matches('|').count()).collect();
         assert_eq!(columns, [8, 8, 8, 5, 5, 5, 5, 5]);

@@ -1,0 +1,305 @@
+//! What watching costs, and when packets begin to be lost: rate, memory, filters, tasks, frame size, gap, duration, overload.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::published::{self, published};
+use super::reader::{Reader, Seen, USUAL, Watching};
+use super::traffic::{self, FILTER, Pace, Sent, Traffic};
+use super::{Bench, OURS, TCPDUMP};
+use crate::bench::contest::{Bound, Claim, Contender, Contest, Reading};
+use crate::clock::pause;
+
+/// Bytes of the smallest frame of the published tests.
+const SMALL: u32 = 84;
+/// As near to what packets of the Internet are in the mean.
+const MIDDLE: u32 = 300;
+
+/// Rates of single datagrams, from idle to what one sender can give.
+pub(crate) fn rate<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
+    let paced = [
+        (6_010.0, Some((0.0, 4.79))),
+        (30_048.0, Some((0.0, 22.93))),
+        (54_087.0, Some((0.0, 53.40))),
+        (66_106.0, Some((0.0, 88.29))),
+        (73_782.0, Some((3.18, 99.71))),
+        (84_135.0, Some((37.19, 99.9))),
+        (120_192.0, Some((68.91, 99.46))),
+        (250_000.0, None),
+        (500_000.0, None),
+        (900_000.0, None),
+    ];
+    let mut contests: Vec<Contest<'a>> = paced
+        .into_iter()
+        .map(|(rate, known)| {
+            let mut contest =
+                both(bench, format!("{SMALL} B, {rate} packets/s"), paced_at(SMALL, rate, bench));
+            contest.claims.truncate(LOSSES);
+            let theirs = known.map(|(loss, cpu)| published::load(rate, loss, cpu));
+            contest.contenders.extend(theirs);
+            contest
+        })
+        .collect();
+    if let Some(last) = contests.last_mut() {
+        last.claims.push(floor(REACHABLE_SINGLE));
+    }
+    let fastest = |pace| Traffic { frame: SMALL, pace, seconds: bench.seconds };
+    contests.push(both(bench, format!("{SMALL} B, single, as fast as it goes"), fastest(Pace::Fastest)));
+    let mut segmented = both(bench, format!("{SMALL} B, segmented"), fastest(Pace::Segmented));
+    segmented.claims.push(floor(REACHABLE_SEGMENTED));
+    contests.push(segmented);
+    contests
+}
+
+/// Of the sender: it does not give all of what it was asked for where a hypervisor takes its core away.
+const REACHABLE_SINGLE: f64 = 895_000.0;
+const REACHABLE_SEGMENTED: f64 = 1e6;
+
+fn floor(rate: f64) -> Claim {
+    Claim { ours: OURS, figure: "packets/s", bound: Bound::Floor(rate) }
+}
+
+/// The ring in which packets wait.
+pub(crate) fn memory<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
+    let rings = ["1MiB", "4MiB", "32MiB", "128MiB"];
+    let contest = |ring: &'static str| {
+        let traffic = Traffic { frame: SMALL, pace: Pace::Fastest, seconds: bench.seconds };
+        let ours = netaware(bench, OURS, Watching { ring, ..USUAL }, traffic);
+        let claims = vec![accounted()];
+        Contest { title: format!("ring {ring}, as fast as it goes"), contenders: vec![ours], claims }
+    };
+    let theirs = |memory: &str, loss, cpu| Contest {
+        title: format!("a host with {memory}, 78,125 packets/s"),
+        contenders: vec![published::load(78_125.0, loss, cpu)],
+        claims: vec![],
+    };
+    let host = [theirs("256 MB", 11.07, 99.9), theirs("512 MB", 11.25, 99.9)];
+    rings.map(contest).into_iter().chain(host).collect()
+}
+
+const NO_FILTER: &str = "netaware, simple filter";
+const MEDIUM: &str = "netaware, medium filter";
+const HIGH: &str = "netaware, complex filter";
+
+/// Filters of more and more conditions.
+pub(crate) fn filters<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
+    const CONDITIONS: [(&str, &str); 3] = [
+        (NO_FILTER, "ip6"),
+        (MEDIUM, "ip6 and udp and dst port 9000 and not src port 53"),
+        (
+            HIGH,
+            "(ip6 and udp and (dst port 53 or dst port 123 or dst port 443 or dst port 5004 or dst port 9000) and not net \
+             2001:db8::/32 and not net ff00::/8) or (ip and tcp and (port 80 or port 443) and net 192.0.2.0/24)",
+        ),
+    ];
+    let contest = |(title, pace, figure, bound): (&str, Pace, &'static str, fn(f64) -> Bound)| {
+        let traffic = Traffic { frame: MIDDLE, pace, seconds: bench.seconds };
+        let ours = |(name, filter)| netaware(bench, name, Watching { filter, ..USUAL }, traffic);
+        let claim = |ours| Claim { ours, figure, bound: bound(0.05) };
+        Contest {
+            title: format!("{MIDDLE} B, {title}"),
+            contenders: CONDITIONS.map(ours).into_iter().collect(),
+            claims: vec![claim(MEDIUM), claim(HIGH)],
+        }
+    };
+    let mut contests: Vec<Contest<'a>> = vec![
+        contest(("250,000 packets/s", Pace::Rate(250_000.0), "ns/packet", |by| {
+            Bound::AtMost(1.0 + by, &[NO_FILTER])
+        })),
+        contest(("as fast as it goes", Pace::Fastest, "packets/s", |by| {
+            Bound::AtLeast(1.0 - by, &[NO_FILTER])
+        })),
+    ];
+    // On an AMD K6 of 450 MHz.
+    let theirs = [("medium", 18_145.0, 50.46), ("complex", 18_145.0, 49.35)];
+    contests.extend(theirs.map(|(filter, rate, cpu)| Contest {
+        title: format!("K6 450 MHz, {filter} filter"),
+        contenders: vec![published::load(rate, 0.0, cpu)],
+        claims: vec![],
+    }));
+    contests
+}
+
+const ONE_TASK: &[&str] = &["volume"];
+const FOUR_TASKS: &[&str] = &["digest", "volume", "traffic", "rtt"];
+
+/// One task and four on one capture.
+pub(crate) fn tasks<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
+    let at = [
+        (MIDDLE, Pace::Rate(39_063.0), Some((0.03, 33.43, 0.14, 53.58))),
+        (1500, Pace::Rate(8_224.0), Some((0.01, 7.17, 0.09, 10.77))),
+        (MIDDLE, Pace::Fastest, None),
+    ];
+    let contests = at.into_iter().flat_map(|(frame, pace, known)| {
+        [(1, ONE_TASK), (4, FOUR_TASKS)].map(|(count, tasks)| {
+            let traffic = Traffic { frame, pace, seconds: bench.seconds };
+            let rate = match pace {
+                Pace::Rate(rate) => format!("{rate} packets/s"),
+                Pace::Fastest | Pace::Segmented => "as fast as it goes".to_owned(),
+            };
+            let mut contenders =
+                vec![netaware(bench, OURS, Watching { tasks, ..USUAL }, traffic), tcpdump(bench, traffic)];
+            if let (Some((loss_1, cpu_1, loss_4, cpu_4)), Pace::Rate(rate)) = (known, pace) {
+                let (loss, cpu) = if count == 1 { (loss_1, cpu_1) } else { (loss_4, cpu_4) };
+                contenders.push(published::load(rate, loss, cpu));
+            }
+            let title = format!("tasks: {count}, {frame} B, {rate}");
+            Contest { title, contenders, claims: losses() }
+        })
+    });
+    contests.collect()
+}
+
+/// Frames of all sizes, each as often as a link of 100 Mbit/s carries it.
+pub(crate) fn frame_sizes<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
+    let known = [
+        (84, 96_525.0, 19.358, 94.82),
+        (300, 39_002.0, 0.019, 33.89),
+        (600, 20_145.0, 0.013, 17.69),
+        (900, 13_580.0, 0.009, 11.83),
+        (1200, 10_242.0, 0.010, 8.56),
+        (1500, 8_221.0, 0.010, 7.17),
+    ];
+    let contest = |(frame, rate, loss, cpu)| {
+        let mut contest = both(bench, format!("{frame} B, {rate} packets/s"), paced_at(frame, rate, bench));
+        contest.claims.truncate(LOSSES);
+        contest.contenders.push(published::load(rate, loss, cpu));
+        contest
+    };
+    let mut contests: Vec<Contest<'a>> = known.map(contest).into_iter().collect();
+    contests.extend([84, 300, 1500].map(|frame| {
+        let traffic = Traffic { frame, pace: Pace::Fastest, seconds: bench.seconds };
+        both(bench, format!("{frame} B, as fast as it goes"), traffic)
+    }));
+    contests
+}
+
+/// Gaps between frames of 300 B on a link of 100 Mbit/s.
+pub(crate) fn gaps<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
+    let known = [
+        (1, 39_002.0, 0.019, 33.89),
+        (3, 36_179.0, 0.015, 31.81),
+        (5, 33_738.0, 0.015, 29.23),
+        (7, 31_605.0, 0.016, 27.09),
+        (9, 29_727.0, 0.015, 25.49),
+        (15, 25_227.0, 0.011, 22.40),
+        (25, 20_145.0, 0.007, 17.94),
+    ];
+    let contest = |(gap, rate, loss, cpu)| {
+        let mut contest =
+            both(bench, format!("gap {gap} us, {rate} packets/s"), paced_at(MIDDLE, rate, bench));
+        contest.claims.truncate(LOSSES);
+        contest.contenders.push(published::load(rate, loss, cpu));
+        contest
+    };
+    known.map(contest).into_iter().collect()
+}
+
+/// Whether what is lost depends on how long it lasts: once, three, five and ten times as long.
+pub(crate) fn durations<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
+    let known = [
+        (54_087.0, [(60, 0.01, 48.98), (180, 0.01, 50.31), (300, 8.91, 50.45), (600, 3.49, 50.29)]),
+        (60_096.0, [(60, 0.01, 37.93), (180, 0.01, 39.13), (300, 11.69, 38.72), (600, 9.52, 77.87)]),
+    ];
+    let contests = known.into_iter().flat_map(|(rate, lines)| {
+        lines.map(|(seconds, loss, cpu)| {
+            let lasting = bench.long_seconds * f64::from(seconds) / 60.0;
+            let traffic = Traffic { frame: SMALL, pace: Pace::Rate(rate), seconds: lasting };
+            let theirs = published(vec![
+                ("packets/s", rate),
+                ("lost %", loss),
+                ("CPU %", cpu),
+                ("lasting s", f64::from(seconds)),
+            ]);
+            let contenders = vec![netaware(bench, OURS, USUAL, traffic), theirs];
+            let title = format!("{rate} packets/s, {} times as long", seconds / 60);
+            Contest { title, contenders, claims: losses() }
+        })
+    });
+    contests.collect()
+}
+
+/// A reader that gets no time for a second: more is lost than any ring holds, and every packet of it must be counted.
+pub(crate) fn overload<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
+    let traffic = Traffic { frame: SMALL, pace: Pace::Fastest, seconds: bench.seconds.max(2.0) };
+    let held_up = move |reader: Result<Reader>| -> Result<Reading> {
+        let reader = reader?;
+        let sent = std::thread::scope(|scope| {
+            let sending = scope.spawn(|| traffic::send(bench.pair, traffic));
+            pause(Duration::from_millis(700));
+            let held = reader.hold_up(Duration::from_secs(1));
+            let sent = sending.join().unwrap_or_else(|_| anyhow::bail!("the sender panicked"));
+            held.and(sent)
+        })?;
+        Ok(figures(sent, reader.finish()?))
+    };
+    let small = Watching { ring: "4MiB", ..USUAL };
+    let ours = move || held_up(Reader::netaware(bench.netaware, bench.pair, small));
+    let theirs = move || held_up(Reader::tcpdump(bench.pair, FILTER));
+    vec![Contest {
+        title: "stopped for 1 s".to_owned(),
+        contenders: vec![
+            Contender { name: OURS, run: Box::new(ours) },
+            Contender { name: TCPDUMP, run: Box::new(theirs) },
+        ],
+        claims: vec![accounted()],
+    }]
+}
+
+fn paced_at(frame: u32, rate: f64, bench: &Bench<'_>) -> Traffic {
+    Traffic { frame, pace: Pace::Rate(rate), seconds: bench.seconds }
+}
+
+/// Us and tcpdump: nothing lost, and no more than so much CPU per packet.
+fn both<'a>(bench: &'a Bench<'a>, title: String, traffic: Traffic) -> Contest<'a> {
+    let contenders = vec![netaware(bench, OURS, USUAL, traffic), tcpdump(bench, traffic)];
+    let mut claims = losses();
+    claims.push(Claim { ours: OURS, figure: "ns/packet", bound: Bound::AtMost(1.5, &[TCPDUMP]) });
+    Contest { title, contenders, claims }
+}
+
+fn losses() -> Vec<Claim> {
+    vec![Claim { ours: OURS, figure: "lost %", bound: Bound::Limit(0.0) }, accounted()]
+}
+
+/// Claims of [`losses`].
+const LOSSES: usize = 2;
+
+/// What was sent was seen or counted as lost.
+fn accounted() -> Claim {
+    Claim { ours: OURS, figure: "unaccounted", bound: Bound::Limit(0.0) }
+}
+
+fn netaware<'a>(
+    bench: &'a Bench<'a>,
+    name: &'static str,
+    watching: Watching<'a>,
+    traffic: Traffic,
+) -> Contender<'a> {
+    let run = move || under(bench, traffic, Reader::netaware(bench.netaware, bench.pair, watching)?);
+    Contender { name, run: Box::new(run) }
+}
+
+fn tcpdump<'a>(bench: &'a Bench<'a>, traffic: Traffic) -> Contender<'a> {
+    let run = move || under(bench, traffic, Reader::tcpdump(bench.pair, FILTER)?);
+    Contender { name: TCPDUMP, run: Box::new(run) }
+}
+
+fn under(bench: &Bench<'_>, traffic: Traffic, reader: Reader) -> Result<Reading> {
+    let sent = traffic::send(bench.pair, traffic)?;
+    Ok(figures(sent, reader.finish()?))
+}
+
+fn figures(sent: Sent, seen: Seen) -> Reading {
+    let packets = sent.packets.max(1) as f64;
+    vec![
+        ("packets/s", sent.packets as f64 / sent.seconds),
+        ("lost %", 100.0 * seen.lost as f64 / packets),
+        ("unaccounted", (sent.packets as f64 - (seen.packets + seen.lost) as f64).abs()),
+        ("CPU %", 100.0 * seen.cpu_ns as f64 / 1e9 / sent.seconds),
+        ("ns/packet", seen.cpu_ns as f64 / seen.packets.max(1) as f64),
+        ("memory MiB", seen.memory as f64 / f64::from(1 << 20)),
+        ("lasting s", sent.seconds),
+    ]
+}
