@@ -27,10 +27,10 @@ fn a_real_clickhouse_does_what_every_store_must() {
     let now = server.ask("SELECT toUnixTimestamp64Nano(now64(9)) FORMAT TSV").unwrap();
     let now: i64 = now.trim().parse().unwrap();
     let whole_seconds = now - now.rem_euclid(1_000_000_000);
-    let (recent, old) =
-        (Wall(whole_seconds - 2 * 86_400_000_000_000), Wall(whole_seconds - 10 * 86_400_000_000_000));
-    let all =
-        cases::CASES.iter().map(|case| (case, recent)).chain(cases::OLD_CASES.iter().map(|case| (case, old)));
+    let days_ago = |days: i64| Wall(whole_seconds - days * 86_400_000_000_000);
+    let recent = days_ago(2);
+    let of_old = cases::OLD_CASES.iter().map(|(days, case)| (case, days_ago(*days)));
+    let all = cases::CASES.iter().map(|case| (case, recent)).chain(of_old);
     for (n, ((claim, case), base)) in all.enumerate() {
         eprintln!("{claim}");
         let name = format!("case_{n}");

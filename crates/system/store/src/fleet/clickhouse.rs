@@ -13,6 +13,7 @@ mod row_binary;
 mod schema;
 mod sender;
 mod spool;
+mod sums;
 
 use std::path::PathBuf;
 

@@ -9,7 +9,7 @@ use netaware_record::passive::{
 const MOST_WARNINGS: usize = 16;
 
 /// Slices that a sum of traffic rows keeps: an hour by the second.
-const MOST_SLICES: usize = 3600;
+pub(super) const MOST_SLICES: usize = 3600;
 
 /// Said of a clock when the parts of a sum had different methods.
 pub(super) const MIXED: &str = "mixed";

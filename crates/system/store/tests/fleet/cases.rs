@@ -2,10 +2,10 @@
 
 use netaware_record::passive::{
     CapacityRow, CaptureHealth, ClockState, DelayRow, DelayStatistics, DigestRow, FlowKey, InterfaceCapture,
-    MarkingRow, Period, ProbeReport, Row, RttRow, TaskRow, VolumeRow,
+    MarkingRow, Period, ProbeReport, Row, RttRow, TaskRow, TrafficRow, VolumeRow,
 };
-use netaware_record::{Interval, IpVersion};
-use netaware_store::fleet::{Batch, DelayQuery, Fleet, Kind, Origin, RowQuery, Taken};
+use netaware_record::{Histogram, Interval, IpVersion};
+use netaware_store::fleet::{Batch, DelayQuery, Fleet, Kind, Origin, RowQuery, StoredRow, Taken};
 use netaware_units::{ByteCount, Span, Wall};
 
 /// A claim, and how it is put to the test.
@@ -23,9 +23,14 @@ pub(crate) const CASES: &[Case] = &[
     ("tasks tell what they yielded", tasks_tell_what_they_yielded),
 ];
 
-/// The same for data that is old enough to be kept by the minute only.
-pub(crate) const OLD_CASES: &[Case] =
-    &[("what has become coarse says what the fine said together", coarse_says_what_the_fine_said_together)];
+/// The same for data that is old enough to be kept as sums only: its age in days, too.
+pub(crate) const OLD_CASES: &[(i64, Case)] = &[
+    (
+        10,
+        ("by the minute all kinds say what the fine said together", minutes_say_what_the_fine_said_together),
+    ),
+    (100, ("by the hour all kinds say what the fine said together", hours_say_what_the_fine_said_together)),
+];
 
 /// Names with everything that a language of queries could stumble over.
 const ODD: [&str; 2] = ["o'brien\\", "tab\there \"quoted\" ü\n%_{x:String}"];
@@ -451,47 +456,189 @@ fn tasks_tell_what_they_yielded(store: &mut dyn Fleet, base: Wall) {
     assert_eq!(shown, [("d", Kind::Delay, "collector-1", 1, s, s), ("v", Kind::Volume, "p1", 3, 0, 2 * s)]);
 }
 
-/// Given data that are old enough, it looks again after upkeep.
-fn coarse_says_what_the_fine_said_together(store: &mut dyn Fleet, base: Wall) {
+fn minutes_say_what_the_fine_said_together(store: &mut dyn Fleet, base: Wall) {
+    let start = fine_rows(store, base);
+    grow_old(store, at(base, 10 * 86_400));
+    sums_say_what_the_fine_said(store, start, 60);
+    let marking = store.rows(&RowQuery::of(Kind::Marking)).unwrap().items;
+    assert_eq!(marking.len(), 1, "what cannot be added up stays as it came");
+}
+
+fn hours_say_what_the_fine_said_together(store: &mut dyn Fleet, base: Wall) {
+    let start = fine_rows(store, base);
+    grow_old(store, at(base, 100 * 86_400));
+    sums_say_what_the_fine_said(store, start, FINE_ROWS);
+    let marking = store.rows(&RowQuery::of(Kind::Marking)).unwrap().items;
+    assert!(marking.is_empty(), "and goes at its age");
+}
+
+/// Seconds of rows: five minutes at the beginning of an hour.
+const FINE_ROWS: i64 = 300;
+
+/// Rows of every kind that is added up, and one of a kind that is not; gives the hour that they begin.
+fn fine_rows(store: &mut dyn Fleet, base: Wall) -> Wall {
     let start = Wall(base.0 - base.0.rem_euclid(3_600_000_000_000));
-    let rows: Vec<TaskRow> = (0..300_i64)
-        .flat_map(|n| {
-            let row = delay_row("a", "b", Some(IpVersion::V4), n.cast_unsigned());
-            [
-                task_row("t", second(start, n), Row::Delay(Box::new(row))),
-                task_row("v", second(start, n), volume(53, second(start, n), 2)),
-            ]
-        })
-        .collect();
+    let mut rows: Vec<TaskRow> = (0..FINE_ROWS).flat_map(|n| fine(start, n)).collect();
+    let period = second(start, 0);
+    rows.push(task_row("m", period, marking(period)));
     keep(store, 1, &rows);
-    let now = at(base, 10 * 86_400);
+    start
+}
+
+fn grow_old(store: &mut dyn Fleet, now: Wall) {
     while store.upkeep(now).unwrap().more {}
+}
+
+fn fine(start: Wall, n: i64) -> Vec<TaskRow> {
+    let period = second(start, n);
+    let seed = n.cast_unsigned();
+    let row = |task: &str, row: Row| task_row(task, period, row);
+    let rtt = RttRow {
+        key: FlowKey { source: Some("192.0.2.1".parse().unwrap()), ..FlowKey::default() },
+        method: "timestamps".into(),
+        // One that 64 bits do not hold.
+        delay: DelayStatistics { sum_ns: i128::from(i64::MAX) * 2, ..delays(seed, 5 + seed % 7) },
+    };
+    vec![
+        row("t", Row::Delay(Box::new(delay_row("a", "b", Some(IpVersion::V4), seed)))),
+        row("v", volume(53, period, 2)),
+        row("v", volume(443, period, 3)),
+        row("r", Row::Rtt(rtt.clone())),
+        row("r", Row::Rtt(RttRow { method: "spin_bit".into(), ..rtt })),
+        row("f", Row::Traffic(traffic(period, seed))),
+        row("g", Row::Digests(DigestRow { observed: seed, selected: 2, unusable: 1, given_up: 3 })),
+    ]
+}
+
+fn traffic(period: Period, seed: u64) -> TrafficRow {
+    let talker = |port: u16, packets: u64| match volume(port, period, packets) {
+        Row::Volume(volume) => volume,
+        other => panic!("{other:?}"),
+    };
+    TrafficRow {
+        packets: 20,
+        bytes: ByteCount(24_000),
+        link_bytes: ByteCount(25_000),
+        utilisation: Some((seed % 10) as f64 / 10.0),
+        slices: vec![ByteCount(seed), ByteCount(0)],
+        slice: Span::from_millis(500),
+        sizes: Histogram { bins: vec![(64 + seed % 3, 2), (1200, 18)], overflow: 1, ..Histogram::default() },
+        top: vec![talker(443, 8 + seed % 2), talker(80, 5)],
+    }
+}
+
+fn marking(period: Period) -> Row {
+    Row::Marking(MarkingRow {
+        key: FlowKey::default(),
+        colour: 1,
+        block: 77,
+        packets: 5,
+        bytes: ByteCount(500),
+        first_at: period.from,
+        mean_at: period.from,
+        marked_at: Vec::new(),
+        late: 0,
+    })
+}
+
+/// Of each kind and key one sum for each span of so many of the fine rows.
+fn sums_say_what_the_fine_said(store: &dyn Fleet, start: Wall, seconds: i64) {
+    let spans: Vec<std::ops::Range<i64>> =
+        (0..FINE_ROWS / seconds).map(|n| n * seconds..(n + 1) * seconds).collect();
+    let period =
+        |span: &std::ops::Range<i64>| Period { from: at(start, span.start), until: at(start, span.end) };
     let found = all_delays(store, &DelayQuery::default());
-    let mut want = DelayStatistics::default();
-    for n in 0..300 {
-        want.merge(&delays(n, 5 + n % 7));
+    assert_eq!(found.len(), spans.len(), "delays");
+    let n = seconds.unsigned_abs();
+    for (point, span) in found.iter().zip(&spans) {
+        assert_eq!((point.period, point.rows, point.row.lost), (period(span), n, n));
+        same_delays(&point.row.delay, &delays_of(span));
     }
-    assert_eq!(found.len(), 5, "by the minute now");
-    assert!(found.iter().all(|point| point.rows == 60 && point.row.lost == 60));
-    assert_eq!((found[4].period.from, found[4].period.until), (at(start, 240), at(start, 300)));
+    for kind in [Kind::Volume, Kind::Rtt, Kind::Traffic, Kind::Digests] {
+        let found = paged(store, kind);
+        let keys = if matches!(kind, Kind::Volume | Kind::Rtt) { 2 } else { 1 };
+        assert_eq!(found.len(), spans.len() * keys, "{kind:?}");
+        for (n, stored) in found.iter().enumerate() {
+            let span = &spans[n / keys];
+            assert_eq!((&stored.probe[..], stored.period), ("collector-1", period(span)));
+            says_what_the_fine_said(&stored.row, start, span);
+        }
+    }
+    let tasks = store.tasks(&Period { from: Wall(0), until: Wall(i64::MAX) }).unwrap();
+    let rows = |name: &str| tasks.iter().find(|task| task.task == name).map(|task| task.rows);
+    let all = spans.len() as u64;
+    assert_eq!((rows("t"), rows("v"), rows("f")), (Some(all), Some(2 * all), Some(all)), "{tasks:?}");
+}
+
+/// All of a kind, two on a page.
+fn paged(store: &dyn Fleet, kind: Kind) -> Vec<StoredRow> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.rows(&RowQuery { limit: 2, after, ..RowQuery::of(kind) }).unwrap();
+        found.extend(page.items);
+        after = page.next;
+        if after.is_none() {
+            return found;
+        }
+    }
+}
+
+fn delays_of(span: &std::ops::Range<i64>) -> DelayStatistics {
     let mut sum = DelayStatistics::default();
-    for point in &found {
-        sum.merge(&point.row.delay);
+    for n in span.clone().map(i64::cast_unsigned) {
+        sum.merge(&delays(n, 5 + n % 7));
     }
-    assert_eq!((sum.count, sum.min, sum.max, sum.sum_ns), (want.count, want.min, want.max, want.sum_ns));
-    assert_eq!(sum.histogram, want.histogram);
+    sum
+}
+
+fn same_delays(found: &DelayStatistics, want: &DelayStatistics) {
+    assert_eq!((found.count, found.min, found.max), (want.count, want.min, want.max));
+    assert_eq!(found.histogram, want.histogram);
+    assert!((found.sum_squares / want.sum_squares - 1.0).abs() < 1e-9);
     for q in [0.5, 0.95, 0.99, 0.999] {
-        assert_eq!(sum.quantile(q), want.quantile(q), "{q}");
+        assert_eq!(found.quantile(q), want.quantile(q), "{q}");
     }
-    let packets: u64 = store
-        .rows(&RowQuery::of(Kind::Volume))
-        .unwrap()
-        .items
-        .iter()
-        .map(|stored| match &stored.row {
-            Row::Volume(volume) => volume.packets,
-            other => panic!("{other:?}"),
-        })
-        .sum();
-    assert_eq!(packets, 600);
+}
+
+fn says_what_the_fine_said(row: &Row, start: Wall, span: &std::ops::Range<i64>) {
+    let n = span.end.abs_diff(span.start);
+    let (first, last) = (at(start, span.start), Wall(at(start, span.end).0 - 1));
+    match row {
+        Row::Volume(volume) => {
+            let each = if volume.key.destination_port == Some(53) { 2 } else { 3 };
+            assert_eq!((volume.packets, volume.bytes.0, volume.rest), (each * n, each * n * 1200, false));
+            assert_eq!((volume.first_at, volume.last_at), (first, last));
+        }
+        Row::Rtt(rtt) => {
+            same_delays(&rtt.delay, &delays_of(span));
+            assert_eq!(rtt.delay.sum_ns, i128::from(i64::MAX) * 2 * i128::from(n));
+            assert_eq!(rtt.key.source, Some("192.0.2.1".parse().unwrap()));
+        }
+        Row::Traffic(traffic) => {
+            assert_eq!(
+                (traffic.packets, traffic.bytes.0, traffic.link_bytes.0),
+                (20 * n, 24_000 * n, 25_000 * n)
+            );
+            assert!((traffic.utilisation.unwrap() - 0.45).abs() < 1e-9, "{:?}", traffic.utilisation);
+            let slices: Vec<u64> = span.clone().flat_map(|n| [n.cast_unsigned(), 0]).collect();
+            assert_eq!(traffic.slices.iter().map(|slice| slice.0).collect::<Vec<u64>>(), slices);
+            assert_eq!(
+                traffic.sizes.bins,
+                [(64, n / 3 * 2), (65, n / 3 * 2), (66, n / 3 * 2), (1200, 18 * n)]
+            );
+            assert_eq!((traffic.slice, traffic.sizes.overflow), (Span::from_millis(500), n));
+            let top: Vec<(u16, u64)> = traffic
+                .top
+                .iter()
+                .map(|talker| (talker.key.destination_port.unwrap(), talker.packets))
+                .collect();
+            assert_eq!(top, [(443, 8 * n + n / 2), (80, 5 * n)]);
+            assert_eq!((traffic.top[0].first_at, traffic.top[0].last_at), (first, last));
+        }
+        Row::Digests(digests) => {
+            let observed = span.clone().map(i64::cast_unsigned).sum();
+            assert_eq!(*digests, DigestRow { observed, selected: 2 * n, unusable: n, given_up: 3 * n });
+        }
+        other => panic!("{other:?}"),
+    }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::http::Http;
 use super::schema::{delay_reads, delay_sums, keys};
+use super::sums::{self, Sums};
 use super::{instant, quoted, seconds};
 use crate::fleet::merge::{self, DelaySum, MIXED};
 use crate::fleet::query::{PointKey, lives, page_of, version_number, version_of};
@@ -30,15 +31,15 @@ pub(super) struct Finder {
 impl FleetReader for Finder {
     fn delays(&self, query: &DelayQuery) -> Result<Page<DelayPoint>, FleetError> {
         let limit = query.limit.clamp(1, MOST_ITEMS) as usize;
-        let ages = self.ages.map_or_else(|| self.ages_of_tables(), Ok)?;
-        let sql = delays_sql(query, ages, limit + 1)?;
+        let sql = delays_sql(query, self.ages()?, limit + 1)?;
         let points = self.rows_of(&sql, point)?;
         Ok(page_of(points, limit))
     }
 
     fn rows(&self, query: &RowQuery) -> Result<Page<StoredRow>, FleetError> {
         let limit = query.limit.clamp(1, MOST_ITEMS) as usize;
-        let mut found = self.rows_of(&rows_sql(query, limit + 1)?, stored)?;
+        let sql = rows_sql(query, self.ages()?, limit + 1)?;
+        let mut found = self.rows_of(&sql, |row| stored(row, query.kind))?;
         let more = found.len() > limit;
         found.truncate(limit);
         let next = found.last().filter(|_| more).map(|(_, key)| Cursor::of(key));
@@ -57,18 +58,7 @@ impl FleetReader for Finder {
     }
 
     fn tasks(&self, period: &Period) -> Result<Vec<TaskSummary>, FleetError> {
-        let which = within("t.at", period);
-        let ends = "count(), toUnixTimestamp64Nano(min(t.at)), toUnixTimestamp64Nano(max(t.at))";
-        let sql = format!(
-            "SELECT * FROM (
-               SELECT toString(task) AS name, toString(kind) AS kind_name, toString(origin) AS who, {ends}
-               FROM rows AS t FINAL WHERE {which} GROUP BY name, kind_name, who
-               UNION ALL
-               SELECT toString(task) AS name, 'delay' AS kind_name, toString(origin) AS who, {ends}
-               FROM delays AS t FINAL WHERE {which} GROUP BY name, kind_name, who
-             ) ORDER BY name, kind_name, who {FORMAT}"
-        );
-        self.rows_of(&sql, task)
+        self.rows_of(&tasks_sql(period, &Borders::of(self.ages()?)), task)
     }
 }
 
@@ -87,6 +77,10 @@ impl Finder {
         let one =
             |line: &str| serde_json::from_str(line).ok().and_then(|row| of(&Row(row))).ok_or_else(unreadable);
         answer.lines().map(one).collect()
+    }
+
+    fn ages(&self) -> Result<Ages, FleetError> {
+        self.ages.map_or_else(|| self.ages_of_tables(), Ok)
     }
 
     fn ages_of_tables(&self) -> Result<Ages, FleetError> {
@@ -174,7 +168,9 @@ fn delays_sql(query: &DelayQuery, ages: Ages, limit: usize) -> Result<String, Fl
     let read = delay_reads();
     let parts: Vec<String> = parts(query, ages)
         .into_iter()
-        .map(|(table, when)| format!("SELECT {read} FROM {table} WHERE {which}{when}"))
+        .map(|(table, when)| {
+            format!("SELECT {read} FROM {table} AS t{} WHERE {which} AND {when}", last(table))
+        })
         .collect();
     Ok(format!(
         "SELECT {} FROM (SELECT intDiv(toUnixTimestamp64Nano(d.at), {step}) * {step} AS bucket, {keys}, {}
@@ -189,7 +185,7 @@ fn delays_sql(query: &DelayQuery, ages: Ages, limit: usize) -> Result<String, Fl
 
 /// From which tables, and from when to when. Coarse tables hold everything that came in, so they serve recent times as well where
 /// nothing finer is asked for; raw rows older than their age may be half gone, so they are not looked at.
-fn parts(query: &DelayQuery, ages: Ages) -> Vec<(&'static str, String)> {
+fn parts(query: &DelayQuery, ages: Ages) -> Vec<Part> {
     let fits = |length: Span| {
         let whole = |at: Wall| at.0 % length.0 == 0 || at.0 == i64::MAX;
         query.resolution.0 > 0
@@ -197,25 +193,60 @@ fn parts(query: &DelayQuery, ages: Ages) -> Vec<(&'static str, String)> {
             && whole(query.period.from)
             && whole(query.period.until)
     };
-    let [to_minutes, to_hours, ..] = seconds(ages);
-    let since = |age: i64, length: i64| {
-        format!(
-            "toStartOfInterval(now('UTC') - toIntervalSecond({age}), toIntervalSecond({length})) + toIntervalSecond({length})"
-        )
-    };
-    let (minutes_until, hours_until) = (since(to_minutes, 60), since(to_hours, 3600));
-    let hours_of_old = ("delays_1h AS t", format!(" AND t.at < {hours_until}"));
     if fits(HOUR) {
-        return vec![("delays_1h AS t", String::new())];
+        return vec![("delays_1h", "true".into())];
     }
+    let borders = Borders::of(ages);
+    let [raw, minutes, hours] = borders.parts(["delays", "delays_1m", "delays_1h"]);
     if fits(MINUTE) {
-        return vec![("delays_1m AS t", format!(" AND t.at >= {hours_until}")), hours_of_old];
+        return vec![("delays_1m", format!("t.at >= {}", borders.hours_until)), hours];
     }
-    vec![
-        ("delays AS t FINAL", format!(" AND t.at >= {minutes_until}")),
-        ("delays_1m AS t", format!(" AND t.at >= {hours_until} AND t.at < {minutes_until}")),
-        hours_of_old,
-    ]
+    vec![raw, minutes, hours]
+}
+
+/// Instants before which rows are only looked at where they are added up, as expressions.
+struct Borders {
+    /// By the minute, from [`Self::hours_until`] on.
+    minutes_until: String,
+    /// By the hour.
+    hours_until: String,
+    /// What is never added up is gone before it.
+    singles_from: String,
+}
+
+impl Borders {
+    /// At beginnings of whole minutes and hours, so that none is read half here and half there.
+    fn of(ages: Ages) -> Self {
+        let [to_minutes, to_hours, _, single] = seconds(ages);
+        let since = |age: i64, length: i64| {
+            format!(
+                "toStartOfInterval(now('UTC') - toIntervalSecond({age}), toIntervalSecond({length})) + toIntervalSecond({length})"
+            )
+        };
+        Self {
+            minutes_until: since(to_minutes, 60),
+            hours_until: since(to_hours, 3600),
+            singles_from: format!("now('UTC') - toIntervalSecond({single})"),
+        }
+    }
+
+    /// Where rows are looked at, in tables of rows as they came, by the minute and by the hour.
+    fn parts(&self, [raw, minutes, hours]: [&'static str; 3]) -> [Part; 3] {
+        let Self { minutes_until, hours_until, .. } = self;
+        [
+            (raw, format!("t.at >= {minutes_until}")),
+            (minutes, format!("t.at >= {hours_until} AND t.at < {minutes_until}")),
+            (hours, format!("t.at < {hours_until}")),
+        ]
+    }
+}
+
+/// A table, and when its rows are looked at.
+type Part = (&'static str, String);
+
+/// Copies of a raw row count once; parts of a sum are added up by the question.
+fn last(table: &str) -> &'static str {
+    if table.ends_with("_1m") || table.ends_with("_1h") { "" } else { " FINAL" }
 }
 
 /// In the order in which [`point`] reads them.
@@ -286,29 +317,90 @@ fn statistics(row: &Row, at: usize) -> Option<DelayStatistics> {
 /// What tells rows apart, in the order in which they are given: time, origin, incarnation, number, position.
 type RowKey = (i64, String, String, u64, u64);
 
-fn rows_sql(query: &RowQuery, limit: usize) -> Result<String, FleetError> {
+fn rows_sql(query: &RowQuery, ages: Ages, limit: usize) -> Result<String, FleetError> {
     let mut which = vec![format!("kind = {}", quoted(query.kind.name())), within("t.at", &query.period)];
-    which.extend(query.task.as_ref().map(|task| format!("task = {}", quoted(task))));
-    which.extend(query.probe.as_ref().map(|probe| format!("origin = {}", quoted(probe))));
-    let order = "t.at, origin, incarnation, sequence, position";
+    which.extend(query.task.as_ref().map(|task| format!("t.task = {}", quoted(task))));
+    which.extend(query.probe.as_ref().map(|probe| format!("t.origin = {}", quoted(probe))));
+    let order = "at, origin, incarnation, sequence, position";
+    let mut rest = String::new();
     if let Some(cursor) = &query.after {
         let (at, origin, incarnation, sequence, position): RowKey = cursor.key()?;
         let names = format!("{}, {}", quoted(&origin), quoted(&incarnation));
-        which.push(format!("({order}) > ({}, {names}, {sequence}, {position})", instant(at)));
+        which.push(format!("t.at >= {}", instant(at)));
+        rest = format!("WHERE ({order}) > ({}, {names}, {sequence}, {position})", instant(at));
     }
+    let page = format!("{rest} ORDER BY {order} LIMIT {limit}");
+    let parts: Vec<String> = row_parts(query.kind, ages)
+        .into_iter()
+        .map(|(table, when)| rows_of(table, &format!("{} AND {when}", which.join(" AND ")), &page))
+        .collect();
     Ok(format!(
-        "SELECT toUnixTimestamp64Nano(t.at), toUnixTimestamp64Nano(until), origin, task, json, incarnation, sequence, position
-         FROM rows AS t FINAL WHERE {} ORDER BY {order} LIMIT {limit} {FORMAT}",
-        which.join(" AND ")
+        "SELECT toUnixTimestamp64Nano(at), toUnixTimestamp64Nano(from_at), toUnixTimestamp64Nano(until), origin, task, json,
+                incarnation, sequence, position
+         FROM ({}) {page} {FORMAT}",
+        parts.join(" UNION ALL "),
     ))
 }
 
-fn stored(row: &Row) -> Option<(StoredRow, RowKey)> {
-    let period = Period { from: Wall(row.number(0)?), until: Wall(row.number(1)?) };
-    let probe = row.text(2)?;
-    let key = (period.from.0, probe.clone(), row.text(5)?, row.count(6)?, row.count(7)?);
-    let figures = serde_json::from_str(&row.text(4)?).ok()?;
-    Some((StoredRow { probe, task: row.text(3)?, period, row: figures }, key))
+/// From which tables rows of a kind are read, and from when to when.
+fn row_parts(kind: Kind, ages: Ages) -> Vec<Part> {
+    let borders = Borders::of(ages);
+    if sums::SUMMED.contains(&kind) {
+        borders.parts(["rows", "rows_1m", "rows_1h"]).into()
+    } else {
+        vec![("rows", format!("t.at >= {}", borders.singles_from))]
+    }
+}
+
+/// Those of one table. Raw ones are cut to the page before anything is put together, so that ClickHouse reads no more of them.
+fn rows_of(table: &str, which: &str, page: &str) -> String {
+    if last(table).is_empty() {
+        return sums::read(table, which);
+    }
+    format!(
+        "SELECT * FROM (SELECT t.at AS at, t.at AS from_at, t.until AS until, toString(t.origin) AS origin,
+                toString(t.task) AS task, json, toString(t.incarnation) AS incarnation, sequence,
+                toUInt64(t.position) AS position
+         FROM {table} AS t FINAL WHERE {which}) {page}"
+    )
+}
+
+/// A sum is told from a row by its number: those of origins begin at 1.
+fn stored(row: &Row, kind: Kind) -> Option<(StoredRow, RowKey)> {
+    let period = Period { from: Wall(row.number(1)?), until: Wall(row.number(2)?) };
+    let (probe, sequence, json) = (row.text(3)?, row.count(7)?, row.text(5)?);
+    let figures = match sequence {
+        0 => serde_json::from_str::<Sums>(&json).ok()?.row(kind)?,
+        _ => serde_json::from_str(&json).ok()?,
+    };
+    let key = (row.number(0)?, probe.clone(), row.text(6)?, sequence, row.count(8)?);
+    Some((StoredRow { probe, task: row.text(4)?, period, row: figures }, key))
+}
+
+/// Rows that are kept of each task, kind and origin: those of each age where they are looked at.
+fn tasks_sql(period: &Period, borders: &Borders) -> String {
+    let which = within("t.at", period);
+    let kept = |table: &str, kind: &str, who: &str, when: &str| {
+        format!(
+            "SELECT toString(t.task) AS name, {kind} AS kind_name, {who} AS who, t.at AS at FROM {table} AS t FINAL
+             WHERE {which} AND {when}"
+        )
+    };
+    let rows = borders.parts(["rows", "rows_1m", "rows_1h"]).map(|(table, when)| {
+        let when = match table {
+            "rows" => format!("if(kind IN ({}), {when}, t.at >= {})", sums::summed(), borders.singles_from),
+            _ => when,
+        };
+        kept(table, "toString(kind)", "toString(t.origin)", &when)
+    });
+    let delays = borders
+        .parts(["delays", "delays_1m", "delays_1h"])
+        .map(|(table, when)| kept(table, "'delay'", "arrayJoin(t.origins)", &when));
+    format!(
+        "SELECT name, kind_name, who, count(), toUnixTimestamp64Nano(min(at)), toUnixTimestamp64Nano(max(at))
+         FROM ({}) GROUP BY name, kind_name, who ORDER BY name, kind_name, who {FORMAT}",
+        rows.into_iter().chain(delays).collect::<Vec<_>>().join(" UNION ALL ")
+    )
 }
 
 fn probe(row: &Row) -> Option<ProbeSummary> {

@@ -52,7 +52,7 @@ pub(super) fn row(
     if let Row::Delay(figures) = &row.row {
         let sum = DelaySum::of(row.period, 1, figures.as_ref().clone());
         let rows = &mut rows[Table::Delays as usize];
-        delay(&mut rows.bytes, &row.task, &sum);
+        delay(&mut rows.bytes, origin, &row.task, &sum);
         identity(&mut rows.bytes, origin, position);
         rows.count += 1;
         return Ok(());
@@ -71,7 +71,7 @@ pub(super) fn row(
 }
 
 /// In the order of `schema::DELAY_KEYS` and `schema::DELAY_SUMS`.
-fn delay(out: &mut Vec<u8>, task: &str, sum: &DelaySum) {
+fn delay(out: &mut Vec<u8>, origin: &Origin<'_>, task: &str, sum: &DelaySum) {
     let row = &sum.row;
     out.extend(sum.period.from.0.to_le_bytes());
     text(out, task);
@@ -96,6 +96,8 @@ fn delay(out: &mut Vec<u8>, task: &str, sum: &DelaySum) {
     for warning in &row.warnings {
         text(out, warning);
     }
+    length(out, 1);
+    text(out, origin.name);
     for delays in [&row.delay, &row.ipdv] {
         statistics(out, delays);
     }

@@ -1,11 +1,11 @@
 //! The tables, and how an older layout becomes the present one.
 //!
-//! Rows go into `delays`, `rows` and `reports`; materialised views add them up by the minute and by the hour while they come in.
-//! Raw rows, minutes and hours each go at their age by TTL. The columns of `delays` have one list, from which tables, views and
+//! Rows go into `delays`, `rows` and `reports`; materialised views add them up by the minute and by the hour while they come in
+//! (those of `rows`: [`super::sums`]). Raw rows, minutes and hours each go at their age by TTL. The columns of `delays` have one list, from which tables, views and
 //! questions are made, so that a sum in a view, of a view and of raw rows cannot differ.
 
 use super::http::Http;
-use super::{quoted, seconds};
+use super::{seconds, sums};
 use crate::fleet::{Ages, FleetError};
 
 /// Where rows are written to.
@@ -57,7 +57,7 @@ pub(super) const DELAY_KEYS: [(&str, &str); 5] = [
 ];
 
 /// What is added up: name, type, and how.
-pub(super) const DELAY_SUMS: [(&str, &str, &str); 35] = [
+pub(super) const DELAY_SUMS: [(&str, &str, &str); 36] = [
     ("from_at", "DateTime64(9, 'UTC')", "min"),
     ("until", "DateTime64(9, 'UTC')", "max"),
     ("rows", "UInt64", "sum"),
@@ -79,6 +79,8 @@ pub(super) const DELAY_SUMS: [(&str, &str, &str); 35] = [
     ("unbounded", "UInt64", "sum"),
     ("clock_methods", "Array(String)", "groupUniqArrayArray"),
     ("warnings", "Array(String)", "groupUniqArrayArray"),
+    // Whose rows they are: the probe's, or the collector's own.
+    ("origins", "Array(String)", "groupUniqArrayArray"),
     ("delay_count", "UInt64", "sum"),
     ("delay_min", "Nullable(Int64)", "min"),
     ("delay_max", "Nullable(Int64)", "max"),
@@ -134,26 +136,32 @@ fn keep_ages(http: &Http, ages: Ages) -> Result<(), FleetError> {
         return Ok(());
     }
     for (table, age) in aged(ages) {
-        http.ask(&format!("ALTER TABLE {table} MODIFY TTL {}", ttl(age)))?;
+        http.ask(&format!("ALTER TABLE {table} MODIFY TTL {}", ttl(&age)))?;
     }
     http.ask(&format!("INSERT INTO ages VALUES (now64(9), {to_minutes}, {to_hours}, {delete}, {single})"))
         .map(|_| ())
 }
 
-fn aged(ages: Ages) -> [(&'static str, i64); 7] {
-    let [to_minutes, to_hours, delete, single] = seconds(ages);
+/// Tables, and the seconds for which their rows stay.
+fn aged(ages: Ages) -> [(&'static str, String); 7] {
+    let [to_minutes, to_hours, delete, single] = seconds(ages).map(|age| age.to_string());
     [
+        ("rows", format!("if({}, {to_minutes}, {single})", is_summed())),
         ("delays", to_minutes),
-        ("delays_1m", to_hours),
-        ("delays_1h", delete),
-        ("rows", single),
-        ("volumes_1m", to_hours),
-        ("volumes_1h", delete),
+        ("delays_1m", to_hours.clone()),
+        ("delays_1h", delete.clone()),
+        ("rows_1m", to_hours),
+        ("rows_1h", delete),
         ("reports", single),
     ]
 }
 
-fn ttl(age: i64) -> String {
+/// Whether a row of `rows` is also added up.
+fn is_summed() -> String {
+    format!("kind IN ({})", sums::summed())
+}
+
+fn ttl(age: &str) -> String {
     format!("toDateTime(at) + toIntervalSecond({age})")
 }
 
@@ -161,8 +169,8 @@ fn first_layout(ages: Ages) -> Vec<String> {
     let settings =
         format!("SETTINGS ttl_only_drop_parts = 1, non_replicated_deduplication_window = {WINDOW}");
     let end = |table: &str| {
-        let age = aged(ages).into_iter().find(|(name, _)| *name == table).map_or(0, |(_, age)| age);
-        format!("TTL {} {settings}", ttl(age))
+        let age = aged(ages).into_iter().find(|(name, _)| *name == table);
+        age.map_or_else(String::new, |(_, age)| format!("TTL {} {settings}", ttl(&age)))
     };
     let identity =
         "origin LowCardinality(String), incarnation LowCardinality(String), sequence UInt64, position UInt32";
@@ -180,7 +188,9 @@ fn first_layout(ages: Ages) -> Vec<String> {
         format!(
             "CREATE TABLE IF NOT EXISTS rows (kind LowCardinality(String), at DateTime64(9, 'UTC'), until DateTime64(9, 'UTC'),
              task LowCardinality(String), json String CODEC(ZSTD(3)), {identity}) ENGINE = ReplacingMergeTree
-             PARTITION BY toYYYYMMDD(at) ORDER BY (kind, task, at, origin, incarnation, sequence, position) {}",
+             PARTITION BY (toYYYYMMDD(at), {}) ORDER BY (kind, task, at, origin, incarnation, sequence, position) {}",
+            // Apart, because parts go as a whole and these go at ages of their own.
+            is_summed(),
             end("rows")
         ),
         format!(
@@ -206,21 +216,16 @@ fn first_layout(ages: Ages) -> Vec<String> {
             keys()
         ));
     }
-    for (length, table, partition) in [(60, "volumes_1m", "toYYYYMM(at)"), (3600, "volumes_1h", "toYear(at)")]
-    {
+    for (length, table, partition) in [(60, "rows_1m", "toYYYYMM(at)"), (3600, "rows_1h", "toYear(at)")] {
         statements.push(format!(
-            "CREATE TABLE IF NOT EXISTS {table} (at DateTime64(9, 'UTC'), task LowCardinality(String), probe LowCardinality(String),
-             key String, packets SimpleAggregateFunction(sum, UInt64), bytes SimpleAggregateFunction(sum, UInt64))
-             ENGINE = AggregatingMergeTree PARTITION BY {partition} ORDER BY (task, probe, key, at) {}",
+            "CREATE TABLE IF NOT EXISTS {table} ({}) ENGINE = AggregatingMergeTree PARTITION BY {partition}
+             ORDER BY (kind, task, at, origin, key, method, slice, rest) {}",
+            sums::columns(),
             end(table)
         ));
         statements.push(format!(
-            "CREATE MATERIALIZED VIEW IF NOT EXISTS {table}_view TO {table} AS
-             SELECT {}, task, origin AS probe, JSONExtractRaw(json, 'key') AS key,
-                    sum(JSONExtractUInt(json, 'packets')) AS packets, sum(JSONExtractUInt(json, 'bytes')) AS bytes
-             FROM rows WHERE kind = {} GROUP BY at, task, probe, key",
-            span("rows.at", length, "at"),
-            quoted("volume")
+            "CREATE MATERIALIZED VIEW IF NOT EXISTS {table}_view TO {table} AS {}",
+            sums::view(&span("rows.at", length, "at"))
         ));
     }
     statements
