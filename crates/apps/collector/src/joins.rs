@@ -242,13 +242,14 @@ impl Joins {
 /// When the task watched, and how many packets are missing from what it saw.
 ///
 /// A merged frame hides packets of this task only if it passed the task's filter, and then it is among those the task could not use.
+/// So are packets that the snap length cut, which a point that captures more sees.
 fn watched(report: &ProbeReport, task: &str, has_rows: bool) -> Vec<(Period, u64)> {
     let healths = || report.captures.iter().map(|capture| &capture.health);
     let lost: u64 = healths().map(|health| health.lost() + u64::from(health.link_was_down)).sum();
     let merged: u64 = healths().map(|health| health.merged).sum();
     let of_row = |row: &TaskRow| match &row.row {
         Row::Digests(digests) if row.task == task => {
-            Some((row.period, lost + digests.given_up + merged.min(digests.unusable)))
+            Some((row.period, lost + digests.given_up + (merged + digests.cut).min(digests.unusable)))
         }
         _ => None,
     };
@@ -383,6 +384,8 @@ mod tests {
         assert_eq!(lacks(merged, DigestRow { unusable: 2, ..DigestRow::default() }), [2]);
         let fragments = DigestRow { unusable: 2, ..DigestRow::default() };
         assert_eq!(lacks(CaptureHealth::default(), fragments), [0], "no point can use these");
+        let cut = DigestRow { unusable: 3, cut: 1, ..DigestRow::default() };
+        assert_eq!(lacks(CaptureHealth::default(), cut), [1], "a point with a longer snap length can");
         assert_eq!(lacks(CaptureHealth::default(), DigestRow { given_up: 3, ..DigestRow::default() }), [3]);
         let lost = CaptureHealth { lost_ring: 4, ..merged };
         assert_eq!(lacks(lost, DigestRow::default()), [4]);

@@ -50,6 +50,19 @@ pub struct CaptureHealth {
     pub reports_given_up: u64,
     /// The interface was down for some of the period.
     pub link_was_down: bool,
+    /// Its MTU changed.
+    #[serde(default)]
+    pub mtu_changed: bool,
+    /// Dropped from the queues between drivers and stack of *all* interfaces of the host: a part of `lost_kernel` if not 0, and then
+    /// its cause; `None` where it is not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog: Option<u64>,
+    /// A file said that whoever wrote it lost these; in `lost_ring` too.
+    #[serde(default)]
+    pub lost_by_writer: u64,
+    /// Of those seen: stamped by the card's own clock, not by the host's.
+    #[serde(default)]
+    pub stamped_by_nic: u64,
 }
 
 impl CaptureHealth {
@@ -207,6 +220,9 @@ pub struct TrafficRow {
     pub bytes: ByteCount,
     /// Bytes on the link: frame, preamble, checksum and gap.
     pub link_bytes: ByteCount,
+    /// Of those, what the interface sent.
+    #[serde(default)]
+    pub sent_link_bytes: ByteCount,
     /// Share of the link's rate that these took, 0..1; `None`: the rate is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<f64>,
@@ -283,6 +299,9 @@ pub struct DigestRow {
     /// Chosen, but not reported because memory was full.
     #[serde(default)]
     pub given_up: u64,
+    /// Of those unusable: less was captured than is hashed. Another point that captures more can use them.
+    #[serde(default)]
+    pub cut: u64,
 }
 
 /// One packet seen at one point: what the join is made from. Travels as IPFIX (`wire::ipfix`), 24 bytes a packet.

@@ -136,5 +136,5 @@ fn observed(number: usize, frame: &[u8]) -> Observed<'_> {
         vlans: [0; 2],
         frame_length: length + 14,
     };
-    Observed { at: Wall(number as i64 * 1000), outgoing: false, merged: false, packet, frame }
+    Observed { at: Wall(number as i64 * 1000), outgoing: false, segments: 1, packet, frame }
 }

@@ -181,7 +181,7 @@ impl Watch for CapacityWatch {
         }
         let link = self.link;
         let source = self.source(Flow::hosts(packet), seen.at);
-        if seen.merged || link.merged(packet.length) {
+        if seen.is_merged() || link.merged(packet.length) {
             source.impossible += 1;
             source.last_length = 0;
             return;

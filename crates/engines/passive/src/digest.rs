@@ -142,12 +142,15 @@ impl Watch for DigestWatch {
     fn observe(&mut self, seen: &Observed<'_>) {
         let packet = &seen.packet;
         self.counts.observed += 1;
-        if seen.merged || self.link.merged(packet.length) {
+        if seen.is_merged() || self.link.merged(packet.length) {
             self.counts.unusable += 1;
             return;
         }
         match self.digester.choose(packet) {
-            Err(_) => self.counts.unusable += 1,
+            Err(why) => {
+                self.counts.unusable += 1;
+                self.counts.cut += u64::from(why == Unusable::CutOff);
+            }
             Ok(Choice::PassedOver) => {}
             Ok(Choice::Selected(_)) if self.sightings.len() >= MOST_SIGHTINGS => self.counts.given_up += 1,
             Ok(Choice::Selected(digest)) => {
@@ -233,12 +236,12 @@ mod tests {
         task.observe(&whole.clone().captured(20 + 23).observed(Wall(4)));
         task.observe(&whole.clone().later_fragment().observed(Wall(5)));
         task.observe(&Made::tcp4().payload(&[7; 3000]).observed(Wall(6)));
-        task.observe(&Observed { merged: true, ..whole.observed(Wall(7)) });
+        task.observe(&Observed { segments: 2, ..whole.observed(Wall(7)) });
         let mut found = Found::default();
         task.close(PERIOD, &mut found);
         assert_eq!(
             found.rows,
-            [Row::Digests(DigestRow { observed: 7, selected: 3, unusable: 4, given_up: 0 })]
+            [Row::Digests(DigestRow { observed: 7, selected: 3, unusable: 4, given_up: 0, cut: 1 })]
         );
         let digests: Vec<_> = found.sightings.iter().map(|sighting| sighting.digest).collect();
         assert!(digests.iter().all(|digest| *digest == digests[0]), "the same bytes were there to hash");

@@ -44,10 +44,30 @@ pub struct Observed<'a> {
     pub at: Wall,
     /// Which way it went: `true` when the interface sent it, as far as the capture knows.
     pub outgoing: bool,
-    /// Whether it stands for several packets that offloads merged, as far as the capture knows.
-    pub merged: bool,
+    /// Packets that it stands for: more than 1 where offloads merged them, as far as the capture knows.
+    pub segments: u16,
     /// What was seen.
     pub packet: Packet<'a>,
     /// The frame it came in, link layer first, as far as captured; VLAN tags are where they were on the wire.
     pub frame: &'a [u8],
+}
+
+impl Observed<'_> {
+    /// Whether it is several packets that offloads merged: no other point sees it like this.
+    pub fn is_merged(&self) -> bool {
+        self.segments > 1
+    }
+
+    /// Bytes from the IP header on of all packets that it stands for: each has the headers that the merged one has once.
+    #[inline]
+    pub fn length(&self) -> u64 {
+        let length = u64::from(self.packet.length);
+        if self.segments > 1 { length + self.repeated_headers() } else { length }
+    }
+
+    #[cold]
+    fn repeated_headers(&self) -> u64 {
+        let transport = self.packet.tcp().map_or(8, |tcp| u64::from(tcp.header_length));
+        (self.packet.transport as u64 + transport) * u64::from(self.segments - 1)
+    }
 }

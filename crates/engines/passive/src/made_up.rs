@@ -237,7 +237,7 @@ impl Made {
     }
 
     pub(crate) fn observed(&self, at: Wall) -> Observed<'_> {
-        Observed { at, outgoing: false, merged: false, packet: self.packet(), frame: &self.bytes }
+        Observed { at, outgoing: false, segments: 1, packet: self.packet(), frame: &self.bytes }
     }
 }
 

@@ -95,7 +95,7 @@ impl Watch for MarkingWatch {
         let colour = packet.dscp >> self.colour & 1;
         let number = self.block(seen.at, colour);
         if number < self.read {
-            self.late[usize::from(colour)] += 1;
+            self.late[usize::from(colour)] += u64::from(seen.segments);
             return;
         }
         if self.blocks.len() >= MOST_BLOCKS && !self.blocks.contains_key(&number) {
@@ -112,9 +112,10 @@ impl Watch for MarkingWatch {
             after_first: 0,
             marked_at: Vec::new(),
         });
-        block.packets += 1;
-        block.bytes += u64::from(packet.length);
-        block.after_first += i128::from(seen.at.0) - i128::from(block.first_at.0);
+        block.packets += u64::from(seen.segments);
+        block.bytes += seen.length();
+        block.after_first +=
+            (i128::from(seen.at.0) - i128::from(block.first_at.0)) * i128::from(seen.segments);
         let marked = self.delay.is_some_and(|bit| packet.dscp >> bit & 1 == 1);
         if marked && block.marked_at.len() < MOST_MARKED {
             block.marked_at.push(seen.at);

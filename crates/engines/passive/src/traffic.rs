@@ -7,7 +7,7 @@
 //! is a link header at all. For `utilisation`: that the speed the interface says is the link's, and one direction of it: what the interface
 //! sent and what it received are different directions, and the fuller one is told.
 //!
-//! **How it is biased.** Frames that offloads merged count once on the link: `utilisation` then leans low by up to 5 %. A packet
+//! **How it is biased.** Frames that offloads merged count as the packets that the capture says they stand for, all of one size. A packet
 //! whose stamp lies outside of the period (clock steps, rings read one after the other) counts in the nearest slice, so that slices always add up.
 //!
 //! **Where it was published.** Nowhere: counting. Top talkers as in [`crate::volume`], by bytes.
@@ -139,16 +139,18 @@ impl Watch for TrafficWatch {
     #[inline]
     fn observe(&mut self, seen: &Observed<'_>) {
         let packet = &seen.packet;
-        self.packets += 1;
-        self.bytes += u64::from(packet.length);
+        let (packets, bytes) = (u64::from(seen.segments), seen.length());
+        self.packets += packets;
+        self.bytes += bytes;
         self.link_bytes[usize::from(seen.outgoing)] += on_the_link(seen);
-        self.count_slice(seen.at.0, packet.length.into());
-        match self.sizes.get_mut(packet.length as usize) {
-            Some(packets) => *packets += 1,
-            None => self.larger += 1,
+        self.count_slice(seen.at.0, bytes);
+        let each = if packets > 1 { bytes / packets } else { bytes };
+        match self.sizes.get_mut(each as usize) {
+            Some(count) => *count += packets,
+            None => self.larger += packets,
         }
         if self.top > 0 {
-            self.talkers.add(Flow::hosts(packet), packet.length, seen.at);
+            self.talkers.add(Flow::hosts(packet), seen.segments, bytes, seen.at);
         }
     }
 
@@ -160,10 +162,12 @@ impl Watch for TrafficWatch {
             packets_error: counted.packets_error,
             ..counted.count.row(flow.key())
         });
+        let link_bytes = std::mem::take(&mut self.link_bytes);
         let row = TrafficRow {
             packets: std::mem::take(&mut self.packets),
             bytes: ByteCount(std::mem::take(&mut self.bytes)),
-            link_bytes: ByteCount(std::mem::take(&mut self.link_bytes).iter().sum()),
+            link_bytes: ByteCount(link_bytes.iter().sum()),
+            sent_link_bytes: ByteCount(link_bytes[1]),
             utilisation,
             slices,
             slice,
@@ -181,8 +185,10 @@ impl Watch for TrafficWatch {
 /// Bytes that a frame takes on an Ethernet link: padded, with checksum, preamble and gap. Without a link header, those of the packet.
 #[inline]
 fn on_the_link(seen: &Observed<'_>) -> u64 {
-    let frame = u64::from(seen.packet.frame_length);
-    if frame <= u64::from(seen.packet.length) { frame } else { frame.max(60) + 24 }
+    let packets = u64::from(seen.segments);
+    let header = u64::from(seen.packet.frame_length).saturating_sub(seen.packet.length.into());
+    let bytes = seen.length();
+    if header == 0 { bytes } else { (bytes + header * packets).max(60 * packets) + 24 * packets }
 }
 
 /// Largest packet with a bin of its own, bytes: jumbo frames; what is larger was merged.
@@ -235,13 +241,26 @@ mod tests {
     }
 
     #[test]
+    fn a_merged_frame_is_as_many_packets_on_the_link() {
+        let mut task = task(1000, 1);
+        let made = Made::tcp4().payload(&[7; 2920]);
+        task.observe(&Observed { segments: 2, ..made.observed(Wall(1)) });
+        let row = close(&mut task, PERIOD);
+        assert_eq!((row.packets, row.bytes), (2, ByteCount(3000)));
+        assert_eq!(row.link_bytes, ByteCount(2 * (1500 + 14 + 24)));
+        assert_eq!((row.sizes.bins, row.top[0].packets), (vec![(1500, 2)], 2));
+    }
+
+    #[test]
     fn the_fuller_direction_is_the_utilisation() {
         let mut task = task(1000, 0);
         let made = Made::udp4().payload(&[0; 1000]);
         for outgoing in [true, true, false] {
             task.observe(&Observed { outgoing, ..made.observed(Wall(1)) });
         }
-        let share = close(&mut task, PERIOD).utilisation.unwrap();
+        let row = close(&mut task, PERIOD);
+        assert_eq!((row.link_bytes, row.sent_link_bytes), (ByteCount(3 * 1066), ByteCount(2 * 1066)));
+        let share = row.utilisation.unwrap();
         assert!((share - 2.0 * 1066.0 * 8.0 / 10_000_000.0).abs() < 1e-9, "{share}");
     }
 

@@ -3,7 +3,8 @@
 //! **What it measures.** Packets, bytes and the first and last stamp of each key (any of version, addresses or prefixes, protocol,
 //! ports, DSCP, flow label); without parts of a key, of all packets together.
 //!
-//! **What it assumes.** Nothing of the traffic. Memory is for a given number of keys; ten million flows do not change that.
+//! **What it assumes.** Nothing of the traffic; that the capture knows how many packets a frame stands for that offloads merged: so many are
+//! counted, each with its headers. Where it has that from the MTU alone, a frame of packets that are smaller counts too few. Memory is for a given number of keys; ten million flows do not change that.
 //!
 //! **How it is biased.** Exact while the keys have room. Then the lesser half is put into one `rest` row, again and again, and a key that comes
 //! (back) later may have been among them: its row says how many packets may be missing at most. A key with more than `2 N / keys` of
@@ -52,9 +53,9 @@ impl Count {
     pub(crate) const NOTHING: Self = Self { packets: 0, bytes: 0, first_at: i64::MAX, last_at: i64::MIN };
 
     #[inline]
-    pub(crate) fn add(&mut self, bytes: u32, at: Wall) {
-        self.packets += 1;
-        self.bytes += u64::from(bytes);
+    pub(crate) fn add(&mut self, packets: u16, bytes: u64, at: Wall) {
+        self.packets += u64::from(packets);
+        self.bytes += bytes;
         self.first_at = self.first_at.min(at.0);
         self.last_at = self.last_at.max(at.0);
     }
@@ -97,8 +98,10 @@ impl Watch for VolumeWatch {
     #[inline]
     fn observe(&mut self, seen: &Observed<'_>) {
         match &mut self.counting {
-            Counting::All(count) => count.add(seen.packet.length, seen.at),
-            Counting::Keys(table) => table.add(self.parts.of(&seen.packet), seen.packet.length, seen.at),
+            Counting::All(count) => count.add(seen.segments, seen.length(), seen.at),
+            Counting::Keys(table) => {
+                table.add(self.parts.of(&seen.packet), seen.segments, seen.length(), seen.at);
+            }
         }
     }
 
@@ -162,6 +165,22 @@ mod tests {
         assert_eq!(row.key, FlowKey::default());
         let none = rows(&mut all).remove(0);
         assert_eq!((none.packets, none.first_at, none.rest), (0, PERIOD.from, false));
+    }
+
+    #[test]
+    fn a_merged_frame_counts_as_the_packets_it_stands_for() {
+        let (mut all, mut by_version) = (task(&[], None, 1), task(&["version"], None, 10));
+        let frames = [Made::tcp4().payload(&[7; 3000]), Made::udp6().payload(&[7; 3000])];
+        for made in &frames {
+            let merged = Observed { segments: 3, ..made.observed(Wall(1)) };
+            all.observe(&merged);
+            by_version.observe(&merged);
+        }
+        // IPv4 and TCP: 40 bytes of headers to each 1000; IPv6 and UDP: 48.
+        let found = rows(&mut all).remove(0);
+        assert_eq!((found.packets, found.bytes), (6, ByteCount(3 * 1040 + 3 * 1048)));
+        let found = rows(&mut by_version);
+        assert!(found.iter().all(|row| row.packets == 3), "{found:?}");
     }
 
     #[test]

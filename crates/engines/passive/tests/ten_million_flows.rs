@@ -39,7 +39,7 @@ fn resident() -> u64 {
 fn show(tasks: &mut [Box<dyn Watch>], number: u64, bytes: &[u8]) {
     let packet = packet::parse(LinkType::Ethernet, bytes, bytes.len() as u32).unwrap();
     let at = Wall(number as i64 * 1000);
-    let seen = Observed { at, outgoing: false, merged: false, packet, frame: bytes };
+    let seen = Observed { at, outgoing: false, segments: 1, packet, frame: bytes };
     for task in tasks {
         task.observe(&seen);
     }

@@ -53,22 +53,22 @@ impl Bounded {
     }
 
     #[inline]
-    pub(crate) fn add(&mut self, flow: Flow, bytes: u32, at: Wall) {
+    pub(crate) fn add(&mut self, flow: Flow, packets: u16, bytes: u64, at: Wall) {
         if let Some(counted) = self.keys.get_mut(&flow) {
-            counted.count.add(bytes, at);
+            counted.count.add(packets, bytes, at);
             return;
         }
-        self.admit(flow, bytes, at);
+        self.admit(flow, packets, bytes, at);
     }
 
     #[cold]
-    fn admit(&mut self, flow: Flow, bytes: u32, at: Wall) {
+    fn admit(&mut self, flow: Flow, packets: u16, bytes: u64, at: Wall) {
         if self.keys.len() >= self.most {
             self.purge();
         }
         let (packets_error, bytes_error) = (self.packets_floor, self.bytes_floor);
         let mut counted = Counted { count: Count::NOTHING, packets_error, bytes_error };
-        counted.count.add(bytes, at);
+        counted.count.add(packets, bytes, at);
         self.keys.insert(flow, counted);
     }
 
@@ -143,7 +143,7 @@ mod tests {
         let mut exact: BTreeMap<Flow, (u64, u64)> = BTreeMap::new();
         let (mut total, mut total_packets, mut total_bytes) = (0, 0, 0);
         for (number, bytes) in packets {
-            bounded.add(flow(number), bytes, Wall(0));
+            bounded.add(flow(number), 1, bytes.into(), Wall(0));
             let truth = exact.entry(flow(number)).or_default();
             *truth = (truth.0 + 1, truth.1 + u64::from(bytes));
             total_packets += 1;
@@ -192,7 +192,7 @@ mod tests {
     fn a_table_with_room_is_exact() {
         let mut bounded = Bounded::new(3, Weight::Packets, &Seed::new([1; 16]));
         for number in [1, 2, 3, 1, 1, 2] {
-            bounded.add(flow(number), 100, Wall(5));
+            bounded.add(flow(number), 1, 100, Wall(5));
         }
         let taken = bounded.take();
         let said: Vec<_> =
@@ -208,7 +208,7 @@ mod tests {
         let mut bounded = Bounded::new(500, Weight::Packets, &Seed::new([1; 16]));
         for number in 0..500_000_u64 {
             let heavy = rng.below(100) < 5;
-            bounded.add(flow(if heavy { number % 5 } else { 1000 + number }), 100, Wall(0));
+            bounded.add(flow(if heavy { number % 5 } else { 1000 + number }), 1, 100, Wall(0));
         }
         let taken = bounded.take();
         assert!(taken.keys.len() <= 500);

@@ -51,6 +51,7 @@ fn add_digests(a: &mut DigestRow, b: &DigestRow) {
     a.selected = a.selected.saturating_add(b.selected);
     a.unusable = a.unusable.saturating_add(b.unusable);
     a.given_up = a.given_up.saturating_add(b.given_up);
+    a.cut = a.cut.saturating_add(b.cut);
 }
 
 /// The top talkers of a sum are those of its parts: a key that just missed the top each time is not among them, so small ones
@@ -64,6 +65,7 @@ fn add_traffic(a: &mut TrafficRow, b: &TrafficRow) {
     a.packets = a.packets.saturating_add(b.packets);
     a.bytes.0 = a.bytes.0.saturating_add(b.bytes.0);
     a.link_bytes.0 = a.link_bytes.0.saturating_add(b.link_bytes.0);
+    a.sent_link_bytes.0 = a.sent_link_bytes.0.saturating_add(b.sent_link_bytes.0);
     a.slices.extend_from_slice(&b.slices);
     a.slices.truncate(MOST_SLICES);
     add_sizes(&mut a.sizes, &b.sizes);
@@ -289,6 +291,7 @@ mod tests {
             packets: 3,
             bytes: ByteCount(100),
             link_bytes: ByteCount(120),
+            sent_link_bytes: ByteCount(20),
             utilisation: Some(bin as f64 / 10.0),
             slices: vec![ByteCount(50), ByteCount(50)],
             slice: Span::from_millis(500),
@@ -301,17 +304,22 @@ mod tests {
         let top: Vec<(u64, Option<u16>)> = sum.top.iter().map(|t| (t.bytes.0, t.key.source_port)).collect();
         assert_eq!(top, [(70, Some(1)), (55, Some(3))]);
         assert_eq!((sum.packets, sum.bytes.0, sum.slices.len()), (6, 200, 4));
+        assert_eq!((sum.link_bytes.0, sum.sent_link_bytes.0), (240, 40));
         assert_eq!(sum.sizes.bins, [(5, 1), (7, 1), (64, 4)]);
         assert!((sum.utilisation.unwrap() - 0.6).abs() < 1e-9);
     }
 
     #[test]
     fn rows_that_are_no_sums_have_no_key() {
-        let mut digests = Row::Digests(DigestRow { observed: 5, selected: 2, unusable: 1, given_up: 3 });
+        let mut digests =
+            Row::Digests(DigestRow { observed: 5, selected: 2, unusable: 1, given_up: 3, cut: 1 });
         assert!(key(&digests).is_some());
         let same = digests.clone();
         add(&mut digests, &same);
-        assert_eq!(digests, Row::Digests(DigestRow { observed: 10, selected: 4, unusable: 2, given_up: 6 }));
+        assert_eq!(
+            digests,
+            Row::Digests(DigestRow { observed: 10, selected: 4, unusable: 2, given_up: 6, cut: 2 })
+        );
         assert!(key(&Row::Delay(Box::new(empty_row()))).is_none());
     }
 }
