@@ -100,8 +100,8 @@ fn netaware(pair: &Pair, over: &AtomicBool, tasks: usize) -> io::Result<Outcome>
                 frame.wire_length,
             ) {
                 Ok(packet) => {
-                    let (outgoing, merged) = (frame.outgoing, frame.is_merged());
-                    let seen = Observed { at: frame.at, outgoing, merged, packet, frame: frame.bytes };
+                    let (outgoing, segments) = (frame.outgoing, frame.segments);
+                    let seen = Observed { at: frame.at, outgoing, segments, packet, frame: frame.bytes };
                     for task in &mut tasks {
                         task.observe(&seen);
                     }

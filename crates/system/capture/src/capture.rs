@@ -38,6 +38,14 @@ pub enum OpenError {
         /// Which, by ethtool's names.
         names: Vec<&'static str>,
     },
+    /// The card's own stamps were asked for, and it gives none.
+    #[error("{interface} does not stamp packets itself ({source}); {}", nic_remedy(source))]
+    NoNicStamps {
+        /// Where.
+        interface: String,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// The system refused.
     #[error("could not capture on {interface}: {doing}: {source}")]
     System {
@@ -48,6 +56,25 @@ pub enum OpenError {
         /// The system's answer.
         source: io::Error,
     },
+}
+
+fn nic_remedy(source: &io::Error) -> &'static str {
+    match source.raw_os_error() {
+        Some(libc::EPERM) => "switching that on needs root or CAP_NET_ADMIN",
+        _ => "take the kernel's stamps, or a card for which 'ethtool -T' tells hardware-receive",
+    }
+}
+
+/// Asks the card of an interface to stamp all that it receives, as far as it does not already. Needs `CAP_NET_ADMIN` and lasts:
+/// captures that are opened later, without it, find the stamps switched on.
+///
+/// # Errors
+/// There is no such interface, or its card does not stamp.
+pub fn stamp_by_nic(interface: &str) -> Result<(), OpenError> {
+    let (socket, _) = open_socket(interface)?;
+    socket
+        .stamp_in_hardware(interface)
+        .map_err(|source| OpenError::NoNicStamps { interface: interface.to_owned(), source })
 }
 
 fn off(names: &[&str]) -> String {
@@ -84,6 +111,8 @@ pub struct Capture {
     options: Options,
     /// Shares the interface with others, so it cannot be bound anew.
     shared: bool,
+    /// Why it is of no use any more: another interface took the name, and it could not change over to that.
+    lost: Option<io::Error>,
     /// Tells the interface's own losses: the only one, or the first of several.
     tells_interface: bool,
     state: LinkState,
@@ -137,6 +166,11 @@ impl Capture {
             return Err(OpenError::Merging { interface: name.clone(), names });
         }
         let (program, tags) = plan_filter(options, link)?;
+        if options.stamps == ClockSource::Nic {
+            socket
+                .stamp_in_hardware(name)
+                .map_err(|source| OpenError::NoNicStamps { interface: name.clone(), source })?;
+        }
         let offload_header = prepare_socket(&socket, options).map_err(refused("preparing the socket"))?;
         let layout = Layout { offload_header, ethernet: link == LinkType::Ethernet };
         let shape = Shape::of(options.ring, snap(options));
@@ -155,6 +189,7 @@ impl Capture {
             index: Some(index),
             options: options.clone(),
             shared: false,
+            lost: None,
             tells_interface: true,
             state,
             told: (state, backlog::dropped()),
@@ -218,11 +253,18 @@ impl Capture {
     /// than `patience`. The number of frames shown; 0 is no error and no end.
     ///
     /// # Errors
-    /// Only what makes going on senseless; an interface that is down or gone is waited for.
+    /// Only what makes going on senseless; an interface that is down or gone is waited for. One of several captures that share an
+    /// interface ends when another interface takes the name.
     pub fn read(&mut self, patience: Span, see: &mut dyn FnMut(Frame<'_>)) -> Result<usize, ReadError> {
-        if !self.ring.is_ready() {
+        if self.ring.is_ready() {
+            // An MTU that grew is known before the longer packets behind it are looked at.
+            self.note_changes();
+        } else {
             self.wait(patience)
                 .map_err(|source| ReadError::System { interface: self.interface.clone(), source })?;
+        }
+        if let Some(source) = self.lost.take() {
+            return Err(ReadError::System { interface: self.interface.clone(), source });
         }
         let Self { ring, counts, link, tags, state, .. } = self;
         let before = counts.seen;
@@ -234,6 +276,7 @@ impl Capture {
             counts.seen += 1;
             counts.seen_bytes += u64::from(frame.wire_length);
             counts.merged += u64::from(frame.is_merged());
+            counts.stamped_by_nic += u64::from(frame.stamped_by == ClockSource::Nic);
             see(frame);
         };
         for _ in 0..ring.blocks() {
@@ -326,13 +369,28 @@ impl Capture {
         }
     }
 
-    /// Another interface has the name now. One of several cannot change over: it stays silent and says that its link is down.
+    /// Another interface has the name now. One of several cannot change over: the kernel keeps their group to the one before.
     fn meet(&mut self, index: i32, state: LinkState) {
         self.counts.link_was_down = true;
-        if !self.shared && self.socket.bind(index).is_ok() {
-            self.index = Some(index);
-            self.told.0 = state;
+        self.index = Some(index);
+        self.told.0 = state;
+        let changed = if self.shared {
+            Err(io::Error::new(io::ErrorKind::NotConnected, "another interface has its name now"))
+        } else {
+            self.change_over(index)
+        };
+        self.lost = changed.err();
+    }
+
+    /// What was asked of the interface before is asked of this one.
+    fn change_over(&self, index: i32) -> io::Result<()> {
+        if self.options.promiscuous {
+            self.socket.be_promiscuous(index)?;
         }
+        if self.options.stamps == ClockSource::Nic {
+            self.socket.stamp_in_hardware(&self.interface)?;
+        }
+        self.socket.bind(index)
     }
 }
 
@@ -397,10 +455,6 @@ fn prepare_socket(socket: &PacketSocket, options: &Options) -> io::Result<bool> 
         || (options.direction == Direction::Both && is_loopback(socket, &options.interface));
     if received_only {
         socket.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &ON)?;
-    }
-    if options.stamps == ClockSource::Nic {
-        // Without, frames come with the kernel's stamp and say so.
-        let _ = socket.stamp_in_hardware(&options.interface);
     }
     Ok(offload_header)
 }

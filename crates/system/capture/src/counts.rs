@@ -12,6 +12,8 @@ pub struct Counts {
     pub seen_bytes: u64,
     /// Of those, frames that stand for several packets ([`crate::Frame::segments`]).
     pub merged: u64,
+    /// Of those, stamped by the card.
+    pub stamped_by_nic: u64,
     /// Passed the filter and found the ring full; exact.
     pub lost_ring: u64,
     /// Times that the kernel stopped filling because the ring was full.
@@ -44,6 +46,10 @@ impl Counts {
             lost_nic: self.lost_nic,
             merged: self.merged,
             link_was_down: self.link_was_down,
+            mtu_changed: self.mtu_changed,
+            backlog: self.backlog,
+            lost_by_writer: self.lost_by_writer,
+            stamped_by_nic: self.stamped_by_nic,
             ..CaptureHealth::default()
         }
     }
@@ -58,6 +64,14 @@ impl From<Counts> for CaptureHealth {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_explains_a_loss_stands_in_the_report_and_adds_none() {
+        let counts = Counts { backlog: Some(3), lost_by_writer: 2, mtu_changed: true, ..Counts::default() };
+        let health = counts.health();
+        assert_eq!((health.backlog, health.lost_by_writer, health.mtu_changed), (Some(3), 2, true));
+        assert_eq!(health.lost(), 0);
+    }
 
     #[test]
     fn every_loss_stands_in_the_report() {

@@ -84,12 +84,11 @@ impl FileSource {
             File::open(path).map_err(|source| FileOpenError::Open { path: path.to_owned(), source })?;
         let reader =
             Reader::new(file).map_err(|fault| FileSourceError::Damaged { path: path.to_owned(), fault })?;
-        let filter = filter.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
         // A mistake in the filter is told before the first frame, though frames may be of another kind.
         let mut source = Self {
             path: path.to_owned(),
             reader,
-            filter,
+            filter: wanted(filter),
             direction,
             programs: Vec::new(),
             counts: Counts::default(),
@@ -153,6 +152,20 @@ impl FileSource {
         counts
     }
 
+    /// Another filter from now on, `None`: everything.
+    ///
+    /// # Errors
+    /// It cannot be used; then everything passes.
+    pub fn set_filter(&mut self, filter: Option<&str>) -> Result<(), FilterError> {
+        self.programs.clear();
+        self.filter = wanted(filter);
+        let usable = self.program(LinkType::Ethernet);
+        if usable.is_err() {
+            self.filter = None;
+        }
+        usable
+    }
+
     fn program(&mut self, link: LinkType) -> Result<(), FilterError> {
         let Some(text) = &self.filter else { return Ok(()) };
         program(&mut self.programs, text, link).map(|_| ())
@@ -163,6 +176,10 @@ impl std::fmt::Debug for FileSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("FileSource").field("path", &self.path).finish_non_exhaustive()
     }
+}
+
+fn wanted(filter: Option<&str>) -> Option<String> {
+    filter.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 fn passes(
@@ -281,6 +298,19 @@ mod tests {
         );
         let error = FileSource::open(&path, Some("prt 5"), Direction::Both).unwrap_err();
         assert!(matches!(error, FileOpenError::Filter(FilterError::Syntax { .. })), "{error}");
+    }
+
+    #[test]
+    fn a_filter_can_be_set_when_the_file_can_no_longer_be_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = file(folder.path());
+        let mut source = FileSource::open(&path, None, Direction::Both).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(source.set_filter(Some("prt 5")).is_err());
+        source.set_filter(Some("udp dst port 80")).unwrap();
+        let mut times = Vec::new();
+        source.read(Span::ZERO, &mut |frame| times.push(frame.at.0)).unwrap();
+        assert_eq!(times, [2, 3, 6, 7]);
     }
 
     #[test]

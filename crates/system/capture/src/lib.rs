@@ -28,10 +28,10 @@ mod slot;
 mod socket;
 mod tagged;
 
-pub use capture::{Capture, OpenError, ReadError};
+pub use capture::{Capture, OpenError, ReadError, stamp_by_nic};
 pub use counts::Counts;
 pub use file::{FileOpenError, FileSource, FileSourceError};
 pub use frame::Frame;
 pub use offload::Offloads;
 pub use options::{Direction, Merging, Options, Spread};
-pub use privileges::{DropError, Keep, drop_privileges};
+pub use privileges::{DropError, Keep, drop_capabilities, drop_privileges, is_root};

@@ -20,8 +20,8 @@ pub struct Options {
     pub promiscuous: bool,
     /// Which way.
     pub direction: Direction,
-    /// [`ClockSource::Kernel`], or [`ClockSource::Nic`] to ask the card for stamps; where it has none they are the kernel's, which
-    /// each frame tells.
+    /// [`ClockSource::Kernel`], or [`ClockSource::Nic`] to have the card stamp what it receives; what it sends has the kernel's stamp,
+    /// which each frame tells. A card that does not stamp is refused.
     pub stamps: ClockSource,
     /// What to do about offloads that merge packets.
     pub merging: Merging,

@@ -31,6 +31,12 @@ pub enum DropError {
     StillRoot,
 }
 
+/// Whether this is root, so that [`drop_privileges`] changes the user.
+pub fn is_root() -> bool {
+    // SAFETY: takes nothing and changes nothing.
+    unsafe { libc::geteuid() == 0 }
+}
+
 /// Becomes `user` (if this is root) with its group and no others, keeps no capability but `keep`, and forbids that programs
 /// started from here gain any. Without root only the latter two.
 ///
@@ -40,24 +46,33 @@ pub enum DropError {
 /// # Errors
 /// What was refused; some of it may have been done then.
 pub fn drop_privileges(user: &str, keep: Keep) -> Result<(), DropError> {
-    // SAFETY: these two take nothing and change nothing.
-    let root = unsafe { libc::geteuid() } == 0;
+    let root = is_root();
     if root {
         become_user(user, keep)?;
     }
-    set_capabilities(match keep {
-        Keep::Nothing => 0,
-        Keep::RawSockets => 1 << CAP_NET_RAW,
-    })
-    .or_else(|error| if keep == Keep::RawSockets && !root { set_capabilities(0) } else { Err(error) })
-    .map_err(system("capset"))?;
-    // SAFETY: plain numbers.
-    call("prctl", unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })?;
+    drop_capabilities(keep)?;
     // SAFETY: plain numbers. It must fail.
     if root && unsafe { libc::setuid(0) } == 0 {
         return Err(DropError::StillRoot);
     }
     Ok(())
+}
+
+/// The same without becoming anybody else: for who is not root, or root that has to stay. The capabilities are this thread's, as above.
+///
+/// # Errors
+/// What was refused.
+pub fn drop_capabilities(keep: Keep) -> Result<(), DropError> {
+    let kept = match keep {
+        Keep::Nothing => 0,
+        Keep::RawSockets => 1 << CAP_NET_RAW,
+    };
+    // Who never had the one to keep ends with none.
+    set_capabilities(kept)
+        .or_else(|error| if is_root() { Err(error) } else { set_capabilities(0) })
+        .map_err(system("capset"))?;
+    // SAFETY: plain numbers.
+    call("prctl", unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })
 }
 
 fn become_user(user: &str, keep: Keep) -> Result<(), DropError> {

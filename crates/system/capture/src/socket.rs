@@ -53,14 +53,28 @@ impl PacketSocket {
         Ok(unsafe { request.ifr_ifru.ifru_hwaddr.sa_family })
     }
 
-    /// Asks the card to stamp all that it receives. Needs `CAP_NET_ADMIN`; refused by interfaces that are no cards.
+    /// Has the card stamp all that it receives, and takes those stamps. Only switching it on needs `CAP_NET_ADMIN`; refused by
+    /// interfaces that are no cards. How it stamps what it sends is left as it was.
     pub(crate) fn stamp_in_hardware(&self, interface: &str) -> io::Result<()> {
-        let mut wanted = HardwareStamps { flags: 0, tx_type: 1, rx_filter: 1 };
-        let mut request = interface_request(interface).ok_or(io::ErrorKind::InvalidInput)?;
-        request.ifr_ifru.ifru_data = (&raw mut wanted).cast();
-        // SAFETY: `request` points to a structure as this command takes it; both outlive the call.
-        check(unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::SIOCSHWTSTAMP as _, &raw mut request) })?;
+        let mut stamps = HardwareStamps { flags: 0, tx_type: 0, rx_filter: 0 };
+        let known = self.hardware_stamps(libc::SIOCGHWTSTAMP, interface, &mut stamps);
+        if known.is_err() || stamps.rx_filter != ALL {
+            let mut wanted = HardwareStamps { flags: 0, rx_filter: ALL, ..stamps };
+            self.hardware_stamps(libc::SIOCSHWTSTAMP, interface, &mut wanted)?;
+        }
         self.set(libc::SOL_PACKET, libc::PACKET_TIMESTAMP, &RAW_HARDWARE)
+    }
+
+    fn hardware_stamps(
+        &self,
+        command: libc::c_ulong,
+        interface: &str,
+        stamps: &mut HardwareStamps,
+    ) -> io::Result<()> {
+        let mut request = interface_request(interface).ok_or(io::ErrorKind::InvalidInput)?;
+        request.ifr_ifru.ifru_data = std::ptr::from_mut(stamps).cast();
+        // SAFETY: `request` points to a structure as both commands take it; both outlive the call.
+        check(unsafe { libc::ioctl(self.fd.as_raw_fd(), command as _, &raw mut request) })
     }
 
     pub(crate) fn set<T: Copy>(&self, level: i32, name: i32, value: &T) -> io::Result<()> {
@@ -153,14 +167,17 @@ pub(crate) fn check(answer: libc::c_int) -> io::Result<()> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// `struct hwtstamp_config`; transmit on, receive filter "all".
+/// `struct hwtstamp_config`.
 #[repr(C)]
+#[derive(Clone, Copy)]
 struct HardwareStamps {
     flags: i32,
     tx_type: i32,
     rx_filter: i32,
 }
 
+/// `HWTSTAMP_FILTER_ALL`.
+const ALL: i32 = 1;
 /// `SOF_TIMESTAMPING_RAW_HARDWARE`.
 const RAW_HARDWARE: i32 = 1 << 6;
 

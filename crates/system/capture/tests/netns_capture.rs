@@ -191,7 +191,7 @@ fn a_new_interface_of_the_same_name_is_taken_for_the_old() {
         return;
     }
     let pair = Pair::new("anew").unwrap();
-    let mut capture = open(pair.right(), &Options { filter: None, ..options() });
+    let mut capture = open(pair.right(), &Options { filter: None, promiscuous: true, ..options() });
     pair.right().ip(&["link", "delete", "lan"]).unwrap();
     assert_eq!(capture.read(Span::ZERO, &mut |_| {}).unwrap(), 0);
     assert!(capture.counts().link_was_down);
@@ -208,6 +208,42 @@ fn a_new_interface_of_the_same_name_is_taken_for_the_old() {
         }
     }
     assert!(seen > 0 && capture.counts().link_was_down);
+    let mut shown = pair.right().command("ip");
+    let shown = shown.args(["-d", "link", "show", "lan"]).output().unwrap();
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("promiscuity 1"), "packets to others are seen there as well: {shown}");
+}
+
+#[test]
+fn captures_that_share_an_interface_end_when_another_takes_its_name() {
+    if !permitted() {
+        return;
+    }
+    let pair = Pair::new("sharedanew").unwrap();
+    let open = || Capture::open_several(&options(), 2, Spread::Flow).map_err(io::Error::other);
+    let mut captures = pair.right().within(open).unwrap();
+    pair.right().ip(&["link", "delete", "lan"]).unwrap();
+    for capture in &mut captures {
+        assert_eq!(capture.read(Span::ZERO, &mut |_| {}).unwrap(), 0, "it may come back");
+    }
+    pair.right().ip(&["link", "add", "lan", "type", "veth", "peer", "name", "far"]).unwrap();
+    for capture in &mut captures {
+        let error = capture.read(PATIENCE, &mut |_| {}).unwrap_err().to_string();
+        assert!(error.contains("another interface has its name"), "{error}");
+    }
+}
+
+#[test]
+fn an_interface_that_is_no_card_does_not_stamp_and_says_what_to_do() {
+    if !permitted() {
+        return;
+    }
+    let pair = Pair::new("stamps").unwrap();
+    let nic = Options { stamps: ClockSource::Nic, ..options() };
+    let opened = pair.right().within(|| Ok(Capture::open(&nic).map(|_| ())));
+    let Err(error @ OpenError::NoNicStamps { .. }) = opened.unwrap() else { panic!("a veth has no clock") };
+    assert!(error.to_string().starts_with("lan does not stamp packets itself"), "{error}");
+    assert!(error.to_string().contains("take the kernel's stamps, or a card"), "{error}");
 }
 
 /// The link needs a moment, and the neighbour must be found anew.
@@ -222,12 +258,13 @@ fn send_when_up(sender: &UdpSocket, capture: &mut Capture) {
 }
 
 #[test]
-fn several_captures_share_the_packets_flow_by_flow() {
+fn several_captures_share_the_packets_flow_by_flow_both_directions_together() {
     if !permitted() {
         return;
     }
     let pair = Pair::new("shared").unwrap();
-    let open = || Capture::open_several(&options(), 2, Spread::Flow).map_err(io::Error::other);
+    let both = Options { filter: Some(format!("udp port {PORT}")), ..options() };
+    let open = || Capture::open_several(&both, 2, Spread::Flow).map_err(io::Error::other);
     let mut captures = pair.right().within(open).unwrap();
     let receiver = pair.right().within(|| UdpSocket::bind((pair.right().v4(), PORT))).unwrap();
     meet(&pair, IpVersion::V4);
@@ -237,17 +274,21 @@ fn several_captures_share_the_packets_flow_by_flow() {
         let sender = pair.left().within(|| UdpSocket::bind(from)).unwrap();
         sender.connect(to).unwrap();
         send(&sender, 50, 64);
+        for _ in 0..50 {
+            receiver.send_to(&[0; 64], from).unwrap();
+        }
     }
     let mut owners = std::collections::BTreeMap::new();
     let mut seen = [0; 2];
     for (number, capture) in captures.iter_mut().enumerate() {
         drain(capture, &mut |frame| {
             let packet = packet::parse(frame.link, frame.bytes, frame.wire_length).unwrap();
-            assert_eq!(*owners.entry(packet.ports()).or_insert(number), number, "a flow was torn apart");
+            let flow = packet.ports().map(|(a, b)| (a.min(b), a.max(b)));
+            assert_eq!(*owners.entry(flow).or_insert(number), number, "a flow was torn apart");
             seen[number] += 1;
         });
     }
-    assert_eq!(seen[0] + seen[1], 1000, "{seen:?}");
+    assert_eq!(seen[0] + seen[1], 2000, "{seen:?}");
     assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
 }
 
