@@ -1,12 +1,16 @@
 //! What a probe stands on in earnest: this host's interfaces, or a capture file.
 
+use std::fs::Metadata;
+use std::num::NonZeroUsize;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use netaware_capture::{Capture, Direction, FileSource, Frame, Options, filter};
+use netaware_capture::{Capture, Direction, FileOpenError, FileSource, Frame, Options, Spread, filter};
+use netaware_io::clock;
 use netaware_passive::Link as Interface;
 use netaware_passive::filter::Program;
 use netaware_record::passive::CaptureHealth;
-use netaware_units::{BitRate, Span};
+use netaware_units::{BitRate, ClockSource, Span};
 use netaware_wire::packet::LinkType;
 
 use crate::probe::Ground;
@@ -19,6 +23,8 @@ use crate::watch::station::Matcher;
 pub struct Host {
     /// How each is captured; the name of the interface in it is not looked at.
     pub options: Options,
+    /// Rings, each with a thread of its own, that share an interface's packets flow by flow, both directions of a flow in one.
+    pub rings: NonZeroUsize,
     /// Only these, the first being the usual one; empty: all there are.
     pub only: Vec<String>,
 }
@@ -56,21 +62,18 @@ impl Ground for Host {
         self.only.iter().filter(|name| all.contains(name)).cloned().collect()
     }
 
-    fn open(&mut self, interface: &str) -> Result<Box<dyn Source>, String> {
+    fn open(&mut self, interface: &str) -> Result<Vec<Box<dyn Source>>, String> {
         let options = Options { interface: interface.to_owned(), filter: None, ..self.options.clone() };
-        match Capture::open(&options) {
-            Ok(capture) => Ok(Box::new(Live { capture })),
-            Err(error) => Err(error.to_string()),
-        }
+        let opened = match self.rings.get() {
+            1 => Capture::open(&options).map(|capture| vec![capture]),
+            rings => Capture::open_several(&options, rings, Spread::Flow),
+        };
+        let live = |capture| Box::new(Live { capture, changed: false }) as Box<dyn Source>;
+        opened.map(|captures| captures.into_iter().map(live).collect()).map_err(|error| error.to_string())
     }
 
     fn link(&self, interface: &str) -> Interface {
-        let number = |name| attribute(interface, name).and_then(|text| text.parse::<u64>().ok());
-        let mtu = number("mtu").and_then(|mtu| u32::try_from(mtu).ok());
-        // Mbit/s; -1 or nothing where it has none.
-        let rate = number("speed").filter(|speed| (1..10_000_000).contains(speed));
-        // Loopback has no speed and its MTU is longer than any packet.
-        Interface { mtu, rate: rate.map(|speed| BitRate(speed * 1_000_000)) }
+        link(interface)
     }
 
     fn compile(&self, text: &str, interface: &str) -> Result<Matcher, String> {
@@ -91,15 +94,30 @@ fn matcher(text: &str, link: LinkType) -> Result<Matcher, String> {
     Ok(Box::new(move |frame, wire_length| program.matches(frame, wire_length)))
 }
 
+/// Live captures follow the MTU by themselves and say which frames are merged, so tasks need not know it.
+fn link(interface: &str) -> Interface {
+    let speed = attribute(interface, "speed").and_then(|text| text.parse::<u64>().ok());
+    // Mbit/s; -1 or nothing where it has none, as loopback.
+    let rate = speed.filter(|speed| (1..10_000_000).contains(speed));
+    Interface { mtu: None, rate: rate.map(|speed| BitRate(speed * 1_000_000)) }
+}
+
+/// A card's clock may be so far from the host's: a packet waits in the ring for less, and periods bear as much.
+fn is_bearable(apart: Span) -> bool {
+    apart.0.abs() <= Span::from_secs(1).0
+}
+
 struct Live {
     capture: Capture,
+    /// The interface was down or changed since its speed was last asked for.
+    changed: bool,
 }
 
 fn seen<'a>(frame: &Frame<'a>) -> Seen<'a> {
     Seen {
         at: frame.at,
         outgoing: frame.outgoing,
-        merged: frame.is_merged(),
+        segments: frame.segments,
         bytes: frame.bytes,
         wire_length: frame.wire_length,
         link: frame.link,
@@ -108,12 +126,36 @@ fn seen<'a>(frame: &Frame<'a>) -> Seen<'a> {
 
 impl Source for Live {
     fn read(&mut self, patience: Span, see: &mut dyn FnMut(Seen<'_>)) -> Result<Read, String> {
-        let read = self.capture.read(patience, &mut |frame| see(seen(&frame)));
-        read.map(|_| Read::More).map_err(|error| error.to_string())
+        let now = clock::wall();
+        let mut apart = None;
+        let read = self.capture.read(patience, &mut |frame| {
+            if frame.stamped_by == ClockSource::Nic && apart.is_none() {
+                apart = Some(frame.at.since(now));
+            }
+            // Periods follow stamps: those of another time would end ours.
+            if apart.is_none_or(is_bearable) {
+                see(seen(&frame));
+            }
+        });
+        read.map_err(|error| error.to_string())?;
+        match apart.filter(|apart| !is_bearable(*apart)) {
+            Some(apart) => Err(format!(
+                "the clock of {}'s card is {apart} from this host's; let ptp4l and phc2sys keep them together (in UTC), or take --stamps kernel",
+                self.capture.interface()
+            )),
+            None => Ok(Read::More),
+        }
     }
 
     fn health(&mut self) -> CaptureHealth {
-        self.capture.counts().health()
+        let health = self.capture.counts().health();
+        // Links agree on a speed when they come up.
+        self.changed |= health.mtu_changed || health.link_was_down;
+        health
+    }
+
+    fn changed_link(&mut self) -> Option<Interface> {
+        std::mem::take(&mut self.changed).then(|| link(self.capture.interface()))
     }
 
     fn set_filter(&mut self, filter: Option<&str>) -> Result<(), String> {
@@ -126,6 +168,27 @@ impl Source for Live {
 /// # Errors
 /// There is no such user, or the system refuses.
 pub fn give(folder: &Path, user: &str) -> std::io::Result<()> {
+    let (owner, group) = numbers(user)?;
+    give_to(folder, owner, group)
+}
+
+/// Whether a user, in no group but the own, can come to a folder through all that are above it.
+pub fn reaches(user: &str, folder: &Path) -> bool {
+    let (Ok(user), Ok(folder)) = (numbers(user), folder.canonicalize()) else { return false };
+    folder.ancestors().skip(1).all(|above| above.metadata().is_ok_and(|above| lets_through(&above, user)))
+}
+
+fn lets_through(folder: &Metadata, (owner, group): (u32, u32)) -> bool {
+    let bit = match (folder.uid() == owner, folder.gid() == group) {
+        (true, _) => 0o100,
+        (false, true) => 0o010,
+        (false, false) => 0o001,
+    };
+    folder.mode() & bit != 0
+}
+
+/// Of a user and the group.
+fn numbers(user: &str) -> std::io::Result<(u32, u32)> {
     let passwd = std::fs::read_to_string("/etc/passwd")?;
     let line = passwd.lines().find(|line| line.split(':').next() == Some(user));
     let mut numbers =
@@ -133,7 +196,7 @@ pub fn give(folder: &Path, user: &str) -> std::io::Result<()> {
     let (Some(Ok(owner)), Some(Ok(group))) = (numbers.next(), numbers.next()) else {
         return Err(std::io::Error::new(std::io::ErrorKind::NotFound, "there is no such user"));
     };
-    give_to(folder, owner, group)
+    Ok((owner, group))
 }
 
 fn give_to(path: &Path, owner: u32, group: u32) -> std::io::Result<()> {
@@ -151,17 +214,22 @@ fn give_to(path: &Path, owner: u32, group: u32) -> std::io::Result<()> {
 #[derive(Debug)]
 pub struct Replay {
     path: PathBuf,
+    opened: Option<FileSource>,
     name: String,
     /// Longest IP packet of the link; `None`: nothing is taken for merged.
     pub mtu: Option<u32>,
 }
 
 impl Replay {
-    /// Of a pcap or pcapng file.
-    pub fn new(path: &Path) -> Self {
+    /// Of a pcap or pcapng file, which is open from now on: what is read of it needs no privilege any more.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is no such file.
+    pub fn open(path: &Path) -> Result<Self, FileOpenError> {
         let name =
             path.file_name().map_or_else(|| path.display().to_string(), |name| name.display().to_string());
-        Self { path: path.to_owned(), name, mtu: None }
+        let opened = Some(FileSource::open(path, None, Direction::Both)?);
+        Ok(Self { path: path.to_owned(), opened, name, mtu: None })
     }
 }
 
@@ -170,9 +238,12 @@ impl Ground for Replay {
         vec![self.name.clone()]
     }
 
-    fn open(&mut self, _: &str) -> Result<Box<dyn Source>, String> {
-        open(&self.path, None)
-            .map(|file| Box::new(Recorded { path: self.path.clone(), file }) as Box<dyn Source>)
+    fn open(&mut self, _: &str) -> Result<Vec<Box<dyn Source>>, String> {
+        let opened =
+            self.opened.take().map_or_else(|| FileSource::open(&self.path, None, Direction::Both), Ok);
+        opened
+            .map(|file| vec![Box::new(Recorded { file }) as Box<dyn Source>])
+            .map_err(|error| error.to_string())
     }
 
     fn link(&self, _: &str) -> Interface {
@@ -188,12 +259,7 @@ impl Ground for Replay {
     }
 }
 
-fn open(path: &Path, filter: Option<&str>) -> Result<FileSource, String> {
-    FileSource::open(path, filter, Direction::Both).map_err(|error| error.to_string())
-}
-
 struct Recorded {
-    path: PathBuf,
     file: FileSource,
 }
 
@@ -210,9 +276,36 @@ impl Source for Recorded {
         self.file.counts().health()
     }
 
-    /// Set before the first packet is read, and once only: from the beginning again.
+    /// Before the first packet is read, and once only.
     fn set_filter(&mut self, filter: Option<&str>) -> Result<(), String> {
-        self.file = open(&self.path, filter)?;
-        Ok(())
+        self.file.set_filter(filter).map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_is_reached_only_if_all_above_it_let_through() {
+        let above = tempfile::tempdir().unwrap();
+        let (open, folder) = (above.path().join("open"), above.path().join("open/own"));
+        std::fs::create_dir_all(&folder).unwrap();
+        let modes = |first, second| {
+            std::fs::set_permissions(above.path(), PermissionsExt::from_mode(first)).unwrap();
+            std::fs::set_permissions(&open, PermissionsExt::from_mode(second)).unwrap();
+            reaches("nobody", &folder)
+        };
+        assert!(modes(0o755, 0o711));
+        assert!(!modes(0o755, 0o700) && !modes(0o700, 0o755));
+        assert!(!reaches("no-such-user", &folder) && !reaches("nobody", &folder.join("none")));
+    }
+
+    #[test]
+    fn a_cards_clock_may_be_a_second_off() {
+        assert!(is_bearable(Span::from_millis(-999)) && is_bearable(Span::from_secs(1)));
+        assert!(!is_bearable(Span::from_secs(37)), "a card in TAI");
     }
 }

@@ -33,11 +33,11 @@ pub trait Ground: Send {
     /// Interfaces that packets can be watched on, the usual one first.
     fn interfaces(&self) -> Vec<String>;
 
-    /// Opens one.
+    /// Opens one: a source, or several that share its packets, both directions of a flow in one of them.
     ///
     /// # Errors
     /// Why not, and what to do, for people.
-    fn open(&mut self, interface: &str) -> Result<Box<dyn Source>, String>;
+    fn open(&mut self, interface: &str) -> Result<Vec<Box<dyn Source>>, String>;
 
     /// What is known of it.
     fn link(&self, interface: &str) -> Interface;
@@ -76,8 +76,19 @@ impl std::fmt::Debug for ProbeSettings {
 
 struct Post {
     interface: String,
-    orders: Sender<Order>,
     tasks: BTreeMap<String, Task>,
+    /// One, or several that share the packets.
+    rings: Vec<RingPost>,
+}
+
+impl Post {
+    fn is_finished(&self) -> bool {
+        self.rings.iter().any(|ring| ring.thread.is_finished())
+    }
+}
+
+struct RingPost {
+    orders: Sender<Order>,
     thread: JoinHandle<Ended>,
     stop: StopFlag,
     index: usize,
@@ -191,7 +202,7 @@ impl<G: Ground> Probe<G> {
 
     /// Whether all stations have ended by themselves: the file is read.
     pub fn is_finished(&self) -> bool {
-        self.posts.iter().all(|post| post.thread.is_finished())
+        self.posts.iter().all(Post::is_finished)
     }
 
     /// What is refused at present.
@@ -258,9 +269,9 @@ impl<G: Ground> Probe<G> {
             };
             by_interface.entry(interface).or_default().insert(name, task);
         }
-        let (left, kept) = std::mem::take(&mut self.posts).into_iter().partition(|post: &Post| {
-            !by_interface.contains_key(&post.interface) || post.thread.is_finished()
-        });
+        let (left, kept) = std::mem::take(&mut self.posts)
+            .into_iter()
+            .partition(|post: &Post| !by_interface.contains_key(&post.interface) || post.is_finished());
         self.posts = kept;
         self.leave(left);
         for (interface, tasks) in by_interface {
@@ -286,13 +297,18 @@ impl<G: Ground> Probe<G> {
             None => self.occupy(interface, Span::from_millis(i64::from(instruction.period_ms)))?,
         };
         let running = &self.posts[place].tasks;
-        let (mut keep, mut add, mut now_running) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let rings = self.posts[place].rings.len();
+        let (mut keep, mut now_running) = (Vec::new(), BTreeMap::new());
+        let mut add: Vec<Vec<Setup>> = (0..rings).map(|_| Vec::new()).collect();
         for (name, task) in tasks {
             if running.get(name) == Some(task) {
                 keep.push(name.clone());
             } else {
-                match self.setup(name, task, interface, &seed, &link) {
-                    Ok(setup) => add.push(setup),
+                let setups: Result<Vec<Setup>, String> = suits(&task.what, rings).and_then(|()| {
+                    (0..rings).map(|_| self.setup(name, task, interface, &seed, &link)).collect()
+                });
+                match setups {
+                    Ok(setups) => add.iter_mut().zip(setups).for_each(|(add, setup)| add.push(setup)),
                     Err(why) => {
                         self.refused.insert(name.clone(), why);
                         continue;
@@ -305,12 +321,17 @@ impl<G: Ground> Probe<G> {
             now_running.values().map(|task| task.filter.as_deref()).collect();
         let kernel = self.union(&filters, interface);
         // Packets that lie in the ring came through the filter before this one.
-        let changed = !running.is_empty() && (!add.is_empty() || keep.len() < running.len());
+        let begins = add.iter().any(|add| !add.is_empty());
+        let changed = !running.is_empty() && (begins || keep.len() < running.len());
         let each = filters.len() > 1 || kernel.is_none() || changed;
         let post = &mut self.posts[place];
         post.tasks = now_running;
-        let order = Order::Tasks { keep, add, filters: each, kernel };
-        post.orders.send(order).map_err(|_| format!("the capture on {interface} has ended"))
+        let at = clock::wall();
+        for (ring, add) in post.rings.iter().zip(add) {
+            let order = Order::Tasks { keep: keep.clone(), add, filters: each, kernel: kernel.clone(), at };
+            ring.orders.send(order).map_err(|_| format!("the capture on {interface} has ended"))?;
+        }
+        Ok(())
     }
 
     fn setup(
@@ -324,7 +345,9 @@ impl<G: Ground> Probe<G> {
         let program =
             task.filter.as_ref().map(|filter| self.ground.compile(filter, interface)).transpose()?;
         let make = || watch(&task.what, seed, link).map_err(|error| error.to_string());
-        let spare = if is_changed(&task.what) { Some(make()?) } else { None };
+        // Which of two tables is there would depend on how fast threads are, and what each remembers on that.
+        let changes = is_changed(&task.what) && self.ground.pace() == Pace::Live;
+        let spare = if changes { Some(make()?) } else { None };
         Ok(Setup { watch: make()?, spare, name: name.to_owned(), program, task: task.clone() })
     }
 
@@ -347,16 +370,37 @@ impl<G: Ground> Probe<G> {
         Some(joined.join(" or ")).filter(|text| self.ground.compile(text, interface).is_ok())
     }
 
-    /// Opens an interface and starts its thread.
+    /// Opens an interface and starts its threads.
     fn occupy(&mut self, interface: &str, length: Span) -> Result<usize, String> {
-        let mut source = self.ground.open(interface)?;
+        let now = clock::wall();
+        let mut post = Post { interface: interface.to_owned(), tasks: BTreeMap::new(), rings: Vec::new() };
+        for source in self.ground.open(interface)? {
+            match self.start_ring(interface, length, now, source) {
+                Ok(ring) => post.rings.push(ring),
+                Err(why) => {
+                    self.leave(vec![post]);
+                    return Err(why);
+                }
+            }
+        }
+        self.posts.push(post);
+        Ok(self.posts.len() - 1)
+    }
+
+    fn start_ring(
+        &mut self,
+        interface: &str,
+        length: Span,
+        now: Wall,
+        mut source: Box<dyn Source>,
+    ) -> Result<RingPost, String> {
         let index = self.stations;
         self.stations += 1;
         let (orders, received) = mpsc::channel();
         let stop = StopFlag::new();
         let runner = Runner {
             index,
-            station: Station::new(length, clock::wall(), self.tunnels),
+            station: Station::new(length, now, self.tunnels),
             pace: self.ground.pace(),
             orders: received,
             told: self.told.clone(),
@@ -371,9 +415,7 @@ impl<G: Ground> Probe<G> {
                 drop(told.send(Told::Ended(index)));
                 format!("cannot start a thread: {error}")
             })?;
-        let interface = interface.to_owned();
-        self.posts.push(Post { interface, orders, tasks: BTreeMap::new(), thread, stop, index });
-        Ok(self.posts.len() - 1)
+        Ok(RingPost { orders, thread, stop, index })
     }
 
     /// A station whose source failed (an interface that was taken away) is tried again as soon as its interface is there.
@@ -381,7 +423,7 @@ impl<G: Ground> Probe<G> {
         if self.ground.pace() == Pace::Replay {
             return;
         }
-        let ended = self.posts.iter().any(|post| post.thread.is_finished());
+        let ended = self.posts.iter().any(Post::is_finished);
         if (ended || !self.refused.is_empty()) && clock::now() >= self.retry_at {
             self.retry_at = clock::now() + RETRY;
             self.apply(now);
@@ -395,19 +437,23 @@ impl<G: Ground> Probe<G> {
 
     fn leave(&mut self, posts: Vec<Post>) -> Option<String> {
         let mut failed = None;
-        for post in &posts {
-            post.stop.raise();
+        for ring in posts.iter().flat_map(|post| &post.rings) {
+            ring.stop.raise();
         }
-        for post in posts {
-            match post.thread.join() {
-                Ok(Ended::Failed(why)) => {
-                    tracing::warn!(interface = post.interface, "{why}");
-                    failed = Some(why);
+        for Post { interface, rings, .. } in posts {
+            for ring in rings {
+                // A ring that never got an order waits for one.
+                drop(ring.orders);
+                match ring.thread.join() {
+                    Ok(Ended::Failed(why)) => {
+                        tracing::warn!(interface, "{why}");
+                        failed = Some(why);
+                    }
+                    Ok(Ended::Stopped | Ended::End) => {}
+                    Err(_) => tracing::error!(interface, "the capturing thread panicked"),
                 }
-                Ok(Ended::Stopped | Ended::End) => {}
-                Err(_) => tracing::error!(interface = post.interface, "the capturing thread panicked"),
+                drop(self.told.send(Told::Ended(ring.index)));
             }
-            drop(self.told.send(Told::Ended(post.index)));
         }
         failed
     }
@@ -430,6 +476,15 @@ impl<G: Ground> Probe<G> {
     fn is_suppressed(&self, task: &str) -> bool {
         self.suppressed.contains(task)
     }
+}
+
+/// Whether a task can do with one ring's share of the packets at a time.
+fn suits(what: &What, rings: usize) -> Result<(), String> {
+    // Flows of one source come apart, and what lies between its packets is then missing in each ring.
+    if rings > 1 && matches!(what, What::Capacity { .. }) {
+        return Err("capacity needs all packets of a source in one ring: use --rings 1".to_owned());
+    }
+    Ok(())
 }
 
 /// Whether a suppression holds for a task now.

@@ -5,6 +5,7 @@
 //! stations say, and gives emptied tables back. [`source`] is where packets come from, [`run`] the thread around a station.
 
 pub mod report;
+mod rings;
 pub mod run;
 pub mod source;
 pub mod station;

@@ -6,20 +6,22 @@ mod print;
 mod tasks;
 
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::num::NonZeroU8;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, anyhow, bail};
-use clap::{ArgGroup, Args};
-use netaware_capture::{Keep, Merging, Options, drop_privileges};
+use clap::{ArgGroup, Args, ValueEnum};
+use netaware_capture::{Keep, Merging, Options, drop_capabilities, drop_privileges, is_root, stamp_by_nic};
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_ipfix::Target;
 use netaware_observer::active::stamp;
-use netaware_observer::ground::{Host, Replay};
+use netaware_observer::ground::{Host, Replay, give, reaches};
 use netaware_observer::link::{CollectorAddress, Said};
 use netaware_observer::probe::{Ground, Probe as Observer, ProbeSettings};
-use netaware_units::{ByteCount, Span};
+use netaware_record::passive::ClockState;
+use netaware_units::{ByteCount, ClockSource, Span};
 use netaware_wire::lmap::{self, Instruction};
 use netaware_wire::packet::Tunnels;
 
@@ -37,8 +39,8 @@ others are. Alone it prints what it finds, period by period. With --collector it
 reports stay on disk until the collector has them. With --export it sends what it finds as IPFIX to anybody's collector: flows, and \
 packet reports (PSAMP) of digest tasks.
 
-Capturing needs CAP_NET_RAW: root, or 'setcap cap_net_raw+ep' on the program. A probe that is alone becomes the user 'nobody' once \
-it is started by root. Reading a file needs no privilege.";
+Capturing needs CAP_NET_RAW: root, or 'setcap cap_net_raw+ep' on the program. Started by root a probe becomes the user 'nobody' as \
+soon as its files are open. Reading a file needs no privilege.";
 
 const AFTER: &str = "\
 Examples:
@@ -77,9 +79,16 @@ pub(crate) struct Probe {
     /// Bytes kept of each packet
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(64..=65_535), help_heading = CAPTURE)]
     snap: u32,
-    /// Memory in which packets wait to be looked at
+    /// Memory in which packets wait to be looked at, of each ring
     #[arg(long, value_name = "SIZE", default_value = "32MiB", help_heading = CAPTURE)]
     ring: ByteCount,
+    /// Rings that share the packets of an interface, each with a thread and tasks of its own: for rates beyond one core. Both
+    /// directions of a flow are in one ring
+    #[arg(long, value_name = "N", default_value_t = NonZeroU8::MIN, conflicts_with = "read", help_heading = CAPTURE)]
+    rings: NonZeroU8,
+    /// Who stamps received packets: kernel, or nic for the card's own clock, which ptp4l should keep
+    #[arg(long, value_enum, value_name = "WHO", default_value_t, hide_possible_values = true, conflicts_with = "read", help_heading = CAPTURE)]
+    stamps: Stamper,
     /// Also packets that are addressed to others
     #[arg(long, help_heading = CAPTURE)]
     promiscuous: bool,
@@ -132,11 +141,29 @@ pub(crate) struct Probe {
     /// Address by which other probes reach this one (may be given several times)
     #[arg(long, value_name = "ADDR", requires = "collector", help_heading = FLEET)]
     address: Vec<IpAddr>,
-    /// Become this user once the files are open [default: nobody, with --collector: none]
+    /// Started by root, become this user once the files are open [default: nobody]
     #[arg(long, value_name = "USER", help_heading = CAPTURE)]
     user: Option<String>,
     #[command(flatten)]
     logging: Logging,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Stamper {
+    /// The kernel, by the host's clock
+    #[default]
+    Kernel,
+    /// The network card, by its own
+    Nic,
+}
+
+impl From<Stamper> for ClockSource {
+    fn from(stamper: Stamper) -> Self {
+        match stamper {
+            Stamper::Kernel => Self::Kernel,
+            Stamper::Nic => Self::Nic,
+        }
+    }
 }
 
 fn name(text: &str) -> Result<String, String> {
@@ -160,10 +187,16 @@ impl Probe {
         let stop = StopFlag::new();
         signals::listen(&stop, |_| ())?;
         match (&self.read, self.collector.is_empty()) {
-            (Some(file), _) => self.alone(Replay::new(file), self.outlet()?, &stop),
+            (Some(file), _) => {
+                // Whoever made the file may be nobody's friend: it is read without a privilege.
+                let (file, outlet) = (Replay::open(file)?, self.outlet()?);
+                self.drop_privileges(Keep::Nothing, &[])?;
+                self.alone(file, outlet, &stop)
+            }
             (None, true) => {
                 let (host, outlet) = (self.host()?, self.outlet()?);
-                self.drop_to(self.user.as_deref().or(Some("nobody")), &[])?;
+                self.switch_stamps_on(host.interfaces().into_iter().take(1))?;
+                self.drop_privileges(Keep::RawSockets, &[])?;
                 self.alone(host, outlet, &stop)
             }
             (None, false) => self.in_fleet(&stop),
@@ -181,10 +214,11 @@ impl Probe {
             snap: self.snap,
             ring: self.ring,
             promiscuous: self.promiscuous,
+            stamps: self.stamps.into(),
             merging: if self.refuse_merged { Merging::Refuse } else { Merging::Count },
             ..Options::new(String::new())
         };
-        Ok(Host { options, only: self.interface.clone() })
+        Ok(Host { options, rings: self.rings.into(), only: self.interface.clone() })
     }
 
     /// Prints or exports what it finds.
@@ -229,28 +263,70 @@ impl Probe {
         let mut random = [0; 8];
         getrandom::fill(&mut random).context("no random numbers")?;
         let here = name.clone();
-        let mut clock_watch = netaware_observer::clock::ClockWatch::new();
+        let clock = self.clock();
         Ok(ProbeSettings {
             name,
             tunnels: self.tunnels.unwrap_or_default(),
-            clock: Box::new(move || clock_watch.state()),
+            clock,
             stamp: Arc::new(move |what, period, stop, finds| stamp::flow(&here, what, period, stop, finds)),
             random: u64::from_ne_bytes(random),
             said,
         })
     }
 
-    /// Gives privileges back. Folders that are written to later are given to the user first.
-    fn drop_to(&self, user: Option<&str>, folders: &[&Path]) -> anyhow::Result<()> {
-        let Some(user) = user else { return Ok(()) };
-        if self.user.is_some() {
-            for folder in folders {
-                netaware_observer::ground::give(folder, user)
-                    .with_context(|| format!("cannot give {} to {user}", folder.display()))?;
+    /// Tells the state of the clock that stamps.
+    fn clock(&self) -> Box<dyn FnMut() -> ClockState + Send> {
+        if self.read.is_some() {
+            // Which clock stamped the packets of a file nobody knows, and this host's has nothing to do with them.
+            return Box::new(|| ClockState { source: "none".to_owned(), ..ClockState::default() });
+        }
+        let mut watch = netaware_observer::clock::ClockWatch::new();
+        let nic = self.stamps == Stamper::Nic;
+        Box::new(move || if nic { of_card(watch.state()) } else { watch.state() })
+    }
+
+    /// Has cards stamp while that is still allowed; it stays on.
+    fn switch_stamps_on(&self, interfaces: impl Iterator<Item = String>) -> anyhow::Result<()> {
+        if self.stamps == Stamper::Nic {
+            for interface in interfaces {
+                stamp_by_nic(&interface)?;
             }
         }
-        drop_privileges(user, Keep::RawSockets)?;
         Ok(())
+    }
+
+    /// Gives privileges back. Folders that are written to later are given to the user first.
+    fn drop_privileges(&self, keep: Keep, folders: &[PathBuf]) -> anyhow::Result<()> {
+        let user = self.user.as_deref().unwrap_or("nobody");
+        if !is_root() {
+            // Who is not root has nothing but capabilities to give back.
+            return Ok(drop_capabilities(keep)?);
+        }
+        for folder in folders {
+            give(folder, user).with_context(|| format!("cannot give {} to {user}", folder.display()))?;
+        }
+        let Some(closed) = folders.iter().find(|folder| !reaches(user, folder)) else {
+            return drop_privileges(user, keep).context("--user names whom to become instead");
+        };
+        let closed = closed.display();
+        if self.user.is_some() {
+            bail!("{user} cannot reach {closed}, because a folder above it is closed; give another --state");
+        }
+        tracing::warn!("{user} cannot reach {closed}: this stays root, without its capabilities");
+        for folder in folders {
+            give(folder, "root").with_context(|| format!("cannot take {} back", folder.display()))?;
+        }
+        Ok(drop_capabilities(keep)?)
+    }
+}
+
+/// What this host's state says of the clock of a card: something only where ptp4l keeps that one, and never that it is the clock
+/// by which others of this host stamp.
+fn of_card(host: ClockState) -> ClockState {
+    if host.source == "ptp4l" {
+        ClockState { identity: None, ..host }
+    } else {
+        ClockState { source: "none".to_owned(), ..ClockState::default() }
     }
 }
 
@@ -304,6 +380,21 @@ mod tests {
         assert!(wrong("--ca f").contains("--export"));
         assert!(wrong("--export collector:4739").contains("tcp://, tls:// or udp://"));
         assert!(wrong("--export udp://a --collector x --name bern").contains("cannot be used with"));
+    }
+
+    #[test]
+    fn a_cards_clock_is_vouched_for_by_ptp4l_alone_and_is_not_the_hosts() {
+        let host = |source: &str| ClockState {
+            source: source.to_owned(),
+            synchronised: true,
+            bound: Some(Span(5)),
+            identity: Some("boot".to_owned()),
+            ..ClockState::default()
+        };
+        let chrony = of_card(host("chrony"));
+        assert_eq!((chrony.source.as_str(), chrony.synchronised, chrony.bound), ("none", false, None));
+        let ptp = of_card(host("ptp4l"));
+        assert_eq!((ptp.source.as_str(), ptp.bound, ptp.identity), ("ptp4l", Some(Span(5)), None));
     }
 
     #[test]

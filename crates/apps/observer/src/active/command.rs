@@ -9,6 +9,9 @@ use netaware_io::stop::StopFlag;
 use netaware_record::Record;
 use netaware_units::Span;
 
+/// This program. Not the name it was started by: that may lie where somebody else can write, or in a folder that only who
+/// started it can enter.
+const PROGRAM: &str = "/proc/self/exe";
 /// Longest run.
 const PATIENCE: Span = Span::from_secs(900);
 /// Longest record that is read.
@@ -89,10 +92,12 @@ pub(super) fn run(
     if let Some(why) = refusal(command, target, options) {
         return Err(why);
     }
-    // Not the name it was started by: that may lie where somebody else can write.
-    let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
-    let mut child = Command::new(program)
+    let mut child = Command::new(PROGRAM)
         .args(arguments(command, target, options))
+        // Settings are those of whoever started the probe: this one may not even be allowed to read them.
+        .env_remove("HOME")
+        .env_remove("XDG_CONFIG_HOME")
+        .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -2,7 +2,7 @@
 //!
 //! A report goes out when every station has closed the period, or a station has closed the next but one: a station that hangs
 //! holds nobody up for longer. Sightings go out at once, ahead of the report of their period, so that memory does not grow with
-//! them. Rows of active tasks go with the report that comes next.
+//! them. Rows of active tasks go with the report that comes next. Rings of one interface say what they saw as one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -14,6 +14,7 @@ use netaware_record::passive::{
 };
 use netaware_units::{Span, Wall};
 
+use super::rings;
 use super::run::Portion;
 use super::station::{Handed, Table};
 use crate::after;
@@ -49,8 +50,8 @@ pub struct Reporter<O: Outlet> {
     stations: BTreeMap<usize, String>,
     /// By the end of the period.
     pending: BTreeMap<Wall, Pending>,
-    /// Rows that belong to no period yet.
-    loose: Vec<TaskRow>,
+    /// Rows that belong to no period yet, by who said them.
+    loose: Vec<Vec<TaskRow>>,
     /// Without stations, reports follow this length of period.
     length: Span,
     next_loose: Wall,
@@ -67,7 +68,8 @@ struct Pending {
     period: Period,
     closed: BTreeSet<usize>,
     captures: BTreeMap<String, CaptureHealth>,
-    rows: Vec<TaskRow>,
+    /// By station.
+    rows: Vec<Vec<TaskRow>>,
 }
 
 impl<O: Outlet> Reporter<O> {
@@ -127,7 +129,7 @@ impl<O: Outlet> Reporter<O> {
             Told::Ended(station) => {
                 self.stations.remove(&station);
             }
-            Told::Rows(rows) => self.loose.extend(rows),
+            Told::Rows(rows) => self.loose.push(rows),
         }
         self.send_what_is_complete();
     }
@@ -136,7 +138,9 @@ impl<O: Outlet> Reporter<O> {
         let rows: Vec<TaskRow> = tables.into_iter().flat_map(read_out).collect();
         if period.until <= period.from {
             // Last words of tasks that were taken away; they go with the next report.
-            self.loose.extend(rows);
+            if !rows.is_empty() {
+                self.loose.push(rows);
+            }
             return;
         }
         let pending = self.pending.entry(period.until).or_insert_with(|| Pending {
@@ -149,7 +153,7 @@ impl<O: Outlet> Reporter<O> {
         pending.closed.insert(station);
         let interface = self.stations.get(&station).cloned().unwrap_or_default();
         sum(pending.captures.entry(interface).or_default(), health);
-        pending.rows.extend(rows);
+        pending.rows.push(rows);
     }
 
     fn send_what_is_complete(&mut self) {
@@ -183,8 +187,9 @@ impl<O: Outlet> Reporter<O> {
     }
 
     fn send(&mut self, pending: Pending) {
-        let mut rows = pending.rows;
-        rows.append(&mut self.loose);
+        let mut parts = pending.rows;
+        parts.append(&mut self.loose);
+        let rows = rings::whole(parts);
         self.next_loose = after((self.now)(), self.length);
         let captures = pending
             .captures
@@ -220,6 +225,10 @@ fn sum(all: &mut CaptureHealth, one: &CaptureHealth) {
     all.not_ip += one.not_ip;
     all.malformed += one.malformed;
     all.link_was_down |= one.link_was_down;
+    all.mtu_changed |= one.mtu_changed;
+    all.backlog = all.backlog.max(one.backlog);
+    all.lost_by_writer += one.lost_by_writer;
+    all.stamped_by_nic += one.stamped_by_nic;
 }
 
 #[cfg(test)]

@@ -34,6 +34,8 @@ pub enum Order {
         filters: bool,
         /// For the kernel, which lets everything through that any of them wants.
         kernel: Option<String>,
+        /// Since when: the same for all rings of an interface.
+        at: Wall,
     },
 }
 
@@ -114,6 +116,9 @@ impl Runner {
             if !self.hand_on(source, &mut out) {
                 break Ended::Stopped;
             }
+            if let Some(link) = source.changed_link() {
+                self.station.link(link);
+            }
             match read {
                 Err(why) => break Ended::Failed(why),
                 Ok(Read::End) => break Ended::End,
@@ -122,11 +127,13 @@ impl Runner {
             }
         };
         let now = match self.pace {
-            Pace::Live => clock::wall(),
-            // The stamp of the last packet is within the period.
-            Pace::Replay => last_at.map_or(Wall(0), |at| after(at, Span(1))),
+            Pace::Live => Some(clock::wall()),
+            // The stamp of the last packet is within the period. Without a packet there is no time of which to say anything.
+            Pace::Replay => last_at.map(|at| after(at, Span(1))),
         };
-        self.station.finish(now, &mut out);
+        if let Some(now) = now {
+            self.station.finish(now, &mut out);
+        }
         self.hand_on(source, &mut out);
         ended
     }
@@ -144,9 +151,9 @@ impl Runner {
         source: &mut dyn Source,
         out: &mut Vec<Handed>,
     ) -> Result<(), String> {
-        let Order::Tasks { keep, add, filters, kernel } = order;
+        let Order::Tasks { keep, add, filters, kernel, at } = order;
         source.set_filter(kernel.as_deref())?;
-        self.station.set(&keep, add, filters, clock::wall(), out);
+        self.station.set(&keep, add, filters, at, out);
         Ok(())
     }
 
@@ -177,4 +184,8 @@ fn add(health: &mut CaptureHealth, source: &CaptureHealth) {
     };
     health.merged += source.merged;
     health.link_was_down |= source.link_was_down;
+    health.mtu_changed |= source.mtu_changed;
+    health.backlog = health.backlog.max(source.backlog);
+    health.lost_by_writer += source.lost_by_writer;
+    health.stamped_by_nic += source.stamped_by_nic;
 }

@@ -1,5 +1,6 @@
 //! Where packets come from: an interface or a file, the same to everybody above.
 
+use netaware_passive::Link as Interface;
 use netaware_record::passive::CaptureHealth;
 use netaware_units::{Span, Wall};
 use netaware_wire::packet::LinkType;
@@ -11,8 +12,8 @@ pub struct Seen<'a> {
     pub at: Wall,
     /// Whether the interface sent it.
     pub outgoing: bool,
-    /// Whether it stands for several packets that offloads merged, as far as the source can tell.
-    pub merged: bool,
+    /// Packets that it stands for: more than 1 where offloads merged them, as far as the source can tell.
+    pub segments: u16,
     /// Link layer first, as far as captured.
     pub bytes: &'a [u8],
     /// Bytes on the wire.
@@ -40,6 +41,12 @@ pub trait Source: Send {
 
     /// What was lost by cause since the last call; the counts of what was seen are the station's.
     fn health(&mut self) -> CaptureHealth;
+
+    /// The interface as it is now, if it may be another than it was at the last call: its speed, as its MTU is the source's own
+    /// business ([`Seen::segments`]).
+    fn changed_link(&mut self) -> Option<Interface> {
+        None
+    }
 
     /// From now on lets only packets through that this filter accepts, in tcpdump's language; `None`: all.
     ///

@@ -9,7 +9,7 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use netaware_passive::{Found, Observed, Watch};
+use netaware_passive::{Found, Link as Interface, Observed, Watch};
 use netaware_record::passive::{CaptureHealth, PacketSighting, Period};
 use netaware_units::{Span, Wall};
 use netaware_wire::lmap::{Task, What};
@@ -105,6 +105,8 @@ pub struct Station {
     /// Whether slots' own filters are looked at: not when all want the same, which the kernel sees to.
     filters: bool,
     tunnels: Tunnels,
+    /// What the interface has become since tasks began.
+    link: Option<Interface>,
 }
 
 impl std::fmt::Debug for Station {
@@ -125,6 +127,7 @@ impl Station {
             health: CaptureHealth::default(),
             filters: true,
             tunnels,
+            link: None,
         }
     }
 
@@ -145,13 +148,22 @@ impl Station {
     pub fn set(&mut self, keep: &[String], add: Vec<Setup>, filters: bool, now: Wall, out: &mut Vec<Handed>) {
         let ended: Vec<Slot> = self.slots.extract_if(.., |slot| !keep.contains(&slot.name)).collect();
         let until = now.clamp(self.period.from, self.period.until);
-        let tables: Vec<Table> = ended.into_iter().map(|mut slot| slot.close(until, out)).collect();
+        let link = self.link;
+        let tables: Vec<Table> = ended.into_iter().map(|mut slot| slot.close(until, link, out)).collect();
         if !tables.is_empty() {
             // Their last words belong to the report of this period, which is not over.
             out.push(Handed::Closed(Period { from: until, until }, CaptureHealth::default(), tables));
         }
         self.slots.extend(add.into_iter().map(|setup| Slot::new(setup, until)));
         self.filters = filters;
+    }
+
+    /// The interface is another than it was: tasks that run, and their tables that are being read out, have to know.
+    pub fn link(&mut self, link: Interface) {
+        self.link = Some(link);
+        for slot in &mut self.slots {
+            slot.watch.link(link);
+        }
     }
 
     /// Names and tasks that run.
@@ -178,8 +190,8 @@ impl Station {
 
     #[inline]
     fn show(&mut self, seen: &Seen<'_>, packet: Packet<'_>) {
-        let Seen { at, outgoing, merged, bytes: frame, .. } = *seen;
-        let observed = Observed { at, outgoing, merged, packet, frame };
+        let Seen { at, outgoing, segments, bytes: frame, .. } = *seen;
+        let observed = Observed { at, outgoing, segments, packet, frame };
         for slot in &mut self.slots {
             let wanted = !self.filters
                 || slot.program.as_ref().is_none_or(|program| program(seen.bytes, seen.wire_length));
@@ -240,7 +252,8 @@ impl Station {
 
     fn close(&mut self, until: Wall, out: &mut Vec<Handed>) {
         let period = Period { from: self.period.from, until };
-        let tables = self.slots.iter_mut().map(|slot| slot.close(until, out)).collect();
+        let link = self.link;
+        let tables = self.slots.iter_mut().map(|slot| slot.close(until, link, out)).collect();
         out.push(Handed::Closed(period, std::mem::take(&mut self.health), tables));
     }
 }
@@ -269,7 +282,7 @@ impl Slot {
         }
     }
 
-    fn close(&mut self, until: Wall, out: &mut Vec<Handed>) -> Table {
+    fn close(&mut self, until: Wall, link: Option<Interface>, out: &mut Vec<Handed>) -> Table {
         self.watch.drain(&mut self.sightings);
         if !self.sightings.is_empty() {
             out.push(Handed::Sightings(self.name.clone(), std::mem::take(&mut self.sightings)));
@@ -279,6 +292,9 @@ impl Slot {
         match self.emptied.1.try_recv() {
             Ok(empty) if self.changed => {
                 let full = std::mem::replace(&mut self.watch, empty);
+                if let Some(link) = link {
+                    self.watch.link(link);
+                }
                 table.full = Some((full, self.emptied.0.clone()));
             }
             // The last one is still being read out: rather a short pause than a table that grows without end.
@@ -336,7 +352,7 @@ mod tests {
         Seen {
             at: at(ns),
             outgoing: false,
-            merged: false,
+            segments: 1,
             bytes,
             wire_length: bytes.len() as u32,
             link: LinkType::Raw,
@@ -425,6 +441,46 @@ mod tests {
         assert_eq!(rows[1], ("a".to_owned(), SECOND / 4, SECOND, 2));
         assert_eq!(rows[2], ("c".to_owned(), 3 * SECOND / 4, SECOND, 1));
         assert_eq!(rows[3..].iter().map(|row| row.3).collect::<Vec<_>>(), [1, 1]);
+    }
+
+    /// Its row says how fast the link was for the last packet, Mbit/s.
+    #[derive(Default)]
+    struct Fast(Interface, u64);
+
+    impl Watch for Fast {
+        fn observe(&mut self, _: &Observed<'_>) {
+            self.1 = self.0.rate.map_or(0, |rate| rate.0 / 1_000_000);
+        }
+
+        fn close(&mut self, _: Period, found: &mut Found) {
+            found.rows.push(Row::Digests(DigestRow { observed: self.1, ..DigestRow::default() }));
+        }
+
+        fn link(&mut self, link: Interface) {
+            self.0 = link;
+        }
+    }
+
+    #[test]
+    fn a_new_speed_reaches_tasks_and_the_tables_that_were_being_read_out() {
+        let (mut station, bytes, mut out) = (station(&[]), packet(), Vec::new());
+        let task = Setup {
+            watch: Box::new(Fast::default()),
+            spare: Some(Box::new(Fast::default())),
+            ..setup("a", None)
+        };
+        station.set(&[], vec![task], false, at(SECOND / 4), &mut out);
+        station.see(&seen(&bytes, SECOND / 2), &mut out);
+        let rate = Some(netaware_units::BitRate(2_500_000_000));
+        station.link(Interface { mtu: None, rate });
+        let mut rows = Vec::new();
+        for second in 0..3 {
+            station.see(&seen(&bytes, second * SECOND + 3 * SECOND / 4), &mut out);
+            rows.append(&mut read_out(std::mem::take(&mut out)));
+        }
+        station.finish(at(3 * SECOND), &mut out);
+        rows.append(&mut read_out(out));
+        assert_eq!(rows.iter().map(|row| row.3).collect::<Vec<_>>(), [2500, 2500, 2500]);
     }
 
     #[test]

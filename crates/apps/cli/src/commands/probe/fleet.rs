@@ -1,17 +1,19 @@
 //! A probe that collectors tell what to do.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, bail};
+use netaware_capture::Keep;
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_observer::buffer::{Buffer, BufferSettings};
 use netaware_observer::ground::Host;
 use netaware_observer::link::{CollectorAddress, Heard, Identity, Judge, Link, Said, Shared, Trust};
 use netaware_observer::mail::Mail;
-use netaware_observer::probe::Probe as Observer;
+use netaware_observer::probe::{Ground as _, Probe as Observer};
 use netaware_units::{ByteCount, Span};
 use netaware_wire::proof::Key;
 
@@ -33,7 +35,17 @@ impl Probe {
         let host = self.host()?;
         let said = Arc::new(Mutex::new(Said::default()));
         let shared = self.shared(&name, &said)?;
-        self.drop_to(self.user.as_deref(), &[&self.state])?;
+        // A task may name any of them later, when nothing can be switched on any more; one that does not stamp is refused then.
+        let given = host.only.iter().cloned();
+        self.switch_stamps_on(given)?;
+        if self.interface.is_empty() {
+            for interface in host.interfaces() {
+                drop(self.switch_stamps_on(std::iter::once(interface)));
+            }
+        }
+        let folders: Vec<PathBuf> =
+            self.collector.iter().map(|address| self.folder(&name, address)).collect();
+        self.drop_privileges(Keep::RawSockets, &folders)?;
         let identity = Identity {
             probe: name.clone(),
             key,
@@ -125,10 +137,14 @@ impl Probe {
         Ok([(false, Trust::Plain), (true, Trust::tls(judge, own)?)].into())
     }
 
+    fn folder(&self, name: &str, address: &CollectorAddress) -> PathBuf {
+        self.state.join(folder_name(name, address))
+    }
+
     /// One buffer for each collector, in a folder of its own.
     fn shared(&self, name: &str, said: &Arc<Mutex<Said>>) -> anyhow::Result<Vec<Shared>> {
         let open = |address: &CollectorAddress| {
-            let folder = self.state.join(folder_name(name, address));
+            let folder = self.folder(name, address);
             let most = ByteCount(self.buffer.0 / self.collector.len() as u64);
             let buffer = Buffer::open(BufferSettings { folder, most })
                 .context("give a folder that this user can write to with --state")?;

@@ -111,6 +111,9 @@ fn losses(health: &CaptureHealth) -> String {
     if health.link_was_down {
         out.push_str("; the interface was down");
     }
+    if health.mtu_changed {
+        out.push_str("; its MTU changed");
+    }
     out
 }
 
