@@ -30,7 +30,7 @@ const KEYS: [(&str, &str, &str); 7] = [
 ];
 
 /// What is added up: name, type, how, and where it stands in a raw row.
-const SUMS: [(&str, &str, &str, &str); 31] = [
+const SUMS: [(&str, &str, &str, &str); 33] = [
     ("from_at", "DateTime64(9, 'UTC')", "min", "rows.at"),
     ("until", "DateTime64(9, 'UTC')", "max", "rows.until"),
     ("packets", "UInt64", "sum", "j.packets"),
@@ -39,6 +39,7 @@ const SUMS: [(&str, &str, &str, &str); 31] = [
     ("first_at", "Int64", "min", "j.first_at"),
     ("last_at", "Int64", "max", "j.last_at"),
     ("link_bytes", "UInt64", "sum", "j.link_bytes"),
+    ("sent_link_bytes", "UInt64", "sum", "j.sent_link_bytes"),
     // A mean is of slices, so each row counts as often as it has some.
     ("utilised", "Float64", "sum", "ifNull(j.utilisation, 0) * length(j.slices)"),
     ("sliced", "UInt64", "sum", "length(j.slices)"),
@@ -74,6 +75,7 @@ const SUMS: [(&str, &str, &str, &str); 31] = [
     ("selected", "UInt64", "sum", "j.selected"),
     ("unusable", "UInt64", "sum", "j.unusable"),
     ("given_up", "UInt64", "sum", "j.given_up"),
+    ("cut", "UInt64", "sum", "j.cut"),
 ];
 
 /// Lower edges and counts.
@@ -81,12 +83,12 @@ const BINS: &str = "Tuple(Array(UInt64), Array(UInt64))";
 
 /// What a view takes out of a row's JSON in one go; what a kind does not have comes out as nothing.
 const READ: &str = "Tuple(packets UInt64, bytes UInt64, packets_error UInt64, first_at Int64, last_at Int64, rest Bool,
-    link_bytes UInt64, utilisation Nullable(Float64), slices Array(UInt64), slice Int64,
+    link_bytes UInt64, sent_link_bytes UInt64, utilisation Nullable(Float64), slices Array(UInt64), slice Int64,
     sizes Tuple(bins Array(Tuple(UInt64, UInt64)), underflow UInt64, overflow UInt64),
     top Array(Tuple(bytes UInt64, packets UInt64, packets_error UInt64, first_at Int64, last_at Int64)), method String,
     delay Tuple(count UInt64, min Int64, max Int64, sum_ns Int128, sum_squares Float64,
                 histogram Tuple(bins Array(Tuple(UInt64, UInt64)), underflow UInt64, overflow UInt64)),
-    observed UInt64, selected UInt64, unusable UInt64, given_up UInt64)";
+    observed UInt64, selected UInt64, unusable UInt64, given_up UInt64, cut UInt64)";
 
 /// Each talker as the text of `[key, rest]`.
 const TALKERS: &str =
@@ -170,6 +172,7 @@ pub(super) struct Sums {
     first_at: i64,
     last_at: i64,
     link_bytes: u64,
+    sent_link_bytes: u64,
     utilised: Option<f64>,
     sliced: u64,
     unrated: u64,
@@ -194,6 +197,7 @@ pub(super) struct Sums {
     selected: u64,
     unusable: u64,
     given_up: u64,
+    cut: u64,
 }
 
 type Bins = (Vec<u64>, Vec<u64>);
@@ -210,6 +214,7 @@ impl Sums {
                 selected: self.selected,
                 unusable: self.unusable,
                 given_up: self.given_up,
+                cut: self.cut,
             })),
             Kind::Marking | Kind::Capacity | Kind::Delay | Kind::Active => None,
         }
@@ -236,6 +241,7 @@ impl Sums {
             packets: self.packets,
             bytes: ByteCount(self.bytes),
             link_bytes: ByteCount(self.link_bytes),
+            sent_link_bytes: ByteCount(self.sent_link_bytes),
             utilisation: self.utilised.filter(|_| is_rated).map(|sum| sum / self.sliced as f64),
             slices: slices.map(ByteCount).take(MOST_SLICES).collect(),
             slice: Span(self.slice),
@@ -319,6 +325,6 @@ mod tests {
             figures().map(|(_, named)| named.split(' ').next().unwrap_or_default().to_owned()).collect();
         let table = columns();
         assert!(asked.iter().all(|name| table.contains(&format!(" {name} "))), "{table}");
-        assert_eq!(asked.len(), 33);
+        assert_eq!(asked.len(), 35);
     }
 }
