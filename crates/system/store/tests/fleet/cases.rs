@@ -506,7 +506,7 @@ fn fine(start: Wall, n: i64) -> Vec<TaskRow> {
         row("r", Row::Rtt(rtt.clone())),
         row("r", Row::Rtt(RttRow { method: "spin_bit".into(), ..rtt })),
         row("f", Row::Traffic(traffic(period, seed))),
-        row("g", Row::Digests(DigestRow { observed: seed, selected: 2, unusable: 1, given_up: 3 })),
+        row("g", Row::Digests(DigestRow { observed: seed, selected: 2, unusable: 1, given_up: 3, cut: 1 })),
     ]
 }
 
@@ -519,6 +519,7 @@ fn traffic(period: Period, seed: u64) -> TrafficRow {
         packets: 20,
         bytes: ByteCount(24_000),
         link_bytes: ByteCount(25_000),
+        sent_link_bytes: ByteCount(10_000),
         utilisation: Some((seed % 10) as f64 / 10.0),
         slices: vec![ByteCount(seed), ByteCount(0)],
         slice: Span::from_millis(500),
@@ -619,6 +620,7 @@ fn says_what_the_fine_said(row: &Row, start: Wall, span: &std::ops::Range<i64>) 
                 (traffic.packets, traffic.bytes.0, traffic.link_bytes.0),
                 (20 * n, 24_000 * n, 25_000 * n)
             );
+            assert_eq!(traffic.sent_link_bytes.0, 10_000 * n);
             assert!((traffic.utilisation.unwrap() - 0.45).abs() < 1e-9, "{:?}", traffic.utilisation);
             let slices: Vec<u64> = span.clone().flat_map(|n| [n.cast_unsigned(), 0]).collect();
             assert_eq!(traffic.slices.iter().map(|slice| slice.0).collect::<Vec<u64>>(), slices);
@@ -637,7 +639,10 @@ fn says_what_the_fine_said(row: &Row, start: Wall, span: &std::ops::Range<i64>) 
         }
         Row::Digests(digests) => {
             let observed = span.clone().map(i64::cast_unsigned).sum();
-            assert_eq!(*digests, DigestRow { observed, selected: 2 * n, unusable: n, given_up: 3 * n });
+            assert_eq!(
+                *digests,
+                DigestRow { observed, selected: 2 * n, unusable: n, given_up: 3 * n, cut: n }
+            );
         }
         other => panic!("{other:?}"),
     }
