@@ -216,5 +216,7 @@ pub mod own {
         REPORTS_GIVEN_UP = 10,
         /// Frames that were several packets merged by offloads (unsigned64).
         MERGED = 11,
+        /// Delays of those packets that are smaller than the clock bound (unsigned64).
+        BELOW_BOUND = 12,
     }
 }

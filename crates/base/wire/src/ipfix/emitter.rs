@@ -3,7 +3,7 @@
 //! | row | record |
 //! |---|---|
 //! | [`VolumeRow`] | a flow; its template holds the parts of the key that the row has, so that nothing absent is told as 0 |
-//! | [`DelayRow`] | pathDelay…DeltaMicroseconds (530 to 533), packets, and ours: points, matched, lost, unobserved, clock bound |
+//! | [`DelayRow`] | pathDelay…DeltaMicroseconds (530 to 533), packets, and ours: points, matched, lost, unobserved, clock bound, below it |
 //! | [`CaptureHealth`] | options about an interface: dropped (133), ignored (164), and ours |
 //! | sightings | packet reports, as [`super::sightings`] has them |
 //!
@@ -330,6 +330,7 @@ fn delay_template(id: u16) -> Template {
     if id == DELAY {
         fields.extend([e::DELAY_MEAN, e::DELAY_MIN, e::DELAY_MAX].map(|element| Field::of(element, 4)));
         fields.push(Field::of(e::DELAY_SUM, 8));
+        fields.push(Field::own(own::BELOW_BOUND, 8));
     }
     Template::data(id, &fields)
 }
@@ -365,6 +366,7 @@ fn delay(row: &DelayRow, period: Period) -> Vec<u8> {
             record.extend(short(ns).to_be_bytes());
         }
         record.extend(u64::try_from(micros(delay.sum_ns)).unwrap_or(u64::MAX).to_be_bytes());
+        record.extend(row.below_bound.to_be_bytes());
     }
     record
 }

@@ -97,6 +97,8 @@ pub struct DelayReport {
     pub delay_us: Option<[u64; 4]>,
     /// What the clocks may add or take; `None`: not known.
     pub clock_bound: Option<Span>,
+    /// How many of the delays are smaller than that; `None`: not said.
+    pub below_bound: Option<u64>,
 }
 
 /// Keeps what records of one session need to be understood.
@@ -184,6 +186,7 @@ fn delay(record: &DataRecord<'_>, fields: &Gathered) -> Option<DelayReport> {
         unobserved: count(own::UNOBSERVED)?,
         delay_us,
         clock_bound: count(own::CLOCK_BOUND).filter(|ns| *ns != u64::MAX).map(|ns| Span(ns as i64)),
+        below_bound: count(own::BELOW_BOUND),
     })
 }
 

@@ -117,7 +117,7 @@ fn path(count: u64) -> DelayRow {
         offset: Span::ZERO,
         clock_bound: (count > 0).then_some(Span(77)),
         clock_method: "same_host".into(),
-        below_bound: 0,
+        below_bound: count.min(2),
         warnings: Vec::new(),
     }
 }
@@ -135,6 +135,7 @@ fn delays_are_told_in_microseconds_and_only_where_there_are_any() {
     });
     assert_eq!(found[0].delay_us, Some([3_000_000, 1, 9001, 15_000_000]));
     assert_eq!((found[0].clock_bound, found[1].clock_bound), (Some(Span(77)), None));
+    assert_eq!((found[0].below_bound, found[1].below_bound), (Some(2), None));
     assert_eq!((found[1].delay_us, found[1].lost, found[1].unobserved), (None, 3, 2));
     assert_eq!((found[0].from.as_str(), found[0].to.as_str(), found[0].version), ("left", "right", 6));
     assert_eq!((found[0].since, found[0].until), (period.from, period.until));
