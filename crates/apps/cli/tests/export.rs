@@ -1,11 +1,12 @@
-//! `netaware probe --export` as people run it, with the collectors of the field at the other end.
+//! `netaware probe --export` as people run it, with the collectors of the field at the other end, and `netaware collect run
+//! --ipfix` with an exporter of the field at the other.
 //!
 //! A capture file is the source, so that the truth is known and no privilege is needed. Where a tool is not installed its test says
 //! so and passes; in CI all of them are.
 #![cfg(target_os = "linux")]
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, UdpSocket};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
@@ -210,4 +211,118 @@ fn over_tls_only_a_collector_that_is_known_gets_anything() {
         clock::sleep(Span::from_millis(5));
     }
     assert_eq!(*heard.lock().unwrap(), [PACKETS, PACKETS]);
+}
+
+/// A process that is ended when it goes out of scope.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A collector as people start it.
+struct Collecting {
+    _process: Running,
+    page: String,
+    ipfix: String,
+}
+
+fn collect(folder: &Path) -> Collecting {
+    let file = folder.join("collect.toml");
+    std::fs::write(&file, "listen = [\"127.0.0.1:0\"]\n").unwrap();
+    let mut child = Command::new(NETAWARE)
+        .args(["collect", "run", "--ipfix", "udp://127.0.0.1:0", "--config"])
+        .arg(file)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut said = |begin: &str| lines.find_map(|line| line.strip_prefix(begin).map(str::to_owned)).unwrap();
+    let page = said("collecting on ").split(';').next().unwrap().to_owned();
+    let ipfix = said("taking IPFIX at udp://");
+    Collecting { _process: Running(child), page, ipfix }
+}
+
+impl Collecting {
+    fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.page).unwrap();
+        let page = &self.page;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {page}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+    }
+
+    /// A count of `/metrics`.
+    fn count(&self, name: &str) -> u64 {
+        let metrics = self.get("/metrics");
+        let line =
+            metrics.lines().find_map(|line| line.strip_prefix(&format!("netaware_collector_ipfix_{name} ")));
+        line.unwrap_or_else(|| panic!("no {name} in {metrics}")).parse().unwrap()
+    }
+
+    /// Source port, packets and bytes of the volumes in the store.
+    fn volumes(&self) -> Vec<[u64; 3]> {
+        let rows: serde_json::Value = serde_json::from_str(&self.get("/api/v1/rows/volume?from=0")).unwrap();
+        let row = |item: &serde_json::Value| {
+            let number = |value: &serde_json::Value| value.as_u64().unwrap_or_else(|| panic!("{item}"));
+            let row = &item["row"];
+            [number(&row["key"]["source_port"]), number(&row["packets"]), number(&row["bytes"])]
+        };
+        let mut volumes: Vec<_> = rows["items"].as_array().unwrap().iter().map(row).collect();
+        volumes.sort_unstable();
+        volumes
+    }
+
+    fn await_until(&self, what: &str, done: impl Fn(&Self) -> bool) {
+        let until = clock::now() + Span::from_secs(10);
+        while !done(self) {
+            assert!(clock::now() < until, "{what}");
+            clock::sleep(Span::from_millis(20));
+        }
+    }
+}
+
+/// Exports the traffic of the file above.
+fn softflowd(folder: &Path, to: &str, options: &[&str]) -> Running {
+    let started = Command::new("softflowd")
+        .arg("-r")
+        .arg(capture(folder))
+        .args(["-d", "-n", to, "-c", "none", "-p"])
+        .arg(folder.join("pid"))
+        .args(options)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    Running(started.unwrap())
+}
+
+#[test]
+fn flows_of_softflowd_are_rows_of_the_collector_with_the_counts_of_the_traffic() {
+    if !installed("softflowd") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let collector = collect(folder.path());
+    let _softflowd = softflowd(folder.path(), &collector.ipfix, &["-v", "10", "-A", "nano"]);
+    let expected = [[1000, PACKETS, PACKETS * 128], [1001, PACKETS, PACKETS * 148]];
+    collector.await_until("both flows", |collector| collector.volumes().len() == 2);
+    assert_eq!(collector.volumes(), expected);
+    let counts = ["flows_total", "missing_total", "malformed_total", "sets_unknown_total"];
+    assert_eq!(counts.map(|name| collector.count(name)), [2, 0, 0, 0], "{counts:?}");
+}
+
+#[test]
+fn packet_reports_of_softflowd_which_have_no_digest_are_counted_by_the_collector() {
+    if !installed("softflowd") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let collector = collect(folder.path());
+    let _softflowd = softflowd(folder.path(), &collector.ipfix, &["-v", "psamp"]);
+    collector.await_until("80 packets", |collector| collector.count("frames_total") == 2 * PACKETS);
+    assert_eq!((collector.count("missing_total"), collector.volumes().len()), (0, 0));
 }

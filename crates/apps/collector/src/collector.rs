@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use netaware_io::clock;
+use netaware_ipfix::Over;
 use netaware_store::fleet::{self, Ages, FleetError, Settings};
 use netaware_wire::Token;
 use netaware_wire::lmap::{DEFAULT_PORT, FromCollector};
@@ -17,7 +18,8 @@ use crate::access::Gate;
 use crate::config::Config;
 use crate::controller::{ApplyError, Controller};
 use crate::desk::{self, Counter, Desk, DeskCounts, Errand};
-use crate::foreign::{self, Foreign, ForeignCounts, Place};
+use crate::export::Export;
+use crate::foreign::{Entrance, Foreign, Place};
 use crate::joins::{self, Joins};
 use crate::listener::Listener;
 use crate::roster::Roster;
@@ -50,6 +52,9 @@ pub enum StartError {
         /// The system's word.
         source: std::io::Error,
     },
+    /// A place for IPFIX of others cannot be listened at.
+    #[error(transparent)]
+    Ipfix(#[from] netaware_ipfix::ListenError),
     /// The state folder cannot be read.
     #[error("cannot use the state folder {}: {source}", path.display())]
     State {
@@ -71,7 +76,7 @@ pub struct Collector {
     shared: Arc<Shared>,
     desk: JoinHandle<()>,
     counter: Counter,
-    foreign: Foreign,
+    foreign: Arc<Foreign>,
     stop: Arc<AtomicBool>,
 }
 
@@ -88,12 +93,27 @@ impl Stopper {
 
 const TICK: Duration = Duration::from_millis(100);
 
+/// Files beside sockets: of the store, of the state, and some in reserve.
+const OTHER_FILES: usize = 200;
+
+/// Login shells commonly allow 1024 open files, which is less than the probes that we promise.
+fn provide_for_sockets(config: &Config) {
+    let others = config.ipfix.len() * netaware_ipfix::Options::default().connections;
+    let wanted = (crate::listener::MOST + others + OTHER_FILES) as u64;
+    if let Some(limit) = netaware_host::raise_open_files(wanted)
+        && limit < wanted
+    {
+        tracing::warn!(limit, wanted, "too few open files allowed for as many probes as may come");
+    }
+}
+
 impl Collector {
     /// Opens files and ports.
     ///
     /// # Errors
     /// One of them cannot be opened; says which and what to do.
     pub fn start(config: Config) -> Result<Self, StartError> {
+        provide_for_sockets(&config);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .max_blocking_threads(8)
@@ -119,21 +139,18 @@ impl Collector {
         let joins = Joins::new(&config, views.clone(), roster.clone(), window.lost_times());
         let (counter, errands) = desk::counter();
         let own = own(&config)?;
-        let desk =
-            Desk::new(store, roster.clone(), joins, window, own, (counts.clone(), totals.clone()), errands);
+        let (export, exported) = Export::start(&config)?;
+        let kept = (counts.clone(), totals.clone());
+        let desk = Desk::new(store, roster.clone(), (joins, window), own, kept, export, errands);
         let desk = std::thread::Builder::new().name("desk".into()).spawn(move || desk.run());
         let desk = desk.map_err(StartError::Threads)?;
-        let foreign_counts = Arc::new(ForeignCounts::default());
-        let places: Vec<Place> = config.ipfix.iter().filter_map(|text| Place::read(text)).collect();
-        let foreign = foreign::start(&places, &foreign_counts, &counter);
-        let foreign =
-            foreign.map_err(|source| StartError::Listen { address: config.ipfix.join(", "), source })?;
+        let foreign = Arc::new(listen_to_others(&config, &counter)?);
         let shared = Shared::new(
             controller,
             roster,
             views,
             (counts, totals),
-            foreign_counts,
+            (foreign.clone(), exported),
             gate,
             reader,
             counter.clone(),
@@ -148,6 +165,11 @@ impl Collector {
     /// Where it listens.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.sockets.iter().filter_map(|socket| socket.local_addr().ok()).collect()
+    }
+
+    /// Where it takes IPFIX of other exporters.
+    pub fn ipfix_addresses(&self) -> Vec<(Over, SocketAddr)> {
+        self.foreign.addresses()
     }
 
     /// For ending it.
@@ -224,6 +246,14 @@ fn settings(config: &Config) -> Settings {
     };
     let buffer = config.state.as_ref().map(|folder| folder.join("buffer.db"));
     Settings { ages, buffer, ..Settings::default() }
+}
+
+fn listen_to_others(config: &Config, counter: &Counter) -> Result<Foreign, StartError> {
+    let places: Vec<Place> = config.ipfix.iter().filter_map(|text| Place::read(text)).collect();
+    let encrypted = config.tls.as_ref().filter(|_| places.iter().any(|place| place.over == Over::Tls));
+    let tls = encrypted.map(tls::for_exporters).transpose()?;
+    let entrance = Entrance::new(config, counter.clone());
+    Ok(Foreign::open(&places, tls.as_ref(), &entrance, &netaware_ipfix::Options::default())?)
 }
 
 fn listen(config: &Config) -> Result<Vec<std::net::TcpListener>, StartError> {

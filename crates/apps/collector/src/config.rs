@@ -41,9 +41,15 @@ pub struct Config {
     /// Folder for what has to survive a restart; `netaware-collect` beside the file unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<PathBuf>,
-    /// Where IPFIX of other exporters is taken: `udp://ADDRESS:PORT`, `tcp://ADDRESS:PORT`.
+    /// Where IPFIX of other exporters is taken: `udp://ADDRESS:PORT`, `tcp://ADDRESS:PORT`, `tls://ADDRESS:PORT`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ipfix: Vec<String>,
+    /// Collectors of anybody's that get the delays too, over IPFIX: `tcp://HOST:PORT`, `tls://HOST:PORT`, `udp://HOST:PORT`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub export: Vec<String>,
+    /// Authority that signed the certificates of those with `tls://`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub export_ca: Option<PathBuf>,
     /// Which part of the digests this process joins, as in `1/2`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shard: Option<String>,
@@ -58,6 +64,9 @@ pub struct Config {
     pub tls: Option<Tls>,
     /// Probes by name.
     pub probes: BTreeMap<String, Probe>,
+    /// IPFIX exporters of somebody else's that have a name, so that joins can have them as points.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub exporters: BTreeMap<String, ExporterRule>,
     /// Names for several probes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<String, Vec<String>>,
@@ -154,6 +163,17 @@ pub struct Probe {
     pub position: Option<(f64, f64)>,
 }
 
+/// By what an exporter is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExporterRule {
+    /// Where its messages come from.
+    pub address: IpAddr,
+    /// Its observation domain, where one address has several; all of them unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<u32>,
+}
+
 /// An active measurement from each member to each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -186,9 +206,10 @@ pub struct Mesh {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JoinRule {
-    /// The digest task that all points run.
+    /// The digest task that all points run that are probes; none where all are exporters.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub task: String,
-    /// Probes and groups.
+    /// Probes, groups and exporters.
     pub points: Vec<String>,
     /// Ordered pairs that are wanted; every one of the points unless given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -269,6 +290,7 @@ impl Config {
         }
         let optional = [
             Some(&mut self.secret_file),
+            Some(&mut self.export_ca),
             Some(&mut self.access.admin_token_file),
             Some(&mut self.access.read_token_file),
             self.tls.as_mut().map(|tls| &mut tls.client_ca),

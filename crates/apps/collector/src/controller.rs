@@ -136,6 +136,8 @@ fn fixed(now: &Config, then: &Config) -> Result<(), ApplyError> {
         ("store", now.store == then.store),
         ("secret_file", now.secret_file == then.secret_file),
         ("ipfix", now.ipfix == then.ipfix),
+        ("exporters", now.exporters == then.exporters),
+        ("export", (&now.export, &now.export_ca) == (&then.export, &then.export_ca)),
         ("shard", now.shard == then.shard),
         ("tls", now.tls == then.tls),
         ("access", now.access == then.access),

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use netaware_wire::lmap::FromCollector;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::config::Config;
+use crate::export::Export;
 use crate::held;
 use crate::joins::Joins;
 use crate::roster::Roster;
@@ -36,9 +38,18 @@ pub(crate) struct Delivery {
     pub(crate) room: OwnedSemaphorePermit,
 }
 
+/// Packets that an exporter of somebody else's has reported. Nobody keeps them on a disk.
+pub(crate) struct Seen {
+    pub(crate) point: Arc<str>,
+    pub(crate) sightings: Vec<PacketSighting>,
+    /// As [`Delivery::room`].
+    pub(crate) room: OwnedSemaphorePermit,
+}
+
 /// What the desk is asked to do.
 pub(crate) enum Errand {
     Take(Box<Delivery>),
+    See(Seen),
     /// Highest number that is on the disk.
     Highest {
         probe: Arc<str>,
@@ -59,6 +70,8 @@ pub(crate) type Counter = SyncSender<Errand>;
 const QUEUE: usize = 1024;
 /// Batches in one transaction.
 const TOGETHER: usize = 256;
+/// Rows of our own in one transaction, or a little more.
+const ROWS_TOGETHER: usize = 10_000;
 const UPKEEP: Span = Span::from_secs(60);
 
 /// How the desk is, for metrics.
@@ -66,6 +79,8 @@ const UPKEEP: Span = Span::from_secs(60);
 pub(crate) struct DeskCounts {
     pub(crate) transactions: std::sync::atomic::AtomicU64,
     pub(crate) failures: std::sync::atomic::AtomicU64,
+    /// Rows of our own that were given up because the store took nothing for too long.
+    pub(crate) rows_given_up: std::sync::atomic::AtomicU64,
     pub(crate) trouble: std::sync::Mutex<Option<String>>,
     pub(crate) backlog: std::sync::Mutex<netaware_store::fleet::Backlog>,
 }
@@ -84,6 +99,7 @@ pub(crate) struct Desk {
     own_sequence: u64,
     /// Own rows that the store did not take yet.
     waiting: Vec<TaskRow>,
+    export: Export,
     errands: Receiver<Errand>,
 }
 
@@ -96,10 +112,10 @@ impl Desk {
     pub(crate) fn new(
         fleet: Box<dyn Fleet>,
         roster: Arc<Roster>,
-        joins: Joins,
-        window: Window,
+        (joins, window): (Joins, Window),
         own: (String, String),
         (counts, totals): (Arc<DeskCounts>, Arc<Totals>),
+        export: Export,
         errands: Receiver<Errand>,
     ) -> Self {
         let highest = HashMap::new();
@@ -114,6 +130,7 @@ impl Desk {
             highest,
             own_sequence: 0,
             waiting: Vec::new(),
+            export,
             errands,
         }
     }
@@ -153,7 +170,11 @@ impl Desk {
                     let found = self.highest(&probe, &incarnation).map_err(|why| why.to_string());
                     let _ = reply.send(found);
                 }
-                Errand::Keep(rows) => self.keep(rows),
+                Errand::See(seen) => {
+                    self.window.enter_seen(&seen.point, &seen.sightings);
+                    self.joins.offer_seen(&seen.point, seen.sightings, seen.room);
+                }
+                Errand::Keep(rows) => self.waiting.extend(rows),
                 Errand::Follow(config) => {
                     self.take(std::mem::take(&mut deliveries));
                     self.joins.follow(&config);
@@ -164,7 +185,7 @@ impl Desk {
                     break;
                 }
             }
-            if deliveries.len() < TOGETHER {
+            if deliveries.len() < TOGETHER && self.waiting.len() < ROWS_TOGETHER {
                 next = self.errands.try_recv().ok();
             }
         }
@@ -252,6 +273,7 @@ impl Desk {
         if let Some(report) = &delivery.report {
             self.roster.report(&delivery.probe, report);
             self.totals.add(&report.rows);
+            self.export.offer(&report.rows);
         }
         self.joins.offer(delivery);
     }
@@ -269,6 +291,7 @@ impl Desk {
                 self.own_sequence += 1;
                 self.window.leave(&self.waiting);
                 self.totals.add(&self.waiting);
+                self.export.offer(&self.waiting);
                 self.waiting.clear();
                 self.well();
             }
@@ -276,6 +299,7 @@ impl Desk {
                 self.ill(&error);
                 let over = self.waiting.len().saturating_sub(MOST_WAITING);
                 if over > 0 {
+                    self.counts.rows_given_up.fetch_add(over as u64, Relaxed);
                     tracing::error!(
                         rows = over,
                         "rows were given up: the store has taken nothing for too long"
@@ -287,7 +311,6 @@ impl Desk {
     }
 
     fn well(&self) {
-        use std::sync::atomic::Ordering::Relaxed;
         self.counts.transactions.fetch_add(1, Relaxed);
         if let Some(was) = held(&self.counts.trouble).take() {
             tracing::info!("the store works again after: {was}");
@@ -295,7 +318,6 @@ impl Desk {
     }
 
     fn ill(&self, error: &FleetError) {
-        use std::sync::atomic::Ordering::Relaxed;
         self.counts.failures.fetch_add(1, Relaxed);
         let why = error.to_string();
         let before = held(&self.counts.trouble).replace(why.clone());
@@ -319,14 +341,21 @@ impl Desk {
 
     fn end(mut self) {
         while let Ok(errand) = self.errands.try_recv() {
-            if let Errand::Keep(rows) = errand {
-                self.waiting.extend(rows);
+            match errand {
+                Errand::Keep(rows) => self.waiting.extend(rows),
+                Errand::See(seen) => {
+                    self.window.enter_seen(&seen.point, &seen.sightings);
+                    self.joins.offer_seen(&seen.point, seen.sightings, seen.room);
+                }
+                // Probes keep what was not taken.
+                _ => {}
             }
         }
         let joins = std::mem::replace(&mut self.joins, Joins::none());
         let rows = joins.end();
         self.keep(rows);
         self.fleet.flush(Span::from_secs(5));
+        self.export.end();
     }
 }
 

@@ -208,6 +208,15 @@ impl Joins {
         }
     }
 
+    /// Packet reports of an exporter that joins have as a point, whatever made its digests. It does not say when it watched, so what
+    /// it did not see is unobserved.
+    pub(crate) fn offer_seen(&self, point: &str, seen: Vec<PacketSighting>, room: OwnedSemaphorePermit) {
+        let (seen, room) = (Arc::new(self.timely(point, seen)), Arc::new(room));
+        for worker in self.workers.values() {
+            worker.offer(point, |point| Offer::Seen(point, seen.clone(), room.clone()));
+        }
+    }
+
     fn timely(&self, probe: &str, mut seen: Vec<PacketSighting>) -> Vec<PacketSighting> {
         let now = clock::wall();
         let before = seen.len();

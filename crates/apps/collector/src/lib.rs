@@ -5,9 +5,9 @@
 //!
 //! ```text
 //!  probes ──► listener ──► session ──► desk ──► fleet store        browsers ──► listener ──► http
-//!                 ▲            │         │  ▲
-//!  collect.toml ──┴ controller ┘         ▼  │ rows
-//!                                       joins (a thread each)
+//!                 ▲            │       ▲ │  ▲
+//!  collect.toml ──┴ controller ┘       │ ▼  │ rows
+//!  exporters of others ──► foreign ────┘ joins (a thread each)     desk ──► export ──► collectors of others
 //! ```
 
 mod access;
@@ -15,6 +15,7 @@ mod collector;
 pub mod config;
 mod controller;
 mod desk;
+mod export;
 mod foreign;
 mod http;
 mod instruct;

@@ -24,6 +24,8 @@ const MOST_STRANGERS: usize = 512;
 const MOST_GUESTS: usize = 256;
 /// Connections of probes.
 const MOST_PROBES: usize = 4096;
+/// All of them.
+pub(crate) const MOST: usize = MOST_STRANGERS + MOST_GUESTS + MOST_PROBES;
 
 /// See the module.
 pub(crate) struct Listener {

@@ -141,6 +141,8 @@ fn others(now: &Config, then: &Config) -> Vec<String> {
         ("state", now.state == then.state),
         ("secret_file", now.secret_file == then.secret_file),
         ("ipfix", now.ipfix == then.ipfix),
+        ("exporters", now.exporters == then.exporters),
+        ("export", (&now.export, &now.export_ca) == (&then.export, &then.export_ca)),
         ("shard", now.shard == then.shard),
         ("retention", now.retention == then.retention),
         ("access", now.access == then.access),

@@ -15,7 +15,8 @@ use tokio::sync::Semaphore;
 use crate::access::Gate;
 use crate::controller::Controller;
 use crate::desk::{Counter, DeskCounts, Errand};
-use crate::foreign::ForeignCounts;
+use crate::export::Lines;
+use crate::foreign::Foreign;
 use crate::held;
 use crate::joins;
 use crate::mesh;
@@ -45,7 +46,8 @@ pub(crate) struct Shared {
     pub(crate) joins: joins::Views,
     pub(crate) desk: Arc<DeskCounts>,
     pub(crate) totals: Arc<Totals>,
-    pub(crate) foreign: Arc<ForeignCounts>,
+    pub(crate) foreign: Arc<Foreign>,
+    pub(crate) exported: Lines,
     pub(crate) counts: ListenerCounts,
     pub(crate) gate: Gate,
     /// Kibibytes of batches that may be in memory.
@@ -67,7 +69,7 @@ impl Shared {
         roster: Arc<Roster>,
         joins: joins::Views,
         (desk, totals): (Arc<DeskCounts>, Arc<Totals>),
-        foreign: Arc<ForeignCounts>,
+        (foreign, exported): (Arc<Foreign>, Lines),
         gate: Gate,
         reader: Box<dyn FleetReader>,
         counter: Counter,
@@ -80,6 +82,7 @@ impl Shared {
             desk,
             totals,
             foreign,
+            exported,
             counts: ListenerCounts::default(),
             gate,
             room: Arc::new(Semaphore::new(ROOM_KIB)),

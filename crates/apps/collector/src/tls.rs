@@ -7,17 +7,35 @@ use netaware_tls::{TrustError, pem};
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::{ClientCertVerifierBuilder, WebPkiClientVerifier};
 use tokio_rustls::TlsAcceptor;
 
 use crate::config::Tls;
 use crate::controller::ApplyError;
 
-/// Ready to shake hands.
+/// Ready to shake hands with probes and browsers.
 ///
 /// # Errors
 /// A file that cannot be read or is not what it should be.
 pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ApplyError> {
+    // Browsers and probes with keys come without a certificate.
+    let mut config = server(tls, ClientCertVerifierBuilder::allow_unauthenticated)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// For exporters: where an authority for certificates is named they have to show one, as there is nothing else to know them by.
+///
+/// # Errors
+/// As [`acceptor`].
+pub(crate) fn for_exporters(tls: &Tls) -> Result<Arc<ServerConfig>, ApplyError> {
+    server(tls, |verifier| verifier).map(Arc::new)
+}
+
+fn server(
+    tls: &Tls,
+    strictness: impl FnOnce(ClientCertVerifierBuilder) -> ClientCertVerifierBuilder,
+) -> Result<ServerConfig, ApplyError> {
     let provider = Arc::new(ring::default_provider());
     let chain = pem::certificates(&tls.certificate).map_err(|why| unread(&tls.certificate, why))?;
     let key = pem::secret(&tls.key).map_err(|why| unread(&tls.key, why))?;
@@ -28,15 +46,12 @@ pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ApplyError> {
         None => builder.with_no_client_auth(),
         Some(path) => {
             let roots = pem::authorities(path).map_err(|why| unread(path, why))?;
-            // Browsers and probes with keys come without one.
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-            let verifier = verifier.allow_unauthenticated().build().map_err(|why| wrong(path, &why))?;
+            let verifier = strictness(verifier).build().map_err(|why| wrong(path, &why))?;
             builder.with_client_cert_verifier(verifier)
         }
     };
-    let mut config = builder.with_single_cert(chain, key).map_err(|why| wrong(&tls.key, &why))?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    builder.with_single_cert(chain, key).map_err(|why| wrong(&tls.key, &why))
 }
 
 /// Whether a verified certificate is that of the probe: its name is one of the certificate's DNS names.

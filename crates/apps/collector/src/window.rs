@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use netaware_record::IpVersion;
-use netaware_record::passive::{DelayRow, DelayStatistics, Period, Row, TaskRow};
+use netaware_record::passive::{DelayRow, DelayStatistics, PacketSighting, Period, Row, TaskRow};
 use netaware_units::{Span, Wall};
 
 use crate::desk::Delivery;
@@ -19,6 +19,9 @@ use crate::joins::{LostTimes, Setup, beginning};
 
 /// Join, point, beginning of the period.
 type Place = (String, String, i64);
+
+/// Packets over IPv4 and IPv6 of each.
+type Added = BTreeMap<Place, [u64; 2]>;
 
 /// See the module.
 pub(crate) struct Window {
@@ -32,6 +35,21 @@ pub(crate) struct Window {
     /// Places of the process before that have their row.
     done: BTreeSet<Place>,
     lines: u64,
+}
+
+/// Counts sightings of a point by their period: most that come together are of the same one.
+fn add(added: &mut Added, name: &str, setup: &Setup, point: &str, seen: &[PacketSighting]) {
+    if setup.settings.point(point).is_none() {
+        return;
+    }
+    for run in seen.chunk_by(|one, next| {
+        beginning(one.at, setup.settings.period) == beginning(next.at, setup.settings.period)
+    }) {
+        let place = (name.to_owned(), point.to_owned(), beginning(run[0].at, setup.settings.period));
+        let six = run.iter().filter(|one| one.version == 6).count() as u64;
+        let packets = added.entry(place).or_default();
+        (packets[0], packets[1]) = (packets[0] + run.len() as u64 - six, packets[1] + six);
+    }
 }
 
 /// A file longer than this is written anew.
@@ -90,21 +108,27 @@ impl Window {
 
     /// Deliveries that are about to be taken.
     pub(crate) fn enter(&mut self, deliveries: &[Delivery]) {
-        let mut added: BTreeMap<Place, [u64; 2]> = BTreeMap::new();
+        let mut added = Added::new();
         for delivery in deliveries {
             for (task, seen) in &delivery.sightings {
                 for (name, setup) in self.setups.iter().filter(|(_, setup)| setup.task == *task) {
-                    if setup.settings.point(&delivery.probe).is_none() {
-                        continue;
-                    }
-                    for sighting in seen {
-                        let begin = beginning(sighting.at, setup.settings.period);
-                        let place = (name.clone(), delivery.probe.to_string(), begin);
-                        added.entry(place).or_default()[usize::from(sighting.version == 6)] += 1;
-                    }
+                    add(&mut added, name, setup, &delivery.probe, seen);
                 }
             }
         }
+        self.enter_added(added);
+    }
+
+    /// Packet reports of a point that is no probe.
+    pub(crate) fn enter_seen(&mut self, point: &str, seen: &[PacketSighting]) {
+        let mut added = Added::new();
+        for (name, setup) in &self.setups {
+            add(&mut added, name, setup, point, seen);
+        }
+        self.enter_added(added);
+    }
+
+    fn enter_added(&mut self, added: Added) {
         let mut text = String::new();
         for ((name, point, begin), [four, six]) in &added {
             text += &added_line(name, point, *begin, [*four, *six]);

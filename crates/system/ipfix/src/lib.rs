@@ -9,5 +9,5 @@ mod listener;
 mod target;
 
 pub use exporter::{ExportCounts, ExportError, Exporter, Fill};
-pub use listener::{ListenError, Listener, Options, Origin, Over, Sink, Totals};
+pub use listener::{Inlet, Inlets, ListenError, Listener, Options, Origin, Over, Sink, Totals};
 pub use target::{Target, TargetError};

@@ -2,7 +2,7 @@
 //!
 //! One thread for datagrams, one for each connection, one for each port that connections come to. Connections and exporters over
 //! datagrams are bounded; who comes when all places are taken is refused and counted. A connection that has sent no whole message
-//! 10 s after it was made, or none for [`Options::patience`], is closed, as is one that sends anything but IPFIX.
+//! [`Options::first_message`] after it was made, or none for [`Options::patience`], is closed, as is one that sends anything but IPFIX.
 //!
 //! Whoever can send from an address can pretend to be the exporter there: over datagrams nobody is authenticated. Listen to UDP
 //! in networks of your own.
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use netaware_io::stop::StopFlag;
-use netaware_units::{Span, Wall};
+use netaware_units::{Mono, Span, Wall};
 use netaware_wire::ipfix::{Counts, Found, Interpreter, MessageError, Reader};
 use rustls::ServerConfig;
 
@@ -55,6 +55,8 @@ pub struct Options {
     pub connections: usize,
     /// Exporters over datagrams at once; each is one address and port.
     pub exporters: usize,
+    /// A connection has to bring its first whole message after so long.
+    pub first_message: Span,
     /// Who says nothing for so long is forgotten.
     pub patience: Span,
 }
@@ -67,6 +69,7 @@ impl Default for Options {
             tls: None,
             connections: 64,
             exporters: 1024,
+            first_message: Span::from_secs(10),
             patience: Span::from_secs(3600),
         }
     }
@@ -88,6 +91,38 @@ pub struct Origin {
 /// Takes what is found. Called by several threads; whoever is slow here makes datagrams be lost in the kernel.
 pub type Sink = Arc<dyn Fn(&Origin, Found<'_>) + Send + Sync>;
 
+/// Gives each session where to put what it finds, so that sessions neither wait for each other nor share what they gather.
+pub trait Inlets: Send + Sync {
+    /// For an exporter that has just begun to speak.
+    fn inlet(&self, peer: SocketAddr, over: Over) -> Box<dyn Inlet>;
+}
+
+/// Takes what one session finds; dropped when that is over. Whoever is slow here makes connections wait and datagrams be lost in
+/// the kernel.
+pub trait Inlet: Send {
+    /// A record.
+    fn found(&mut self, origin: &Origin, found: Found<'_>);
+    /// It is `now`, and messages are all taken that have come: called several times a second, whether any came or not.
+    fn turn(&mut self, now: Mono);
+}
+
+impl Inlets for Sink {
+    fn inlet(&self, _: SocketAddr, _: Over) -> Box<dyn Inlet> {
+        Box::new(Shown(self.clone()))
+    }
+}
+
+/// Shows each record to a function that all sessions share.
+struct Shown(Sink);
+
+impl Inlet for Shown {
+    fn found(&mut self, origin: &Origin, found: Found<'_>) {
+        (self.0)(origin, found);
+    }
+
+    fn turn(&mut self, _: Mono) {}
+}
+
 /// What came from all exporters since the beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
@@ -103,6 +138,20 @@ pub struct Totals {
     pub foreign: u64,
     /// Connections that were closed because nothing came.
     pub silent: u64,
+}
+
+impl Totals {
+    /// Of several listeners.
+    #[must_use]
+    pub fn plus(mut self, other: &Self) -> Self {
+        self.counts.add_change(&Counts::default(), &other.counts);
+        self.connections += other.connections;
+        self.exporters += other.exporters;
+        self.refused += other.refused;
+        self.foreign += other.foreign;
+        self.silent += other.silent;
+        self
+    }
 }
 
 /// Why nobody listens.
@@ -131,13 +180,14 @@ impl Listener {
     ///
     /// # Errors
     /// A port cannot be had, or no thread.
-    pub fn open(options: &Options, sink: &Sink) -> Result<Self, ListenError> {
+    pub fn open<I: Inlets + Clone + 'static>(options: &Options, inlets: &I) -> Result<Self, ListenError> {
         let mut listener =
             Self { places: Vec::new(), totals: Arc::default(), stop: StopFlag::new(), threads: Vec::new() };
         let shared = Shared {
-            sink: sink.clone(),
+            inlets: Arc::new(inlets.clone()),
             totals: listener.totals.clone(),
             stop: listener.stop.clone(),
+            first_message: options.first_message,
             patience: options.patience,
             places: options.connections,
         };
@@ -183,9 +233,10 @@ impl Drop for Listener {
 /// What all threads of a listener have in common.
 #[derive(Clone)]
 struct Shared {
-    sink: Sink,
+    inlets: Arc<dyn Inlets>,
     totals: Arc<Mutex<Totals>>,
     stop: StopFlag,
+    first_message: Span,
     patience: Span,
     places: usize,
 }
@@ -196,26 +247,28 @@ impl Shared {
     }
 }
 
-/// One exporter's state, and what of its counts is in the totals.
+/// One exporter's state, where it puts what it says, and what of its counts is in the totals.
 struct Session {
     reader: Reader,
     interpreter: Interpreter,
+    inlet: Box<dyn Inlet>,
     told: Counts,
     peer: SocketAddr,
     over: Over,
 }
 
 impl Session {
-    fn new(reader: Reader, peer: SocketAddr, over: Over) -> Self {
-        Self { reader, interpreter: Interpreter::new(), told: Counts::default(), peer, over }
+    fn new(reader: Reader, peer: SocketAddr, over: Over, shared: &Shared) -> Self {
+        let inlet = shared.inlets.inlet(peer, over);
+        Self { reader, interpreter: Interpreter::new(), inlet, told: Counts::default(), peer, over }
     }
 
-    fn message(&mut self, now: Wall, message: &[u8], sink: &Sink) -> Result<(), MessageError> {
-        let Self { reader, interpreter, peer, over, .. } = self;
+    fn message(&mut self, now: Wall, message: &[u8]) -> Result<(), MessageError> {
+        let Self { reader, interpreter, inlet, peer, over, .. } = self;
         reader.read(now, message, &mut |record| {
             let origin =
                 Origin { peer: *peer, over: *over, domain: record.domain, exported_at: record.exported_at };
-            sink(&origin, interpreter.interpret(record));
+            inlet.found(&origin, interpreter.interpret(record));
         })
     }
 

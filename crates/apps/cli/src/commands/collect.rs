@@ -80,7 +80,7 @@ struct Run {
     /// Join only this part of the digests, as in 1/2: the first of two collectors that share the join
     #[arg(long, value_name = "N/M")]
     shard: Option<String>,
-    /// Take IPFIX of other exporters here, as in udp://:4739 (may be given several times)
+    /// Take IPFIX of other exporters here, as in udp://:4739, tcp:// or tls:// (may be given several times)
     #[arg(long, value_name = "PLACE")]
     ipfix: Vec<String>,
     #[command(flatten)]
@@ -218,6 +218,9 @@ impl Run {
                     address.to_string()
                 };
                 say(&format!("collecting on {address}; page at http://{host}/\n"))?;
+            }
+            for (over, address) in collector.ipfix_addresses() {
+                say(&format!("taking IPFIX at {over}://{address}\n"))?;
             }
         }
         collector.run()?;

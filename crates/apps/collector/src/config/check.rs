@@ -1,7 +1,9 @@
 //! Whether a file can be meant: every name exists, every number fits, every probe can be told its part.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
+use netaware_ipfix::{Over, Target};
 use netaware_wire::lmap::{self, What};
 
 use super::{ALL, Config, JoinRule, Mesh, names};
@@ -43,6 +45,8 @@ impl Config {
         let mut faults = Faults { config: self, found: Vec::new() };
         faults.frame();
         faults.probes();
+        faults.exporters();
+        faults.export();
         faults.groups();
         faults.tasks();
         for (name, mesh) in &self.meshes {
@@ -80,11 +84,16 @@ impl Faults<'_> {
             self.add("shard", format!("'{shard}' is no part; write it as in \"1/2\""));
         }
         for place in &self.config.ipfix {
-            if crate::foreign::Place::read(place).is_none() {
-                self.add(
+            let is_plain = self.config.tls.is_none();
+            match crate::foreign::Place::read(place) {
+                None => self.add(
                     "ipfix",
-                    format!("'{place}' is not as in \"udp://[::]:4739\" or \"tcp://0.0.0.0:4739\""),
-                );
+                    format!("'{place}' is not as in \"udp://[::]:4739\", \"tcp://0.0.0.0:4739\" or \"tls://[::]:4740\""),
+                ),
+                Some(read) if read.over == Over::Tls && is_plain => {
+                    self.add("ipfix", format!("'{place}' needs the certificate and key of [tls]"));
+                }
+                Some(_) => {}
             }
         }
     }
@@ -105,11 +114,48 @@ impl Faults<'_> {
         }
     }
 
+    fn export(&mut self) {
+        for text in &self.config.export {
+            match text.parse::<Target>() {
+                Err(why) => self.add("export", why.to_string()),
+                Ok(target) if target.over == Over::Tls && self.config.export_ca.is_none() => {
+                    self.add(
+                        "export",
+                        format!("'{text}' needs 'export_ca', the file of who signed its certificate"),
+                    );
+                }
+                Ok(_) => {}
+            }
+        }
+    }
+
+    fn exporters(&mut self) {
+        let config = self.config;
+        let mut known = BTreeMap::new();
+        for (name, exporter) in &config.exporters {
+            let place = format!("exporters.{name}");
+            if !lmap::is_name(name) || name == ALL || config.probes.contains_key(name) {
+                self.add(
+                    &place,
+                    "an exporter is named by 1 to 63 of a-z, 0-9 and '-', not as a probe and not 'all'",
+                );
+            }
+            let from = (exporter.address.to_canonical(), exporter.domain);
+            if let Some(other) = known.insert(from, name) {
+                self.add(&place, format!("has the address of '{other}'; give both their 'domain'"));
+            }
+        }
+    }
+
     fn groups(&mut self) {
         for (name, members) in &self.config.groups {
             let place = format!("groups.{name}");
-            if self.config.probes.contains_key(name) || name == ALL {
-                self.add(&place, "is the name of a probe, or 'all'; a group needs one of its own");
+            let taken = self.config.probes.contains_key(name) || self.config.exporters.contains_key(name);
+            if taken || name == ALL {
+                self.add(
+                    &place,
+                    "is the name of a probe or exporter, or 'all'; a group needs one of its own",
+                );
             }
             for member in members.iter().filter(|member| !self.config.probes.contains_key(*member)) {
                 self.found.push(Fault { place: place.clone(), why: self.unknown(member, "probe") });
@@ -189,22 +235,16 @@ impl Faults<'_> {
 
     fn join(&mut self, name: &str, join: &JoinRule) {
         let place = format!("joins.{name}");
-        self.list(&place, &join.points);
-        let Some(task) = self.config.tasks.get(&join.task) else {
-            self.add(&place, format!("there is no task '{}'", join.task));
-            return;
-        };
-        if !matches!(task.what, What::Digest { .. }) {
-            self.add(
-                &place,
-                format!("the task '{}' makes no digests; its kind has to be \"digest\"", join.task),
-            );
+        let config = self.config;
+        let (exporters, others): (Vec<_>, Vec<_>) =
+            join.points.iter().cloned().partition(|point| config.exporters.contains_key(point));
+        if exporters.is_empty() || !others.is_empty() {
+            self.list(&place, &others);
+            if !self.digests(&place, &join.task, &others) {
+                return;
+            }
         }
-        let doing = self.config.members(&task.on);
-        let points = self.config.members(&join.points);
-        for point in points.difference(&doing) {
-            self.add(&place, format!("'{point}' does not run the task '{}'; add it to its 'on'", join.task));
-        }
+        let points = config.members(&join.points);
         if points.len() < 2 {
             self.add(&place, "needs two points at least");
         }
@@ -213,6 +253,22 @@ impl Faults<'_> {
                 self.add(&place, format!("the pair's '{end}' is not one of the points"));
             }
         }
+    }
+
+    /// Whether there is the task; that it makes digests and that all these probes run it.
+    fn digests(&mut self, place: &str, name: &str, probes: &[String]) -> bool {
+        let Some(task) = self.config.tasks.get(name) else {
+            self.add(place, format!("there is no task '{name}'"));
+            return false;
+        };
+        if !matches!(task.what, What::Digest { .. }) {
+            self.add(place, format!("the task '{name}' makes no digests; its kind has to be \"digest\""));
+        }
+        let doing = self.config.members(&task.on);
+        for probe in self.config.members(probes).difference(&doing) {
+            self.add(place, format!("'{probe}' does not run the task '{name}'; add it to its 'on'"));
+        }
+        true
     }
 
     fn instructions(&mut self) {

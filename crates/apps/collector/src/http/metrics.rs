@@ -4,6 +4,8 @@
 //! protobuf messages, which alone can carry native histograms beside them (no version of the text format that is in use can).
 //! Prometheus asks for the second where it is told to scrape native histograms.
 
+mod foreign;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -90,6 +92,8 @@ impl fmt::Debug for Scrape {
 impl Collector for Scrape {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.own(&mut encoder)?;
+        foreign::encode(&self.0.foreign, &mut encoder)?;
+        foreign::encode_exported(&self.0.exported, &mut encoder)?;
         self.probes(&mut encoder)?;
         self.runs(&mut encoder)?;
         self.delays(&mut encoder)
@@ -110,18 +114,7 @@ impl Scrape {
             ("requests", "HTTP requests", counts.requests.load(Relaxed)),
             ("store_transactions", "Transactions that the store took", desk.transactions.load(Relaxed)),
             ("store_failures", "Transactions that the store refused", desk.failures.load(Relaxed)),
-            ("ipfix_messages", "IPFIX messages of other exporters", self.0.foreign.messages.load(Relaxed)),
-            ("ipfix_flows", "Flow records in them", self.0.foreign.flows.load(Relaxed)),
-            (
-                "ipfix_malformed",
-                "IPFIX messages and records that could not be read",
-                self.0.foreign.malformed.load(Relaxed),
-            ),
-            (
-                "ipfix_missing",
-                "IPFIX records that never came, by sequence numbers",
-                self.0.foreign.missing.load(Relaxed),
-            ),
+            ("rows_given_up", "Rows lost because the store took nothing", desk.rows_given_up.load(Relaxed)),
         ];
         for (name, help, value) in rows {
             let name = format!("netaware_collector_{name}");

@@ -22,7 +22,12 @@ pub(crate) fn periods(count: i64) -> Vec<Period> {
 
 /// Sums over the rows from `a` to `b`: packets, matched, lost, unobserved.
 pub(crate) fn sums(collector: &Running) -> [u64; 4] {
-    let page = collector.ask("/api/v1/delays?from=-1h&pair=a,b");
+    rows_between(collector, "a", "b")
+}
+
+/// The same of any two points.
+pub(crate) fn rows_between(collector: &Running, from: &str, to: &str) -> [u64; 4] {
+    let page = collector.ask(&format!("/api/v1/delays?from=-1h&pair={from},{to}"));
     let items = page["items"].as_array().unwrap();
     let sum = |field: &str| items.iter().map(|item| item["row"][field].as_u64().unwrap()).sum();
     [sum("packets"), sum("matched"), sum("lost"), sum("unobserved")]

@@ -4,6 +4,8 @@ mod probe;
 
 mod api;
 mod crowd;
+mod export;
+mod foreign;
 mod guide;
 mod joined;
 mod killed;
@@ -16,11 +18,14 @@ use std::path::Path;
 use std::thread::JoinHandle;
 
 use netaware_collector::{Client, Collector, Config, StartError, Stopper};
+use netaware_ipfix::Over;
 use serde_json::Value;
 
 /// A collector that ends with the test.
 struct Running {
     address: SocketAddr,
+    /// Where it takes IPFIX of others.
+    ipfix: Vec<(Over, SocketAddr)>,
     stopper: Stopper,
     thread: Option<JoinHandle<Result<(), StartError>>>,
 }
@@ -56,8 +61,9 @@ fn config(folder: &Path, text: &str) -> Config {
 fn start(folder: &Path, text: &str) -> Running {
     let collector = Collector::start(config(folder, text)).unwrap();
     let (address, stopper) = (collector.addresses()[0], collector.stopper());
+    let ipfix = collector.ipfix_addresses();
     let thread = Some(std::thread::spawn(move || collector.run()));
-    Running { address, stopper, thread }
+    Running { address, ipfix, stopper, thread }
 }
 
 impl Running {

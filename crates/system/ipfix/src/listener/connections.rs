@@ -15,8 +15,6 @@ use super::{Over, Session, Shared};
 
 /// How often the stop flag is looked at.
 const TURN: Span = Span::from_millis(50);
-/// The first whole message is here after so long.
-const FIRST_MESSAGE: Span = Span::from_secs(10);
 /// Bytes that are read at once: several messages, so that a call is paid for by many of them.
 const ROOM: usize = 4 * MAX_MESSAGE;
 
@@ -61,7 +59,7 @@ fn admit(
         let ended = stream
             .set_nonblocking(false)
             .and_then(|()| stream.set_read_timeout(Some(TURN.to_std())))
-            .and_then(|()| stream.set_write_timeout(Some(FIRST_MESSAGE.to_std())))
+            .and_then(|()| stream.set_write_timeout(Some(place.shared.first_message.to_std())))
             .map_err(|_| Ended::Closed)
             .and_then(|()| converse(stream, peer, tls, &place.shared));
         if let Err(ended) = ended {
@@ -114,7 +112,7 @@ fn converse(
     shared: &Shared,
 ) -> Result<(), Ended> {
     let over = if tls.is_some() { Over::Tls } else { Over::Tcp };
-    let mut session = Session::new(Reader::new(Transport::Stream), peer, over);
+    let mut session = Session::new(Reader::new(Transport::Stream), peer, over, shared);
     let ended = match tls {
         None => read(stream, &mut session, shared),
         Some(config) => {
@@ -129,7 +127,7 @@ fn converse(
 fn read(mut stream: impl Read, session: &mut Session, shared: &Shared) -> Result<(), Ended> {
     let mut buffer = vec![0; ROOM];
     let mut filled = 0;
-    let (mut give_up_at, mut tell_at) = (clock::now() + FIRST_MESSAGE, Mono(0));
+    let (mut give_up_at, mut tell_at) = (clock::now() + shared.first_message, Mono(0));
     while !shared.stop.is_raised() {
         let came = stream.read(&mut buffer[filled..]);
         let now = clock::now();
@@ -147,7 +145,7 @@ fn read(mut stream: impl Read, session: &mut Session, shared: &Shared) -> Result
                 _ => return Err(Ended::Closed),
             },
         }
-        let used = messages(&buffer[..filled], session, shared)?;
+        let used = messages(&buffer[..filled], session)?;
         if used > 0 {
             buffer.copy_within(used..filled, 0);
             filled -= used;
@@ -158,20 +156,21 @@ fn read(mut stream: impl Read, session: &mut Session, shared: &Shared) -> Result
         if now >= tell_at {
             tell_at = now + TURN;
             shared.tell(|totals| session.tell(totals));
+            session.inlet.turn(now);
         }
     }
     Ok(())
 }
 
 /// Reads the whole messages at the beginning; gives their bytes. What is left is less than one message, so it always has room.
-fn messages(bytes: &[u8], session: &mut Session, shared: &Shared) -> Result<usize, Ended> {
+fn messages(bytes: &[u8], session: &mut Session) -> Result<usize, Ended> {
     let wall = clock::wall();
     let mut left = bytes;
     loop {
         match message::first(left) {
             Ok(Some((one, rest))) => {
                 // A set of impossible length ends its message only, and is counted.
-                let _ = session.message(wall, one, &shared.sink);
+                let _ = session.message(wall, one);
                 left = rest;
             }
             Ok(None) => return Ok(bytes.len() - left.len()),

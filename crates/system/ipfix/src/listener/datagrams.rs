@@ -64,6 +64,7 @@ impl Inbox {
             if now >= tell_at {
                 tell_at = now + TURN;
                 self.tell();
+                self.sessions.values_mut().for_each(|(session, _)| session.inlet.turn(now));
             }
         }
         self.tell();
@@ -77,7 +78,7 @@ impl Inbox {
         if let Some((session, heard_at)) = self.sessions.get_mut(&peer) {
             *heard_at = now;
             // Damage is counted by the session.
-            let _ = session.message(wall, bytes, &self.shared.sink);
+            let _ = session.message(wall, bytes);
         }
     }
 
@@ -94,7 +95,8 @@ impl Inbox {
         let room = self.sessions.len() < self.exporters;
         if room {
             let reader = Reader::with_limits(Transport::Datagrams, LIMITS);
-            self.sessions.insert(peer, (Session::new(reader, peer, Over::Udp), now));
+            let session = Session::new(reader, peer, Over::Udp, &self.shared);
+            self.sessions.insert(peer, (session, now));
         }
         room
     }
