@@ -3,6 +3,8 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
+use netaware_collector::Config;
+
 use super::joined::{awaited, periods};
 use super::probe::{Probe, seen};
 use super::{TWO, config, start};
@@ -13,12 +15,15 @@ const FOLDER: &str = "NETAWARE_TEST_SERVES";
 #[test]
 fn serves_when_told_to() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
-    let collector = netaware_collector::Collector::start(config(folder.as_ref(), TWO)).unwrap();
+    let path = std::path::Path::new(&folder).join("collect.toml");
+    let collector = netaware_collector::Collector::start(Config::load(&path).unwrap()).unwrap();
     println!("\nlistening {}", collector.addresses()[0]);
     collector.run().unwrap();
 }
 
-fn serve(folder: &std::path::Path) -> (Child, std::net::SocketAddr) {
+/// A collector in a process of its own, and where it listens.
+pub(crate) fn serve(folder: &std::path::Path, text: &str) -> (Child, std::net::SocketAddr) {
+    config(folder, text);
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "killed::serves_when_told_to", "--nocapture"])
         .env(FOLDER, folder)
@@ -33,7 +38,7 @@ fn serve(folder: &std::path::Path) -> (Child, std::net::SocketAddr) {
 #[test]
 fn packets_that_a_killed_collector_held_are_unobserved_and_none_is_lost() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut child, address) = serve(folder.path());
+    let (mut child, address) = serve(folder.path(), TWO);
     let periods = periods(3);
     let at = |place: usize, n: u64| periods[place].from.0 + 100_000_000 + n as i64 * 100_000;
     let packets = |place: usize, delay: i64, ttl| -> Vec<_> {
