@@ -8,13 +8,19 @@ use std::time::Duration;
 use netaware_record::passive::{
     CaptureHealth, ClockState, DigestRow, InterfaceCapture, PacketSighting, Period, ProbeReport, Row, TaskRow,
 };
+use netaware_tls::Trust;
 use netaware_units::Wall;
 use netaware_wire::ipfix::sightings::{self, Selection};
 use netaware_wire::lmap::{FromCollector, FromProbe, Instruction, PREFACE};
 use netaware_wire::{Token, frame, proof};
+use rustls::StreamOwned;
+
+/// A connection, encrypted or not.
+trait Line: Read + Write + Send {}
+impl<T: Read + Write + Send> Line for T {}
 
 pub(crate) struct Probe {
-    stream: TcpStream,
+    stream: Box<dyn Line>,
     pub(crate) name: String,
     pub(crate) taken: u64,
 }
@@ -27,16 +33,40 @@ impl Probe {
 
     /// `Err`: why it was refused.
     pub(crate) fn try_join(to: SocketAddr, name: &str, key: &str, incarnation: u8) -> Result<Self, String> {
-        let stream = TcpStream::connect(to).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        Self::greet(Box::new(connect(to)), name, (key, &[]), incarnation)
+    }
+
+    /// The same over TLS. An end of the connection in the midst of it is a refusal without a word.
+    pub(crate) fn try_join_over(
+        trust: &Trust,
+        to: SocketAddr,
+        name: &str,
+        key: &str,
+    ) -> Result<Self, String> {
+        let connection = trust.connection("localhost").unwrap().expect("TLS");
+        let mut stream = StreamOwned::new(connection, connect(to));
+        while stream.conn.is_handshaking() {
+            stream.conn.complete_io(&mut stream.sock).map_err(|why| why.to_string())?;
+        }
+        let binding = stream.conn.export_keying_material([0; 32], b"EXPORTER-Channel-Binding", Some(&[]));
+        Self::greet(Box::new(stream), name, (key, &binding.unwrap()), 1)
+    }
+
+    fn greet(
+        stream: Box<dyn Line>,
+        name: &str,
+        (key, binding): (&str, &[u8]),
+        incarnation: u8,
+    ) -> Result<Self, String> {
         let mut probe = Self { stream, name: name.to_owned(), taken: 0 };
-        probe.stream.write_all(&PREFACE).unwrap();
-        let FromCollector::Challenge { nonce } = probe.hear() else { panic!("no challenge") };
+        probe.stream.write_all(&PREFACE).map_err(|why| why.to_string())?;
+        let challenge = probe.try_hear().map_err(|why| why.to_string())?;
+        let FromCollector::Challenge { nonce } = challenge else { panic!("no challenge") };
         let (theirs, ours): (Token, Token) = (nonce.parse().unwrap(), Token([7; 16]));
         probe.say(&FromProbe::Hello {
             probe: name.to_owned(),
             nonce: ours.to_string(),
-            proof: proof::fleet_probe(key.as_bytes(), theirs, ours, name, &[]),
+            proof: proof::fleet_probe(key.as_bytes(), theirs, ours, name, binding),
             software: "0".to_owned(),
             abilities: vec!["digest".to_owned()],
             interfaces: vec!["eth0".to_owned()],
@@ -46,7 +76,7 @@ impl Probe {
         });
         match probe.hear() {
             FromCollector::Welcome { proof, taken } => {
-                assert_eq!(proof, proof::fleet_collector(key.as_bytes(), theirs, ours, name, &[]));
+                assert_eq!(proof, proof::fleet_collector(key.as_bytes(), theirs, ours, name, binding));
                 probe.taken = taken;
                 Ok(probe)
             }
@@ -60,11 +90,16 @@ impl Probe {
     }
 
     pub(crate) fn hear(&mut self) -> FromCollector {
+        self.try_hear().unwrap()
+    }
+
+    fn try_hear(&mut self) -> std::io::Result<FromCollector> {
+        self.stream.flush()?;
         let mut head = [0; 4];
-        self.stream.read_exact(&mut head).unwrap();
+        self.stream.read_exact(&mut head)?;
         let mut body = vec![0; frame::body_len(head).unwrap()];
-        self.stream.read_exact(&mut body).unwrap();
-        FromCollector::parse(&body).unwrap()
+        self.stream.read_exact(&mut body)?;
+        Ok(FromCollector::parse(&body).unwrap())
     }
 
     /// The next instruction; whatever else comes before it is let pass.
@@ -105,6 +140,12 @@ impl Probe {
         self.stream.write_all(&ipfix).unwrap();
         self.stream.write_all(report).unwrap();
     }
+}
+
+fn connect(to: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(to).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
 }
 
 pub(crate) fn report(probe: &str, sequence: u64, period: Period, selected: u64) -> ProbeReport {
