@@ -504,3 +504,72 @@ fn own_use() -> (u64, u64) {
     let ticks: u64 = fields.skip(11).take(2).filter_map(|text| text.parse::<u64>().ok()).sum();
     (pages * 4096, ticks * 10_000_000)
 }
+
+#[cfg(test)]
+mod tests {
+    use netaware_record::passive::{PacketSighting, ProbeReport};
+
+    use super::*;
+
+    struct Nothing(Pace);
+
+    impl Ground for Nothing {
+        fn interfaces(&self) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn open(&mut self, _: &str) -> Result<Vec<Box<dyn Source>>, String> {
+            Err("there is nothing".to_owned())
+        }
+
+        fn link(&self, _: &str) -> Interface {
+            Interface::default()
+        }
+
+        fn compile(&self, _: &str, _: &str) -> Result<Matcher, String> {
+            Err("there is nothing".to_owned())
+        }
+
+        fn pace(&self) -> Pace {
+            self.0
+        }
+    }
+
+    struct Nowhere;
+
+    impl Outlet for Nowhere {
+        fn sightings(&mut self, _: &str, _: &str, _: Vec<PacketSighting>) {}
+
+        fn report(&mut self, _: ProbeReport) {}
+    }
+
+    #[test]
+    fn a_file_has_one_table_for_each_task_so_that_no_thread_decides_which_is_used() {
+        let what = What::Volume { by: vec!["source".to_owned()], prefix: None, keys: 10 };
+        let task = Task { interface: None, filter: None, what, schedule: None };
+        for (pace, spare) in [(Pace::Replay, false), (Pace::Live, true)] {
+            let settings = ProbeSettings {
+                name: "here".to_owned(),
+                tunnels: Tunnels::default(),
+                clock: Box::new(ClockState::default),
+                stamp: Arc::new(|_, _, _, _| Ok(())),
+                random: 1,
+                said: Arc::default(),
+            };
+            let (probe, reporting) =
+                Probe::new(Nothing(pace), settings, Nowhere, Span::from_secs(1)).unwrap();
+            let setup = probe.setup("t", &task, "lan", &Seed::new([1; 16]), &Interface::default()).unwrap();
+            assert_eq!(setup.spare.is_some(), spare, "{pace:?}");
+            probe.end();
+            assert!(reporting.join().is_some());
+        }
+    }
+
+    #[test]
+    fn capacity_wants_all_packets_of_a_source_in_one_ring() {
+        let capacity = What::Capacity { sources: 10 };
+        assert!(suits(&capacity, 1).is_ok());
+        assert!(suits(&capacity, 2).unwrap_err().contains("--rings 1"));
+        assert!(suits(&What::Rtt { flows: 10 }, 2).is_ok());
+    }
+}
