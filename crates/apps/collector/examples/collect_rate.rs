@@ -82,16 +82,18 @@ fn main() {
         total / received as f64 * 1e6
     );
     // The joins settle what they hold, and the store takes the last rows.
-    clock::sleep(Span::from_secs(4));
-    let joined = client.ask("GET", "/api/v1/joins", "").expect("an answer").body;
-    let metrics = client.ask("GET", "/metrics", "").expect("an answer").body;
     let of = |name: &str| -> f64 {
+        let metrics = client.ask("GET", "/metrics", "").expect("an answer").body;
         metrics
             .lines()
             .filter(|line| line.starts_with(name) && line.contains("from=\"left\""))
             .map(value)
             .sum()
     };
+    let give_up_at = clock::now() + Span::from_secs(30);
+    while of("netaware_path_packets_total") < sent.packets as f64 && clock::now() < give_up_at {
+        clock::sleep(Span::from_millis(200));
+    }
     println!(
         "packets {} sent as reports of each point, {} in rows: {} matched, {} lost, {} unobserved",
         sent.packets,
@@ -100,7 +102,6 @@ fn main() {
         of("netaware_path_lost_total"),
         of("netaware_path_unobserved_total"),
     );
-    println!("{joined}");
     stopper.stop();
     thread.join().expect("no panic").expect("an orderly end");
 }
@@ -306,15 +307,14 @@ fn count(client: &Client, name: &str) -> u64 {
     metrics.lines().find(|line| line.starts_with(&begin)).map_or(0, |line| value(line) as u64)
 }
 
-/// CPU seconds of this process's threads by their name.
+/// CPU seconds of this process's threads by their name, as the scheduler has measured them.
 fn threads() -> BTreeMap<String, f64> {
     let mut all = BTreeMap::new();
     for task in std::fs::read_dir("/proc/self/task").expect("/proc").flatten() {
-        let Ok(stat) = std::fs::read_to_string(task.path().join("stat")) else { continue };
-        let Some((head, rest)) = stat.rsplit_once(") ") else { continue };
-        let name = head.split_once('(').map_or("", |(_, name)| name).to_owned();
-        let ticks: f64 = rest.split(' ').skip(11).take(2).filter_map(|word| word.parse::<f64>().ok()).sum();
-        *all.entry(name).or_default() += ticks / 100.0;
+        let read = |file| std::fs::read_to_string(task.path().join(file));
+        let (Ok(name), Ok(times)) = (read("comm"), read("schedstat")) else { continue };
+        let on_cpu_ns = times.split(' ').next().and_then(|word| word.parse::<f64>().ok());
+        *all.entry(name.trim_end().to_owned()).or_default() += on_cpu_ns.unwrap_or(0.0) / 1e9;
     }
     all
 }

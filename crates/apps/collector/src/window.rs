@@ -297,6 +297,21 @@ mod tests {
     }
 
     #[test]
+    fn what_an_exporter_of_others_reported_and_has_no_row_is_told_as_unobserved_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut window = Window::open(folder.path(), setups()).unwrap();
+        let seen = |at, version| PacketSighting { digest: 1, at: Wall(at), length: 40, ttl: 64, version };
+        let reported = [seen(5, 4), seen(SECOND - 1, 6), seen(SECOND, 4), seen(7, 4)];
+        window.enter_seen("a", &reported);
+        window.enter_seen("nobody", &reported);
+        drop(window);
+        let text = std::fs::read_to_string(folder.path().join("window.log")).unwrap();
+        assert_eq!(text, "+ j a 0 2 1\n+ j a 1000000000 1 0\n");
+        // Towards each of two other points: two versions in the first period, one in the second.
+        assert_eq!(Window::open(folder.path(), setups()).unwrap().lost_rows().len(), 2 * 3);
+    }
+
+    #[test]
     fn a_long_file_is_written_anew_with_what_is_open() {
         let folder = tempfile::tempdir().unwrap();
         let mut window = Window::open(folder.path(), setups()).unwrap();

@@ -258,7 +258,11 @@ impl Faults<'_> {
     /// Whether there is the task; that it makes digests and that all these probes run it.
     fn digests(&mut self, place: &str, name: &str, probes: &[String]) -> bool {
         let Some(task) = self.config.tasks.get(name) else {
-            self.add(place, format!("there is no task '{name}'"));
+            let why = match name {
+                "" => "needs 'task', the digest task of the points that are probes".to_owned(),
+                _ => format!("there is no task '{name}'"),
+            };
+            self.add(place, why);
             return false;
         };
         if !matches!(task.what, What::Digest { .. }) {

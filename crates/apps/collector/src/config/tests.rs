@@ -39,6 +39,18 @@ fn every_mistake_is_told_with_its_place_and_what_would_be_right() {
             "makes no digests",
         ),
         (14, "[colours]\nred = 1", "unknown field `colours`"),
+        (15, "[exporters.a]\naddress = \"192.0.2.1\"", "not as a probe"),
+        (
+            16,
+            "[exporters.c]\naddress = \"192.0.2.1\"\n[exporters.d]\naddress = \"::ffff:192.0.2.1\"",
+            "exporters.d: has the address of 'c'; give both their 'domain'",
+        ),
+        (
+            17,
+            "[exporters.c]\naddress = \"192.0.2.1\"\n[joins.j]\npoints = [\"c\", \"a\"]",
+            "joins.j: needs 'task'",
+        ),
+        (18, "[exporters.c]\naddress = \"192.0.2.1\"\n[joins.j]\npoints = [\"c\"]", "needs two points"),
     ];
     for (row, text, want) in rows {
         let said = fault(&format!("{TWO}{text}"));
@@ -47,13 +59,17 @@ fn every_mistake_is_told_with_its_place_and_what_would_be_right() {
     assert!(fault(&format!("period = \"1 fortnight\"\n{TWO}")).contains("ns, us, ms, s, min or h"));
     assert!(fault(&format!("shard = \"3/2\"\n{TWO}")).contains("shard: '3/2' is no part"));
     assert!(fault(&format!("ipfix = [\"4739\"]\n{TWO}")).contains("udp://[::]:4739"));
+    assert!(fault(&format!("ipfix = [\"tls://:4740\"]\n{TWO}")).contains("needs the certificate and key"));
+    assert!(fault(&format!("export = [\"sctp://a\"]\n{TWO}")).contains("does not begin with tcp://"));
+    assert!(fault(&format!("export = [\"tls://a\"]\n{TWO}")).contains("needs 'export_ca'"));
 }
 
 #[test]
 fn what_is_usual_need_not_be_written_and_the_text_reads_back() {
     let text = format!(
         "{TWO}[tasks.v]\non = [\"all\"]\nkind = \"volume\"\nby = [\"source\"]\n[tasks.d]\non = [\"a\", \"b\"]\nkind = \"digest\"\n\
-[joins.j]\ntask = \"d\"\npoints = [\"all\"]\npatience = \"1s\"\n"
+[joins.j]\ntask = \"d\"\npoints = [\"all\"]\npatience = \"1s\"\n\
+[exporters.c]\naddress = \"192.0.2.1\"\n[exporters.d]\naddress = \"192.0.2.1\"\ndomain = 7\n[joins.o]\npoints = [\"c\", \"d\"]\n"
     );
     let config = Config::read(&text).unwrap();
     assert!(matches!(config.tasks["v"].what, netaware_wire::lmap::What::Volume { keys: 10_000, .. }));

@@ -65,6 +65,16 @@ impl Disk {
     }
 }
 
+/// All of them at once, eight at a time.
+fn bring_all(disks: &[Disk], to: SocketAddr, until: u64) -> Vec<Probe> {
+    std::thread::scope(|scope| {
+        let parts = disks.chunks(COUNT / 8);
+        let bring = |part: &'_ [Disk]| part.iter().map(|disk| disk.bring(to, until)).collect::<Vec<_>>();
+        let threads: Vec<_> = parts.map(|part| scope.spawn(move || bring(part))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
 /// By probe and period: what the stored reports say was selected.
 fn stored(collector: &Running) -> BTreeMap<(String, i64), u64> {
     let mut all = BTreeMap::new();
@@ -93,7 +103,7 @@ fn a_thousand_probes_lose_nothing_and_count_nothing_twice_when_their_collector_i
     let (periods, mut taken_before) = (periods(3), 0);
     let disks: Vec<Disk> = (0..COUNT).map(|n| Disk::filled(n, &periods)).collect();
     let (mut child, address) = serve(folder.path(), &text);
-    let mut probes: Vec<Probe> = disks.iter().map(|disk| disk.bring(address, 2)).collect();
+    let mut probes = bring_all(&disks, address, 2);
     // Half of them have heard that all is taken; of the others some of it is on the way, some in the store.
     for probe in probes.iter_mut().take(COUNT / 2) {
         probe.until_taken(2);
@@ -103,7 +113,7 @@ fn a_thousand_probes_lose_nothing_and_count_nothing_twice_when_their_collector_i
     drop(probes);
 
     let collector = start(folder.path(), &text);
-    let mut probes: Vec<Probe> = disks.iter().map(|disk| disk.bring(collector.address, 3)).collect();
+    let mut probes = bring_all(&disks, collector.address, 3);
     for probe in &mut probes {
         taken_before += probe.taken;
         probe.until_taken(3);
