@@ -19,7 +19,7 @@ fn start_open(folder: &std::path::Path) -> Running {
     let text = format!(
         "ipfix = [\"udp://127.0.0.1:0\", \"tcp://127.0.0.1:0\"]{TWO}\
 [exporters.left]\naddress = \"127.0.0.1\"\ndomain = 1\n[exporters.right]\naddress = \"127.0.0.1\"\ndomain = 2\n\
-[joins.others]\npoints = [\"left\", \"right\"]\npatience = \"500ms\"\nreport_patience = \"1s\"\n"
+[joins.others]\npoints = [\"left\", \"right\"]\npatience = \"500ms\"\nreport_patience = \"2s\"\n"
     );
     start(folder, &text)
 }
