@@ -47,7 +47,7 @@ const KEYS: u32 = 8;
 fn tasks(link: &Link) -> Vec<Box<dyn Watch>> {
     let by = ["source", "destination", "protocol", "source_port", "destination_port", "dscp", "flow_label"];
     let by: Vec<String> = by.iter().map(ToString::to_string).collect();
-    let digest = |share, function| What::Digest { share, payload: 40, function };
+    let digest = |share, function| What::Digest { share, payload: 40, function, initialiser: None };
     let all = [
         What::Volume { by, prefix: Some((24, 64)), keys: KEYS },
         What::Volume { by: Vec::new(), prefix: None, keys: 1 },

@@ -144,7 +144,8 @@ fn tshark_reads_flows_and_packet_reports_of_a_file_over_tcp() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = format!("tcp://{}", listener.local_addr().unwrap());
     let taking = std::thread::spawn(move || received(&listener));
-    let output = probe(folder.path(), &["--export", &to, "volume", "digest"]);
+    let hash = ["--function", "bob", "--payload", "16", "--initialiser", "0x9a3f9a3f"];
+    let output = probe(folder.path(), &[&["--export", &to, "volume", "digest"], &hash[..]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let bytes = taking.join().unwrap();
     // tshark opens a file of IPFIX messages as such (RFC 5655).
@@ -166,6 +167,19 @@ fn tshark_reads_flows_and_packet_reports_of_a_file_over_tcp() {
     digests.dedup();
     assert_eq!(digests.len() as u64, 2 * PACKETS, "each packet has its own");
     assert_eq!(values("cflow.flow_end_reason").len(), 2, "two flows");
+    let selector = [
+        ("selector_algorithm", "6"),
+        ("hash_ippayload_offset", "0"),
+        ("hash_ippayload_size", "16"),
+        ("hash_output_range_max", "4294967295"),
+        ("hash_selected_range_max", "4294967295"),
+    ];
+    for (field, value) in selector {
+        let told = values(&format!("cflow.{field}"));
+        assert!(!told.is_empty() && told.iter().all(|one| one == value), "{field}: {told:?}");
+    }
+    assert!(values("cflow.hash_initialiser_value").is_empty(), "a secret");
+    assert!(values("cflow.absolute_error").is_empty(), "nobody knows how good the clock of a file was");
     let observed = values("cflow.selector_id_total_pkts_observed");
     assert_eq!(observed.last().map(String::as_str), Some("80"), "{observed:?}");
 }

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use netaware_io::clock;
 use netaware_passive::join::{Expects, Join, JoinCounts, JoinSettings, Joined, Pair, PointId};
-use netaware_record::passive::{ClockState, PacketSighting, Period, ProbeReport, Row, TaskRow};
+use netaware_record::passive::{
+    CaptureHealth, ClockState, PacketSighting, Period, ProbeReport, Row, TaskRow,
+};
 use netaware_units::{Span, Wall};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -254,7 +256,8 @@ impl Joins {
 /// So are packets that the snap length cut, which a point that captures more sees.
 fn watched(report: &ProbeReport, task: &str, has_rows: bool) -> Vec<(Period, u64)> {
     let healths = || report.captures.iter().map(|capture| &capture.health);
-    let lost: u64 = healths().map(|health| health.lost() + u64::from(health.link_was_down)).sum();
+    let unsure = |health: &CaptureHealth| u64::from(health.link_was_down) + u64::from(health.doubtful);
+    let lost: u64 = healths().map(|health| health.lost() + unsure(health)).sum();
     let merged: u64 = healths().map(|health| health.merged).sum();
     let of_row = |row: &TaskRow| match &row.row {
         Row::Digests(digests) if row.task == task => {
@@ -327,11 +330,7 @@ impl Work {
                     .collect();
             }
         }
-        let row = |period: Period, delay| TaskRow {
-            task: self.name.clone(),
-            period,
-            row: Row::Delay(Box::new(delay)),
-        };
+        let row = |period: Period, delay| TaskRow::new(&*self.name, period, Row::Delay(Box::new(delay)));
         let rows: Vec<TaskRow> = joined
             .into_iter()
             .flat_map(|one| one.delays.into_iter().map(move |delay| (one.period, delay)))
@@ -377,7 +376,7 @@ mod tests {
     fn a_task_lacks_what_the_capture_lost_and_what_was_merged_behind_its_filter() {
         let lacks = |health: CaptureHealth, digests: DigestRow| {
             let period = Period { from: Wall(0), until: Wall(1) };
-            let row = TaskRow { task: "d".into(), period, row: Row::Digests(digests) };
+            let row = TaskRow::new("d", period, Row::Digests(digests));
             let report = ProbeReport {
                 probe: "p".into(),
                 sequence: 1,
@@ -385,6 +384,7 @@ mod tests {
                 captures: vec![InterfaceCapture { interface: "eth0".into(), health }],
                 clock: ClockState::default(),
                 rows: vec![row],
+                rows_cut: BTreeMap::new(),
             };
             watched(&report, "d", false).iter().map(|(_, lost)| *lost).collect::<Vec<_>>()
         };
@@ -398,5 +398,7 @@ mod tests {
         assert_eq!(lacks(CaptureHealth::default(), DigestRow { given_up: 3, ..DigestRow::default() }), [3]);
         let lost = CaptureHealth { lost_ring: 4, ..merged };
         assert_eq!(lacks(lost, DigestRow::default()), [4]);
+        let doubtful = CaptureHealth { doubtful: true, ..CaptureHealth::default() };
+        assert_eq!(lacks(doubtful, DigestRow::default()), [1], "counted in a neighbouring period");
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use netaware_record::passive::{ClockState, InterfaceCapture, Period, ProbeReport};
+use netaware_record::passive::{CaptureHealth, ClockState, InterfaceCapture, Period, ProbeReport};
 use netaware_units::{Mono, Span, Wall};
 use netaware_wire::lmap::{FromCollector, ProbeStatus};
 use schemars::JsonSchema;
@@ -96,12 +96,36 @@ pub struct Counts {
     pub malformed: u64,
     /// Packets that its captures lost.
     pub lost: u64,
+    /// Of these, because a ring was full.
+    pub lost_ring: u64,
+    /// Of these, in the kernel before a ring.
+    pub lost_kernel: u64,
+    /// Of these, by the cards.
+    pub lost_nic: u64,
+    /// Frames that stood for several packets: the others were not seen by themselves.
+    pub merged: u64,
+    /// Periods of captures that may lack packets which a neighbouring one counts as lost.
+    pub doubtful: u64,
+    /// Rows that are missing because reports were too long.
+    pub rows_cut: u64,
     /// Packets that its captures saw.
     pub seen: u64,
     /// Times that its clock jumped.
     pub clock_steps: u64,
     /// Sightings whose stamps are an hour or more from this host's time: they were not joined.
     pub untimely: u64,
+}
+
+impl Counts {
+    fn add(&mut self, health: &CaptureHealth) {
+        self.lost += health.lost();
+        self.lost_ring += health.lost_ring;
+        self.lost_kernel += health.lost_kernel;
+        self.lost_nic += health.lost_nic.unwrap_or(0);
+        self.merged += health.merged;
+        self.doubtful += u64::from(health.doubtful);
+        self.seen += health.seen;
+    }
 }
 
 /// A live connection.
@@ -246,11 +270,14 @@ impl Roster {
 
     /// A report of it that was new.
     pub(crate) fn report(&self, probe: &str, report: &ProbeReport) {
+        for (task, rows) in &report.rows_cut {
+            tracing::warn!(probe, task, rows, "a report was too long: rows of it are missing");
+        }
         self.note(probe, |view| {
             for capture in &report.captures {
-                view.counts.lost += capture.health.lost();
-                view.counts.seen += capture.health.seen;
+                view.counts.add(&capture.health);
             }
+            view.counts.rows_cut += report.rows_cut.values().sum::<u64>();
             view.counts.clock_steps += u64::from(report.clock.stepped.is_some());
             if view.last_period.is_none_or(|last| last.until < report.period.until) {
                 view.last_period = Some(report.period);

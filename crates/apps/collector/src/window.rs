@@ -99,7 +99,7 @@ impl Window {
                     [IpVersion::V4, IpVersion::V6].into_iter().zip(packets).filter(|(_, n)| **n > 0)
                 {
                     let row = lost_row(from, &to, version, *count, setup.settings.patience);
-                    rows.push(TaskRow { task: name.clone(), period, row: Row::Delay(Box::new(row)) });
+                    rows.push(TaskRow::new(&**name, period, Row::Delay(Box::new(row))));
                 }
             }
         }

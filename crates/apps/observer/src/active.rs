@@ -241,7 +241,7 @@ impl Run {
     }
 
     fn tell(&self, period: Period, rows: Vec<Row>) {
-        let rows = rows.into_iter().map(|row| TaskRow { task: self.name.clone(), period, row });
+        let rows = rows.into_iter().map(|row| TaskRow::new(&*self.name, period, row));
         // Nobody listens any more when the probe ends.
         drop(self.told.send(Told::Rows(rows.collect())));
     }

@@ -14,8 +14,10 @@ use netaware_io::clock;
 use netaware_ipfix::{ExportCounts, ExportError, Exporter};
 use netaware_record::passive::{PacketSighting, ProbeReport, Row};
 use netaware_wire::ipfix::sightings::Selection;
+use netaware_wire::lmap::Task;
 
 use crate::link::held;
+use crate::selections::Selectors;
 use crate::watch::report::Outlet;
 
 /// Batches that wait for one collector. A station hands out sightings 8192 at a time, so this is 17 MB at most.
@@ -70,6 +72,7 @@ pub struct Export {
     slow: WhenSlow,
     /// By task and interface, numbered from 1; packets observed and chosen since the beginning.
     selections: BTreeMap<(String, String), Selection>,
+    selectors: Selectors,
 }
 
 impl Export {
@@ -88,7 +91,7 @@ impl Export {
             Ok(Line { target, batches, counts, crowded: 0, thread })
         };
         let lines: std::io::Result<Vec<Line>> = exporters.into_iter().map(start).collect();
-        Ok(Self { lines: lines?, slow, selections: BTreeMap::new() })
+        Ok(Self { lines: lines?, slow, selections: BTreeMap::new(), selectors: Selectors::default() })
     }
 
     /// Sends what waits and ends. A collector that does not answer holds this up for 8 s at most.
@@ -128,12 +131,15 @@ impl Export {
 
     fn selection(&mut self, task: &str, interface: &str) -> &mut Selection {
         let next = self.selections.len() as u64 + 1;
-        self.selections.entry((task.to_owned(), interface.to_owned())).or_insert_with(|| Selection {
+        let key = (task.to_owned(), interface.to_owned());
+        let selection = self.selections.entry(key).or_insert_with(|| Selection {
             sequence: next,
             task: task.to_owned(),
             interface: interface.to_owned(),
             ..Selection::default()
-        })
+        });
+        self.selectors.fill(selection);
+        selection
     }
 }
 
@@ -143,7 +149,12 @@ impl Outlet for Export {
         self.send(&Batch::Sightings(Arc::new((selection, sightings))));
     }
 
+    fn tasks(&mut self, tasks: &BTreeMap<String, Task>) {
+        self.selectors.learn(tasks);
+    }
+
     fn report(&mut self, mut report: ProbeReport) {
+        self.selectors.hear(&report);
         // What a digest task counted goes with its selection; the rows of several interfaces are of one task, and belong to the
         // first of its selections.
         let interface = report.captures.first().map(|capture| capture.interface.clone()).unwrap_or_default();

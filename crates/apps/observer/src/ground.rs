@@ -1,5 +1,7 @@
 //! What a probe stands on in earnest: this host's interfaces, or a capture file.
 
+mod untagged;
+
 use std::fs::Metadata;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt as _;
@@ -79,7 +81,11 @@ impl Ground for Host {
     fn compile(&self, text: &str, interface: &str) -> Result<Matcher, String> {
         // ARPHRD_NONE, of TUN devices: frames begin with IP.
         let raw = attribute(interface, "type").is_some_and(|kind| kind == "65534");
-        matcher(text, if raw { LinkType::Raw } else { LinkType::Ethernet })
+        if raw {
+            return matcher(text, LinkType::Raw);
+        }
+        let whole = matcher(text, LinkType::Ethernet)?;
+        Ok(if filter::asks_for_tags(text) { whole } else { untagged::behind(whole) })
     }
 
     fn pace(&self) -> Pace {

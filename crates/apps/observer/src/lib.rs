@@ -13,6 +13,7 @@ pub mod ground;
 pub mod link;
 pub mod mail;
 pub mod probe;
+mod selections;
 pub mod watch;
 
 use netaware_units::{Span, Wall};

@@ -3,6 +3,8 @@
 //! Each collector gets the sightings of its share of the digests (the top bits decide), and the report of each period behind them:
 //! it has to know when this probe watched, and how well. Rows go to the first alone, so that nothing is counted twice.
 
+mod room;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -10,16 +12,22 @@ use netaware_passive::join::shard_of;
 use netaware_record::passive::{PacketSighting, ProbeReport, Row};
 use netaware_units::Wall;
 use netaware_wire::ipfix::sightings::{self, Selection};
-use netaware_wire::lmap::MAX_BATCH;
+use netaware_wire::lmap::{MAX_BATCH, Task};
 
 use crate::buffer::{Batch, Buffer};
 use crate::link::held;
+use crate::selections::Selectors;
 use crate::watch::report::Outlet;
 
 /// Sightings that are put into one batch: 2 MiB.
 const BATCH: usize = 80_000;
+/// Bytes of a report: the other half of a batch is for sightings.
+const REPORT: usize = MAX_BATCH as usize / 2;
 /// Over TCP a message may be as long as IPFIX allows.
 const MESSAGE: usize = 65_535;
+
+/// Task to packets observed and selected.
+type Totals = BTreeMap<String, (u64, u64)>;
 
 /// Sightings of one task on one interface.
 type Chosen = BTreeMap<(String, String), Vec<PacketSighting>>;
@@ -28,6 +36,7 @@ type Chosen = BTreeMap<(String, String), Vec<PacketSighting>>;
 #[derive(Debug)]
 pub struct Mail {
     boxes: Vec<Letterbox>,
+    selectors: Selectors,
 }
 
 #[derive(Debug)]
@@ -48,7 +57,7 @@ impl Mail {
             count: 0,
             given_up: 0,
         });
-        Self { boxes: boxes.collect() }
+        Self { boxes: boxes.collect(), selectors: Selectors::default() }
     }
 }
 
@@ -61,15 +70,20 @@ impl Outlet for Mail {
             letterbox.chosen.entry(key.clone()).or_default().push(sighting);
             letterbox.count += 1;
             if letterbox.count >= BATCH {
-                letterbox.post(Vec::new(), sighting.at, &BTreeMap::new());
+                letterbox.post(Vec::new(), sighting.at, &BTreeMap::new(), &self.selectors);
             }
         }
     }
 
+    fn tasks(&mut self, tasks: &BTreeMap<String, Task>) {
+        self.selectors.learn(tasks);
+    }
+
     fn report(&mut self, mut report: ProbeReport) {
+        self.selectors.hear(&report);
         let totals = totals(&report);
         for (place, letterbox) in self.boxes.iter_mut().enumerate() {
-            letterbox.report(&mut report, &totals);
+            letterbox.report(&mut report, &totals, &self.selectors);
             if place == 0 {
                 report.rows.clear();
             }
@@ -77,9 +91,8 @@ impl Outlet for Mail {
     }
 }
 
-/// Task to packets observed and selected.
-fn totals(report: &ProbeReport) -> BTreeMap<String, (u64, u64)> {
-    let mut totals: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+fn totals(report: &ProbeReport) -> Totals {
+    let mut totals = Totals::new();
     for row in &report.rows {
         if let Row::Digests(digests) = &row.row {
             let total = totals.entry(row.task.clone()).or_default();
@@ -91,7 +104,7 @@ fn totals(report: &ProbeReport) -> BTreeMap<String, (u64, u64)> {
 }
 
 impl Letterbox {
-    fn report(&mut self, report: &mut ProbeReport, totals: &BTreeMap<String, (u64, u64)>) {
+    fn report(&mut self, report: &mut ProbeReport, totals: &Totals, selectors: &Selectors) {
         let mut buffer = held(&self.buffer);
         report.sequence = buffer.next();
         let given_up = buffer.given_up();
@@ -103,13 +116,16 @@ impl Letterbox {
         self.given_up = given_up;
         // A report of our own always serialises; one without bytes would be refused by the buffer and counted.
         let mut json = serde_json::to_vec(report).unwrap_or_default();
-        if json.len() > MAX_BATCH as usize / 2 {
-            json = shortened(report);
+        if json.len() > REPORT {
+            let mut shorter = report.clone();
+            room::fit(&mut shorter, REPORT);
+            tracing::warn!(cut = ?shorter.rows_cut, "a report is too long: the least rows are put together or cut");
+            json = serde_json::to_vec(&shorter).unwrap_or_default();
         }
-        self.post(json, report.period.until, totals);
+        self.post(json, report.period.until, totals, selectors);
     }
 
-    fn post(&mut self, report: Vec<u8>, at: Wall, totals: &BTreeMap<String, (u64, u64)>) {
+    fn post(&mut self, report: Vec<u8>, at: Wall, totals: &Totals, selectors: &Selectors) {
         let chosen = std::mem::take(&mut self.chosen);
         self.count = 0;
         let parts: Vec<(Selection, Vec<PacketSighting>)> = chosen
@@ -117,10 +133,10 @@ impl Letterbox {
             .zip(1..)
             .map(|(((task, interface), sightings), sequence)| {
                 let (observed, selected) = totals.get(&task).copied().unwrap_or((0, 0));
-                (
-                    Selection { sequence, task, interface, observed, selected, ..Selection::default() },
-                    sightings,
-                )
+                let mut selection =
+                    Selection { sequence, task, interface, observed, selected, ..Selection::default() };
+                selectors.fill(&mut selection);
+                (selection, sightings)
             })
             .collect();
         let selections = parts.iter().map(|(one, _)| (one.task.clone(), one.sequence)).collect();
@@ -133,26 +149,82 @@ impl Letterbox {
     }
 }
 
-/// A report that is too long for a batch loses the rows of the task that has most, the least important first: rows come in
-/// order of importance.
-fn shortened(report: &ProbeReport) -> Vec<u8> {
-    let mut report = report.clone();
-    loop {
-        let json = serde_json::to_vec(&report).unwrap_or_default();
-        if json.len() <= MAX_BATCH as usize / 2 || report.rows.is_empty() {
-            return json;
+#[cfg(test)]
+mod tests {
+    use netaware_record::passive::{ClockState, DigestRow, FlowKey, Period, TaskRow, VolumeRow};
+    use netaware_units::{ByteCount, Span};
+    use netaware_wire::ipfix::sightings::BOB;
+    use netaware_wire::lmap::{DigestFunction, What};
+
+    use super::*;
+    use crate::buffer::BufferSettings;
+
+    const PERIOD: Period = Period { from: Wall(0), until: Wall(1_000_000_000) };
+
+    fn report(rows: Vec<Row>) -> ProbeReport {
+        ProbeReport {
+            probe: "p".into(),
+            sequence: 0,
+            period: PERIOD,
+            captures: Vec::new(),
+            clock: ClockState { bound: Some(Span(1500)), ..ClockState::default() },
+            rows: rows.into_iter().map(|row| TaskRow::new("t", PERIOD, row)).collect(),
+            rows_cut: BTreeMap::new(),
         }
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for row in &report.rows {
-            *counts.entry(&row.task).or_default() += 1;
-        }
-        let most = counts.into_iter().max_by_key(|(_, count)| *count);
-        let Some((task, keep)) = most.map(|(task, count)| (task.to_owned(), count / 2)) else { return json };
-        let mut seen = 0;
-        report.rows.retain(|row| {
-            seen += usize::from(row.task == task);
-            row.task != task || seen <= keep
+    }
+
+    /// What `mail` puts on the disk for each of so many collectors.
+    fn posted(collectors: usize, mail: impl FnOnce(&mut Mail)) -> Vec<Batch> {
+        let folders: Vec<_> = (0..collectors).map(|_| tempfile::tempdir().unwrap()).collect();
+        let open = |folder: &tempfile::TempDir| {
+            let settings = BufferSettings { folder: folder.path().into(), most: ByteCount(64 << 20) };
+            Arc::new(Mutex::new(Buffer::open(settings).unwrap()))
+        };
+        let buffers: Vec<_> = folders.iter().map(open).collect();
+        mail(&mut Mail::new(buffers.clone()));
+        buffers.iter().map(|buffer| held(buffer).after(0).unwrap().1).collect()
+    }
+
+    #[test]
+    fn packet_reports_say_how_their_task_chose_and_how_good_the_clock_is() {
+        let what = What::Digest { share: 0.5, payload: 20, function: DigestFunction::Bob, initialiser: None };
+        let task = Task { interface: None, filter: None, what, schedule: None };
+        let seen = |digest| PacketSighting { digest, at: Wall(5), length: 100, ttl: 64, version: 6 };
+        let batches = posted(2, |mail| {
+            mail.tasks(&[("t".to_owned(), task)].into());
+            mail.sightings("t", "eth0", [1, 0x7fff_ffff, 0x8000_0000].map(seen).into());
+            let row = DigestRow { observed: 6, selected: 3, ..DigestRow::default() };
+            mail.report(report(vec![Row::Digests(row)]));
         });
-        tracing::warn!(task, "a report is too long: only the first {keep} rows of this task are sent");
+        let digests: Vec<Vec<u64>> = batches
+            .iter()
+            .map(|batch| {
+                let read = sightings::read(&batch.ipfix).unwrap();
+                let [(selection, seen)] = &read.selections[..] else { panic!("{read:?}") };
+                assert_eq!((selection.hash.algorithm, selection.hash.payload_size), (BOB, 20));
+                assert_eq!(selection.hash.output, (0, u32::MAX.into()));
+                assert_eq!(selection.hash.selected, (0, (1 << 31) - 1));
+                assert_eq!(selection.stamp_error, Some(Span(1500)));
+                assert_eq!((selection.observed, selection.selected), (6, 3));
+                seen.iter().map(|one| one.digest).collect()
+            })
+            .collect();
+        assert_eq!(digests, [vec![1, 0x7fff_ffff], vec![0x8000_0000]], "digests of 32 bits are shared too");
+    }
+
+    #[test]
+    fn a_report_of_many_flows_fits_a_batch_and_its_volume_is_whole() {
+        let volume = |n: u32| {
+            let key = FlowKey { source: Some(std::net::Ipv4Addr::from(n).into()), ..FlowKey::default() };
+            let (packets, bytes) = (n.into(), ByteCount(n.into()));
+            let (first_at, last_at) = (PERIOD.from, PERIOD.from);
+            Row::Volume(VolumeRow { key, packets, bytes, first_at, last_at, packets_error: 0, rest: false })
+        };
+        let batches = posted(1, |mail| mail.report(report((1..=20_000).map(volume).collect())));
+        let json = &batches[0].report;
+        assert!(json.len() <= REPORT && json.len() > REPORT / 4, "{}", json.len());
+        let sent: ProbeReport = serde_json::from_slice(json).unwrap();
+        let packets = |row: &TaskRow| if let Row::Volume(row) = &row.row { row.packets } else { 0 };
+        assert_eq!(sent.rows.iter().map(packets).sum::<u64>(), 20_000 * 20_001 / 2);
     }
 }

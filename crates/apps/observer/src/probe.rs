@@ -257,6 +257,7 @@ impl<G: Ground> Probe<G> {
     }
 
     fn set_passive(&mut self, tasks: BTreeMap<String, Task>, instruction: &Instruction) {
+        drop(self.told.send(Told::Tasks(tasks.clone())));
         let mut by_interface: BTreeMap<String, BTreeMap<String, Task>> = BTreeMap::new();
         let interfaces = self.ground.interfaces();
         for (name, task) in tasks {

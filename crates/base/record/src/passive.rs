@@ -7,6 +7,7 @@
 
 mod statistics;
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use netaware_units::{ByteCount, Span, Wall};
@@ -63,10 +64,21 @@ pub struct CaptureHealth {
     /// Of those seen: stamped by the card's own clock, not by the host's.
     #[serde(default)]
     pub stamped_by_nic: u64,
+    /// Packets of this period may be among those that a neighbouring one counts as lost: the kernel says how many it dropped since
+    /// it was asked last, and not when.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub doubtful: bool,
 }
 
 impl CaptureHealth {
-    /// Packets that should have been seen and were not; 0 means that every figure of the period is complete.
+    /// What figures of this capture lack.
+    pub fn loss(&self) -> CaptureLoss {
+        let doubtful = self.doubtful || self.link_was_down;
+        CaptureLoss { packets: self.lost(), merged: self.merged, doubtful }
+    }
+
+    /// Packets that should have been seen and were not; 0 means that every figure of the period is complete, unless it is
+    /// [`Self::doubtful`].
     pub fn lost(&self) -> u64 {
         self.lost_ring + self.lost_kernel + self.lost_nic.unwrap_or(0)
     }
@@ -112,6 +124,10 @@ pub struct ProbeReport {
     pub clock: ClockState,
     /// What the tasks found.
     pub rows: Vec<TaskRow>,
+    /// By task, rows that are missing because the report was too long for a batch. Volumes are never among them: of those, keys that had no
+    /// room are in the row of the rest.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rows_cut: BTreeMap<String, u64>,
 }
 
 /// The capture on one interface.
@@ -133,6 +149,37 @@ pub struct TaskRow {
     pub period: Period,
     /// The figures.
     pub row: Row,
+    /// What the capture behind the figures lost meanwhile; of what a collector made, nothing: delays have their own `unobserved`.
+    #[serde(default, skip_serializing_if = "CaptureLoss::is_nothing")]
+    pub lost: CaptureLoss,
+}
+
+impl TaskRow {
+    /// A row of a capture that lost nothing, or of none.
+    pub fn new(task: impl Into<String>, period: Period, row: Row) -> Self {
+        Self { task: task.into(), period, row, lost: CaptureLoss::default() }
+    }
+}
+
+/// How far figures of a capture may lean low: what it did not see in their period. The packets are those of the whole interface (of
+/// which a task's filter might have taken none), and of the whole period of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CaptureLoss {
+    /// Packets that should have been seen and were not: [`CaptureHealth::lost`].
+    pub packets: u64,
+    /// Frames that stand for several packets: [`CaptureHealth::merged`].
+    #[serde(default)]
+    pub merged: u64,
+    /// [`CaptureHealth::doubtful`], or the interface was down for a while.
+    #[serde(default)]
+    pub doubtful: bool,
+}
+
+impl CaptureLoss {
+    /// Whether the figures are complete.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What a task can find. Sightings do not travel like this but as IPFIX.

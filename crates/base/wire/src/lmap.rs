@@ -33,6 +33,24 @@ pub const MAX_WHY: usize = 1024;
 /// Interfaces, addresses or abilities that one probe may name.
 pub const MAX_LIST: usize = 256;
 
+/// Keys that a volume may ask for: about 120 bytes each.
+pub const MOST_KEYS: u32 = 4_000_000;
+
+/// Flows that a task of round-trip times may ask for; each takes from 500 bytes to about 20 KiB.
+pub const MOST_FLOWS: u32 = 1_000_000;
+
+/// Sources that a capacity task may ask for: 12 KiB each at most.
+pub const MOST_SOURCES: u32 = 20_000;
+
+/// Top talkers that a traffic task may ask for.
+pub const MOST_TALKERS: u32 = 1_000;
+
+/// Payload bytes that a digest is made of, at least: fewer do not spread well (RFC 5475 §6.2.4).
+pub const LEAST_PAYLOAD: u16 = 4;
+
+/// The same at most: more would only cost time, and no probe captures so much.
+pub const MOST_PAYLOAD: u16 = 256;
+
 /// Parts of a volume's key ([`What::Volume`]).
 pub const KEY_PARTS: [&str; 8] =
     ["version", "source", "destination", "protocol", "source_port", "destination_port", "dscp", "flow_label"];
@@ -260,6 +278,10 @@ pub enum What {
         /// The hash.
         #[serde(default)]
         function: DigestFunction,
+        /// Where BOB begins (hashInitialiserValue), for probes that do not have the fleet's seed; `None`: made from the seed. Which
+        /// packets are chosen comes from the seed all the same.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        initialiser: Option<u32>,
     },
     /// Round-trip times of TCP and QUIC.
     Rtt {

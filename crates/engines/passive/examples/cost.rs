@@ -21,7 +21,7 @@ fn main() {
     let seen: Vec<Observed<'_>> = frames.iter().enumerate().map(|(n, frame)| observed(n, frame)).collect();
     let names = ["version", "source", "destination", "protocol", "source_port", "destination_port"];
     let by: Vec<String> = names.iter().map(ToString::to_string).collect();
-    let digest = |function, share| What::Digest { share, payload: 24, function };
+    let digest = |function, share| What::Digest { share, payload: 24, function, initialiser: None };
     let tasks = [
         ("volume, all packets", What::Volume { by: vec![], prefix: None, keys: 1 }),
         ("volume, flows with room", What::Volume { by: by.clone(), prefix: None, keys: 10_000 }),

@@ -25,12 +25,10 @@ mod pairs;
 use netaware_record::Interval;
 use netaware_record::passive::{CapacityRow, Period, Row};
 use netaware_units::Wall;
+use netaware_wire::lmap::MOST_SOURCES;
 
 use crate::flow::{Flow, Table, table};
 use crate::{Found, Link, Observed, Seed, TaskError, Watch, watch};
-
-/// Sources that may be asked for: 12 KiB each at most.
-pub const MOST_SOURCES: u32 = 20_000;
 
 /// The task.
 #[derive(Debug)]

@@ -22,7 +22,8 @@ mod sip;
 mod statistics;
 
 use netaware_record::passive::{DigestRow, PacketSighting, Period, Row};
-use netaware_wire::lmap::DigestFunction;
+use netaware_wire::ipfix::sightings::{BOB, HashSelector};
+use netaware_wire::lmap::{DigestFunction, LEAST_PAYLOAD, MOST_PAYLOAD, What};
 use netaware_wire::packet::Packet;
 
 pub use bob::bob;
@@ -42,13 +43,46 @@ pub struct DigestSettings {
     pub payload: u16,
     /// Which hash.
     pub function: DigestFunction,
+    /// Where BOB begins; `None`: made from the seed.
+    pub initialiser: Option<u32>,
 }
 
-/// RFC 5475 §6.2.4: fewer than 4 payload bytes do not spread well.
-pub const LEAST_PAYLOAD: u16 = 4;
+impl DigestSettings {
+    /// Of a digest task.
+    pub fn of(what: &What) -> Option<Self> {
+        match what {
+            What::Digest { share, payload, function, initialiser } => {
+                let (share, payload, function) = (*share, *payload, *function);
+                Some(Self { share, payload, function, initialiser: *initialiser })
+            }
+            _ => None,
+        }
+    }
 
-/// More would only cost time, and no probe captures so much.
-pub const MOST_PAYLOAD: u16 = 256;
+    /// What others may know of it (RFC 5477 §8.3): all but the secrets. SipHash has no number there.
+    pub fn selector(&self) -> HashSelector {
+        let algorithm = if self.function == DigestFunction::Bob { BOB } else { 0 };
+        let largest = u64::MAX >> (64 - self.bits());
+        let chosen = self.below().map_or(largest, |below| below - 1);
+        let (output, selected) = ((0, largest), (0, chosen));
+        HashSelector { algorithm, payload_offset: 0, payload_size: self.payload, output, selected }
+    }
+
+    /// Of a digest.
+    fn bits(&self) -> u32 {
+        match self.function {
+            DigestFunction::Sip => 64,
+            DigestFunction::Bob => 32,
+        }
+    }
+
+    /// Packets are chosen whose selection hash is below this; `None`: all.
+    fn below(&self) -> Option<u64> {
+        // The cast saturates: a share next to 1 chooses all but 1 of 2^64.
+        let range = (self.share < 1.0).then(|| (self.share * f64::from(self.bits()).exp2()) as u64);
+        range.map(|range| range.max(1))
+    }
+}
 
 /// Sightings that are kept between two calls of [`Watch::drain`] or [`Watch::close`] at most; what is beyond is given up and counted.
 pub const MOST_SIGHTINGS: usize = 1 << 21;
@@ -92,13 +126,11 @@ impl Digester {
             });
         }
         let key = seed.key("packet digest");
-        let (hash, bits) = match settings.function {
-            DigestFunction::Sip => (Hash::Sip(key), 64),
-            DigestFunction::Bob => (Hash::Bob(key.0 as u32, key.1 as u32), 32),
+        let hash = match settings.function {
+            DigestFunction::Sip => Hash::Sip(key),
+            DigestFunction::Bob => Hash::Bob(settings.initialiser.unwrap_or(key.0 as u32), key.1 as u32),
         };
-        // The cast saturates: a share next to 1 chooses all but 1 of 2^64.
-        let range = (settings.share < 1.0).then(|| (settings.share * f64::exp2(f64::from(bits))) as u64);
-        Ok(Self { payload: payload as usize, hash, below: range.map(|range| range.max(1)) })
+        Ok(Self { payload: payload as usize, hash, below: settings.below() })
     }
 
     /// The digest of a packet, if it is chosen.
@@ -188,7 +220,7 @@ mod tests {
     use crate::made_up::{Made, PERIOD};
 
     fn settings(share: f64) -> DigestSettings {
-        DigestSettings { share, payload: 24, function: DigestFunction::Sip }
+        DigestSettings { share, payload: 24, function: DigestFunction::Sip, initialiser: None }
     }
 
     #[test]
@@ -223,6 +255,30 @@ mod tests {
         assert_ne!(digest(&first), digest(&first.clone().identification(8)));
         let elsewhere = Digester::new(&settings(1.0), &Seed::new([4; 16])).unwrap();
         assert_ne!(digest(&first), elsewhere.choose(&first.packet()).unwrap());
+    }
+
+    #[test]
+    fn what_others_may_know_is_told_and_the_range_is_that_which_chooses() {
+        let bob = DigestSettings { function: DigestFunction::Bob, initialiser: Some(7), ..settings(0.25) };
+        let told = bob.selector();
+        assert_eq!((told.algorithm, told.payload_offset, told.payload_size), (6, 0, 24));
+        assert_eq!((told.output, told.selected), ((0, u32::MAX.into()), (0, (1 << 30) - 1)));
+        let sip = settings(1.0).selector();
+        assert_eq!((sip.algorithm, sip.output, sip.selected), (0, (0, u64::MAX), (0, u64::MAX)));
+    }
+
+    #[test]
+    fn bob_begins_where_it_is_told_to_whatever_the_seed() {
+        let digest = |initialiser, seed| {
+            let asked = DigestSettings { function: DigestFunction::Bob, initialiser, ..settings(1.0) };
+            let digester = Digester::new(&asked, &Seed::new([seed; 16])).unwrap();
+            let made = Made::udp4();
+            let Choice::Selected(digest) = digester.choose(&made.packet()).unwrap() else { panic!() };
+            digest
+        };
+        assert_eq!(digest(Some(7), 1), digest(Some(7), 2));
+        assert_ne!(digest(Some(7), 1), digest(Some(8), 1));
+        assert_ne!(digest(None, 1), digest(None, 2));
     }
 
     #[test]
@@ -266,7 +322,7 @@ mod tests {
     #[test]
     fn all_probes_choose_the_same_packets_and_about_the_share_asked_for() {
         for function in [DigestFunction::Sip, DigestFunction::Bob] {
-            let asked = DigestSettings { share: 0.1, payload: 12, function };
+            let asked = DigestSettings { share: 0.1, payload: 12, function, initialiser: None };
             let here = Digester::new(&asked, &Seed::new([9; 16])).unwrap();
             let there = Digester::new(&asked, &Seed::new([9; 16])).unwrap();
             let mut chosen = 0;

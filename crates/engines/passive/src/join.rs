@@ -51,9 +51,11 @@ pub use settings::{Direction, Expects, JoinSettings, Pair, PointId, SettingsErro
 #[expect(unused_imports, reason = "for the documentation above")]
 use netaware_record::passive::DelayRow;
 
-/// Which of `shards` equal ranges of the digest space a digest belongs to: probes send it there, lanes are made of it.
+/// Which of `shards` equal ranges of the digest space a digest belongs to: probes send it there, lanes are made of it. Digests of 32
+/// bits (BOB) are taken as if they were the upper half of one with 64, or all would belong to the first range.
 pub fn shard_of(digest: u64, shards: u16) -> u16 {
-    ((u128::from(digest) * u128::from(shards)) >> 64) as u16
+    let spread = if digest <= u32::MAX.into() { digest << 32 } else { digest };
+    ((u128::from(spread) * u128::from(shards)) >> 64) as u16
 }
 
 /// Sightings in, rows out.
@@ -105,5 +107,18 @@ impl Join {
     /// What it did with sightings so far.
     pub fn counts(&self) -> JoinCounts {
         self.matcher.counts()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shard_of;
+
+    #[test]
+    fn digests_of_both_lengths_are_spread_over_all_shards() {
+        let long = [0x1fff_ffff_ffff_ffff, 0x7fff_ffff_ffff_ffff, 0x8000_0000_0000_0000, u64::MAX];
+        assert_eq!(long.map(|digest| shard_of(digest, 4)), [0, 1, 2, 3]);
+        let short = [0, 0x3fff_ffff, 0x4000_0000, 0x8000_0000, 0xffff_ffff];
+        assert_eq!(short.map(|digest| shard_of(digest, 4)), [0, 0, 1, 2, 3]);
     }
 }

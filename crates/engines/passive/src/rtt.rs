@@ -25,6 +25,7 @@ mod timestamps;
 use acknowledgements::Segments;
 use netaware_record::passive::{FlowKey, Period, Row, RttRow};
 use netaware_units::{Span, Wall};
+use netaware_wire::lmap::MOST_FLOWS;
 use netaware_wire::packet::Packet;
 use quic::Spin;
 use tcp::TcpHeader;
@@ -32,9 +33,6 @@ use timestamps::Stamps;
 
 use crate::flow::{Flow, Table, table};
 use crate::{Delays, Found, Observed, Seed, TaskError, Watch, watch};
-
-/// Flows that may be asked for; each takes from 500 bytes to about 20 KiB.
-pub const MOST_FLOWS: u32 = 1_000_000;
 
 /// The task.
 #[derive(Debug)]

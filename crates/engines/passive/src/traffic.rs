@@ -15,6 +15,7 @@
 use netaware_record::Histogram;
 use netaware_record::passive::{Period, Row, TrafficRow, VolumeRow};
 use netaware_units::{ByteCount, Span};
+use netaware_wire::lmap::MOST_TALKERS;
 
 use crate::flow::Flow;
 use crate::volume::{Bounded, Weight};
@@ -22,9 +23,6 @@ use crate::{Found, Link, Observed, Seed, TaskError, Watch, watch};
 
 /// Slices of a period at most; of what is asked for beyond, slices are made longer.
 pub const MOST_SLICES: i64 = 10_000;
-
-/// Talkers that may be asked for.
-pub const MOST_TALKERS: u32 = 1000;
 
 /// The task.
 #[derive(Debug)]

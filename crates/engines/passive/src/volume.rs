@@ -18,14 +18,12 @@ mod key;
 
 use netaware_record::passive::{FlowKey, Period, Row, VolumeRow};
 use netaware_units::{ByteCount, Wall};
+use netaware_wire::lmap::MOST_KEYS;
 
 pub(crate) use bounded::{Bounded, Weight};
 use key::KeyParts;
 
 use crate::{Found, Observed, Seed, TaskError, Watch, watch};
-
-/// Most keys that a task may ask for: about 120 bytes each.
-pub const MOST_KEYS: u32 = 4_000_000;
 
 /// The task.
 #[derive(Debug)]

@@ -62,8 +62,9 @@ pub fn watch(what: &What, seed: &Seed, link: &Link) -> Result<Box<dyn Watch>, Ta
     Ok(match what {
         What::Volume { by, prefix, keys } => Box::new(VolumeWatch::new(by, *prefix, *keys, seed)?),
         What::Traffic { slice_ms, top } => Box::new(TrafficWatch::new(*slice_ms, *top, seed, *link)?),
-        What::Digest { share, payload, function } => {
-            let settings = DigestSettings { share: *share, payload: *payload, function: *function };
+        What::Digest { share, payload, function, initialiser } => {
+            let (share, payload, function) = (*share, *payload, *function);
+            let settings = DigestSettings { share, payload, function, initialiser: *initialiser };
             Box::new(DigestWatch::new(&settings, seed, *link)?)
         }
         What::Rtt { flows } => Box::new(RttWatch::new(*flows, seed)?),
@@ -124,7 +125,7 @@ mod tests {
         let passive = [
             What::Volume { by: vec!["source".into()], prefix: Some((24, 64)), keys: 10 },
             What::Traffic { slice_ms: 100, top: 10 },
-            What::Digest { share: 0.5, payload: 20, function: sip },
+            What::Digest { share: 0.5, payload: 20, function: sip, initialiser: None },
             What::Rtt { flows: 10 },
             What::Marking { colour_bit: 0, delay_bit: Some(1), block_ms: 1000 },
             What::Capacity { sources: 10 },
@@ -147,9 +148,9 @@ mod tests {
             (What::Volume { by: vec![], prefix: None, keys: 0 }, "keys is 0"),
             (What::Volume { by: vec![], prefix: Some((33, 64)), keys: 1 }, "prefix is 33"),
             (What::Traffic { slice_ms: 0, top: 10 }, "slice_ms is 0"),
-            (What::Digest { share: f64::NAN, payload: 20, function: sip }, "share is NaN"),
-            (What::Digest { share: 0.0, payload: 20, function: sip }, "share is 0"),
-            (What::Digest { share: 1.0, payload: 2, function: sip }, "payload is 2"),
+            (What::Digest { share: f64::NAN, payload: 20, function: sip, initialiser: None }, "share is NaN"),
+            (What::Digest { share: 0.0, payload: 20, function: sip, initialiser: None }, "share is 0"),
+            (What::Digest { share: 1.0, payload: 2, function: sip, initialiser: None }, "payload is 2"),
             (What::Rtt { flows: 0 }, "flows is 0"),
             (What::Marking { colour_bit: 6, delay_bit: None, block_ms: 1000 }, "colour_bit is 6"),
             (What::Marking { colour_bit: 1, delay_bit: Some(1), block_ms: 1000 }, "bit 1 of the DSCP"),

@@ -130,7 +130,12 @@ fn netaware(pair: &Pair, over: &AtomicBool, tasks: usize) -> io::Result<Outcome>
 fn watches(count: usize) -> Vec<Box<dyn Watch>> {
     let flow = ["source", "destination", "protocol", "source_port", "destination_port"].map(str::to_owned);
     let all = [
-        What::Digest { share: 1.0, payload: 16, function: netaware_wire::lmap::DigestFunction::default() },
+        What::Digest {
+            share: 1.0,
+            payload: 16,
+            function: netaware_wire::lmap::DigestFunction::default(),
+            initialiser: None,
+        },
         What::Volume { by: Vec::new(), prefix: None, keys: 16 },
         What::Volume { by: flow.to_vec(), prefix: None, keys: 10_000 },
         What::Traffic { slice_ms: 100, top: 10 },

@@ -84,7 +84,7 @@ pub fn compile(text: &str, link: LinkType) -> Result<Vec<BpfInstruction>, Filter
 
 /// Whether a filter asks for VLAN tags. The kernel has taken the tag out of a frame before it runs filters, so such a filter
 /// is run behind the ring, on the frame with its tag.
-pub(crate) fn asks_for_tags(text: &str) -> bool {
+pub fn asks_for_tags(text: &str) -> bool {
     text.split(|letter: char| !letter.is_ascii_alphanumeric()).any(|word| word == "vlan")
 }
 

@@ -65,9 +65,8 @@ fn reports(kind: &str, batch: u64) -> Vec<ProbeReport> {
         period,
         captures: Vec::new(),
         clock: ClockState::default(),
-        rows: (0..ROWS)
-            .map(|n| TaskRow { task: "rate".into(), period, row: row(kind, probe, n, period) })
-            .collect(),
+        rows: (0..ROWS).map(|n| TaskRow::new("rate", period, row(kind, probe, n, period))).collect(),
+        rows_cut: std::collections::BTreeMap::new(),
     };
     (0..REPORTS).map(report).collect()
 }

@@ -21,6 +21,7 @@
 mod clickhouse;
 mod codec;
 mod error;
+mod figures;
 mod merge;
 mod query;
 mod sqlite;

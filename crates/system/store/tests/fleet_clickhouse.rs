@@ -52,7 +52,8 @@ fn digests(sequence: u64, base: Wall) -> ProbeReport {
         period,
         captures: Vec::new(),
         clock: ClockState::default(),
-        rows: vec![TaskRow { task: "d".into(), period, row }],
+        rows: vec![TaskRow::new("d", period, row)],
+        rows_cut: std::collections::BTreeMap::new(),
     }
 }
 

@@ -27,7 +27,8 @@ fn digests(sequence: u64) -> ProbeReport {
         period,
         captures: Vec::new(),
         clock: ClockState::default(),
-        rows: vec![TaskRow { task: "w".repeat(3000), period, row }],
+        rows: vec![TaskRow::new("w".repeat(3000), period, row)],
+        rows_cut: std::collections::BTreeMap::new(),
     }
 }
 

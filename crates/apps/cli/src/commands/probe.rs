@@ -189,15 +189,15 @@ impl Probe {
         match (&self.read, self.collector.is_empty()) {
             (Some(file), _) => {
                 // Whoever made the file may be nobody's friend: it is read without a privilege.
-                let (file, outlet) = (Replay::open(file)?, self.outlet()?);
+                let (file, outlet, seed) = (Replay::open(file)?, self.outlet()?, self.tasks.seed()?);
                 self.drop_privileges(Keep::Nothing, &[])?;
-                self.alone(file, outlet, &stop)
+                self.alone(file, outlet, seed, &stop)
             }
             (None, true) => {
-                let (host, outlet) = (self.host()?, self.outlet()?);
+                let (host, outlet, seed) = (self.host()?, self.outlet()?, self.tasks.seed()?);
                 self.switch_stamps_on(host.interfaces().into_iter().take(1))?;
                 self.drop_privileges(Keep::RawSockets, &[])?;
-                self.alone(host, outlet, &stop)
+                self.alone(host, outlet, seed, &stop)
             }
             (None, false) => self.in_fleet(&stop),
         }
@@ -222,7 +222,13 @@ impl Probe {
     }
 
     /// Prints or exports what it finds.
-    fn alone<G: Ground>(&self, ground: G, outlet: Outlets, stop: &StopFlag) -> anyhow::Result<Exit> {
+    fn alone<G: Ground>(
+        &self,
+        ground: G,
+        outlet: Outlets,
+        seed: String,
+        stop: &StopFlag,
+    ) -> anyhow::Result<Exit> {
         let settings = self.settings("here".to_owned(), Arc::default())?;
         let is_file = self.read.is_some();
         let (mut probe, reporting) = Observer::new(ground, settings, outlet, self.period)?;
@@ -230,7 +236,7 @@ impl Probe {
             number: 1,
             tasks: self.tasks().into_iter().collect(),
             suppression: None,
-            seed: "0".repeat(32),
+            seed,
             period_ms: (self.period.0 / 1_000_000) as u32,
         });
         if let Some((task, why)) = probe.refused().first_key_value() {

@@ -168,7 +168,7 @@ fn of_task(task: &str, row: VolumeRow) -> TaskRow {
     // The end of a period is not in it.
     let until = Wall(row.last_at.max(row.first_at).0.saturating_add(1));
     let period = Period { from: row.first_at, until };
-    TaskRow { task: task.to_owned(), period, row: Row::Volume(row) }
+    TaskRow::new(task, period, Row::Volume(row))
 }
 
 impl Tally {

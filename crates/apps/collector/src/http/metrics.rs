@@ -95,6 +95,7 @@ impl Collector for Scrape {
         foreign::encode(&self.0.foreign, &mut encoder)?;
         foreign::encode_exported(&self.0.exported, &mut encoder)?;
         self.probes(&mut encoder)?;
+        self.losses(&mut encoder)?;
         self.runs(&mut encoder)?;
         self.delays(&mut encoder)
     }
@@ -171,6 +172,42 @@ impl Scrape {
                 if let Some(value) = of(view) {
                     ConstGauge::new(value).encode(family.encode_family(&[("probe", view.name.as_str())])?)?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// What figures of probes lack, by cause.
+    fn losses(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        const HELP: &str =
+            "Packets that its captures lost, by cause; frames that stood for several packets are 'merged'";
+        let views = self.0.roster.views();
+        let causes: [(&str, OfProbe<u64>); 4] = [
+            ("ring", |view| view.counts.lost_ring),
+            ("kernel", |view| view.counts.lost_kernel),
+            ("nic", |view| view.counts.lost_nic),
+            ("merged", |view| view.counts.merged),
+        ];
+        let mut family =
+            encoder.encode_descriptor("netaware_probe_losses", HELP, None, MetricType::Counter)?;
+        for view in &views {
+            for (cause, of) in causes {
+                let labels = [("probe", view.name.as_str()), ("cause", cause)];
+                ConstCounter::new(of(view)).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        let others: [(&str, &str, OfProbe<u64>); 2] = [
+            ("doubtful_periods", "Periods that may lack packets which another one counts as lost", |view| {
+                view.counts.doubtful
+            }),
+            ("rows_cut", "Rows that are missing because reports were too long", |view| view.counts.rows_cut),
+        ];
+        for (name, help, of) in others {
+            let name = format!("netaware_probe_{name}");
+            let mut family = encoder.encode_descriptor(&name, help, None, MetricType::Counter)?;
+            for view in &views {
+                ConstCounter::new(of(view))
+                    .encode(family.encode_family(&[("probe", view.name.as_str())])?)?;
             }
         }
         Ok(())

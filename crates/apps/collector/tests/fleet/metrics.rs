@@ -84,7 +84,7 @@ fn text_has_classic_buckets_and_messages_have_native_ones_of_the_same_delays() {
     let mut probe = Probe::join(collector.address, "a");
     let period = periods(1)[0];
     let mut report = report("a", 1, period, 0);
-    report.rows.push(TaskRow { task: "owd".into(), period, row: Row::Delay(Box::new(row(delays()))) });
+    report.rows.push(TaskRow::new("owd", period, Row::Delay(Box::new(row(delays())))));
     probe.bytes(1, &[], &serde_json::to_vec(&report).unwrap());
     probe.until_taken(1);
     // What is taken is in the store; the totals follow at once.

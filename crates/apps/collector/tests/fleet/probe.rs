@@ -163,7 +163,8 @@ pub(crate) fn report(probe: &str, sequence: u64, period: Period, selected: u64) 
             identity: Some("one kernel".into()),
             ..ClockState::default()
         },
-        rows: vec![TaskRow { task: "delay".to_owned(), period, row: Row::Digests(digests) }],
+        rows: vec![TaskRow::new("delay", period, Row::Digests(digests))],
+        rows_cut: BTreeMap::new(),
     }
 }
 

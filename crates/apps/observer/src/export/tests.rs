@@ -44,7 +44,7 @@ fn listen(over: Over) -> (Listener, Arc<Mutex<Heard>>, Exporter) {
 }
 
 fn row(task: &str, row: Row) -> TaskRow {
-    TaskRow { task: task.into(), period: Period { from: NOW, until: NOW }, row }
+    TaskRow::new(task, Period { from: NOW, until: NOW }, row)
 }
 
 fn report(packets: u64) -> ProbeReport {
@@ -65,6 +65,7 @@ fn report(packets: u64) -> ProbeReport {
         captures: vec![InterfaceCapture { interface: "eth0".into(), health: CaptureHealth::default() }],
         clock: ClockState::default(),
         rows: vec![row("volume", Row::Volume(volume)), row("digest", Row::Digests(digests))],
+        rows_cut: BTreeMap::new(),
     }
 }
 

@@ -13,6 +13,7 @@ use netaware_record::passive::{
     CaptureHealth, ClockState, InterfaceCapture, PacketSighting, Period, ProbeReport, TaskRow,
 };
 use netaware_units::{Span, Wall};
+use netaware_wire::lmap::Task;
 
 use super::rings;
 use super::run::Portion;
@@ -24,6 +25,11 @@ pub trait Outlet: Send {
     /// Packets that a digest task on an interface has chosen.
     fn sightings(&mut self, task: &str, interface: &str, sightings: Vec<PacketSighting>);
 
+    /// These are the passive tasks from now on.
+    fn tasks(&mut self, tasks: &BTreeMap<String, Task>) {
+        let _ = tasks;
+    }
+
     /// A period is over; the number is the outlet's to give.
     fn report(&mut self, report: ProbeReport);
 }
@@ -33,6 +39,8 @@ pub trait Outlet: Send {
 pub enum Told {
     /// From a station's thread.
     Portion(Portion),
+    /// These are the passive tasks from now on; comes before anything of theirs.
+    Tasks(BTreeMap<String, Task>),
     /// A station begins on this interface.
     Station(usize, String),
     /// A station has ended; everything from it has come.
@@ -48,6 +56,8 @@ pub struct Reporter<O: Outlet> {
     clock: Box<dyn FnMut() -> ClockState + Send>,
     now: Box<dyn FnMut() -> Wall + Send>,
     stations: BTreeMap<usize, String>,
+    /// On which interface a task watches; those that send are not in it.
+    places: BTreeMap<String, String>,
     /// By the end of the period.
     pending: BTreeMap<Wall, Pending>,
     /// Rows that belong to no period yet, by who said them.
@@ -88,6 +98,7 @@ impl<O: Outlet> Reporter<O> {
             clock,
             now,
             stations: BTreeMap::new(),
+            places: BTreeMap::new(),
             pending: BTreeMap::new(),
             loose: Vec::new(),
             length,
@@ -126,15 +137,23 @@ impl<O: Outlet> Reporter<O> {
             Told::Station(station, interface) => {
                 self.stations.insert(station, interface);
             }
+            Told::Tasks(tasks) => self.outlet.tasks(&tasks),
             Told::Ended(station) => {
                 self.stations.remove(&station);
             }
-            Told::Rows(rows) => self.loose.push(rows),
+            Told::Rows(rows) => {
+                for row in &rows {
+                    self.places.remove(&row.task);
+                }
+                self.loose.push(rows);
+            }
         }
         self.send_what_is_complete();
     }
 
     fn close(&mut self, station: usize, period: Period, health: &CaptureHealth, tables: Vec<Table>) {
+        let interface = self.stations.get(&station).cloned().unwrap_or_default();
+        self.places.extend(tables.iter().map(|table| (table.task.clone(), interface.clone())));
         let rows: Vec<TaskRow> = tables.into_iter().flat_map(read_out).collect();
         if period.until <= period.from {
             // Last words of tasks that were taken away; they go with the next report.
@@ -151,7 +170,6 @@ impl<O: Outlet> Reporter<O> {
         });
         pending.period.from = pending.period.from.min(period.from);
         pending.closed.insert(station);
-        let interface = self.stations.get(&station).cloned().unwrap_or_default();
         sum(pending.captures.entry(interface).or_default(), health);
         pending.rows.push(rows);
     }
@@ -189,7 +207,12 @@ impl<O: Outlet> Reporter<O> {
     fn send(&mut self, pending: Pending) {
         let mut parts = pending.rows;
         parts.append(&mut self.loose);
-        let rows = rings::whole(parts);
+        let mut rows = rings::whole(parts);
+        for row in &mut rows {
+            // A row says itself what the capture behind it lost: it is kept and shown apart from its report.
+            let health = self.places.get(&row.task).and_then(|interface| pending.captures.get(interface));
+            row.lost = health.map(CaptureHealth::loss).unwrap_or_default();
+        }
         self.next_loose = after((self.now)(), self.length);
         let captures = pending
             .captures
@@ -197,8 +220,8 @@ impl<O: Outlet> Reporter<O> {
             .map(|(interface, health)| InterfaceCapture { interface, health })
             .collect();
         let clock = (self.clock)();
-        let (probe, period) = (self.probe.clone(), pending.period);
-        self.outlet.report(ProbeReport { probe, sequence: 0, period, captures, clock, rows });
+        let (probe, period, rows_cut) = (self.probe.clone(), pending.period, BTreeMap::new());
+        self.outlet.report(ProbeReport { probe, sequence: 0, period, captures, clock, rows, rows_cut });
     }
 }
 
@@ -211,7 +234,7 @@ fn read_out(table: Table) -> Vec<TaskRow> {
         let _ = back.send(watch);
     }
     let Found { rows, .. } = found;
-    rows.into_iter().map(|row| TaskRow { task: task.clone(), period, row }).collect()
+    rows.into_iter().map(|row| TaskRow::new(task.clone(), period, row)).collect()
 }
 
 /// Two rings of one interface: what each lost adds up, the card's own count is the same for both.
@@ -229,11 +252,14 @@ fn sum(all: &mut CaptureHealth, one: &CaptureHealth) {
     all.backlog = all.backlog.max(one.backlog);
     all.lost_by_writer += one.lost_by_writer;
     all.stamped_by_nic += one.stamped_by_nic;
+    all.doubtful |= one.doubtful;
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
+
+    use netaware_record::passive::CaptureLoss;
 
     use super::*;
 
@@ -292,6 +318,35 @@ mod tests {
     }
 
     #[test]
+    fn a_row_says_what_was_lost_on_its_own_interface() {
+        let row = |task: &str| {
+            let found = Found {
+                rows: vec![netaware_record::passive::Row::Digests(Default::default())],
+                ..Found::default()
+            };
+            let period = Period { from: Wall(0), until: Wall(10) };
+            Table { task: task.into(), period, full: None, found }
+        };
+        let closed = |station, health, task| {
+            let period = Period { from: Wall(0), until: Wall(10) };
+            Told::Portion(Portion { station, handed: Handed::Closed(period, health, vec![row(task)]) })
+        };
+        let lossy = CaptureHealth { lost_ring: 2, lost_nic: Some(1), merged: 5, ..CaptureHealth::default() };
+        let down = CaptureHealth { link_was_down: true, ..CaptureHealth::default() };
+        let told = [(0, "eth0", lossy), (1, "eth1", CaptureHealth::default()), (2, "eth2", down)];
+        let stations = told.iter().map(|(index, name, _)| station(*index, name));
+        let kept = run(stations
+            .chain(told.iter().map(|(index, name, health)| closed(*index, *health, name)))
+            .collect());
+        let lost: Vec<_> = kept.reports[0].rows.iter().map(|row| (row.task.as_str(), row.lost)).collect();
+        let loss = |packets, merged, doubtful| CaptureLoss { packets, merged, doubtful };
+        assert_eq!(
+            lost,
+            [("eth0", loss(3, 5, false)), ("eth1", loss(0, 0, false)), ("eth2", loss(0, 0, true))]
+        );
+    }
+
+    #[test]
     fn a_station_that_hangs_holds_nobody_up_for_long() {
         let (sender, receiver) = mpsc::channel();
         for told in [
@@ -324,7 +379,7 @@ mod tests {
     fn a_probe_without_an_interface_reports_what_active_tasks_found() {
         let period = Period { from: Wall(1), until: Wall(2) };
         let row = netaware_record::passive::Row::Digests(netaware_record::passive::DigestRow::default());
-        let kept = run(vec![Told::Rows(vec![TaskRow { task: "owd".into(), period, row }])]);
+        let kept = run(vec![Told::Rows(vec![TaskRow::new("owd", period, row)])]);
         assert_eq!(kept.reports.len(), 1);
         assert_eq!(kept.reports[0].rows[0].task, "owd");
     }

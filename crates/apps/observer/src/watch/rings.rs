@@ -21,7 +21,7 @@ pub(super) fn whole(parts: Vec<Vec<TaskRow>>) -> Vec<TaskRow> {
     let mut order = Vec::new();
     for part in parts {
         let mut begun: Option<(String, Period)> = None;
-        for TaskRow { task, period, row } in part {
+        for TaskRow { task, period, row, .. } in part {
             let key = (task, period);
             if begun.as_ref() != Some(&key) {
                 let rings = tasks.entry(key.clone()).or_default();
@@ -40,7 +40,7 @@ pub(super) fn whole(parts: Vec<Vec<TaskRow>>) -> Vec<TaskRow> {
     for key in order {
         let rings = tasks.remove(&key).unwrap_or_default();
         let (task, period) = key;
-        rows.extend(of_rings(rings).into_iter().map(|row| TaskRow { task: task.clone(), period, row }));
+        rows.extend(of_rings(rings).into_iter().map(|row| TaskRow::new(task.clone(), period, row)));
     }
     rows
 }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     fn task(rows: Vec<Row>) -> Vec<TaskRow> {
-        rows.into_iter().map(|row| TaskRow { task: "t".into(), period: PERIOD, row }).collect()
+        rows.into_iter().map(|row| TaskRow::new("t", PERIOD, row)).collect()
     }
 
     /// Port (0: the rest), packets, error.

@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_record::passive::CaptureHealth;
 use netaware_units::{Span, Wall};
 
+use super::losses::Losses;
 use super::report::Told;
 use super::source::{Read, Source};
 use super::station::{Handed, Setup, Station};
@@ -86,7 +86,7 @@ pub struct Runner {
 impl Runner {
     /// Until told to stop, the end of the file, or a failure. Everything that was seen is handed on before it returns.
     pub fn run(mut self, source: &mut dyn Source, stop: &StopFlag) -> Ended {
-        let mut out = Vec::new();
+        let (mut out, mut losses) = (Vec::new(), Losses::default());
         let mut last_at: Option<Wall> = None;
         if let Ok(first) = self.orders.recv() {
             // A file must not be read before somebody wants its packets.
@@ -113,7 +113,7 @@ impl Runner {
             } else if let Some(at) = last_at {
                 self.station.tick(at, &mut out);
             }
-            if !self.hand_on(source, &mut out) {
+            if !self.hand_on(source, &mut losses, &mut out) {
                 break Ended::Stopped;
             }
             if let Some(link) = source.changed_link() {
@@ -134,7 +134,7 @@ impl Runner {
         if let Some(now) = now {
             self.station.finish(now, &mut out);
         }
-        self.hand_on(source, &mut out);
+        self.hand_on(source, &mut losses, &mut out);
         ended
     }
 
@@ -158,34 +158,81 @@ impl Runner {
     }
 
     /// Adds to each closed period what the source lost until now. `false`: nobody listens any more.
-    fn hand_on(&self, source: &mut dyn Source, out: &mut Vec<Handed>) -> bool {
-        let mut lost: Option<CaptureHealth> = None;
-        out.drain(..).all(|mut handed| {
-            if let Handed::Closed(period, health, _) = &mut handed
-                && period.until > period.from
-            {
-                // All of it goes to the first: it was lost until then at the latest.
-                let source = if lost.is_none() { source.health() } else { CaptureHealth::default() };
-                add(health, &source);
-                lost = Some(source);
-            }
-            self.told.send(Told::Portion(Portion { station: self.index, handed })).is_ok()
-        })
+    fn hand_on(&self, source: &mut dyn Source, losses: &mut Losses, out: &mut Vec<Handed>) -> bool {
+        losses.charge(out, source);
+        out.drain(..)
+            .all(|handed| self.told.send(Told::Portion(Portion { station: self.index, handed })).is_ok())
     }
 }
 
-/// Counts of one cause each add up; packets are the station's.
-fn add(health: &mut CaptureHealth, source: &CaptureHealth) {
-    health.lost_ring += source.lost_ring;
-    health.lost_kernel += source.lost_kernel;
-    health.lost_nic = match (health.lost_nic, source.lost_nic) {
-        (None, None) => None,
-        (a, b) => Some(a.unwrap_or(0) + b.unwrap_or(0)),
-    };
-    health.merged += source.merged;
-    health.link_was_down |= source.link_was_down;
-    health.mtu_changed |= source.mtu_changed;
-    health.backlog = health.backlog.max(source.backlog);
-    health.lost_by_writer += source.lost_by_writer;
-    health.stamped_by_nic += source.stamped_by_nic;
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use netaware_record::passive::CaptureHealth;
+    use netaware_wire::packet::{LinkType, Tunnels};
+
+    use super::*;
+    use crate::watch::source::Seen;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    /// What one read after the other shows (stamps, s), and what was lost until then.
+    struct Script(Vec<(Vec<i64>, u64)>, u64);
+
+    impl Source for Script {
+        fn read(&mut self, _: Span, see: &mut dyn FnMut(Seen<'_>)) -> Result<Read, String> {
+            if self.0.is_empty() {
+                return Ok(Read::End);
+            }
+            let (stamps, lost) = self.0.remove(0);
+            self.1 += lost;
+            let mut bytes = vec![0x45, 0, 0, 28, 0, 1, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
+            bytes.extend([0, 53, 0, 53, 0, 8, 0, 0]);
+            for second in stamps {
+                let at = Wall(second * SECOND + SECOND / 2);
+                let (segments, link, wire_length) = (1, LinkType::Raw, bytes.len() as u32);
+                see(Seen { at, outgoing: false, segments, bytes: &bytes, wire_length, link });
+            }
+            Ok(Read::More)
+        }
+
+        fn health(&mut self) -> CaptureHealth {
+            CaptureHealth { lost_ring: std::mem::take(&mut self.1), ..CaptureHealth::default() }
+        }
+
+        fn set_filter(&mut self, _: Option<&str>) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    /// Packets lost and whether that is doubtful, period by period.
+    fn healths(reads: Vec<(Vec<i64>, u64)>) -> Vec<(u64, bool)> {
+        let (orders, received) = mpsc::channel();
+        let (told, portions) = mpsc::sync_channel(WAITING);
+        let station = Station::new(Span(SECOND), Wall(0), Tunnels::default());
+        let runner = Runner { index: 0, station, pace: Pace::Replay, orders: received, told };
+        orders
+            .send(Order::Tasks { keep: vec![], add: vec![], filters: false, kernel: None, at: Wall(0) })
+            .unwrap();
+        assert_eq!(runner.run(&mut Script(reads, 0), &StopFlag::new()), Ended::End);
+        let health = |told| match told {
+            Told::Portion(Portion { handed: Handed::Closed(_, health, _), .. }) => health,
+            other => panic!("{other:?}"),
+        };
+        portions.iter().map(health).map(|health| (health.lost(), health.doubtful)).collect()
+    }
+
+    #[test]
+    fn a_stall_over_several_periods_leaves_none_of_them_complete() {
+        let stalled = healths(vec![(vec![1], 0), (vec![1, 2, 3, 4], 90), (vec![4, 5], 0), (vec![6], 0)]);
+        // Seconds 1 to 3 close after the stall; packets of second 4 may have been dropped behind its end.
+        assert_eq!(stalled, [(90, true), (0, true), (0, true), (0, true), (0, false), (0, false)]);
+    }
+
+    #[test]
+    fn without_a_loss_nothing_is_doubtful() {
+        let whole = healths(vec![(vec![1, 2, 3], 0), (vec![4], 0)]);
+        assert_eq!(whole, [(0, false); 4]);
+    }
 }

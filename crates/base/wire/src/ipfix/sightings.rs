@@ -58,7 +58,8 @@ pub struct Selection {
     pub selected: u64,
     /// How.
     pub hash: HashSelector,
-    /// A stamp is off by no more than this, the clock's own error not included; `None`: not known.
+    /// A stamp is no further from true time than this, by the word of what keeps the clock; how long a packet took from the wire to
+    /// its stamp is not in it. `None`: not known.
     pub stamp_error: Option<Span>,
 }
 

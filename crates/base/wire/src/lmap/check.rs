@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{
-    FromCollector, FromProbe, Instruction, KEY_PARTS, MAX_BATCH, MAX_FILTER, MAX_LIST, MAX_NAME, MAX_TASKS,
-    MAX_WHY, MEASUREMENTS, ProbeStatus, Schedule, Suppression, Task, What,
+    DigestFunction, FromCollector, FromProbe, Instruction, KEY_PARTS, LEAST_PAYLOAD, MAX_BATCH, MAX_FILTER,
+    MAX_LIST, MAX_NAME, MAX_TASKS, MAX_WHY, MEASUREMENTS, MOST_FLOWS, MOST_KEYS, MOST_PAYLOAD, MOST_SOURCES,
+    MOST_TALKERS, ProbeStatus, Schedule, Suppression, Task, What,
 };
 use crate::Token;
 use crate::frame::{self, FrameError};
@@ -281,20 +282,22 @@ impl What {
             Self::Volume { by, prefix, keys } => volume(by, *prefix, *keys),
             Self::Traffic { slice_ms, top } => {
                 need((1..=3_600_000).contains(slice_ms), "slice_ms", "1 to 3600000")?;
-                need(*top <= 1000, "top", "at most 1000")
+                need(*top <= MOST_TALKERS, "top", "at most 1000")
             }
-            Self::Digest { share, payload, .. } => {
+            Self::Digest { share, payload, function, initialiser } => {
                 need(*share > 0.0 && *share <= 1.0, "share", "above 0 and at most 1")?;
-                need(*payload <= 1500, "payload", "at most 1500")
+                let begins = initialiser.is_none() || *function == DigestFunction::Bob;
+                need(begins, "initialiser", "left out where the function is not 'bob'")?;
+                need((LEAST_PAYLOAD..=MOST_PAYLOAD).contains(payload), "payload", "4 to 256")
             }
-            Self::Rtt { flows } => need((1..=4_000_000).contains(flows), "flows", "1 to 4000000"),
+            Self::Rtt { flows } => need((1..=MOST_FLOWS).contains(flows), "flows", "1 to 1000000"),
             Self::Marking { colour_bit, delay_bit, block_ms } => {
                 need(*colour_bit < 6, "colour_bit", "0 to 5")?;
                 let apart = delay_bit.is_none_or(|bit| bit < 6 && bit != *colour_bit);
                 need(apart, "delay_bit", "0 to 5 and not the colour's")?;
                 need((10..=3_600_000).contains(block_ms), "block_ms", "10 to 3600000")
             }
-            Self::Capacity { sources } => need((1..=1_000_000).contains(sources), "sources", "1 to 1000000"),
+            Self::Capacity { sources } => need((1..=MOST_SOURCES).contains(sources), "sources", "1 to 20000"),
             Self::Stamp { target, interval_ns, length, peer, version } => {
                 need(is_word(target, 255), "target", "a name or an address")?;
                 need((10_000..=60_000_000_000).contains(interval_ns), "interval_ns", "10 us to 60 s")?;
@@ -318,7 +321,7 @@ fn volume(by: &[String], prefix: Option<(u8, u8)>, keys: u32) -> Result<(), Faul
     need(known && by.len() <= KEY_PARTS.len(), "by", "parts of the key, each once")?;
     let prefix = prefix.is_none_or(|(four, six)| four <= 32 && six <= 128);
     need(prefix, "prefix", "at most 32 and 128")?;
-    need((1..=4_000_000).contains(&keys), "keys", "1 to 4000000")
+    need((1..=MOST_KEYS).contains(&keys), "keys", "1 to 4000000")
 }
 
 #[cfg(test)]
@@ -330,7 +333,7 @@ mod tests {
     }
 
     fn digest(share: f64) -> Task {
-        task(What::Digest { share, payload: 40, function: crate::lmap::DigestFunction::default() })
+        task(What::Digest { share, payload: 40, function: DigestFunction::default(), initialiser: None })
     }
 
     #[test]
@@ -342,6 +345,10 @@ mod tests {
             let target = "b".to_owned();
             task(What::Stamp { target, interval_ns: 1_000_000, length, peer: None, version })
         };
+        let hash = |payload, function, initialiser| {
+            task(What::Digest { share: 1.0, payload, function, initialiser })
+        };
+        let payload = |payload| hash(payload, DigestFunction::Sip, None);
         let every = |every_ms, from, until| Task {
             schedule: Some(Schedule { every_ms, spread_ms: 0, from, until }),
             ..digest(1.0)
@@ -367,6 +374,13 @@ mod tests {
             (14, every(1, None, None), Some("every_ms")),
             (15, every(1000, Some(2), Some(2)), Some("until")),
             (16, task(What::Marking { colour_bit: 1, delay_bit: Some(1), block_ms: 100 }), Some("delay_bit")),
+            (17, task(What::Rtt { flows: MOST_FLOWS + 1 }), Some("flows")),
+            (18, task(What::Capacity { sources: MOST_SOURCES + 1 }), Some("sources")),
+            (19, payload(LEAST_PAYLOAD - 1), Some("payload")),
+            (20, payload(MOST_PAYLOAD), None),
+            (21, payload(MOST_PAYLOAD + 1), Some("payload")),
+            (22, hash(40, DigestFunction::Bob, Some(0x9a3f_9a3f)), None),
+            (23, hash(40, DigestFunction::Sip, Some(1)), Some("initialiser")),
         ];
         for (row, task, fault) in rows {
             assert_eq!(task.check().err().map(|fault| fault.field), *fault, "row {row}");

@@ -9,9 +9,10 @@
 
 use std::net::IpAddr;
 
+use netaware_wire::lmap::MOST_PAYLOAD;
 use netaware_wire::packet::Packet;
 
-use super::{MOST_PAYLOAD, Sip};
+use super::Sip;
 use crate::seed::Key;
 
 /// Why a packet cannot be told apart from others at another point.

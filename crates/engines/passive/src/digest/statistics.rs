@@ -9,7 +9,7 @@ use crate::made_up::Made;
 
 /// Packets as a fleet sees them: few hosts, counting sequence numbers, counting identifications.
 fn digests(function: DigestFunction) -> Vec<u64> {
-    let settings = DigestSettings { share: 1.0, payload: 16, function };
+    let settings = DigestSettings { share: 1.0, payload: 16, function, initialiser: None };
     let digester = Digester::new(&settings, &Seed::new([5; 16])).unwrap();
     let mut all = Vec::new();
     for number in 0..10_000_u32 {

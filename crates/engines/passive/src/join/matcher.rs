@@ -61,7 +61,7 @@ struct Rules {
     hold: i64,
     patience: i64,
     apart: i64,
-    lanes: u64,
+    lanes: u16,
     /// Packets up to this may have been settled early, one sighting without the other.
     blind_until: i64,
 }
@@ -82,7 +82,7 @@ impl Matcher {
                 hold: settings.window() + (settings.patience + settings.clocks_apart).0,
                 patience: settings.patience.0,
                 apart: settings.clocks_apart.0,
-                lanes: u64::from(settings.lanes),
+                lanes: settings.lanes,
                 blind_until: i64::MIN,
                 links,
             },
@@ -237,7 +237,7 @@ impl Rules {
     /// Writes down what became of one packet; `seen` is in the order of stamps. Returns how many fates were given up.
     fn settle(&self, seen: &[Entry], verdict: Verdict, watching: &[Watching], open: &mut OpenParts) -> u64 {
         let points = seen.iter().fold(0_u64, |points, entry| points | 1 << entry.point());
-        let lane = ((u128::from(seen[0].digest()) * u128::from(self.lanes)) >> 64) as usize;
+        let lane = usize::from(super::shard_of(seen[0].digest(), self.lanes));
         let collided = !seen.iter().all(|entry| entry.alike(&seen[0]));
         if !collided {
             open.part_of(seen[0].at).paths.count(path_of(seen));
@@ -285,7 +285,7 @@ impl Case<'_> {
     }
 
     fn cell<'o>(&self, link: usize, at: i64, version: usize, open: &'o mut OpenParts) -> &'o mut Cell {
-        let lanes = self.rules.lanes as usize;
+        let lanes = usize::from(self.rules.lanes);
         &mut open.part_of(at).cells[(link * 2 + version) * lanes + self.lane]
     }
 

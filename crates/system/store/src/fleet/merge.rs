@@ -2,7 +2,7 @@
 
 use netaware_record::Histogram;
 use netaware_record::passive::{
-    DelayRow, DelayStatistics, DigestRow, FlowKey, Period, Row, RttRow, TrafficRow, VolumeRow,
+    CaptureLoss, DelayRow, DelayStatistics, DigestRow, FlowKey, Period, Row, RttRow, TrafficRow, VolumeRow,
 };
 
 /// Different warnings that a sum keeps.
@@ -35,6 +35,13 @@ pub(super) fn add(row: &mut Row, other: &Row) {
         (Row::Digests(a), Row::Digests(b)) => add_digests(a, b),
         _ => {}
     }
+}
+
+/// What captures lost in neighbouring times.
+pub(super) fn add_lost(a: &mut CaptureLoss, b: &CaptureLoss) {
+    a.packets = a.packets.saturating_add(b.packets);
+    a.merged = a.merged.saturating_add(b.merged);
+    a.doubtful |= b.doubtful;
 }
 
 fn add_volume(a: &mut VolumeRow, b: &VolumeRow) {

@@ -1,7 +1,7 @@
 //! What can be asked of a fleet's store, and what comes back. Answers are bounded: a page at a time.
 
 use netaware_record::IpVersion;
-use netaware_record::passive::{ClockState, DelayRow, InterfaceCapture, Period, Row};
+use netaware_record::passive::{CaptureLoss, ClockState, DelayRow, InterfaceCapture, Period, Row};
 use netaware_units::{Span, Wall};
 use serde::{Deserialize, Serialize};
 
@@ -169,6 +169,9 @@ pub struct StoredRow {
     pub period: Period,
     /// The figures.
     pub row: Row,
+    /// How far they lean low: what the capture behind them lost in that time.
+    #[serde(default, skip_serializing_if = "CaptureLoss::is_nothing")]
+    pub lost: CaptureLoss,
 }
 
 /// A page of an answer.

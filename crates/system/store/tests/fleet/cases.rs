@@ -1,8 +1,8 @@
 //! What every fleet store must do, whatever it is made of. Each case gets an empty store and a time to put its data at.
 
 use netaware_record::passive::{
-    CapacityRow, CaptureHealth, ClockState, DelayRow, DelayStatistics, DigestRow, FlowKey, InterfaceCapture,
-    MarkingRow, Period, ProbeReport, Row, RttRow, TaskRow, TrafficRow, VolumeRow,
+    CapacityRow, CaptureHealth, CaptureLoss, ClockState, DelayRow, DelayStatistics, DigestRow, FlowKey,
+    InterfaceCapture, MarkingRow, Period, ProbeReport, Row, RttRow, TaskRow, TrafficRow, VolumeRow,
 };
 use netaware_record::{Histogram, Interval, IpVersion};
 use netaware_store::fleet::{Batch, DelayQuery, Fleet, Kind, Origin, RowQuery, StoredRow, Taken};
@@ -98,7 +98,7 @@ fn delay_row(from: &str, to: &str, version: Option<IpVersion>, seed: u64) -> Del
 }
 
 fn task_row(task: &str, period: Period, row: Row) -> TaskRow {
-    TaskRow { task: task.into(), period, row }
+    TaskRow::new(task, period, row)
 }
 
 fn report(probe: &str, sequence: u64, period: Period, rows: Vec<TaskRow>) -> ProbeReport {
@@ -117,6 +117,7 @@ fn report(probe: &str, sequence: u64, period: Period, rows: Vec<TaskRow>) -> Pro
             ..ClockState::default()
         },
         rows,
+        rows_cut: std::collections::BTreeMap::new(),
     }
 }
 
@@ -404,6 +405,8 @@ fn rows_of_other_kinds_come_back(store: &mut dyn Fleet, base: Wall) {
             }),
         ),
     ];
+    let lost = CaptureLoss { packets: 4, merged: 2, doubtful: true };
+    let rows: Vec<TaskRow> = rows.into_iter().map(|row| TaskRow { lost, ..row }).collect();
     let sent = report(ODD[0], 1, period, rows.clone());
     store.take("aa", &sent).unwrap();
     settle(store);
@@ -411,7 +414,7 @@ fn rows_of_other_kinds_come_back(store: &mut dyn Fleet, base: Wall) {
         let found = store.rows(&RowQuery::of(Kind::of(&row.row))).unwrap().items;
         assert_eq!(found.len(), 1);
         assert_eq!((&found[0].probe[..], &found[0].task, found[0].period), (ODD[0], &row.task, period));
-        assert_eq!(found[0].row, row.row);
+        assert_eq!((&found[0].row, found[0].lost), (&row.row, lost));
     }
     let of_another = RowQuery { probe: Some("another".into()), ..RowQuery::of(Kind::Volume) };
     assert!(store.rows(&of_another).unwrap().items.is_empty());
@@ -492,7 +495,8 @@ fn grow_old(store: &mut dyn Fleet, now: Wall) {
 fn fine(start: Wall, n: i64) -> Vec<TaskRow> {
     let period = second(start, n);
     let seed = n.cast_unsigned();
-    let row = |task: &str, row: Row| task_row(task, period, row);
+    let lost = CaptureLoss { packets: 1, merged: 2, doubtful: n == 7 };
+    let row = |task: &str, row: Row| TaskRow { lost, ..task_row(task, period, row) };
     let rtt = RttRow {
         key: FlowKey { source: Some("192.0.2.1".parse().unwrap()), ..FlowKey::default() },
         method: "timestamps".into(),
@@ -563,6 +567,9 @@ fn sums_say_what_the_fine_said(store: &dyn Fleet, start: Wall, seconds: i64) {
             let span = &spans[n / keys];
             assert_eq!((&stored.probe[..], stored.period), ("collector-1", period(span)));
             says_what_the_fine_said(&stored.row, start, span);
+            let n = span.end.abs_diff(span.start);
+            let lost = CaptureLoss { packets: n, merged: 2 * n, doubtful: span.contains(&7) };
+            assert_eq!(stored.lost, lost, "{kind:?}");
         }
     }
     let tasks = store.tasks(&Period { from: Wall(0), until: Wall(i64::MAX) }).unwrap();

@@ -1,5 +1,6 @@
 //! `--export`: what a probe without a controller finds, as IPFIX for anybody's collector; and where else its reports go.
 
+use std::collections::BTreeMap;
 use std::io::Stdout;
 use std::sync::Arc;
 
@@ -31,6 +32,12 @@ impl Outlet for Outlets {
     fn sightings(&mut self, task: &str, interface: &str, sightings: Vec<PacketSighting>) {
         if let Some(export) = &mut self.export {
             export.sightings(task, interface, sightings);
+        }
+    }
+
+    fn tasks(&mut self, tasks: &BTreeMap<String, Task>) {
+        if let Some(export) = &mut self.export {
+            export.tasks(tasks);
         }
     }
 

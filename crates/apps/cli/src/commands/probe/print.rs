@@ -5,7 +5,8 @@ use std::io::{self, Write};
 
 use netaware_observer::watch::report::Outlet;
 use netaware_record::passive::{
-    CaptureHealth, DelayStatistics, FlowKey, PacketSighting, ProbeReport, Row, TaskRow, VolumeRow,
+    CaptureHealth, CaptureLoss, DelayStatistics, FlowKey, PacketSighting, ProbeReport, Row, TaskRow,
+    VolumeRow,
 };
 use netaware_units::{BitRate, ByteCount, Span, Wall};
 
@@ -78,7 +79,7 @@ fn text(report: &ProbeReport, top: usize) -> String {
         shown = if shown.0 == row.task { (shown.0, shown.1 + 1) } else { (&row.task, 1) };
         let length = row.period.until.since(row.period.from);
         if shown.1 <= top.max(1) {
-            line!(out, "  {:<8} {}", row.task, sentence(&row.row, length));
+            line!(out, "  {:<8} {}{}", row.task, sentence(&row.row, length), lacking(&row.lost));
         } else if shown.1 == top.max(1) + 1 {
             let more = report.rows.iter().filter(|other| other.task == row.task).count() - top.max(1);
             line!(out, "  {:<8} … and {more} more", row.task);
@@ -114,7 +115,19 @@ fn losses(health: &CaptureHealth) -> String {
     if health.mtu_changed {
         out.push_str("; its MTU changed");
     }
+    if health.doubtful && health.lost() == 0 {
+        out.push_str("; packets LOST may be counted in a neighbouring period");
+    }
     out
+}
+
+/// How far a figure leans low; behind each, as lines are read and kept one by one.
+fn lacking(lost: &CaptureLoss) -> String {
+    match lost {
+        CaptureLoss { packets: 0, doubtful: true, .. } => "; packets may be LOST".to_owned(),
+        CaptureLoss { packets: 0, .. } => String::new(),
+        CaptureLoss { packets, .. } => format!("; {packets} LOST meanwhile"),
+    }
 }
 
 /// What puts a row before others of its task.
@@ -272,7 +285,7 @@ mod tests {
                 packets_error: 0,
                 rest: false,
             });
-            TaskRow { task: "volume".into(), period, row }
+            TaskRow { lost: health.loss(), ..TaskRow::new("volume", period, row) }
         };
         ProbeReport {
             probe: "here".into(),
@@ -281,6 +294,7 @@ mod tests {
             captures: vec![InterfaceCapture { interface: "eth0".into(), health }],
             clock: ClockState::default(),
             rows: vec![row("192.0.2.1", 10), row("2001:db8::1", 20), row("192.0.2.3", 5)],
+            rows_cut: std::collections::BTreeMap::new(),
         }
     }
 
@@ -291,6 +305,7 @@ mod tests {
         assert!(lines[0].starts_with("22:13:21.000Z  eth0: 30 packets"), "{text}");
         assert!(lines[0].ends_with("; 2 LOST in the ring"), "{text}");
         assert!(lines[1].contains("TCP from [2001:db8::1]:443  20 packets"), "{text}");
+        assert!(lines[1].ends_with("; 2 LOST meanwhile"), "{text}");
         assert!(lines[2].contains("192.0.2.1:443"), "{text}");
         assert_eq!(lines[3], "  volume   … and 1 more");
         assert_eq!(lines.len(), 4);

@@ -6,6 +6,7 @@ use std::io::Write;
 use anyhow::Result;
 use clap::Args;
 use jiff::tz::TimeZone;
+use netaware_record::passive::InterfaceCapture;
 use netaware_store::fleet::ProbeSummary;
 
 use super::fleet::{Fleet, TableFormat, cell, ms, plain};
@@ -57,11 +58,33 @@ fn text(probes: &[ProbeSummary], zone: &TimeZone) -> String {
         let [reports, missing, lost] = counts.each_ref().map(String::as_str);
         let source = format!("{}{unsure}", plain(source));
         out.push_str(&line([&plain(&probe.probe), &last, reports, missing, lost, &ms(clock.bound), &source]));
+        out.extend(probe.captures.iter().filter_map(causes));
     }
     if probes.iter().any(|probe| !probe.clock.synchronised) {
         out.push_str("  (!) the clock did not say that it is synchronised\n");
     }
     out
+}
+
+/// Why an interface's figures of the last period are not complete.
+fn causes(capture: &InterfaceCapture) -> Option<String> {
+    let health = &capture.health;
+    let counts = [
+        ("lost in the ring", health.lost_ring),
+        ("lost in the kernel", health.lost_kernel),
+        ("lost by the card", health.lost_nic.unwrap_or(0)),
+        ("merged by offloads", health.merged),
+    ];
+    let mut words: Vec<String> = counts
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(cause, count)| format!("{count} {cause}"))
+        .collect();
+    if health.doubtful && health.lost() == 0 {
+        words.push("packets that a neighbouring period counts as lost".to_owned());
+    }
+    let interface = plain(&capture.interface);
+    (!words.is_empty()).then(|| format!("  {interface}, last report: {}\n", words.join(", ")))
 }
 
 fn csv(probes: &[ProbeSummary]) -> String {
@@ -81,13 +104,17 @@ fn csv(probes: &[ProbeSummary]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::passive::{ClockState, Period};
+    use netaware_record::passive::{CaptureHealth, ClockState, Period};
     use netaware_units::{Span, Wall};
 
     use super::*;
 
     #[test]
-    fn a_clock_that_is_not_synchronised_is_marked() {
+    fn a_clock_that_is_not_synchronised_is_marked_and_losses_have_their_causes() {
+        let capture = |(interface, lost_ring): (&str, u64)| InterfaceCapture {
+            interface: interface.to_owned(),
+            health: CaptureHealth { lost_ring, merged: lost_ring / 3, ..CaptureHealth::default() },
+        };
         let probe = ProbeSummary {
             probe: "berlin".into(),
             incarnation: "ab".into(),
@@ -97,7 +124,7 @@ mod tests {
             lost: 17,
             sequence: 9000,
             period: Period { from: Wall(0), until: Wall(1_795_232_087_123_456_789) },
-            captures: Vec::new(),
+            captures: [("eth0", 12), ("eth1", 0)].map(capture).into(),
             clock: ClockState {
                 source: "chrony".into(),
                 bound: Some(Span(350_000)),
@@ -109,6 +136,7 @@ mod tests {
             shown,
             "probe            last report         reports missing    lost   bound clock\n\
              berlin           2026-11-21 03:34:47    8640       2      17   0.350 chrony (!)\n  \
+             eth0, last report: 12 lost in the ring, 4 merged by offloads\n  \
              (!) the clock did not say that it is synchronised\n"
         );
         let table = csv(&[probe]);

@@ -186,7 +186,7 @@ fn ignored_frames_are_told_in_total() {
 fn rows_without_elements_are_counted() {
     let mut emitter = Emitter::new(1, 512, Transport::Stream);
     let period = Period { from: NOW, until: NOW };
-    let row = TaskRow { task: "digests".into(), period, row: Row::Digests(DigestRow::default()) };
+    let row = TaskRow::new("digests", period, Row::Digests(DigestRow::default()));
     emitter.row(&row, &mut |_| panic!("nothing to send"));
     emitter.finish(&mut |_| panic!("nothing to send"));
     assert_eq!(emitter.skipped(), 1);

@@ -14,7 +14,7 @@ use crate::fleet::query::{PointKey, lives, page_of, version_number, version_of};
 use crate::fleet::thinning::{HOUR, MINUTE};
 use crate::fleet::{
     Ages, Cursor, DelayPoint, DelayQuery, FleetError, FleetReader, Kind, MOST_ITEMS, Page, ProbeSummary,
-    RowQuery, StoredRow, TaskSummary,
+    RowQuery, StoredRow, TaskSummary, figures,
 };
 
 /// Numbers as numbers; 128-bit ones are asked for as text.
@@ -369,12 +369,16 @@ fn rows_of(table: &str, which: &str, page: &str) -> String {
 fn stored(row: &Row, kind: Kind) -> Option<(StoredRow, RowKey)> {
     let period = Period { from: Wall(row.number(1)?), until: Wall(row.number(2)?) };
     let (probe, sequence, json) = (row.text(3)?, row.count(7)?, row.text(5)?);
-    let figures = match sequence {
-        0 => serde_json::from_str::<Sums>(&json).ok()?.row(kind)?,
-        _ => serde_json::from_str(&json).ok()?,
+    let (figures, lost) = match sequence {
+        0 => {
+            let sums = serde_json::from_str::<Sums>(&json).ok()?;
+            let lost = sums.lost();
+            (sums.row(kind)?, lost)
+        }
+        _ => figures::parse(&json).ok()?,
     };
     let key = (row.number(0)?, probe.clone(), row.text(6)?, sequence, row.count(8)?);
-    Some((StoredRow { probe, task: row.text(4)?, period, row: figures }, key))
+    Some((StoredRow { probe, task: row.text(4)?, period, row: figures, lost }, key))
 }
 
 /// Rows that are kept of each task, kind and origin: those of each age where they are looked at.

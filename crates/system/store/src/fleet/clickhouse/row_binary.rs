@@ -5,7 +5,7 @@ use netaware_record::passive::{DelayStatistics, InterfaceCapture, ProbeReport, R
 use super::schema::Table;
 use crate::fleet::merge::{self, DelaySum};
 use crate::fleet::query::version_number;
-use crate::fleet::{Kind, Origin};
+use crate::fleet::{Kind, Origin, figures};
 
 /// Rows of one table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -57,7 +57,7 @@ pub(super) fn row(
         rows.count += 1;
         return Ok(());
     }
-    let json = serde_json::to_string(&row.row)?;
+    let json = figures::emit(row)?;
     let rows = &mut rows[Table::Rows as usize];
     let out = &mut rows.bytes;
     text(out, Kind::of(&row.row).name());

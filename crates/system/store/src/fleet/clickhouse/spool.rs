@@ -346,7 +346,7 @@ mod tests {
 
     fn row() -> TaskRow {
         let period = Period { from: Wall(1), until: Wall(2) };
-        TaskRow { task: "t".repeat(1000), period, row: Row::Digests(DigestRow::default()) }
+        TaskRow::new("t".repeat(1000), period, Row::Digests(DigestRow::default()))
     }
 
     fn take(spool: &mut Spool, sequence: u64) -> Taken {

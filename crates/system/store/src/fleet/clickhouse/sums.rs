@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 
 use netaware_record::Histogram;
-use netaware_record::passive::{DelayStatistics, DigestRow, FlowKey, Row, RttRow, TrafficRow, VolumeRow};
+use netaware_record::passive::{
+    CaptureLoss, DelayStatistics, DigestRow, FlowKey, Row, RttRow, TrafficRow, VolumeRow,
+};
 use netaware_units::{ByteCount, Span, Wall};
 use serde::Deserialize;
 
@@ -30,7 +32,7 @@ const KEYS: [(&str, &str, &str); 7] = [
 ];
 
 /// What is added up: name, type, how, and where it stands in a raw row.
-const SUMS: [(&str, &str, &str, &str); 33] = [
+const SUMS: [(&str, &str, &str, &str); 36] = [
     ("from_at", "DateTime64(9, 'UTC')", "min", "rows.at"),
     ("until", "DateTime64(9, 'UTC')", "max", "rows.until"),
     ("packets", "UInt64", "sum", "j.packets"),
@@ -76,6 +78,9 @@ const SUMS: [(&str, &str, &str, &str); 33] = [
     ("unusable", "UInt64", "sum", "j.unusable"),
     ("given_up", "UInt64", "sum", "j.given_up"),
     ("cut", "UInt64", "sum", "j.cut"),
+    ("capture_lost", "UInt64", "sum", "j.capture_lost.packets"),
+    ("capture_merged", "UInt64", "sum", "j.capture_lost.merged"),
+    ("capture_doubtful", "UInt64", "sum", "toUInt64(j.capture_lost.doubtful)"),
 ];
 
 /// Lower edges and counts.
@@ -88,7 +93,8 @@ const READ: &str = "Tuple(packets UInt64, bytes UInt64, packets_error UInt64, fi
     top Array(Tuple(bytes UInt64, packets UInt64, packets_error UInt64, first_at Int64, last_at Int64)), method String,
     delay Tuple(count UInt64, min Int64, max Int64, sum_ns Int128, sum_squares Float64,
                 histogram Tuple(bins Array(Tuple(UInt64, UInt64)), underflow UInt64, overflow UInt64)),
-    observed UInt64, selected UInt64, unusable UInt64, given_up UInt64, cut UInt64)";
+    observed UInt64, selected UInt64, unusable UInt64, given_up UInt64, cut UInt64,
+    capture_lost Tuple(packets UInt64, merged UInt64, doubtful Bool))";
 
 /// Each talker as the text of `[key, rest]`.
 const TALKERS: &str =
@@ -198,11 +204,21 @@ pub(super) struct Sums {
     unusable: u64,
     given_up: u64,
     cut: u64,
+    capture_lost: u64,
+    capture_merged: u64,
+    /// Rows of which it was not known.
+    capture_doubtful: u64,
 }
 
 type Bins = (Vec<u64>, Vec<u64>);
 
 impl Sums {
+    /// What the captures behind them lost.
+    pub(super) fn lost(&self) -> CaptureLoss {
+        let doubtful = self.capture_doubtful > 0;
+        CaptureLoss { packets: self.capture_lost, merged: self.capture_merged, doubtful }
+    }
+
     /// The row of that kind that they are; `None`: there is none, or a part of it is not what it should be.
     pub(super) fn row(self, kind: Kind) -> Option<Row> {
         match kind {
@@ -325,6 +341,6 @@ mod tests {
             figures().map(|(_, named)| named.split(' ').next().unwrap_or_default().to_owned()).collect();
         let table = columns();
         assert!(asked.iter().all(|name| table.contains(&format!(" {name} "))), "{table}");
-        assert_eq!(asked.len(), 35);
+        assert_eq!(asked.len(), 38);
     }
 }

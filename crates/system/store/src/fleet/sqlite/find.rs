@@ -13,7 +13,7 @@ use crate::fleet::merge::DelaySum;
 use crate::fleet::query::{PointKey, bucket, lives, page_of, version_number};
 use crate::fleet::{
     Cursor, DelayPoint, DelayQuery, FleetError, FleetReader, Kind, MOST_ITEMS, Page, ProbeSummary, RowQuery,
-    StoredRow, TaskSummary,
+    StoredRow, TaskSummary, figures,
 };
 
 /// Clauses of a WHERE with their values.
@@ -143,9 +143,9 @@ impl SqliteFleet {
         let number = |at: usize| row.get::<_, i64>(at).map_err(|e| self.unread(e));
         let text = |at: usize| row.get::<_, String>(at).map_err(|e| self.unread(e));
         let (at, until) = (number(0)?, number(1)?);
-        let read = serde_json::from_str(&text(4)?).map_err(|e| self.unreadable(e.to_string()))?;
+        let (read, lost) = figures::parse(&text(4)?).map_err(|e| self.unreadable(e.to_string()))?;
         let period = Period { from: Wall(at), until: Wall(until) };
-        Ok((StoredRow { probe: text(2)?, task: text(3)?, period, row: read }, (at, number(5)?)))
+        Ok((StoredRow { probe: text(2)?, task: text(3)?, period, row: read, lost }, (at, number(5)?)))
     }
 
     fn probe(&self, row: &rusqlite::Row<'_>) -> Result<ProbeSummary, FleetError> {

@@ -9,7 +9,7 @@ use super::SqliteFleet;
 use crate::fleet::merge::{self, DelaySum};
 use crate::fleet::query::version_number;
 use crate::fleet::thinning::{HOUR, MINUTE};
-use crate::fleet::{Batch, FleetError, Kind, Origin, Taken, codec};
+use crate::fleet::{Batch, FleetError, Kind, Origin, Taken, codec, figures};
 use crate::save::signed;
 
 /// Numbers this far below the highest are no longer remembered one by one: a probe sends what it has in order, so none of them
@@ -216,7 +216,7 @@ pub(super) fn put_row(
         origin,
         &row.task,
         sum_key,
-        serde_json::to_string(&row.row)?,
+        figures::emit(row)?,
     ))?;
     Ok(())
 }

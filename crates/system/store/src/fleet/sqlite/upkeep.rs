@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use netaware_record::passive::{Period, Row, TaskRow};
+use netaware_record::passive::{Period, TaskRow};
 use netaware_units::{Span, Wall};
 use rusqlite::{Transaction, TransactionBehavior};
 
@@ -10,7 +10,7 @@ use super::SqliteFleet;
 use super::take::{DELAY_COLUMNS, Failure, REMEMBERED, delay_of, put_delay, put_row};
 use crate::fleet::merge::{self, DelaySum};
 use crate::fleet::query::{bucket, version_number};
-use crate::fleet::{FleetError, Upkeep};
+use crate::fleet::{FleetError, Upkeep, figures};
 
 /// Rows of a table that one call adds up or deletes, at most.
 const PIECE: usize = 20_000;
@@ -103,7 +103,7 @@ fn thin_rows(
     let mut rows = statement.query([before])?;
     while let Some(row) = rows.next()? {
         let period = Period { from: Wall(row.get(0)?), until: Wall(row.get(1)?) };
-        let Ok(figures) = serde_json::from_str::<Row>(&row.get::<_, String>(6)?) else { continue };
+        let Ok((figures, lost)) = figures::parse(&row.get::<_, String>(6)?) else { continue };
         let span = bucket(period.from, length);
         gone.push((span, row.get(7)?));
         let task: String = row.get(2)?;
@@ -111,9 +111,10 @@ fn thin_rows(
         sums.entry(key)
             .and_modify(|sum| {
                 merge::add(&mut sum.row, &figures);
+                merge::add_lost(&mut sum.lost, &lost);
                 sum.period.until = sum.period.until.max(period.until);
             })
-            .or_insert_with(|| TaskRow { task, period, row: figures.clone() });
+            .or_insert_with(|| TaskRow { task, period, row: figures.clone(), lost });
     }
     drop(rows);
     let whole = whole_spans(&gone);
