@@ -118,7 +118,8 @@ fn marking_counts_each_block_of_a_file() {
     blocks.sort_by_key(|row| row.block);
     let counts: Vec<(u64, u8, u64)> =
         blocks.iter().map(|row| (row.block - BEGIN / 1_000_000_000, row.colour, row.packets)).collect();
-    assert_eq!(counts, [(0, 0, 10), (1, 1, 10), (2, 0, 10), (3, 1, 10)]);
+    // The fourth is not over when the file ends.
+    assert_eq!(counts, [(0, 0, 10), (1, 1, 10), (2, 0, 10)]);
 }
 
 #[test]
@@ -152,5 +153,5 @@ fn traffic_adds_a_file_up_and_names_who_talks() {
     let [row] = &sums[..] else { panic!("{sums:?}") };
     assert_eq!((row.packets, row.bytes.0), (50, 5000));
     assert_eq!(row.slices.iter().map(|slice| slice.0).collect::<Vec<_>>()[..5], [1000; 5]);
-    assert_eq!(row.top[0].key.source_port, Some(1000));
+    assert_eq!(row.top[0].key.source, Some("192.0.2.1".parse().unwrap()));
 }
