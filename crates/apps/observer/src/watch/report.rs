@@ -259,7 +259,7 @@ fn sum(all: &mut CaptureHealth, one: &CaptureHealth) {
 mod tests {
     use std::sync::mpsc;
 
-    use netaware_record::passive::CaptureLoss;
+    use netaware_record::passive::{CaptureLoss, DigestRow, Row};
 
     use super::*;
 
@@ -320,10 +320,7 @@ mod tests {
     #[test]
     fn a_row_says_what_was_lost_on_its_own_interface() {
         let row = |task: &str| {
-            let found = Found {
-                rows: vec![netaware_record::passive::Row::Digests(Default::default())],
-                ..Found::default()
-            };
+            let found = Found { rows: vec![Row::Digests(DigestRow::default())], ..Found::default() };
             let period = Period { from: Wall(0), until: Wall(10) };
             Table { task: task.into(), period, full: None, found }
         };
@@ -378,7 +375,7 @@ mod tests {
     #[test]
     fn a_probe_without_an_interface_reports_what_active_tasks_found() {
         let period = Period { from: Wall(1), until: Wall(2) };
-        let row = netaware_record::passive::Row::Digests(netaware_record::passive::DigestRow::default());
+        let row = Row::Digests(DigestRow::default());
         let kept = run(vec![Told::Rows(vec![TaskRow::new("owd", period, row)])]);
         assert_eq!(kept.reports.len(), 1);
         assert_eq!(kept.reports[0].rows[0].task, "owd");
