@@ -17,11 +17,12 @@ use tokio::runtime::Runtime;
 use crate::access::Gate;
 use crate::config::Config;
 use crate::controller::{ApplyError, Controller};
-use crate::desk::{self, Counter, Desk, DeskCounts, Errand};
+use crate::desk::{self, Counter, Desk, DeskCounts, Errand, Own};
 use crate::export::Export;
 use crate::foreign::{Entrance, Foreign, Place};
 use crate::joins::{self, Joins};
 use crate::listener::Listener;
+use crate::parked;
 use crate::roster::Roster;
 use crate::shared::Shared;
 use crate::tls;
@@ -131,12 +132,13 @@ impl Collector {
         let store = fleet::open_with(&place, &settings(&config)).map_err(failed)?;
         let reader = fleet::read(&place).map_err(failed)?;
         let state = config.state.clone().unwrap_or_default();
-        let window = Window::open(&state, joins::setups(&config));
+        let before = parked::take(&state, &joins::setups(&config));
+        let window = Window::open(&state, joins::setups(&config), before.joins.keys());
         let window = window.map_err(|source| StartError::State { path: state, source })?;
         let roster = Arc::new(Roster::default());
         let (views, counts, totals) =
             (joins::Views::default(), Arc::new(DeskCounts::default()), Arc::new(Totals::default()));
-        let joins = Joins::new(&config, views.clone(), roster.clone(), window.lost_times());
+        let joins = Joins::new(&config, views.clone(), roster.clone(), window.lost_times(), before);
         let (counter, errands) = desk::counter();
         let own = own(&config)?;
         let (export, exported) = Export::start(&config)?;
@@ -207,10 +209,14 @@ impl Collector {
 
 /// Tells probes which throughput tests may start now.
 fn start_runs(shared: &Shared) {
+    let running = shared.controller.running();
+    if running.config.shard().0 != 0 {
+        // Active tasks are the first collector's: probes take them from nobody else.
+        return;
+    }
     let here = shared.roster.here();
     let is_here = |probe: &str| here.iter().any(|name| name == probe);
     // Whatever is suppressed does not start; its turns count as missed.
-    let running = shared.controller.running();
     let suppressed = running.config.suppression.as_ref().is_some_and(|suppression| {
         let until = suppression.until.is_none_or(|until| clock::wall().0 / 1_000_000_000 < until);
         until && suppression.tasks.is_empty()
@@ -224,7 +230,7 @@ fn start_runs(shared: &Shared) {
 }
 
 /// Name of this collector's own rows, and an identity for their numbers that no process before it had.
-fn own(config: &Config) -> Result<(String, String), StartError> {
+fn own(config: &Config) -> Result<Own, StartError> {
     let mut random = Token::default();
     getrandom::fill(&mut random.0).map_err(ApplyError::Random)?;
     let incarnation = random.to_string();
@@ -232,7 +238,7 @@ fn own(config: &Config) -> Result<(String, String), StartError> {
         (_, 1) => "collector".to_owned(),
         (index, parts) => format!("collector-{}-of-{parts}", index + 1),
     };
-    Ok((name, incarnation))
+    Ok(Own { name, incarnation, stores_reports: config.shard().0 == 0 })
 }
 
 fn settings(config: &Config) -> Settings {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use netaware_passive::join::Expects;
+use netaware_passive::join::{Direction, Expects};
 use netaware_units::Span;
 use netaware_wire::lmap::Suppression;
 use serde::{Deserialize, Serialize};
@@ -218,6 +218,20 @@ pub struct JoinRule {
     /// compared with each other, otherwise `everything`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expects: Option<Expects>,
+    /// How it is known which way a packet went: `by_hops` unless given; `given`: the tasks' filter lets only packets of the named
+    /// `pairs` pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direction: Option<Direction>,
+    /// How far the clocks of two points may be apart at most; 1 s unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clocks_apart: Option<Time>,
+    /// Sightings in memory at most, 24 bytes each; 24 million unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_sightings: Option<usize>,
+    /// Into how many equal ranges digests are divided for delay variation and reordering, a multiple of the collectors that share
+    /// the joins; as many as they are unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lanes: Option<u16>,
     /// How long a packet may be on its way before it is lost (Tmax of RFC 7679); 2 s unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<Time>,

@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::export::Export;
 use crate::held;
 use crate::joins::Joins;
+use crate::parked;
 use crate::roster::Roster;
 use crate::totals::Totals;
 use crate::window::Window;
@@ -34,6 +35,8 @@ pub(crate) struct Delivery {
     pub(crate) report: Option<ProbeReport>,
     pub(crate) bytes: u64,
     pub(crate) malformed: u64,
+    /// Batches before this one that never came; the desk finds out.
+    pub(crate) missing: u64,
     /// Room in memory that this takes; given back when it is done with.
     pub(crate) room: OwnedSemaphorePermit,
 }
@@ -85,14 +88,23 @@ pub(crate) struct DeskCounts {
     pub(crate) backlog: std::sync::Mutex<netaware_store::fleet::Backlog>,
 }
 
+/// Who this collector is among those that share the joins.
+pub(crate) struct Own {
+    /// Of its own rows in the store.
+    pub(crate) name: String,
+    /// Of their numbers.
+    pub(crate) incarnation: String,
+    /// Rows of probes' reports come to each collector, for its joins; the first one stores them.
+    pub(crate) stores_reports: bool,
+}
+
 /// See the module.
 pub(crate) struct Desk {
     fleet: Box<dyn Fleet>,
     roster: Arc<Roster>,
     joins: Joins,
     window: Window,
-    /// Name and incarnation of this collector's own rows.
-    own: (String, String),
+    own: Own,
     counts: Arc<DeskCounts>,
     totals: Arc<Totals>,
     highest: HashMap<(Arc<str>, Arc<str>), u64>,
@@ -113,7 +125,7 @@ impl Desk {
         fleet: Box<dyn Fleet>,
         roster: Arc<Roster>,
         (joins, window): (Joins, Window),
-        own: (String, String),
+        own: Own,
         (counts, totals): (Arc<DeskCounts>, Arc<Totals>),
         export: Export,
         errands: Receiver<Errand>,
@@ -135,7 +147,7 @@ impl Desk {
         }
     }
 
-    /// Works until told to end; what the joins hold then is given as it is, so that a planned end loses nothing that had met.
+    /// Works until told to end; what the joins hold then is left for the next process, so that a planned end loses nothing.
     pub(crate) fn run(mut self) {
         let mut upkeep_at = clock::now() + UPKEEP;
         let lost = self.window.lost_rows();
@@ -227,7 +239,7 @@ impl Desk {
         let mut fresh = Vec::with_capacity(deliveries.len());
         let mut expected: HashMap<(Arc<str>, Arc<str>), u64> = HashMap::new();
         let mut answers: HashMap<Arc<str>, u64> = HashMap::new();
-        for delivery in deliveries {
+        for mut delivery in deliveries {
             let key = (delivery.probe.clone(), delivery.incarnation.clone());
             let highest = match expected.get(&key) {
                 Some(highest) => *highest,
@@ -239,12 +251,14 @@ impl Desk {
                 self.roster.note(&key.0, |view| view.counts.duplicates += 1);
                 continue;
             }
-            let missing = if highest == 0 { 0 } else { delivery.sequence - highest - 1 };
+            delivery.missing = delivery.sequence - highest - 1;
+            // To a store that does not know the probe yet those before were told elsewhere, perhaps; its joins lack them all the same.
+            let missing = if highest == 0 { 0 } else { delivery.missing };
             self.roster.note(&key.0, |view| view.counts.missing += missing);
             expected.insert(key, delivery.sequence);
             fresh.push(delivery);
         }
-        let batches: Vec<Batch<'_>> = fresh.iter().map(batch).collect();
+        let batches: Vec<Batch<'_>> = fresh.iter().map(|delivery| self.batch(delivery)).collect();
         // The window is told first: what is in it and not in the store does no harm, the other way round would be a lie.
         self.window.enter(&fresh);
         let taken = if batches.is_empty() { Vec::new() } else { self.fleet.take_all(&batches)? };
@@ -262,6 +276,14 @@ impl Desk {
         Ok(())
     }
 
+    fn batch<'d>(&self, delivery: &'d Delivery) -> Batch<'d> {
+        let origin =
+            Origin { name: &delivery.probe, incarnation: &delivery.incarnation, sequence: delivery.sequence };
+        let report = delivery.report.as_ref();
+        let rows = report.filter(|_| self.own.stores_reports).map_or(&[][..], |report| &report.rows);
+        Batch { origin, report, rows }
+    }
+
     fn pass_on(&mut self, delivery: Delivery) {
         let sightings: usize = delivery.sightings.iter().map(|(_, seen)| seen.len()).sum();
         self.roster.note(&delivery.probe, |view| {
@@ -272,8 +294,10 @@ impl Desk {
         });
         if let Some(report) = &delivery.report {
             self.roster.report(&delivery.probe, report);
-            self.totals.add(&report.rows);
-            self.export.offer(&report.rows);
+            if self.own.stores_reports {
+                self.totals.add(&report.rows);
+                self.export.offer(&report.rows);
+            }
         }
         self.joins.offer(delivery);
     }
@@ -284,7 +308,7 @@ impl Desk {
         if self.waiting.is_empty() {
             return;
         }
-        let (name, incarnation) = &self.own;
+        let Own { name, incarnation, .. } = &self.own;
         let origin = Origin { name, incarnation, sequence: self.own_sequence + 1 };
         match self.fleet.keep(origin, &self.waiting) {
             Ok(_) => {
@@ -352,18 +376,14 @@ impl Desk {
             }
         }
         let joins = std::mem::replace(&mut self.joins, Joins::none());
-        let rows = joins.end();
+        let rows = joins.park(self.window.folder());
         self.keep(rows);
+        if !self.waiting.is_empty() {
+            parked::forget(self.window.folder());
+        }
         self.fleet.flush(Span::from_secs(5));
         self.export.end();
     }
 }
 
 const MOST_WAITING: usize = 1_000_000;
-
-fn batch(delivery: &Delivery) -> Batch<'_> {
-    let origin =
-        Origin { name: &delivery.probe, incarnation: &delivery.incarnation, sequence: delivery.sequence };
-    let rows = delivery.report.as_ref().map_or(&[][..], |report| &report.rows);
-    Batch { origin, report: delivery.report.as_ref(), rows }
-}

@@ -4,15 +4,18 @@
 //! they see stays on their disks. Nothing is dropped on the way.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use netaware_io::clock;
+use netaware_passive::clock::Exchange;
 use netaware_passive::join::{Expects, Join, JoinCounts, JoinSettings, Joined, Pair, PointId};
 use netaware_record::passive::{
-    CaptureHealth, ClockState, PacketSighting, Period, ProbeReport, Row, TaskRow,
+    CaptureHealth, ClockExchange, ClockExchanges, ClockState, DigestRow, PacketSighting, Period, ProbeReport,
+    Row, TaskRow,
 };
 use netaware_units::{Span, Wall};
 use schemars::JsonSchema;
@@ -22,6 +25,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::config::{Config, JoinRule};
 use crate::desk::Delivery;
 use crate::held;
+use crate::parked::{self, Gaps, Parked};
 use crate::roster::Roster;
 
 /// What a join has done, as the HTTP API shows it.
@@ -71,7 +75,7 @@ pub(crate) fn setups(config: &Config) -> BTreeMap<String, Setup> {
     config.joins.iter().map(|(name, rule)| (name.clone(), setup(config, rule))).collect()
 }
 
-fn setup(config: &Config, rule: &JoinRule) -> Setup {
+pub(crate) fn setup(config: &Config, rule: &JoinRule) -> Setup {
     let points = config.members(&rule.points);
     let usual = JoinSettings::default();
     let settings = JoinSettings {
@@ -80,7 +84,9 @@ fn setup(config: &Config, rule: &JoinRule) -> Setup {
         patience: rule.patience.map_or(Span::from_secs(2), |time| time.0),
         lateness: rule.patience.map_or(Span::from_secs(2), |time| time.0),
         report_patience: rule.report_patience.map_or(Span::from_secs(15), |time| time.0),
-        lanes: u16::try_from(config.shard().1).unwrap_or(1),
+        clocks_apart: rule.clocks_apart.map_or(usual.clocks_apart, |time| time.0),
+        most_sightings: rule.most_sightings.unwrap_or(usual.most_sightings),
+        lanes: rule.lanes.unwrap_or(u16::try_from(config.shard().1).unwrap_or(1)),
         ..usual
     };
     Setup {
@@ -94,7 +100,8 @@ fn pairs(rule: &JoinRule, points: &BTreeSet<&str>) -> Vec<Pair> {
     let is_mesh = rule.pairs.is_empty() && points.len() > 2;
     let usual = if is_mesh { Expects::NothingSeenElsewhere } else { Expects::Everything };
     let expects = rule.expects.unwrap_or(usual);
-    let pair = |from: &str, to: &str| Pair { expects, ..Pair::new(from, to) };
+    let direction = rule.direction.unwrap_or_default();
+    let pair = |from: &str, to: &str| Pair { expects, direction, ..Pair::new(from, to) };
     if !rule.pairs.is_empty() {
         return rule.pairs.iter().map(|(from, to)| pair(from, to)).collect();
     }
@@ -105,6 +112,10 @@ fn pairs(rule: &JoinRule, points: &BTreeSet<&str>) -> Vec<Pair> {
 enum Offer {
     Seen(PointId, Arc<Vec<PacketSighting>>, Arc<OwnedSemaphorePermit>),
     Watched(PointId, Period, u64, Box<ClockState>),
+    /// The first asked, the second answered.
+    Exchanges(PointId, PointId, Vec<ClockExchange>),
+    /// The process ends; the next one goes on from this state folder.
+    Park(PathBuf, Box<Gaps>),
 }
 
 struct Worker {
@@ -122,29 +133,39 @@ pub(crate) struct Joins {
     rows: (Sender<Vec<TaskRow>>, Receiver<Vec<TaskRow>>),
     views: Views,
     roster: Arc<Roster>,
-    lost: LostTimes,
-    /// The first collector of several gets all rows of reports, the others none.
-    is_first: bool,
+    gaps: Gaps,
 }
 
 /// Offers that may wait for one join.
 const QUEUE: usize = 256;
 /// How often rows are looked for.
 const TURN: Duration = Duration::from_millis(100);
-/// A stamp further from this host's time is not joined: nobody would wait for its partner.
+/// A stamp further ahead of this host's time is not joined: it would lie in memory until then. One of the past may have lain on a
+/// disk for as long as the collector was away.
 const UNTIMELY: Span = Span::from_secs(3600);
 
 impl Joins {
-    pub(crate) fn new(config: &Config, views: Views, roster: Arc<Roster>, lost: LostTimes) -> Self {
-        let is_first = config.shard().0 == 0;
-        let mut joins =
-            Self { workers: BTreeMap::new(), rows: mpsc::channel(), views, roster, lost, is_first };
-        joins.follow(config);
+    /// They go on from where those of the process before were, as far as that is known; else they lack the times that it lost.
+    pub(crate) fn new(
+        config: &Config,
+        views: Views,
+        roster: Arc<Roster>,
+        lost: LostTimes,
+        before: Parked,
+    ) -> Self {
+        let Parked { joins: resumed, mut gaps } = before;
+        gaps.lost.extend(lost);
+        let mut joins = Self { workers: BTreeMap::new(), rows: mpsc::channel(), views, roster, gaps };
+        joins.begin(config, resumed);
         joins
     }
 
     /// Joins from now on. One that changed gives what it has and begins anew.
     pub(crate) fn follow(&mut self, config: &Config) {
+        self.begin(config, BTreeMap::new());
+    }
+
+    fn begin(&mut self, config: &Config, mut resumed: BTreeMap<String, Join>) {
         let wanted = setups(config);
         let gone: Vec<String> = self
             .workers
@@ -160,15 +181,15 @@ impl Joins {
         }
         for (name, setup) in wanted {
             if !self.workers.contains_key(&name)
-                && let Some(worker) = self.start(&name, setup)
+                && let Some(worker) = self.start(&name, setup, resumed.remove(&name))
             {
                 self.workers.insert(name, worker);
             }
         }
     }
 
-    fn start(&self, name: &str, setup: Setup) -> Option<Worker> {
-        let join = match Join::new(setup.settings.clone()) {
+    fn start(&self, name: &str, setup: Setup, resumed: Option<Join>) -> Option<Worker> {
+        let join = match resumed.map_or_else(|| Join::new(setup.settings.clone()), Ok) {
             Ok(join) => join,
             Err(why) => {
                 tracing::error!(join = name, "cannot be made: {why}");
@@ -179,8 +200,14 @@ impl Joins {
             JoinView { name: name.to_owned(), points: setup.settings.points.clone(), ..JoinView::default() };
         held(&self.views).insert(name.to_owned(), view);
         let (offers, queue) = sync_channel(QUEUE);
-        let worker =
-            Work { name: name.to_owned(), join, queue, rows: self.rows.0.clone(), views: self.views.clone() };
+        let worker = Work {
+            name: name.to_owned(),
+            setup: setup.clone(),
+            join,
+            queue,
+            rows: self.rows.0.clone(),
+            views: self.views.clone(),
+        };
         let thread = std::thread::Builder::new().name("join".into()).spawn(move || worker.run());
         let thread =
             thread.map_err(|why| tracing::error!(join = name, "cannot start a thread: {why}")).ok()?;
@@ -189,8 +216,9 @@ impl Joins {
 
     /// A delivery that is on the disk.
     pub(crate) fn offer(&mut self, delivery: Delivery) {
-        let Delivery { probe, sightings, report, room, .. } = delivery;
+        let Delivery { probe, sightings, report, room, malformed, missing, .. } = delivery;
         let room = Arc::new(room);
+        self.gaps.lacks.add(&probe, missing.saturating_add(malformed));
         for (task, seen) in sightings {
             let seen = Arc::new(self.timely(&probe, seen));
             for worker in self.workers.values().filter(|worker| worker.setup.task == task) {
@@ -198,11 +226,14 @@ impl Joins {
             }
         }
         if let Some(report) = report {
+            let lacking = self.gaps.lacks.of_report(&probe);
             for (name, worker) in &self.workers {
-                for (period, lost) in watched(&report, &worker.setup.task, self.is_first) {
+                worker.exchanges(&probe, &report.exchanges);
+                for (period, lost) in watched(&report, &worker.setup.task) {
                     let before = (name.clone(), probe.to_string(), period.from.0);
                     // What a collector before this one took is not here: that this point watched says nothing about it.
-                    let lost = lost + u64::from(self.lost.contains(&before));
+                    let lost_before = u64::from(self.gaps.lost.contains(&before));
+                    let lost = lost.saturating_add(lacking).saturating_add(lost_before);
                     let clock = Box::new(report.clock.clone());
                     worker.offer(&probe, |point| Offer::Watched(point, period, lost, clock));
                 }
@@ -212,19 +243,20 @@ impl Joins {
 
     /// Packet reports of an exporter that joins have as a point, whatever made its digests. It does not say when it watched, so what
     /// it did not see is unobserved.
-    pub(crate) fn offer_seen(&self, point: &str, seen: Vec<PacketSighting>, room: OwnedSemaphorePermit) {
+    pub(crate) fn offer_seen(&mut self, point: &str, seen: Vec<PacketSighting>, room: OwnedSemaphorePermit) {
         let (seen, room) = (Arc::new(self.timely(point, seen)), Arc::new(room));
         for worker in self.workers.values() {
             worker.offer(point, |point| Offer::Seen(point, seen.clone(), room.clone()));
         }
     }
 
-    fn timely(&self, probe: &str, mut seen: Vec<PacketSighting>) -> Vec<PacketSighting> {
+    fn timely(&mut self, probe: &str, mut seen: Vec<PacketSighting>) -> Vec<PacketSighting> {
         let now = clock::wall();
         let before = seen.len();
-        seen.retain(|one| one.at.since(now).0.abs() < UNTIMELY.0);
+        seen.retain(|one| one.at.since(now) < UNTIMELY);
         let untimely = (before - seen.len()) as u64;
         if untimely > 0 {
+            self.gaps.lacks.add(probe, untimely);
             self.roster.note(probe, |view| view.counts.untimely += untimely);
         }
         seen
@@ -238,12 +270,14 @@ impl Joins {
     /// Without any.
     pub(crate) fn none() -> Self {
         let (views, roster) = (Views::default(), Arc::new(Roster::default()));
-        Self::new(&Config::default(), views, roster, LostTimes::new())
+        Self::new(&Config::default(), views, roster, LostTimes::new(), Parked::default())
     }
 
-    /// Ends all and gives what they still had.
-    pub(crate) fn end(mut self) -> Vec<TaskRow> {
+    /// Ends all; what they hold lies in the state folder for the next process, and rows that were made come back.
+    pub(crate) fn park(mut self, state: &Path) -> Vec<TaskRow> {
         for (_, worker) in std::mem::take(&mut self.workers) {
+            // A thread that is gone has said why.
+            let _ = worker.offers.send(Offer::Park(state.to_owned(), Box::new(self.gaps.clone())));
             worker.end();
         }
         self.rows()
@@ -254,22 +288,27 @@ impl Joins {
 ///
 /// A merged frame hides packets of this task only if it passed the task's filter, and then it is among those the task could not use.
 /// So are packets that the snap length cut, which a point that captures more sees.
-fn watched(report: &ProbeReport, task: &str, has_rows: bool) -> Vec<(Period, u64)> {
+fn watched(report: &ProbeReport, task: &str) -> Vec<(Period, u64)> {
     let healths = || report.captures.iter().map(|capture| &capture.health);
     let unsure = |health: &CaptureHealth| u64::from(health.link_was_down) + u64::from(health.doubtful);
-    let lost: u64 = healths().map(|health| health.lost() + unsure(health)).sum();
-    let merged: u64 = healths().map(|health| health.merged).sum();
-    let of_row = |row: &TaskRow| match &row.row {
-        Row::Digests(digests) if row.task == task => {
-            Some((row.period, lost + digests.given_up + (merged + digests.cut).min(digests.unusable)))
+    let lost =
+        healths().fold(0_u64, |sum, health| sum.saturating_add(health.lost()).saturating_add(unsure(health)));
+    let merged = healths().fold(0_u64, |sum, health| sum.saturating_add(health.merged));
+    // Two rings of one interface have a row each.
+    let mut spans: BTreeMap<Period, DigestRow> = BTreeMap::new();
+    for row in report.rows.iter().filter(|row| row.task == task) {
+        if let Row::Digests(digests) = &row.row {
+            let sum = spans.entry(row.period).or_default();
+            sum.given_up = sum.given_up.saturating_add(digests.given_up);
+            sum.unusable = sum.unusable.saturating_add(digests.unusable);
+            sum.cut = sum.cut.saturating_add(digests.cut);
         }
-        _ => None,
-    };
-    let mut spans: Vec<(Period, u64)> = report.rows.iter().filter_map(of_row).collect();
-    if spans.is_empty() && !has_rows {
-        spans.push((report.period, lost + merged));
     }
-    spans
+    let lacks = |sum: &DigestRow| {
+        let hidden = merged.saturating_add(sum.cut).min(sum.unusable);
+        lost.saturating_add(sum.given_up).saturating_add(hidden)
+    };
+    spans.into_iter().map(|(period, sum)| (period, lacks(&sum))).collect()
 }
 
 impl Worker {
@@ -281,6 +320,19 @@ impl Worker {
         }
     }
 
+    /// What it and others said to each other; those who are none of this join's points are left out.
+    fn exchanges(&self, probe: &str, all: &[ClockExchanges]) {
+        let Some(asked) = self.setup.settings.point(probe) else { return };
+        let farthest = Wall(clock::wall().0.saturating_add(UNTIMELY.0));
+        for one in all {
+            let Some(answered) = self.setup.settings.point(&one.with).filter(|other| *other != asked) else {
+                continue;
+            };
+            let timely = one.tightest.iter().filter(|one| one.sent_at.max(one.received_at) < farthest);
+            let _ = self.offers.send(Offer::Exchanges(asked, answered, timely.copied().collect()));
+        }
+    }
+
     fn end(self) {
         drop(self.offers);
         let _ = self.thread.join();
@@ -289,6 +341,7 @@ impl Worker {
 
 struct Work {
     name: String,
+    setup: Setup,
     join: Join,
     queue: Receiver<Offer>,
     rows: Sender<Vec<TaskRow>>,
@@ -304,6 +357,18 @@ impl Work {
                 Ok(Offer::Watched(point, period, lost, clock)) => {
                     self.join.watched(point, period, lost, &clock);
                 }
+                Ok(Offer::Exchanges(asked, answered, all)) => {
+                    for one in &all {
+                        self.join.exchange(asked, answered, &exchange(one));
+                    }
+                }
+                Ok(Offer::Park(state, gaps)) => match self.park(&state, *gaps) {
+                    Ok(()) => return,
+                    Err(error) => {
+                        tracing::warn!(join = self.name, "it cannot be put away: {error}");
+                        break;
+                    }
+                },
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -315,6 +380,12 @@ impl Work {
         }
         let joined = self.join.finish();
         self.tell(joined);
+    }
+
+    fn park(&mut self, state: &Path, gaps: Gaps) -> std::io::Result<()> {
+        let joined = self.join.advance(clock::wall());
+        self.tell(joined);
+        parked::put(state, &self.name, &mut self.join, &self.setup, gaps)
     }
 
     fn tell(&self, joined: Vec<Joined>) {
@@ -342,6 +413,10 @@ impl Work {
     }
 }
 
+fn exchange(of: &ClockExchange) -> Exchange {
+    Exchange { sent: of.sent_at, received: of.received_at, answered: of.answered_at, returned: of.came_at }
+}
+
 /// Beginning of the period that an instant is in.
 pub(crate) fn beginning(at: Wall, period: Span) -> i64 {
     at.0.div_euclid(period.0.max(1)) * period.0.max(1)
@@ -349,7 +424,7 @@ pub(crate) fn beginning(at: Wall, period: Span) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::passive::{CaptureHealth, DigestRow, InterfaceCapture};
+    use netaware_record::passive::{CaptureHealth, InterfaceCapture};
 
     use super::*;
 
@@ -385,8 +460,9 @@ mod tests {
                 clock: ClockState::default(),
                 rows: vec![row],
                 rows_cut: BTreeMap::new(),
+                exchanges: Vec::new(),
             };
-            watched(&report, "d", false).iter().map(|(_, lost)| *lost).collect::<Vec<_>>()
+            watched(&report, "d").iter().map(|(_, lost)| *lost).collect::<Vec<_>>()
         };
         let merged = CaptureHealth { merged: 5, ..CaptureHealth::default() };
         assert_eq!(lacks(merged, DigestRow::default()), [0], "others' packets");

@@ -112,7 +112,7 @@ pub struct Counts {
     pub seen: u64,
     /// Times that its clock jumped.
     pub clock_steps: u64,
-    /// Sightings whose stamps are an hour or more from this host's time: they were not joined.
+    /// Sightings whose stamps are an hour or more ahead of this host's time: they were not joined.
     pub untimely: u64,
 }
 

@@ -352,6 +352,7 @@ impl Session {
             report,
             bytes: bytes as u64,
             malformed,
+            missing: 0,
             room,
         };
         self.shared.bring(Errand::Take(Box::new(delivery))).await;

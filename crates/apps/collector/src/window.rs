@@ -56,8 +56,12 @@ fn add(added: &mut Added, name: &str, setup: &Setup, point: &str, seen: &[Packet
 const MOST_LINES: u64 = 100_000;
 
 impl Window {
-    /// Reads what the process before left.
-    pub(crate) fn open(folder: &Path, setups: BTreeMap<String, Setup>) -> io::Result<Self> {
+    /// Reads what the process before left. Joins that go on from where they were have lost nothing.
+    pub(crate) fn open<'n>(
+        folder: &Path,
+        setups: BTreeMap<String, Setup>,
+        resumed: impl Iterator<Item = &'n String>,
+    ) -> io::Result<Self> {
         let path = folder.join("window.log");
         let text = match std::fs::read(&path) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -74,7 +78,16 @@ impl Window {
             file.write_all(b"\n")?;
         }
         let lines = text.lines().count() as u64;
-        Ok(Self { path, file: Some(file), setups, open: before.clone(), before, done, lines })
+        let open = before.clone();
+        let resumed: BTreeSet<&String> = resumed.collect();
+        before.retain(|place, _| !resumed.contains(&place.0));
+        done.retain(|place| !resumed.contains(&place.0));
+        Ok(Self { path, file: Some(file), setups, open, before, done, lines })
+    }
+
+    /// Where it lies.
+    pub(crate) fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
     }
 
     /// Joins from now on.
@@ -274,7 +287,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let left = "+ j a 1000000000 3 0\n+ j a 1000000000 1 2\n+ j b 1000000000 9 0\n- j b 1000000000\n+ gone a 5 1 1\n+ j c 20";
         std::fs::write(folder.path().join("window.log"), left).unwrap();
-        let mut window = Window::open(folder.path(), setups()).unwrap();
+        let mut window = Window::open(folder.path(), setups(), [].iter()).unwrap();
         let rows = window.lost_rows();
         let told: Vec<_> = rows
             .iter()
@@ -292,14 +305,14 @@ mod tests {
         );
         window.leave(&rows);
         drop(window);
-        let mut again = Window::open(folder.path(), setups()).unwrap();
+        let mut again = Window::open(folder.path(), setups(), [].iter()).unwrap();
         assert!(again.lost_rows().is_empty());
     }
 
     #[test]
     fn what_an_exporter_of_others_reported_and_has_no_row_is_told_as_unobserved_too() {
         let folder = tempfile::tempdir().unwrap();
-        let mut window = Window::open(folder.path(), setups()).unwrap();
+        let mut window = Window::open(folder.path(), setups(), [].iter()).unwrap();
         let seen = |at, version| PacketSighting { digest: 1, at: Wall(at), length: 40, ttl: 64, version };
         let reported = [seen(5, 4), seen(SECOND - 1, 6), seen(SECOND, 4), seen(7, 4)];
         window.enter_seen("a", &reported);
@@ -308,19 +321,19 @@ mod tests {
         let text = std::fs::read_to_string(folder.path().join("window.log")).unwrap();
         assert_eq!(text, "+ j a 0 2 1\n+ j a 1000000000 1 0\n");
         // Towards each of two other points: two versions in the first period, one in the second.
-        assert_eq!(Window::open(folder.path(), setups()).unwrap().lost_rows().len(), 2 * 3);
+        assert_eq!(Window::open(folder.path(), setups(), [].iter()).unwrap().lost_rows().len(), 2 * 3);
     }
 
     #[test]
     fn a_long_file_is_written_anew_with_what_is_open() {
         let folder = tempfile::tempdir().unwrap();
-        let mut window = Window::open(folder.path(), setups()).unwrap();
+        let mut window = Window::open(folder.path(), setups(), [].iter()).unwrap();
         window.open.insert(("j".into(), "a".into(), 7), [1, 2]);
         window.lines = MOST_LINES + 1;
         window.leave(&[]);
         assert_eq!(std::fs::read_to_string(folder.path().join("window.log")).unwrap(), "+ j a 7 1 2\n");
         window.append("+ j a 7 1 1\n");
-        let mut again = Window::open(folder.path(), setups()).unwrap();
+        let mut again = Window::open(folder.path(), setups(), [].iter()).unwrap();
         assert_eq!(again.lost_rows().len(), 4);
     }
 }

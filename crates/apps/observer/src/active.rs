@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_record::passive::{Period, Row, TaskRow};
+use netaware_record::passive::{ClockExchanges, Period, Row, TaskRow};
 use netaware_units::{Span, Wall};
 use netaware_wire::lmap::{Task, What};
 
@@ -28,8 +28,19 @@ use crate::watch::report::Told;
 pub use command::refusal;
 use schedule::Clockwork;
 
-/// Takes what a task found in a period.
-pub type Finds<'a> = dyn FnMut(Period, Vec<Row>) + 'a;
+/// What a task found in a period.
+#[derive(Debug)]
+pub struct Finding {
+    /// Which.
+    pub period: Period,
+    /// The figures.
+    pub rows: Vec<Row>,
+    /// What its packets say of two clocks, where the other end is a probe.
+    pub exchanges: Option<ClockExchanges>,
+}
+
+/// Takes what a task found.
+pub type Finds<'a> = dyn FnMut(Finding) + 'a;
 
 /// Sends a flow of STAMP packets (what, length of a period) until it is told to stop.
 pub type StampRun = Arc<dyn Fn(&What, Span, &StopFlag, &mut Finds<'_>) -> Result<(), String> + Send + Sync>;
@@ -219,13 +230,13 @@ impl Run {
     fn run(&self) {
         let from = clock::wall();
         let ended = match &self.what {
-            What::Stamp { .. } => (self.stamp)(&self.what, self.period, &self.stop, &mut |period, rows| {
-                self.tell(period, rows);
+            What::Stamp { .. } => (self.stamp)(&self.what, self.period, &self.stop, &mut |found| {
+                self.tell(found);
             }),
             What::Measure { command, target, options, .. } => {
                 command::run(command, target, options, &self.stop).map(|record| {
                     let period = Period { from, until: clock::wall().max(after(from, Span(1))) };
-                    self.tell(period, vec![Row::Active(record)]);
+                    self.tell(Finding { period, rows: vec![Row::Active(record)], exchanges: None });
                 })
             }
             _ => Err("it watches packets, it does not send any".to_owned()),
@@ -240,10 +251,11 @@ impl Run {
         }
     }
 
-    fn tell(&self, period: Period, rows: Vec<Row>) {
+    fn tell(&self, found: Finding) {
+        let Finding { period, rows, exchanges } = found;
         let rows = rows.into_iter().map(|row| TaskRow::new(&*self.name, period, row));
         // Nobody listens any more when the probe ends.
-        drop(self.told.send(Told::Rows(rows.collect())));
+        drop(self.told.send(Told::Active(rows.collect(), exchanges)));
     }
 }
 

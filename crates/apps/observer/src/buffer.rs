@@ -306,7 +306,9 @@ impl Buffer {
         for entry in batches {
             let segment = self.segments.iter().find(|segment| segment.number == entry.segment);
             let Some(batch) = segment.and_then(|segment| segment.read(&entry)) else {
+                // Its number is left out, so that the collector knows that something is missing there.
                 self.given_up += 1;
+                next += 1;
                 continue;
             };
             waiting.push_back(made.append(&segment::emit(next, &batch), next)?);

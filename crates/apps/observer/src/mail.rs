@@ -1,7 +1,8 @@
 //! From reports to batches on disk, one buffer for each collector.
 //!
 //! Each collector gets the sightings of its share of the digests (the top bits decide), and the report of each period behind them:
-//! it has to know when this probe watched, and how well. Rows go to the first alone, so that nothing is counted twice.
+//! it has to know when this probe watched, and how well. So what digest tasks did goes to each; other rows go to the first
+//! alone, so that nothing is counted twice.
 
 mod room;
 
@@ -85,7 +86,7 @@ impl Outlet for Mail {
         for (place, letterbox) in self.boxes.iter_mut().enumerate() {
             letterbox.report(&mut report, &totals, &self.selectors);
             if place == 0 {
-                report.rows.clear();
+                report.rows.retain(|row| matches!(row.row, Row::Digests(_)));
             }
         }
     }
@@ -170,6 +171,7 @@ mod tests {
             clock: ClockState { bound: Some(Span(1500)), ..ClockState::default() },
             rows: rows.into_iter().map(|row| TaskRow::new("t", PERIOD, row)).collect(),
             rows_cut: BTreeMap::new(),
+            exchanges: Vec::new(),
         }
     }
 
@@ -226,5 +228,25 @@ mod tests {
         let sent: ProbeReport = serde_json::from_slice(json).unwrap();
         let packets = |row: &TaskRow| if let Row::Volume(row) = &row.row { row.packets } else { 0 };
         assert_eq!(sent.rows.iter().map(packets).sum::<u64>(), 20_000 * 20_001 / 2);
+    }
+
+    #[test]
+    fn each_collector_hears_what_digest_tasks_did_and_the_first_alone_the_rest() {
+        let volume = VolumeRow {
+            key: FlowKey::default(),
+            packets: 1,
+            bytes: ByteCount(1),
+            first_at: Wall(0),
+            last_at: Wall(0),
+            packets_error: 0,
+            rest: false,
+        };
+        let rows = vec![Row::Volume(volume), Row::Digests(DigestRow::default())];
+        let batches = posted(3, |mail| mail.report(report(rows)));
+        let kinds = batches.iter().map(|batch| {
+            let report: ProbeReport = serde_json::from_slice(&batch.report).unwrap();
+            report.rows.iter().map(|row| matches!(row.row, Row::Digests(_))).collect::<Vec<_>>()
+        });
+        assert_eq!(kinds.collect::<Vec<_>>(), [vec![false, true], vec![true], vec![true]]);
     }
 }

@@ -80,7 +80,7 @@ impl CaptureHealth {
     /// Packets that should have been seen and were not; 0 means that every figure of the period is complete, unless it is
     /// [`Self::doubtful`].
     pub fn lost(&self) -> u64 {
-        self.lost_ring + self.lost_kernel + self.lost_nic.unwrap_or(0)
+        self.lost_ring.saturating_add(self.lost_kernel).saturating_add(self.lost_nic.unwrap_or(0))
     }
 }
 
@@ -128,6 +128,31 @@ pub struct ProbeReport {
     /// room are in the row of the rest.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rows_cut: BTreeMap<String, u64>,
+    /// What active tasks' packets say of this probe's clock and others'.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exchanges: Vec<ClockExchanges>,
+}
+
+/// Packets of our own to another probe and back: of every bin of time those that limit the difference of the clocks most.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ClockExchanges {
+    /// The probe on whose host the answers were given.
+    pub with: String,
+    /// In order of time.
+    pub tightest: Vec<ClockExchange>,
+}
+
+/// A question and its answer, each stamped at both ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct ClockExchange {
+    /// The question left, by the clock of the probe that reports.
+    pub sent_at: Wall,
+    /// It came, by the other's.
+    pub received_at: Wall,
+    /// The answer left, by the other's.
+    pub answered_at: Wall,
+    /// It came, by the clock of the probe that reports.
+    pub came_at: Wall,
 }
 
 /// The capture on one interface.

@@ -35,6 +35,7 @@ mod arrivals;
 mod ledger;
 mod matcher;
 mod part;
+mod saved;
 mod settings;
 mod shelf;
 mod watching;
@@ -43,9 +44,10 @@ use netaware_record::passive::{ClockState, PacketSighting, Period};
 use netaware_units::Wall;
 
 use crate::clock::Exchange;
-pub use ledger::{Joined, Ledger, PathCount};
+pub use ledger::{Joined, Ledger, LedgerState, PathCount};
 pub use matcher::{JoinCounts, Matcher};
 pub use part::Part;
+use saved::{Sink, Source};
 pub use settings::{Direction, Expects, JoinSettings, Pair, PointId, SettingsError};
 
 #[expect(unused_imports, reason = "for the documentation above")]
@@ -102,6 +104,18 @@ impl Join {
     pub fn finish(&mut self) -> Vec<Joined> {
         let parts = self.matcher.finish();
         parts.into_iter().map(|part| self.ledger.settle(part)).collect()
+    }
+
+    /// Tells all that it holds, some bytes at a time, for [`Self::restore`]; what it knows of points and clocks comes back.
+    pub fn save(&mut self, out: &mut dyn FnMut(&[u8])) -> LedgerState {
+        self.matcher.save(&mut Sink::new(out));
+        self.ledger.state()
+    }
+
+    /// One that goes on from there, with the same settings. `None`: it cannot have been told like this.
+    pub fn restore(settings: JoinSettings, bytes: &[u8], known: LedgerState) -> Option<Self> {
+        let matcher = Matcher::restore(settings.clone(), &mut Source::new(bytes))?;
+        Some(Self { matcher, ledger: Ledger::restore(settings, known)? })
     }
 
     /// What it did with sightings so far.

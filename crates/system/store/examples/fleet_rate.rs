@@ -67,6 +67,7 @@ fn reports(kind: &str, batch: u64) -> Vec<ProbeReport> {
         clock: ClockState::default(),
         rows: (0..ROWS).map(|n| TaskRow::new("rate", period, row(kind, probe, n, period))).collect(),
         rows_cut: std::collections::BTreeMap::new(),
+        exchanges: Vec::new(),
     };
     (0..REPORTS).map(report).collect()
 }

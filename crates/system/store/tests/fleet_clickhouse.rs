@@ -54,6 +54,7 @@ fn digests(sequence: u64, base: Wall) -> ProbeReport {
         clock: ClockState::default(),
         rows: vec![TaskRow::new("d", period, row)],
         rows_cut: std::collections::BTreeMap::new(),
+        exchanges: Vec::new(),
     }
 }
 

@@ -29,6 +29,7 @@ fn digests(sequence: u64) -> ProbeReport {
         clock: ClockState::default(),
         rows: vec![TaskRow::new("w".repeat(3000), period, row)],
         rows_cut: std::collections::BTreeMap::new(),
+        exchanges: Vec::new(),
     }
 }
 

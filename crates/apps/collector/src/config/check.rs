@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use netaware_ipfix::{Over, Target};
+use netaware_passive::join::{Direction, Ledger};
 use netaware_wire::lmap::{self, What};
 
 use super::{ALL, Config, JoinRule, Mesh, names};
 use crate::instruct;
+use crate::joins::setup;
 
 /// One thing that is wrong, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -235,6 +237,9 @@ impl Faults<'_> {
 
     fn join(&mut self, name: &str, join: &JoinRule) {
         let place = format!("joins.{name}");
+        if name.is_empty() || name.starts_with('.') || name.contains(['/', ' ']) || name.len() > 200 {
+            self.add(&place, "a join's name is that of a file: no '/', no space, no dot in front");
+        }
         let config = self.config;
         let (exporters, others): (Vec<_>, Vec<_>) =
             join.points.iter().cloned().partition(|point| config.exporters.contains_key(point));
@@ -252,6 +257,23 @@ impl Faults<'_> {
             if !points.contains(end.as_str()) {
                 self.add(&place, format!("the pair's '{end}' is not one of the points"));
             }
+        }
+        self.settings(&place, join);
+    }
+
+    /// What only the join itself knows: its bounds, and pairs that contradict each other.
+    fn settings(&mut self, place: &str, join: &JoinRule) {
+        if self.found.iter().any(|fault| fault.place == place) {
+            return;
+        }
+        let is_given = join.direction == Some(Direction::Given);
+        if is_given && join.pairs.is_empty() {
+            let why = "direction = \"given\" needs 'pairs': the one way that packets between two points go";
+            self.add(place, why);
+        } else if join.lanes.is_some_and(|lanes| u32::from(lanes) % self.config.shard().1 != 0) {
+            self.add(place, "'lanes' has to be a multiple of the collectors that share the joins");
+        } else if let Err(why) = Ledger::new(setup(self.config, join).settings) {
+            self.add(place, why.to_string());
         }
     }
 

@@ -64,6 +64,43 @@ fn every_mistake_is_told_with_its_place_and_what_would_be_right() {
     assert!(fault(&format!("export = [\"tls://a\"]\n{TWO}")).contains("needs 'export_ca'"));
 }
 
+/// The file of two probes with a join.
+fn with_join(more: &str) -> String {
+    let task = "[tasks.t]\non = [\"all\"]\nkind = \"digest\"\n";
+    format!("{TWO}{task}[joins.j]\ntask = \"t\"\npoints = [\"a\", \"b\"]\n{more}\n")
+}
+
+#[test]
+fn a_join_that_cannot_be_says_why() {
+    let both = "direction = \"given\"\npairs = [[\"a\", \"b\"], [\"b\", \"a\"]]";
+    for (more, want) in [
+        ("direction = \"given\"", "joins.j: direction = \"given\" needs 'pairs'"),
+        (both, "joins.j: the pair from 'b' to 'a' contradicts another"),
+        ("direction = \"uphill\"", "unknown variant `uphill`, expected `by_hops` or `given`"),
+        ("clocks_apart = \"2d\"", "clocks_apart cannot be"),
+        ("lanes = 0", "at least one lane"),
+        ("most_sightings = 10", "room for 1024 sightings"),
+    ] {
+        let said = fault(&with_join(more));
+        assert!(said.contains(want), "{more}: {said}");
+    }
+    let said = fault(&format!("shard = \"1/2\"\n{}", with_join("lanes = 3")));
+    assert!(said.contains("a multiple of the collectors"), "{said}");
+    let said = fault(&with_join("").replace("joins.j", "joins.\"../j\""));
+    assert!(said.contains("a join's name is that of a file"), "{said}");
+}
+
+#[test]
+fn words_of_a_join_become_its_settings() {
+    let more =
+        "direction = \"given\"\npairs = [[\"a\", \"b\"]]\nclocks_apart = \"5ms\"\nmost_sightings = 5000";
+    let config = Config::read(&with_join(more)).unwrap();
+    let settings = &crate::joins::setups(&config)["j"].settings;
+    assert_eq!(settings.pairs.iter().map(|pair| pair.direction).collect::<Vec<_>>(), [Direction::Given]);
+    assert_eq!((settings.clocks_apart, settings.most_sightings), (Span::from_millis(5), 5000));
+    assert_eq!(Config::read(&config.to_toml().unwrap()).unwrap(), config);
+}
+
 #[test]
 fn what_is_usual_need_not_be_written_and_the_text_reads_back() {
     let text = format!(

@@ -1,8 +1,9 @@
 use std::time::Duration;
 
 use netaware_io::clock;
-use netaware_record::passive::{PacketSighting, Period};
+use netaware_record::passive::{DelayRow, PacketSighting, Period};
 use netaware_units::{Span, Wall};
+use serde_json::Value;
 
 use super::probe::{Probe, seen};
 use super::{Running, TWO, start};
@@ -11,7 +12,12 @@ const SECOND: i64 = 1_000_000_000;
 
 /// Whole seconds of the recent past.
 pub(crate) fn periods(count: i64) -> Vec<Period> {
-    let now = clock::wall().0 / SECOND * SECOND;
+    periods_ago(count, 0)
+}
+
+/// Whole seconds, the last of which ended so many seconds ago.
+pub(crate) fn periods_ago(count: i64, ago: i64) -> Vec<Period> {
+    let now = (clock::wall().0 / SECOND - ago) * SECOND;
     (0..count)
         .map(|n| Period {
             from: Wall(now - (count - n) * SECOND),
@@ -27,17 +33,35 @@ pub(crate) fn sums(collector: &Running) -> [u64; 4] {
 
 /// The same of any two points.
 pub(crate) fn rows_between(collector: &Running, from: &str, to: &str) -> [u64; 4] {
-    let page = collector.ask(&format!("/api/v1/delays?from=-1h&pair={from},{to}"));
+    let rows = rows_of(collector, &format!("{from},{to}"));
+    let sum = |of: fn(&DelayRow) -> u64| rows.iter().map(|(_, row)| of(row)).sum();
+    [sum(|row| row.packets), sum(|row| row.matched), sum(|row| row.lost), sum(|row| row.unobserved)]
+}
+
+/// The rows from `a` to `b`.
+pub(crate) fn rows(collector: &Running) -> Vec<DelayRow> {
+    rows_of(collector, "a,b").into_iter().map(|(_, row)| row).collect()
+}
+
+/// The rows of a pair, with the beginning of their period.
+pub(crate) fn rows_of(collector: &Running, pair: &str) -> Vec<(i64, DelayRow)> {
+    let page = collector.ask(&format!("/api/v1/delays?from=-4h&pair={pair}"));
     let items = page["items"].as_array().unwrap();
-    let sum = |field: &str| items.iter().map(|item| item["row"][field].as_u64().unwrap()).sum();
-    [sum("packets"), sum("matched"), sum("lost"), sum("unobserved")]
+    let row = |item: &Value| serde_json::from_value(item["row"].clone()).unwrap();
+    items.iter().map(|item| (item["period"]["from"].as_i64().unwrap(), row(item))).collect()
 }
 
 /// Asks until the rows say what is awaited; gives what they say in the end.
 pub(crate) fn awaited(collector: &Running, want: [u64; 4]) -> [u64; 4] {
+    awaited_of(&[collector], want)
+}
+
+/// The same of what several collectors say together.
+pub(crate) fn awaited_of(collectors: &[&Running], want: [u64; 4]) -> [u64; 4] {
     let until = clock::now() + Span::from_secs(15);
     loop {
-        let sums = sums(collector);
+        let each = collectors.iter().map(|collector| sums(collector));
+        let sums = each.fold([0; 4], |sum, one| std::array::from_fn(|at| sum[at] + one[at]));
         if sums == want || clock::now() > until {
             return sums;
         }

@@ -3,15 +3,19 @@
 mod probe;
 
 mod api;
+mod clocks;
 mod crowd;
 mod export;
 mod foreign;
+mod gaps;
 mod guide;
 mod joined;
 mod killed;
 mod metrics;
 mod protocol;
+mod restarted;
 mod secure;
+mod shards;
 
 use std::net::SocketAddr;
 use std::path::Path;

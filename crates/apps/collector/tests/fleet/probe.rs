@@ -23,6 +23,8 @@ pub(crate) struct Probe {
     stream: Box<dyn Line>,
     pub(crate) name: String,
     pub(crate) taken: u64,
+    /// Which kernel's clock it says that it stamps by.
+    pub(crate) kernel: String,
 }
 
 impl Probe {
@@ -58,7 +60,7 @@ impl Probe {
         (key, binding): (&str, &[u8]),
         incarnation: u8,
     ) -> Result<Self, String> {
-        let mut probe = Self { stream, name: name.to_owned(), taken: 0 };
+        let mut probe = Self { stream, name: name.to_owned(), taken: 0, kernel: "one kernel".to_owned() };
         probe.stream.write_all(&PREFACE).map_err(|why| why.to_string())?;
         let challenge = probe.try_hear().map_err(|why| why.to_string())?;
         let FromCollector::Challenge { nonce } = challenge else { panic!("no challenge") };
@@ -124,8 +126,15 @@ impl Probe {
 
     /// A batch of the task `delay`, report included.
     pub(crate) fn batch(&mut self, sequence: u64, period: Period, seen: &[PacketSighting]) {
-        let report = report(&self.name, sequence, period, seen.len() as u64);
+        let report = self.report(sequence, period, seen.len());
         self.bytes(sequence, seen, &serde_json::to_vec(&report).unwrap());
+    }
+
+    /// What it says of a period in which its task ran.
+    pub(crate) fn report(&self, sequence: u64, period: Period, selected: usize) -> ProbeReport {
+        let mut report = report(&self.name, sequence, period, selected as u64);
+        report.clock.identity = Some(self.kernel.clone());
+        report
     }
 
     pub(crate) fn bytes(&mut self, sequence: u64, seen: &[PacketSighting], report: &[u8]) {
@@ -134,10 +143,14 @@ impl Probe {
             let selection = Selection { sequence: 1, task: "delay".into(), ..Selection::default() };
             sightings::emit(1, Wall(0), &[(&selection, seen)], 65_000, &mut ipfix);
         }
+        self.raw(sequence, &ipfix, report);
+    }
+
+    pub(crate) fn raw(&mut self, sequence: u64, ipfix: &[u8], report: &[u8]) {
         let selections = BTreeMap::from([("delay".to_owned(), 1)]);
         let (packets, json) = (ipfix.len() as u32, report.len() as u32);
         self.say(&FromProbe::Batch { sequence, ipfix: packets, report: json, selections });
-        self.stream.write_all(&ipfix).unwrap();
+        self.stream.write_all(ipfix).unwrap();
         self.stream.write_all(report).unwrap();
     }
 }
@@ -165,6 +178,7 @@ pub(crate) fn report(probe: &str, sequence: u64, period: Period, selected: u64) 
         },
         rows: vec![TaskRow::new("delay", period, Row::Digests(digests))],
         rows_cut: BTreeMap::new(),
+        exchanges: Vec::new(),
     }
 }
 

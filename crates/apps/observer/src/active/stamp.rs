@@ -5,11 +5,11 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use netaware_io::stamp::StampOptions;
 use netaware_io::stamp::periods::{StampNames, run_periods};
 use netaware_io::stop::StopFlag;
-use netaware_record::passive::Row;
+use netaware_record::passive::{ClockExchanges, Row};
 use netaware_units::Span;
 use netaware_wire::lmap::What;
 
-use super::Finds;
+use super::{Finding, Finds};
 
 /// Registered for STAMP and TWAMP (RFC 8762 §4).
 const PORT: u16 = 862;
@@ -58,8 +58,9 @@ pub fn flow(
             .collect();
         drop(found);
         for one in told {
+            let exchanges = peer.clone().map(|with| ClockExchanges { with, tightest: one.tightest });
             let rows = one.rows.into_iter().map(|row| Row::Delay(Box::new(row)));
-            finds(one.period, rows.collect());
+            finds(Finding { period: one.period, rows: rows.collect(), exchanges });
         }
         let ended =
             flows.into_iter().map(|flow| flow.join().unwrap_or_else(|_| Err("a flow panicked".into())));

@@ -164,6 +164,22 @@ fn another_identity_numbers_what_waits_from_one() {
     );
 }
 
+#[test]
+fn what_another_identity_cannot_read_any_more_leaves_a_gap_in_its_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut buffer = Buffer::open(settings(folder.path(), 1 << 20)).unwrap();
+    for fill in 1..=3 {
+        buffer.append(&batch(fill, 40));
+    }
+    let path = newest(folder.path());
+    let mut bytes = fs::read(&path).unwrap();
+    let batch_length = (bytes.len() - segment::HEADER as usize) / 3;
+    bytes[segment::HEADER as usize + batch_length + 30] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    buffer.start_anew().unwrap();
+    assert_eq!((numbers(&mut buffer), buffer.given_up(), buffer.next()), (vec![1, 3], 1, 4));
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Append(usize),

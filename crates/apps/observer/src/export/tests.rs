@@ -66,6 +66,7 @@ fn report(packets: u64) -> ProbeReport {
         clock: ClockState::default(),
         rows: vec![row("volume", Row::Volume(volume)), row("digest", Row::Digests(digests))],
         rows_cut: BTreeMap::new(),
+        exchanges: Vec::new(),
     }
 }
 

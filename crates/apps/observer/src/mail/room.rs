@@ -117,6 +117,7 @@ mod tests {
             clock: ClockState::default(),
             rows,
             rows_cut: BTreeMap::new(),
+            exchanges: Vec::new(),
         }
     }
 

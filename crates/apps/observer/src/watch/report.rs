@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use netaware_passive::Found;
 use netaware_record::passive::{
-    CaptureHealth, ClockState, InterfaceCapture, PacketSighting, Period, ProbeReport, TaskRow,
+    CaptureHealth, ClockExchanges, ClockState, InterfaceCapture, PacketSighting, Period, ProbeReport, TaskRow,
 };
 use netaware_units::{Span, Wall};
 use netaware_wire::lmap::Task;
@@ -45,8 +45,8 @@ pub enum Told {
     Station(usize, String),
     /// A station has ended; everything from it has come.
     Ended(usize),
-    /// An active task has found something.
-    Rows(Vec<TaskRow>),
+    /// An active task has found something, about two clocks too perhaps.
+    Active(Vec<TaskRow>, Option<ClockExchanges>),
 }
 
 /// See the module.
@@ -62,6 +62,8 @@ pub struct Reporter<O: Outlet> {
     pending: BTreeMap<Wall, Pending>,
     /// Rows that belong to no period yet, by who said them.
     loose: Vec<Vec<TaskRow>>,
+    /// Go with the next report as well.
+    exchanges: Vec<ClockExchanges>,
     /// Without stations, reports follow this length of period.
     length: Span,
     next_loose: Wall,
@@ -101,6 +103,7 @@ impl<O: Outlet> Reporter<O> {
             places: BTreeMap::new(),
             pending: BTreeMap::new(),
             loose: Vec::new(),
+            exchanges: Vec::new(),
             length,
             next_loose,
         }
@@ -141,11 +144,12 @@ impl<O: Outlet> Reporter<O> {
             Told::Ended(station) => {
                 self.stations.remove(&station);
             }
-            Told::Rows(rows) => {
+            Told::Active(rows, exchanges) => {
                 for row in &rows {
                     self.places.remove(&row.task);
                 }
                 self.loose.push(rows);
+                self.exchanges.extend(exchanges);
             }
         }
         self.send_what_is_complete();
@@ -221,7 +225,17 @@ impl<O: Outlet> Reporter<O> {
             .collect();
         let clock = (self.clock)();
         let (probe, period, rows_cut) = (self.probe.clone(), pending.period, BTreeMap::new());
-        self.outlet.report(ProbeReport { probe, sequence: 0, period, captures, clock, rows, rows_cut });
+        let exchanges = std::mem::take(&mut self.exchanges);
+        self.outlet.report(ProbeReport {
+            probe,
+            sequence: 0,
+            period,
+            captures,
+            clock,
+            rows,
+            rows_cut,
+            exchanges,
+        });
     }
 }
 
@@ -376,8 +390,10 @@ mod tests {
     fn a_probe_without_an_interface_reports_what_active_tasks_found() {
         let period = Period { from: Wall(1), until: Wall(2) };
         let row = Row::Digests(DigestRow::default());
-        let kept = run(vec![Told::Rows(vec![TaskRow::new("owd", period, row)])]);
+        let exchanges = ClockExchanges { with: "basel".into(), tightest: Vec::new() };
+        let kept = run(vec![Told::Active(vec![TaskRow::new("owd", period, row)], Some(exchanges.clone()))]);
         assert_eq!(kept.reports.len(), 1);
+        assert_eq!(kept.reports[0].exchanges, [exchanges]);
         assert_eq!(kept.reports[0].rows[0].task, "owd");
     }
 }

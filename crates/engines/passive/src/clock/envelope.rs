@@ -100,6 +100,22 @@ impl Envelope {
         self.bins = self.bins.split_off(&at.0.div_euclid(self.width));
     }
 
+    /// Forgets the oldest limits beyond so many bins.
+    pub fn keep_newest(&mut self, bins: usize) {
+        while self.bins.len() > bins {
+            self.bins.pop_first();
+        }
+    }
+
+    /// Whether it may have been made as `new` was, of packets whose stamps are no further apart than `longest`.
+    pub(crate) fn can_follow(&self, new: &Self, longest: i64) -> bool {
+        let sane = |limit: &Limit| {
+            limit.at.unsigned_abs() < LATEST && limit.difference.unsigned_abs() <= longest.unsigned_abs()
+        };
+        let limits = || self.bins.values().flat_map(|bin| [bin.most, bin.least]).flatten();
+        self.width == new.width && limits().all(|limit| sane(&limit))
+    }
+
     /// Limits with stamps in `from..until`, in order of bins.
     pub(crate) fn limits(&self, from: i64, until: i64) -> impl Iterator<Item = Bin> + '_ {
         let within = move |limit: &Limit| (from..until).contains(&limit.at);
@@ -130,6 +146,20 @@ pub struct Exchange {
     /// It came to a, by a's clock.
     pub returned: Wall,
 }
+
+impl Exchange {
+    /// Whether its stamps are of this time, and those of either way no further apart than this.
+    pub(crate) fn is_within(&self, longest: i64) -> bool {
+        let stamps = [self.sent, self.received, self.answered, self.returned];
+        let sane = stamps.iter().all(|at| (0..LATEST.cast_signed()).contains(&at.0));
+        sane && [(self.sent, self.received), (self.answered, self.returned)]
+            .iter()
+            .all(|(from, to)| from.0.abs_diff(to.0) <= longest.unsigned_abs())
+    }
+}
+
+/// The year 2189, ns: differences of stamps before it do not overflow.
+const LATEST: u64 = i64::MAX.unsigned_abs() / 4 * 3;
 
 #[cfg(test)]
 mod tests {

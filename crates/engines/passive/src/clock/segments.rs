@@ -23,9 +23,6 @@ pub(crate) fn lines(envelope: &Envelope, start: Wall, period: Period) -> Vec<Seg
     let mut found = Vec::new();
     splitter.split(0, grains, SPLITS, &mut found);
     found.sort_by_key(|line| line.from);
-    for line in &mut found {
-        line.bound = wider(line);
-    }
     found
 }
 
@@ -52,7 +49,7 @@ impl Splitter<'_> {
         match corridor(self.envelope, span, part) {
             Found::OneSided => {}
             Found::Corridor(whole) => match self.jump(from, until, span) {
-                None => found.push(line(&whole)),
+                None => found.push(self.stretched(&whole, span)),
                 Some(at) => {
                     // A packet that was on its way then has a stamp of either.
                     self.split(at + 2, until, splits - 1, found);
@@ -65,6 +62,23 @@ impl Splitter<'_> {
                 self.split(steady_from + 1, until, splits - 1, found);
                 self.split(from, steady_from.saturating_sub(1).max(from), splits - 1, found);
             }
+        }
+    }
+
+    /// Packets at the edge of clock b's period are beyond that of clock a's by as much as the clocks are apart: the line goes on to
+    /// there, and the bound is that of there.
+    fn stretched(&self, whole: &Corridor, span: (i64, i64)) -> Segment {
+        let longest = self.period.until.since(self.period.from).0;
+        let apart =
+            whole.middle[0].abs().max(whole.middle[1].abs()).saturating_add(whole.half_width).min(longest);
+        let beyond = |end: i64, edge: Wall| if end == edge.0 { apart } else { 0 };
+        let part = (
+            whole.from - beyond(whole.from, self.period.from),
+            whole.until + beyond(whole.until, self.period.until),
+        );
+        match corridor(self.envelope, span, part) {
+            Found::Corridor(stretched) => line(&stretched),
+            _ => line(whole),
         }
     }
 
@@ -111,13 +125,6 @@ impl Splitter<'_> {
             bins().filter_map(|bin| bin.least.map(above)).max(),
         )
     }
-}
-
-/// Stamps of clock b on the edge of its period lie beyond the end of the line by as much as the clocks are apart.
-fn wider(line: &Segment) -> Span {
-    let apart = line.offset[0].abs().max(line.offset[1].abs()).0 as f64;
-    let length = line.until.since(line.from).0.max(1) as f64;
-    Span((line.bound.0 as f64 * (1.0 + 2.0 * (apart / length).min(1.0))).ceil() as i64)
 }
 
 /// Of several grains; `None` unless each has both.

@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 use netaware_record::IpVersion;
 use netaware_record::passive::{ClockState, DelayRow, DelayStatistics, DelayTally, Period};
 use netaware_units::{Span, Wall};
+use serde::{Deserialize, Serialize};
 
 use super::part::{Cell, Fate, Part};
 use super::settings::{JoinSettings, Link, PointId, SettingsError};
-use crate::clock::{ClockBook, Envelope, Estimate, Exchange, Method};
+use crate::clock::{ClockBook, Envelope, Estimate, Exchange, Method, Share};
 
 /// A period of a join.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +33,13 @@ pub struct PathCount {
     pub packets: u64,
 }
 
+/// What a ledger knows, for [`Ledger::restore`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LedgerState {
+    books: Vec<ClockBook>,
+    reports: Vec<VecDeque<Report>>,
+}
+
 /// The second half of a join: knows the clocks, makes rows of parts that hold the whole digest space (or the part of it that this
 /// collector has).
 #[derive(Debug)]
@@ -43,7 +51,7 @@ pub struct Ledger {
     reports: Vec<VecDeque<Report>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Report {
     period: Period,
     lost: u64,
@@ -62,6 +70,26 @@ impl Ledger {
         })
     }
 
+    /// What it knows.
+    pub fn state(&self) -> LedgerState {
+        LedgerState { books: self.books.clone(), reports: self.reports.clone() }
+    }
+
+    /// One that knows what another with the same settings knew; `None`: that cannot have been.
+    pub fn restore(settings: JoinSettings, state: LedgerState) -> Option<Self> {
+        let mut ledger = Self::new(settings).ok()?;
+        let LedgerState { books, reports } = state;
+        let longest = ledger.settings.window();
+        let fits = books.len() == ledger.books.len() && reports.len() == ledger.reports.len();
+        let sane = books.iter().zip(&ledger.books).all(|(book, new)| book.can_follow(new, longest));
+        let few = reports.iter().all(|reports| reports.len() <= MOST_REPORTS);
+        if !(fits && sane && few) {
+            return None;
+        }
+        (ledger.books, ledger.reports) = (books, reports);
+        Some(ledger)
+    }
+
     /// What a point says of a period.
     pub fn watched(&mut self, point: PointId, period: Period, lost: u64, clock: &ClockState) {
         let Some(reports) = self.reports.get_mut(usize::from(point.0)) else { return };
@@ -73,6 +101,10 @@ impl Ledger {
 
     /// An exchange of our own between two points; `asked` sent the question.
     pub fn exchange(&mut self, asked: PointId, answered: PointId, exchange: &Exchange) {
+        // What no two clocks of this join can have shown says nothing about them.
+        if !exchange.is_within(self.settings.window()) {
+            return;
+        }
         let ends = (asked.0.min(answered.0), asked.0.max(answered.0));
         let Some(at) = self.links.iter().position(|link| (link.a, link.b) == ends) else { return };
         if asked.0 < answered.0 {
@@ -110,11 +142,13 @@ impl Ledger {
         for link in 0..self.links.len() {
             let cells = &mut cells[link * 2 * lanes..(link + 1) * 2 * lanes];
             if cells.iter().all(Cell::is_empty) {
+                self.books[link].forget_before(period);
                 continue;
             }
             let envelope = self.envelope_of(link, cells, period, &clocks);
             self.books[link].learn(&envelope);
-            let estimate = self.books[link].estimate(period, ends(self.links[link], &clocks));
+            let share = self.share();
+            let estimate = self.books[link].estimate(period, ends(self.links[link], &clocks), share);
             for (version, cells) in [IpVersion::V4, IpVersion::V6].into_iter().zip(cells.chunks_mut(lanes)) {
                 let found = self.rows(link, version, cells, &estimate, period);
                 delays.extend(found);
@@ -129,6 +163,11 @@ impl Ledger {
             .collect();
         paths.sort_by(|one, other| (other.packets, &one.points).cmp(&(one.packets, &other.points)));
         Joined { period, delays, paths, other_paths: part.paths.others }
+    }
+
+    /// With lanes others may have other digests, or one is to find what several would.
+    fn share(&self) -> Share {
+        if self.settings.lanes > 1 { Share::Part } else { Share::Whole }
     }
 
     fn names(&self, path: u64) -> Vec<String> {
@@ -169,7 +208,8 @@ impl Ledger {
         }
         if cells.iter().any(|cell| !cell.either_way.is_empty()) {
             // Only those whose way is beyond doubt may say anything of clocks.
-            let known = self.books[link].estimate(period, ends(self.links[link], clocks));
+            let share = self.share();
+            let known = self.books[link].estimate(period, ends(self.links[link], clocks), share);
             for fate in cells.iter().flat_map(|cell| &cell.either_way) {
                 let Some(line) = known.line_at(Wall(fate.sent_at)) else { continue };
                 let delay = Span(fate.seen_at.saturating_sub(fate.sent_at)) - line.at(Wall(fate.sent_at));
@@ -222,7 +262,7 @@ impl Ledger {
         for point in [link.a, link.b] {
             let name = &self.settings.points[usize::from(point)];
             let told = || self.reports[usize::from(point)].iter().filter(|report| report.touches(period));
-            let lost: u64 = told().map(|report| report.lost).sum();
+            let lost = told().fold(0_u64, |sum, report| sum.saturating_add(report.lost));
             if lost > 0 {
                 row.warnings.push(format!("'{name}' lost {lost} packets in its capture"));
             }

@@ -11,6 +11,7 @@ use netaware_units::{Span, Wall};
 
 use super::arrivals::Arrivals;
 use super::part::{Cell, Fate, Part};
+use super::saved::{Sink, Source};
 use super::settings::{Expects, JoinSettings, Link, PointId, SettingsError};
 use super::shelf::{Entry, Shelves};
 use super::watching::Watching;
@@ -170,6 +171,46 @@ impl Matcher {
     /// What it did so far.
     pub fn counts(&self) -> JoinCounts {
         JoinCounts { held: self.shelves.held() as u64, ..self.counts }
+    }
+
+    /// Tells all that it holds.
+    pub(crate) fn save(&mut self, sink: &mut Sink<'_>) {
+        sink.instant(self.settled);
+        sink.instant(self.looked);
+        sink.number(self.rules.blind_until);
+        let JoinCounts { taken, came_late, absurd, given_up, .. } = self.counts;
+        for count in [taken, came_late, absurd, given_up] {
+            sink.word(count);
+        }
+        self.watching.iter().for_each(|watching| watching.save(sink));
+        sink.count(self.shelves.held());
+        self.shelves.entries().for_each(|entry| entry.save(sink));
+        self.open.save(sink);
+    }
+
+    /// One that goes on from what another with the same settings told.
+    pub(crate) fn restore(settings: JoinSettings, source: &mut Source<'_>) -> Option<Self> {
+        let mut matcher = Self::new(settings).ok()?;
+        let known = |at: i64| (at != i64::MIN).then_some(at);
+        (matcher.settled, matcher.looked) = (known(source.instant()?), known(source.instant()?));
+        matcher.rules.blind_until = source.instant()?;
+        let [taken, came_late, absurd, given_up] = [(); 4].map(|()| source.count_of_packets());
+        matcher.counts = JoinCounts {
+            taken: taken?,
+            came_late: came_late?,
+            absurd: absurd?,
+            given_up: given_up?,
+            ..JoinCounts::default()
+        };
+        for watching in &mut matcher.watching {
+            *watching = Watching::restore(source)?;
+        }
+        let points = matcher.watching.len();
+        for _ in 0..source.count(3)? {
+            matcher.shelves.put(Entry::restore(source, points)?);
+        }
+        matcher.open.restore(source)?;
+        source.is_empty().then_some(matcher)
     }
 
     fn latest(&self, now: Wall) -> i64 {
@@ -457,6 +498,23 @@ impl OpenParts {
         }
     }
 
+    fn save(&mut self, sink: &mut Sink<'_>) {
+        self.put_back();
+        sink.count(self.parts.len());
+        for part in self.parts.values_mut() {
+            part.paths.flush();
+            part.save(sink);
+        }
+    }
+
+    fn restore(&mut self, source: &mut Source<'_>) -> Option<()> {
+        for _ in 0..source.count(2)? {
+            let part = Part::restore(source, self.length, self.cells)?;
+            self.parts.insert(part.number, Box::new(part));
+        }
+        Some(())
+    }
+
     /// Those that end at or before `until`.
     fn take_before(&mut self, until: i64) -> Vec<Part> {
         self.put_back();
@@ -478,4 +536,4 @@ impl OpenParts {
 const SHED: f64 = 0.125;
 
 /// The year 2262 less room for windows: no stamp is later, so sums of stamps and windows do not overflow.
-const FARTHEST: i64 = i64::MAX / 4 * 3;
+pub(crate) const FARTHEST: i64 = i64::MAX / 4 * 3;

@@ -122,7 +122,7 @@ impl Paths {
         self.add(self.last, run);
     }
 
-    fn add(&mut self, path: u64, packets: u64) {
+    pub(crate) fn add(&mut self, path: u64, packets: u64) {
         if packets == 0 {
             return;
         }

@@ -103,6 +103,11 @@ impl Shelves {
         }
     }
 
+    /// All that are held, in no order.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.shelves.iter().flat_map(|shelf| shelf.sorted.iter().chain(&shelf.fresh))
+    }
+
     /// The stamp below which about `share` of what is held lies, from a sample of some thousands.
     pub(crate) fn oldest(&self, share: f64) -> Option<i64> {
         let step = (self.held / SAMPLE).max(1);

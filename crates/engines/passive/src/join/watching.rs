@@ -5,6 +5,11 @@
 pub(crate) struct Spans(Vec<(i64, i64)>);
 
 impl Spans {
+    /// All of them.
+    pub(crate) fn as_slice(&self) -> &[(i64, i64)] {
+        &self.0
+    }
+
     /// Adds a span; what touches or overlaps becomes one. Nothing for one that ends before it begins.
     pub(crate) fn add(&mut self, from: i64, until: i64) {
         if from >= until {
@@ -72,6 +77,11 @@ impl Watching {
             None => self.reported.first_end(),
             Some(settled) => self.reported.end_around(settled).or(Some(settled)),
         }
+    }
+
+    /// Times that it reported on, and those in which it lost nothing.
+    pub(crate) fn spans(&self) -> [&[(i64, i64)]; 2] {
+        [self.reported.as_slice(), self.complete.as_slice()]
     }
 
     /// Forgets what ended before `at`.

@@ -11,6 +11,9 @@
 //! promise is better. The very same clock is no estimate at all. **Published**: Paxson 1998 (minima of both ways), Moon et al. 1999 (skew
 //! from the lower envelope); RFC 7679 §3.7 (calibration).
 
+use std::collections::BTreeMap;
+
+use netaware_record::passive::ClockExchange;
 use netaware_units::Span;
 use netaware_wire::stamp::ErrorEstimate;
 
@@ -73,6 +76,35 @@ impl ClockRelation {
         exchange.reverse_apparent() + self.offset_at(exchange)
     }
 }
+
+/// Of each sixteenth of a period those exchanges whose way there or back limits the difference of the clocks most, in order of
+/// sending. What is left out is a limit less, never a wrong one.
+pub fn tightest(exchanges: &[StampExchange], period: Span) -> Vec<ClockExchange> {
+    let width = (period.0 / BINS).max(1);
+    let mut bins: BTreeMap<i64, [&StampExchange; 2]> = BTreeMap::new();
+    for one in exchanges {
+        let [there, back] = bins.entry(one.sent_at.0.div_euclid(width)).or_insert([one; 2]);
+        if one.forward_apparent() < there.forward_apparent() {
+            *there = one;
+        }
+        if one.reverse_apparent() < back.reverse_apparent() {
+            *back = one;
+        }
+    }
+    let stamps = |one: &StampExchange| ClockExchange {
+        sent_at: one.sent_at,
+        received_at: one.received_at,
+        answered_at: one.answered_at,
+        came_at: one.came_at,
+    };
+    let mut found: Vec<ClockExchange> = bins.into_values().flatten().map(stamps).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// Of a period: a collector looks for jumps of clocks as finely.
+const BINS: i64 = 16;
 
 fn drift(skew_ppm: f64, elapsed: i64) -> Span {
     Span((skew_ppm * 1e-6 * elapsed as f64).round() as i64)
@@ -308,6 +340,18 @@ mod tests {
         assert!(relation.bound <= Span::from_micros(10));
         let other = exchanges(100, 900_000_000, 0.0, Span::ZERO, ErrorEstimate::UNKNOWN);
         assert!(relate(&other, ErrorEstimate::UNKNOWN, true).unwrap().contradicted);
+    }
+
+    #[test]
+    fn the_tightest_of_a_period_are_few_and_limit_the_offset_as_all_do() {
+        let all = exchanges(100, 50_000_000, 0.0, Span::from_millis(2), ErrorEstimate::UNKNOWN);
+        let few = tightest(&all, Span::from_secs(1));
+        assert!((17..=34).contains(&few.len()), "{}", few.len());
+        assert!(few.windows(2).all(|pair| pair[0].sent_at < pair[1].sent_at));
+        let most = few.iter().map(|one| one.received_at.since(one.sent_at)).min();
+        let least = few.iter().map(|one| one.came_at.since(one.answered_at)).min();
+        assert_eq!(most, all.iter().map(StampExchange::forward_apparent).min());
+        assert_eq!(least, all.iter().map(StampExchange::reverse_apparent).min());
     }
 
     #[test]

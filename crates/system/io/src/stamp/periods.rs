@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 
-use netaware_probe::stamp::clock::relate;
+use netaware_probe::stamp::StampEvent;
+use netaware_probe::stamp::clock::{relate, tightest};
 use netaware_probe::stamp::report::{RowNames, StampLog, Way};
-use netaware_probe::stamp::{StampEvent, StampExchange};
 use netaware_record::IpVersion;
-use netaware_record::passive::{DelayRow, Period};
+use netaware_record::passive::{ClockExchange, DelayRow, Period};
 use netaware_units::{Span, Wall};
 use netaware_wire::stamp::ErrorEstimate;
 
@@ -20,8 +20,8 @@ pub struct StampPeriod {
     pub period: Period,
     /// The way there and the way back, with the clocks related by this period's own exchanges.
     pub rows: [DelayRow; 2],
-    /// All exchanges, for who relates the clocks over a longer time.
-    pub exchanges: Vec<StampExchange>,
+    /// The exchanges that say most of both clocks, for who relates them over a longer time.
+    pub tightest: Vec<ClockExchange>,
 }
 
 /// Who measures whom, and how long a period is.
@@ -111,7 +111,7 @@ impl Cutter<'_> {
         Some(StampPeriod {
             period: Period { from: Wall(from), until: Wall(from + self.length) },
             rows: [row(Way::Forward), row(Way::Reverse)],
-            exchanges: log.exchanges().to_vec(),
+            tightest: tightest(log.exchanges(), Span(self.length)),
         })
     }
 }

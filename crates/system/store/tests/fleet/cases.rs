@@ -118,6 +118,7 @@ fn report(probe: &str, sequence: u64, period: Period, rows: Vec<TaskRow>) -> Pro
         },
         rows,
         rows_cut: std::collections::BTreeMap::new(),
+        exchanges: Vec::new(),
     }
 }
 

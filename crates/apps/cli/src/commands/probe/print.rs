@@ -295,6 +295,7 @@ mod tests {
             clock: ClockState::default(),
             rows: vec![row("192.0.2.1", 10), row("2001:db8::1", 20), row("192.0.2.3", 5)],
             rows_cut: std::collections::BTreeMap::new(),
+            exchanges: Vec::new(),
         }
     }
 
