@@ -21,6 +21,7 @@ pub(crate) const FOR_TESTS: &[&str] = &[
     "tshark",
     "softflowd",
     "curl",
+    "chromium",
 ];
 
 /// What a program in C is built with against the library as it is installed, and the observer of its symbols.

@@ -14,8 +14,8 @@ use netaware_io::clock;
 use netaware_passive::clock::Exchange;
 use netaware_passive::join::{Expects, Join, JoinCounts, JoinSettings, Joined, Pair, PointId};
 use netaware_record::passive::{
-    CaptureHealth, ClockExchange, ClockExchanges, ClockState, DigestRow, PacketSighting, Period, ProbeReport,
-    Row, TaskRow,
+    CaptureHealth, ClockExchange, ClockExchanges, ClockState, DigestRow, PacketSighting, PathTaken, PathsRow,
+    Period, ProbeReport, Row, TaskRow,
 };
 use netaware_units::{Span, Wall};
 use schemars::JsonSchema;
@@ -48,16 +48,10 @@ pub struct JoinView {
     /// Periods that were settled.
     pub periods: u64,
     /// Packets of the last period by the points that they passed, most first.
-    pub paths: Vec<PathView>,
-}
-
-/// Packets of one path.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct PathView {
-    /// Names of the points, first first.
-    pub points: Vec<String>,
-    /// Packets.
-    pub packets: u64,
+    pub paths: Vec<PathTaken>,
+    /// Packets of that period on further paths, for which there was no room.
+    #[serde(default)]
+    pub other_paths: u64,
 }
 
 /// Views of all, by name.
@@ -395,17 +389,14 @@ impl Work {
             (view.given_up, view.held) = (given_up, inside);
             view.periods += joined.len() as u64;
             if let Some(last) = joined.last() {
-                let paths = last.paths.iter().take(64);
-                view.paths = paths
-                    .map(|path| PathView { points: path.points.clone(), packets: path.packets })
-                    .collect();
+                PathsRow { paths: view.paths, others: view.other_paths } = paths_of(last);
             }
         }
-        let row = |period: Period, delay| TaskRow::new(&*self.name, period, Row::Delay(Box::new(delay)));
         let rows: Vec<TaskRow> = joined
             .into_iter()
-            .flat_map(|one| one.delays.into_iter().map(move |delay| (one.period, delay)))
-            .map(|(period, delay)| row(period, delay))
+            .flat_map(|one| {
+                rows_of(one).map(|(period, row)| TaskRow::new(&*self.name, period, row))
+            })
             .collect();
         if !rows.is_empty() {
             let _ = self.rows.send(rows);
@@ -415,6 +406,23 @@ impl Work {
 
 fn exchange(of: &ClockExchange) -> Exchange {
     Exchange { sent: of.sent_at, received: of.received_at, answered: of.answered_at, returned: of.came_at }
+}
+
+fn paths_of(joined: &Joined) -> PathsRow {
+    let mut row = PathsRow { others: joined.other_paths, ..PathsRow::default() };
+    for path in &joined.paths {
+        row.count(&PathTaken { points: path.points.clone(), packets: path.packets });
+    }
+    row
+}
+
+/// What is kept of a period.
+fn rows_of(joined: Joined) -> impl Iterator<Item = (Period, Row)> {
+    let paths = paths_of(&joined);
+    let paths = (!paths.paths.is_empty()).then_some(Row::Paths(paths));
+    let period = joined.period;
+    let delays = joined.delays.into_iter().map(|delay| Row::Delay(Box::new(delay)));
+    delays.chain(paths).map(move |row| (period, row))
 }
 
 /// Beginning of the period that an instant is in.

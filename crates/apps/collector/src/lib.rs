@@ -39,7 +39,7 @@ pub use config::{Config, Fault, ReadError};
 pub use controller::ApplyError;
 pub use http::{Answer, Client, ClientError, document};
 pub use instruct::{instruction, seed};
-pub use joins::{JoinView, PathView};
+pub use joins::JoinView;
 pub use mesh::RunView;
 pub use netaware_tls::Judge;
 pub use plan::{Plan, plan};

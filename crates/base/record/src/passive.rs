@@ -225,6 +225,8 @@ pub enum Row {
     Digests(DigestRow),
     /// Delay between two points.
     Delay(Box<DelayRow>),
+    /// Points that packets of a join passed.
+    Paths(PathsRow),
     /// Anything else that an active task measured: a whole record.
     Active(Box<crate::Record>),
 }
@@ -376,6 +378,24 @@ pub struct DigestRow {
     pub cut: u64,
 }
 
+/// Packets of a join by the points that they passed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PathsRow {
+    /// Most packets first.
+    pub paths: Vec<PathTaken>,
+    /// Packets of further paths, for which there was no room.
+    pub others: u64,
+}
+
+/// Packets that passed the same points in the same order.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PathTaken {
+    /// Names of the points, by TTL and then by stamps.
+    pub points: Vec<String>,
+    /// How many.
+    pub packets: u64,
+}
+
 /// One packet seen at one point: what the join is made from. Travels as IPFIX (`wire::ipfix`), 24 bytes a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PacketSighting {
@@ -408,6 +428,17 @@ pub struct DelayStatistics {
     pub sum_squares: f64,
     /// Counts per bin, three significant digits; negative values are in `underflow`.
     pub histogram: Histogram,
+}
+
+/// Three quantiles of one distribution, as tables show them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Quantiles {
+    /// Median, ns.
+    pub p50: Option<Span>,
+    /// 95th percentile, ns.
+    pub p95: Option<Span>,
+    /// 99th percentile, ns.
+    pub p99: Option<Span>,
 }
 
 /// From one point to another.

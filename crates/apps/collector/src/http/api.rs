@@ -11,8 +11,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use netaware_io::clock;
 use netaware_record::IpVersion;
-use netaware_record::passive::{DelayRow, Period};
-use netaware_store::fleet::{Cursor, DelayQuery, Kind, MOST_ITEMS, RowQuery};
+use netaware_record::passive::{DelayRow, Period, Quantiles};
+use netaware_store::fleet::{Cursor, DelayPoint, DelayQuery, Kind, MOST_ITEMS, RowQuery};
 use netaware_units::{Span, Wall};
 use netaware_wire::lmap::Suppression;
 use schemars::JsonSchema;
@@ -60,8 +60,24 @@ pub(super) struct DelayView {
     pub(super) p95: Option<Span>,
     /// 99th percentile, ns.
     pub(super) p99: Option<Span>,
+    /// Delay variation D - D(min) (PDV, RFC 5481), which needs no clocks that agree.
+    pub(super) pdv: Quantiles,
+    /// Delays with what was lost as infinitely late (RFC 7679); `null`: infinite.
+    pub(super) with_losses: Quantiles,
+    /// Lost of those of which it is known whether they came, 0..1; `null` where that is none.
+    pub(super) loss: Option<f64>,
     /// The figures.
     pub(super) row: DelayRow,
+}
+
+impl From<DelayPoint> for DelayView {
+    fn from(point: DelayPoint) -> Self {
+        let DelayPoint { task, period, row, .. } = point;
+        let Quantiles { p50, p95, p99 } = row.delay.quantiles();
+        let (pdv, with_losses) = (row.delay.variation_quantiles(), row.quantiles_with_losses());
+        let (mean, loss) = (row.delay.mean(), row.loss_ratio());
+        Self { task, period, mean, p50, p95, p99, pdv, with_losses, loss, row }
+    }
 }
 
 /// A page of an answer.
@@ -290,15 +306,7 @@ async fn delays(State(shared): Here, Query(words): Words) -> Response {
     let found = asked(shared, move |reader| reader.delays(&query)).await;
     match found {
         Ok(page) => {
-            let items = page.items.into_iter().map(|point| DelayView {
-                task: point.task,
-                period: point.period,
-                mean: point.row.delay.mean(),
-                p50: point.row.delay.quantile(0.5),
-                p95: point.row.delay.quantile(0.95),
-                p99: point.row.delay.quantile(0.99),
-                row: point.row,
-            });
+            let items = page.items.into_iter().map(DelayView::from);
             let next = page.next.map(|cursor| cursor.as_text().to_owned());
             Json(DelayPage { items: items.collect(), next }).into_response()
         }

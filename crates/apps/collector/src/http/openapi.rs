@@ -126,7 +126,7 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
         get("/api/v1/delays", "Delays between points", DELAYS, of::<DelayPage>(schemas)),
         get(
             "/api/v1/rows/{kind}",
-            "Rows of another kind: volume, traffic, rtt, marking, capacity, digests, active",
+            "Rows of another kind: volume, traffic, rtt, marking, capacity, digests, paths, active",
             ROWS,
             any(),
         ),

@@ -7,7 +7,7 @@
 use netaware_stats::hist::DelayHistogram;
 use netaware_units::Span;
 
-use super::{DelayRow, DelayStatistics};
+use super::{DelayRow, DelayStatistics, PathTaken, PathsRow, Quantiles};
 use crate::Histogram;
 
 impl DelayStatistics {
@@ -84,6 +84,16 @@ impl DelayStatistics {
     /// The `q`-quantile of the delay variation D - D(min) (PDV, RFC 5481 §4.2): needs no clocks that agree.
     pub fn variation_quantile(&self, q: f64) -> Option<Span> {
         Some((self.quantile(q)? - self.min).or_zero())
+    }
+
+    /// Of the delays.
+    pub fn quantiles(&self) -> Quantiles {
+        Quantiles::by(|q| self.quantile(q))
+    }
+
+    /// Of the delay variation: [`Self::variation_quantile`].
+    pub fn variation_quantiles(&self) -> Quantiles {
+        Quantiles::by(|q| self.variation_quantile(q))
     }
 
     fn at_rank(&self, rank: u64) -> Span {
@@ -194,6 +204,17 @@ impl Default for DelayTally {
     }
 }
 
+impl Quantiles {
+    fn by(quantile: impl Fn(f64) -> Option<Span>) -> Self {
+        Self { p50: quantile(0.5), p95: quantile(0.95), p99: quantile(0.99) }
+    }
+
+    /// The median first.
+    pub fn as_array(self) -> [Option<Span>; 3] {
+        [self.p50, self.p95, self.p99]
+    }
+}
+
 impl DelayRow {
     /// Adds what another collector found of the same pair, version and period in its part of the digests.
     ///
@@ -235,8 +256,28 @@ impl DelayRow {
 
     /// Lost of those of which it is known whether they came, 0..1; `None` where that is none.
     pub fn loss_ratio(&self) -> Option<f64> {
-        let known = self.matched + self.lost;
+        let known = self.matched.saturating_add(self.lost);
         (known > 0).then(|| self.lost as f64 / known as f64)
+    }
+
+    /// Of the delays with what was lost as infinitely late (RFC 7679 §5.1): `None` where the quantile is infinite, or of nothing.
+    pub fn quantiles_with_losses(&self) -> Quantiles {
+        Quantiles::by(|q| self.delay.quantile_with_losses(q, self.lost))
+    }
+}
+
+impl PathsRow {
+    /// Paths that a row names, at most: a network has few, only nonsense has many.
+    pub const MOST: usize = 64;
+
+    /// Adds packets of one path.
+    pub fn count(&mut self, path: &PathTaken) {
+        let has_room = self.paths.len() < Self::MOST;
+        match self.paths.iter_mut().find(|known| known.points == path.points) {
+            Some(known) => known.packets = known.packets.saturating_add(path.packets),
+            None if has_room => self.paths.push(path.clone()),
+            None => self.others = self.others.saturating_add(path.packets),
+        }
     }
 }
 
@@ -397,9 +438,21 @@ mod tests {
     }
 
     #[test]
+    fn paths_beyond_those_that_a_row_names_are_counted_together() {
+        let path = |n: usize, packets| PathTaken { points: vec![format!("p{n}")], packets };
+        let mut row = PathsRow { paths: (0..PathsRow::MOST).map(|n| path(n, 10)).collect(), others: 1 };
+        row.count(&path(3, 5));
+        row.count(&path(999, 7));
+        assert_eq!((row.paths.len(), row.others), (PathsRow::MOST, 8));
+        assert_eq!(row.paths[3], path(3, 15));
+    }
+
+    #[test]
     fn what_was_lost_is_infinitely_late() {
         let sum = tallied(&[1_000; 95]);
         assert_eq!(sum.quantile_with_losses(0.95, 5), Some(Span(1_000)));
         assert_eq!(sum.quantile_with_losses(0.96, 5), None);
+        assert_eq!(sum.quantiles().as_array(), [Some(Span(1_000)); 3]);
+        assert_eq!(sum.variation_quantiles().as_array(), [Some(Span::ZERO); 3]);
     }
 }

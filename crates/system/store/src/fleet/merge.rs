@@ -22,7 +22,7 @@ pub(super) fn key(row: &Row) -> Option<String> {
         Row::Traffic(traffic) => Some(format!("{}", traffic.slice.0)),
         Row::Rtt(rtt) => text(&rtt.key, &rtt.method),
         Row::Digests(_) => Some(String::new()),
-        Row::Marking(_) | Row::Capacity(_) | Row::Delay(_) | Row::Active(_) => None,
+        Row::Marking(_) | Row::Capacity(_) | Row::Delay(_) | Row::Paths(_) | Row::Active(_) => None,
     }
 }
 

@@ -107,13 +107,15 @@ pub enum Kind {
     Digests,
     /// Delays between two points.
     Delay,
+    /// Points that packets of a join passed.
+    Paths,
     /// Whole records of active tasks.
     Active,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Volume,
         Self::Traffic,
         Self::Rtt,
@@ -121,6 +123,7 @@ impl Kind {
         Self::Capacity,
         Self::Digests,
         Self::Delay,
+        Self::Paths,
         Self::Active,
     ];
 
@@ -134,6 +137,7 @@ impl Kind {
             Self::Capacity => "capacity",
             Self::Digests => "digests",
             Self::Delay => "delay",
+            Self::Paths => "paths",
             Self::Active => "active",
         }
     }
@@ -153,6 +157,7 @@ impl Kind {
             Row::Capacity(_) => Self::Capacity,
             Row::Digests(_) => Self::Digests,
             Row::Delay(_) => Self::Delay,
+            Row::Paths(_) => Self::Paths,
             Row::Active(_) => Self::Active,
         }
     }

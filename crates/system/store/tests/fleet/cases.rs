@@ -2,7 +2,8 @@
 
 use netaware_record::passive::{
     CapacityRow, CaptureHealth, CaptureLoss, ClockState, DelayRow, DelayStatistics, DigestRow, FlowKey,
-    InterfaceCapture, MarkingRow, Period, ProbeReport, Row, RttRow, TaskRow, TrafficRow, VolumeRow,
+    InterfaceCapture, MarkingRow, PathTaken, PathsRow, Period, ProbeReport, Row, RttRow, TaskRow, TrafficRow,
+    VolumeRow,
 };
 use netaware_record::{Histogram, Interval, IpVersion};
 use netaware_store::fleet::{Batch, DelayQuery, Fleet, Kind, Origin, RowQuery, StoredRow, Taken};
@@ -377,6 +378,14 @@ fn rows_of_other_kinds_come_back(store: &mut dyn Fleet, base: Wall) {
             "r",
             period,
             Row::Rtt(RttRow { key: key.clone(), method: "spin_bit".into(), delay: delays(5, 9) }),
+        ),
+        task_row(
+            "p",
+            period,
+            Row::Paths(PathsRow {
+                paths: vec![PathTaken { points: vec!["a".into(), ODD[1].into()], packets: 8 }],
+                others: 1,
+            }),
         ),
         task_row("g", period, Row::Digests(DigestRow { observed: 9, selected: 3, ..DigestRow::default() })),
         task_row(

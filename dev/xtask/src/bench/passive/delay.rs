@@ -306,7 +306,7 @@ impl Fleet {
         let store = self.folder.path().join("netaware-collect/fleet.db");
         let store = store.to_str().context("a folder whose name is no UTF-8")?;
         let program = self.netaware.to_str().context("a program whose name is no UTF-8")?;
-        let arguments = ["results", "delays", "--resolution", "24h", "--format", "json", "--store", store];
+        let arguments = ["results", "delays", "--resolution", ALL, "--format", "json", "--store", store];
         let text = output(&mut command(program, &arguments))?;
         let rows: Value = serde_json::from_str(&text).context("no rows of delays")?;
         let mut found = rows.as_array().into_iter().flatten().map(|item| &item["row"]);
@@ -314,6 +314,9 @@ impl Fleet {
         Ok(found.find(ours).cloned().unwrap_or_default())
     }
 }
+
+/// A hundred years: spans of this length begin in 1970, so that midnight cannot make two of one run.
+const ALL: &str = "876000h";
 
 const JOINED_WITHIN: Duration = Duration::from_secs(30);
 

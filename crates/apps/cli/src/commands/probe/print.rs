@@ -195,6 +195,7 @@ fn sentence(row: &Row, length: Span) -> String {
                 row.packets
             )
         }
+        Row::Paths(row) => format!("{} paths", row.paths.len()),
         Row::Active(_) => "measured; see the JSON".to_owned(),
     }
 }

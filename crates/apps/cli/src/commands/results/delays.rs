@@ -24,7 +24,7 @@ Examples:
 
 Delays in ms. 'bound': every delay may be off by so much because of the two clocks; '-' where nothing is known of them, and \
 then delays are no more than differences among themselves. '!': some delays were smaller than the bound, which says only \
-that they are at most the bound. 'unobs': packets of which it is not known whether the second point watched; they are no loss.";
+that they are at most the bound. 'unobs': packets of which it is not known whether the second point watched; they are no loss. 'variation': by how much delays were longer than the shortest (PDV, RFC 5481).";
 
 /// One-way delay and loss between the points of a fleet
 #[derive(Debug, Args)]
@@ -173,6 +173,7 @@ fn notes(points: &[&DelayPoint]) -> String {
             "  ! {below} delays were below the bound: they are at most the bound, no more is known"
         );
     }
+    notes += &of_all(points);
     let mut warnings: Vec<&String> = points.iter().flat_map(|point| &point.row.warnings).collect();
     warnings.sort_unstable();
     warnings.dedup();
@@ -182,16 +183,35 @@ fn notes(points: &[&DelayPoint]) -> String {
     notes
 }
 
+/// What has no column, of all times together.
+fn of_all(points: &[&DelayPoint]) -> String {
+    let Some((first, more)) = points.split_first() else { return String::new() };
+    let mut row = first.row.clone();
+    more.iter().for_each(|point| row.merge(&point.row));
+    let mut said = String::new();
+    if row.delay.count > 0 {
+        let [p50, p95, p99] = row.delay.variation_quantiles().as_array().map(ms);
+        let _ = writeln!(said, "  variation above the minimum: p50 {p50}, p95 {p95}, p99 {p99} ms");
+    }
+    if row.collisions > 0 {
+        let _ = writeln!(said, "  {} digests of different packets were equal: not matched", row.collisions);
+    }
+    if row.given_up > 0 {
+        let _ = writeln!(said, "  {} packets were given up because memory was full", row.given_up);
+    }
+    said
+}
+
 fn figures(delay: &DelayStatistics) -> [Option<Span>; 6] {
     let some = |span| (delay.count > 0).then_some(span);
-    let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|q| delay.quantile(q));
+    let [p50, p95, p99] = delay.quantiles().as_array();
     [some(delay.min), delay.mean(), p50, p95, p99, some(delay.max)]
 }
 
 /// Loss among packets of which it is known, and the share of which it is not.
 fn shares(row: &DelayRow) -> [Option<f64>; 2] {
-    let of = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
-    [of(row.lost, row.lost.saturating_add(row.matched)), of(row.unobserved, row.packets)]
+    let unobserved = (row.packets > 0).then(|| row.unobserved as f64 / row.packets as f64);
+    [row.loss_ratio(), unobserved]
 }
 
 fn as_json(point: &DelayPoint) -> Value {
@@ -199,12 +219,15 @@ fn as_json(point: &DelayPoint) -> Value {
     let [loss, unobserved] = shares(&point.row);
     json!({
         "task": point.task, "period": point.period, "rows": point.rows, "min": min, "mean": mean, "p50": p50, "p95": p95, "p99": p99,
-        "max": max, "bound": point.row.clock_bound, "loss": loss, "unobserved": unobserved, "row": point.row,
+        "max": max, "pdv": point.row.delay.variation_quantiles(), "with_losses": point.row.quantiles_with_losses(),
+        "bound": point.row.clock_bound, "loss": loss, "unobserved": unobserved, "row": point.row,
     })
 }
 
 const COLUMNS: &str = "task,from,to,version,method,began_ns,ended_ns,packets,matched,lost,unobserved,late,duplicates,reordered,\
-                       below_bound,min_ns,mean_ns,p50_ns,p95_ns,p99_ns,max_ns,ipdv_p95_ns,bound_ns,offset_ns,clock";
+                       below_bound,min_ns,mean_ns,p50_ns,p95_ns,p99_ns,max_ns,ipdv_p95_ns,bound_ns,offset_ns,clock,\
+                       collisions,given_up,pdv_p50_ns,pdv_p95_ns,pdv_p99_ns,\
+                       p50_with_losses_ns,p95_with_losses_ns,p99_with_losses_ns";
 
 fn csv(points: &[DelayPoint]) -> String {
     let mut out = format!("{COLUMNS}\n");
@@ -229,11 +252,23 @@ fn csv(points: &[DelayPoint]) -> String {
             .chain([row.ipdv.quantile(0.95), row.clock_bound, Some(row.offset)])
             .map(|span| span.map_or(String::new(), |span| span.0.to_string()))
             .collect();
-        let cells = [&names[..], &times[..], &counts[..], &spans[..], &[cell(&row.clock_method)]].concat();
+        let spoilt = [row.collisions, row.given_up].map(|count| count.to_string());
+        let variation = row.delay.variation_quantiles().as_array();
+        let variation = variation.map(|span| span.map_or(String::new(), |span| span.0.to_string()));
+        let clock = [cell(&row.clock_method)];
+        let cells =
+            [&names[..], &times, &counts, &spans, &clock, &spoilt, &variation, &with_losses(row)].concat();
         out.push_str(&cells.join(","));
         out.push('\n');
     }
     out
+}
+
+/// `inf` where so many were lost that the quantile falls among them; nothing where nothing is known.
+fn with_losses(row: &DelayRow) -> [String; 3] {
+    let beyond = if row.loss_ratio().is_some() { "inf" } else { "" };
+    let spans = row.quantiles_with_losses().as_array();
+    spans.map(|span| span.map_or(beyond.to_owned(), |span| span.0.to_string()))
 }
 
 #[cfg(test)]
@@ -256,8 +291,8 @@ mod tests {
             late: 0,
             duplicates: 0,
             reordered: 0,
-            collisions: 0,
-            given_up: 0,
+            collisions: 2,
+            given_up: 4,
             patience: Span::from_secs(1),
             delay: DelayStatistics::default(),
             ipdv: DelayStatistics::default(),
@@ -297,6 +332,9 @@ mod tests {
                 "2026-11-21 03:34  1.000 50.500 49.988 94.994 98.992  100.0  2.100!  0.10% 50.00%",
                 "2026-11-21 03:34      -      -      -      -      -      -       -      - 50.00%",
                 "  ! 3 delays were below the bound: they are at most the bound, no more is known",
+                "  variation above the minimum: p50 48.988, p95 93.994, p99 97.992 ms",
+                "  4 digests of different packets were equal: not matched",
+                "  8 packets were given up because memory was full",
                 "  the second point lost packets",
             ]
         );
@@ -307,13 +345,25 @@ mod tests {
     fn columns_and_cells_are_as_many() {
         let table = csv(&[point()]);
         let counts: Vec<usize> = table.lines().map(|line| line.split(',').count()).collect();
-        assert_eq!(counts, [25, 25]);
+        assert_eq!(counts, [33, 33]);
+    }
+
+    #[test]
+    fn a_quantile_among_the_lost_is_infinite() {
+        let mut many = point();
+        many.row.matched = 100;
+        many.row.lost = 3;
+        assert_eq!(with_losses(&many.row), ["51019776", "97976320", "inf"]);
+        assert_eq!(as_json(&many)["with_losses"]["p99"], Value::Null);
+        let unknown = DelayRow { matched: 0, lost: 0, delay: DelayStatistics::default(), ..many.row };
+        assert_eq!(with_losses(&unknown), ["", "", ""]);
     }
 
     #[test]
     fn json_has_the_row_and_what_it_says() {
         let json = as_json(&point());
         assert_eq!(json["p99"], json!(98_992_128));
+        assert_eq!(json["pdv"]["p99"], json!(97_992_128));
         assert_eq!(json["loss"], json!(0.001));
         assert_eq!(serde_json::from_value::<DelayRow>(json["row"].clone()).unwrap(), point().row);
     }

@@ -1,10 +1,13 @@
 //! What the commands about a fleet have in common: which store, and from when to when.
 
-use anyhow::{Context, Result};
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use netaware_collector::Config;
 use netaware_record::passive::Period;
 use netaware_store::fleet::{self, FleetReader};
 use netaware_units::{Span, Wall};
@@ -12,8 +15,8 @@ use netaware_units::{Span, Wall};
 /// Which store, and which time.
 #[derive(Debug, Args)]
 pub(super) struct Fleet {
-    /// The fleet's store: a file or clickhouse://[user@]host[:port]/database [default: netaware/fleet.db in the user's
-    /// data folder]
+    /// The fleet's store: a file or clickhouse://[user@]host[:port]/database [default: what the collect.toml in this folder
+    /// says]
     #[arg(long, value_name = "PLACE")]
     store: Option<String>,
     /// From then on: a time ('2026-11-23 13:00'), or how long ago (6h)
@@ -37,7 +40,7 @@ impl Fleet {
     pub(super) fn open(&self) -> Result<Box<dyn FleetReader>> {
         let place = match &self.store {
             Some(place) => place.clone(),
-            None => fleet::default_place()?.display().to_string(),
+            None => store_of(Path::new(FILE))?,
         };
         Ok(fleet::read(&place)?)
     }
@@ -49,6 +52,20 @@ impl Fleet {
         Ok(Period { from, until: until.context("--until")? })
     }
 }
+
+/// The store of the collector that runs with this file.
+fn store_of(file: &Path) -> Result<String> {
+    ensure!(
+        file.exists(),
+        "there is no {} in this folder to say where the fleet's store is: name it with --store, or go to the collector's folder",
+        file.display()
+    );
+    let config = Config::load(file).with_context(|| file.display().to_string())?;
+    config.store.context("a file that was read names no store")
+}
+
+/// As `netaware collect` looks for it.
+const FILE: &str = "collect.toml";
 
 /// "6h" before `now`, or a time of this zone's day, or one that says its zone.
 fn instant(text: &str, now: Wall, zone: &TimeZone) -> Result<Wall> {
@@ -111,6 +128,22 @@ mod tests {
         ];
         for (text, want) in table {
             assert_eq!(at(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_store_is_where_the_collector_of_this_folder_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("collect.toml");
+        let why = store_of(&file).unwrap_err().to_string();
+        assert!(why.contains("--store"), "{why}");
+        for (text, want) in [
+            ("", folder.path().join("netaware-collect/fleet.db").display().to_string()),
+            ("store = 'kept.db'", folder.path().join("kept.db").display().to_string()),
+            ("store = 'clickhouse://ch/netaware'", "clickhouse://ch/netaware".to_owned()),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            assert_eq!(store_of(&file).unwrap(), want);
         }
     }
 
