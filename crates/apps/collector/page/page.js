@@ -250,16 +250,27 @@ function showProbes(probes) {
     count(c.merged), count(c.not_ip), count(c.malformed), c.link_was_down ? ["was down", "bad"] : ["up", "good"]] }))), "no capture has reported");
 }
 
+// Turns are the collector's for what fills a path; other measurements keep their own time.
+function showRuns(runs, latest) {
+  const key = (it) => it.probe + " " + it.task, found = new Map(latest.map((it) => [key(it), it]));
+  const own = latest.filter((it) => !runs.some((run) => key(run) === key(it)));
+  const result = (it) => (it ? [[it.text, "long"], clockTime(it.at)] : ["–", "–"]);
+  fill("runs", [
+    ...runs.map((r) => ({ cells: [r.probe, r.task, ...result(found.get(key(r))), r.state, r.due_in, r.started, r.done, warned(r.missed), warned(r.overdue)] })),
+    ...own.map((it) => ({ cells: [it.probe, it.task, ...result(it), "by its own clock", "–", "–", "–", "–", "–"] })),
+  ], "no task measures throughput or latency between probes");
+}
+
 async function show() {
   try {
-    const [health, probes, delays, runs, tasks] = await Promise.all([ask("health"), ask("probes"), askAll("delays?from=-10min&" + SUM), ask("runs"), ask("tasks")]);
+    const [health, probes, delays, runs, latest, tasks] = await Promise.all([ask("health"), ask("probes"), askAll("delays?from=-10min&" + SUM), ask("runs"), ask("latest"), ask("tasks")]);
     by("access").hidden = true;
     const up = probes.filter((p) => p.connected).length;
     by("state").textContent = `${up} of ${probes.length} probes connected, configuration ${health.number}` + (health.trouble ? `; the store has trouble: ${health.trouble}` : "") + (delays.more ? `; more than ${MOST} paths, the first of them are shown` : "");
     showPaths(delays);
     map(probes, delays.items);
     showProbes(probes);
-    fill("runs", runs.map((r) => ({ cells: [r.probe, r.task, r.last ? r.last.text : "–", r.last ? clockTime(r.last.at) : "–", r.state, r.due_in, r.started, r.done, warned(r.missed), warned(r.overdue)] })), "no mesh measures throughput or latency");
+    showRuns(runs, latest);
     fill("tasks", Object.entries(tasks).map(([name, task]) => {
       const { kind, on, ...rest } = task;
       return { cells: [name, kind, on.join(", "), Object.entries(rest).map(([k, v]) => `${k}=${v}`).join(" ")],

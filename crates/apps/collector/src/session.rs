@@ -343,6 +343,7 @@ impl Session {
         let (sightings, malformed) = read_sightings(packets, selections);
         if let Some(report) = &report {
             self.shared.mesh.report(&self.probe, report, clock::now());
+            self.shared.latest.report(report, &self.probe, &self.shared.controller.running().config);
         }
         let delivery = Delivery {
             probe: self.probe.clone(),

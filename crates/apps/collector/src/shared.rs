@@ -19,6 +19,7 @@ use crate::export::Lines;
 use crate::foreign::Foreign;
 use crate::held;
 use crate::joins;
+use crate::latest::Latest;
 use crate::mesh;
 use crate::roster::Roster;
 use crate::totals::Totals;
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) controller: Controller,
     pub(crate) roster: Arc<Roster>,
     pub(crate) mesh: mesh::Keeper,
+    pub(crate) latest: Latest,
     pub(crate) joins: joins::Views,
     pub(crate) desk: Arc<DeskCounts>,
     pub(crate) totals: Arc<Totals>,
@@ -78,6 +80,7 @@ impl Shared {
             controller,
             roster,
             mesh: mesh::Keeper::default(),
+            latest: Latest::default(),
             joins,
             desk,
             totals,
@@ -104,6 +107,7 @@ impl Shared {
         let names = config.probes.keys().map(String::as_str).collect();
         self.roster.keep_only(&names, |name| config.probes.get(name).and_then(|probe| probe.position));
         self.mesh.follow(config, clock::now());
+        self.latest.follow(config);
     }
 
     /// Waits for a place in the desk's queue.

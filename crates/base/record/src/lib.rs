@@ -13,6 +13,7 @@
 mod ability;
 mod comparison;
 mod ends;
+mod headline;
 mod hops;
 mod host;
 mod latency;
@@ -43,6 +44,7 @@ pub use ends::{
     BurstSummary, CpuUse, HostDrops, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd,
     UdpReceiverEnd, UdpSenderEnd,
 };
+pub use headline::{Headline, HeadlineValue};
 pub use hops::{Hop, HopCapacity, HopQueueing, HopTrain, HopsResult};
 pub use host::{HostInfo, NicInfo};
 pub use latency::{Arrivals, DelayTail, ExchangeTotal, LatencyResult, LoadedLatency};

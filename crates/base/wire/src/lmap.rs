@@ -56,7 +56,7 @@ pub const KEY_PARTS: [&str; 8] =
     ["version", "source", "destination", "protocol", "source_port", "destination_port", "dscp", "flow_label"];
 
 /// Measurements that [`What::Measure`] can name.
-pub const MEASUREMENTS: [&str; 5] = ["tcp", "udp", "latency", "capacity", "available"];
+pub const MEASUREMENTS: [&str; 7] = ["tcp", "udp", "latency", "capacity", "available", "hops", "reach"];
 
 /// First bytes of a connection from a probe.
 pub const PREFACE: [u8; 8] = *b"NAWprb\x01\n";

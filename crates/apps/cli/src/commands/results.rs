@@ -1,5 +1,6 @@
 //! `netaware results`: what was measured before, here and by a fleet of probes.
 
+mod active;
 mod compare;
 mod delays;
 mod delete;
@@ -32,6 +33,7 @@ Examples:
   netaware results compare VPN 'hall B'
   netaware results delete 019a2b3c
   netaware results delays --pair berlin,paris --from 6h
+  netaware results active --task bulk.bern
 
 An ID is that of a result or of a series. It may be cut off after as many digits as tell it from others; 'last' is the \
 newest.";
@@ -55,6 +57,7 @@ enum Action {
     Delays(delays::Delays),
     Probes(probes::Probes),
     Tasks(tasks::Tasks),
+    Active(active::Active),
 }
 
 /// Which file of results.
@@ -87,6 +90,7 @@ impl Results {
             Action::Delays(delays) => delays.run(),
             Action::Probes(probes) => probes.run(),
             Action::Tasks(tasks) => tasks.run(),
+            Action::Active(active) => active.run(),
         }
     }
 }

@@ -27,13 +27,15 @@ impl fmt::Display for Fault {
 }
 
 /// What a mesh can measure; those with `true` fill the path, so a host runs one of them at a time.
-pub(crate) const METHODS: [(&str, bool); 6] = [
+pub(crate) const METHODS: [(&str, bool); 8] = [
     ("stamp", false),
     ("latency", false),
     ("tcp", true),
     ("udp", true),
     ("capacity", true),
     ("available", true),
+    ("hops", false),
+    ("reach", false),
 ];
 
 /// Whether two of them at one host would measure each other.

@@ -110,6 +110,7 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         .route("/api/v1/suppression", get(suppression).put(suppress).delete(unsuppress))
         .route("/api/v1/joins", get(joins))
         .route("/api/v1/runs", get(runs))
+        .route("/api/v1/latest", get(latest))
         .route("/api/v1/delays", get(delays))
         .route("/api/v1/rows/{kind}", get(rows))
 }
@@ -231,6 +232,10 @@ async fn joins(State(shared): Here) -> Response {
 
 async fn runs(State(shared): Here) -> Response {
     Json(shared.mesh.views(clock::now())).into_response()
+}
+
+async fn latest(State(shared): Here) -> Response {
+    Json(shared.latest.views()).into_response()
 }
 
 type Words = Query<BTreeMap<String, String>>;

@@ -97,6 +97,7 @@ impl Collector for Scrape {
         self.probes(&mut encoder)?;
         self.losses(&mut encoder)?;
         self.runs(&mut encoder)?;
+        self.latest(&mut encoder)?;
         self.delays(&mut encoder)
     }
 }
@@ -226,6 +227,33 @@ impl Scrape {
             for view in &views {
                 let labels = [("probe", view.probe.as_str()), ("task", view.task.as_str())];
                 ConstCounter::new(of(view)).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn latest(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let views = self.0.latest.views();
+        let families = [
+            ("bits_per_second", "bit/s", "Rate that an active task found last"),
+            ("seconds", "s", "Delay that an active task found last"),
+            ("ratio", "1", "Loss that an active task found last"),
+        ];
+        for (name, unit, help) in families {
+            let name = format!("netaware_active_{name}");
+            let mut family = encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
+            for view in &views {
+                for figure in view.figures.iter().filter(|figure| figure.unit == unit) {
+                    let labels = [
+                        ("probe", view.probe.as_str()),
+                        ("peer", view.peer.as_deref().unwrap_or("")),
+                        ("task", view.task.as_str()),
+                        ("figure", figure.name.as_str()),
+                        ("version", figure.version.name()),
+                        ("direction", figure.direction.name()),
+                    ];
+                    ConstGauge::new(figure.value).encode(family.encode_family(&labels)?)?;
+                }
             }
         }
         Ok(())

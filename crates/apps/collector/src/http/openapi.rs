@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::api::{Applied, DelayPage, Health};
 use crate::joins::JoinView;
-use crate::{Plan, ProbeView, RunView};
+use crate::{LatestView, Plan, ProbeView, RunView};
 
 pub(super) async fn serve() -> Json<Value> {
     Json(document())
@@ -84,6 +84,7 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
     let probe = of::<ProbeView>(schemas);
     let list = |of: &Value| json!({ "type": "array", "items": of });
     let (join, run) = (of::<JoinView>(schemas), of::<RunView>(schemas));
+    let latest = of::<LatestView>(schemas);
     let (applied, plan) = (of::<Applied>(schemas), of::<Plan>(schemas));
     let get =
         |path, summary, words, gives| Operation { method: "get", path, summary, words, takes: None, gives };
@@ -123,6 +124,7 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
         change("delete", "/api/v1/suppression", "Let them go on", None),
         get("/api/v1/joins", "Joins and the paths that packets take", &[], list(&join)),
         get("/api/v1/runs", "Throughput tests: when, how often, how often missed", &[], list(&run)),
+        get("/api/v1/latest", "What each active task found last", &[], list(&latest)),
         get("/api/v1/delays", "Delays between points", DELAYS, of::<DelayPage>(schemas)),
         get(
             "/api/v1/rows/{kind}",
