@@ -23,6 +23,16 @@ use serde_json::Value;
 const NETAWARE: &str = env!("CARGO_BIN_EXE_netaware");
 const SITES: [&str; 3] = ["berlin", "bern", "oslo"];
 
+/// What a mesh can measure besides what the guide shows, and how it is done quickly.
+const METHODS: [(&str, &str); 6] = [
+    ("latency", r#"{ time = "1s" }"#),
+    ("udp", r#"{ time = "1s", rate = "10Mbit/s" }"#),
+    ("capacity", "{}"),
+    ("available", "{}"),
+    ("hops", r#"{ max-hops = "3", no-trains = "" }"#),
+    ("reach", r#"{ count = "5", gap = "20ms" }"#),
+];
+
 /// The sites, and where each has its files.
 struct Fleet {
     star: Star,
@@ -105,6 +115,39 @@ impl Fleet {
             .collect()
     }
 
+    /// Every other method between two of the sites, and what it found in all places where it is told.
+    fn measures_everything(&self, folder: &Path, printed: &printed::Guide) {
+        let (kept, _) = printed.file.split_once("[meshes.bulk]").unwrap();
+        let meshes = METHODS.map(|(method, options)| {
+            format!(
+                "[meshes.{method}]\nmembers = [\"berlin\", \"bern\"]\nmethod = \"{method}\"\nevery = \"8s\"\noptions = {options}\n"
+            )
+        });
+        fs::write(folder.join("collect.toml"), format!("{kept}\n{}", meshes.concat())).unwrap();
+        self.runs(folder, &printed.change);
+        let found = |fleet: &Self| -> BTreeSet<String> {
+            let latest = fleet.json("/api/v1/latest");
+            let told =
+                latest.as_array().unwrap().iter().filter(|it| !it["figures"].as_array().unwrap().is_empty());
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            told.filter(|it| text(&it["task"]) == format!("{}.{}", text(&it["method"]), text(&it["peer"])))
+                .map(|it| text(&it["method"]))
+                .collect()
+        };
+        let all: BTreeSet<String> = METHODS.map(|(method, _)| method.to_owned()).into();
+        self.until("a figure of every method", Span::from_secs(90), |fleet| found(fleet) == all);
+        // The store is the one of the folder's file.
+        let results = self.runs(folder, "netaware results active --from 10min --format csv");
+        let metrics = self.ask("/metrics");
+        for (method, _) in METHODS {
+            assert!(results.lines().any(|line| line.contains(&format!(",{method},"))), "{method}: {results}");
+            let labelled = |line: &str| {
+                line.starts_with("netaware_active_") && line.contains(&format!("task=\"{method}."))
+            };
+            assert!(metrics.lines().any(labelled), "{method}: {metrics}");
+        }
+    }
+
     /// Tasks that probes are told to run, by probe.
     fn active(&self) -> usize {
         let probes = self.json("/api/v1/probes");
@@ -168,6 +211,8 @@ fn three_sites_are_set_up_measured_and_changed_as_the_guide_says() {
         assert!(at_once <= 1, "{runs:#?}");
         runs.len() == all.len() && runs.iter().all(|run| run["done"].as_u64() >= Some(1))
     });
+
+    fleet.measures_everything(&folder, &printed);
 
     // Stopped, and let go again.
     let [stop, go_on] = &printed.suppression;

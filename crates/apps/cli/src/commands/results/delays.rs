@@ -187,7 +187,9 @@ fn notes(points: &[&DelayPoint]) -> String {
 fn of_all(points: &[&DelayPoint]) -> String {
     let Some((first, more)) = points.split_first() else { return String::new() };
     let mut row = first.row.clone();
-    more.iter().for_each(|point| row.merge(&point.row));
+    for point in more {
+        row.merge(&point.row);
+    }
     let mut said = String::new();
     if row.delay.count > 0 {
         let [p50, p95, p99] = row.delay.variation_quantiles().as_array().map(ms);

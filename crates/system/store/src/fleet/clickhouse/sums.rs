@@ -232,7 +232,7 @@ impl Sums {
                 given_up: self.given_up,
                 cut: self.cut,
             })),
-            Kind::Marking | Kind::Capacity | Kind::Delay | Kind::Active => None,
+            Kind::Marking | Kind::Capacity | Kind::Delay | Kind::Paths | Kind::Active => None,
         }
     }
 
