@@ -246,8 +246,8 @@ function showProbes(probes) {
     p.clock ? p.clock.source + (p.clock.synchronised ? "" : ", not synchronised") : "–", ms(p.clock?.bound).replace("–", "unknown"), warned(p.counts.clock_steps),
     count(p.waiting_batches), warned(p.given_up), warned(p.missed), count(p.counts.duplicates),
     [Object.entries(p.refused).map(([task, why]) => task + ": " + why).join("; "), "bad"]] })), "no probe is configured");
-  fill("captures", probes.flatMap((p) => p.captures.map((c) => ({ cells: [p.name, c.interface, count(c.seen), warned(c.lost_ring), warned(c.lost_kernel), c.lost_nic === undefined ? "not told" : warned(c.lost_nic),
-    count(c.merged), count(c.not_ip), count(c.malformed), c.link_was_down ? ["was down", "bad"] : ["up", "good"]] }))), "no capture has reported");
+  fill("captures", probes.flatMap((p) => p.captures.map((c) => ({ cells: [p.name, c.interface, count(c.seen), warned(c.lost_ring), [count(c.lost_kernel) + (c.backlog ? ` (${count(c.backlog)} in the backlog)` : ""), c.lost_kernel ? "bad" : ""], c.lost_nic === undefined ? "not told" : warned(c.lost_nic),
+    count(c.merged), count(c.not_ip), count(c.malformed), c.link_was_down ? ["was down", "bad"] : c.mtu_changed ? "MTU changed" : ["up", "good"]] }))), "no capture has reported");
 }
 
 // Turns are the collector's for what fills a path; other measurements keep their own time.

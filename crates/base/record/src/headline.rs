@@ -98,7 +98,9 @@ impl VersionResult {
         let lost = self.latency.as_ref().and_then(|it| share(it.lost, it.sent));
         let hop = self.hops.as_ref().and_then(|it| it.hops.last()?.rtt_min).map(|rtt| time("hops.rtt", rtt));
         let echo = self.reach_probes.iter().find(|it| it.protocol == ReachProtocol::Echo);
-        let reach = echo.and_then(|it| it.rtt.as_ref()).map(|rtt| time("reach.rtt", rtt.p50));
+        // A probe without privileges has no echoes; what else answered stands for them.
+        let answered = echo.into_iter().chain(&self.reach_probes).find_map(|it| it.rtt.as_ref());
+        let reach = answered.map(|rtt| time("reach.rtt", rtt.p50));
         let unanswered = echo.and_then(|it| it.loss).map(HeadlineValue::Share);
         let shares = [("loss", lost), ("reach.loss", unanswered)];
         let shares = shares.into_iter().filter_map(|(name, it)| Some((name, Direction::RoundTrip, it?)));

@@ -29,8 +29,8 @@ const METHODS: [(&str, &str); 6] = [
     ("udp", r#"{ time = "1s", rate = "10Mbit/s" }"#),
     ("capacity", "{}"),
     ("available", "{}"),
-    ("hops", r#"{ max-hops = "3", no-trains = "" }"#),
-    ("reach", r#"{ count = "5", gap = "20ms" }"#),
+    ("hops", r#"{ time = "2s", max-hops = "3", no-trains = "" }"#),
+    ("reach", r#"{ time = "2s", count = "5", gap = "20ms" }"#),
 ];
 
 /// The sites, and where each has its files.
@@ -135,7 +135,11 @@ impl Fleet {
                 .collect()
         };
         let all: BTreeSet<String> = METHODS.map(|(method, _)| method.to_owned()).into();
-        self.until("a figure of every method", Span::from_secs(90), |fleet| found(fleet) == all);
+        self.until("a figure of every method", Span::from_secs(90), |fleet| {
+            let lacking: Vec<_> = all.difference(&found(fleet)).cloned().collect();
+            println!("no figure yet of {lacking:?}");
+            lacking.is_empty()
+        });
         // The store is the one of the folder's file.
         let results = self.runs(folder, "netaware results active --from 10min --format csv");
         let metrics = self.ask("/metrics");

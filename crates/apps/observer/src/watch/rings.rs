@@ -66,7 +66,9 @@ fn of_rings(mut rings: Vec<Vec<Row>>) -> Vec<Row> {
                     Some(block) => add_block(block, row),
                     None => drop(blocks.insert((row.block, row.colour), row)),
                 },
-                flow @ (Row::Rtt(_) | Row::Capacity(_) | Row::Delay(_) | Row::Active(_)) => rows.push(flow),
+                flow @ (Row::Rtt(_) | Row::Capacity(_) | Row::Delay(_) | Row::Paths(_) | Row::Active(_)) => {
+                    rows.push(flow);
+                }
             }
         }
         if !counted.is_empty() {
