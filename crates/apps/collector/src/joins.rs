@@ -394,9 +394,7 @@ impl Work {
         }
         let rows: Vec<TaskRow> = joined
             .into_iter()
-            .flat_map(|one| {
-                rows_of(one).map(|(period, row)| TaskRow::new(&*self.name, period, row))
-            })
+            .flat_map(|one| rows_of(one).map(|(period, row)| TaskRow::new(&*self.name, period, row)))
             .collect();
         if !rows.is_empty() {
             let _ = self.rows.send(rows);

@@ -23,14 +23,12 @@ use serde_json::Value;
 const NETAWARE: &str = env!("CARGO_BIN_EXE_netaware");
 const SITES: [&str; 3] = ["berlin", "bern", "oslo"];
 
-/// What a mesh can measure besides what the guide shows, and how it is done quickly.
-const METHODS: [(&str, &str); 6] = [
+/// What else meshes measure through a responder, and how it is done quickly.
+const METHODS: [(&str, &str); 4] = [
     ("latency", r#"{ time = "1s" }"#),
     ("udp", r#"{ time = "1s", rate = "10Mbit/s" }"#),
     ("capacity", "{}"),
     ("available", "{}"),
-    ("hops", r#"{ time = "2s", max-hops = "3", no-trains = "" }"#),
-    ("reach", r#"{ time = "2s", count = "5", gap = "20ms" }"#),
 ];
 
 /// The sites, and where each has its files.
@@ -115,7 +113,7 @@ impl Fleet {
             .collect()
     }
 
-    /// Every other method between two of the sites, and what it found in all places where it is told.
+    /// Other methods between two of the sites, and what it found in all places where it is told.
     fn measures_everything(&self, folder: &Path, printed: &printed::Guide) {
         let (kept, _) = printed.file.split_once("[meshes.bulk]").unwrap();
         let meshes = METHODS.map(|(method, options)| {

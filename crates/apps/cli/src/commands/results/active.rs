@@ -133,7 +133,7 @@ fn csv(rows: &[StoredRow]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::passive::Period;
+    use netaware_record::passive::{CaptureLoss, Period};
     use netaware_record::{Direction, Headline, HeadlineValue};
     use netaware_units::Wall;
 
@@ -148,6 +148,7 @@ mod tests {
             task: "bulk.bern".into(),
             period,
             row: Row::Active(Box::new(record)),
+            lost: CaptureLoss::default(),
         }
     }
 
