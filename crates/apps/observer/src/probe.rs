@@ -15,7 +15,7 @@ use netaware_io::stop::StopFlag;
 use netaware_passive::{Link as Interface, Seed, watch};
 use netaware_record::passive::ClockState;
 use netaware_units::{Mono, Span, Wall};
-use netaware_wire::lmap::{Instruction, Suppression, Task, What};
+use netaware_wire::lmap::{Instruction, Task, What};
 use netaware_wire::packet::Tunnels;
 
 use crate::active::{self, Active, StampRun};
@@ -470,7 +470,7 @@ impl<G: Ground> Probe<G> {
         let Some(instruction) = &self.instruction else { return BTreeSet::new() };
         let Some(suppression) = &instruction.suppression else { return BTreeSet::new() };
         let concerned =
-            instruction.tasks.iter().filter(|(name, task)| concerns(suppression, name, task, now));
+            instruction.tasks.iter().filter(|(name, task)| suppression.concerns(name, &task.what, now));
         concerned.map(|(name, _)| name.clone()).collect()
     }
 
@@ -486,13 +486,6 @@ fn suits(what: &What, rings: usize) -> Result<(), String> {
         return Err("capacity needs all packets of a source in one ring: use --rings 1".to_owned());
     }
     Ok(())
-}
-
-/// Whether a suppression holds for a task now.
-fn concerns(suppression: &Suppression, name: &str, task: &Task, now: Wall) -> bool {
-    let over = suppression.until.is_some_and(|until| now.0.div_euclid(1_000_000_000) >= until);
-    let named = suppression.tasks.is_empty() || suppression.tasks.iter().any(|one| one == name);
-    !over && named && (suppression.passive || !task.what.is_passive())
 }
 
 /// Resident memory, bytes, and CPU time, ns; 0 where the system does not say.

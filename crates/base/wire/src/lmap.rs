@@ -14,6 +14,8 @@ mod check;
 
 use std::collections::BTreeMap;
 
+use netaware_units::Wall;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use check::{Fault, MessageError, is_name};
@@ -176,7 +178,11 @@ pub enum FromCollector {
     },
 }
 
-/// All that a probe is to do. Tasks, schedules, report channel and suppression as in RFC 7594 §5.4.
+/// All that a probe is to do. Tasks, schedules and suppression as in RFC 7594 §5.4.
+///
+/// The report channel is not named in it, because a collector cannot send a probe's reports to where the probe itself was not told
+/// to trust: it is the connection to each collector that the probe was started with, every period. Each gets every report and
+/// its share of the sightings; rows of other tasks go to the first, which is also the one that instructs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Instruction {
     /// Rises with every change.
@@ -193,7 +199,7 @@ pub struct Instruction {
 }
 
 /// Stops tasks without taking them away.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Suppression {
     /// Names; empty: all.
     pub tasks: Vec<String>,
@@ -201,6 +207,19 @@ pub struct Suppression {
     pub passive: bool,
     /// Until, seconds since the epoch; `None`: until told otherwise.
     pub until: Option<i64>,
+}
+
+impl Suppression {
+    /// Whether it holds for what a task of this name does, now.
+    pub fn concerns(&self, task: &str, what: &What, now: Wall) -> bool {
+        self.names(task, now) && (self.passive || !what.is_passive())
+    }
+
+    /// Whether it holds for an active task of this name now.
+    pub fn names(&self, task: &str, now: Wall) -> bool {
+        let over = self.until.is_some_and(|until| now.0.div_euclid(1_000_000_000) >= until);
+        !over && (self.tasks.is_empty() || self.tasks.iter().any(|one| one == task))
+    }
 }
 
 /// One task.
@@ -237,7 +256,7 @@ pub struct Schedule {
 }
 
 /// How packets are labelled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DigestFunction {
     /// 64 bits by SipHash-1-3: no false matches, and nobody outside the fleet can make them.
@@ -248,7 +267,7 @@ pub enum DigestFunction {
 }
 
 /// What a task does.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum What {
     /// Packets and bytes by key.

@@ -104,6 +104,27 @@ pub struct Backlog {
     pub trouble: Option<String>,
 }
 
+/// Tells from any thread what waits, as it is when it is asked.
+#[derive(Clone, Default)]
+pub struct BacklogGauge(Option<std::sync::Arc<dyn Fn() -> Backlog + Send + Sync>>);
+
+impl BacklogGauge {
+    fn of(read: impl Fn() -> Backlog + Send + Sync + 'static) -> Self {
+        Self(Some(std::sync::Arc::new(read)))
+    }
+
+    /// What waits now.
+    pub fn read(&self) -> Backlog {
+        self.0.as_ref().map(|read| read()).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for BacklogGauge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.read().fmt(f)
+    }
+}
+
 /// Reading what a fleet found.
 pub trait FleetReader: Send {
     /// Delays between points, added up to the resolution that is asked for, oldest first.
@@ -153,7 +174,12 @@ pub trait Fleet: FleetReader {
     fn upkeep(&mut self, now: Wall) -> Result<Upkeep, FleetError>;
 
     /// What has not reached the store yet.
-    fn backlog(&self) -> Backlog;
+    fn backlog(&self) -> Backlog {
+        self.gauge().read()
+    }
+
+    /// The same for whoever does not have the store itself.
+    fn gauge(&self) -> BacklogGauge;
 
     /// Waits until all that was taken has reached the store, as long as `patience`; whether it has.
     fn flush(&mut self, patience: netaware_units::Span) -> bool;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use netaware_units::Span;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Place of a point in [`JoinSettings::points`].
@@ -21,7 +22,7 @@ pub enum Direction {
 }
 
 /// Which packets of the first point must come to the second.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Expects {
     /// All that the tasks' filter lets pass: the loss is exact.

@@ -21,7 +21,7 @@ use netaware_record::passive::Period;
 use netaware_units::{Span, Wall};
 
 use super::{
-    Ages, Backlog, Batch, DelayPoint, DelayQuery, Fleet, FleetError, FleetReader, Page, ProbeSummary,
+    Ages, BacklogGauge, Batch, DelayPoint, DelayQuery, Fleet, FleetError, FleetReader, Page, ProbeSummary,
     RowQuery, Settings, StoredRow, Taken, TaskSummary, Upkeep,
 };
 use address::Address;
@@ -107,8 +107,9 @@ impl Fleet for ClickhouseFleet {
         Ok(Upkeep::default())
     }
 
-    fn backlog(&self) -> Backlog {
-        self.spool.backlog()
+    fn gauge(&self) -> BacklogGauge {
+        let shared = self.spool.shared();
+        BacklogGauge::of(move || shared.backlog())
     }
 
     fn flush(&mut self, patience: Span) -> bool {

@@ -16,7 +16,7 @@ pub(super) use upkeep::forget_numbers;
 use netaware_units::{Span, Wall};
 use rusqlite::{Connection, ErrorCode};
 
-use super::{Ages, Backlog, Batch, Fleet, FleetError, Taken, Upkeep};
+use super::{Ages, BacklogGauge, Batch, Fleet, FleetError, Taken, Upkeep};
 use crate::OpenError;
 
 /// An open file.
@@ -97,8 +97,8 @@ impl Fleet for SqliteFleet {
         self.keep_up(now)
     }
 
-    fn backlog(&self) -> Backlog {
-        Backlog::default()
+    fn gauge(&self) -> BacklogGauge {
+        BacklogGauge::default()
     }
 
     fn flush(&mut self, _patience: Span) -> bool {

@@ -63,6 +63,10 @@ impl Shared {
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    pub(super) fn backlog(&self) -> Backlog {
+        self.lock().backlog.clone()
+    }
 }
 
 /// The writing end of the buffer.
@@ -110,10 +114,6 @@ impl Spool {
 
     pub(super) fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.shared)
-    }
-
-    pub(super) fn backlog(&self) -> Backlog {
-        self.shared.lock().backlog.clone()
     }
 
     /// All numbers up to these count as taken.
@@ -370,7 +370,7 @@ mod tests {
         let (mut spool, is_new) = Spool::open(&path, 1 << 20).unwrap();
         assert!(!is_new);
         assert_eq!(
-            (take(&mut spool, 3), spool.highest("p", "x").unwrap(), spool.backlog().rows),
+            (take(&mut spool, 3), spool.highest("p", "x").unwrap(), spool.shared.backlog().rows),
             (Taken::Known, 3, 3)
         );
         let mut outlet = Outlet::open(&path).unwrap();
@@ -378,12 +378,12 @@ mod tests {
         assert_eq!(again, first);
         assert_eq!(again.rows.count, 2);
         outlet.done(again.batch, &spool.shared()).unwrap();
-        assert_eq!(spool.backlog().rows, 1);
+        assert_eq!(spool.shared.backlog().rows, 1);
         let second = outlet.next().unwrap().unwrap();
         assert_eq!(second.rows.count, 1);
         assert_ne!(second.token, first.token);
         outlet.done(second.batch, &spool.shared()).unwrap();
-        assert_eq!((spool.backlog().rows, spool.backlog().bytes), (0, 0));
+        assert_eq!((spool.shared.backlog().rows, spool.shared.backlog().bytes), (0, 0));
         assert_eq!(outlet.next().unwrap(), None);
     }
 
@@ -395,12 +395,12 @@ mod tests {
         for sequence in 1..=20 {
             take(&mut spool, sequence);
         }
-        let backlog = spool.backlog();
+        let backlog = spool.shared.backlog();
         assert!(backlog.bytes <= 5000 && backlog.rows >= 3, "{backlog:?}");
         assert_eq!(backlog.rows + backlog.given_up, 20);
         drop(spool);
         let (spool, _) = Spool::open(&path, 5000).unwrap();
-        assert_eq!(spool.backlog(), backlog, "counts survive");
+        assert_eq!(spool.shared.backlog(), backlog, "counts survive");
         let sent = Outlet::open(&path).unwrap().next().unwrap().unwrap();
         assert_eq!(sent.rows.count, backlog.rows);
         // The newest are those that stayed: their numbers end the row.
