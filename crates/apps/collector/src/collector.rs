@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 use crate::access::Gate;
-use crate::config::Config;
+use crate::config::{Config, Start};
 use crate::controller::{ApplyError, Controller};
 use crate::desk::{self, Counter, Desk, DeskCounts, Errand, Own};
 use crate::export::Export;
@@ -114,6 +114,14 @@ impl Collector {
     /// # Errors
     /// One of them cannot be opened; says which and what to do.
     pub fn start(config: Config) -> Result<Self, StartError> {
+        Self::start_as(config, Start::default())
+    }
+
+    /// The same, and told what stays as it is whatever configuration comes later.
+    ///
+    /// # Errors
+    /// As [`Collector::start`].
+    pub fn start_as(config: Config, start: Start) -> Result<Self, StartError> {
         provide_for_sockets(&config);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -122,10 +130,10 @@ impl Collector {
             .enable_all()
             .build()
             .map_err(StartError::Threads)?;
+        let controller = Controller::start(config, start)?;
+        let config = controller.running().config.clone();
         let acceptor = config.tls.as_ref().map(tls::acceptor).transpose()?;
         let gate = Gate::new(&config.access)?;
-        let controller = Controller::start(config)?;
-        let config = controller.running().config.clone();
         let sockets = listen(&config)?;
         let place = config.store.clone().unwrap_or_default();
         let failed = |source| StartError::Store { place: place.clone(), source: Box::new(source) };
@@ -136,8 +144,8 @@ impl Collector {
         let window = Window::open(&state, joins::setups(&config), before.joins.keys());
         let window = window.map_err(|source| StartError::State { path: state, source })?;
         let roster = Arc::new(Roster::default());
-        let (views, counts, totals) =
-            (joins::Views::default(), Arc::new(DeskCounts::default()), Arc::new(Totals::default()));
+        let counts = Arc::new(DeskCounts { backlog: store.gauge(), ..DeskCounts::default() });
+        let (views, totals) = (joins::Views::default(), Arc::new(Totals::default()));
         let joins = Joins::new(&config, views.clone(), roster.clone(), window.lost_times(), before);
         let (counter, errands) = desk::counter();
         let own = own(&config)?;
@@ -215,13 +223,13 @@ fn start_runs(shared: &Shared) {
         return;
     }
     let here = shared.roster.here();
-    let is_here = |probe: &str| here.iter().any(|name| name == probe);
-    // Whatever is suppressed does not start; its turns count as missed.
-    let suppressed = running.config.suppression.as_ref().is_some_and(|suppression| {
-        let until = suppression.until.is_none_or(|until| clock::wall().0 / 1_000_000_000 < until);
-        until && suppression.tasks.is_empty()
-    });
-    for start in shared.mesh.poll(clock::now(), &|probe| !suppressed && is_here(probe)) {
+    let now = clock::wall();
+    // Whatever is suppressed does not start, as its probe would not start it; its turns count as missed.
+    let may = |probe: &str, task: &str| {
+        let suppression = running.config.suppression.as_ref();
+        here.iter().any(|name| name == probe) && !suppression.is_some_and(|held| held.names(task, now))
+    };
+    for start in shared.mesh.poll(clock::now(), &may) {
         let message = FromCollector::Start { task: start.task.clone(), run: start.run };
         if !shared.roster.send(&start.probe, message) {
             shared.mesh.undo(&start);
@@ -251,7 +259,9 @@ fn settings(config: &Config) -> Settings {
         delete_single: kept.minutes.map_or(usual.delete_single, |time| time.0),
     };
     let buffer = config.state.as_ref().map(|folder| folder.join("buffer.db"));
-    Settings { ages, buffer, ..Settings::default() }
+    let usual = Settings::default();
+    let buffer_bytes = config.store_buffer.map_or(usual.buffer_bytes, |size| size.0.0);
+    Settings { ages, buffer, buffer_bytes }
 }
 
 fn listen_to_others(config: &Config, counter: &Counter) -> Result<Foreign, StartError> {

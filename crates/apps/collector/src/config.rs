@@ -14,16 +14,17 @@ use std::path::{Path, PathBuf};
 use netaware_passive::join::{Direction, Expects};
 use netaware_units::Span;
 use netaware_wire::lmap::Suppression;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use check::Fault;
 pub(crate) use check::is_throughput;
-pub use names::Time;
+pub use names::{Size, Time};
 pub use task::TaskRule;
 pub(crate) use task::schedule;
 
 /// All of the file.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Where to listen, TCP; empty: `127.0.0.1` and `::1` at the default port.
@@ -38,6 +39,10 @@ pub struct Config {
     /// Fleet store: a file of SQLite or `clickhouse://…`; `fleet.db` in the state folder unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<String>,
+    /// Bytes on the disk that wait for a store elsewhere, at most; when they are more the oldest are given up and counted. 4 GiB
+    /// unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store_buffer: Option<Size>,
     /// Folder for what has to survive a restart; `netaware-collect` beside the file unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<PathBuf>,
@@ -84,8 +89,21 @@ pub struct Config {
     pub suppression: Option<Suppression>,
 }
 
+/// What a collector is told when it is started and no file changes: it is laid over every configuration that it takes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Start {
+    /// Where relative paths of every configuration begin; `None`: at the folder above the state folder.
+    pub folder: Option<PathBuf>,
+    /// Instead of [`Config::store`]; a relative path begins at `folder`.
+    pub store: Option<String>,
+    /// Instead of [`Config::shard`].
+    pub shard: Option<String>,
+    /// Beside [`Config::ipfix`].
+    pub ipfix: Vec<String>,
+}
+
 /// How long the store keeps rows of each resolution.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retention {
     /// Rows as they come.
@@ -106,7 +124,7 @@ impl Retention {
 }
 
 /// Tokens for HTTP, each in a file of its own. Without any only this host itself is answered.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Access {
     /// Whoever has it may change everything.
@@ -124,7 +142,7 @@ impl Access {
 }
 
 /// Certificate and key, PEM.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
     /// The collector's, the chain behind it.
@@ -137,7 +155,7 @@ pub struct Tls {
 }
 
 /// One probe.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Probe {
     /// File with its key; without one it needs a certificate of `tls.client_ca` with its name.
@@ -164,7 +182,7 @@ pub struct Probe {
 }
 
 /// By what an exporter is known.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExporterRule {
     /// Where its messages come from.
@@ -175,7 +193,7 @@ pub struct ExporterRule {
 }
 
 /// An active measurement from each member to each other.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mesh {
     /// Probes and groups.
@@ -203,7 +221,7 @@ pub struct Mesh {
 }
 
 /// Points whose sightings of the same packets are put together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JoinRule {
     /// The digest task that all points run that are probes; none where all are exporters.
@@ -291,9 +309,22 @@ impl Config {
         let read = std::fs::read_to_string(path);
         let text = read.map_err(|source| ReadError::File { path: path.to_owned(), source })?;
         let mut config = Self::read(&text)?;
-        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        config.settle(absolute.parent().unwrap_or(Path::new("")));
+        config.settle(&folder_of(path));
         Ok(config)
+    }
+
+    /// Lays what a collector was started with over what the file says. Doing it again changes nothing.
+    pub fn lay_over(&mut self, start: &Start) {
+        for (mine, its) in [(&mut self.store, &start.store), (&mut self.shard, &start.shard)] {
+            if its.is_some() {
+                mine.clone_from(its);
+            }
+        }
+        for place in &start.ipfix {
+            if !self.ipfix.contains(place) {
+                self.ipfix.push(place.clone());
+            }
+        }
     }
 
     /// Makes every relative path start at `folder`.
@@ -354,6 +385,12 @@ impl Config {
     pub fn shard(&self) -> (u32, u32) {
         self.shard.as_deref().and_then(names::shard).unwrap_or((0, 1))
     }
+}
+
+/// Where relative paths of a file begin.
+pub fn folder_of(file: &Path) -> PathBuf {
+    let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    absolute.parent().map_or_else(PathBuf::new, Path::to_path_buf)
 }
 
 /// The group of all probes.

@@ -14,7 +14,7 @@ use netaware_wire::lmap::Instruction;
 use netaware_wire::proof::Key;
 use tokio::sync::watch;
 
-use crate::config::{Config, Fault, ReadError};
+use crate::config::{Config, Fault, ReadError, Start};
 use crate::instruct;
 
 /// Why a configuration cannot be put to work.
@@ -71,14 +71,19 @@ pub(crate) struct Controller {
     changing: Mutex<()>,
     state: PathBuf,
     folder: PathBuf,
+    start: Start,
 }
 
 impl Controller {
     /// Puts a configuration to work. What was applied over HTTP before the last end is *not* taken up again: the file rules, and
     /// whoever changed something over HTTP was told so.
-    pub(crate) fn start(config: Config) -> Result<Self, ApplyError> {
-        let state = config.state.clone().unwrap_or_else(|| PathBuf::from("netaware-collect"));
-        let folder = state.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+    pub(crate) fn start(mut config: Config, start: Start) -> Result<Self, ApplyError> {
+        let above = || config.state.as_ref()?.parent().map(Path::to_path_buf);
+        let folder = start.folder.clone().or_else(above).unwrap_or_default();
+        config.lay_over(&start);
+        config.settle(&folder);
+        sound(&config)?;
+        let state = config.state.clone().unwrap_or_default();
         let made = std::fs::create_dir_all(&state);
         made.map_err(|error| file("the state folder", &state, &error.to_string()))?;
         let before = std::fs::read_to_string(state.join("number")).ok();
@@ -87,12 +92,17 @@ impl Controller {
         let number = if same && before > 0 { before } else { before + 1 };
         let running = prepare(config, number)?;
         keep(&state, &running)?;
-        Ok(Self { running: watch::Sender::new(Arc::new(running)), changing: Mutex::new(()), state, folder })
+        let running = watch::Sender::new(Arc::new(running));
+        Ok(Self { running, changing: Mutex::new(()), state, folder, start })
     }
 
-    /// Where relative paths of a file that comes over HTTP start: at the folder above the state folder.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
+    /// What a text that comes over HTTP means here: its paths are this host's and begin where those of the file do that this
+    /// collector was started with, and what it was started with beside the file holds for it as well.
+    pub(crate) fn read(&self, text: &str) -> Result<Config, ApplyError> {
+        let mut config = Config::read(text)?;
+        config.lay_over(&self.start);
+        config.settle(&self.folder);
+        Ok(config)
     }
 
     /// What runs now.
@@ -113,10 +123,7 @@ impl Controller {
         let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.running();
         let config = change(&now.config)?;
-        let faults: Vec<Fault> = config.check();
-        if !faults.is_empty() {
-            return Err(ReadError::Meaning(faults).into());
-        }
+        sound(&config)?;
         fixed(&now.config, &config)?;
         if config == now.config {
             return Ok(now.number);
@@ -128,12 +135,18 @@ impl Controller {
     }
 }
 
+fn sound(config: &Config) -> Result<(), ApplyError> {
+    let faults: Vec<Fault> = config.check();
+    if faults.is_empty() { Ok(()) } else { Err(ReadError::Meaning(faults).into()) }
+}
+
 /// Sockets, files and threads stand since the start.
 fn fixed(now: &Config, then: &Config) -> Result<(), ApplyError> {
     let rows = [
         ("listen", now.listen == then.listen),
         ("state", now.state == then.state),
         ("store", now.store == then.store),
+        ("store_buffer", now.store_buffer == then.store_buffer),
         ("secret_file", now.secret_file == then.secret_file),
         ("ipfix", now.ipfix == then.ipfix),
         ("exporters", now.exporters == then.exporters),
@@ -223,24 +236,24 @@ mod tests {
     #[test]
     fn the_number_rises_with_each_change_and_stays_over_a_restart() {
         let folder = tempfile::tempdir().unwrap();
-        let controller = Controller::start(config(folder.path(), "")).unwrap();
+        let controller = Controller::start(config(folder.path(), ""), Start::default()).unwrap();
         assert_eq!(controller.running().number, 1);
         let seed = controller.running().instruction("a").seed;
         assert_eq!(controller.change(|_| Ok(config(folder.path(), TASK))).unwrap(), 2);
         assert_eq!(controller.change(|now| Ok(now.clone())).unwrap(), 2);
         assert_eq!(controller.running().instruction("a").tasks.len(), 1);
         drop(controller);
-        let again = Controller::start(config(folder.path(), TASK)).unwrap();
+        let again = Controller::start(config(folder.path(), TASK), Start::default()).unwrap();
         assert_eq!(again.running().number, 2);
         assert_eq!(again.running().instruction("a").seed, seed);
-        let other = Controller::start(config(folder.path(), "")).unwrap();
+        let other = Controller::start(config(folder.path(), ""), Start::default()).unwrap();
         assert_eq!(other.running().number, 3);
     }
 
     #[test]
     fn what_cannot_be_changed_is_named_and_nothing_changes() {
         let folder = tempfile::tempdir().unwrap();
-        let controller = Controller::start(config(folder.path(), "")).unwrap();
+        let controller = Controller::start(config(folder.path(), ""), Start::default()).unwrap();
         let moved = controller.change(|now| Ok(Config { store: Some("x.db".into()), ..now.clone() }));
         assert!(moved.unwrap_err().to_string().starts_with("'store' cannot be changed while it runs"));
         let bad = controller.change(|now| {
@@ -253,11 +266,37 @@ mod tests {
     }
 
     #[test]
+    fn what_it_was_started_with_is_laid_over_every_text_and_paths_begin_at_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let start = Start {
+            folder: Some(folder.path().to_owned()),
+            store: Some("other.db".into()),
+            shard: Some("1/2".into()),
+            ipfix: vec!["udp://127.0.0.1:4739".into()],
+        };
+        std::fs::write(folder.path().join("a.key"), "key of a\n").unwrap();
+        let text = "state = \"deep/state\"\n[probes.a]\nkey_file = \"a.key\"\n";
+        let controller = Controller::start(Config::read(text).unwrap(), start).unwrap();
+        let running = controller.running();
+        let config = &running.config;
+        assert_eq!(config.store, Some(folder.path().join("other.db").display().to_string()));
+        assert_eq!((config.shard(), config.ipfix.len()), ((0, 2), 1));
+        assert_eq!(controller.read(text).unwrap(), *config);
+        // What it says of itself can be given back.
+        assert_eq!(controller.read(&config.to_toml().unwrap()).unwrap(), *config);
+        let more = format!("{text}{TASK}");
+        assert_eq!(controller.change(|_| controller.read(&more)).unwrap(), 2);
+        let moved = format!("state = \"elsewhere\"\n{}", text.replace("state = \"deep/state\"", ""));
+        let why = controller.change(|_| controller.read(&moved)).unwrap_err().to_string();
+        assert!(why.starts_with("'state' cannot be changed"), "{why}");
+    }
+
+    #[test]
     fn a_missing_key_says_how_to_make_one() {
         let folder = tempfile::tempdir().unwrap();
         let config = config(folder.path(), "");
         std::fs::remove_file(folder.path().join("a.key")).unwrap();
-        let why = Controller::start(config).err().unwrap().to_string();
+        let why = Controller::start(config, Start::default()).err().unwrap().to_string();
         assert!(why.contains("a.key") && why.contains("head -c 32 /dev/urandom"), "{why}");
     }
 }

@@ -85,7 +85,7 @@ pub(crate) struct DeskCounts {
     /// Rows of our own that were given up because the store took nothing for too long.
     pub(crate) rows_given_up: std::sync::atomic::AtomicU64,
     pub(crate) trouble: std::sync::Mutex<Option<String>>,
-    pub(crate) backlog: std::sync::Mutex<netaware_store::fleet::Backlog>,
+    pub(crate) backlog: netaware_store::fleet::BacklogGauge,
 }
 
 /// Who this collector is among those that share the joins.
@@ -354,7 +354,6 @@ impl Desk {
         if clock::now() < *due {
             return;
         }
-        *held(&self.counts.backlog) = self.fleet.backlog();
         *due = clock::now() + UPKEEP;
         match self.fleet.upkeep(clock::wall()) {
             Ok(done) if done.more => *due = clock::now() + Span::from_secs(1),

@@ -36,7 +36,7 @@ mod window;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use collector::{Collector, StartError, Stopper};
-pub use config::{Config, Fault, ReadError};
+pub use config::{Config, Fault, ReadError, Start, folder_of};
 pub use controller::ApplyError;
 pub use http::{Answer, Client, ClientError, document};
 pub use instruct::{instruction, seed};

@@ -23,6 +23,8 @@ use crate::instruct::run_name;
 pub(crate) struct Rule {
     every: Span,
     patience: Span,
+    /// Each start is moved by up to this.
+    spread: Span,
     /// Hosts and links.
     needs: BTreeSet<String>,
 }
@@ -44,6 +46,7 @@ enum State {
 #[derive(Debug, Clone)]
 struct Run {
     rule: Rule,
+    /// Beginning of its turn.
     due: Mono,
     state: State,
     number: u64,
@@ -103,7 +106,13 @@ pub(crate) fn rules(config: &Config) -> BTreeMap<Name, Rule> {
         let members = config.members(&mesh.members);
         for from in &members {
             for to in members.iter().filter(|to| *to != from) {
-                let rule = Rule { every: every.0, patience, needs: needs(config, [*from, *to]) };
+                let needs = needs(config, [*from, *to]);
+                let rule = Rule {
+                    every: every.0,
+                    patience,
+                    spread: mesh.spread.map_or(Span::ZERO, |time| time.0),
+                    needs,
+                };
                 rules.insert(((*from).to_owned(), run_name(name, to)), rule);
             }
         }
@@ -113,7 +122,9 @@ pub(crate) fn rules(config: &Config) -> BTreeMap<Name, Rule> {
         let What::Measure { peer, .. } = &task.what else { continue };
         for probe in config.members(&task.on) {
             let ends = std::iter::once(probe).chain(peer.as_deref());
-            let rule = Rule { every: every.0, patience: Span::from_secs(120), needs: needs(config, ends) };
+            let spread = task.spread.map_or(Span::ZERO, |time| time.0);
+            let patience = Span::from_secs(120);
+            let rule = Rule { every: every.0, patience, spread, needs: needs(config, ends) };
             rules.insert((probe.to_owned(), name.clone()), rule);
         }
     }
@@ -135,23 +146,23 @@ impl Scheduler {
     pub(crate) fn follow(&mut self, rules: BTreeMap<Name, Rule>, now: Mono) {
         self.runs.retain(|name, run| rules.get(name).is_some_and(|rule| *rule == run.rule));
         for (name, rule) in rules {
-            let due = now + first_wait(&name, rule.every);
+            let due = now + share(&name, &[], rule.every);
             let fresh = Run { rule, due, state: State::Idle, number: 0, counts: RunCounts::default() };
             self.runs.entry(name).or_insert(fresh);
         }
     }
 
-    /// Lets time pass; gives what may start now.
-    pub(crate) fn poll(&mut self, now: Mono, here: &dyn Fn(&str) -> bool) -> Vec<Start> {
-        for run in self.runs.values_mut() {
-            run.pass(now);
+    /// Lets time pass; gives what starts now, of what `may` by its probe and its task.
+    pub(crate) fn poll(&mut self, now: Mono, may: &dyn Fn(&str, &str) -> bool) -> Vec<Start> {
+        for (name, run) in &mut self.runs {
+            run.pass(name, now);
         }
         let running = self.runs.values().filter(|run| matches!(run.state, State::Running { .. }));
         let mut taken: BTreeSet<String> = running.flat_map(|run| run.rule.needs.iter().cloned()).collect();
         let mut waiting: Vec<(Mono, Name)> = self
             .runs
             .iter()
-            .filter(|((probe, _), run)| run.state == State::Waiting && here(probe))
+            .filter(|((probe, task), run)| run.state == State::Waiting && may(probe, task))
             .map(|(name, run)| (run.due, name.clone()))
             .collect();
         waiting.sort();
@@ -205,16 +216,16 @@ impl Scheduler {
     }
 
     pub(crate) fn views(&self, now: Mono) -> Vec<RunView> {
-        let view = |((probe, task), run): (&Name, &Run)| RunView {
-            probe: probe.clone(),
-            task: task.clone(),
+        let view = |(name, run): (&Name, &Run)| RunView {
+            probe: name.0.clone(),
+            task: name.1.clone(),
             state: match run.state {
                 State::Idle => "idle",
                 State::Waiting => "waiting",
                 State::Running { .. } => "running",
             }
             .to_owned(),
-            due_in: run.due.since(now).0 / 1_000_000_000,
+            due_in: run.start_at(name).since(now).0 / 1_000_000_000,
             started: run.counts.started,
             done: run.counts.done,
             missed: run.counts.missed,
@@ -228,13 +239,19 @@ impl Scheduler {
 const BEGIN: Span = Span::from_secs(25);
 
 impl Run {
-    fn pass(&mut self, now: Mono) {
+    /// When it starts in its turn, if nothing else takes its place.
+    fn start_at(&self, name: &Name) -> Mono {
+        // Each turn begins at an instant of its own, which makes a draw of its own.
+        self.due + share(name, &self.due.since(Mono(0)).0.to_le_bytes(), self.rule.spread)
+    }
+
+    fn pass(&mut self, name: &Name, now: Mono) {
         match self.state {
             State::Running { since, .. } if now.since(since) > self.rule.patience => {
                 self.counts.overdue += 1;
                 self.end(now);
             }
-            State::Idle if now >= self.due => self.state = State::Waiting,
+            State::Idle if now >= self.start_at(name) => self.state = State::Waiting,
             State::Waiting if now.since(self.due) >= self.rule.every => {
                 let turns = now.since(self.due).0 / self.rule.every.0.max(1);
                 self.counts.missed += turns.unsigned_abs();
@@ -253,14 +270,16 @@ impl Run {
     }
 }
 
-/// A part of the first turn that differs from pair to pair and is always the same: not all of a mesh is due at once.
-fn first_wait((probe, task): &Name, every: Span) -> Span {
+/// A part of a span that differs from pair to pair and from draw to draw: not all of a mesh is due at once, and the starts of one
+/// pair do not keep step with anything.
+fn share((probe, task): &Name, draw: &[u8], of: Span) -> Span {
     // FNV-1a.
-    let hash = probe.bytes().chain([0]).chain(task.bytes()).fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+    let bytes = probe.bytes().chain([0]).chain(task.bytes()).chain(draw.iter().copied());
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     let share = (hash >> 11) as f64 / (1_u64 << 53) as f64;
-    Span((every.0 as f64 * share) as i64)
+    Span((of.0 as f64 * share) as i64)
 }
 
 /// The scheduler as all threads see it.
@@ -272,8 +291,8 @@ impl Keeper {
         held(&self.0).follow(rules(config), now);
     }
 
-    pub(crate) fn poll(&self, now: Mono, here: &dyn Fn(&str) -> bool) -> Vec<Start> {
-        held(&self.0).poll(now, here)
+    pub(crate) fn poll(&self, now: Mono, may: &dyn Fn(&str, &str) -> bool) -> Vec<Start> {
+        held(&self.0).poll(now, may)
     }
 
     pub(crate) fn undo(&self, start: &Start) {
@@ -298,6 +317,7 @@ impl Keeper {
 
 #[cfg(test)]
 mod tests {
+    use netaware_wire::lmap::Suppression;
     use proptest::prelude::*;
 
     use super::*;
@@ -308,7 +328,7 @@ mod tests {
 
     fn rule(every: i64, needs: &[&str]) -> Rule {
         let needs = needs.iter().map(ToString::to_string).collect();
-        Rule { every: Span::from_secs(every), patience: Span::from_secs(60), needs }
+        Rule { every: Span::from_secs(every), patience: Span::from_secs(60), spread: Span::ZERO, needs }
     }
 
     fn name(probe: &str, task: &str) -> Name {
@@ -348,7 +368,7 @@ every = "10s"
         assert_eq!(needs, ["host a", "host b", "link uplink"]);
         let mut scheduler = Scheduler::default();
         scheduler.follow(rules, at(0));
-        let started = scheduler.poll(at(60), &|_| true);
+        let started = scheduler.poll(at(60), &|_, _| true);
         // Every pair of three hosts shares one with every other.
         assert_eq!(started.len(), 1);
     }
@@ -357,15 +377,15 @@ every = "10s"
     fn a_run_ends_by_its_result_by_the_status_or_by_patience() {
         let mut scheduler = Scheduler::default();
         scheduler.follow([(name("a", "t"), rule(100, &["x"]))].into(), at(0));
-        assert_eq!(scheduler.poll(at(100), &|_| true).len(), 1);
+        assert_eq!(scheduler.poll(at(100), &|_, _| true).len(), 1);
         scheduler.finished("a", "t", at(110));
-        assert_eq!(scheduler.poll(at(200), &|_| true).len(), 1);
+        assert_eq!(scheduler.poll(at(200), &|_, _| true).len(), 1);
         scheduler.status("a", &["t".into()], at(201));
         scheduler.status("a", &[], at(211));
-        assert_eq!(scheduler.poll(at(300), &|_| true).len(), 1);
+        assert_eq!(scheduler.poll(at(300), &|_, _| true).len(), 1);
         scheduler.status("a", &[], at(301));
         assert!(scheduler.views(at(301))[0].state == "running", "it may not have begun yet");
-        scheduler.poll(at(361), &|_| true);
+        scheduler.poll(at(361), &|_, _| true);
         let view = &scheduler.views(at(361))[0];
         assert_eq!((view.started, view.done, view.overdue, view.missed), (3, 2, 1, 0));
         assert_eq!(view.state, "idle");
@@ -375,21 +395,56 @@ every = "10s"
     fn a_turn_that_passes_while_waiting_is_missed_and_counted() {
         let mut scheduler = Scheduler::default();
         scheduler.follow([(name("a", "t"), rule(10, &["x"]))].into(), at(0));
-        assert!(scheduler.poll(at(10), &|_| false).is_empty());
-        assert!(scheduler.poll(at(45), &|_| false).is_empty());
+        assert!(scheduler.poll(at(10), &|_, _| false).is_empty());
+        assert!(scheduler.poll(at(45), &|_, _| false).is_empty());
         let missed = scheduler.views(at(45))[0].missed;
         assert!((3..=4).contains(&missed), "{missed}");
-        assert_eq!(scheduler.poll(at(46), &|_| true).len(), 1);
+        assert_eq!(scheduler.poll(at(46), &|_, _| true).len(), 1);
     }
 
     #[test]
     fn a_start_that_could_not_be_told_did_not_happen() {
         let mut scheduler = Scheduler::default();
         scheduler.follow([(name("a", "t"), rule(10, &["x"]))].into(), at(0));
-        let start = scheduler.poll(at(10), &|_| true).remove(0);
+        let start = scheduler.poll(at(10), &|_, _| true).remove(0);
         scheduler.undo(&start);
         assert_eq!(scheduler.views(at(10))[0].started, 0);
-        assert_eq!(scheduler.poll(at(11), &|_| true).len(), 1);
+        assert_eq!(scheduler.poll(at(11), &|_, _| true).len(), 1);
+    }
+
+    #[test]
+    fn a_task_that_may_not_start_holds_nobody_and_is_not_counted_as_started() {
+        let mut scheduler = Scheduler::default();
+        let rules = [(name("a", "held"), rule(10, &["a", "b"])), (name("b", "free"), rule(10, &["a", "b"]))];
+        scheduler.follow(rules.into(), at(0));
+        let suppression = Suppression { tasks: vec!["held".into()], ..Suppression::default() };
+        let may = |_: &str, task: &str| !suppression.names(task, netaware_units::Wall(0));
+        let started: Vec<String> = scheduler.poll(at(10), &may).into_iter().map(|start| start.task).collect();
+        assert_eq!(started, ["free"]);
+        scheduler.poll(at(35), &may);
+        let held = scheduler.views(at(35)).into_iter().find(|view| view.task == "held").unwrap();
+        assert_eq!((held.started, held.state.as_str()), (0, "waiting"));
+        assert!(held.missed >= 2, "{held:?}");
+    }
+
+    #[test]
+    fn spread_moves_each_start_within_its_turn_by_another_time() {
+        let spread = Rule { spread: Span::from_secs(50), ..rule(100, &["x"]) };
+        let mut scheduler = Scheduler::default();
+        scheduler.follow([(name("a", "t"), spread)].into(), at(0));
+        let first_turn = share(&name("a", "t"), &[], Span::from_secs(100));
+        let mut moved = Vec::new();
+        for second in 0..1000 {
+            if scheduler.poll(at(second), &|_, _| true).len() == 1 {
+                let turn = first_turn + Span::from_secs(100) * moved.len() as i64;
+                moved.push(at(second).since(Mono(0) + turn).0 / 1_000_000_000);
+                scheduler.finished("a", "t", at(second));
+            }
+        }
+        assert!(moved.len() >= 9, "{moved:?}");
+        assert!(moved.iter().all(|moved| (0..=51).contains(moved)), "{moved:?}");
+        let different: BTreeSet<i64> = moved.iter().copied().collect();
+        assert!(different.len() >= moved.len() / 2, "{moved:?}");
     }
 
     proptest! {
@@ -415,7 +470,7 @@ every = "10s"
                 for (_, (probe, task)) in over {
                     scheduler.finished(&probe, &task, at(second));
                 }
-                for start in scheduler.poll(at(second), &|_| true) {
+                for start in scheduler.poll(at(second), &|_, _| true) {
                     let fresh = name(&start.probe, &start.task);
                     for (_, other) in &running {
                         prop_assert!(needs[&fresh].is_disjoint(&needs[other]), "{fresh:?} beside {other:?}");

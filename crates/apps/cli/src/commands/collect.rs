@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use netaware_collector::{Answer, Client, Collector, Config, Judge, plan};
+use netaware_collector::{Answer, Client, Collector, Config, Judge, Start, folder_of, plan};
 use netaware_io::stop::StopFlag;
 
 use crate::exit::Exit;
@@ -21,6 +21,7 @@ const AFTER: &str = "\
 Examples:
   netaware collect check                 is collect.toml all right?
   netaware collect run                   run it until a signal ends it
+  netaware collect run --store clickhouse://127.0.0.1/netaware
   netaware collect plan                  what would change, probe by probe
   netaware collect apply                 change it, without a restart
   netaware collect apply --at https://collect.example --ca ca.pem --token-file token
@@ -77,6 +78,9 @@ struct Apply {
 struct Run {
     #[command(flatten)]
     file: File,
+    /// Keep what comes here instead of where the file says: a file of SQLite, or clickhouse://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE
+    #[arg(long, value_name = "PLACE")]
+    store: Option<String>,
     /// Join only this part of the digests, as in 1/2: the first of two collectors that share the join
     #[arg(long, value_name = "N/M")]
     shard: Option<String>,
@@ -163,9 +167,12 @@ impl Place {
     }
 }
 
-/// The file as it is sent: with whole paths, because the collector's folder is not this one.
+/// The file as it is sent: as it was written. Its paths are the collector's, and begin where the collector's own file is.
 fn text(file: &File) -> anyhow::Result<String> {
-    load(&file.config)?.to_toml().context("collect.toml")
+    let path = file.config.display();
+    let text = std::fs::read_to_string(&file.config).with_context(|| format!("cannot read {path}"))?;
+    Config::read(&text).with_context(|| path.to_string())?;
+    Ok(text)
 }
 
 impl Plan {
@@ -192,16 +199,7 @@ impl Apply {
 impl Run {
     fn run(&self) -> anyhow::Result<Exit> {
         self.logging.start();
-        let mut config = load(&self.file.config)?;
-        if self.shard.is_some() {
-            config.shard.clone_from(&self.shard);
-        }
-        config.ipfix.extend(self.ipfix.iter().cloned());
-        let faults = config.check();
-        if let Some(fault) = faults.first() {
-            bail!("{fault}");
-        }
-        let collector = Collector::start(config)?;
+        let collector = Collector::start_as(load(&self.file.config)?, self.start()?)?;
         let stopper = collector.stopper();
         let stop = StopFlag::new();
         signals::listen(&stop, move |event| {
@@ -225,6 +223,21 @@ impl Run {
         }
         collector.run()?;
         Ok(Exit::Done)
+    }
+}
+
+impl Run {
+    /// A file that is named here is one of this folder, not of the configuration's.
+    fn start(&self) -> anyhow::Result<Start> {
+        let store = match &self.store {
+            Some(place) if !place.contains("://") => {
+                let path = std::path::absolute(place).context("--store")?;
+                Some(path.display().to_string())
+            }
+            other => other.clone(),
+        };
+        let folder = Some(folder_of(&self.file.config));
+        Ok(Start { folder, store, shard: self.shard.clone(), ipfix: self.ipfix.clone() })
     }
 }
 

@@ -7,7 +7,7 @@ use netaware_ipfix::{Over, Target};
 use netaware_passive::join::{Direction, Ledger};
 use netaware_wire::lmap::{self, What};
 
-use super::{ALL, Config, JoinRule, Mesh, names};
+use super::{ALL, Config, JoinRule, Mesh, Time, names};
 use crate::instruct;
 use crate::joins::setup;
 
@@ -81,6 +81,9 @@ impl Faults<'_> {
         let period = self.config.period().0;
         if !(100_000_000..=3_600_000_000_000).contains(&period) || period % 1_000_000 != 0 {
             self.add("period", "has to be between 100ms and 1h, in whole milliseconds");
+        }
+        if self.config.store_buffer.is_some_and(|size| size.0.0 < 65_536) {
+            self.add("store_buffer", "has to be at least 64KiB");
         }
         if let Some(shard) = &self.config.shard
             && names::shard(shard).is_none()
@@ -196,6 +199,7 @@ impl Faults<'_> {
             if let Err(fault) = rule.task(None).check() {
                 self.add(&place, fault.to_string());
             }
+            self.spread(&place, rule.every, rule.spread);
             if rule.every.is_some() && instruct::is_passive(&rule.what) {
                 self.add(&place, "what watches packets runs always; take 'every' out");
             }
@@ -222,6 +226,7 @@ impl Faults<'_> {
                 "'stamp' runs always: it has 'interval' and 'length', no 'every' and no 'options'",
             );
         }
+        self.spread(&place, mesh.every, mesh.spread);
         if !stamp && mesh.every.is_none() {
             self.add(&place, "needs 'every', as in every = \"10min\"");
         }
@@ -234,6 +239,17 @@ impl Faults<'_> {
             if probe.address.is_none() && !named {
                 self.add(&place, format!("others cannot reach '{member}': give probes.{member} an address"));
             }
+        }
+    }
+
+    /// A start that is moved by more than a turn would belong to another.
+    fn spread(&mut self, place: &str, every: Option<Time>, spread: Option<Time>) {
+        match (every, spread) {
+            (None, Some(_)) => self.add(place, "'spread' moves the starts of 'every', which is not there"),
+            (Some(every), Some(spread)) if spread > every => {
+                self.add(place, format!("'spread' is longer than 'every', {every}"));
+            }
+            _ => {}
         }
     }
 

@@ -1,8 +1,10 @@
 //! Words of the file that stand for numbers.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use netaware_units::Span;
+use netaware_units::{ByteCount, Span};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// A time with its unit, as in `"10min"`; days too.
@@ -55,6 +57,63 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
+impl JsonSchema for Time {
+    fn schema_name() -> Cow<'static, str> {
+        "Time".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "A time with its unit, as in 10min; d, h, min, s, ms, us or ns",
+            "pattern": "^[0-9.]+ ?[a-z]+$",
+        })
+    }
+}
+
+/// Bytes, as in `"4GiB"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size(pub ByteCount);
+
+impl fmt::Display for Size {
+    /// In the largest unit that it is a whole number of, so that it reads back as it was.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.0.0;
+        let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+        match units.into_iter().find(|(_, size)| bytes != 0 && bytes.is_multiple_of(*size)) {
+            Some((name, size)) => write!(f, "{}{name}", bytes / size),
+            None => write!(f, "{bytes}B"),
+        }
+    }
+}
+
+impl Serialize for Size {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(de::Error::custom)
+    }
+}
+
+impl JsonSchema for Size {
+    fn schema_name() -> Cow<'static, str> {
+        "Size".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "Bytes, as in 4GiB; B, kB, MB, GB, KiB, MiB or GiB",
+            "pattern": "^[0-9.]+ ?[A-Za-z]*$",
+        })
+    }
+}
+
 /// `2/4`: the second of four parts, numbered from 1; gives index from 0 and number of parts.
 pub(super) fn shard(text: &str) -> Option<(u32, u32)> {
     let (index, parts) = text.split_once('/')?;
@@ -78,6 +137,14 @@ mod tests {
         assert_eq!("36h".parse::<Time>().unwrap().to_string(), "36h");
         assert_eq!("48h".parse::<Time>().unwrap().to_string(), "2d");
         assert!("0s".parse::<Time>().is_err() && "10".parse::<Time>().is_err());
+    }
+
+    #[test]
+    fn sizes_read_back_as_they_were_written() {
+        for (text, bytes) in [("4GiB", 4 << 30), ("1536KiB", 1536 << 10), ("1000B", 1000)] {
+            let size = Size(text.parse().unwrap());
+            assert_eq!((size.0.0, size.to_string().as_str()), (bytes, text));
+        }
     }
 
     #[test]

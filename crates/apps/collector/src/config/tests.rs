@@ -51,12 +51,19 @@ fn every_mistake_is_told_with_its_place_and_what_would_be_right() {
             "joins.j: needs 'task'",
         ),
         (18, "[exporters.c]\naddress = \"192.0.2.1\"\n[joins.j]\npoints = [\"c\"]", "needs two points"),
+        (19, "[meshes.m]\nmembers = [\"a\"]\nmethod = \"stamp\"\nspread = \"1s\"", "which is not there"),
+        (
+            20,
+            "[meshes.m]\nmembers = [\"a\"]\nmethod = \"tcp\"\nevery = \"1min\"\nspread = \"2min\"",
+            "'spread' is longer than 'every', 1min",
+        ),
     ];
     for (row, text, want) in rows {
         let said = fault(&format!("{TWO}{text}"));
         assert!(said.contains(want), "row {row}: {said}");
     }
     assert!(fault(&format!("period = \"1 fortnight\"\n{TWO}")).contains("ns, us, ms, s, min or h"));
+    assert!(fault(&format!("store_buffer = \"1KiB\"\n{TWO}")).contains("at least 64KiB"));
     assert!(fault(&format!("shard = \"3/2\"\n{TWO}")).contains("shard: '3/2' is no part"));
     assert!(fault(&format!("ipfix = [\"4739\"]\n{TWO}")).contains("udp://[::]:4739"));
     assert!(fault(&format!("ipfix = [\"tls://:4740\"]\n{TWO}")).contains("needs the certificate and key"));

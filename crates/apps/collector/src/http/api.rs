@@ -11,8 +11,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use netaware_io::clock;
 use netaware_record::IpVersion;
-use netaware_record::passive::{DelayRow, Period, Quantiles};
-use netaware_store::fleet::{Cursor, DelayPoint, DelayQuery, Kind, MOST_ITEMS, RowQuery};
+use netaware_record::passive::{CaptureLoss, DelayRow, Period, Quantiles, Row};
+use netaware_store::fleet::{Cursor, DelayPoint, DelayQuery, Kind, MOST_ITEMS, RowQuery, StoredRow};
 use netaware_units::{Span, Wall};
 use netaware_wire::lmap::Suppression;
 use schemars::JsonSchema;
@@ -89,6 +89,38 @@ pub(super) struct DelayPage {
     pub(super) next: Option<String>,
 }
 
+/// A row of another kind.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub(super) struct RowView {
+    /// Who saw it.
+    pub(super) probe: String,
+    /// The task.
+    pub(super) task: String,
+    /// Its time.
+    pub(super) period: Period,
+    /// The figures.
+    pub(super) row: Row,
+    /// How far they lean low: what the capture behind them lost in that time.
+    #[serde(default, skip_serializing_if = "CaptureLoss::is_nothing")]
+    pub(super) lost: CaptureLoss,
+}
+
+/// A page of them.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub(super) struct RowPage {
+    /// Oldest first.
+    pub(super) items: Vec<RowView>,
+    /// To be given as `after` for the next page; `null`: this was the last.
+    pub(super) next: Option<String>,
+}
+
+/// Why something cannot be.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub(super) struct Problem {
+    /// In words.
+    pub(super) error: String,
+}
+
 /// What was changed.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Applied {
@@ -116,7 +148,7 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
 }
 
 async fn health(State(shared): Here) -> Json<Health> {
-    let backlog = held(&shared.desk.backlog).clone();
+    let backlog = shared.desk.backlog.read();
     Json(Health {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at: shared.started_at,
@@ -145,22 +177,15 @@ async fn config(State(shared): Here) -> Response {
     }
 }
 
-/// Relative paths start at the folder above the state folder.
-fn read(shared: &Shared, text: &str) -> Result<Config, ApplyError> {
-    let mut config = Config::read(text)?;
-    config.settle(shared.controller.folder());
-    Ok(config)
-}
-
 async fn planned(State(shared): Here, text: String) -> Response {
-    match read(&shared, &text) {
+    match shared.controller.read(&text) {
         Ok(then) => Json(plan(&shared.controller.running().config, &then)).into_response(),
         Err(why) => refused(&why),
     }
 }
 
 async fn apply(State(shared): Here, text: String) -> Response {
-    let then = read(&shared, &text);
+    let then = shared.controller.read(&text);
     change(&shared, |_| then).await
 }
 
@@ -341,7 +366,14 @@ async fn rows(State(shared): Here, Path(kind): Path<String>, Query(words): Words
     match asked(shared, move |reader| reader.rows(&query)).await {
         Ok(page) => {
             let next = page.next.map(|cursor| cursor.as_text().to_owned());
-            Json(serde_json::json!({ "items": page.items, "next": next })).into_response()
+            let items = page.items.into_iter().map(|StoredRow { probe, task, period, row, lost }| RowView {
+                probe,
+                task,
+                period,
+                row,
+                lost,
+            });
+            Json(RowPage { items: items.collect(), next }).into_response()
         }
         Err(response) => *response,
     }

@@ -108,6 +108,7 @@ type CountOf<T> = fn(&T) -> u64;
 impl Scrape {
     fn own(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let (counts, desk) = (&self.0.counts, &self.0.desk);
+        let backlog = desk.backlog.read();
         let rows = [
             ("connections", "Connections that came", counts.connections.load(Relaxed)),
             ("crowded", "Connections turned away because there were too many", counts.crowded.load(Relaxed)),
@@ -117,19 +118,29 @@ impl Scrape {
             ("store_transactions", "Transactions that the store took", desk.transactions.load(Relaxed)),
             ("store_failures", "Transactions that the store refused", desk.failures.load(Relaxed)),
             ("rows_given_up", "Rows lost because the store took nothing", desk.rows_given_up.load(Relaxed)),
+            (
+                "store_given_up_rows",
+                "Rows that were given up because the buffer before the store was full",
+                backlog.given_up,
+            ),
         ];
         for (name, help, value) in rows {
             let name = format!("netaware_collector_{name}");
             let counter = ConstCounter::new(value);
             counter.encode(encoder.encode_descriptor(&name, help, None, counter.metric_type())?)?;
         }
-        let store = ConstGauge::new(i64::from(held(&self.0.desk.trouble).is_none()));
-        store.encode(encoder.encode_descriptor(
-            "netaware_collector_store_up",
-            "Whether the store takes",
-            None,
-            store.metric_type(),
-        )?)
+        let is_up = held(&desk.trouble).is_none() && backlog.trouble.is_none();
+        let gauges = [
+            ("store_up", "Whether the store takes, or took when it was last tried", u64::from(is_up)),
+            ("store_waiting_rows", "Rows that wait on this host for a store elsewhere", backlog.rows),
+            ("store_waiting_bytes", "Bytes of them on the disk", backlog.bytes),
+        ];
+        for (name, help, value) in gauges {
+            let name = format!("netaware_collector_{name}");
+            let gauge = ConstGauge::new(value as f64);
+            gauge.encode(encoder.encode_descriptor(&name, help, None, gauge.metric_type())?)?;
+        }
+        Ok(())
     }
 
     fn probes(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

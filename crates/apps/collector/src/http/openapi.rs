@@ -1,11 +1,14 @@
 //! The API's description (OpenAPI 3.1), from the same types that are served.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
-use netaware_wire::lmap::DEFAULT_PORT;
+use netaware_wire::lmap::{DEFAULT_PORT, Suppression};
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Value, json};
 
-use super::api::{Applied, DelayPage, Health};
+use super::api::{Applied, DelayPage, Health, Problem, RowPage};
+use crate::config::{Config, TaskRule};
 use crate::joins::JoinView;
 use crate::{LatestView, Plan, ProbeView, RunView};
 
@@ -18,8 +21,8 @@ struct Operation {
     path: &'static str,
     summary: &'static str,
     words: &'static [(&'static str, &'static str)],
-    /// Type of what is sent.
-    takes: Option<&'static str>,
+    /// Type and schema of what is sent.
+    takes: Option<(&'static str, Value)>,
     gives: Value,
 }
 
@@ -49,11 +52,11 @@ pub fn document() -> Value {
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| settings.definitions_path = "/components/schemas".into());
     let mut schemas = settings.into_generator();
-    let operations = operations(&mut schemas);
+    let (operations, problem) = (operations(&mut schemas), of::<Problem>(&mut schemas));
     let mut paths = serde_json::Map::new();
     for operation in operations {
         let entry = paths.entry(operation.path).or_insert_with(|| json!({}));
-        entry[operation.method] = operation.describe();
+        entry[operation.method] = operation.describe(&problem);
     }
     json!({
         "openapi": "3.1.0",
@@ -76,16 +79,17 @@ fn of<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Value {
     json!(schemas.subschema_for::<T>())
 }
 
-const JSON: Option<&str> = Some("application/json");
-const TOML: Option<&str> = Some("application/toml");
+const JSON: &str = "application/json";
+const TOML: &str = "application/toml";
 
 fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
-    let any = || json!({ "type": "object" });
     let probe = of::<ProbeView>(schemas);
     let list = |of: &Value| json!({ "type": "array", "items": of });
     let (join, run) = (of::<JoinView>(schemas), of::<RunView>(schemas));
     let latest = of::<LatestView>(schemas);
     let (applied, plan) = (of::<Applied>(schemas), of::<Plan>(schemas));
+    let (config, task) = (of::<Config>(schemas), of::<TaskRule>(schemas));
+    let suppression = of::<Suppression>(schemas);
     let get =
         |path, summary, words, gives| Operation { method: "get", path, summary, words, takes: None, gives };
     let change = |method, path, summary, takes| Operation {
@@ -100,27 +104,32 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
         get("/api/v1/health", "How the collector is", &[], of::<Health>(schemas)),
         get("/api/v1/probes", "All probes", &[], list(&probe)),
         get("/api/v1/probes/{name}", "One probe", &[], probe),
-        get("/api/v1/config", "collect.toml as it runs", &[], json!({ "type": "string" })),
-        change("put", "/api/v1/config", "Run this collect.toml", TOML),
+        get("/api/v1/config", "collect.toml as it runs", &[], config.clone()),
+        change("put", "/api/v1/config", "Run this collect.toml", Some((TOML, config.clone()))),
         Operation {
             method: "post",
             path: "/api/v1/plan",
             summary: "What this collect.toml would change",
             words: &[],
-            takes: TOML,
+            takes: Some((TOML, config)),
             gives: plan,
         },
-        get("/api/v1/tasks", "Tasks by name", &[], any()),
-        get("/api/v1/tasks/{name}", "One task", &[], any()),
-        change("put", "/api/v1/tasks/{name}", "Make or change a task", JSON),
+        get("/api/v1/tasks", "Tasks by name", &[], of::<BTreeMap<String, TaskRule>>(schemas)),
+        get("/api/v1/tasks/{name}", "One task", &[], task.clone()),
+        change("put", "/api/v1/tasks/{name}", "Make or change a task", Some((JSON, task))),
         change("delete", "/api/v1/tasks/{name}", "End a task", None),
         get(
             "/api/v1/suppression",
             "What is stopped; null: nothing",
             &[],
-            json!({ "type": ["object", "null"] }),
+            json!({ "anyOf": [suppression, { "type": "null" }] }),
         ),
-        change("put", "/api/v1/suppression", "Stop tasks without taking them away", JSON),
+        change(
+            "put",
+            "/api/v1/suppression",
+            "Stop tasks without taking them away",
+            Some((JSON, suppression)),
+        ),
         change("delete", "/api/v1/suppression", "Let them go on", None),
         get("/api/v1/joins", "Joins and the paths that packets take", &[], list(&join)),
         get("/api/v1/runs", "Throughput tests: when, how often, how often missed", &[], list(&run)),
@@ -130,13 +139,13 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
             "/api/v1/rows/{kind}",
             "Rows of another kind: volume, traffic, rtt, marking, capacity, digests, paths, active",
             ROWS,
-            any(),
+            of::<RowPage>(schemas),
         ),
     ]
 }
 
 impl Operation {
-    fn describe(&self) -> Value {
+    fn describe(&self, problem: &Value) -> Value {
         let in_path = self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
         let mut words: Vec<Value> = in_path
             .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
@@ -144,21 +153,18 @@ impl Operation {
         words.extend(self.words.iter().map(|(name, what)| {
             json!({ "name": name, "in": "query", "description": what, "schema": { "type": "string" } })
         }));
-        let kind = if self.path == "/api/v1/config" && self.method == "get" {
-            "application/toml"
-        } else {
-            "application/json"
-        };
+        let kind = if self.path == "/api/v1/config" && self.method == "get" { TOML } else { JSON };
         let mut described = json!({
             "summary": self.summary,
             "parameters": words,
             "responses": {
                 "200": { "description": "It is so", "content": { kind: { "schema": self.gives } } },
-                "default": { "description": "It cannot be; `error` says why" },
+                "default": { "description": "It cannot be", "content": { JSON: { "schema": problem } } },
             },
         });
-        if let Some(kind) = self.takes {
-            described["requestBody"] = json!({ "required": true, "content": { kind: { "schema": {} } } });
+        if let Some((kind, schema)) = &self.takes {
+            described["requestBody"] =
+                json!({ "required": true, "content": { *kind: { "schema": schema } } });
         }
         described
     }

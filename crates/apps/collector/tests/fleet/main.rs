@@ -1,8 +1,12 @@
 //! A collector on loopback, and probes that are made of bytes.
 
+#[path = "../../../../system/store/tests/fleet/bench_server.rs"]
+mod bench_server;
 mod probe;
 
+mod answers;
 mod api;
+mod away;
 mod clocks;
 mod crowd;
 mod export;

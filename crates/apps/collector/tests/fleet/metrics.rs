@@ -19,7 +19,7 @@ const MESSAGES: &str =
     "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
 
 /// Head and body.
-fn scrape(address: SocketAddr, accept: &str) -> (String, Vec<u8>) {
+pub(crate) fn scrape(address: SocketAddr, accept: &str) -> (String, Vec<u8>) {
     let mut stream = TcpStream::connect(address).unwrap();
     let request =
         format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nAccept: {accept}\r\n\r\n");
@@ -51,7 +51,7 @@ fn delays() -> DelayStatistics {
     delay
 }
 
-fn row(delay: DelayStatistics) -> DelayRow {
+pub(crate) fn row(delay: DelayStatistics) -> DelayRow {
     DelayRow {
         from: "a".into(),
         to: "b".into(),

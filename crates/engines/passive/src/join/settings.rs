@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct PointId(pub u8);
 
 /// How it is known which way a packet went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// The point with the higher TTL saw it first; where they are equal, the one with the earlier corrected stamp did.
