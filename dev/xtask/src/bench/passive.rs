@@ -32,7 +32,7 @@ pub(crate) struct Passive {
     /// Seconds of each test
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
-    /// Seconds of the shortest test of duration; the longest takes ten times as long
+    /// Seconds of the shortest test of duration; the longest takes sixty times as long
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     long_seconds: u32,
     /// Short runs, to see that everything works; docs/benchmarks.md is left alone
@@ -52,6 +52,8 @@ enum Section {
     Rate,
     /// The ring in which packets wait
     Memory,
+    /// A slow link
+    Link,
     /// Filters of more and more conditions
     Filters,
     /// One task and four
@@ -125,6 +127,7 @@ impl Section {
         match self {
             Self::Rate => load::rate(bench),
             Self::Memory => load::memory(bench),
+            Self::Link => load::link(bench),
             Self::Filters => load::filters(bench),
             Self::Tasks => load::tasks(bench),
             Self::FrameSizes => load::frame_sizes(bench),
@@ -144,6 +147,7 @@ impl Section {
         match self {
             Self::Rate => "Watching: packet rate",
             Self::Memory => "Watching: memory",
+            Self::Link => "Watching: rate of the link",
             Self::Filters => "Watching: filters",
             Self::Tasks => "Watching: several tasks",
             Self::FrameSizes => "Watching: frame size",
@@ -161,7 +165,7 @@ impl Section {
 
     fn lasting(self, long_seconds: u32) -> String {
         match self {
-            Self::Durations => format!(", lasting {long_seconds} s to {} s", 10 * long_seconds),
+            Self::Durations => format!(", lasting {long_seconds} s to {} s", 60 * long_seconds),
             _ => String::new(),
         }
     }

@@ -50,6 +50,8 @@ impl Fleet {
             }
         }
         shell.args(["-e", "-c", script]).current_dir(folder).env("HOME", folder).env("PATH", path);
+        // What a probe of an earlier run kept for a collector of this name is nothing to this one.
+        shell.env("NETAWARE_STATE", folder.join("state"));
         shell.stdin(Stdio::null());
         shell
     }

@@ -13,7 +13,7 @@ use netaware_netns::{Running, Transport, wait_until_bound};
 use netaware_record::IpVersion;
 use serde_json::Value;
 
-use super::published;
+use super::published::DelayErrors;
 use super::traffic::{self, Pace, Traffic};
 use super::{Bench, OURS};
 use crate::bench::contest::{Bound, Claim, Contender, Contest, Reading};
@@ -21,14 +21,23 @@ use crate::bench::session::finish;
 use crate::clock::{Stopwatch, pause};
 use crate::shell::{command, output};
 
-/// As slow as the published path in the mean, with losses that are no queue's: reports travel on it too.
-const PATH: &str = "about = \"one-way delay\"
+/// As slow as the published path in the mean, with losses that fall anywhere.
+const LOSSY: &str = "about = \"one-way delay\"
 [[hop]]
 forward = { rate = '100Mbit/s', delay = '40ms', loss = 0.05 }
 reverse = { rate = '100Mbit/s', delay = '5ms' }
 [[hop]]
 rate = '200Mbit/s'
 delay = '1ms'
+";
+/// Of it a tenth comes through when the link before is full, behind a queue that is full as well.
+const FULL: &str = "about = \"one-way delay through a full queue\"
+[[hop]]
+rate = '1Gbit/s'
+delay = '1ms'
+[[hop]]
+forward = { rate = '10Mbit/s', delay = '5ms', queue = { packets = 200 } }
+reverse = { rate = '100Mbit/s', delay = '5ms' }
 ";
 /// Of the collector.
 const PORT: u16 = 14_234;
@@ -40,68 +49,87 @@ const LINK: u32 = 14 + 4;
 const USUAL: &[&str] = &["digest"];
 const MORE: &[&str] = &["digest", "volume", "traffic", "rtt", "marking"];
 
-/// One line of a published table: bytes of a frame, packets per second, errors of mean, min and max, us.
-type Known = (u32, f64, f64, Option<f64>, f64);
+/// One line of a published table: bytes of a frame, packets per second, errors of mean, min and max in us, and of the share that was
+/// lost in per cent.
+type Known = (u32, f64, f64, Option<f64>, f64, f64);
 
 /// Five times the same: what the first table of precision has.
 pub(crate) fn repeated<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
     let known: [Known; 5] = [
-        (84, 3_005.0, 376.31, Some(387.1), 377.3),
-        (84, 3_005.0, 46.67, Some(48.6), 46.9),
-        (84, 3_005.0, 13.03, Some(23.5), 22.0),
-        (84, 3_005.0, 70.57, Some(99.7), 34.4),
-        (84, 3_005.0, 16.91, Some(1.5), 31.9),
+        (84, 3_005.0, 376.31, Some(387.1), 377.3, 7.61),
+        (84, 3_005.0, 46.67, Some(48.6), 46.9, 7.27),
+        (84, 3_005.0, 13.03, Some(23.5), 22.0, 7.59),
+        (84, 3_005.0, 70.57, Some(99.7), 34.4, 6.92),
+        (84, 3_005.0, 16.91, Some(1.5), 31.9, 6.8),
     ];
     let numbered = known.into_iter().zip(1..);
-    numbered.map(|(line, number)| passive(bench, &format!(", test {number}"), line, USUAL, 1.0)).collect()
+    numbered
+        .map(|(line, number)| passive(bench, LOSSY, &format!(", test {number}"), line, USUAL, 1.0))
+        .collect()
 }
 
 /// Frames of all sizes at 40 % of 100 Mbit/s.
 pub(crate) fn frame_sizes<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
     let known: [Known; 6] = [
-        (84, 48_077.0, 44.75, None, 425.0),
-        (300, 15_625.0, 82.94, None, 831.0),
-        (600, 8_065.0, 39.57, None, 32.0),
-        (900, 5_435.0, 117.14, None, 110.0),
-        (1200, 4_098.0, 128.01, None, 122.0),
-        (1500, 3_289.0, 110.86, None, 101.0),
+        (84, 48_077.0, 44.75, None, 425.0, 0.33),
+        (300, 15_625.0, 82.94, None, 831.0, 0.01),
+        (600, 8_065.0, 39.57, None, 32.0, 0.01),
+        (900, 5_435.0, 117.14, None, 110.0, 0.0),
+        (1200, 4_098.0, 128.01, None, 122.0, 0.0),
+        (1500, 3_289.0, 110.86, None, 101.0, 0.01),
     ];
-    known.map(|line| passive(bench, "", line, USUAL, 1.0)).into_iter().collect()
+    let full: [Known; 6] = [
+        (84, 120_192.0, 802.18, None, 564.15, 58.31),
+        (300, 39_063.0, 533.12, None, 1_033.3, 0.34),
+        (600, 20_161.0, 863.07, None, 1_463.75, 0.02),
+        (900, 13_587.0, 779.84, None, 1_313.55, 0.21),
+        (1200, 10_246.0, 651.19, None, 1_262.25, 0.28),
+        (1500, 8_224.0, 981.87, None, 1_621.9, 0.59),
+    ];
+    let known = known.map(|line| passive(bench, LOSSY, "", line, USUAL, 1.0));
+    let full = full.map(|line| passive(bench, FULL, ", a full queue", line, USUAL, 1.0));
+    known.into_iter().chain(full).collect()
 }
 
 /// Five tasks at a time.
 pub(crate) fn tasks<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
     let known: [Known; 6] = [
-        (84, 24_038.0, 65.2, None, 30.0),
-        (300, 7_813.0, 15.8, None, 3.0),
-        (600, 4_032.0, 109.5, None, 89.0),
-        (900, 2_717.0, 51.9, None, 77.0),
-        (1200, 2_049.0, 185.5, None, 413.0),
-        (1500, 1_645.0, 132.0, None, 138.0),
+        (84, 24_038.0, 65.2, None, 30.0, 0.17),
+        (300, 7_813.0, 15.8, None, 3.0, 0.06),
+        (600, 4_032.0, 109.5, None, 89.0, 1.31),
+        (900, 2_717.0, 51.9, None, 77.0, 0.89),
+        (1200, 2_049.0, 185.5, None, 413.0, 0.01),
+        (1500, 1_645.0, 132.0, None, 138.0, 0.01),
     ];
-    known.map(|line| passive(bench, ", tasks: 5", line, MORE, 1.0)).into_iter().collect()
+    known.map(|line| passive(bench, LOSSY, ", tasks: 5", line, MORE, 1.0)).into_iter().collect()
 }
 
 /// Once, three, five and ten times as long.
 pub(crate) fn durations<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
-    let known = [(1.0, 82.94, 831.0), (3.0, 56.1, 292.0), (5.0, 58.9, 272.0), (10.0, 94.1, 364.0)];
-    let contest = |(times, mean, max)| {
-        let line = (300, 15_625.0, mean, None, max);
-        passive(bench, &format!(", {times} times as long"), line, USUAL, times)
+    let known = [
+        (1.0, 82.94, 831.0, 0.01),
+        (3.0, 56.1, 292.0, 0.01),
+        (5.0, 58.9, 272.0, 0.07),
+        (10.0, 94.1, 364.0, 0.1),
+    ];
+    let contest = |(times, mean, max, loss)| {
+        let line = (300, 15_625.0, mean, None, max, loss);
+        passive(bench, LOSSY, &format!(", {times} times as long"), line, USUAL, times)
     };
     known.map(contest).into_iter().collect()
 }
 
 fn passive<'a>(
     bench: &'a Bench<'a>,
+    path: &'static str,
     what: &str,
-    (frame, rate, mean, min, max): Known,
+    (frame, rate, mean, min, max, loss): Known,
     tasks: &'static [&'static str],
     times: f64,
 ) -> Contest<'a> {
     let traffic = Traffic { frame, pace: Pace::Rate(rate), seconds: bench.seconds * times };
     let run = move || {
-        let fleet = Fleet::start(bench.netaware, tasks, &format!("ip6 and {}", traffic::FILTER))?;
+        let fleet = Fleet::start(bench.netaware, path, tasks, &format!("ip6 and {}", traffic::FILTER))?;
         let sent = fleet.lab.within(Side::A, || {
             let socket = std::net::UdpSocket::bind("[::]:0")?;
             let to = (fleet.lab.address(Side::B, IpVersion::V6), traffic::PORT);
@@ -120,7 +148,7 @@ fn passive<'a>(
         title: format!("{frame} B, {rate} packets/s{what}"),
         contenders: vec![
             Contender { name: OURS, run: Box::new(run) },
-            published::delay_errors(mean, min, max),
+            DelayErrors { mean, min, max, loss: Some(loss) }.contender(),
         ],
         claims: claims(OURS),
     }
@@ -159,7 +187,8 @@ pub(crate) fn active<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
             contenders: vec![
                 Contender { name: ACTIVE, run: Box::new(first) },
                 Contender { name: PASSIVE, run: Box::new(second) },
-                published::delay_errors(mean * 1e3, Some(min * 1e3), max * 1e3),
+                DelayErrors { mean: mean * 1e3, min: Some(min * 1e3), max: max * 1e3, loss: None }
+                    .contender(),
             ],
             claims: claims_of_both,
         }
@@ -180,7 +209,7 @@ pub(crate) fn active<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
 const ACTIVE_FRAME: u32 = 600;
 
 fn same_packets(bench: &Bench<'_>) -> Result<(Reading, Reading)> {
-    let fleet = Fleet::start(bench.netaware, USUAL, &format!("ip6 and udp and dst port {STAMP}"))?;
+    let fleet = Fleet::start(bench.netaware, LOSSY, USUAL, &format!("ip6 and udp and dst port {STAMP}"))?;
     let mut reflector = fleet.lab.command(Side::B, bench.netaware);
     reflector.args(["serve", "--stamp", &format!("[::]:{STAMP}")]);
     let reflector = quietly(reflector)?;
@@ -234,6 +263,10 @@ fn against(found: &Found, truth: &RecordedSum) -> Reading {
         ("min off us", off(found.min, truth.min)),
         ("max off us", off(found.max, truth.max)),
         ("lost off", found.lost.abs_diff(truth.sent - truth.delivered) as f64),
+        (
+            "loss off %",
+            100.0 * found.lost.abs_diff(truth.sent - truth.delivered) as f64 / truth.sent.max(1) as f64,
+        ),
         ("true mean ms", truth.mean / 1e6),
         ("true loss %", 100.0 * (truth.sent - truth.delivered) as f64 / truth.sent as f64),
     ]
@@ -248,12 +281,13 @@ struct Fleet {
 }
 
 impl Fleet {
-    fn start(netaware: &Path, tasks: &[&str], filter: &str) -> Result<Self> {
+    fn start(netaware: &Path, path: &str, tasks: &[&str], filter: &str) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let scenario = scenarios::parse("bench", PATH.to_owned())?;
+        let scenario = scenarios::parse("bench", path.to_owned())?;
         let truth = TruthFile { path: folder.path().join("truth.ndjson"), detail: TruthDetail::Packets };
         let options = LabOptions { prefix: "bench".to_owned(), truth: Some(truth), ..LabOptions::default() };
         let lab = Lab::up(&scenario.scenario, &options)?;
+        join_for_management(&lab)?;
         fs::write(folder.path().join("collect.toml"), plan(tasks, filter))?;
         for name in ["a", "b"] {
             fs::write(folder.path().join(format!("{name}.key")), format!("the key of {name}\n"))?;
@@ -262,7 +296,7 @@ impl Fleet {
         collect.args(["collect", "run", "--config"]).arg(folder.path().join("collect.toml"));
         let mut programs = vec![quietly(collect)?];
         wait_until_bound(programs[0].id(), Transport::Tcp, PORT)?;
-        let at = format!("[{}]:{PORT}", lab.address(Side::B, IpVersion::V6));
+        let at = format!("[{MANAGEMENT}2]:{PORT}");
         for (name, side) in [("a", Side::A), ("b", Side::B)] {
             let mut probe = lab.command(side, netaware);
             probe.args(["probe", "--collector", &at, "--name", name, "-i", "lab", "--key-file"]);
@@ -297,8 +331,9 @@ impl Fleet {
         self.lab.end()?;
         let packets = RecordedPackets::read(&self.folder.path().join("truth.ndjson"))?;
         let truth = packets.sum(|packet| (packet.from, packet.length) == (Some(Side::A), Some(length)));
-        ensure!(truth.sent == sent, "{sent} were sent, and the lab saw {}", truth.sent);
-        Ok((found, truth))
+        ensure!(truth.sent <= sent, "{sent} were sent, and the lab saw {}", truth.sent);
+        // What the device behind the first probe dropped is lost as well.
+        Ok((found, RecordedSum { sent, ..truth }))
     }
 
     /// The row from a to b; nothing as long as there is none.
@@ -317,6 +352,20 @@ impl Fleet {
 
 /// A hundred years: spans of this length begin in 1970, so that midnight cannot make two of one run.
 const ALL: &str = "876000h";
+/// A second link between the hosts, so that reports do not travel on what is measured, as in the published tests.
+fn join_for_management(lab: &Lab) -> Result<()> {
+    let ip = |side, words: &[&str]| output(lab.command(side, "ip").args(words)).map(drop);
+    let far = lab.namespace(Side::B);
+    ip(Side::A, &["link", "add", "manage", "type", "veth", "peer", "name", "manage", "netns", &far])?;
+    for (side, host) in [(Side::A, 1), (Side::B, 2)] {
+        ip(side, &["link", "set", "manage", "up"])?;
+        ip(side, &["address", "add", &format!("{MANAGEMENT}{host}/64"), "dev", "manage", "nodad"])?;
+    }
+    Ok(())
+}
+
+/// Addresses begin with this.
+const MANAGEMENT: &str = "fd00:88::";
 
 const JOINED_WITHIN: Duration = Duration::from_secs(30);
 

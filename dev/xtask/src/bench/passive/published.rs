@@ -9,23 +9,66 @@ use super::super::contest::{Contender, Reading};
 pub(crate) const OPENIMP: &str = "OpenIMP, 2004";
 
 /// A contender whose figures are known.
-pub(crate) fn published<'a>(reading: Reading) -> Contender<'a> {
-    Contender { name: OPENIMP, run: Box::new(move || Ok(reading.clone())) }
+pub(crate) fn published<'a>(name: &'static str, reading: Reading) -> Contender<'a> {
+    Contender { name, run: Box::new(move || Ok(reading.clone())) }
 }
 
 /// One line of the tables of load: packets per second, loss in per cent, CPU in per cent.
 pub(crate) fn load<'a>(rate: f64, loss: f64, cpu: f64) -> Contender<'a> {
-    published(vec![("packets/s", rate), ("lost %", loss), ("CPU %", cpu)])
+    load_of(OPENIMP, rate, loss, cpu)
 }
 
-/// One line of the tables of stamps: mean interval and standard deviation, us; packet loss, per cent.
-pub(crate) fn stamps<'a>(mean_error: f64, deviation: f64, loss: f64) -> Contender<'a> {
-    published(vec![("mean error us", mean_error), ("deviation us", deviation), ("lost %", loss)])
+/// The same on another host or in another setting, which `name` tells.
+pub(crate) fn load_of<'a>(name: &'static str, rate: f64, loss: f64, cpu: f64) -> Contender<'a> {
+    published(name, vec![("packets/s", rate), ("lost %", loss), ("CPU %", cpu)])
 }
 
-/// Errors of one-way delays, us: mean, and least and most where they were published.
-pub(crate) fn delay_errors<'a>(mean: f64, min: Option<f64>, max: f64) -> Contender<'a> {
-    let min = min.map(|min| ("min off us", min));
-    let rest = [("mean off us", mean), ("max off us", max)];
-    published(rest.into_iter().chain(min).collect())
+/// One line of the tables of stamps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stamps {
+    /// Bytes of a frame.
+    pub(crate) frame: u32,
+    pub(crate) rate: f64,
+    /// Interval between packets at the sender, us.
+    pub(crate) interval: f64,
+    /// Longest and shortest interval between stamps, us.
+    pub(crate) longest: f64,
+    pub(crate) shortest: f64,
+    pub(crate) deviation: f64,
+    /// Of the mean interval, us.
+    pub(crate) mean_error: f64,
+    /// Per cent.
+    pub(crate) loss: f64,
+}
+
+impl Stamps {
+    pub(crate) fn contender<'a>(self) -> Contender<'a> {
+        let reading = vec![
+            ("mean error us", self.mean_error),
+            ("deviation us", self.deviation),
+            ("longest off us", self.longest - self.interval),
+            ("shortest off us", self.shortest - self.interval),
+            ("lost %", self.loss),
+        ];
+        published(OPENIMP, reading)
+    }
+}
+
+/// Errors of one-way delays, us: mean, and least and most where they were published; and of the share that was lost, per cent of what
+/// was sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DelayErrors {
+    pub(crate) mean: f64,
+    pub(crate) min: Option<f64>,
+    pub(crate) max: f64,
+    pub(crate) loss: Option<f64>,
+}
+
+impl DelayErrors {
+    pub(crate) fn contender<'a>(self) -> Contender<'a> {
+        let min = self.min.map(|min| ("min off us", min));
+        let loss = self.loss.map(|loss| ("loss off %", loss));
+        let rest = [("mean off us", self.mean), ("max off us", self.max)];
+        published(OPENIMP, rest.into_iter().chain(min).chain(loss).collect())
+    }
 }

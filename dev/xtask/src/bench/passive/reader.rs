@@ -56,16 +56,27 @@ pub(crate) struct Seen {
 impl Reader {
     /// `netaware probe`, ready.
     pub(crate) fn netaware(program: &Path, pair: &Pair, watching: Watching<'_>) -> Result<Self> {
-        let mut probe = pair.right().command(program);
-        probe.args(["probe", "-i", pair.right().device()]).args(watching.tasks);
+        let mut probe = on_one_core(pair);
+        probe.arg(program).args(["probe", "-i", pair.right().device()]).args(watching.tasks);
         probe.args(["-f", watching.filter, "--ring", watching.ring, "--format", "ndjson"]);
         Self::start(probe, Kind::Netaware, pair)
     }
 
     /// `tcpdump -w /dev/null` with the same filter, snap length and ring, ready.
     pub(crate) fn tcpdump(pair: &Pair, filter: &str) -> Result<Self> {
-        let mut tcpdump = pair.right().command("tcpdump");
-        tcpdump.args(["-i", pair.right().device(), "-n", "-s", "256", "-B", "32768", "-Z", "root"]);
+        let mut tcpdump = on_one_core(pair);
+        tcpdump.args([
+            "tcpdump",
+            "-i",
+            pair.right().device(),
+            "-n",
+            "-s",
+            "256",
+            "-B",
+            "32768",
+            "-Z",
+            "root",
+        ]);
         tcpdump.args(["-w", "/dev/null", filter]);
         Self::start(tcpdump, Kind::Tcpdump, pair)
     }
@@ -148,6 +159,16 @@ impl Reader {
         Ok(kib * 1024)
     }
 }
+
+/// `taskset` replaces itself by the program that follows.
+fn on_one_core(pair: &Pair) -> std::process::Command {
+    let mut command = pair.right().command("taskset");
+    command.args(["--cpu-list", READERS]);
+    command
+}
+
+/// The core on which readers are; the sender goes where the kernel likes.
+const READERS: &str = "1";
 
 const READY_WITHIN: Duration = Duration::from_secs(10);
 

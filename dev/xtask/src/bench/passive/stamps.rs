@@ -7,35 +7,68 @@ use anyhow::{Context as _, Result, ensure};
 use netaware_capture::{Capture, Options};
 use netaware_units::Span;
 
-use super::published;
+use super::published::Stamps;
 use super::traffic::{self, FILTER, Pace, Traffic};
 use super::{Bench, OURS};
 use crate::bench::contest::{Bound, Claim, Contender, Contest, Reading};
 
-/// Frame, packets per second, and of the published test: error of the mean interval and standard deviation in us, loss in per cent.
-const KNOWN: [(u32, f64, (f64, f64, f64)); 7] = [
-    (84, 120_192.0, (18.32, 62.72, 68.91)),
-    (84, 48_077.0, (0.16, 6.67, 0.05)),
-    (300, 39_063.0, (0.04, 17.46, 0.14)),
-    (300, 1_906.0, (0.0, 0.87, 0.0)),
-    (600, 20_161.0, (0.04, 13.41, 0.09)),
-    (1500, 8_224.0, (0.04, 30.39, 0.04)),
-    (1500, 892.0, (1.0, 169.56, 0.07)),
+/// The published test: bytes of a frame; then interval at the sender, packets per second, longest and shortest interval at the probe,
+/// its standard deviation, error of its mean, all in us; loss in per cent.
+const KNOWN: [(u32, [f64; 7]); 30] = [
+    (84, [7.68, 120_192.0, 61_934.0, 1.0, 62.72, 18.32, 68.91]),
+    (84, [20.16, 48_077.0, 9_441.0, 2.0, 6.67, 0.16, 0.05]),
+    (84, [506.72, 1_971.0, 520.0, 496.0, 0.71, 0.28, 0.00]),
+    (84, [1_006.72, 993.0, 1_017.0, 998.0, 0.68, 0.28, 0.00]),
+    (84, [5_006.72, 200.0, 5_021.0, 5_004.0, 0.87, 5.28, 0.00]),
+    (300, [24.96, 39_063.0, 21_276.0, 2.0, 17.46, 0.04, 0.14]),
+    (300, [63.36, 15_625.0, 2_944.0, 39.0, 3.03, 0.64, 0.00]),
+    (300, [524.00, 1_906.0, 542.0, 507.0, 0.87, 0.00, 0.00]),
+    (300, [1_024.00, 976.0, 1_036.0, 1_015.0, 1.02, 0.00, 0.00]),
+    (300, [5_024.00, 199.0, 5_039.0, 5_024.0, 0.89, 5.00, 0.00]),
+    (600, [48.96, 20_161.0, 6_051.0, 20.0, 13.41, 0.04, 0.09]),
+    (600, [123.36, 8_065.0, 150.0, 98.0, 0.74, 0.64, 0.00]),
+    (600, [548.00, 1_823.0, 557.0, 540.0, 0.89, 0.00, 0.00]),
+    (600, [1_048.00, 954.0, 1_058.0, 1_039.0, 0.93, 0.00, 0.00]),
+    (600, [5_048.00, 198.0, 5_060.0, 5_043.0, 1.26, 2.00, 0.00]),
+    (900, [72.96, 13_587.0, 24_952.0, 50.0, 33.85, 0.04, 0.10]),
+    (900, [183.36, 5_435.0, 203.0, 165.0, 1.23, 0.36, 0.00]),
+    (900, [572.00, 1_746.0, 590.0, 555.0, 0.94, 0.00, 0.00]),
+    (900, [1_072.00, 932.0, 2_145.0, 1_063.0, 4.63, 0.00, 0.00]),
+    (900, [5_072.00, 197.0, 5_085.0, 5_064.0, 1.02, 0.00, 0.00]),
+    (1200, [96.96, 10_246.0, 21_278.0, 74.0, 28.63, 0.04, 0.05]),
+    (1200, [243.36, 4_098.0, 259.0, 230.0, 1.24, 0.36, 0.00]),
+    (1200, [596.00, 1_676.0, 611.0, 584.0, 1.00, 0.00, 0.00]),
+    (1200, [1_096.00, 912.0, 48_250.0, 1_088.0, 201.67, 1.00, 0.08]),
+    (1200, [5_096.00, 196.0, 5_110.0, 5_088.0, 1.07, 0.00, 0.00]),
+    (1500, [120.96, 8_224.0, 20_794.0, 96.0, 30.39, 0.04, 0.04]),
+    (1500, [303.36, 3_289.0, 319.0, 289.0, 1.21, 0.36, 0.00]),
+    (1500, [620.00, 1_611.0, 633.0, 609.0, 0.95, 0.00, 0.00]),
+    (1500, [1_120.00, 892.0, 40_343.0, 1_112.0, 169.56, 1.00, 0.07]),
+    (1500, [5_120.00, 195.0, 5_132.0, 5_112.0, 1.36, 1.00, 0.00]),
 ];
+
+fn published(
+    (frame, [interval, rate, longest, shortest, deviation, mean_error, loss]): (u32, [f64; 7]),
+) -> Stamps {
+    Stamps { frame, rate, interval, longest, shortest, deviation, mean_error, loss }
+}
 
 /// Intervals at the reader against intervals at the sender.
 pub(crate) fn contests<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
-    let contest = |(frame, rate, (error, deviation, loss))| {
-        let traffic = Traffic { frame, pace: Pace::Rate(rate), seconds: bench.seconds };
+    let contest = |known: Stamps| {
+        let traffic = Traffic { frame: known.frame, pace: Pace::Rate(known.rate), seconds: bench.seconds };
         let ours = Contender { name: OURS, run: Box::new(move || stamped(bench, traffic)) };
         let limit = |figure, limit| Claim { ours: OURS, figure, bound: Bound::Limit(limit) };
         Contest {
-            title: format!("{frame} B, {rate} packets/s"),
-            contenders: vec![ours, published::stamps(error, deviation, loss)],
-            claims: vec![limit("mean error us", error.max(MEAN)), limit("deviation us", deviation)],
+            title: format!("{} B, every {} us", known.frame, known.interval),
+            contenders: vec![ours, known.contender()],
+            claims: vec![
+                limit("mean error us", known.mean_error.max(MEAN)),
+                limit("deviation us", known.deviation),
+            ],
         }
     };
-    KNOWN.map(contest).into_iter().collect()
+    KNOWN.map(published).map(contest).into_iter().collect()
 }
 
 /// Where the published error was 0 to their two digits.
@@ -107,11 +140,14 @@ fn figures(stamps: &[Stamp], lost: f64) -> Reading {
     let mut behind: Vec<f64> = stamps.iter().map(|stamp| (stamp.seen - stamp.sent) as f64 / 1e3).collect();
     behind.sort_by(f64::total_cmp);
     let at = |share: f64| behind.get((share * behind.len() as f64) as usize).copied().unwrap_or(f64::NAN);
+    let most = |sign: f64| errors.iter().map(|error| sign * error).fold(f64::NEG_INFINITY, f64::max) * sign;
     let mean = errors.iter().sum::<f64>() / errors.len() as f64;
     let squares: f64 = errors.iter().map(|error| (error - mean).powi(2)).sum();
     vec![
         ("mean error us", mean.abs()),
         ("deviation us", (squares / (errors.len() as f64 - 1.0)).sqrt()),
+        ("longest off us", most(1.0)),
+        ("shortest off us", most(-1.0)),
         ("lost %", 100.0 * lost),
         ("behind sender us, median", at(0.5)),
         ("behind sender us, 99 %", at(0.99)),
@@ -133,5 +169,7 @@ mod tests {
         assert!(of("mean error us").abs() < 1e-9, "{found:?}");
         assert!((of("deviation us") - 2.0_f64.sqrt()).abs() < 1e-9, "{found:?}");
         assert!((of("lost %") - 25.0).abs() < 1e-9);
+        assert!((of("longest off us") - 1.0).abs() < 1e-9, "{found:?}");
+        assert!((of("shortest off us") + 1.0).abs() < 1e-9, "{found:?}");
     }
 }

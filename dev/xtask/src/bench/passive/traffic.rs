@@ -8,7 +8,9 @@ use std::os::fd::AsRawFd as _;
 use anyhow::{Context as _, Result};
 use netaware_io::{clock, pacer};
 use netaware_netns::{NetnsError, Pair};
-use netaware_units::Span;
+use netaware_units::{Mono, Span};
+
+use crate::shell::output;
 
 /// Where the datagrams go; readers look at nothing else.
 pub(crate) const PORT: u16 = 9000;
@@ -35,6 +37,8 @@ pub(crate) struct Traffic {
 pub(crate) enum Pace {
     /// Packets per second, at equal distances.
     Rate(f64),
+    /// Packets per second, those of two milliseconds one after the other: takes little of the host, for hours.
+    Batches(f64),
     /// One system call after the other.
     Fastest,
     /// The kernel cuts datagrams out of larger writes.
@@ -52,6 +56,47 @@ pub(crate) struct Sent {
 pub(crate) fn cut_before_the_link(pair: &Pair) -> Result<(), NetnsError> {
     let left = pair.left();
     left.ip(&["link", "set", left.device(), "gso_max_segs", "1"]).map(drop)
+}
+
+/// A link that carries less, until it is dropped.
+pub(crate) struct Shaped<'a>(&'a Pair);
+
+impl<'a> Shaped<'a> {
+    pub(crate) fn new(pair: &'a Pair, rate: &str) -> Result<Self> {
+        let left = pair.left();
+        let tc = [
+            "qdisc",
+            "add",
+            "dev",
+            left.device(),
+            "root",
+            "tbf",
+            "rate",
+            rate,
+            "burst",
+            "1514",
+            "limit",
+            "15140",
+        ];
+        output(left.command("tc").args(tc))?;
+        Ok(Self(pair))
+    }
+}
+
+impl Drop for Shaped<'_> {
+    fn drop(&mut self) {
+        let left = self.0.left();
+        // Goes with its namespace anyway.
+        let _ = output(left.command("tc").args(["qdisc", "del", "dev", left.device(), "root"]));
+    }
+}
+
+/// Packets that have come at the right side, as its interface counts them.
+pub(crate) fn received(pair: &Pair) -> Result<u64> {
+    let right = pair.right();
+    let file = format!("/sys/class/net/{}/statistics/rx_packets", right.device());
+    // `/sys` shows the interfaces of the namespace that mounted it, and `ip netns exec` mounts it anew.
+    Ok(output(right.command("cat").arg(file))?.trim().parse()?)
 }
 
 /// Sends from the left side to the right, where a socket takes it and nobody reads.
@@ -83,9 +128,10 @@ pub(crate) fn stream(socket: &UdpSocket, traffic: Traffic) -> io::Result<Sent> {
     let _precise = pacer::precise_sleep();
     let start = clock::now() + Span::from_millis(1);
     let mut deadlines = match traffic.pace {
-        Pace::Rate(rate) => Some(pacer::Pacer::new(start, (1e12 / rate) as u64)),
+        Pace::Rate(rate) | Pace::Batches(rate) => Some(pacer::Pacer::new(start, (1e12 / rate) as u64)),
         Pace::Fastest | Pace::Segmented => None,
     };
+    let batches = matches!(traffic.pace, Pace::Batches(_));
     let end = start + Span::from_secs_f64(traffic.seconds);
     let mut packets = 0;
     loop {
@@ -93,7 +139,7 @@ pub(crate) fn stream(socket: &UdpSocket, traffic: Traffic) -> io::Result<Sent> {
             Some(deadlines) => {
                 let due = deadlines.due();
                 deadlines.advance();
-                pacer::wait_until(due)
+                if batches { catch_up(due) } else { pacer::wait_until(due) }
             }
             None => clock::now(),
         };
@@ -113,6 +159,19 @@ pub(crate) fn stream(socket: &UdpSocket, traffic: Traffic) -> io::Result<Sent> {
         }
     }
 }
+
+/// Sleeps only when all that was due has left; returns the time then.
+fn catch_up(due: Mono) -> Mono {
+    let now = clock::now();
+    if due <= now {
+        return now;
+    }
+    clock::sleep(BATCH);
+    clock::now()
+}
+
+/// Of packets that leave one after the other.
+const BATCH: Span = Span::from_millis(2);
 
 fn set_segment(socket: &UdpSocket, length: usize) -> io::Result<()> {
     let length = libc::c_int::try_from(length).map_err(io::Error::other)?;
