@@ -352,6 +352,7 @@ impl Fleet {
 
 /// A hundred years: spans of this length begin in 1970, so that midnight cannot make two of one run.
 const ALL: &str = "876000h";
+
 /// A second link between the hosts, so that reports do not travel on what is measured, as in the published tests.
 fn join_for_management(lab: &Lab) -> Result<()> {
     let ip = |side, words: &[&str]| output(lab.command(side, "ip").args(words)).map(drop);
