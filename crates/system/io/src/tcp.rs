@@ -16,6 +16,7 @@ mod moments;
 mod receiver;
 mod samples;
 mod sender;
+mod sink;
 mod spaced;
 #[cfg(target_os = "linux")]
 mod splice;
@@ -93,7 +94,6 @@ pub fn send(
 ///
 /// `elapsed` and the ticks count from the first byte. A reset at about the planned end is how a sender ends; an earlier
 /// one is an error of that stream.
-#[expect(clippy::needless_pass_by_value, reason = "the streams end with the transfer")]
 pub fn receive(
     streams: Vec<TcpStream>,
     plan: &TcpPlan,
@@ -101,7 +101,30 @@ pub fn receive(
     stop: &StopFlag,
     tick: &mut dyn FnMut(ReceiverTick),
 ) -> TcpEnd {
-    let receiver = receiver::Receiver::new(plan, clock::now(), stop);
+    receive_carried(streams, Carriage::Plain, plan, affinity, stop, tick)
+}
+
+/// What a stream carries its payload in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carriage {
+    /// Every byte is payload.
+    Plain,
+    /// Frames of a browser; a message is a block.
+    WebSocket,
+}
+
+/// [`receive`], of streams whose payload is carried in something. `calls` of a stream are the blocks that came where these can be told
+/// apart, else its reads.
+#[expect(clippy::needless_pass_by_value, reason = "the streams end with the transfer")]
+pub fn receive_carried(
+    streams: Vec<TcpStream>,
+    carriage: Carriage,
+    plan: &TcpPlan,
+    affinity: &[usize],
+    stop: &StopFlag,
+    tick: &mut dyn FnMut(ReceiverTick),
+) -> TcpEnd {
+    let receiver = receiver::Receiver::new(plan, carriage, clock::now(), stop);
     let lanes = lanes(streams.len());
     let ends = run(
         &streams,

@@ -15,7 +15,8 @@ use netaware_wire::control::TcpPlan;
 
 use super::meter::{FirstByte, Lane};
 use super::moments::Moments;
-use super::{Ended, Ending, GRACE, LOOK_UP, is_timeout, planned_end};
+use super::sink::{Got, Sink};
+use super::{Carriage, Ended, Ending, GRACE, LOOK_UP, is_timeout, planned_end};
 use crate::clock;
 use crate::stop::StopFlag;
 use crate::tcp_info::stream_end;
@@ -30,11 +31,12 @@ pub(super) struct Receiver<'a> {
     limited_in_bytes: bool,
     /// Blocks come one by one, and how many reads they take is a figure: each read takes what is there.
     reads_at_once: bool,
+    carriage: Carriage,
     stop: &'a StopFlag,
 }
 
 impl<'a> Receiver<'a> {
-    pub(super) fn new(plan: &TcpPlan, start: Mono, stop: &'a StopFlag) -> Self {
+    pub(super) fn new(plan: &TcpPlan, carriage: Carriage, start: Mono, stop: &'a StopFlag) -> Self {
         let end = planned_end(plan, start);
         Self {
             first_byte: FirstByte::default(),
@@ -42,6 +44,7 @@ impl<'a> Receiver<'a> {
             deadline: end + GRACE,
             limited_in_bytes: plan.bytes.is_some(),
             reads_at_once: plan.block_spacing.is_some(),
+            carriage,
             stop,
         }
     }
@@ -73,25 +76,27 @@ impl<'a> Receiver<'a> {
     }
 
     fn read(&self, stream: &TcpStream, lane: &Lane, reading: &mut Reading) -> io::Result<Ending> {
-        let mut sink = Sink::new();
+        let mut sink = Sink::new(self.carriage);
         let mut wakeups =
             if self.reads_at_once { Wakeups::as_it_comes() } else { Wakeups::new(reading.last_at) };
         loop {
             let result = sink.read(stream);
             let now = clock::now();
             match result {
-                Ok(0) => {
-                    reading.last_at = now;
-                    return Ok(self.end_of_stream(now));
-                }
-                Ok(bytes) => {
-                    if reading.bytes == 0 {
-                        reading.first = bytes as u64;
-                        self.first_byte.set(now);
+                Ok(got) => {
+                    if got.payload > 0 {
+                        if reading.bytes == 0 {
+                            reading.first = got.payload;
+                            self.first_byte.set(now);
+                        }
+                        reading.count(got, now);
+                        lane.set_bytes(reading.bytes);
                     }
-                    reading.count(bytes, now);
-                    lane.set_bytes(reading.bytes);
-                    wakeups.adapt(stream, bytes, now);
+                    if got.is_end {
+                        reading.last_at = now;
+                        return Ok(self.end_of_stream(now));
+                    }
+                    wakeups.adapt(stream, got.taken, now);
                 }
                 Err(error) if is_timeout(&error) => wakeups.adapt(stream, 0, now),
                 Err(error) => {
@@ -146,9 +151,9 @@ struct Reading {
 }
 
 impl Reading {
-    fn count(&mut self, bytes: usize, now: Mono) {
-        self.bytes += bytes as u64;
-        self.calls += 1;
+    fn count(&mut self, got: Got, now: Mono) {
+        self.bytes += got.payload;
+        self.calls += got.blocks;
         self.last_at = now;
         self.moments.first.get_or_insert(now);
         self.moments.last = Some(now);
@@ -212,48 +217,11 @@ fn set_low_water_mark(stream: &TcpStream, mark: i32) {
 #[cfg(not(target_os = "linux"))]
 fn set_low_water_mark(_: &TcpStream, _: i32) {}
 
-/// Takes bytes and forgets them.
-#[derive(Debug)]
-struct Sink {
-    #[cfg(not(target_os = "linux"))]
-    buffer: Vec<u8>,
-}
-
-impl Sink {
-    #[cfg(target_os = "linux")]
-    fn new() -> Self {
-        Self {}
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn new() -> Self {
-        Self { buffer: vec![0; PORTABLE_READ] }
-    }
-
-    #[cfg(target_os = "linux")]
-    #[expect(clippy::unused_self, reason = "elsewhere the sink owns a buffer")]
-    fn read(&mut self, stream: &TcpStream) -> io::Result<usize> {
-        use std::os::fd::AsRawFd;
-        // SAFETY: with MSG_TRUNC, TCP discards instead of copying and never touches the (null) buffer: tcp(7).
-        let got = unsafe {
-            libc::recv(stream.as_raw_fd(), std::ptr::null_mut(), HIGHEST_MARK as usize, libc::MSG_TRUNC)
-        };
-        usize::try_from(got).map_err(|_| io::Error::last_os_error())
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn read(&mut self, mut stream: &TcpStream) -> io::Result<usize> {
-        io::Read::read(&mut stream, &mut self.buffer)
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-const PORTABLE_READ: usize = 128 << 10;
 /// Two thousand wake-ups a second cost nothing, and slices of 100 ms are cut at their ends by half a percent at most.
 const WAKE_EVERY: Span = Span::from_micros(500);
 /// Often enough to follow slow start.
 const ADAPT_EVERY: Span = Span::from_millis(2);
 /// Where more brought nothing; also the size of a read, which holds the socket's lock.
-const HIGHEST_MARK: u64 = 1 << 20;
+pub(super) const HIGHEST_MARK: u64 = 1 << 20;
 /// A reset this long before the planned end is still the sender's way to end: clocks and starts differ.
 const EARLIEST_END: Span = Span::from_millis(250);

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use netaware_record::Direction;
 use netaware_units::BitRate;
 
+mod carried;
 mod spaced;
 mod stalled;
 mod times;
