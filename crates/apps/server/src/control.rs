@@ -14,8 +14,7 @@ use netaware_io::clock;
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{ErrorCode, ServerMessage, TestPlan};
 use netaware_wire::{Token, frame};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
@@ -31,9 +30,18 @@ use crate::random;
 use crate::rig::{self, Rig};
 use crate::session::{Action, Ending, Session};
 
+/// Both ends of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ends {
+    pub(crate) local: SocketAddr,
+    pub(crate) peer: SocketAddr,
+}
+
 /// Serves a connection whose preface has been answered, to the end of its session.
-pub(crate) async fn serve(context: Arc<Context>, stream: TcpStream, peer: SocketAddr, stranger: Place) {
-    let Ok(local) = stream.local_addr() else { return };
+pub(crate) async fn serve<S>(context: Arc<Context>, stream: S, Ends { local, peer }: Ends, stranger: Place)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let Ok([token, nonce]) = random::tokens() else {
         tracing::error!("the system gives no random bytes; no session can be opened");
         return;
@@ -90,10 +98,11 @@ enum Turn {
 }
 
 impl Control<'_> {
-    async fn converse(&mut self, stream: TcpStream, mut inbox: mpsc::UnboundedReceiver<Event>) {
-        // Answers are short and somebody waits for each.
-        let _ = stream.set_nodelay(true);
-        let (mut reader, mut writer) = stream.into_split();
+    async fn converse<S>(&mut self, stream: S, mut inbox: mpsc::UnboundedReceiver<Event>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let (mut reader, mut writer) = tokio::io::split(stream);
         let mut stopping = self.context.stopping.clone();
         let mut frames = Frames::default();
         let mut is_connected = true;
@@ -127,8 +136,8 @@ impl Control<'_> {
         }
         // Everything that the session held is free before its last words have travelled.
         self.let_go();
-        if is_connected && let Ok(stream) = reader.reunite(writer) {
-            self.say_last_words(stream).await;
+        if is_connected {
+            self.say_last_words(reader.unsplit(writer)).await;
         }
     }
 
@@ -150,7 +159,13 @@ impl Control<'_> {
         match event {
             Event::Notice(ticket, notice) if self.ticket == Some(ticket) => self.session.noticed(now, notice),
             Event::Notice(..) => {}
-            Event::Connection { role, attach, stream } => self.attach_stream(now, role, attach, stream),
+            Event::Connection { welcome, attach, stream } => {
+                self.attach_stream(now, &welcome, attach, stream);
+            }
+            Event::Echo { attach, answer } => {
+                // Who no longer waits has gone.
+                let _ = answer.send(self.attach_echo(now, attach));
+            }
             Event::Entered { test, flow } => self.attach_flow(now, test, flow),
             Event::ReceiverTick { test, tick } => self.session.receiver_tick(now, test, tick),
             Event::SenderTick { test, tick } => self.session.sender_tick(test, tick),
@@ -280,7 +295,7 @@ impl Control<'_> {
         }
     }
 
-    async fn say_last_words(&mut self, mut stream: TcpStream) {
+    async fn say_last_words<S: AsyncRead + AsyncWrite + Unpin>(&mut self, mut stream: S) {
         if let Ok(Ok(())) = timeout(LAST_WORDS, stream.write_all(self.outbox.waiting())).await {
             opening::part(&mut stream).await;
         }

@@ -3,19 +3,24 @@
 use std::net::TcpStream;
 use std::sync::Arc;
 
+use netaware_io::tcp::Carriage;
 use netaware_record::{ReceiverTick, SenderTick};
 use netaware_wire::control::EndReport;
-use netaware_wire::preface::{Attach, Role};
+use netaware_wire::preface::{ATTACHED, Attach, REFUSED, Role};
+use tokio::sync::oneshot;
 
 use crate::admission::{Notice, SessionId};
 use crate::flows::Flow;
+use crate::web::Consent;
 
 #[derive(Debug)]
 pub(crate) enum Event {
     /// From the admission queue, for the reservation of this ticket.
     Notice(SessionId, Notice),
-    /// A connection that presents the session's token; it waits for one byte of answer.
-    Connection { role: Role, attach: Attach, stream: TcpStream },
+    /// A connection that presents the session's token and waits for an answer.
+    Connection { welcome: Welcome, attach: Attach, stream: TcpStream },
+    /// A browser's connection of an echo test, which its own task serves if the session agrees.
+    Echo { attach: Attach, answer: oneshot::Sender<Option<Consent>> },
     /// A UDP flow whose address is proven.
     Entered { test: u32, flow: Arc<Flow> },
     /// From a test's thread.
@@ -26,4 +31,44 @@ pub(crate) enum Event {
     VolleyTimes { test: u32, volley: u32, times: Vec<(u64, u64)>, last: bool, unstamped: u64 },
     /// A test's thread is done; absent when it failed in a way that it could not report.
     Ended { test: u32, report: Option<Box<EndReport>> },
+}
+
+/// Whose connection it is, and how it is answered.
+#[derive(Debug)]
+pub(crate) enum Welcome {
+    /// Answered with one byte.
+    Prober(Role),
+    /// Answered as HTTP has it.
+    BrowserSends { attached: Vec<u8>, refused: Vec<u8> },
+    /// Answered as HTTP has it; data are the body.
+    BrowserReceives { attached: Vec<u8>, refused: Vec<u8> },
+}
+
+impl Welcome {
+    pub(crate) fn attached(&self) -> &[u8] {
+        match self {
+            Self::Prober(_) => &[ATTACHED],
+            Self::BrowserSends { attached, .. } | Self::BrowserReceives { attached, .. } => attached,
+        }
+    }
+
+    pub(crate) fn refused(&self) -> &[u8] {
+        match self {
+            Self::Prober(_) => &[REFUSED],
+            Self::BrowserSends { refused, .. } | Self::BrowserReceives { refused, .. } => refused,
+        }
+    }
+
+    /// What the payload of a stream comes in.
+    pub(crate) fn carriage(&self) -> Carriage {
+        match self {
+            Self::BrowserSends { .. } => Carriage::WebSocket,
+            Self::Prober(_) | Self::BrowserReceives { .. } => Carriage::Plain,
+        }
+    }
+
+    /// Whether it is a further connection of an echo test, without which the test goes on.
+    pub(crate) fn is_echo(&self) -> bool {
+        matches!(self, Self::Prober(Role::Echo))
+    }
 }

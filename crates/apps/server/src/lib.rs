@@ -18,7 +18,7 @@
 //! Everything from the network is hostile: what may be held per connection, session and address is bounded, whoever says
 //! nothing is forgotten, and no UDP goes to an address that has not proven itself.
 //!
-//! Reading order: [`Config`], [`Server`], then `session`, `control`, `flows`, `reflector`.
+//! Reading order: [`Config`], [`Server`], then `session`, `control`, `flows`, `reflector`; `web` for browsers.
 
 mod admission;
 mod bind;
@@ -45,6 +45,7 @@ mod stamp;
 mod stream_socket;
 mod tcp_echo;
 mod trains;
+mod web;
 
 pub use bind::BindError;
 pub use config::Config;

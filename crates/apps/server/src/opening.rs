@@ -10,15 +10,15 @@ use std::time::Duration;
 use netaware_wire::control::{ErrorCode, ServerMessage};
 use netaware_wire::preface::{ATTACH_LEN, Attach, PREFACE_LEN, Preface, PrefaceError, REFUSED, Role};
 use netaware_wire::{PROTOCOL_VERSION, frame};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::census::Place;
 use crate::context::Context;
-use crate::control;
-use crate::event::Event;
-use crate::http;
+use crate::control::{self, Ends};
+use crate::event::{Event, Welcome};
+use crate::{http, web};
 
 /// Serves a connection to its end, or to where its session takes over.
 pub(crate) async fn serve(context: Arc<Context>, mut stream: TcpStream, peer: SocketAddr, place: Place) {
@@ -35,7 +35,10 @@ pub(crate) async fn serve(context: Arc<Context>, mut stream: TcpStream, peer: So
         }
         Opening::Control => {
             if stream.write_all(&Preface::new(Role::Control).emit()).await.is_ok() {
-                control::serve(context, stream, peer, place).await;
+                let Ok(local) = stream.local_addr() else { return };
+                // Answers are short and somebody waits for each.
+                let _ = stream.set_nodelay(true);
+                control::serve(context, stream, Ends { local, peer }, place).await;
             }
         }
         Opening::Attach(role, attach) => hand_over(&context, stream, peer, role, attach).await,
@@ -43,8 +46,12 @@ pub(crate) async fn serve(context: Arc<Context>, mut stream: TcpStream, peer: So
             let why = format!("only version {PROTOCOL_VERSION} of the protocol is spoken here");
             refuse(&mut stream, ErrorCode::Version, &why).await;
         }
-        Opening::Http if context.rules.key.is_none() => answer_http(&mut stream, &head).await,
-        Opening::Http | Opening::Foreign => {}
+        Opening::Http if context.rules.key.is_some() => {}
+        Opening::Http if !context.config.admits(peer.ip()) => {
+            context.warn(peer, "address not in an allowed network");
+        }
+        Opening::Http => web::serve(context, stream, peer, place, head).await,
+        Opening::Foreign => {}
     }
 }
 
@@ -102,7 +109,7 @@ async fn read_http_head(stream: &mut TcpStream, head: &mut Vec<u8>) {
 /// Gives a data or echo connection to the session whose token it presents.
 async fn hand_over(context: &Context, stream: TcpStream, peer: SocketAddr, role: Role, attach: Attach) {
     let Ok(stream) = stream.into_std() else { return };
-    let event = Event::Connection { role, attach, stream };
+    let event = Event::Connection { welcome: Welcome::Prober(role), attach, stream };
     let Err(Event::Connection { stream, .. }) = context.registry.tell(attach.token, event) else { return };
     context.warn(peer, "a stream of no known session");
     if context.rules.key.is_none()
@@ -122,11 +129,6 @@ async fn refuse(stream: &mut TcpStream, code: ErrorCode, why: &str) {
     say_and_part(stream, &bytes).await;
 }
 
-async fn answer_http(stream: &mut TcpStream, head: &[u8]) {
-    let port = stream.local_addr().map_or(0, |address| address.port());
-    say_and_part(stream, http::answer(head, port).as_bytes()).await;
-}
-
 async fn say_and_part(stream: &mut TcpStream, bytes: &[u8]) {
     if let Ok(Ok(())) = timeout(PARTING, stream.write_all(bytes)).await {
         part(stream).await;
@@ -135,7 +137,7 @@ async fn say_and_part(stream: &mut TcpStream, bytes: &[u8]) {
 
 /// Closes so that the last words arrive: closing while bytes of the other end are unread would reset the connection, and
 /// a reset may overtake what was said.
-pub(crate) async fn part(stream: &mut TcpStream) {
+pub(crate) async fn part<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) {
     let drained = async {
         stream.shutdown().await?;
         let mut bin = [0; 2048];

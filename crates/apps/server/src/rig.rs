@@ -7,18 +7,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
+use netaware_io::tcp::Carriage;
 use netaware_record::{Direction, Outcome, TcpEnd, UdpReceiverEnd, UdpSenderEnd};
 use netaware_wire::control::{EndReport, TcpPlan, TestPlan, TrainsPlan, UdpPlan};
 use netaware_wire::header::HeaderFields;
-use tokio::sync::OwnedSemaphorePermit;
+use netaware_wire::preface::Role;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
+use crate::event::Welcome;
 use crate::flows::Flow;
 use crate::trains::Asking;
 
 /// Sockets and threads of one test.
 pub(crate) enum Rig {
-    /// Streams that are here already.
-    Tcp { plan: TcpPlan, streams: BTreeMap<u16, TcpStream> },
+    /// Streams that are here already; all carry their payload alike, as the first one did.
+    Tcp { plan: TcpPlan, streams: BTreeMap<u16, TcpStream>, carriage: Option<Carriage> },
     /// The flow, once it has entered.
     Udp { plan: UdpPlan, flow: Option<Arc<Flow>> },
     /// The flow, once it has entered.
@@ -41,6 +44,8 @@ pub(crate) enum Rig {
 pub(crate) struct EchoConnections {
     pub(crate) answered: Arc<AtomicU64>,
     streams: Vec<TcpStream>,
+    /// Who watches it sees it go.
+    alive: watch::Sender<()>,
 }
 
 impl EchoConnections {
@@ -48,6 +53,11 @@ impl EchoConnections {
     pub(crate) fn keep(&mut self, stream: &TcpStream) -> std::io::Result<()> {
         self.streams.push(stream.try_clone()?);
         Ok(())
+    }
+
+    /// Ends with the test.
+    pub(crate) fn watch(&self) -> watch::Receiver<()> {
+        self.alive.subscribe()
     }
 }
 
@@ -60,6 +70,18 @@ impl Drop for EchoConnections {
 }
 
 impl Rig {
+    /// Whether such a connection can be one of its streams.
+    pub(crate) fn takes(&self, welcome: &Welcome) -> bool {
+        match (self, welcome) {
+            (Self::Tcp { carriage: Some(first), .. }, _) if *first != welcome.carriage() => false,
+            (Self::Tcp { plan, .. }, Welcome::BrowserSends { .. }) => plan.direction == Direction::Forward,
+            (Self::Tcp { plan, .. }, Welcome::BrowserReceives { .. }) => plan.direction == Direction::Reverse,
+            (Self::Tcp { .. }, Welcome::Prober(Role::Data)) => true,
+            (Self::TcpEcho { .. }, Welcome::Prober(Role::Echo)) => true,
+            _ => false,
+        }
+    }
+
     /// The report of a test that no thread reports about. `drops` is the shared socket's counter now.
     pub(crate) fn report(&self, drops: u64) -> Option<EndReport> {
         let outcome = Outcome::Interrupted;

@@ -5,6 +5,7 @@ use std::{io, thread};
 
 use netaware_host::{CpuSnapshot, DropSnapshot};
 use netaware_io::stop::StopFlag;
+use netaware_io::tcp::Carriage;
 use netaware_io::{clock, tcp, udp_stream};
 use netaware_record::{CpuUse, Direction, IpVersion, ReceiverTick, SenderTick};
 use netaware_units::Mono;
@@ -53,6 +54,7 @@ impl Drop for Reporter {
 pub(crate) fn run_tcp(
     reporter: Reporter,
     streams: Vec<TcpStream>,
+    carriage: Carriage,
     plan: TcpPlan,
     affinity: Vec<usize>,
     stop: StopFlag,
@@ -67,8 +69,8 @@ pub(crate) fn run_tcp(
                 EndReport::TcpSender(end)
             }
             Direction::Forward | Direction::RoundTrip => {
-                let mut end =
-                    tcp::receive(streams, &plan, &affinity, &stop, &mut |tick| reporter.receiver_tick(tick));
+                let mut tell = |tick| reporter.receiver_tick(tick);
+                let mut end = tcp::receive_carried(streams, carriage, &plan, &affinity, &stop, &mut tell);
                 end.cpu = cpu.stop(end.cpu);
                 EndReport::TcpReceiver(end)
             }

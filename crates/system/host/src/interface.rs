@@ -12,6 +12,15 @@ pub fn interface_for(local: IpAddr) -> Option<String> {
     owner(local, &assigned_addresses())
 }
 
+/// Addresses of this host that others may reach it by, without those of loopback and those that hold on one link only.
+pub fn reachable_addresses() -> Vec<IpAddr> {
+    let far = |address: &IpAddr| match address {
+        IpAddr::V4(v4) => !v4.is_loopback() && !v4.is_link_local() && !v4.is_unspecified(),
+        IpAddr::V6(v6) => !v6.is_loopback() && !v6.is_unicast_link_local() && !v6.is_unspecified(),
+    };
+    assigned_addresses().into_iter().map(|entry| entry.address).filter(far).collect()
+}
+
 /// All interfaces of this network namespace that exist now, loopback included, in the system's order.
 pub fn all_interfaces() -> Vec<String> {
     // SAFETY: takes nothing; the array is freed below.

@@ -43,7 +43,7 @@ pub use cpu::CpuSnapshot;
 pub use describe::describe;
 pub use drops::DropSnapshot;
 pub use fingerprint::fingerprint;
-pub use interface::{all_interfaces, interface_for};
+pub use interface::{all_interfaces, interface_for, reachable_addresses};
 pub use interrupts::ModerationSnapshot;
 pub use memory_copy::memory_copy_ns_per_byte;
 pub use open_files::raise_open_files;

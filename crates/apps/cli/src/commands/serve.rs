@@ -1,16 +1,17 @@
 //! `netaware serve`: the responder.
 
-use std::io::Write;
-use std::net::IpAddr;
+use std::io::{IsTerminal as _, Write};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use netaware_io::stop::StopFlag;
 use netaware_server::{Config, Key, Network, Server};
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::DEFAULT_PORT;
 use netaware_wire::control::MAX_STREAMS;
+use qrcode::render::unicode::Dense1x2;
 
 use crate::exit::Exit;
 use crate::flags::logging::Logging;
@@ -81,8 +82,29 @@ pub(crate) struct Serve {
     /// Bind the threads that move data to these cores: 0,2,3
     #[arg(short = 'A', long, value_name = "N[,N…]", value_delimiter = ',', help_heading = LIMITS)]
     cpu_affinity: Vec<usize>,
+    /// Print codes that a phone's camera reads, for the addresses of the page
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = When::Auto)]
+    qr: When,
     #[command(flatten)]
     logging: Logging,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum When {
+    /// On a terminal
+    Auto,
+    Always,
+    Never,
+}
+
+impl When {
+    fn applies(self) -> bool {
+        match self {
+            Self::Auto => std::io::stdout().is_terminal(),
+            Self::Always => true,
+            Self::Never => false,
+        }
+    }
 }
 
 impl Serve {
@@ -101,10 +123,23 @@ impl Serve {
             }
         })?;
         if !self.logging.quiet {
-            announce(&server)?;
+            announce(&server, self.page_addresses(&server), self.qr)?;
         }
         server.run()?;
         Ok(Exit::Done)
+    }
+
+    /// Where a browser elsewhere finds the page; with a key there is none.
+    fn page_addresses(&self, server: &Server) -> Vec<SocketAddr> {
+        let has_key = self.key_file.is_some() || std::env::var_os(key::VARIABLE).is_some();
+        let listening = server.addresses();
+        let reached = netaware_host::reachable_addresses().into_iter().filter_map(|address| {
+            let serves = |at: &&SocketAddr| {
+                at.ip() == address || at.ip().is_unspecified() && at.is_ipv4() == address.is_ipv4()
+            };
+            listening.iter().find(serves).map(|at| SocketAddr::new(address, at.port()))
+        });
+        if has_key { Vec::new() } else { reached.collect() }
     }
 
     fn config(&self) -> anyhow::Result<Config> {
@@ -130,7 +165,7 @@ impl Serve {
 }
 
 /// On stdout, so that a script can read the port that the system chose.
-fn announce(server: &Server) -> anyhow::Result<()> {
+fn announce(server: &Server, pages: Vec<SocketAddr>, qr: When) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     for address in server.addresses() {
         writeln!(out, "listening on {address}, TCP and UDP")?;
@@ -147,7 +182,22 @@ fn announce(server: &Server) -> anyhow::Result<()> {
         out,
         "measure from elsewhere with 'netaware test {host}', HOST being a name or address of this host"
     )?;
+    for address in pages {
+        let url = format!("http://{address}/");
+        writeln!(out, "or with a browser, on a phone too: {url}")?;
+        if qr.applies() {
+            writeln!(out, "{}", code(&url)?)?;
+        }
+    }
     out.flush().context("stdout")
+}
+
+/// Two rows of modules in each line of text, with the margin that cameras need.
+fn code(url: &str) -> anyhow::Result<String> {
+    let code = qrcode::QrCode::with_error_correction_level(url, qrcode::EcLevel::L)?;
+    // Dark on light whatever the terminal's colours are: light is drawn, dark is left out of it.
+    let (light, dark) = (Dense1x2::Light, Dense1x2::Dark);
+    Ok(code.render::<Dense1x2>().dark_color(light).light_color(dark).build())
 }
 
 #[cfg(test)]
@@ -191,6 +241,17 @@ mod tests {
         assert_eq!(config.affinity, [0, 2]);
         let stamp = |line: &str| serve(line).unwrap().config().unwrap().stamp;
         assert_eq!([stamp(""), stamp("--stamp"), stamp("--stamp=0")], [None, Some(862), Some(0)]);
+    }
+
+    #[test]
+    fn a_code_has_its_margin_and_two_rows_in_a_line() {
+        let drawn = code("http://[2001:db8::1]:14233/").unwrap();
+        let lines: Vec<&str> = drawn.lines().collect();
+        let width = lines[0].chars().count();
+        assert!(lines.iter().all(|line| line.chars().count() == width), "{drawn}");
+        assert_eq!(lines.len(), width.div_ceil(2));
+        // Four modules of margin, all light.
+        assert!(lines[..2].iter().all(|line| line.chars().all(|module| module == '█')), "{drawn}");
     }
 
     #[test]

@@ -7,23 +7,26 @@ use std::sync::Arc;
 
 use netaware_io::options;
 use netaware_io::stop::StopFlag;
+use netaware_io::tcp::Carriage;
 use netaware_units::Mono;
 use netaware_wire::control::{ErrorCode, TestPlan};
-use netaware_wire::preface::{ATTACHED, Attach, REFUSED, Role};
+use netaware_wire::preface::Attach;
 
 use super::Control;
+use crate::event::Welcome;
 use crate::flows::{Flow, Purpose};
 use crate::plan::Refusal;
 use crate::reflector::Reflector;
 use crate::rig::{self, EchoConnections, Rig};
 use crate::runner::{self, Reporter, UdpPath};
 use crate::stream_socket;
+use crate::web::Consent;
 use crate::{tcp_echo, trains};
 
 impl Control<'_> {
     pub(super) fn prepare(&mut self, test: u32, plan: TestPlan) -> Result<(), Refusal> {
         let rig = match &plan {
-            TestPlan::Tcp(plan) => Rig::Tcp { plan: plan.clone(), streams: BTreeMap::new() },
+            TestPlan::Tcp(plan) => Rig::Tcp { plan: plan.clone(), streams: BTreeMap::new(), carriage: None },
             TestPlan::Udp(plan) => {
                 self.context.flows.expect(self.session.token(), test, Purpose::Stream, self.session.header());
                 Rig::Udp { plan: plan.clone(), flow: None }
@@ -60,24 +63,26 @@ impl Control<'_> {
         })
     }
 
-    /// A connection that presents this session's token: its byte of answer says whether it is wanted.
-    pub(super) fn attach_stream(&mut self, now: Mono, role: Role, attach: Attach, mut stream: TcpStream) {
+    /// A connection that presents this session's token: the answer says whether it is wanted.
+    pub(super) fn attach_stream(
+        &mut self,
+        now: Mono,
+        welcome: &Welcome,
+        attach: Attach,
+        mut stream: TcpStream,
+    ) {
         let Attach { test, stream: number, .. } = attach;
         let wanted = self.session.wants_stream(test, number)
-            && match self.rigs.get(&test) {
-                Some(Rig::Tcp { .. }) => role == Role::Data,
-                Some(Rig::TcpEcho { .. }) => role == Role::Echo,
-                _ => false,
-            };
+            && self.rigs.get(&test).is_some_and(|rig| rig.takes(welcome));
         if !wanted {
-            // One byte into an empty buffer does not block.
-            let _ = stream.write(&[REFUSED]);
+            // So little into an empty buffer does not block.
+            let _ = stream.write(welcome.refused());
             return;
         }
-        match self.take_stream(test, number, stream) {
+        match self.take_stream(test, number, welcome, stream) {
             Ok(()) => self.session.attached(now, test, number),
             // A further echo connection is not worth the test; a throughput test without one of its streams is none.
-            Err(_) if role == Role::Echo => {}
+            Err(_) if welcome.is_echo() => {}
             Err(why) => {
                 self.forget(test);
                 self.session.prepared(now, test, Err(why));
@@ -85,7 +90,32 @@ impl Control<'_> {
         }
     }
 
-    fn take_stream(&mut self, test: u32, number: u16, mut stream: TcpStream) -> Result<(), Refusal> {
+    /// A browser's connection of an echo test; `None` where none is wanted.
+    pub(super) fn attach_echo(&mut self, now: Mono, attach: Attach) -> Option<Consent> {
+        let Attach { test, stream, .. } = attach;
+        if !self.session.wants_stream(test, stream) {
+            return None;
+        }
+        let Some(Rig::TcpEcho { request, response: None, connections, .. }) = self.rigs.get(&test) else {
+            return None;
+        };
+        let consent = Consent {
+            answered: Arc::clone(&connections.answered),
+            test: connections.watch(),
+            longest: *request as usize,
+            place: Some(self.echo_place().ok()?),
+        };
+        self.session.attached(now, test, stream);
+        Some(consent)
+    }
+
+    fn take_stream(
+        &mut self,
+        test: u32,
+        number: u16,
+        welcome: &Welcome,
+        mut stream: TcpStream,
+    ) -> Result<(), Refusal> {
         let failed = |error: &dyn std::fmt::Display| internal("cannot take a stream", error);
         let header = self.session.header();
         let further = if matches!(self.rigs.get(&test), Some(Rig::TcpEcho { .. })) {
@@ -95,16 +125,17 @@ impl Control<'_> {
         };
         stream.set_nonblocking(false).map_err(|error| failed(&error))?;
         match self.rigs.get_mut(&test) {
-            Some(Rig::Tcp { plan, streams }) => {
+            Some(Rig::Tcp { plan, streams, carriage }) => {
                 options::prepare_tcp(&stream, &rig::tcp_options(plan, header))
                     .map_err(|error| failed(&error))?;
-                stream.write_all(&[ATTACHED]).map_err(|error| failed(&error))?;
+                stream.write_all(welcome.attached()).map_err(|error| failed(&error))?;
+                *carriage = Some(welcome.carriage());
                 streams.insert(number, stream);
             }
             Some(Rig::TcpEcho { request, response, connections, .. }) => {
                 options::prepare_tcp(&stream, &rig::tcp_echo_options(header))
                     .map_err(|error| failed(&error))?;
-                stream.write_all(&[ATTACHED]).map_err(|error| failed(&error))?;
+                stream.write_all(welcome.attached()).map_err(|error| failed(&error))?;
                 connections.keep(&stream).map_err(|error| failed(&error))?;
                 let answered = Arc::clone(&connections.answered);
                 tcp_echo::answer(stream, *request, *response, answered, further)
@@ -127,11 +158,12 @@ impl Control<'_> {
         let stop = StopFlag::new();
         let mut asking = None;
         let outcome = match self.rigs.remove(&test) {
-            Some(Rig::Tcp { plan, streams }) => {
+            Some(Rig::Tcp { plan, streams, carriage }) => {
                 let reporter = Reporter::new(self.events.clone(), test);
                 let affinity = self.context.config.affinity.clone();
                 let streams = streams.into_values().collect();
-                runner::run_tcp(reporter, streams, plan, affinity, stop.clone())
+                let carriage = carriage.unwrap_or(Carriage::Plain);
+                runner::run_tcp(reporter, streams, carriage, plan, affinity, stop.clone())
                     .map_err(|error| internal("cannot start a thread", &error))
             }
             Some(Rig::Trains { plan, flow: Some(flow) }) => {

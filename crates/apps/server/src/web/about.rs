@@ -1,0 +1,54 @@
+//! What a page has to know before it measures.
+
+use std::net::IpAddr;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use netaware_wire::control::Limits;
+use serde::Serialize;
+
+use super::Connection;
+
+#[derive(Serialize)]
+struct About {
+    software: String,
+    /// Name of the host.
+    host: String,
+    port: u16,
+    /// By which the page can reach it, over both IP versions.
+    addresses: Vec<IpAddr>,
+    limits: Limits,
+    /// What may be done with results here: `none`.
+    results: &'static str,
+    /// Transports of datagrams that a browser can use here.
+    datagrams: [&'static str; 0],
+}
+
+pub(super) async fn about(State(connection): State<Connection>) -> Response {
+    let Connection { context, local, .. } = connection;
+    let mut addresses = netaware_host::reachable_addresses();
+    let ours = local.ip().to_canonical();
+    if ours.is_loopback() {
+        // Whoever came over loopback reaches nothing by it that it would not also reach by the other version's.
+        addresses = [IpAddr::from([127, 0, 0, 1]), IpAddr::from(std::net::Ipv6Addr::LOCALHOST)].to_vec();
+    } else if !addresses.contains(&ours) {
+        addresses.push(ours);
+    }
+    let listens = |address: &IpAddr| {
+        let mut ours = context.reflectors.iter().map(|reflector| reflector.local().ip());
+        ours.any(|ours| ours == *address || ours.is_unspecified() && ours.is_ipv4() == address.is_ipv4())
+    };
+    addresses.retain(listens);
+    let about = About {
+        software: context.rules.software.clone(),
+        host: context.host(local.ip()).name,
+        port: local.port(),
+        addresses,
+        limits: context.rules.limits,
+        results: "none",
+        datagrams: [],
+    };
+    ([(header::CACHE_CONTROL, "no-store")], Json(about)).into_response()
+}

@@ -1,0 +1,287 @@
+//! What a web browser can do with a responder, spoken to as a browser would.
+
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use netaware_server::{Config, Server, Stopper};
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
+
+struct Responder {
+    address: SocketAddr,
+    stopper: Stopper,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Responder {
+    fn start() -> Self {
+        Self::with(Config::default())
+    }
+
+    fn with(config: Config) -> Self {
+        let bind = vec![IpAddr::from(Ipv4Addr::LOCALHOST)];
+        let server = Server::bind(Config { port: 0, bind, ..config }).unwrap();
+        let (address, stopper) = (server.addresses()[0], server.stopper());
+        let thread = Some(std::thread::spawn(move || server.run().unwrap()));
+        Self { address, stopper, thread }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        stream
+    }
+
+    /// Status line, headers and body of a request whose connection is then closed.
+    fn ask(&self, request: &str) -> String {
+        let mut stream = self.connect();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    fn get(&self, path: &str, headers: &str) -> String {
+        let host = self.address;
+        self.ask(&format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n"))
+    }
+
+    fn socket(&self, path: &str) -> WebSocket<TcpStream> {
+        self.try_socket(path, None).unwrap()
+    }
+
+    fn try_socket(
+        &self,
+        path: &str,
+        origin: Option<&str>,
+    ) -> Result<WebSocket<TcpStream>, tungstenite::Error> {
+        let mut request = format!("ws://{}{path}", self.address).into_client_request().unwrap();
+        if let Some(origin) = origin {
+            request.headers_mut().insert("origin", origin.parse().unwrap());
+        }
+        match tungstenite::client(request, self.connect()) {
+            Ok((socket, _)) => Ok(socket),
+            Err(tungstenite::HandshakeError::Failure(error)) => Err(error),
+            Err(tungstenite::HandshakeError::Interrupted(_)) => unreachable!("the socket blocks"),
+        }
+    }
+
+    fn session(&self) -> Session {
+        let mut session = Session { control: self.socket("/control"), token: String::new() };
+        session.say(&json!({"type": "hello", "version": 1, "software": "test", "nonce": "0".repeat(32)}));
+        session.token = session.hear("welcome")["token"].as_str().unwrap().to_owned();
+        session
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Session {
+    control: WebSocket<TcpStream>,
+    token: String,
+}
+
+impl Session {
+    fn say(&mut self, message: &Value) {
+        self.control.send(Message::text(message.to_string())).unwrap();
+    }
+
+    /// The next message of that type; those of others are passed over, but for errors.
+    fn hear(&mut self, kind: &str) -> Value {
+        loop {
+            let message: Value = match self.control.read().unwrap() {
+                Message::Text(text) => serde_json::from_str(&text).unwrap(),
+                _ => continue,
+            };
+            if message["type"] == kind {
+                return message;
+            }
+            assert_ne!(message["type"], "error", "{message}");
+        }
+    }
+
+    fn open_tcp(&mut self, direction: &str, streams: u16, millis: u64) {
+        self.say(&json!({"type": "reserve", "expected": 1_000_000_000_u64}));
+        self.hear("admitted");
+        let plan = json!({
+            "kind": "tcp", "direction": direction, "streams": streams, "duration": millis * 1_000_000,
+            "length": 65_536, "tick": 50_000_000,
+        });
+        self.say(&json!({"type": "open", "test": 1, "plan": plan}));
+        self.hear("opened");
+    }
+
+    fn stream(&self, path: &str, number: u16) -> String {
+        format!("{path}?token={}&test=1&stream={number}", self.token)
+    }
+}
+
+#[test]
+fn what_a_browser_receives_is_the_body_of_an_answer() {
+    let responder = Responder::start();
+    let mut session = responder.session();
+    session.open_tcp("reverse", 2, 300);
+    let mut streams: Vec<TcpStream> = (0..2)
+        .map(|number| {
+            let mut stream = responder.connect();
+            let path = session.stream("/data/down", number);
+            write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", responder.address).unwrap();
+            stream
+        })
+        .collect();
+    session.hear("ready");
+    session.say(&json!({"type": "start", "test": 1}));
+    let mut bodies = 0;
+    for stream in &mut streams {
+        let mut all = Vec::new();
+        // A sender ends by a reset, so that nothing drains into the next measurement.
+        let _ = stream.read_to_end(&mut all);
+        let end = all.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+        let head = str::from_utf8(&all[..end]).unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+        assert!(head.contains("application/octet-stream"), "{head}");
+        bodies += all.len() - end;
+    }
+    let finished = session.hear("finished");
+    assert_eq!(finished["outcome"], "complete");
+    let sent = finished["report"]["bytes"].as_u64().unwrap() as usize;
+    // What was in the queue at the end is dropped.
+    assert!(bodies > 100_000 && bodies <= sent, "{bodies} of {sent}");
+}
+
+#[test]
+fn what_a_browser_sends_is_counted_by_the_payload_of_its_messages() {
+    let responder = Responder::start();
+    let mut session = responder.session();
+    session.open_tcp("forward", 2, 400);
+    let mut sockets: Vec<_> =
+        (0..2).map(|number| responder.socket(&session.stream("/data/up", number))).collect();
+    session.hear("ready");
+    session.say(&json!({"type": "start", "test": 1}));
+    session.hear("started");
+    for socket in &mut sockets {
+        for _ in 0..50 {
+            socket.send(Message::binary(vec![7; 65_536])).unwrap();
+        }
+        socket.close(None).unwrap();
+        let _ = socket.flush();
+    }
+    let finished = session.hear("finished");
+    assert_eq!(finished["report"]["as"], "tcp_receiver");
+    assert_eq!(finished["report"]["bytes"], 2 * 50 * 65_536, "{finished}");
+}
+
+#[test]
+fn echoes_come_back_behind_two_instants_and_end_with_their_test() {
+    let responder = Responder::start();
+    let mut session = responder.session();
+    let plan = json!({"kind": "tcp_echo", "length": 64, "duration": 5_000_000_000_u64});
+    session.say(&json!({"type": "open", "test": 1, "plan": plan}));
+    session.hear("opened");
+    let mut echo = responder.socket(&session.stream("/echo", 0));
+    session.hear("ready");
+    for n in 0..20_u8 {
+        echo.send(Message::binary(vec![n; 64])).unwrap();
+        let Message::Binary(reply) = echo.read().unwrap() else { panic!("no binary reply") };
+        let at = |from: usize| u64::from_be_bytes(*reply[from..].first_chunk().unwrap());
+        assert!(at(0) <= at(8) && at(0) > 0);
+        assert_eq!(&reply[16..], [n; 64]);
+    }
+    session.say(&json!({"type": "stop", "test": 1}));
+    assert_eq!(session.hear("finished")["report"]["answered"], 20);
+    assert!(echo.read().is_err(), "the connection outlives its test");
+}
+
+#[test]
+fn pages_of_others_measure_nothing_from_here() {
+    let responder = Responder::start();
+    for origin in ["http://evil.example", "null", "https://192.0.2.9:14233"] {
+        let header = format!("Origin: {origin}\r\n");
+        assert!(responder.get("/api/v1/about", &header).starts_with("HTTP/1.1 403"), "{origin}");
+        let refused = responder.try_socket("/control", Some(origin));
+        let Err(tungstenite::Error::Http(answer)) = refused else { panic!("{origin}: {refused:?}") };
+        assert_eq!(answer.status(), 403);
+        let path = format!("/data/down?token={}&test=1&stream=0", "0".repeat(32));
+        assert!(responder.get(&path, &header).starts_with("HTTP/1.1 403"), "{origin}");
+    }
+    let rebound = responder.ask("GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n");
+    assert!(rebound.starts_with("HTTP/1.1 403"), "{rebound}");
+}
+
+#[test]
+fn the_page_comes_with_rules_that_keep_strange_scripts_out() {
+    let responder = Responder::start();
+    let page = responder.get("/", "");
+    assert!(page.starts_with("HTTP/1.1 200"), "{page}");
+    let lower = page.to_ascii_lowercase();
+    assert!(lower.contains("content-security-policy: default-src 'none'") && !lower.contains("unsafe"), "{page}");
+    let about = responder.get("/api/v1/about", "");
+    let body = about.split("\r\n\r\n").nth(1).unwrap();
+    let about: Value = serde_json::from_str(body).unwrap();
+    assert_eq!(about["port"], responder.address.port());
+    assert_eq!(about["addresses"], json!(["127.0.0.1"]), "only that one is listened on");
+}
+
+#[test]
+fn paths_that_lead_elsewhere_streams_of_nobody_and_other_methods_are_refused() {
+    let responder = Responder::start();
+    for path in ["/../Cargo.toml", "/%2e%2e/Cargo.toml", "/etc/passwd", "//", "/app.js/../../x"] {
+        assert!(responder.get(path, "").starts_with("HTTP/1.1 404"), "{path}");
+    }
+    let nobody = format!("/data/down?token={}&test=1&stream=0", "1".repeat(32));
+    assert!(responder.get(&nobody, "").starts_with("HTTP/1.1 404"));
+    assert!(responder.get("/data/down?token=1", "").starts_with("HTTP/1.1 400"));
+    let up = format!("/data/up?token={}&test=1&stream=0", "1".repeat(32));
+    assert!(responder.get(&up, "").starts_with("HTTP/1.1 426"), "no WebSocket was asked for");
+    let host = responder.address;
+    let post = format!("POST / HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    assert!(responder.ask(&post).starts_with("HTTP/1.1 405"));
+}
+
+#[test]
+fn a_stream_that_does_not_fit_its_test_is_refused_and_harms_nothing() {
+    let responder = Responder::start();
+    let mut session = responder.session();
+    session.open_tcp("forward", 1, 200);
+    let wrong = responder.get(&session.stream("/data/down", 0), "");
+    assert!(wrong.starts_with("HTTP/1.1 409"), "{wrong}");
+    let mut right = responder.socket(&session.stream("/data/up", 0));
+    session.hear("ready");
+    session.say(&json!({"type": "start", "test": 1}));
+    session.hear("started");
+    right.send(Message::binary(vec![0; 1000])).unwrap();
+    right.close(None).unwrap();
+    assert_eq!(session.hear("finished")["report"]["bytes"], 1000);
+}
+
+#[test]
+fn messages_beyond_their_bound_end_the_session() {
+    let responder = Responder::start();
+    let mut session = responder.session();
+    let _ = session.control.send(Message::text("x".repeat(70_000)));
+    loop {
+        match session.control.read() {
+            Ok(Message::Close(_)) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    // Others are served as before.
+    responder.session();
+}
+
+#[test]
+fn a_responder_with_a_key_has_no_page() {
+    let key = netaware_server::Key::new(*b"sesame").unwrap();
+    let responder = Responder::with(Config { key: Some(key), ..Config::default() });
+    assert_eq!(responder.get("/", ""), "");
+}
