@@ -1,7 +1,7 @@
 //! A responder as a whole: from its sockets to its end.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -101,6 +101,18 @@ impl Server {
         &self.addresses
     }
 
+    /// Where a browser on another host finds the page; nowhere if a key is set.
+    pub fn page_addresses(&self) -> Vec<SocketAddr> {
+        if self.context.rules.key.is_some() {
+            return Vec::new();
+        }
+        let reached = netaware_host::reachable_addresses().into_iter().filter_map(|address| {
+            let at = self.addresses.iter().find(|at| is_served_by(address, at.ip()))?;
+            Some(SocketAddr::new(address, at.port()))
+        });
+        reached.collect()
+    }
+
     /// Where it answers STAMP.
     pub fn stamp_addresses(&self) -> Vec<SocketAddr> {
         self.stamp.addresses()
@@ -131,6 +143,11 @@ impl Server {
         log_dropped(&context.flows);
         Ok(())
     }
+}
+
+/// Whether a socket bound to `bound` takes what is sent to `address`.
+pub(crate) fn is_served_by(address: IpAddr, bound: IpAddr) -> bool {
+    bound == address || bound.is_unspecified() && bound.is_ipv4() == address.is_ipv4()
 }
 
 /// Login shells commonly allow 1024 open files, which is less than the sessions that we promise.

@@ -224,7 +224,10 @@ fn the_page_comes_with_rules_that_keep_strange_scripts_out() {
     let page = responder.get("/", "");
     assert!(page.starts_with("HTTP/1.1 200"), "{page}");
     let lower = page.to_ascii_lowercase();
-    assert!(lower.contains("content-security-policy: default-src 'none'") && !lower.contains("unsafe"), "{page}");
+    assert!(
+        lower.contains("content-security-policy: default-src 'none'") && !lower.contains("unsafe"),
+        "{page}"
+    );
     let about = responder.get("/api/v1/about", "");
     let body = about.split("\r\n\r\n").nth(1).unwrap();
     let about: Value = serde_json::from_str(body).unwrap();

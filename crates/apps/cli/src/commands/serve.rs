@@ -1,7 +1,7 @@
 //! `netaware serve`: the responder.
 
 use std::io::{IsTerminal as _, Write};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -123,23 +123,10 @@ impl Serve {
             }
         })?;
         if !self.logging.quiet {
-            announce(&server, self.page_addresses(&server), self.qr)?;
+            announce(&server, self.qr)?;
         }
         server.run()?;
         Ok(Exit::Done)
-    }
-
-    /// Where a browser elsewhere finds the page; with a key there is none.
-    fn page_addresses(&self, server: &Server) -> Vec<SocketAddr> {
-        let has_key = self.key_file.is_some() || std::env::var_os(key::VARIABLE).is_some();
-        let listening = server.addresses();
-        let reached = netaware_host::reachable_addresses().into_iter().filter_map(|address| {
-            let serves = |at: &&SocketAddr| {
-                at.ip() == address || at.ip().is_unspecified() && at.is_ipv4() == address.is_ipv4()
-            };
-            listening.iter().find(serves).map(|at| SocketAddr::new(address, at.port()))
-        });
-        if has_key { Vec::new() } else { reached.collect() }
     }
 
     fn config(&self) -> anyhow::Result<Config> {
@@ -165,7 +152,7 @@ impl Serve {
 }
 
 /// On stdout, so that a script can read the port that the system chose.
-fn announce(server: &Server, pages: Vec<SocketAddr>, qr: When) -> anyhow::Result<()> {
+fn announce(server: &Server, qr: When) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     for address in server.addresses() {
         writeln!(out, "listening on {address}, TCP and UDP")?;
@@ -182,7 +169,7 @@ fn announce(server: &Server, pages: Vec<SocketAddr>, qr: When) -> anyhow::Result
         out,
         "measure from elsewhere with 'netaware test {host}', HOST being a name or address of this host"
     )?;
-    for address in pages {
+    for address in server.page_addresses() {
         let url = format!("http://{address}/");
         writeln!(out, "or with a browser, on a phone too: {url}")?;
         if qr.applies() {

@@ -10,6 +10,7 @@ use netaware_wire::control::Limits;
 use serde::Serialize;
 
 use super::Connection;
+use crate::server::is_served_by;
 
 #[derive(Serialize)]
 struct About {
@@ -37,8 +38,7 @@ pub(super) async fn about(State(connection): State<Connection>) -> Response {
         addresses.push(ours);
     }
     let listens = |address: &IpAddr| {
-        let mut ours = context.reflectors.iter().map(|reflector| reflector.local().ip());
-        ours.any(|ours| ours == *address || ours.is_unspecified() && ours.is_ipv4() == address.is_ipv4())
+        context.reflectors.iter().any(|reflector| is_served_by(*address, reflector.local().ip()))
     };
     addresses.retain(listens);
     let about = About {

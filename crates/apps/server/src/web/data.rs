@@ -30,7 +30,8 @@ pub(super) async fn hand_over(
         Ok((attach, welcome)) => {
             let Ok(std) = stream.into_std() else { return };
             let event = Event::Connection { welcome, attach, stream: std };
-            let Err(Event::Connection { stream: back, .. }) = context.registry.tell(attach.token, event) else {
+            let Err(Event::Connection { stream: back, .. }) = context.registry.tell(attach.token, event)
+            else {
                 return;
             };
             context.warn(peer, "a stream of no known session");
