@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::clock::Stopwatch;
 use crate::shell::run as run_command;
-use crate::{checks, deny, packages, purity, tests};
+use crate::{checks, deny, packages, purity, tests, web};
 
 type Step = (&'static str, fn() -> Result<()>);
 
@@ -19,6 +19,7 @@ const STEPS: &[Step] = &[
     ("purity", purity::prove),
     ("fuzz", checks::fuzz_targets),
     ("tests", tests::sociable),
+    ("web", web::all),
     ("long runs", tests::long_runs),
     ("netns", tests::namespaces),
     ("installed", tests::installed),

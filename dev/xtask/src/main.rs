@@ -11,6 +11,7 @@ mod purity;
 mod shell;
 mod sim;
 mod tests;
+mod web;
 
 use clap::{Parser, Subcommand};
 
@@ -49,6 +50,8 @@ enum Task {
     },
     /// Accuracy of the estimators over the simulator's whole matrix, written to docs/accuracy
     Sim(sim::Sim),
+    /// The page: its tests, whether the committed bundle is current, and what a real browser does with it
+    Web,
     /// Everything that must hold before a change is taken
     Ci,
 }
@@ -66,6 +69,7 @@ fn main() -> anyhow::Result<()> {
         Task::Purity => purity::prove(),
         Task::Bench { bench } => bench::run(&bench),
         Task::Sim(sim) => sim::run(&sim),
+        Task::Web => web::all(),
         Task::Ci => ci::run(),
     }
 }

@@ -1,0 +1,46 @@
+//! The page: its tests, its bundle, and what a real browser does with it.
+//!
+//! The bundle is committed, so that a build of the program needs no Node; here it is made anew and compared.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+
+use crate::packages;
+use crate::shell::{cargo, command, output, root, run, workspace};
+
+/// Everything; what `cargo xtask web` and CI do.
+pub(crate) fn all() -> Result<()> {
+    packages::ensure(packages::FOR_WEB)?;
+    npm(&["ci", "--no-audit", "--no-fund"])?;
+    npm(&["run", "check"])?;
+    npm(&["test"])?;
+    npm(&["run", "build"])?;
+    is_current()?;
+    in_a_browser()
+}
+
+/// Whether what has just been built is what is committed.
+fn is_current() -> Result<()> {
+    let changed = output(command("git", &["status", "--porcelain", "--", "web/dist"]).current_dir(root()))?;
+    ensure!(changed.is_empty(), "web/dist is not what web/src builds to; commit it:\n{changed}");
+    Ok(())
+}
+
+/// The program serves, Chromium measures.
+fn in_a_browser() -> Result<()> {
+    run(&mut cargo(&["build", "--locked", "--package", "netaware"]))?;
+    let target = workspace()?["target_directory"].as_str().map(PathBuf::from).unwrap_or_default();
+    let mut browser = in_web("npm", &["run", "browser"]);
+    run(browser.env("NETAWARE", target.join("debug/netaware")))
+}
+
+fn npm(arguments: &[&str]) -> Result<()> {
+    run(&mut in_web("npm", arguments))
+}
+
+fn in_web(program: &str, arguments: &[&str]) -> std::process::Command {
+    let mut command = command(program, arguments);
+    command.current_dir(root().join("web"));
+    command
+}
