@@ -1,6 +1,7 @@
 //! What the owner of a responder decides.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::DEFAULT_PORT;
@@ -38,6 +39,8 @@ pub struct Config {
     pub max_streams: Option<u16>,
     /// UDP port of a STAMP reflector beside it, on the same addresses; 0 lets the system choose, absent: none.
     pub stamp: Option<u16>,
+    /// File of results that pages send and may read; absent: none.
+    pub results: Option<PathBuf>,
     /// Networks that may connect; empty means all.
     pub allow: Vec<Network>,
     /// Cores for the threads that move data, by the kernel's numbers; empty leaves them to the scheduler.
@@ -61,6 +64,7 @@ impl Default for Config {
             max_bytes: None,
             max_streams: None,
             stamp: None,
+            results: None,
             allow: Vec::new(),
             affinity: Vec::new(),
         }

@@ -20,6 +20,7 @@ use crate::event::Event;
 use crate::flows::FlowTable;
 use crate::reflector::Reflector;
 use crate::session::Rules;
+use crate::web::Shelf;
 
 /// Where events of a session go. Unbounded, because its task never waits for anything but events: what may pile up is
 /// bounded by what the test threads produce while it runs once.
@@ -44,6 +45,8 @@ pub(crate) struct Context {
     /// Of this host; measured once.
     stamps: OnceLock<Option<StampTiming>>,
     tickets: AtomicU64,
+    /// Of results that pages send.
+    pub(crate) shelf: Option<Shelf>,
 }
 
 impl Context {
@@ -69,6 +72,7 @@ impl Context {
             hosts: Mutex::default(),
             stamps: OnceLock::new(),
             tickets: AtomicU64::new(0),
+            shelf: config.results.clone().map(Shelf::new),
             config,
         }
     }

@@ -3,6 +3,7 @@
 //! ```text
 //!   GET /, /app.js …          the page, embedded in the binary
 //!   GET /api/v1/about         who this is and which addresses it has
+//!   /api/v1/results           results, where the owner keeps them
 //!   WebSocket /control        control messages, one in a text frame (docs/protocol.md)
 //!   WebSocket /echo           a connection of a `tcp_echo` test
 //!   WebSocket /data/up        a stream of a `tcp` test whose data the browser sends
@@ -20,6 +21,7 @@ mod data;
 mod echo;
 mod head;
 mod origin;
+mod results;
 mod rewind;
 
 use std::net::SocketAddr;
@@ -42,6 +44,7 @@ use crate::context::Context;
 pub(crate) use echo::Consent;
 use head::Head;
 use origin::Origin;
+pub(crate) use results::Shelf;
 use rewind::Rewind;
 
 /// Everything that is known of a request's connection.
@@ -81,10 +84,12 @@ pub(crate) async fn serve(
 fn router(connection: Connection) -> Router {
     Router::new()
         .route("/api/v1/about", get(about::about))
+        .route("/api/v1/results", get(results::list).post(results::keep))
+        .route("/api/v1/results/{id}", get(results::read))
         .route("/control", get(control::open))
         .route("/echo", get(echo::open))
         .fallback(assets::serve)
-        .layer(axum::extract::DefaultBodyLimit::max(MAX_BODY))
+        .layer(axum::extract::DefaultBodyLimit::max(results::LONGEST_RECORD))
         .layer(middleware::from_fn_with_state(connection.clone(), guard))
         .layer(middleware::map_response(hardened))
         .with_state(connection)
@@ -144,4 +149,3 @@ fn problem(status: StatusCode, why: &str) -> Response {
 
 /// From the end of an answer to the next question of the connection.
 const IDLE: Duration = Duration::from_secs(10);
-const MAX_BODY: usize = 64 << 10;

@@ -288,3 +288,60 @@ fn a_responder_with_a_key_has_no_page() {
     let responder = Responder::with(Config { key: Some(key), ..Config::default() });
     assert_eq!(responder.get("/", ""), "");
 }
+
+/// The least that a record has.
+fn record() -> Value {
+    json!({
+        "schema": 1, "id": "01990000-0000-7000-8000-000000000001", "software": "netaware-web 0.1.0", "command": "test",
+        "started_at": 1, "started_at_utc": "1970-01-01T00:00:00Z", "elapsed": 1, "outcome": "complete",
+        "request": {"host": "<script>alert(1)</script>", "port": 1, "own_responder": false}, "versions": [],
+        "prober": {"name": "phone", "kernel": "", "cpu": "", "cores": 8, "software": "a browser"},
+    })
+}
+
+fn post(responder: &Responder, body: &str, kind: &str) -> String {
+    responder.ask(&format!(
+        "POST /api/v1/results HTTP/1.1\r\nHost: {}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        responder.address,
+        body.len()
+    ))
+}
+
+#[test]
+fn results_of_pages_are_kept_where_the_owner_says_and_nowhere_else() {
+    let without = Responder::start();
+    assert!(post(&without, &record().to_string(), "application/json").starts_with("HTTP/1.1 403"));
+    let folder = tempfile::tempdir().unwrap();
+    let results = Some(folder.path().join("results.db"));
+    let responder = Responder::with(Config { results, ..Config::default() });
+    let kept = post(&responder, &record().to_string(), "application/json");
+    assert!(kept.starts_with("HTTP/1.1 201"), "{kept}");
+    let again = post(&responder, &record().to_string(), "application/json");
+    assert!(again.starts_with("HTTP/1.1 409"), "{again}");
+    let list = responder.get("/api/v1/results", "");
+    assert!(
+        list.contains("01990000-0000-7000-8000-000000000001") && list.contains("application/json"),
+        "{list}"
+    );
+    let one = responder.get("/api/v1/results/01990000-0000-7000-8000-000000000001", "");
+    let body: Value = serde_json::from_str(one.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    assert_eq!(body["request"]["host"], "<script>alert(1)</script>");
+    assert!(responder.get("/api/v1/results/../../etc/passwd", "").starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn results_that_are_none_are_refused_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = Some(folder.path().join("results.db"));
+    let responder = Responder::with(Config { results, ..Config::default() });
+    for (body, kind, status) in [
+        ("{}", "application/json", "422"),
+        ("not json", "application/json", "422"),
+        (&*record().to_string(), "text/plain", "415"),
+        (&*"[".repeat(600_000), "application/json", "413"),
+        (&*"[".repeat(100_000), "application/json", "422"),
+    ] {
+        let answer = post(&responder, body, kind);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{status}: {answer}");
+    }
+}

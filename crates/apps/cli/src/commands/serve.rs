@@ -82,6 +82,9 @@ pub(crate) struct Serve {
     /// Bind the threads that move data to these cores: 0,2,3
     #[arg(short = 'A', long, value_name = "N[,N…]", value_delimiter = ',', help_heading = LIMITS)]
     cpu_affinity: Vec<usize>,
+    /// Keep the results that pages send, and show them to pages: --results=FILE [default: the file of 'netaware results']
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    results: Option<PathBuf>,
     /// Print codes that a phone's camera reads, for the addresses of the page
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = When::Auto)]
     qr: When,
@@ -129,6 +132,14 @@ impl Serve {
         Ok(Exit::Done)
     }
 
+    /// Without a name, where all other results are.
+    fn results_file(&self) -> anyhow::Result<Option<PathBuf>> {
+        match &self.results {
+            Some(file) if file.as_os_str().is_empty() => Ok(Some(netaware_store::default_path()?)),
+            other => Ok(other.clone()),
+        }
+    }
+
     fn config(&self) -> anyhow::Result<Config> {
         let defaults = Config::default();
         let key = key::read(self.key_file.as_deref())?.map(Key::new).transpose()?;
@@ -144,6 +155,7 @@ impl Serve {
             max_bytes: self.max_bytes,
             max_streams: self.max_streams,
             stamp: self.stamp,
+            results: self.results_file()?,
             allow: self.allow.clone(),
             affinity: self.cpu_affinity.clone(),
             ..defaults

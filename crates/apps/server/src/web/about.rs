@@ -21,7 +21,7 @@ struct About {
     /// By which the page can reach it, over both IP versions.
     addresses: Vec<IpAddr>,
     limits: Limits,
-    /// What may be done with results here: `none`.
+    /// What may be done with results here: `none` or `write`, which is to send and to read them.
     results: &'static str,
     /// Transports of datagrams that a browser can use here.
     datagrams: [&'static str; 0],
@@ -47,7 +47,7 @@ pub(super) async fn about(State(connection): State<Connection>) -> Response {
         port: local.port(),
         addresses,
         limits: context.rules.limits,
-        results: "none",
+        results: if context.shelf.is_some() { "write" } else { "none" },
         datagrams: [],
     };
     ([(header::CACHE_CONTROL, "no-store")], Json(about)).into_response()
