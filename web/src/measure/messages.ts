@@ -1,0 +1,164 @@
+// What the page and its workers say to each other. Times are nanoseconds from the worker's own zero unless told otherwise.
+
+import type { RoundTrip } from "../pure/delay";
+import type { Protocol, Transfer, Way } from "../pure/matrixPlan";
+import type { Candidate, Version } from "../pure/targets";
+import type { Tick } from "../pure/warmUp";
+import type { ControlMessage, Limits } from "./session";
+
+/** Names of the workers: one script, three parts to play. */
+export type Role = "runner" | "mover" | "echoer";
+
+export interface QuickSpec {
+  kind: "quick";
+  candidates: Candidate[];
+  /** Only these are measured. */
+  versions: Version[];
+  limits: Limits;
+  idleMs: number;
+  transferMs: number;
+}
+
+export interface MatrixSpec {
+  kind: "matrix";
+  candidates: Candidate[];
+  versions: Version[];
+  limits: Limits;
+  way: Way;
+  plan: Transfer[];
+}
+
+export type Spec = QuickSpec | MatrixSpec;
+export type ToRunner = { say: "run"; spec: Spec } | { say: "cancel" };
+
+export type Phase = "latency" | "down" | "up";
+
+export type FromRunner =
+  | { say: "reached"; reached: Candidate[]; missing: Missing[] }
+  | { say: "queued"; version: Version; place: number; wait: number }
+  | { say: "phase"; version: Version; phase: Phase; duration: number }
+  | { say: "trips"; version: Version; beside: Phase; trips: RoundTrip[] }
+  | { say: "ticks"; version: Version; direction: "down" | "up"; ticks: Tick[] }
+  | { say: "lost"; reason: string }
+  | { say: "back" }
+  | { say: "transfer"; version: Version; done: number; planned: number; transfer: MeasuredTransfer }
+  | { say: "partial" | "done"; measured: Measured };
+
+export interface Missing {
+  version: Version;
+  reason: "noAddress" | "noAnswer" | "otherServer";
+  tried: string[];
+}
+
+/** Everything that a run yields; the page makes the record of it. */
+export interface Measured {
+  outcome: "complete" | "interrupted" | "failed";
+  elapsed: number;
+  versions: MeasuredVersion[];
+  missing: Missing[];
+  instrument: Instrument;
+}
+
+export interface MeasuredVersion {
+  version: Version;
+  address: string;
+  /** From the first byte of the control connection to the welcome. */
+  greeting?: number;
+  responder?: Record<string, unknown>;
+  idle?: EchoRun;
+  down?: TransferRun;
+  up?: TransferRun;
+  matrix?: MeasuredTransfer[];
+  trouble?: { stage: string; reason: string };
+}
+
+export interface EchoRun {
+  length: number;
+  spacing: number;
+  trips: RoundTrip[];
+  sent: number;
+  unanswered: number;
+  bad: number;
+  /** Requests that left more than `LATE` after they were due. */
+  lateSends: number;
+  worstLateness: number;
+  /** Claims of the server about its own time that cannot be, and were not taken out. */
+  implausible: number;
+  elapsed: number;
+}
+
+export interface TransferRun {
+  direction: "down" | "up";
+  streams: number;
+  outcome: "complete" | "interrupted" | "failed";
+  reason?: string;
+  /** The receiver's slices: the page's own for down, the server's for up. */
+  ticks: Tick[];
+  /** What the receiver counted in all, and in which time. */
+  bytes: number;
+  elapsed: number;
+  /** What the page handed over; of up only, and used for nothing but comparison. */
+  handedOver?: number;
+  /** Up: from the first message handed over until the server had confirmed the end, ns. */
+  confirmed?: number;
+  /** Down: what the first read brought; it is not in the slices, because nobody knows how long it took. */
+  first?: number;
+  /** Reads of the page, or messages that it handed over. */
+  calls: number;
+  /** `report` of the server's `finished`, and its `stream_ends`. */
+  report?: Record<string, unknown>;
+  streamEnds: Record<string, unknown>[];
+  loaded?: EchoRun;
+  capped: boolean;
+}
+
+export interface MeasuredTransfer extends Transfer {
+  way: Way;
+  outcome: "complete" | "interrupted" | "failed";
+  reason?: string;
+  page: EndCount;
+  server?: EndCount;
+  retransmits: number;
+}
+
+/** What one end of a transfer counted; `first` is what the first read brought. */
+export interface EndCount {
+  bytes: number;
+  calls: number;
+  elapsed: number;
+  first: number;
+}
+
+/** What the browser did to the measurement. */
+export interface Instrument {
+  /** Smallest step of the clock, ns. */
+  clockStep: number;
+  isolated: boolean;
+  /** Pauses of the runner's own timer beyond `PAUSE_MS`: a sleeping phone, a throttled tab, a busy processor. */
+  pauses: number;
+  longestPause: number;
+  lostConnections: number;
+}
+
+/** To a mover: move bytes for this transfer. */
+export type ToMover =
+  | { say: "receive"; urls: string[]; duration: number; total: number | null }
+  | { say: "attach"; urls: string[] }
+  | { say: "send"; length: number; duration: number; total: number | null; rate: number | null }
+  | { say: "abort" };
+
+export type FromMover =
+  | { say: "attached" }
+  | { say: "ticks"; ticks: Tick[] }
+  | { say: "received"; bytes: number; elapsed: number; reads: number; first: number; broken: string | null }
+  | { say: "sent"; bytes: number; messages: number; elapsed: number; broken: string | null };
+
+/** To an echoer: open the socket, then send. `length` and `spacing` in bytes and ns. */
+export type ToEchoer = { say: "open"; url: string } | { say: "go"; length: number; spacing: number; duration: number } | { say: "stop" };
+
+export type FromEchoer =
+  | { say: "open" }
+  | { say: "trips"; trips: RoundTrip[] }
+  | { say: "ended"; run: EchoRun; broken: string | null };
+
+export type { ControlMessage, Protocol };

@@ -1,0 +1,261 @@
+// Moves the bytes of one transfer in a worker of its own, so that neither the picture nor the echoes wait for it.
+//
+// Down: what `read` hands over is what counts, cut into slices of 100 ms on this worker's clock. Up: what was handed to the
+// sockets is told and used for nothing; the server's count is the result. `bufferedAmount` only says when to hand over more.
+
+import { sum } from "../pure/statistics";
+import type { Tick } from "../pure/warmUp";
+import type { FromMover, ToMover } from "./messages";
+
+declare const self: {
+  postMessage(message: FromMover): void;
+  onmessage: ((event: MessageEvent<ToMover>) => void) | null;
+};
+
+export function move(): void {
+  const given = new AbortController();
+  let sockets: WebSocket[] = [];
+  self.onmessage = ({ data }) => {
+    if (data.say === "receive") void receive(data, given.signal);
+    else if (data.say === "attach") sockets = attach(data.urls);
+    else if (data.say === "send") void send(sockets, data, given.signal);
+    else {
+      given.abort();
+      for (const socket of sockets) socket.close();
+    }
+  };
+}
+
+type Receive = Extract<ToMover, { say: "receive" }>;
+type Send = Extract<ToMover, { say: "send" }>;
+
+async function receive(order: Receive, aborted: AbortSignal): Promise<void> {
+  const count = new SliceCount();
+  const streams = order.urls.map((url) => receiveStream(url, order, count, aborted));
+  const timer = setInterval(() => count.report(), SLICE_MS);
+  const broken = (await Promise.all(streams)).find((reason) => reason !== null) ?? null;
+  clearInterval(timer);
+  count.finish();
+  self.postMessage({ say: "received", ...count.totals(), broken });
+}
+
+/** Null when the stream ended as planned: after the time, or with all of its bytes. A reset counts as an end then. */
+async function receiveStream(url: string, order: Receive, count: SliceCount, aborted: AbortSignal): Promise<string | null> {
+  const controller = new AbortController();
+  aborted.addEventListener("abort", () => controller.abort());
+  let overtime: ReturnType<typeof setTimeout> | undefined;
+  const onFirst = () => {
+    overtime ??= setTimeout(() => controller.abort(), order.duration / 1e6 + OVERTIME_MS);
+  };
+  try {
+    const response = await fetch(url, { cache: "no-store", signal: controller.signal });
+    if (!response.ok || !response.body) return `the server answered ${response.status}`;
+    await drain(response.body, count, onFirst);
+    return null;
+  } catch (error) {
+    return count.reached(order) ? null : String(error instanceof Error ? error.message : error);
+  } finally {
+    clearTimeout(overtime);
+  }
+}
+
+/** A reader that fills our own buffer saves a copy; browsers without one hand over buffers of their own. */
+async function drain(body: ReadableStream<Uint8Array>, count: SliceCount, onFirst: () => void): Promise<void> {
+  let reader: ReadableStreamBYOBReader | undefined;
+  try {
+    reader = body.getReader({ mode: "byob" });
+  } catch {
+    return drainByDefault(body, count, onFirst);
+  }
+  let buffer = new ArrayBuffer(BUFFER);
+  for (;;) {
+    const { done, value } = await reader.read(new Uint8Array(buffer));
+    if (done) return;
+    onFirst();
+    count.add(value.byteLength);
+    buffer = value.buffer as ArrayBuffer;
+  }
+}
+
+async function drainByDefault(body: ReadableStream<Uint8Array>, count: SliceCount, onFirst: () => void): Promise<void> {
+  const reader = body.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    onFirst();
+    count.add(value.byteLength);
+  }
+}
+
+/** Bytes of all streams, cut at the first read after each 100 ms: a slice's length is what the clock says it was. */
+class SliceCount {
+  private begun = Number.NaN;
+  private sliceAt = Number.NaN;
+  private lastAt = Number.NaN;
+  private inSlice = 0;
+  private bytes = 0;
+  private reads = 0;
+  private first = 0;
+  private fresh: Tick[] = [];
+
+  add(bytes: number): void {
+    const now = performance.now();
+    if (Number.isNaN(this.begun)) {
+      this.begun = now;
+      this.sliceAt = now;
+      this.first = bytes;
+    } else {
+      this.inSlice += bytes;
+    }
+    this.bytes += bytes;
+    this.reads += 1;
+    this.lastAt = now;
+    if (now - this.sliceAt >= SLICE_MS) this.cut(now);
+  }
+
+  /** Posts what is new; closes a slice in which nothing came, so that silence is seen as silence. */
+  report(): void {
+    const now = performance.now();
+    if (now - this.sliceAt >= 2 * SLICE_MS) this.cut(now);
+    if (this.fresh.length > 0) self.postMessage({ say: "ticks", ticks: this.fresh.splice(0) });
+  }
+
+  finish(): void {
+    if (this.lastAt > this.sliceAt) this.cut(this.lastAt);
+    this.report();
+  }
+
+  /** Whether a broken stream is the plan's end: the server closes about then, and a closed socket may look like a reset. */
+  reached(order: Receive): boolean {
+    if (order.total !== null) return this.bytes >= order.total;
+    return performance.now() - this.begun >= order.duration / 1e6 - EARLY_MS;
+  }
+
+  totals(): { bytes: number; elapsed: number; reads: number; first: number } {
+    const elapsed = Number.isNaN(this.begun) ? 0 : Math.round((this.lastAt - this.begun) * 1e6);
+    return { bytes: this.bytes, elapsed, reads: this.reads, first: this.first };
+  }
+
+  private cut(now: number): void {
+    const [end, length] = [now - this.begun, now - this.sliceAt].map((ms) => Math.round(ms * 1e6)) as [number, number];
+    this.fresh.push({ end, length, bytes: this.inSlice, streams: 1 });
+    this.sliceAt = now;
+    this.inSlice = 0;
+  }
+}
+
+function attach(urls: readonly string[]): WebSocket[] {
+  let open = 0;
+  return urls.map((url) => {
+    const socket = new WebSocket(url);
+    socket.binaryType = "arraybuffer";
+    socket.onopen = () => {
+      open += 1;
+      if (open === urls.length) self.postMessage({ say: "attached" });
+    };
+    return socket;
+  });
+}
+
+async function send(sockets: readonly WebSocket[], order: Send, aborted: AbortSignal): Promise<void> {
+  const begun = performance.now();
+  const supply = new Supply(order, begun);
+  while (!supply.over() && !aborted.aborted && sockets.every((socket) => socket.readyState === WebSocket.OPEN)) {
+    for (const socket of sockets) supply.fill(socket, sockets);
+    await breath();
+  }
+  const broken = supply.over() || aborted.aborted ? null : "a data connection broke";
+  await Promise.all(sockets.map(closed));
+  self.postMessage({ say: "sent", ...supply.totals(), elapsed: Math.round((performance.now() - begun) * 1e6), broken });
+}
+
+/** Hands over blocks while little enough waits inside the browser: a tenth of a second's worth at the rate seen so far. */
+class Supply {
+  private handed = 0;
+  private messages = 0;
+  private readonly block: Uint8Array<ArrayBuffer>;
+
+  constructor(
+    private readonly order: Send,
+    private readonly begun: number,
+  ) {
+    this.block = noise(order.length);
+  }
+
+  fill(socket: WebSocket, sockets: readonly WebSocket[]): void {
+    const room = this.room(sockets);
+    while (socket.bufferedAmount < room && !this.over() && this.allowed()) {
+      const left = this.order.total === null ? this.block.length : this.order.total - this.handed;
+      const block = left < this.block.length ? this.block.subarray(0, left) : this.block;
+      socket.send(block);
+      this.handed += block.length;
+      this.messages += 1;
+    }
+  }
+
+  over(): boolean {
+    if (this.order.total !== null && this.handed >= this.order.total) return true;
+    return performance.now() - this.begun >= this.order.duration / 1e6;
+  }
+
+  totals(): { bytes: number; messages: number } {
+    return { bytes: this.handed, messages: this.messages };
+  }
+
+  private room(sockets: readonly WebSocket[]): number {
+    const waiting = sum(sockets.map((socket) => socket.bufferedAmount));
+    const left = this.handed - waiting;
+    const elapsed = Math.max(performance.now() - this.begun, 1);
+    const worth = ((left / elapsed) * BUFFERED_MS) / sockets.length;
+    return Math.min(Math.max(worth, LEAST_BUFFERED), MOST_BUFFERED);
+  }
+
+  /** With a cap of the owner's on the rate the plan carries a rate, and the server ends a test that exceeds it. */
+  private allowed(): boolean {
+    if (this.order.rate === null) return true;
+    return this.handed * 8e3 <= this.order.rate * (performance.now() - this.begun + 50);
+  }
+}
+
+/** A closing socket first sends what it holds; on a path that is gone it would wait for ever. */
+function closed(socket: WebSocket): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, CLOSING_MS);
+    socket.onclose = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    if (socket.readyState === WebSocket.CLOSED) resolve();
+    socket.close();
+  });
+}
+
+/** Lets events in. A chain of timers would wait 4 ms each time, a message does not. */
+function breath(): Promise<void> {
+  return new Promise((resolve) => {
+    waiting.push(resolve);
+    pipe.port2.postMessage(null);
+  });
+}
+
+const pipe = new MessageChannel();
+const waiting: (() => void)[] = [];
+pipe.port1.onmessage = () => waiting.shift()?.();
+
+/** Something that no box on the path can compress. */
+function noise(length: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(new ArrayBuffer(length));
+  for (let from = 0; from < length; from += 65_536) crypto.getRandomValues(bytes.subarray(from, Math.min(from + 65_536, length)));
+  return bytes;
+}
+
+const SLICE_MS = 100;
+/** Measured in Chromium: larger buffers gain nothing, smaller ones cost calls. */
+const BUFFER = 1024 * 1024;
+/** The end of a body may be late by a full queue. */
+const OVERTIME_MS = 3000;
+const EARLY_MS = 700;
+const CLOSING_MS = 4000;
+const BUFFERED_MS = 100;
+const LEAST_BUFFERED = 128 * 1024;
+const MOST_BUFFERED = 4 * 1024 * 1024;

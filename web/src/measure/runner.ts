@@ -1,0 +1,320 @@
+// Decides what is measured when: finds which addresses answer, waits in the server's queue, runs the phases of each IP version
+// in turns, and comes back after a lost connection. What was measured is told phase by phase, so that a run that breaks off keeps
+// everything that had been seen.
+
+import type { Candidate, Version } from "../pure/targets";
+import { VERSIONS } from "../pure/targets";
+import type { Tick } from "../pure/warmUp";
+import { clockStep, PauseWatch } from "./clock";
+import { rest } from "./crew";
+import type { EchoRun, FromRunner, MatrixSpec, Measured, MeasuredVersion, Missing, Phase, QuickSpec, Spec, ToRunner } from "./messages";
+import { ConnectionLost, isObject, numberOf, Refused, Session } from "./session";
+import { Line, matrixTransfer, startEchoes, transfer } from "./tests";
+
+declare const self: {
+  postMessage(message: FromRunner): void;
+  onmessage: ((event: MessageEvent<ToRunner>) => void) | null;
+  crossOriginIsolated: boolean;
+};
+
+export function listenForOrders(): void {
+  let run: Run | undefined;
+  self.onmessage = ({ data }) => {
+    if (data.say === "cancel") {
+      run?.cancel();
+    } else {
+      run = new Run(data.spec);
+      void run.go();
+    }
+  };
+}
+
+class Cancelled extends Error {}
+
+class Run {
+  private readonly begun = performance.now();
+  private readonly watch = new PauseWatch();
+  private readonly step = clockStep();
+  private readonly versions: MeasuredVersion[] = [];
+  private readonly lines = new Map<Version, Line>();
+  private missing: Missing[] = [];
+  private lostConnections = 0;
+  private cancelled = false;
+  private reservation: string | undefined;
+
+  constructor(private readonly spec: Spec) {}
+
+  /** Ends the run with what there is. */
+  cancel(): void {
+    this.cancelled = true;
+    for (const line of this.lines.values()) line.session.close();
+  }
+
+  async go(): Promise<void> {
+    try {
+      const found = await findTargets(this.spec);
+      this.missing = found.missing;
+      self.postMessage({ say: "reached", ...found });
+      for (const target of found.reached) this.versions.push({ version: target.version, address: target.address });
+      if (this.spec.kind === "quick") await this.quick(this.spec, found.reached);
+      else await this.matrix(this.spec, found.reached);
+    } catch (error) {
+      if (!(error instanceof Cancelled)) for (const version of this.versions) this.note(version, "run", error);
+    }
+    this.finish();
+  }
+
+  private finish(): void {
+    for (const line of this.lines.values()) line.session.close();
+    this.watch.stop();
+    self.postMessage({ say: "done", measured: this.measured() });
+  }
+
+  /** Latency of both versions before anything fills the path, then down in one order and up in the other (ABBA). */
+  private async quick(spec: QuickSpec, targets: readonly Candidate[]): Promise<void> {
+    for (const target of targets) await this.phase(target, "latency", (line) => this.idle(line, spec));
+    for (const target of targets) await this.phase(target, "down", (line) => this.moved(line, spec, "down"));
+    for (const target of [...targets].reverse()) await this.phase(target, "up", (line) => this.moved(line, spec, "up"));
+  }
+
+  private async matrix(spec: MatrixSpec, targets: readonly Candidate[]): Promise<void> {
+    const planned = spec.plan.length * targets.length;
+    let done = 0;
+    for (const [n, wanted] of spec.plan.entries()) {
+      const order = n % 2 === 0 ? targets : [...targets].reverse();
+      for (const target of order) {
+        await this.phase(target, spec.way, async (line) => {
+          const measured = await matrixTransfer(line, spec.way, wanted);
+          const version = this.of(target.version);
+          version.matrix = [...(version.matrix ?? []), measured];
+          done += 1;
+          self.postMessage({ say: "transfer", version: target.version, done, planned, transfer: measured });
+        });
+      }
+    }
+  }
+
+  /** Runs one step over one version. A lost connection is waited for and the step repeated, at most twice. */
+  private async phase(target: Candidate, phase: Phase, step: (line: Line) => Promise<void>): Promise<void> {
+    const version = this.of(target.version);
+    for (let attempt = 0; ; attempt += 1) {
+      if (this.cancelled) throw new Cancelled();
+      try {
+        const line = await this.line(target, phase !== "latency");
+        this.announce(target.version, phase);
+        await step(line);
+        delete version.trouble;
+        return;
+      } catch (error) {
+        if (this.cancelled) throw new Cancelled();
+        this.note(version, phase, error);
+        this.dropLine(target.version);
+        if (error instanceof Refused || attempt >= MOST_RETRIES || !(await this.isBack(target, error))) return;
+      }
+    }
+  }
+
+  private announce(version: Version, phase: Phase): void {
+    if (this.spec.kind !== "quick") return;
+    const duration = (phase === "latency" ? this.spec.idleMs : this.spec.transferMs) * 1e6;
+    self.postMessage({ say: "phase", version, phase, duration });
+  }
+
+  private async idle(line: Line, spec: QuickSpec): Promise<void> {
+    const { version } = line.target;
+    const onTrips = (trips: EchoRun["trips"]) => self.postMessage({ say: "trips", version, beside: "latency", trips });
+    const echoes = await startEchoes(line, IDLE_SPACING, spec.idleMs * 1e6, onTrips);
+    this.of(version).idle = await echoes.finished;
+    if (!line.session.alive) throw new ConnectionLost("the connection was lost while round trips were measured");
+    this.tellPartial();
+  }
+
+  private async moved(line: Line, spec: QuickSpec, direction: "down" | "up"): Promise<void> {
+    const { version } = line.target;
+    const result = await transfer(line, direction, {
+      streams: direction === "down" ? DOWN_STREAMS : UP_STREAMS,
+      duration: spec.transferMs * 1e6,
+      onTicks: (ticks) => {
+        this.keepTicks(version, direction, ticks);
+        self.postMessage({ say: "ticks", version, direction, ticks });
+      },
+      onTrips: (trips) => self.postMessage({ say: "trips", version, beside: direction, trips }),
+    });
+    this.of(version)[direction] = result;
+    this.tellPartial();
+    if (result.outcome === "failed") throw new ConnectionLost(result.reason ?? "the transfer broke off");
+  }
+
+  /** A partial transfer, in case the connection breaks before it ends: what the receiver had counted by then. */
+  private keepTicks(version: Version, direction: "down" | "up", ticks: Tick[]): void {
+    const measured = this.of(version);
+    const before = measured[direction]?.outcome === "interrupted" ? measured[direction].ticks : [];
+    const first = ticks[0];
+    const restarted = first !== undefined && before.length > 0 && first.end < before[before.length - 1]!.end;
+    const kept = restarted ? ticks : [...before, ...ticks];
+    measured[direction] = {
+      direction,
+      streams: direction === "down" ? DOWN_STREAMS : UP_STREAMS,
+      outcome: "interrupted",
+      ticks: kept,
+      bytes: kept.reduce((total, tick) => total + tick.bytes, 0),
+      elapsed: kept[kept.length - 1]?.end ?? 0,
+      calls: 0,
+      streamEnds: [],
+      capped: false,
+    };
+  }
+
+  /** The session of a version, opened at need; with a place in the queue where the step fills the path. */
+  private async line(target: Candidate, reserved: boolean): Promise<Line> {
+    let line = this.lines.get(target.version);
+    if (!line?.session.alive) {
+      const session = await Session.open(target.origin);
+      line = new Line(session, target, this.spec.limits);
+      this.lines.set(target.version, line);
+      this.reserved.delete(target.version);
+      const version = this.of(target.version);
+      version.greeting = session.greeting;
+      version.responder = session.host;
+    }
+    if (reserved && !this.reserved.has(target.version)) await this.reserve(line);
+    return line;
+  }
+
+  private readonly reserved = new Set<Version>();
+
+  private async reserve(line: Line): Promise<void> {
+    const { session, target } = line;
+    const quiet = session.listen((message) => {
+      if (message.type !== "queued") return;
+      const [place, wait] = [numberOf(message.place), numberOf(message.expected_wait)];
+      self.postMessage({ say: "queued", version: target.version, place, wait });
+    });
+    try {
+      const admitted = session.next("admitted", undefined, QUEUE_MS);
+      const join = this.reservation === undefined ? {} : { join: this.reservation };
+      session.tell({ type: "reserve", expected: this.expected(), ...join });
+      const answer = await admitted;
+      if (typeof answer.reservation === "string") this.reservation = answer.reservation;
+      this.reserved.add(target.version);
+    } catch (error) {
+      const outdated = error instanceof Refused && error.code === "lease" && this.reservation !== undefined;
+      if (!outdated) throw error;
+      this.reservation = undefined;
+      await this.reserve(line);
+    } finally {
+      quiet();
+    }
+  }
+
+  private expected(): number {
+    const versions = Math.max(1, this.versions.length);
+    if (this.spec.kind === "quick") return versions * 2 * (this.spec.transferMs + OVERHEAD_MS) * 1e6;
+    return Math.min(this.spec.plan.length * versions * MATRIX_STEP_MS, 3600e3) * 1e6;
+  }
+
+  private dropLine(version: Version): void {
+    this.lines.get(version)?.session.close();
+    this.lines.delete(version);
+    this.reserved.delete(version);
+    if (this.lines.size === 0) this.reservation = undefined;
+  }
+
+  /** Waits until the server answers again; false if it does not within a minute. */
+  private async isBack(target: Candidate, error: unknown): Promise<boolean> {
+    this.lostConnections += 1;
+    self.postMessage({ say: "lost", reason: messageOf(error) });
+    this.tellPartial();
+    const until = performance.now() + COMING_BACK_MS;
+    while (performance.now() < until && !this.cancelled) {
+      if (await answers(target)) {
+        self.postMessage({ say: "back" });
+        return true;
+      }
+      await rest(LOOKING_MS);
+    }
+    return false;
+  }
+
+  private note(version: MeasuredVersion, stage: string, error: unknown): void {
+    version.trouble = { stage, reason: messageOf(error) };
+  }
+
+  private of(version: Version): MeasuredVersion {
+    const found = this.versions.find((each) => each.version === version);
+    if (!found) throw new Error(`${version} is not measured`);
+    return found;
+  }
+
+  private tellPartial(): void {
+    self.postMessage({ say: "partial", measured: this.measured() });
+  }
+
+  private measured(): Measured {
+    const troubled = this.versions.some((version) => version.trouble !== undefined);
+    const nothing = this.versions.every((version) => !version.idle && !version.down && !version.up && !version.matrix);
+    return {
+      outcome: nothing ? "failed" : this.cancelled || troubled ? "interrupted" : "complete",
+      elapsed: Math.round((performance.now() - this.begun) * 1e6),
+      versions: this.versions,
+      missing: this.missing,
+      instrument: {
+        clockStep: this.step,
+        isolated: self.crossOriginIsolated === true,
+        pauses: this.watch.pauses,
+        longestPause: this.watch.longest,
+        lostConnections: this.lostConnections,
+      },
+    };
+  }
+}
+
+async function findTargets(spec: Spec): Promise<{ reached: Candidate[]; missing: Missing[] }> {
+  const reached: Candidate[] = [];
+  const missing: Missing[] = [];
+  const wanted = VERSIONS.filter((version) => spec.versions.includes(version));
+  await Promise.all(
+    wanted.map(async (version) => {
+      const tried = spec.candidates.filter((candidate) => candidate.version === version);
+      const answered = await firstThatAnswers(tried);
+      if (answered) reached.push(answered);
+      else missing.push({ version, reason: tried.length === 0 ? "noAddress" : "noAnswer", tried: tried.map((each) => each.address) });
+    }),
+  );
+  reached.sort((a, b) => (a.version < b.version ? -1 : 1));
+  return { reached, missing };
+}
+
+/** All are tried at once; of those that answer the first in the list wins, so that equal networks give equal choices. */
+async function firstThatAnswers(tried: readonly Candidate[]): Promise<Candidate | undefined> {
+  const answered = await Promise.all(tried.map(answers));
+  return tried.find((_, n) => answered[n]);
+}
+
+async function answers(target: Candidate): Promise<boolean> {
+  try {
+    const response = await fetch(`${target.origin}/api/v1/about`, { cache: "no-store", signal: AbortSignal.timeout(REACH_MS) });
+    const about: unknown = await response.json();
+    return isObject(about) && typeof about.software === "string" && about.software.startsWith("netaware");
+  } catch {
+    return false;
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Parallel connections of a transfer: enough that one lost segment does not halve the rate, few enough for a phone's CPU. */
+const DOWN_STREAMS = 3;
+const UP_STREAMS = 2;
+const IDLE_SPACING = 10e6;
+const REACH_MS = 3000;
+const LOOKING_MS = 1500;
+const COMING_BACK_MS = 60_000;
+const MOST_RETRIES = 2;
+/** Others may be measuring for a long time; the person can cancel. */
+const QUEUE_MS = 3600e3;
+/** Opening, attaching, closing of a transfer on a slow path. */
+const OVERHEAD_MS = 2500;
+const MATRIX_STEP_MS = 300;

@@ -1,0 +1,213 @@
+// One control session with the server over a WebSocket: docs/protocol.md §2, one message per text frame.
+//
+// Keep: a session whose connection breaks fails every wait at once with `ConnectionLost`, so that nobody waits for an answer
+// that cannot come. Messages are believed only as far as their fields have the right type.
+
+export interface ControlMessage {
+  type: string;
+  [field: string]: unknown;
+}
+
+/** The owner's caps; null is none. Times ns, rates bit/s. */
+export interface Limits {
+  duration: number | null;
+  rate: number | null;
+  bytes: number | null;
+  streams: number | null;
+}
+
+export class ConnectionLost extends Error {}
+
+/** The server said no; `code` is one of docs/protocol.md §8. */
+export class Refused extends Error {
+  constructor(
+    readonly code: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+export class TimedOut extends Error {}
+
+interface Wait {
+  wanted: (message: ControlMessage) => boolean;
+  test: number | undefined;
+  resolve: (message: ControlMessage) => void;
+  reject: (error: Error) => void;
+  timer: ReturnType<typeof setTimeout>;
+}
+
+export class Session {
+  token = "";
+  host: Record<string, unknown> = {};
+  /** ns from connecting to the welcome. */
+  greeting = 0;
+  private waits: Wait[] = [];
+  private listeners = new Set<(message: ControlMessage) => void>();
+  private heartbeat: ReturnType<typeof setInterval> | undefined;
+  private lastHeard = 0;
+  private seq = 0;
+  private ended: Error | undefined;
+  private breakOff: (error: Error) => void = () => {};
+  /** Rejects when the session ends; never resolves. */
+  readonly broken = new Promise<never>((_, reject) => (this.breakOff = reject));
+
+  private constructor(private readonly socket: WebSocket) {
+    this.broken.catch(() => {});
+    socket.onmessage = (event) => this.heard(event.data);
+    socket.onclose = () => this.end(new ConnectionLost("the control connection was closed"));
+    socket.onerror = () => this.end(new ConnectionLost("the control connection failed"));
+  }
+
+  static async open(origin: string): Promise<Session> {
+    const begun = performance.now();
+    const socket = new WebSocket(`${origin.replace(/^http/, "ws")}/control`);
+    const session = new Session(socket);
+    await session.connected();
+    session.tell({ type: "hello", version: 1, software: SOFTWARE, nonce: nonce() });
+    const welcome = await session.next("welcome", undefined, ANSWER_MS);
+    session.greeting = Math.round((performance.now() - begun) * 1e6);
+    session.token = typeof welcome.token === "string" && /^[0-9a-f]{32}$/.test(welcome.token) ? welcome.token : "";
+    session.host = isObject(welcome.host) ? welcome.host : {};
+    session.heartbeat = setInterval(() => session.beat(), PING_MS);
+    return session;
+  }
+
+  get alive(): boolean {
+    return this.ended === undefined;
+  }
+
+  tell(message: ControlMessage): void {
+    if (this.ended) throw this.ended;
+    this.socket.send(JSON.stringify(message));
+  }
+
+  /** The next message of this type, about this test if one is named. */
+  next(type: string, test?: number, patienceMs = ANSWER_MS): Promise<ControlMessage> {
+    if (this.ended) return Promise.reject(this.ended);
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.waits = this.waits.filter((wait) => wait !== entry);
+        reject(new TimedOut(`no ${type} from the server within ${Math.round(patienceMs / 1000)} s`));
+      }, patienceMs);
+      const wanted = (message: ControlMessage) => message.type === type && (test === undefined || message.test === test);
+      const entry: Wait = { wanted, test, resolve, reject, timer };
+      this.waits.push(entry);
+    });
+  }
+
+  /** Calls `listener` for every message until the returned function is called. */
+  listen(listener: (message: ControlMessage) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  close(): void {
+    if (!this.ended && this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify({ type: "bye" }));
+    this.end(new ConnectionLost("the session was closed"));
+  }
+
+  private connected(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.end(new ConnectionLost("the control connection was not answered"));
+      }, ANSWER_MS);
+      this.socket.onopen = () => {
+        clearTimeout(timer);
+        this.lastHeard = performance.now();
+        resolve();
+      };
+      this.failed = reject;
+    });
+  }
+
+  private failed: (error: Error) => void = () => {};
+
+  private heard(data: unknown): void {
+    this.lastHeard = performance.now();
+    const message = understood(data);
+    if (!message) return;
+    for (const listener of this.listeners) listener(message);
+    if (message.type === "error") this.refused(message);
+    else if (message.type === "bye") this.end(new ConnectionLost(`the server ended the session: ${text(message.reason)}`));
+    else this.answer(message);
+  }
+
+  private answer(message: ControlMessage): void {
+    const wait = this.waits.find((each) => each.wanted(message));
+    if (!wait) return;
+    this.waits = this.waits.filter((each) => each !== wait);
+    clearTimeout(wait.timer);
+    wait.resolve(message);
+  }
+
+  /** An error about a test is of concern to whoever waits for that test; one without a test to everybody. */
+  private refused(message: ControlMessage): void {
+    const error = new Refused(text(message.code), text(message.message));
+    const concerned = this.waits.filter((wait) => message.test === undefined || message.test === null || wait.test === message.test);
+    this.waits = this.waits.filter((wait) => !concerned.includes(wait));
+    for (const wait of concerned) {
+      clearTimeout(wait.timer);
+      wait.reject(error);
+    }
+  }
+
+  private beat(): void {
+    if (performance.now() - this.lastHeard > SILENCE_MS) {
+      this.end(new ConnectionLost("nothing was heard from the server for 5 s"));
+      return;
+    }
+    this.seq += 1;
+    this.socket.send(JSON.stringify({ type: "ping", seq: this.seq }));
+  }
+
+  private end(error: Error): void {
+    if (this.ended) return;
+    this.ended = error;
+    clearInterval(this.heartbeat);
+    this.socket.onmessage = null;
+    this.socket.close();
+    this.failed(error);
+    this.breakOff(error);
+    for (const wait of this.waits.splice(0)) {
+      clearTimeout(wait.timer);
+      wait.reject(error);
+    }
+  }
+}
+
+function understood(data: unknown): ControlMessage | undefined {
+  if (typeof data !== "string" || data.length > LARGEST_MESSAGE) return undefined;
+  try {
+    const value: unknown = JSON.parse(data);
+    return isObject(value) && typeof value.type === "string" ? (value as ControlMessage) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+export function numberOf(value: unknown): number {
+  return typeof value === "number" && Number.isFinite(value) ? value : 0;
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value.slice(0, 300) : "";
+}
+
+/** `crypto.randomUUID` is kept from pages without TLS; this is not. */
+function nonce(): string {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+const SOFTWARE = "netaware-web 0.1.0";
+const PING_MS = 1000;
+/** The server frees a vanished client within 5 s; by then there is nothing left to come back to. */
+const SILENCE_MS = 5000;
+const ANSWER_MS = 6000;
+/** The protocol's own limit, in characters: no message has more characters than bytes. */
+const LARGEST_MESSAGE = 65_536;

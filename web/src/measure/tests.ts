@@ -1,0 +1,311 @@
+// The single tests that a session can run: echoes, a transfer down, a transfer up, one transfer of a block matrix.
+//
+// The order of things is docs/protocol.md §3: open, opened, attach, ready, start, started, finished.
+
+import type { RoundTrip } from "../pure/delay";
+import type { Transfer, Way } from "../pure/matrixPlan";
+import { sum } from "../pure/statistics";
+import type { Candidate } from "../pure/targets";
+import type { Tick } from "../pure/warmUp";
+import { Echoer, Mover, within } from "./crew";
+import type { EchoRun, EndCount, MeasuredTransfer, TransferRun } from "./messages";
+import { isObject, numberOf, Session, type ControlMessage, type Limits } from "./session";
+
+/** A session with the address that it leads to. Test numbers are unique in it. */
+export class Line {
+  private tests = 0;
+
+  constructor(
+    readonly session: Session,
+    readonly target: Candidate,
+    readonly limits: Limits,
+  ) {}
+
+  nextTest(): number {
+    this.tests += 1;
+    return this.tests;
+  }
+
+  url(path: string, test: number, stream: number, socket: boolean): string {
+    const origin = socket ? this.target.origin.replace(/^http/, "ws") : this.target.origin;
+    return `${origin}${path}?token=${this.session.token}&test=${test}&stream=${stream}`;
+  }
+}
+
+/** Echoes that run until they are stopped or their time is over. */
+export interface Echoes {
+  finished: Promise<EchoRun>;
+  stop(): void;
+}
+
+export async function startEchoes(
+  line: Line,
+  spacing: number,
+  duration: number,
+  onTrips: (trips: RoundTrip[]) => void,
+): Promise<Echoes> {
+  const { session } = line;
+  const test = line.nextTest();
+  const echoer = new Echoer(onTrips);
+  const allowed = capped(duration, line.limits.duration);
+  try {
+    const opened = session.next("opened", test);
+    session.tell({ type: "open", test, plan: { kind: "tcp_echo", length: ECHO_LENGTH, duration: allowed + ECHO_SLACK } });
+    await opened;
+    const ready = session.next("ready", test);
+    echoer.tell({ say: "open", url: line.url("/echo", test, 0, true) });
+    await Promise.all([within(echoer.open, ATTACH_MS, "the echo connection was not open"), ready]);
+    const started = session.next("started", test);
+    session.tell({ type: "start", test });
+    await started;
+  } catch (error) {
+    echoer.dismiss();
+    throw error;
+  }
+  echoer.tell({ say: "go", length: ECHO_LENGTH, spacing, duration: allowed });
+  session.broken.catch(() => echoer.tell({ say: "stop" }));
+  const finished = echoer.ended.then(({ run }) => {
+    echoer.dismiss();
+    if (session.alive) session.tell({ type: "stop", test });
+    return run;
+  });
+  return { finished, stop: () => echoer.tell({ say: "stop" }) };
+}
+
+export interface TransferWish {
+  streams: number;
+  duration: number;
+  onTicks: (ticks: Tick[]) => void;
+  onTrips: (trips: RoundTrip[]) => void;
+}
+
+/** A transfer of some seconds with echoes beside it. */
+export async function transfer(line: Line, direction: "down" | "up", wish: TransferWish): Promise<TransferRun> {
+  const streams = Math.min(wish.streams, line.limits.streams ?? wish.streams);
+  const duration = capped(wish.duration, line.limits.duration);
+  const echoes = await startEchoes(line, LOADED_SPACING, duration + LOADED_AFTER, wish.onTrips);
+  const plan = { kind: "tcp", streams, duration, length: BLOCK, tick: TICK, ...caps(line.limits) };
+  const run = direction === "down" ? await down(line, plan, wish.onTicks) : await up(line, plan, wish.onTicks);
+  echoes.stop();
+  run.loaded = await echoes.finished;
+  run.capped = line.limits.rate !== null;
+  return run;
+}
+
+interface Plan {
+  kind: string;
+  streams: number;
+  duration: number;
+  length: number;
+  tick: number;
+  bytes?: number;
+  rate?: number;
+  nodelay?: boolean;
+}
+
+async function down(line: Line, plan: Plan, onTicks: (ticks: Tick[]) => void): Promise<TransferRun> {
+  const ticks: Tick[] = [];
+  const mover = new Mover((fresh) => {
+    const told = fresh.map((tick) => ({ ...tick, streams: plan.streams }));
+    ticks.push(...told);
+    onTicks(told);
+  });
+  const server = new ServerSide(line.session);
+  try {
+    const test = await opened(line, { ...plan, direction: "reverse" });
+    const ready = line.session.next("ready", test);
+    const urls = streamsOf(plan).map((stream) => line.url("/data/down", test, stream, false));
+    mover.tell({ say: "receive", urls, duration: plan.duration, total: plan.bytes ?? null });
+    await ready;
+    const ended = server.finished(test, plan.duration);
+    line.session.tell({ type: "start", test });
+    const moved = await Promise.race([
+      within(mover.moved, plan.duration / 1e6 + END_MS, "the transfer down did not end"),
+      line.session.broken,
+    ]);
+    if (moved.say !== "received") throw new Error("the mover received nothing");
+    const finished = await ended.catch(() => undefined);
+    const run = emptyRun("down", plan.streams);
+    return {
+      ...run,
+      outcome: moved.broken ? "failed" : "complete",
+      ...(moved.broken ? { reason: moved.broken } : {}),
+      ticks,
+      bytes: moved.bytes,
+      elapsed: moved.elapsed,
+      calls: moved.reads,
+      first: moved.first,
+      ...server.told(finished),
+    };
+  } finally {
+    server.stop();
+    mover.dismiss();
+  }
+}
+
+async function up(line: Line, plan: Plan, onTicks: (ticks: Tick[]) => void): Promise<TransferRun> {
+  const mover = new Mover(() => {});
+  const server = new ServerSide(line.session, onTicks);
+  try {
+    const test = await opened(line, { ...plan, direction: "forward" });
+    const ready = line.session.next("ready", test);
+    mover.tell({ say: "attach", urls: streamsOf(plan).map((stream) => line.url("/data/up", test, stream, true)) });
+    await Promise.all([within(mover.attached, ATTACH_MS, "the data connections were not open"), ready]);
+    const started = line.session.next("started", test);
+    line.session.tell({ type: "start", test });
+    await started;
+    const ended = server.finished(test, plan.duration);
+    mover.tell({ say: "send", length: plan.length, duration: plan.duration, total: plan.bytes ?? null, rate: plan.rate ?? null });
+    const [moved, finished] = await Promise.race([Promise.all([mover.moved, ended]), line.session.broken]);
+    const report = isObject(finished.report) ? finished.report : {};
+    return {
+      ...emptyRun("up", plan.streams),
+      outcome: outcomeOf(finished),
+      ticks: server.ticks,
+      bytes: numberOf(report.bytes),
+      elapsed: numberOf(report.elapsed),
+      handedOver: moved.bytes,
+      confirmed: moved.elapsed,
+      calls: moved.say === "sent" ? moved.messages : 0,
+      ...server.told(finished),
+    };
+  } finally {
+    server.stop();
+    mover.dismiss();
+  }
+}
+
+/** One transfer of a block matrix, alone. */
+export async function matrixTransfer(line: Line, way: Way, wanted: Transfer): Promise<MeasuredTransfer> {
+  const plan: Plan = {
+    kind: "tcp",
+    streams: 1,
+    duration: capped(PATIENCE, line.limits.duration),
+    length: wanted.block,
+    tick: TICK,
+    bytes: wanted.bytes,
+    ...(wanted.protocol === "tcp_nodelay" ? { nodelay: true } : {}),
+    ...(line.limits.rate === null ? {} : { rate: line.limits.rate }),
+  };
+  const run = way === "down" ? await down(line, plan, () => {}) : await up(line, plan, () => {});
+  return matrixCounts(wanted, way, run);
+}
+
+function matrixCounts(wanted: Transfer, way: Way, run: TransferRun): MeasuredTransfer {
+  const end = run.streamEnds[0] ?? {};
+  const server: EndCount = {
+    bytes: numberOf(run.report?.bytes),
+    calls: numberOf(end.calls),
+    elapsed: numberOf(run.report?.elapsed),
+    first: numberOf(end.first_read),
+  };
+  const page: EndCount = {
+    bytes: way === "up" ? (run.handedOver ?? 0) : run.bytes,
+    calls: run.calls,
+    elapsed: way === "up" ? (run.confirmed ?? 0) : run.elapsed,
+    first: way === "up" ? 0 : (run.first ?? 0),
+  };
+  return {
+    ...wanted,
+    way,
+    outcome: run.outcome,
+    ...(run.reason === undefined ? {} : { reason: run.reason }),
+    page,
+    ...(run.report ? { server } : {}),
+    retransmits: numberOf(end.retransmits),
+  };
+}
+
+/** What the server says about a running test: slices, stream ends and the final report. */
+class ServerSide {
+  readonly ticks: Tick[] = [];
+  private readonly streamEnds: Record<string, unknown>[] = [];
+  private readonly quiet: () => void;
+
+  constructor(
+    private readonly session: Session,
+    onTicks: (ticks: Tick[]) => void = () => {},
+  ) {
+    this.quiet = session.listen((message) => {
+      if (message.type === "receiver_ticks") {
+        const fresh = ticksOf(message.ticks);
+        this.ticks.push(...fresh);
+        onTicks(fresh);
+      } else if (message.type === "stream_ends" && Array.isArray(message.streams)) {
+        this.streamEnds.push(...message.streams.filter(isObject).slice(0, MOST_STREAMS));
+      }
+    });
+  }
+
+  finished(test: number, duration: number): Promise<ControlMessage> {
+    return this.session.next("finished", test, duration / 1e6 + END_MS);
+  }
+
+  told(finished: ControlMessage | undefined): Pick<TransferRun, "report" | "streamEnds"> {
+    const report = finished && isObject(finished.report) ? finished.report : undefined;
+    const within = report && Array.isArray(report.streams) ? report.streams.filter(isObject).slice(0, MOST_STREAMS) : [];
+    return { ...(report ? { report } : {}), streamEnds: this.streamEnds.length > 0 ? this.streamEnds : within };
+  }
+
+  stop(): void {
+    this.quiet();
+  }
+}
+
+async function opened(line: Line, plan: Plan & { direction: string }): Promise<number> {
+  const test = line.nextTest();
+  const answer = line.session.next("opened", test);
+  line.session.tell({ type: "open", test, plan });
+  await answer;
+  return test;
+}
+
+function ticksOf(value: unknown): Tick[] {
+  if (!Array.isArray(value)) return [];
+  return value.filter(isObject).map((tick) => ({
+    end: numberOf(tick.end),
+    length: numberOf(tick.length),
+    bytes: numberOf(tick.bytes),
+    streams: numberOf(tick.streams),
+  }));
+}
+
+function outcomeOf(finished: ControlMessage): TransferRun["outcome"] {
+  const outcome = finished.outcome;
+  return outcome === "complete" || outcome === "interrupted" ? outcome : "failed";
+}
+
+function emptyRun(direction: "down" | "up", streams: number): TransferRun {
+  return { direction, streams, outcome: "failed", ticks: [], bytes: 0, elapsed: 0, calls: 0, streamEnds: [], capped: false };
+}
+
+function streamsOf(plan: Plan): number[] {
+  return Array.from({ length: plan.streams }, (_, stream) => stream);
+}
+
+function caps(limits: Limits): { bytes?: number; rate?: number } {
+  return { ...(limits.bytes === null ? {} : { bytes: limits.bytes }), ...(limits.rate === null ? {} : { rate: limits.rate }) };
+}
+
+/** The server refuses what exceeds a cap of its owner, it never trims. */
+function capped(duration: number, cap: number | null): number {
+  return cap === null ? duration : Math.min(duration, cap);
+}
+
+export function bytesOf(ticks: readonly Tick[]): number {
+  return sum(ticks.map((tick) => tick.bytes));
+}
+
+const ECHO_LENGTH = 64;
+/** Answers to the last requests come after the requests' time. */
+const ECHO_SLACK = 2e9;
+/** 20 a second of 64 bytes take 10 to 20 kbit/s with all headers: two promille of a path of 10 Mbit/s. */
+const LOADED_SPACING = 50e6;
+/** Opening the transfer takes some round trips, during which the echoes already run. */
+const LOADED_AFTER = 3e9;
+const BLOCK = 65_536;
+const TICK = 100e6;
+const PATIENCE = 10e9;
+const ATTACH_MS = 6000;
+const END_MS = 8000;
+const MOST_STREAMS = 512;

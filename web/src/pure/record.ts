@@ -1,0 +1,494 @@
+// Makes the record of a run: the schema that all of netaware speaks (`netaware schema`), as far as a browser can fill it.
+//
+// What a browser cannot know is left out or zero where the schema demands a number, and the warnings say which: it cannot see
+// segments sent again, cannot tell who limited a transfer, and reads a rounded clock.
+
+import type { EchoRun, Instrument, Measured, MeasuredTransfer, MeasuredVersion, TransferRun } from "../measure/messages";
+import { histogram, ipdv, pdv, smoothedJitter, summarise, type DelaySummary } from "./delay";
+import { goodput } from "./goodput";
+import { ascending, mean, median, sum, type Interval } from "./statistics";
+import type { Version } from "./targets";
+import { showSpan } from "./units";
+import type { Tick } from "./warmUp";
+
+export const SCHEMA_VERSION = 1;
+export const SOFTWARE = "0.1.0";
+
+type Outcome = "complete" | "interrupted" | "failed";
+type Direction = "forward" | "reverse" | "round_trip";
+
+export interface Pedigree {
+  method: string;
+  layer: "payload" | "ip" | "l2";
+  direction: Direction;
+  version: Version;
+  clock: "application" | "kernel" | "nic";
+  uncertainty: string;
+}
+
+export interface Health {
+  late_sends: number;
+  worst_lateness: number;
+  not_sent: number;
+  host_drops: number;
+  stamp_fallbacks: number;
+}
+
+export interface LatencyResult {
+  pedigree: Pedigree;
+  payload: number;
+  arrivals?: "even";
+  spacing: number;
+  sent: number;
+  not_sent: number;
+  received: number;
+  lost: number;
+  late: number;
+  reordered: number;
+  duplicates: number;
+  bad: number;
+  patience: number;
+  rtt: DelaySummary | null;
+  rtt_application: DelaySummary | null;
+  responder?: DelaySummary;
+  ipdv?: DelaySummary;
+  pdv?: DelaySummary;
+  jitter: number;
+  histogram?: Histogram;
+  health: Health;
+}
+
+export interface Histogram {
+  bins: [number, number][];
+  digits?: number;
+  width?: number;
+  underflow: number;
+  overflow: number;
+}
+
+export interface LoadedLatency {
+  latency: LatencyResult;
+  rise?: number;
+  round_trips_per_minute: number | null;
+}
+
+export interface TcpResult {
+  pedigree: Pedigree;
+  outcome: Outcome;
+  streams: number;
+  congestion: string;
+  goodput?: number;
+  goodput_interval?: Interval;
+  rounds: number[];
+  counted: "delivered";
+  bytes: number;
+  measured: number;
+  warm_up: { omitted: number; rule: string };
+  retransmits: number;
+  rtt: number;
+  min_rtt: number;
+  cwnd: number;
+  receiver_ticks: Tick[];
+  sender: TcpEnd;
+  receiver: TcpEnd;
+  latency_under_load?: LoadedLatency;
+  limit: { by: string; side: string; evidence: string };
+  health: Health;
+}
+
+export interface TcpEnd {
+  outcome: Outcome;
+  elapsed: number;
+  bytes: number;
+  cpu: Record<string, number | null>;
+  streams: Record<string, unknown>[];
+}
+
+export interface MatrixEnd {
+  bytes: number;
+  calls: number;
+  elapsed?: number;
+  throughput?: number;
+}
+
+export interface MatrixRun {
+  round: number;
+  outcome: Outcome;
+  client: MatrixEnd;
+  server?: MatrixEnd;
+  lost: number;
+  retransmits: number;
+}
+
+export interface MatrixCell {
+  bytes: number;
+  block: number;
+  client_time?: Interval;
+  client_throughput?: Interval;
+  server_time?: Interval;
+  server_throughput?: Interval;
+  runs: MatrixRun[];
+}
+
+export interface MatrixResult {
+  pedigree: Pedigree;
+  protocol: "tcp" | "tcp_nodelay" | "udp";
+  cells: MatrixCell[];
+}
+
+export interface VersionResult {
+  version: Version;
+  address?: string;
+  unreachable?: { stage: string; reason: string; advice: string };
+  reach?: { connects: number[]; greeting: number };
+  latency?: LatencyResult;
+  tcp?: TcpResult[];
+  matrix?: MatrixResult[];
+  /** Whatever another command has measured; shown by its own fields. */
+  [other: string]: unknown;
+}
+
+export interface NetRecord {
+  schema: number;
+  id: string;
+  software: string;
+  command: string;
+  started_at: number;
+  started_at_utc: string;
+  elapsed: number;
+  outcome: Outcome;
+  request: { host: string; port: number; own_responder: boolean; options: Record<string, string> };
+  label?: string;
+  prober: HostInfo;
+  responder?: HostInfo;
+  versions: VersionResult[];
+  warnings: string[];
+  [other: string]: unknown;
+}
+
+export interface HostInfo {
+  name: string;
+  kernel: string;
+  cpu: string;
+  cores: number;
+  virtualisation: string;
+  software: string;
+  [other: string]: unknown;
+}
+
+/** What the page knows about the run beside what was measured. */
+export interface Circumstances {
+  command: "test" | "matrix";
+  /** ms since 1970 by the wall clock. */
+  startedAt: number;
+  random: Uint8Array;
+  host: string;
+  port: number;
+  options: Record<string, string>;
+  label: string;
+  prober: HostInfo;
+  /** How long the page was hidden meanwhile, ns. */
+  hidden: number;
+}
+
+export function recordOf(measured: Measured, around: Circumstances): NetRecord {
+  const responder = measured.versions.find((version) => version.responder)?.responder;
+  return {
+    schema: SCHEMA_VERSION,
+    id: uuidV7(around.startedAt, around.random),
+    software: SOFTWARE,
+    command: around.command,
+    started_at: around.startedAt * 1e6,
+    started_at_utc: new Date(around.startedAt).toISOString(),
+    elapsed: measured.elapsed,
+    outcome: measured.outcome,
+    request: { host: around.host, port: around.port, own_responder: false, options: around.options },
+    ...(around.label ? { label: around.label } : {}),
+    prober: around.prober,
+    ...(responder ? { responder: hostOf(responder) } : {}),
+    versions: versionsOf(measured),
+    warnings: warningsOf(measured, around.hidden),
+  };
+}
+
+function versionsOf(measured: Measured): VersionResult[] {
+  const missing = measured.missing.map(
+    (each): VersionResult => ({
+      version: each.version,
+      unreachable: {
+        stage: "connect",
+        reason:
+          each.reason === "noAddress"
+            ? `the server names no ${each.version} address that this page could reach`
+            : `no answer from ${each.tried.join(", ")} within 3 s`,
+        advice: "",
+      },
+    }),
+  );
+  const all = [...measured.versions.map((version) => versionOf(version, measured.instrument)), ...missing];
+  return all.sort((a, b) => (a.version < b.version ? -1 : 1));
+}
+
+function versionOf(measured: MeasuredVersion, instrument: Instrument): VersionResult {
+  const { version, idle } = measured;
+  const latency = idle && latencyOf(idle, version, instrument);
+  const tcp = [measured.down, measured.up].flatMap((run) => (run ? [tcpOf(run, version, instrument, latency)] : []));
+  const matrix = measured.matrix ? matrixOf(measured.matrix, version, instrument) : [];
+  return {
+    version,
+    address: measured.address,
+    ...(measured.trouble ? { unreachable: { ...measured.trouble, advice: "" } } : {}),
+    ...(measured.greeting === undefined ? {} : { reach: { connects: [], greeting: measured.greeting } }),
+    ...(latency ? { latency } : {}),
+    ...(tcp.length > 0 ? { tcp } : {}),
+    ...(matrix.length > 0 ? { matrix } : {}),
+  };
+}
+
+function latencyOf(run: EchoRun, version: Version, instrument: Instrument): LatencyResult {
+  const trips = run.trips;
+  const values = trips.map((trip) => trip.rtt);
+  const responder = summarise(trips.map((trip) => trip.responder));
+  const [change, excess] = [summarise(ipdv(trips)), summarise(pdv(trips))];
+  return {
+    pedigree: {
+      method: "web-latency",
+      layer: "payload",
+      direction: "round_trip",
+      version,
+      clock: "application",
+      uncertainty: `quantiles of all samples, each known to the clock's steps of ${showSpan(instrument.clockStep)}`,
+    },
+    payload: run.length,
+    arrivals: "even",
+    spacing: run.spacing,
+    sent: trips.length + run.bad,
+    not_sent: 0,
+    received: trips.length,
+    lost: 0,
+    late: 0,
+    reordered: 0,
+    duplicates: 0,
+    bad: run.bad,
+    patience: 1e9,
+    rtt: summarise(values) ?? null,
+    rtt_application: summarise(trips.map((trip) => trip.application)) ?? null,
+    ...(responder ? { responder } : {}),
+    ...(change ? { ipdv: change } : {}),
+    ...(excess ? { pdv: excess } : {}),
+    jitter: smoothedJitter(trips),
+    ...(values.length > 0 ? { histogram: { bins: histogram(values), digits: 2, underflow: 0, overflow: 0 } } : {}),
+    health: {
+      ...healthy(),
+      late_sends: run.lateSends,
+      worst_lateness: run.worstLateness,
+      stamp_fallbacks: run.implausible,
+    },
+  };
+}
+
+function tcpOf(run: TransferRun, version: Version, instrument: Instrument, idle: LatencyResult | undefined): TcpResult {
+  const loaded = run.loaded && run.loaded.trips.length > 0 ? loadedOf(run.loaded, version, instrument, idle) : undefined;
+  const rtts = (run.loaded?.trips ?? []).map((trip) => trip.rtt);
+  const found = goodput(run.ticks, idle?.rtt?.p50 ?? 0, median(rtts) ?? 0);
+  const [page, server] = [pageEnd(run), serverEnd(run)];
+  const known = (field: string) => sum(run.streamEnds.map((end) => (typeof end[field] === "number" ? end[field] : 0)));
+  const streams = Math.max(1, run.streamEnds.length);
+  const congestion = run.streamEnds.map((end) => end.congestion).find((name) => typeof name === "string");
+  return {
+    pedigree: {
+      method: "web-tcp",
+      layer: "payload",
+      direction: run.direction === "down" ? "reverse" : "forward",
+      version,
+      clock: "application",
+      uncertainty: "95 % block bootstrap over the receiver's slices of one transfer",
+    },
+    outcome: run.outcome,
+    streams: run.streams,
+    congestion: run.direction === "down" && congestion ? congestion : "",
+    ...(found.rate === undefined ? {} : { goodput: Math.round(found.rate) }),
+    ...(found.interval ? { goodput_interval: found.interval } : {}),
+    rounds: found.rate === undefined ? [] : [Math.round(found.rate)],
+    counted: "delivered",
+    bytes: run.bytes,
+    measured: found.measured,
+    warm_up: { omitted: found.omitted, rule: found.warmUp.rule },
+    retransmits: run.direction === "down" ? known("retransmits") : 0,
+    rtt: run.direction === "down" ? Math.round(known("rtt") / streams) : 0,
+    min_rtt: run.direction === "down" ? Math.round(known("min_rtt") / streams) : 0,
+    cwnd: run.direction === "down" ? known("cwnd") : 0,
+    receiver_ticks: run.ticks,
+    sender: run.direction === "down" ? server : page,
+    receiver: run.direction === "down" ? page : server,
+    ...(loaded ? { latency_under_load: loaded } : {}),
+    limit: run.capped
+      ? { by: "requested_rate", side: "request", evidence: "the server's owner caps the rate" }
+      : { by: "unknown", side: "unknown", evidence: "a browser cannot see who held the transfer back" },
+    health: healthy(),
+  };
+}
+
+function loadedOf(run: EchoRun, version: Version, instrument: Instrument, idle: LatencyResult | undefined): LoadedLatency {
+  const latency = latencyOf(run, version, instrument);
+  const average = mean(run.trips.map((trip) => trip.rtt));
+  const [loaded, before] = [latency.rtt?.p50, idle?.rtt?.p50];
+  return {
+    latency,
+    ...(loaded !== undefined && before !== undefined ? { rise: loaded - before } : {}),
+    round_trips_per_minute: average ? 60e9 / average : null,
+  };
+}
+
+function pageEnd(run: TransferRun): TcpEnd {
+  const bytes = run.direction === "down" ? run.bytes : (run.handedOver ?? 0);
+  const elapsed = run.direction === "down" ? run.elapsed : (run.confirmed ?? 0);
+  return { outcome: run.outcome, elapsed, bytes, cpu: noCpu(), streams: [] };
+}
+
+function serverEnd(run: TransferRun): TcpEnd {
+  const told = run.report ?? {};
+  const number = (field: string) => (typeof told[field] === "number" ? told[field] : 0);
+  const cpu = typeof told.cpu === "object" && told.cpu !== null ? (told.cpu as TcpEnd["cpu"]) : noCpu();
+  return { outcome: run.outcome, elapsed: number("elapsed"), bytes: number("bytes"), cpu, streams: run.streamEnds };
+}
+
+/** A page is not told what it costs. */
+function noCpu(): TcpEnd["cpu"] {
+  return {
+    process_user: 0,
+    process_system: 0,
+    busiest_thread: 0,
+    busiest_core: null,
+    host: null,
+    softirq: null,
+    steal: null,
+    cores: 0,
+  };
+}
+
+function healthy(): Health {
+  return { late_sends: 0, worst_lateness: 0, not_sent: 0, host_drops: 0, stamp_fallbacks: 0 };
+}
+
+export function matrixOf(runs: readonly MeasuredTransfer[], version: Version, instrument: Instrument): MatrixResult[] {
+  const protocols = [...new Set(runs.map((run) => run.protocol))].sort();
+  return protocols.map((protocol) => {
+    const own = runs.filter((run) => run.protocol === protocol);
+    return {
+      pedigree: {
+        method: "web-matrix",
+        layer: "payload",
+        direction: own[0]?.way === "down" ? "reverse" : "forward",
+        version,
+        clock: "application",
+        uncertainty: `median of the runs between the smallest and the largest; the page's clock has steps of ${showSpan(instrument.clockStep)}`,
+      },
+      protocol,
+      cells: cellsOf(own),
+    };
+  });
+}
+
+function cellsOf(runs: readonly MeasuredTransfer[]): MatrixCell[] {
+  const keys = [...new Set(runs.map((run) => `${run.bytes}/${run.block}`))];
+  return keys.map((key) => {
+    const own = runs.filter((run) => `${run.bytes}/${run.block}` === key).map(matrixRun);
+    const first = runs.find((run) => `${run.bytes}/${run.block}` === key)!;
+    const complete = own.filter((run) => run.outcome === "complete");
+    const over = (figure: (run: MatrixRun) => number | undefined) => rangeOf(complete.flatMap((run) => figure(run) ?? []));
+    return {
+      bytes: first.bytes,
+      block: first.block,
+      ...named("client_time", over((run) => run.client.elapsed)),
+      ...named("client_throughput", over((run) => run.client.throughput)),
+      ...named("server_time", over((run) => run.server?.elapsed)),
+      ...named("server_throughput", over((run) => run.server?.throughput)),
+      runs: own,
+    };
+  });
+}
+
+function named<K extends string>(name: K, interval: Interval | undefined): Partial<Record<K, Interval>> {
+  return interval ? ({ [name]: interval } as Record<K, Interval>) : {};
+}
+
+function matrixRun(measured: MeasuredTransfer): MatrixRun {
+  const { page, server } = measured;
+  const [sent, received] = measured.way === "up" ? [page.bytes, server?.bytes] : [server?.bytes ?? 0, page.bytes];
+  return {
+    round: measured.round,
+    outcome: measured.outcome,
+    client: matrixEnd(page),
+    ...(server ? { server: matrixEnd(server) } : {}),
+    lost: Math.max(0, sent - (received ?? 0)),
+    retransmits: measured.retransmits,
+  };
+}
+
+/** What came after the first read, over the time since: the first read's own time is in nobody's clock. */
+function matrixEnd(end: { bytes: number; calls: number; elapsed: number; first: number }): MatrixEnd {
+  const timed = end.elapsed > 0;
+  const throughput = Math.round(((end.bytes - end.first) * 8e9) / end.elapsed);
+  return {
+    bytes: end.bytes,
+    calls: end.calls,
+    ...(timed ? { elapsed: end.elapsed } : {}),
+    ...(timed && throughput > 0 ? { throughput } : {}),
+  };
+}
+
+/** Median between the smallest and the largest: holds the true median with a probability of 1 − 2^(1 − n) (sign test). */
+export function rangeOf(values: readonly number[]): Interval | undefined {
+  const sorted = ascending(values);
+  const middle = median(values);
+  if (middle === undefined) return undefined;
+  return { estimate: middle, lo: sorted[0]!, hi: sorted[sorted.length - 1]!, confidence: 1 - 2 ** (1 - sorted.length) };
+}
+
+function warningsOf(measured: Measured, hidden: number): string[] {
+  const { instrument } = measured;
+  const warnings: string[] = ["loss was not measured: this server offers browsers no unreliable transport"];
+  if (instrument.clockStep >= COARSE_NS) {
+    warnings.push(`the browser's clock has steps of ${showSpan(instrument.clockStep)}: single round trips are no finer`);
+  }
+  if (hidden > 0) warnings.push(`the page was hidden for ${showSpan(hidden)}: browsers slow hidden pages down`);
+  if (instrument.pauses > 0) {
+    warnings.push(`the browser held our timers up ${instrument.pauses} times, at most ${showSpan(instrument.longestPause)}`);
+  }
+  if (instrument.lostConnections > 0) {
+    warnings.push(`the connection was lost ${instrument.lostConnections} times; interrupted phases were run again where it came back`);
+  }
+  for (const version of measured.versions) {
+    for (const run of [version.down, version.up]) {
+      if (run && goodput(run.ticks, 0, 0).warmUp.rule === "never ended" && run.ticks.length > 0) {
+        warnings.push(`${version.version} ${run.direction}: still speeding up at the end, the rate is a lower bound`);
+      }
+    }
+  }
+  return warnings;
+}
+
+/** A UUID of version 7 (RFC 9562 §5.7): sorts by time. */
+export function uuidV7(ms: number, random: Uint8Array): string {
+  const time = Math.floor(ms).toString(16).padStart(12, "0").slice(-12);
+  const hex = [...random.subarray(0, 10)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  const variant = (8 + (Number.parseInt(hex[4] ?? "0", 16) % 4)).toString(16);
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${hex.slice(1, 4)}-${variant}${hex.slice(5, 8)}-${hex.slice(8, 20)}`;
+}
+
+function hostOf(told: Record<string, unknown>): HostInfo {
+  const word = (field: string) => (typeof told[field] === "string" ? (told[field] as string).slice(0, 200) : "");
+  return {
+    ...told,
+    name: word("name"),
+    kernel: word("kernel"),
+    cpu: word("cpu"),
+    cores: typeof told.cores === "number" ? told.cores : 0,
+    virtualisation: word("virtualisation"),
+    software: word("software"),
+  };
+}
+
+/** From here on the steps matter beside a round trip in a building. */
+const COARSE_NS = 500_000;

@@ -1,0 +1,64 @@
+// Sizes, rates and times as people type and read them. 1 kB is 1000 bytes and 1 KiB is 1024, as on the command line.
+
+/** Bytes of "10kB", "1.5 MB", "64KiB" or "500"; undefined for anything else. */
+export function parseSize(text: string): number | undefined {
+  const found = /^\s*(\d{1,12}(?:\.\d{1,6})?)\s*(k|m|g|ki|mi|gi)?b?\s*$/i.exec(text);
+  if (!found) return undefined;
+  const factor = FACTORS[(found[2] ?? "").toLowerCase()];
+  const bytes = Number(found[1]) * (factor ?? Number.NaN);
+  return Number.isInteger(bytes) && bytes <= Number.MAX_SAFE_INTEGER ? bytes : undefined;
+}
+
+const FACTORS: Record<string, number> = { "": 1, k: 1e3, m: 1e6, g: 1e9, ki: 1024, mi: 1024 ** 2, gi: 1024 ** 3 };
+
+export function showSize(bytes: number): string {
+  if (bytes < 1000) return `${bytes} B`;
+  const [size, unit] = scaled(bytes, ["kB", "MB", "GB", "TB"]);
+  return `${threeDigits(size)} ${unit}`;
+}
+
+/** "94.1 Mbit/s". */
+export function showRate(bits: number): string {
+  const [value, unit] = splitRate(bits);
+  return `${value} ${unit}`;
+}
+
+export function splitRate(bits: number): [string, string] {
+  if (bits < 1000) return [threeDigits(bits), "bit/s"];
+  const [value, unit] = scaled(bits, ["kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]);
+  return [threeDigits(value), unit];
+}
+
+/** "12.4 ms", of nanoseconds. */
+export function showSpan(ns: number): string {
+  const [value, unit] = splitSpan(ns);
+  return `${value} ${unit}`;
+}
+
+export function splitSpan(ns: number): [string, string] {
+  const size = Math.abs(ns);
+  if (size < 1000) return [`${Math.round(ns)}`, "ns"];
+  if (size < 1e6) return [threeDigits(ns / 1e3), "us"];
+  if (size < 1e9) return [threeDigits(ns / 1e6), "ms"];
+  return [threeDigits(ns / 1e9), "s"];
+}
+
+/** Three significant digits without an exponent: 0.75, 7.50, 94.1, 812. */
+export function threeDigits(value: number): string {
+  if (!Number.isFinite(value)) return "–";
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  if (size >= 99.95) return `${Math.round(value)}`;
+  if (size >= 9.995) return value.toFixed(1);
+  return value.toFixed(2);
+}
+
+function scaled(value: number, units: readonly string[]): [number, string] {
+  let size = value / 1000;
+  let step = 0;
+  while (size >= 999.5 && step + 1 < units.length) {
+    size /= 1000;
+    step += 1;
+  }
+  return [size, units[step]!];
+}

@@ -1,0 +1,50 @@
+// What the server says about itself. Asked when the page opens and whenever somebody wants to know anew.
+
+import type { Limits } from "../measure/session";
+import { fields, list, number, oneOf, text, truth, type Reader } from "../pure/shape";
+import { Observable } from "./observable";
+
+export interface About {
+  software: string;
+  host: string;
+  addresses: string[];
+  limits: Limits;
+  results: "none" | "read" | "write";
+  datagrams: string[];
+}
+
+export type Server = { state: "asking" } | { state: "here"; about: About } | { state: "silent" };
+
+export const server = new Observable<Server>({ state: "asking" });
+
+export async function askServer(): Promise<void> {
+  try {
+    const response = await fetch("/api/v1/about", { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
+    const about = readAbout(await response.json());
+    server.set(about ? { state: "here", about } : { state: "silent" });
+  } catch {
+    server.set({ state: "silent" });
+  }
+}
+
+const caps = fields({}, { duration: number, rate: number, bytes: number, streams: number });
+const told = fields(
+  { software: text(60) },
+  {
+    host: text(100),
+    addresses: list(text(60), 64),
+    limits: caps,
+    results: oneOf("none", "read", "write"),
+    datagrams: list(text(20), 8),
+    secure: truth,
+  },
+);
+
+const readAbout: Reader<About> = (value) => {
+  const read = told(value);
+  if (!read?.software.startsWith("netaware")) return undefined;
+  const limits = { duration: null, rate: null, bytes: null, streams: null, ...read.limits };
+  return { host: "", addresses: [], results: "none", datagrams: [], ...read, limits };
+};
+
+const PATIENCE_MS = 5000;

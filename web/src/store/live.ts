@@ -1,0 +1,251 @@
+// The running measurement as the page shows it. It outlives the views: whoever looks at results meanwhile comes back to it.
+
+import type { FromRunner, Measured, MeasuredTransfer, Missing, Phase, Spec, ToRunner } from "../measure/messages";
+import type { Transfer, Way } from "../pure/matrixPlan";
+import { recordOf, type NetRecord } from "../pure/record";
+import { median } from "../pure/statistics";
+import { candidates, VERSIONS, type Version } from "../pure/targets";
+import { rateOf, type Tick } from "../pure/warmUp";
+import type { About } from "./about";
+import { keep, type Entry } from "./database";
+import { device } from "./device";
+import { Observable } from "./observable";
+import { anotherMeasures, setMeasuring } from "./tabs";
+
+export type Stage = "idle" | "looking" | "queued" | "running" | "lost" | "done" | "busyElsewhere" | "unreachable";
+
+export interface VersionLive {
+  latency?: number;
+  down?: number;
+  up?: number;
+}
+
+export interface Live {
+  stage: Stage;
+  kind: "quick" | "matrix";
+  phase?: Phase;
+  version?: Version;
+  queue?: { place: number; wait: number };
+  figures: Partial<Record<Version, VersionLive>>;
+  /** Seconds since the phase began, and ns or bit/s. */
+  curve: { phase: Phase; version: Version; x: number[]; y: number[] };
+  missing: Missing[];
+  progress: { done: number; planned: number };
+  transfers: { version: Version; transfer: MeasuredTransfer }[];
+  record?: NetRecord;
+  problem?: string;
+}
+
+const IDLE: Live = {
+  stage: "idle",
+  kind: "quick",
+  figures: {},
+  curve: { phase: "latency", version: "IPv4", x: [], y: [] },
+  missing: [],
+  progress: { done: 0, planned: 0 },
+  transfers: [],
+};
+
+export const live = new Observable<Live>(IDLE);
+
+export interface QuickWish {
+  label: string;
+  versions: readonly Version[];
+  length: "full" | "short";
+  about: About;
+  keepAs: Omit<Entry, "id" | "record">;
+}
+
+export interface MatrixWish {
+  label: string;
+  way: Way;
+  plan: Transfer[];
+  options: Record<string, string>;
+  about: About;
+}
+
+/** Resolves with the record, or undefined where nothing was measured at all. */
+export function measureQuick(wish: QuickWish): Promise<NetRecord | undefined> {
+  const lengths = wish.length === "full" ? { idleMs: 2000, transferMs: 4000 } : { idleMs: 1000, transferMs: 2000 };
+  const spec: Spec = { kind: "quick", ...reach(wish.about), versions: [...wish.versions], ...lengths };
+  const options = { from: "web page", transfer: `${lengths.transferMs / 1000}s` };
+  return measure(spec, { command: "test", label: wish.label, options, keepAs: wish.keepAs });
+}
+
+export function measureMatrix(wish: MatrixWish): Promise<NetRecord | undefined> {
+  const spec: Spec = { kind: "matrix", ...reach(wish.about), versions: [...VERSIONS], way: wish.way, plan: wish.plan };
+  return measure(spec, { command: "matrix", label: wish.label, options: wish.options, keepAs: {} });
+}
+
+export function cancel(): void {
+  tell?.({ say: "cancel" });
+}
+
+export function isMeasuring(stage: Stage): boolean {
+  return stage === "looking" || stage === "queued" || stage === "running" || stage === "lost";
+}
+
+export function clear(): void {
+  if (!isMeasuring(live.value.stage)) live.set(IDLE);
+}
+
+let tell: ((order: ToRunner) => void) | undefined;
+
+function reach(about: About): { candidates: ReturnType<typeof candidates>; limits: About["limits"] } {
+  return { candidates: candidates(location, about.addresses), limits: about.limits };
+}
+
+interface Purpose {
+  command: "test" | "matrix";
+  label: string;
+  options: Record<string, string>;
+  keepAs: Omit<Entry, "id" | "record">;
+}
+
+async function measure(spec: Spec, purpose: Purpose): Promise<NetRecord | undefined> {
+  if (isMeasuring(live.value.stage)) return undefined;
+  live.set({ ...IDLE, stage: "looking", kind: spec.kind });
+  if (await anotherMeasures()) {
+    live.set({ ...IDLE, stage: "busyElsewhere", kind: spec.kind });
+    return undefined;
+  }
+  setMeasuring(true);
+  const [startedAt, watch, awake] = [Date.now(), new VisibilityWatch(), await stayAwake()];
+  try {
+    const measured = await run(spec);
+    return await conclude(measured, purpose, startedAt, watch.stop());
+  } finally {
+    setMeasuring(false);
+    watch.stop();
+    awake();
+  }
+}
+
+function run(spec: Spec): Promise<Measured> {
+  const worker = new Worker(new URL("../measure/worker.ts", import.meta.url), { type: "module", name: "runner" });
+  tell = (order) => worker.postMessage(order);
+  return new Promise((resolve) => {
+    worker.onmessage = ({ data }: MessageEvent<FromRunner>) => {
+      if (data.say === "done") {
+        worker.terminate();
+        tell = undefined;
+        resolve(data.measured);
+      } else {
+        show(data);
+      }
+    };
+    tell?.({ say: "run", spec });
+  });
+}
+
+async function conclude(measured: Measured, purpose: Purpose, startedAt: number, hidden: number): Promise<NetRecord | undefined> {
+  const nothing = measured.outcome === "failed";
+  const trouble = measured.versions.map((version) => version.trouble?.reason).find((reason) => reason !== undefined);
+  if (nothing) {
+    live.set({ ...live.value, stage: "unreachable", missing: measured.missing, ...(trouble === undefined ? {} : { problem: trouble }) });
+    return undefined;
+  }
+  const record = recordOf(measured, {
+    ...purpose,
+    startedAt,
+    random: crypto.getRandomValues(new Uint8Array(10)),
+    host: location.hostname,
+    port: Number(location.port) || (location.protocol === "https:" ? 443 : 80),
+    prober: device(),
+    hidden,
+  });
+  await keep({ id: record.id, record, ...purpose.keepAs });
+  live.set({ ...live.value, stage: "done", record, missing: measured.missing });
+  return record;
+}
+
+type Shown = Exclude<FromRunner, { say: "done" }>;
+
+function show(event: Shown): void {
+  const now = live.value;
+  switch (event.say) {
+    case "reached":
+      return live.set({ ...now, missing: event.missing });
+    case "queued":
+      return live.set({ ...now, stage: "queued", version: event.version, queue: { place: event.place, wait: event.wait } });
+    case "phase":
+      return live.set(phaseBegun(now, event.version, event.phase));
+    case "trips":
+      if (event.beside !== "latency") return undefined;
+      return live.set(tripsCame(now, event.version, event.trips));
+    case "ticks":
+      return live.set(ticksCame(now, event.version, event.direction, event.ticks));
+    case "lost":
+      return live.set({ ...now, stage: "lost", problem: event.reason });
+    case "back":
+      return live.set({ ...now, stage: "running" });
+    case "transfer":
+      return live.set({
+        ...now,
+        stage: "running",
+        progress: { done: event.done, planned: event.planned },
+        transfers: [...now.transfers, { version: event.version, transfer: event.transfer }],
+      });
+    case "partial":
+      return undefined;
+  }
+}
+
+function phaseBegun(now: Live, version: Version, phase: Phase): Live {
+  const { queue: _, ...rest } = now;
+  return { ...rest, stage: "running", phase, version, curve: { phase, version, x: [], y: [] } };
+}
+
+function tripsCame(now: Live, version: Version, trips: { sentAt: number; rtt: number }[]): Live {
+  const x = [...now.curve.x, ...trips.map((trip) => trip.sentAt / 1e9)];
+  const y = [...now.curve.y, ...trips.map((trip) => trip.rtt)];
+  return withFigure({ ...now, curve: { ...now.curve, x, y } }, version, { latency: median(y) ?? 0 });
+}
+
+/** The live figure is the mean of the last half second: what a person can follow, and never the result. */
+function ticksCame(now: Live, version: Version, direction: "down" | "up", ticks: Tick[]): Live {
+  const x = [...now.curve.x, ...ticks.map((tick) => tick.end / 1e9)];
+  const y = [...now.curve.y, ...ticks.map((tick) => rateOf([tick]))];
+  const recent = y.slice(-5);
+  const rate = recent.reduce((total, each) => total + each, 0) / Math.max(1, recent.length);
+  return withFigure({ ...now, curve: { ...now.curve, x, y } }, version, { [direction]: rate });
+}
+
+function withFigure(now: Live, version: Version, figure: VersionLive): Live {
+  return { ...now, figures: { ...now.figures, [version]: { ...now.figures[version], ...figure } } };
+}
+
+/** How long the page was hidden, ns. */
+class VisibilityWatch {
+  private hidden = 0;
+  private since = document.hidden ? performance.now() : undefined;
+  private readonly look = () => {
+    if (document.hidden) this.since ??= performance.now();
+    else this.count();
+  };
+
+  constructor() {
+    document.addEventListener("visibilitychange", this.look);
+  }
+
+  stop(): number {
+    document.removeEventListener("visibilitychange", this.look);
+    this.count();
+    return Math.round(this.hidden * 1e6);
+  }
+
+  private count(): void {
+    if (this.since !== undefined) this.hidden += performance.now() - this.since;
+    this.since = undefined;
+  }
+}
+
+/** Keeps the screen on where the browser lets a page ask for that (only over TLS or on the host itself). */
+async function stayAwake(): Promise<() => void> {
+  try {
+    const lock = await navigator.wakeLock?.request("screen");
+    return () => void lock?.release();
+  } catch {
+    return () => {};
+  }
+}
