@@ -1,0 +1,74 @@
+// The pictures that fit a record: rates over time, round trips as a histogram, a matrix over block size, path rates.
+
+import type { Chart, LineChart, Point, Series } from "./chart";
+import { figuresOf } from "./figures";
+import type { LatencyResult, MatrixResult, NetRecord, TcpResult, VersionResult } from "./record";
+import { rateOf, type Tick } from "./warmUp";
+import { S } from "../strings";
+
+export function chartsOf(record: NetRecord): Chart[] {
+  return [rates(record), histogramOf(record), ...record.versions.flatMap(matrixCharts)].flatMap((chart) => chart ?? []);
+}
+
+function rates(record: NetRecord): LineChart | undefined {
+  const series = record.versions.flatMap((version) => (version.tcp ?? []).flatMap((tcp) => rateSeries(tcp, version.version)));
+  return series.length > 0 ? overTime(S.charts.rates, series) : undefined;
+}
+
+/** Several records in one picture, each from its own start. */
+export function overlay(records: readonly { name: string; record: NetRecord }[]): LineChart | undefined {
+  const series = records.flatMap(({ name, record }) =>
+    figuresOf(record).flatMap((own) =>
+      [own.down, own.up].flatMap((tcp) => (tcp ? rateSeries(tcp, `${name}, ${own.version}`) : [])),
+    ),
+  );
+  return series.length > 0 ? overTime(S.charts.overlay, series.slice(0, MOST_SERIES)) : undefined;
+}
+
+function overTime(title: string, series: Series[]): LineChart {
+  return { kind: "lines", title, x: { label: S.charts.secondsAxis }, y: { label: S.charts.rateAxis }, series };
+}
+
+function rateSeries(tcp: TcpResult, name: string): Series[] {
+  const ticks = tcp.receiver_ticks ?? [];
+  if (ticks.length < 2) return [];
+  const way = tcp.pedigree.direction === "reverse" ? S.table.down : S.table.up;
+  return [{ name: `${way} ${name}`, points: ticks.map(ratePoint), look: "line" }];
+}
+
+function ratePoint(tick: Tick): Point {
+  return [tick.end / 1e9, rateOf([tick]) / 1e6];
+}
+
+function histogramOf(record: NetRecord): LineChart | undefined {
+  const series = record.versions.flatMap((version) => (version.latency ? histogramSeries(version.latency, version.version) : []));
+  if (series.length === 0) return undefined;
+  return { kind: "lines", title: S.charts.histogram, x: { label: S.charts.msAxis, log: true }, y: { label: S.charts.countAxis }, series };
+}
+
+function histogramSeries(latency: LatencyResult, name: string): Series[] {
+  const bins = latency.histogram?.bins ?? [];
+  return bins.length > 0 ? [{ name, points: bins.map(([edge, count]): Point => [Math.max(edge, 1) / 1e6, count]), look: "bars" }] : [];
+}
+
+function matrixCharts(version: VersionResult): LineChart[] {
+  const series = (version.matrix ?? []).flatMap(matrixSeries);
+  if (series.length === 0) return [];
+  const title = `${S.charts.matrix}, ${version.version}`;
+  return [{ kind: "lines", title, x: { label: S.charts.blockAxis, log: true }, y: { label: S.charts.rateAxis, log: true }, series }];
+}
+
+/** One line per total. The sender's throughput where the receiver had everything at once. */
+function matrixSeries(matrix: MatrixResult): Series[] {
+  const totals = [...new Set(matrix.cells.map((cell) => cell.bytes))];
+  return totals.map((total) => ({
+    name: `${S.matrix[matrix.protocol]} ${total >= 1000 ? `${total / 1000} kB` : `${total} B`}`,
+    points: matrix.cells
+      .filter((cell) => cell.bytes === total)
+      .flatMap((cell): Point[] => (cell.client_throughput ? [[cell.block, cell.client_throughput.estimate / 1e6]] : []))
+      .sort((a, b) => a[0] - b[0]),
+    look: "line",
+  }));
+}
+
+const MOST_SERIES = 6;

@@ -1,0 +1,81 @@
+// The tables of a block matrix: one per protocol and IP version, both ends' time, throughput, calls and bytes.
+
+import { median } from "../pure/statistics";
+import type { MatrixCell, MatrixResult, MatrixRun, NetRecord } from "../pure/record";
+import { showRate, showSize, showSpan } from "../pure/units";
+import type { Interval } from "../pure/statistics";
+import { S } from "../strings";
+
+export function MatrixTables({ record }: { record: NetRecord }) {
+  const all = record.versions.flatMap((version) => (version.matrix ?? []).map((matrix) => ({ version: version.version, matrix })));
+  if (all.length === 0) return null;
+  return (
+    <section class="card">
+      {all.map(({ version, matrix }) => (
+        <MatrixTable key={version + matrix.protocol} version={version} matrix={matrix} />
+      ))}
+      <p class="note">{S.matrix.method}</p>
+    </section>
+  );
+}
+
+function MatrixTable({ version, matrix }: { version: string; matrix: MatrixResult }) {
+  const columns = S.matrix.columns;
+  const way = matrix.pedigree.direction === "reverse" ? S.table.down : S.table.up;
+  const caption = S.matrix.caption(S.matrix[matrix.protocol], version, way.toLowerCase());
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
+      <table class="wide">
+        <caption>{caption}</caption>
+        <thead>
+          <tr>
+            {Object.values(columns).map((name) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {matrix.cells.map((cell) => (
+            <Row key={`${cell.bytes}/${cell.block}`} cell={cell} down={matrix.pedigree.direction === "reverse"} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Row({ cell, down }: { cell: MatrixCell; down: boolean }) {
+  const sender = (run: MatrixRun) => (down ? run.server?.calls : run.client.calls);
+  const receiver = (run: MatrixRun) => (down ? run.client : run.server);
+  return (
+    <tr>
+      <th scope="row">{showSize(cell.bytes)}</th>
+      <td>{showSize(cell.block)}</td>
+      <td>{spread(cell.client_time, showSpan)}</td>
+      <td>{spread(cell.client_throughput, showRate)}</td>
+      <td>{middle(cell, sender)}</td>
+      <td>{spread(cell.server_time, showSpan)}</td>
+      <td>{spread(cell.server_throughput, showRate)}</td>
+      <td>{middle(cell, (run) => receiver(run)?.calls)}</td>
+      <td>{middle(cell, (run) => receiver(run)?.bytes)}</td>
+      <td>{middle(cell, (run) => run.lost)}</td>
+    </tr>
+  );
+}
+
+function spread(interval: Interval | undefined, show: (value: number) => string) {
+  if (!interval) return "–";
+  return (
+    <>
+      {show(interval.estimate)}
+      {interval.hi > interval.lo && <small>{`${show(interval.lo)} ${S.table.to} ${show(interval.hi)}`}</small>}
+    </>
+  );
+}
+
+function middle(cell: MatrixCell, figure: (run: MatrixRun) => number | undefined): string {
+  const found = median(cell.runs.flatMap((run) => figure(run) ?? []));
+  return found === undefined ? "–" : Math.round(found).toLocaleString("en-GB");
+}

@@ -1,0 +1,36 @@
+// Draws the shapes of a chart with the style sheet's colours, so that it follows light and dark.
+
+import { layOut, type Chart, type Shape, type Tone } from "../pure/chart";
+import { S } from "../strings";
+
+export function Picture({ chart, height = 230 }: { chart: Chart; height?: number }) {
+  const width = 340;
+  const { shapes } = layOut(chart, width, height);
+  return (
+    <figure class="picture">
+      <figcaption>{chart.title}</figcaption>
+      <svg viewBox={`0 0 ${width} ${height}`} role="img" aria-label={`${chart.title}. ${S.charts.asTable}`}>
+        {shapes.map((shape, n) => (
+          <Drawn key={n} shape={shape} />
+        ))}
+      </svg>
+    </figure>
+  );
+}
+
+function Drawn({ shape }: { shape: Shape }) {
+  if (shape.is === "line") return <polyline class={`line ${toneClass(shape.tone)}`} points={shape.points.map((point) => point.join(",")).join(" ")} />;
+  if (shape.is === "dot") return <circle class={`dot ${toneClass(shape.tone)}`} cx={shape.at[0]} cy={shape.at[1]} r={shape.r} />;
+  if (shape.is === "bar") {
+    return <rect class={`dot ${toneClass(shape.tone)}`} x={shape.at[0]} y={shape.at[1]} width={shape.size[0]} height={shape.size[1]} />;
+  }
+  return (
+    <text class={shape.strong ? "strong" : ""} x={shape.at[0]} y={shape.at[1]} text-anchor={shape.anchor}>
+      {shape.text}
+    </text>
+  );
+}
+
+function toneClass(tone: Tone): string {
+  return typeof tone === "number" ? `tone${tone % 6}` : tone;
+}

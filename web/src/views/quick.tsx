@@ -1,0 +1,148 @@
+// The quick test: a dial, a button under the thumb, and the result in plain words.
+
+import { useState } from "preact/hooks";
+import { server } from "../store/about";
+import { keep } from "../store/database";
+import { cancel, isMeasuring, live, measureQuick, type Live, type VersionLive } from "../store/live";
+import { useObservable } from "../store/observable";
+import type { Phase } from "../measure/messages";
+import type { NetRecord } from "../pure/record";
+import { VERSIONS, type Version } from "../pure/targets";
+import { showRate, showSpan } from "../pure/units";
+import { S } from "../strings";
+import { Curve } from "./curve";
+import { Dial } from "./dial";
+import { RecordActions } from "./recordActions";
+import { RecordView } from "./recordView";
+
+export function Quick() {
+  const state = useObservable(live);
+  const known = useObservable(server);
+  const now = state.kind === "quick" ? state : { ...state, stage: "idle" as const };
+  const measuring = isMeasuring(state.stage);
+  const start = () => {
+    if (known.state !== "here") return;
+    void measureQuick({ label: "", versions: VERSIONS, length: "full", about: known.about, keepAs: {} });
+  };
+  return (
+    <>
+      <h1>{S.quick.title}</h1>
+      {now.stage === "idle" && <p class="lead">{S.quick.lead}</p>}
+      <div class="stage card">
+        <Dial phase={now.phase} value={dialValue(now)} caption={dialCaption(now)} />
+        <Status now={now} />
+        <button class={measuring ? "big stop" : "big"} type="button" disabled={known.state !== "here" && !measuring} onClick={measuring ? cancel : start}>
+          {measuring ? S.quick.stop : now.record ? S.quick.again : S.quick.start}
+        </button>
+        {now.stage !== "idle" && <Tiles now={now} />}
+        {measuring && now.curve.x.length > 1 && <Curve curve={now.curve} />}
+      </div>
+      {now.stage === "done" && now.record && <Finished key={now.record.id} record={now.record} />}
+    </>
+  );
+}
+
+function dialValue(now: Live): number | undefined {
+  return now.phase && now.version ? now.figures[now.version]?.[now.phase] : undefined;
+}
+
+function dialCaption(now: Live): string {
+  return now.phase && now.version ? S.quick.dial(S.phases[now.phase], now.version) : S.quick.ready;
+}
+
+/** Spoken by screen readers as it changes; figures are not in it, they would never let the listener go. */
+export function Status({ now }: { now: Live }) {
+  return (
+    <div class="status" role="status">
+      {statusText(now).map((line) => (
+        <p key={line}>{line}</p>
+      ))}
+    </div>
+  );
+}
+
+function statusText(now: Live): string[] {
+  const missing = now.missing.map((each) => S.quick.notOver(each.version, S.quick.missing[each.reason]));
+  switch (now.stage) {
+    case "idle":
+    case "running":
+      return missing;
+    case "looking":
+      return [S.quick.looking];
+    case "queued":
+      return [now.queue ? S.quick.queued(now.queue.place, showSpan(now.queue.wait)) : ""];
+    case "lost":
+      return [S.quick.lost];
+    case "busyElsewhere":
+      return [S.quick.busyElsewhere];
+    case "unreachable":
+      return [S.quick.unreachable, now.problem ?? "", S.quick.unreachableAdvice, ...missing].filter((line) => line !== "");
+    case "done":
+      return [now.record?.outcome === "complete" ? S.quick.saved : S.quick.partial, ...missing];
+  }
+}
+
+const PHASES: readonly Phase[] = ["latency", "down", "up"];
+
+function Tiles({ now }: { now: Live }) {
+  const versions = VERSIONS.filter((version) => now.figures[version] || !now.missing.some((each) => each.version === version));
+  return (
+    <dl class="tiles" aria-label={S.quick.tiles}>
+      {PHASES.map((phase) => (
+        <div key={phase} class={now.stage === "running" && now.phase === phase ? `tile ${phase} active` : `tile ${phase}`}>
+          <dt>{S.phases[phase]}</dt>
+          {versions.map((version) => (
+            <dd key={version}>
+              <small>{version}</small>
+              <b>{tileText(now, version, phase)}</b>
+            </dd>
+          ))}
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** While it runs the live figure, afterwards the result's: they differ, because the result leaves the warm-up out. */
+function tileText(now: Live, version: Version, phase: Phase): string {
+  const value = final(now.record, version)?.[phase] ?? now.figures[version]?.[phase];
+  if (value === undefined) return "–";
+  return phase === "latency" ? showSpan(value) : showRate(value);
+}
+
+function final(record: NetRecord | undefined, version: Version): VersionLive | undefined {
+  const own = record?.versions.find((each) => each.version === version);
+  if (!own) return undefined;
+  const rate = (direction: string) => own.tcp?.find((tcp) => tcp.pedigree.direction === direction)?.goodput;
+  const [latency, down, up] = [own.latency?.rtt?.p50, rate("reverse"), rate("forward")];
+  return { ...(latency === undefined ? {} : { latency }), ...(down === undefined ? {} : { down }), ...(up === undefined ? {} : { up }) };
+}
+
+function Finished({ record }: { record: NetRecord }) {
+  return (
+    <>
+      <RecordView record={record} />
+      <LabelField record={record} />
+      <RecordActions record={record} />
+    </>
+  );
+}
+
+function LabelField({ record }: { record: NetRecord }) {
+  const [label, setLabel] = useState(record.label ?? "");
+  const save = (event: Event) => {
+    event.preventDefault();
+    const labelled = { ...record, label: label.trim() };
+    void keep({ id: record.id, record: labelled });
+    live.set({ ...live.value, record: labelled });
+  };
+  return (
+    <form class="card row" onSubmit={save}>
+      <label class="field grow">
+        <span>{S.quick.label}</span>
+        <input type="text" maxLength={100} value={label} placeholder={S.quick.labelHint} onInput={(event) => setLabel(event.currentTarget.value)} />
+      </label>
+      <button type="submit">{S.quick.keepLabel}</button>
+    </form>
+  );
+}

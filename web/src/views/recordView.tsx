@@ -1,0 +1,262 @@
+// One record, whoever measured it: verdicts, figures, pictures, and one tap deeper the pedigree.
+
+import type { ComponentChildren } from "preact";
+import { chartsOf } from "../pure/recordCharts";
+import { evidenceOf, figuresOf, type VersionFigures } from "../pure/figures";
+import type { LatencyResult, NetRecord, TcpResult } from "../pure/record";
+import { USES, verdict, type UseVerdict } from "../pure/verdict";
+import { showSize, showSpan } from "../pure/units";
+import { S } from "../strings";
+import { MatrixTables } from "./matrixTables";
+import { Picture } from "./picture";
+import { because, showInterval, showRateOf, showRtt } from "./wording";
+
+export function RecordView({ record }: { record: NetRecord }) {
+  const figures = figuresOf(record);
+  const measured = figures.filter((own) => own.latency || own.down || own.up);
+  return (
+    <div class="record">
+      {record.command === "test" && <Verdicts figures={measured} />}
+      {measured.length > 0 && <FigureTable figures={figures} />}
+      <MatrixTables record={record} />
+      {chartsOf(record).map((chart) => (
+        <Picture key={chart.title} chart={chart} />
+      ))}
+      <Warnings record={record} />
+      {measured.length > 0 && <Pedigrees figures={measured} />}
+      <Others record={record} />
+    </div>
+  );
+}
+
+export function Verdicts({ figures }: { figures: readonly VersionFigures[] }) {
+  if (figures.length === 0) return null;
+  return (
+    <section class="card" aria-label={S.verdict.title}>
+      <h2>{S.verdict.title}</h2>
+      <ul class="verdicts">
+        {USES.map((use) => {
+          const each = figures.map((own) => ({ version: own.version, verdict: verdict(use, evidenceOf(own)) }));
+          const alike = each.every((one) => one.verdict.grade === each[0]!.verdict.grade);
+          return (alike ? each.slice(0, 1) : each).map((one) => (
+            <VerdictRow key={use + one.version} verdict={one.verdict} over={alike ? "" : S.verdict.over(one.version)} />
+          ));
+        })}
+      </ul>
+      <p class="note">
+        {S.verdict.careful} {S.verdict.lossUnknown}
+      </p>
+    </section>
+  );
+}
+
+function VerdictRow({ verdict: found, over }: { verdict: UseVerdict; over: string }) {
+  return (
+    <li>
+      <span class="use">
+        <strong>{S.uses[found.use]}</strong> {over}
+      </span>
+      <span class={`grade ${found.grade}`}>{S.grades[found.grade]}</span>
+      <span class="because">{because(found)}</span>
+    </li>
+  );
+}
+
+export function FigureTable({ figures }: { figures: readonly VersionFigures[] }) {
+  const rows: [string, (own: VersionFigures) => ComponentChildren][] = [
+    [S.table.down, (own) => <Rate tcp={own.down} />],
+    [S.table.up, (own) => <Rate tcp={own.up} />],
+    [S.table.rtt, (own) => <b>{showRtt(own.latency, "p50")}</b>],
+    [S.table.rttTail, (own) => own.latency && `${showRtt(own.latency, "p95")} · ${showRtt(own.latency, "p99")}`],
+    [S.table.rttRange, (own) => own.latency && `${showRtt(own.latency, "min")} · ${showRtt(own.latency, "max")}`],
+    [S.table.ipdv, (own) => own.latency?.ipdv && showSpan(own.latency.ipdv.mean)],
+    [S.table.pdv, (own) => own.latency?.pdv && showSpan(own.latency.pdv.p95)],
+    [S.table.loadedDown, (own) => <Loaded tcp={own.down} />],
+    [S.table.loadedUp, (own) => <Loaded tcp={own.up} />],
+    [S.table.loss, (own) => (own.latency?.pedigree.method === "echo" ? String(own.latency.lost) : S.table.notMeasured)],
+  ];
+  return (
+    <section class="card" aria-label={S.table.title}>
+      <table class="figures">
+        <thead>
+          <tr>
+            <th scope="col">{S.table.figure}</th>
+            {figures.map((own) => (
+              <th key={own.version} scope="col">
+                {own.version}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(([name, cell]) => (
+            <tr key={name}>
+              <th scope="row">{name}</th>
+              {figures.map((own) => (
+                <td key={own.version}>{cell(own) || "–"}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {figures.map((own) => own.unreachable && <p key={own.version} class="note">{S.quick.notOver(own.version, own.unreachable)}</p>)}
+    </section>
+  );
+}
+
+function Rate({ tcp }: { tcp: TcpResult | undefined }) {
+  if (!tcp) return <>–</>;
+  return (
+    <>
+      <b>{showRateOf(tcp)}</b>
+      <small>{showInterval(tcp)}</small>
+      {tcp.outcome !== "complete" && <small>{S.results.outcome[tcp.outcome]}</small>}
+    </>
+  );
+}
+
+function Loaded({ tcp }: { tcp: TcpResult | undefined }) {
+  const latency = tcp?.latency_under_load?.latency;
+  if (!latency?.rtt) return <>–</>;
+  return (
+    <>
+      {showRtt(latency, "p50")}
+      <small>p95 {showRtt(latency, "p95")}</small>
+    </>
+  );
+}
+
+function Warnings({ record }: { record: NetRecord }) {
+  if (record.warnings.length === 0) return null;
+  return (
+    <section class="card quiet" aria-label={S.pedigree.warnings}>
+      <h2>{S.pedigree.warnings}</h2>
+      <ul class="plain">
+        {record.warnings.map((warning) => (
+          <li key={warning}>{warning}</li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Pedigrees({ figures }: { figures: readonly VersionFigures[] }) {
+  return (
+    <details class="card">
+      <summary>{S.pedigree.title}</summary>
+      {figures.map((own) => (
+        <div key={own.version}>
+          {own.latency && <LatencyPedigree latency={own.latency} name={S.phases.latency} />}
+          {own.down && <TcpPedigree tcp={own.down} name={S.table.down} />}
+          {own.up && <TcpPedigree tcp={own.up} name={S.table.up} />}
+        </div>
+      ))}
+    </details>
+  );
+}
+
+function LatencyPedigree({ latency, name }: { latency: LatencyResult; name: string }) {
+  const { pedigree, health } = latency;
+  return (
+    <Facts
+      title={`${name}, ${pedigree.version}`}
+      rows={[
+        [S.pedigree.method, pedigree.method],
+        [S.pedigree.counted, S.pedigree.roundTrip(showSize(latency.payload), latency.received)],
+        [S.pedigree.clock, S.pedigree.clocks[pedigree.clock]],
+        [S.pedigree.uncertainty, pedigree.uncertainty],
+        [S.pedigree.instrument, troubles(health.late_sends, health.worst_lateness, health.stamp_fallbacks)],
+      ]}
+    />
+  );
+}
+
+function TcpPedigree({ tcp, name }: { tcp: TcpResult; name: string }) {
+  const { pedigree } = tcp;
+  const beside = tcp.latency_under_load?.latency.health;
+  return (
+    <Facts
+      title={`${name}, ${pedigree.version}`}
+      rows={[
+        [S.pedigree.method, pedigree.method],
+        [S.pedigree.counted, S.pedigree.bytes(showSize(tcp.bytes), tcp.streams, showSpan(tcp.measured))],
+        [S.pedigree.warmUp, S.pedigree.omitted(showSpan(tcp.warm_up.omitted), tcp.warm_up.rule)],
+        [S.pedigree.clock, S.pedigree.clocks[pedigree.clock]],
+        [S.pedigree.uncertainty, pedigree.uncertainty],
+        ...(tcp.limit ? [[S.pedigree.limit, `${tcp.limit.by}: ${tcp.limit.evidence}`] as [string, string]] : []),
+        [S.pedigree.instrument, troubles(beside?.late_sends ?? 0, beside?.worst_lateness ?? 0, beside?.stamp_fallbacks ?? 0)],
+      ]}
+    />
+  );
+}
+
+function troubles(late: number, worst: number, refused: number): string {
+  const told = [late > 0 ? S.pedigree.late(late, showSpan(worst)) : "", refused > 0 ? S.pedigree.refused(refused) : ""];
+  return told.filter((text) => text !== "").join("; ") || S.pedigree.nothing;
+}
+
+export function Facts({ title, rows }: { title?: string; rows: [string, ComponentChildren][] }) {
+  return (
+    <>
+      {title && <h3>{title}</h3>}
+      <dl class="facts">
+        {rows.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </>
+  );
+}
+
+/** What other commands measured, as their record has it. */
+function Others({ record }: { record: NetRecord }) {
+  const known = new Set(["version", "address", "unreachable", "reach", "latency", "tcp", "matrix"]);
+  const rest = record.versions.flatMap((version) =>
+    Object.entries(version)
+      .filter(([name, value]) => !known.has(name) && value !== undefined)
+      .map(([name, value]) => [`${version.version} ${name}`, value] as const),
+  );
+  const more = [...rest, ...(record.ability ? [["ability", record.ability] as const] : []), ...(record.comparison ? [["comparison", record.comparison] as const] : [])];
+  if (more.length === 0) return null;
+  return (
+    <details class="card" open={!record.versions.some((version) => version.latency || version.tcp || version.matrix)}>
+      <summary>{S.results.details}</summary>
+      {more.map(([name, value]) => (
+        <Tree key={name} name={name} value={value} />
+      ))}
+    </details>
+  );
+}
+
+function Tree({ name, value }: { name: string; value: unknown }) {
+  const words = name.replaceAll("_", " ");
+  if (typeof value !== "object" || value === null) {
+    return (
+      <p class="leaf">
+        <span>{words}</span> <b>{shown(name, value)}</b>
+      </p>
+    );
+  }
+  const entries = Object.entries(value).slice(0, 200);
+  return (
+    <details class="branch" open={entries.length <= 12 && !Array.isArray(value)}>
+      <summary>
+        {words} {Array.isArray(value) ? `(${value.length})` : ""}
+      </summary>
+      {entries.map(([key, each]) => (
+        <Tree key={key} name={key} value={each} />
+      ))}
+    </details>
+  );
+}
+
+function shown(name: string, value: unknown): string {
+  if (typeof value === "number" && SPANS.test(name)) return showSpan(value);
+  return typeof value === "number" ? value.toLocaleString("en-GB", { maximumFractionDigits: 3 }) : String(value);
+}
+
+/** Fields of the schema that are ns. */
+const SPANS = /^(min|p\d+|max|mean|sd|elapsed|jitter|rtt|min_rtt|end|length|greeting|patience|spacing|worst_lateness)$|_ns$/;

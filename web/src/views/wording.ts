@@ -1,0 +1,52 @@
+// Puts figures into words where more than one view needs the same words.
+
+import type { LatencyResult, NetRecord, TcpResult } from "../pure/record";
+import type { Reason, UseVerdict } from "../pure/verdict";
+import { showRate, showSpan } from "../pure/units";
+import { S } from "../strings";
+
+export function showReason(reason: Reason): string {
+  const more = reason.figure === "down" || reason.figure === "up";
+  const show = more ? showRate : showSpan;
+  const word = reason.grade === "good" ? S.verdict.met : S.verdict.missed;
+  return word(S.figures[reason.figure], show(reason.value), show(reason.threshold), more);
+}
+
+/** What decides: of a good use the figure nearest to its threshold is not known, so the first is told; else all that miss. */
+export function because(verdict: UseVerdict): string {
+  const told = verdict.grade === "good" ? verdict.reasons.slice(0, 2) : verdict.reasons.filter((reason) => reason.grade !== "good");
+  const missing = verdict.missing.length > 0 ? [S.verdict.missing(verdict.missing.map((figure) => S.figures[figure]).join(", "))] : [];
+  return [...told.map(showReason), ...missing].join("; ");
+}
+
+export function showRateOf(tcp: TcpResult | undefined): string {
+  return tcp?.goodput === undefined ? S.table.notMeasured : showRate(tcp.goodput);
+}
+
+export function showInterval(tcp: TcpResult | undefined): string {
+  const interval = tcp?.goodput_interval;
+  return interval ? `${showRate(interval.lo)} ${S.table.to} ${showRate(interval.hi)}` : "";
+}
+
+export function showRtt(latency: LatencyResult | undefined, figure: "p50" | "p95" | "p99" | "min" | "max"): string {
+  const rtt = latency?.rtt;
+  return rtt ? showSpan(rtt[figure]) : S.table.notMeasured;
+}
+
+export function kindOf(record: NetRecord): string {
+  return S.results.kinds[record.command] ?? record.command;
+}
+
+export function whenOf(record: NetRecord): string {
+  return dateOf(record.started_at);
+}
+
+/** Of ns since 1970. */
+export function dateOf(wall: number): string {
+  return new Date(wall / 1e6).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+}
+
+/** Label or kind, and when: what a result is called in lists and legends. */
+export function nameOf(record: NetRecord): string {
+  return `${record.label || kindOf(record)} · ${whenOf(record)}`;
+}
