@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { check, SEVENTEEN_PAIRS, transfers, type Wish } from "../src/pure/matrixPlan";
-import { parseSize, showRate, showSize, showSpan } from "../src/pure/units";
+import { parseSize, showBounds, showRate, showSize, showSpan, splitSpan } from "../src/pure/units";
 
 test("there are 17 pairs and no block is larger than its total", () => {
   expect(SEVENTEEN_PAIRS).toHaveLength(17);
@@ -58,5 +58,10 @@ test("figures are shown with three digits and their unit", () => {
     "7.00 bit/s",
     "1.20 Gbit/s",
   ]);
-  expect([showSpan(312_000), showSpan(12_340_000), showSpan(0), showSize(64_000)]).toEqual(["312 us", "12.3 ms", "0 ns", "64.0 kB"]);
+  expect([showSpan(312_000), showSpan(12_340_000), showSpan(0), showSize(64_000), showSize(1500)]).toEqual(["312 us", "12.3 ms", "0 ns", "64 kB", "1.50 kB"]);
+});
+
+test("bounds name their unit once where both have the same", () => {
+  expect(showBounds(15e6, 37.4e6, splitSpan, "to")).toBe("15.0 to 37.4 ms");
+  expect(showBounds(900e3, 1.2e6, splitSpan, "to")).toBe("900 us to 1.20 ms");
 });

@@ -86,7 +86,7 @@ export class Session {
   /** The next message of this type, about this test if one is named. */
   next(type: string, test?: number, patienceMs = ANSWER_MS): Promise<ControlMessage> {
     if (this.ended) return Promise.reject(this.ended);
-    return new Promise((resolve, reject) => {
+    const answer = new Promise<ControlMessage>((resolve, reject) => {
       const timer = setTimeout(() => {
         this.waits = this.waits.filter((wait) => wait !== entry);
         reject(new TimedOut(`no ${type} from the server within ${Math.round(patienceMs / 1000)} s`));
@@ -95,6 +95,9 @@ export class Session {
       const entry: Wait = { wanted, test, resolve, reject, timer };
       this.waits.push(entry);
     });
+    // A wait that nobody awaits any more, because another failed first, is no error of the page.
+    answer.catch(() => {});
+    return answer;
   }
 
   /** Calls `listener` for every message until the returned function is called. */

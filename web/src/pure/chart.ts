@@ -173,7 +173,7 @@ function shown(value: number): string {
   const size = Math.abs(value);
   if (size >= 1e9) return `${trimmed(value / 1e9)}G`;
   if (size >= 1e6) return `${trimmed(value / 1e6)}M`;
-  if (size >= 1e3) return `${trimmed(value / 1e3)}k`;
+  if (size >= 1e4) return `${trimmed(value / 1e3)}k`;
   return trimmed(value);
 }
 

@@ -2,7 +2,8 @@
 
 import type { Chart, LineChart, Point, Series } from "./chart";
 import { figuresOf } from "./figures";
-import type { LatencyResult, MatrixResult, NetRecord, TcpResult, VersionResult } from "./record";
+import type { LatencyResult, MatrixCell, MatrixResult, NetRecord, TcpResult, VersionResult } from "./record";
+import { showSize } from "./units";
 import { rateOf, type Tick } from "./warmUp";
 import { S } from "../strings";
 
@@ -58,17 +59,22 @@ function matrixCharts(version: VersionResult): LineChart[] {
   return [{ kind: "lines", title, x: { label: S.charts.blockAxis, log: true }, y: { label: S.charts.rateAxis, log: true }, series }];
 }
 
-/** One line per total. The sender's throughput where the receiver had everything at once. */
+/** One line per total, of the sender's throughput: the receiver has none where a short total comes at once. */
 function matrixSeries(matrix: MatrixResult): Series[] {
   const totals = [...new Set(matrix.cells.map((cell) => cell.bytes))];
-  return totals.map((total) => ({
-    name: `${S.matrix[matrix.protocol]} ${total >= 1000 ? `${total / 1000} kB` : `${total} B`}`,
-    points: matrix.cells
-      .filter((cell) => cell.bytes === total)
-      .flatMap((cell): Point[] => (cell.client_throughput ? [[cell.block, cell.client_throughput.estimate / 1e6]] : []))
-      .sort((a, b) => a[0] - b[0]),
-    look: "line",
-  }));
+  const series = totals.map(
+    (total): Series => ({
+      name: `${S.matrix[matrix.protocol]} ${showSize(total)}`,
+      points: matrix.cells.filter((cell) => cell.bytes === total).flatMap((cell) => senderPoint(matrix, cell)),
+      look: "line",
+    }),
+  );
+  return series.filter((each) => each.points.length > 0);
+}
+
+function senderPoint(matrix: MatrixResult, cell: MatrixCell): Point[] {
+  const sender = matrix.pedigree.direction === "reverse" ? cell.server_throughput : cell.client_throughput;
+  return sender ? [[cell.block, sender.estimate / 1e6]] : [];
 }
 
 const MOST_SERIES = 6;

@@ -14,7 +14,13 @@ const FACTORS: Record<string, number> = { "": 1, k: 1e3, m: 1e6, g: 1e9, ki: 102
 export function showSize(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`;
   const [size, unit] = scaled(bytes, ["kB", "MB", "GB", "TB"]);
-  return `${threeDigits(size)} ${unit}`;
+  return `${threeDigits(size).replace(/\.0+$/, "")} ${unit}`;
+}
+
+/** "15.0 to 37.4 ms": the unit once where both have the same. */
+export function showBounds(lo: number, hi: number, split: (value: number) => [string, string], to: string): string {
+  const [[low, lowUnit], [high, highUnit]] = [split(lo), split(hi)];
+  return lowUnit === highUnit ? `${low} ${to} ${high} ${highUnit}` : `${low} ${lowUnit} ${to} ${high} ${highUnit}`;
 }
 
 /** "94.1 Mbit/s". */

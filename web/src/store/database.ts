@@ -92,12 +92,9 @@ function done(transaction: IDBTransaction): Promise<void> {
   });
 }
 
-/** Older pages may have kept what this one cannot draw, so what was kept is read like anything from outside. */
+/** Older pages may have kept what this one cannot draw: it stays in the store and out of the list. */
 function newestFirst(all: readonly Entry[]): Entry[] {
-  const readable = all.flatMap((entry) => {
-    const record = readRecord(entry.record);
-    return record ? [{ ...entry, record }] : [];
-  });
+  const readable = all.filter((entry) => readRecord(entry.record) !== undefined);
   return readable.sort((a, b) => b.record.started_at - a.record.started_at);
 }
 

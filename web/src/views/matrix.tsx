@@ -113,7 +113,7 @@ function Sizes({ wish, change, complaints }: PartProps & { complaints: Complaint
       <Radio name="sizes" checked={wish.sweep} text={S.matrix.sweep} choose={() => change({ sweep: true })} />
       <Radio name="sizes" checked={!wish.sweep} text={S.matrix.single} choose={() => change({ sweep: false })} />
       {!wish.sweep && (
-        <div class="row">
+        <div class="row tops">
           <Entry field="total" value={wish.total} complaints={complaints} type={(total) => change({ total })} />
           <Entry field="block" value={wish.block} complaints={complaints} type={(block) => change({ block })} />
         </div>

@@ -2,7 +2,7 @@
 
 import { median } from "../pure/statistics";
 import type { MatrixCell, MatrixResult, MatrixRun, NetRecord } from "../pure/record";
-import { showRate, showSize, showSpan } from "../pure/units";
+import { showBounds, showSize, splitRate, splitSpan } from "../pure/units";
 import type { Interval } from "../pure/statistics";
 import { S } from "../strings";
 
@@ -53,11 +53,11 @@ function Row({ cell, down }: { cell: MatrixCell; down: boolean }) {
     <tr>
       <th scope="row">{showSize(cell.bytes)}</th>
       <td>{showSize(cell.block)}</td>
-      <td>{spread(cell.client_time, showSpan)}</td>
-      <td>{spread(cell.client_throughput, showRate)}</td>
+      <td>{spread(cell.client_time, splitSpan)}</td>
+      <td>{spread(cell.client_throughput, splitRate)}</td>
       <td>{middle(cell, sender)}</td>
-      <td>{spread(cell.server_time, showSpan)}</td>
-      <td>{spread(cell.server_throughput, showRate)}</td>
+      <td>{spread(cell.server_time, splitSpan)}</td>
+      <td>{spread(cell.server_throughput, splitRate)}</td>
       <td>{middle(cell, (run) => receiver(run)?.calls)}</td>
       <td>{middle(cell, (run) => receiver(run)?.bytes)}</td>
       <td>{middle(cell, (run) => run.lost)}</td>
@@ -65,12 +65,12 @@ function Row({ cell, down }: { cell: MatrixCell; down: boolean }) {
   );
 }
 
-function spread(interval: Interval | undefined, show: (value: number) => string) {
+function spread(interval: Interval | undefined, split: (value: number) => [string, string]) {
   if (!interval) return "–";
   return (
     <>
-      {show(interval.estimate)}
-      {interval.hi > interval.lo && <small>{`${show(interval.lo)} ${S.table.to} ${show(interval.hi)}`}</small>}
+      {split(interval.estimate).join(" ")}
+      {interval.hi > interval.lo && <small>{showBounds(interval.lo, interval.hi, split, S.table.to)}</small>}
     </>
   );
 }

@@ -4,7 +4,7 @@ import { layOut, type Chart, type Shape, type Tone } from "../pure/chart";
 import { S } from "../strings";
 
 export function Picture({ chart, height = 230 }: { chart: Chart; height?: number }) {
-  const width = 340;
+  const width = matchMedia("(min-width: 60rem)").matches ? 760 : 340;
   const { shapes } = layOut(chart, width, height);
   return (
     <figure class="picture">

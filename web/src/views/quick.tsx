@@ -8,7 +8,7 @@ import { useObservable } from "../store/observable";
 import type { Phase } from "../measure/messages";
 import type { NetRecord } from "../pure/record";
 import { VERSIONS, type Version } from "../pure/targets";
-import { showRate, showSpan } from "../pure/units";
+import { showSpan, splitRate, splitSpan } from "../pure/units";
 import { S } from "../strings";
 import { Curve } from "./curve";
 import { Dial } from "./dial";
@@ -29,7 +29,7 @@ export function Quick() {
       <h1>{S.quick.title}</h1>
       {now.stage === "idle" && <p class="lead">{S.quick.lead}</p>}
       <div class="stage card">
-        <Dial phase={now.phase} value={dialValue(now)} caption={dialCaption(now)} />
+        <Dial {...reading(now)} />
         <Status now={now} />
         <button class={measuring ? "big stop" : "big"} type="button" disabled={known.state !== "here" && !measuring} onClick={measuring ? cancel : start}>
           {measuring ? S.quick.stop : now.record ? S.quick.again : S.quick.start}
@@ -42,12 +42,25 @@ export function Quick() {
   );
 }
 
-function dialValue(now: Live): number | undefined {
-  return now.phase && now.version ? now.figures[now.version]?.[now.phase] : undefined;
+interface Reading {
+  phase: Phase | undefined;
+  value: number | undefined;
+  caption: string;
 }
 
-function dialCaption(now: Live): string {
-  return now.phase && now.version ? S.quick.dial(S.phases[now.phase], now.version) : S.quick.ready;
+/** While it runs what is measured now; afterwards the faster way down, which most people came for. */
+function reading(now: Live): Reading {
+  if (now.stage === "done" && now.record) return headline(now.record);
+  const { phase, version } = now;
+  if (!phase || !version || now.stage === "unreachable") return { phase: undefined, value: undefined, caption: S.quick.ready };
+  return { phase, value: now.figures[version]?.[phase], caption: S.quick.dial(S.phases[phase], version) };
+}
+
+function headline(record: NetRecord): Reading {
+  const measured = VERSIONS.map((version) => ({ version, value: final(record, version)?.down })).filter(({ value }) => value !== undefined);
+  measured.sort((a, b) => b.value! - a.value!);
+  const best = measured[0];
+  return { phase: "down", value: best?.value, caption: best ? S.quick.dial(S.phases.down, best.version) : S.phases.down };
 }
 
 /** Spoken by screen readers as it changes; figures are not in it, they would never let the listener go. */
@@ -94,7 +107,7 @@ function Tiles({ now }: { now: Live }) {
           {versions.map((version) => (
             <dd key={version}>
               <small>{version}</small>
-              <b>{tileText(now, version, phase)}</b>
+              <TileFigure value={tileValue(now, version, phase)} split={phase === "latency" ? splitSpan : splitRate} />
             </dd>
           ))}
         </div>
@@ -104,10 +117,18 @@ function Tiles({ now }: { now: Live }) {
 }
 
 /** While it runs the live figure, afterwards the result's: they differ, because the result leaves the warm-up out. */
-function tileText(now: Live, version: Version, phase: Phase): string {
-  const value = final(now.record, version)?.[phase] ?? now.figures[version]?.[phase];
-  if (value === undefined) return "–";
-  return phase === "latency" ? showSpan(value) : showRate(value);
+function tileValue(now: Live, version: Version, phase: Phase): number | undefined {
+  return final(now.record, version)?.[phase] ?? now.figures[version]?.[phase];
+}
+
+function TileFigure({ value, split }: { value: number | undefined; split: (value: number) => [string, string] }) {
+  if (value === undefined) return <b>–</b>;
+  const [figure, unit] = split(value);
+  return (
+    <b>
+      {figure} <span class="unit">{unit}</span>
+    </b>
+  );
 }
 
 function final(record: NetRecord | undefined, version: Version): VersionLive | undefined {

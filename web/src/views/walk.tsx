@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { SpreadChart } from "../pure/chart";
 import { comparePlaces, PLACE_FIGURES, type PlaceFigure, type PlaceSummary } from "../pure/places";
 import { VERSIONS, type Version } from "../pure/targets";
-import { showRate, showSpan } from "../pure/units";
+import { showBounds, splitRate, splitSpan } from "../pure/units";
 import { server } from "../store/about";
 import { keepPlan, keptPlan } from "../store/database";
 import { isMeasuring, live } from "../store/live";
@@ -214,7 +214,7 @@ function Places({ now }: { now: WalkState }) {
           <Radio key={each} name="walk-version" checked={each === version} text={each} choose={() => setVersion(each)} />
         ))}
       </fieldset>
-      <div class="scroll" tabIndex={0} role="region" aria-label={S.walk.compare}>
+      <div class="scroll" tabIndex={0} role="region" aria-label={S.walk.table}>
         <table class="wide">
           <thead>
             <tr>
@@ -258,12 +258,12 @@ function firstMeasured(now: WalkState): Version {
 
 function Spread({ place, figure }: { place: PlaceSummary; figure: PlaceFigure }) {
   const spread = place.spread[figure];
-  const show = isRate(figure) ? showRate : showSpan;
+  const split = isRate(figure) ? splitRate : splitSpan;
   if (!spread) return <>–</>;
   return (
     <>
-      {show(spread.estimate)}
-      {spread.hi > spread.lo && <small>{`${show(spread.lo)} ${S.table.to} ${show(spread.hi)}`}</small>}
+      {split(spread.estimate).join(" ")}
+      {spread.hi > spread.lo && <small>{showBounds(spread.lo, spread.hi, split, S.table.to)}</small>}
     </>
   );
 }

@@ -2,7 +2,7 @@
 
 import type { LatencyResult, NetRecord, TcpResult } from "../pure/record";
 import type { Reason, UseVerdict } from "../pure/verdict";
-import { showRate, showSpan } from "../pure/units";
+import { showBounds, showRate, showSpan, splitRate } from "../pure/units";
 import { S } from "../strings";
 
 export function showReason(reason: Reason): string {
@@ -25,7 +25,7 @@ export function showRateOf(tcp: TcpResult | undefined): string {
 
 export function showInterval(tcp: TcpResult | undefined): string {
   const interval = tcp?.goodput_interval;
-  return interval ? `${showRate(interval.lo)} ${S.table.to} ${showRate(interval.hi)}` : "";
+  return interval ? showBounds(interval.lo, interval.hi, splitRate, S.table.to) : "";
 }
 
 export function showRtt(latency: LatencyResult | undefined, figure: "p50" | "p95" | "p99" | "min" | "max"): string {

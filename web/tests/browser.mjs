@@ -1,0 +1,331 @@
+// A real browser uses the page against a real server, as a person would: phone and desktop, light and dark, both IP versions.
+//
+// With NETAWARE=path/to/netaware the program itself serves; without it the stand-in mock.mjs does. SHOTS=folder keeps pictures.
+// Whatever appears in the console is a failure, and so is every violation that axe finds.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const PORT = 14377;
+const shots = process.env.SHOTS;
+if (shots) mkdirSync(shots, { recursive: true });
+
+const PHONE = { viewport: { width: 360, height: 740 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true };
+const DESKTOP = { viewport: { width: 1280, height: 860 } };
+const QUICK_MS = 60_000;
+
+const only = process.argv[2];
+const store = `${mkdtempSync(`${tmpdir()}/netaware-web-`)}/results.db`;
+
+async function serve() {
+  const program = process.env.NETAWARE;
+  const mock = fileURLToPath(new URL("mock.mjs", import.meta.url));
+  const child = program
+    ? spawn(program, ["serve", "--port", String(PORT), `--results=${store}`], { stdio: "ignore" })
+    : spawn(process.execPath, [mock, String(PORT), "80"], { stdio: "ignore" });
+  for (let tries = 0; tries < 100; tries += 1) {
+    if (await fetch(`http://127.0.0.1:${PORT}/api/v1/about`).then((response) => response.ok, () => false)) return child;
+    await rest(100);
+  }
+  throw new Error("the server did not come up");
+}
+
+function rest(ms) {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** A page that fails the test by whatever it prints. `expected` are texts that belong to the scene. */
+async function open(browser, options, path = "", expected = []) {
+  const context = await browser.newContext({ ...options, serviceWorkers: "allow" });
+  const page = await context.newPage();
+  const printed = [];
+  page.on("console", (message) => {
+    if (!expected.some((text) => message.text().includes(text))) printed.push(message.text());
+  });
+  page.on("pageerror", (error) => printed.push(String(error)));
+  await page.goto(`http://127.0.0.1:${PORT}/${path}`);
+  await page.waitForSelector("main h1, main [role=alert]");
+  return { page, context, quiet: () => assert.deepEqual(printed, [], "the console stays empty") };
+}
+
+async function picture(page, name) {
+  if (shots) await page.screenshot({ path: `${shots}/${name}.png`, fullPage: true });
+}
+
+/** Rules of axe on the page as it stands, and nothing wider than the screen. */
+async function accessible(page, where) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
+  const told = violations.map((each) => `${each.id}: ${each.nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`);
+  assert.deepEqual(told, [], `axe: ${where}`);
+  const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  assert.ok(wider <= 0, `${where} is ${wider} px wider than the screen`);
+}
+
+/** What the device has kept, newest first. */
+async function kept(page) {
+  const all = await page.evaluate(
+    () =>
+      new Promise((resolve, reject) => {
+        const opening = indexedDB.open("netaware");
+        opening.onerror = () => reject(opening.error);
+        opening.onsuccess = () => {
+          const asked = opening.result.transaction("results").objectStore("results").getAll();
+          asked.onsuccess = () => resolve(asked.result.map((entry) => entry.record));
+        };
+      }),
+  );
+  return all.sort((a, b) => b.started_at - a.started_at);
+}
+
+async function quickTest(page) {
+  await page.getByRole("button", { name: "Start", exact: true }).click();
+  await page.getByRole("button", { name: "Again" }).waitFor({ timeout: QUICK_MS });
+}
+
+const scenes = {
+  async "one tap measures both IP versions and tells what they are good for"(browser) {
+    const { page, context, quiet } = await open(browser, { ...PHONE, colorScheme: "light" });
+    await accessible(page, "quick test, ready");
+    await picture(page, "quick-ready-phone-light");
+    await page.getByRole("button", { name: "Start", exact: true }).click();
+    await page.waitForSelector(".tile.down.active", { timeout: QUICK_MS });
+    await rest(2500);
+    await picture(page, "quick-running-phone-light");
+    await page.getByRole("button", { name: "Again" }).waitFor({ timeout: QUICK_MS });
+    await accessible(page, "quick test, done");
+    await picture(page, "quick-done-phone-light");
+    await page.getByText("How these figures came about").click();
+    await accessible(page, "quick test, pedigree");
+    const [record] = await kept(page);
+    console.log(JSON.stringify(record.versions.map((each) => [each.version, each.latency?.rtt?.p50, ...(each.tcp ?? []).map((tcp) => [tcp.pedigree.direction, tcp.goodput, tcp.latency_under_load?.latency.rtt?.p50])])), record.warnings);
+    assert.equal(record.outcome, "complete");
+    assert.deepEqual(record.versions.map((each) => each.version), ["IPv4", "IPv6"]);
+    for (const version of record.versions) {
+      assert.ok(version.latency.rtt.count > 100, "round trips");
+      assert.deepEqual(version.tcp.map((tcp) => tcp.pedigree.direction), ["reverse", "forward"]);
+      for (const tcp of version.tcp) {
+        assert.ok(tcp.goodput > 1e6, "a rate");
+        assert.ok(tcp.latency_under_load.latency.received > 20, "round trips under load");
+        const ticks = tcp.receiver_ticks.reduce((total, tick) => total + tick.bytes, 0);
+        assert.ok(ticks <= tcp.bytes && ticks >= tcp.bytes * 0.8, `slices hold ${ticks} of ${tcp.bytes}`);
+      }
+    }
+    await keepOnServer(page, record);
+    quiet();
+    await context.close();
+  },
+
+  async "results are listed, compared, shared, and a label with script in it stays text"(browser) {
+    const options = { ...PHONE, colorScheme: "dark" };
+    const { page, context, quiet } = await open(browser, options);
+    await quickTest(page);
+    await picture(page, "quick-done-phone-dark");
+    await page.getByLabel("Label").fill("<img src=x onerror=alert(1)>");
+    await page.getByRole("button", { name: "Keep label" }).click();
+    await page.getByRole("button", { name: "Again" }).click();
+    await page.getByRole("button", { name: "Stop" }).waitFor();
+    await page.getByRole("button", { name: "Again" }).waitFor({ timeout: QUICK_MS });
+    await page.getByRole("link", { name: "Results" }).click();
+    await page.waitForSelector(".item");
+    await accessible(page, "results");
+    await picture(page, "results-phone-dark");
+    assert.equal(await page.locator("main img").count(), 0, "a label is text");
+    for (const box of await page.locator(".item input[type=checkbox]").all()) await box.check();
+    await page.getByRole("button", { name: "Compare" }).click();
+    await accessible(page, "compared");
+    await picture(page, "compare-phone-dark");
+    await page.getByRole("button", { name: "All results" }).click();
+    await page.locator(".item button.plain").last().click();
+    await accessible(page, "one result");
+    await page.getByRole("button", { name: "Share link" }).click();
+    const link = await page.locator("input.link").inputValue();
+    const second = await context.newPage();
+    await second.goto(link);
+    await second.getByRole("heading", { name: "Shared with you" }).waitFor();
+    assert.equal(await second.locator("main img").count(), 0, "a shared label is text");
+    await accessible(second, "shared");
+    await second.goto(`http://127.0.0.1:${PORT}/#r=zAAAA`);
+    await second.getByText("The link holds no result").waitFor();
+    quiet();
+    await context.close();
+  },
+
+  async "a block matrix of the 17 pairs fills tables and graphs, and absurd wishes are explained"(browser) {
+    const { page, context, quiet } = await open(browser, { ...DESKTOP, colorScheme: "light" }, "#matrix");
+    await page.getByLabel("One pair").check();
+    await page.getByRole("textbox", { name: "Total bytes" }).fill("1kB");
+    await page.getByRole("textbox", { name: "Block size" }).fill("20kB");
+    await page.getByText("does not fit a total of").waitFor();
+    assert.ok(await page.getByRole("button", { name: "Start" }).isDisabled());
+    await accessible(page, "matrix, absurd");
+    await picture(page, "matrix-absurd-desktop-light");
+    await page.getByLabel("The 17 pairs").check();
+    await page.getByLabel("Runs").fill("2");
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.locator("table.wide").first().waitFor({ timeout: 180_000 });
+    await accessible(page, "matrix, done");
+    await picture(page, "matrix-done-desktop-light");
+    const [record] = await kept(page);
+    assert.equal(record.outcome, "complete");
+    for (const version of record.versions) {
+      assert.deepEqual(version.matrix.map((each) => each.protocol), ["tcp", "tcp_nodelay"]);
+      for (const matrix of version.matrix) {
+        assert.equal(matrix.cells.length, 17);
+        for (const cell of matrix.cells) {
+          for (const run of cell.runs) {
+            assert.deepEqual([run.outcome, run.client.bytes, run.server.bytes, run.lost], ["complete", cell.bytes, cell.bytes, 0]);
+          }
+        }
+      }
+    }
+    await page.getByLabel("Up: this device sends").check();
+    await page.getByLabel("One pair").check();
+    await page.getByRole("textbox", { name: "Total bytes" }).fill("100kB");
+    await page.getByRole("textbox", { name: "Block size" }).fill("1kB");
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.getByRole("button", { name: "Stop" }).waitFor();
+    await page.getByRole("button", { name: "Start" }).waitFor({ timeout: 60_000 });
+    const [up] = await kept(page);
+    for (const run of up.versions.flatMap((version) => version.matrix).flatMap((matrix) => matrix.cells[0].runs)) {
+      assert.deepEqual([run.client.calls, run.client.bytes, run.server.bytes], [100, 100_000, 100_000]);
+    }
+    await keepOnServer(page, up);
+    quiet();
+    await context.close();
+  },
+
+  async "a walk compares its places"(browser) {
+    const { page, context, quiet } = await open(browser, { ...PHONE, colorScheme: "light" }, "#walk");
+    await accessible(page, "walk, empty");
+    await page.getByLabel("Where are you?").fill("hall A");
+    await page.getByRole("button", { name: "Here" }).click();
+    await page.getByLabel("Seconds from one").fill("10");
+    await page.getByRole("button", { name: "Start the walk" }).click();
+    await page.getByText("1 measurement", { exact: true }).waitFor({ timeout: QUICK_MS });
+    await page.getByLabel("Where are you?").fill("hall B");
+    await page.getByRole("button", { name: "Here" }).click();
+    await page.getByText("2 measurements").waitFor({ timeout: QUICK_MS });
+    await page.getByRole("button", { name: "hall A" }).click();
+    await page.getByText("3 measurements").waitFor({ timeout: QUICK_MS });
+    await page.getByRole("button", { name: "End the walk" }).click();
+    await accessible(page, "walk, done");
+    await picture(page, "walk-phone-light");
+    const places = await page.locator("main table tbody th").allTextContents();
+    assert.deepEqual(places, ["hall A", "hall B"]);
+    quiet();
+    await context.close();
+  },
+
+  async "two tabs do not measure at once"(browser) {
+    const { page, context, quiet } = await open(browser, DESKTOP);
+    const second = await context.newPage();
+    await second.goto(`http://127.0.0.1:${PORT}/`);
+    await page.getByRole("button", { name: "Start", exact: true }).click();
+    await page.waitForSelector(".tile.latency.active");
+    await second.getByRole("button", { name: "Start", exact: true }).click();
+    await second.getByText("Another tab of this page is measuring").waitFor();
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.getByText("Ended early").waitFor({ timeout: 10_000 });
+    const [record] = await kept(page);
+    assert.equal(record.outcome, "interrupted");
+    quiet();
+    await context.close();
+  },
+
+  async "the server's page tells what is allowed"(browser) {
+    const { page, context, quiet } = await open(browser, { ...PHONE, colorScheme: "dark" }, "#server");
+    await page.getByText("netaware").first().waitFor();
+    await page.getByText("none yet: the page measures over TCP").waitFor();
+    await accessible(page, "server");
+    await picture(page, "server-phone-dark");
+    quiet();
+    await context.close();
+  },
+
+  async "every control is reached by the keyboard"(browser) {
+    const { page, context, quiet } = await open(browser, DESKTOP);
+    await page.getByRole("button", { name: "Start", exact: true }).waitFor();
+    const reached = [];
+    for (let n = 0; n < 9; n += 1) {
+      await page.keyboard.press("Tab");
+      reached.push(await page.evaluate(() => document.activeElement?.textContent ?? ""));
+    }
+    for (const name of ["Skip to the page", "Test", "Blocks", "Walk", "Results", "Server", "Start"]) assert.ok(reached.includes(name), `${name} in ${reached}`);
+    quiet();
+    await context.close();
+  },
+
+  async "stored results open without a server, and a test that loses it keeps what it had and goes on"(browser, restart) {
+    const lost = ["ERR_", "WebSocket connection", "Failed to load"];
+    const { page, context, quiet } = await open(browser, { ...PHONE, colorScheme: "light" }, "", lost);
+    await page.getByRole("button", { name: "Start", exact: true }).click();
+    await page.waitForSelector(".tile.down.active", { timeout: QUICK_MS });
+    await rest(1500);
+    await restart.stop();
+    await page.getByText("The connection is gone").waitFor({ timeout: 15_000 });
+    await picture(page, "quick-lost-phone-light");
+    await restart.start();
+    await page.getByRole("button", { name: "Again" }).waitFor({ timeout: 2 * QUICK_MS });
+    const [record] = await kept(page);
+    assert.ok(record.warnings.some((warning) => warning.includes("connection was lost")), record.warnings.join());
+    assert.equal(record.outcome, "complete");
+    await page.evaluate(() => navigator.serviceWorker.ready.then(() => true));
+    await restart.stop();
+    await page.reload();
+    await page.getByText("The server does not answer").waitFor();
+    await page.getByRole("link", { name: "Results" }).click();
+    await page.waitForSelector(".item");
+    await accessible(page, "without a server");
+    await restart.start();
+    quiet();
+    await context.close();
+  },
+};
+
+/** The program must understand what the page calls a record. */
+async function keepOnServer(page, record) {
+  const button = page.getByRole("button", { name: "Keep on the server" });
+  if ((await button.count()) === 0) return;
+  await button.click();
+  await page.getByText("Kept on the server.").waitFor({ timeout: 5000 });
+  if (!process.env.NETAWARE) return;
+  const back = await fetch(`http://127.0.0.1:${PORT}/api/v1/results/${record.id}`).then((response) => response.json());
+  assert.equal(back.id, record.id);
+}
+
+let server = await serve();
+const restart = {
+  async stop() {
+    const gone = new Promise((resolve) => server.once("exit", resolve));
+    server.kill("SIGKILL");
+    await gone;
+  },
+  async start() {
+    server = await serve();
+  },
+};
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+});
+let failed = 0;
+for (const [claim, scene] of Object.entries(scenes)) {
+  if (only && !claim.includes(only)) continue;
+  try {
+    await scene(browser, restart);
+    console.log(`ok      ${claim}`);
+  } catch (error) {
+    failed += 1;
+    console.log(`FAILED  ${claim}\n${error?.stack ?? error}`);
+  }
+}
+await browser.close();
+await restart.stop();
+process.exit(failed === 0 ? 0 : 1);
