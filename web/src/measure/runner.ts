@@ -8,7 +8,7 @@ import type { Tick } from "../pure/warmUp";
 import { clockStep, PauseWatch } from "./clock";
 import { rest } from "./crew";
 import type { EchoRun, FromRunner, MatrixSpec, Measured, MeasuredVersion, Missing, Phase, QuickSpec, Spec, ToRunner } from "./messages";
-import { ConnectionLost, isObject, numberOf, Refused, Session } from "./session";
+import { ConnectionLost, numberOf, Refused, Session } from "./session";
 import { Line, matrixTransfer, startEchoes, transfer } from "./tests";
 
 declare const self: {
@@ -37,7 +37,7 @@ class Run {
   private readonly step = clockStep();
   private readonly versions: MeasuredVersion[] = [];
   private readonly lines = new Map<Version, Line>();
-  private missing: Missing[] = [];
+  private readonly missing: Missing[] = [];
   private lostConnections = 0;
   private cancelled = false;
   private reservation: string | undefined;
@@ -52,16 +52,47 @@ class Run {
 
   async go(): Promise<void> {
     try {
-      const found = await findTargets(this.spec);
-      this.missing = found.missing;
-      self.postMessage({ say: "reached", ...found });
-      for (const target of found.reached) this.versions.push({ version: target.version, address: target.address });
-      if (this.spec.kind === "quick") await this.quick(this.spec, found.reached);
-      else await this.matrix(this.spec, found.reached);
+      const reached = await this.findTargets();
+      self.postMessage({ say: "reached", reached, missing: this.missing });
+      if (this.spec.kind === "quick") await this.quick(this.spec, reached);
+      else await this.matrix(this.spec, reached);
     } catch (error) {
       if (!(error instanceof Cancelled)) for (const version of this.versions) this.note(version, "run", error);
     }
     this.finish();
+  }
+
+  /** Of each version the first address in the list that welcomes us; its session is kept. */
+  private async findTargets(): Promise<Candidate[]> {
+    const wanted = VERSIONS.filter((version) => this.spec.versions.includes(version));
+    const found = await Promise.all(wanted.map((version) => this.findTarget(version)));
+    return found.flatMap((target) => target ?? []);
+  }
+
+  private async findTarget(version: Version): Promise<Candidate | undefined> {
+    const tried = this.spec.candidates.filter((candidate) => candidate.version === version);
+    const answered = await Promise.all(tried.map(answer));
+    const first = tried.findIndex((_, n) => answered[n] !== undefined);
+    answered.forEach((session, n) => n !== first && session?.close());
+    const [target, session] = [tried[first], answered[first]];
+    if (!target || !session) {
+      this.missing.push({ version, reason: tried.length === 0 ? "noAddress" : "noAnswer", tried: tried.map((each) => each.address) });
+      return undefined;
+    }
+    this.versions.push({ version, address: target.address });
+    this.versions.sort((a, b) => (a.version < b.version ? -1 : 1));
+    this.take(target, session);
+    return target;
+  }
+
+  private take(target: Candidate, session: Session): Line {
+    const line = new Line(session, target, this.spec.limits);
+    this.lines.set(target.version, line);
+    this.reserved.delete(target.version);
+    const version = this.of(target.version);
+    version.greeting = session.greeting;
+    version.responder = session.host;
+    return line;
   }
 
   private finish(): void {
@@ -168,15 +199,7 @@ class Run {
   /** The session of a version, opened at need; with a place in the queue where the step fills the path. */
   private async line(target: Candidate, reserved: boolean): Promise<Line> {
     let line = this.lines.get(target.version);
-    if (!line?.session.alive) {
-      const session = await Session.open(target.origin);
-      line = new Line(session, target, this.spec.limits);
-      this.lines.set(target.version, line);
-      this.reserved.delete(target.version);
-      const version = this.of(target.version);
-      version.greeting = session.greeting;
-      version.responder = session.host;
-    }
+    if (!line?.session.alive) line = this.take(target, await Session.open(target.origin));
     if (reserved && !this.reserved.has(target.version)) await this.reserve(line);
     return line;
   }
@@ -227,7 +250,9 @@ class Run {
     this.tellPartial();
     const until = performance.now() + COMING_BACK_MS;
     while (performance.now() < until && !this.cancelled) {
-      if (await answers(target)) {
+      const session = await answer(target);
+      if (session) {
+        this.take(target, session);
         self.postMessage({ say: "back" });
         return true;
       }
@@ -269,36 +294,9 @@ class Run {
   }
 }
 
-async function findTargets(spec: Spec): Promise<{ reached: Candidate[]; missing: Missing[] }> {
-  const reached: Candidate[] = [];
-  const missing: Missing[] = [];
-  const wanted = VERSIONS.filter((version) => spec.versions.includes(version));
-  await Promise.all(
-    wanted.map(async (version) => {
-      const tried = spec.candidates.filter((candidate) => candidate.version === version);
-      const answered = await firstThatAnswers(tried);
-      if (answered) reached.push(answered);
-      else missing.push({ version, reason: tried.length === 0 ? "noAddress" : "noAnswer", tried: tried.map((each) => each.address) });
-    }),
-  );
-  reached.sort((a, b) => (a.version < b.version ? -1 : 1));
-  return { reached, missing };
-}
-
-/** All are tried at once; of those that answer the first in the list wins, so that equal networks give equal choices. */
-async function firstThatAnswers(tried: readonly Candidate[]): Promise<Candidate | undefined> {
-  const answered = await Promise.all(tried.map(answers));
-  return tried.find((_, n) => answered[n]);
-}
-
-async function answers(target: Candidate): Promise<boolean> {
-  try {
-    const response = await fetch(`${target.origin}/api/v1/about`, { cache: "no-store", signal: AbortSignal.timeout(REACH_MS) });
-    const about: unknown = await response.json();
-    return isObject(about) && typeof about.software === "string" && about.software.startsWith("netaware");
-  } catch {
-    return false;
-  }
+/** A session says more than a page that was fetched: this very address speaks the protocol, to this page. */
+async function answer(target: Candidate): Promise<Session | undefined> {
+  return Session.open(target.origin, REACH_MS).catch(() => undefined);
 }
 
 function messageOf(error: unknown): string {

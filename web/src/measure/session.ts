@@ -60,13 +60,14 @@ export class Session {
     socket.onerror = () => this.end(new ConnectionLost("the control connection failed"));
   }
 
-  static async open(origin: string): Promise<Session> {
+  /** `patienceMs` holds for the connection and for the welcome. */
+  static async open(origin: string, patienceMs = ANSWER_MS): Promise<Session> {
     const begun = performance.now();
     const socket = new WebSocket(`${origin.replace(/^http/, "ws")}/control`);
     const session = new Session(socket);
-    await session.connected();
+    await session.connected(patienceMs);
     session.tell({ type: "hello", version: 1, software: SOFTWARE, nonce: nonce() });
-    const welcome = await session.next("welcome", undefined, ANSWER_MS);
+    const welcome = await session.next("welcome", undefined, patienceMs);
     session.greeting = Math.round((performance.now() - begun) * 1e6);
     session.token = typeof welcome.token === "string" && /^[0-9a-f]{32}$/.test(welcome.token) ? welcome.token : "";
     session.host = isObject(welcome.host) ? welcome.host : {};
@@ -111,11 +112,11 @@ export class Session {
     this.end(new ConnectionLost("the session was closed"));
   }
 
-  private connected(): Promise<void> {
+  private connected(patienceMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.end(new ConnectionLost("the control connection was not answered"));
-      }, ANSWER_MS);
+      }, patienceMs);
       this.socket.onopen = () => {
         clearTimeout(timer);
         this.lastHeard = performance.now();

@@ -8,8 +8,8 @@ import { sum } from "../pure/statistics";
 import type { Candidate } from "../pure/targets";
 import type { Tick } from "../pure/warmUp";
 import { Echoer, Mover, within } from "./crew";
-import type { EchoRun, EndCount, MeasuredTransfer, TransferRun } from "./messages";
-import { isObject, numberOf, Session, type ControlMessage, type Limits } from "./session";
+import type { EchoRun, EndCount, FromMover, MeasuredTransfer, TransferRun } from "./messages";
+import { ConnectionLost, isObject, numberOf, Session, type ControlMessage, type Limits } from "./session";
 
 /** A session with the address that it leads to. Test numbers are unique in it. */
 export class Line {
@@ -116,7 +116,7 @@ async function down(line: Line, plan: Plan, onTicks: (ticks: Tick[]) => void): P
     const ready = line.session.next("ready", test);
     const urls = streamsOf(plan).map((stream) => line.url("/data/down", test, stream, false));
     mover.tell({ say: "receive", urls, duration: plan.duration, total: plan.bytes ?? null });
-    await ready;
+    await Promise.race([ready, mover.moved.then(brokenEarly)]);
     const ended = server.finished(test, plan.duration);
     line.session.tell({ type: "start", test });
     const moved = await Promise.race([
@@ -258,6 +258,11 @@ async function opened(line: Line, plan: Plan & { direction: string }): Promise<n
   line.session.tell({ type: "open", test, plan });
   await answer;
   return test;
+}
+
+/** Before the start nothing can have been moved, so whatever ended then was refused. */
+function brokenEarly(moved: FromMover): never {
+  throw new ConnectionLost(("broken" in moved && moved.broken) || "a stream ended before the transfer began");
 }
 
 function ticksOf(value: unknown): Tick[] {
