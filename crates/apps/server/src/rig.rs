@@ -76,8 +76,8 @@ impl Rig {
             (Self::Tcp { carriage: Some(first), .. }, _) if *first != welcome.carriage() => false,
             (Self::Tcp { plan, .. }, Welcome::BrowserSends { .. }) => plan.direction == Direction::Forward,
             (Self::Tcp { plan, .. }, Welcome::BrowserReceives { .. }) => plan.direction == Direction::Reverse,
-            (Self::Tcp { .. }, Welcome::Prober(Role::Data)) => true,
-            (Self::TcpEcho { .. }, Welcome::Prober(Role::Echo)) => true,
+            (Self::Tcp { .. }, Welcome::Prober(Role::Data))
+            | (Self::TcpEcho { .. }, Welcome::Prober(Role::Echo)) => true,
             _ => false,
         }
     }

@@ -72,7 +72,8 @@ impl Responder {
     fn session(&self) -> Session {
         let mut session = Session { control: self.socket("/control"), token: String::new() };
         session.say(&json!({"type": "hello", "version": 1, "software": "test", "nonce": "0".repeat(32)}));
-        session.token = session.hear("welcome")["token"].as_str().unwrap().to_owned();
+        let welcome = session.hear("welcome");
+        welcome["token"].as_str().unwrap().clone_into(&mut session.token);
         session
     }
 }

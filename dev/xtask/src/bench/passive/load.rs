@@ -162,6 +162,7 @@ const HIGH: &str = "netaware, complex filter";
 
 /// Filters of more and more conditions.
 pub(crate) fn filters<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
+    const NAMES: [&str; 3] = ["OpenIMP, no filter", "OpenIMP, medium filter", "OpenIMP, complex filter"];
     const CONDITIONS: [(&str, &str); 3] = [
         (NO_FILTER, "ip6"),
         (MEDIUM, "ip6 and udp and dst port 9000 and not src port 53"),
@@ -188,7 +189,6 @@ pub(crate) fn filters<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
         contest(("as fast as it goes", Pace::Fastest, "packets/s", packets_per_second)),
     ];
     // On an AMD K6 of 450 MHz; per line: without a filter, a medium one, a complex one, each with rate, loss and CPU.
-    const NAMES: [&str; 3] = ["OpenIMP, no filter", "OpenIMP, medium filter", "OpenIMP, complex filter"];
     let known = [
         [(6_010.0, 0.0, 15.97), (6_048.0, 0.0, 18.28), (6_048.0, 0.0, 15.98)],
         [(18_029.0, 0.0, 46.05), (18_145.0, 0.0, 50.46), (18_145.0, 0.0, 49.35)],

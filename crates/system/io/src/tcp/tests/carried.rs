@@ -3,7 +3,7 @@ use std::io::Write as _;
 use super::*;
 
 fn frame(length: u16) -> Vec<u8> {
-    let mut bytes = vec![0x82, 0x80 | 126];
+    let mut bytes = vec![0x82, 0x80 | 0x7e];
     bytes.extend(length.to_be_bytes());
     bytes.extend([9, 8, 7, 6]);
     bytes.resize(bytes.len() + usize::from(length), 0xaa);
