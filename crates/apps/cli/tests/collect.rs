@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -26,6 +26,8 @@ kind = "volume"
 struct Running {
     child: Child,
     at: String,
+    /// What it says later must find somebody who could read it.
+    _said: BufReader<ChildStdout>,
 }
 
 impl Running {
@@ -34,10 +36,11 @@ impl Running {
         command.current_dir(folder).args(["collect", "run", "--config", "site/collect.toml"]).args(arguments);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let mut said = BufReader::new(child.stdout.take().unwrap());
+        said.read_line(&mut line).unwrap();
         let address = line.strip_prefix("collecting on ").and_then(|rest| rest.split(';').next());
         let at = format!("http://{}", address.unwrap_or_else(|| panic!("'{line}' names no address")));
-        Self { child, at }
+        Self { child, at, _said: said }
     }
 
     /// `collect ACTION` for the file of that folder, whose paths mean nothing there.

@@ -84,9 +84,12 @@ impl VersionResult {
     fn bulk(&self, way: Direction) -> Vec<Figure> {
         let tcp = self.tcp.iter().filter(|it| it.pedigree.direction == way).max_by_key(|it| it.streams);
         let tcp = tcp.and_then(|it| it.goodput).map(|rate| ("tcp", way, HeadlineValue::Rate(rate.0 as f64)));
-        let udp = self.udp.iter().filter(|it| it.pedigree.direction == way).flat_map(|it| {
+        let is_paced_by_tcp = tcp.is_some();
+        let udp = self.udp.iter().filter(|it| it.pedigree.direction == way).flat_map(move |it| {
             let loss = share(it.loss.lost, it.sent).map(|loss| ("udp.loss", way, loss));
-            [Some(("udp", way, HeadlineValue::Rate(it.goodput.0 as f64))), loss]
+            // Beside TCP its rate was a share of TCP's, and says nothing of the path.
+            let rate = ("udp", way, HeadlineValue::Rate(it.goodput.0 as f64));
+            [Some(rate).filter(|_| !is_paced_by_tcp), loss]
         });
         tcp.into_iter().chain(udp.flatten()).collect()
     }

@@ -92,7 +92,13 @@ fn what_comes_while_clickhouse_is_away_waits_and_beyond_the_buffer_the_oldest_go
     await_metric(&collector, "store_waiting_rows", |rows| rows == 0);
     await_metric(&collector, "store_up", |up| up == 1);
     assert_eq!(metric(&collector, "store_given_up_rows_total"), given_up);
+    let until = clock::now() + Span::from_secs(30);
     let mut found = numbers(&collector);
+    while !found.contains(&60) {
+        assert!(clock::now() < until, "{found:?}");
+        clock::sleep(Span::from_millis(50));
+        found = numbers(&collector);
+    }
     found.sort_unstable();
     let newest = found.split_off(5);
     assert_eq!(found, [1, 2, 3, 4, 5], "what was there before");

@@ -355,7 +355,7 @@ mod tests {
         let mut many = point();
         many.row.matched = 100;
         many.row.lost = 3;
-        assert_eq!(with_losses(&many.row), ["51019776", "97976320", "inf"]);
+        assert_eq!(with_losses(&many.row), ["51986432", "98009088", "inf"]);
         assert_eq!(as_json(&many)["with_losses"]["p99"], Value::Null);
         let unknown = DelayRow { matched: 0, lost: 0, delay: DelayStatistics::default(), ..many.row };
         assert_eq!(with_losses(&unknown), ["", "", ""]);
