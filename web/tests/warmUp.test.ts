@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { goodput } from "../src/pure/goodput";
-import { warmUpEnd, type Tick } from "../src/pure/warmUp";
+import { continued, warmUpEnd, type Tick } from "../src/pure/warmUp";
 
 const TICK = 100e6;
 
@@ -67,4 +67,8 @@ test("rate is bytes over time of what counts, within its interval", () => {
 
 test("nothing that counts is no rate", () => {
   expect(goodput([], 0, 0).rate).toBeUndefined();
+});
+
+test("rounds that each begin at zero are drawn one after the other", () => {
+  expect(continued([{ end: 1 }, { end: 2 }, { end: 1 }, { end: 2 }, { end: 1 }]).map((tick) => tick.end)).toEqual([1, 2, 3, 4, 5]);
 });

@@ -305,7 +305,7 @@ function messageOf(error: unknown): string {
 
 /** Parallel connections of a transfer: enough that one lost segment does not halve the rate, few enough for a phone's CPU. */
 const DOWN_STREAMS = 3;
-const UP_STREAMS = 2;
+const UP_STREAMS = 3;
 const IDLE_SPACING = 10e6;
 const REACH_MS = 3000;
 const LOOKING_MS = 1500;

@@ -47,10 +47,11 @@ export async function startEchoes(
   const { session } = line;
   const test = line.nextTest();
   const echoer = new Echoer(onTrips);
-  const allowed = capped(duration, line.limits.duration);
+  const planned = capped(duration + ECHO_SLACK, line.limits.duration);
+  const allowed = Math.max(Math.min(duration, planned - LAST_ANSWER), planned / 2);
   try {
     const opened = session.next("opened", test);
-    session.tell({ type: "open", test, plan: { kind: "tcp_echo", length: ECHO_LENGTH, duration: allowed + ECHO_SLACK } });
+    session.tell({ type: "open", test, plan: { kind: "tcp_echo", length: ECHO_LENGTH, duration: planned } });
     await opened;
     const ready = session.next("ready", test);
     echoer.tell({ say: "open", url: line.url("/echo", test, 0, true) });
@@ -304,6 +305,8 @@ export function bytesOf(ticks: readonly Tick[]): number {
 const ECHO_LENGTH = 64;
 /** Answers to the last requests come after the requests' time. */
 const ECHO_SLACK = 2e9;
+/** Where a cap of the owner's leaves less: so long before the end nothing is asked any more. */
+const LAST_ANSWER = 500e6;
 /** 20 a second of 64 bytes take 10 to 20 kbit/s with all headers: two promille of a path of 10 Mbit/s. */
 const LOADED_SPACING = 50e6;
 /** Opening the transfer takes some round trips, during which the echoes already run. */

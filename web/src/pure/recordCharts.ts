@@ -2,17 +2,23 @@
 
 import type { Chart, LineChart, Point, Series } from "./chart";
 import { figuresOf } from "./figures";
+import { otherCharts } from "./otherCharts";
 import type { LatencyResult, MatrixCell, MatrixResult, NetRecord, TcpResult, VersionResult } from "./record";
 import { showSize } from "./units";
-import { rateOf, type Tick } from "./warmUp";
+import { continued, rateOf, type Tick } from "./warmUp";
 import { S } from "../strings";
 
 export function chartsOf(record: NetRecord): Chart[] {
-  return [rates(record), histogramOf(record), ...record.versions.flatMap(matrixCharts)].flatMap((chart) => chart ?? []);
+  const own = [rates(record), histogramOf(record), ...record.versions.flatMap(matrixCharts), ...otherCharts(record)];
+  return own.flatMap((chart) => chart ?? []);
 }
 
 function rates(record: NetRecord): LineChart | undefined {
-  const series = record.versions.flatMap((version) => (version.tcp ?? []).flatMap((tcp) => rateSeries(tcp, version.version)));
+  const series = record.versions.flatMap((version) => {
+    const all = version.tcp ?? [];
+    const told = (tcp: TcpResult) => (all.some((each) => each.streams !== tcp.streams) ? ` ×${tcp.streams}` : "");
+    return all.flatMap((tcp) => rateSeries(tcp, version.version + told(tcp)));
+  });
   return series.length > 0 ? overTime(S.charts.rates, series) : undefined;
 }
 
@@ -34,7 +40,7 @@ function rateSeries(tcp: TcpResult, name: string): Series[] {
   const ticks = tcp.receiver_ticks ?? [];
   if (ticks.length < 2) return [];
   const way = tcp.pedigree.direction === "reverse" ? S.table.down : S.table.up;
-  return [{ name: `${way} ${name}`, points: ticks.map(ratePoint), look: "line" }];
+  return [{ name: `${way} ${name}`, points: continued(ticks).map(ratePoint), look: "line" }];
 }
 
 function ratePoint(tick: Tick): Point {

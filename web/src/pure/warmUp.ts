@@ -35,6 +35,17 @@ export function rateOf(ticks: readonly Tick[]): number {
   return time > 0 ? (sum(ticks.map((tick) => tick.bytes)) * 8e9) / time : 0;
 }
 
+/** Rounds of one measurement follow each other in a list, each from zero; here one after the other, as a picture needs them. */
+export function continued<T extends { end: number }>(ticks: readonly T[]): T[] {
+  let offset = 0;
+  let last = 0;
+  return ticks.map((tick) => {
+    if (tick.end < last) offset += last;
+    last = tick.end;
+    return { ...tick, end: tick.end + offset };
+  });
+}
+
 function allStreamsStarted(ticks: readonly Tick[]): number {
   const most = Math.max(0, ...ticks.map((tick) => tick.streams));
   return Math.max(0, ticks.findIndex((tick) => tick.streams === most));

@@ -5,6 +5,7 @@ import { uuidV7 } from "../pure/record";
 import { VERSIONS } from "../pure/targets";
 import type { Visit } from "../pure/places";
 import type { About } from "./about";
+import type { Entry } from "./database";
 import { isMeasuring, live, measureQuick } from "./live";
 import { Observable } from "./observable";
 
@@ -53,6 +54,14 @@ export function endWalk(): void {
 export function newWalk(): void {
   endWalk();
   walk.set({ running: false, id: "", visits: [], place: walk.value.place });
+}
+
+/** Shows a walk that was kept; it can be walked on. */
+export function openWalk(id: string, kept: readonly Entry[]): void {
+  endWalk();
+  const own = kept.filter((entry) => entry.walk === id).reverse();
+  const visits = own.map(({ record, spot }) => ({ place: record.label ?? "", record, ...(spot ? { spot } : {}) }));
+  walk.set({ running: false, id, visits, place: walk.value.place });
 }
 
 export function standAt(place: string, spot?: [number, number]): void {

@@ -3,8 +3,10 @@
 import { layOut, type Chart, type Shape, type Tone } from "../pure/chart";
 import { S } from "../strings";
 
-export function Picture({ chart, height = 230 }: { chart: Chart; height?: number }) {
-  const width = matchMedia("(min-width: 60rem)").matches ? 760 : 340;
+export function Picture({ chart, ratio = 0.68 }: { chart: Chart; ratio?: number }) {
+  const roomy = matchMedia("(min-width: 60rem)").matches;
+  const width = roomy ? 760 : 340;
+  const height = Math.round(width * (roomy ? ratio * 0.6 : ratio));
   const { shapes } = layOut(chart, width, height);
   return (
     <figure class="picture">

@@ -89,7 +89,7 @@ function statusText(now: Live): string[] {
     case "busyElsewhere":
       return [S.quick.busyElsewhere];
     case "unreachable":
-      return [S.quick.unreachable, now.problem ?? "", S.quick.unreachableAdvice, ...missing].filter((line) => line !== "");
+      return [S.quick.unreachable, now.problem ?? S.quick.unreachableAdvice, ...missing];
     case "done":
       return [now.record?.outcome === "complete" ? S.quick.saved : S.quick.partial, ...missing];
   }

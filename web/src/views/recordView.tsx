@@ -44,10 +44,15 @@ export function Verdicts({ figures }: { figures: readonly VersionFigures[] }) {
         })}
       </ul>
       <p class="note">
-        {S.verdict.careful} {S.verdict.lossUnknown}
+        {S.verdict.careful} {figures.some((own) => own.latency && tellsLoss(own.latency)) ? S.verdict.lossLeftOut : S.verdict.lossUnknown}
       </p>
     </section>
   );
+}
+
+/** Over TCP a lost segment is a long round trip and no loss. */
+function tellsLoss(latency: LatencyResult): boolean {
+  return !/^web|tcp/.test(latency.pedigree.method);
 }
 
 function VerdictRow({ verdict: found, over }: { verdict: UseVerdict; over: string }) {
@@ -73,7 +78,7 @@ export function FigureTable({ figures }: { figures: readonly VersionFigures[] })
     [S.table.pdv, (own) => own.latency?.pdv && showSpan(own.latency.pdv.p95)],
     [S.table.loadedDown, (own) => <Loaded tcp={own.down} />],
     [S.table.loadedUp, (own) => <Loaded tcp={own.up} />],
-    [S.table.loss, (own) => (own.latency?.pedigree.method === "echo" ? String(own.latency.lost) : S.table.notMeasured)],
+    [S.table.loss, (own) => (own.latency && tellsLoss(own.latency) ? S.table.lost(own.latency.lost, own.latency.sent) : S.table.notMeasured)],
   ];
   return (
     <section class="card" aria-label={S.table.title}>
@@ -231,12 +236,13 @@ function Others({ record }: { record: NetRecord }) {
   );
 }
 
-function Tree({ name, value }: { name: string; value: unknown }) {
+/** `delays`: the parent is a summary of delays, so its plain numbers are ns. */
+function Tree({ name, value, delays = false }: { name: string; value: unknown; delays?: boolean }) {
   const words = name.replaceAll("_", " ");
   if (typeof value !== "object" || value === null) {
     return (
       <p class="leaf">
-        <span>{words}</span> <b>{shown(name, value)}</b>
+        <span>{words}</span> <b>{shown(name, value, delays)}</b>
       </p>
     );
   }
@@ -247,16 +253,17 @@ function Tree({ name, value }: { name: string; value: unknown }) {
         {words} {Array.isArray(value) ? `(${value.length})` : ""}
       </summary>
       {entries.map(([key, each]) => (
-        <Tree key={key} name={key} value={each} />
+        <Tree key={key} name={key} value={each} delays={"p50" in value && "p95" in value} />
       ))}
     </details>
   );
 }
 
-function shown(name: string, value: unknown): string {
-  if (typeof value === "number" && SPANS.test(name)) return showSpan(value);
-  return typeof value === "number" ? value.toLocaleString("en-GB", { maximumFractionDigits: 3 }) : String(value);
+function shown(name: string, value: unknown, delays: boolean): string {
+  if (typeof value !== "number") return String(value);
+  if (SPANS.test(name) || (delays && name !== "count")) return showSpan(value);
+  return value.toLocaleString("en-GB", { maximumFractionDigits: 3 });
 }
 
-/** Fields of the schema that are ns. */
-const SPANS = /^(min|p\d+|max|mean|sd|elapsed|jitter|rtt|min_rtt|end|length|greeting|patience|spacing|worst_lateness)$|_ns$/;
+/** Fields of the schema that are ns wherever they stand. */
+const SPANS = /^(elapsed|took|jitter|greeting|patience|worst_lateness|send_gap|stamp_error)$|_ns$/;

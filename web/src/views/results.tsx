@@ -5,6 +5,7 @@ import { csvOf } from "../pure/csv";
 import { evidenceOf, figuresOf } from "../pure/figures";
 import { readRecord } from "../pure/readRecord";
 import type { NetRecord } from "../pure/record";
+import { seriesCharts } from "../pure/otherCharts";
 import { overlay } from "../pure/recordCharts";
 import { recordOfFragment } from "../pure/share";
 import { fields, list, number, text } from "../pure/shape";
@@ -29,11 +30,15 @@ export function Results({ shared }: { shared: string | undefined }) {
 }
 
 function One({ record, back }: { record: NetRecord; back: () => void }) {
+  const all = useObservable(entries).map((entry) => entry.record);
   return (
     <>
       <Back back={back} />
       <h1>{record.label || kindOf(record)}</h1>
       <About record={record} />
+      {seriesCharts(record, all).map((chart) => (
+        <Picture key={chart.title} chart={chart} />
+      ))}
       <RecordView record={record} />
       <RecordActions record={record} />
     </>
@@ -277,7 +282,7 @@ function Compared({ records, back }: { records: NetRecord[]; back: () => void })
           </table>
         </div>
       </section>
-      {chart && <Picture chart={chart} height={300} />}
+      {chart && <Picture chart={chart} ratio={0.88} />}
       <div class="buttons">
         <button type="button" onClick={() => saveText(csvOf(records), "netaware.csv", "text/csv")}>
           {S.results.exportCsv}

@@ -6,15 +6,16 @@ import { comparePlaces, PLACE_FIGURES, type PlaceFigure, type PlaceSummary } fro
 import { VERSIONS, type Version } from "../pure/targets";
 import { showBounds, splitRate, splitSpan } from "../pure/units";
 import { server } from "../store/about";
-import { keepPlan, keptPlan } from "../store/database";
+import { entries, keepPlan, keptPlan } from "../store/database";
 import { isMeasuring, live } from "../store/live";
 import { useObservable } from "../store/observable";
 import { remember, settings } from "../store/settings";
-import { endWalk, newWalk, standAt, startWalk, walk, type WalkState } from "../store/walk";
+import { endWalk, newWalk, openWalk, standAt, startWalk, walk, type WalkState } from "../store/walk";
 import { S } from "../strings";
 import { Radio } from "./matrix";
 import { Picture } from "./picture";
 import { Status } from "./quick";
+import { whenOf } from "./wording";
 
 export function Walk() {
   const now = useObservable(walk);
@@ -64,6 +65,7 @@ export function Walk() {
         <Progress now={now} />
       </section>
       {now.visits.length > 0 && <Places now={now} />}
+      {!now.running && <Earlier now={now} />}
       {!now.running && now.visits.length > 0 && (
         <div class="buttons">
           <button type="button" onClick={newWalk}>
@@ -72,6 +74,30 @@ export function Walk() {
         </div>
       )}
     </>
+  );
+}
+
+function Earlier({ now }: { now: WalkState }) {
+  const kept = useObservable(entries);
+  const ids = [...new Set(kept.flatMap((entry) => entry.walk ?? []))].filter((id) => id !== now.id).slice(0, 20);
+  if (ids.length === 0) return null;
+  return (
+    <section class="card" aria-label={S.walk.earlier}>
+      <h2>{S.walk.earlier}</h2>
+      <ul class="plain">
+        {ids.map((id) => {
+          const own = kept.filter((entry) => entry.walk === id);
+          const first = own[own.length - 1]!;
+          return (
+            <li key={id}>
+              <button type="button" onClick={() => openWalk(id, kept)}>
+                {S.walk.earlierWalk(whenOf(first.record), own.length)}
+              </button>
+            </li>
+          );
+        })}
+      </ul>
+    </section>
   );
 }
 
@@ -245,7 +271,7 @@ function Places({ now }: { now: WalkState }) {
       <p class="note">{S.walk.spread}</p>
       {PLACE_FIGURES.map((figure) => {
         const chart = spreadChart(places, figure);
-        return chart.rows.length > 1 && <Picture key={figure} chart={chart} height={190} />;
+        return chart.rows.length > 1 && <Picture key={figure} chart={chart} ratio={0.56} />;
       })}
     </section>
   );
