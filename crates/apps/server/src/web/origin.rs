@@ -66,6 +66,8 @@ impl Origin {
         }
         let (name, port) = parted(page).ok_or(Refusal::Foreign)?;
         let is_ours = match address(name) {
+            // Both loopback addresses are this host.
+            Some(address) if address.is_loopback() => local.ip().to_canonical().is_loopback(),
             Some(address) => address == local.ip().to_canonical() || ours().contains(&address),
             None => cannot_be_a_strangers(name),
         };
@@ -122,6 +124,15 @@ mod tests {
         for page in ["http://[2001:db8::1]:14233", "http://laptop:14233"] {
             assert!(matches!(judge("192.0.2.1:14233", Some(page)), Ok(Origin::Ours(_))), "{page}");
         }
+    }
+
+    #[test]
+    fn a_page_on_loopback_reaches_the_other_version_and_one_from_elsewhere_does_not() {
+        let judge = |local: &str, page| {
+            Origin::judge_among(Some("[::1]:14233"), Some(page), local.parse().unwrap(), Vec::new)
+        };
+        assert!(matches!(judge("[::1]:14233", "http://127.0.0.1:14233"), Ok(Origin::Ours(_))));
+        assert_eq!(judge("192.0.2.1:14233", "http://127.0.0.1:14233"), Err(Refusal::Foreign));
     }
 
     #[test]
