@@ -87,6 +87,9 @@ pub(crate) fn merged(
     Ok(head.iter().cloned().chain(settings.map(OsString::from)).chain(tail.iter().cloned()).collect())
 }
 
+/// Of `results`: commands that read what `collect` stores.
+const OF_A_FLEET: &[&str] = &["delays", "probes", "tasks", "active"];
+
 /// The command that was typed, down to its last subcommand.
 pub(crate) struct Chosen<'a> {
     /// "results", "list".
@@ -109,6 +112,17 @@ impl<'a> Chosen<'a> {
     /// Flags that a file or a variable may set.
     fn configurable(&self) -> impl Iterator<Item = &'a Arg> {
         configurable(self.leaf)
+    }
+
+    /// The variable that stands for a flag. The store of a fleet is not the file of results, which `NETAWARE_STORE` names.
+    fn variable(&self, long: &str) -> String {
+        let is_a_fleets = match self.path.first().map(String::as_str) {
+            Some("collect") => true,
+            Some("results") => self.path.get(1).is_some_and(|name| OF_A_FLEET.contains(&name.as_str())),
+            _ => false,
+        };
+        let name = if is_a_fleets && long == "store" { "fleet-store" } else { long };
+        format!("{}{}", layer::PREFIX, name.to_ascii_uppercase().replace('-', "_"))
     }
 
     fn flag(&self, long: &str) -> Option<&'a Arg> {

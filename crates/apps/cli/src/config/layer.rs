@@ -65,7 +65,7 @@ pub(super) fn insert(layer: &mut Layer, chosen: &Chosen<'_>, long: &str, setting
 pub(super) fn environment(variables: &BTreeMap<String, String>, chosen: &Chosen<'_>) -> Layer {
     let mut layer = Layer::new();
     for long in chosen.configurable().filter_map(Arg::get_long) {
-        let name = format!("{PREFIX}{}", long.to_ascii_uppercase().replace('-', "_"));
+        let name = chosen.variable(long);
         if let Some(value) = variables.get(&name).filter(|value| !value.is_empty()) {
             insert(&mut layer, chosen, long, Setting { values: vec![value.clone()], origin: name });
         }

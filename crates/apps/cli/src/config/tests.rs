@@ -125,3 +125,15 @@ fn a_mistake_in_another_commands_key_is_still_found_but_its_value_is_not_judged(
 fn commands_without_settings_do_not_need_a_sound_file() {
     assert_eq!(line("netaware schema", &["nonsense"], &[]).as_deref(), Ok("netaware schema"));
 }
+
+#[test]
+fn the_file_of_results_is_not_the_store_of_a_fleet() {
+    let env = [("NETAWARE_STORE", "results.db"), ("NETAWARE_FLEET_STORE", "fleet.db")];
+    for (typed, want) in [
+        ("netaware collect run", "netaware collect run --store=fleet.db"),
+        ("netaware results delays", "netaware results delays --store=fleet.db"),
+        ("netaware results list", "netaware results list --store=results.db"),
+    ] {
+        assert_eq!(line(typed, &[], &env).as_deref(), Ok(want));
+    }
+}
