@@ -1,14 +1,14 @@
 //! What the owner of a responder decides.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::DEFAULT_PORT;
 use netaware_wire::control::Limits;
 use netaware_wire::proof::Key;
 
-use crate::Network;
+use crate::{Network, Results};
 
 /// A responder's settings. `Config::default()` serves everybody on every address.
 #[derive(Debug, Clone)]
@@ -39,8 +39,8 @@ pub struct Config {
     pub max_streams: Option<u16>,
     /// UDP port of a STAMP reflector beside it, on the same addresses; 0 lets the system choose, absent: none.
     pub stamp: Option<u16>,
-    /// File of results that pages send and may read; absent: none.
-    pub results: Option<PathBuf>,
+    /// Results that pages send and may read; absent: none.
+    pub results: Option<Arc<dyn Results>>,
     /// Networks that may connect; empty means all.
     pub allow: Vec<Network>,
     /// Cores for the threads that move data, by the kernel's numbers; empty leaves them to the scheduler.

@@ -52,3 +52,4 @@ pub use config::Config;
 pub use netaware_wire::proof::{Key, KeyError};
 pub use network::{Network, ParseNetworkError};
 pub use server::{RunError, Server, Stopper};
+pub use web::{KeepError, Listed, Results};

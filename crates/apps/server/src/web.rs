@@ -45,6 +45,7 @@ pub(crate) use echo::Consent;
 use head::Head;
 use origin::Origin;
 pub(crate) use results::Shelf;
+pub use results::{KeepError, Listed, Results};
 use rewind::Rewind;
 
 /// Everything that is known of a request's connection.

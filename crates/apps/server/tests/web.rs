@@ -2,10 +2,12 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use netaware_server::{Config, Server, Stopper};
+use netaware_record::Record;
+use netaware_server::{Config, KeepError, Listed, Results, Server, Stopper};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
@@ -290,6 +292,36 @@ fn a_responder_with_a_key_has_no_page() {
     assert_eq!(responder.get("/", ""), "");
 }
 
+/// A store that forgets.
+#[derive(Debug, Default)]
+struct InMemory(Mutex<Vec<Record>>);
+
+impl Results for InMemory {
+    fn list(&self, limit: u32) -> Result<Vec<Listed>, String> {
+        let listed = |record: &Record| Listed {
+            id: record.id,
+            started_at: record.started_at,
+            elapsed: record.elapsed,
+            command: record.command.clone(),
+            host: record.request.host.clone(),
+            label: record.label.clone(),
+        };
+        Ok(self.0.lock().unwrap().iter().take(limit as usize).map(listed).collect())
+    }
+
+    fn get(&self, id: uuid::Uuid) -> Option<Record> {
+        self.0.lock().unwrap().iter().find(|record| record.id == id).cloned()
+    }
+
+    fn keep(&self, record: &Record) -> Result<(), KeepError> {
+        if self.get(record.id).is_some() {
+            return Err(KeepError::Refused("it is there already".to_owned()));
+        }
+        self.0.lock().unwrap().push(record.clone());
+        Ok(())
+    }
+}
+
 /// The least that a record has.
 fn record() -> Value {
     json!({
@@ -312,8 +344,7 @@ fn post(responder: &Responder, body: &str, kind: &str) -> String {
 fn results_of_pages_are_kept_where_the_owner_says_and_nowhere_else() {
     let without = Responder::start();
     assert!(post(&without, &record().to_string(), "application/json").starts_with("HTTP/1.1 403"));
-    let folder = tempfile::tempdir().unwrap();
-    let results = Some(folder.path().join("results.db"));
+    let results: Option<Arc<dyn Results>> = Some(Arc::new(InMemory::default()));
     let responder = Responder::with(Config { results, ..Config::default() });
     let kept = post(&responder, &record().to_string(), "application/json");
     assert!(kept.starts_with("HTTP/1.1 201"), "{kept}");
@@ -332,8 +363,7 @@ fn results_of_pages_are_kept_where_the_owner_says_and_nowhere_else() {
 
 #[test]
 fn results_that_are_none_are_refused_with_the_reason() {
-    let folder = tempfile::tempdir().unwrap();
-    let results = Some(folder.path().join("results.db"));
+    let results: Option<Arc<dyn Results>> = Some(Arc::new(InMemory::default()));
     let responder = Responder::with(Config { results, ..Config::default() });
     for (body, kind, status) in [
         ("{}", "application/json", "422"),

@@ -3,11 +3,14 @@
 use std::io::{IsTerminal as _, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use netaware_io::stop::StopFlag;
-use netaware_server::{Config, Key, Network, Server};
+use netaware_record::Record;
+use netaware_server::{Config, KeepError, Key, Listed, Network, Results, Server};
+use netaware_store::{Filter, SaveError, Store};
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::DEFAULT_PORT;
 use netaware_wire::control::MAX_STREAMS;
@@ -133,11 +136,11 @@ impl Serve {
     }
 
     /// Without a name, where all other results are.
-    fn results_file(&self) -> anyhow::Result<Option<PathBuf>> {
-        match &self.results {
-            Some(file) if file.as_os_str().is_empty() => Ok(Some(netaware_store::default_path()?)),
-            other => Ok(other.clone()),
-        }
+    fn results(&self) -> anyhow::Result<Option<Arc<dyn Results>>> {
+        let Some(file) = &self.results else { return Ok(None) };
+        let is_named = !file.as_os_str().is_empty();
+        let file = if is_named { file.clone() } else { netaware_store::default_path()? };
+        Ok(Some(Arc::new(ResultFile(file))))
     }
 
     fn config(&self) -> anyhow::Result<Config> {
@@ -155,10 +158,42 @@ impl Serve {
             max_bytes: self.max_bytes,
             max_streams: self.max_streams,
             stamp: self.stamp,
-            results: self.results_file()?,
+            results: self.results()?,
             allow: self.allow.clone(),
             affinity: self.cpu_affinity.clone(),
             ..defaults
+        })
+    }
+}
+
+/// Results of pages, opened for each question: seldom, and other programs may use the file meanwhile.
+#[derive(Debug)]
+struct ResultFile(PathBuf);
+
+impl Results for ResultFile {
+    fn list(&self, limit: u32) -> Result<Vec<Listed>, String> {
+        let store = Store::open(&self.0).map_err(|error| error.to_string())?;
+        let found = store.list(&Filter::default(), limit).map_err(|error| error.to_string())?;
+        let listed = found.into_iter().map(|summary| Listed {
+            id: summary.id,
+            started_at: summary.started_at,
+            elapsed: summary.elapsed,
+            command: summary.command,
+            host: summary.host,
+            label: summary.label,
+        });
+        Ok(listed.collect())
+    }
+
+    fn get(&self, id: uuid::Uuid) -> Option<Record> {
+        Store::open(&self.0).ok()?.get(&id.to_string()).ok()
+    }
+
+    fn keep(&self, record: &Record) -> Result<(), KeepError> {
+        let store = Store::open(&self.0).map_err(|error| KeepError::Refused(error.to_string()))?;
+        store.save(record).map_err(|error| match error {
+            SaveError::DiskFull { .. } => KeepError::Full(error.to_string()),
+            _ => KeepError::Refused(error.to_string()),
         })
     }
 }

@@ -3,8 +3,7 @@
 //! Records of a page are those of any other command: `netaware results` shows them. They are a stranger's words, so they are read into the
 //! schema and written from it, are bounded, and come no faster than people measure.
 
-use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Json;
 use axum::body::Bytes;
@@ -13,22 +12,65 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use netaware_io::clock;
 use netaware_record::Record;
-use netaware_store::{Filter, SaveError, Store};
-use netaware_units::{Mono, Span};
+use netaware_units::{Mono, Span, Wall};
 use serde::{Deserialize, Serialize};
 
 use super::{Connection, problem};
 
-/// Where results are, and how many more may come now.
+/// Where results of pages are kept. Its calls may wait for a disk.
+pub trait Results: std::fmt::Debug + Send + Sync {
+    /// The newest first, `limit` at most.
+    ///
+    /// # Errors
+    /// They cannot be read, in words for whoever asks.
+    fn list(&self, limit: u32) -> Result<Vec<Listed>, String>;
+
+    /// One of them; `None` where there is none.
+    fn get(&self, id: uuid::Uuid) -> Option<Record>;
+
+    /// Keeps one.
+    ///
+    /// # Errors
+    /// See [`KeepError`].
+    fn keep(&self, record: &Record) -> Result<(), KeepError>;
+}
+
+/// Why a result is not kept, in words for whoever sent it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeepError {
+    /// There is no room.
+    Full(String),
+    /// It is there already, or the store takes nothing.
+    Refused(String),
+}
+
+/// A result without its figures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Listed {
+    /// UUIDv7.
+    pub id: uuid::Uuid,
+    /// By the wall clock of who measured.
+    pub started_at: Wall,
+    /// How long it took.
+    pub elapsed: Span,
+    /// `test`, `tcp`, …
+    pub command: String,
+    /// As it was named there.
+    pub host: String,
+    /// Given by the person who measured.
+    pub label: Option<String>,
+}
+
+/// Results, and how many more may come now.
 #[derive(Debug)]
 pub(crate) struct Shelf {
-    file: PathBuf,
+    results: Arc<dyn Results>,
     allowance: Mutex<Allowance>,
 }
 
 impl Shelf {
-    pub(crate) fn new(file: PathBuf) -> Self {
-        Self { file, allowance: Mutex::new(Allowance { left: BURST, since: clock::now() }) }
+    pub(crate) fn new(results: Arc<dyn Results>) -> Self {
+        Self { results, allowance: Mutex::new(Allowance { left: BURST, since: clock::now() }) }
     }
 
     fn may_take(&self, now: Mono) -> bool {
@@ -56,16 +98,6 @@ impl Allowance {
     }
 }
 
-#[derive(Serialize)]
-struct Listed {
-    id: String,
-    started_at: i64,
-    elapsed: Span,
-    command: String,
-    host: String,
-    label: Option<String>,
-}
-
 #[derive(Deserialize)]
 pub(super) struct Wanted {
     limit: Option<u32>,
@@ -74,27 +106,17 @@ pub(super) struct Wanted {
 /// The newest first, without their figures.
 pub(super) async fn list(State(connection): State<Connection>, Query(wanted): Query<Wanted>) -> Response {
     let limit = wanted.limit.unwrap_or(MOST_LISTED).min(MOST_LISTED);
-    with_store(connection, move |store| match store.list(&Filter::default(), limit) {
-        Ok(found) => {
-            let listed = found.into_iter().map(|summary| Listed {
-                id: summary.id.to_string(),
-                started_at: summary.started_at.0,
-                elapsed: summary.elapsed,
-                command: summary.command,
-                host: summary.host,
-                label: summary.label,
-            });
-            unkept(Json(listed.collect::<Vec<_>>()))
-        }
-        Err(error) => problem(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+    with_results(connection, move |results| match results.list(limit) {
+        Ok(found) => unkept(Json(found)),
+        Err(why) => problem(StatusCode::INTERNAL_SERVER_ERROR, &why),
     })
     .await
 }
 
 pub(super) async fn read(State(connection): State<Connection>, Path(id): Path<uuid::Uuid>) -> Response {
-    with_store(connection, move |store| match store.get(&id.to_string()) {
-        Ok(record) => unkept(Json(record)),
-        Err(_) => problem(StatusCode::NOT_FOUND, "there is no such result here"),
+    with_results(connection, move |results| match results.get(id) {
+        Some(record) => unkept(Json(record)),
+        None => problem(StatusCode::NOT_FOUND, "there is no such result here"),
     })
     .await
 }
@@ -113,32 +135,22 @@ pub(super) async fn keep(State(connection): State<Connection>, headers: HeaderMa
     if !shelf.may_take(clock::now()) {
         return problem(StatusCode::TOO_MANY_REQUESTS, "too many results; try again in a minute");
     }
-    with_store(connection, move |store| match store.save(&record) {
+    with_results(connection, move |results| match results.keep(&record) {
         Ok(()) => (StatusCode::CREATED, Json(serde_json::json!({ "id": record.id }))).into_response(),
-        Err(error @ SaveError::DiskFull { .. }) => {
-            problem(StatusCode::INSUFFICIENT_STORAGE, &error.to_string())
-        }
-        Err(error) => problem(StatusCode::CONFLICT, &error.to_string()),
+        Err(KeepError::Full(why)) => problem(StatusCode::INSUFFICIENT_STORAGE, &why),
+        Err(KeepError::Refused(why)) => problem(StatusCode::CONFLICT, &why),
     })
     .await
 }
 
 /// The event loop serves everybody and must not wait for a disk.
-async fn with_store(
+async fn with_results(
     connection: Connection,
-    work: impl FnOnce(&Store) -> Response + Send + 'static,
+    work: impl FnOnce(&dyn Results) -> Response + Send + 'static,
 ) -> Response {
-    let Some(shelf) = &connection.context.shelf else {
-        return problem(
-            StatusCode::FORBIDDEN,
-            "no results are kept here; 'netaware serve --results' keeps them",
-        );
-    };
-    let file = shelf.file.clone();
-    let done = tokio::task::spawn_blocking(move || match Store::open(&file) {
-        Ok(store) => work(&store),
-        Err(error) => problem(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
-    });
+    let Some(shelf) = &connection.context.shelf else { return nothing_is_kept() };
+    let results = Arc::clone(&shelf.results);
+    let done = tokio::task::spawn_blocking(move || work(&*results));
     done.await.unwrap_or_else(|_| problem(StatusCode::INTERNAL_SERVER_ERROR, "the store failed"))
 }
 
