@@ -107,6 +107,8 @@ pub struct Probe<G: Ground> {
     suppressed: BTreeSet<String>,
     told: SyncSender<Told>,
     retry_at: Mono,
+    /// When to look again at what the process takes.
+    own_use_at: Mono,
     refused: BTreeMap<String, String>,
 }
 
@@ -159,6 +161,7 @@ impl<G: Ground> Probe<G> {
             suppressed: BTreeSet::new(),
             told,
             retry_at: Mono(0),
+            own_use_at: Mono(0),
             refused: BTreeMap::new(),
         };
         Ok((probe, Reporting(reporter)))
@@ -194,10 +197,22 @@ impl<G: Ground> Probe<G> {
         }
         self.active.tick(now);
         self.mend(now);
+        let own_use = self.own_use_if_due(clock::now());
         let mut said = held(&self.said);
         said.status.missed = self.active.missed();
         said.status.running = self.active.running();
-        (said.status.memory, said.status.cpu_ns) = own_use();
+        if let Some((memory, cpu_ns)) = own_use {
+            (said.status.memory, said.status.cpu_ns) = (memory, cpu_ns);
+        }
+    }
+
+    /// What the process takes, seldom: asking for it at every tick was more than half of what an idle probe took.
+    fn own_use_if_due(&mut self, now: Mono) -> Option<(u64, u64)> {
+        let is_due = now >= self.own_use_at;
+        is_due.then(|| {
+            self.own_use_at = now + OWN_USE_EVERY;
+            own_use()
+        })
     }
 
     /// Whether all stations have ended by themselves: the file is read.
@@ -487,6 +502,9 @@ fn suits(what: &What, rings: usize) -> Result<(), String> {
     }
     Ok(())
 }
+
+/// As often as a collector hears of it.
+const OWN_USE_EVERY: Span = Span::from_secs(1);
 
 /// Resident memory, bytes, and CPU time, ns; 0 where the system does not say.
 fn own_use() -> (u64, u64) {
