@@ -47,7 +47,7 @@ const STAMP: u16 = 8620;
 const LINK: u32 = 14 + 4;
 
 const USUAL: &[&str] = &["digest"];
-const MORE: &[&str] = &["digest", "volume", "traffic", "rtt", "marking"];
+const MORE: &[&str] = &["digest", "volume", "traffic", "rtt", "capacity"];
 
 /// One line of a published table: bytes of a frame, packets per second, errors of mean, min and max in us, and of the share that was
 /// lost in per cent.
@@ -211,7 +211,7 @@ const ACTIVE_FRAME: u32 = 600;
 fn same_packets(bench: &Bench<'_>) -> Result<(Reading, Reading)> {
     let fleet = Fleet::start(bench.netaware, LOSSY, USUAL, &format!("ip6 and udp and dst port {STAMP}"))?;
     let mut reflector = fleet.lab.command(Side::B, bench.netaware);
-    reflector.args(["serve", "--stamp", &format!("[::]:{STAMP}")]);
+    reflector.args(["serve", "--port", "0", &format!("--stamp={STAMP}")]);
     let reflector = quietly(reflector)?;
     wait_until_bound(reflector.id(), Transport::Udp, STAMP)?;
     let mut owd = fleet.lab.command(Side::A, bench.netaware);
