@@ -144,9 +144,9 @@ impl Export {
 }
 
 impl Outlet for Export {
-    fn sightings(&mut self, task: &str, interface: &str, sightings: Vec<PacketSighting>) {
+    fn sightings(&mut self, task: &str, interface: &str, sightings: &[PacketSighting]) {
         let selection = self.selection(task, interface).clone();
-        self.send(&Batch::Sightings(Arc::new((selection, sightings))));
+        self.send(&Batch::Sightings(Arc::new((selection, sightings.to_vec()))));
     }
 
     fn tasks(&mut self, tasks: &BTreeMap<String, Task>) {

@@ -17,7 +17,7 @@ use netaware_wire::packet::LinkType;
 
 use crate::probe::Ground;
 use crate::watch::run::Pace;
-use crate::watch::source::{Read, Seen, Source};
+use crate::watch::source::{Read, Source};
 use crate::watch::station::Matcher;
 
 /// The interfaces of this host.
@@ -70,7 +70,8 @@ impl Ground for Host {
             1 => Capture::open(&options).map(|capture| vec![capture]),
             rings => Capture::open_several(&options, rings, Spread::Flow),
         };
-        let live = |capture| Box::new(Live { capture, changed: false }) as Box<dyn Source>;
+        let by_card = self.options.stamps == ClockSource::Nic;
+        let live = |capture| Box::new(Live { capture, by_card, changed: false }) as Box<dyn Source>;
         opened.map(|captures| captures.into_iter().map(live).collect()).map_err(|error| error.to_string())
     }
 
@@ -115,23 +116,17 @@ fn is_bearable(apart: Span) -> bool {
 
 struct Live {
     capture: Capture,
+    /// Stamps are the card's, whose clock may be another.
+    by_card: bool,
     /// The interface was down or changed since its speed was last asked for.
     changed: bool,
 }
 
-fn seen<'a>(frame: &Frame<'a>) -> Seen<'a> {
-    Seen {
-        at: frame.at,
-        outgoing: frame.outgoing,
-        segments: frame.segments,
-        bytes: frame.bytes,
-        wire_length: frame.wire_length,
-        link: frame.link,
-    }
-}
-
 impl Source for Live {
-    fn read(&mut self, patience: Span, see: &mut dyn FnMut(Seen<'_>)) -> Result<Read, String> {
+    fn read(&mut self, patience: Span, see: &mut dyn FnMut(Frame<'_>)) -> Result<Read, String> {
+        if !self.by_card {
+            return self.capture.read(patience, see).map(|_| Read::More).map_err(|error| error.to_string());
+        }
         let now = clock::wall();
         let mut apart = None;
         let read = self.capture.read(patience, &mut |frame| {
@@ -140,7 +135,7 @@ impl Source for Live {
             }
             // Periods follow stamps: those of another time would end ours.
             if apart.is_none_or(is_bearable) {
-                see(seen(&frame));
+                see(frame);
             }
         });
         read.map_err(|error| error.to_string())?;
@@ -270,8 +265,8 @@ struct Recorded {
 }
 
 impl Source for Recorded {
-    fn read(&mut self, patience: Span, see: &mut dyn FnMut(Seen<'_>)) -> Result<Read, String> {
-        match self.file.read(patience, &mut |frame| see(seen(&frame))) {
+    fn read(&mut self, patience: Span, see: &mut dyn FnMut(Frame<'_>)) -> Result<Read, String> {
+        match self.file.read(patience, see) {
             Ok(0) => Ok(Read::End),
             Ok(_) => Ok(Read::More),
             Err(error) => Err(error.to_string()),

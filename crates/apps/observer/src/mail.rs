@@ -63,15 +63,21 @@ impl Mail {
 }
 
 impl Outlet for Mail {
-    fn sightings(&mut self, task: &str, interface: &str, sightings: Vec<PacketSighting>) {
+    fn sightings(&mut self, task: &str, interface: &str, sightings: &[PacketSighting]) {
         let shards = u16::try_from(self.boxes.len()).unwrap_or(u16::MAX);
         let key = (task.to_owned(), interface.to_owned());
-        for sighting in sightings {
-            let letterbox = &mut self.boxes[usize::from(shard_of(sighting.digest, shards))];
-            letterbox.chosen.entry(key.clone()).or_default().push(sighting);
-            letterbox.count += 1;
-            if letterbox.count >= BATCH {
-                letterbox.post(Vec::new(), sighting.at, &BTreeMap::new(), &self.selectors);
+        for (shard, letterbox) in (0..shards).zip(&mut self.boxes) {
+            let mut theirs =
+                sightings.iter().filter(|seen| shard_of(seen.digest, shards) == shard).peekable();
+            while theirs.peek().is_some() {
+                let chosen = letterbox.chosen.entry(key.clone()).or_default();
+                let before = chosen.len();
+                chosen.extend(theirs.by_ref().take(BATCH - letterbox.count));
+                letterbox.count += chosen.len() - before;
+                if let Some(last) = chosen.last().filter(|_| letterbox.count >= BATCH) {
+                    let at = last.at;
+                    letterbox.post(Vec::new(), at, &BTreeMap::new(), &self.selectors);
+                }
             }
         }
     }
@@ -194,7 +200,7 @@ mod tests {
         let seen = |digest| PacketSighting { digest, at: Wall(5), length: 100, ttl: 64, version: 6 };
         let batches = posted(2, |mail| {
             mail.tasks(&[("t".to_owned(), task)].into());
-            mail.sightings("t", "eth0", [1, 0x7fff_ffff, 0x8000_0000].map(seen).into());
+            mail.sightings("t", "eth0", &[1, 0x7fff_ffff, 0x8000_0000].map(seen));
             let row = DigestRow { observed: 6, selected: 3, ..DigestRow::default() };
             mail.report(report(vec![Row::Digests(row)]));
         });

@@ -130,6 +130,7 @@ impl PacketError {
 ///
 /// # Errors
 /// Why there is none.
+#[inline]
 pub fn parse(link: LinkType, frame: &[u8], wire_length: u32) -> Result<Packet<'_>, PacketError> {
     let wire_length = wire_length.max(frame.len() as u32);
     let found = link::find(link, frame, wire_length)?;
@@ -142,20 +143,26 @@ pub fn parse(link: LinkType, frame: &[u8], wire_length: u32) -> Result<Packet<'_
 ///
 /// # Errors
 /// Why there is no outermost packet. A tunnel with something else inside is no error: then the packet is the tunnel's own.
+#[inline]
 pub fn parse_with(
     rules: Tunnels,
     link: LinkType,
     frame: &[u8],
     wire_length: u32,
 ) -> Result<Packet<'_>, PacketError> {
-    let mut packet = parse(link, frame, wire_length)?;
+    let outermost = parse(link, frame, wire_length);
+    if rules == Tunnels::default() { outermost } else { outermost.map(|packet| innermost(rules, packet)) }
+}
+
+#[inline(never)]
+fn innermost(rules: Tunnels, mut packet: Packet<'_>) -> Packet<'_> {
     for _ in 0..tunnel::DEPTH {
         match tunnel::inside(rules, &packet) {
             Some(inner) => packet = inner,
             None => break,
         }
     }
-    Ok(packet)
+    packet
 }
 
 impl<'a> Packet<'a> {

@@ -10,13 +10,15 @@
 //!
 //! **How it is biased.** Packets that are equal in all that is hashed cannot be told apart: retransmissions by link layers,
 //! and UDP whose sender leaves the identification 0 and repeats itself. The join counts those. Two different packets
-//! within a window of `w` packets are confused with probability `w / 2^64` each.
+//! within a window of `w` packets are confused with probability `2 w / 2^64` each.
 //!
-//! **Where it was published.** BOB: RFC 5475 §6.2.4.1 (Jenkins' lookup2, 1996). Ours: SipHash-1-3 (Aumasson and Bernstein, 2012).
+//! **Where it was published.** BOB: RFC 5475 §6.2.4.1 (Jenkins' lookup2, 1996). Ours: NH (UMAC, CRYPTO 1999) and over its 128 bits SipHash-1-3
+//! (Aumasson and Bernstein, 2012).
 //! Where we differ: RFC 5475 lists 5 bytes of each IPv6 address, we take all 16; it leaves out protocol and payload length
 //! of IPv4; we add both. One hash for both uses: Henke, Schmoll and Zseby, PAM 2009.
 
 mod bob;
+mod compressor;
 mod input;
 mod sip;
 mod statistics;
@@ -30,7 +32,6 @@ pub use bob::bob;
 pub use input::{Unusable, rfc5475_input};
 pub(crate) use sip::Sip;
 
-use crate::seed::Key;
 use crate::{Found, Link, Observed, Seed, TaskError, Watch, watch};
 
 /// How packets are labelled and chosen.
@@ -98,7 +99,7 @@ pub struct Digester {
 
 #[derive(Debug, Clone)]
 enum Hash {
-    Sip(Key),
+    Ours(input::Ours),
     /// Initialisers of digest and selection.
     Bob(u32, u32),
 }
@@ -127,7 +128,7 @@ impl Digester {
         }
         let key = seed.key("packet digest");
         let hash = match settings.function {
-            DigestFunction::Sip => Hash::Sip(key),
+            DigestFunction::Sip => Hash::Ours(input::Ours::new(key)),
             DigestFunction::Bob => Hash::Bob(settings.initialiser.unwrap_or(key.0 as u32), key.1 as u32),
         };
         Ok(Self { payload: payload as usize, hash, below: settings.below() })
@@ -138,7 +139,7 @@ impl Digester {
     pub fn choose(&self, packet: &Packet<'_>) -> Result<Choice, Unusable> {
         let payload = input::payload(packet, self.payload)?;
         let (digest, selection) = match &self.hash {
-            Hash::Sip(key) => input::sip(*key, packet, payload, self.below.is_some()),
+            Hash::Ours(ours) => ours.hash(packet, payload, self.below.is_some()),
             Hash::Bob(digest, selection) => {
                 let mut bytes = [0; input::MOST_INPUT];
                 let used = input::rfc5475(packet, payload, &mut bytes);
@@ -199,12 +200,14 @@ impl Watch for DigestWatch {
     }
 
     fn close(&mut self, _period: Period, found: &mut Found) {
-        self.drain(&mut found.sightings);
+        found.sightings.append(&mut self.sightings);
         found.rows.push(Row::Digests(std::mem::take(&mut self.counts)));
     }
 
-    fn drain(&mut self, sightings: &mut Vec<PacketSighting>) {
-        sightings.append(&mut self.sightings);
+    fn drain(&mut self, least: usize, empty: &mut Vec<PacketSighting>) {
+        if self.sightings.len() >= least.max(1) && empty.is_empty() {
+            std::mem::swap(empty, &mut self.sightings);
+        }
     }
 
     fn link(&mut self, link: Link) {
@@ -342,8 +345,12 @@ mod tests {
         let mut task = DigestWatch::new(&settings(1.0), &Seed::new([3; 16]), Link::default()).unwrap();
         let mut sightings = Vec::new();
         task.observe(&Made::tcp6().observed(Wall(1)));
-        task.drain(&mut sightings);
+        task.drain(2, &mut sightings);
+        assert!(sightings.is_empty(), "too few to be worth it");
+        task.drain(1, &mut sightings);
         assert_eq!(sightings.len(), 1);
+        task.drain(0, &mut sightings);
+        assert_eq!(sightings.len(), 1, "these are not taken back");
         task.observe(&Made::tcp4().observed(Wall(2)));
         let mut found = Found::default();
         task.close(PERIOD, &mut found);

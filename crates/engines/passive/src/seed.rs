@@ -43,7 +43,7 @@ impl Seed {
         let word = |number: u64| {
             let mut sip = Sip::new(self.words());
             sip.word(number);
-            sip.bytes(label.as_bytes(), None)
+            sip.bytes(label.as_bytes())
         };
         Key(word(0), word(1))
     }

@@ -21,9 +21,10 @@ pub trait Watch: Send {
     /// Says what was found since the last call, and begins anew. `period` is what the packets since then belong to.
     fn close(&mut self, period: Period, found: &mut Found);
 
-    /// Hands out what need not wait for the end of a period: sightings. Who calls this every few ms keeps memory small.
-    fn drain(&mut self, sightings: &mut Vec<PacketSighting>) {
-        let _ = sightings;
+    /// Hands out what need not wait for the end of a period: sightings, if there are `least` or more. They change places with
+    /// `empty`, whose memory takes the next ones. Who calls this every few ms keeps memory small.
+    fn drain(&mut self, least: usize, empty: &mut Vec<PacketSighting>) {
+        let _ = (least, empty);
     }
 
     /// The interface is another than it was (MTU, speed).

@@ -111,7 +111,7 @@ fn netaware(pair: &Pair, over: &AtomicBool, tasks: usize) -> io::Result<Outcome>
             };
             capture.read(Span::from_millis(50), &mut see).map_err(io::Error::other)?;
             for task in &mut tasks {
-                task.drain(&mut found.sightings);
+                task.drain(0, &mut found.sightings);
             }
             found.sightings.clear();
             period += 1;

@@ -269,15 +269,15 @@ impl Capture {
         let Self { ring, counts, link, tags, state, .. } = self;
         let before = counts.seen;
         let mut show = |slot: Slot, bytes: &[u8]| {
-            let frame = frame_of(&slot, bytes, *link, state.mtu);
-            if tags.as_ref().is_some_and(|tags| !tags.matches(&frame)) {
+            let segments = segments(&slot, bytes, *link, state.mtu);
+            if tags.as_ref().is_some_and(|tags| !tags.matches(&frame_of(&slot, bytes, *link, segments))) {
                 return;
             }
             counts.seen += 1;
-            counts.seen_bytes += u64::from(frame.wire_length);
-            counts.merged += u64::from(frame.is_merged());
-            counts.stamped_by_nic += u64::from(frame.stamped_by == ClockSource::Nic);
-            see(frame);
+            counts.seen_bytes += u64::from(slot.wire_length);
+            counts.merged += u64::from(segments > 1);
+            counts.stamped_by_nic += u64::from(slot.stamped_by == ClockSource::Nic);
+            see(frame_of(&slot, bytes, *link, segments));
         };
         for _ in 0..ring.blocks() {
             if ring.drain_block(&mut show).is_none() {
@@ -476,32 +476,35 @@ fn spread_number(spread: Spread) -> u32 {
 }
 
 #[inline]
-fn frame_of<'a>(slot: &Slot, bytes: &'a [u8], link: LinkType, mtu: u32) -> Frame<'a> {
-    let mut frame = Frame {
+fn frame_of<'a>(slot: &Slot, bytes: &'a [u8], link: LinkType, segments: u16) -> Frame<'a> {
+    Frame {
         at: slot.at,
         stamped_by: slot.stamped_by,
         outgoing: slot.outgoing,
         bytes,
         wire_length: slot.wire_length,
         link,
-        segments: 1,
+        segments,
         interface: 0,
-    };
-    // Longer with tags, and then a closer look finds nothing.
-    let header = if link == LinkType::Ethernet { 14 } else { 0 };
-    if slot.segment_size > 0 || (mtu > 0 && slot.wire_length - header.min(slot.wire_length) > mtu) {
-        frame.segments = segments(&frame, slot.segment_size, mtu);
     }
-    frame
 }
 
-/// How many packets a frame stands for that is of several, or longer than the MTU with its link header.
+/// How many packets a frame stands for.
+#[inline]
+fn segments(slot: &Slot, bytes: &[u8], link: LinkType, mtu: u32) -> u16 {
+    // Longer with tags, and then a closer look finds nothing.
+    let header = if link == LinkType::Ethernet { 14 } else { 0 };
+    let merged = slot.segment_size > 0 || (mtu > 0 && slot.wire_length - header.min(slot.wire_length) > mtu);
+    if merged { count_segments(slot, bytes, link, mtu) } else { 1 }
+}
+
+/// Of a frame that is of several packets, or longer than the MTU with its link header.
 #[cold]
-fn segments(frame: &Frame<'_>, size: u16, mtu: u32) -> u16 {
-    let Ok(packet) = packet::parse(frame.link, frame.bytes, frame.wire_length) else { return 1 };
-    let (bytes, each) = if size > 0 {
+fn count_segments(slot: &Slot, bytes: &[u8], link: LinkType, mtu: u32) -> u16 {
+    let Ok(packet) = packet::parse(link, bytes, slot.wire_length) else { return 1 };
+    let (bytes, each) = if slot.segment_size > 0 {
         let header = packet.tcp().map_or(8, |tcp| u32::from(tcp.header_length));
-        (packet.rest_length().saturating_sub(header), u32::from(size))
+        (packet.rest_length().saturating_sub(header), u32::from(slot.segment_size))
     } else {
         (packet.length, mtu)
     };
@@ -555,8 +558,8 @@ mod tests {
         ];
         for (payload, size, mtu, want) in rows {
             let (bytes, wire_length) = frame_with(payload);
-            let frame = frame_of(&slot(wire_length, size), &bytes, LinkType::Ethernet, mtu);
-            assert_eq!((frame.segments, frame.is_merged()), (want, want > 1), "{payload} {size} {mtu}");
+            let found = segments(&slot(wire_length, size), &bytes, LinkType::Ethernet, mtu);
+            assert_eq!(found, want, "{payload} {size} {mtu}");
         }
     }
 

@@ -88,7 +88,7 @@ fn flows_and_packet_reports_come_with_what_chose_them() {
         let (_listener, heard, exporter) = listen(over);
         let mut export = Export::new(vec![("there".into(), exporter)], WhenSlow::Wait).unwrap();
         for period in 0..3 {
-            export.sightings("digest", "eth0", seen(period * 3..period * 3 + 3));
+            export.sightings("digest", "eth0", &seen(period * 3..period * 3 + 3));
             export.report(report(period + 1));
         }
         let exported = export.finish();
@@ -128,7 +128,7 @@ fn what_a_collector_that_takes_nothing_has_no_room_for_is_lost_to_it_alone_and_c
     let portion = seen(0..8192);
     // 40 MB: more than its socket buffers and the queue hold together.
     for _ in 0..200 {
-        export.sightings("digest", "eth0", portion.clone());
+        export.sightings("digest", "eth0", &portion);
     }
     assert!(export.lines[0].crowded > 0);
     // Once it is gone nothing waits for it any longer.

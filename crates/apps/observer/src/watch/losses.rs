@@ -35,7 +35,7 @@ impl Losses {
 fn closed(handed: &mut Handed) -> Option<&mut CaptureHealth> {
     match handed {
         Handed::Closed(period, health, _) if period.until > period.from => Some(health),
-        Handed::Closed(..) | Handed::Sightings(..) => None,
+        Handed::Closed(..) | Handed::Sightings(_) => None,
     }
 }
 

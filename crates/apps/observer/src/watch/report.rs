@@ -23,7 +23,7 @@ use crate::after;
 /// Where reports go.
 pub trait Outlet: Send {
     /// Packets that a digest task on an interface has chosen.
-    fn sightings(&mut self, task: &str, interface: &str, sightings: Vec<PacketSighting>);
+    fn sightings(&mut self, task: &str, interface: &str, sightings: &[PacketSighting]);
 
     /// These are the passive tasks from now on.
     fn tasks(&mut self, tasks: &BTreeMap<String, Task>) {
@@ -130,9 +130,9 @@ impl<O: Outlet> Reporter<O> {
 
     fn hear(&mut self, told: Told) {
         match told {
-            Told::Portion(Portion { station, handed: Handed::Sightings(task, sightings) }) => {
-                let interface = self.stations.get(&station).cloned().unwrap_or_default();
-                self.outlet.sightings(&task, &interface, sightings);
+            Told::Portion(Portion { station, handed: Handed::Sightings(chosen) }) => {
+                let interface = self.stations.get(&station).map_or("", String::as_str);
+                self.outlet.sightings(&chosen.task, interface, chosen.sightings());
             }
             Told::Portion(Portion { station, handed: Handed::Closed(period, health, tables) }) => {
                 self.close(station, period, &health, tables);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     impl Outlet for Kept {
-        fn sightings(&mut self, task: &str, interface: &str, sightings: Vec<PacketSighting>) {
+        fn sightings(&mut self, task: &str, interface: &str, sightings: &[PacketSighting]) {
             self.sightings.push((task.to_owned(), interface.to_owned(), sightings.len()));
         }
 
@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn sightings_go_ahead_with_their_interface() {
         let sighting = PacketSighting { digest: 1, at: Wall(2), length: 3, ttl: 4, version: 6 };
-        let handed = Handed::Sightings("delay".to_owned(), vec![sighting; 3]);
+        let handed = Handed::Sightings(Chosen::new("delay", vec![sighting; 3], &mpsc::sync_channel(0).0));
         let kept = run(vec![station(4, "wan"), Told::Portion(Portion { station: 4, handed })]);
         assert_eq!(kept.sightings, [("delay".to_owned(), "wan".to_owned(), 3)]);
         assert!(kept.reports.is_empty());

@@ -169,11 +169,12 @@ impl Runner {
 mod tests {
     use std::sync::mpsc;
 
+    use netaware_capture::Frame;
     use netaware_record::passive::CaptureHealth;
+    use netaware_units::ClockSource;
     use netaware_wire::packet::{LinkType, Tunnels};
 
     use super::*;
-    use crate::watch::source::Seen;
 
     const SECOND: i64 = 1_000_000_000;
 
@@ -181,7 +182,7 @@ mod tests {
     struct Script(Vec<(Vec<i64>, u64)>, u64);
 
     impl Source for Script {
-        fn read(&mut self, _: Span, see: &mut dyn FnMut(Seen<'_>)) -> Result<Read, String> {
+        fn read(&mut self, _: Span, see: &mut dyn FnMut(Frame<'_>)) -> Result<Read, String> {
             if self.0.is_empty() {
                 return Ok(Read::End);
             }
@@ -192,7 +193,16 @@ mod tests {
             for second in stamps {
                 let at = Wall(second * SECOND + SECOND / 2);
                 let (segments, link, wire_length) = (1, LinkType::Raw, bytes.len() as u32);
-                see(Seen { at, outgoing: false, segments, bytes: &bytes, wire_length, link });
+                see(Frame {
+                    at,
+                    stamped_by: ClockSource::Kernel,
+                    outgoing: false,
+                    bytes: &bytes,
+                    wire_length,
+                    link,
+                    segments,
+                    interface: 0,
+                });
             }
             Ok(Read::More)
         }

@@ -7,23 +7,25 @@
 //!
 //! The first period of a task begins with the task, the last ends with it: they are shorter than the others, and say so.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
+use netaware_capture::Frame;
 use netaware_passive::{Found, Link as Interface, Observed, Watch};
 use netaware_record::passive::{CaptureHealth, PacketSighting, Period};
 use netaware_units::{Span, Wall};
 use netaware_wire::lmap::{Task, What};
 use netaware_wire::packet::{self, Packet, Tunnels};
 
-use super::source::Seen;
 use crate::after;
 
 /// A packet may wait in the ring for so long before it is shown.
 const GRACE: Span = Span::from_millis(250);
 /// Empty periods that are closed one by one; a longer silence (a host that slept) is skipped.
 const CATCH_UP: i64 = 8;
-/// Sightings are handed on in portions of about this many.
+/// Sightings are handed on in portions of at least this many.
 const PORTION: usize = 8192;
+/// Emptied portions of a task that wait to be filled again; of more the memory is given back to the system.
+const EMPTIED: usize = 4;
 
 /// Whether a frame (bytes, length on the wire) is a task's business: its filter in user space.
 pub type Matcher = Box<dyn Fn(&[u8], u32) -> bool + Send>;
@@ -79,9 +81,43 @@ impl std::fmt::Debug for Table {
 #[derive(Debug)]
 pub enum Handed {
     /// Packets of a digest task.
-    Sightings(String, Vec<PacketSighting>),
+    Sightings(Chosen),
     /// A period is over; counts of what was seen, and the tables.
     Closed(Period, CaptureHealth, Vec<Table>),
+}
+
+/// Packets that a digest task has chosen, in memory that goes back to it: taking new pages from the system for each portion would
+/// cost as much as the digests.
+#[derive(Debug)]
+pub struct Chosen {
+    /// Whose.
+    pub task: String,
+    sightings: Vec<PacketSighting>,
+    back: SyncSender<Vec<PacketSighting>>,
+}
+
+impl Chosen {
+    /// Of a task; `back` is where the memory goes.
+    pub(super) fn new(
+        task: &str,
+        sightings: Vec<PacketSighting>,
+        back: &SyncSender<Vec<PacketSighting>>,
+    ) -> Self {
+        Self { task: task.to_owned(), sightings, back: back.clone() }
+    }
+
+    /// The packets.
+    pub fn sightings(&self) -> &[PacketSighting] {
+        &self.sightings
+    }
+}
+
+impl Drop for Chosen {
+    fn drop(&mut self) {
+        self.sightings.clear();
+        // There may be enough of them, or the task has ended.
+        let _ = self.back.try_send(std::mem::take(&mut self.sightings));
+    }
 }
 
 struct Slot {
@@ -92,7 +128,9 @@ struct Slot {
     changed: bool,
     emptied: (Sender<Emptied>, Receiver<Emptied>),
     since: Wall,
-    sightings: Vec<PacketSighting>,
+    /// Empty; changes places with what the task has chosen.
+    room: Vec<PacketSighting>,
+    rooms: (SyncSender<Vec<PacketSighting>>, Receiver<Vec<PacketSighting>>),
 }
 
 /// See the module.
@@ -173,7 +211,7 @@ impl Station {
 
     /// Takes a frame.
     #[inline]
-    pub fn see(&mut self, seen: &Seen<'_>, out: &mut Vec<Handed>) {
+    pub fn see(&mut self, seen: &Frame<'_>, out: &mut Vec<Handed>) {
         if seen.at >= self.period.until || seen.at.0 < self.period.from.0 - self.length {
             self.turn_to(seen.at, out);
         }
@@ -189,8 +227,8 @@ impl Station {
     }
 
     #[inline]
-    fn show(&mut self, seen: &Seen<'_>, packet: Packet<'_>) {
-        let Seen { at, outgoing, segments, bytes: frame, .. } = *seen;
+    fn show(&mut self, seen: &Frame<'_>, packet: Packet<'_>) {
+        let Frame { at, outgoing, segments, bytes: frame, .. } = *seen;
         let observed = Observed { at, outgoing, segments, packet, frame };
         for slot in &mut self.slots {
             let wanted = !self.filters
@@ -204,10 +242,7 @@ impl Station {
     /// To be called after each portion of packets, with the wall clock's time: hands sightings on, and closes what is over.
     pub fn tick(&mut self, now: Wall, out: &mut Vec<Handed>) {
         for slot in &mut self.slots {
-            slot.watch.drain(&mut slot.sightings);
-            if slot.sightings.len() >= PORTION {
-                out.push(Handed::Sightings(slot.name.clone(), std::mem::take(&mut slot.sightings)));
-            }
+            slot.drain(PORTION, out);
         }
         if now >= after(self.period.until, GRACE) {
             self.turn_to(after(now, -GRACE), out);
@@ -278,15 +313,23 @@ impl Slot {
             changed,
             emptied,
             since,
-            sightings: Vec::new(),
+            room: Vec::new(),
+            rooms: sync_channel(EMPTIED),
+        }
+    }
+
+    /// Hands on what the task has chosen, if it is `least` packets or more.
+    fn drain(&mut self, least: usize, out: &mut Vec<Handed>) {
+        self.watch.drain(least, &mut self.room);
+        if !self.room.is_empty() {
+            let room = self.rooms.1.try_recv().unwrap_or_default();
+            let sightings = std::mem::replace(&mut self.room, room);
+            out.push(Handed::Sightings(Chosen::new(&self.name, sightings, &self.rooms.0)));
         }
     }
 
     fn close(&mut self, until: Wall, link: Option<Interface>, out: &mut Vec<Handed>) -> Table {
-        self.watch.drain(&mut self.sightings);
-        if !self.sightings.is_empty() {
-            out.push(Handed::Sightings(self.name.clone(), std::mem::take(&mut self.sightings)));
-        }
+        self.drain(1, out);
         let period = Period { from: self.since, until };
         let mut table = Table { task: self.name.clone(), period, full: None, found: Found::default() };
         match self.emptied.1.try_recv() {
@@ -307,7 +350,7 @@ impl Slot {
 #[cfg(test)]
 mod tests {
     use netaware_record::passive::{DigestRow, Row};
-    use netaware_units::ByteCount;
+    use netaware_units::{ByteCount, ClockSource};
     use netaware_wire::packet::LinkType;
 
     use super::*;
@@ -348,14 +391,16 @@ mod tests {
         Wall(1_000 * SECOND + ns)
     }
 
-    fn seen(bytes: &[u8], ns: i64) -> Seen<'_> {
-        Seen {
+    fn seen(bytes: &[u8], ns: i64) -> Frame<'_> {
+        Frame {
             at: at(ns),
+            stamped_by: ClockSource::Kernel,
             outgoing: false,
-            segments: 1,
             bytes,
             wire_length: bytes.len() as u32,
             link: LinkType::Raw,
+            segments: 1,
+            interface: 0,
         }
     }
 

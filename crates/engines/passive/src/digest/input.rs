@@ -13,6 +13,7 @@ use netaware_wire::lmap::MOST_PAYLOAD;
 use netaware_wire::packet::Packet;
 
 use super::Sip;
+use super::compressor::Compressor;
 use crate::seed::Key;
 
 /// Why a packet cannot be told apart from others at another point.
@@ -37,36 +38,47 @@ pub(super) fn payload<'a>(packet: &Packet<'a>, most: usize) -> Result<&'a [u8], 
     packet.bytes.get(packet.transport..end).ok_or(Unusable::CutOff)
 }
 
-/// Digest and selection hash; the second only if asked for.
-#[inline]
-pub(super) fn sip(key: Key, packet: &Packet<'_>, payload: &[u8], selection: bool) -> (u64, u64) {
-    let mut sip = Sip::new(key);
-    let beyond = u64::from(packet.length).saturating_sub(header_length(packet));
-    let identification = u64::from(packet.identification.unwrap_or(0));
-    sip.word(
-        u64::from(packet.version) << 56
+/// What makes our own digest of a packet: all of it brought down to 128 bits, and those hashed under a key.
+#[derive(Debug, Clone)]
+pub(super) struct Ours {
+    compressor: Compressor,
+    key: Key,
+}
+
+impl Ours {
+    pub(super) fn new(key: Key) -> Self {
+        Self { compressor: Compressor::new(key), key }
+    }
+
+    /// Digest and selection hash; the second only if asked for.
+    #[inline]
+    pub(super) fn hash(&self, packet: &Packet<'_>, payload: &[u8], selection: bool) -> (u64, u64) {
+        let beyond = u64::from(packet.length).saturating_sub(header_length(packet));
+        // Of IPv6 only fragments have one.
+        let identified = u64::from(packet.identification.is_some());
+        let header = identified << 63
+            | u64::from(packet.version) << 56
             | u64::from(packet.protocol) << 48
             | u64::from(packet.fragment) << 32
-            | beyond,
-    );
-    match (packet.source, packet.destination) {
-        (IpAddr::V4(from), IpAddr::V4(to)) => {
-            sip.word(u64::from(from.to_bits()) << 32 | u64::from(to.to_bits()));
-            sip.word(identification);
-        }
-        (from, to) => {
-            for address in [from, to] {
+            | beyond;
+        let identification = u64::from(packet.identification.unwrap_or(0));
+        let addresses = match (packet.source, packet.destination) {
+            (IpAddr::V4(from), IpAddr::V4(to)) => {
+                [[u64::from(from.to_bits()) << 32 | u64::from(to.to_bits()), 0], [0, 0]]
+            }
+            (from, to) => [from, to].map(|address| {
                 let bits = address_bits(address);
-                sip.word((bits >> 64) as u64);
-                sip.word(bits as u64);
-            }
-            if packet.identification.is_some() {
-                sip.word(identification);
-            }
-        }
+                [(bits >> 64) as u64, bits as u64]
+            }),
+        };
+        let before = [[header, identification], addresses[0], addresses[1]];
+        let sum = self.compressor.compress(before, payload, checksum_bits(packet.protocol));
+        let mut sip = Sip::new(self.key);
+        sip.word(sum as u64);
+        sip.word((sum >> 64) as u64);
+        let digest = sip.end();
+        (digest, if selection { sip.second() } else { 0 })
     }
-    let digest = sip.bytes(payload, checksum(packet.protocol));
-    (digest, if selection { sip.second() } else { 0 })
 }
 
 /// RFC 5475's input of a packet with `payload` bytes from the transport header on (at most [`MOST_PAYLOAD`]), checksums included, for
@@ -122,6 +134,14 @@ fn checksum(protocol: u8) -> Option<(usize, u64)> {
         SCTP => Some((1, 0xffff_ffff)),
         _ => None,
     }
+}
+
+/// The same as bits of the transport header's first 32 bytes.
+#[inline]
+fn checksum_bits(protocol: u8) -> [[u64; 2]; 2] {
+    let (word, bits) = checksum(protocol).unwrap_or_default();
+    let of = |n| if n == word { bits } else { 0 };
+    [[of(0), of(1)], [of(2), 0]]
 }
 
 #[inline]

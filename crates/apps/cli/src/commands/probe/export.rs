@@ -29,7 +29,7 @@ pub(crate) struct Outlets {
 }
 
 impl Outlet for Outlets {
-    fn sightings(&mut self, task: &str, interface: &str, sightings: Vec<PacketSighting>) {
+    fn sightings(&mut self, task: &str, interface: &str, sightings: &[PacketSighting]) {
         if let Some(export) = &mut self.export {
             export.sightings(task, interface, sightings);
         }

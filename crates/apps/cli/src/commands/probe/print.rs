@@ -33,7 +33,7 @@ pub(crate) struct Printer<W: Write + Send> {
 }
 
 impl<W: Write + Send> Outlet for Printer<W> {
-    fn sightings(&mut self, _: &str, _: &str, _: Vec<PacketSighting>) {
+    fn sightings(&mut self, _: &str, _: &str, _: &[PacketSighting]) {
         // Digests mean something beside those of another point; the row counts them.
     }
 
