@@ -72,7 +72,6 @@ fn counted(lab: &Lab, side: Side, version: IpVersion) -> (u64, u64) {
 }
 
 #[test]
-#[ignore = "bounds of 20 us, seen to hold once: to be repeated before it may refuse a change"]
 fn delay_and_loss_of_each_way_are_the_paths_own() {
     if !permitted() {
         return;
