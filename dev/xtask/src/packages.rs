@@ -42,6 +42,7 @@ pub(crate) const FOR_BENCHMARKS: &[&str] = &[
     "irtt",
     "iputils-ping",
     "tcpdump",
+    "ethtool",
     "gcc",
     "libc6-dev",
 ];

@@ -4,6 +4,7 @@
 //! truth about every packet. Reading order: [`traffic`], [`reader`], then one file per kind of table.
 
 mod delay;
+mod generator;
 mod load;
 mod published;
 mod reader;

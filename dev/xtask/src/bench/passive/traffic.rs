@@ -10,12 +10,15 @@ use netaware_io::{clock, pacer};
 use netaware_netns::{NetnsError, Pair};
 use netaware_units::{Mono, Span};
 
+use super::generator::{self, Stream};
 use crate::shell::output;
 
 /// Where the datagrams go; readers look at nothing else.
 pub(crate) const PORT: u16 = 9000;
 /// What readers let through.
 pub(crate) const FILTER: &str = "udp port 9000";
+/// Behind each frame on a wire; no capture sees it.
+const CHECKSUM: usize = 4;
 /// Of a frame: Ethernet's header and checksum, IPv6, UDP.
 const AROUND: u32 = 14 + 4 + 40 + 8;
 /// Sequence number and the clock at the sender, in each payload.
@@ -41,6 +44,8 @@ pub(crate) enum Pace {
     Batches(f64),
     /// One system call after the other.
     Fastest,
+    /// The kernel's own generator; packets per second, 0: as many as it gives.
+    Generated(f64),
     /// The kernel cuts datagrams out of larger writes.
     Segmented,
 }
@@ -101,6 +106,11 @@ pub(crate) fn received(pair: &Pair) -> Result<u64> {
 
 /// Sends from the left side to the right, where a socket takes it and nobody reads.
 pub(crate) fn send(pair: &Pair, traffic: Traffic) -> Result<Sent> {
+    if let Pace::Generated(rate) = traffic.pace {
+        let gap_ns = if rate > 0.0 { (1e9 / rate) as u32 } else { 0 };
+        let length = traffic.frame as usize - CHECKSUM;
+        return generator::send(pair, Stream { length, gap_ns, seconds: traffic.seconds });
+    }
     let sink = pair.right().within(|| UdpSocket::bind((pair.right().v6(), PORT)));
     let sink = sink.context("no socket to send to")?;
     let to = sink.local_addr()?;
@@ -129,7 +139,7 @@ pub(crate) fn stream(socket: &UdpSocket, traffic: Traffic) -> io::Result<Sent> {
     let start = clock::now() + Span::from_millis(1);
     let mut deadlines = match traffic.pace {
         Pace::Rate(rate) | Pace::Batches(rate) => Some(pacer::Pacer::new(start, (1e12 / rate) as u64)),
-        Pace::Fastest | Pace::Segmented => None,
+        Pace::Fastest | Pace::Segmented | Pace::Generated(_) => None,
     };
     let batches = matches!(traffic.pace, Pace::Batches(_));
     let end = start + Span::from_secs_f64(traffic.seconds);
