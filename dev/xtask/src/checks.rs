@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::shell::{cargo, run};
+use crate::shell::{CHECKED, cargo, run};
 
 pub(crate) fn check() -> Result<()> {
     formatting()?;
@@ -14,7 +14,8 @@ pub(crate) fn formatting() -> Result<()> {
 }
 
 pub(crate) fn lints() -> Result<()> {
-    run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))
+    let which = ["--profile", CHECKED, "--workspace", "--all-targets", "--locked"];
+    run(&mut cargo(&[&["clippy"], &which[..], &["--", "-D", "warnings"]].concat()))
 }
 
 /// The targets of the fuzzer are a workspace of their own. They run on a nightly toolchain and compile on any.

@@ -14,6 +14,9 @@ pub(crate) fn root() -> PathBuf {
     above.map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
+/// The profile in which everything is tested.
+pub(crate) const CHECKED: &str = "checked";
+
 /// `cargo …`, to be run in the top folder.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command("cargo", arguments)

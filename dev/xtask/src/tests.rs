@@ -4,10 +4,16 @@ use anyhow::Result;
 use serde_json::Value;
 
 use crate::packages;
-use crate::shell::{cargo, command, output, run, run_and_keep, works, workspace};
+use crate::shell::{CHECKED, cargo, command, output, run, run_and_keep, works, workspace};
+
+/// All tests run in one kind of build, so that nothing is built twice.
+const TEST: &[&str] = &["test", "--profile", CHECKED, "--locked"];
 
 /// Integration tests whose file name starts like this need root and a quiet machine.
 const NAMESPACE_PREFIX: &str = "netns_";
+
+/// Of the library as it is installed: needs what other tests do not.
+const INSTALLED: &str = "install";
 
 /// Where the walks are that take too long for every change.
 const DEEP_WALKS: &str = "deep::";
@@ -24,50 +30,43 @@ pub(crate) fn all() -> Result<()> {
 /// Unit, integration and documentation tests that can run side by side.
 pub(crate) fn sociable() -> Result<()> {
     let names = sociable_targets(&workspace()?);
-    let chosen = names.iter().flat_map(|name| ["--test", name]);
-    let arguments: Vec<&str> = ["test", "--workspace", "--locked", "--no-fail-fast", "--lib", "--bins"]
-        .into_iter()
-        .chain(chosen)
-        .collect();
-    run(&mut cargo(&arguments))?;
-    run(&mut cargo(&["test", "--workspace", "--locked", "--doc"]))
+    run(&mut cargo(&[TEST, &WHOLE, &["--bins"], &chosen(&names)].concat()))?;
+    run(&mut cargo(&[TEST, &["--workspace", "--doc"]].concat()))
 }
 
-/// Those marked `#[ignore]`, which only an optimised build ends in seconds: laws of queues over millions of packets, all
-/// orders in which two ends of a stream can act, a policy beside an hour of others' noise, a flood of ten million flows.
+/// Those marked `#[ignore]`, which take many seconds: laws of queues over millions of packets, all orders in which two ends of a
+/// stream can act, a policy beside an hour of others' noise, a flood of ten million flows.
 pub(crate) fn long_runs() -> Result<()> {
-    let ignored = |which: &[&str]| {
-        let how = ["--", "--ignored", "--skip", DEEP_WALKS];
-        run(&mut cargo(&[&["test", "--release", "--locked"], which, &how].concat()))
-    };
-    ignored(&[
-        "--package",
-        "netaware-netmodel",
-        "--package",
-        "netaware-dual",
-        "--package",
-        "netaware-passive",
-    ])?;
-    ignored(&["--package", "netaware-stream", "--lib"])
+    let mut names = sociable_targets(&workspace()?);
+    names.retain(|name| name != INSTALLED);
+    let how = ["--", "--ignored", "--skip", DEEP_WALKS];
+    run(&mut cargo(&[TEST, &WHOLE, &chosen(&names), &how].concat()))
+}
+
+/// Of the whole workspace at once: a part of it may want fewer features of what it is built on, and that would be built anew.
+const WHOLE: [&str; 3] = ["--workspace", "--no-fail-fast", "--lib"];
+
+fn chosen(names: &[String]) -> Vec<&str> {
+    names.iter().flat_map(|name| ["--test", name]).collect()
 }
 
 /// Those orders in which two ends of a stream can act that take too long for every change.
 pub(crate) fn deep_walks() -> Result<()> {
     let which = ["--package", "netaware-dual", "--test", "interleavings"];
     let how = ["--", "--ignored", "--nocapture", DEEP_WALKS];
-    run(&mut cargo(&[&["test", "--release", "--locked"], &which[..], &how].concat()))
+    run(&mut cargo(&[TEST, &which, &how].concat()))
 }
 
-/// The tests in network namespaces. Built like the product: a debug build is too slow to fill a link, and would be
-/// found to be its own bottleneck, which is just what these tests must be able to tell.
+/// The tests in network namespaces. A build without optimisation is too slow to fill a link, and would be found to be its own
+/// bottleneck, which is just what these tests must be able to tell.
 ///
 /// They measure time, so whoever else uses the machine can make one fail: a few that fail are run once more, and named.
 pub(crate) fn namespaces() -> Result<()> {
     packages::ensure(packages::FOR_TESTS)?;
     sweep()?;
     let pattern = format!("{NAMESPACE_PREFIX}*");
-    let which = ["test", "--workspace", "--locked", "--release", "--no-fail-fast", "--test", &pattern];
-    let how = [&which[..], &["--", "--test-threads=1"]].concat();
+    let which = ["--workspace", "--no-fail-fast", "--test", &pattern];
+    let how = [TEST, &which, &["--", "--test-threads=1"]].concat();
     let (ended, printed) = run_and_keep(&mut cargo(&how))?;
     let Some(failed) = worth_another_run(&printed).filter(|_| ended.is_err()) else {
         return ended;
@@ -98,9 +97,9 @@ pub(crate) fn installed() -> Result<()> {
     }
     packages::ensure(&[packages::FOR_TESTS, packages::FOR_INSTALLED].concat())?;
     sweep()?;
-    let which = ["--package", "netaware-ffi", "--test", "install", "--test", "netns_valgrind"];
+    let which = ["--package", "netaware-ffi", "--test", INSTALLED, "--test", "netns_valgrind"];
     let how = ["--", "--ignored", "--test-threads=1"];
-    run(&mut cargo(&[&["test", "--locked", "--release"], &which[..], &how].concat()))
+    run(&mut cargo(&[TEST, &which, &how].concat()))
 }
 
 /// Clears away what a killed run left behind; without root there is nothing of ours to clear.

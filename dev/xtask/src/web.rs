@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 
 use crate::packages;
-use crate::shell::{cargo, command, output, root, run, workspace};
+use crate::shell::{CHECKED, cargo, command, output, root, run, workspace};
 
 /// Everything; what `cargo xtask web` and CI do.
 pub(crate) fn all() -> Result<()> {
@@ -29,10 +29,10 @@ fn is_current() -> Result<()> {
 
 /// The program serves, Chromium measures.
 fn in_a_browser() -> Result<()> {
-    run(&mut cargo(&["build", "--locked", "--package", "netaware"]))?;
+    run(&mut cargo(&["build", "--profile", CHECKED, "--locked", "--workspace", "--bin", "netaware"]))?;
     let target = workspace()?["target_directory"].as_str().map(PathBuf::from).unwrap_or_default();
     let mut browser = in_web("npm", &["run", "browser"]);
-    run(browser.env("NETAWARE", target.join("debug/netaware")))
+    run(browser.env("NETAWARE", target.join(CHECKED).join("netaware")))
 }
 
 fn npm(arguments: &[&str]) -> Result<()> {
