@@ -35,7 +35,7 @@ impl Options {
             filter: None,
             snap: 256,
             ring: ByteCount(32 << 20),
-            retire: Span::from_millis(10),
+            retire: Span::from_millis(50),
             promiscuous: false,
             direction: Direction::Both,
             stamps: ClockSource::Kernel,

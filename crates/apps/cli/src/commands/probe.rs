@@ -248,8 +248,10 @@ impl Probe {
         while !(stop.is_raised() || is_file && probe.is_finished())
             && until.is_none_or(|until| clock::now() < until)
         {
-            clock::sleep(Span::from_millis(20));
-            if !is_file {
+            if is_file {
+                clock::sleep(Span::from_millis(5));
+            } else {
+                clock::sleep(Span::from_millis(50));
                 probe.tick();
             }
         }

@@ -16,7 +16,7 @@ use super::station::{Handed, Setup, Station};
 use crate::after;
 
 /// A change of tasks takes effect within this.
-const LOOK: Span = Span::from_millis(20);
+const LOOK: Span = Span::from_millis(100);
 
 /// Portions (of 8192 sightings or one period each) that may wait: 50 MiB.
 pub const WAITING: usize = 256;
