@@ -34,6 +34,7 @@
 
 mod blackhole;
 mod bound;
+mod inject;
 mod pair;
 mod permission;
 mod running;

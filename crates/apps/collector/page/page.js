@@ -140,7 +140,8 @@ function map(probes, paths) {
   const parts = [], labels = [], drawn = {};
   // Those that lose are drawn last, so that no other covers them.
   for (const item of paths.toSorted((one, other) => (one.loss || 0) - (other.loss || 0))) {
-    const a = at[item.row.from], b = at[item.row.to];
+    // A point may be an interface of a probe.
+    const [a, b] = [item.row.from, item.row.to].map((point) => at[point.split("/")[0]]);
     if (!a || !b || a === b) continue;
     const [dx, dy] = [b[0] - a[0], b[1] - a[1]], mid = [(a[0] + b[0]) / 2 - dy * 0.16, (a[1] + b[1]) / 2 + dx * 0.16];
     const edge = shape("path", { d: `M${a}Q${mid} ${b}`, class: item.loss > 0.001 ? "edge-bad" : "edge" });

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use check::Fault;
 pub(crate) use check::is_throughput;
 pub use names::{Size, Time};
+pub(crate) use names::{interface_of, on_interface, probe_of};
 pub use task::TaskRule;
 pub(crate) use task::schedule;
 
@@ -198,7 +199,7 @@ pub struct ExporterRule {
 pub struct Mesh {
     /// Probes and groups.
     pub members: Vec<String>,
-    /// `stamp`, `latency`, `tcp`, `udp`, `capacity` or `available`.
+    /// `stamp`, `latency`, `tcp`, `udp`, `capacity`, `available`, `hops` or `reach`.
     pub method: String,
     /// How often each pair is measured; not for `stamp`, which runs always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -224,10 +225,10 @@ pub struct Mesh {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JoinRule {
-    /// The digest task that all points run that are probes; none where all are exporters.
+    /// The task of digests, or of alternate marking, that all points run that are probes; none where all are exporters.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub task: String,
-    /// Probes, groups and exporters.
+    /// Probes, groups, interfaces of probes (`bern/eth1`) and exporters.
     pub points: Vec<String>,
     /// Ordered pairs that are wanted; every one of the points unless given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -374,6 +375,14 @@ impl Config {
             }
         }
         members
+    }
+
+    /// Where a probe runs a task: on the interfaces by which joins of it have that probe as a point; `None` stands for the task's own.
+    pub(crate) fn places<'a>(&'a self, task: &str, probe: &str) -> BTreeSet<Option<&'a str>> {
+        let joins = self.joins.values().filter(|join| join.task == task);
+        let points = joins.flat_map(|join| self.members(&join.points));
+        let places: BTreeSet<_> = points.filter(|point| probe_of(point) == probe).map(interface_of).collect();
+        if places.is_empty() { BTreeSet::from([None]) } else { places }
     }
 
     /// Length of a period.

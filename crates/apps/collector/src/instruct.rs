@@ -7,7 +7,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use netaware_wire::lmap::{Instruction, Task, What};
 use sha2::Sha256;
 
-use crate::config::{Config, Mesh, is_throughput};
+use crate::config::{Config, Mesh, is_throughput, on_interface};
 
 /// Whether it watches packets rather than sends some.
 pub(crate) fn is_passive(what: &What) -> bool {
@@ -19,8 +19,13 @@ pub fn instruction(config: &Config, probe: &str, number: u64, seed: &str) -> Ins
     let mut tasks = BTreeMap::new();
     let own = config.probes.get(probe).and_then(|probe| probe.interface.as_ref());
     for (name, rule) in &config.tasks {
-        if config.members(&rule.on).contains(probe) {
-            tasks.insert(name.clone(), rule.task(own));
+        if !config.members(&rule.on).contains(probe) {
+            continue;
+        }
+        for place in config.places(name, probe) {
+            let task = rule.task(own);
+            let interface = place.map(str::to_owned).or(task.interface.clone());
+            tasks.insert(on_interface(name, place), Task { interface, ..task });
         }
     }
     for (name, mesh) in &config.meshes {
@@ -128,6 +133,22 @@ options = { duration = "5s" }
         assert!(matches!(&of_a["owd.b"].what, What::Stamp { target, .. } if target == "b.example:8620"));
         assert!(matches!(&of_a["bulk.b"].what, What::Measure { target, .. } if target == "2001:db8::2"));
         assert_eq!(of_a["bulk.b"].schedule, None);
+    }
+
+    #[test]
+    fn a_probe_whose_interfaces_are_points_runs_the_task_on_each() {
+        let join = "[joins.j]\ntask = \"delay\"\npoints = [\"a/lan\", \"a/wan\", \"b\"]\n";
+        let config = Config::read(&format!("{FLEET}{join}")).unwrap();
+        let tasks = |probe| -> Vec<(String, Option<String>)> {
+            let all = instruction(&config, probe, 3, "").tasks.into_iter();
+            all.filter(|(name, _)| name.starts_with("delay"))
+                .map(|(name, task)| (name, task.interface))
+                .collect()
+        };
+        let on = |name: &str, interface: &str| (name.to_owned(), Some(interface.to_owned()));
+        assert_eq!(tasks("a"), [on("delay/lan", "lan"), on("delay/wan", "wan")]);
+        assert_eq!(tasks("b"), [("delay".to_owned(), None)]);
+        assert_eq!(tasks("c"), [("delay".to_owned(), None)]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! A thread has a queue of bounded length; when a join does not keep up, the desk waits, the probes are not answered, and what
 //! they see stays on their disks. Nothing is dropped on the way.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
@@ -22,9 +23,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::config::{Config, JoinRule};
+use crate::config::{Config, JoinRule, interface_of, on_interface, probe_of};
 use crate::desk::Delivery;
 use crate::held;
+use crate::markings::{self, Markings};
 use crate::parked::{self, Gaps, Parked};
 use crate::roster::Roster;
 
@@ -43,6 +45,9 @@ pub struct JoinView {
     pub absurd: u64,
     /// Sightings settled early because memory was full.
     pub given_up: u64,
+    /// Sightings that another collector joins: used for the clocks where they are of the sample, else not at all.
+    #[serde(default)]
+    pub elsewhere: u64,
     /// Sightings in memory now.
     pub held: u64,
     /// Periods that were settled.
@@ -66,12 +71,22 @@ pub(crate) struct Setup {
 
 /// What a file asks for, by name.
 pub(crate) fn setups(config: &Config) -> BTreeMap<String, Setup> {
-    config.joins.iter().map(|(name, rule)| (name.clone(), setup(config, rule))).collect()
+    let digests = config.joins.iter().filter(|(_, rule)| !markings::is_marking(config, &rule.task));
+    digests.map(|(name, rule)| (name.clone(), setup(config, rule))).collect()
+}
+
+/// Of which of a join's tasks and points something is that a probe said of one of its tasks.
+pub(crate) fn point_of<'a>(probe: &'a str, task: &'a str) -> (Cow<'a, str>, &'a str) {
+    match task.split_once('/') {
+        None => (probe.into(), task),
+        Some((task, interface)) => (format!("{probe}/{interface}").into(), task),
+    }
 }
 
 pub(crate) fn setup(config: &Config, rule: &JoinRule) -> Setup {
     let points = config.members(&rule.points);
     let usual = JoinSettings::default();
+    let parts = u16::try_from(config.shard().1).unwrap_or(1);
     let settings = JoinSettings {
         pairs: pairs(rule, &points),
         period: config.period(),
@@ -80,7 +95,8 @@ pub(crate) fn setup(config: &Config, rule: &JoinRule) -> Setup {
         report_patience: rule.report_patience.map_or(Span::from_secs(15), |time| time.0),
         clocks_apart: rule.clocks_apart.map_or(usual.clocks_apart, |time| time.0),
         most_sightings: rule.most_sightings.unwrap_or(usual.most_sightings),
-        lanes: rule.lanes.unwrap_or(u16::try_from(config.shard().1).unwrap_or(1)),
+        lanes: rule.lanes.unwrap_or(parts),
+        part: (u16::try_from(config.shard().0).unwrap_or(0), parts),
         ..usual
     };
     Setup {
@@ -128,6 +144,7 @@ pub(crate) struct Joins {
     views: Views,
     roster: Arc<Roster>,
     gaps: Gaps,
+    markings: Markings,
 }
 
 /// Offers that may wait for one join.
@@ -149,7 +166,9 @@ impl Joins {
     ) -> Self {
         let Parked { joins: resumed, mut gaps } = before;
         gaps.lost.extend(lost);
-        let mut joins = Self { workers: BTreeMap::new(), rows: mpsc::channel(), views, roster, gaps };
+        let markings = Markings::default();
+        let mut joins =
+            Self { workers: BTreeMap::new(), rows: mpsc::channel(), views, roster, gaps, markings };
         joins.begin(config, resumed);
         joins
     }
@@ -160,6 +179,7 @@ impl Joins {
     }
 
     fn begin(&mut self, config: &Config, mut resumed: BTreeMap<String, Join>) {
+        self.markings.follow(config, &self.views);
         let wanted = setups(config);
         let gone: Vec<String> = self
             .workers
@@ -215,21 +235,25 @@ impl Joins {
         self.gaps.lacks.add(&probe, missing.saturating_add(malformed));
         for (task, seen) in sightings {
             let seen = Arc::new(self.timely(&probe, seen));
+            let (point, task) = point_of(&probe, &task);
             for worker in self.workers.values().filter(|worker| worker.setup.task == task) {
-                worker.offer(&probe, |point| Offer::Seen(point, seen.clone(), room.clone()));
+                worker.offer(&point, |point| Offer::Seen(point, seen.clone(), room.clone()));
             }
         }
         if let Some(report) = report {
             let lacking = self.gaps.lacks.of_report(&probe);
+            self.markings.offer(&probe, &report, lacking);
             for (name, worker) in &self.workers {
                 worker.exchanges(&probe, &report.exchanges);
-                for (period, lost) in watched(&report, &worker.setup.task) {
-                    let before = (name.clone(), probe.to_string(), period.from.0);
-                    // What a collector before this one took is not here: that this point watched says nothing about it.
-                    let lost_before = u64::from(self.gaps.lost.contains(&before));
-                    let lost = lost.saturating_add(lacking).saturating_add(lost_before);
-                    let clock = Box::new(report.clock.clone());
-                    worker.offer(&probe, |point| Offer::Watched(point, period, lost, clock));
+                for point in points_of(&worker.setup.settings.points, &probe) {
+                    for (period, lost) in watched(&report, &worker.setup.task, interface_of(point)) {
+                        let before = (name.clone(), point.clone(), period.from.0);
+                        // What a collector before this one took is not here: that this point watched says nothing about it.
+                        let lost_before = u64::from(self.gaps.lost.contains(&before));
+                        let lost = lost.saturating_add(lacking).saturating_add(lost_before);
+                        let clock = Box::new(report.clock.clone());
+                        worker.offer(point, |point| Offer::Watched(point, period, lost, clock));
+                    }
                 }
             }
         }
@@ -257,8 +281,10 @@ impl Joins {
     }
 
     /// Rows that joins have made since the last call.
-    pub(crate) fn rows(&self) -> Vec<TaskRow> {
-        self.rows.1.try_iter().flatten().collect()
+    pub(crate) fn rows(&mut self) -> Vec<TaskRow> {
+        let mut rows: Vec<TaskRow> = self.rows.1.try_iter().flatten().collect();
+        rows.extend(self.markings.rows(clock::wall(), &self.views));
+        rows
     }
 
     /// Without any.
@@ -282,8 +308,15 @@ impl Joins {
 ///
 /// A merged frame hides packets of this task only if it passed the task's filter, and then it is among those the task could not use.
 /// So are packets that the snap length cut, which a point that captures more sees.
-fn watched(report: &ProbeReport, task: &str) -> Vec<(Period, u64)> {
-    let healths = || report.captures.iter().map(|capture| &capture.health);
+///
+/// `interface`: of what it did there, the losses of that capture alone; else any capture's losses may be of its packets.
+pub(crate) fn watched(report: &ProbeReport, task: &str, interface: Option<&str>) -> Vec<(Period, u64)> {
+    let its = |name: &str| interface.is_none_or(|interface| interface == name);
+    let healths = || {
+        let captures = report.captures.iter().filter(|capture| its(&capture.interface));
+        captures.map(|capture| &capture.health)
+    };
+    let task = on_interface(task, interface);
     let unsure = |health: &CaptureHealth| u64::from(health.link_was_down) + u64::from(health.doubtful);
     let lost =
         healths().fold(0_u64, |sum, health| sum.saturating_add(health.lost()).saturating_add(unsure(health)));
@@ -291,11 +324,16 @@ fn watched(report: &ProbeReport, task: &str) -> Vec<(Period, u64)> {
     // Two rings of one interface have a row each.
     let mut spans: BTreeMap<Period, DigestRow> = BTreeMap::new();
     for row in report.rows.iter().filter(|row| row.task == task) {
-        if let Row::Digests(digests) = &row.row {
-            let sum = spans.entry(row.period).or_default();
-            sum.given_up = sum.given_up.saturating_add(digests.given_up);
-            sum.unusable = sum.unusable.saturating_add(digests.unusable);
-            sum.cut = sum.cut.saturating_add(digests.cut);
+        match &row.row {
+            Row::Digests(digests) => {
+                let sum = spans.entry(row.period).or_default();
+                sum.given_up = sum.given_up.saturating_add(digests.given_up);
+                sum.unusable = sum.unusable.saturating_add(digests.unusable);
+                sum.cut = sum.cut.saturating_add(digests.cut);
+            }
+            // Frames that stand for several packets count as so many, each in the block of its colour.
+            Row::Marking(_) => drop(spans.entry(row.period).or_default()),
+            _ => {}
         }
     }
     let lacks = |sum: &DigestRow| {
@@ -303,6 +341,30 @@ fn watched(report: &ProbeReport, task: &str) -> Vec<(Period, u64)> {
         lost.saturating_add(sum.given_up).saturating_add(hidden)
     };
     spans.into_iter().map(|(period, sum)| (period, lacks(&sum))).collect()
+}
+
+/// The points that are of a probe: itself, or interfaces of it.
+pub(crate) fn points_of<'a>(points: &'a [String], probe: &str) -> impl Iterator<Item = &'a String> {
+    points.iter().filter(move |point| probe_of(point) == probe)
+}
+
+/// Shows what a probe and others said to each other: interfaces of one probe have one clock. Who is none of these points is left out.
+pub(crate) fn for_exchanges(
+    points: &[String],
+    probe: &str,
+    all: &[ClockExchanges],
+    mut show: impl FnMut(PointId, PointId, Vec<ClockExchange>),
+) {
+    let farthest = Wall(clock::wall().0.saturating_add(UNTIMELY.0));
+    let numbered = || (0_u8..).map(PointId).zip(points);
+    for one in all.iter().filter(|one| one.with != probe) {
+        let timely = || one.tightest.iter().filter(|one| one.sent_at.max(one.received_at) < farthest);
+        for (asked, _) in numbered().filter(|(_, point)| probe_of(point) == probe) {
+            for (answered, _) in numbered().filter(|(_, point)| probe_of(point) == one.with) {
+                show(asked, answered, timely().copied().collect());
+            }
+        }
+    }
 }
 
 impl Worker {
@@ -316,15 +378,9 @@ impl Worker {
 
     /// What it and others said to each other; those who are none of this join's points are left out.
     fn exchanges(&self, probe: &str, all: &[ClockExchanges]) {
-        let Some(asked) = self.setup.settings.point(probe) else { return };
-        let farthest = Wall(clock::wall().0.saturating_add(UNTIMELY.0));
-        for one in all {
-            let Some(answered) = self.setup.settings.point(&one.with).filter(|other| *other != asked) else {
-                continue;
-            };
-            let timely = one.tightest.iter().filter(|one| one.sent_at.max(one.received_at) < farthest);
-            let _ = self.offers.send(Offer::Exchanges(asked, answered, timely.copied().collect()));
-        }
+        for_exchanges(&self.setup.settings.points, probe, all, |asked, answered, timely| {
+            let _ = self.offers.send(Offer::Exchanges(asked, answered, timely));
+        });
     }
 
     fn end(self) {
@@ -383,10 +439,10 @@ impl Work {
     }
 
     fn tell(&self, joined: Vec<Joined>) {
-        let JoinCounts { taken, came_late, absurd, given_up, held: inside, .. } = self.join.counts();
+        let JoinCounts { taken, came_late, absurd, given_up, elsewhere, held: inside } = self.join.counts();
         if let Some(view) = held(&self.views).get_mut(&self.name) {
             (view.taken, view.came_late, view.absurd) = (taken, came_late, absurd);
-            (view.given_up, view.held) = (given_up, inside);
+            (view.given_up, view.elsewhere, view.held) = (given_up, elsewhere, inside);
             view.periods += joined.len() as u64;
             if let Some(last) = joined.last() {
                 PathsRow { paths: view.paths, others: view.other_paths } = paths_of(last);
@@ -402,7 +458,7 @@ impl Work {
     }
 }
 
-fn exchange(of: &ClockExchange) -> Exchange {
+pub(crate) fn exchange(of: &ClockExchange) -> Exchange {
     Exchange { sent: of.sent_at, received: of.received_at, answered: of.answered_at, returned: of.came_at }
 }
 
@@ -468,7 +524,7 @@ mod tests {
                 rows_cut: BTreeMap::new(),
                 exchanges: Vec::new(),
             };
-            watched(&report, "d").iter().map(|(_, lost)| *lost).collect::<Vec<_>>()
+            watched(&report, "d", None).iter().map(|(_, lost)| *lost).collect::<Vec<_>>()
         };
         let merged = CaptureHealth { merged: 5, ..CaptureHealth::default() };
         assert_eq!(lacks(merged, DigestRow::default()), [0], "others' packets");

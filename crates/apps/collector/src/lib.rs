@@ -23,6 +23,7 @@ mod joins;
 mod lacks;
 mod latest;
 mod listener;
+mod markings;
 mod mesh;
 mod parked;
 pub mod plan;

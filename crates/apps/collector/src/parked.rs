@@ -40,7 +40,7 @@ struct Known {
 }
 
 /// The first line; another layout gets another.
-const MAGIC: &[u8] = b"netaware join 1\n";
+const MAGIC: &[u8] = b"netaware join 2\n";
 /// More than the largest join has; a longer file is none of ours.
 const LONGEST: u64 = 4 << 30;
 

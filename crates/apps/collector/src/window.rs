@@ -15,7 +15,7 @@ use netaware_record::passive::{DelayRow, DelayStatistics, PacketSighting, Period
 use netaware_units::{Span, Wall};
 
 use crate::desk::Delivery;
-use crate::joins::{LostTimes, Setup, beginning};
+use crate::joins::{LostTimes, Setup, beginning, point_of};
 
 /// Join, point, beginning of the period.
 type Place = (String, String, i64);
@@ -46,9 +46,11 @@ fn add(added: &mut Added, name: &str, setup: &Setup, point: &str, seen: &[Packet
         beginning(one.at, setup.settings.period) == beginning(next.at, setup.settings.period)
     }) {
         let place = (name.to_owned(), point.to_owned(), beginning(run[0].at, setup.settings.period));
-        let six = run.iter().filter(|one| one.version == 6).count() as u64;
         let packets = added.entry(place).or_default();
-        (packets[0], packets[1]) = (packets[0] + run.len() as u64 - six, packets[1] + six);
+        // Those of another collector's part are here for the clocks alone.
+        for one in run.iter().filter(|one| setup.settings.is_joined_here(one.digest)) {
+            packets[usize::from(one.version == 6)] += 1;
+        }
     }
 }
 
@@ -124,8 +126,9 @@ impl Window {
         let mut added = Added::new();
         for delivery in deliveries {
             for (task, seen) in &delivery.sightings {
-                for (name, setup) in self.setups.iter().filter(|(_, setup)| setup.task == *task) {
-                    add(&mut added, name, setup, &delivery.probe, seen);
+                let (point, task) = point_of(&delivery.probe, task);
+                for (name, setup) in self.setups.iter().filter(|(_, setup)| setup.task == task) {
+                    add(&mut added, name, setup, &point, seen);
                 }
             }
         }

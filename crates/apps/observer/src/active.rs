@@ -1,7 +1,7 @@
 //! Tasks that send: when they run, and what they find.
 //!
 //! A task with a schedule starts by its own clock, spread at random so that a fleet does not start at one instant. One that loads
-//! the path (everything but `latency`) never does: it runs when the collector says so, which knows what else runs on the hosts and links. Two
+//! the path never does: it runs when the collector says so, which knows what else runs on the hosts and links. Two
 //! runs of one task never overlap, nor do two that fill a path; what could not start is counted as missed.
 //!
 //! A measurement runs as a process of its own, the very program that runs here (`netaware tcp …`): what an instruction can ask
@@ -21,7 +21,7 @@ use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_record::passive::{ClockExchanges, Period, Row, TaskRow};
 use netaware_units::{Span, Wall};
-use netaware_wire::lmap::{Task, What};
+use netaware_wire::lmap::{Task, What, fills_path};
 
 use crate::after;
 use crate::watch::report::Told;
@@ -78,7 +78,7 @@ impl std::fmt::Debug for Active {
 
 /// Whether a task loads the path so that nothing else can be measured meanwhile.
 fn fills(what: &What) -> bool {
-    matches!(what, What::Measure { command, .. } if command != "latency")
+    matches!(what, What::Measure { command, .. } if fills_path(command))
 }
 
 impl Active {
@@ -274,9 +274,13 @@ mod tests {
         Task { interface: None, filter: None, what, schedule }
     }
 
-    fn bulk() -> Task {
-        let what =
-            What::Measure { command: "tcp".into(), target: "x".into(), options: BTreeMap::new(), peer: None };
+    fn measure(command: &str) -> Task {
+        let what = What::Measure {
+            command: command.into(),
+            target: "x".into(),
+            options: BTreeMap::new(),
+            peer: None,
+        };
         let schedule = Some(Schedule { every_ms: 100, spread_ms: 0, from: None, until: None });
         Task { interface: None, filter: None, what, schedule }
     }
@@ -326,9 +330,20 @@ mod tests {
     fn what_fills_the_path_waits_for_the_collector() {
         let (told, _news) = mpsc::sync_channel(64);
         let mut active = Active::new(told, endless(), 1);
-        active.set([("bulk".to_owned(), bulk())].into(), Span::from_secs(1), Wall(0));
+        active.set([("bulk".to_owned(), measure("tcp"))].into(), Span::from_secs(1), Wall(0));
         active.tick(Wall(3_600_000_000_000));
         assert!(active.running().is_empty());
         assert_eq!(active.missed(), 0);
+    }
+
+    /// Nobody else would start them: collectors give the word to what fills a path alone.
+    #[test]
+    fn what_fills_no_path_has_a_clockwork_of_its_own() {
+        let (told, _news) = mpsc::sync_channel(64);
+        let mut active = Active::new(told, endless(), 1);
+        let tasks = netaware_wire::lmap::MEASUREMENTS.map(|command| (command.to_owned(), measure(command)));
+        active.set(tasks.into(), Span::from_secs(1), Wall(0));
+        let own = active.entries.iter().filter(|(_, entry)| entry.clockwork.is_some());
+        assert_eq!(own.map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["hops", "latency", "reach"]);
     }
 }

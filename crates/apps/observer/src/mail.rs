@@ -1,6 +1,7 @@
 //! From reports to batches on disk, one buffer for each collector.
 //!
-//! Each collector gets the sightings of its share of the digests (the top bits decide), and the report of each period behind them:
+//! Each collector gets the sightings of its share of the digests (the top bits decide), the few of the clock sample whose share they
+//! are of no matter, so that all find the same clocks, and the report of each period behind them:
 //! it has to know when this probe watched, and how well. So what digest tasks did goes to each; other rows go to the first
 //! alone, so that nothing is counted twice.
 
@@ -9,7 +10,7 @@ mod room;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use netaware_passive::join::shard_of;
+use netaware_passive::join::{is_clock_sample, shard_of};
 use netaware_record::passive::{PacketSighting, ProbeReport, Row};
 use netaware_units::Wall;
 use netaware_wire::ipfix::sightings::{self, Selection};
@@ -67,8 +68,10 @@ impl Outlet for Mail {
         let shards = u16::try_from(self.boxes.len()).unwrap_or(u16::MAX);
         let key = (task.to_owned(), interface.to_owned());
         for (shard, letterbox) in (0..shards).zip(&mut self.boxes) {
-            let mut theirs =
-                sightings.iter().filter(|seen| shard_of(seen.digest, shards) == shard).peekable();
+            let is_theirs = |seen: &&PacketSighting| {
+                shard_of(seen.digest, shards) == shard || is_clock_sample(seen.digest)
+            };
+            let mut theirs = sightings.iter().filter(is_theirs).peekable();
             while theirs.peek().is_some() {
                 let chosen = letterbox.chosen.entry(key.clone()).or_default();
                 let before = chosen.len();
@@ -218,6 +221,28 @@ mod tests {
             })
             .collect();
         assert_eq!(digests, [vec![1, 0x7fff_ffff], vec![0x8000_0000]], "digests of 32 bits are shared too");
+    }
+
+    #[test]
+    fn each_collector_gets_its_share_and_all_of_the_clock_sample() {
+        let digests: Vec<u64> = (1..=2000_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        let seen =
+            |digest: &u64| PacketSighting { digest: *digest, at: Wall(5), length: 100, ttl: 64, version: 6 };
+        let batches = posted(3, |mail| {
+            mail.sightings("t", "eth0", digests.iter().map(seen).collect());
+            mail.report(report(vec![Row::Digests(DigestRow::default())]));
+        });
+        for (share, batch) in (0..).zip(&batches) {
+            let read = sightings::read(&batch.ipfix).unwrap();
+            let found: Vec<u64> = read.selections[0].1.iter().map(|one| one.digest).collect();
+            let is_for_it = |digest: &&u64| shard_of(**digest, 3) == share || is_clock_sample(**digest);
+            assert_eq!(found, digests.iter().filter(is_for_it).copied().collect::<Vec<_>>());
+            assert!(
+                (710..790).contains(&found.len()),
+                "a third, and a sixteenth of the others: {}",
+                found.len()
+            );
+        }
     }
 
     #[test]

@@ -6,10 +6,7 @@
 //!
 //! With one filter the kernel runs it, with two each task runs its own. Needs root: `cargo xtask netns`.
 
-#![expect(unsafe_code, reason = "raw frames have no safe wrapper")]
-
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use netaware_capture::Options;
@@ -82,38 +79,13 @@ fn datagram(tags: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Puts a frame on the wire as it is.
-fn inject(side: &Side, frame: &[u8]) {
-    side.within(|| {
-        // SAFETY: no pointers.
-        let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0) };
-        // SAFETY: all zeros is a valid value of this plain structure.
-        let mut to: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-        to.sll_family = libc::AF_PACKET as u16;
-        // SAFETY: a terminated name.
-        to.sll_ifindex = unsafe { libc::if_nametoindex(c"lan".as_ptr()) } as i32;
-        to.sll_protocol = u16::from_be_bytes([frame[12], frame[13]]).to_be();
-        let size = size_of::<libc::sockaddr_ll>() as u32;
-        // SAFETY: frame and address are valid for their lengths; the descriptor is ours and closed once.
-        let sent = unsafe {
-            let sent = libc::sendto(fd, frame.as_ptr().cast(), frame.len(), 0, (&raw const to).cast(), size);
-            let error = io::Error::last_os_error();
-            libc::close(fd);
-            if sent < 0 { Err(error) } else { Ok(sent) }
-        }?;
-        assert_eq!(sent as usize, frame.len());
-        Ok(())
-    })
-    .unwrap();
-}
-
 /// One of each kind, then what every task counted until the periods of that are over.
 fn counted(from: &Side, reports: &Receiver<ProbeReport>) -> BTreeMap<String, u64> {
     // Until the tasks of the last instruction run, and what was before is told.
     clock::sleep(Span::from_millis(700));
     while reports.try_recv().is_ok() {}
     for tags in [&[][..], &[0x81, 0, 0, 5], &[0x88, 0xa8, 0, 100, 0x81, 0, 0, 5]] {
-        inject(from, &datagram(tags));
+        from.inject(&datagram(tags)).unwrap();
     }
     clock::sleep(Span::from_millis(1200));
     let mut sums = BTreeMap::new();

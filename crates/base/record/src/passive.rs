@@ -330,11 +330,11 @@ pub struct MarkingRow {
     pub colour: u8,
     /// Number of the block since the epoch: time over block length, rounded down.
     pub block: u64,
-    /// Packets of that colour.
+    /// Packets of that colour; 0 in the one row of a period in which the task watched and no block had any.
     pub packets: u64,
     /// Bytes from the IP header on.
     pub bytes: ByteCount,
-    /// First packet of the block.
+    /// First packet of the block; its beginning where there was none.
     pub first_at: Wall,
     /// Mean of all stamps, for the mean delay.
     pub mean_at: Wall,
@@ -451,7 +451,7 @@ pub struct DelayRow {
     /// IP version of the packets; `None`: both together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<IpVersion>,
-    /// `passive` (the same packet seen at both) or `active` (packets of our own).
+    /// `passive` (the same packet seen at both), `alternate_marking` (blocks counted at both) or `active` (packets of our own).
     pub method: String,
     /// Packets seen at the first point, or sent.
     pub packets: u64,

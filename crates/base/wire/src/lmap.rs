@@ -18,7 +18,7 @@ use netaware_units::Wall;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use check::{Fault, MessageError, is_name};
+pub use check::{Fault, MessageError, is_interface, is_name};
 
 /// Characters in the name of a probe, an interface of one, or a task.
 pub const MAX_NAME: usize = 63;
@@ -57,8 +57,14 @@ pub const MOST_PAYLOAD: u16 = 256;
 pub const KEY_PARTS: [&str; 8] =
     ["version", "source", "destination", "protocol", "source_port", "destination_port", "dscp", "flow_label"];
 
-/// Measurements that [`What::Measure`] can name.
+/// Measurements that [`What::Measure`] can name; of those that [`fills_path`] one runs at a time.
 pub const MEASUREMENTS: [&str; 7] = ["tcp", "udp", "latency", "capacity", "available", "hops", "reach"];
+
+/// Whether one of [`MEASUREMENTS`] loads the path so that nothing else can be measured on it meanwhile: it starts when the collector
+/// says so, which knows what else runs on the hosts and links.
+pub fn fills_path(measurement: &str) -> bool {
+    matches!(measurement, "tcp" | "udp" | "capacity" | "available")
+}
 
 /// First bytes of a connection from a probe.
 pub const PREFACE: [u8; 8] = *b"NAWprb\x01\n";
@@ -218,7 +224,9 @@ impl Suppression {
     /// Whether it holds for an active task of this name now.
     pub fn names(&self, task: &str, now: Wall) -> bool {
         let over = self.until.is_some_and(|until| now.0.div_euclid(1_000_000_000) >= until);
-        !over && (self.tasks.is_empty() || self.tasks.iter().any(|one| one == task))
+        // What a task does on one of several interfaces has its name and, behind a slash, that of the interface.
+        let whole = task.split_once('/').map_or(task, |(whole, _)| whole);
+        !over && (self.tasks.is_empty() || self.tasks.iter().any(|one| one == task || one == whole))
     }
 }
 

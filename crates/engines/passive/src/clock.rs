@@ -139,16 +139,6 @@ impl Estimate {
     }
 }
 
-/// How much of the traffic between two points is known here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Share {
-    /// All of it.
-    Whole,
-    /// That with some of the digests; others have the rest. What all of them know alike (states of clocks, exchanges) goes before
-    /// traffic, even if its bound is wider: then all take off the same.
-    Part,
-}
-
 /// What is known of the two clocks of one pair of points, from which [`ClockBook::estimate`] makes the best of a period.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ClockBook {
@@ -187,9 +177,10 @@ impl ClockBook {
         self.active.keep_newest(MOST_BINS);
     }
 
-    /// Takes what exchanges of our own say.
-    pub fn learn_active(&mut self, exchanges: &Envelope) {
-        self.active.merge(exchanges);
+    /// The same where point b asked. Seen from a, the answer is a packet of its own, and the question the one that came back.
+    pub fn exchange_back(&mut self, exchange: &Exchange) {
+        self.active.forward(exchange.answered, exchange.returned);
+        self.active.reverse(exchange.sent, exchange.received);
         self.active.keep_newest(MOST_BINS);
     }
 
@@ -205,7 +196,7 @@ impl ClockBook {
     }
 
     /// The best that can be said of a period. `clocks` are the states that a and b reported of this time.
-    pub fn estimate(&mut self, period: Period, clocks: [&[ClockState]; 2], share: Share) -> Estimate {
+    pub fn estimate(&mut self, period: Period, clocks: [&[ClockState]; 2]) -> Estimate {
         self.forget_before(period);
         let start = self.start(period);
         if same_clock(clocks) {
@@ -213,17 +204,10 @@ impl ClockBook {
         }
         let traffic = (Method::TrafficBothWays, segments::lines(&self.traffic, start, period));
         let active = (Method::ActiveExchange, segments::lines(&self.active, start, period));
-        match share {
-            Share::Whole => Self::best(period, clocks, vec![traffic, active]),
-            Share::Part => {
-                let common = Self::best(period, clocks, vec![active]);
-                let is_known = common.method != Method::None;
-                if is_known { common } else { Self::best(period, clocks, vec![traffic]) }
-            }
-        }
+        Self::best(period, clocks, [traffic, active])
     }
 
-    fn best(period: Period, clocks: [&[ClockState]; 2], measured: Vec<(Method, Vec<Segment>)>) -> Estimate {
+    fn best(period: Period, clocks: [&[ClockState]; 2], measured: [(Method, Vec<Segment>); 2]) -> Estimate {
         let daemons = by_daemons(clocks);
         let refuted = daemons.is_some_and(|bound| {
             measured.iter().flat_map(|(_, lines)| lines).any(|segment| contradicts(segment, bound))
@@ -307,38 +291,16 @@ mod tests {
         ];
         for (bound_us, delay, want) in rows {
             let told = [state(bound_us)];
-            let found = book_with_traffic(0, delay).estimate(PERIOD, [&told, &told], Share::Whole);
+            let found = book_with_traffic(0, delay).estimate(PERIOD, [&told, &told]);
             assert_eq!(found.method, want, "{found:?}");
             assert!(!found.daemons_refuted);
         }
     }
 
     #[test]
-    fn who_has_a_part_of_the_traffic_takes_what_all_know_alike() {
-        let told = [state(500_000)];
-        let estimate = |book: &mut ClockBook, told: [&[ClockState]; 2], share| {
-            let found = book.estimate(PERIOD, told, share);
-            (found.method, found.daemons_refuted)
-        };
-        let mut book = book_with_traffic(0, 10_000);
-        let (whole, part) = (Share::Whole, Share::Part);
-        assert_eq!(estimate(&mut book, [&told, &told], whole), (Method::TrafficBothWays, false));
-        assert_eq!(estimate(&mut book, [&told, &told], part), (Method::ClockDaemons, false));
-        assert_eq!(estimate(&mut book, [&[], &[]], part), (Method::TrafficBothWays, false));
-        let mut exchanges = ClockBook::envelope(Span::from_secs(10));
-        for at in (0..10 * SECOND).step_by(100_000_000) {
-            exchanges.forward(Wall(at), Wall(at + 40_000));
-            exchanges.reverse(Wall(at), Wall(at + 40_000));
-        }
-        book.learn_active(&exchanges);
-        assert_eq!(estimate(&mut book, [&[], &[]], whole), (Method::TrafficBothWays, false));
-        assert_eq!(estimate(&mut book, [&[], &[]], part), (Method::ActiveExchange, false));
-    }
-
-    #[test]
     fn daemons_that_the_traffic_refutes_are_not_believed() {
         let told = [state(100)];
-        let found = book_with_traffic(50_000_000, 5_000_000).estimate(PERIOD, [&told, &told], Share::Whole);
+        let found = book_with_traffic(50_000_000, 5_000_000).estimate(PERIOD, [&told, &told]);
         assert_eq!((found.method, found.daemons_refuted), (Method::TrafficBothWays, true));
         let offset = found.offset_at(Wall(5 * SECOND)).unwrap();
         assert!((offset - Span::from_millis(50)).abs() < Span::from_micros(10), "{offset}");
@@ -349,9 +311,9 @@ mod tests {
         let here = [ClockState { identity: Some("boot".into()), ..ClockState::default() }];
         let there = [ClockState { identity: Some("other".into()), ..ClockState::default() }];
         let mut book = ClockBook::new(Span::from_secs(10), Span::from_secs(64));
-        assert_eq!(book.estimate(PERIOD, [&here, &here], Share::Whole).method, Method::SameHost);
-        assert_eq!(book.estimate(PERIOD, [&here, &there], Share::Whole).method, Method::None);
-        assert_eq!(book.estimate(PERIOD, [&[], &[]], Share::Whole).bound(), None);
+        assert_eq!(book.estimate(PERIOD, [&here, &here]).method, Method::SameHost);
+        assert_eq!(book.estimate(PERIOD, [&here, &there]).method, Method::None);
+        assert_eq!(book.estimate(PERIOD, [&[], &[]]).bound(), None);
     }
 
     #[test]
@@ -378,7 +340,7 @@ mod tests {
                 returned: Wall(at + 60_000),
             });
         }
-        let found = book.estimate(PERIOD, [&[], &[]], Share::Whole);
+        let found = book.estimate(PERIOD, [&[], &[]]);
         assert_eq!(found.method, Method::ActiveExchange);
         let off = found.offset_at(Wall(SECOND)).unwrap() - Span(3_000_000);
         assert!(

@@ -35,6 +35,7 @@ mod arrivals;
 mod ledger;
 mod matcher;
 mod part;
+mod route;
 mod saved;
 mod settings;
 mod shelf;
@@ -44,11 +45,13 @@ use netaware_record::passive::{ClockState, PacketSighting, Period};
 use netaware_units::Wall;
 
 use crate::clock::Exchange;
+pub(crate) use arrivals::Arrivals;
 pub use ledger::{Joined, Ledger, LedgerState, PathCount};
 pub use matcher::{JoinCounts, Matcher};
 pub use part::Part;
 use saved::{Sink, Source};
 pub use settings::{Direction, Expects, JoinSettings, Pair, PointId, SettingsError};
+pub(crate) use watching::Watching;
 
 #[expect(unused_imports, reason = "for the documentation above")]
 use netaware_record::passive::DelayRow;
@@ -59,6 +62,21 @@ pub fn shard_of(digest: u64, shards: u16) -> u16 {
     let spread = if digest <= u32::MAX.into() { digest << 32 } else { digest };
     ((u128::from(spread) * u128::from(shards)) >> 64) as u16
 }
+
+/// Whether a digest is of one of so many ranges.
+#[inline]
+fn is_of_part(digest: u64, (index, parts): (u16, u16)) -> bool {
+    parts == 1 || shard_of(digest, parts) == index
+}
+
+/// Whether a digest is of the sample, one in sixteen, by which collectors that share a join know the clocks: probes tell each of them
+/// of these packets. It says nothing of the range that a digest is in.
+pub fn is_clock_sample(digest: u64) -> bool {
+    digest.wrapping_mul(SAMPLE_SCATTER) >> 60 == 0
+}
+
+/// Odd, and another than what digests are scattered by in memory: a step of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+const SAMPLE_SCATTER: u64 = 0xbf58_476d_1ce4_e5b9;
 
 /// Sightings in, rows out.
 #[derive(Debug)]
@@ -126,7 +144,27 @@ impl Join {
 
 #[cfg(test)]
 mod tests {
-    use super::shard_of;
+    use netaware_stats::rng::SplitMix64;
+
+    use super::{is_clock_sample, shard_of};
+
+    #[test]
+    fn the_clock_sample_is_a_sixteenth_of_every_range() {
+        let mut rng = SplitMix64::new(5);
+        for bits in [32, 64] {
+            let (mut all, mut sampled) = ([0_u32; 4], [0_u32; 4]);
+            for _ in 0..400_000 {
+                let digest = rng.next_u64() >> (64 - bits);
+                let range = usize::from(shard_of(digest, 4));
+                all[range] += 1;
+                sampled[range] += u32::from(is_clock_sample(digest));
+            }
+            for (all, sampled) in all.into_iter().zip(sampled) {
+                let share = f64::from(sampled) / f64::from(all);
+                assert!((share * 16.0 - 1.0).abs() < 0.1, "{bits} bits: {share}");
+            }
+        }
+    }
 
     #[test]
     fn digests_of_both_lengths_are_spread_over_all_shards() {

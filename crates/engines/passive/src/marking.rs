@@ -15,6 +15,7 @@
 //! **Where it was published.** RFC 9341 (alternate marking), §3.1 to §3.2 and §5 for the guard band.
 
 mod join;
+mod ledger;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,7 @@ use netaware_record::passive::{FlowKey, MarkingRow, Period, Row};
 use netaware_units::{ByteCount, Wall};
 
 pub use join::{BlockLoss, Doubt, JoinSettings, join};
+pub use ledger::{MarkingJoin, MarkingPair, MarkingRule, MarkingRuleError};
 
 use crate::{Found, Observed, TaskError, Watch, watch};
 
@@ -47,6 +49,12 @@ struct Block {
     /// Sum of stamps less the first.
     after_first: i128,
     marked_at: Vec<Wall>,
+}
+
+impl Block {
+    fn empty(first_at: Wall) -> Self {
+        Self { packets: 0, bytes: 0, first_at, after_first: 0, marked_at: Vec::new() }
+    }
 }
 
 impl MarkingWatch {
@@ -105,13 +113,7 @@ impl Watch for MarkingWatch {
                 self.read = self.read.max(oldest + 1);
             }
         }
-        let block = self.blocks.entry(number).or_insert_with(|| Block {
-            packets: 0,
-            bytes: 0,
-            first_at: seen.at,
-            after_first: 0,
-            marked_at: Vec::new(),
-        });
+        let block = self.blocks.entry(number).or_insert_with(|| Block::empty(seen.at));
         block.packets += u64::from(seen.segments);
         block.bytes += seen.length();
         block.after_first +=
@@ -122,11 +124,21 @@ impl Watch for MarkingWatch {
         }
     }
 
-    /// Hands out the blocks that are over since half a block: until then packets may still be on their way.
+    /// Hands out the blocks that are over since half a block: until then packets may still be on their way. Without any, the last that is
+    /// over, empty.
     fn close(&mut self, period: Period, found: &mut Found) {
         let over = period.until.0.saturating_sub(self.length / 2).div_euclid(self.length);
         let later = self.blocks.split_off(&over);
-        for (number, block) in std::mem::replace(&mut self.blocks, later) {
+        let blocks = std::mem::replace(&mut self.blocks, later);
+        if blocks.is_empty() {
+            // Whoever joins must know that it watched and nothing came.
+            self.hand_out(
+                over - 1,
+                Block::empty(Wall(over.saturating_sub(1).saturating_mul(self.length))),
+                found,
+            );
+        }
+        for (number, block) in blocks {
             self.hand_out(number, block, found);
         }
         self.read = self.read.max(over);
@@ -171,7 +183,8 @@ mod tests {
         for at in [10, 20, 30, 40] {
             task.observe(&Made::udp6().dscp(u8::from(at == 20)).observed(Wall(at * MS)));
         }
-        assert!(rows(&mut task, 149 * MS).is_empty());
+        let idle = rows(&mut task, 149 * MS);
+        assert_eq!(idle.iter().map(|row| row.packets).collect::<Vec<_>>(), [0]);
         let row = rows(&mut task, 150 * MS).remove(0);
         assert_eq!((row.packets, row.first_at, row.mean_at), (4, Wall(10 * MS), Wall(25 * MS)));
         assert_eq!((row.marked_at, row.late), (vec![Wall(20 * MS)], 0));
@@ -179,6 +192,12 @@ mod tests {
         task.observe(&Made::udp6().observed(Wall(210 * MS)));
         let row = rows(&mut task, 400 * MS).remove(0);
         assert_eq!((row.block, row.packets, row.late), (2, 1, 1));
+        let row = rows(&mut task, 500 * MS).remove(0);
+        assert_eq!(
+            (row.block, row.packets, row.first_at),
+            (3, 0, Wall(300 * MS)),
+            "it watched, and nothing came"
+        );
     }
 
     #[test]

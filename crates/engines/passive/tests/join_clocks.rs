@@ -143,6 +143,68 @@ fn clocks_50_ms_and_50_ppm_apart_are_taken_off_within_the_stated_bound() {
     }
 }
 
+/// Rows of collectors together, sums of squares left out, which depend on the order.
+fn added(of: &[Vec<Joined>]) -> Vec<Joined> {
+    let mut sum: Vec<Joined> = Vec::new();
+    for joined in of.iter().flatten() {
+        let mut joined = joined.clone();
+        for row in &mut joined.delays {
+            (row.delay.sum_squares, row.ipdv.sum_squares) = (0.0, 0.0);
+        }
+        match sum.iter_mut().find(|before| before.period == joined.period) {
+            None => sum.push(joined),
+            Some(before) => {
+                before.delays.iter_mut().zip(&joined.delays).for_each(|(sum, row)| sum.merge(row))
+            }
+        }
+    }
+    sum
+}
+
+#[test]
+fn collectors_with_half_of_the_traffic_each_know_the_clocks_alike() {
+    for (ways, method) in [(2, "traffic_both_ways"), (1, "none")] {
+        let world = World {
+            off: &|at| 50_000_000 + (at - START) / 20_000,
+            least: [2_000_000, 3_000_000],
+            queue: 4e5,
+            loss: 0.01,
+            seconds: 40,
+            ways,
+            clocks: [unsynchronised(), unsynchronised()],
+        };
+        let of_part = |part| {
+            let patient = Span::from_secs(3600);
+            let settings =
+                JoinSettings { lanes: 2, part, report_patience: patient, ..JoinSettings::of(["a", "b"]) };
+            world.run(Join::new(settings).unwrap(), 4)
+        };
+        let (whole, truth) = of_part((0, 1));
+        let halves = [(0, 2), (1, 2)].map(|part| of_part(part).0);
+        let offsets = |joined: &[Joined]| -> Vec<_> {
+            joined.iter().flat_map(|joined| &joined.delays).map(|row| (row.offset, row.clock_bound)).collect()
+        };
+        // The last packets may all be of one half.
+        let [one, other] = halves.each_ref().map(|joined| offsets(joined));
+        assert!(
+            one.iter().zip(&other).all(|(one, other)| one == other) && one.len() > 3,
+            "{one:?}, {other:?}"
+        );
+        let both = added(&halves);
+        for (both, one) in both.iter().zip(added(&[whole])) {
+            assert_eq!((both.period, &both.delays), (one.period, &one.delays));
+        }
+        for (row, truth) in rows(&both, &truth) {
+            assert_eq!((row.clock_method.as_str(), row.delay.count), (method, truth.delays.len() as u64));
+            if ways == 2 {
+                assert_holds(row, truth);
+                // One in sixteen packets says it: less exact than all, and not by much.
+                assert!(row.clock_bound.unwrap() <= Span::from_micros(2_500 + 250), "{:?}", row.clock_bound);
+            }
+        }
+    }
+}
+
 #[test]
 fn traffic_one_way_only_is_helped_by_exchanges() {
     let off = |at: i64| -20_000_000 - (at - START) / 50_000;
@@ -271,6 +333,54 @@ fn daemons_that_claim_too_much_are_refuted_by_packets() {
         assert!(row.warnings.iter().any(|warning| warning.contains("further apart")), "{:?}", row.warnings);
         assert_holds(row, truth);
     }
+}
+
+/// Three points on a bridged way: no TTL tells their order, delays between neighbours are 300 us, and clocks are 20 ms ahead and 10 ms
+/// behind that of the first. Traffic both ways says so.
+#[test]
+fn points_of_one_ttl_are_in_the_order_of_corrected_stamps() {
+    let off = [0, 20_000_000, -10_000_000];
+    let mut join = Join::new(JoinSettings {
+        report_patience: Span::from_secs(3600),
+        ..JoinSettings::of(["here", "middle", "there"])
+    })
+    .unwrap();
+    let mut rng = SplitMix64::new(7);
+    // Some packets with a router between, whose way is beyond doubt, tell of the clocks; then the bridged ones.
+    let mut truth = [0_u64; 2];
+    for n in 0..40_000_i64 {
+        let at = START + 2 * SECOND + n * 400_000;
+        let (backwards, bridged) = (n % 2 == 1, n % 4 < 2);
+        let digest = rng.next_u64();
+        for point in 0..3_usize {
+            let step = if backwards { 2 - point } else { point } as i64;
+            let queue = (-(1.0 - rng.unit()).ln() * 2e4) as i64;
+            let stamp = Wall(at + step * 300_000 + if step > 0 { queue } else { 0 } + off[point]);
+            let ttl = if bridged { 64 } else { 64 - step as u8 };
+            let seen = PacketSighting { digest, at: stamp, length: 900, ttl, version: 6 };
+            join.offer(PointId(point as u8), &[seen]);
+        }
+        truth[usize::from(backwards)] += 1;
+    }
+    for second in -10..40 {
+        let from = START + second * SECOND;
+        let period = Period { from: Wall(from), until: Wall(from + SECOND) };
+        for point in 0..3 {
+            join.watched(PointId(point), period, 0, &unsynchronised());
+        }
+    }
+    let joined = join.finish();
+    let mut paths = std::collections::BTreeMap::<Vec<String>, u64>::new();
+    for path in joined.iter().flat_map(|joined| &joined.paths) {
+        *paths.entry(path.points.clone()).or_default() += path.packets;
+    }
+    let way = |points: [&str; 3]| points.map(str::to_owned).to_vec();
+    let of = |row: &&DelayRow| (row.from.as_str(), row.to.as_str()) == ("here", "middle");
+    let forward: u64 =
+        joined.iter().flat_map(|joined| &joined.delays).filter(of).map(|row| row.matched).sum();
+    assert_eq!(forward, truth[0], "neither is the direction of any packet mistaken");
+    let want = [(way(["here", "middle", "there"]), truth[0]), (way(["there", "middle", "here"]), truth[1])];
+    assert_eq!(paths, want.into(), "by raw stamps 'middle' would always be the last");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Does a capture see every packet of a real interface, and count each one that it does not? Run one at a time: `cargo xtask netns`.
 
-#![expect(unsafe_code, reason = "segmentation and raw frames have no safe wrapper")]
+#![expect(unsafe_code, reason = "segmentation has no safe wrapper")]
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -302,7 +302,7 @@ fn vlan_tags_are_where_they_were_and_filters_see_them() {
     let service = Options { filter: Some("vlan 100 and vlan 5".to_owned()), ..Options::new("lan") };
     let mut all = open(pair.right(), &Options { filter: Some("udp port 9000".to_owned()), ..tagged.clone() });
     let (mut tagged, mut service) = (open(pair.right(), &tagged), open(pair.right(), &service));
-    let inject = |tags: &[u8]| inject(pair.left(), &datagram(tags));
+    let inject = |tags: &[u8]| pair.left().inject(&datagram(tags)).unwrap();
     inject(&[]);
     inject(&[0x81, 0, 0, 5]);
     inject(&[0x88, 0xa8, 0, 100, 0x81, 0, 0, 5]);
@@ -329,31 +329,6 @@ fn datagram(tags: &[u8]) -> Vec<u8> {
     bytes.extend(PORT.to_be_bytes());
     bytes.extend([0, 8, 0, 0]);
     bytes
-}
-
-/// Puts a frame on the wire as it is.
-fn inject(side: &Side, frame: &[u8]) {
-    side.within(|| {
-        // SAFETY: no pointers.
-        let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0) };
-        // SAFETY: all zeros is a valid value of this plain structure.
-        let mut to: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-        to.sll_family = libc::AF_PACKET as u16;
-        // SAFETY: a terminated name.
-        to.sll_ifindex = unsafe { libc::if_nametoindex(c"lan".as_ptr()) } as i32;
-        to.sll_protocol = u16::from_be_bytes([frame[12], frame[13]]).to_be();
-        let size = size_of::<libc::sockaddr_ll>() as u32;
-        // SAFETY: frame and address are valid for their lengths; the descriptor is ours and closed once.
-        let sent = unsafe {
-            let sent = libc::sendto(fd, frame.as_ptr().cast(), frame.len(), 0, (&raw const to).cast(), size);
-            let error = io::Error::last_os_error();
-            libc::close(fd);
-            if sent < 0 { Err(error) } else { Ok(sent) }
-        }?;
-        assert_eq!(sent as usize, frame.len());
-        Ok(())
-    })
-    .unwrap();
 }
 
 /// Runs in a process of its own, which gives its privileges back: see the test below.

@@ -14,6 +14,8 @@
 mod program;
 
 mod browser;
+mod shards;
+mod sites;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;

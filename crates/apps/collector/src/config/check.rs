@@ -5,6 +5,7 @@ use std::fmt;
 
 use netaware_ipfix::{Over, Target};
 use netaware_passive::join::{Direction, Ledger};
+use netaware_passive::marking::MarkingJoin;
 use netaware_wire::lmap::{self, What};
 
 use super::{ALL, Config, JoinRule, Mesh, Time, names};
@@ -26,21 +27,12 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What a mesh can measure; those with `true` fill the path, so a host runs one of them at a time.
-pub(crate) const METHODS: [(&str, bool); 8] = [
-    ("stamp", false),
-    ("latency", false),
-    ("tcp", true),
-    ("udp", true),
-    ("capacity", true),
-    ("available", true),
-    ("hops", false),
-    ("reach", false),
-];
+/// What a mesh can measure.
+const METHODS: [&str; 8] = ["stamp", "latency", "tcp", "udp", "capacity", "available", "hops", "reach"];
 
 /// Whether two of them at one host would measure each other.
 pub(crate) fn is_throughput(method: &str) -> bool {
-    METHODS.iter().any(|(name, throughput)| *name == method && *throughput)
+    lmap::fills_path(method)
 }
 
 impl Config {
@@ -212,11 +204,10 @@ impl Faults<'_> {
             self.add(&place, "a mesh is named by 1 to 63 of a-z, 0-9 and '-'");
         }
         self.list(&place, &mesh.members);
-        let methods: Vec<_> = METHODS.iter().map(|(name, _)| *name).collect();
-        if !methods.contains(&mesh.method.as_str()) {
+        if !METHODS.contains(&mesh.method.as_str()) {
             self.add(
                 &place,
-                format!("there is no method '{}'; there are {}", mesh.method, methods.join(", ")),
+                format!("there is no method '{}'; there are {}", mesh.method, METHODS.join(", ")),
             );
         }
         let stamp = mesh.method == "stamp";
@@ -262,8 +253,11 @@ impl Faults<'_> {
         let (exporters, others): (Vec<_>, Vec<_>) =
             join.points.iter().cloned().partition(|point| config.exporters.contains_key(point));
         if exporters.is_empty() || !others.is_empty() {
-            self.list(&place, &others);
-            if !self.digests(&place, &join.task, &others) {
+            // A point is a probe, or an interface of one.
+            let probes: Vec<String> = others.iter().map(|point| names::probe_of(point).to_owned()).collect();
+            self.list(&place, &probes);
+            self.interfaces(&place, &others);
+            if !self.joinable(&place, &join.task, &probes) {
                 return;
             }
         }
@@ -279,9 +273,35 @@ impl Faults<'_> {
         self.settings(&place, join);
     }
 
+    fn interfaces(&mut self, place: &str, points: &[String]) {
+        let config = self.config;
+        for (probe, interface) in points.iter().filter_map(|point| point.split_once('/')) {
+            if !config.probes.contains_key(probe) {
+                let why = format!("'{probe}/{interface}' is an interface of a probe, and '{probe}' is none");
+                self.add(place, why);
+            } else if !lmap::is_interface(interface) {
+                self.add(place, format!("'{interface}' is no name of an interface"));
+            } else if points.iter().any(|point| point == probe) {
+                let why = format!(
+                    "'{probe}' and '{probe}/{interface}' would see the same packets: name one of them"
+                );
+                self.add(place, why);
+            }
+        }
+    }
+
     /// What only the join itself knows: its bounds, and pairs that contradict each other.
     fn settings(&mut self, place: &str, join: &JoinRule) {
         if self.found.iter().any(|fault| fault.place == place) {
+            return;
+        }
+        if let Some(marking) = crate::markings::setup(self.config, join) {
+            if let Err(why) = MarkingJoin::new(marking.rule) {
+                self.add(place, why.to_string());
+            }
+            if join.points.iter().any(|point| self.config.exporters.contains_key(point)) {
+                self.add(place, "exporters of others report no marked blocks: name probes alone");
+            }
             return;
         }
         let is_given = join.direction == Some(Direction::Given);
@@ -295,8 +315,8 @@ impl Faults<'_> {
         }
     }
 
-    /// Whether there is the task; that it makes digests and that all these probes run it.
-    fn digests(&mut self, place: &str, name: &str, probes: &[String]) -> bool {
+    /// Whether there is the task; that it makes what can be joined and that all these probes run it.
+    fn joinable(&mut self, place: &str, name: &str, probes: &[String]) -> bool {
         let Some(task) = self.config.tasks.get(name) else {
             let why = match name {
                 "" => "needs 'task', the digest task of the points that are probes".to_owned(),
@@ -305,8 +325,9 @@ impl Faults<'_> {
             self.add(place, why);
             return false;
         };
-        if !matches!(task.what, What::Digest { .. }) {
-            self.add(place, format!("the task '{name}' makes no digests; its kind has to be \"digest\""));
+        if !matches!(task.what, What::Digest { .. } | What::Marking { .. }) {
+            let why = "makes no digests; its kind has to be \"digest\" (or \"marking\")";
+            self.add(place, format!("the task '{name}' {why}"));
         }
         let doing = self.config.members(&task.on);
         for probe in self.config.members(probes).difference(&doing) {

@@ -7,6 +7,21 @@ use netaware_units::{ByteCount, Span};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+/// The probe of a point: a point is a probe, or an interface of one as in `bern/eth0`.
+pub(crate) fn probe_of(point: &str) -> &str {
+    point.split_once('/').map_or(point, |(probe, _)| probe)
+}
+
+/// The interface of a point that is one.
+pub(crate) fn interface_of(point: &str) -> Option<&str> {
+    point.split_once('/').map(|(_, interface)| interface)
+}
+
+/// What a task does on one interface, as the probe is told: `TASK/INTERFACE`.
+pub(crate) fn on_interface(name: &str, interface: Option<&str>) -> String {
+    interface.map_or_else(|| name.to_owned(), |interface| format!("{name}/{interface}"))
+}
+
 /// A time with its unit, as in `"10min"`; days too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Span);

@@ -98,6 +98,44 @@ fn a_join_that_cannot_be_says_why() {
 }
 
 #[test]
+fn interfaces_and_marked_blocks_that_cannot_be_joined_say_why() {
+    let task =
+        |kind: &str| format!("{TWO}[tasks.t]\non = [\"all\"]\nkind = {kind}\n[joins.j]\ntask = \"t\"\n");
+    let (digest, marking) = (task("\"digest\""), task("\"marking\"\ncolour_bit = 0"));
+    for (text, want) in [
+        (
+            format!("{digest}points = [\"a/eth0\", \"x/eth0\"]"),
+            "'x/eth0' is an interface of a probe, and 'x' is none",
+        ),
+        (format!("{digest}points = [\"a/eth0\", \"a/\"]"), "'' is no name of an interface"),
+        (format!("{digest}points = [\"a/eth0\", \"a\"]"), "'a' and 'a/eth0' would see the same packets"),
+        (format!("{digest}points = [\"a/eth0\"]"), "needs two points at least"),
+        (
+            format!("{marking}points = [\"a\", \"b\"]"),
+            "marked packets go from one point to another: name 'pairs'",
+        ),
+        (
+            format!("{marking}points = [\"a\", \"b\"]\npairs = [[\"a\", \"a\"]]"),
+            "name 'pairs' of two points each",
+        ),
+        (
+            format!(
+                "{marking}points = [\"a\", \"c\"]\npairs = [[\"a\", \"c\"]]\n[exporters.c]\naddress = \"192.0.2.1\"\n"
+            ),
+            "exporters of others report no marked blocks",
+        ),
+    ] {
+        let said = fault(&text);
+        assert!(said.contains(want), "{text}: {said}");
+    }
+    let good = [
+        format!("{digest}points = [\"a/eth0\", \"a/eth1\", \"b\"]"),
+        format!("{marking}points = [\"a/eth0\", \"b\"]\npairs = [[\"a/eth0\", \"b\"]]"),
+    ];
+    assert!(good.iter().all(|text| Config::read(text).is_ok()));
+}
+
+#[test]
 fn words_of_a_join_become_its_settings() {
     let more =
         "direction = \"given\"\npairs = [[\"a\", \"b\"]]\nclocks_apart = \"5ms\"\nmost_sightings = 5000";

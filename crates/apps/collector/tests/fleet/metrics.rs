@@ -139,6 +139,46 @@ fn text_has_classic_buckets_and_messages_have_native_ones_of_the_same_delays() {
     assert!(own.is_some(), "{:?}", families.iter().map(|family| &family.name).collect::<Vec<_>>());
 }
 
+#[test]
+fn what_captures_lost_is_counted_by_cause_and_adds_up_over_reports() {
+    let folder = tempfile::tempdir().unwrap();
+    let collector = start(folder.path(), TWO);
+    let mut probes = ["a", "b"].map(|name| Probe::join(collector.address, name));
+    for (place, period) in (1_u64..).zip(periods(2)) {
+        let mut told = report("a", place, period, 10);
+        // Two captures, one of which says nothing of its card.
+        let mut second = told.captures[0].clone();
+        let health = &mut told.captures[0].health;
+        (health.lost_ring, health.lost_kernel, health.lost_nic) = (3, 20, Some(100 * place));
+        (health.merged, health.doubtful) = (7, place == 2);
+        (second.interface, second.health.lost_ring) = ("eth1".into(), 1000);
+        told.captures.push(second);
+        told.rows_cut.insert("volume".to_owned(), 5);
+        probes[0].bytes(place, &[], &serde_json::to_vec(&told).unwrap());
+        probes[0].until_taken(place);
+    }
+    let nothing = report("b", 1, periods(1)[0], 0);
+    probes[1].bytes(1, &[], &serde_json::to_vec(&nothing).unwrap());
+    probes[1].until_taken(1);
+    let text = String::from_utf8(scrape(collector.address, "*/*").1).unwrap();
+    let value = |name: &str, labels: &[String]| -> Option<u64> {
+        let is_it = |line: &&str| line.starts_with(name) && labels.iter().all(|label| line.contains(label));
+        text.lines().find(is_it)?.rsplit(' ').next()?.parse().ok()
+    };
+    let label = |name: &str, value: &str| format!("{name}=\"{value}\"");
+    let losses = |probe: &str| {
+        ["ring", "kernel", "nic", "merged"].map(|cause| {
+            value("netaware_probe_losses_total{", &[label("probe", probe), label("cause", cause)])
+        })
+    };
+    assert_eq!(losses("a"), [2006, 40, 300, 14].map(Some), "{text}");
+    assert_eq!(losses("b"), [Some(0); 4]);
+    let of =
+        |name: &str, probe: &str| value(&format!("netaware_probe_{name}_total{{"), &[label("probe", probe)]);
+    assert_eq!((of("doubtful_periods", "a"), of("doubtful_periods", "b")), (Some(1), Some(0)), "{text}");
+    assert_eq!((of("rows_cut", "a"), of("rows_cut", "b")), (Some(10), Some(0)), "{text}");
+}
+
 /// Values of `field` anywhere in a dashboard.
 fn values<'a>(value: &'a Value, field: &str, into: &mut Vec<&'a str>) {
     match value {

@@ -14,7 +14,7 @@ use super::probe::Probe;
 use super::{Running, TWO, start};
 
 /// A certificate for these names and its key, PEM, in the folder.
-fn certified(folder: &Path, name: &str, names: &[&str]) -> (PathBuf, PathBuf) {
+pub(crate) fn certified(folder: &Path, name: &str, names: &[&str]) -> (PathBuf, PathBuf) {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let made = rcgen::generate_simple_self_signed(names).unwrap();
     let [chain, key] = ["pem", "key.pem"].map(|end| folder.join(format!("{name}.{end}")));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use netaware_passive::join::shard_of;
+use netaware_passive::join::{is_clock_sample, shard_of};
 use netaware_record::passive::{DelayRow, PacketSighting, ProbeReport};
 
 use super::clocks::{PACKETS, World};
@@ -32,11 +32,14 @@ impl Site {
         Self { collector, probes, shard }
     }
 
-    /// As a probe's mail divides it: each collector its part of the sightings, and the report to each.
+    /// As a probe's mail divides it: each collector its part of the sightings and the clock sample, and the report to each.
     fn batch(&mut self, of: usize, told: &ProbeReport, all: &[PacketSighting]) {
         let (index, parts) = self.shard;
-        let mine: Vec<PacketSighting> =
-            all.iter().copied().filter(|one| shard_of(one.digest, parts) == index).collect();
+        let mine: Vec<PacketSighting> = all
+            .iter()
+            .copied()
+            .filter(|one| shard_of(one.digest, parts) == index || is_clock_sample(one.digest))
+            .collect();
         self.probes[of].bytes(told.sequence, &mine, &serde_json::to_vec(told).unwrap());
         self.probes[of].until_taken(told.sequence);
     }
@@ -95,6 +98,15 @@ fn two_collectors_with_half_of_the_digests_each_find_what_one_finds() {
 
 #[test]
 fn two_collectors_take_off_the_clocks_that_one_takes_off_and_compare_the_same_neighbours() {
+    halves_add_up_where_clocks_are_known_by("active_exchange");
+}
+
+#[test]
+fn two_collectors_find_the_same_clocks_where_only_traffic_tells_of_them() {
+    halves_add_up_where_clocks_are_known_by("traffic_both_ways");
+}
+
+fn halves_add_up_where_clocks_are_known_by(method: &str) {
     let folder = tempfile::tempdir().unwrap();
     let mut sites = three(folder.path(), "lanes = 2\n");
     let periods = periods(8);
@@ -105,7 +117,7 @@ fn two_collectors_take_off_the_clocks_that_one_takes_off_and_compare_the_same_ne
             "another kernel".clone_into(&mut site.probes[1].kernel);
             for (of, seen) in both.iter().enumerate() {
                 let mut told = site.probes[of].report(place as u64 + 1, period, seen.len());
-                if of == 0 {
+                if of == 0 && method == "active_exchange" {
                     told.exchanges.push(world.exchanges(period));
                 }
                 site.batch(of, &told, seen);
@@ -121,7 +133,7 @@ fn two_collectors_take_off_the_clocks_that_one_takes_off_and_compare_the_same_ne
         let of_pair =
             |site: &Running| rows_of(site, pair).into_iter().map(|(_, row)| row).collect::<Vec<_>>();
         let one = added(of_pair(&whole.collector));
-        assert_eq!(one.clock_method, "active_exchange");
+        assert_eq!(one.clock_method, method);
         assert_eq!(added(parts.map(of_pair).concat()), one);
     }
 }

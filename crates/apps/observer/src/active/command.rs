@@ -17,6 +17,9 @@ const PATIENCE: Span = Span::from_secs(900);
 /// Longest record that is read.
 const OUTPUT: u64 = 3 * 1024 * 1024;
 
+/// What is read of a complaint.
+const COMPLAINT: u64 = 4096;
+
 /// Options that an instruction may set: what is measured and how. None that name files, repeat, print or keep.
 const ALLOWED: [&str; 43] = [
     "arrivals",
@@ -107,7 +110,7 @@ pub(super) fn run(
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| format!("cannot start 'netaware {command}': {error}"))?;
     let reader = child.stdout.take().map(|output| {
@@ -118,14 +121,35 @@ pub(super) fn run(
             text
         })
     });
+    let complaints = child.stderr.take().map(|output| {
+        std::thread::spawn(move || {
+            let (mut text, mut output) = (Vec::new(), output);
+            let _ = output.by_ref().take(COMPLAINT).read_to_end(&mut text);
+            // What nobody reads would hold it up.
+            drop(std::io::copy(&mut output, &mut std::io::sink()));
+            text
+        })
+    });
     let ended = wait(&mut child, stop);
     let text = reader.and_then(|reader| reader.join().ok()).unwrap_or_default();
+    let complained = complaints.and_then(|reader| reader.join().ok()).unwrap_or_default();
     ended?;
     if text.len() as u64 > OUTPUT {
         return Err(format!("'netaware {command}' yielded a record of more than 3 MiB"));
     }
     let record = serde_json::from_slice(&text);
-    record.map(Box::new).map_err(|_| format!("'netaware {command} {target}' could not measure"))
+    record
+        .map(Box::new)
+        .map_err(|_| format!("'netaware {command} {target}' could not measure{}", reason(&complained)))
+}
+
+/// The first line of what a program complained of, without what could move a cursor.
+fn reason(complained: &[u8]) -> String {
+    let text = String::from_utf8_lossy(complained);
+    let first =
+        text.lines().map(|line| line.trim().trim_start_matches("error: ")).find(|line| !line.is_empty());
+    let clean = |line: &str| line.chars().filter(|c| !c.is_control()).take(200).collect::<String>();
+    first.map_or_else(String::new, |line| format!(": {}", clean(line)))
 }
 
 fn wait(child: &mut Child, stop: &StopFlag) -> Result<(), String> {
@@ -159,6 +183,21 @@ mod tests {
     #[test]
     fn the_list_is_sorted_so_that_it_can_be_searched() {
         assert!(ALLOWED.is_sorted());
+    }
+
+    #[test]
+    fn a_complaint_is_told_by_its_first_line() {
+        let rows = [
+            (
+                "error: unexpected argument '--interval' found\n\n  tip: x\n",
+                ": unexpected argument '--interval' found",
+            ),
+            ("\n  a\u{1b}[2Jb\n", ": a[2Jb"),
+            ("", ""),
+        ];
+        for (complained, want) in rows {
+            assert_eq!(reason(complained.as_bytes()), want);
+        }
     }
 
     #[test]

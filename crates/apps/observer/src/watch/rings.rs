@@ -142,6 +142,14 @@ fn add_digests(all: &mut DigestRow, one: &DigestRow) {
 }
 
 fn add_block(all: &mut MarkingRow, one: MarkingRow) {
+    all.late += one.late;
+    if one.packets == 0 {
+        return;
+    }
+    if all.packets == 0 {
+        *all = MarkingRow { late: all.late, ..one };
+        return;
+    }
     let packets = all.packets + one.packets;
     let apart = i128::from(one.mean_at.0) - i128::from(all.mean_at.0);
     let moved = apart * i128::from(one.packets) / i128::from(packets.max(1));
@@ -149,7 +157,6 @@ fn add_block(all: &mut MarkingRow, one: MarkingRow) {
     all.packets = packets;
     all.bytes += one.bytes;
     all.first_at = all.first_at.min(one.first_at);
-    all.late += one.late;
     all.marked_at.extend(one.marked_at);
     all.marked_at.sort_unstable();
 }

@@ -216,6 +216,33 @@ impl Quantiles {
 }
 
 impl DelayRow {
+    /// Of no packets, between points without names.
+    pub fn empty(method: &str) -> Self {
+        Self {
+            from: String::new(),
+            to: String::new(),
+            version: None,
+            method: method.to_owned(),
+            packets: 0,
+            matched: 0,
+            lost: 0,
+            unobserved: 0,
+            late: 0,
+            duplicates: 0,
+            reordered: 0,
+            collisions: 0,
+            given_up: 0,
+            patience: Span::ZERO,
+            delay: DelayStatistics::default(),
+            ipdv: DelayStatistics::default(),
+            offset: Span::ZERO,
+            clock_bound: None,
+            clock_method: String::new(),
+            below_bound: 0,
+            warnings: Vec::new(),
+        }
+    }
+
     /// Adds what another collector found of the same pair, version and period in its part of the digests.
     ///
     /// Counts and distributions add up. Where the two took off different offsets, each delay keeps the one that was taken off it,

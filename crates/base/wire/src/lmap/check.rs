@@ -69,10 +69,18 @@ pub fn is_name(text: &str) -> bool {
     (1..=MAX_NAME).contains(&text.len()) && text.bytes().all(fits)
 }
 
+/// The name of an interface, as the system allows it.
+pub fn is_interface(text: &str) -> bool {
+    is_word(text, 15) && !text.contains('/')
+}
+
+/// Of what a task does on one of several interfaces: `TASK/INTERFACE`.
 fn is_task_name(text: &str) -> bool {
     let fits =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.');
-    (1..=MAX_NAME).contains(&text.len()) && text.bytes().all(fits)
+    let (name, interface) = text.split_once('/').map_or((text, None), |(name, rest)| (name, Some(rest)));
+    let sane = interface.is_none_or(is_interface);
+    !name.is_empty() && text.len() <= MAX_NAME && name.bytes().all(fits) && sane
 }
 
 /// The name of an interface, a host or an option: printable, without spaces.
@@ -405,6 +413,8 @@ mod tests {
             assert!(!is_name(name), "{name:?}");
         }
         assert!(is_name("bern-1") && !is_name("bern_1") && is_task_name("web_rtt.v6"));
+        assert!(is_task_name("delay/eth0.5") && !is_task_name("delay/") && !is_task_name("/eth0"));
+        assert!(!is_task_name("delay/a/b") && !is_task_name("delay/an-interface-of-19"));
     }
 
     #[test]

@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 
 use netaware_record::IpVersion;
-use netaware_record::passive::{ClockState, DelayRow, DelayStatistics, DelayTally, Period};
+use netaware_record::passive::{ClockState, DelayRow, DelayTally, Period};
 use netaware_units::{Span, Wall};
 use serde::{Deserialize, Serialize};
 
-use super::part::{Cell, Fate, Part};
+use super::part::{Cell, Fate, Part, Paths};
+use super::route::OpenRoutes;
 use super::settings::{JoinSettings, Link, PointId, SettingsError};
-use crate::clock::{ClockBook, Envelope, Estimate, Exchange, Method, Share};
+use crate::clock::{ClockBook, Envelope, Estimate, Exchange, Method};
 
 /// A period of a join.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,25 +111,7 @@ impl Ledger {
         if asked.0 < answered.0 {
             self.books[at].exchange(exchange);
         } else {
-            // Seen from the other end the answer is a packet of its own, and the question the one that came back.
-            let mut turned = ClockBook::envelope(self.settings.period);
-            turned.reverse(exchange.sent, exchange.received);
-            turned.forward(exchange.answered, exchange.returned);
-            self.books[at].learn_active(&turned);
-        }
-    }
-
-    /// What the traffic of a part says of clocks, one envelope for each pair whatever its direction. Collectors that share a join
-    /// tell each other these and [`Self::learn`] them before they settle, and then take off the very same offsets.
-    pub fn envelopes(&mut self, part: &Part) -> Vec<Envelope> {
-        let clocks = self.clocks(part.period());
-        (0..self.links.len()).map(|link| self.envelope(link, part, &clocks)).collect()
-    }
-
-    /// Takes the envelopes of another collector with the same settings. The same twice does no harm.
-    pub fn learn(&mut self, envelopes: &[Envelope]) {
-        for (book, envelope) in self.books.iter_mut().zip(envelopes) {
-            book.learn(envelope);
+            self.books[at].exchange_back(exchange);
         }
     }
 
@@ -136,38 +119,48 @@ impl Ledger {
     pub fn settle(&mut self, part: Part) -> Joined {
         let period = part.period();
         let clocks = self.clocks(period);
-        let lanes = usize::from(self.settings.lanes);
+        let each = self.settings.cells();
         let mut delays = Vec::new();
-        let mut cells = part.cells;
+        let Part { mut cells, mut paths, .. } = part;
+        let mut estimates: Vec<Option<Estimate>> = vec![None; self.links.len()];
         for link in 0..self.links.len() {
-            let cells = &mut cells[link * 2 * lanes..(link + 1) * 2 * lanes];
+            let cells = &mut cells[link * 2 * each..(link + 1) * 2 * each];
             if cells.iter().all(Cell::is_empty) {
                 self.books[link].forget_before(period);
                 continue;
             }
             let envelope = self.envelope_of(link, cells, period, &clocks);
             self.books[link].learn(&envelope);
-            let share = self.share();
-            let estimate = self.books[link].estimate(period, ends(self.links[link], &clocks), share);
-            for (version, cells) in [IpVersion::V4, IpVersion::V6].into_iter().zip(cells.chunks_mut(lanes)) {
+            let estimate = self.books[link].estimate(period, ends(self.links[link], &clocks));
+            for (version, cells) in [IpVersion::V4, IpVersion::V6].into_iter().zip(cells.chunks_mut(each)) {
                 let found = self.rows(link, version, cells, &estimate, period);
                 delays.extend(found);
             }
+            estimates[link] = Some(estimate);
         }
         self.forget_before(period.from);
-        let mut paths: Vec<PathCount> = part
-            .paths
+        self.decide_paths(&mut paths, &estimates);
+        let other_paths = paths.others;
+        let mut paths: Vec<PathCount> = paths
             .counts
             .iter()
             .map(|(path, packets)| PathCount { points: self.names(*path), packets: *packets })
             .collect();
         paths.sort_by(|one, other| (other.packets, &one.points).cmp(&(one.packets, &other.points)));
-        Joined { period, delays, paths, other_paths: part.paths.others }
+        Joined { period, delays, paths, other_paths }
     }
 
-    /// With lanes others may have other digests, or one is to find what several would.
-    fn share(&self) -> Share {
-        if self.settings.lanes > 1 { Share::Part } else { Share::Whole }
+    /// Packets whose points only clocks can put in order are counted, now that those are known.
+    fn decide_paths(&self, paths: &mut Paths, estimates: &[Option<Estimate>]) {
+        let open = std::mem::take(&mut paths.open);
+        let apart = |a: u8, b: u8, at: i64| {
+            let link = self.links.iter().position(|link| (link.a, link.b) == (a, b))?;
+            Some(estimates[link].as_ref()?.offset_at(Wall(at))?.0)
+        };
+        for route in OpenRoutes(&open) {
+            paths.count(route.path(apart));
+        }
+        paths.flush();
     }
 
     fn names(&self, path: u64) -> Vec<String> {
@@ -184,12 +177,7 @@ impl Ledger {
         self.reports.iter().map(touching).collect()
     }
 
-    fn envelope(&mut self, link: usize, part: &Part, clocks: &[Vec<ClockState>]) -> Envelope {
-        let lanes = usize::from(self.settings.lanes);
-        let cells = &part.cells[link * 2 * lanes..(link + 1) * 2 * lanes];
-        self.envelope_of(link, cells, part.period(), clocks)
-    }
-
+    /// What the traffic between two points says of their clocks; of a shared join that of the sample, which all collectors have.
     fn envelope_of(
         &mut self,
         link: usize,
@@ -198,7 +186,10 @@ impl Ledger {
         clocks: &[Vec<ClockState>],
     ) -> Envelope {
         let mut envelope = ClockBook::envelope(self.settings.period);
-        for cell in cells {
+        let each = self.settings.cells();
+        let skipped = if self.settings.is_shared() { each - 1 } else { 0 };
+        let cells = || cells.chunks(each).flat_map(|of_version| &of_version[skipped..]);
+        for cell in cells() {
             for fate in &cell.fates[0] {
                 fate.seen().into_iter().for_each(|seen| envelope.forward(Wall(fate.sent_at), Wall(seen)));
             }
@@ -206,11 +197,10 @@ impl Ledger {
                 fate.seen().into_iter().for_each(|seen| envelope.reverse(Wall(fate.sent_at), Wall(seen)));
             }
         }
-        if cells.iter().any(|cell| !cell.either_way.is_empty()) {
+        if cells().any(|cell| !cell.either_way.is_empty()) {
             // Only those whose way is beyond doubt may say anything of clocks.
-            let share = self.share();
-            let known = self.books[link].estimate(period, ends(self.links[link], clocks), share);
-            for fate in cells.iter().flat_map(|cell| &cell.either_way) {
+            let known = self.books[link].estimate(period, ends(self.links[link], clocks));
+            for fate in cells().flat_map(|cell| &cell.either_way) {
                 let Some(line) = known.line_at(Wall(fate.sent_at)) else { continue };
                 let delay = Span(fate.seen_at.saturating_sub(fate.sent_at)) - line.at(Wall(fate.sent_at));
                 if delay > line.bound {
@@ -223,7 +213,7 @@ impl Ledger {
         envelope
     }
 
-    /// The rows of both directions.
+    /// The rows of both directions; `cells` are the lanes and, of a shared join, the clock sample.
     fn rows(
         &self,
         number: usize,
@@ -236,11 +226,12 @@ impl Ledger {
         for cell in &mut *cells {
             cell.decide_ways(link, estimate);
         }
+        let (cells, sample) = cells.split_at_mut(usize::from(self.settings.lanes));
         let has = [0, 1].map(|way| cells.iter().any(|cell| cell.has(way)));
         (0..2)
             .filter(|way| has[*way])
             .map(|way| {
-                let mut row = Reckoning::new(way, estimate, self.settings.patience, cells);
+                let mut row = Reckoning::new(way, estimate, self.settings.patience, [&*sample, &*cells]);
                 for cell in &mut *cells {
                     row.lane(&mut cell.fates[way]);
                 }
@@ -335,7 +326,7 @@ impl Cell {
 struct Reckoning<'e> {
     way: usize,
     estimate: &'e Estimate,
-    /// Taken off where nothing is known of the clocks.
+    /// Taken off where nothing is known of the clocks: the smallest difference of all, or of the sample that all collectors have.
     smallest: Option<Span>,
     bound: Span,
     patience: Span,
@@ -347,19 +338,20 @@ struct Reckoning<'e> {
 }
 
 impl<'e> Reckoning<'e> {
-    fn new(way: usize, estimate: &'e Estimate, patience: Span, cells: &[Cell]) -> Self {
+    /// Where nothing is known of the clocks, the smallest difference is that of the first of `cells` that have any.
+    fn new(way: usize, estimate: &'e Estimate, patience: Span, cells: [&[Cell]; 2]) -> Self {
         let unknown = estimate.method == Method::None;
-        let differences = || {
+        let smallest = |cells: &[Cell]| {
             let fates = cells.iter().flat_map(|cell| &cell.fates[way]);
             fates.filter_map(|fate| Some(Span(fate.seen()?.saturating_sub(fate.sent_at)))).min()
         };
         Self {
             way,
             estimate,
-            smallest: unknown.then(|| differences().unwrap_or(Span::ZERO)),
+            smallest: unknown.then(|| cells.into_iter().find_map(smallest).unwrap_or(Span::ZERO)),
             bound: estimate.bound().unwrap_or(Span::ZERO),
             patience,
-            row: empty_row(),
+            row: DelayRow::empty("passive"),
             delay: DelayTally::new(),
             ipdv: DelayTally::new(),
             copied: 0,
@@ -416,7 +408,11 @@ impl<'e> Reckoning<'e> {
             self.unclear += 1;
             return None;
         };
-        let delay = Span(seen_at.saturating_sub(fate.sent_at)) - offset;
+        let mut delay = Span(seen_at.saturating_sub(fate.sent_at)) - offset;
+        if self.smallest.is_some() {
+            // The sample's smallest may not be the smallest of all; no delay is less than the least.
+            delay = delay.max(Span::ZERO);
+        }
         if delay > self.patience + self.bound {
             self.row.late += 1;
             self.row.lost += 1;
@@ -475,32 +471,6 @@ fn reordered(fates: &[Fate]) -> u64 {
     count
 }
 
-fn empty_row() -> DelayRow {
-    DelayRow {
-        from: String::new(),
-        to: String::new(),
-        version: None,
-        method: "passive".to_owned(),
-        packets: 0,
-        matched: 0,
-        lost: 0,
-        unobserved: 0,
-        late: 0,
-        duplicates: 0,
-        reordered: 0,
-        collisions: 0,
-        given_up: 0,
-        patience: Span::ZERO,
-        delay: DelayStatistics::default(),
-        ipdv: DelayStatistics::default(),
-        offset: Span::ZERO,
-        clock_bound: None,
-        clock_method: String::new(),
-        below_bound: 0,
-        warnings: Vec::new(),
-    }
-}
-
 /// Reports of one point that are remembered: a window of seconds, even of reports every 100 ms.
 const MOST_REPORTS: usize = 1024;
 
@@ -539,7 +509,7 @@ mod tests {
         );
         let mut fates = vec![fate(1, 11), fate(2, 14), fate(3, Fate::LOST), fate(4, 10), fate(5, 15)];
         let cells = [Cell { fates: [fates.clone(), Vec::new()], ..Cell::default() }];
-        let mut reckoning = Reckoning::new(0, &estimate, Span(100), &cells);
+        let mut reckoning = Reckoning::new(0, &estimate, Span(100), [&[], &cells]);
         reckoning.lane(&mut fates);
         let row = reckoning.finish();
         assert_eq!((row.packets, row.matched, row.lost, row.reordered), (5, 4, 1, 2));
@@ -552,7 +522,7 @@ mod tests {
         let period = Period { from: Wall(0), until: Wall(1000) };
         let estimate = Estimate::steady(Method::ClockDaemons, period, Span::ZERO, Span(5));
         let mut fates = vec![fate(10, 7), fate(20, 23), fate(30, 60)];
-        let mut reckoning = Reckoning::new(0, &estimate, Span(100), &[]);
+        let mut reckoning = Reckoning::new(0, &estimate, Span(100), [&[], &[]]);
         reckoning.lane(&mut fates);
         let row = reckoning.finish();
         assert_eq!((row.matched, row.below_bound, row.delay.count), (3, 2, 2));
@@ -564,10 +534,19 @@ mod tests {
         let estimate = Estimate::none(Period { from: Wall(0), until: Wall(10_000) });
         let mut fates = vec![fate(1000, 400), fate(2000, 1500)];
         let cells = [Cell { fates: [fates.clone(), Vec::new()], ..Cell::default() }];
-        let mut reckoning = Reckoning::new(0, &estimate, Span(1000), &cells);
-        reckoning.lane(&mut fates);
+        let mut reckoning = Reckoning::new(0, &estimate, Span(1000), [&[], &cells]);
+        reckoning.lane(&mut fates.clone());
         let row = reckoning.finish();
         assert_eq!((row.offset, row.delay.min, row.delay.max), (Span(-600), Span(0), Span(100)));
         assert_eq!((row.clock_bound, row.clock_method.as_str()), (None, "none"));
+        // The sample that all collectors have says it, for then they say the same.
+        let sample = [Cell { fates: [vec![fate(2000, 1500)], Vec::new()], ..Cell::default() }];
+        let mut reckoning = Reckoning::new(0, &estimate, Span(1000), [&sample, &cells]);
+        reckoning.lane(&mut fates);
+        let row = reckoning.finish();
+        assert_eq!(
+            (row.offset, row.delay.max, row.delay.count, row.below_bound),
+            (Span(-500), Span(0), 2, 0)
+        );
     }
 }

@@ -10,7 +10,8 @@ use netaware_record::passive::{PacketSighting, Period};
 use netaware_units::{Span, Wall};
 
 use super::arrivals::Arrivals;
-use super::part::{Cell, Fate, Part};
+use super::part::{Cell, Fate, Part, Paths};
+use super::route::Route;
 use super::saved::{Sink, Source};
 use super::settings::{Expects, JoinSettings, Link, PointId, SettingsError};
 use super::shelf::{Entry, Shelves};
@@ -28,6 +29,8 @@ pub struct JoinCounts {
     pub absurd: u64,
     /// Settled early because memory was full, and without a partner by then.
     pub given_up: u64,
+    /// Of digests that another collector joins: used for the clocks where they are of their sample, else not at all.
+    pub elsewhere: u64,
     /// Held now.
     pub held: u64,
 }
@@ -63,6 +66,8 @@ struct Rules {
     patience: i64,
     apart: i64,
     lanes: u16,
+    part: (u16, u16),
+    is_shared: bool,
     /// Packets up to this may have been settled early, one sighting without the other.
     blind_until: i64,
 }
@@ -75,7 +80,7 @@ impl Matcher {
             let ends = |link: &Link| usize::from(link.a) == point || usize::from(link.b) == point;
             (0..links.len()).filter(|at| ends(&links[*at])).map(|at| at as u16).collect()
         };
-        let cells = links.len() * 2 * usize::from(settings.lanes);
+        let cells = links.len() * 2 * settings.cells();
         Ok(Self {
             rules: Rules {
                 of_point: (0..settings.points.len()).map(touching).collect(),
@@ -84,6 +89,8 @@ impl Matcher {
                 patience: settings.patience.0,
                 apart: settings.clocks_apart.0,
                 lanes: settings.lanes,
+                part: settings.part,
+                is_shared: settings.is_shared(),
                 blind_until: i64::MIN,
                 links,
             },
@@ -121,8 +128,15 @@ impl Matcher {
             } else if at < earliest {
                 self.counts.came_late += 1;
             } else {
+                if self.settings.is_joined_here(seen.digest) {
+                    self.counts.taken += 1;
+                } else {
+                    self.counts.elsewhere += 1;
+                    if !super::is_clock_sample(seen.digest) {
+                        continue;
+                    }
+                }
                 self.shelves.put(Entry::new(point.0, seen));
-                self.counts.taken += 1;
                 if self.shelves.held() > self.settings.most_sightings {
                     self.shed();
                 }
@@ -178,8 +192,8 @@ impl Matcher {
         sink.instant(self.settled);
         sink.instant(self.looked);
         sink.number(self.rules.blind_until);
-        let JoinCounts { taken, came_late, absurd, given_up, .. } = self.counts;
-        for count in [taken, came_late, absurd, given_up] {
+        let JoinCounts { taken, came_late, absurd, given_up, elsewhere, .. } = self.counts;
+        for count in [taken, came_late, absurd, given_up, elsewhere] {
             sink.word(count);
         }
         self.watching.iter().for_each(|watching| watching.save(sink));
@@ -194,12 +208,13 @@ impl Matcher {
         let known = |at: i64| (at != i64::MIN).then_some(at);
         (matcher.settled, matcher.looked) = (known(source.instant()?), known(source.instant()?));
         matcher.rules.blind_until = source.instant()?;
-        let [taken, came_late, absurd, given_up] = [(); 4].map(|()| source.count_of_packets());
+        let [taken, came_late, absurd, given_up, elsewhere] = [(); 5].map(|()| source.count_of_packets());
         matcher.counts = JoinCounts {
             taken: taken?,
             came_late: came_late?,
             absurd: absurd?,
             given_up: given_up?,
+            elsewhere: elsewhere?,
             ..JoinCounts::default()
         };
         for watching in &mut matcher.watching {
@@ -209,7 +224,7 @@ impl Matcher {
         for _ in 0..source.count(3)? {
             matcher.shelves.put(Entry::restore(source, points)?);
         }
-        matcher.open.restore(source)?;
+        matcher.open.restore(source, points)?;
         source.is_empty().then_some(matcher)
     }
 
@@ -278,13 +293,32 @@ impl Rules {
     /// Writes down what became of one packet; `seen` is in the order of stamps. Returns how many fates were given up.
     fn settle(&self, seen: &[Entry], verdict: Verdict, watching: &[Watching], open: &mut OpenParts) -> u64 {
         let points = seen.iter().fold(0_u64, |points, entry| points | 1 << entry.point());
-        let lane = usize::from(super::shard_of(seen[0].digest(), self.lanes));
+        let digest = seen[0].digest();
+        let lane = usize::from(super::shard_of(digest, self.lanes));
         let collided = !seen.iter().all(|entry| entry.alike(&seen[0]));
-        if !collided {
-            open.part_of(seen[0].at).paths.count(path_of(seen));
-        }
         let case = Case { rules: self, seen, points, lane, collided, verdict, watching };
+        if self.is_shared && !collided && super::is_clock_sample(digest) {
+            let sampled = Case { lane: usize::from(self.lanes), ..case };
+            self.each_link(points, |number, link| {
+                if sampled.at_both(link) {
+                    sampled.matched(number, link, open);
+                }
+            });
+        }
+        if !super::is_of_part(digest, self.part) {
+            return 0;
+        }
+        if !collided {
+            count_path(seen, &mut open.part_of(seen[0].at).paths);
+        }
         let mut given_up = 0;
+        self.each_link(points, |number, link| given_up += case.settle(number, link, open));
+        given_up
+    }
+
+    /// Shows each link one end of which is of these points, once.
+    #[inline]
+    fn each_link(&self, points: u64, mut show: impl FnMut(usize, Link)) {
         let mut rest = points;
         while rest != 0 {
             let point = rest.trailing_zeros() as u8;
@@ -293,11 +327,10 @@ impl Rules {
                 let link = self.links[usize::from(*at)];
                 // A link both ends of which saw the packet comes up twice.
                 if link.a == point || points & (1 << link.a) == 0 {
-                    given_up += case.settle(usize::from(*at), link, open);
+                    show(usize::from(*at), link);
                 }
             }
         }
-        given_up
     }
 
     /// Whether `point` would have seen a packet that another saw at `at`, whatever the clocks. Where the packet may have gone
@@ -310,6 +343,7 @@ impl Rules {
 }
 
 /// One packet and all that decides about it.
+#[derive(Clone, Copy)]
 struct Case<'a> {
     rules: &'a Rules,
     seen: &'a [Entry],
@@ -326,13 +360,16 @@ impl Case<'_> {
     }
 
     fn cell<'o>(&self, link: usize, at: i64, version: usize, open: &'o mut OpenParts) -> &'o mut Cell {
-        let lanes = usize::from(self.rules.lanes);
-        &mut open.part_of(at).cells[(link * 2 + version) * lanes + self.lane]
+        let cells = usize::from(self.rules.lanes) + usize::from(self.rules.is_shared);
+        &mut open.part_of(at).cells[(link * 2 + version) * cells + self.lane]
+    }
+
+    fn at_both(&self, link: Link) -> bool {
+        self.points & (1 << link.a) != 0 && self.points & (1 << link.b) != 0
     }
 
     fn settle(&self, number: usize, link: Link, open: &mut OpenParts) -> u64 {
-        let at_both = self.points & (1 << link.a) != 0 && self.points & (1 << link.b) != 0;
-        match (self.collided, at_both) {
+        match (self.collided, self.at_both(link)) {
             (true, _) => self.collision(number, link, open),
             (false, true) => self.matched(number, link, open),
             (false, false) => return self.missing(number, link, open),
@@ -359,7 +396,7 @@ impl Case<'_> {
             return;
         }
         let version = a.version();
-        if self.seen.len() == 2 {
+        if self.at(link.a).count() == 1 && self.at(link.b).count() == 1 {
             // By far the most frequent case.
             let way_or_first = way.unwrap_or(usize::from(a.at > b.at));
             let (from, to) = if way_or_first == 0 { (a.at, b.at) } else { (b.at, a.at) };
@@ -370,10 +407,10 @@ impl Case<'_> {
             }
             return;
         }
-        // Copies go together, even where only stamps tell the way.
-        let way = way.unwrap_or(usize::from(a.at > b.at));
+        // Copies go together, even where only stamps tell the way; then they say nothing of delays, nor of clocks.
+        let (is_known, way) = (way.is_some(), way.unwrap_or(usize::from(a.at > b.at)));
         if link.wanted[way].is_some() {
-            self.copies(number, link, way, open);
+            self.copies(number, link, (way, is_known), open);
         }
     }
 
@@ -390,12 +427,12 @@ impl Case<'_> {
     }
 
     /// Several sightings of one digest at one of the two points.
-    fn copies(&self, number: usize, link: Link, way: usize, open: &mut OpenParts) {
+    fn copies(&self, number: usize, link: Link, (way, is_known): (usize, bool), open: &mut OpenParts) {
         let mut to = self.at(link.to(way));
         let sent = self.at(link.from(way)).count();
         let came = self.at(link.to(way)).count();
         // One that became several, or each with its own: otherwise nobody knows which copy is missing.
-        let certain = sent == 1 || sent == came;
+        let certain = is_known && (sent == 1 || sent == came);
         for from in self.at(link.from(way)) {
             let partner = to.next();
             let cell = self.cell(number, from.at, from.version(), open);
@@ -445,26 +482,28 @@ impl Case<'_> {
     }
 }
 
-/// The points a packet passed, in the order of TTL, then of stamps; a point that saw it twice counts once.
-fn path_of(seen: &[Entry]) -> u64 {
-    let step = |entry: &Entry| u64::from(entry.point()) + 1;
+/// Counts the points that a packet passed, in the order of TTL; a point that saw it twice counts once.
+fn count_path(seen: &[Entry], paths: &mut Paths) {
     if let [one, other] = seen
         && one.point() != other.point()
+        && one.ttl != other.ttl
     {
+        // By far the most frequent case.
+        let step = |entry: &Entry| u64::from(entry.point()) + 1;
         let (first, second) = if other.ttl > one.ttl { (other, one) } else { (one, other) };
-        return step(first) | step(second) << 8;
+        paths.count(step(first) | step(second) << 8);
+        return;
     }
     let mut order: Vec<&Entry> = seen.iter().collect();
     order.sort_by_key(|entry| std::cmp::Reverse(entry.ttl));
-    let (mut path, mut passed, mut length) = (0, 0_u64, 0);
+    let (mut route, mut passed) = (Route::default(), 0_u64);
     for entry in order {
-        if passed & (1 << entry.point()) == 0 && length < 8 {
-            path |= step(entry) << (8 * length);
-            length += 1;
+        if passed & (1 << entry.point()) == 0 {
+            route.pass(entry);
         }
         passed |= 1 << entry.point();
     }
-    path
+    route.tell(paths);
 }
 
 /// Periods that are not finished.
@@ -507,9 +546,9 @@ impl OpenParts {
         }
     }
 
-    fn restore(&mut self, source: &mut Source<'_>) -> Option<()> {
+    fn restore(&mut self, source: &mut Source<'_>, points: usize) -> Option<()> {
         for _ in 0..source.count(2)? {
-            let part = Part::restore(source, self.length, self.cells)?;
+            let part = Part::restore(source, self.length, self.cells, points)?;
             self.parts.insert(part.number, Box::new(part));
         }
         Some(())

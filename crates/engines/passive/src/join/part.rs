@@ -60,7 +60,7 @@ pub struct Part {
     /// Number of the period since the epoch.
     pub(crate) number: i64,
     pub(crate) length: Span,
-    /// By (link * 2 + IP version) * lanes + lane.
+    /// By (link * 2 + IP version) * cells of one + lane; where the join is shared, the cell behind the lanes is that of the clock sample.
     pub(crate) cells: Vec<Cell>,
     /// Packets by the points that they passed, in order.
     pub(crate) paths: Paths,
@@ -99,6 +99,8 @@ pub(crate) struct Paths {
     pub(crate) counts: BTreeMap<u64, u64>,
     /// Packets of paths that had no room.
     pub(crate) others: u64,
+    /// Packets whose order of points only clocks can tell: words of [`super::route::Route::tell`].
+    pub(crate) open: Vec<i64>,
     last: u64,
     run: u64,
 }
@@ -140,6 +142,7 @@ impl Paths {
         }
         self.add(other.last, other.run);
         self.others += other.others;
+        self.open.extend_from_slice(&other.open);
         self.last = 0;
     }
 }

@@ -9,6 +9,7 @@ use netaware_units::{Span, Wall};
 
 use super::matcher::FARTHEST;
 use super::part::{Cell, Fate, Part, Paths};
+use super::route::{OpenRoute, OpenRoutes};
 use super::shelf::Entry;
 use super::watching::Watching;
 
@@ -142,17 +143,24 @@ impl Part {
             sink.word(*packets);
         }
         sink.word(self.paths.others);
+        sink.count(self.paths.open.len());
+        self.paths.open.iter().for_each(|word| sink.number(*word));
     }
 
-    /// Of periods of that length, with so many cells.
-    pub(crate) fn restore(source: &mut Source<'_>, length: Span, cells: usize) -> Option<Self> {
+    /// Of periods of that length, with so many cells, of a join of so many points.
+    pub(crate) fn restore(
+        source: &mut Source<'_>,
+        length: Span,
+        cells: usize,
+        points: usize,
+    ) -> Option<Self> {
         let number = source.number()?;
         let sane = (0..=FARTHEST / length.0.max(1)).contains(&number) && source.count(1)? == cells;
         let mut part = sane.then(|| Self::new(number, length, cells))?;
         for cell in &mut part.cells {
             *cell = restored_cell(source)?;
         }
-        part.paths = restored_paths(source)?;
+        part.paths = restored_paths(source, points)?;
         Some(part)
     }
 }
@@ -176,13 +184,18 @@ fn restored_cell(source: &mut Source<'_>) -> Option<Cell> {
     Some(cell)
 }
 
-fn restored_paths(source: &mut Source<'_>) -> Option<Paths> {
+fn restored_paths(source: &mut Source<'_>, points: usize) -> Option<Paths> {
     let mut paths = Paths::default();
     for _ in 0..source.count(2)? {
         paths.add(source.word()?, source.count_of_packets()?);
     }
     paths.others = paths.others.checked_add(source.count_of_packets()?)?;
-    Some(paths)
+    paths.open = (0..source.count(1)?).map(|_| source.number()).collect::<Option<_>>()?;
+    let sane = |route: &OpenRoute<'_>| {
+        route.is_sane(points) && route.stamps.iter().all(|at| (0..=FARTHEST).contains(at))
+    };
+    let words: usize = OpenRoutes(&paths.open).take_while(sane).map(|route| route.stamps.len() + 2).sum();
+    (words == paths.open.len()).then_some(paths)
 }
 
 impl Source<'_> {

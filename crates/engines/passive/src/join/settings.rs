@@ -85,6 +85,9 @@ pub struct JoinSettings {
     /// Into how many equal ranges digests are divided for IPDV and reordering, which compare neighbours of one range only. As
     /// many as collectors share the join (or a multiple); 1 compares all.
     pub lanes: u16,
+    /// Which of how many equal ranges of the digest space ([`super::shard_of`]) is joined here, the first being 0. Of other ranges only
+    /// the clock sample ([`super::is_clock_sample`]) is used, for the clocks.
+    pub part: (u16, u16),
     /// How long the clocks' line is fitted over, at least a period.
     pub clock_window: Span,
 }
@@ -102,6 +105,7 @@ impl Default for JoinSettings {
             report_patience: Span::from_secs(30),
             most_sightings: 24_000_000,
             lanes: 1,
+            part: (0, 1),
             clock_window: Span::from_secs(64),
         }
     }
@@ -125,6 +129,22 @@ impl JoinSettings {
     /// Sightings of one digest within this span are of one packet: a packet may be late, and clocks apart on either side.
     pub(crate) fn window(&self) -> i64 {
         (self.patience + self.lateness + self.clocks_apart * 2).0
+    }
+
+    /// Whether packets with this digest make rows here.
+    #[inline]
+    pub fn is_joined_here(&self, digest: u64) -> bool {
+        super::is_of_part(digest, self.part)
+    }
+
+    /// With lanes others may have other digests, or one is to find what several would: clocks are known from the sample that all have.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.lanes > 1
+    }
+
+    /// Cells of a link and IP version: one for each lane, and one for the clock sample where the join is shared.
+    pub(crate) fn cells(&self) -> usize {
+        usize::from(self.lanes) + usize::from(self.is_shared())
     }
 
     pub(crate) fn links(&self) -> Result<Vec<Link>, SettingsError> {
@@ -168,6 +188,9 @@ impl JoinSettings {
         }
         if self.lanes == 0 || self.most_sightings < 1024 {
             return Err(SettingsError::Zero);
+        }
+        if self.part.0 >= self.part.1 || !self.lanes.is_multiple_of(self.part.1) {
+            return Err(SettingsError::Part { part: self.part, lanes: self.lanes });
         }
         Ok(())
     }
@@ -239,6 +262,13 @@ pub enum SettingsError {
     },
     /// No lanes, or room for fewer than 1024 sightings.
     Zero,
+    /// There is no such part, or lanes that lie in two.
+    Part {
+        /// Which of how many.
+        part: (u16, u16),
+        /// As they were set.
+        lanes: u16,
+    },
 }
 
 impl fmt::Display for SettingsError {
@@ -252,6 +282,11 @@ impl fmt::Display for SettingsError {
                 write!(f, "the pair from '{from}' to '{to}' contradicts another of the same two points")
             }
             Self::Span { what, span } => write!(f, "{what} cannot be {span}"),
+            Self::Part { part: (index, parts), lanes } => write!(
+                f,
+                "{} of {parts} is no part whose digests are whole lanes of {lanes}",
+                u32::from(*index) + 1
+            ),
             Self::Zero => write!(f, "a join needs at least one lane and room for 1024 sightings"),
         }
     }
@@ -299,6 +334,14 @@ mod tests {
                 SettingsError::Contradiction("b".into(), "a".into()),
             ),
             (JoinSettings { lanes: 0, ..points.clone() }, SettingsError::Zero),
+            (
+                JoinSettings { part: (2, 2), lanes: 2, ..points.clone() },
+                SettingsError::Part { part: (2, 2), lanes: 2 },
+            ),
+            (
+                JoinSettings { part: (0, 2), lanes: 3, ..points.clone() },
+                SettingsError::Part { part: (0, 2), lanes: 3 },
+            ),
             (
                 JoinSettings { period: Span::ZERO, ..points },
                 SettingsError::Span { what: "period", span: Span::ZERO },

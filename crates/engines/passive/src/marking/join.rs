@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use netaware_record::passive::MarkingRow;
 use netaware_units::Span;
 
+use super::MOST_MARKED;
 use crate::Delays;
 
 /// What must be known besides the counts.
@@ -26,11 +27,12 @@ pub struct BlockLoss {
     /// Packets at the second point.
     pub received: u64,
     /// Less the second clock's offset from the first: between the first packets of the block. Wrong if either was lost or overtaken.
-    pub first_delay: Span,
+    /// `None`: one of the points saw none.
+    pub first_delay: Option<Span>,
     /// Between the means of all stamps; told only of blocks that lost nothing, for else it is of different packets.
     pub mean_delay: Option<Span>,
-    /// Between the marked packets of double marking, in order; only where both points saw as many.
-    pub marked: Option<Delays>,
+    /// Between the marked packets of double marking, in order; only where both points saw as many, and none of them was left out.
+    pub marked: Option<Vec<Span>>,
     /// Why its loss may be wrong.
     pub doubt: Option<Doubt>,
 }
@@ -79,17 +81,15 @@ pub fn join(first: &[MarkingRow], second: &[MarkingRow], settings: &JoinSettings
 
 fn pair(number: u64, sent: &MarkingRow, received: &MarkingRow) -> BlockLoss {
     let marks = (&sent.marked_at, &received.marked_at);
-    let marked = (marks.0.len() == marks.1.len() && !marks.0.is_empty()).then(|| {
-        let mut delays = Delays::default();
-        marks.0.iter().zip(marks.1).for_each(|(left, came)| delays.observe(came.since(*left)));
-        delays
-    });
+    let as_many = marks.0.len() == marks.1.len() && (1..MOST_MARKED).contains(&marks.0.len());
+    let marked = as_many.then(|| marks.0.iter().zip(marks.1).map(|(left, came)| came.since(*left)).collect());
+    let both = sent.packets > 0 && received.packets > 0;
     BlockLoss {
         block: number,
         sent: sent.packets,
         received: received.packets,
-        first_delay: received.first_at.since(sent.first_at),
-        mean_delay: (sent.packets == received.packets).then(|| received.mean_at.since(sent.mean_at)),
+        first_delay: both.then(|| received.first_at.since(sent.first_at)),
+        mean_delay: (both && sent.packets == received.packets).then(|| received.mean_at.since(sent.mean_at)),
         marked,
         doubt: None,
     }
@@ -101,8 +101,8 @@ fn guard_band<'a>(blocks: impl Iterator<Item = &'a BlockLoss>, settings: &JoinSe
     let mut delays = Delays::default();
     for block in blocks {
         match &block.marked {
-            Some(marked) => delays.merge(marked),
-            None => delays.observe(block.first_delay),
+            Some(marked) => marked.iter().for_each(|delay| delays.observe(*delay)),
+            None => block.first_delay.into_iter().for_each(|delay| delays.observe(delay)),
         }
     }
     let said = delays.statistics();
@@ -161,7 +161,7 @@ mod tests {
                     "offset {offset}: {block:?}"
                 );
                 if let Some(marked) = &block.marked {
-                    let mean = marked.statistics().sum_ns as i64 / marked.count().cast_signed();
+                    let mean = marked.iter().map(|delay| delay.0).sum::<i64>() / marked.len() as i64;
                     let expected = (15 + offset) * MS;
                     assert!((expected..expected + 5 * MS).contains(&mean), "{mean}");
                 }

@@ -11,7 +11,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Set for the child: the library, the folder for its data, and the port.
+/// Set for the child: the library, the folder for its data, the port, and further arguments.
 const CHILD: &str = "NETAWARE_TEST_CLICKHOUSE";
 
 /// A library that is there already, instead of the one from the registry.
@@ -27,13 +27,19 @@ pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
     folder: PathBuf,
+    more: Vec<String>,
 }
 
 impl Server {
     /// `None` where there can be none, having said why; under `CI=true` that is a failure.
     pub(crate) fn start(test: &str) -> Option<Self> {
+        Self::start_with(test, &[])
+    }
+
+    /// The same with arguments of ClickHouse beside the usual ones; with `--tcp_port=N` other servers can ask it, too.
+    pub(crate) fn start_with(test: &str, more: &[String]) -> Option<Self> {
         match library() {
-            Ok(library) => Some(Self::with(&library, test)),
+            Ok(library) => Some(Self::with(&library, test, more)),
             Err(why) => {
                 assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "no ClickHouse to test with: {why}");
                 eprintln!("SKIPPED: no ClickHouse to test with: {why}");
@@ -42,11 +48,11 @@ impl Server {
         }
     }
 
-    fn with(library: &Path, test: &str) -> Self {
+    fn with(library: &Path, test: &str, more: &[String]) -> Self {
         let folder = tempfile::tempdir().unwrap().keep();
-        // Free a moment ago; if somebody took it since, the server says so and the test fails.
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut server = Self { child: serve_in_a_child(library, &folder, port, test), port, folder };
+        let (port, more) = (free_port(), more.to_vec());
+        let child = serve_in_a_child(library, &folder, port, test, &more);
+        let mut server = Self { child, port, folder, more };
         server.wait();
         server
     }
@@ -54,7 +60,7 @@ impl Server {
     /// As after a crash: the same data, the same port.
     pub(crate) fn restart(&mut self, test: &str) {
         self.stop();
-        self.child = serve_in_a_child(&library().unwrap(), &self.folder, self.port, test);
+        self.child = serve_in_a_child(&library().unwrap(), &self.folder, self.port, test, &self.more);
         self.wait();
     }
 
@@ -69,8 +75,13 @@ impl Server {
 
     /// What it answers to a statement.
     pub(crate) fn ask(&self, sql: &str) -> Result<String, String> {
+        self.ask_in("default", sql)
+    }
+
+    /// The same, tables being those of a database.
+    pub(crate) fn ask_in(&self, database: &str, sql: &str) -> Result<String, String> {
         let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
-        let url = format!("http://127.0.0.1:{}/", self.port);
+        let url = format!("http://127.0.0.1:{}/?database={database}", self.port);
         let mut response = agent.post(&url).send(sql).map_err(|error| error.to_string())?;
         let text = response.body_mut().read_to_string().map_err(|error| error.to_string())?;
         if response.status().is_success() { Ok(text) } else { Err(text) }
@@ -98,10 +109,17 @@ impl Drop for Server {
     }
 }
 
-fn serve_in_a_child(library: &Path, folder: &Path, port: u16, test: &str) -> Child {
+/// Free a moment ago; if somebody took it since, the server says so and the test fails.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn serve_in_a_child(library: &Path, folder: &Path, port: u16, test: &str, more: &[String]) -> Child {
+    let told =
+        [&[library.display().to_string(), folder.display().to_string(), port.to_string()], more].concat();
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
-        .env(CHILD, format!("{}\n{}\n{port}", library.display(), folder.display()))
+        .env(CHILD, told.join("\n"))
         // It runs in a thread of the test harness and needs more than two megabytes of stack.
         .env("RUST_MIN_STACK", (64 << 20).to_string())
         .stdin(Stdio::null())
@@ -116,24 +134,28 @@ fn serve_in_a_child(library: &Path, folder: &Path, port: u16, test: &str) -> Chi
 pub(crate) fn serve_if_told() {
     let Ok(told) = std::env::var(CHILD) else { return };
     let told: Vec<&str> = told.lines().collect();
-    let [library, folder, port] = told[..] else { panic!("{CHILD} holds three lines") };
-    serve(library, folder, port);
+    let [library, folder, port, more @ ..] = &told[..] else { panic!("{CHILD} holds three lines and more") };
+    serve(library, folder, port, more);
     std::process::exit(1);
 }
 
-fn serve(library: &str, folder: &str, port: &str) {
+fn serve(library: &str, folder: &str, port: &str, more: &[&str]) {
+    let asked_by_others = more.iter().any(|argument| argument.starts_with("--tcp_port"));
+    let tcp = if asked_by_others { "SYSTEM START LISTEN TCP; " } else { "" };
     // It serves as long as this statement runs: five minutes, should whoever is to kill it be killed before.
-    let query = "SYSTEM START LISTEN HTTP; SELECT max(sleepEachRow(1)) FROM numbers(300) SETTINGS \
+    let query = "SELECT max(sleepEachRow(1)) FROM numbers(300) SETTINGS \
                  function_sleep_max_microseconds_per_block = 0, max_block_size = 1, max_threads = 1 FORMAT Null";
-    let arguments = [
+    let usual = [
         "clickhouse".to_owned(),
         format!("--path={folder}"),
         "--listen_host=127.0.0.1".to_owned(),
         format!("--http_port={port}"),
-        format!("--query={query}"),
+        format!("--query=SYSTEM START LISTEN HTTP; {tcp}{query}"),
     ];
-    let arguments = arguments.map(|argument| CString::new(argument).unwrap());
-    let mut pointers = arguments.each_ref().map(|argument| argument.as_ptr().cast_mut());
+    let all = usual.into_iter().chain(more.iter().map(|argument| (*argument).to_owned()));
+    let arguments: Vec<CString> = all.map(|argument| CString::new(argument).unwrap()).collect();
+    let mut pointers: Vec<*mut c_char> =
+        arguments.iter().map(|argument| argument.as_ptr().cast_mut()).collect();
     // SAFETY: initialisers of a library that chDB's makers give out to be loaded like this; nothing else runs in this process.
     let library = unsafe { libloading::Library::new(library) }.unwrap();
     // SAFETY: the types are those of chdb.h of this version; the strings outlive the calls.

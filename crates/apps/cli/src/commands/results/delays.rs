@@ -1,5 +1,7 @@
 //! `netaware results delays`: one-way delay and loss between the points of a fleet, each delay beside its bound.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt::Write as _;
 use std::io::Write;
 
@@ -8,7 +10,7 @@ use clap::Args;
 use jiff::tz::TimeZone;
 use netaware_record::IpVersion;
 use netaware_record::passive::{DelayRow, DelayStatistics};
-use netaware_store::fleet::{DelayPoint, DelayQuery};
+use netaware_store::fleet::{DelayPoint, DelayQuery, FleetReader};
 use netaware_units::Span;
 use serde_json::{Value, json};
 
@@ -21,6 +23,7 @@ Examples:
   netaware results delays
   netaware results delays --pair berlin,paris --from 2h --resolution 1min
   netaware results delays --store clickhouse://ch/netaware --format csv > delays.csv
+  netaware results delays --store one/fleet.db --store two/fleet.db    of collectors that share a join, added up
 
 Delays in ms. 'bound': every delay may be off by so much because of the two clocks; '-' where nothing is known of them, and \
 then delays are no more than differences among themselves. '!': some delays were smaller than the bound, which says only \
@@ -72,7 +75,14 @@ impl Delays {
     }
 
     fn points(&self) -> Result<Vec<DelayPoint>> {
-        let store = self.fleet.open()?;
+        let mut found = Vec::new();
+        for store in self.fleet.open_all()? {
+            found.push(self.points_of(&*store)?);
+        }
+        Ok(if found.len() == 1 { found.remove(0) } else { added(found.concat(), self.resolution) })
+    }
+
+    fn points_of(&self, store: &dyn FleetReader) -> Result<Vec<DelayPoint>> {
         let mut query = DelayQuery {
             period: self.fleet.period()?,
             pair: self.pair.as_deref().map(pair).transpose()?,
@@ -97,6 +107,29 @@ impl Delays {
             }
         }
     }
+}
+
+/// What collectors that share a join found of the same paths and times, as one would have: counts and distributions add up.
+fn added(points: Vec<DelayPoint>, resolution: Span) -> Vec<DelayPoint> {
+    let mut sums: BTreeMap<_, DelayPoint> = BTreeMap::new();
+    for point in points {
+        let row = &point.row;
+        let began = point.period.from.0;
+        let bucket = began - if resolution.0 > 1 { began.rem_euclid(resolution.0) } else { 0 };
+        let version = row.version.map(IpVersion::name);
+        let names = (point.task.clone(), row.from.clone(), row.to.clone(), row.method.clone(), version);
+        match sums.entry((bucket, names)) {
+            Entry::Vacant(new) => drop(new.insert(point)),
+            Entry::Occupied(mut sum) => {
+                let sum = sum.get_mut();
+                sum.period.from = sum.period.from.min(point.period.from);
+                sum.period.until = sum.period.until.max(point.period.until);
+                sum.rows += point.rows;
+                sum.row.merge(&point.row);
+            }
+        }
+    }
+    sums.into_values().collect()
 }
 
 fn pair(text: &str) -> Result<(String, String)> {
@@ -368,6 +401,27 @@ mod tests {
         assert_eq!(json["pdv"]["p99"], json!(97_992_128));
         assert_eq!(json["loss"], json!(0.001));
         assert_eq!(serde_json::from_value::<DelayRow>(json["row"].clone()).unwrap(), point().row);
+    }
+
+    #[test]
+    fn what_collectors_that_share_a_join_found_adds_up() {
+        let hour = Span::from_secs(3600);
+        let later = |minutes: i64| {
+            let by = Span::from_secs(minutes * 60);
+            let Period { from, until } = point().period;
+            let [from, until] = [from, until].map(|at| Wall(at.0 + by.0));
+            DelayPoint { period: Period { from, until }, ..point() }
+        };
+        let of_another = DelayPoint { task: "mail".into(), ..point() };
+        // 03:34 and 03:39, and an hour later.
+        let sums = added(vec![point(), of_another, later(5), later(60)], hour);
+        let said: Vec<_> = sums.iter().map(|sum| (&*sum.task, sum.rows, sum.row.packets)).collect();
+        assert_eq!(said, [("mail", 60, 2000), ("web", 120, 4000), ("web", 60, 2000)]);
+        assert_eq!(
+            (sums[1].row.delay.count, sums[1].row.delay.quantile(0.5)),
+            (200, point().row.delay.quantile(0.5))
+        );
+        assert_eq!(sums[1].period, Period { until: later(5).period.until, ..point().period });
     }
 
     #[test]

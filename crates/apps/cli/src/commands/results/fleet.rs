@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -16,9 +16,9 @@ use netaware_units::{Span, Wall};
 #[derive(Debug, Args)]
 pub(super) struct Fleet {
     /// The fleet's store: a file or clickhouse://[user@]host[:port]/database [default: what the collect.toml in this folder
-    /// says]
+    /// says]; 'delays' adds up those of several collectors that share a join, each named with a --store of its own
     #[arg(long, value_name = "PLACE")]
-    store: Option<String>,
+    store: Vec<String>,
     /// From then on: a time ('2026-11-23 13:00'), or how long ago (6h)
     #[arg(long, value_name = "TIME", default_value = "24h")]
     from: String,
@@ -38,11 +38,19 @@ pub(super) enum TableFormat {
 
 impl Fleet {
     pub(super) fn open(&self) -> Result<Box<dyn FleetReader>> {
-        let place = match &self.store {
-            Some(place) => place.clone(),
-            None => store_of(Path::new(FILE))?,
-        };
-        Ok(fleet::read(&place)?)
+        let mut stores = self.open_all()?;
+        match stores.pop() {
+            Some(store) if stores.is_empty() => Ok(store),
+            _ => bail!("only 'results delays' reads several stores at once: name one with --store"),
+        }
+    }
+
+    /// One at least, in the order in which they were named.
+    pub(super) fn open_all(&self) -> Result<Vec<Box<dyn FleetReader>>> {
+        if self.store.is_empty() {
+            return Ok(vec![fleet::read(&store_of(Path::new(FILE))?)?]);
+        }
+        self.store.iter().map(|place| Ok(fleet::read(place)?)).collect()
     }
 
     pub(super) fn period(&self) -> Result<Period> {

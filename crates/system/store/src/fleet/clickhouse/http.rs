@@ -81,6 +81,8 @@ impl Http {
             ("deduplicate_blocks_in_dependent_materialized_views", "1"),
             // One block, so that all of an insert is there or nothing; asynchronous inserts would say yes before it is.
             ("async_insert", "0"),
+            // On a cluster the same: else the first server says yes before the shards have it. An older name that all versions know.
+            ("insert_distributed_sync", "1"),
             ("max_insert_block_size", "10000000"),
             ("min_insert_block_size_rows", "10000000"),
             ("min_insert_block_size_bytes", "1073741824"),

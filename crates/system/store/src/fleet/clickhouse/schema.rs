@@ -118,7 +118,7 @@ pub(super) fn lay_out(http: &Http, ages: Ages) -> Result<(), FleetError> {
         return Err(FleetError::Refused { place: http.address.shown(), reason });
     }
     if found < 1 {
-        for statement in first_layout(ages) {
+        for statement in first_layout(ages, Place::ONE) {
             http.ask(&statement)?;
         }
         http.ask("INSERT INTO layout VALUES (1, now())")?;
@@ -165,7 +165,39 @@ fn ttl(age: &str) -> String {
     format!("toDateTime(at) + toIntervalSecond({age})")
 }
 
-fn first_layout(ages: Ages) -> Vec<String> {
+/// Where tables are made: on one server, or on each shard of a cluster under names of their own.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// Behind the name of each table that holds rows.
+    local: &'static str,
+    /// Behind the name of what is made.
+    on: &'static str,
+}
+
+impl Place {
+    const ONE: Self = Self { local: "", on: "" };
+
+    /// A table that holds rows.
+    fn table(self, name: &str) -> String {
+        format!("{name}{}{}", self.local, self.on)
+    }
+
+    fn view(self, name: &str) -> String {
+        format!("{name}_view{}", self.on)
+    }
+
+    /// Where a view puts its rows.
+    fn into(self, name: &str) -> String {
+        format!("{name}{}", self.local)
+    }
+
+    /// What a view reads; its columns are called by the table's name.
+    fn source(self, name: &str) -> String {
+        if self.local.is_empty() { name.to_owned() } else { format!("{name}{} AS {name}", self.local) }
+    }
+}
+
+fn first_layout(ages: Ages, place: Place) -> Vec<String> {
     let settings =
         format!("SETTINGS ttl_only_drop_parts = 1, non_replicated_deduplication_window = {WINDOW}");
     let end = |table: &str| {
@@ -175,57 +207,69 @@ fn first_layout(ages: Ages) -> Vec<String> {
     let identity =
         "origin LowCardinality(String), incarnation LowCardinality(String), sequence UInt64, position UInt32";
     let mut statements = vec![
-        "CREATE TABLE IF NOT EXISTS ages (made DateTime64(9, 'UTC'), to_minutes Int64, to_hours Int64, gone Int64,
-         gone_single Int64) ENGINE = MergeTree ORDER BY made"
-            .to_owned(),
         format!(
-            "CREATE TABLE IF NOT EXISTS delays ({}, {identity}) ENGINE = ReplacingMergeTree
+            "CREATE TABLE IF NOT EXISTS {} (made DateTime64(9, 'UTC'), to_minutes Int64, to_hours Int64, gone Int64,
+             gone_single Int64) ENGINE = MergeTree ORDER BY made",
+            place.table("ages")
+        ),
+        format!(
+            "CREATE TABLE IF NOT EXISTS {} ({}, {identity}) ENGINE = ReplacingMergeTree
              PARTITION BY toYYYYMMDD(at)
              ORDER BY (task, from_point, to_point, method, version, at, origin, incarnation, sequence, position) {}",
+            place.table("delays"),
             delay_columns(|kind, _| kind.to_owned()),
             end("delays")
         ),
         format!(
-            "CREATE TABLE IF NOT EXISTS rows (kind LowCardinality(String), at DateTime64(9, 'UTC'), until DateTime64(9, 'UTC'),
+            "CREATE TABLE IF NOT EXISTS {} (kind LowCardinality(String), at DateTime64(9, 'UTC'), until DateTime64(9, 'UTC'),
              task LowCardinality(String), json String CODEC(ZSTD(3)), {identity}) ENGINE = ReplacingMergeTree
              PARTITION BY (toYYYYMMDD(at), {}) ORDER BY (kind, task, at, origin, incarnation, sequence, position) {}",
+            place.table("rows"),
             // Apart, because parts go as a whole and these go at ages of their own.
             is_summed(),
             end("rows")
         ),
         format!(
-            "CREATE TABLE IF NOT EXISTS reports (at DateTime64(9, 'UTC'), until DateTime64(9, 'UTC'), seen UInt64, lost UInt64,
+            "CREATE TABLE IF NOT EXISTS {} (at DateTime64(9, 'UTC'), until DateTime64(9, 'UTC'), seen UInt64, lost UInt64,
              captures String CODEC(ZSTD(3)), clock String CODEC(ZSTD(3)), {identity}) ENGINE = ReplacingMergeTree
              PARTITION BY toYYYYMMDD(at) ORDER BY (origin, incarnation, sequence, position) {}",
+            place.table("reports"),
             end("reports")
         ),
     ];
     for (length, table, partition) in [(60, "delays_1m", "toYYYYMM(at)"), (3600, "delays_1h", "toYear(at)")] {
         statements.push(format!(
-            "CREATE TABLE IF NOT EXISTS {table} ({}) ENGINE = AggregatingMergeTree PARTITION BY {partition}
+            "CREATE TABLE IF NOT EXISTS {} ({}) ENGINE = AggregatingMergeTree PARTITION BY {partition}
              ORDER BY (task, from_point, to_point, method, version, at) {}",
+            place.table(table),
             delay_columns(|kind, how| format!("SimpleAggregateFunction({how}, {kind})")),
             end(table)
         ));
         statements.push(format!(
-            "CREATE MATERIALIZED VIEW IF NOT EXISTS {table}_view TO {table} AS
-             SELECT {}, {}, {} FROM delays GROUP BY at, {}",
+            "CREATE MATERIALIZED VIEW IF NOT EXISTS {} TO {} AS
+             SELECT {}, {}, {} FROM {} GROUP BY at, {}",
+            place.view(table),
+            place.into(table),
             span("delays.at", length, "at"),
             keys(),
             delay_sums("delays"),
+            place.source("delays"),
             keys()
         ));
     }
     for (length, table, partition) in [(60, "rows_1m", "toYYYYMM(at)"), (3600, "rows_1h", "toYear(at)")] {
         statements.push(format!(
-            "CREATE TABLE IF NOT EXISTS {table} ({}) ENGINE = AggregatingMergeTree PARTITION BY {partition}
+            "CREATE TABLE IF NOT EXISTS {} ({}) ENGINE = AggregatingMergeTree PARTITION BY {partition}
              ORDER BY (kind, task, at, origin, key, method, slice, rest) {}",
+            place.table(table),
             sums::columns(),
             end(table)
         ));
         statements.push(format!(
-            "CREATE MATERIALIZED VIEW IF NOT EXISTS {table}_view TO {table} AS {}",
-            sums::view(&span("rows.at", length, "at"))
+            "CREATE MATERIALIZED VIEW IF NOT EXISTS {} TO {} AS {}",
+            place.view(table),
+            place.into(table),
+            sums::view(&span("rows.at", length, "at"), &place.source("rows"))
         ));
     }
     statements
@@ -268,6 +312,58 @@ fn span(at: &str, seconds: u32, name: &str) -> String {
 mod tests {
     use super::*;
     use crate::fleet::merge;
+
+    /// The tables of rows, and by what a row's shard is chosen: all of a pair of points, of a task at a probe, are on one.
+    const SHARDED: [(&str, &str); 9] = [
+        ("delays", "cityHash64(task, from_point, to_point)"),
+        ("delays_1m", "cityHash64(task, from_point, to_point)"),
+        ("delays_1h", "cityHash64(task, from_point, to_point)"),
+        ("rows", "cityHash64(origin, task)"),
+        ("rows_1m", "cityHash64(origin, task)"),
+        ("rows_1h", "cityHash64(origin, task)"),
+        ("reports", "cityHash64(origin)"),
+        ("ages", "0"),
+        ("layout", "0"),
+    ];
+
+    /// What makes the tables on every shard of the cluster `fleet`, and above them those that a collector and readers use.
+    fn sharded() -> String {
+        let (ages, place) = (Ages::default(), Place { local: "_local", on: " ON CLUSTER fleet" });
+        let mut statements = first_layout(ages, place);
+        statements.push(format!(
+            "CREATE TABLE IF NOT EXISTS {} (version UInt32, made DateTime) ENGINE = MergeTree ORDER BY version",
+            place.table("layout")
+        ));
+        for (name, key) in SHARDED {
+            statements.push(format!(
+                "CREATE TABLE IF NOT EXISTS {name} ON CLUSTER fleet AS {name}_local
+                 ENGINE = Distributed(fleet, currentDatabase(), {name}_local, {key})"
+            ));
+        }
+        let [to_minutes, to_hours, delete, single] = seconds(ages);
+        let told = format!("now64(9), {to_minutes}, {to_hours}, {delete}, {single}");
+        let at_once = "SETTINGS insert_distributed_sync = 1";
+        statements.push(format!("INSERT INTO ages {at_once} SELECT {told}"));
+        statements.push(format!("INSERT INTO layout {at_once} SELECT {LAYOUT}, now()"));
+        let lines = |statement: &str| statement.lines().map(str::trim).collect::<Vec<_>>().join("\n  ");
+        statements.iter().map(|statement| format!("{};\n\n", lines(statement))).collect()
+    }
+
+    /// `BLESS=1 cargo test -p netaware-store` writes it anew.
+    #[test]
+    fn the_file_for_a_cluster_is_what_one_server_gets() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../packaging/clickhouse/sharded.sql");
+        let head = "-- Tables of a fleet's store on the cluster `fleet`: docs/clickhouse.md, \"Sharded\". Made from crates/system/store.\n\n";
+        let text = format!("{head}{}", sharded().trim_end()) + "\n";
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(path, &text).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap(), text);
+        assert!(
+            !text.contains("FROM delays ") && !text.contains("FROM rows "),
+            "views read what is on their shard"
+        );
+    }
 
     #[test]
     fn counts_have_the_names_that_they_have_in_a_file() {

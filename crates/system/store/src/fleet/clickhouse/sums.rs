@@ -110,12 +110,12 @@ pub(super) fn columns() -> String {
 }
 
 /// The question that a view asks of the rows that come; `span` names the beginning of the time that they are added up to, as `at`.
-pub(super) fn view(span: &str) -> String {
+pub(super) fn view(span: &str, source: &str) -> String {
     let keys = KEYS.iter().map(|(name, _, from)| format!("{from} AS {name}"));
     let sums = SUMS.iter().map(|(name, _, how, from)| format!("{how}({from}) AS {name}"));
     format!(
         "WITH JSONExtract(json, {}) AS j, {TALKERS} AS talkers SELECT {span}, {}
-         FROM rows WHERE kind IN ({}) GROUP BY at, {}",
+         FROM {source} WHERE kind IN ({}) GROUP BY at, {}",
         quoted(READ),
         keys.chain(sums).collect::<Vec<_>>().join(", "),
         summed(),

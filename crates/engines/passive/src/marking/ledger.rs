@@ -1,0 +1,632 @@
+//! Marked blocks of several points over time: loss and delay between two of them, period by period.
+//!
+//! A block counts only where both points watched all of it and half a block around, without a loss of their own; everything else is
+//! `unobserved`, as in the join of digests. Of blocks that do count the sum of both points' counts is compared, not each block for itself:
+//! a packet that counted in a neighbour at one of the points is then no loss. Where RFC 9341's guard band is not met, neither is
+//! that certain, and the block is `unobserved` as well.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use netaware_record::passive::{ClockState, DelayRow, DelayStatistics, MarkingRow, Period};
+use netaware_units::{ByteCount, Span, Wall};
+
+use super::join::{BlockLoss, Doubt, JoinSettings, join};
+use crate::clock::{ClockBook, Estimate, Exchange, Method};
+use crate::join::{Arrivals, PointId, Watching};
+
+/// What is compared: packets go from the first to the second point, which are places in [`MarkingRule::points`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MarkingPair {
+    /// Where they are counted first.
+    pub from: PointId,
+    /// Where they are counted then.
+    pub to: PointId,
+}
+
+/// Everything that must be known beforehand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MarkingRule {
+    /// Names of the points, at most 64.
+    pub points: Vec<String>,
+    /// What is compared.
+    pub pairs: Vec<MarkingPair>,
+    /// Length of a block, as the points' tasks have it.
+    pub block: Span,
+    /// Least length of a row; it is made of as many whole blocks as fit, one at least.
+    pub period: Span,
+    /// How long reports of a silent point are waited for, by the collector's clock.
+    pub report_patience: Span,
+    /// How long the clocks' line is fitted over.
+    pub clock_window: Span,
+}
+
+/// Why there is no such join.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarkingRuleError {
+    /// Fewer than two points or more than 64.
+    Points(usize),
+    /// No pair, one of a point with itself or with one that there is not.
+    Pairs,
+    /// Blocks of less than 10 ms or more than an hour, or a period longer than a day.
+    Block(Span),
+}
+
+impl fmt::Display for MarkingRuleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Points(points) => write!(f, "a join has 2 to {MOST_POINTS} points, not {points}"),
+            Self::Pairs => {
+                f.write_str("marked packets go from one point to another: name 'pairs' of two points each")
+            }
+            Self::Block(block) => write!(f, "blocks of {block} are no blocks"),
+        }
+    }
+}
+
+impl std::error::Error for MarkingRuleError {}
+
+/// Blocks in, rows out. Pure: `now` is an argument.
+#[derive(Debug)]
+pub struct MarkingJoin {
+    rule: MarkingRule,
+    /// Blocks of a row.
+    blocks: i64,
+    points: Vec<Point>,
+    /// Of each pair; clock b is that of the second point.
+    books: Vec<ClockBook>,
+    /// Number of the first row that was not made yet.
+    next: Option<i64>,
+    now: Option<Wall>,
+    began: i64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Point {
+    blocks: BTreeMap<i64, MarkingRow>,
+    watching: Watching,
+    arrivals: Arrivals,
+    heard_until: Option<i64>,
+    clocks: Vec<(Period, ClockState)>,
+}
+
+impl MarkingJoin {
+    /// Knowing nothing: whatever points counted before this is unobserved.
+    ///
+    /// # Errors
+    /// The rule cannot be meant.
+    pub fn new(rule: MarkingRule) -> Result<Self, MarkingRuleError> {
+        let points = rule.points.len();
+        if !(2..=MOST_POINTS).contains(&points) {
+            return Err(MarkingRuleError::Points(points));
+        }
+        let is_pair = |pair: &MarkingPair| {
+            pair.from != pair.to && [pair.from, pair.to].iter().all(|point| usize::from(point.0) < points)
+        };
+        if rule.pairs.is_empty() || !rule.pairs.iter().all(is_pair) {
+            return Err(MarkingRuleError::Pairs);
+        }
+        let sane = (10_000_000..=3_600_000_000_000).contains(&rule.block.0)
+            && (1..=86_400_000_000_000).contains(&rule.period.0);
+        if !sane {
+            return Err(MarkingRuleError::Block(rule.block));
+        }
+        let blocks = (rule.period.0 / rule.block.0).max(1);
+        let length = Span(blocks * rule.block.0);
+        Ok(Self {
+            blocks,
+            points: vec![Point::default(); points],
+            books: vec![ClockBook::new(length, rule.clock_window); rule.pairs.len()],
+            next: None,
+            now: None,
+            began: i64::MAX,
+            rule,
+        })
+    }
+
+    /// The point of that name.
+    pub fn point(&self, name: &str) -> Option<PointId> {
+        let at = self.rule.points.iter().position(|point| point == name)?;
+        u8::try_from(at).ok().map(PointId)
+    }
+
+    /// What a point counted of one block. Rows of one block add up; one whose time was settled or that is further ahead than an hour is
+    /// not used.
+    pub fn offer(&mut self, point: PointId, row: &MarkingRow) {
+        let Ok(number) = i64::try_from(row.block) else { return };
+        let timely =
+            self.now.is_none_or(|now| number.saturating_mul(self.rule.block.0) < now.0.saturating_add(AHEAD));
+        let settled = self.next.is_some_and(|next| number < next.saturating_mul(self.blocks));
+        let sane = number < i64::MAX / 4 / self.rule.block.0;
+        let Some(to) = self.points.get_mut(usize::from(point.0)).filter(|_| timely && sane && !settled)
+        else {
+            return;
+        };
+        match to.blocks.get_mut(&number) {
+            Some(block) => add(block, row),
+            None => drop(to.blocks.insert(number, row.clone())),
+        }
+        if to.blocks.len() > MOST_BLOCKS {
+            to.blocks.pop_first();
+        }
+    }
+
+    /// All blocks of this point that were over half a block before the end of the period have been offered; it lost `lost` packets in
+    /// it, and this was its clock.
+    pub fn watched(&mut self, point: PointId, period: Period, lost: u64, clock: &ClockState) {
+        let Some(of) = self.points.get_mut(usize::from(point.0)) else { return };
+        of.watching.add(period.from.0, period.until.0, lost);
+        of.heard_until = of.heard_until.max(Some(period.until.0));
+        if of.clocks.len() == MOST_CLOCKS {
+            of.clocks.remove(0);
+        }
+        of.clocks.push((period, clock.clone()));
+        if let Some(now) = self.now {
+            of.arrivals.heard(now.0, period.until.0, self.rule.report_patience.0);
+        }
+    }
+
+    /// An exchange of our own between two points; `asked` sent the question.
+    pub fn exchange(&mut self, asked: PointId, answered: PointId, exchange: &Exchange) {
+        if !exchange.is_within(AHEAD) {
+            return;
+        }
+        for (pair, book) in self.rule.pairs.iter().zip(&mut self.books) {
+            if (pair.from, pair.to) == (asked, answered) {
+                book.exchange(exchange);
+            } else if (pair.from, pair.to) == (answered, asked) {
+                book.exchange_back(exchange);
+            }
+        }
+    }
+
+    /// It is `now` by the collector's clock: gives the rows of the periods of which everything is known, oldest first.
+    pub fn advance(&mut self, now: Wall) -> Vec<(Period, DelayRow)> {
+        let now = self.now.map_or(now, |before| before.max(now));
+        self.now = Some(now);
+        self.began = self.began.min(now.0);
+        let known = self.known_until(now.0);
+        let length = self.blocks * self.rule.block.0;
+        // Blocks are read half a block after their end.
+        let due = known.saturating_sub(self.rule.block.0 / 2).div_euclid(length);
+        let first = self
+            .points
+            .iter()
+            .filter_map(|point| Some(point.blocks.first_key_value()?.0.div_euclid(self.blocks)));
+        let (mut number, mut rows) =
+            (first.min().unwrap_or(due).max(self.next.unwrap_or(i64::MIN)), Vec::new());
+        while number < due && rows.len() < MOST_ROWS {
+            self.settle(number, &mut rows);
+            number += 1;
+            // What lies between is nothing.
+            let first = self
+                .points
+                .iter()
+                .filter_map(|point| Some(point.blocks.first_key_value()?.0.div_euclid(self.blocks)));
+            number = number.max(first.min().unwrap_or(due).min(due));
+        }
+        if known > i64::MIN {
+            self.next = Some(self.next.map_or(number.min(due), |next| next.max(number.min(due))));
+        }
+        rows
+    }
+
+    fn known_until(&self, now: i64) -> i64 {
+        let patience = self.rule.report_patience.0;
+        let (mut all, mut waited) = (i64::MAX, now.saturating_sub(patience));
+        for point in &self.points {
+            let heard = point.heard_until.unwrap_or(i64::MIN);
+            all = all.min(heard);
+            if point.arrivals.is_waited_for(now, self.began, patience) {
+                waited = waited.min(heard);
+            }
+        }
+        all.max(waited).min(now.saturating_add(AHEAD))
+    }
+
+    /// Makes the rows of one period.
+    fn settle(&mut self, number: i64, rows: &mut Vec<(Period, DelayRow)>) {
+        let length = self.blocks * self.rule.block.0;
+        let from = number.saturating_mul(length);
+        let period = Period { from: Wall(from), until: Wall(from.saturating_add(length)) };
+        let numbers = number * self.blocks..(number + 1) * self.blocks;
+        for at in 0..self.rule.pairs.len() {
+            let pair = self.rule.pairs[at];
+            let [first, second] = [pair.from, pair.to].map(|point| &self.points[usize::from(point.0)]);
+            let clocks = [first, second].map(|point| point.clocks_of(period));
+            let estimate = self.books[at].estimate(period, [&clocks[0], &clocks[1]]);
+            let counted = Counted::of(first, second, numbers.clone(), self.rule.block, &estimate);
+            if let Some(row) = counted.row(&estimate, self.rule.block) {
+                let name = |point: PointId| self.rule.points[usize::from(point.0)].clone();
+                rows.push((period, DelayRow { from: name(pair.from), to: name(pair.to), ..row }));
+            }
+        }
+        let forget = from.saturating_sub(length).saturating_sub(self.rule.block.0);
+        for point in &mut self.points {
+            point.blocks = point.blocks.split_off(&numbers.end);
+            point.watching.forget_before(forget);
+            point.clocks.retain(|(of, _)| of.until.0 >= from);
+        }
+    }
+}
+
+impl Point {
+    fn clocks_of(&self, period: Period) -> Vec<ClockState> {
+        let touching = |of: &Period| of.from < period.until && period.from < of.until;
+        self.clocks.iter().filter(|(of, _)| touching(of)).map(|(_, clock)| clock.clone()).collect()
+    }
+
+    /// Its counts of a block, if it watched all of the time in which its packets came.
+    fn whole(&self, number: i64, block: Span) -> Option<MarkingRow> {
+        let (begin, half) = (number * block.0, block.0 / 2);
+        let watched = self.watching.would_have_seen(begin - half, begin + block.0 + half);
+        watched.then(|| self.blocks.get(&number).cloned().unwrap_or_else(|| nothing(number, Wall(begin))))
+    }
+}
+
+/// What two points counted of the blocks of a row.
+struct Counted {
+    blocks: Vec<BlockLoss>,
+    /// Packets of the first point in blocks that one of the two did not watch to the end.
+    unwatched: u64,
+    late: u64,
+}
+
+impl Counted {
+    fn of(
+        first: &Point,
+        second: &Point,
+        numbers: std::ops::Range<i64>,
+        block: Span,
+        estimate: &Estimate,
+    ) -> Self {
+        let (mut sent, mut received, mut unwatched) = (Vec::new(), Vec::new(), 0);
+        let count =
+            |point: &Point, number| point.blocks.get(&number).map_or(0, |row: &MarkingRow| row.packets);
+        for number in numbers {
+            if count(first, number) == 0 && count(second, number) == 0 {
+                continue;
+            }
+            match (first.whole(number, block), second.whole(number, block)) {
+                (Some(left), Some(came)) => {
+                    received.push(corrected(came, estimate, left.first_at));
+                    sent.push(left);
+                }
+                _ => unwatched += count(first, number),
+            }
+        }
+        // Blocks are told apart by each point's own clock: all that those are apart counts.
+        let apart = estimate.bound().map(|bound| bound + estimate.middle().unwrap_or(Span::ZERO).abs());
+        let late = received.iter().fold(0_u64, |sum, row| sum.saturating_add(row.late));
+        let blocks = join(&sent, &received, &JoinSettings { block, clock_bound: apart });
+        Self { blocks, unwatched, late }
+    }
+
+    /// `None`: there was nothing to count.
+    fn row(self, estimate: &Estimate, block: Span) -> Option<DelayRow> {
+        let unsure = |one: &BlockLoss| matches!(one.doubt, Some(Doubt::GuardBand { .. }));
+        let (doubted, good): (Vec<BlockLoss>, Vec<BlockLoss>) = self.blocks.into_iter().partition(unsure);
+        let sum = |blocks: &[BlockLoss], of: fn(&BlockLoss) -> u64| {
+            blocks.iter().map(of).fold(0_u64, u64::saturating_add)
+        };
+        let (sent, received) = (sum(&good, |one| one.sent), sum(&good, |one| one.received));
+        let unobserved = self.unwatched.saturating_add(sum(&doubted, |one| one.sent));
+        let packets = sent.saturating_add(unobserved);
+        if packets == 0 && received == 0 {
+            return None;
+        }
+        let mut row = DelayRow {
+            packets,
+            matched: sent.min(received),
+            lost: sent.saturating_sub(received),
+            unobserved,
+            late: self.late,
+            patience: block / 2,
+            clock_bound: estimate.bound(),
+            offset: estimate.middle().unwrap_or(Span::ZERO),
+            ..DelayRow::empty("alternate_marking")
+        };
+        estimate.method.name().clone_into(&mut row.clock_method);
+        delays(&mut row, &good, estimate);
+        warn(&mut row, &good, &doubted, received.saturating_sub(sent));
+        Some(row)
+    }
+}
+
+/// Of marked packets where there are any, else the mean of each block that lost nothing.
+fn delays(row: &mut DelayRow, blocks: &[BlockLoss], estimate: &Estimate) {
+    let marked: Vec<Span> =
+        blocks.iter().filter_map(|block| block.marked.as_ref()).flatten().copied().collect();
+    let (told, what) = if marked.is_empty() {
+        let means: Vec<Span> = blocks.iter().filter_map(|block| block.mean_delay).collect();
+        (means, "delays are means of blocks that lost nothing")
+    } else {
+        (marked, "delays are of marked packets alone")
+    };
+    let Some(smallest) = told.iter().min().copied() else { return };
+    row.warnings.push(what.to_owned());
+    let unknown = estimate.method == Method::None;
+    if unknown {
+        row.offset = smallest;
+        row.warnings
+            .push("nothing is known of the clocks: delays count from the smallest difference".to_owned());
+    }
+    let bound = estimate.bound().unwrap_or(Span::ZERO);
+    let mut found = DelayStatistics::default();
+    for delay in told {
+        let delay = if unknown { delay - smallest } else { delay };
+        row.below_bound += u64::from(delay < bound || delay < Span::ZERO);
+        if delay >= Span::ZERO {
+            found.observe(delay);
+        }
+    }
+    row.delay = found;
+}
+
+fn warn(row: &mut DelayRow, good: &[BlockLoss], doubted: &[BlockLoss], more: u64) {
+    let needs = doubted.iter().filter_map(|block| match block.doubt {
+        Some(Doubt::GuardBand { needs }) => Some(needs),
+        _ => None,
+    });
+    if let Some(needs) = needs.max() {
+        row.warnings.push(format!(
+            "clocks, delay and its spread need {needs}, half a block or more: packets may count in another block, and none is told lost"
+        ));
+    }
+    if good.iter().any(|block| block.doubt == Some(Doubt::Clocks)) {
+        row.warnings
+            .push("how far the clocks are apart is not known: packets may count in another block".to_owned());
+    }
+    if good.iter().any(|block| block.doubt == Some(Doubt::Late)) {
+        row.warnings.push("packets came after their block had been read".to_owned());
+    }
+    if more > 0 {
+        row.warnings
+            .push(format!("{more} packets more came than were sent: blocks of the two points do not fit"));
+    }
+}
+
+/// Stamps of the second point by the clock of the first.
+fn corrected(mut row: MarkingRow, estimate: &Estimate, at: Wall) -> MarkingRow {
+    let offset = estimate.offset_at(at).or_else(|| estimate.middle()).unwrap_or(Span::ZERO);
+    let back = |stamp: Wall| Wall(stamp.0.saturating_sub(offset.0));
+    (row.first_at, row.mean_at) = (back(row.first_at), back(row.mean_at));
+    row.marked_at.iter_mut().for_each(|stamp| *stamp = back(*stamp));
+    row
+}
+
+fn nothing(number: i64, begin: Wall) -> MarkingRow {
+    MarkingRow {
+        key: netaware_record::passive::FlowKey::default(),
+        colour: (number & 1) as u8,
+        block: number.max(0).cast_unsigned(),
+        packets: 0,
+        bytes: ByteCount(0),
+        first_at: begin,
+        mean_at: begin,
+        marked_at: Vec::new(),
+        late: 0,
+    }
+}
+
+/// Adds what another row said of the same block.
+fn add(block: &mut MarkingRow, row: &MarkingRow) {
+    block.late = block.late.saturating_add(row.late);
+    if row.packets == 0 {
+        return;
+    }
+    if block.packets == 0 {
+        let late = block.late;
+        *block = MarkingRow { late, ..row.clone() };
+        return;
+    }
+    let packets = block.packets.saturating_add(row.packets);
+    let apart = i128::from(row.mean_at.0) - i128::from(block.mean_at.0);
+    let moved = apart * i128::from(row.packets) / i128::from(packets);
+    block.mean_at = Wall(block.mean_at.0.saturating_add(moved as i64));
+    block.first_at = block.first_at.min(row.first_at);
+    block.packets = packets;
+    block.bytes = ByteCount(block.bytes.0.saturating_add(row.bytes.0));
+    block.marked_at.extend_from_slice(&row.marked_at);
+    block.marked_at.sort_unstable();
+    block.marked_at.truncate(super::MOST_MARKED);
+}
+
+/// As of a join of digests.
+const MOST_POINTS: usize = 64;
+/// Of one point that wait: of the shortest ones ten minutes.
+const MOST_BLOCKS: usize = 1 << 16;
+/// States of one point's clock: minutes of periods of 100 ms.
+const MOST_CLOCKS: usize = 4096;
+/// Periods of one call.
+const MOST_ROWS: usize = 4096;
+/// An hour: stamps further ahead of the collector are of no clock.
+const AHEAD: i64 = 3_600_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use netaware_stats::rng::SplitMix64;
+
+    use super::*;
+    use crate::made_up::Made;
+    use crate::marking::MarkingWatch;
+    use crate::{Found, Watch};
+    use netaware_record::passive::Row;
+
+    const MS: i64 = 1_000_000;
+    const SECOND: i64 = 1000 * MS;
+    const START: i64 = 1_800_000_000 * SECOND;
+    const BLOCK: i64 = 200 * MS;
+
+    fn rule() -> MarkingRule {
+        MarkingRule {
+            points: vec!["a".into(), "b".into()],
+            pairs: vec![MarkingPair { from: PointId(0), to: PointId(1) }],
+            block: Span(BLOCK),
+            period: Span(SECOND),
+            report_patience: Span::from_secs(5),
+            clock_window: Span::from_secs(64),
+        }
+    }
+
+    fn same_host() -> ClockState {
+        ClockState { identity: Some("here".into()), ..ClockState::default() }
+    }
+
+    /// Ten seconds of a flow of a packet each ms, every tenth double marked, over a path of 12 ms and up to 2 more; packets for which
+    /// `lost` says so do not come. What b lost in its own capture, per second, is `lacks`.
+    fn play(
+        offset: i64,
+        clocks: &ClockState,
+        lost: impl Fn(i64) -> bool,
+        lacks: impl Fn(i64) -> u64,
+    ) -> Vec<(Period, DelayRow)> {
+        let mut rng = SplitMix64::new(9);
+        let mut tasks = [(); 2].map(|()| MarkingWatch::new(0, Some(1), 200).unwrap());
+        let mut join = MarkingJoin::new(rule()).unwrap();
+        let mut rows = Vec::new();
+        let mut on_the_way: Vec<(i64, Made)> = Vec::new();
+        for second in 0..12 {
+            let from = START + second * SECOND;
+            for n in 0..if (1..11).contains(&second) { 1000 } else { 0 } {
+                let at = from + n * MS;
+                let made = Made::udp4().dscp((at / BLOCK % 2) as u8 | u8::from(n % 10 == 3) << 1);
+                tasks[0].observe(&made.observed(Wall(at)));
+                if !lost((second - 1) * 1000 + n) {
+                    on_the_way.push((at + 12 * MS + rng.below(2_000_000) as i64 + offset, made));
+                }
+            }
+            on_the_way.sort_by_key(|(at, _)| *at);
+            let behind = on_the_way.partition_point(|(at, _)| *at < from + SECOND);
+            for (at, made) in on_the_way.drain(..behind) {
+                tasks[1].observe(&made.observed(Wall(at)));
+            }
+            let period = Period { from: Wall(from), until: Wall(from + SECOND) };
+            for (point, task) in (0..).map(PointId).zip(&mut tasks) {
+                let mut found = Found::default();
+                task.close(period, &mut found);
+                for row in found.rows {
+                    if let Row::Marking(row) = row {
+                        join.offer(point, &row);
+                    }
+                }
+                let lost = if point == PointId(1) { lacks(second) } else { 0 };
+                join.watched(point, period, lost, clocks);
+            }
+            rows.extend(join.advance(Wall(from + SECOND + 100 * MS)));
+        }
+        rows.extend(join.advance(Wall(START + 60 * SECOND)));
+        rows
+    }
+
+    fn sums(rows: &[(Period, DelayRow)]) -> [u64; 4] {
+        rows.iter().fold([0; 4], |sum, (_, row)| {
+            [sum[0] + row.packets, sum[1] + row.matched, sum[2] + row.lost, sum[3] + row.unobserved]
+        })
+    }
+
+    #[test]
+    fn loss_and_delay_of_each_second_are_exact() {
+        let rows = play(0, &same_host(), |n| n % 50 == 7, |_| 0);
+        assert_eq!(sums(&rows), [10_000, 9_800, 200, 0]);
+        assert_eq!(rows.len(), 10);
+        for (period, row) in &rows {
+            assert_eq!(period.until.since(period.from), Span(SECOND));
+            assert_eq!((row.packets, row.lost, row.from.as_str(), row.to.as_str()), (1000, 20, "a", "b"));
+            assert_eq!((row.clock_bound, row.below_bound), (Some(Span::ZERO), 0));
+            // Packets 3, 13, ...: none of them is lost.
+            assert_eq!(row.delay.count, 100);
+            assert!(row.delay.min.0 >= 12 * MS && row.delay.max.0 < 14 * MS, "{row:?}");
+            assert_eq!(row.warnings, ["delays are of marked packets alone"]);
+        }
+    }
+
+    #[test]
+    fn a_whole_second_that_is_lost_is_loss_and_one_that_was_not_watched_is_not() {
+        let rows = play(0, &same_host(), |n| (4000..5000).contains(&n), |_| 0);
+        assert_eq!(sums(&rows), [10_000, 9_000, 1_000, 0]);
+        // b lost packets in the seventh second: blocks that reach into it, by half a block, are not known.
+        let rows = play(0, &same_host(), |_| false, |second| u64::from(second == 6) * 3);
+        let unknown = 1000 + 2 * 200;
+        assert_eq!(sums(&rows), [10_000, 10_000 - unknown, 0, unknown]);
+    }
+
+    #[test]
+    fn clocks_that_are_apart_are_taken_off_as_far_as_they_are_known() {
+        let kept =
+            ClockState { synchronised: true, bound: Some(Span::from_millis(2)), ..ClockState::default() };
+        let rows = play(3 * MS, &kept, |n| n % 100 == 9, |_| 0);
+        assert_eq!(sums(&rows), [10_000, 9_900, 100, 0]);
+        for (_, row) in &rows {
+            assert_eq!(
+                (row.clock_bound, row.clock_method.as_str()),
+                (Some(Span::from_millis(4)), "clock_daemons")
+            );
+            let mean = row.delay.mean().unwrap();
+            assert!((mean - Span::from_millis(13)).abs() <= Span::from_millis(4), "{mean}");
+        }
+        let unknown = play(3 * MS, &ClockState::default(), |_| false, |_| 0);
+        let (_, row) = &unknown[3];
+        assert_eq!((row.clock_bound, row.delay.min, row.lost), (None, Span::ZERO, 0));
+        assert!(row.warnings.iter().any(|warning| warning.contains("not known")), "{row:?}");
+    }
+
+    #[test]
+    fn where_the_guard_band_is_not_met_nothing_is_called_lost() {
+        // 90 ms apart, with blocks of 200: d is more than half of one.
+        let off =
+            ClockState { synchronised: true, bound: Some(Span::from_millis(50)), ..ClockState::default() };
+        let rows = play(90 * MS, &off, |n| n % 10 == 0, |_| 0);
+        let [packets, matched, lost, unobserved] = sums(&rows);
+        assert_eq!((packets, matched, lost, unobserved), (10_000, 0, 0, 10_000));
+        assert!(rows.iter().all(|(_, row)| row.warnings.iter().any(|why| why.contains("half a block"))));
+    }
+
+    #[test]
+    fn a_silent_point_is_waited_for_no_longer_than_patience() {
+        let mut join = MarkingJoin::new(rule()).unwrap();
+        let number = START / BLOCK;
+        let row = MarkingRow { packets: 10, ..nothing(number, Wall(START)) };
+        join.advance(Wall(START));
+        join.offer(PointId(0), &row);
+        let period = Period { from: Wall(START - SECOND), until: Wall(START + 2 * SECOND) };
+        join.watched(PointId(0), period, 0, &same_host());
+        assert!(join.advance(Wall(START + 2 * SECOND)).is_empty());
+        let rows = join.advance(Wall(START + 7 * SECOND));
+        assert_eq!(sums(&rows), [10, 0, 0, 10]);
+        // What comes after that is not counted a second time.
+        join.offer(PointId(0), &row);
+        join.watched(PointId(1), period, 0, &same_host());
+        assert!(join.advance(Wall(START + 20 * SECOND)).is_empty());
+    }
+
+    #[test]
+    fn nonsense_takes_no_memory_and_no_time() {
+        let mut rng = SplitMix64::new(3);
+        let mut join = MarkingJoin::new(rule()).unwrap();
+        join.advance(Wall(START));
+        for n in 0..200_000 {
+            let number =
+                if n % 3 == 0 { rng.next_u64() } else { (START / BLOCK) as u64 - rng.below(1 << 20) as u64 };
+            let row = MarkingRow {
+                block: number,
+                packets: rng.next_u64(),
+                ..nothing(0, Wall(rng.next_u64().cast_signed()))
+            };
+            join.offer(PointId((n % 3) as u8), &row);
+        }
+        assert!(join.points.iter().all(|point| point.blocks.len() <= MOST_BLOCKS));
+        let forever = Period { from: Wall(i64::MIN), until: Wall(i64::MAX) };
+        join.watched(PointId(0), forever, u64::MAX, &ClockState::default());
+        join.watched(PointId(1), forever, 0, &ClockState::default());
+        assert!(join.advance(Wall(START + SECOND)).len() <= MOST_ROWS * 2);
+        let rules = [
+            MarkingRule { pairs: vec![], ..rule() },
+            MarkingRule { pairs: vec![MarkingPair { from: PointId(1), to: PointId(1) }], ..rule() },
+            MarkingRule { pairs: vec![MarkingPair { from: PointId(0), to: PointId(2) }], ..rule() },
+            MarkingRule { points: vec!["a".into()], ..rule() },
+            MarkingRule { block: Span(5), ..rule() },
+        ];
+        assert!(rules.into_iter().all(|rule| !MarkingJoin::new(rule).unwrap_err().to_string().is_empty()));
+    }
+}
