@@ -20,7 +20,7 @@ use libfuzzer_sys::{arbitrary, fuzz_target};
 use netaware_record::{Direction, HostInfo, ReceiverTick, TcpEnd};
 use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::control::{
-    ClientMessage, EndReport, ErrorCode, Limits, ServerMessage, TcpPlan, TestPlan, UdpPlan,
+    ChannelEnd, ClientMessage, EndReport, ErrorCode, Limits, ServerMessage, TcpPlan, TestPlan, UdpPlan,
 };
 use netaware_wire::proof::{self, Key};
 use netaware_wire::{Token, frame};
@@ -49,6 +49,8 @@ enum Step {
     Reserve { expected: i64, join: bool },
     Release,
     Open { test: u8, plan: Plan },
+    Channel { test: u8, rightly: bool },
+    ChannelLost(u8),
     Start(u8),
     StopTest(u8),
     Ping,
@@ -172,6 +174,7 @@ impl Owner<'_> {
                 let why = Refusal { code: ErrorCode::Internal, message: "it broke".into() };
                 line.session.cannot_run((*test).into(), &why);
             }
+            Step::ChannelLost(test) => line.session.channel_lost((*test).into(), "it broke"),
             Step::Lost => line.session.lost(now),
             Step::Stop => line.session.stop(now),
             _ => {}
@@ -234,6 +237,11 @@ impl Owner<'_> {
                 assert!(line.tests.insert(test, Life::Prepared).is_none(), "test {test} prepared twice");
                 line.session.prepared(now, test, Ok(()));
             }
+            Action::OpenChannel { test, end } => {
+                assert_eq!(end.fault(), None);
+                assert_eq!(line.tests.get(&test), Some(&Life::Prepared), "a channel of test {test}");
+                line.session.channel_prepared(test, Ok(end));
+            }
             Action::Run { test } => {
                 assert_eq!(line.tests.insert(test, Life::Running), Some(Life::Prepared), "test {test}");
                 line.session.started(test);
@@ -282,6 +290,11 @@ fn message(step: &Step, line: &Line<'_>, reservation: Token) -> Option<ClientMes
         }
         Step::Release => ClientMessage::Release,
         Step::Open { test, plan } => ClientMessage::Open { test: (*test).into(), plan: test_plan(plan) },
+        Step::Channel { test, rightly } => {
+            let pwd = if *rightly { "p".repeat(22) } else { "v=0\r\n".into() };
+            let fingerprint = ChannelEnd::fingerprint(&[7; 32]);
+            ClientMessage::Channel { test: (*test).into(), end: ChannelEnd { ufrag: "user".into(), pwd, fingerprint } }
+        }
         Step::Start(test) => ClientMessage::Start { test: (*test).into() },
         Step::StopTest(test) => ClientMessage::Stop { test: (*test).into() },
         Step::Ping => ClientMessage::Ping { seq: 1 },

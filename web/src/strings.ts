@@ -3,7 +3,7 @@
 import type { Complaint, Field } from "./pure/matrixPlan";
 import type { PlaceFigure } from "./pure/places";
 import type { Figure, Grade, Use } from "./pure/verdict";
-import type { Phase } from "./measure/messages";
+import type { PeerTrouble, Phase } from "./measure/messages";
 
 export const S = {
   name: "netaware",
@@ -45,7 +45,7 @@ export const S = {
     notOver: (version: string, why: string) => `${version}: not measured, ${why}`,
   },
 
-  phases: { latency: "Latency", down: "Down", up: "Up" } satisfies Record<Phase, string>,
+  phases: { latency: "Latency", loss: "Loss", down: "Down", up: "Up" } satisfies Record<Phase, string>,
 
   uses: { call: "Video call", game: "Games", film: "4K video" } satisfies Record<Use, string>,
   grades: { good: "Good", fair: "Fair", poor: "Poor", unknown: "Open" } satisfies Record<Grade, string>,
@@ -85,10 +85,22 @@ export const S = {
     loss: "Loss",
     notMeasured: "not measured",
     lost: (lost: number, sent: number) => `${lost} of ${sent}`,
+    lostBothWays: (lost: string) => `${lost} round trips`,
+    lostOneWay: (way: string, figure: string) => `${way.toLowerCase()} ${figure}`,
+    rttTcp: "Round trip over TCP, median",
+    jitter: "Jitter one way (RFC 3550)",
     to: "to",
   },
 
-  loss: "This server offers browsers no unreliable transport yet, so loss was not measured. TCP repairs losses: they show as long round trips.",
+  /** Shown where UDP-like measurements are not to be had. */
+  noDatagrams: {
+    over: (version: string, why: string) => `${version}: no datagrams, so loss was not measured there; TCP is. ${why}`,
+    why: {
+      absent: "This browser has no WebRTC, or it is switched off.",
+      refused: "This browser refused to open a WebRTC data channel.",
+      blocked: "No data channel came about within 6 s: something on the way blocks UDP to the server's port, or the browser keeps WebRTC from it.",
+    } satisfies Record<PeerTrouble, string>,
+  },
 
   pedigree: {
     title: "How these figures came about",
@@ -145,7 +157,10 @@ export const S = {
     tcp: "TCP",
     tcp_nodelay: "TCP_NODELAY",
     udp: "UDP",
-    udpNote: "UDP-like: this server offers browsers no unreliable transport yet. TCP is measured.",
+    udp_web: "UDP-like (WebRTC data channel)",
+    udpNote: "UDP-like: each block is one message of an unordered WebRTC data channel that repeats nothing. It has at most 1.02 kB (1 KiB) and at least 24 B; of the 17 pairs those with larger blocks are left to TCP. SCTP's congestion control holds blocks back and never counts them as lost.",
+    udpAbsent: "UDP-like: this server offers browsers no datagrams. TCP is measured.",
+    udpMissing: "UDP-like: this browser has no WebRTC, or it is switched off. TCP is measured.",
     sweep: "The 17 pairs",
     single: "One pair",
     sizes: "Sizes",
@@ -179,6 +194,8 @@ export const S = {
       blockOverTotal: (c: Complaint) => `A block of ${c.given} does not fit a total of ${c.bound}. Make the block smaller or the total larger.`,
       tooManyWrites: (c: Complaint) => `That would be ${c.given} writes; more than ${c.bound} take a phone for ever. Make blocks larger.`,
       notACount: (c: Complaint) => `Give a whole number from 1 to ${c.bound}.`,
+      blockOverDatagram: (c: Complaint) => `A datagram of a data channel carries at most ${c.bound}; ${c.given} would be cut into several, and one lost piece would lose them all. Make the block smaller, or leave UDP-like out.`,
+      blockBelowHeader: (c: Complaint) => `A datagram needs ${c.bound} for its number and time; ${c.given} has no room for them. Make the block larger, or leave UDP-like out.`,
       overCap: (c: Complaint) => `The server's owner allows ${c.bound} in a transfer; this would be ${c.given}.`,
     } satisfies Record<Complaint["reason"], (complaint: Complaint) => string>,
     fields: { total: "Total bytes", block: "Block size", runs: "Runs" } satisfies Record<Field, string>,
@@ -286,7 +303,8 @@ export const S = {
     results: "Keeping results",
     keeping: { none: "neither reads nor keeps", read: "can be read", write: "can be read and kept" },
     datagrams: "Unreliable transport",
-    noDatagrams: "none yet: the page measures over TCP",
+    noDatagrams: "none: the page measures over TCP",
+    transports: { webrtc: "WebRTC data channel" } as Record<string, string>,
     queue: "Queue",
     queueIdle: "told while you wait",
     secure: "Secure connection",

@@ -122,6 +122,7 @@ const scenes = {
         const ticks = tcp.receiver_ticks.reduce((total, tick) => total + tick.bytes, 0);
         assert.ok(ticks <= tcp.bytes && ticks >= tcp.bytes * 0.8, `slices hold ${ticks} of ${tcp.bytes}`);
       }
+      if (process.env.NETAWARE) datagramsAreCounted(version);
     }
     await keepOnServer(page, record);
     quiet();
@@ -207,6 +208,107 @@ const scenes = {
     await context.close();
   },
 
+  async "blocks travel as datagrams, which have a bound that is explained at the field"(browser) {
+    if (!process.env.NETAWARE) return;
+    const { page, context, quiet } = await open(browser, { ...DESKTOP, colorScheme: "light" }, "#matrix");
+    await page.getByLabel("UDP-like").check();
+    await page.getByLabel("One pair").check();
+    await page.getByRole("textbox", { name: "Total bytes" }).fill("100kB");
+    await page.getByRole("textbox", { name: "Block size" }).fill("2kB");
+    await page.getByText("A datagram of a data channel carries at most").waitFor();
+    await page.getByRole("textbox", { name: "Block size" }).fill("20");
+    await page.getByText("needs 24 B for its number and time").waitFor();
+    assert.ok(await page.getByRole("button", { name: "Start" }).isDisabled());
+    await accessible(page, "matrix, absurd datagrams");
+    for (const way of ["Up: this device sends", "Down: the server sends"]) {
+      await page.getByLabel(way).check();
+      await page.getByRole("textbox", { name: "Block size" }).fill("1kB");
+      await page.getByRole("button", { name: "Start" }).click();
+      await page.getByRole("button", { name: "Stop" }).waitFor();
+      await page.getByRole("button", { name: "Start" }).waitFor({ timeout: 60_000 });
+      const [record] = await kept(page);
+      assert.equal(record.outcome, "complete");
+      for (const version of record.versions) {
+        assert.deepEqual(version.matrix.map((each) => each.protocol), ["tcp", "tcp_nodelay", "udp"]);
+        for (const run of version.matrix[2].cells[0].runs) {
+          const [sent, received] = way.startsWith("Up") ? [run.client, run.server] : [run.server, run.client];
+          assert.deepEqual([run.outcome, sent.bytes, sent.bytes - received.bytes], ["complete", 100_000, run.lost], JSON.stringify(run));
+        }
+      }
+      await page.getByText("UDP-like (WebRTC data channel), IPv4").waitFor();
+      await accessible(page, "matrix of datagrams");
+      await keepOnServer(page, record);
+    }
+    await page.getByLabel("The 17 pairs").check();
+    await page.getByRole("textbox", { name: "Runs" }).fill("1");
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.getByRole("button", { name: "Stop" }).waitFor();
+    await page.getByRole("button", { name: "Start" }).waitFor({ timeout: 120_000 });
+    const [sweep] = await kept(page);
+    for (const version of sweep.versions) assert.deepEqual(version.matrix.map((each) => each.cells.length), [17, 17, 12]);
+    quiet();
+    await context.close();
+  },
+
+  async "without WebRTC the page says so and measures over TCP"(browser) {
+    if (!process.env.NETAWARE) return;
+    const context = await browser.newContext({ ...PHONE, serviceWorkers: "allow" });
+    await context.addInitScript(() => delete globalThis.RTCPeerConnection);
+    const page = await context.newPage();
+    await page.goto(`http://127.0.0.1:${PORT}/#matrix`);
+    await page.getByText("this browser has no WebRTC").waitFor();
+    assert.ok(await page.getByLabel("UDP-like").isDisabled());
+    await page.getByRole("link", { name: "Test" }).click();
+    await quickTest(page);
+    await page.getByText("This browser has no WebRTC").first().waitFor();
+    await accessible(page, "without WebRTC");
+    const [record] = await kept(page);
+    assert.equal(record.outcome, "complete");
+    assert.ok(record.warnings.some((warning) => warning.includes("no WebRTC")), record.warnings.join());
+    assert.ok(record.versions.every((version) => version.tcp.length === 2 && version.latency.lost === 0 && !version.udp));
+    await context.close();
+  },
+
+  async "a browser that cannot hand a channel over runs the flow on the page's own thread"(browser) {
+    if (!process.env.NETAWARE) return;
+    const context = await browser.newContext({ ...PHONE, serviceWorkers: "allow" });
+    await context.addInitScript(() => {
+      const { postMessage } = Worker.prototype;
+      Worker.prototype.postMessage = function (message, handed) {
+        if (handed?.length > 0) throw new DOMException("not here", "DataCloneError");
+        return postMessage.call(this, message);
+      };
+    });
+    const page = await context.newPage();
+    await page.goto(`http://127.0.0.1:${PORT}/`);
+    await quickTest(page);
+    const [record] = await kept(page);
+    assert.equal(record.outcome, "complete");
+    for (const version of record.versions) datagramsAreCounted(version);
+    await context.close();
+  },
+
+  async "where UDP is blocked the page says so after some seconds and goes on"(browser) {
+    if (!process.env.NETAWARE) return;
+    const context = await browser.newContext({ ...PHONE, serviceWorkers: "allow" });
+    // Nobody listens at the address to which the browser is sent.
+    await context.addInitScript(() => {
+      const { setRemoteDescription } = RTCPeerConnection.prototype;
+      RTCPeerConnection.prototype.setRemoteDescription = function ({ type, sdp }) {
+        return setRemoteDescription.call(this, { type, sdp: sdp.replace(/ \d+ typ host/, " 9 typ host") });
+      };
+    });
+    const page = await context.newPage();
+    await page.goto(`http://127.0.0.1:${PORT}/`);
+    await quickTest(page);
+    await page.getByText("No data channel came about within 6 s").first().waitFor();
+    const [record] = await kept(page);
+    assert.equal(record.outcome, "complete");
+    assert.ok(record.warnings.some((warning) => warning.includes("no data channel came about")), record.warnings.join());
+    assert.ok(record.versions.every((version) => version.tcp.length === 2 && !version.udp));
+    await context.close();
+  },
+
   async "a walk compares its places"(browser) {
     const { page, context, quiet } = await open(browser, { ...PHONE, colorScheme: "light" }, "#walk");
     await accessible(page, "walk, empty");
@@ -252,7 +354,7 @@ const scenes = {
   async "the server's page tells what is allowed"(browser) {
     const { page, context, quiet } = await open(browser, { ...PHONE, colorScheme: "dark" }, "#server");
     await page.getByText("netaware").first().waitFor();
-    await page.getByText("none yet: the page measures over TCP").waitFor();
+    await page.getByText(process.env.NETAWARE ? "WebRTC data channel" : "none: the page measures over TCP").waitFor();
     await accessible(page, "server");
     await picture(page, "server-phone-dark");
     quiet();
@@ -298,6 +400,19 @@ const scenes = {
     await context.close();
   },
 };
+
+/** On loopback nothing is lost, and both ends agree. */
+function datagramsAreCounted({ latency, latency_tcp, udp }) {
+  assert.equal(latency.pedigree.method, "web-datagrams-latency");
+  assert.equal(latency_tcp.pedigree.method, "web-latency");
+  assert.deepEqual([latency.received, latency.lost], [latency.sent, 0], "echoes");
+  assert.deepEqual(udp.map((stream) => stream.pedigree.direction), ["reverse", "forward"]);
+  for (const { sent, not_sent, received, loss, receiver } of udp) {
+    assert.ok(sent > 150 && sent + not_sent <= 200, `${sent} sent, ${not_sent} not`);
+    assert.deepEqual([received, loss.lost, receiver.reordered], [sent, 0, 0], "a stream");
+    assert.ok(receiver.jitter > 0 && receiver.delay_variation.count === received, "delays");
+  }
+}
 
 /** The program must understand what the page calls a record. */
 async function keepOnServer(page, record) {

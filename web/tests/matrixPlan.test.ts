@@ -15,7 +15,7 @@ test("every cell runs once in each round and protocols take turns to go first", 
 });
 
 test("absurd wishes are explained at their field", () => {
-  const wish = (total: string, block: string, runs = "3"): Wish => ({ sweep: false, total, block, runs });
+  const wish = (total: string, block: string, runs = "3"): Wish => ({ udp: false, sweep: false, total, block, runs });
   const rows: [Wish, "total" | "block" | "runs", string][] = [
     [wish("1kB", "2kB"), "block", "blockOverTotal"],
     [wish("lots", "1kB"), "total", "notASize"],

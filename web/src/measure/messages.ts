@@ -4,6 +4,8 @@ import type { RoundTrip } from "../pure/delay";
 import type { Protocol, Transfer, Way } from "../pure/matrixPlan";
 import type { Candidate, Version } from "../pure/targets";
 import type { Tick } from "../pure/warmUp";
+import type { FlowResult } from "./flow";
+import type { PeerAnswer, PeerRequest, PeerTrouble } from "./peers";
 import type { ControlMessage, Limits } from "./session";
 
 /** Names of the workers: one script, three parts to play. */
@@ -17,6 +19,10 @@ export interface QuickSpec {
   limits: Limits;
   idleMs: number;
   transferMs: number;
+  /** The server offers datagrams. */
+  datagrams: boolean;
+  /** Of streams of datagrams; zero: echoes alone. */
+  streamMs: number;
 }
 
 export interface MatrixSpec {
@@ -29,9 +35,9 @@ export interface MatrixSpec {
 }
 
 export type Spec = QuickSpec | MatrixSpec;
-export type ToRunner = { say: "run"; spec: Spec } | { say: "cancel" };
+export type ToRunner = { say: "run"; spec: Spec } | { say: "cancel" } | PeerAnswer;
 
-export type Phase = "latency" | "down" | "up";
+export type Phase = "latency" | "loss" | "down" | "up";
 
 export type FromRunner =
   | { say: "reached"; reached: Candidate[]; missing: Missing[] }
@@ -39,6 +45,9 @@ export type FromRunner =
   | { say: "phase"; version: Version; phase: Phase; duration: number }
   | { say: "trips"; version: Version; beside: Phase; trips: RoundTrip[] }
   | { say: "ticks"; version: Version; direction: "down" | "up"; ticks: Tick[] }
+  | { say: "loss"; version: Version; lost: number; sent: number }
+  | { say: "noDatagrams"; version: Version; reason: PeerTrouble }
+  | PeerRequest
   | { say: "lost"; reason: string }
   | { say: "back" }
   | { say: "transfer"; version: Version; done: number; planned: number; transfer: MeasuredTransfer }
@@ -66,6 +75,10 @@ export interface MeasuredVersion {
   greeting?: number;
   responder?: Record<string, unknown>;
   idle?: EchoRun;
+  /** The same in a data channel. */
+  datagrams?: EchoRun;
+  streams?: DatagramRun[];
+  noDatagrams?: PeerTrouble;
   down?: TransferRun;
   up?: TransferRun;
   matrix?: MeasuredTransfer[];
@@ -73,6 +86,8 @@ export interface MeasuredVersion {
 }
 
 export interface EchoRun {
+  /** Absent: a WebSocket. */
+  transport?: "datagrams";
   length: number;
   spacing: number;
   trips: RoundTrip[];
@@ -85,6 +100,27 @@ export interface EchoRun {
   /** Claims of the server about its own time that cannot be, and were not taken out. */
   implausible: number;
   elapsed: number;
+  /** Of datagrams only: turns that were left out because too much waited in the browser, answers after their patience, answers
+   * overtaken, answers to what had been answered. */
+  notSent?: number;
+  late?: number;
+  reordered?: number;
+  duplicates?: number;
+}
+
+/** A stream of datagrams; `report` is the server's end, shaped as the record has it. */
+export interface DatagramRun {
+  direction: "down" | "up";
+  outcome: "complete" | "interrupted" | "failed";
+  length: number;
+  /** ns; null: unpaced. */
+  gap: number | null;
+  page: FlowResult;
+  report?: Record<string, unknown>;
+  /** The server's slices, where it received. */
+  ticks?: Record<string, unknown>[];
+  /** Packets that the browser itself dropped on the way out. */
+  discarded: number;
 }
 
 export interface TransferRun {
@@ -161,4 +197,4 @@ export type FromEchoer =
   | { say: "trips"; trips: RoundTrip[] }
   | { say: "ended"; run: EchoRun; broken: string | null };
 
-export type { ControlMessage, Protocol };
+export type { ControlMessage, PeerTrouble, Protocol };

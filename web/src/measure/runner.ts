@@ -5,9 +5,12 @@
 import type { Candidate, Version } from "../pure/targets";
 import { VERSIONS } from "../pure/targets";
 import type { Tick } from "../pure/warmUp";
+import { Channels, NoDatagrams } from "./channels";
 import { clockStep, PauseWatch } from "./clock";
 import { rest } from "./crew";
-import type { EchoRun, FromRunner, MatrixSpec, Measured, MeasuredVersion, Missing, Phase, QuickSpec, Spec, ToRunner } from "./messages";
+import { datagramEchoes, datagramStream, matrixDatagrams } from "./datagramTests";
+import type { Transfer } from "../pure/matrixPlan";
+import type { EchoRun, FromRunner, MatrixSpec, Measured, MeasuredTransfer, MeasuredVersion, Missing, Phase, QuickSpec, Spec, ToRunner } from "./messages";
 import { ConnectionLost, numberOf, Refused, Session } from "./session";
 import { Line, matrixTransfer, startEchoes, transfer } from "./tests";
 
@@ -22,6 +25,8 @@ export function listenForOrders(): void {
   self.onmessage = ({ data }) => {
     if (data.say === "cancel") {
       run?.cancel();
+    } else if (data.say === "peer") {
+      run?.channels.heard(data);
     } else {
       run = new Run(data.spec);
       void run.go();
@@ -32,6 +37,7 @@ export function listenForOrders(): void {
 class Cancelled extends Error {}
 
 class Run {
+  readonly channels = new Channels((request) => self.postMessage(request));
   private readonly begun = performance.now();
   private readonly watch = new PauseWatch();
   private readonly step = clockStep();
@@ -104,6 +110,7 @@ class Run {
   /** Latency of both versions before anything fills the path, then down in one order and up in the other (ABBA). */
   private async quick(spec: QuickSpec, targets: readonly Candidate[]): Promise<void> {
     for (const target of targets) await this.phase(target, "latency", (line) => this.idle(line, spec));
+    if (spec.datagrams) for (const target of targets) await this.phase(target, "loss", (line) => this.datagrams(line, spec));
     for (const target of targets) await this.phase(target, "down", (line) => this.moved(line, spec, "down"));
     for (const target of [...targets].reverse()) await this.phase(target, "up", (line) => this.moved(line, spec, "up"));
   }
@@ -115,8 +122,8 @@ class Run {
       const order = n % 2 === 0 ? targets : [...targets].reverse();
       for (const target of order) {
         await this.phase(target, spec.way, async (line) => {
-          const measured = await matrixTransfer(line, spec.way, wanted);
           const version = this.of(target.version);
+          const measured = wanted.protocol === "udp" ? await this.matrixDatagrams(line, spec, wanted) : await matrixTransfer(line, spec.way, wanted);
           version.matrix = [...(version.matrix ?? []), measured];
           done += 1;
           self.postMessage({ say: "transfer", version: target.version, done, planned, transfer: measured });
@@ -147,7 +154,8 @@ class Run {
 
   private announce(version: Version, phase: Phase): void {
     if (this.spec.kind !== "quick") return;
-    const duration = (phase === "latency" ? this.spec.idleMs : this.spec.transferMs) * 1e6;
+    const short = phase === "latency" || phase === "loss";
+    const duration = (short ? this.spec.idleMs : this.spec.transferMs) * 1e6;
     self.postMessage({ say: "phase", version, phase, duration });
   }
 
@@ -158,6 +166,45 @@ class Run {
     this.of(version).idle = await echoes.finished;
     if (!line.session.alive) throw new ConnectionLost("the connection was lost while round trips were measured");
     this.tellPartial();
+  }
+
+  /** Echoes, then a stream each way at once; both take a few promille of the path. Where there are no datagrams the test goes on. */
+  private async datagrams(line: Line, spec: QuickSpec): Promise<void> {
+    const { version } = line.target;
+    const measured = this.of(version);
+    try {
+      const onTrips = (trips: EchoRun["trips"]) => self.postMessage({ say: "trips", version, beside: "loss", trips });
+      measured.datagrams = await datagramEchoes(this.channels, line, { spacing: IDLE_SPACING, duration: spec.idleMs * 1e6, onTrips });
+      self.postMessage({ say: "loss", version, lost: measured.datagrams.unanswered, sent: measured.datagrams.sent });
+      if (spec.streamMs > 0) {
+        const wish = { length: STREAM_LENGTH, gap: IDLE_SPACING, packets: null, duration: spec.streamMs * 1e6 };
+        measured.streams = await Promise.all((["down", "up"] as const).map((way) => datagramStream(this.channels, line, way, wish)));
+      }
+    } catch (error) {
+      if (!(error instanceof NoDatagrams)) throw error;
+      this.without(version, error);
+    }
+    this.tellPartial();
+  }
+
+  /** Once it is known that a version has no datagrams nobody waits for them again. */
+  private async matrixDatagrams(line: Line, spec: MatrixSpec, wanted: Transfer): Promise<MeasuredTransfer> {
+    const { version } = line.target;
+    try {
+      const known = this.of(version).noDatagrams;
+      if (known) throw new NoDatagrams(known);
+      return await matrixDatagrams(this.channels, line, spec.way, wanted);
+    } catch (error) {
+      if (!(error instanceof NoDatagrams)) throw error;
+      this.without(version, error);
+      const nothing = { bytes: 0, calls: 0, elapsed: 0, first: 0 };
+      return { ...wanted, way: spec.way, outcome: "failed", reason: error.message, page: nothing, retransmits: 0 };
+    }
+  }
+
+  private without(version: Version, { reason }: NoDatagrams): void {
+    this.of(version).noDatagrams = reason;
+    self.postMessage({ say: "noDatagrams", version, reason });
   }
 
   private async moved(line: Line, spec: QuickSpec, direction: "down" | "up"): Promise<void> {
@@ -232,7 +279,10 @@ class Run {
 
   private expected(): number {
     const versions = Math.max(1, this.versions.length);
-    if (this.spec.kind === "quick") return versions * 2 * (this.spec.transferMs + OVERHEAD_MS) * 1e6;
+    if (this.spec.kind === "quick") {
+      const { transferMs, idleMs, streamMs } = this.spec;
+      return versions * (2 * (transferMs + OVERHEAD_MS) + idleMs + streamMs + OVERHEAD_MS) * 1e6;
+    }
     return Math.min(this.spec.plan.length * versions * MATRIX_STEP_MS, 3600e3) * 1e6;
   }
 
@@ -307,6 +357,8 @@ function messageOf(error: unknown): string {
 const DOWN_STREAMS = 3;
 const UP_STREAMS = 3;
 const IDLE_SPACING = 10e6;
+/** 100 a second of 200 bytes: a telephone call. */
+const STREAM_LENGTH = 200;
 const REACH_MS = 3000;
 const LOOKING_MS = 1500;
 const COMING_BACK_MS = 60_000;

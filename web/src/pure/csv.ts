@@ -1,6 +1,6 @@
 // Records as a table for other programs: one row per record, IP version and figure, as RFC 4180 has it.
 
-import { evidenceOf, figuresOf } from "./figures";
+import { evidenceOf, figuresOf, tellsLoss } from "./figures";
 import type { MatrixResult, NetRecord } from "./record";
 
 export function csvOf(records: readonly NetRecord[]): string {
@@ -25,6 +25,12 @@ function figureRows(record: NetRecord): Row[] {
       ...row("rtt_max", latency?.rtt?.max, "ns"),
       ...row("ipdv_mean", latency?.ipdv?.mean, "ns"),
       ...row("pdv_p95", latency?.pdv?.p95, "ns"),
+      ...(latency && tellsLoss(latency) ? [...row("lost_round_trips", latency.lost, ""), ...row("sent_round_trips", latency.sent, "")] : []),
+      ...own.streams.flatMap((stream) => [
+        ...row(`lost_${stream.direction}`, stream.lost, ""),
+        ...row(`sent_${stream.direction}`, stream.sent, ""),
+        ...row(`jitter_${stream.direction}`, stream.jitter, "ns"),
+      ]),
       ...row("down", down?.goodput, "bit/s", down?.goodput_interval),
       ...row("up", up?.goodput, "bit/s", up?.goodput_interval),
       ...row("rtt_loaded_p95", evidenceOf(own).loaded, "ns"),

@@ -2,14 +2,27 @@
 
 import type { LatencyResult, NetRecord, TcpResult, VersionResult } from "./record";
 import type { Version } from "./targets";
+import type { UdpResult } from "./udpResult";
 import type { Evidence } from "./verdict";
 
 export interface VersionFigures {
   version: Version;
   latency?: LatencyResult;
+  /** Where `latency` is of datagrams. */
+  latencyTcp?: LatencyResult;
+  streams: StreamFigures[];
   down?: TcpResult;
   up?: TcpResult;
   unreachable?: string;
+}
+
+/** A stream of datagrams, one way. */
+export interface StreamFigures {
+  direction: "down" | "up";
+  lost: number;
+  sent: number;
+  /** ns */
+  jitter?: number;
 }
 
 export function figuresOf(record: NetRecord): VersionFigures[] {
@@ -22,10 +35,34 @@ function figuresOfVersion(result: VersionResult): VersionFigures {
   return {
     version: result.version,
     ...(result.latency ? { latency: result.latency } : {}),
+    ...(result.latency_tcp ? { latencyTcp: result.latency_tcp } : {}),
+    streams: streamsOf(result),
     ...(down ? { down } : {}),
     ...(up ? { up } : {}),
     ...(result.unreachable ? { unreachable: result.unreachable.reason } : {}),
   };
+}
+
+/** Over TCP a lost segment is a long round trip and no loss. */
+export function tellsLoss(latency: LatencyResult): boolean {
+  return !/^web-latency$|tcp/.test(latency.pedigree.method);
+}
+
+/** Share of the round trips that were lost; undefined where that was not measured. */
+export function lossOf({ latency }: VersionResult): number | undefined {
+  return latency && tellsLoss(latency) && latency.sent > 0 ? latency.lost / latency.sent : undefined;
+}
+
+/** These may have come from outside and are not checked field by field where they are read. */
+function streamsOf(result: VersionResult): StreamFigures[] {
+  const all: unknown[] = Array.isArray(result.udp) ? result.udp : [];
+  return all.flatMap((each) => {
+    const { pedigree, loss, sent, receiver } = (each ?? {}) as Partial<UdpResult>;
+    if (typeof sent !== "number" || typeof loss?.lost !== "number") return [];
+    const jitter = receiver?.jitter;
+    const direction = pedigree?.direction === "reverse" ? "down" : "up";
+    return [{ direction, lost: loss.lost, sent, ...(typeof jitter === "number" ? { jitter } : {}) } as const];
+  });
 }
 
 /** Of several numbers of streams the one with most: it is what the path carries. */

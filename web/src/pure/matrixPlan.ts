@@ -1,8 +1,9 @@
 // Which transfers a block matrix makes, and what is wrong with a wish before it is sent: docs/guide/matrix.md.
 
+import { HEADER_LENGTH, MOST_PAYLOAD } from "./datagram";
 import { parseSize, showSize } from "./units";
 
-export type Protocol = "tcp" | "tcp_nodelay";
+export type Protocol = "tcp" | "tcp_nodelay" | "udp";
 export type Way = "up" | "down";
 
 export interface Cell {
@@ -28,14 +29,21 @@ export function transfers(cells: readonly Cell[], protocols: readonly Protocol[]
   for (let round = 0; round < runs; round += 1) {
     cells.forEach((cell, n) => {
       const order = (n + round) % 2 === 0 ? protocols : [...protocols].reverse();
-      for (const protocol of order) planned.push({ ...cell, protocol, round });
+      for (const protocol of order) if (fits(cell, protocol)) planned.push({ ...cell, protocol, round });
     });
   }
   return planned;
 }
 
+/** A block that travels as a datagram must fit one, and have room for its header. */
+export function fits(cell: Cell, protocol: Protocol): boolean {
+  return protocol !== "udp" || (cell.block >= HEADER_LENGTH && cell.block <= MOST_PAYLOAD);
+}
+
 /** What a person typed. */
 export interface Wish {
+  /** UDP-like is among what is chosen. */
+  udp: boolean;
   sweep: boolean;
   total: string;
   block: string;
@@ -47,7 +55,7 @@ export type Complaints = Partial<Record<Field, Complaint>>;
 
 /** A reason of the list in strings.ts, with the figures to fill in. */
 export interface Complaint {
-  reason: "notASize" | "nothing" | "tooLarge" | "blockTooLarge" | "blockOverTotal" | "tooManyWrites" | "notACount" | "overCap";
+  reason: "notASize" | "nothing" | "tooLarge" | "blockTooLarge" | "blockOverTotal" | "tooManyWrites" | "notACount" | "overCap" | "blockOverDatagram" | "blockBelowHeader";
   given?: string;
   bound?: string;
 }
@@ -69,7 +77,9 @@ function oneCell(wish: Wish, complaints: Complaints): Cell[] {
   const bytes = sized(wish.total, "total", complaints, MOST_BYTES, "tooLarge");
   const block = sized(wish.block, "block", complaints, MOST_BLOCK, "blockTooLarge");
   if (bytes === undefined || block === undefined) return [];
-  if (block > bytes) complaints.block = { reason: "blockOverTotal", given: showSize(block), bound: showSize(bytes) };
+  if (wish.udp && block > MOST_PAYLOAD) complaints.block = { reason: "blockOverDatagram", given: showSize(block), bound: showSize(MOST_PAYLOAD) };
+  else if (wish.udp && block < HEADER_LENGTH) complaints.block = { reason: "blockBelowHeader", given: showSize(block), bound: showSize(HEADER_LENGTH) };
+  else if (block > bytes) complaints.block = { reason: "blockOverTotal", given: showSize(block), bound: showSize(bytes) };
   else if (Math.ceil(bytes / block) > MOST_WRITES) {
     complaints.block = { reason: "tooManyWrites", given: `${Math.ceil(bytes / block)}`, bound: `${MOST_WRITES}` };
   }

@@ -81,6 +81,7 @@ const versionResult = fields(
     unreachable: fields({ stage: text(40), reason: text() }, { advice: text() }),
     reach: fields({ greeting: number }, { connects: list(number, 100), resolve: number }),
     latency,
+    latency_tcp: latency,
     tcp: list(tcp, 64),
     matrix: list(matrix, 8),
     path: bounded,
@@ -90,7 +91,6 @@ const versionResult = fields(
     hops: bounded,
     reach_probes: bounded,
     owd: bounded,
-    latency_tcp: bounded,
   },
 );
 const host = fields(

@@ -3,12 +3,13 @@
 // What a browser cannot know is left out or zero where the schema demands a number, and the warnings say which: it cannot see
 // segments sent again, cannot tell who limited a transfer, and reads a rounded clock.
 
-import type { EchoRun, Instrument, Measured, MeasuredTransfer, MeasuredVersion, TransferRun } from "../measure/messages";
+import type { EchoRun, Instrument, Measured, MeasuredTransfer, MeasuredVersion, PeerTrouble, TransferRun } from "../measure/messages";
 import { histogram, ipdv, pdv, smoothedJitter, summarise, type DelaySummary } from "./delay";
 import { goodput } from "./goodput";
 import { ascending, mean, median, sum, type Interval } from "./statistics";
 import type { Version } from "./targets";
 import { showSpan } from "./units";
+import { udpResult, type UdpResult } from "./udpResult";
 import type { Tick } from "./warmUp";
 
 export const SCHEMA_VERSION = 1;
@@ -142,7 +143,9 @@ export interface VersionResult {
   unreachable?: { stage: string; reason: string; advice: string };
   reach?: { connects: number[]; greeting: number };
   latency?: LatencyResult;
+  latency_tcp?: LatencyResult;
   tcp?: TcpResult[];
+  udp?: UdpResult[];
   matrix?: MatrixResult[];
   /** Whatever another command has measured; shown by its own fields. */
   [other: string]: unknown;
@@ -230,9 +233,12 @@ function versionsOf(measured: Measured): VersionResult[] {
 }
 
 function versionOf(measured: MeasuredVersion, instrument: Instrument): VersionResult {
-  const { version, idle } = measured;
-  const latency = idle && latencyOf(idle, version, instrument);
-  const tcp = [measured.down, measured.up].flatMap((run) => (run ? [tcpOf(run, version, instrument, latency)] : []));
+  const { version, idle, datagrams } = measured;
+  const overTcp = idle && latencyOf(idle, version, instrument);
+  const overDatagrams = datagrams && datagrams.sent > 0 ? latencyOf(datagrams, version, instrument) : undefined;
+  const latency = overDatagrams ?? overTcp;
+  const tcp = [measured.down, measured.up].flatMap((run) => (run ? [tcpOf(run, version, instrument, overTcp)] : []));
+  const udp = (measured.streams ?? []).flatMap((run) => udpResult(run, version, noCpu()) ?? []);
   const matrix = measured.matrix ? matrixOf(measured.matrix, version, instrument) : [];
   return {
     version,
@@ -240,7 +246,9 @@ function versionOf(measured: MeasuredVersion, instrument: Instrument): VersionRe
     ...(measured.trouble ? { unreachable: { ...measured.trouble, advice: "" } } : {}),
     ...(measured.greeting === undefined ? {} : { reach: { connects: [], greeting: measured.greeting } }),
     ...(latency ? { latency } : {}),
+    ...(overDatagrams && overTcp ? { latency_tcp: overTcp } : {}),
     ...(tcp.length > 0 ? { tcp } : {}),
+    ...(udp.length > 0 ? { udp } : {}),
     ...(matrix.length > 0 ? { matrix } : {}),
   };
 }
@@ -252,7 +260,7 @@ function latencyOf(run: EchoRun, version: Version, instrument: Instrument): Late
   const [change, excess] = [summarise(ipdv(trips)), summarise(pdv(trips))];
   return {
     pedigree: {
-      method: "web-latency",
+      method: run.transport === "datagrams" ? "web-datagrams-latency" : "web-latency",
       layer: "payload",
       direction: "round_trip",
       version,
@@ -262,13 +270,14 @@ function latencyOf(run: EchoRun, version: Version, instrument: Instrument): Late
     payload: run.length,
     arrivals: "even",
     spacing: run.spacing,
-    sent: trips.length + run.bad,
-    not_sent: 0,
+    // Over TCP nothing is lost: what has no answer yet when the test ends would have had one.
+    sent: run.transport === "datagrams" ? run.sent : trips.length + run.bad,
+    not_sent: run.notSent ?? 0,
     received: trips.length,
-    lost: 0,
-    late: 0,
-    reordered: 0,
-    duplicates: 0,
+    lost: run.transport === "datagrams" ? run.unanswered : 0,
+    late: run.late ?? 0,
+    reordered: run.reordered ?? 0,
+    duplicates: run.duplicates ?? 0,
     bad: run.bad,
     patience: 1e9,
     rtt: summarise(values) ?? null,
@@ -280,6 +289,7 @@ function latencyOf(run: EchoRun, version: Version, instrument: Instrument): Late
     ...(values.length > 0 ? { histogram: { bins: histogram(values), digits: 2, underflow: 0, overflow: 0 } } : {}),
     health: {
       ...healthy(),
+      not_sent: run.notSent ?? 0,
       late_sends: run.lateSends,
       worst_lateness: run.worstLateness,
       stamp_fallbacks: run.implausible,
@@ -377,7 +387,7 @@ export function matrixOf(runs: readonly MeasuredTransfer[], version: Version, in
     const own = runs.filter((run) => run.protocol === protocol);
     return {
       pedigree: {
-        method: "web-matrix",
+        method: protocol === "udp" ? "web-matrix-datagrams" : "web-matrix",
         layer: "payload",
         direction: own[0]?.way === "down" ? "reverse" : "forward",
         version,
@@ -448,7 +458,7 @@ export function rangeOf(values: readonly number[]): Interval | undefined {
 
 function warningsOf(measured: Measured, hidden: number): string[] {
   const { instrument } = measured;
-  const warnings: string[] = ["loss was not measured: this server offers browsers no unreliable transport"];
+  const warnings: string[] = lossWarnings(measured);
   if (instrument.clockStep >= COARSE_NS) {
     warnings.push(`the browser's clock has steps of ${showSpan(instrument.clockStep)}: single round trips are no finer`);
   }
@@ -468,6 +478,26 @@ function warningsOf(measured: Measured, hidden: number): string[] {
   }
   return warnings;
 }
+
+function lossWarnings(measured: Measured): string[] {
+  const warnings = measured.versions.flatMap(({ version, noDatagrams }) => (noDatagrams ? [`${version}: ${WITHOUT[noDatagrams]}; loss was not measured`] : []));
+  const some = measured.versions.some((version) => version.datagrams || version.streams || version.matrix?.some((run) => run.protocol === "udp"));
+  if (!some && warnings.length === 0) warnings.push("loss was not measured: TCP repairs it, and shows it as long round trips");
+  for (const { version, datagrams, streams } of measured.versions) {
+    const heldBack = (streams ?? []).flatMap((run) => (run.page.did === "send" && run.page.sent.notSent > 0 ? [run.page.sent.notSent] : []));
+    const held = sum(heldBack) + (datagrams?.notSent ?? 0);
+    if (held > 0) warnings.push(`${version}: ${held} datagrams were held back by the browser's congestion control and never sent; they are not among the lost`);
+    const discarded = sum((streams ?? []).map((run) => run.discarded));
+    if (discarded > 0) warnings.push(`${version}: the browser itself dropped ${discarded} packets on the way out; they count as lost in this host`);
+  }
+  return warnings;
+}
+
+const WITHOUT: Record<PeerTrouble, string> = {
+  absent: "this browser has no WebRTC, so no datagrams",
+  refused: "this browser refused to open a data channel, so no datagrams",
+  blocked: "no data channel came about within 6 s, so no datagrams",
+};
 
 /** A UUID of version 7 (RFC 9562 §5.7): sorts by time. */
 export function uuidV7(ms: number, random: Uint8Array): string {

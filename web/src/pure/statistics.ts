@@ -91,3 +91,11 @@ export function mulberry32(seed: number): () => number {
 /** As many as the command line takes. */
 const RESAMPLES = 2000;
 const SEED = 14233;
+
+/** `of` out of `all` with Wilson's 95 % interval (Wilson 1927): it holds at zero and at few, where the plain one has no width. */
+export function wilson(of: number, all: number): Interval {
+  const [share, z] = [of / all, 1.959964];
+  const [centre, spread] = [share + z ** 2 / (2 * all), z * Math.sqrt((share * (1 - share)) / all + z ** 2 / (4 * all ** 2))];
+  const bound = (value: number) => Math.min(1, Math.max(0, value / (1 + z ** 2 / all)));
+  return { estimate: share, lo: of === 0 ? 0 : bound(centre - spread), hi: of === all ? 1 : bound(centre + spread), confidence: 0.95 };
+}

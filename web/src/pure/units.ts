@@ -35,6 +35,11 @@ export function splitRate(bits: number): [string, string] {
   return [threeDigits(value), unit];
 }
 
+/** Of a share of 0 to 1. */
+export function splitShare(share: number): [string, string] {
+  return [threeDigits(share * 100), "%"];
+}
+
 /** "12.4 ms", of nanoseconds. */
 export function showSpan(ns: number): string {
   const [value, unit] = splitSpan(ns);

@@ -1,6 +1,7 @@
 // The running measurement as the page shows it. It outlives the views: whoever looks at results meanwhile comes back to it.
 
-import type { FromRunner, Measured, MeasuredTransfer, Missing, Phase, Spec, ToRunner } from "../measure/messages";
+import { Peers } from "../measure/peers";
+import type { FromRunner, Measured, MeasuredTransfer, Missing, PeerTrouble, Phase, Spec, ToRunner } from "../measure/messages";
 import type { Transfer, Way } from "../pure/matrixPlan";
 import { recordOf, type NetRecord } from "../pure/record";
 import { median } from "../pure/statistics";
@@ -16,6 +17,8 @@ export type Stage = "idle" | "looking" | "queued" | "running" | "lost" | "done" 
 
 export interface VersionLive {
   latency?: number;
+  /** 0 to 1. */
+  loss?: number;
   down?: number;
   up?: number;
 }
@@ -30,6 +33,7 @@ export interface Live {
   /** Seconds since the phase began, and ns or bit/s. */
   curve: { phase: Phase; version: Version; x: number[]; y: number[] };
   missing: Missing[];
+  noDatagrams: { version: Version; reason: PeerTrouble }[];
   progress: { done: number; planned: number };
   transfers: { version: Version; transfer: MeasuredTransfer }[];
   record?: NetRecord;
@@ -42,6 +46,7 @@ const IDLE: Live = {
   figures: {},
   curve: { phase: "latency", version: "IPv4", x: [], y: [] },
   missing: [],
+  noDatagrams: [],
   progress: { done: 0, planned: 0 },
   transfers: [],
 };
@@ -66,8 +71,8 @@ export interface MatrixWish {
 
 /** Resolves with the record, or undefined where nothing was measured at all. */
 export function measureQuick(wish: QuickWish): Promise<NetRecord | undefined> {
-  const lengths = wish.length === "full" ? { idleMs: 2000, transferMs: 4000 } : { idleMs: 1000, transferMs: 2000 };
-  const spec: Spec = { kind: "quick", ...reach(wish.about), versions: [...wish.versions], ...lengths };
+  const lengths = wish.length === "full" ? { idleMs: 2000, transferMs: 4000, streamMs: 2000 } : { idleMs: 1000, transferMs: 2000, streamMs: 0 };
+  const spec: Spec = { kind: "quick", ...reach(wish.about), versions: [...wish.versions], datagrams: offersDatagrams(wish.about), ...lengths };
   const options = { from: "web page", transfer: `${lengths.transferMs / 1000}s` };
   return measure(spec, { command: "test", label: wish.label, options, keepAs: wish.keepAs });
 }
@@ -90,6 +95,11 @@ export function clear(): void {
 }
 
 let tell: ((order: ToRunner) => void) | undefined;
+
+/** The one transport of datagrams that this page speaks. */
+export function offersDatagrams(about: About): boolean {
+  return about.datagrams.includes("webrtc");
+}
 
 function reach(about: About): { candidates: ReturnType<typeof candidates>; limits: About["limits"] } {
   return { candidates: candidates(location, about.addresses), limits: about.limits };
@@ -124,9 +134,13 @@ async function measure(spec: Spec, purpose: Purpose): Promise<NetRecord | undefi
 function run(spec: Spec): Promise<Measured> {
   const worker = new Worker(new URL("../measure/worker.ts", import.meta.url), { type: "module", name: "runner" });
   tell = (order) => worker.postMessage(order);
+  const peers = new Peers((answer, handed) => worker.postMessage(answer, handed ?? []));
   return new Promise((resolve) => {
     worker.onmessage = ({ data }: MessageEvent<FromRunner>) => {
-      if (data.say === "done") {
+      if (data.say === "peer") {
+        peers.heard(data);
+      } else if (data.say === "done") {
+        peers.closeAll();
         worker.terminate();
         tell = undefined;
         resolve(data.measured);
@@ -159,7 +173,7 @@ async function conclude(measured: Measured, purpose: Purpose, startedAt: number,
   return record;
 }
 
-type Shown = Exclude<FromRunner, { say: "done" }>;
+type Shown = Exclude<FromRunner, { say: "done" | "peer" }>;
 
 function show(event: Shown): void {
   const now = live.value;
@@ -171,10 +185,15 @@ function show(event: Shown): void {
     case "phase":
       return live.set(phaseBegun(now, event.version, event.phase));
     case "trips":
-      if (event.beside !== "latency") return undefined;
+      if (event.beside !== "latency" && event.beside !== "loss") return undefined;
       return live.set(tripsCame(now, event.version, event.trips));
     case "ticks":
       return live.set(ticksCame(now, event.version, event.direction, event.ticks));
+    case "loss":
+      return live.set(withFigure(now, event.version, { loss: event.sent > 0 ? event.lost / event.sent : 0 }));
+    case "noDatagrams":
+      if (now.noDatagrams.some((each) => each.version === event.version)) return undefined;
+      return live.set({ ...now, noDatagrams: [...now.noDatagrams, { version: event.version, reason: event.reason }] });
     case "lost":
       return live.set({ ...now, stage: "lost", problem: event.reason });
     case "back":
@@ -199,7 +218,8 @@ function phaseBegun(now: Live, version: Version, phase: Phase): Live {
 function tripsCame(now: Live, version: Version, trips: { sentAt: number; rtt: number }[]): Live {
   const x = [...now.curve.x, ...trips.map((trip) => trip.sentAt / 1e9)];
   const y = [...now.curve.y, ...trips.map((trip) => trip.rtt)];
-  return withFigure({ ...now, curve: { ...now.curve, x, y } }, version, { latency: median(y) ?? 0 });
+  const moved = { ...now, curve: { ...now.curve, x, y } };
+  return now.phase === "loss" ? moved : withFigure(moved, version, { latency: median(y) ?? 0 });
 }
 
 /** The live figure is the mean of the last half second: what a person can follow, and never the result. */

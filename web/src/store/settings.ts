@@ -3,13 +3,13 @@
 export interface Settings {
   walkSeconds: string;
   places: string[];
-  matrix: { way: "up" | "down"; tcp: boolean; nodelay: boolean; sweep: boolean; total: string; block: string; runs: string };
+  matrix: { way: "up" | "down"; tcp: boolean; nodelay: boolean; udp: boolean; sweep: boolean; total: string; block: string; runs: string };
 }
 
 const DEFAULTS: Settings = {
   walkSeconds: "30",
   places: [],
-  matrix: { way: "down", tcp: true, nodelay: true, sweep: true, total: "100kB", block: "1kB", runs: "3" },
+  matrix: { way: "down", tcp: true, nodelay: true, udp: false, sweep: true, total: "100kB", block: "1kB", runs: "3" },
 };
 
 export function settings(): Settings {

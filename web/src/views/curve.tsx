@@ -9,7 +9,7 @@ import type { Live } from "../store/live";
 export function Curve({ curve }: { curve: Live["curve"] }) {
   const holder = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
-  const latency = curve.phase === "latency";
+  const latency = curve.phase === "latency" || curve.phase === "loss";
   useEffect(() => {
     const element = holder.current;
     if (!element) return undefined;

@@ -1,7 +1,7 @@
 // The big dial: three quarters of a circle, logarithmic, because a phone meets 1 and 1000 Mbit/s on the same day.
 
 import type { Phase } from "../measure/messages";
-import { splitRate, splitSpan } from "../pure/units";
+import { splitRate, splitShare, splitSpan } from "../pure/units";
 
 interface DialProps {
   phase: Phase | undefined;
@@ -10,9 +10,9 @@ interface DialProps {
 }
 
 export function Dial({ phase, value, caption }: DialProps) {
-  const range = phase === "latency" ? LATENCY : RATE;
+  const range = phase === "latency" ? LATENCY : phase === "loss" ? LOSS : RATE;
   const share = value === undefined || value <= 0 ? 0 : shareOf(value, range);
-  const [figure, unit] = value === undefined ? ["–", ""] : phase === "latency" ? splitSpan(value) : splitRate(value);
+  const [figure, unit] = value === undefined ? ["–", ""] : phase === "latency" ? splitSpan(value) : phase === "loss" ? splitShare(value) : splitRate(value);
   return (
     <svg class="dial" viewBox="0 0 260 206" role="img" aria-label={`${caption}: ${figure} ${unit}`}>
       <path class="dial-track" d={arc(0, 1)} />
@@ -45,6 +45,7 @@ interface Range {
 }
 
 const RATE: Range = { low: 1e5, high: 1e10, marks: [[1e6, "1M"], [1e7, "10M"], [1e8, "100M"], [1e9, "1G"]] };
+const LOSS: Range = { low: 1e-4, high: 1, marks: [[1e-3, "0.1 %"], [1e-2, "1"], [1e-1, "10"]] };
 const LATENCY: Range = { low: 1e5, high: 1e9, marks: [[1e6, "1 ms"], [1e7, "10"], [1e8, "100"]] };
 
 function shareOf(value: number, range: Range): number {

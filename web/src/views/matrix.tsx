@@ -3,8 +3,8 @@
 import { useState } from "preact/hooks";
 import { check, transfers, type Complaints, type Field, type Protocol } from "../pure/matrixPlan";
 import type { NetRecord } from "../pure/record";
-import { server, type About } from "../store/about";
-import { cancel, isMeasuring, live, measureMatrix } from "../store/live";
+import { server, type About, type Server } from "../store/about";
+import { cancel, isMeasuring, live, measureMatrix, offersDatagrams } from "../store/live";
 import { useObservable } from "../store/observable";
 import { remember, settings, type Settings } from "../store/settings";
 import { S } from "../strings";
@@ -15,8 +15,10 @@ import { RecordView } from "./recordView";
 type Wish = Settings["matrix"];
 
 export function Matrix() {
-  const [wish, setWish] = useState<Wish>(settings().matrix);
+  const [kept, setWish] = useState<Wish>(settings().matrix);
   const known = useObservable(server);
+  // What cannot be had is not asked for, and is remembered for where it can.
+  const wish = datagramsAbsent(known) === undefined ? kept : { ...kept, udp: false };
   const state = useObservable(live);
   const own = state.kind === "matrix";
   const measuring = isMeasuring(state.stage);
@@ -24,9 +26,10 @@ export function Matrix() {
   const checked = check(wish, cap);
   const complaints = "complaints" in checked ? checked.complaints : {};
   const protocols = protocolsOf(wish);
+  const absent = datagramsAbsent(known);
   const ready = known.state === "here" && !("complaints" in checked) && protocols.length > 0;
   const change = (part: Partial<Wish>) => {
-    const next = { ...wish, ...part };
+    const next = { ...kept, ...part };
     setWish(next);
     remember({ matrix: next });
   };
@@ -45,7 +48,7 @@ export function Matrix() {
           else start();
         }}
       >
-        <Choices wish={wish} change={change} />
+        <Choices wish={wish} change={change} absent={absent} />
         <Sizes wish={wish} change={change} complaints={complaints} />
         <button class={measuring ? "big stop" : "big"} type="submit" disabled={!measuring && !ready}>
           {measuring ? S.matrix.stop : S.matrix.start}
@@ -77,8 +80,17 @@ function begin(wish: Wish, about: About, plan: ReturnType<typeof transfers>): vo
   void measureMatrix({ label: "", way: wish.way, plan, options, about });
 }
 
+/** Why there is no UDP-like protocol to choose; undefined where there is. */
+function datagramsAbsent(known: Server): string | undefined {
+  if (typeof RTCPeerConnection === "undefined") return S.matrix.udpMissing;
+  return known.state === "here" && !offersDatagrams(known.about) ? S.matrix.udpAbsent : undefined;
+}
+
 function protocolsOf(wish: Wish): Protocol[] {
-  return [...(wish.tcp ? (["tcp"] as const) : []), ...(wish.nodelay ? (["tcp_nodelay"] as const) : [])];
+  return [
+    ...(wish.tcp ? (["tcp"] as const) : []), ...(wish.nodelay ? (["tcp_nodelay"] as const) : []),
+    ...(wish.udp ? (["udp"] as const) : []),
+  ];
 }
 
 interface PartProps {
@@ -86,7 +98,7 @@ interface PartProps {
   change: (part: Partial<Wish>) => void;
 }
 
-function Choices({ wish, change }: PartProps) {
+function Choices({ wish, change, absent }: PartProps & { absent: string | undefined }) {
   return (
     <>
       <fieldset>
@@ -99,8 +111,9 @@ function Choices({ wish, change }: PartProps) {
         <legend>{S.matrix.protocol}</legend>
         <Check checked={wish.tcp} text={S.matrix.tcp} toggle={() => change({ tcp: !wish.tcp })} />
         <Check checked={wish.nodelay} text={S.matrix.tcp_nodelay} toggle={() => change({ nodelay: !wish.nodelay })} />
-        {!wish.tcp && !wish.nodelay && <p class="complaint">{S.matrix.oneProtocol}</p>}
-        <p class="note">{S.matrix.udpNote}</p>
+        <Check checked={wish.udp} text={S.matrix.udp_web} toggle={() => change({ udp: !wish.udp })} disabled={absent !== undefined} />
+        {!wish.tcp && !wish.nodelay && !wish.udp && <p class="complaint">{S.matrix.oneProtocol}</p>}
+        <p class="note">{absent ?? S.matrix.udpNote}</p>
       </fieldset>
     </>
   );
@@ -164,10 +177,10 @@ export function Radio({ name, checked, text, choose }: { name: string; checked: 
   );
 }
 
-function Check({ checked, text, toggle }: { checked: boolean; text: string; toggle: () => void }) {
+function Check({ checked, text, toggle, disabled = false }: { checked: boolean; text: string; toggle: () => void; disabled?: boolean }) {
   return (
     <label class="choice">
-      <input type="checkbox" checked={checked} onChange={toggle} />
+      <input type="checkbox" checked={checked} disabled={disabled} onChange={toggle} />
       <span>{text}</span>
     </label>
   );

@@ -22,7 +22,7 @@ export function MatrixTables({ record }: { record: NetRecord }) {
 function MatrixTable({ version, matrix }: { version: string; matrix: MatrixResult }) {
   const columns = S.matrix.columns;
   const way = matrix.pedigree.direction === "reverse" ? S.table.down : S.table.up;
-  const caption = S.matrix.caption(S.matrix[matrix.protocol], version, way.toLowerCase());
+  const caption = S.matrix.caption(nameOf(matrix), version, way.toLowerCase());
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
       <table class="wide">
@@ -44,6 +44,12 @@ function MatrixTable({ version, matrix }: { version: string; matrix: MatrixResul
       </table>
     </div>
   );
+}
+
+/** Which transport stood for UDP. */
+function nameOf(matrix: MatrixResult): string {
+  const overChannel = matrix.protocol === "udp" && matrix.pedigree.method.startsWith("web");
+  return overChannel ? S.matrix.udp_web : S.matrix[matrix.protocol];
 }
 
 function Row({ cell, down }: { cell: MatrixCell; down: boolean }) {

@@ -6,9 +6,10 @@ import { keep } from "../store/database";
 import { cancel, isMeasuring, live, measureQuick, type Live, type VersionLive } from "../store/live";
 import { useObservable } from "../store/observable";
 import type { Phase } from "../measure/messages";
+import { lossOf } from "../pure/figures";
 import type { NetRecord } from "../pure/record";
 import { VERSIONS, type Version } from "../pure/targets";
-import { showSpan, splitRate, splitSpan } from "../pure/units";
+import { showSpan, splitRate, splitShare, splitSpan } from "../pure/units";
 import { S } from "../strings";
 import { Curve } from "./curve";
 import { Dial } from "./dial";
@@ -75,7 +76,10 @@ export function Status({ now }: { now: Live }) {
 }
 
 function statusText(now: Live): string[] {
-  const missing = now.missing.map((each) => S.quick.notOver(each.version, S.quick.missing[each.reason]));
+  const missing = [
+    ...now.missing.map((each) => S.quick.notOver(each.version, S.quick.missing[each.reason])),
+    ...now.noDatagrams.map((each) => S.noDatagrams.over(each.version, S.noDatagrams.why[each.reason])),
+  ];
   switch (now.stage) {
     case "idle":
     case "running":
@@ -95,7 +99,12 @@ function statusText(now: Live): string[] {
   }
 }
 
-const PHASES: readonly Phase[] = ["latency", "down", "up"];
+const PHASES: readonly Phase[] = ["latency", "loss", "down", "up"];
+
+function splitOf(phase: Phase): (value: number) => [string, string] {
+  if (phase === "latency") return splitSpan;
+  return phase === "loss" ? splitShare : splitRate;
+}
 
 function Tiles({ now }: { now: Live }) {
   const versions = VERSIONS.filter((version) => now.figures[version] || !now.missing.some((each) => each.version === version));
@@ -107,7 +116,7 @@ function Tiles({ now }: { now: Live }) {
           {versions.map((version) => (
             <dd key={version}>
               <small>{version}</small>
-              <TileFigure value={tileValue(now, version, phase)} split={phase === "latency" ? splitSpan : splitRate} />
+              <TileFigure value={tileValue(now, version, phase)} split={splitOf(phase)} />
             </dd>
           ))}
         </div>
@@ -135,8 +144,8 @@ function final(record: NetRecord | undefined, version: Version): VersionLive | u
   const own = record?.versions.find((each) => each.version === version);
   if (!own) return undefined;
   const rate = (direction: string) => own.tcp?.find((tcp) => tcp.pedigree.direction === direction)?.goodput;
-  const [latency, down, up] = [own.latency?.rtt?.p50, rate("reverse"), rate("forward")];
-  return { ...(latency === undefined ? {} : { latency }), ...(down === undefined ? {} : { down }), ...(up === undefined ? {} : { up }) };
+  const [latency, loss, down, up] = [own.latency?.rtt?.p50, lossOf(own), rate("reverse"), rate("forward")];
+  return { ...(latency === undefined ? {} : { latency }), ...(loss === undefined ? {} : { loss }), ...(down === undefined ? {} : { down }), ...(up === undefined ? {} : { up }) };
 }
 
 function Finished({ record }: { record: NetRecord }) {

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { chartsOf } from "../pure/recordCharts";
-import { evidenceOf, figuresOf, type VersionFigures } from "../pure/figures";
+import { evidenceOf, figuresOf, tellsLoss, type VersionFigures } from "../pure/figures";
 import type { LatencyResult, NetRecord, TcpResult } from "../pure/record";
 import { USES, verdict, type UseVerdict } from "../pure/verdict";
 import { showSize, showSpan } from "../pure/units";
@@ -50,11 +50,6 @@ export function Verdicts({ figures }: { figures: readonly VersionFigures[] }) {
   );
 }
 
-/** Over TCP a lost segment is a long round trip and no loss. */
-function tellsLoss(latency: LatencyResult): boolean {
-  return !/^web|tcp/.test(latency.pedigree.method);
-}
-
 function VerdictRow({ verdict: found, over }: { verdict: UseVerdict; over: string }) {
   return (
     <li>
@@ -67,8 +62,10 @@ function VerdictRow({ verdict: found, over }: { verdict: UseVerdict; over: strin
   );
 }
 
+type Row = [string, (own: VersionFigures) => ComponentChildren];
+
 export function FigureTable({ figures }: { figures: readonly VersionFigures[] }) {
-  const rows: [string, (own: VersionFigures) => ComponentChildren][] = [
+  const rows: Row[] = [
     [S.table.down, (own) => <Rate tcp={own.down} />],
     [S.table.up, (own) => <Rate tcp={own.up} />],
     [S.table.rtt, (own) => <b>{showRtt(own.latency, "p50")}</b>],
@@ -78,7 +75,9 @@ export function FigureTable({ figures }: { figures: readonly VersionFigures[] })
     [S.table.pdv, (own) => own.latency?.pdv && showSpan(own.latency.pdv.p95)],
     [S.table.loadedDown, (own) => <Loaded tcp={own.down} />],
     [S.table.loadedUp, (own) => <Loaded tcp={own.up} />],
-    [S.table.loss, (own) => (own.latency && tellsLoss(own.latency) ? S.table.lost(own.latency.lost, own.latency.sent) : S.table.notMeasured)],
+    [S.table.loss, (own) => <Loss own={own} />],
+    ...(figures.some((own) => own.streams.some((stream) => stream.jitter !== undefined)) ? [[S.table.jitter, jitterOf] as Row] : []),
+    ...(figures.some((own) => own.latencyTcp) ? [[S.table.rttTcp, (own) => own.latencyTcp && showRtt(own.latencyTcp, "p50")] as Row] : []),
   ];
   return (
     <section class="card" aria-label={S.table.title}>
@@ -107,6 +106,24 @@ export function FigureTable({ figures }: { figures: readonly VersionFigures[] })
       {figures.map((own) => own.unreachable && <p key={own.version} class="note">{S.quick.notOver(own.version, own.unreachable)}</p>)}
     </section>
   );
+}
+
+/** Round trips as a whole, below them each way by itself. */
+function Loss({ own }: { own: VersionFigures }) {
+  const trips = own.latency && tellsLoss(own.latency) ? S.table.lostBothWays(S.table.lost(own.latency.lost, own.latency.sent)) : undefined;
+  if (trips === undefined && own.streams.length === 0) return <>{S.table.notMeasured}</>;
+  return (
+    <>
+      {trips}
+      {own.streams.map(({ direction, lost, sent }) => (
+        <small key={direction}>{S.table.lostOneWay(S.table[direction], S.table.lost(lost, sent))}</small>
+      ))}
+    </>
+  );
+}
+
+function jitterOf(own: VersionFigures): ComponentChildren {
+  return own.streams.map(({ direction, jitter }) => jitter !== undefined && <small key={direction}>{S.table.lostOneWay(S.table[direction], showSpan(jitter))}</small>);
 }
 
 function Rate({ tcp }: { tcp: TcpResult | undefined }) {
@@ -152,6 +169,7 @@ function Pedigrees({ figures }: { figures: readonly VersionFigures[] }) {
       {figures.map((own) => (
         <div key={own.version}>
           {own.latency && <LatencyPedigree latency={own.latency} name={S.phases.latency} />}
+          {own.latencyTcp && <LatencyPedigree latency={own.latencyTcp} name={S.table.rttTcp} />}
           {own.down && <TcpPedigree tcp={own.down} name={S.table.down} />}
           {own.up && <TcpPedigree tcp={own.up} name={S.table.up} />}
         </div>
@@ -218,7 +236,7 @@ export function Facts({ title, rows }: { title?: string; rows: [string, Componen
 
 /** What other commands measured, as their record has it. */
 function Others({ record }: { record: NetRecord }) {
-  const known = new Set(["version", "address", "unreachable", "reach", "latency", "tcp", "matrix"]);
+  const known = new Set(["version", "address", "unreachable", "reach", "latency", "latency_tcp", "tcp", "matrix"]);
   const rest = record.versions.flatMap((version) =>
     Object.entries(version)
       .filter(([name, value]) => !known.has(name) && value !== undefined)

@@ -36,7 +36,7 @@ function About({ about }: { about: About }) {
         [S.server.addresses, about.addresses.map((address) => <div key={address}>{address}</div>)],
         [S.server.caps, capsOf(about)],
         [S.server.results, S.server.keeping[about.results]],
-        [S.server.datagrams, about.datagrams.length > 0 ? about.datagrams.join(", ") : S.server.noDatagrams],
+        [S.server.datagrams, about.datagrams.length > 0 ? about.datagrams.map((name) => S.server.transports[name] ?? name).join(", ") : S.server.noDatagrams],
         [S.server.queue, S.server.queueIdle],
         [S.server.secure, window.isSecureContext ? S.server.secureYes : S.server.secureNo],
       ]}

@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::admission::{Admission, SessionId};
 use crate::census::Census;
+use crate::channel::{Certificate, MOST_CHANNELS};
 use crate::complaints::Complaints;
 use crate::config::Config;
 use crate::event::Event;
@@ -36,6 +37,9 @@ pub(crate) struct Context {
     pub(crate) strangers: Census,
     pub(crate) sessions: Census,
     pub(crate) echo_flows: Arc<Semaphore>,
+    /// Data channels of pages.
+    pub(crate) channels: Arc<Semaphore>,
+    certificate: OnceLock<Option<Certificate>>,
     pub(crate) complaints: Complaints,
     /// Turns true when the responder is to stop.
     pub(crate) stopping: watch::Receiver<bool>,
@@ -66,6 +70,8 @@ impl Context {
             strangers: Census::new(MAX_STRANGERS, MAX_STRANGERS_PER_ADDRESS),
             sessions: Census::new(config.max_sessions, config.max_sessions_per_address),
             echo_flows: Arc::new(Semaphore::new(config.max_echo_flows.min(Semaphore::MAX_PERMITS))),
+            channels: Arc::new(Semaphore::new(MOST_CHANNELS)),
+            certificate: OnceLock::new(),
             complaints: Complaints::default(),
             stopping,
             admission: Mutex::new(Admission::new(config.max_concurrent, config.max_reservation)),
@@ -103,6 +109,11 @@ impl Context {
         }
         let stamps = || *self.stamps.get_or_init(volley::stamp_timing);
         hosts.entry(local).or_insert_with(|| HostInfo { stamps: stamps(), ..describe(&[local]) }).clone()
+    }
+
+    /// What this responder's data channels show; made when the first one is opened. `None` without random bytes.
+    pub(crate) fn certificate(&self) -> Option<&Certificate> {
+        self.certificate.get_or_init(Certificate::make).as_ref()
     }
 
     pub(crate) fn warn(&self, peer: std::net::SocketAddr, why: &str) {

@@ -167,6 +167,8 @@ impl Control<'_> {
                 let _ = answer.send(self.attach_echo(now, attach));
             }
             Event::Entered { test, flow } => self.attach_flow(now, test, flow),
+            Event::ChannelOpen { test } => self.attach_channel(now, test),
+            Event::ChannelLost { test, why } => self.session.channel_lost(test, &why),
             Event::ReceiverTick { test, tick } => self.session.receiver_tick(now, test, tick),
             Event::SenderTick { test, tick } => self.session.sender_tick(test, tick),
             Event::VolleyTimes { test, volley, times, last, unstamped } => {
@@ -198,6 +200,10 @@ impl Control<'_> {
                 Action::Prepare { test, plan } => {
                     let outcome = self.prepare(test, plan);
                     self.session.prepared(now, test, outcome);
+                }
+                Action::OpenChannel { test, end } => {
+                    let outcome = self.open_channel(test, &end);
+                    self.session.channel_prepared(test, outcome);
                 }
                 Action::Run { test } => self.run(test),
                 Action::Ask { test, volley } => self.ask(test, volley),

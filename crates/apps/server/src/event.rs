@@ -23,6 +23,10 @@ pub(crate) enum Event {
     Echo { attach: Attach, answer: oneshot::Sender<Option<Consent>> },
     /// A UDP flow whose address is proven.
     Entered { test: u32, flow: Arc<Flow> },
+    /// The data channel of a test is open.
+    ChannelOpen { test: u32 },
+    /// It could not be opened, or broke.
+    ChannelLost { test: u32, why: String },
     /// From a test's thread.
     ReceiverTick { test: u32, tick: ReceiverTick },
     /// From a test's thread.

@@ -23,6 +23,7 @@
 mod admission;
 mod bind;
 mod census;
+mod channel;
 mod complaints;
 mod config;
 mod context;

@@ -9,8 +9,8 @@
 use netaware_record::{Direction, HistogramShape};
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::control::{
-    ErrorCode, Limits, MAX_BLOCK_SPACING, MAX_BURST, MAX_STREAMS, MAX_TCP_ECHO, MAX_TCP_ECHO_BESIDE,
-    MAX_TCP_LENGTH, TcpPlan, TestPlan, TrainsPlan, UdpPlan,
+    ErrorCode, Limits, MAX_BLOCK_SPACING, MAX_BURST, MAX_CHANNEL_PAYLOAD, MAX_STREAMS, MAX_TCP_ECHO,
+    MAX_TCP_ECHO_BESIDE, MAX_TCP_LENGTH, TcpPlan, TestPlan, TrainsPlan, UdpPlan, UdpReceive, UdpSend,
 };
 use netaware_wire::datagram::{ECHO_LEN, HEADER_LEN, MAX_PAYLOAD};
 use netaware_wire::echo::MOST_TO_SHORT;
@@ -168,6 +168,28 @@ fn check_udp(plan: &UdpPlan, limits: &Limits) -> Result<(), Refusal> {
     optional("window", plan.window, 1, MAX_WINDOW)?;
     let bytes = plan.packets.map(|packets| ByteCount(packets.saturating_mul(u64::from(plan.length))));
     under_caps(limits, bytes, plan.rate())
+}
+
+/// Whether a data channel can carry a plan's flow: each of its datagrams in a packet of its own, sent one by one.
+pub(crate) fn check_channel(plan: &TestPlan) -> Result<(), Refusal> {
+    let longest = match plan {
+        TestPlan::UdpEcho { length, response, .. } => longest(*length, *response),
+        TestPlan::Udp(plan) => plan.length,
+        TestPlan::TcpEcho { .. } | TestPlan::Tcp(_) | TestPlan::Trains(_) => {
+            return Err(bad("a data channel carries no test of this kind".to_owned()));
+        }
+    };
+    if longest as usize > MAX_CHANNEL_PAYLOAD {
+        return Err(bad(format!("a data channel carries datagrams of at most {MAX_CHANNEL_PAYLOAD} bytes")));
+    }
+    match plan {
+        TestPlan::Udp(plan)
+            if plan.burst > 1 || plan.send != UdpSend::Single || plan.receive != UdpReceive::Single =>
+        {
+            Err(bad("a data channel sends and receives one by one, without bursts".to_owned()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What trains do is to exceed the path for a moment: a cap on the rate allows none. Their bytes are counted as they are asked for.

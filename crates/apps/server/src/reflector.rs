@@ -1,4 +1,5 @@
-//! The thread behind each UDP socket of the responder: it attaches flows and answers echo requests.
+//! The thread behind each UDP socket of the responder: it attaches flows, answers echo requests, and passes on what is of a data
+//! channel that is being opened.
 //!
 //! It blocks in the kernel between datagrams, so an idle responder costs nothing. What it adds to an answer: the kernel's
 //! stamp of the arrival, and the clock just before the answer is handed to the kernel. The difference of the two is the
@@ -19,6 +20,7 @@ use netaware_wire::echo;
 use netaware_wire::header::HeaderFields;
 use socket2::SockRef;
 
+use crate::channel::Doors;
 use crate::context::Registry;
 use crate::event::Event;
 use crate::flows::{Deed, FlowTable};
@@ -28,6 +30,7 @@ pub(crate) struct Reflector {
     socket: ProbeSocket,
     local: SocketAddr,
     flows: Arc<FlowTable>,
+    doors: Arc<Doors>,
     registry: Arc<Registry>,
     stop: StopFlag,
     /// DSCP set on the socket now.
@@ -53,6 +56,7 @@ impl Reflector {
             socket,
             local,
             flows,
+            doors: Arc::default(),
             registry,
             stop,
             dscp: AtomicU8::new(0),
@@ -65,6 +69,17 @@ impl Reflector {
     /// Where the socket is bound.
     pub(crate) fn local(&self) -> SocketAddr {
         self.local
+    }
+
+    /// The data channels whose datagrams come here until they have sockets of their own.
+    pub(crate) fn doors(&self) -> &Arc<Doors> {
+        &self.doors
+    }
+
+    /// Sends for a data channel, to an address that has proven itself, from the one that it spoke to.
+    pub(crate) fn send_from(&self, bytes: &[u8], to: SocketAddr, from: Option<IpAddr>) -> io::Result<()> {
+        self.set(HeaderFields::default());
+        self.socket.send_to(bytes, to, from)
     }
 
     /// Datagrams that the socket dropped since it exists.
@@ -107,6 +122,9 @@ impl Reflector {
     /// Answers a datagram, wherever it was received.
     pub(crate) fn serve(&self, buf: &mut [u8], arrival: &Arrival) {
         let Some(bytes) = buf.get_mut(..arrival.len) else { return };
+        if self.doors.pass(bytes, arrival) {
+            return;
+        }
         match self.flows.judge(bytes, arrival.from, arrival.to) {
             Deed::Drop => {}
             // An answer that cannot leave is a loss to the prober, as on the network.

@@ -14,6 +14,7 @@ use netaware_wire::header::HeaderFields;
 use netaware_wire::preface::Role;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
+use crate::channel::Channel;
 use crate::event::Welcome;
 use crate::flows::Flow;
 use crate::trains::Asking;
@@ -26,6 +27,13 @@ pub(crate) enum Rig {
     Udp { plan: UdpPlan, flow: Option<Arc<Flow>> },
     /// The flow, once it has entered.
     Trains { plan: TrainsPlan, flow: Option<Arc<Flow>> },
+    /// In a data channel, whether it is open yet or not.
+    Channel {
+        plan: TestPlan,
+        channel: Channel,
+        /// Whose place among the echo flows it keeps.
+        _before: Option<Box<Rig>>,
+    },
     /// Threads run and will report; those of trains can be asked.
     Running { stop: StopFlag, asking: Option<Asking> },
     /// Reflected by the shared socket.
@@ -95,7 +103,13 @@ impl Rig {
                 EndReport::Echo { answered: connections.answered.load(Ordering::Acquire), drops: 0 }
             }
             Self::Tcp { plan, .. } => empty_tcp(plan.direction, outcome),
-            Self::Udp { plan, .. } => empty_udp(plan.direction, outcome),
+            Self::Udp { plan, .. } | Self::Channel { plan: TestPlan::Udp(plan), .. } => {
+                empty_udp(plan.direction, outcome)
+            }
+            Self::Channel { channel, .. } => {
+                let (answered, drops) = channel.counts();
+                EndReport::Echo { answered, drops }
+            }
             Self::Trains { .. } => empty_trains(outcome),
         })
     }
@@ -155,7 +169,8 @@ pub(crate) fn tcp_echo_options(header: HeaderFields) -> SocketOptions {
     SocketOptions { nodelay: true, ..header_options(header) }
 }
 
-fn header_options(header: HeaderFields) -> SocketOptions {
+/// Of whatever has no options of its own.
+pub(crate) fn header_options(header: HeaderFields) -> SocketOptions {
     let HeaderFields { dscp, ttl, flow_label } = header;
     SocketOptions { dscp, ttl, flow_label, ..SocketOptions::default() }
 }

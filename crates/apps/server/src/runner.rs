@@ -26,7 +26,7 @@ impl Reporter {
         Self { events, test, report: None }
     }
 
-    fn receiver_tick(&self, tick: ReceiverTick) {
+    pub(crate) fn receiver_tick(&self, tick: ReceiverTick) {
         let _ = self.events.send(Event::ReceiverTick { test: self.test, tick });
     }
 

@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, VecDeque};
 use netaware_record::{HostInfo, Outcome};
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{
-    ClientMessage, ErrorCode, Limits, SILENCE_LIMIT, ServerMessage, TestPlan, VolleySpec,
+    ChannelEnd, ClientMessage, ErrorCode, Limits, SILENCE_LIMIT, ServerMessage, TestPlan, VolleySpec,
 };
 use netaware_wire::frame::FrameError;
 use netaware_wire::header::HeaderFields;
@@ -62,6 +62,11 @@ pub(crate) enum Action {
     Prepare {
         test: u32,
         plan: TestPlan,
+    },
+    /// Let its flow come in a data channel; the answer is [`Session::channel_prepared`].
+    OpenChannel {
+        test: u32,
+        end: ChannelEnd,
     },
     /// Everything is attached and wanted: go.
     Run {

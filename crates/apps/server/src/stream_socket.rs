@@ -1,10 +1,10 @@
-//! The socket of a UDP stream: connected to its prober, on the responder's own port.
+//! The socket of a UDP stream or of a data channel: connected to its prober, on the responder's own port.
 //!
 //! The stream must come from the address and port that the prober spoke to, or no firewall or NAT would let it through;
 //! and its datagrams must not pass the thread that serves everybody. So a second socket is bound to the same address and
 //! port and connected; from then on the kernel gives it what comes from that peer, and all else to the shared one.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use netaware_io::clock;
 use netaware_io::options::{self, ConnectError, Reuse, SocketOptions, header};
@@ -12,35 +12,35 @@ use netaware_io::probe_socket::Arrival;
 use netaware_units::Stamp;
 use socket2::SockRef;
 
-use crate::flows::Flow;
 use crate::reflector::{LARGEST, Reflector};
 
 /// Opens it. Between bind and connect datagrams of strangers may have come to it: these are served as if they had come to
 /// the shared socket.
 pub(crate) fn open(
     reflector: &Reflector,
-    flow: &Flow,
+    peer: SocketAddr,
+    ours: Option<IpAddr>,
     options: &SocketOptions,
 ) -> Result<UdpSocket, ConnectError> {
-    let local = local_of(reflector, flow);
+    let local = local_of(reflector, peer, ours);
     let socket = options::bind_udp(local, options, Reuse::Shared)?;
-    let system = |source| ConnectError::System { operation: "connect UDP to", address: flow.peer, source };
-    let peer = header::labelled(&SockRef::from(&socket), flow.peer, options.flow_label)
-        .map_err(|source| ConnectError::Option { address: flow.peer, source })?;
-    socket.connect(peer).map_err(system)?;
+    let system = |source| ConnectError::System { operation: "connect UDP to", address: peer, source };
+    let labelled = header::labelled(&SockRef::from(&socket), peer, options.flow_label)
+        .map_err(|source| ConnectError::Option { address: peer, source })?;
+    socket.connect(labelled).map_err(system)?;
     socket.set_nonblocking(true).map_err(system)?;
-    return_strays(reflector, flow, &socket);
+    return_strays(reflector, ours, &socket);
     socket.set_nonblocking(false).map_err(system)?;
     Ok(socket)
 }
 
-fn local_of(reflector: &Reflector, flow: &Flow) -> SocketAddr {
+fn local_of(reflector: &Reflector, peer: SocketAddr, ours: Option<IpAddr>) -> SocketAddr {
     let mut local = reflector.local();
-    if let Some(ip) = flow.local {
+    if let Some(ip) = ours {
         local.set_ip(ip);
     }
     // A link-local address means nothing without its link.
-    if let (SocketAddr::V6(local), SocketAddr::V6(peer)) = (&mut local, flow.peer)
+    if let (SocketAddr::V6(local), SocketAddr::V6(peer)) = (&mut local, peer)
         && local.ip().is_unicast_link_local()
     {
         local.set_scope_id(peer.scope_id());
@@ -48,7 +48,7 @@ fn local_of(reflector: &Reflector, flow: &Flow) -> SocketAddr {
     local
 }
 
-fn return_strays(reflector: &Reflector, flow: &Flow, socket: &UdpSocket) {
+fn return_strays(reflector: &Reflector, ours: Option<IpAddr>, socket: &UdpSocket) {
     let mut buf = vec![0; LARGEST];
     for _ in 0..MOST_STRAYS {
         let Ok((len, from)) = socket.recv_from(&mut buf) else { return };
@@ -58,7 +58,7 @@ fn return_strays(reflector: &Reflector, flow: &Flow, socket: &UdpSocket) {
             &Arrival {
                 len,
                 from,
-                to: flow.local,
+                to: ours,
                 rx: Stamp::application(seen_at),
                 seen_at,
                 ttl: None,

@@ -12,6 +12,8 @@
 //!   |  <---------  Queued (0..n), Admitted     |
 //!   | Open                      ------------>  |
 //!   |  <----------------------  Opened         |
+//!   | [Channel]                 ------------>  |   only of a page's flow of datagrams
+//!   |  <----------------------  [Channel]      |
 //!   |   data connections / UDP knock attach    |
 //!   |  <----------------------  Ready          |   all streams and flows are there
 //!   | Start                     ------------>  |
@@ -26,6 +28,7 @@
 //! Unknown fields are ignored, unknown types answered with [`ErrorCode::UnknownMessage`]. Each side gives up after
 //! [`SILENCE_LIMIT`] without a byte from the other.
 
+mod channel;
 mod plan;
 mod volley;
 
@@ -39,6 +42,7 @@ use serde::{Deserialize, Serialize};
 use crate::Token;
 use crate::header::HeaderFields;
 
+pub use channel::{ChannelEnd, MAX_CHANNEL_PAYLOAD};
 pub use volley::{
     MAX_VOLLEY_PACKETS, MAX_VOLLEY_PATIENCE, MAX_VOLLEY_TIME, TIMES_IN_A_MESSAGE, TrainSpec, TrainsPlan,
     VolleySpec,
@@ -93,6 +97,13 @@ pub enum ClientMessage {
         /// What to do.
         plan: TestPlan,
     },
+    /// The flow of an opened test will come in a data channel; this is the prober's end of it.
+    Channel {
+        /// Of which test.
+        test: u32,
+        /// The prober's end.
+        end: ChannelEnd,
+    },
     /// Lets it begin.
     Start {
         /// Which.
@@ -128,6 +139,7 @@ impl ClientMessage {
         "reserve",
         "release",
         "open",
+        "channel",
         "start",
         "stop",
         "volley",
@@ -182,6 +194,13 @@ pub enum ServerMessage {
     Opened {
         /// Which.
         test: u32,
+    },
+    /// A data channel may be opened to this port over UDP.
+    Channel {
+        /// Of which test.
+        test: u32,
+        /// The responder's end.
+        end: ChannelEnd,
     },
     /// Everything is attached.
     Ready {
@@ -295,6 +314,7 @@ impl ServerMessage {
         "queued",
         "admitted",
         "opened",
+        "channel",
         "ready",
         "started",
         "receiver_ticks",
@@ -411,6 +431,10 @@ mod tests {
             ClientMessage::SetHeader { header: HeaderFields { dscp: 1, ttl: Some(2), flow_label: Some(3) } },
             ClientMessage::Reserve { expected: Span::ZERO, join: None },
             ClientMessage::Release,
+            ClientMessage::Channel {
+                test: 1,
+                end: ChannelEnd { ufrag: "u".into(), pwd: "p".into(), fingerprint: "f".into() },
+            },
             ClientMessage::Start { test: 1 },
             ClientMessage::Stop { test: 1 },
             ClientMessage::Volley {

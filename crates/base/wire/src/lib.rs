@@ -8,7 +8,7 @@
 //! [`header`] is what may be asked of IP headers, [`packet`] is a captured packet and what its headers say, [`pcap`] are files of them, [`icmp`] what routers say of packets, [`pattern`] is payload that can be checked, [`proof`] keeps strangers
 //! out, [`stranger`] recognises who else answered. [`relay`] is what two relays say to each other before they carry a
 //! connection. [`lmap`] is what probes and collectors say, [`ipfix`] what they and others report, [`stamp`] what one-way delay is
-//! measured with, [`websocket`] counts what browsers send. [`dual`] is another protocol: that of dual-stack streams; [`transfer`] is what file transfers say over one of those.
+//! measured with, [`websocket`] counts what browsers send, [`webrtc`] tells their datagrams from ours. [`dual`] is another protocol: that of dual-stack streams; [`transfer`] is what file transfers say over one of those.
 
 pub mod control;
 pub mod datagram;
@@ -30,6 +30,7 @@ pub mod stamp;
 pub mod stranger;
 mod token;
 pub mod transfer;
+pub mod webrtc;
 pub mod websocket;
 
 pub use token::Token;

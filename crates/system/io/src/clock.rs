@@ -1,8 +1,7 @@
 //! The clocks of this host. Nobody else reads them.
 
-#[cfg(not(unix))]
-use std::time::Instant;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::OnceLock;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use netaware_units::{Mono, Span, Wall};
 
@@ -15,12 +14,33 @@ pub fn now() -> Mono {
     }
     #[cfg(not(unix))]
     {
-        static ZERO: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+        static ZERO: OnceLock<Instant> = OnceLock::new();
         #[expect(clippy::disallowed_methods, reason = "this is the room that reads clocks")]
         let now = Instant::now();
         let zero = *ZERO.get_or_init(|| now);
         Mono(u64::try_from(now.duration_since(zero).as_nanos()).unwrap_or(u64::MAX))
     }
+}
+
+/// The same instant as a library has it that thinks in [`Instant`]s, which have no zero: off by the nanoseconds between two readings,
+/// always by the same.
+pub fn instant(at: Mono) -> Instant {
+    let (zero, begun) = pair();
+    let since = at - begun;
+    if since.0 >= 0 { zero + since.to_std() } else { zero.checked_sub((begun - at).to_std()).unwrap_or(zero) }
+}
+
+/// [`instant`] back again.
+pub fn mono(at: Instant) -> Mono {
+    let (zero, begun) = pair();
+    let nanos = |span: std::time::Duration| Span(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX));
+    if at >= zero { begun + nanos(at - zero) } else { begun - nanos(zero - at) }
+}
+
+fn pair() -> (Instant, Mono) {
+    static PAIR: OnceLock<(Instant, Mono)> = OnceLock::new();
+    #[expect(clippy::disallowed_methods, reason = "this is the room that reads clocks")]
+    *PAIR.get_or_init(|| (Instant::now(), now()))
 }
 
 /// What the system claims for the resolution of [`now`]; zero where it claims nothing.

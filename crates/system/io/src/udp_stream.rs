@@ -14,6 +14,7 @@ mod breath;
 mod bursts;
 mod crowd;
 mod delay;
+mod follower;
 mod gaps;
 #[cfg(target_os = "linux")]
 mod inbox;
@@ -45,6 +46,7 @@ use netaware_wire::control::UdpSend;
 use crate::stop::StopFlag;
 use crate::{clock, thread};
 
+pub use follower::Follower;
 pub use receiver::Ready;
 pub(crate) use receiver::ask_for_room;
 
@@ -92,6 +94,11 @@ pub fn send(
 /// kernel stamp, and is counted if this host drops it.
 pub fn ready(socket: UdpSocket, plan: &UdpPlan) -> Ready {
     receiver::ready(socket, plan)
+}
+
+/// Gives a socket the largest receive buffer that can be had, up to [`RECEIVE_BUFFER`].
+pub fn widen(socket: &UdpSocket) {
+    ask_for_room(socket);
 }
 
 /// Receives until `plan.settle` (300 ms) after the sender has said that it ended, at the latest two seconds after the plan's end.

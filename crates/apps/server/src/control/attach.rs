@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream};
 use std::sync::Arc;
 
 use netaware_io::options;
 use netaware_io::stop::StopFlag;
 use netaware_io::tcp::Carriage;
 use netaware_units::Mono;
-use netaware_wire::control::{ErrorCode, TestPlan};
+use netaware_wire::control::{ChannelEnd, ErrorCode, TestPlan};
 use netaware_wire::preface::Attach;
 
 use super::Control;
+use crate::channel::{self, Belonging, MOST_CHANNELS};
 use crate::event::Welcome;
 use crate::flows::{Flow, Purpose};
 use crate::plan::Refusal;
@@ -154,8 +155,45 @@ impl Control<'_> {
         }
     }
 
+    /// From here on the test's flow can come in a data channel, and in no other way.
+    pub(super) fn open_channel(&mut self, test: u32, theirs: &ChannelEnd) -> Result<ChannelEnd, Refusal> {
+        let Some(plan) = self.plans.get(&test) else {
+            return Err(internal("cannot open", &"there is no test"));
+        };
+        let place = Arc::clone(&self.context.channels).try_acquire_owned().map_err(|_| Refusal {
+            code: ErrorCode::Busy,
+            message: format!("the responder's cap for data channels is {MOST_CHANNELS}"),
+        })?;
+        let failed = |error: &dyn std::fmt::Display| internal("cannot open a data channel", error);
+        let reflector = self.reflector().ok_or_else(|| failed(&"there is no UDP socket"))?;
+        let certificate =
+            self.context.certificate().ok_or_else(|| failed(&"the system gives no random bytes"))?;
+        let belonging = Belonging {
+            test,
+            plan: plan.clone(),
+            header: self.session.header(),
+            local: self.local,
+            interfaces: self.interfaces(self.local.ip()),
+            _place: place,
+            events: self.events.clone(),
+        };
+        let opened = channel::open(belonging, Arc::clone(reflector), certificate, theirs);
+        let (channel, ours) = opened.map_err(|error| failed(&error))?;
+        self.context.flows.forget(self.session.token(), test);
+        let plan = plan.clone();
+        let before = self.rigs.remove(&test).map(Box::new);
+        self.rigs.insert(test, Rig::Channel { plan, channel, _before: before });
+        Ok(ours)
+    }
+
+    pub(super) fn attach_channel(&mut self, now: Mono, test: u32) {
+        if matches!(self.rigs.get(&test), Some(Rig::Channel { .. })) {
+            self.session.attached(now, test, 0);
+        }
+    }
+
     pub(super) fn run(&mut self, test: u32) {
-        let stop = StopFlag::new();
+        let mut stop = StopFlag::new();
         let mut asking = None;
         let outcome = match self.rigs.remove(&test) {
             Some(Rig::Tcp { plan, streams, carriage }) => {
@@ -165,6 +203,10 @@ impl Control<'_> {
                 let carriage = carriage.unwrap_or(Carriage::Plain);
                 runner::run_tcp(reporter, streams, carriage, plan, affinity, stop.clone())
                     .map_err(|error| internal("cannot start a thread", &error))
+            }
+            Some(Rig::Channel { channel, .. }) => {
+                stop = channel.run(Reporter::new(self.events.clone(), test));
+                Ok(())
             }
             Some(Rig::Trains { plan, flow: Some(flow) }) => {
                 let options = rig::trains_options(&plan, self.session.header());
@@ -205,13 +247,16 @@ impl Control<'_> {
         }
     }
 
+    fn interfaces(&self, local: IpAddr) -> Vec<String> {
+        self.context.host(local).nics.into_iter().map(|nic| nic.name).collect()
+    }
+
     fn udp_path(&self, flow: &Flow, options: &options::SocketOptions) -> Result<UdpPath, Refusal> {
         let reflector =
             self.reflector().ok_or_else(|| internal("cannot start", &"there is no UDP socket"))?;
-        let socket = stream_socket::open(reflector, flow, options)
+        let socket = stream_socket::open(reflector, flow.peer, flow.local, options)
             .map_err(|error| internal("cannot open the stream's socket", &error))?;
-        let nics = self.context.host(flow.local.unwrap_or(self.local.ip())).nics;
-        let interfaces = nics.into_iter().map(|nic| nic.name).collect();
+        let interfaces = self.interfaces(flow.local.unwrap_or(self.local.ip()));
         Ok(UdpPath { socket, flow: flow.number, peer: flow.peer.ip(), interfaces })
     }
 

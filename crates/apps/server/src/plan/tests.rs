@@ -1,7 +1,6 @@
 //! Plans that pass, and the sentence that each of the others is refused with.
 
 use super::*;
-use netaware_wire::control::{UdpReceive, UdpSend};
 
 fn tcp() -> TcpPlan {
     TcpPlan { streams: 4, length: 128 << 10, ..TcpPlan::new(Direction::Forward, Span::from_secs(10)) }
@@ -257,4 +256,27 @@ fn a_test_that_does_not_keep_to_its_plan_is_caught() {
     assert_eq!(exceeded(&Limits::default(), ByteCount(u64::MAX), Span::ZERO), None);
     let limits = Limits { bytes: Some(ByteCount(5)), ..Limits::default() };
     assert!(exceeded(&limits, ByteCount(6), seconds(1)).is_some());
+}
+
+#[test]
+fn a_channel_carries_short_flows_one_by_one() {
+    let most = MAX_CHANNEL_PAYLOAD as u32;
+    let short = UdpPlan { length: most, ..udp() };
+    for plan in [TestPlan::Udp(short.clone()), udp_echo(most, None), udp_echo(24, Some(most))] {
+        assert_eq!(check_channel(&plan), Ok(()), "{plan:?}");
+    }
+    let rows = [
+        (TestPlan::Tcp(tcp()), "no test of this kind"),
+        (tcp_echo(64, None), "no test of this kind"),
+        (TestPlan::Udp(UdpPlan { length: most + 1, ..udp() }), "at most 1024 bytes"),
+        (udp_echo(most + 1, None), "at most 1024 bytes"),
+        (udp_echo(64, Some(most + 1)), "at most 1024 bytes"),
+        (TestPlan::Udp(UdpPlan { burst: 2, ..short.clone() }), "without bursts"),
+        (TestPlan::Udp(UdpPlan { send: UdpSend::Gso, ..short.clone() }), "one by one"),
+        (TestPlan::Udp(UdpPlan { receive: UdpReceive::Gro, ..short }), "one by one"),
+    ];
+    for (plan, why) in rows {
+        let refusal = check_channel(&plan).unwrap_err();
+        assert!(refusal.message.contains(why), "{plan:?}: {}", refusal.message);
+    }
 }

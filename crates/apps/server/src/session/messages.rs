@@ -15,6 +15,7 @@ impl Session<'_> {
             ClientMessage::Reserve { expected, join } => self.reserve(expected, join),
             ClientMessage::Release => self.release(),
             ClientMessage::Open { test, plan } => self.open(test, plan),
+            ClientMessage::Channel { test, end } => self.open_channel(test, end),
             ClientMessage::Start { test } => self.start(now, test),
             ClientMessage::Stop { test } => self.stop_test(test),
             ClientMessage::Volley { test, volley } => self.volley(test, volley),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use netaware_record::{Outcome, ReceiverTick, SenderTick};
 use netaware_units::{ByteCount, Mono, Span};
-use netaware_wire::control::{EndReport, ErrorCode, ServerMessage, TestPlan, VolleySpec};
+use netaware_wire::control::{ChannelEnd, EndReport, ErrorCode, ServerMessage, TestPlan, VolleySpec};
 
 use super::{Action, Session, report};
 use crate::plan::{self, Refusal};
@@ -24,6 +24,8 @@ pub(super) struct Test {
     held: Vec<SenderTick>,
     /// Volleys asked for and not answered yet.
     volleys: u32,
+    /// Its flow comes in a data channel.
+    has_channel: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +109,7 @@ impl Session<'_> {
                 has_run: false,
                 held: Vec::new(),
                 volleys: 0,
+                has_channel: false,
             },
         );
         self.actions.push_back(Action::Prepare { test, plan: prepared });
@@ -146,6 +149,47 @@ impl Session<'_> {
     /// Whether a connection may be `stream` of `test`. The owner then attaches it and calls [`Session::attached`].
     pub(crate) fn wants_stream(&self, test: u32, stream: u16) -> bool {
         self.tests.get(&test).is_some_and(|test| test.wants(stream))
+    }
+
+    /// The flow of a test that waits for it will come in a data channel.
+    pub(super) fn open_channel(&mut self, test: u32, end: ChannelEnd) {
+        let refuse = |code, message: &str| Err(Refusal { code, message: message.to_owned() });
+        let may = match self.tests.get_mut(&test) {
+            Some(entry) if matches!(entry.stage, Stage::Attaching { .. }) && !entry.has_channel => {
+                match (plan::check_channel(&entry.plan), end.fault()) {
+                    (Err(refusal), _) => Err(refusal),
+                    (_, Some(fault)) => refuse(ErrorCode::BadMessage, fault),
+                    (Ok(()), None) => {
+                        entry.has_channel = true;
+                        Ok(())
+                    }
+                }
+            }
+            Some(_) => refuse(ErrorCode::State, "this test does not wait for a data channel"),
+            None => refuse(ErrorCode::State, "no such test is open"),
+        };
+        match may {
+            Ok(()) => self.actions.push_back(Action::OpenChannel { test, end }),
+            Err(Refusal { code, message }) => self.say_error(code, &message, Some(test)),
+        }
+    }
+
+    /// The answer to [`Action::OpenChannel`].
+    pub(crate) fn channel_prepared(&mut self, test: u32, outcome: Result<ChannelEnd, Refusal>) {
+        match outcome {
+            Ok(end) if self.tests.contains_key(&test) => self.say(ServerMessage::Channel { test, end }),
+            Ok(_) => {}
+            Err(refusal) => self.cannot_run(test, &refusal),
+        }
+    }
+
+    /// The data channel of a test that does not run yet is no more; of one that runs its report tells.
+    pub(crate) fn channel_lost(&mut self, test: u32, why: &str) {
+        let waits = |stage| matches!(stage, Stage::Attaching { .. } | Stage::Ready { .. });
+        if self.tests.get(&test).is_some_and(|entry| entry.has_channel && waits(entry.stage)) {
+            self.say_error(ErrorCode::Internal, why, Some(test));
+            self.halt(test, None);
+        }
     }
 
     /// A stream that was wanted is attached, or a flow has entered (`stream` is then 0).

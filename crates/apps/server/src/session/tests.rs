@@ -49,6 +49,7 @@ fn describe(action: &Action) -> String {
         Action::Reserve { join, .. } => if join.is_some() { "join" } else { "reserve" }.into(),
         Action::Leave => "leave".into(),
         Action::Prepare { test, .. } => format!("prepare {test}"),
+        Action::OpenChannel { test, .. } => format!("open channel of {test}"),
         Action::Run { test } => format!("run {test}"),
         Action::Ask { test, volley } => format!("ask {test} for volley {}", volley.number),
         Action::Halt { test } => format!("halt {test}"),
@@ -442,4 +443,54 @@ fn the_header_is_settled_before_the_first_test_and_bounded() {
     );
     assert_eq!(tell(&mut session, T0, ClientMessage::Open { test: 1, plan: tcp(1) }), ["prepare 1"]);
     assert_eq!(tell(&mut session, T0, ClientMessage::SetHeader { header: good }), ["error State"]);
+}
+
+fn channel_end() -> ChannelEnd {
+    ChannelEnd { ufrag: "user".into(), pwd: "p".repeat(22), fingerprint: ChannelEnd::fingerprint(&[7; 32]) }
+}
+
+#[test]
+fn a_flow_comes_in_a_channel_only_while_its_test_waits_for_it() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    let ask =
+        |session: &mut Session<'_>| tell(session, T0, ClientMessage::Channel { test: 1, end: channel_end() });
+    assert_eq!(ask(&mut session), ["error State 1"]);
+    assert_eq!(tell(&mut session, T0, ClientMessage::Open { test: 1, plan: echo() }), ["prepare 1"]);
+    assert_eq!(ask(&mut session), ["error State 1"], "it is not prepared yet");
+    session.prepared(T0, 1, Ok(()));
+    assert_eq!(deeds(&mut session), ["opened 1"]);
+    let bad = ChannelEnd { ufrag: String::new(), ..channel_end() };
+    assert_eq!(tell(&mut session, T0, ClientMessage::Channel { test: 1, end: bad }), ["error BadMessage 1"]);
+    assert_eq!(ask(&mut session), ["open channel of 1"]);
+    assert_eq!(ask(&mut session), ["error State 1"], "one is enough");
+    session.channel_prepared(1, Ok(channel_end()));
+    assert_eq!(deeds(&mut session), ["channel 1"]);
+    session.attached(T0, 1, 0);
+    assert_eq!(deeds(&mut session), ["ready 1"]);
+    session.channel_lost(1, "it broke");
+    assert_eq!(deeds(&mut session), ["error Internal 1", "halt 1"]);
+    session.ended(1, EndReport::Echo { answered: 0, drops: 0 });
+    assert_eq!(deeds(&mut session), [""; 0]);
+}
+
+#[test]
+fn a_channel_that_cannot_be_opened_ends_its_test_and_one_that_is_not_asked_for_ends_none() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    for test in [1, 2] {
+        tell(&mut session, T0, ClientMessage::Open { test, plan: echo() });
+        session.prepared(T0, test, Ok(()));
+        deeds(&mut session);
+    }
+    assert_eq!(
+        tell(&mut session, T0, ClientMessage::Channel { test: 1, end: channel_end() }),
+        ["open channel of 1"]
+    );
+    let busy = Refusal { code: ErrorCode::Busy, message: "full".into() };
+    session.channel_prepared(1, Err(busy));
+    assert_eq!(deeds(&mut session), ["error Busy 1"]);
+    session.channel_lost(2, "whose?");
+    session.channel_lost(9, "whose?");
+    assert_eq!(deeds(&mut session), [""; 0]);
 }

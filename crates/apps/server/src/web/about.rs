@@ -24,7 +24,7 @@ struct About {
     /// What may be done with results here: `none` or `write`, which is to send and to read them.
     results: &'static str,
     /// Transports of datagrams that a browser can use here.
-    datagrams: [&'static str; 0],
+    datagrams: [&'static str; 1],
 }
 
 pub(super) async fn about(State(connection): State<Connection>) -> Response {
@@ -48,7 +48,7 @@ pub(super) async fn about(State(connection): State<Connection>) -> Response {
         addresses,
         limits: context.rules.limits,
         results: if context.shelf.is_some() { "write" } else { "none" },
-        datagrams: [],
+        datagrams: ["webrtc"],
     };
     ([(header::CACHE_CONTROL, "no-store")], Json(about)).into_response()
 }

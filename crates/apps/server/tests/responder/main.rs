@@ -1,5 +1,7 @@
 //! A responder on loopback, spoken to by hand: raw sockets and the messages of the protocol, no prober of ours.
 
+mod browser;
+mod channels;
 mod crowd;
 mod datagrams;
 mod header;

@@ -239,6 +239,12 @@ impl Account {
         }
     }
 
+    /// Where the stream stands.
+    pub(super) fn standing(&self) -> Standing {
+        let counts = self.tracker.counts();
+        Standing { bytes: self.bytes, packets: counts.received, missing: counts.missing }
+    }
+
     /// Shows the meter where the stream stands.
     pub(super) fn publish(&self, board: &Board) {
         let counts = self.tracker.counts();

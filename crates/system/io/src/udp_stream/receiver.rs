@@ -108,25 +108,29 @@ fn listen(
     stop: &StopFlag,
     board: &Board,
 ) -> Outcome {
-    let planned_end = start + plan.duration.or_zero();
-    let settle = plan.settle.unwrap_or(AFTER_END);
     loop {
         match inbox.receive(account) {
             Ok(()) => account.publish(board),
             Err(error) if is_passing(&error) => {}
             Err(_) => return Outcome::Failed,
         }
-        let now = clock::now();
-        if account.end().is_some_and(|end| now - end.heard_at >= settle) {
-            return Outcome::Complete;
+        if let Some(outcome) = verdict(account, plan, start, clock::now()) {
+            return outcome;
         }
         if stop.is_raised() {
             return Outcome::Interrupted;
         }
-        if now >= planned_end + GRACE {
-            return without_end(account, planned_end);
-        }
     }
+}
+
+/// Whether a stream that has been listened to since `start` is over, and how it ended.
+pub(super) fn verdict(account: &Account, plan: &UdpPlan, start: Mono, now: Mono) -> Option<Outcome> {
+    let planned_end = start + plan.duration.or_zero();
+    let settle = plan.settle.unwrap_or(AFTER_END);
+    if account.end().is_some_and(|end| now - end.heard_at >= settle) {
+        return Some(Outcome::Complete);
+    }
+    (now >= planned_end + GRACE).then(|| without_end(account, planned_end))
 }
 
 /// All five announcements of the end may be lost; a stream that ran until about its planned end was complete all the same.

@@ -1,0 +1,132 @@
+// The results of streams of datagrams in a data channel, as the record has them: docs/methods/data-channel.md.
+//
+// Sent is what the sender's SCTP let go, received what the receiver counted; lost is their difference. What the sender dropped itself is
+// told apart where it says so.
+
+import type { DatagramRun } from "../measure/messages";
+import type { Health, Pedigree } from "./record";
+import { wilson, type Interval } from "./statistics";
+import type { StreamTotals } from "./streamCount";
+import type { Version } from "./targets";
+
+export interface UdpResult {
+  pedigree: Pedigree;
+  outcome: DatagramRun["outcome"];
+  payload: number;
+  planned?: number;
+  sent_rate: number;
+  goodput: number;
+  exchanges: { clearing: number; fetching: number };
+  sent: number;
+  not_sent: number;
+  received: number;
+  packets_per_second: number;
+  loss: { lost: number; host: number; network: number; ratio?: Interval };
+  duplicates: number;
+  reordered: number;
+  ticks: object[];
+  sender: UdpEnd;
+  receiver: UdpEnd;
+  limit: { by: string; side: string; evidence: string };
+  health: Health;
+}
+
+/** Of an end's many fields those that are used here; the server's own come as they are. */
+export interface UdpEnd {
+  outcome: DatagramRun["outcome"];
+  elapsed: number;
+  bytes: number;
+  calls: number;
+  cpu: Record<string, number | null>;
+  [other: string]: unknown;
+}
+
+/** Undefined where an end has not told what it counted: half a count is none. */
+export function udpResult(run: DatagramRun, version: Version, cpu: UdpEnd["cpu"]): UdpResult | undefined {
+  const down = run.direction === "down";
+  const told = run.report && serverEnd(run.report, run.outcome, cpu);
+  const [sender, receiver] = down ? [told, pageReceiver(run, cpu)] : [pageSender(run, cpu), told];
+  if (!sender || !receiver) return undefined;
+  const [sent, received] = [numberIn(sender, "sent"), numberIn(receiver, "received")];
+  // A stream that broke off may have been cut between the two counts.
+  const lost = Math.max(0, sent - received);
+  const drops = receiver.drops as { socket?: unknown } | undefined;
+  const host = Math.min(lost, (typeof drops?.socket === "number" ? drops.socket : 0) + run.discarded);
+  const planned = run.gap === null ? undefined : Math.round((run.length * 8e9) / run.gap);
+  const rate = (end: UdpEnd) => (end.elapsed > 0 ? Math.round((end.bytes * 8e9) / end.elapsed) : 0);
+  const notSent = numberIn(sender, "not_sent");
+  return {
+    pedigree: {
+      method: "web-datagrams",
+      layer: "payload",
+      direction: down ? "reverse" : "forward",
+      version,
+      clock: down ? "application" : "kernel",
+      uncertainty: "sent and received are counted datagram by datagram at both ends; copies, and what comes after SCTP has given it up, cannot be seen",
+    },
+    outcome: run.outcome,
+    payload: run.length,
+    ...(planned === undefined ? {} : { planned }),
+    sent_rate: rate(sender),
+    goodput: rate(receiver),
+    exchanges: { clearing: 0, fetching: 0 },
+    sent,
+    not_sent: notSent,
+    received,
+    packets_per_second: receiver.elapsed > 0 ? Math.max(0, received - 1) / (receiver.elapsed / 1e9) : 0,
+    loss: { lost, host, network: lost - host, ...(sent > 0 ? { ratio: wilson(lost, sent) } : {}) },
+    duplicates: numberIn(receiver, "duplicates"),
+    reordered: numberIn(receiver, "reordered"),
+    ticks: down && run.page.did === "receive" ? run.page.ticks : (run.ticks ?? []),
+    sender,
+    receiver,
+    limit:
+      planned !== undefined && notSent === 0
+        ? { by: "requested_rate", side: "request", evidence: "every datagram of the plan left at its time" }
+        : { by: "unknown", side: "unknown", evidence: "SCTP's congestion control held datagrams back; a browser does not say why" },
+    health: {
+      late_sends: numberIn(sender, "late"),
+      worst_lateness: numberIn(sender, "worst_lateness"),
+      not_sent: notSent,
+      host_drops: host,
+      stamp_fallbacks: 0,
+    },
+  };
+}
+
+function pageSender(run: DatagramRun, cpu: UdpEnd["cpu"]): UdpEnd | undefined {
+  if (run.page.did !== "send") return undefined;
+  const { sent, notSent, bytes, elapsed, late, worstLateness } = run.page.sent;
+  return { outcome: run.outcome, elapsed, sent, not_sent: notSent, bytes, late, worst_lateness: worstLateness, calls: sent, cpu };
+}
+
+function pageReceiver(run: DatagramRun, cpu: UdpEnd["cpu"]): UdpEnd | undefined {
+  if (run.page.did !== "receive") return undefined;
+  const { totals, reads } = run.page;
+  return { outcome: run.outcome, ...receiverFields(totals), drops: { socket: 0, stack: 0, nic: 0 }, calls: reads, cpu };
+}
+
+function receiverFields(totals: StreamTotals): { elapsed: number; bytes: number } & Record<string, unknown> {
+  return {
+    elapsed: totals.elapsed,
+    received: totals.received,
+    bytes: totals.bytes,
+    duplicates: totals.duplicates,
+    reordered: totals.reordered,
+    reorder_extent: totals.reorderExtent,
+    highest: totals.highest,
+    loss_runs: totals.lossRuns,
+    foreign: totals.foreign,
+    jitter: totals.jitter,
+    ...(totals.delayVariation ? { delay_variation: totals.delayVariation } : {}),
+  };
+}
+
+function serverEnd(report: Record<string, unknown>, outcome: DatagramRun["outcome"], cpu: UdpEnd["cpu"]): UdpEnd {
+  return { cpu, ...report, outcome, elapsed: numberIn(report, "elapsed"), bytes: numberIn(report, "bytes"), calls: numberIn(report, "calls") };
+}
+
+function numberIn(of: Record<string, unknown>, field: string): number {
+  const value = of[field];
+  return typeof value === "number" && Number.isFinite(value) ? value : 0;
+}

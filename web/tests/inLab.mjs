@@ -1,0 +1,55 @@
+// Drives the page once from wherever it is started, for tests that know what the path did: a block matrix of datagrams, or the quick
+// test. Prints the record that the page kept, and nothing else.
+//
+//   node tests/inLab.mjs http://10.78.0.2:14233/ matrix up 777kB 777
+//   node tests/inLab.mjs http://10.78.0.2:14233/ quick
+
+import { chromium } from "playwright-core";
+
+const [url, what, way, total, block] = process.argv.slice(2);
+const PATIENCE_MS = 120_000;
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+});
+const page = await browser.newPage();
+page.on("console", (message) => process.stderr.write(`${message.text()}\n`));
+await page.goto(`${url}${what === "matrix" ? "#matrix" : ""}`);
+if (what === "matrix") await matrix();
+else await quick();
+console.log(JSON.stringify(await kept()));
+await browser.close();
+
+async function matrix() {
+  await page.getByLabel(way === "up" ? "Up: this device sends" : "Down: the server sends").check();
+  await page.getByLabel("TCP", { exact: true }).uncheck();
+  await page.getByLabel("TCP_NODELAY").uncheck();
+  await page.getByLabel("UDP-like").check();
+  await page.getByLabel("One pair").check();
+  await page.getByRole("textbox", { name: "Total bytes" }).fill(total);
+  await page.getByRole("textbox", { name: "Block size" }).fill(block);
+  await page.getByRole("textbox", { name: "Runs" }).fill("1");
+  await page.getByRole("button", { name: "Start" }).click();
+  await page.getByRole("button", { name: "Stop" }).waitFor();
+  await page.getByRole("button", { name: "Start" }).waitFor({ timeout: PATIENCE_MS });
+}
+
+async function quick() {
+  await page.getByRole("button", { name: "Start", exact: true }).click();
+  await page.getByRole("button", { name: "Again" }).waitFor({ timeout: PATIENCE_MS });
+}
+
+function kept() {
+  return page.evaluate(
+    () =>
+      new Promise((resolve, reject) => {
+        const opening = indexedDB.open("netaware");
+        opening.onerror = () => reject(opening.error);
+        opening.onsuccess = () => {
+          const asked = opening.result.transaction("results").objectStore("results").getAll();
+          asked.onsuccess = () => resolve(asked.result.at(-1).record);
+        };
+      }),
+  );
+}
