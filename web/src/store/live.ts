@@ -9,6 +9,7 @@ import { rateOf, type Tick } from "../pure/warmUp";
 import type { About } from "./about";
 import { keep, type Entry } from "./database";
 import { device } from "./device";
+import { key } from "./key";
 import { Observable } from "./observable";
 import { anotherMeasures, setMeasuring } from "./tabs";
 
@@ -91,8 +92,8 @@ export function clear(): void {
 
 let tell: ((order: ToRunner) => void) | undefined;
 
-function reach(about: About): { candidates: ReturnType<typeof candidates>; limits: About["limits"] } {
-  return { candidates: candidates(location, about.addresses), limits: about.limits };
+function reach(about: About): { candidates: ReturnType<typeof candidates>; limits: About["limits"]; key: string } {
+  return { candidates: candidates(location, about.addresses), limits: about.limits, key: key.value };
 }
 
 interface Purpose {
