@@ -4,7 +4,9 @@ import { Component, type ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { isShared } from "./pure/share";
 import { askServer, server } from "./store/about";
+import { differs, scanned } from "./store/certificate";
 import { storeState } from "./store/database";
+import { key } from "./store/key";
 import { useObservable } from "./store/observable";
 import { S } from "./strings";
 import { Matrix } from "./views/matrix";
@@ -70,6 +72,7 @@ function pageOf(fragment: string): Page {
 function Banners() {
   const known = useObservable(server);
   const store = useObservable(storeState);
+  const given = useObservable(key);
   return (
     <div role="status">
       {known.state === "silent" && (
@@ -80,6 +83,12 @@ function Banners() {
           </button>
         </p>
       )}
+      {known.state === "here" && known.about.key && given === "" && (
+        <p class="banner">
+          {S.banner.key} <a href="#server">{S.pages.server}</a>
+        </p>
+      )}
+      {known.state === "here" && differs(scanned, known.about.certificate) && <p class="banner">{S.server.certificateDiffers}</p>}
       {(store === "memoryOnly" || store === "full") && <p class="banner">{S.banner[store]}</p>}
     </div>
   );

@@ -1,11 +1,12 @@
 // A real browser uses the page against a real server, as a person would: phone and desktop, light and dark, both IP versions.
 //
-// With NETAWARE=path/to/netaware the program itself serves; without it the stand-in mock.mjs does. SHOTS=folder keeps pictures.
+// With NETAWARE=path/to/netaware the program itself serves; without it the stand-in mock.mjs does, and scenes that need the program say
+// so. SHOTS=folder keeps pictures.
 // Whatever appears in the console is a failure, and so is every violation that axe finds.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
@@ -19,17 +20,26 @@ if (shots) mkdirSync(shots, { recursive: true });
 const PHONE = { viewport: { width: 360, height: 740 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true };
 const DESKTOP = { viewport: { width: 1280, height: 860 } };
 const QUICK_MS = 60_000;
+/** Of a picture: the rest of a long page shows nothing new. */
+const TALLEST = 1600;
 
 const only = process.argv[2];
-const store = `${mkdtempSync(`${tmpdir()}/netaware-web-`)}/results.db`;
+const home = mkdtempSync(`${tmpdir()}/netaware-web-`);
+const store = `${home}/results.db`;
+const KEY = "sesame and lilies";
+writeFileSync(`${home}/key`, `${KEY}\n`);
 
-async function serve() {
+async function serve(more = [], scheme = "http") {
   const program = process.env.NETAWARE;
+  const env = { ...process.env, XDG_DATA_HOME: home };
   const mock = fileURLToPath(new URL("mock.mjs", import.meta.url));
   const child = program
-    ? spawn(program, ["serve", "--port", String(PORT), `--results=${store}`], { stdio: "ignore" })
+    ? spawn(program, ["serve", "--port", String(PORT), `--results=${store}`, "--qr", "never", ...more], { stdio: ["ignore", "pipe", "ignore"], env })
     : spawn(process.execPath, [mock, String(PORT), "80"], { stdio: "ignore" });
+  child.printed = "";
+  child.stdout?.on("data", (text) => (child.printed += text));
   for (let tries = 0; tries < 100; tries += 1) {
+    if (scheme === "https" && child.printed.includes("SHA-256")) return child;
     if (await fetch(`http://127.0.0.1:${PORT}/api/v1/about`).then((response) => response.ok, () => false)) return child;
     await rest(100);
   }
@@ -41,7 +51,7 @@ function rest(ms) {
 }
 
 /** A page that fails the test by whatever it prints. `expected` are texts that belong to the scene. */
-async function open(browser, options, path = "", expected = []) {
+async function open(browser, options, path = "", expected = [], origin = `http://127.0.0.1:${PORT}`) {
   const context = await browser.newContext({ ...options, serviceWorkers: "allow" });
   const page = await context.newPage();
   const printed = [];
@@ -49,7 +59,7 @@ async function open(browser, options, path = "", expected = []) {
     if (!expected.some((text) => message.text().includes(text))) printed.push(message.text());
   });
   page.on("pageerror", (error) => printed.push(String(error)));
-  await page.goto(`http://127.0.0.1:${PORT}/${path}`);
+  await page.goto(`${origin}/${path}`);
   await page.waitForSelector("main h1, main [role=alert]");
   return { page, context, quiet: () => assert.deepEqual(printed, [], "the console stays empty") };
 }
@@ -59,8 +69,9 @@ async function picture(page, name) {
   if (!shots) return;
   const size = page.viewportSize();
   const height = await page.evaluate(() => document.querySelector("main").scrollHeight + 70);
-  await page.setViewportSize({ width: size.width, height: Math.max(size.height, height) });
-  await page.screenshot({ path: `${shots}/${name}.png` });
+  await page.setViewportSize({ width: size.width, height: Math.min(Math.max(size.height, height), TALLEST) });
+  // As many dots as the page has: small enough for a guide.
+  await page.screenshot({ path: `${shots}/${name}.png`, scale: "css" });
   await page.setViewportSize(size);
 }
 
@@ -179,6 +190,9 @@ const scenes = {
     await page.locator("table.wide").first().waitFor({ timeout: 180_000 });
     await accessible(page, "matrix, done");
     await picture(page, "matrix-done-desktop-light");
+    await page.setViewportSize(PHONE.viewport);
+    await picture(page, "matrix-done-phone-light");
+    await page.setViewportSize(DESKTOP.viewport);
     const [record] = await kept(page);
     assert.equal(record.outcome, "complete");
     for (const version of record.versions) {
@@ -355,10 +369,183 @@ const scenes = {
     const { page, context, quiet } = await open(browser, { ...PHONE, colorScheme: "dark" }, "#server");
     await page.getByText("netaware").first().waitFor();
     await page.getByText(process.env.NETAWARE ? "WebRTC data channel" : "none: the page measures over TCP").waitFor();
+    // Other sessions of this address wait and measure while the owner looks.
+    const others = await context.newPage();
+    await others.goto(`http://127.0.0.1:${PORT}/`);
+    await others.getByRole("button", { name: "Start", exact: true }).click();
+    await others.waitForSelector(".tile.down.active", { timeout: QUICK_MS });
+    await page.getByRole("heading", { name: "Who is here" }).waitFor();
+    if (process.env.NETAWARE) await page.getByText(/about .* left/).waitFor({ timeout: 10_000 });
+    await page.getByText(/processors .* busy/).waitFor({ timeout: 10_000 });
     await accessible(page, "server");
     await picture(page, "server-phone-dark");
     quiet();
     await context.close();
+  },
+
+  async "a picture of the floor is tapped on, kept, and refused where it is none"(browser) {
+    const { page, context, quiet } = await open(browser, { ...PHONE, colorScheme: "light" }, "#walk");
+    await page.getByText("Floor plan", { exact: true }).click();
+    const chooser = page.locator("input[type=file]");
+    await chooser.setInputFiles({ name: "plan.png", mimeType: "image/png", buffer: Buffer.from("no picture") });
+    await page.getByText("That is no picture").waitFor();
+    await chooser.setInputFiles({ name: "plan.png", mimeType: "image/png", buffer: readFileSync(new URL("../public/icon-512.png", import.meta.url)) });
+    const plan = page.getByAltText(/Floor plan/);
+    await plan.waitFor();
+    const box = await plan.boundingBox();
+    await page.mouse.click(box.x + box.width * 0.25, box.y + box.height * 0.75);
+    await page.getByLabel("Where are you?").fill("stairs");
+    await page.getByRole("button", { name: "Here" }).click();
+    await page.getByLabel("Seconds from one").fill("60");
+    await page.getByRole("button", { name: "Start the walk" }).click();
+    await page.getByText("1 measurement", { exact: true }).waitFor({ timeout: QUICK_MS });
+    await page.getByRole("button", { name: "End the walk" }).click();
+    await page.getByLabel("Measured at stairs").or(page.getByTitle("Measured at stairs")).or(page.getByText("Measured at stairs")).first().waitFor({ state: "attached" });
+    await accessible(page, "walk with a plan");
+    await picture(page, "walk-plan-phone-light");
+    const spots = await page.evaluate(
+      () =>
+        new Promise((resolve) => {
+          indexedDB.open("netaware").onsuccess = ({ target }) => {
+            target.result.transaction("results").objectStore("results").getAll().onsuccess = (got) => resolve(got.target.result.map((entry) => entry.spot));
+          };
+        }),
+    );
+    assert.ok(spots.length === 1 && Math.abs(spots[0][0] - 0.25) < 0.02 && Math.abs(spots[0][1] - 0.75) < 0.02, JSON.stringify(spots));
+    await page.reload();
+    await page.getByAltText(/Floor plan/).waitFor();
+    quiet();
+    await context.close();
+  },
+
+  async "a full device shows the result and says that it is not kept"(browser) {
+    const { page, context, quiet } = await open(browser, { ...PHONE, colorScheme: "light" });
+    const devtools = await context.newCDPSession(page);
+    const quota = (quotaSize) => devtools.send("Storage.overrideQuotaForOrigin", { origin: `http://127.0.0.1:${PORT}`, ...quotaSize });
+    await quota({ quotaSize: 1 });
+    await quickTest(page);
+    await page.getByText("The storage of this device is full").waitFor();
+    await accessible(page, "full");
+    assert.deepEqual(await kept(page), []);
+    await page.getByRole("link", { name: "Results" }).click();
+    assert.equal(await page.locator(".item").count(), 1, "it is shown all the same");
+    await quota({});
+    await page.getByRole("link", { name: "Test" }).click();
+    await page.getByRole("button", { name: "Again" }).click();
+    await page.getByRole("button", { name: "Stop" }).waitFor();
+    await page.getByRole("button", { name: "Again" }).waitFor({ timeout: QUICK_MS });
+    assert.equal((await kept(page)).length, 1, "with room again it keeps again");
+    assert.equal(await page.getByText("The storage of this device is full").count(), 0);
+    quiet();
+    await context.close();
+  },
+
+  async "a phone that slept in the middle says so"(browser) {
+    const { page, context, quiet } = await open(browser, { ...PHONE, colorScheme: "light" }, "", ["WebSocket", "ERR_", "Failed to load"]);
+    const devtools = await browser.newBrowserCDPSession();
+    await page.getByRole("button", { name: "Start", exact: true }).click();
+    await page.waitForSelector(".tile.down.active", { timeout: QUICK_MS });
+    const { processInfo } = await devtools.send("SystemInfo.getProcessInfo");
+    const asleep = processInfo.filter((process) => process.type === "renderer").map((process) => process.id);
+    for (const id of asleep) process.kill(id, "SIGSTOP");
+    await rest(2000);
+    for (const id of asleep) process.kill(id, "SIGCONT");
+    await page.getByRole("button", { name: "Again" }).waitFor({ timeout: 2 * QUICK_MS });
+    const [record] = await kept(page);
+    assert.ok(record.warnings.some((warning) => warning.includes("held our timers up")), record.warnings.join());
+    quiet();
+    await context.close();
+  },
+
+  async "a path that goes silent without a word is noticed, and the test goes on when it is back"(browser, restart) {
+    const { page, context, quiet } = await open(browser, { ...PHONE, colorScheme: "light" }, "", ["WebSocket", "ERR_", "Failed to load"]);
+    await page.getByRole("button", { name: "Start", exact: true }).click();
+    await page.waitForSelector(".tile.down.active", { timeout: QUICK_MS });
+    await rest(500);
+    // As when Wi-Fi is lost: nothing comes, and nobody says why.
+    restart.signal("SIGSTOP");
+    await page.getByText("The connection is gone").waitFor({ timeout: 20_000 });
+    restart.signal("SIGCONT");
+    await page.getByRole("button", { name: "Again" }).waitFor({ timeout: 2 * QUICK_MS });
+    const [record] = await kept(page);
+    assert.ok(record.warnings.some((warning) => warning.includes("connection was lost")), record.warnings.join());
+    assert.ok(record.versions.every((version) => version.tcp.length === 2), "what had been interrupted was run again");
+    quiet();
+    await context.close();
+  },
+
+  async "where the server has one IP version the other is told as missing"(browser, restart) {
+    if (!process.env.NETAWARE) return console.log("        left out: needs the program");
+    await restart.stop();
+    await restart.start(["--bind", "127.0.0.1"]);
+    const { page, context, quiet } = await open(browser, { ...DESKTOP, colorScheme: "dark" }, "", ["WebSocket", "ERR_"]);
+    await quickTest(page);
+    await page.getByText(/IPv6: not measured/).first().waitFor();
+    await accessible(page, "one version");
+    const [record] = await kept(page);
+    assert.deepEqual(record.versions.filter((version) => version.tcp?.length).map((version) => version.version), ["IPv4"]);
+    quiet();
+    await context.close();
+    await restart.stop();
+    await restart.start();
+  },
+
+  async "pictures are saved as PNG and SVG, tables as CSV and JSON"(browser) {
+    const { page, context, quiet } = await open(browser, { ...DESKTOP, colorScheme: "light" });
+    await quickTest(page);
+    for (const [name, ending, begins] of [
+      ["SVG", ".svg", "<svg"],
+      ["PNG", ".png", "\u0089PNG"],
+      ["CSV", ".csv", ""],
+      ["JSON", ".json", "{"],
+    ]) {
+      const downloading = page.waitForEvent("download", (download) => download.suggestedFilename().endsWith(ending));
+      await page.getByRole("button", { name, exact: true }).first().click();
+      const download = await downloading;
+      assert.ok(download.suggestedFilename().endsWith(ending), download.suggestedFilename());
+      const content = readFileSync(await download.path(), "latin1");
+      assert.ok(content.length > 200 && content.startsWith(begins), `${ending}: ${content.slice(0, 40)}`);
+    }
+    quiet();
+    await context.close();
+  },
+
+  async "over TLS the code's fingerprint stands beside the server's, and a key opens what is the owner's"(browser, restart) {
+    if (!process.env.NETAWARE) return console.log("        left out: needs the program");
+    await restart.stop();
+    const server = await restart.start(["--tls", "--key-file", `${home}/key`], "https");
+    const pairs = /SHA-256: ([0-9A-F:]{95})/.exec(server.printed)[1];
+    const digest = pairs.replaceAll(":", "").toLowerCase();
+    const origin = `https://127.0.0.1:${PORT}`;
+    const options = { ...PHONE, colorScheme: "light", ignoreHTTPSErrors: true };
+    const { page, context, quiet } = await open(browser, options, `#tls=${digest}`, ["ERR_CERT", "SSL certificate"], origin);
+    await page.getByText("This server wants a key").waitFor();
+    await page.getByRole("link", { name: "Server", exact: true }).first().click();
+    await page.getByText(pairs).nth(1).waitFor();
+    assert.equal(await page.getByText("has another certificate").count(), 0);
+    await page.getByLabel("Key of the server").fill("wrong");
+    await page.getByRole("button", { name: "Use this key" }).click();
+    await page.getByText("the proof does not fit").waitFor();
+    await page.getByLabel("Key of the server").fill(KEY);
+    await page.getByRole("button", { name: "Use this key" }).click();
+    await page.getByText(/processors .* busy/).waitFor({ timeout: 10_000 });
+    await accessible(page, "owner");
+    await picture(page, "server-tls-phone-light");
+    await page.getByRole("link", { name: "Test" }).click();
+    await quickTest(page);
+    const [record] = await kept(page);
+    assert.equal(record.outcome, "complete");
+    assert.ok(record.versions.every((version) => version.tcp.every((tcp) => tcp.goodput > 1e6)), "rates over TLS");
+    const other = await context.newPage();
+    await other.goto(`${origin}/#tls=${"0".repeat(64)}`);
+    await other.getByText("has another certificate").first().waitFor();
+    const led = await context.newPage();
+    await led.goto(`http://127.0.0.1:${PORT}/#results`);
+    assert.equal(led.url(), `${origin}/#results`);
+    quiet();
+    await context.close();
+    await restart.stop();
+    await restart.start();
   },
 
   async "every control is reached by the keyboard"(browser) {
@@ -429,11 +616,16 @@ let server = await serve();
 const restart = {
   async stop() {
     const gone = new Promise((resolve) => server.once("exit", resolve));
+    server.kill("SIGCONT");
     server.kill("SIGKILL");
     await gone;
   },
-  async start() {
-    server = await serve();
+  async start(more, scheme) {
+    server = await serve(more, scheme);
+    return server;
+  },
+  signal(name) {
+    server.kill(name);
   },
 };
 const browser = await chromium.launch({
@@ -442,7 +634,7 @@ const browser = await chromium.launch({
 });
 let failed = 0;
 for (const [claim, scene] of Object.entries(scenes)) {
-  if (only && !claim.includes(only)) continue;
+  if (only && !only.split("|").some((part) => claim.includes(part))) continue;
   try {
     await scene(browser, restart);
     console.log(`ok      ${claim}`);

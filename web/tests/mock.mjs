@@ -29,6 +29,7 @@ const server = createServer(async (request, response) => {
     kept.push(JSON.parse(body));
     return json(response, {});
   }
+  if (url.pathname === "/api/v1/server") return json(response, ownerView());
   if (url.pathname === "/api/v1/results") return json(response, kept);
   if (url.pathname === "/data/down") return down(url, response);
   try {
@@ -43,6 +44,16 @@ const server = createServer(async (request, response) => {
     response.end();
   }
 });
+
+function ownerView() {
+  return {
+    uptime: 60e9,
+    sessions: [{ peer: "127.0.0.1:50000", software: "netaware-web 0.1.0", lasting: 3e9, tests: [{ what: "tcp_down", lasting: 1e9 }] }],
+    queue: { slots: 1, held: [{ peers: ["127.0.0.1:50000"], expected: 9e9 }], waiting: [] },
+    health: { cores: 2, cpu: 0.4, process: 0.1, load: { one: 1, five: 1, fifteen: 1 }, memory: { total: 8e9, available: 6e9 } },
+    results: [],
+  };
+}
 
 function about() {
   return {

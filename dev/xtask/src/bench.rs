@@ -13,6 +13,7 @@ mod capture;
 mod contest;
 mod latency;
 mod pacing;
+mod page;
 mod passive;
 mod peers;
 mod place;
@@ -41,6 +42,8 @@ pub(crate) enum Bench {
     Active(Active),
     /// Whether netaware and the tools of the field say the same of an emulated path (needs root)
     Agree(agree::Agree),
+    /// The page of `netaware serve` in a real browser, beside `netaware` on the same path (needs root)
+    Page(page::Page),
     /// Cost and truth of passive probes, beside tcpdump and what was published of the system before (needs root)
     Passive(passive::Passive),
 }
@@ -114,6 +117,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Active(options) => active(options),
         Bench::Agree(options) => agree::run(options),
+        Bench::Page(options) => page::measure(options),
         Bench::Passive(options) => passive::run(options),
     }
 }

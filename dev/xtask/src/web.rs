@@ -12,12 +12,17 @@ use crate::shell::{CHECKED, cargo, command, output, root, run, workspace};
 /// Everything; what `cargo xtask web` and CI do.
 pub(crate) fn all() -> Result<()> {
     packages::ensure(packages::FOR_WEB)?;
-    npm(&["ci", "--no-audit", "--no-fund"])?;
+    install()?;
     npm(&["run", "check"])?;
     npm(&["test"])?;
     npm(&["run", "build"])?;
     is_current()?;
     in_a_browser()
+}
+
+/// What the page's tests and its bundle need.
+pub(crate) fn install() -> Result<()> {
+    npm(&["ci", "--no-audit", "--no-fund"])
 }
 
 /// Whether what has just been built is what is committed.
@@ -39,7 +44,7 @@ fn npm(arguments: &[&str]) -> Result<()> {
     run(&mut in_web("npm", arguments))
 }
 
-fn in_web(program: &str, arguments: &[&str]) -> std::process::Command {
+pub(crate) fn in_web(program: &str, arguments: &[&str]) -> std::process::Command {
     let mut command = command(program, arguments);
     command.current_dir(root().join("web"));
     command

@@ -19,12 +19,16 @@ export function clockStep(): number {
   return Number.isFinite(least) ? Math.round(least * 1e6) : 20e6;
 }
 
-/** Counts pauses of a timer that should fire every 100 ms. */
+/**
+ * Counts pauses of a timer that should fire every 100 ms. While a device sleeps its monotonic clock may stand still, so the time of day is
+ * looked at, too; setting that forward by half a second looks like a sleep.
+ */
 export class PauseWatch {
   pauses = 0;
   /** ns */
   longest = 0;
   private last = performance.now();
+  private lastOfDay = Date.now();
   private readonly timer = setInterval(() => this.look(), EVERY_MS);
 
   stop(): void {
@@ -33,9 +37,9 @@ export class PauseWatch {
   }
 
   private look(): void {
-    const now = performance.now();
-    const beyond = now - this.last - EVERY_MS;
-    this.last = now;
+    const [now, ofDay] = [performance.now(), Date.now()];
+    const beyond = Math.max(now - this.last, ofDay - this.lastOfDay) - EVERY_MS;
+    [this.last, this.lastOfDay] = [now, ofDay];
     if (beyond < PAUSE_MS) return;
     this.pauses += 1;
     this.longest = Math.max(this.longest, Math.round(beyond * 1e6));

@@ -17,6 +17,8 @@ export interface QuickSpec {
   /** Only these are measured. */
   versions: Version[];
   limits: Limits;
+  /** Of the server's owner; `""` without. */
+  key: string;
   idleMs: number;
   transferMs: number;
   /** The server offers datagrams. */
@@ -30,6 +32,7 @@ export interface MatrixSpec {
   candidates: Candidate[];
   versions: Version[];
   limits: Limits;
+  key: string;
   way: Way;
   plan: Transfer[];
 }

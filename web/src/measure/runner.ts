@@ -77,7 +77,7 @@ class Run {
 
   private async findTarget(version: Version): Promise<Candidate | undefined> {
     const tried = this.spec.candidates.filter((candidate) => candidate.version === version);
-    const answered = await Promise.all(tried.map(answer));
+    const answered = await Promise.all(tried.map((candidate) => answer(candidate, this.spec.key)));
     const first = tried.findIndex((_, n) => answered[n] !== undefined);
     answered.forEach((session, n) => n !== first && session?.close());
     const [target, session] = [tried[first], answered[first]];
@@ -246,7 +246,7 @@ class Run {
   /** The session of a version, opened at need; with a place in the queue where the step fills the path. */
   private async line(target: Candidate, reserved: boolean): Promise<Line> {
     let line = this.lines.get(target.version);
-    if (!line?.session.alive) line = this.take(target, await Session.open(target.origin));
+    if (!line?.session.alive) line = this.take(target, await Session.open(target.origin, { key: this.spec.key }));
     if (reserved && !this.reserved.has(target.version)) await this.reserve(line);
     return line;
   }
@@ -300,7 +300,7 @@ class Run {
     this.tellPartial();
     const until = performance.now() + COMING_BACK_MS;
     while (performance.now() < until && !this.cancelled) {
-      const session = await answer(target);
+      const session = await answer(target, this.spec.key);
       if (session) {
         this.take(target, session);
         self.postMessage({ say: "back" });
@@ -345,8 +345,8 @@ class Run {
 }
 
 /** A session says more than a page that was fetched: this very address speaks the protocol, to this page. */
-async function answer(target: Candidate): Promise<Session | undefined> {
-  return Session.open(target.origin, REACH_MS).catch(() => undefined);
+async function answer(target: Candidate, key: string): Promise<Session | undefined> {
+  return Session.open(target.origin, { patienceMs: REACH_MS, key }).catch(() => undefined);
 }
 
 function messageOf(error: unknown): string {

@@ -3,6 +3,8 @@
 // Keep: a session whose connection breaks fails every wait at once with `ConnectionLost`, so that nobody waits for an answer
 // that cannot come. Messages are believed only as far as their fields have the right type.
 
+import { proof } from "./proof";
+
 export interface ControlMessage {
   type: string;
   [field: string]: unknown;
@@ -60,19 +62,36 @@ export class Session {
     socket.onerror = () => this.end(new ConnectionLost("the control connection failed"));
   }
 
-  /** `patienceMs` holds for the connection and for the welcome. */
-  static async open(origin: string, patienceMs = ANSWER_MS): Promise<Session> {
+  /** The patience holds for the connection and for the welcome. The key is that of the server's owner; without one it is `""`. */
+  static async open(origin: string, { patienceMs = ANSWER_MS, key = "" }: { patienceMs?: number; key?: string } = {}): Promise<Session> {
     const begun = performance.now();
     const socket = new WebSocket(`${origin.replace(/^http/, "ws")}/control`);
     const session = new Session(socket);
     await session.connected(patienceMs);
-    session.tell({ type: "hello", version: 1, software: SOFTWARE, nonce: nonce() });
-    const welcome = await session.next("welcome", undefined, patienceMs);
+    const ours = nonce();
+    session.tell({ type: "hello", version: 1, software: SOFTWARE, nonce: ours });
+    const welcome = await session.welcomed(ours, key, patienceMs);
     session.greeting = Math.round((performance.now() - begun) * 1e6);
     session.token = typeof welcome.token === "string" && /^[0-9a-f]{32}$/.test(welcome.token) ? welcome.token : "";
     session.host = isObject(welcome.host) ? welcome.host : {};
     session.heartbeat = setInterval(() => session.beat(), PING_MS);
     return session;
+  }
+
+  private async welcomed(ours: string, key: string, patienceMs: number): Promise<ControlMessage> {
+    const welcome = this.next("welcome", undefined, patienceMs);
+    const first = await Promise.race([welcome, this.next("challenge", undefined, patienceMs)]);
+    if (first.type === "welcome") return first;
+    const theirs = typeof first.nonce === "string" && /^[0-9a-f]{32}$/.test(first.nonce) ? first.nonce : "";
+    if (key === "" || theirs === "") {
+      this.close();
+      throw new Refused("key", "the server wants a key");
+    }
+    this.tell({ type: "authenticate", proof: await proof("prober", key, [theirs, ours]) });
+    const answer = await welcome;
+    if (answer.proof === (await proof("responder", key, [theirs, ours]))) return answer;
+    this.close();
+    throw new Refused("key", "the server does not know the key itself");
   }
 
   get alive(): boolean {

@@ -464,7 +464,7 @@ function warningsOf(measured: Measured, hidden: number): string[] {
   }
   if (hidden > 0) warnings.push(`the page was hidden for ${showSpan(hidden)}: browsers slow hidden pages down`);
   if (instrument.pauses > 0) {
-    warnings.push(`the browser held our timers up ${instrument.pauses} times, at most ${showSpan(instrument.longestPause)}`);
+    warnings.push(`the browser or a sleeping device held our timers up ${instrument.pauses} times, at most ${showSpan(instrument.longestPause)}`);
   }
   if (instrument.lostConnections > 0) {
     warnings.push(`the connection was lost ${instrument.lostConnections} times; interrupted phases were run again where it came back`);

@@ -11,6 +11,10 @@ export interface About {
   limits: Limits;
   results: "none" | "read" | "write";
   datagrams: string[];
+  /** Whether sessions need a key. */
+  key: boolean;
+  /** SHA-256 of the certificate that the server says it has. */
+  certificate?: string;
 }
 
 export type Server = { state: "asking" } | { state: "here"; about: About } | { state: "silent" };
@@ -37,6 +41,8 @@ const told = fields(
     results: oneOf("none", "read", "write"),
     datagrams: list(text(20), 8),
     secure: truth,
+    key: truth,
+    certificate: text(64),
   },
 );
 
@@ -44,7 +50,7 @@ const readAbout: Reader<About> = (value) => {
   const read = told(value);
   if (!read?.software.startsWith("netaware")) return undefined;
   const limits = { duration: null, rate: null, bytes: null, streams: null, ...read.limits };
-  return { host: "", addresses: [], results: "none", datagrams: [], ...read, limits };
+  return { host: "", addresses: [], results: "none", datagrams: [], key: false, ...read, limits };
 };
 
 const PATIENCE_MS = 5000;

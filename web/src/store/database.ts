@@ -18,6 +18,9 @@ export type StoreState = "opening" | "kept" | "memoryOnly" | "full";
 export const storeState = new Observable<StoreState>("opening");
 
 let database: IDBDatabase | undefined;
+let settle: () => void;
+/** Views may ask before the store is open. */
+const settled = new Promise<void>((resolve) => (settle = resolve));
 
 export async function openStore(): Promise<void> {
   try {
@@ -27,6 +30,8 @@ export async function openStore(): Promise<void> {
     storeState.set("kept");
   } catch {
     storeState.set("memoryOnly");
+  } finally {
+    settle();
   }
 }
 
@@ -49,6 +54,7 @@ export async function keepPlan(plan: Blob | undefined): Promise<void> {
 }
 
 export async function keptPlan(): Promise<Blob | undefined> {
+  await settled;
   if (!database) return undefined;
   const plan: unknown = await asked(database.transaction(PLANS).objectStore(PLANS).get(PLAN));
   return plan instanceof Blob ? plan : undefined;

@@ -10,6 +10,7 @@ import { rateOf, type Tick } from "../pure/warmUp";
 import type { About } from "./about";
 import { keep, type Entry } from "./database";
 import { device } from "./device";
+import { key } from "./key";
 import { Observable } from "./observable";
 import { anotherMeasures, setMeasuring } from "./tabs";
 
@@ -101,8 +102,8 @@ export function offersDatagrams(about: About): boolean {
   return about.datagrams.includes("webrtc");
 }
 
-function reach(about: About): { candidates: ReturnType<typeof candidates>; limits: About["limits"] } {
-  return { candidates: candidates(location, about.addresses), limits: about.limits };
+function reach(about: About): { candidates: ReturnType<typeof candidates>; limits: About["limits"]; key: string } {
+  return { candidates: candidates(location, about.addresses), limits: about.limits, key: key.value };
 }
 
 interface Purpose {

@@ -4,6 +4,8 @@ import { askServer, server, type About } from "../store/about";
 import { useObservable } from "../store/observable";
 import { showRate, showSize, showSpan } from "../pure/units";
 import { S } from "../strings";
+import { differs, inPairs, scanned } from "../store/certificate";
+import { Owner } from "./ownerView";
 import { Facts } from "./recordView";
 
 export function ServerView() {
@@ -19,6 +21,7 @@ export function ServerView() {
           </button>
         </div>
       </section>
+      {known.state === "here" && <Owner wantsKey={known.about.key} />}
       <section class="card quiet">
         <h2>{S.server.about}</h2>
         <p>{S.server.aboutText}</p>
@@ -37,11 +40,25 @@ function About({ about }: { about: About }) {
         [S.server.caps, capsOf(about)],
         [S.server.results, S.server.keeping[about.results]],
         [S.server.datagrams, about.datagrams.length > 0 ? about.datagrams.map((name) => S.server.transports[name] ?? name).join(", ") : S.server.noDatagrams],
-        [S.server.queue, S.server.queueIdle],
-        [S.server.secure, window.isSecureContext ? S.server.secureYes : S.server.secureNo],
+        [S.server.secure, secureText()],
+        ...certificate(about),
       ]}
     />
   );
+}
+
+/** Over TLS a browser may still withhold what needs a secure context, where a person has waved its warning away. */
+function secureText(): string {
+  if (!window.isSecureContext) return S.server.secureNo;
+  return location.protocol === "https:" ? S.server.secureTls : S.server.secureHost;
+}
+
+function certificate(about: About): [string, preact.ComponentChildren][] {
+  const rows: [string, preact.ComponentChildren][] = [];
+  if (scanned) rows.push([S.server.scanned, <code class="digest">{inPairs(scanned)}</code>]);
+  if (about.certificate) rows.push([S.server.claimed, <code class="digest">{inPairs(about.certificate)}</code>]);
+  if (rows.length > 0) rows.push([S.server.compare, differs(scanned, about.certificate) ? S.server.certificateDiffers : S.server.compareText]);
+  return rows;
 }
 
 function capsOf({ limits }: About): string {

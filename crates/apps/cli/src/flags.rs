@@ -6,6 +6,7 @@ pub(crate) mod dscp;
 pub(crate) mod estimation;
 pub(crate) mod hist;
 pub(crate) mod host;
+mod identity_file;
 pub(crate) mod key;
 pub(crate) mod logging;
 pub(crate) mod output;
@@ -15,3 +16,5 @@ pub(crate) mod quantity;
 pub(crate) mod reflector;
 pub(crate) mod series;
 pub(crate) mod target;
+
+pub(crate) use identity_file::identity_file;

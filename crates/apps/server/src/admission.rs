@@ -27,6 +27,16 @@ pub(crate) enum Notice {
     NothingToJoin,
 }
 
+/// Who holds a place and for how long, as far as can be known, and who waits for how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Outlook {
+    pub(crate) slots: usize,
+    /// The expected time is what is left of what was asked for; nothing where it has been overrun.
+    pub(crate) held: Vec<(Vec<SessionId>, Span)>,
+    /// In order, with the expected wait.
+    pub(crate) waiting: Vec<(Vec<SessionId>, Span)>,
+}
+
 /// The queue. Notices pile up until they are taken by [`Admission::notices`].
 #[derive(Debug)]
 pub(crate) struct Admission {
@@ -99,6 +109,13 @@ impl Admission {
         std::mem::take(&mut self.notices)
     }
 
+    pub(crate) fn outlook(&self, now: Mono) -> Outlook {
+        let held = |held: &Reservation| (held.members.clone(), (held.expected_end_at - now).or_zero());
+        let turns = self.turns(now);
+        let waiting = self.waiting.iter().zip(turns).map(|(waiting, at)| (vec![waiting.session], at - now));
+        Outlook { slots: self.slots, held: self.held.iter().map(held).collect(), waiting: waiting.collect() }
+    }
+
     fn knows(&self, session: SessionId) -> bool {
         self.waiting.iter().any(|waiting| waiting.session == session)
             || self.held.iter().any(|held| held.members.contains(&session))
@@ -120,13 +137,22 @@ impl Admission {
         self.tell_places(now);
     }
 
-    fn tell_places(&mut self, now: Mono) {
+    /// When it will be the turn of each that waits.
+    fn turns(&self, now: Mono) -> Vec<Mono> {
         // When each slot will be free, and which, so that two that are free at once count twice.
         let mut free_at: BTreeSet<(Mono, usize)> =
             self.held.iter().enumerate().map(|(slot, held)| (held.expected_end_at.max(now), slot)).collect();
-        for (n, waiting) in self.waiting.iter_mut().enumerate() {
-            let Some((turn_at, slot)) = free_at.pop_first() else { return };
+        let turn = |waiting: &Waiting| {
+            let (turn_at, slot) = free_at.pop_first()?;
             free_at.insert((turn_at + waiting.expected, slot));
+            Some(turn_at)
+        };
+        self.waiting.iter().map_while(turn).collect()
+    }
+
+    fn tell_places(&mut self, now: Mono) {
+        let turns = self.turns(now);
+        for ((n, waiting), turn_at) in self.waiting.iter_mut().enumerate().zip(turns) {
             let place = u32::try_from(n + 1).unwrap_or(u32::MAX);
             let news = waiting.told.is_none_or(|(p, at)| p != place || (turn_at - at).abs() > WORTH_TELLING);
             if news {
@@ -196,6 +222,19 @@ mod tests {
         assert_eq!(leave(&mut queue, 4, 1), [admitted(2, 35), queued(3, 1, 20)]);
         assert_eq!(leave(&mut queue, 24, 2), [admitted(3, 50)]);
         assert_eq!(leave(&mut queue, 25, 3), []);
+    }
+
+    #[test]
+    fn the_owner_sees_who_holds_and_who_waits_for_how_long() {
+        let mut queue = one_slot();
+        for n in 1..=3 {
+            reserve(&mut queue, 0, n, 10);
+        }
+        let expected = |n, seconds| (vec![s(n)], Span::from_secs(seconds));
+        let outlook = queue.outlook(at(4));
+        assert_eq!((outlook.slots, outlook.held), (1, vec![expected(1, 6)]));
+        assert_eq!(outlook.waiting, [expected(2, 6), expected(3, 16)]);
+        assert_eq!(queue.outlook(at(12)).held, [expected(1, 0)], "an overrun promises nothing");
     }
 
     #[test]

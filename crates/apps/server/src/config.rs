@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use netaware_tls::Identity;
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::DEFAULT_PORT;
 use netaware_wire::control::Limits;
@@ -39,6 +40,8 @@ pub struct Config {
     pub max_streams: Option<u16>,
     /// UDP port of a STAMP reflector beside it, on the same addresses; 0 lets the system choose, absent: none.
     pub stamp: Option<u16>,
+    /// Certificate and key of the page; absent: it comes without TLS.
+    pub identity: Option<Identity>,
     /// Results that pages send and may read; absent: none.
     pub results: Option<Arc<dyn Results>>,
     /// Networks that may connect; empty means all.
@@ -64,6 +67,7 @@ impl Default for Config {
             max_bytes: None,
             max_streams: None,
             stamp: None,
+            identity: None,
             results: None,
             allow: Vec::new(),
             affinity: Vec::new(),

@@ -8,11 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use netaware_host::describe;
 use netaware_io::{clock, volley};
 use netaware_record::{HostInfo, StampTiming};
+use netaware_tls::Identity;
+use netaware_units::Mono;
 use netaware_wire::Token;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
 
-use crate::admission::{Admission, SessionId};
+use crate::admission::{Admission, Outlook, SessionId};
 use crate::census::Census;
 use crate::channel::{Certificate, MOST_CHANNELS};
 use crate::complaints::Complaints;
@@ -20,8 +23,9 @@ use crate::config::Config;
 use crate::event::Event;
 use crate::flows::FlowTable;
 use crate::reflector::Reflector;
+use crate::roster::Roster;
 use crate::session::Rules;
-use crate::web::Shelf;
+use crate::web::{LastLook, Shelf};
 
 /// Where events of a session go. Unbounded, because its task never waits for anything but events: what may pile up is
 /// bounded by what the test threads produce while it runs once.
@@ -44,11 +48,16 @@ pub(crate) struct Context {
     /// Turns true when the responder is to stop.
     pub(crate) stopping: watch::Receiver<bool>,
     pub(crate) admission: Mutex<Admission>,
+    pub(crate) roster: Roster,
+    pub(crate) last_look: LastLook,
+    pub(crate) began_at: Mono,
     /// By the session's local address, which decides the interface.
     hosts: Mutex<HashMap<IpAddr, HostInfo>>,
     /// Of this host; measured once.
     stamps: OnceLock<Option<StampTiming>>,
     tickets: AtomicU64,
+    /// Shakes hands with browsers, where the owner has a certificate.
+    pub(crate) tls: Option<TlsAcceptor>,
     /// Of results that pages send.
     pub(crate) shelf: Option<Shelf>,
 }
@@ -74,10 +83,14 @@ impl Context {
             certificate: OnceLock::new(),
             complaints: Complaints::default(),
             stopping,
+            roster: Roster::default(),
+            last_look: LastLook::default(),
+            began_at: clock::now(),
             admission: Mutex::new(Admission::new(config.max_concurrent, config.max_reservation)),
             hosts: Mutex::default(),
             stamps: OnceLock::new(),
             tickets: AtomicU64::new(0),
+            tls: config.identity.as_ref().map(acceptor),
             shelf: config.results.clone().map(Shelf::new),
             config,
         }
@@ -100,6 +113,11 @@ impl Context {
         }
     }
 
+    /// Who holds a place and who waits for one.
+    pub(crate) fn outlook(&self, now: Mono) -> Outlook {
+        locked(&self.admission).outlook(now)
+    }
+
     /// This host as seen by whoever speaks to `local`, with what its stamps and sends are worth, since who asks it for trains has
     /// to know. Costs some milliseconds the first time.
     pub(crate) fn host(&self, local: IpAddr) -> HostInfo {
@@ -119,6 +137,12 @@ impl Context {
     pub(crate) fn warn(&self, peer: std::net::SocketAddr, why: &str) {
         self.complaints.warn(clock::now(), peer, why);
     }
+}
+
+fn acceptor(identity: &Identity) -> TlsAcceptor {
+    let mut config = (*identity.config()).clone();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    TlsAcceptor::from(Arc::new(config))
 }
 
 /// Which session an arriving connection, flow or notice belongs to.

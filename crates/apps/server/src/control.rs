@@ -5,7 +5,7 @@
 
 mod attach;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +28,7 @@ use crate::outbox::Outbox;
 use crate::plan::Refusal;
 use crate::random;
 use crate::rig::{self, Rig};
+use crate::roster::Guest;
 use crate::session::{Action, Ending, Session};
 
 /// Both ends of a connection.
@@ -253,6 +254,14 @@ impl Control<'_> {
         self.place = place;
         self.is_enrolled = true;
         self.context.registry.add(self.session.token(), self.events.clone());
+        let guest = Guest {
+            peer: self.peer,
+            software: self.session.summary().software.clone(),
+            since: clock::now(),
+            ticket: None,
+            tests: BTreeMap::new(),
+        };
+        self.context.roster.enter(self.session.token(), guest);
         Ok(())
     }
 
@@ -260,6 +269,7 @@ impl Control<'_> {
         self.outbox.widen();
         let ticket = self.context.ticket();
         self.ticket = Some(ticket);
+        self.note(|guest| guest.ticket = Some(ticket));
         self.context.registry.add_ticket(ticket, self.events.clone());
         let fresh = random::tokens::<1>();
         self.context.admit(|admission| match (join, fresh) {
@@ -272,15 +282,23 @@ impl Control<'_> {
 
     fn leave(&mut self, now: Mono) {
         if let Some(ticket) = self.ticket.take() {
+            self.note(|guest| guest.ticket = None);
             self.context.registry.remove_ticket(ticket);
             self.context.admit(|admission| admission.leave(now, ticket));
         }
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Guest)) {
+        self.context.roster.note(self.session.token(), change);
     }
 
     /// Takes a test down; its plan is returned if there was one.
     fn forget(&mut self, test: u32) -> Option<TestPlan> {
         self.context.flows.forget(self.session.token(), test);
         self.rigs.remove(&test);
+        self.note(|guest| {
+            guest.tests.remove(&test);
+        });
         self.plans.remove(&test)
     }
 
@@ -298,6 +316,7 @@ impl Control<'_> {
         self.leave(clock::now());
         if self.is_enrolled {
             self.context.registry.remove(self.session.token());
+            self.context.roster.leave(self.session.token());
         }
     }
 

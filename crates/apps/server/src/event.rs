@@ -1,9 +1,8 @@
 //! What reaches a control session from elsewhere in the responder.
 
-use std::net::TcpStream;
 use std::sync::Arc;
 
-use netaware_io::tcp::Carriage;
+use netaware_io::tcp::{Carriage, Stream};
 use netaware_record::{ReceiverTick, SenderTick};
 use netaware_wire::control::EndReport;
 use netaware_wire::preface::{ATTACHED, Attach, REFUSED, Role};
@@ -18,7 +17,7 @@ pub(crate) enum Event {
     /// From the admission queue, for the reservation of this ticket.
     Notice(SessionId, Notice),
     /// A connection that presents the session's token and waits for an answer.
-    Connection { welcome: Welcome, attach: Attach, stream: TcpStream },
+    Connection { welcome: Welcome, attach: Attach, stream: Stream },
     /// A browser's connection of an echo test, which its own task serves if the session agrees.
     Echo { attach: Attach, answer: oneshot::Sender<Option<Consent>> },
     /// A UDP flow whose address is proven.

@@ -13,6 +13,7 @@ use netaware_wire::{PROTOCOL_VERSION, frame};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
 use crate::census::Place;
 use crate::context::Context;
@@ -24,6 +25,13 @@ use crate::{http, web};
 pub(crate) async fn serve(context: Arc<Context>, mut stream: TcpStream, peer: SocketAddr, place: Place) {
     let mut head = Vec::with_capacity(PREFACE_LEN);
     // Patience over: close without a word, whoever it was.
+    if let Some(tls) = &context.tls {
+        match timeout(OPENING_PATIENCE, begins_encrypted(&stream)).await {
+            Ok(true) => return serve_encrypted(&context, tls, stream, peer, place).await,
+            Ok(false) => {}
+            Err(_) => return,
+        }
+    }
     let Ok(opening) = timeout(OPENING_PATIENCE, read_opening(&mut stream, &mut head)).await else { return };
     match opening {
         Opening::Control if !context.config.admits(peer.ip()) => {
@@ -46,12 +54,40 @@ pub(crate) async fn serve(context: Arc<Context>, mut stream: TcpStream, peer: So
             let why = format!("only version {PROTOCOL_VERSION} of the protocol is spoken here");
             refuse(&mut stream, ErrorCode::Version, &why).await;
         }
-        Opening::Http if context.rules.key.is_some() => {}
+        Opening::Http if context.rules.key.is_some() && context.tls.is_none() => {}
         Opening::Http if !context.config.admits(peer.ip()) => {
             context.warn(peer, "address not in an allowed network");
         }
+        Opening::Http if context.tls.is_some() => web::to_encryption(stream, &head).await,
         Opening::Http => web::serve(context, stream, peer, place, head).await,
         Opening::Foreign => {}
+    }
+}
+
+/// Nothing is taken: whoever comes next finds the same bytes.
+async fn begins_encrypted(stream: &TcpStream) -> bool {
+    let mut first = [0];
+    matches!(stream.peek(&mut first).await, Ok(1)) && first[0] == HANDSHAKE
+}
+
+/// Only browsers come with TLS. With a key they get the page and no more than that before they have proven to know it.
+async fn serve_encrypted(
+    context: &Arc<Context>,
+    tls: &TlsAcceptor,
+    stream: TcpStream,
+    peer: SocketAddr,
+    place: Place,
+) {
+    if !context.config.admits(peer.ip()) {
+        return context.warn(peer, "address not in an allowed network");
+    }
+    let mut head = Vec::new();
+    let opened = timeout(OPENING_PATIENCE, async {
+        let mut stream = tls.accept(stream).await.ok()?;
+        matches!(read_opening(&mut stream, &mut head).await, Opening::Http).then_some(stream)
+    });
+    if let Ok(Some(stream)) = opened.await {
+        web::serve(Arc::clone(context), stream, peer, place, head).await;
     }
 }
 
@@ -63,7 +99,7 @@ enum Opening {
     Foreign,
 }
 
-async fn read_opening(stream: &mut TcpStream, head: &mut Vec<u8>) -> Opening {
+async fn read_opening<S: AsyncRead + Unpin>(stream: &mut S, head: &mut Vec<u8>) -> Opening {
     while head.len() < PREFACE_LEN {
         let mut rest = [0; PREFACE_LEN];
         let wanted = PREFACE_LEN - head.len();
@@ -96,7 +132,7 @@ async fn read_opening(stream: &mut TcpStream, head: &mut Vec<u8>) -> Opening {
     }
 }
 
-async fn read_http_head(stream: &mut TcpStream, head: &mut Vec<u8>) {
+async fn read_http_head<S: AsyncRead + Unpin>(stream: &mut S, head: &mut Vec<u8>) {
     while head.len() < MAX_HTTP_HEAD && !http::head_is_complete(head) {
         let mut part = [0; 1024];
         match stream.read(&mut part).await {
@@ -109,11 +145,11 @@ async fn read_http_head(stream: &mut TcpStream, head: &mut Vec<u8>) {
 /// Gives a data or echo connection to the session whose token it presents.
 async fn hand_over(context: &Context, stream: TcpStream, peer: SocketAddr, role: Role, attach: Attach) {
     let Ok(stream) = stream.into_std() else { return };
-    let event = Event::Connection { welcome: Welcome::Prober(role), attach, stream };
+    let event = Event::Connection { welcome: Welcome::Prober(role), attach, stream: stream.into() };
     let Err(Event::Connection { stream, .. }) = context.registry.tell(attach.token, event) else { return };
     context.warn(peer, "a stream of no known session");
     if context.rules.key.is_none()
-        && let Ok(mut stream) = TcpStream::from_std(stream)
+        && let Ok(mut stream) = TcpStream::from_std(stream.socket)
     {
         let _ = stream.write_all(&[REFUSED]).await;
         part(&mut stream).await;
@@ -150,5 +186,7 @@ pub(crate) async fn part<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) {
 
 /// From the connection's start to the last byte of its opening.
 const OPENING_PATIENCE: Duration = Duration::from_secs(3);
+/// First byte of a TLS record that begins a connection (RFC 8446 §5.1).
+const HANDSHAKE: u8 = 22;
 const PARTING: Duration = Duration::from_millis(500);
 const MAX_HTTP_HEAD: usize = 8192;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
-use netaware_io::tcp::Carriage;
+use netaware_io::tcp::{Carriage, Stream};
 use netaware_record::{Direction, Outcome, TcpEnd, UdpReceiverEnd, UdpSenderEnd};
 use netaware_wire::control::{EndReport, TcpPlan, TestPlan, TrainsPlan, UdpPlan};
 use netaware_wire::header::HeaderFields;
@@ -22,7 +22,7 @@ use crate::trains::Asking;
 /// Sockets and threads of one test.
 pub(crate) enum Rig {
     /// Streams that are here already; all carry their payload alike, as the first one did.
-    Tcp { plan: TcpPlan, streams: BTreeMap<u16, TcpStream>, carriage: Option<Carriage> },
+    Tcp { plan: TcpPlan, streams: BTreeMap<u16, Stream>, carriage: Option<Carriage> },
     /// The flow, once it has entered.
     Udp { plan: UdpPlan, flow: Option<Arc<Flow>> },
     /// The flow, once it has entered.
@@ -79,8 +79,11 @@ impl Drop for EchoConnections {
 
 impl Rig {
     /// Whether such a connection can be one of its streams.
-    pub(crate) fn takes(&self, welcome: &Welcome) -> bool {
+    pub(crate) fn takes(&self, welcome: &Welcome, stream: &Stream) -> bool {
         match (self, welcome) {
+            (Self::Tcp { plan, .. }, _) if stream.encryption.is_some() && plan.block_spacing.is_some() => {
+                false
+            }
             (Self::Tcp { carriage: Some(first), .. }, _) if *first != welcome.carriage() => false,
             (Self::Tcp { plan, .. }, Welcome::BrowserSends { .. }) => plan.direction == Direction::Forward,
             (Self::Tcp { plan, .. }, Welcome::BrowserReceives { .. }) => plan.direction == Direction::Reverse,

@@ -1,11 +1,11 @@
 //! Threads that run tests.
 
-use std::net::{IpAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, UdpSocket};
 use std::{io, thread};
 
 use netaware_host::{CpuSnapshot, DropSnapshot};
 use netaware_io::stop::StopFlag;
-use netaware_io::tcp::Carriage;
+use netaware_io::tcp::{Carriage, Stream};
 use netaware_io::{clock, tcp, udp_stream};
 use netaware_record::{CpuUse, Direction, IpVersion, ReceiverTick, SenderTick};
 use netaware_units::Mono;
@@ -53,7 +53,7 @@ impl Drop for Reporter {
 /// Runs a bulk TCP test.
 pub(crate) fn run_tcp(
     reporter: Reporter,
-    streams: Vec<TcpStream>,
+    streams: Vec<Stream>,
     carriage: Carriage,
     plan: TcpPlan,
     affinity: Vec<usize>,
@@ -63,8 +63,9 @@ pub(crate) fn run_tcp(
         let cpu = CpuMeter::start();
         let report = match plan.direction {
             Direction::Reverse => {
-                let mut end =
-                    tcp::send(streams, &plan, &affinity, &stop, &mut |tick| reporter.sender_tick(tick));
+                let mut end = tcp::send_carried(streams, &plan, &affinity, &stop, &mut |tick| {
+                    reporter.sender_tick(tick);
+                });
                 end.cpu = cpu.stop(end.cpu);
                 EndReport::TcpSender(end)
             }

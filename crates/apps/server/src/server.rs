@@ -10,6 +10,7 @@ use netaware_io::clock;
 use netaware_io::options::ConnectError;
 use netaware_io::probe_socket::{ProbeSocket, Stamping};
 use netaware_io::stop::StopFlag;
+use netaware_tls::{Fingerprint, Identity};
 use netaware_units::Span;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
@@ -101,9 +102,10 @@ impl Server {
         &self.addresses
     }
 
-    /// Where a browser on another host finds the page; nowhere if a key is set.
+    /// Where a browser on another host finds the page; nowhere if a key is set and no certificate: a key is given to no page that came
+    /// without.
     pub fn page_addresses(&self) -> Vec<SocketAddr> {
-        if self.context.rules.key.is_some() {
+        if self.context.rules.key.is_some() && self.context.tls.is_none() {
             return Vec::new();
         }
         let reached = netaware_host::reachable_addresses().into_iter().filter_map(|address| {
@@ -111,6 +113,11 @@ impl Server {
             Some(SocketAddr::new(address, at.port()))
         });
         reached.collect()
+    }
+
+    /// Of the page's certificate, if the page comes over TLS.
+    pub fn fingerprint(&self) -> Option<Fingerprint> {
+        self.context.config.identity.as_ref().map(Identity::fingerprint)
     }
 
     /// Where it answers STAMP.
@@ -143,6 +150,24 @@ impl Server {
         log_dropped(&context.flows);
         Ok(())
     }
+}
+
+/// Names and addresses of this host, for a certificate.
+pub fn names() -> Vec<String> {
+    let host = netaware_host::describe(&[]).name;
+    let loopback = [IpAddr::from([127, 0, 0, 1]), IpAddr::from(std::net::Ipv6Addr::LOCALHOST)];
+    let addresses = netaware_host::reachable_addresses().into_iter().chain(loopback);
+    let names = [host.clone(), format!("{host}.local"), "localhost".to_owned()];
+    // A host without a name has none to certify; others that are no names of the DNS would be refused.
+    let is_name = |name: &String| {
+        !name.starts_with('.')
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))
+    };
+    names
+        .into_iter()
+        .filter(|name| !name.is_empty() && is_name(name))
+        .chain(addresses.map(|a| a.to_string()))
+        .collect()
 }
 
 /// Whether a socket bound to `bound` takes what is sent to `address`.

@@ -3,12 +3,15 @@
 //! ```text
 //!   GET /, /app.js …          the page, embedded in the binary
 //!   GET /api/v1/about         who this is and which addresses it has
+//!   GET /api/v1/server        what only the owner sees
 //!   /api/v1/results           results, where the owner keeps them
 //!   WebSocket /control        control messages, one in a text frame (docs/protocol.md)
 //!   WebSocket /echo           a connection of a `tcp_echo` test
 //!   WebSocket /data/up        a stream of a `tcp` test whose data the browser sends
 //!   GET /data/down            one whose data it receives: the body of the answer
 //! ```
+//!
+//! All of it with TLS where the owner has set it up; a browser that comes without is led there.
 //!
 //! What is bulk data leaves HTTP behind once the connection stands: its socket goes to the very loops that serve other probers. All else
 //! is a library's. Who may ask is decided by [`origin`]: a page of somebody else's cannot use a browser to reach a responder behind
@@ -21,6 +24,7 @@ mod data;
 mod echo;
 mod head;
 mod origin;
+mod owner;
 mod results;
 mod rewind;
 
@@ -37,13 +41,17 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use crate::census::Place;
 use crate::context::Context;
+use crate::link::Link;
+use crate::opening::part;
 pub(crate) use echo::Consent;
 use head::Head;
 use origin::Origin;
+pub(crate) use owner::LastLook;
 pub(crate) use results::Shelf;
 pub use results::{KeepError, Listed, Results};
 use rewind::Rewind;
@@ -56,39 +64,92 @@ struct Connection {
     peer: SocketAddr,
     /// Among the strangers, until a session takes it.
     place: Arc<Mutex<Option<Place>>>,
+    is_encrypted: bool,
+    leave: data::Leave,
 }
 
 /// Serves a connection of which `read` has been read and is HTTP, to its end or to where a test takes it over.
-pub(crate) async fn serve(
+pub(crate) async fn serve<L: Link>(
     context: Arc<Context>,
-    stream: TcpStream,
+    link: L,
     peer: SocketAddr,
     place: Place,
     read: Vec<u8>,
 ) {
-    let Ok(local) = stream.local_addr() else { return };
-    let _ = stream.set_nodelay(true);
+    let Ok(local) = link.socket().local_addr() else { return };
+    let _ = link.socket().set_nodelay(true);
     if let Some(head) = Head::parse(&read)
         && data::is_for(&head)
     {
-        return data::hand_over(&context, stream, local, peer, &head).await;
+        return data::hand_over(&context, link, local, peer, &head).await;
     }
     let place = Arc::new(Mutex::new(Some(place)));
-    let router = router(Connection { context, local, peer, place });
+    let (leave, mut left) = data::Leave::new();
+    let is_encrypted = L::IS_ENCRYPTED;
+    let router = router(Connection { context: context.clone(), local, peer, place, is_encrypted, leave });
     let mut server = hyper::server::conn::http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(IDLE).max_buf_size(64 << 10);
     let service = TowerToHyperService::new(router);
-    // However it ends, nobody is left to be told.
-    let _ = server.serve_connection(TokioIo::new(Rewind::new(read, stream)), service).with_upgrades().await;
+    let mut serving = server.serve_connection(TokioIo::new(Rewind::new(read, link)), service).with_upgrades();
+    let head = tokio::select! {
+        // However it ends, nobody is left to be told.
+        _ = &mut serving => return,
+        Ok(head) = &mut left => head,
+    };
+    // Nobody may send before the answer.
+    if let Some(parts) = serving.into_parts()
+        && parts.read_buf.is_empty()
+        && let Some(link) = parts.io.into_inner().into_inner()
+    {
+        data::hand_over(&context, link, local, peer, &head).await;
+    }
+}
+
+/// Tells a browser that came without encryption where it is spoken.
+pub(crate) async fn to_encryption(mut stream: TcpStream, read: &[u8]) {
+    let Ok(local) = stream.local_addr() else { return };
+    let answer = match Head::parse(read) {
+        Some(head) => elsewhere(&head, local),
+        None => "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned(),
+    };
+    if stream.write_all(answer.as_bytes()).await.is_ok() {
+        part(&mut stream).await;
+    }
+}
+
+/// People are led on; programs, which would send what they should not, are told.
+fn elsewhere(head: &Head, local: SocketAddr) -> String {
+    let host = head.header("host").unwrap_or_default();
+    // A name that anybody may own is led nowhere, and what is no host cannot end a line.
+    let is_led = Origin::judge(Some(host), None, local).is_ok()
+        && matches!(&*head.method, "GET" | "HEAD")
+        && head.path.starts_with('/')
+        && head.header("upgrade").is_none();
+    if is_led {
+        return format!(
+            "HTTP/1.1 307 Temporary Redirect\r\nLocation: https://{host}{}\r\nCache-Control: no-store\r\n\
+             Content-Length: 0\r\nConnection: close\r\n\r\n",
+            head.path
+        );
+    }
+    let body = serde_json::json!({ "error": "HTTP is spoken over TLS only here: use https" }).to_string();
+    format!(
+        "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 fn router(connection: Connection) -> Router {
     Router::new()
         .route("/api/v1/about", get(about::about))
+        .route("/api/v1/server", get(owner::view))
         .route("/api/v1/results", get(results::list).post(results::keep))
         .route("/api/v1/results/{id}", get(results::read))
         .route("/control", get(control::open))
         .route("/echo", get(echo::open))
+        .route(data::DOWN, get(data::leave))
+        .route(data::UP, get(data::leave))
         .fallback(assets::serve)
         .layer(axum::extract::DefaultBodyLimit::max(results::LONGEST_RECORD))
         .layer(middleware::from_fn_with_state(connection.clone(), guard))
@@ -111,7 +172,7 @@ async fn guard(
             if let Some(other) = origin.other() {
                 let headers = response.headers_mut();
                 headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, other.clone());
-                headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+                headers.append(header::VARY, HeaderValue::from_static("Origin"));
             }
             response
         }

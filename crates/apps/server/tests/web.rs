@@ -162,6 +162,47 @@ fn what_a_browser_receives_is_the_body_of_an_answer() {
     assert!(bodies > 100_000 && bodies <= sent, "{bodies} of {sent}");
 }
 
+/// As browsers take connections that they had used before.
+#[test]
+fn a_connection_that_had_other_requests_before_becomes_a_stream() {
+    let responder = Responder::start();
+    let mut session = responder.session();
+    session.open_tcp("reverse", 1, 200);
+    let mut stream = responder.connect();
+    for (path, end) in [("/api/v1/about", "}"), ("/manifest.webmanifest", "}\n"), ("/nothing", "}")] {
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", responder.address).unwrap();
+        let mut answer = Vec::new();
+        while !answer.windows(4).any(|window| window == b"\r\n\r\n") || !answer.ends_with(end.as_bytes()) {
+            let mut part = [0; 2048];
+            let count = stream.read(&mut part).unwrap();
+            assert!(count > 0, "it was closed after {path}");
+            answer.extend_from_slice(&part[..count]);
+        }
+    }
+    let path = session.stream("/data/down", 0);
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", responder.address).unwrap();
+    session.hear("ready");
+    session.say(&json!({"type": "start", "test": 1}));
+    let mut all = Vec::new();
+    let _ = stream.read_to_end(&mut all);
+    assert!(
+        all.starts_with(b"HTTP/1.1 200 OK\r\n"),
+        "{:?}",
+        String::from_utf8_lossy(&all[..50.min(all.len())])
+    );
+    assert!(all.len() > 100_000, "{}", all.len());
+    assert_eq!(session.hear("finished")["outcome"], "complete");
+    let nobody = format!("/data/down?token={}&test=1&stream=0", "1".repeat(32));
+    let mut stream = responder.connect();
+    write!(stream, "GET /nothing HTTP/1.1\r\nHost: {}\r\n\r\n", responder.address).unwrap();
+    let mut first = [0; 2048];
+    assert!(stream.read(&mut first).unwrap() > 0);
+    write!(stream, "GET {nobody} HTTP/1.1\r\nHost: {}\r\n\r\n", responder.address).unwrap();
+    let mut refused = String::new();
+    stream.read_to_string(&mut refused).unwrap();
+    assert!(refused.contains("HTTP/1.1 404") && refused.contains("Connection: close"), "{refused}");
+}
+
 #[test]
 fn what_a_browser_sends_is_counted_by_the_payload_of_its_messages() {
     let responder = Responder::start();
@@ -283,6 +324,48 @@ fn messages_beyond_their_bound_end_the_session() {
     }
     // Others are served as before.
     responder.session();
+}
+
+#[test]
+fn the_owner_sees_who_measures_who_waits_and_how_the_host_does() {
+    let results: Option<Arc<dyn Results>> = Some(Arc::new(InMemory::default()));
+    let responder = Responder::with(Config { results, ..Config::default() });
+    assert!(post(&responder, &record().to_string(), "application/json").starts_with("HTTP/1.1 201"));
+    let (mut first, mut second) = (responder.session(), responder.session());
+    first.open_tcp("reverse", 1, 200);
+    second.say(&json!({"type": "reserve", "expected": 7_000_000_000_u64}));
+    second.hear("queued");
+    let answer = responder.get("/api/v1/server", "");
+    let view: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let sessions = view["sessions"].as_array().unwrap();
+    assert_eq!(sessions.len(), 2, "{view}");
+    assert_eq!(
+        (&sessions[0]["software"], &sessions[0]["tests"][0]["what"]),
+        (&json!("test"), &json!("tcp_down"))
+    );
+    assert_eq!(sessions[1]["tests"], json!([]));
+    let queue = &view["queue"];
+    assert_eq!((&queue["slots"], queue["held"].as_array().unwrap().len()), (&json!(1), 1));
+    assert_eq!(queue["held"][0]["peers"], json!([sessions[0]["peer"]]));
+    assert_eq!(queue["waiting"][0]["peers"], json!([sessions[1]["peer"]]));
+    assert!(queue["waiting"][0]["expected"].as_u64().unwrap() <= 1_000_000_000, "{view}");
+    assert_eq!(view["results"][0]["command"], "test");
+    assert!(view["health"]["cores"].as_u64().unwrap() > 0);
+    drop((first, second));
+    let gone = || {
+        let answer = responder.get("/api/v1/server", "");
+        let view: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+        view["sessions"] == json!([])
+            && view["queue"]["held"] == json!([])
+            && view["queue"]["waiting"] == json!([])
+    };
+    assert!(
+        (0..100).any(|_| gone() || {
+            netaware_io::clock::sleep(netaware_units::Span::from_millis(100));
+            false
+        }),
+        "they stay"
+    );
 }
 
 #[test]

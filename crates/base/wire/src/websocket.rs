@@ -62,6 +62,27 @@ enum Kind {
     Close,
 }
 
+impl Walked {
+    /// What a whole stream held that came in these pieces; nothing counts behind its close.
+    ///
+    /// # Errors
+    /// See [`FrameWalkError`].
+    pub fn of<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Self, FrameWalkError> {
+        let mut walk = FrameWalk::default();
+        let mut sum = Self::default();
+        for piece in pieces {
+            let Self { payload, messages, closed } = walk.walk(piece)?;
+            sum.payload += payload;
+            sum.messages += messages;
+            sum.closed = closed;
+            if closed {
+                break;
+            }
+        }
+        Ok(sum)
+    }
+}
+
 impl FrameWalk {
     /// Goes on over the next bytes of the stream, however it is cut.
     ///
@@ -170,21 +191,6 @@ mod tests {
         bytes
     }
 
-    fn walk_in_pieces(bytes: &[u8], size: usize) -> Result<Walked, FrameWalkError> {
-        let mut walk = FrameWalk::default();
-        let mut sum = Walked::default();
-        for piece in bytes.chunks(size) {
-            let walked = walk.walk(piece)?;
-            sum.payload += walked.payload;
-            sum.messages += walked.messages;
-            sum.closed |= walked.closed;
-            if sum.closed {
-                break;
-            }
-        }
-        Ok(sum)
-    }
-
     proptest! {
         #[test]
         fn payload_is_counted_exactly_however_the_stream_is_cut(
@@ -192,28 +198,28 @@ mod tests {
             size in 1..70_000_usize,
         ) {
             let bytes: Vec<u8> = lengths.iter().flat_map(|length| frame(0x82, *length)).collect();
-            let walked = walk_in_pieces(&bytes, size).unwrap();
+            let walked = Walked::of(bytes.chunks(size)).unwrap();
             let payload = lengths.iter().sum::<usize>() as u64;
             prop_assert_eq!(walked, Walked { payload, messages: lengths.len() as u64, closed: false });
         }
 
         #[test]
         fn noise_is_walked_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), size in 1..50_usize) {
-            let _ = walk_in_pieces(&bytes, size);
+            let _ = Walked::of(bytes.chunks(size));
         }
     }
 
     #[test]
     fn a_message_in_several_frames_is_one_message() {
         let bytes = [frame(0x02, 10), frame(0x89, 4), frame(0x00, 300), frame(0x80, 1)].concat();
-        assert_eq!(walk_in_pieces(&bytes, 7).unwrap(), Walked { payload: 311, messages: 1, closed: false });
+        assert_eq!(Walked::of(bytes.chunks(7)).unwrap(), Walked { payload: 311, messages: 1, closed: false });
     }
 
     #[test]
     fn nothing_counts_behind_a_close() {
         let bytes = [frame(0x82, 3), frame(0x88, 2), frame(0x82, 9)].concat();
-        assert_eq!(walk_in_pieces(&bytes, 1000).unwrap(), Walked { payload: 3, messages: 1, closed: true });
-        assert_eq!(walk_in_pieces(&bytes, 1).unwrap(), Walked { payload: 3, messages: 1, closed: true });
+        assert_eq!(Walked::of(bytes.chunks(1000)).unwrap(), Walked { payload: 3, messages: 1, closed: true });
+        assert_eq!(Walked::of(bytes.chunks(1)).unwrap(), Walked { payload: 3, messages: 1, closed: true });
     }
 
     #[test]
@@ -226,7 +232,7 @@ mod tests {
             (frame(0x89, 126), FrameWalkError::Length),
             ([&[0x82, 0xff], &[0xff; 12][..]].concat(), FrameWalkError::Length),
         ] {
-            assert_eq!(walk_in_pieces(&bytes, 3), Err(why), "{bytes:?}");
+            assert_eq!(Walked::of(bytes.chunks(3)), Err(why), "{bytes:?}");
         }
     }
 }

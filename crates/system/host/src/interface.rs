@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "getifaddrs has no safe wrapper in the standard library")]
 
 use std::ffi::CStr;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 /// The interface that owns this local address; `None` for a wildcard or foreign one.
 ///
@@ -12,14 +12,54 @@ pub fn interface_for(local: IpAddr) -> Option<String> {
     owner(local, &assigned_addresses())
 }
 
-/// Addresses of this host that others may reach it by, without those of loopback and those that hold on one link only.
+/// Addresses of this host that others may reach it by, without those of loopback and those that hold on one link only. Those that a
+/// device nearby will most likely reach come first: private IPv4 of the interface towards the rest of the world, then its other IPv4,
+/// then global IPv6, then all others, and those of bridges of containers and virtual machines last.
 pub fn reachable_addresses() -> Vec<IpAddr> {
     let far = |address: &IpAddr| match address {
         IpAddr::V4(v4) => !v4.is_loopback() && !v4.is_link_local() && !v4.is_unspecified(),
         IpAddr::V6(v6) => !v6.is_loopback() && !v6.is_unicast_link_local() && !v6.is_unspecified(),
     };
-    assigned_addresses().into_iter().map(|entry| entry.address).filter(far).collect()
+    let mut assigned = assigned_addresses();
+    let outward = outward_interfaces(&assigned);
+    assigned.retain(|entry| far(&entry.address));
+    assigned.sort_by_key(|entry| remoteness(entry, &outward));
+    assigned.into_iter().map(|entry| entry.address).collect()
 }
+
+/// Interfaces that own the address by which this host would speak to somebody far away. Connecting a UDP socket sends nothing.
+fn outward_interfaces(assigned: &[Assigned]) -> Vec<String> {
+    let strangers: [IpAddr; 2] =
+        [Ipv4Addr::new(198, 51, 100, 1).into(), Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into()];
+    let own = strangers.into_iter().filter_map(|stranger| {
+        let any: IpAddr =
+            if stranger.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let socket = UdpSocket::bind((any, 0)).ok()?;
+        socket.connect((stranger, 9)).ok()?;
+        Some(socket.local_addr().ok()?.ip())
+    });
+    own.filter_map(|address| owner(address, assigned)).collect()
+}
+
+/// See [`reachable_addresses`]; less is tried first.
+fn remoteness(entry: &Assigned, outward: &[String]) -> u8 {
+    let is_outward = outward.contains(&entry.interface);
+    match entry.address {
+        _ if BRIDGES.iter().any(|prefix| entry.interface.starts_with(prefix)) && !is_outward => 5,
+        IpAddr::V4(v4) if is_outward && v4.is_private() => 0,
+        IpAddr::V4(_) if is_outward => 1,
+        // Global unicast (RFC 4291 §2.4 and what IANA gives out of it).
+        IpAddr::V6(v6) if v6.segments()[0] & 0xe000 == 0x2000 => 2,
+        _ if is_outward => 3,
+        IpAddr::V4(_) | IpAddr::V6(_) => 4,
+    }
+}
+
+/// How interfaces are named that lead to containers and virtual machines of this host.
+const BRIDGES: &[&str] = &[
+    "docker", "br-", "veth", "virbr", "vnet", "lxc", "lxd", "podman", "cni", "flannel", "cali", "vmnet",
+    "vboxnet",
+];
 
 /// All interfaces of this network namespace that exist now, loopback included, in the system's order.
 pub fn all_interfaces() -> Vec<String> {
@@ -175,6 +215,21 @@ mod tests {
             assert_eq!(found.as_deref(), *want, "row {n}: {address}");
         }
         assert_eq!(owner(Ipv4Addr::LOCALHOST.into(), &[]), None);
+    }
+
+    #[test]
+    fn what_a_phone_will_most_likely_reach_comes_first() {
+        let mut all = [
+            assigned("docker0", "172.17.0.1", false),
+            assigned("eth0", "fd00::2", false),
+            assigned("eth0", "203.0.113.2", false),
+            assigned("tun0", "10.8.0.1", false),
+            assigned("eth0", "2a00::2", false),
+            assigned("eth0", "192.168.1.2", false),
+        ];
+        all.sort_by_key(|entry| remoteness(entry, &["eth0".to_owned()]));
+        let order: Vec<String> = all.iter().map(|entry| entry.address.to_string()).collect();
+        assert_eq!(order, ["192.168.1.2", "203.0.113.2", "2a00::2", "fd00::2", "10.8.0.1", "172.17.0.1"]);
     }
 
     #[test]

@@ -20,8 +20,10 @@ mod sink;
 mod spaced;
 #[cfg(target_os = "linux")]
 mod splice;
+mod stream;
 
 use std::net::TcpStream;
+use std::sync::{Mutex, PoisonError};
 
 use netaware_record::{CpuUse, Outcome, ReceiverTick, SenderTick, SpacedBlocks, StreamEnd, TcpEnd};
 use netaware_units::{ByteCount, Mono, Span};
@@ -33,6 +35,7 @@ use meter::Lane;
 use moments::Moments;
 use samples::Samples;
 use sender::Sender;
+pub use stream::{Encryption, Stream};
 
 /// Bytes per write unless somebody asks for another length; also the longest, longer ones are cut.
 ///
@@ -53,7 +56,6 @@ pub const DEFAULT_LENGTH: u32 = 1 << 20;
 ///
 /// At the end of time what is still queued is dropped (the peer sees a reset), because a queue that drains for seconds
 /// would disturb the next measurement. With `plan.bytes` all is delivered first, as far as the limit of time allows.
-#[expect(clippy::needless_pass_by_value, reason = "the streams end with the transfer")]
 pub fn send(
     streams: Vec<TcpStream>,
     plan: &TcpPlan,
@@ -61,17 +63,37 @@ pub fn send(
     stop: &StopFlag,
     tick: &mut dyn FnMut(SenderTick),
 ) -> TcpEnd {
+    send_carried(streams.into_iter().map(Stream::from).collect(), plan, affinity, stop, tick)
+}
+
+/// [`send`], of streams that may be encrypted. What counts is payload; a sender runs ahead of it by another 64 KiB at most, which wait
+/// for room in the socket. `acked` of ticks and samples is the kernel's count and so of encrypted bytes, 0.1 % more than the payload
+/// with long blocks. Blocks that are spaced are not encrypted: such a transfer fails with the reason.
+pub fn send_carried(
+    streams: Vec<Stream>,
+    plan: &TcpPlan,
+    affinity: &[usize],
+    stop: &StopFlag,
+    tick: &mut dyn FnMut(SenderTick),
+) -> TcpEnd {
+    let (streams, encryptions) = parted(streams);
     let acked_before: Vec<ByteCount> = streams.iter().map(moments::acked_before).collect();
     let mut samples = plan.per_stream.then(|| Samples::new(acked_before.clone()));
     let start = clock::now();
     let sender = Sender::new(plan, &acked_before, start, stop);
     let lanes = lanes(streams.len());
     let watch = || meter::watch_sender(start, plan.tick, &streams, &lanes, samples.as_mut(), tick);
-    let (mut ends, spaced) = if let Some(spacing) = plan.block_spacing {
+    let is_encrypted = || encryptions.iter().any(Hold::is_full);
+    let (mut ends, spaced) = if plan.block_spacing.is_some() && is_encrypted() {
+        let refused = |index| never_ran(index as u16, "spaced blocks cannot be encrypted".to_owned());
+        ((0..streams.len()).map(refused).collect(), None)
+    } else if let Some(spacing) = plan.block_spacing {
         let (ends, blocks) = run_spaced(&sender, spacing, &streams, &lanes, affinity, watch);
         (ends, Some(blocks))
     } else {
-        let work = |index, stream: &TcpStream, lane: &Lane| sender.run(index, stream, lane);
+        let work = |index: u16, stream: &TcpStream, lane: &Lane| {
+            sender.run(index, stream, encryptions[usize::from(index)].take(), lane)
+        };
         (run(&streams, &lanes, affinity, work, watch), None)
     };
     for stream in &streams {
@@ -101,6 +123,7 @@ pub fn receive(
     stop: &StopFlag,
     tick: &mut dyn FnMut(ReceiverTick),
 ) -> TcpEnd {
+    let streams = streams.into_iter().map(Stream::from).collect();
     receive_carried(streams, Carriage::Plain, plan, affinity, stop, tick)
 }
 
@@ -113,24 +136,24 @@ pub enum Carriage {
     WebSocket,
 }
 
-/// [`receive`], of streams whose payload is carried in something. `calls` of a stream are the blocks that came where these can be told
+/// [`receive`], of streams whose payload is carried in something, or encrypted. `calls` of a stream are the blocks that came where these can be told
 /// apart, else its reads.
-#[expect(clippy::needless_pass_by_value, reason = "the streams end with the transfer")]
 pub fn receive_carried(
-    streams: Vec<TcpStream>,
+    streams: Vec<Stream>,
     carriage: Carriage,
     plan: &TcpPlan,
     affinity: &[usize],
     stop: &StopFlag,
     tick: &mut dyn FnMut(ReceiverTick),
 ) -> TcpEnd {
+    let (streams, encryptions) = parted(streams);
     let receiver = receiver::Receiver::new(plan, carriage, clock::now(), stop);
     let lanes = lanes(streams.len());
     let ends = run(
         &streams,
         &lanes,
         affinity,
-        |index, stream, lane| receiver.run(index, stream, lane),
+        |index, stream, lane| receiver.run(index, stream, encryptions[usize::from(index)].take(), lane),
         || meter::watch_receiver(plan.tick, receiver.first_byte(), &lanes, tick),
     );
     let start = receiver.first_byte().get().unwrap_or_else(clock::now);
@@ -152,6 +175,23 @@ enum Ending {
     Planned,
     Stopped,
     Broken,
+}
+
+/// What a stream's thread takes along when it starts.
+struct Hold(Mutex<Option<Box<dyn Encryption>>>);
+
+impl Hold {
+    fn take(&self) -> Option<Box<dyn Encryption>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn is_full(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+}
+
+fn parted(streams: Vec<Stream>) -> (Vec<TcpStream>, Vec<Hold>) {
+    streams.into_iter().map(|stream| (stream.socket, Hold(Mutex::new(stream.encryption)))).unzip()
 }
 
 fn lanes(count: usize) -> Vec<Lane> {

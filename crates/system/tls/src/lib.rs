@@ -4,11 +4,13 @@
 //! not at all where both ends prove over that very connection (RFC 9266) that they have a key. What a person has to do when it is not
 //! believed is the business of [`Refusal`].
 
+mod identity;
 pub mod pem;
 mod pinned;
 mod refusal;
 mod trust;
 
+pub use identity::{Identity, IdentityError};
 pub use pinned::{Fingerprint, fingerprint, pinned};
 pub use refusal::Refusal;
 pub use trust::{Judge, Trust, TrustError};

@@ -43,6 +43,13 @@ impl FromStr for Fingerprint {
     }
 }
 
+impl Fingerprint {
+    /// As browsers and openssl show it: pairs of upper-case digits with colons between.
+    pub fn in_pairs(&self) -> String {
+        self.0.map(|byte| format!("{byte:02X}")).join(":")
+    }
+}
+
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -153,6 +160,7 @@ mod tests {
             .map(|pair| String::from_utf8_lossy(pair).into())
             .collect();
         assert_eq!(pairs.join(":").parse::<Fingerprint>().unwrap(), read);
+        assert_eq!(pairs.join(":"), read.in_pairs());
         for wrong in ["", "00", &"zz".repeat(32), &"0".repeat(66)] {
             assert!(wrong.parse::<Fingerprint>().is_err(), "{wrong}");
         }

@@ -1,60 +1,20 @@
 //! TLS 1.3 below a transfer. A receiver shows a certificate, made by itself or given; a sender knows it by its fingerprint,
 //! the SHA-256 of the certificate. Names and authorities play no part: the sender was told what the receiver printed.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use netaware_tls::{Fingerprint, TrustError, pem};
+use netaware_tls::Fingerprint;
+pub use netaware_tls::IdentityError;
 use netaware_wire::transfer::Digest;
-use rcgen::{CertificateParams, KeyPair};
-use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConnection, Connection, ServerConfig, ServerConnection};
+use rustls::{ClientConnection, Connection, ServerConnection};
 
 use crate::error::Broken;
 
 /// What a receiver shows.
-#[derive(Clone)]
-pub struct Identity {
-    config: Arc<ServerConfig>,
-    fingerprint: Digest,
-}
-
-impl std::fmt::Debug for Identity {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Identity({})", self.fingerprint)
-    }
-}
-
-/// Why there is no identity.
-#[derive(Debug, thiserror::Error)]
-pub enum IdentityError {
-    /// A file cannot be read, or what stands in it is no certificate or key.
-    #[error(transparent)]
-    Read(#[from] TrustError),
-    /// Certificate and key do not belong together.
-    #[error("{}: {why}", path.display())]
-    Content {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        why: String,
-    },
-    /// A file cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
-    Write {
-        /// Which.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
-    /// None can be made.
-    #[error("no certificate can be made: {0}")]
-    Made(String),
-}
+#[derive(Debug, Clone)]
+pub struct Identity(netaware_tls::Identity);
 
 impl Identity {
     /// Of a certificate (or a chain of them) and its key, both PEM.
@@ -62,48 +22,24 @@ impl Identity {
     /// # Errors
     /// They cannot be read, or do not belong together.
     pub fn read(certificate: &Path, key: &Path) -> Result<Self, IdentityError> {
-        let content = |path: &Path, why: String| IdentityError::Content { path: path.to_owned(), why };
-        let (chain, secret) = (pem::certificates(certificate)?, pem::secret(key)?);
-        let first = chain.first().ok_or_else(|| content(certificate, "no certificate in it".into()))?;
-        let fingerprint = Digest(netaware_tls::fingerprint(first).0);
-        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, secret))
-            .map_err(|why| content(key, why.to_string()))?;
-        Ok(Self { config: Arc::new(config), fingerprint })
+        netaware_tls::Identity::read(certificate, key).map(Self)
     }
 
-    /// The one kept in this file (certificate and key, for its owner alone), made and kept there if there is none: a
-    /// receiver that is started again has to be known again.
+    /// The one kept in this file, made and kept there if there is none.
     ///
     /// # Errors
     /// It cannot be made, written or read.
     pub fn kept(path: &Path) -> Result<Self, IdentityError> {
-        if !path.exists() {
-            let write = |source| IdentityError::Write { path: path.to_owned(), source };
-            let made = make().map_err(|why| IdentityError::Made(why.to_string()))?;
-            if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder).map_err(write)?;
-            }
-            let mut options = OpenOptions::new();
-            let file = options.write(true).create_new(true).mode(0o600).open(path);
-            match file {
-                Ok(mut file) => file.write_all(made.as_bytes()).map_err(write)?,
-                // Another one was faster.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(write(error)),
-            }
-        }
-        Self::read(path, path)
+        netaware_tls::Identity::kept(path, &[NOBODY.to_owned()]).map(Self)
     }
 
     /// SHA-256 of the certificate.
     pub fn fingerprint(&self) -> Digest {
-        self.fingerprint
+        Digest(self.0.fingerprint().0)
     }
 
     pub(crate) fn connection(&self) -> Result<Connection, Broken> {
-        let made = ServerConnection::new(self.config.clone());
+        let made = ServerConnection::new(self.0.config());
         made.map(Connection::Server).map_err(|why| Broken::Tls(why.to_string()))
     }
 }
@@ -112,47 +48,10 @@ impl Identity {
 pub(crate) fn client(fingerprint: Option<Digest>) -> Result<Connection, Broken> {
     let config = netaware_tls::pinned(fingerprint.map(|digest| Fingerprint(digest.0)));
     let config = config.map_err(|why| Broken::Tls(why.to_string()))?;
-    // The name is not looked at; it is one that belongs to nobody (RFC 6761 §6.4).
-    let name = ServerName::try_from("netaware.invalid").map_err(|why| Broken::Tls(why.to_string()))?;
+    let name = ServerName::try_from(NOBODY).map_err(|why| Broken::Tls(why.to_string()))?;
     let made = ClientConnection::new(Arc::new(config), name);
     made.map(Connection::Client).map_err(|why| Broken::Tls(why.to_string()))
 }
 
-/// Certificate and key, PEM.
-fn make() -> Result<String, rcgen::Error> {
-    let key = KeyPair::generate()?;
-    let certificate = CertificateParams::new(vec!["netaware.invalid".to_owned()])?.self_signed(&key)?;
-    Ok(format!("{}{}", certificate.pem(), key.serialize_pem()))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::MetadataExt;
-
-    use super::*;
-
-    #[test]
-    fn an_identity_is_made_once_and_for_its_owner() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("below/identity.pem");
-        let [first, second] = [(); 2].map(|()| Identity::kept(&path).unwrap().fingerprint());
-        assert_eq!(first, second);
-        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-        fs::write(&path, "nonsense").unwrap();
-        assert!(Identity::kept(&path).unwrap_err().to_string().contains("identity.pem"));
-    }
-
-    #[test]
-    fn a_certificate_and_a_key_that_do_not_belong_together_are_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
-        for path in [&a, &b] {
-            Identity::kept(path).unwrap();
-        }
-        assert!(Identity::read(&a, &b).is_err());
-        assert!(Identity::read(&a, &a).is_ok());
-        assert!(
-            Identity::read(&folder.path().join("none"), &a).unwrap_err().to_string().contains("cannot read")
-        );
-    }
-}
+/// Names are not looked at; this one belongs to nobody (RFC 6761 §6.4).
+const NOBODY: &str = "netaware.invalid";

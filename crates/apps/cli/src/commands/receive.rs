@@ -14,8 +14,8 @@ use netaware_wire::proof::Key;
 use netaware_wire::transfer::TRANSFER_PORT;
 
 use crate::exit::Exit;
-use crate::flags::key;
 use crate::flags::output::TextOrJson;
+use crate::flags::{identity_file, key};
 use crate::signals;
 use show::Show;
 
@@ -117,20 +117,13 @@ impl Receive {
         match (&self.cert, &self.cert_key) {
             (Some(certificate), Some(key)) => Ok(Some(Identity::read(certificate, key)?)),
             _ if self.tls => {
-                let file = kept().context("--tls: neither XDG_DATA_HOME nor HOME is set; give --cert")?;
+                let file = identity_file("receive.pem")
+                    .context("--tls: neither XDG_DATA_HOME nor HOME is set; give --cert")?;
                 Ok(Some(Identity::kept(&file)?))
             }
             _ => Ok(None),
         }
     }
-}
-
-/// Where the certificate is kept (XDG Base Directory Specification 0.8).
-fn kept() -> Option<PathBuf> {
-    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let data = set("XDG_DATA_HOME").filter(|folder| folder.is_absolute());
-    let data = data.or_else(|| set("HOME").map(|home| home.join(".local/share")));
-    data.map(|folder| folder.join("netaware/receive.pem"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `netaware serve`: the responder.
 
 use std::io::{IsTerminal as _, Write};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use netaware_io::stop::StopFlag;
 use netaware_record::Record;
-use netaware_server::{Config, KeepError, Key, Listed, Network, Results, Server};
+use netaware_server::{Config, Fingerprint, Identity, KeepError, Key, Listed, Network, Results, Server};
 use netaware_store::{Filter, SaveError, Store};
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::DEFAULT_PORT;
@@ -18,7 +18,7 @@ use qrcode::render::unicode::Dense1x2;
 
 use crate::exit::Exit;
 use crate::flags::logging::Logging;
-use crate::flags::{key, quantity};
+use crate::flags::{identity_file, key, quantity};
 use crate::signals;
 
 const LONG: &str = "\
@@ -32,6 +32,7 @@ Examples:
   netaware serve --key-file key --allow 192.0.2.0/24 --allow 2001:db8::/32
   netaware serve --max-rate 1Gbit/s --max-duration 30s --log json
   netaware serve --stamp=8620
+  netaware serve --tls                        the page over https
 
 A key file holds any text of up to 1024 bytes; give probers the same one:
   head -c 32 /dev/urandom | base64 > key
@@ -41,6 +42,7 @@ Exit codes:
   2  could not listen, or the command line is wrong";
 
 const LIMITS: &str = "Limits";
+const PAGE: &str = "Page for browsers";
 /// Answer measurements
 #[derive(Debug, Args)]
 #[command(long_about = LONG, after_help = AFTER)]
@@ -85,11 +87,21 @@ pub(crate) struct Serve {
     /// Bind the threads that move data to these cores: 0,2,3
     #[arg(short = 'A', long, value_name = "N[,N…]", value_delimiter = ',', help_heading = LIMITS)]
     cpu_affinity: Vec<usize>,
+    /// The page over https alone, with a certificate made here at the first time and kept in netaware/serve.pem in the user's data
+    /// folder; probers measure as before
+    #[arg(long, help_heading = PAGE)]
+    tls: bool,
+    /// The page over https alone, with this certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert_key", help_heading = PAGE)]
+    cert: Option<PathBuf>,
+    /// The key of --cert (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = PAGE)]
+    cert_key: Option<PathBuf>,
     /// Keep the results that pages send, and show them to pages: --results=FILE [default: the file of 'netaware results']
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "", help_heading = PAGE)]
     results: Option<PathBuf>,
     /// Print codes that a phone's camera reads, for the addresses of the page
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t = When::Auto)]
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = When::Auto, help_heading = PAGE)]
     qr: When,
     #[command(flatten)]
     logging: Logging,
@@ -143,6 +155,18 @@ impl Serve {
         Ok(Some(Arc::new(ResultFile(file))))
     }
 
+    fn identity(&self) -> anyhow::Result<Option<Identity>> {
+        match (&self.cert, &self.cert_key) {
+            (Some(certificate), Some(key)) => Ok(Some(Identity::read(certificate, key)?)),
+            _ if self.tls => {
+                let file = identity_file("serve.pem");
+                let file = file.context("--tls: neither XDG_DATA_HOME nor HOME is set; give --cert")?;
+                Ok(Some(Identity::kept(&file, &netaware_server::names())?))
+            }
+            _ => Ok(None),
+        }
+    }
+
     fn config(&self) -> anyhow::Result<Config> {
         let defaults = Config::default();
         let key = key::read(self.key_file.as_deref())?.map(Key::new).transpose()?;
@@ -158,6 +182,7 @@ impl Serve {
             max_bytes: self.max_bytes,
             max_streams: self.max_streams,
             stamp: self.stamp,
+            identity: self.identity()?,
             results: self.results()?,
             allow: self.allow.clone(),
             affinity: self.cpu_affinity.clone(),
@@ -210,20 +235,32 @@ fn announce(server: &Server, qr: When) -> anyhow::Result<()> {
     for error in server.absent() {
         eprintln!("note: one IP version only: {error}");
     }
-    let port = server.addresses().first().map_or(DEFAULT_PORT, std::net::SocketAddr::port);
+    let port = server.addresses().first().map_or(DEFAULT_PORT, SocketAddr::port);
     let host = if port == DEFAULT_PORT { "HOST".to_owned() } else { format!("HOST:{port}") };
     writeln!(
         out,
         "measure from elsewhere with 'netaware test {host}', HOST being a name or address of this host"
     )?;
+    let fingerprint = server.fingerprint();
     for address in server.page_addresses() {
-        let url = format!("http://{address}/");
+        let url = page_url(address, fingerprint);
         writeln!(out, "or with a browser, on a phone too: {url}")?;
         if qr.applies() {
             writeln!(out, "{}", code(&url)?)?;
         }
     }
+    if let Some(fingerprint) = fingerprint {
+        writeln!(out, "certificate of the page, SHA-256: {}", fingerprint.in_pairs())?;
+    }
     out.flush().context("stdout")
+}
+
+/// With TLS its fragment, which no browser sends, says what to compare the certificate with.
+fn page_url(address: SocketAddr, fingerprint: Option<Fingerprint>) -> String {
+    match fingerprint {
+        None => format!("http://{address}/"),
+        Some(fingerprint) => format!("https://{address}/#tls={fingerprint}"),
+    }
 }
 
 /// Two rows of modules in each line of text, with the margin that cameras need.
@@ -286,6 +323,16 @@ mod tests {
         assert_eq!(lines.len(), width.div_ceil(2));
         // Four modules of margin, all light.
         assert!(lines[..2].iter().all(|line| line.chars().all(|module| module == '█')), "{drawn}");
+    }
+
+    #[test]
+    fn with_tls_the_code_carries_what_to_compare_the_certificate_with() {
+        let address = "[2001:db8::1]:14233".parse().unwrap();
+        assert_eq!(page_url(address, None), "http://[2001:db8::1]:14233/");
+        let url = page_url(address, Some(Fingerprint([0xa5; 32])));
+        assert_eq!(url, format!("https://[2001:db8::1]:14233/#tls={}", "a5".repeat(32)));
+        assert!(code(&url).unwrap().lines().next().unwrap().chars().count() <= 80, "it fits a terminal");
+        assert!(serve("--cert c.pem").is_err() && serve("--cert-key k.pem").is_err());
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::net::{IpAddr, TcpStream};
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use netaware_io::options;
 use netaware_io::stop::StopFlag;
-use netaware_io::tcp::Carriage;
+use netaware_io::tcp::{Carriage, Stream};
+use netaware_io::{clock, options};
 use netaware_units::Mono;
 use netaware_wire::control::{ChannelEnd, ErrorCode, TestPlan};
 use netaware_wire::preface::Attach;
@@ -19,6 +19,7 @@ use crate::flows::{Flow, Purpose};
 use crate::plan::Refusal;
 use crate::reflector::Reflector;
 use crate::rig::{self, EchoConnections, Rig};
+use crate::roster::Occupation;
 use crate::runner::{self, Reporter, UdpPath};
 use crate::stream_socket;
 use crate::web::Consent;
@@ -50,6 +51,10 @@ impl Control<'_> {
             }
         };
         self.rigs.insert(test, rig);
+        let occupation = (Occupation::of(&plan), clock::now());
+        self.note(|guest| {
+            guest.tests.insert(test, occupation);
+        });
         self.plans.insert(test, plan);
         Ok(())
     }
@@ -65,16 +70,10 @@ impl Control<'_> {
     }
 
     /// A connection that presents this session's token: the answer says whether it is wanted.
-    pub(super) fn attach_stream(
-        &mut self,
-        now: Mono,
-        welcome: &Welcome,
-        attach: Attach,
-        mut stream: TcpStream,
-    ) {
+    pub(super) fn attach_stream(&mut self, now: Mono, welcome: &Welcome, attach: Attach, mut stream: Stream) {
         let Attach { test, stream: number, .. } = attach;
         let wanted = self.session.wants_stream(test, number)
-            && self.rigs.get(&test).is_some_and(|rig| rig.takes(welcome));
+            && self.rigs.get(&test).is_some_and(|rig| rig.takes(welcome, &stream));
         if !wanted {
             // So little into an empty buffer does not block.
             let _ = stream.write(welcome.refused());
@@ -115,7 +114,7 @@ impl Control<'_> {
         test: u32,
         number: u16,
         welcome: &Welcome,
-        mut stream: TcpStream,
+        mut stream: Stream,
     ) -> Result<(), Refusal> {
         let failed = |error: &dyn std::fmt::Display| internal("cannot take a stream", error);
         let header = self.session.header();
@@ -124,22 +123,22 @@ impl Control<'_> {
         } else {
             None
         };
-        stream.set_nonblocking(false).map_err(|error| failed(&error))?;
+        stream.socket.set_nonblocking(false).map_err(|error| failed(&error))?;
         match self.rigs.get_mut(&test) {
             Some(Rig::Tcp { plan, streams, carriage }) => {
-                options::prepare_tcp(&stream, &rig::tcp_options(plan, header))
+                options::prepare_tcp(&stream.socket, &rig::tcp_options(plan, header))
                     .map_err(|error| failed(&error))?;
                 stream.write_all(welcome.attached()).map_err(|error| failed(&error))?;
                 *carriage = Some(welcome.carriage());
                 streams.insert(number, stream);
             }
             Some(Rig::TcpEcho { request, response, connections, .. }) => {
-                options::prepare_tcp(&stream, &rig::tcp_echo_options(header))
+                options::prepare_tcp(&stream.socket, &rig::tcp_echo_options(header))
                     .map_err(|error| failed(&error))?;
                 stream.write_all(welcome.attached()).map_err(|error| failed(&error))?;
-                connections.keep(&stream).map_err(|error| failed(&error))?;
+                connections.keep(&stream.socket).map_err(|error| failed(&error))?;
                 let answered = Arc::clone(&connections.answered);
-                tcp_echo::answer(stream, *request, *response, answered, further)
+                tcp_echo::answer(stream.socket, *request, *response, answered, further)
                     .map_err(|error| failed(&error))?;
             }
             _ => {}

@@ -21,6 +21,13 @@ struct About {
     /// By which the page can reach it, over both IP versions.
     addresses: Vec<IpAddr>,
     limits: Limits,
+    /// Whether this very connection is encrypted.
+    secure: bool,
+    /// Whether a session has to prove that it knows a key.
+    key: bool,
+    /// SHA-256 of the page's certificate, hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificate: Option<String>,
     /// What may be done with results here: `none` or `write`, which is to send and to read them.
     results: &'static str,
     /// Transports of datagrams that a browser can use here.
@@ -28,7 +35,7 @@ struct About {
 }
 
 pub(super) async fn about(State(connection): State<Connection>) -> Response {
-    let Connection { context, local, .. } = connection;
+    let Connection { context, local, is_encrypted, .. } = connection;
     let mut addresses = netaware_host::reachable_addresses();
     let ours = local.ip().to_canonical();
     if ours.is_loopback() {
@@ -47,6 +54,9 @@ pub(super) async fn about(State(connection): State<Connection>) -> Response {
         port: local.port(),
         addresses,
         limits: context.rules.limits,
+        secure: is_encrypted,
+        key: context.rules.key.is_some(),
+        certificate: context.config.identity.as_ref().map(|identity| identity.fingerprint().to_string()),
         results: if context.shelf.is_some() { "write" } else { "none" },
         datagrams: ["webrtc"],
     };

@@ -1,17 +1,44 @@
 //! Connections of a browser that carry bulk data: HTTP up to here, then a test's.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::io::AsyncWriteExt as _;
+use axum::extract::{Request, State};
+use axum::response::Response;
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
+use super::Connection;
 use super::head::Head;
 use super::origin::Origin;
 use crate::context::Context;
 use crate::event::{Event, Welcome};
+use crate::link::Link;
 use crate::opening::part;
+
+/// By which a request asks that its connection leave the HTTP library.
+#[derive(Clone)]
+pub(super) struct Leave(Arc<Mutex<Option<oneshot::Sender<Head>>>>);
+
+impl Leave {
+    pub(super) fn new() -> (Self, oneshot::Receiver<Head>) {
+        let (wish, wished) = oneshot::channel();
+        (Self(Arc::new(Mutex::new(Some(wish)))), wished)
+    }
+}
+
+/// A stream that is asked for on a connection that had other requests before: the connection is taken from under the library, which has
+/// written nothing for this request yet and never will.
+pub(super) async fn leave(State(connection): State<Connection>, request: Request) -> Response {
+    let head = Head::of(&request);
+    let wish = connection.leave.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(wish) = wish {
+        let _ = wish.send(head);
+    }
+    std::future::pending().await
+}
 
 /// Whether it is asked for one.
 pub(super) fn is_for(head: &Head) -> bool {
@@ -19,30 +46,34 @@ pub(super) fn is_for(head: &Head) -> bool {
 }
 
 /// Gives it to the session whose token it presents, or says why not.
-pub(super) async fn hand_over(
+pub(super) async fn hand_over<L: Link>(
     context: &Arc<Context>,
-    mut stream: TcpStream,
+    link: L,
     local: SocketAddr,
     peer: SocketAddr,
     head: &Head,
 ) {
-    let refusal = match welcome(head, local) {
+    let Ok(stream) = link.detach() else { return };
+    let (mut stream, refusal) = match welcome(head, local) {
         Ok((attach, welcome)) => {
-            let Ok(std) = stream.into_std() else { return };
-            let event = Event::Connection { welcome, attach, stream: std };
+            let event = Event::Connection { welcome, attach, stream };
             let Err(Event::Connection { stream: back, .. }) = context.registry.tell(attach.token, event)
             else {
                 return;
             };
             context.warn(peer, "a stream of no known session");
-            let Ok(back) = TcpStream::from_std(back) else { return };
-            stream = back;
-            "404 Not Found"
+            (back, "404 Not Found")
         }
-        Err(refusal) => refusal,
+        Err(refusal) => (stream, refusal),
     };
-    if stream.write_all(answer(refusal, "").as_bytes()).await.is_ok() {
-        part(&mut stream).await;
+    // So little into an empty buffer does not block.
+    if stream.write(answer(refusal, "").as_bytes()).is_ok() {
+        if let Some(encryption) = &mut stream.encryption {
+            let _ = encryption.finish(&stream.socket);
+        }
+        if let Ok(mut socket) = TcpStream::from_std(stream.socket) {
+            part(&mut socket).await;
+        }
     }
 }
 
@@ -78,5 +109,5 @@ fn answer(status: &str, more: &str) -> String {
     format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n{more}\r\n")
 }
 
-const DOWN: &str = "/data/down";
-const UP: &str = "/data/up";
+pub(super) const DOWN: &str = "/data/down";
+pub(super) const UP: &str = "/data/up";

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use axum::extract::Request;
 use netaware_wire::preface::Attach;
 
 /// What is needed of it.
@@ -24,16 +25,28 @@ impl Head {
         }
         let target = request.path?;
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         let named = |header: &httparse::Header<'_>| {
             Some((header.name.to_ascii_lowercase(), str::from_utf8(header.value).ok()?.trim().to_owned()))
         };
         Some(Self {
             method: request.method?.to_owned(),
             path: path.to_owned(),
-            query: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            query: pairs(query),
             headers: request.headers.iter().filter_map(named).collect(),
         })
+    }
+
+    /// Of a request that the HTTP library has read.
+    pub(super) fn of(request: &Request) -> Self {
+        let headers = request.headers().iter();
+        Self {
+            method: request.method().to_string(),
+            path: request.uri().path().to_owned(),
+            query: pairs(request.uri().query().unwrap_or_default()),
+            headers: headers
+                .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.trim().to_owned())))
+                .collect(),
+        }
     }
 
     pub(super) fn header(&self, name: &str) -> Option<&str> {
@@ -56,6 +69,11 @@ impl Head {
             && self.header("sec-websocket-version") == Some("13");
         self.header("sec-websocket-key").filter(|key| is_one && key.len() == KEY_LENGTH)
     }
+}
+
+fn pairs(query: &str) -> HashMap<String, String> {
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 /// From `token=…&test=…&stream=…`.

@@ -15,7 +15,7 @@ use netaware_record::Record;
 use netaware_units::{Mono, Span, Wall};
 use serde::{Deserialize, Serialize};
 
-use super::{Connection, problem};
+use super::{Connection, owner, problem};
 
 /// Where results of pages are kept. Its calls may wait for a disk.
 pub trait Results: std::fmt::Debug + Send + Sync {
@@ -73,6 +73,12 @@ impl Shelf {
         Self { results, allowance: Mutex::new(Allowance { left: BURST, since: clock::now() }) }
     }
 
+    /// `None` where they cannot be read.
+    pub(super) async fn newest(&self, limit: u32) -> Option<Vec<Listed>> {
+        let results = Arc::clone(&self.results);
+        tokio::task::spawn_blocking(move || results.list(limit)).await.ok()?.ok()
+    }
+
     fn may_take(&self, now: Mono) -> bool {
         self.allowance.lock().unwrap_or_else(PoisonError::into_inner).take(now)
     }
@@ -104,7 +110,14 @@ pub(super) struct Wanted {
 }
 
 /// The newest first, without their figures.
-pub(super) async fn list(State(connection): State<Connection>, Query(wanted): Query<Wanted>) -> Response {
+pub(super) async fn list(
+    State(connection): State<Connection>,
+    headers: HeaderMap,
+    Query(wanted): Query<Wanted>,
+) -> Response {
+    if is_kept_from(&connection, &headers) {
+        return owner::not_yours(&connection);
+    }
     let limit = wanted.limit.unwrap_or(MOST_LISTED).min(MOST_LISTED);
     with_results(connection, move |results| match results.list(limit) {
         Ok(found) => unkept(Json(found)),
@@ -113,7 +126,14 @@ pub(super) async fn list(State(connection): State<Connection>, Query(wanted): Qu
     .await
 }
 
-pub(super) async fn read(State(connection): State<Connection>, Path(id): Path<uuid::Uuid>) -> Response {
+pub(super) async fn read(
+    State(connection): State<Connection>,
+    headers: HeaderMap,
+    Path(id): Path<uuid::Uuid>,
+) -> Response {
+    if is_kept_from(&connection, &headers) {
+        return owner::not_yours(&connection);
+    }
     with_results(connection, move |results| match results.get(id) {
         Some(record) => unkept(Json(record)),
         None => problem(StatusCode::NOT_FOUND, "there is no such result here"),
@@ -122,6 +142,9 @@ pub(super) async fn read(State(connection): State<Connection>, Path(id): Path<uu
 }
 
 pub(super) async fn keep(State(connection): State<Connection>, headers: HeaderMap, body: Bytes) -> Response {
+    if is_kept_from(&connection, &headers) {
+        return owner::not_yours(&connection);
+    }
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     // A form of somebody else's page cannot send this type.
     if !kind.starts_with("application/json") {
@@ -141,6 +164,11 @@ pub(super) async fn keep(State(connection): State<Connection>, headers: HeaderMa
         Err(KeepError::Refused(why)) => problem(StatusCode::CONFLICT, &why),
     })
     .await
+}
+
+/// With a key nobody else gets anything.
+fn is_kept_from(connection: &Connection, headers: &HeaderMap) -> bool {
+    connection.context.rules.key.is_some() && !owner::is_owners(connection, headers)
 }
 
 /// The event loop serves everybody and must not wait for a disk.

@@ -5,23 +5,27 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 /// Reads `before` first.
 #[derive(Debug)]
-pub(super) struct Rewind {
+pub(super) struct Rewind<S> {
     before: Vec<u8>,
     taken: usize,
-    stream: TcpStream,
+    stream: S,
 }
 
-impl Rewind {
-    pub(super) fn new(before: Vec<u8>, stream: TcpStream) -> Self {
+impl<S> Rewind<S> {
+    pub(super) fn new(before: Vec<u8>, stream: S) -> Self {
         Self { before, taken: 0, stream }
+    }
+
+    /// The connection, if all that had been read before has been read again.
+    pub(super) fn into_inner(self) -> Option<S> {
+        self.before.is_empty().then_some(self.stream)
     }
 }
 
-impl AsyncRead for Rewind {
+impl<S: AsyncRead + Unpin> AsyncRead for Rewind<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -41,7 +45,7 @@ impl AsyncRead for Rewind {
     }
 }
 
-impl AsyncWrite for Rewind {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Rewind<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -49,17 +49,41 @@ pub(super) fn acked_before(stream: &TcpStream) -> ByteCount {
     TcpInfo::read(stream).map_or(ByteCount(0), |info| info.acked)
 }
 
-/// How much of `bytes` is acknowledged now. `before` is [`acked_before`] the first of them.
-pub(super) fn acked_now(stream: &TcpStream, before: ByteCount, bytes: u64) -> Option<(Mono, ByteCount)> {
-    // The end of the stream counts as a byte (RFC 9293 §3.4), so the sum may exceed the data by one.
-    TcpInfo::read(stream).map(|info| (clock::now(), ByteCount((info.acked - before).0.min(bytes))))
+/// What a stream has sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sent {
+    /// What its peer had acknowledged ([`acked_before`]) before the first of it.
+    pub(super) acked_before: ByteCount,
+    pub(super) payload: u64,
+    /// What the socket was given of it: more where it is encrypted.
+    pub(super) given: u64,
 }
 
-/// Waits until all of `bytes` are acknowledged; less if the connection breaks, somebody stops, or the time is over.
+impl Sent {
+    /// How much of what the socket was given has arrived. The end of the stream counts as a byte (RFC 9293 §3.4), so the sum may
+    /// exceed the data by one.
+    fn arrived(self, info: &TcpInfo) -> u64 {
+        (info.acked - self.acked_before).0.min(self.given)
+    }
+
+    /// Of encrypted bytes so much is payload, as in the stream's mean.
+    fn payload_of(self, arrived: u64) -> ByteCount {
+        if arrived == self.given {
+            return ByteCount(self.payload);
+        }
+        ByteCount((u128::from(arrived) * u128::from(self.payload) / u128::from(self.given.max(1))) as u64)
+    }
+}
+
+/// How much is acknowledged now.
+pub(super) fn acked_now(stream: &TcpStream, sent: Sent) -> Option<(Mono, ByteCount)> {
+    TcpInfo::read(stream).map(|info| (clock::now(), sent.payload_of(sent.arrived(&info))))
+}
+
+/// Waits until all is acknowledged; less if the connection breaks, somebody stops, or the time is over.
 pub(super) fn await_acks(
     stream: &TcpStream,
-    before: ByteCount,
-    bytes: u64,
+    sent: Sent,
     until: Mono,
     stop: &StopFlag,
 ) -> Option<(Mono, ByteCount)> {
@@ -67,9 +91,9 @@ pub(super) fn await_acks(
     loop {
         let info = TcpInfo::read(stream)?;
         let now = clock::now();
-        let acked = (info.acked - before).0.min(bytes);
-        if acked == bytes || info.is_closed || stop.is_raised() || now >= until {
-            return Some((now, ByteCount(acked)));
+        let arrived = sent.arrived(&info);
+        if arrived == sent.given || info.is_closed || stop.is_raised() || now >= until {
+            return Some((now, sent.payload_of(arrived)));
         }
         clock::sleep(((now - began_at) / LOOKS).max(SHORTEST_LOOK).min(LONGEST_LOOK));
     }

@@ -16,7 +16,7 @@ use netaware_wire::control::TcpPlan;
 use super::meter::{FirstByte, Lane};
 use super::moments::Moments;
 use super::sink::{Got, Sink};
-use super::{Carriage, Ended, Ending, GRACE, LOOK_UP, is_timeout, planned_end};
+use super::{Carriage, Encryption, Ended, Ending, GRACE, LOOK_UP, is_timeout, planned_end};
 use crate::clock;
 use crate::stop::StopFlag;
 use crate::tcp_info::stream_end;
@@ -53,12 +53,19 @@ impl<'a> Receiver<'a> {
         &self.first_byte
     }
 
-    pub(super) fn run(&self, index: u16, stream: &TcpStream, lane: &Lane) -> Ended {
+    pub(super) fn run(
+        &self,
+        index: u16,
+        stream: &TcpStream,
+        encryption: Option<Box<dyn Encryption>>,
+        lane: &Lane,
+    ) -> Ended {
+        let mut sink = Sink::new(self.carriage, encryption);
         let mut reading =
             Reading { bytes: 0, first: 0, calls: 0, last_at: clock::now(), moments: Moments::default() };
         let (how, error) = match stream
             .set_read_timeout(Some(LOOK_UP.to_std()))
-            .and_then(|()| self.read(stream, lane, &mut reading))
+            .and_then(|()| self.read(stream, &mut sink, lane, &mut reading))
         {
             Ok(how) => (how, None),
             Err(error) => self.judge(&error),
@@ -75,8 +82,13 @@ impl<'a> Receiver<'a> {
         Ended { stream, at: reading.last_at, how, moments: reading.moments }
     }
 
-    fn read(&self, stream: &TcpStream, lane: &Lane, reading: &mut Reading) -> io::Result<Ending> {
-        let mut sink = Sink::new(self.carriage);
+    fn read(
+        &self,
+        stream: &TcpStream,
+        sink: &mut Sink,
+        lane: &Lane,
+        reading: &mut Reading,
+    ) -> io::Result<Ending> {
         let mut wakeups =
             if self.reads_at_once { Wakeups::as_it_comes() } else { Wakeups::new(reading.last_at) };
         loop {

@@ -10,8 +10,8 @@ use netaware_wire::control::TcpPlan;
 
 use super::budget::{Budget, Schedule};
 use super::meter::Lane;
-use super::moments::{self, Moments};
-use super::{DEFAULT_LENGTH, Ended, Ending, GRACE, LOOK_UP, is_timeout, planned_end};
+use super::moments::{self, Moments, Sent};
+use super::{DEFAULT_LENGTH, Encryption, Ended, Ending, GRACE, LOOK_UP, is_timeout, planned_end};
 use crate::clock;
 use crate::stop::StopFlag;
 use crate::tcp_info::stream_end;
@@ -54,14 +54,51 @@ impl<'a> Sender<'a> {
         }
     }
 
-    pub(super) fn run(&self, index: u16, stream: &TcpStream, lane: &Lane) -> Ended {
+    pub(super) fn run(
+        &self,
+        index: u16,
+        stream: &TcpStream,
+        encryption: Option<Box<dyn Encryption>>,
+        lane: &Lane,
+    ) -> Ended {
         let mut progress = self.progress(index.into(), lane);
         self.wait_for_turn(index);
         let result = prepare(stream, self.rate)
-            .and_then(|()| Writer::new(self.zerocopy))
-            .and_then(|mut writer| self.send(stream, &mut writer, &mut progress));
+            .and_then(|()| Writer::new(self.zerocopy, encryption))
+            .and_then(|mut writer| self.send_all(stream, &mut writer, &mut progress));
         progress.returned_by(clock::now());
         self.conclude(index, stream, progress, result)
+    }
+
+    fn send_all(
+        &self,
+        stream: &TcpStream,
+        writer: &mut Writer,
+        progress: &mut Progress<'_>,
+    ) -> io::Result<Ending> {
+        let given_before = writer.given();
+        let result = self.send(stream, writer, progress).and_then(|how| match how {
+            Ending::Planned if self.budget.is_spent() => self.finish(stream, writer),
+            other => Ok(other),
+        });
+        progress.added = writer.given().saturating_sub(given_before + progress.bytes);
+        result
+    }
+
+    /// What encryption holds back belongs to the bytes that were asked for.
+    fn finish(&self, stream: &TcpStream, writer: &mut Writer) -> io::Result<Ending> {
+        loop {
+            match writer.finish(stream) {
+                Err(error) if is_timeout(&error) => {}
+                other => return other.map(|()| Ending::Planned),
+            }
+            if self.stop.is_raised() {
+                return Ok(Ending::Stopped);
+            }
+            if clock::now() >= self.end + GRACE {
+                return Err(io::Error::new(ErrorKind::TimedOut, "the peer does not take what is left"));
+            }
+        }
     }
 
     /// Nothing of the stream at `index` is sent yet.
@@ -69,6 +106,7 @@ impl<'a> Sender<'a> {
         let acked_before = self.acked_before.get(index).copied().unwrap_or_default();
         Progress {
             bytes: 0,
+            added: 0,
             calls: 0,
             acked_before,
             moments: Moments::default(),
@@ -90,8 +128,9 @@ impl<'a> Sender<'a> {
             Ending::Planned => self.deliver(stream, &mut progress),
             other => Ok(other),
         });
-        let Progress { bytes, calls, acked_before, mut moments, .. } = progress;
-        moments.acked = moments.acked.or_else(|| moments::acked_now(stream, acked_before, bytes));
+        let sent = progress.sent();
+        let Progress { bytes, calls, mut moments, .. } = progress;
+        moments.acked = moments.acked.or_else(|| moments::acked_now(stream, sent));
         let stream = StreamEnd { bytes: ByteCount(bytes), calls, ..stream_end(index, stream) };
         self.end_of(stream, moments, result)
     }
@@ -192,8 +231,7 @@ impl<'a> Sender<'a> {
         progress.say_it_is_all(stream)?;
         stream.set_read_timeout(Some(LOOK_UP.to_std()))?;
         let until = self.end + GRACE;
-        progress.moments.acked =
-            moments::await_acks(stream, progress.acked_before, progress.bytes, until, self.stop);
+        progress.moments.acked = moments::await_acks(stream, progress.sent(), until, self.stop);
         let mut scratch = [0; 512];
         loop {
             if self.stop.is_raised() {
@@ -217,6 +255,8 @@ impl<'a> Sender<'a> {
 #[derive(Debug)]
 pub(super) struct Progress<'a> {
     bytes: u64,
+    /// What encryption added to these.
+    added: u64,
     calls: u64,
     acked_before: ByteCount,
     moments: Moments,
@@ -228,6 +268,11 @@ pub(super) struct Progress<'a> {
 }
 
 impl Progress<'_> {
+    fn sent(&self) -> Sent {
+        let Self { acked_before, bytes, added, .. } = *self;
+        Sent { acked_before, payload: bytes, given: bytes + added }
+    }
+
     /// A write begins.
     pub(super) fn begins_at(&mut self, now: Mono) {
         self.moments.first.get_or_insert(now);
@@ -259,30 +304,47 @@ impl Progress<'_> {
 #[derive(Debug)]
 enum Writer {
     Copying,
+    Encrypting(Box<dyn Encryption>),
     #[cfg(target_os = "linux")]
     Splicing(super::splice::Splicer),
 }
 
 impl Writer {
+    /// What is encrypted has to be copied.
+    fn new(zerocopy: bool, encryption: Option<Box<dyn Encryption>>) -> io::Result<Self> {
+        match encryption {
+            Some(encryption) => Ok(Self::Encrypting(encryption)),
+            None if zerocopy => Self::splicing(),
+            None => Ok(Self::Copying),
+        }
+    }
+
     #[cfg(target_os = "linux")]
-    fn new(zerocopy: bool) -> io::Result<Self> {
-        if zerocopy { super::splice::Splicer::new().map(Self::Splicing) } else { Ok(Self::Copying) }
+    fn splicing() -> io::Result<Self> {
+        super::splice::Splicer::new().map(Self::Splicing)
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn new(zerocopy: bool) -> io::Result<Self> {
-        if zerocopy {
-            return Err(io::Error::new(ErrorKind::Unsupported, "no zero-copy sending on this system"));
-        }
-        Ok(Self::Copying)
+    fn splicing() -> io::Result<Self> {
+        Err(io::Error::new(ErrorKind::Unsupported, "no zero-copy sending on this system"))
     }
 
     fn write(&mut self, mut stream: &TcpStream, bytes: &'static [u8]) -> io::Result<usize> {
         match self {
             Self::Copying => stream.write(bytes),
+            Self::Encrypting(encryption) => encryption.write(stream, bytes),
             #[cfg(target_os = "linux")]
             Self::Splicing(splicer) => splicer.send(stream, bytes),
         }
+    }
+
+    fn finish(&mut self, stream: &TcpStream) -> io::Result<()> {
+        if let Self::Encrypting(encryption) = self { encryption.finish(stream) } else { Ok(()) }
+    }
+
+    /// Encrypted bytes that the socket has taken so far; 0 without encryption.
+    fn given(&self) -> u64 {
+        if let Self::Encrypting(encryption) = self { encryption.given() } else { 0 }
     }
 }
 

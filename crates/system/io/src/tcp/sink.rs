@@ -5,26 +5,24 @@ use std::net::TcpStream;
 
 use netaware_wire::websocket::FrameWalk;
 
-use super::Carriage;
 #[cfg(target_os = "linux")]
 use super::receiver::HIGHEST_MARK;
+use super::{Carriage, Encryption};
 
 /// Takes bytes and forgets them.
 #[derive(Debug)]
 pub(super) enum Sink {
-    /// All are payload.
-    Plain {
-        #[cfg(not(target_os = "linux"))]
-        buffer: Vec<u8>,
-    },
-    /// Payload is in frames, whose headers have to be looked at, so these are copied out.
-    Frames { buffer: Vec<u8>, walk: FrameWalk },
+    /// All are payload, and the kernel need not hand them over.
+    #[cfg(target_os = "linux")]
+    Discarding,
+    /// They have to be looked at: decrypted, or walked over for the payload in frames.
+    Copying { buffer: Vec<u8>, encryption: Option<Box<dyn Encryption>>, walk: Option<FrameWalk> },
 }
 
 /// What a read brought.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Got {
-    /// Bytes of the stream.
+    /// Bytes of the stream, decrypted.
     pub(super) taken: usize,
     /// Of these: what counts.
     pub(super) payload: u64,
@@ -35,24 +33,26 @@ pub(super) struct Got {
 }
 
 impl Sink {
-    pub(super) fn new(carriage: Carriage) -> Self {
-        match carriage {
-            Carriage::Plain => Self::Plain {
-                #[cfg(not(target_os = "linux"))]
-                buffer: vec![0; COPIED],
-            },
-            Carriage::WebSocket => Self::Frames { buffer: vec![0; COPIED], walk: FrameWalk::default() },
-        }
+    pub(super) fn new(carriage: Carriage, encryption: Option<Box<dyn Encryption>>) -> Self {
+        let walk = match carriage {
+            #[cfg(target_os = "linux")]
+            Carriage::Plain if encryption.is_none() => return Self::Discarding,
+            Carriage::Plain => None,
+            Carriage::WebSocket => Some(FrameWalk::default()),
+        };
+        Self::Copying { buffer: vec![0; COPIED], encryption, walk }
     }
 
     pub(super) fn read(&mut self, mut stream: &TcpStream) -> io::Result<Got> {
         match self {
             #[cfg(target_os = "linux")]
-            Self::Plain {} => discard(stream).map(Got::plain),
-            #[cfg(not(target_os = "linux"))]
-            Self::Plain { buffer } => stream.read(buffer).map(Got::plain),
-            Self::Frames { buffer, walk } => {
-                let taken = stream.read(buffer)?;
+            Self::Discarding => discard(stream).map(Got::plain),
+            Self::Copying { buffer, encryption, walk } => {
+                let taken = match encryption {
+                    None => stream.read(buffer)?,
+                    Some(encryption) => encryption.read(stream, buffer)?,
+                };
+                let Some(walk) = walk else { return Ok(Got::plain(taken)) };
                 let walked = walk.walk(&buffer[..taken]).map_err(io::Error::other)?;
                 let is_end = taken == 0 || walked.closed;
                 Ok(Got { taken, payload: walked.payload, blocks: walked.messages, is_end })

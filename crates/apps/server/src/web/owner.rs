@@ -1,0 +1,168 @@
+//! What only the owner sees: who is here, who waits, and how the host does.
+//!
+//! Without a key the owner is whoever asks from this very host. With a key it is whoever has opened a session that proved to know it:
+//! its token, which nobody else is told, goes into the request.
+
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use netaware_host::{CpuSnapshot, Load, Memory};
+use netaware_io::clock;
+use netaware_units::{Mono, Span};
+use netaware_wire::Token;
+use serde::Serialize;
+
+use super::{Connection, Listed, problem};
+use crate::admission::{Outlook, SessionId};
+use crate::roster::{Guest, Occupation};
+
+#[derive(Serialize)]
+struct View {
+    software: String,
+    host: String,
+    /// Since the responder was started.
+    uptime: Span,
+    sessions: Vec<Session>,
+    queue: Queue,
+    /// The newest first; absent where none are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    results: Option<Vec<Listed>>,
+    health: Health,
+}
+
+#[derive(Serialize)]
+struct Session {
+    peer: SocketAddr,
+    software: String,
+    /// Since it stands.
+    lasting: Span,
+    tests: Vec<Test>,
+}
+
+#[derive(Serialize)]
+struct Test {
+    what: Occupation,
+    /// Since it was opened.
+    lasting: Span,
+}
+
+#[derive(Serialize)]
+struct Queue {
+    /// Throughput measurements at the same time.
+    slots: usize,
+    held: Vec<Place>,
+    /// In order.
+    waiting: Vec<Place>,
+}
+
+#[derive(Serialize)]
+struct Place {
+    /// Several where one prober measures over both IP versions.
+    peers: Vec<SocketAddr>,
+    /// Of what is held: until it should be free; of what waits: until its turn.
+    expected: Span,
+}
+
+#[derive(Serialize)]
+struct Health {
+    cores: u32,
+    /// Mean over cores since somebody last looked, 0 to 1; absent at the first look.
+    cpu: Option<f64>,
+    /// Of this process, in cores.
+    process: Option<f64>,
+    /// Share withheld by the hypervisor.
+    steal: Option<f64>,
+    load: Option<Load>,
+    memory: Option<Memory>,
+}
+
+/// What the processors had done when somebody last looked.
+#[derive(Debug, Default)]
+pub(crate) struct LastLook(Mutex<Option<(CpuSnapshot, Mono)>>);
+
+impl LastLook {
+    fn health(&self) -> Health {
+        let (seen, now) = (CpuSnapshot::take(), clock::now());
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = last.as_ref().map(|(before, at)| seen.use_since(before, now - *at));
+        *last = Some((seen, now));
+        Health {
+            cores: std::thread::available_parallelism().map_or(0, |cores| cores.get() as u32),
+            cpu: used.and_then(|used| used.host),
+            process: used.map(|used| used.process_user + used.process_system),
+            steal: used.and_then(|used| used.steal),
+            load: Load::read(),
+            memory: Memory::read(),
+        }
+    }
+}
+
+/// Whether this request may see what is the owner's.
+pub(super) fn is_owners(connection: &Connection, headers: &HeaderMap) -> bool {
+    if connection.context.rules.key.is_none() {
+        return connection.peer.ip().to_canonical().is_loopback();
+    }
+    token(headers).is_some_and(|token| connection.context.roster.knows(token))
+}
+
+fn token(headers: &HeaderMap) -> Option<Token> {
+    headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?.trim().parse().ok()
+}
+
+pub(super) fn not_yours(connection: &Connection) -> Response {
+    let why = if connection.context.rules.key.is_some() {
+        "this is for the owner: give the key"
+    } else {
+        "this is for the owner: open the page on the responder's own host (http://localhost and its port), or start \
+         'netaware serve' with --key-file and --tls and give the key"
+    };
+    problem(StatusCode::FORBIDDEN, why)
+}
+
+pub(super) async fn view(State(connection): State<Connection>, headers: HeaderMap) -> Response {
+    if !is_owners(&connection, &headers) {
+        return not_yours(&connection);
+    }
+    let context = &connection.context;
+    let now = clock::now();
+    let guests = context.roster.guests();
+    let results = match &context.shelf {
+        Some(shelf) => shelf.newest(MOST_RESULTS).await,
+        None => None,
+    };
+    let view = View {
+        software: context.rules.software.clone(),
+        host: context.host(connection.local.ip()).name,
+        uptime: now - context.began_at,
+        queue: queue(&context.outlook(now), &guests),
+        sessions: guests.into_iter().map(|guest| session(guest, now)).collect(),
+        results,
+        health: context.last_look.health(),
+    };
+    ([(header::CACHE_CONTROL, "no-store")], Json(view)).into_response()
+}
+
+fn session(guest: Guest, now: Mono) -> Session {
+    let tests = guest.tests.into_values().map(|(what, at)| Test { what, lasting: now - at }).collect();
+    Session { peer: guest.peer, software: guest.software, lasting: now - guest.since, tests }
+}
+
+fn queue(outlook: &Outlook, guests: &[Guest]) -> Queue {
+    let peers = |sessions: &[SessionId]| {
+        let is_one = |guest: &&Guest| guest.ticket.is_some_and(|ticket| sessions.contains(&ticket));
+        guests.iter().filter(is_one).map(|guest| guest.peer).collect()
+    };
+    let place =
+        |(sessions, expected): &(Vec<SessionId>, Span)| Place { peers: peers(sessions), expected: *expected };
+    Queue {
+        slots: outlook.slots,
+        held: outlook.held.iter().map(place).collect(),
+        waiting: outlook.waiting.iter().map(place).collect(),
+    }
+}
+
+const MOST_RESULTS: u32 = 10;

@@ -1,0 +1,291 @@
+// What the page's figures are worth: measured by the page in Chromium and by `netaware` on the same path in the same run, in turns,
+// beside what the path is known to carry. Prints tables of Markdown for docs/benchmarks.md.
+//
+//   NETAWARE=target/release/netaware node tests/figures.mjs [rate|loopback|paint|crowd] [rounds]
+//
+//   namespace npage-a: Chromium, netaware          namespace npage-b: netaware serve
+//   veth 10.78.0.1, fd00:78::1  ── tbf each way ──  veth 10.78.0.2, fd00:78::2
+//
+// Needs root, ip and tc. `paint` runs in a lab of netaware's own (delay needs an emulator), `crowd` and `loopback` on loopback. Run it
+// on a quiet machine and alone: two cores carry the server, the browser and what is between.
+
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+import { WebSocket } from "ws";
+
+const SELF = fileURLToPath(import.meta.url);
+const PROGRAM = process.env.NETAWARE ?? "netaware";
+const PORT = 14399;
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+
+const [what = "all", rounds = "5"] = process.argv.slice(2);
+
+const rest = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const home = mkdtempSync(`${tmpdir()}/netaware-figures-`);
+const env = { ...process.env, XDG_CONFIG_HOME: home, XDG_DATA_HOME: home, XDG_CACHE_HOME: home };
+
+function run(command, ...args) {
+  const ended = spawnSync(command, args, { encoding: "utf8", env, maxBuffer: 1 << 26 });
+  if (ended.status !== 0) throw new Error(`${command} ${args.join(" ")}: ${ended.stderr || ended.error}`);
+  return ended.stdout;
+}
+
+function median(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+/** "94.1 (93.8 to 94.2)". */
+function spread(values, digits = 1) {
+  const shown = (value) => value.toFixed(digits);
+  return `${shown(median(values))} (${shown(Math.min(...values))} to ${shown(Math.max(...values))})`;
+}
+
+/** A server that answers, in front of which `before` words stand (a namespace). */
+async function serve(before, address, more = []) {
+  const [command, ...args] = [...before, PROGRAM, "serve", "--port", String(PORT), "-q", ...more];
+  const child = spawn(command, args, { stdio: ["ignore", "ignore", "inherit"], env });
+  for (let tries = 0; tries < 100; tries += 1) {
+    const asked = spawnSync(before[0] ?? "true", [...before.slice(1), ...(before.length ? ["ss", "-Hltn"] : [])], { encoding: "utf8" });
+    if (before.length ? asked.stdout?.includes(`:${PORT}`) : await fetch(`http://${address}:${PORT}/api/v1/about`).then(() => true, () => false)) return child;
+    await rest(100);
+  }
+  throw new Error("the server did not come up");
+}
+
+const ended = (child) => new Promise((resolve) => (child.once("exit", resolve), child.kill("SIGTERM")));
+
+/** One figure of a record, by IP version. */
+function figuresOf(record) {
+  return record.versions.map((version) => ({
+    version: version.version,
+    p50: version.latency?.rtt?.p50,
+    down: version.tcp?.find((each) => each.pedigree.direction === "reverse")?.goodput,
+    up: version.tcp?.find((each) => each.pedigree.direction === "forward")?.goodput,
+  }));
+}
+
+/** Played inside a namespace: one quick test of the page, its record on stdout. */
+async function inside(url) {
+  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
+  const page = await (await browser.newContext({ ignoreHTTPSErrors: true })).newPage();
+  await page.goto(url);
+  await page.getByRole("button", { name: "Start", exact: true }).click();
+  await page.getByRole("button", { name: "Again" }).waitFor({ timeout: 120_000 });
+  const records = await page.evaluate(
+    () =>
+      new Promise((resolve, reject) => {
+        const opening = indexedDB.open("netaware");
+        opening.onerror = () => reject(opening.error);
+        opening.onsuccess = () => {
+          const asked = opening.result.transaction("results").objectStore("results").getAll();
+          asked.onsuccess = () => resolve(asked.result.map((entry) => entry.record));
+        };
+      }),
+  );
+  await browser.close();
+  process.stdout.write(JSON.stringify(records[0]));
+}
+
+/** First paint of a browser that has never been here. */
+async function paintInside(url, count) {
+  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
+  const times = [];
+  for (let round = 0; round < count; round += 1) {
+    const context = await browser.newContext({ viewport: { width: 360, height: 740 } });
+    const page = await context.newPage();
+    await page.goto(url);
+    await page.getByRole("button", { name: "Start", exact: true }).waitFor();
+    times.push(await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Number.NaN));
+    await context.close();
+  }
+  await browser.close();
+  process.stdout.write(JSON.stringify(times));
+}
+
+function commandLine(before, address, version, way, seconds = 4) {
+  const [command, ...args] = [...before, PROGRAM, "tcp", `${address}`, "-p", String(PORT), version, "-P", "3", "-t", String(seconds), "-i", "0", "--format", "json", "--no-save", ...(way === "down" ? ["-R"] : [])];
+  const record = JSON.parse(run(command, ...args));
+  return record.versions[0].tcp[0].goodput;
+}
+
+function commandLatency(before, address, version) {
+  const [command, ...args] = [...before, PROGRAM, "latency", `${address}`, "-p", String(PORT), version, "--tcp", "--spacing", "10ms", "-c", "200", "--format", "json", "--no-save"];
+  const record = JSON.parse(run(command, ...args));
+  const [found] = record.versions;
+  return (found.latency ?? found.tcp_latency).rtt.p50;
+}
+
+const IN_A = ["ip", "netns", "exec", "npage-a"];
+const IN_B = ["ip", "netns", "exec", "npage-b"];
+
+function namespaces() {
+  remove();
+  for (const name of ["npage-a", "npage-b"]) run("ip", "netns", "add", name);
+  run("ip", "-n", "npage-a", "link", "add", "lan", "type", "veth", "peer", "name", "lan", "netns", "npage-b");
+  for (const [n, name] of [[1, "npage-a"], [2, "npage-b"]]) {
+    run("ip", "-n", name, "addr", "add", `10.78.0.${n}/24`, "dev", "lan");
+    run("ip", "-n", name, "addr", "add", `fd00:78::${n}/64`, "dev", "lan", "nodad");
+    for (const device of ["lo", "lan"]) run("ip", "-n", name, "link", "set", device, "up");
+  }
+}
+
+function shape(mbits) {
+  for (const name of ["npage-a", "npage-b"]) {
+    spawnSync("tc", ["-n", name, "qdisc", "del", "dev", "lan", "root"]);
+    // What the rate moves in 10 ms may pass at once: a smaller bucket is full before a busy host's timer fires.
+    run("tc", "-n", name, "qdisc", "add", "dev", "lan", "root", "tbf", "rate", `${mbits}mbit`, "burst", String(Math.max(16_000, mbits * 1250)), "latency", "50ms");
+  }
+}
+
+function remove() {
+  for (const name of ["npage-a", "npage-b"]) spawnSync("ip", ["netns", "delete", name]);
+}
+
+/** Payload of a frame of 1514 bytes, timestamps of TCP taken off. */
+const SHARE = { IPv4: 1448 / 1514, IPv6: 1428 / 1514 };
+const ADDRESS = { IPv4: "10.78.0.2", IPv6: "fd00:78::2" };
+
+async function rates() {
+  namespaces();
+  const server = await serve(IN_B, "");
+  console.log("| shaped to | | truth | page | `netaware tcp` | page / truth | page / tcp |\n|---|---|---|---|---|---|---|");
+  const delays = { IPv4: { page: [], tcp: [] }, IPv6: { page: [], tcp: [] } };
+  try {
+    for (const mbits of [10, 100, 500]) {
+      shape(mbits);
+      const seen = {};
+      for (let round = 0; round < Number(rounds); round += 1) {
+        const record = JSON.parse(run(...IN_A, process.execPath, SELF, "--inside", `http://10.78.0.2:${PORT}/`));
+        for (const figures of figuresOf(record)) {
+          const { version } = figures;
+          const flag = version === "IPv4" ? "-4" : "-6";
+          for (const way of ["down", "up"]) {
+            const key = `${version} ${way}`;
+            const tcp = commandLine(IN_A, ADDRESS[version], flag, way);
+            (seen[key] ??= []).push({ page: figures[way] / 1e6, tcp: tcp / 1e6 });
+          }
+          if (mbits === 500) {
+            delays[version].page.push(figures.p50 / 1e6);
+            delays[version].tcp.push(commandLatency(IN_A, ADDRESS[version], flag) / 1e6);
+          }
+        }
+      }
+      for (const [key, pairs] of Object.entries(seen)) {
+        const truth = mbits * SHARE[key.split(" ")[0]];
+        const [pages, tcps] = [pairs.map((pair) => pair.page), pairs.map((pair) => pair.tcp)];
+        const [ofTruth, ofTcp] = [pairs.map((pair) => pair.page / truth), pairs.map((pair) => pair.page / pair.tcp)];
+        console.log(`| ${mbits} Mbit/s | ${key} | ${truth.toFixed(1)} | ${spread(pages)} | ${spread(tcps)} | ${spread(ofTruth, 3)} | ${spread(ofTcp, 3)} |`);
+      }
+    }
+  } finally {
+    await ended(server);
+    remove();
+  }
+  console.log("\n| idle round trip, p50, ms | page | `netaware latency --tcp` |\n|---|---|---|");
+  for (const [version, { page, tcp }] of Object.entries(delays)) console.log(`| ${version} | ${spread(page, 3)} | ${spread(tcp, 3)} |`);
+}
+
+async function loopback() {
+  console.log("| loopback, Gbit/s | down | up | server's CPU s per GB, both ways |\n|---|---|---|---|");
+  for (const [name, more, scheme] of [["http", [], "http"], ["https", ["--tls"], "https"]]) {
+    const seen = { down: [], up: [], cpu: [] };
+    for (let round = 0; round < Number(rounds); round += 1) {
+      const server = spawn(PROGRAM, ["serve", "--port", String(PORT), "-q", ...more], { stdio: "ignore", env });
+      await rest(700);
+      const before = ticks(server.pid);
+      const record = JSON.parse(run(process.execPath, SELF, "--inside", `${scheme}://127.0.0.1:${PORT}/`));
+      const spent = ticks(server.pid) - before;
+      const moved = record.versions.flatMap((version) => version.tcp).reduce((sum, tcp) => sum + tcp.bytes, 0);
+      const [v4] = figuresOf(record);
+      seen.down.push(v4.down / 1e9);
+      seen.up.push(v4.up / 1e9);
+      seen.cpu.push(spent / 100 / (moved / 1e9));
+      await ended(server);
+    }
+    console.log(`| ${name} | ${spread(seen.down, 2)} | ${spread(seen.up, 2)} | ${spread(seen.cpu, 2)} |`);
+  }
+}
+
+async function paint() {
+  const scenario = `${home}/paint.toml`;
+  writeFileSync(scenario, PAINT);
+  spawnSync(PROGRAM, ["lab", "down", "--prefix", "npaint"], { env });
+  run(PROGRAM, "lab", "up", scenario, "--prefix", "npaint");
+  const at = (side) => ["ip", "netns", "exec", `npaint-${side}`];
+  const server = await serve(at("b"), "");
+  try {
+    const times = JSON.parse(run(...at("a"), process.execPath, SELF, "--paint", `http://10.77.0.2:${PORT}/`, rounds));
+    console.log(`first contentful paint over 1 Mbit/s and a round trip of 100 ms, s: ${spread(times.map((ms) => ms / 1000), 2)}, ${times.length} fresh browsers`);
+  } finally {
+    await ended(server);
+    run(PROGRAM, "lab", "down", "--prefix", "npaint");
+  }
+}
+
+/** Fifty control sessions that wait as pages do, with a ping a second each. */
+async function crowd() {
+  const server = await serve([], "127.0.0.1");
+  const pages = [];
+  let queued = 0;
+  for (let n = 0; n < 51; n += 1) {
+    const socket = new WebSocket(`ws://127.0.0.1:${PORT}/control`);
+    pages.push(socket);
+    await new Promise((resolve, reject) => (socket.once("open", resolve), socket.once("error", reject)));
+    socket.send(JSON.stringify({ type: "hello", version: 1, software: "crowd", nonce: "0".repeat(32) }));
+    await new Promise((resolve, reject) => {
+      socket.on("message", (data) => {
+        const message = JSON.parse(data);
+        if (message.type === "welcome") socket.send(JSON.stringify({ type: "reserve", expected: 7200e9 }));
+        if (message.type === "error") reject(new Error(JSON.stringify(message)));
+        if (message.type === "queued" && !socket.counted) {
+          socket.counted = true;
+          queued += 1;
+        }
+        if (message.type === "queued" || message.type === "admitted") resolve();
+      });
+    });
+    let seq = 0;
+    socket.timer = setInterval(() => socket.send(JSON.stringify({ type: "ping", seq: (seq += 1) })), 1000);
+  }
+  const shares = [];
+  for (let round = 0; round < Number(rounds); round += 1) {
+    const [before, began] = [ticks(server.pid), performance.now()];
+    await rest(20_000);
+    shares.push((ticks(server.pid) - before) / ((performance.now() - began) / 1000));
+  }
+  const open = pages.filter((socket) => socket.readyState === WebSocket.OPEN).length;
+  console.log(`${queued} browsers wait in the queue (${open} of 51 connections open at the end): ${spread(shares, 2)} % of a core, ${shares.length} times 20 s, in steps of 0.05 %`);
+  for (const socket of pages) {
+    clearInterval(socket.timer);
+    socket.close();
+  }
+  await ended(server);
+}
+
+/** CPU time of a process, user and system, in hundredths of a second. */
+function ticks(pid) {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return Number(fields[11]) + Number(fields[12]);
+}
+
+const PAINT = `about = "1 Mbit/s, 50 ms each way"
+
+[[hop]]
+rate = "1Mbit/s"
+delay = "50ms"
+overhead = 14
+queue = { bytes = "64kB" }
+`;
+
+if (what === "--inside") await inside(process.argv[3]);
+else if (what === "--paint") await paintInside(process.argv[3], Number(process.argv[4]));
+else {
+  const parts = { crowd, paint, loopback, rate: rates };
+  for (const [name, part] of Object.entries(parts)) if (what === "all" || what === name) await part();
+}
