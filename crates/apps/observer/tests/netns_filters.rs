@@ -52,7 +52,7 @@ impl Ground for Lan {
 struct Told(Sender<ProbeReport>);
 
 impl Outlet for Told {
-    fn sightings(&mut self, _: &str, _: &str, _: Vec<PacketSighting>) {}
+    fn sightings(&mut self, _: &str, _: &str, _: &[PacketSighting]) {}
 
     fn report(&mut self, report: ProbeReport) {
         let _ = self.0.send(report);

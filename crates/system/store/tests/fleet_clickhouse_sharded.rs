@@ -35,8 +35,8 @@ fn cluster(ports: [u16; 2]) -> String {
 fn lay_out(servers: &[Server; 2], database: &str) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../packaging/clickhouse/sharded.sql");
     let text = std::fs::read_to_string(path).unwrap();
-    let text: String =
-        text.lines().filter(|line| !line.starts_with("--")).map(|line| format!("{line}\n")).collect();
+    let text: Vec<&str> = text.lines().filter(|line| !line.starts_with("--")).collect();
+    let text = text.join("\n") + "\n";
     for server in servers {
         server.ask(&format!("CREATE DATABASE {database} ENGINE = Atomic")).unwrap();
     }
