@@ -16,7 +16,7 @@ use netaware_lab::{Lab, LabOptions, RecordedPackets, Side, TruthDetail, TruthFil
 use netaware_netns::{Transport, in_one_of, permitted, wait_until_bound};
 use netaware_record::IpVersion;
 use netaware_record::passive::DelayRow;
-use netaware_units::Span;
+use netaware_units::{Span, Wall};
 use serde_json::Value;
 
 use crate::program::{NETAWARE, Program};
@@ -44,6 +44,7 @@ fn file(port: u16, more: &str) -> String {
     format!(
         "listen = [\"[::]:{port}\"]
 period = \"1s\"
+secret_file = \"../secret\"
 [probes.a]
 key_file = \"../a.key\"
 [probes.b]
@@ -80,6 +81,8 @@ impl Three {
             std::fs::write(folder.path().join(format!("{name}.key")), format!("the key of {name}\n"))
                 .unwrap();
         }
+        // The same digests everywhere, so that the same packets are neighbours in a lane.
+        std::fs::write(folder.path().join("secret"), [7; 32]).unwrap();
         let start = |(name, part, port, more): &(&str, &str, u16, &str)| {
             let own = folder.path().join(name);
             std::fs::create_dir(&own).unwrap();
@@ -160,10 +163,11 @@ impl Three {
     }
 }
 
-/// What the command says of these stores together.
-fn results(stores: &[&Path], resolution: &str) -> Vec<Value> {
+/// What the command says of these stores together, of what began at `from` or later.
+fn results(stores: &[&Path], from: Wall, resolution: &str) -> Vec<Value> {
     let mut results = std::process::Command::new(NETAWARE);
-    results.args(["results", "delays", "--resolution", resolution, "--format", "json"]);
+    let from = jiff::Timestamp::from_nanosecond(from.0.into()).unwrap().to_string();
+    results.args(["results", "delays", "--from", &from, "--resolution", resolution, "--format", "json"]);
     for store in stores {
         results.arg("--store").arg(store);
     }
@@ -187,6 +191,9 @@ fn two_collector_processes_say_together_what_one_says() {
     in_one_of(RUNS, || {
         let three = Three::start(seeds.next().unwrap_or_default());
         three.until("both probes watch", Span::from_secs(30), Three::watches);
+        // A period of its own, after all that a probe sees as it begins.
+        clock::sleep(Span::from_secs(1));
+        let from = Wall(clock::wall().0 / 1_000_000_000 * 1_000_000_000);
         video(&three.lab);
         clock::sleep(Span::from_secs(3));
         three.until("all is joined", Span::from_secs(30), Three::has_all);
@@ -197,9 +204,9 @@ fn two_collector_processes_say_together_what_one_says() {
         }
         let stores = [0, 1, 2].map(|at| three.store(at));
         let [whole, one, two] = stores.each_ref().map(PathBuf::as_path);
-        let of_one = results(&[whole], ALL);
-        let halves = [one, two].map(|store| results(&[store], ALL));
-        let both = results(&[one, two], ALL);
+        let of_one = results(&[whole], from, ALL);
+        let halves = [one, two].map(|store| results(&[store], from, ALL));
+        let both = results(&[one, two], from, ALL);
         println!(
             "halves have {:?} packets of {}",
             halves.each_ref().map(|half| half[0]["row"]["packets"].clone()),
@@ -228,7 +235,7 @@ fn two_collector_processes_say_together_what_one_says() {
             );
         }
         // Period by period too.
-        let fine = [results(&[whole], "0s"), results(&[one, two], "0s")];
+        let fine = [results(&[whole], from, "0s"), results(&[one, two], from, "0s")];
         assert_eq!(fine[0].iter().map(row).collect::<Vec<_>>(), fine[1].iter().map(row).collect::<Vec<_>>());
         // Each half is a half.
         for half in halves.iter().flatten() {
