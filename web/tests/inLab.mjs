@@ -1,8 +1,8 @@
 // Drives the page once from wherever it is started, for tests that know what the path did: a block matrix of datagrams, or the quick
-// test. Prints the record that the page kept, and nothing else.
+// test, stopped before anything fills the path. Prints the record that the page kept, and nothing else.
 //
-//   node tests/inLab.mjs http://10.78.0.2:14233/ matrix up 777kB 777
-//   node tests/inLab.mjs http://10.78.0.2:14233/ quick
+//   node tests/inLab.mjs http://10.77.0.2:14233/ matrix up 777kB 777
+//   node tests/inLab.mjs http://10.77.0.2:14233/ streams
 
 import { chromium } from "playwright-core";
 
@@ -17,7 +17,7 @@ const page = await browser.newPage();
 page.on("console", (message) => process.stderr.write(`${message.text()}\n`));
 await page.goto(`${url}${what === "matrix" ? "#matrix" : ""}`);
 if (what === "matrix") await matrix();
-else await quick();
+else await streams();
 console.log(JSON.stringify(await kept()));
 await browser.close();
 
@@ -35,9 +35,11 @@ async function matrix() {
   await page.getByRole("button", { name: "Start" }).waitFor({ timeout: PATIENCE_MS });
 }
 
-async function quick() {
+async function streams() {
   await page.getByRole("button", { name: "Start", exact: true }).click();
-  await page.getByRole("button", { name: "Again" }).waitFor({ timeout: PATIENCE_MS });
+  await page.locator(".tile.down.active").waitFor({ timeout: PATIENCE_MS });
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByText("Ended early").waitFor({ timeout: PATIENCE_MS });
 }
 
 function kept() {

@@ -1,8 +1,9 @@
 // One flow of datagrams in an open data channel: echoes, a stream that is sent, a stream that is received.
 //
 // Runs wherever the channel is: in a worker where the browser can hand a channel over, on the page's own thread where it cannot.
-// A datagram counts as sent once the browser's SCTP has taken it off `bufferedAmount`. While too much waits there, datagrams whose
-// time has come are not sent and are counted as such: congestion control is no loss of the network.
+// A datagram counts as sent once the browser's SCTP has taken it off `bufferedAmount`, and the next one is handed over only then: of two
+// that wait, Chromium's SCTP cuts the second to fill up the packet of the first, and one lost packet would lose both. Datagrams whose
+// time comes while another waits are not sent and are counted as such: congestion control is no loss of the network.
 
 import { ECHO_LENGTH, HEADER_LENGTH, KIND, readHeader, responderTime, writeHeader } from "../pure/datagram";
 import type { RoundTrip } from "../pure/delay";
@@ -122,7 +123,7 @@ class Echoes extends Flow implements RunningFlow {
 
   private send(lateness: number): void {
     this.turn += 1;
-    if (this.channel.bufferedAmount > ECHOES_WAITING * this.request.byteLength) {
+    if (this.channel.bufferedAmount > 0) {
       this.faults.notSent += 1;
       return;
     }
@@ -261,7 +262,7 @@ class Sender extends Flow implements RunningFlow {
       }
       this.turn += 1;
       this.worst = Math.max(this.worst, lateness);
-      if (lateness > HOPELESS_MS || this.channel.bufferedAmount > WAITING * this.datagram.byteLength) {
+      if (lateness > HOPELESS_MS || this.channel.bufferedAmount > 0) {
         this.notSent += 1;
       } else {
         if (lateness > LATE_MS) this.late += 1;
@@ -272,7 +273,7 @@ class Sender extends Flow implements RunningFlow {
 
   private async unpaced(): Promise<void> {
     while (!this.over(this.handed)) {
-      while (this.channel.bufferedAmount < FULL && !this.over(this.handed)) this.hand();
+      if (this.channel.bufferedAmount === 0) this.hand();
       await this.room();
     }
   }
@@ -296,7 +297,7 @@ class Sender extends Flow implements RunningFlow {
   /** The event comes at once where a timer would wait 4 ms; the timer is for a channel that closes meanwhile. */
   private room(): Promise<void> {
     const { channel } = this;
-    if (channel.bufferedAmount <= FULL / 2) return Promise.resolve();
+    if (channel.bufferedAmount === 0) return Promise.resolve();
     return new Promise((resolve) => {
       const done = () => {
         clearTimeout(timer);
@@ -304,7 +305,7 @@ class Sender extends Flow implements RunningFlow {
         resolve();
       };
       const timer = setTimeout(done, ROOM_MS);
-      channel.bufferedAmountLowThreshold = FULL / 2;
+      channel.bufferedAmountLowThreshold = 0;
       channel.onbufferedamountlow = done;
     });
   }
@@ -391,11 +392,6 @@ const REPORT_MS = 100;
 /** A timer of a browser fires in steps of 1 to 4 ms: later than this is the host's doing. */
 const LATE_MS = 5;
 const HOPELESS_MS = 100;
-/** Requests that may wait inside the browser: more, and a round trip would be the browser's queue. */
-const ECHOES_WAITING = 4;
-/** `bufferedAmount` lags behind by a hop between threads. */
-const WAITING = 8;
-const FULL = 16 * 1024;
 const FLUSH_MS = 2000;
 const ROOM_MS = 20;
 const ENDS = 5;

@@ -283,7 +283,8 @@ class Run {
       const { transferMs, idleMs, streamMs } = this.spec;
       return versions * (2 * (transferMs + OVERHEAD_MS) + idleMs + streamMs + OVERHEAD_MS) * 1e6;
     }
-    return Math.min(this.spec.plan.length * versions * MATRIX_STEP_MS, 3600e3) * 1e6;
+    const steps = this.spec.plan.map(stepMs).reduce((total, each) => total + each, 0);
+    return Math.min(steps * versions, 3600e3) * 1e6;
   }
 
   private dropLine(version: Version): void {
@@ -353,6 +354,11 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** Datagrams need a channel first, and go as fast as SCTP lets them on a lossy path. */
+function stepMs(step: Transfer): number {
+  return step.protocol === "udp" ? CHANNEL_MS + step.bytes / LOSSY_BYTES_PER_MS : MATRIX_STEP_MS;
+}
+
 /** Parallel connections of a transfer: enough that one lost segment does not halve the rate, few enough for a phone's CPU. */
 const DOWN_STREAMS = 3;
 const UP_STREAMS = 3;
@@ -368,3 +374,6 @@ const QUEUE_MS = 3600e3;
 /** Opening, attaching, closing of a transfer on a slow path. */
 const OVERHEAD_MS = 2500;
 const MATRIX_STEP_MS = 300;
+const CHANNEL_MS = 1500;
+/** 2 Mbit/s. */
+const LOSSY_BYTES_PER_MS = 250;

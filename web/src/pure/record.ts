@@ -381,6 +381,9 @@ function healthy(): Health {
   return { late_sends: 0, worst_lateness: 0, not_sent: 0, host_drops: 0, stamp_fallbacks: 0 };
 }
 
+/** Seen in Chromium; a message is lost with any of its pieces. */
+const CUT = "; a browser may cut blocks at the edge of its congestion window, so loss reads high";
+
 export function matrixOf(runs: readonly MeasuredTransfer[], version: Version, instrument: Instrument): MatrixResult[] {
   const protocols = [...new Set(runs.map((run) => run.protocol))].sort();
   return protocols.map((protocol) => {
@@ -392,7 +395,7 @@ export function matrixOf(runs: readonly MeasuredTransfer[], version: Version, in
         direction: own[0]?.way === "down" ? "reverse" : "forward",
         version,
         clock: "application",
-        uncertainty: `median of the runs between the smallest and the largest; the page's clock has steps of ${showSpan(instrument.clockStep)}`,
+        uncertainty: `median of the runs between the smallest and the largest; the page's clock has steps of ${showSpan(instrument.clockStep)}${protocol === "udp" && own[0]?.way === "up" ? CUT : ""}`,
       },
       protocol,
       cells: cellsOf(own),

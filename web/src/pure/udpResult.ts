@@ -82,7 +82,7 @@ export function udpResult(run: DatagramRun, version: Version, cpu: UdpEnd["cpu"]
     receiver,
     limit:
       planned !== undefined && notSent === 0
-        ? { by: "requested_rate", side: "request", evidence: "every datagram of the plan left at its time" }
+        ? { by: "requested_rate", side: "request", evidence: "every datagram of the plan left" }
         : { by: "unknown", side: "unknown", evidence: "SCTP's congestion control held datagrams back; a browser does not say why" },
     health: {
       late_sends: numberIn(sender, "late"),
