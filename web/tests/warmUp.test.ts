@@ -72,3 +72,12 @@ test("nothing that counts is no rate", () => {
 test("rounds that each begin at zero are drawn one after the other", () => {
   expect(continued([{ end: 1 }, { end: 2 }, { end: 1 }, { end: 2 }, { end: 1 }]).map((tick) => tick.end)).toEqual([1, 2, 3, 4, 5]);
 });
+
+test("what a reset took from the last slices is no slowness of the path", () => {
+  const steady = series([...Array.from({ length: 37 }, () => 10), 2, 3, 1]);
+  const [orderly, reset] = [goodput(steady, 0, 50e6), goodput(steady, 0, 50e6, "reset")];
+  expect(orderly.rate!).toBeLessThan(reset.rate!);
+  expect(Math.abs(reset.rate! / 10e6 - 1)).toBeLessThan(0.03);
+  // However long the round trip, half of what counts stays, and of the whole half counts at least.
+  expect(goodput(steady, 0, 10e9, "reset").measured).toBe(10 * TICK);
+});

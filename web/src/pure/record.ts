@@ -300,7 +300,7 @@ function latencyOf(run: EchoRun, version: Version, instrument: Instrument): Late
 function tcpOf(run: TransferRun, version: Version, instrument: Instrument, idle: LatencyResult | undefined): TcpResult {
   const loaded = run.loaded && run.loaded.trips.length > 0 ? loadedOf(run.loaded, version, instrument, idle) : undefined;
   const rtts = (run.loaded?.trips ?? []).map((trip) => trip.rtt);
-  const found = goodput(run.ticks, idle?.rtt?.p50 ?? 0, median(rtts) ?? 0);
+  const found = goodput(run.ticks, idle?.rtt?.p50 ?? 0, median(rtts) ?? 0, run.direction === "down" ? "reset" : "orderly");
   const [page, server] = [pageEnd(run), serverEnd(run)];
   const known = (field: string) => sum(run.streamEnds.map((end) => (typeof end[field] === "number" ? end[field] : 0)));
   const streams = Math.max(1, run.streamEnds.length);
