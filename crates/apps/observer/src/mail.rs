@@ -229,7 +229,7 @@ mod tests {
         let seen =
             |digest: &u64| PacketSighting { digest: *digest, at: Wall(5), length: 100, ttl: 64, version: 6 };
         let batches = posted(3, |mail| {
-            mail.sightings("t", "eth0", digests.iter().map(seen).collect());
+            mail.sightings("t", "eth0", &digests.iter().map(seen).collect::<Vec<_>>());
             mail.report(report(vec![Row::Digests(DigestRow::default())]));
         });
         for (share, batch) in (0..).zip(&batches) {

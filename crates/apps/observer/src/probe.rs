@@ -550,7 +550,7 @@ mod tests {
     struct Nowhere;
 
     impl Outlet for Nowhere {
-        fn sightings(&mut self, _: &str, _: &str, _: Vec<PacketSighting>) {}
+        fn sightings(&mut self, _: &str, _: &str, _: &[PacketSighting]) {}
 
         fn report(&mut self, _: ProbeReport) {}
     }

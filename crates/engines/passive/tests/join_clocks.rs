@@ -154,7 +154,7 @@ fn added(of: &[Vec<Joined>]) -> Vec<Joined> {
         match sum.iter_mut().find(|before| before.period == joined.period) {
             None => sum.push(joined),
             Some(before) => {
-                before.delays.iter_mut().zip(&joined.delays).for_each(|(sum, row)| sum.merge(row))
+                before.delays.iter_mut().zip(&joined.delays).for_each(|(sum, row)| sum.merge(row));
             }
         }
     }
@@ -352,10 +352,10 @@ fn points_of_one_ttl_are_in_the_order_of_corrected_stamps() {
         let at = START + 2 * SECOND + n * 400_000;
         let (backwards, bridged) = (n % 2 == 1, n % 4 < 2);
         let digest = rng.next_u64();
-        for point in 0..3_usize {
+        for (point, off) in off.iter().enumerate() {
             let step = if backwards { 2 - point } else { point } as i64;
             let queue = (-(1.0 - rng.unit()).ln() * 2e4) as i64;
-            let stamp = Wall(at + step * 300_000 + if step > 0 { queue } else { 0 } + off[point]);
+            let stamp = Wall(at + step * 300_000 + if step > 0 { queue } else { 0 } + off);
             let ttl = if bridged { 64 } else { 64 - step as u8 };
             let seen = PacketSighting { digest, at: stamp, length: 900, ttl, version: 6 };
             join.offer(PointId(point as u8), &[seen]);

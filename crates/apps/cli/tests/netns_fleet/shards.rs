@@ -127,14 +127,10 @@ impl Three {
 
     fn until(&self, what: &str, within: Span, holds: impl Fn(&Self, usize) -> bool) {
         let due = clock::now() + within;
-        for at in 0..COLLECTORS.len() {
+        for (at, (name, ..)) in COLLECTORS.iter().enumerate() {
             while !holds(self, at) {
                 let complained = self.collectors[at].complained();
-                assert!(
-                    clock::now() < due,
-                    "{}: not within {within}: {what}; {complained}",
-                    COLLECTORS[at].0
-                );
+                assert!(clock::now() < due, "{name}: not within {within}: {what}; {complained}");
                 clock::sleep(Span::from_millis(100));
             }
         }

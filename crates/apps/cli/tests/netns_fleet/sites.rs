@@ -44,7 +44,8 @@ impl Sites {
                 .unwrap();
             let address = names.iter().position(|site| site == name).map(|at| star.sites()[at].v4());
             let address = address.map_or(String::new(), |address| format!("address = \"{address}\"\n"));
-            text += &format!("[probes.{name}]\nkey_file = \"{name}.key\"\n{address}");
+            let probe = format!("[probes.{name}]\nkey_file = \"{name}.key\"\n{address}");
+            text.push_str(&probe);
         }
         std::fs::write(folder.path().join("collect.toml"), text).unwrap();
         let mut collect = star.hub().command(NETAWARE);

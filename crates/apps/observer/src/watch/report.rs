@@ -276,6 +276,7 @@ mod tests {
     use netaware_record::passive::{CaptureLoss, DigestRow, Row};
 
     use super::*;
+    use crate::watch::station::Chosen;
 
     #[derive(Default)]
     struct Kept {

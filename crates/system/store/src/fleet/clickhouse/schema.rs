@@ -346,7 +346,8 @@ mod tests {
         statements.push(format!("INSERT INTO ages {at_once} SELECT {told}"));
         statements.push(format!("INSERT INTO layout {at_once} SELECT {LAYOUT}, now()"));
         let lines = |statement: &str| statement.lines().map(str::trim).collect::<Vec<_>>().join("\n  ");
-        statements.iter().map(|statement| format!("{};\n\n", lines(statement))).collect()
+        let written: Vec<String> = statements.iter().map(|statement| lines(statement) + ";\n\n").collect();
+        written.concat()
     }
 
     /// `BLESS=1 cargo test -p netaware-store` writes it anew.
