@@ -422,7 +422,8 @@ fn add(block: &mut MarkingRow, row: &MarkingRow) {
     }
     let packets = block.packets.saturating_add(row.packets);
     let apart = i128::from(row.mean_at.0) - i128::from(block.mean_at.0);
-    let moved = apart * i128::from(row.packets) / i128::from(packets);
+    // Counts beyond 2^63 are nonsense of a probe's: what comes of them is of no use, and no harm.
+    let moved = apart.saturating_mul(i128::from(row.packets)) / i128::from(packets);
     block.mean_at = Wall(block.mean_at.0.saturating_add(moved as i64));
     block.first_at = block.first_at.min(row.first_at);
     block.packets = packets;

@@ -132,16 +132,18 @@ impl Spool {
         let sql = |source| explained(source, path, "write to");
         let behavior = TransactionBehavior::Immediate;
         let transaction = self.connection.transaction_with_behavior(behavior).map_err(sql)?;
-        let (taken, new) = encode(&transaction, batches).map_err(|failure| failure.explained(path))?;
-        let (mut rows, mut bytes) = (0, 0);
-        for (table, part) in Table::ALL.iter().zip(&new).filter(|(_, part)| part.count > 0) {
-            transaction
-                .prepare_cached("INSERT INTO waiting (part, rows, bytes) VALUES (?1, ?2, ?3)")
-                .and_then(|mut insert| insert.execute((table.name(), signed(part.count), &part.bytes)))
-                .map_err(sql)?;
-            rows += part.count;
-            bytes += part.bytes.len() as u64;
+        let mut taken = Vec::with_capacity(batches.len());
+        let (mut new, mut kept) = (Encoded::default(), (0, 0));
+        // What comes at once may be more than there is room for: then its oldest have to be apart from its newest.
+        let apart = (self.most_bytes / 16).clamp(1, INSERT_BYTES.unsigned_abs());
+        for batch in batches {
+            taken.push(encode(&transaction, batch, &mut new).map_err(|failure| failure.explained(path))?);
+            if new.bytes() >= apart {
+                keep(&transaction, &mut new, &mut kept).map_err(sql)?;
+            }
         }
+        keep(&transaction, &mut new, &mut kept).map_err(sql)?;
+        let (rows, bytes) = kept;
         // Under the lock, so that the sender does not take out at the same time what is given up here.
         let mut state = self.shared.lock();
         let over = (state.backlog.bytes + bytes).saturating_sub(self.most_bytes);
@@ -174,28 +176,47 @@ impl Spool {
     }
 }
 
-/// What is new of the batches, table by table, marked as taken.
-fn encode(
-    transaction: &Transaction<'_>,
-    batches: &[Batch<'_>],
-) -> Result<(Vec<Taken>, [Rows; Table::COUNT]), Failure> {
-    let mut new: [Rows; Table::COUNT] = std::array::from_fn(|_| Rows::default());
-    let mut taken = Vec::with_capacity(batches.len());
-    for batch in batches {
-        let origin: &Origin<'_> = &batch.origin;
-        let (_, known) = number(transaction, origin)?;
-        taken.push(known);
-        if known == Taken::Known {
-            continue;
-        }
-        if let Some(report) = batch.report {
-            row_binary::report(&mut new[Table::Reports as usize], origin, report)?;
-        }
-        for (position, row) in batch.rows.iter().enumerate() {
-            row_binary::row(&mut new, origin, position, row)?;
-        }
+/// Rows by table.
+#[derive(Default)]
+struct Encoded([Rows; Table::COUNT]);
+
+impl Encoded {
+    fn bytes(&self) -> u64 {
+        self.0.iter().map(|part| part.bytes.len() as u64).sum()
     }
-    Ok((taken, new))
+}
+
+/// Adds what is new of a batch, and marks that as taken.
+fn encode(transaction: &Transaction<'_>, batch: &Batch<'_>, new: &mut Encoded) -> Result<Taken, Failure> {
+    let origin: &Origin<'_> = &batch.origin;
+    let (_, known) = number(transaction, origin)?;
+    if known == Taken::Known {
+        return Ok(known);
+    }
+    if let Some(report) = batch.report {
+        row_binary::report(&mut new.0[Table::Reports as usize], origin, report)?;
+    }
+    for (position, row) in batch.rows.iter().enumerate() {
+        row_binary::row(&mut new.0, origin, position, row)?;
+    }
+    Ok(known)
+}
+
+/// Lets what was encoded wait, and counts its rows and bytes.
+fn keep(
+    transaction: &Transaction<'_>,
+    new: &mut Encoded,
+    (rows, bytes): &mut (u64, u64),
+) -> rusqlite::Result<()> {
+    let Encoded(parts) = std::mem::take(new);
+    for (table, part) in Table::ALL.iter().zip(&parts).filter(|(_, part)| part.count > 0) {
+        transaction
+            .prepare_cached("INSERT INTO waiting (part, rows, bytes) VALUES (?1, ?2, ?3)")?
+            .execute((table.name(), signed(part.count), &part.bytes))?;
+        *rows += part.count;
+        *bytes += part.bytes.len() as u64;
+    }
+    Ok(())
 }
 
 /// Deletes the oldest until so many bytes are free; tells how many rows and bytes went. The newest stay even if they alone are more
@@ -339,7 +360,9 @@ fn seal(transaction: &Transaction<'_>) -> rusqlite::Result<Option<i64>> {
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::passive::{DigestRow, Period, Row, TaskRow};
+    use std::collections::BTreeMap;
+
+    use netaware_record::passive::{ClockState, DigestRow, Period, ProbeReport, Row, TaskRow};
     use netaware_units::Wall;
 
     use super::*;
@@ -347,6 +370,19 @@ mod tests {
     fn row() -> TaskRow {
         let period = Period { from: Wall(1), until: Wall(2) };
         TaskRow::new("t".repeat(1000), period, Row::Digests(DigestRow::default()))
+    }
+
+    fn report() -> ProbeReport {
+        ProbeReport {
+            probe: "p".to_owned(),
+            sequence: 0,
+            period: Period { from: Wall(1), until: Wall(2) },
+            captures: Vec::new(),
+            clock: ClockState::default(),
+            rows: Vec::new(),
+            rows_cut: BTreeMap::new(),
+            exchanges: Vec::new(),
+        }
     }
 
     fn take(spool: &mut Spool, sequence: u64) -> Taken {
@@ -406,6 +442,30 @@ mod tests {
         // The newest are those that stayed: their numbers end the row.
         let position = sent.rows.bytes.len() - 12;
         assert_eq!(sent.rows.bytes[position..position + 8], 20_u64.to_le_bytes());
+    }
+
+    #[test]
+    fn of_more_at_once_than_there_is_room_for_the_newest_stay_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("buffer.db");
+        let (mut spool, _) = Spool::open(&path, 5000).unwrap();
+        let (rows, report) = ([row()], report());
+        let batch = |sequence| {
+            let origin = Origin { name: "p", incarnation: "x", sequence };
+            Batch { origin, report: Some(&report), rows: &rows }
+        };
+        spool.take_all(&(1..=20).map(batch).collect::<Vec<_>>()).unwrap();
+        let backlog = spool.shared.backlog();
+        assert_eq!(backlog.rows + backlog.given_up, 40);
+        let mut outlet = Outlet::open(&path).unwrap();
+        let mut left = BTreeMap::new();
+        while let Some(insert) = outlet.next().unwrap() {
+            left.insert(insert.table as usize, insert.rows.count);
+            outlet.done(insert.batch, &spool.shared()).unwrap();
+        }
+        let [of_rows, of_reports] = [Table::Rows, Table::Reports].map(|table| left[&(table as usize)]);
+        assert!(of_rows >= 3 && of_rows.abs_diff(of_reports) <= 1, "{left:?}");
+        assert_eq!(of_rows + of_reports, backlog.rows);
     }
 
     #[test]
