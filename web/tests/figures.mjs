@@ -6,11 +6,14 @@
 //   namespace npage-a: Chromium, netaware          namespace npage-b: netaware serve
 //   veth 10.78.0.1, fd00:78::1  ── tbf each way ──  veth 10.78.0.2, fd00:78::2
 //
+// Beside the page on loopback, M-Lab's own page in the same browser, where both its halves are given: NDT_SERVER=path/to/ndt-server
+// and NDT7=folder with the files of the package @m-lab/ndt7 (`npm pack @m-lab/ndt7`, its `src`).
+//
 // Needs root, ip and tc. `paint` runs in a lab of netaware's own (delay needs an emulator), `crowd` and `loopback` on loopback. Run it
 // on a quiet machine and alone: two cores carry the server, the browser and what is between.
 
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
@@ -190,25 +193,77 @@ async function rates() {
   for (const [version, { page, tcp }] of Object.entries(delays)) console.log(`| ${version} | ${spread(page, 3)} | ${spread(tcp, 3)} |`);
 }
 
+/** Everybody in turns, so that what else the host does meets all alike. */
 async function loopback() {
+  const everybody = { "page, http": () => pageOnce("http"), "page, https": () => pageOnce("https", ["--tls"]) };
+  if (process.env.NDT_SERVER && process.env.NDT7) everybody["ndt7, http"] = ndt7Once;
+  const seen = {};
+  for (let round = 0; round < Number(rounds); round += 1)
+    for (const [name, once] of Object.entries(everybody)) (seen[name] ??= []).push(await once());
   console.log("| loopback, Gbit/s | down | up | server's CPU s per GB, both ways |\n|---|---|---|---|");
-  for (const [name, more, scheme] of [["http", [], "http"], ["https", ["--tls"], "https"]]) {
-    const seen = { down: [], up: [], cpu: [] };
-    for (let round = 0; round < Number(rounds); round += 1) {
-      const server = spawn(PROGRAM, ["serve", "--port", String(PORT), "-q", ...more], { stdio: "ignore", env });
-      await rest(700);
-      const before = ticks(server.pid);
-      const record = JSON.parse(run(process.execPath, SELF, "--inside", `${scheme}://127.0.0.1:${PORT}/`));
-      const spent = ticks(server.pid) - before;
-      const moved = record.versions.flatMap((version) => version.tcp).reduce((sum, tcp) => sum + tcp.bytes, 0);
-      const [v4] = figuresOf(record);
-      seen.down.push(v4.down / 1e9);
-      seen.up.push(v4.up / 1e9);
-      seen.cpu.push(spent / 100 / (moved / 1e9));
-      await ended(server);
-    }
-    console.log(`| ${name} | ${spread(seen.down, 2)} | ${spread(seen.up, 2)} | ${spread(seen.cpu, 2)} |`);
+  for (const [name, runs] of Object.entries(seen)) {
+    const [down, up, cpu] = ["down", "up", "cpu"].map((key) => spread(runs.map((run) => run[key]), 2));
+    console.log(`| ${name} | ${down} | ${up} | ${cpu} |`);
   }
+  if (!seen["ndt7, http"]) return;
+  const ratio = (key) => spread(seen["page, http"].map((run, n) => run[key] / seen["ndt7, http"][n][key]), 2);
+  console.log(`\npage / ndt7, round by round: down ${ratio("down")}, up ${ratio("up")}`);
+}
+
+async function pageOnce(scheme, more = []) {
+  const server = spawn(PROGRAM, ["serve", "--port", String(PORT), "-q", ...more], { stdio: "ignore", env });
+  await rest(700);
+  const before = ticks(server.pid);
+  const record = JSON.parse(run(process.execPath, SELF, "--inside", `${scheme}://127.0.0.1:${PORT}/`));
+  const spent = ticks(server.pid) - before;
+  const moved = record.versions.flatMap((version) => version.tcp).reduce((sum, tcp) => sum + tcp.bytes, 0);
+  const [v4] = figuresOf(record);
+  await ended(server);
+  return { down: v4.down / 1e9, up: v4.up / 1e9, cpu: spent / 100 / (moved / 1e9) };
+}
+
+/** The figures that its own page shows: down what the client counted, up what the server did. */
+async function ndt7Once() {
+  const html = `${home}/ndt7`;
+  cpSync(process.env.NDT7, html, { recursive: true });
+  writeFileSync(`${html}/index.html`, '<!doctype html><title>ndt7</title><script src="ndt7.js"></script>');
+  mkdirSync(`${home}/ndt7-data`, { recursive: true });
+  const off = "127.0.0.1:0";
+  const server = spawn(
+    process.env.NDT_SERVER,
+    ["-ndt7_addr_cleartext", `127.0.0.1:${PORT}`, "-ndt7_addr", off, "-ndt5_addr", off, "-ndt5_ws_addr", off, "-ndt5_wss_addr", off, "-health_addr", off, "-prometheusx.listen-address", off, "-htmldir", html, "-datadir", `${home}/ndt7-data`],
+    { stdio: "ignore", cwd: home },
+  );
+  await rest(700);
+  const before = ticks(server.pid);
+  const { down, up, moved } = JSON.parse(run(process.execPath, SELF, "--ndt7", `http://127.0.0.1:${PORT}/`));
+  const cpu = (ticks(server.pid) - before) / 100 / (moved / 1e9);
+  await ended(server);
+  return { down: down / 1e9, up: up / 1e9, cpu };
+}
+
+async function ndt7Inside(url) {
+  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
+  const page = await browser.newPage();
+  await page.goto(url);
+  const found = await page.evaluate(
+    (server) =>
+      new Promise((resolve, reject) => {
+        const seen = {};
+        const config = { server, protocol: "ws", mlabDataPolicyInapplicable: true };
+        const told = {
+          error: reject,
+          downloadComplete: ({ LastClientMeasurement: last }) => (seen.down = last),
+          uploadComplete: ({ LastServerMeasurement: last }) => (seen.up = last.TCPInfo),
+        };
+        ndt7.test(config, told).then(() => resolve(seen));
+      }),
+    new URL(url).host,
+  );
+  await browser.close();
+  const { down, up } = found;
+  const moved = down.NumBytes + up.BytesReceived;
+  process.stdout.write(JSON.stringify({ down: down.MeanClientMbps * 1e6, up: (up.BytesReceived * 8e6) / up.ElapsedTime, moved }));
 }
 
 async function paint() {
@@ -284,6 +339,7 @@ queue = { bytes = "64kB" }
 `;
 
 if (what === "--inside") await inside(process.argv[3]);
+else if (what === "--ndt7") await ndt7Inside(process.argv[3]);
 else if (what === "--paint") await paintInside(process.argv[3], Number(process.argv[4]));
 else {
   const parts = { crowd, paint, loopback, rate: rates };

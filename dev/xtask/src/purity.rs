@@ -37,8 +37,10 @@ pub(crate) fn prove() -> Result<()> {
         bail!("found no package below crates/base or crates/engines");
     }
     run(&mut cargo(&for_target("build", NO_SYSTEM, pure.iter().map(String::as_str))))?;
-    // Checked, not built: C code among the dependencies would need a compiler for macOS.
-    run(&mut cargo(&for_target("check", MACOS, PORTABLE.iter().copied())))
+    // Checked, not built: what this proves is the Rust of it. C code among the dependencies would need a compiler and
+    // headers of macOS; two programs that do nothing stand in for them.
+    let mut check = cargo(&for_target("check", MACOS, PORTABLE.iter().copied()));
+    run(check.envs([("CC_x86_64_apple_darwin", "true"), ("AR_x86_64_apple_darwin", "true")]))
 }
 
 fn for_target<'a>(verb: &'a str, target: &'a str, packages: impl Iterator<Item = &'a str>) -> Vec<&'a str> {

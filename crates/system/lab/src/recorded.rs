@@ -25,6 +25,9 @@ pub struct RecordedPacket {
     pub length: Option<u32>,
     /// `delivered`, or where it was lost.
     fate: String,
+    /// A further copy of one that has a line of its own.
+    #[serde(default)]
+    duplicate: bool,
     /// On the path, ns.
     #[serde(default)]
     delay: Option<f64>,
@@ -69,10 +72,10 @@ impl RecordedPackets {
         Ok(Self(packets))
     }
 
-    /// Sums up what became of the packets that are asked for.
+    /// Sums up what became of the packets that are asked for; copies that the path made are none.
     pub fn sum(&self, is_it: impl Fn(&RecordedPacket) -> bool) -> RecordedSum {
         let mut sum = RecordedSum { sent: 0, delivered: 0, mean: 0.0, min: f64::INFINITY, max: 0.0 };
-        for packet in self.0.iter().filter(|packet| is_it(packet)) {
+        for packet in self.0.iter().filter(|packet| !packet.duplicate && is_it(packet)) {
             sum.sent += 1;
             if let Some(delay) = packet.delay.filter(|_| packet.fate == "delivered") {
                 let delay = delay + packet.late;
@@ -94,6 +97,7 @@ mod tests {
     const FILE: &str = r#"{"type":"lab","version":1}
 {"type":"packet","from":"a","version":"IPv6","length":100,"fate":"delivered","delay":1000,"late":50}
 {"type":"packet","from":"a","version":"IPv6","length":100,"fate":"delivered","delay":3000,"late":0}
+{"type":"packet","from":"a","version":"IPv6","length":100,"fate":"delivered","duplicate":true,"delay":5000,"late":0}
 {"type":"packet","from":"a","version":"IPv6","length":100,"fate":"queue_full","hop":1,"late":0}
 {"type":"packet","from":"b","version":"IPv4","length":60,"fate":"delivered","delay":9000,"late":0}
 {"type":"report"}

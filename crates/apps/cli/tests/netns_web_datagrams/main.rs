@@ -101,7 +101,7 @@ fn has_browser() -> bool {
 }
 
 fn web() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../web")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../web").canonicalize().unwrap()
 }
 
 fn measured(name: &str, arguments: &[&str], truth: &Path) -> Record {
@@ -118,7 +118,7 @@ fn measured(name: &str, arguments: &[&str], truth: &Path) -> Record {
         let _responder = Responder::launch(serve, &[], PORT);
         let url = format!("http://{}:{PORT}/", lab.address(Side::B, IpVersion::V4));
         let mut browser = lab.command(Side::A, "node");
-        browser.args(["tests/inLab.mjs", &url]).args(arguments).current_dir(web());
+        browser.arg(web().join("tests/inLab.mjs")).arg(&url).args(arguments);
         Program::start(browser).finish_within(Span::from_secs(180)).exits_with(0).stdout
     };
     let report = lab.end().unwrap();
