@@ -35,7 +35,7 @@ test("records of the command line have the picture that fits them", () => {
   for (const [given, titles] of rows) {
     const charts = chartsOf(given);
     expect(charts.map((chart) => chart.title)).toEqual(titles);
-    for (const chart of charts) expect(svgOf(chart)).not.toMatch(/NaN|Infinity/);
+    for (const chart of charts) expect(svgOf([chart])).not.toMatch(/NaN|Infinity/);
   }
 });
 

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { readRecord } from "../src/pure/readRecord";
 import { linkOf, recordOfFragment } from "../src/pure/share";
+import type { Chart } from "../src/pure/chart";
 import { svgOf } from "../src/pure/svg";
 import { record } from "./fixture";
 
@@ -59,13 +60,15 @@ test("other schemas and broken identities are no records", () => {
 });
 
 test("script in a title stays text in an exported picture", () => {
-  const svg = svgOf({
+  const chart: Chart = {
     kind: "lines",
     title: `</title><script>alert("1")</script>`,
     x: { label: "s" },
     y: { label: "Mbit/s" },
     series: [{ name: "<b>&'", points: [[0, 1], [1, 2]], look: "line" }, { name: "b", points: [[0, Number.NaN]], look: "dots" }],
-  });
+  };
+  const svg = svgOf([chart, chart]);
+  expect(svg.match(/<polyline/g)?.length).toBe(2 * (svgOf([chart]).match(/<polyline/g)?.length ?? Number.NaN));
   expect(svg).not.toContain("<script");
   expect(svg).not.toContain("<b>");
   expect(svg).not.toContain("NaN");
@@ -74,7 +77,7 @@ test("script in a title stays text in an exported picture", () => {
 test("an empty chart is drawn without a figure that is none", () => {
   for (const log of [false, true]) {
     const axis = { label: "x", log };
-    const svg = svgOf({ kind: "lines", title: "t", x: axis, y: axis, series: [{ name: "a", points: [], look: "bars" }] });
+    const svg = svgOf([{ kind: "lines", title: "t", x: axis, y: axis, series: [{ name: "a", points: [], look: "bars" }] }]);
     expect(svg).not.toMatch(/NaN|Infinity/);
   }
 });

@@ -34,7 +34,8 @@ fn is_current() -> Result<()> {
 
 /// The program serves, Chromium measures.
 fn in_a_browser() -> Result<()> {
-    run(&mut cargo(&["build", "--profile", CHECKED, "--locked", "--workspace", "--bin", "netaware"]))?;
+    // With the tests: alone the program wants fewer features of what it is built on, and all of that would be built anew.
+    run(&mut cargo(&["build", "--profile", CHECKED, "--locked", "--workspace", "--bins", "--tests"]))?;
     let target = workspace()?["target_directory"].as_str().map(PathBuf::from).unwrap_or_default();
     let mut browser = in_web("npm", &["run", "browser"]);
     run(browser.env("NETAWARE", target.join(CHECKED).join("netaware")))

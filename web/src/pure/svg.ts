@@ -1,16 +1,23 @@
-// A chart as a file: the shapes of chart.ts with colours of their own. Every text is escaped, so a label stays a label.
+// Charts as one file, below each other: the shapes of chart.ts with colours of their own. Every text is escaped, so a label stays a label.
 
 import { layOut, type Chart, type Shape, type Tone } from "./chart";
 
-export function svgOf(chart: Chart, width = 720, height = 400): string {
-  const picture = layOut(chart, width, height);
-  const body = picture.shapes.map(shapeOf).join("");
+export function svgOf(charts: readonly Chart[], width = 720, height = 400): string {
+  const each = height + TITLE;
+  const whole = each * charts.length;
+  const title = charts.map((chart) => chart.title).join(", ");
   return (
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height + TITLE}" width="${width}" height="${height + TITLE}"` +
-    ` font-family="system-ui, sans-serif" font-size="12"><title>${escaped(chart.title)}</title>` +
-    `<rect width="100%" height="100%" fill="#ffffff"/><text x="8" y="20" font-size="15" font-weight="600" fill="${INK}">${escaped(chart.title)}</text>` +
-    `<g transform="translate(0 ${TITLE})">${body}</g></svg>`
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${whole}" width="${width}" height="${whole}"` +
+    ` font-family="system-ui, sans-serif" font-size="12"><title>${escaped(title)}</title>` +
+    `<rect width="100%" height="100%" fill="#ffffff"/>` +
+    charts.map((chart, n) => `<g transform="translate(0 ${n * each})">${pictureOf(chart, width, height)}</g>`).join("") +
+    "</svg>"
   );
+}
+
+function pictureOf(chart: Chart, width: number, height: number): string {
+  const heading = `<text x="8" y="20" font-size="15" font-weight="600" fill="${INK}">${escaped(chart.title)}</text>`;
+  return `${heading}<g transform="translate(0 ${TITLE})">${layOut(chart, width, height).shapes.map(shapeOf).join("")}</g>`;
 }
 
 export function escaped(text: string): string {

@@ -42,10 +42,10 @@ export function RecordActions({ record }: { record: NetRecord }) {
         </button>
         {charts.length > 0 && (
           <>
-            <button type="button" onClick={() => charts.forEach((chart, n) => saveSvg(chart, `${name}-${n + 1}.svg`))}>
+            <button type="button" onClick={() => saveSvg(charts, `${name}.svg`)}>
               {S.results.exportSvg}
             </button>
-            <button type="button" onClick={() => charts.forEach((chart, n) => void savePng(chart, `${name}-${n + 1}.png`))}>
+            <button type="button" onClick={() => void savePng(charts, `${name}.png`)}>
               {S.results.exportPng}
             </button>
           </>

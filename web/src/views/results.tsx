@@ -289,10 +289,10 @@ function Compared({ records, back }: { records: NetRecord[]; back: () => void })
         </button>
         {chart && (
           <>
-            <button type="button" onClick={() => saveSvg(chart, "netaware.svg")}>
+            <button type="button" onClick={() => saveSvg([chart], "netaware.svg")}>
               {S.results.exportSvg}
             </button>
-            <button type="button" onClick={() => void savePng(chart, "netaware.png")}>
+            <button type="button" onClick={() => void savePng([chart], "netaware.png")}>
               {S.results.exportPng}
             </button>
           </>

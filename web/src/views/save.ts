@@ -1,4 +1,4 @@
-// Hands files to the person: text, or a chart as a picture.
+// Hands files to the person: text, or charts as one picture. One tap is one file: browsers ask before they save several.
 
 import type { Chart } from "../pure/chart";
 import { svgOf } from "../pure/svg";
@@ -7,13 +7,13 @@ export function saveText(text: string, name: string, type: string): void {
   save(new Blob([text], { type }), name);
 }
 
-export function saveSvg(chart: Chart, name: string): void {
-  saveText(svgOf(chart), name, "image/svg+xml");
+export function saveSvg(charts: readonly Chart[], name: string): void {
+  saveText(svgOf(charts), name, "image/svg+xml");
 }
 
 /** Drawn at twice the size, so that it stays sharp in a document. */
-export async function savePng(chart: Chart, name: string): Promise<void> {
-  const url = URL.createObjectURL(new Blob([svgOf(chart)], { type: "image/svg+xml" }));
+export async function savePng(charts: readonly Chart[], name: string): Promise<void> {
+  const url = URL.createObjectURL(new Blob([svgOf(charts)], { type: "image/svg+xml" }));
   try {
     const image = new Image();
     image.src = url;

@@ -83,7 +83,8 @@ impl Stream<'_> {
             self.worst = self.worst.max(now - due);
             if now - due > HOPELESS {
                 let before = pacer.steps();
-                pacer.skip_to(now);
+                // What would come after the end was never planned.
+                pacer.skip_to(now.min(end));
                 self.held_back += pacer.steps().min(packets) - before.min(packets);
                 continue;
             }

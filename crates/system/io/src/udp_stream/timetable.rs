@@ -57,7 +57,8 @@ impl<'a> Timetable<'a> {
     /// Leaves out the steps that were due before `now`.
     pub(super) fn skip_to(&mut self, now: Mono) {
         let before = self.passed().min(self.packets);
-        self.pacer.skip_to(now);
+        // What would come after the end was never planned.
+        self.pacer.skip_to(now.min(self.end));
         self.refusals.left_out(self.passed().min(self.packets) - before);
     }
 
