@@ -17,6 +17,7 @@ import { chromium } from "playwright-core";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const only = process.argv[2];
+/** As many processes as cores of the machine that CI has. */
 const LANES = 2;
 /** "0/2": the first of two processes that share the scenes. */
 const [lane, lanes] = (process.env.LANE ?? "0/1").split("/").map(Number);
@@ -628,7 +629,7 @@ function launch(more = []) {
 }
 
 /** All scenes by processes that share them, each with a server and a browser of its own; how many failed. */
-async function sharedOut() {
+async function inLanes() {
   const each = Array.from({ length: LANES }, (_, n) => {
     const child = spawn(process.execPath, [fileURLToPath(import.meta.url)], { stdio: "inherit", env: { ...process.env, LANE: `${n}/${LANES}` } });
     return new Promise((resolve) => child.once("exit", (code) => resolve(code === 0 ? 0 : 1)));
@@ -637,7 +638,7 @@ async function sharedOut() {
 }
 
 /** The scenes of this lane, one after the other; how many failed. */
-async function played() {
+async function inThisLane() {
   let server = await serve();
   const restart = {
     async stop() {
@@ -678,5 +679,5 @@ async function played() {
   return failed;
 }
 
-const failed = only || process.env.LANE ? await played() : await sharedOut();
+const failed = only || process.env.LANE ? await inThisLane() : await inLanes();
 process.exit(failed === 0 ? 0 : 1);
