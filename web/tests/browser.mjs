@@ -13,7 +13,7 @@ import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
-import { chromium } from "playwright-core";
+import { ANY_CERTIFICATE, keptEntries, startChromium } from "./chromium.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const only = process.argv[2];
@@ -94,17 +94,7 @@ async function accessible(page, where) {
 
 /** What the device has kept, newest first. */
 async function kept(page) {
-  const all = await page.evaluate(
-    () =>
-      new Promise((resolve, reject) => {
-        const opening = indexedDB.open("netaware");
-        opening.onerror = () => reject(opening.error);
-        opening.onsuccess = () => {
-          const asked = opening.result.transaction("results").objectStore("results").getAll();
-          asked.onsuccess = () => resolve(asked.result.map((entry) => entry.record));
-        };
-      }),
-  );
+  const all = (await keptEntries(page)).map((entry) => entry.record);
   return all.sort((a, b) => b.started_at - a.started_at);
 }
 
@@ -410,14 +400,7 @@ const scenes = {
     await page.getByLabel("Measured at stairs").or(page.getByTitle("Measured at stairs")).or(page.getByText("Measured at stairs")).first().waitFor({ state: "attached" });
     await accessible(page, "walk with a plan");
     await picture(page, "walk-plan-phone-light");
-    const spots = await page.evaluate(
-      () =>
-        new Promise((resolve) => {
-          indexedDB.open("netaware").onsuccess = ({ target }) => {
-            target.result.transaction("results").objectStore("results").getAll().onsuccess = (got) => resolve(got.target.result.map((entry) => entry.spot));
-          };
-        }),
-    );
+    const spots = (await keptEntries(page)).map((entry) => entry.spot);
     assert.ok(spots.length === 1 && Math.abs(spots[0][0] - 0.25) < 0.02 && Math.abs(spots[0][1] - 0.75) < 0.02, JSON.stringify(spots));
     await page.reload();
     await page.getByAltText(/Floor plan/).waitFor();
@@ -519,8 +502,8 @@ const scenes = {
 
   async "over TLS the code's fingerprint stands beside the server's, and a key opens what is the owner's"(_, restart) {
     if (!process.env.NETAWARE) return console.log("        left out: needs the program");
-    // Who trusts a certificate by hand has trusted it for workers too; a context that ignores what is wrong with it has not.
-    const browser = await launch(["--ignore-certificate-errors"]);
+    // Who trusts a certificate by hand has trusted it for workers too.
+    const browser = await startChromium([ANY_CERTIFICATE]);
     await restart.stop();
     const server = await restart.start(["--tls", "--key-file", `${home}/key`], "https");
     const pairs = /SHA-256: ([0-9A-F:]{95})/.exec(server.printed)[1];
@@ -621,13 +604,6 @@ async function keepOnServer(page, record) {
   assert.equal(back.id, record.id);
 }
 
-function launch(more = []) {
-  return chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", ...more],
-  });
-}
-
 /** All scenes by processes that share them, each with a server and a browser of its own; how many failed. */
 async function inLanes() {
   const each = Array.from({ length: LANES }, (_, n) => {
@@ -655,7 +631,7 @@ async function inThisLane() {
       server.kill(name);
     },
   };
-  let browser = await launch();
+  let browser = await startChromium();
   let failed = 0;
   for (const [n, [claim, scene]] of Object.entries(scenes).entries()) {
     if (only ? !only.split("|").some((part) => claim.includes(part)) : n % lanes !== lane) continue;
@@ -671,7 +647,7 @@ async function inThisLane() {
       await browser.close();
       await restart.stop();
       await restart.start();
-      browser = await launch();
+      browser = await startChromium();
     }
   }
   await browser.close();

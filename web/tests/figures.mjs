@@ -16,13 +16,12 @@ import { spawn, spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
-import { chromium } from "playwright-core";
 import { WebSocket } from "ws";
+import { ANY_CERTIFICATE, keptEntries, startChromium } from "./chromium.mjs";
 
 const SELF = fileURLToPath(import.meta.url);
 const PROGRAM = process.env.NETAWARE ?? "netaware";
 const PORT = 14399;
-const FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
 const [what = "all", rounds = "5"] = process.argv.slice(2);
 
@@ -74,31 +73,19 @@ function figuresOf(record) {
 
 /** Played inside a namespace: one quick test of the page, its record on stdout. */
 async function inside(url) {
-  // A context that ignores what is wrong with a certificate would not do so for workers.
-  const args = [...FLAGS, "--ignore-certificate-errors"];
-  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args });
+  const browser = await startChromium([ANY_CERTIFICATE]);
   const page = await browser.newPage();
   await page.goto(url);
   await page.getByRole("button", { name: "Start", exact: true }).click();
   await page.getByRole("button", { name: "Again" }).waitFor({ timeout: 120_000 });
-  const records = await page.evaluate(
-    () =>
-      new Promise((resolve, reject) => {
-        const opening = indexedDB.open("netaware");
-        opening.onerror = () => reject(opening.error);
-        opening.onsuccess = () => {
-          const asked = opening.result.transaction("results").objectStore("results").getAll();
-          asked.onsuccess = () => resolve(asked.result.map((entry) => entry.record));
-        };
-      }),
-  );
+  const [entry] = await keptEntries(page);
   await browser.close();
-  process.stdout.write(JSON.stringify(records[0]));
+  process.stdout.write(JSON.stringify(entry.record));
 }
 
 /** First paint of a browser that has never been here. */
 async function paintInside(url, count) {
-  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
+  const browser = await startChromium();
   const times = [];
   for (let round = 0; round < count; round += 1) {
     const context = await browser.newContext({ viewport: { width: 360, height: 740 } });
@@ -245,7 +232,7 @@ async function ndt7Once() {
 }
 
 async function ndt7Inside(url) {
-  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
+  const browser = await startChromium();
   const page = await browser.newPage();
   await page.goto(url);
   const found = await page.evaluate(

@@ -4,21 +4,18 @@
 //   node tests/inLab.mjs http://10.77.0.2:14233/ matrix up 777kB 777
 //   node tests/inLab.mjs http://10.77.0.2:14233/ streams
 
-import { chromium } from "playwright-core";
+import { keptEntries, startChromium } from "./chromium.mjs";
 
 const [url, what, way, total, block] = process.argv.slice(2);
 const PATIENCE_MS = 120_000;
 
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-});
+const browser = await startChromium();
 const page = await browser.newPage();
 page.on("console", (message) => process.stderr.write(`${message.text()}\n`));
 await page.goto(`${url}${what === "matrix" ? "#matrix" : ""}`);
 if (what === "matrix") await matrix();
 else await streams();
-console.log(JSON.stringify(await kept()));
+console.log(JSON.stringify((await keptEntries(page)).at(-1).record));
 await browser.close();
 
 async function matrix() {
@@ -40,18 +37,4 @@ async function streams() {
   await page.locator(".tile.down.active").waitFor({ timeout: PATIENCE_MS });
   await page.getByRole("button", { name: "Stop" }).click();
   await page.getByText("Ended early").waitFor({ timeout: PATIENCE_MS });
-}
-
-function kept() {
-  return page.evaluate(
-    () =>
-      new Promise((resolve, reject) => {
-        const opening = indexedDB.open("netaware");
-        opening.onerror = () => reject(opening.error);
-        opening.onsuccess = () => {
-          const asked = opening.result.transaction("results").objectStore("results").getAll();
-          asked.onsuccess = () => resolve(asked.result.at(-1).record);
-        };
-      }),
-  );
 }

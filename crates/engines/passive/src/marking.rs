@@ -16,6 +16,7 @@
 
 mod join;
 mod ledger;
+mod rule;
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,8 @@ use netaware_record::passive::{FlowKey, MarkingRow, Period, Row};
 use netaware_units::{ByteCount, Wall};
 
 pub use join::{BlockLoss, Doubt, JoinSettings, join};
-pub use ledger::{MarkingJoin, MarkingPair, MarkingRule, MarkingRuleError};
+pub use ledger::MarkingJoin;
+pub use rule::{MarkingPair, MarkingRule, MarkingRuleError};
 
 use crate::{Found, Observed, TaskError, Watch, watch};
 

@@ -49,6 +49,7 @@ use crate::{clock, thread};
 pub use follower::Follower;
 pub use receiver::Ready;
 pub(crate) use receiver::ask_for_room;
+pub use timetable::Timetable;
 
 #[cfg(target_os = "linux")]
 pub(crate) use outbox::set_segment as set_segment_length;

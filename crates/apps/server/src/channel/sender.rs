@@ -4,8 +4,8 @@
 //! left, each datagram left in a packet of its own, and what the window held back at its time is `not_sent`, never lost.
 
 use netaware_io::clock;
-use netaware_io::pacer::Pacer;
 use netaware_io::stop::StopFlag;
+use netaware_io::udp_stream::Timetable;
 use netaware_record::{Outcome, UdpSenderEnd};
 use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::control::UdpPlan;
@@ -20,19 +20,17 @@ pub(super) fn send(
     stop: &StopFlag,
 ) -> UdpSenderEnd {
     let start = clock::now();
-    let mut stream = Stream {
-        association,
-        number,
-        datagram: vec![0; plan.length as usize],
-        sequence: 0,
-        held_back: 0,
-        late: 0,
-        worst: Span::ZERO,
-        last: start,
-    };
-    let outcome = match plan.gap_ps {
-        Some(gap) => stream.paced(plan, gap.max(SHORTEST_GAP_PS), start, stop),
-        None => stream.unpaced(plan, start, stop),
+    let mut stream =
+        Stream { association, number, datagram: vec![0; plan.length as usize], sequence: 0, last: start };
+    let (outcome, kept) = match plan.gap_ps {
+        Some(gap_ps) => {
+            let gap_ps = gap_ps.max(SHORTEST_GAP_PS);
+            let tolerance = Span((gap_ps / 10_000) as i64).max(LEAST_TOLERANCE);
+            let mut timetable = Timetable::new(plan, start, gap_ps, stop);
+            let outcome = stream.paced(&mut timetable, tolerance);
+            (outcome, timetable.kept())
+        }
+        None => (stream.unpaced(plan, start, stop), UdpSenderEnd::default()),
     };
     let outcome = outcome.and_then(|outcome| stream.conclude(stop).map(|()| outcome));
     let ledger = &stream.association.ledger;
@@ -40,12 +38,10 @@ pub(super) fn send(
         outcome: outcome.unwrap_or(Outcome::Interrupted),
         elapsed: stream.last - start,
         sent: ledger.left(),
-        not_sent: stream.held_back + ledger.waiting() + ledger.refused(),
+        not_sent: kept.not_sent + ledger.waiting() + ledger.refused(),
         bytes: ByteCount(ledger.left() * u64::from(plan.length)),
-        late: stream.late,
-        worst_lateness: stream.worst,
         calls: ledger.left(),
-        ..UdpSenderEnd::default()
+        ..kept
     }
 }
 
@@ -54,46 +50,35 @@ struct Stream<'a> {
     number: u32,
     datagram: Vec<u8>,
     sequence: u64,
-    /// Datagrams whose time came while another waited for the window.
-    held_back: u64,
-    late: u64,
-    worst: Span,
     /// When SCTP had taken the latest one, and sent it if it could.
     last: Mono,
 }
 
 impl Stream<'_> {
-    fn paced(&mut self, plan: &UdpPlan, gap_ps: u64, start: Mono, stop: &StopFlag) -> Result<Outcome, Gone> {
-        let (end, packets) = (start + plan.duration.or_zero(), plan.packets.unwrap_or(u64::MAX));
-        let mut pacer = Pacer::new(start, gap_ps);
-        let tolerance = Span((gap_ps / 10_000) as i64).max(LEAST_TOLERANCE);
+    /// A datagram whose time comes while another waits for the window is held back.
+    fn paced(&mut self, timetable: &mut Timetable<'_>, tolerance: Span) -> Result<Outcome, Gone> {
         loop {
-            let due = pacer.due();
-            if due >= end || pacer.steps() >= packets {
-                return Ok(Outcome::Complete);
-            }
-            if stop.is_raised() {
-                return Ok(Outcome::Interrupted);
-            }
+            let due = match timetable.due() {
+                Ok(due) => due,
+                Err(outcome) => return Ok(outcome),
+            };
             let now = clock::now();
             if now < due {
                 self.association.turn(due)?;
                 continue;
             }
-            self.worst = self.worst.max(now - due);
-            if now - due > HOPELESS {
-                let before = pacer.steps();
-                // What would come after the end was never planned.
-                pacer.skip_to(now.min(end));
-                self.held_back += pacer.steps().min(packets) - before.min(packets);
+            let lateness = now - due;
+            timetable.behind(lateness);
+            if lateness > HOPELESS {
+                timetable.skip_to(now);
                 continue;
             }
             self.association.look()?;
-            pacer.advance();
+            timetable.advance();
             if self.association.ledger.waiting() > 0 || !self.write()? {
-                self.held_back += 1;
+                timetable.held_back();
             } else {
-                self.late += u64::from(now - due > tolerance);
+                timetable.left(self.last, lateness > tolerance);
             }
         }
     }

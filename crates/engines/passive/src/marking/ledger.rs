@@ -6,65 +6,14 @@
 //! that certain, and the block is `unobserved` as well.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use netaware_record::passive::{ClockState, DelayRow, DelayStatistics, MarkingRow, Period};
 use netaware_units::{ByteCount, Span, Wall};
 
 use super::join::{BlockLoss, Doubt, JoinSettings, join};
+use super::rule::{MarkingRule, MarkingRuleError};
 use crate::clock::{ClockBook, Estimate, Exchange, Method};
 use crate::join::{Arrivals, PointId, Watching};
-
-/// What is compared: packets go from the first to the second point, which are places in [`MarkingRule::points`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MarkingPair {
-    /// Where they are counted first.
-    pub from: PointId,
-    /// Where they are counted then.
-    pub to: PointId,
-}
-
-/// Everything that must be known beforehand.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MarkingRule {
-    /// Names of the points, at most 64.
-    pub points: Vec<String>,
-    /// What is compared.
-    pub pairs: Vec<MarkingPair>,
-    /// Length of a block, as the points' tasks have it.
-    pub block: Span,
-    /// Least length of a row; it is made of as many whole blocks as fit, one at least.
-    pub period: Span,
-    /// How long reports of a silent point are waited for, by the collector's clock.
-    pub report_patience: Span,
-    /// How long the clocks' line is fitted over.
-    pub clock_window: Span,
-}
-
-/// Why there is no such join.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MarkingRuleError {
-    /// Fewer than two points or more than 64.
-    Points(usize),
-    /// No pair, one of a point with itself or with one that there is not.
-    Pairs,
-    /// Blocks of less than 10 ms or more than an hour, or a period longer than a day.
-    Block(Span),
-}
-
-impl fmt::Display for MarkingRuleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Points(points) => write!(f, "a join has 2 to {MOST_POINTS} points, not {points}"),
-            Self::Pairs => {
-                f.write_str("marked packets go from one point to another: name 'pairs' of two points each")
-            }
-            Self::Block(block) => write!(f, "blocks of {block} are no blocks"),
-        }
-    }
-}
-
-impl std::error::Error for MarkingRuleError {}
 
 /// Blocks in, rows out. Pure: `now` is an argument.
 #[derive(Debug)]
@@ -96,26 +45,12 @@ impl MarkingJoin {
     /// # Errors
     /// The rule cannot be meant.
     pub fn new(rule: MarkingRule) -> Result<Self, MarkingRuleError> {
-        let points = rule.points.len();
-        if !(2..=MOST_POINTS).contains(&points) {
-            return Err(MarkingRuleError::Points(points));
-        }
-        let is_pair = |pair: &MarkingPair| {
-            pair.from != pair.to && [pair.from, pair.to].iter().all(|point| usize::from(point.0) < points)
-        };
-        if rule.pairs.is_empty() || !rule.pairs.iter().all(is_pair) {
-            return Err(MarkingRuleError::Pairs);
-        }
-        let sane = (10_000_000..=3_600_000_000_000).contains(&rule.block.0)
-            && (1..=86_400_000_000_000).contains(&rule.period.0);
-        if !sane {
-            return Err(MarkingRuleError::Block(rule.block));
-        }
+        rule.check()?;
         let blocks = (rule.period.0 / rule.block.0).max(1);
         let length = Span(blocks * rule.block.0);
         Ok(Self {
             blocks,
-            points: vec![Point::default(); points],
+            points: vec![Point::default(); rule.points.len()],
             books: vec![ClockBook::new(length, rule.clock_window); rule.pairs.len()],
             next: None,
             now: None,
@@ -433,8 +368,6 @@ fn add(block: &mut MarkingRow, row: &MarkingRow) {
     block.marked_at.truncate(super::MOST_MARKED);
 }
 
-/// As of a join of digests.
-const MOST_POINTS: usize = 64;
 /// Of one point that wait: of the shortest ones ten minutes.
 const MOST_BLOCKS: usize = 1 << 16;
 /// States of one point's clock: minutes of periods of 100 ms.
@@ -450,7 +383,7 @@ mod tests {
 
     use super::*;
     use crate::made_up::Made;
-    use crate::marking::MarkingWatch;
+    use crate::marking::{MarkingPair, MarkingWatch};
     use crate::{Found, Watch};
     use netaware_record::passive::Row;
 
@@ -602,6 +535,12 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_that_cannot_be_meant_makes_no_join() {
+        let rule = MarkingRule { block: Span::ZERO, ..rule() };
+        assert_eq!(MarkingJoin::new(rule).unwrap_err(), MarkingRuleError::Block(Span::ZERO));
+    }
+
+    #[test]
     fn nonsense_takes_no_memory_and_no_time() {
         let mut rng = SplitMix64::new(3);
         let mut join = MarkingJoin::new(rule()).unwrap();
@@ -621,13 +560,5 @@ mod tests {
         join.watched(PointId(0), forever, u64::MAX, &ClockState::default());
         join.watched(PointId(1), forever, 0, &ClockState::default());
         assert!(join.advance(Wall(START + SECOND)).len() <= MOST_ROWS * 2);
-        let rules = [
-            MarkingRule { pairs: vec![], ..rule() },
-            MarkingRule { pairs: vec![MarkingPair { from: PointId(1), to: PointId(1) }], ..rule() },
-            MarkingRule { pairs: vec![MarkingPair { from: PointId(0), to: PointId(2) }], ..rule() },
-            MarkingRule { points: vec!["a".into()], ..rule() },
-            MarkingRule { block: Span(5), ..rule() },
-        ];
-        assert!(rules.into_iter().all(|rule| !MarkingJoin::new(rule).unwrap_err().to_string().is_empty()));
     }
 }
