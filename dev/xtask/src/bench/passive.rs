@@ -42,6 +42,9 @@ pub(crate) struct Passive {
     /// Only these sections; the others in docs/benchmarks.md stay as they are
     #[arg(long, value_enum)]
     only: Vec<Section>,
+    /// Only contests whose title has this in it; prints the tables, and docs/benchmarks.md is left alone
+    #[arg(long, value_name = "TEXT")]
+    matching: Option<String>,
     /// This netaware instead of a release build of the checkout
     #[arg(long, value_name = "PATH")]
     netaware: Option<PathBuf>,
@@ -109,13 +112,17 @@ pub(crate) fn run(options: &Passive) -> Result<()> {
         if !options.only.is_empty() && !options.only.contains(section) {
             continue;
         }
-        let outcomes: Vec<Outcome> =
-            section.contests(&bench).into_iter().map(|contest| contest.hold(runs)).collect();
+        let wanted = |title: &str| options.matching.as_ref().is_none_or(|text| title.contains(text));
+        let contests = section.contests(&bench).into_iter().filter(|contest| wanted(&contest.title));
+        let outcomes: Vec<Outcome> = contests.map(|contest| contest.hold(runs)).collect();
+        if outcomes.is_empty() {
+            continue;
+        }
         failures += outcomes.iter().map(Outcome::failures).sum::<usize>();
         let lead = format!("{runs} rounds of {seconds} s{}", section.lasting(long_seconds));
         let text = table::section(&outcomes, &lead);
         println!("## {}\n\n{text}", section.title());
-        if !options.quick {
+        if !options.quick && options.matching.is_none() {
             report::write(&report::PASSIVE, &section.key(), section.title(), &text)?;
         }
     }
@@ -165,10 +172,12 @@ impl Section {
     }
 
     fn lasting(self, long_seconds: u32) -> String {
-        match self {
-            Self::Durations => format!(", lasting {long_seconds} s to {} s", 60 * long_seconds),
-            _ => String::new(),
-        }
+        let times = match self {
+            Self::Durations => 60,
+            Self::DelayDurations => 10,
+            _ => return String::new(),
+        };
+        format!(", lasting {long_seconds} s to {} s", times * long_seconds)
     }
 
     /// Its name between the markers of the page.

@@ -64,7 +64,7 @@ pub(crate) fn repeated<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
     ];
     let numbered = known.into_iter().zip(1..);
     numbered
-        .map(|(line, number)| passive(bench, LOSSY, &format!(", test {number}"), line, USUAL, 1.0))
+        .map(|(line, number)| passive(bench, LOSSY, &format!(", test {number}"), line, USUAL, bench.seconds))
         .collect()
 }
 
@@ -86,8 +86,8 @@ pub(crate) fn frame_sizes<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
         (1200, 10_246.0, 651.19, None, 1_262.25, 0.28),
         (1500, 8_224.0, 981.87, None, 1_621.9, 0.59),
     ];
-    let known = known.map(|line| passive(bench, LOSSY, "", line, USUAL, 1.0));
-    let full = full.map(|line| passive(bench, FULL, ", a full queue", line, USUAL, 1.0));
+    let known = known.map(|line| passive(bench, LOSSY, "", line, USUAL, bench.seconds));
+    let full = full.map(|line| passive(bench, FULL, ", a full queue", line, USUAL, bench.seconds));
     known.into_iter().chain(full).collect()
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn tasks<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
         (1200, 2_049.0, 185.5, None, 413.0, 0.01),
         (1500, 1_645.0, 132.0, None, 138.0, 0.01),
     ];
-    known.map(|line| passive(bench, LOSSY, ", tasks: 5", line, MORE, 1.0)).into_iter().collect()
+    known.map(|line| passive(bench, LOSSY, ", tasks: 5", line, MORE, bench.seconds)).into_iter().collect()
 }
 
 /// Once, three, five and ten times as long.
@@ -114,7 +114,8 @@ pub(crate) fn durations<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
     ];
     let contest = |(times, mean, max, loss)| {
         let line = (300, 15_625.0, mean, None, max, loss);
-        passive(bench, LOSSY, &format!(", {times} times as long"), line, USUAL, times)
+        let what = format!(", {times} times as long");
+        passive(bench, LOSSY, &what, line, USUAL, bench.long_seconds * times)
     };
     known.map(contest).into_iter().collect()
 }
@@ -125,9 +126,9 @@ fn passive<'a>(
     what: &str,
     (frame, rate, mean, min, max, loss): Known,
     tasks: &'static [&'static str],
-    times: f64,
+    seconds: f64,
 ) -> Contest<'a> {
-    let traffic = Traffic { frame, pace: Pace::Rate(rate), seconds: bench.seconds * times };
+    let traffic = Traffic { frame, pace: Pace::Rate(rate), seconds };
     let run = move || {
         let fleet = Fleet::start(bench.netaware, path, tasks, &format!("ip6 and {}", traffic::FILTER))?;
         let sent = fleet.lab.within(Side::A, || {

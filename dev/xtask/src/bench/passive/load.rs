@@ -49,7 +49,9 @@ pub(crate) fn rate<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
         .collect();
     let at_once = |pace| Traffic { frame: SMALL, pace, seconds: bench.seconds };
     contests.push(both(bench, format!("{SMALL} B, one socket"), at_once(Pace::Fastest)));
-    contests.push(both(bench, format!("{SMALL} B, one socket, segmented"), at_once(Pace::Segmented)));
+    let mut segmented = both(bench, format!("{SMALL} B, one socket, segmented"), at_once(Pace::Segmented));
+    segmented.claims.push(floor(REACHABLE));
+    contests.push(segmented);
     for rate in [500_000.0, ASKED_SINGLE] {
         let title = format!("{SMALL} B, generated, {rate} packets/s");
         contests.push(both(bench, title, at_once(Pace::Generated(rate))));
@@ -82,14 +84,14 @@ pub(crate) fn memory<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
         ("netaware, ring 128 MiB", "128MiB"),
     ];
     const HOSTS: [&str; 3] = ["OpenIMP, 256 MB", "OpenIMP, 512 MB", "OpenIMP, 1 GB"];
-    // Per rate, and for each host: loss and CPU in per cent.
-    let known = [
-        (54_087.0, [(0.0, 43.79), (0.0, 42.67), (0.0, 53.40)]),
-        (60_096.0, [(0.0, 47.54), (0.0, 49.21), (0.0, 74.03)]),
-        (66_106.0, [(0.0, 73.64), (0.0, 73.83), (0.0, 88.29)]),
-        (72_115.0, [(0.0, 97.83), (0.0, 97.33), (3.18, 99.71)]),
-        (78_125.0, [(11.07, 99.9), (11.25, 99.9), (21.44, 99.9)]),
-        (84_135.0, [(27.21, 99.9), (27.28, 99.85), (37.19, 99.9)]),
+    // Per rate, and for each host: loss and CPU in per cent. The host of 1 GB had its sixth test at 73,782/s, which is in `rate`.
+    let known: [(f64, &[(f64, f64)]); 6] = [
+        (54_087.0, &[(0.0, 43.79), (0.0, 42.67), (0.0, 53.40)]),
+        (60_096.0, &[(0.0, 47.54), (0.0, 49.21), (0.0, 74.03)]),
+        (66_106.0, &[(0.0, 73.64), (0.0, 73.83), (0.0, 88.29)]),
+        (72_115.0, &[(0.0, 97.83), (0.0, 97.33)]),
+        (78_125.0, &[(11.07, 99.9), (11.25, 99.9), (21.44, 99.9)]),
+        (84_135.0, &[(27.21, 99.9), (27.28, 99.85), (37.19, 99.9)]),
     ];
     let contest = |title, traffic, rings: &[(&'static str, &'static str)]| {
         let ours = |(name, ring): &(&'static str, &'static str)| {
@@ -106,7 +108,7 @@ pub(crate) fn memory<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
             let theirs = HOSTS.into_iter().zip(theirs);
             contest
                 .contenders
-                .extend(theirs.map(|(name, (loss, cpu))| published::load_of(name, rate, loss, cpu)));
+                .extend(theirs.map(|(name, &(loss, cpu))| published::load_of(name, rate, loss, cpu)));
             contest
         })
         .collect();
