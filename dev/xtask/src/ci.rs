@@ -1,5 +1,5 @@
 //! Everything that must hold before a change is taken. All steps run even after a failure, so that one run shows all
-//! that is wrong; the last lines say how long each took.
+//! that is wrong; the last lines say how long each took. Steps on one line run side by side.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use anyhow::{Result, bail};
 
 use crate::clock::Stopwatch;
 use crate::shell::run as run_command;
+use crate::tests::Priority;
 use crate::{checks, deny, packages, purity, tests, web};
 
 type Step = (&'static str, fn() -> Result<()>);
 
-/// Cheap ones first.
-const STEPS: &[Step] = &[
-    ("packages", || packages::ensure(packages::FOR_TESTS)),
-    ("fmt", checks::formatting),
-    ("clippy", checks::lints),
-    ("purity", purity::prove),
-    ("fuzz", checks::fuzz_targets),
-    ("tests", tests::sociable),
-    ("web", web::all),
-    ("long runs", tests::long_runs),
-    ("netns", tests::namespaces),
-    ("installed", tests::installed),
-    ("deny", deny::check),
+/// Cheap ones first. A browser mostly waits, so what only computes runs beside it.
+const STEPS: &[&[Step]] = &[
+    &[("packages", || packages::ensure(packages::FOR_TESTS))],
+    &[("fmt", checks::formatting)],
+    &[("clippy", checks::lints)],
+    &[("purity", purity::prove)],
+    &[("fuzz", checks::fuzz_targets)],
+    &[("tests", tests::sociable)],
+    &[("web", web::all), ("long runs", || tests::long_runs(Priority::Idle))],
+    &[("netns", tests::namespaces)],
+    &[("installed", tests::installed)],
+    &[("deny", deny::check)],
 ];
 
 struct Done {
@@ -36,8 +36,9 @@ pub(crate) fn run() -> Result<()> {
     if std::env::var("CI").as_deref() != Ok("true") {
         return run_as_ci();
     }
-    let done: Vec<Done> = STEPS.iter().map(perform).collect();
-    eprint!("\n{}", summary(&done));
+    let watch = Stopwatch::start();
+    let done: Vec<Done> = STEPS.iter().flat_map(|steps| side_by_side(steps)).collect();
+    eprint!("\n{}", summary(&done, watch.elapsed()));
     let failed: Vec<&str> = done.iter().filter(|done| done.failure.is_some()).map(|done| done.name).collect();
     if !failed.is_empty() {
         bail!("failed: {}", failed.join(", "));
@@ -51,6 +52,18 @@ fn run_as_ci() -> Result<()> {
     run_command(std::process::Command::new(this).arg("ci").env("CI", "true"))
 }
 
+fn side_by_side(steps: &[Step]) -> Vec<Done> {
+    std::thread::scope(|scope| {
+        let running: Vec<_> = steps.iter().map(|step| scope.spawn(|| perform(step))).collect();
+        let ended = running.into_iter().zip(steps);
+        ended.map(|(step, (name, _))| step.join().unwrap_or_else(|_| panicked(name))).collect()
+    })
+}
+
+fn panicked(name: &'static str) -> Done {
+    Done { name, took: Duration::ZERO, failure: Some("the step panicked".to_owned()) }
+}
+
 fn perform((name, step): &Step) -> Done {
     eprintln!("\n== {name}");
     let watch = Stopwatch::start();
@@ -58,7 +71,7 @@ fn perform((name, step): &Step) -> Done {
     Done { name, took: watch.elapsed(), failure }
 }
 
-fn summary(done: &[Done]) -> String {
+fn summary(done: &[Done], total: Duration) -> String {
     let line = |name: &str, took: Duration, verdict: &str| {
         let seconds = took.as_secs();
         format!("{name:<10} {:>3} min {:02} s  {verdict}\n", seconds / 60, seconds % 60)
@@ -67,7 +80,6 @@ fn summary(done: &[Done]) -> String {
         let verdict = done.failure.as_ref().map_or("ok".to_owned(), |error| format!("FAILED: {error}"));
         line(done.name, done.took, &verdict)
     });
-    let total = done.iter().map(|done| done.took).sum();
     lines.chain([line("total", total, "")]).collect()
 }
 
@@ -76,14 +88,26 @@ mod claims {
     use super::*;
 
     #[test]
+    fn steps_of_one_line_run_side_by_side() {
+        static MET: std::sync::Barrier = std::sync::Barrier::new(2);
+        let meet: fn() -> Result<()> = || {
+            MET.wait();
+            Ok(())
+        };
+        let done = side_by_side(&[("one", meet), ("other", meet)]);
+        assert_eq!(done.iter().map(|done| done.name).collect::<Vec<_>>(), ["one", "other"]);
+        assert!(done.iter().all(|done| done.failure.is_none()));
+    }
+
+    #[test]
     fn summary_names_each_step_its_time_and_what_went_wrong() {
         let done = [
             Done { name: "fmt", took: Duration::from_secs(2), failure: None },
             Done { name: "clippy", took: Duration::from_secs(125), failure: Some("a lint".into()) },
         ];
-        let text = summary(&done);
+        let text = summary(&done, Duration::from_secs(126));
         assert!(text.contains("fmt          0 min 02 s  ok"), "{text}");
         assert!(text.contains("clippy       2 min 05 s  FAILED: a lint"), "{text}");
-        assert!(text.contains("total        2 min 07 s"), "{text}");
+        assert!(text.contains("total        2 min 06 s"), "{text}");
     }
 }

@@ -22,7 +22,7 @@ const DEEP_WALKS: &str = "deep::";
 pub(crate) fn all() -> Result<()> {
     packages::ensure(packages::FOR_TESTS)?;
     sociable()?;
-    long_runs()?;
+    long_runs(Priority::Usual)?;
     namespaces()?;
     installed()
 }
@@ -36,11 +36,24 @@ pub(crate) fn sociable() -> Result<()> {
 
 /// Those marked `#[ignore]`, which take many seconds: laws of queues over millions of packets, all orders in which two ends of a
 /// stream can act, a policy beside an hour of others' noise, a flood of ten million flows.
-pub(crate) fn long_runs() -> Result<()> {
+pub(crate) fn long_runs(priority: Priority) -> Result<()> {
     let mut names = sociable_targets(&workspace()?);
     names.retain(|name| name != INSTALLED);
     let how = ["--", "--ignored", "--skip", DEEP_WALKS];
-    run(&mut cargo(&[TEST, &WHOLE, &chosen(&names), &how].concat()))
+    let test = [TEST, &WHOLE, &chosen(&names), &how].concat();
+    run(&mut match priority {
+        Priority::Usual => cargo(&test),
+        Priority::Idle => command("chrt", &[&["--idle", "0", "cargo"], &test[..]].concat()),
+    })
+}
+
+/// How much of the machine something gets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Priority {
+    /// As any program.
+    Usual,
+    /// What all others leave.
+    Idle,
 }
 
 /// Of the whole workspace at once: a part of it may want fewer features of what it is built on, and that would be built anew.
