@@ -14,6 +14,7 @@ pub(crate) const FOR_TESTS: &[&str] = &[
     "traceroute",
     "g++",
     "chrony",
+    "linuxptp",
     "npm",
     "valgrind",
     "nfdump",

@@ -194,6 +194,26 @@ pub(super) mod tests {
         assert_eq!((state.offset, state.frequency_ppm), (Some(Span::from_micros(-125)), Some(-3.5)));
     }
 
+    /// What ntpd of NTPsec 1.2.2 answered while it had no server yet.
+    #[test]
+    fn the_answer_of_a_real_ntpd_is_understood() {
+        let text = "leap=3, stratum=16, precision=-24, rootdelay=0.000, rootdisp=1.185,\r\n\
+                    refid=INIT, reftime=0x00000000.00000000, tc=0, peer=0, offset=0.000000,\r\n\
+                    frequency=0.000000, sys_jitter=0.000000, clk_jitter=0.000060,\r\n\
+                    clock=0xeeb17605.39e85692, processor=\"x86_64\",\r\n\
+                    system=\"Linux/6.18.44\", version=\"ntpd ntpsec-1.2.2\",\r\n\
+                    clk_wander=0.000000, mintc=0\r\n";
+        let mut bytes = piece(7, 0xc016, 0, false, text);
+        // It sets the leap indicator in the header too, and fills up to a multiple of four.
+        bytes[0] |= 0xc0;
+        let mut variables = Variables::default();
+        assert!(variables.add(Piece::parse(&bytes, 7).unwrap()));
+        let state = variables.state();
+        assert_eq!((state.source.as_str(), state.synchronised, state.bound), ("ntpd", false, None));
+        assert_eq!((state.offset, state.frequency_ppm), (Some(Span::ZERO), Some(0.0)));
+        assert_eq!(variables.number("rootdisp"), Some(1.185));
+    }
+
     #[test]
     fn an_alarm_means_no_bound() {
         let bytes = piece(1, 0xc016, 0, false, "rootdelay=0.0, rootdisp=1.0, offset=0.0");
