@@ -1,5 +1,5 @@
 // What the page's figures are worth: measured by the page in Chromium and by `netaware` on the same path in the same run, in turns,
-// beside what the path is known to carry. Prints tables of Markdown for docs/benchmarks.md.
+// beside what the path is known to carry. Prints tables of Markdown for docs/benchmarks.md, and fails where a figure is missed.
 //
 //   NETAWARE=target/release/netaware node tests/figures.mjs [rate|loopback|paint|crowd] [rounds]
 //
@@ -60,6 +60,14 @@ async function serve(before, address, more = []) {
 }
 
 const ended = (child, signal = "SIGTERM") => new Promise((resolve) => (child.once("exit", resolve), child.kill(signal)));
+
+const missed = [];
+
+/** A median that has to be within bounds; what is not makes the whole fail, after all tables have been printed. */
+function claim(name, values, least, most) {
+  const found = median(values);
+  if (!(found >= least && found <= most)) missed.push(`${name}: ${found.toFixed(3)}, wanted ${least} to ${most}`);
+}
 
 /** One figure of a record, by IP version. */
 function figuresOf(record) {
@@ -172,6 +180,8 @@ async function rates() {
         const [pages, tcps] = [pairs.map((pair) => pair.page), pairs.map((pair) => pair.tcp)];
         const [ofTruth, ofTcp] = [pairs.map((pair) => pair.page / truth), pairs.map((pair) => pair.page / pair.tcp)];
         console.log(`| ${mbits} Mbit/s | ${key} | ${truth.toFixed(1)} | ${spread(pages)} | ${spread(tcps)} | ${spread(ofTruth, 3)} | ${spread(ofTcp, 3)} |`);
+        claim(`${mbits} Mbit/s, ${key}, page / truth`, ofTruth, 0.97, 1.03);
+        claim(`${mbits} Mbit/s, ${key}, page / netaware tcp`, ofTcp, 0.95, 1.05);
       }
     }
   } finally {
@@ -179,7 +189,10 @@ async function rates() {
     remove();
   }
   console.log("\n| idle round trip, p50, ms | page | `netaware latency --tcp` |\n|---|---|---|");
-  for (const [version, { page, tcp }] of Object.entries(delays)) console.log(`| ${version} | ${spread(page, 3)} | ${spread(tcp, 3)} |`);
+  for (const [version, { page, tcp }] of Object.entries(delays)) {
+    console.log(`| ${version} | ${spread(page, 3)} | ${spread(tcp, 3)} |`);
+    claim(`${version}, idle p50 of the page less that of netaware latency, ms`, page.map((ms, n) => ms - tcp[n]), -0.5, 0.5);
+  }
 }
 
 /** Everybody in turns, so that what else the host does meets all alike. */
@@ -195,8 +208,9 @@ async function loopback() {
     console.log(`| ${name} | ${down} | ${up} | ${cpu} |`);
   }
   if (!seen["ndt7, http"]) return;
-  const ratio = (key) => spread(seen["page, http"].map((run, n) => run[key] / seen["ndt7, http"][n][key]), 2);
-  console.log(`\npage / ndt7, round by round: down ${ratio("down")}, up ${ratio("up")}`);
+  const ratios = (key) => seen["page, http"].map((run, n) => run[key] / seen["ndt7, http"][n][key]);
+  console.log(`\npage / ndt7, round by round: down ${spread(ratios("down"), 2)}, up ${spread(ratios("up"), 2)}`);
+  for (const key of ["down", "up"]) claim(`loopback, ${key}, page / ndt7`, ratios(key), 1, Infinity);
 }
 
 async function pageOnce(scheme, more = []) {
@@ -265,6 +279,7 @@ async function paint() {
   try {
     const times = JSON.parse(run(...at("a"), process.execPath, SELF, "--paint", `http://10.77.0.2:${PORT}/`, rounds));
     console.log(`first contentful paint over 1 Mbit/s and a round trip of 100 ms, s: ${spread(times.map((ms) => ms / 1000), 2)}, ${times.length} fresh browsers`);
+    claim("first paint, ms", times, 0, 3000);
   } finally {
     await ended(server);
     run(PROGRAM, "lab", "down", "--prefix", "npaint");
@@ -304,6 +319,7 @@ async function crowd() {
   }
   const open = pages.filter((socket) => socket.readyState === WebSocket.OPEN).length;
   console.log(`${queued} browsers wait in the queue (${open} of 51 connections open at the end): ${spread(shares, 2)} % of a core, ${shares.length} times 20 s, in steps of 0.05 %`);
+  claim("cost of a queue, % of a core", shares, 0, 1);
   for (const socket of pages) {
     clearInterval(socket.timer);
     socket.close();
@@ -333,4 +349,8 @@ else if (what === "--paint") await paintInside(process.argv[3], Number(process.a
 else {
   const parts = { crowd, paint, loopback, rate: rates };
   for (const [name, part] of Object.entries(parts)) if (what === "all" || what === name) await part();
+  if (missed.length > 0) {
+    console.error(`not reached:\n  ${missed.join("\n  ")}`);
+    process.exitCode = 1;
+  }
 }
