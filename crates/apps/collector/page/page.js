@@ -231,12 +231,18 @@ async function showWays() {
   fill("ways", ways.map(([points, n]) => ({ cells: [points, count(n), percent(n / all)] })), "none");
 }
 
+// The first in its own words; the row has the others when it is chosen.
+function warningsOf(row) {
+  const [first, ...more] = row.warnings || [];
+  return [first ? first + (more.length ? ` (and ${more.length} more)` : "") : "none", first ? "bad" : ""];
+}
+
 function showPaths(delays) {
   fill("paths", delays.items.map((item) => {
     const r = item.row, bound = r.clock_bound ?? null;
     const below = r.below_bound > 0 ? " (" + count(r.below_bound) + " below)" : "";
     return { chosen: isChosen(item), cells: [item.task, r.from, r.to, version(r) || "both", r.method, count(r.packets), r.delay.count ? ms(r.delay.min) : "–", ms(item.mean), ms(item.p50), ms(item.p95), ms(item.p99), r.delay.count ? ms(r.delay.max) : "–",
-      ms(item.pdv.p95), (bound === null ? "unknown" : ms(bound)) + below, [percent(item.loss), item.loss > 0 ? "bad" : ""], count(r.unobserved)],
+      ms(item.pdv.p95), (bound === null ? "unknown" : ms(bound)) + below, [percent(item.loss), item.loss > 0 ? "bad" : ""], count(r.unobserved), warningsOf(r)],
       open: () => { location.hash = words({ task: item.task, from: r.from, to: r.to, version: version(r), method: r.method }); } };
   }), "no delay has been measured in this time");
 }
@@ -262,6 +268,9 @@ function showRuns(runs, latest) {
   ], "no task measures throughput or latency between probes");
 }
 
+// Options have names of their own.
+const worded = (value) => (typeof value === "object" && !Array.isArray(value) ? JSON.stringify(value) : String(value));
+
 async function show() {
   try {
     const [health, probes, delays, runs, latest, tasks] = await Promise.all([ask("health"), ask("probes"), askAll("delays?from=-10min&" + SUM), ask("runs"), ask("latest"), ask("tasks")]);
@@ -274,7 +283,7 @@ async function show() {
     showRuns(runs, latest);
     fill("tasks", Object.entries(tasks).map(([name, task]) => {
       const { kind, on, ...rest } = task;
-      return { cells: [name, kind, on.join(", "), Object.entries(rest).map(([k, v]) => `${k}=${v}`).join(" ")],
+      return { cells: [name, kind, on.join(", "), Object.entries(rest).map(([k, v]) => k + "=" + worded(v)).join(" ")],
         open: () => { by("task-name").value = name; by("task-text").value = JSON.stringify(task, null, 1); by("editor").parentElement.open = true; } };
     }), "there is no task");
     await showChosen();

@@ -31,6 +31,8 @@ pub(crate) struct Total {
     pub(crate) duplicates: u64,
     pub(crate) reordered: u64,
     pub(crate) below_bound: u64,
+    /// Rows that carry a warning.
+    pub(crate) warned: u64,
     pub(crate) bound: Option<f64>,
     pub(crate) count: u64,
     pub(crate) sum: f64,
@@ -80,6 +82,7 @@ impl Total {
         self.duplicates += row.duplicates;
         self.reordered += row.reordered;
         self.below_bound += row.below_bound;
+        self.warned += u64::from(!row.warnings.is_empty());
         self.bound = row.clock_bound.map(|bound| bound.0 as f64 / 1e9);
         self.count += row.delay.count;
         self.sum += row.delay.sum_ns as f64 / 1e9;

@@ -272,7 +272,7 @@ impl Scrape {
 
     fn delays(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let totals = self.0.totals.all();
-        let rows: [(&str, &str, CountOf<Total>); 8] = [
+        let rows: [(&str, &str, CountOf<Total>); 9] = [
             ("packets", "Packets seen at the first point, or sent", |total| total.packets),
             ("matched", "Seen at both", |total| total.matched),
             ("lost", "Seen at the first, not at the second while that was watching", |total| total.lost),
@@ -281,6 +281,11 @@ impl Scrape {
             ("duplicates", "Further copies at the second point", |total| total.duplicates),
             ("reordered", "Came after a younger one", |total| total.reordered),
             ("below_bound", "Delays smaller than the clocks' bound", |total| total.below_bound),
+            (
+                "warned",
+                "Rows with a warning, as that a capture lost packets; the API has its words",
+                |total| total.warned,
+            ),
         ];
         for (name, help, of) in rows {
             let name = format!("netaware_path_{name}");

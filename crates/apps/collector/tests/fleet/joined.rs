@@ -105,3 +105,44 @@ fn delay_and_loss_of_packets_that_two_probes_saw_are_exact() {
         metrics.contains("netaware_path_delay_seconds_bucket{le=\"0.0005\"") && metrics.ends_with("# EOF\n")
     );
 }
+
+#[test]
+fn what_the_capture_of_either_point_lost_is_said_of_their_delays() {
+    let folder = tempfile::tempdir().unwrap();
+    let collector = start(folder.path(), TWO);
+    let (mut a, mut b) = (Probe::join(collector.address, "a"), Probe::join(collector.address, "b"));
+    let periods = periods(8);
+    for (place, period) in periods.iter().enumerate() {
+        let at = |n: u64| period.from.0 + 100_000_000 + n as i64 * 100_000;
+        let packets = |delay: i64, ttl| -> Vec<PacketSighting> {
+            (0..100).map(|n| seen(place as u64 * 1000 + n, at(n) + delay, ttl)).collect()
+        };
+        let sequence = place as u64 + 1;
+        for (probe, loses_at, seen) in [(&mut a, 2, packets(0, 64)), (&mut b, 5, packets(250_000, 63))] {
+            let mut told = probe.report(sequence, *period, 100);
+            told.captures[0].health.lost_ring = if place == loses_at { place as u64 * 7 } else { 0 };
+            probe.bytes(sequence, &seen, &serde_json::to_vec(&told).unwrap());
+            probe.until_taken(sequence);
+        }
+    }
+    assert_eq!(awaited(&collector, [800, 800, 0, 0]), [800, 800, 0, 0], "what was seen at both is known");
+    let warned: Vec<(usize, Vec<String>)> = rows_of(&collector, "a,b")
+        .into_iter()
+        .filter(|(_, row)| !row.warnings.is_empty())
+        .map(|(from, row)| (periods.iter().position(|it| it.from.0 == from).unwrap(), row.warnings))
+        .collect();
+    let said = |place, what: &str| (place, vec![what.to_owned()]);
+    assert_eq!(
+        warned,
+        [said(2, "'a' lost 14 packets in its capture"), said(5, "'b' lost 35 packets in its capture")]
+    );
+    let page = collector.ask("/api/v1/delays?from=-1h&pair=a,b&resolution=36500d");
+    let all = page["items"][0]["row"]["warnings"].to_string();
+    assert!(all.contains("'a' lost 14") && all.contains("'b' lost 35"), "of all times together: {all}");
+    let metrics = collector.client().ask("GET", "/metrics", "").unwrap().body;
+    let line = |from: &str| {
+        let of_it = |line: &&str| line.starts_with("netaware_path_warned_total") && line.contains(from);
+        metrics.lines().find(of_it).and_then(|line| line.rsplit(' ').next())
+    };
+    assert_eq!(line(r#"from="a""#), Some("2"), "{metrics}");
+}

@@ -262,7 +262,7 @@ fn as_json(point: &DelayPoint) -> Value {
 const COLUMNS: &str = "task,from,to,version,method,began_ns,ended_ns,packets,matched,lost,unobserved,late,duplicates,reordered,\
                        below_bound,min_ns,mean_ns,p50_ns,p95_ns,p99_ns,max_ns,ipdv_p95_ns,bound_ns,offset_ns,clock,\
                        collisions,given_up,pdv_p50_ns,pdv_p95_ns,pdv_p99_ns,\
-                       p50_with_losses_ns,p95_with_losses_ns,p99_with_losses_ns";
+                       p50_with_losses_ns,p95_with_losses_ns,p99_with_losses_ns,warnings";
 
 fn csv(points: &[DelayPoint]) -> String {
     let mut out = format!("{COLUMNS}\n");
@@ -291,8 +291,9 @@ fn csv(points: &[DelayPoint]) -> String {
         let variation = row.delay.variation_quantiles().as_array();
         let variation = variation.map(|span| span.map_or(String::new(), |span| span.0.to_string()));
         let clock = [cell(&row.clock_method)];
-        let cells =
-            [&names[..], &times, &counts, &spans, &clock, &spoilt, &variation, &with_losses(row)].concat();
+        let warnings = [cell(&row.warnings.join("; "))];
+        let figures = [&spans[..], &clock, &spoilt, &variation, &with_losses(row)].concat();
+        let cells = [&names[..], &times, &counts, &figures, &warnings].concat();
         out.push_str(&cells.join(","));
         out.push('\n');
     }
@@ -377,10 +378,17 @@ mod tests {
     }
 
     #[test]
-    fn columns_and_cells_are_as_many() {
-        let table = csv(&[point()]);
-        let counts: Vec<usize> = table.lines().map(|line| line.split(',').count()).collect();
-        assert_eq!(counts, [33, 33]);
+    fn columns_and_cells_are_as_many_and_the_last_has_the_warnings() {
+        let mut warned = point();
+        warned.row.warnings.push("the clock of 'a' jumped, twice".into());
+        let table = csv(&[point(), warned]);
+        let [head, one, two] = table.lines().collect::<Vec<_>>()[..] else { panic!("{table}") };
+        assert_eq!([head, one].map(|line| line.split(',').count()), [34, 34]);
+        assert!(head.ends_with(",warnings") && one.ends_with(",the second point lost packets"), "{table}");
+        assert!(
+            two.ends_with(",\"the second point lost packets; the clock of 'a' jumped, twice\""),
+            "{table}"
+        );
     }
 
     #[test]
