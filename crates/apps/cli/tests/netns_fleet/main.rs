@@ -13,9 +13,14 @@
 #[expect(dead_code, reason = "shared with tests on loopback")]
 mod program;
 
-mod browser;
+#[path = "../harness/drawn.rs"]
+mod drawn;
+
+mod full;
+mod nat;
 mod shards;
 mod sites;
+mod stamped;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
@@ -28,7 +33,7 @@ use netaware_record::IpVersion;
 use netaware_units::Span;
 use serde_json::Value;
 
-use crate::browser::{Drawn, Line};
+use crate::drawn::Drawn;
 use crate::program::{NETAWARE, Program};
 
 const RUNS: usize = 4;
@@ -100,10 +105,14 @@ fn start(seed: u64, folder: tempfile::TempDir) -> Fleet {
 
 impl Fleet {
     fn ask(&self, path: &str) -> String {
+        self.tell("GET", path, "")
+    }
+
+    fn tell(&self, method: &str, path: &str, body: &str) -> String {
         let asked = self.lab.within(Side::B, || {
             let client =
                 Client::new(&format!("http://[::1]:{PORT}"), None, None).map_err(std::io::Error::other)?;
-            client.ask("GET", path, "").map_err(std::io::Error::other)
+            client.ask(method, path, body).map_err(std::io::Error::other)
         });
         let answer = asked.unwrap_or_else(|why| panic!("{path}: {why}; {}", self.collector.complained()));
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
@@ -140,7 +149,7 @@ impl Fleet {
     /// The page, with the path of the video from a to b chosen.
     fn drawn(&self) -> Drawn {
         let chosen = "pair=a%2Cb&task=path&method=passive&version=6";
-        Drawn::of(&self.lab, Side::B, &format!("http://[::1]:{PORT}/#{chosen}"))
+        Drawn::of(self.lab.command(Side::B, "chromium"), &format!("http://[::1]:{PORT}/#{chosen}"))
     }
 
     fn row(points: &Value, from: &str, to: &str, version: IpVersion) -> Value {
@@ -215,14 +224,15 @@ fn page_says(page: &Drawn, row: &Value) {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let names =
         [text(&row["row"]["from"]), text(&row["row"]["to"]), text(&row["row"]["version"]).replace("IPv", "")];
-    let lines = page.table("paths");
-    let ours: Vec<&Line> =
-        lines.iter().filter(|line| [&line["from"], &line["to"], &line["IP"]] == names.each_ref()).collect();
-    let [line] = ours[..] else { panic!("{names:?}: {lines:#?}") };
+    let [from, to, version] = &names;
+    let line = page.line("paths", &[("from", from), ("to", to), ("IP", version)]);
     let [mean, min, max] = delay(row).map(|ns| format!("{:.3} ms", ns / 1e6));
     let loss = format!("{:.3} %", row["loss"].as_f64().unwrap() * 100.0);
-    let shown = ["mean", "min", "max", "loss", "unobserved"].map(|name| line[name].as_str());
-    assert_eq!(shown, [&*mean, &min, &max, &loss, "0"], "{row:#}");
+    let shown = ["mean", "min", "max", "loss", "unobserved", "warnings"].map(|name| line[name].as_str());
+    assert_eq!(shown, [&*mean, &min, &max, &loss, "0", "none"], "{row:#}");
+    let map = page.shapes("map");
+    assert!(map.contains(&format!("class=\"middle\">{mean} (v{version})</text>")), "{mean}: {map}");
+    assert!(map.contains(&format!("class=\"edge-bad\"><title>{from} → {to}</title>")), "{map}");
     if names == ["a", "b", "6"] {
         let ns = |value: &Value| format!("{:.3} ms", value.as_f64().unwrap() / 1e6);
         assert_eq!(page.figure("PDV p95"), ns(&row["pdv"]["p95"]));
@@ -232,10 +242,39 @@ fn page_says(page: &Drawn, row: &Value) {
             "{ways:#?}"
         );
         assert_eq!(page.figure("lost"), row["row"]["lost"].to_string());
-        let pictures = ["delay", "variation", "loss", "rate", "histogram"].map(|id| page.picture(id));
+        let pictures =
+            ["delay", "variation", "clock", "loss", "rate", "histogram"].map(|id| page.picture(id));
         assert!(pictures.iter().all(|shapes| *shapes > 0), "{pictures:?}");
+        // One clock stamps at both ends of the lab.
+        let clock = page.shapes("clock");
+        assert!(clock.contains("<title>last: bound 0.00</title>"), "{clock}");
+        assert_eq!([page.figure("clocks"), page.figure("± clocks")], ["same host", "0.000 ms"]);
     }
 }
+
+/// The page has both probes, their captures and their one task, and none of them lost or missed anything.
+fn page_says_all_is_well(page: &Drawn, probes: &Value) {
+    let map = page.shapes("map");
+    for (name, probe) in ["a", "b"].iter().zip(probes.as_array().unwrap()) {
+        assert_eq!(map.matches(&format!("class=\"middle name\">{name}</text>")).count(), 1, "{map}");
+        let line = page.line("probes", &[("probe", name)]);
+        let shown = ["state", "lost", "given up", "missed", "clock steps", "refused tasks"];
+        assert_eq!(shown.map(|column| line[column].as_str()), ["connected", "0", "0", "0", "0", ""]);
+        let seen: u64 = line["seen"].replace(',', "").parse().unwrap();
+        assert!(seen > 500 && Some(seen) >= probe["counts"]["seen"].as_u64(), "{line:?}: {probe:#}");
+        let line = page.line("captures", &[("probe", name), ("interface", "lab")]);
+        let shown = ["lost in ring", "lost in kernel", "malformed", "link"];
+        assert_eq!(shown.map(|column| line[column].as_str()), ["0", "0", "0", "up"]);
+    }
+    assert_eq!(map.matches("class=\"probe-up\"").count(), 2, "{map}");
+    let task = page.line("tasks", &[("task", "delay")]);
+    assert_eq!([&*task["kind"], &*task["on"]], ["digest", "all"]);
+    assert!(task["words"].contains("filter=ip or (ip6 and udp port 5004)"), "{task:?}");
+    assert!(page.table("runs")[0].values().any(|text| text.starts_with("no task measures throughput")));
+}
+
+/// How far mean, minimum and maximum may be from the lab's own.
+const CLOSE_NS: [f64; 3] = [20e3, 20e3, 100e3];
 
 /// A hundred years: spans of this length begin in 1970, so that midnight cannot make two of one run.
 const ALL: &str = "876000h";
@@ -271,6 +310,7 @@ fn delay_and_loss_of_real_traffic_are_the_paths_own() {
             return Err(format!("captures lost {missed:?} packets"));
         }
         let page = fleet.drawn();
+        page_says_all_is_well(&page, &probes);
         let api = fleet.json("/api/v1/delays?from=-1h&resolution=36500d")["items"].clone();
         let results = stored(&fleet.folder.path().join("netaware-collect/fleet.db"));
         let file = fleet.folder.path().join("truth.ndjson");
@@ -279,6 +319,8 @@ fn delay_and_loss_of_real_traffic_are_the_paths_own() {
         let truth = RecordedPackets::read(&file).unwrap();
         let (four, six) = (IpVersion::V4, IpVersion::V6);
         let (to_b, to_a) = (("a", Side::A, "b"), ("b", Side::B, "a"));
+        // Counts and what the page says are right in each run, delays in one at least.
+        let mut far = None;
         for ((from, side, to), version, length) in
             [(to_b, four, None), (to_a, four, None), (to_b, six, Some(VIDEO_LENGTH))]
         {
@@ -304,10 +346,11 @@ fn delay_and_loss_of_real_traffic_are_the_paths_own() {
             let found = delay(&row);
             let off = [found[0] - true_one.mean, found[1] - true_one.min, found[2] - true_one.max];
             println!("  mean {:.1}, min {:.1}, max {:.1} us off", off[0] / 1e3, off[1] / 1e3, off[2] / 1e3);
-            if off[0].abs() > 50e3 || off[1].abs() > 50e3 || off[2].abs() > 100e3 {
-                return Err(format!("{from} to {to}: {found:?} against {true_one:?}"));
+            let within = off.iter().zip(CLOSE_NS).all(|(off, close)| off.abs() <= close);
+            if !within {
+                far.get_or_insert(format!("{from} to {to}: {found:?} against {true_one:?}"));
             }
         }
-        Ok(())
+        far.map_or(Ok(()), Err)
     });
 }

@@ -7,7 +7,8 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
 use std::process::Command;
 
 use netaware_collector::Client;
@@ -21,21 +22,42 @@ use crate::RUNS;
 use crate::program::{NETAWARE, Program};
 
 const PORT: u16 = 14_234;
-const FLOW: u16 = 5006;
+pub(crate) const FLOW: u16 = 5006;
 /// UDP payloads of these bytes are dropped on the way.
 const DOOMED: usize = 333;
 const OTHERS: usize = 200;
+/// The collector's folder, beside its file.
+const STATE: &str = "netaware-collect";
 
-struct Sites {
-    star: Star,
+pub(crate) struct Sites {
+    pub(crate) star: Star,
+    /// Where the collector runs.
+    at: Place,
     collector: Program,
     probes: Vec<Program>,
     folder: tempfile::TempDir,
 }
 
+/// One of the hosts.
+pub(crate) type Place = fn(&Star) -> &Side;
+
 impl Sites {
     /// A collector in the hub with this file, behind which keys of all named probes are written.
     fn start(names: &[&str], probes: &[&str], file: &str) -> Self {
+        Self::start_at(Star::hub, names, probes, file)
+    }
+
+    /// The same with the collector elsewhere.
+    pub(crate) fn start_at(at: Place, names: &[&str], probes: &[&str], file: &str) -> Self {
+        Self::begin(at, None, names, probes, file)
+    }
+
+    /// The same in the hub, with so much room for the store and what lies beside it.
+    pub(crate) fn start_on_a_disk_of(size: &str, names: &[&str], probes: &[&str], file: &str) -> Self {
+        Self::begin(Star::hub, Some(size), names, probes, file)
+    }
+
+    fn begin(at: Place, disk: Option<&str>, names: &[&str], probes: &[&str], file: &str) -> Self {
         let star = Star::new("sites", names).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let mut text = format!("listen = [\"[::]:{PORT}\"]\nperiod = \"1s\"\n{file}");
@@ -48,17 +70,40 @@ impl Sites {
             text.push_str(&probe);
         }
         std::fs::write(folder.path().join("collect.toml"), text).unwrap();
-        let mut collect = star.hub().command(NETAWARE);
+        let mut collect = match disk {
+            None => at(&star).command(NETAWARE),
+            // A mount of this process alone, which goes with it.
+            Some(size) => {
+                let disk = folder.path().join(STATE);
+                std::fs::create_dir(&disk).unwrap();
+                let mount = format!("mount -t tmpfs -o size={size} tmpfs \"$0\" && exec \"$@\"");
+                let mut alone = at(&star).command("unshare");
+                alone.args(["--mount", "sh", "-c", &mount]).arg(disk).arg(NETAWARE);
+                alone
+            }
+        };
         collect.args(["collect", "run", "--config"]).arg(folder.path().join("collect.toml"));
         let collector = Program::start(collect);
         wait_until_bound(collector.id(), Transport::Tcp, PORT)
             .unwrap_or_else(|error| panic!("{error}: {}", collector.complained()));
-        Self { star, collector, probes: Vec::new(), folder }
+        Self { star, at, collector, probes: Vec::new(), folder }
+    }
+
+    /// Store and state of the collector as it sees them itself.
+    pub(crate) fn disk(&self) -> PathBuf {
+        let seen = self.folder.path().join(STATE);
+        let root = format!("/proc/{}/root", self.collector.id());
+        std::path::Path::new(&root).join(seen.strip_prefix("/").unwrap())
     }
 
     /// As people start it: root, which becomes nobody.
-    fn probe(&mut self, name: &str, side: fn(&Star) -> &Side) {
-        let at = SocketAddr::new(self.star.hub().v4().into(), PORT).to_string();
+    pub(crate) fn probe(&mut self, name: &str, side: Place) {
+        self.probe_to(self.star.hub().v4().into(), name, side);
+    }
+
+    /// The same with the collector at this address.
+    pub(crate) fn probe_to(&mut self, to: IpAddr, name: &str, side: Place) {
+        let at = SocketAddr::new(to, PORT).to_string();
         let mut probe = side(&self.star).command(NETAWARE);
         probe.args(["probe", "--collector", &at, "--name", name, "--key-file"]);
         probe.arg(self.folder.path().join(format!("{name}.key")));
@@ -69,24 +114,40 @@ impl Sites {
         self.probes.push(Program::start(probe));
     }
 
-    fn json(&self, path: &str) -> Value {
+    pub(crate) fn json(&self, path: &str) -> Value {
         serde_json::from_str(&self.ask(path)).unwrap()
     }
 
-    fn ask(&self, path: &str) -> String {
-        let asked = self.star.hub().within(|| {
+    pub(crate) fn ask(&self, path: &str) -> String {
+        self.answer("GET", path, "")
+    }
+
+    /// Goes on with more in its file; what the collector says to it.
+    pub(crate) fn apply(&self, more: &str) -> Value {
+        let file = std::fs::read_to_string(self.folder.path().join("collect.toml")).unwrap();
+        let answer = self.answer("PUT", "/api/v1/config", &format!("{file}\n{more}"));
+        serde_json::from_str(&answer).unwrap()
+    }
+
+    fn answer(&self, method: &str, path: &str, body: &str) -> String {
+        let asked = (self.at)(&self.star).within(|| {
             let client = Client::new(&format!("http://127.0.0.1:{PORT}"), None, None);
-            client.map_err(std::io::Error::other)?.ask("GET", path, "").map_err(std::io::Error::other)
+            client.map_err(std::io::Error::other)?.ask(method, path, body).map_err(std::io::Error::other)
         });
         let answer = asked.unwrap_or_else(|why| panic!("{path}: {why}; {}", self.collector.complained()));
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
         answer.body
     }
 
-    fn until(&self, what: &str, within: Span, holds: impl Fn(&Self) -> bool) {
+    /// What each probe has complained of so far.
+    pub(crate) fn complaints(&self) -> Vec<String> {
+        self.probes.iter().map(Program::complained).collect()
+    }
+
+    pub(crate) fn until(&self, what: &str, within: Span, holds: impl Fn(&Self) -> bool) {
         let due = clock::now() + within;
         while !holds(self) {
-            let probes: Vec<String> = self.probes.iter().map(Program::complained).collect();
+            let probes = self.complaints();
             assert!(
                 clock::now() < due,
                 "not within {within}: {what}; {}; {probes:#?}; {}",
@@ -98,7 +159,7 @@ impl Sites {
     }
 
     /// So many probes have watched for some periods.
-    fn watch(&self, probes: usize) {
+    pub(crate) fn watch(&self, probes: usize) {
         self.until("probes watch", Span::from_secs(30), |it| {
             let all = it.json("/api/v1/probes");
             let all = all.as_array().unwrap();
@@ -106,13 +167,13 @@ impl Sites {
         });
     }
 
-    fn captures_lost(&self) -> bool {
+    pub(crate) fn captures_lost(&self) -> bool {
         let probes = self.json("/api/v1/probes");
         probes.as_array().unwrap().iter().any(|probe| probe["counts"]["lost"].as_u64() != Some(0))
     }
 
     /// The router drops datagrams of one length.
-    fn drop_doomed(&self) {
+    pub(crate) fn drop_doomed(&self) {
         let rule = format!("add rule ip t f udp dport {FLOW} udp length {} drop", DOOMED + 8);
         let chain = "add chain ip t f { type filter hook forward priority 0; policy accept; }";
         for words in ["add table ip t", chain, &rule] {
@@ -122,7 +183,7 @@ impl Sites {
     }
 
     /// A datagram each 2 ms from bern to oslo, every 20th doomed; `before` is told the socket before each.
-    fn flow(&self, packets: usize, before: impl Fn(&UdpSocket) + Send + Sync) {
+    pub(crate) fn flow(&self, packets: usize, before: impl Fn(&UdpSocket) + Send + Sync) {
         let to = (self.star.sites()[1].v4(), FLOW);
         let _sink = self.star.sites()[1].within(|| UdpSocket::bind(to)).unwrap();
         self.star.sites()[0]
@@ -144,7 +205,7 @@ impl Sites {
     }
 
     /// The row of a pair, of all times together.
-    fn delay(&self, from: &str, to: &str) -> DelayRow {
+    pub(crate) fn delay(&self, from: &str, to: &str) -> DelayRow {
         let pair = format!("{from},{to}").replace('/', "%2F");
         let found = self.json(&format!("/api/v1/delays?from=-1h&resolution=36500d&pair={pair}"));
         let [item] = &found["items"].as_array().unwrap()[..] else { panic!("{found:#}") };

@@ -2,6 +2,8 @@
 
 #[path = "../../../../system/store/tests/fleet/bench_server.rs"]
 mod bench_server;
+#[path = "../../../cli/tests/harness/drawn.rs"]
+mod drawn;
 mod probe;
 
 mod answers;
@@ -16,6 +18,7 @@ mod guide;
 mod joined;
 mod killed;
 mod metrics;
+mod page;
 mod protocol;
 mod restarted;
 mod secure;
