@@ -41,6 +41,8 @@ pub struct MarkingWatch {
     read: i64,
     /// Packets that came too late for theirs, by colour.
     late: [u64; 2],
+    /// Whether no more will come.
+    ended: bool,
 }
 
 #[derive(Debug)]
@@ -68,7 +70,15 @@ impl MarkingWatch {
             return Err(TaskError::SameBit(colour));
         }
         let length = i64::from(watch::within("block_ms", block_ms, 10, 3_600_000)?) * 1_000_000;
-        Ok(Self { colour, delay, length, blocks: BTreeMap::new(), read: i64::MIN, late: [0; 2] })
+        Ok(Self {
+            colour,
+            delay,
+            length,
+            blocks: BTreeMap::new(),
+            read: i64::MIN,
+            late: [0; 2],
+            ended: false,
+        })
     }
 
     /// The block of a packet: the nearest in time that has its colour.
@@ -126,11 +136,11 @@ impl Watch for MarkingWatch {
         }
     }
 
-    /// Hands out the blocks that are over since half a block: until then packets may still be on their way. Without any, the last that is
-    /// over, empty.
+    /// Hands out the blocks that are over since half a block: until then packets may still be on their way; where none come any more,
+    /// all. Without any, the last that is over, empty.
     fn close(&mut self, period: Period, found: &mut Found) {
         let over = period.until.0.saturating_sub(self.length / 2).div_euclid(self.length);
-        let later = self.blocks.split_off(&over);
+        let later = if self.ended { BTreeMap::new() } else { self.blocks.split_off(&over) };
         let blocks = std::mem::replace(&mut self.blocks, later);
         if blocks.is_empty() {
             // Whoever joins must know that it watched and nothing came.
@@ -144,6 +154,10 @@ impl Watch for MarkingWatch {
             self.hand_out(number, block, found);
         }
         self.read = self.read.max(over);
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
     }
 }
 
@@ -200,6 +214,21 @@ mod tests {
             (3, 0, Wall(300 * MS)),
             "it watched, and nothing came"
         );
+    }
+
+    #[test]
+    fn where_nothing_comes_any_more_blocks_that_are_not_over_are_read_as_well() {
+        let mut task = MarkingWatch::new(0, None, 100).unwrap();
+        // The last is a packet of the next colour that came early.
+        for (at, colour) in [(50, 0), (150, 1), (199, 0)] {
+            task.observe(&Made::udp4().dscp(colour).observed(Wall(at * MS)));
+        }
+        let said = |rows: Vec<MarkingRow>| -> Vec<(u64, u64)> {
+            rows.iter().map(|row| (row.block, row.packets)).collect()
+        };
+        assert_eq!(said(rows(&mut task, 199 * MS)), [(0, 1)]);
+        task.end();
+        assert_eq!(said(rows(&mut task, 200 * MS)), [(1, 1), (2, 1)]);
     }
 
     #[test]

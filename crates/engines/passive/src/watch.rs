@@ -27,6 +27,9 @@ pub trait Watch: Send {
         let _ = (least, empty);
     }
 
+    /// Nothing comes any more, as at a file's end: the next [`Self::close`] keeps nothing back for packets that might still come.
+    fn end(&mut self) {}
+
     /// The interface is another than it was (MTU, speed).
     fn link(&mut self, link: Link) {
         let _ = link;

@@ -410,12 +410,15 @@ proptest! {
         let mut sum = Rows::new();
         for shard in 0..shards {
             let mut join = Join::new(JoinSettings { part: (shard, shards), ..settings.clone() }).unwrap();
+            let (mut taken, mut elsewhere) = (0, 0);
             for (point, all) in seen.iter().enumerate() {
                 // As probes divide it; what is none of its business does it no harm.
                 let goes_there = |it: &PacketSighting| {
                     shard_of(it.digest, shards) == shard || is_clock_sample(it.digest) || seed % 2 == 0
                 };
                 let part: Vec<PacketSighting> = all.iter().copied().filter(goes_there).collect();
+                let own = part.iter().filter(|it| shard_of(it.digest, shards) == shard).count();
+                (taken, elsewhere) = (taken + own as u64, elsewhere + (part.len() - own) as u64);
                 join.offer(PointId(point as u8), &part);
                 // Of the time around the slots only the clocks are known.
                 for from in [START - 100 * SLOT, START + SLOTS as i64 * SLOT] {
@@ -427,6 +430,8 @@ proptest! {
                     join.watched(PointId(point as u8), slot(number), lost, &clock());
                 }
             }
+            let counts = join.counts();
+            prop_assert_eq!((counts.taken, counts.elsewhere), (taken, elsewhere));
             for (key, row) in keyed(join.finish()) {
                 match sum.get_mut(&key) {
                     Some(before) => before.merge(&row),

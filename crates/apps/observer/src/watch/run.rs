@@ -131,6 +131,9 @@ impl Runner {
             // The stamp of the last packet is within the period. Without a packet there is no time of which to say anything.
             Pace::Replay => last_at.map(|at| after(at, Span(1))),
         };
+        if self.pace == Pace::Replay {
+            self.station.run_out();
+        }
         if let Some(now) = now {
             self.station.finish(now, &mut out);
         }

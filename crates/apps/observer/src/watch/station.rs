@@ -251,6 +251,13 @@ impl Station {
         }
     }
 
+    /// Nothing comes any more, as at a file's end: [`Self::finish`] keeps nothing back.
+    pub fn run_out(&mut self) {
+        for slot in &mut self.slots {
+            slot.watch.end();
+        }
+    }
+
     /// Ends everything: a file's end, or a probe's.
     pub fn finish(&mut self, now: Wall, out: &mut Vec<Handed>) {
         let until = now.clamp(self.period.from, self.period.until);
