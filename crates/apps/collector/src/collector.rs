@@ -285,3 +285,27 @@ fn listen(config: &Config) -> Result<Vec<std::net::TcpListener>, StartError> {
     let six = bind(&(Ipv6Addr::LOCALHOST, DEFAULT_PORT).into()).ok();
     Ok(std::iter::once(four).chain(six).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use netaware_units::Span;
+
+    use super::*;
+
+    #[test]
+    fn the_store_keeps_rows_as_long_as_the_file_says_and_as_usual_where_it_says_nothing() {
+        let ages = |text: &str| settings(&Config::read(text).unwrap()).ages;
+        let hours = |n: i64| Span::from_secs(n * 3600);
+        let all = "[retention]\nperiods = \"2h\"\nminutes = \"5h\"\nhours = \"9h\"\n";
+        assert_eq!(
+            ages(all),
+            Ages { to_minutes: hours(2), to_hours: hours(5), delete: hours(9), delete_single: hours(5) }
+        );
+        let usual = Ages::default();
+        assert_eq!(ages(""), usual);
+        assert_eq!(ages("[retention]\nperiods = \"3d\"\n"), Ages { to_minutes: hours(72), ..usual });
+        assert_eq!(ages("[retention]\nhours = \"1000d\"\n"), Ages { delete: hours(24_000), ..usual });
+        let minutes = Ages { to_hours: hours(24), delete_single: hours(24), ..usual };
+        assert_eq!(ages("[retention]\nminutes = \"1d\"\n"), minutes);
+    }
+}

@@ -7,7 +7,7 @@ mod bench_server;
 mod cases;
 
 use netaware_record::passive::{ClockState, DigestRow, Period, ProbeReport, Row, TaskRow};
-use netaware_store::fleet::{self, DelayQuery, FleetError, Kind, RowQuery, Settings, Taken};
+use netaware_store::fleet::{self, Ages, DelayQuery, FleetError, Kind, RowQuery, Settings, Taken};
 use netaware_units::{Span, Wall};
 
 use bench_server::{Server, serve_if_told};
@@ -39,6 +39,7 @@ fn a_real_clickhouse_does_what_every_store_must() {
     an_insert_that_is_sent_twice_counts_once(&server);
     what_came_while_it_was_away_is_there_afterwards(&mut server, &settings("away"), recent);
     a_new_buffer_knows_what_was_taken_before(&server, &settings("anew"), recent);
+    ages_that_changed_reach_the_tables(&server, &settings("aged"), recent);
     dashboards_ask_what_can_be_answered(&server);
 }
 
@@ -107,6 +108,56 @@ fn a_new_buffer_knows_what_was_taken_before(server: &Server, settings: &Settings
     assert_eq!(store.highest("p", "aa").unwrap(), 500);
     assert_eq!(store.take("aa", &digests(499, base)).unwrap(), Taken::Known);
     assert_eq!(store.take("aa", &digests(501, base)).unwrap(), Taken::New);
+}
+
+/// Rows of two days ago: kept as they came for a week, then, when the settings say one day, by the minute alone.
+fn ages_that_changed_reach_the_tables(server: &Server, settings: &Settings, base: Wall) {
+    let days = |n: i64| Span::from_secs(n * 86_400);
+    let has_ages = |expected: [(&str, i64); 6]| {
+        for (table, age) in expected {
+            let of = format!("WHERE database = 'aged' AND name = '{table}'");
+            let made = server.ask(&format!("SELECT create_table_query FROM system.tables {of}")).unwrap();
+            assert!(made.contains(&format!("toIntervalSecond({})", age * 86_400)), "{table}: {made}");
+        }
+    };
+    let mut store = fleet::open_with(&server.place("aged"), settings).unwrap();
+    for sequence in 1..=2 {
+        store.take("aa", &digests(sequence, base)).unwrap();
+    }
+    assert!(store.flush(Span::from_secs(30)), "{:?}", store.backlog());
+    drop(store);
+    let five_years = 5 * 365;
+    has_ages([
+        ("delays", 7),
+        ("delays_1m", 90),
+        ("delays_1h", five_years),
+        ("rows_1m", 90),
+        ("rows_1h", five_years),
+        ("reports", 90),
+    ]);
+    let as_came = || server.ask("SELECT count() FROM aged.rows").unwrap().trim().to_owned();
+    assert_eq!(as_came(), "2");
+
+    let ages = Ages { to_minutes: days(1), to_hours: days(30), delete: days(400), delete_single: days(50) };
+    let store = fleet::open_with(&server.place("aged"), &Settings { ages, ..settings.clone() }).unwrap();
+    has_ages([
+        ("delays", 1),
+        ("delays_1m", 30),
+        ("delays_1h", 400),
+        ("rows_1m", 30),
+        ("rows_1h", 400),
+        ("reports", 50),
+    ]);
+    // Old rows go when parts are merged, which is now.
+    server.ask("OPTIMIZE TABLE aged.rows FINAL").unwrap();
+    assert_eq!(as_came(), "0");
+    let found = store.rows(&RowQuery::of(Kind::Digests)).unwrap().items;
+    let counted = found.iter().map(|one| if let Row::Digests(row) = &one.row { row.observed } else { 0 });
+    assert_eq!(counted.sum::<u64>(), 3);
+    assert!(
+        found.iter().all(|one| one.period.until.since(one.period.from) == Span::from_secs(60)),
+        "{found:?}"
+    );
 }
 
 /// Each question of each dashboard, with what Grafana would put in.

@@ -71,6 +71,43 @@ fn a_full_disk_is_an_error_that_says_what_to_do_and_what_was_taken_stays() {
     assert_eq!(store.rows(&RowQuery::of(Kind::Digests)).unwrap().items.len() as u64, taken);
 }
 
+/// Lengths of rows, s (0: as they came), and what they counted together.
+fn lengths(store: &SqliteFleet) -> (Vec<i64>, u64) {
+    let items = store.rows(&RowQuery::of(Kind::Digests)).unwrap().items;
+    let counted =
+        items.iter().map(|stored| if let Row::Digests(row) = &stored.row { row.observed } else { 0 });
+    let sum = counted.sum();
+    let length = |period: &Period| period.until.since(period.from).0 / 1_000_000_000;
+    (items.iter().map(|stored| length(&stored.period)).collect(), sum)
+}
+
+#[test]
+fn rows_get_coarser_and_go_at_the_ages_that_were_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let hours = |n: i64| Span::from_secs(n * 3600);
+    let ages = Ages { to_minutes: hours(2), to_hours: hours(5), delete: hours(9), delete_single: hours(7) };
+    let mut store = SqliteFleet::open(folder.path().join("fleet.db"), ages).unwrap();
+    for sequence in 1..=3 {
+        store.take("aa", &digests(sequence)).unwrap();
+    }
+    let always = Period { from: Wall(0), until: Wall(i64::MAX) };
+    // Hours after the rows: their lengths, what they counted, and whether the reports are there.
+    let table: [(i64, &[i64], u64, bool); 6] = [
+        (1, &[0, 0, 0], 6, true),
+        (3, &[60], 6, true),
+        (4, &[60], 6, true),
+        (6, &[3600], 6, true),
+        (8, &[3600], 6, false),
+        (10, &[], 0, false),
+    ];
+    for (after, expected, counted, reports) in table {
+        let now = Wall(BASE.0 + hours(after).0);
+        while store.upkeep(now).unwrap().more {}
+        assert_eq!(lengths(&store), (expected.to_vec(), counted), "{after} h");
+        assert_eq!(!store.probes(&always).unwrap().is_empty(), reports, "{after} h");
+    }
+}
+
 #[test]
 fn a_reader_sees_what_a_writer_took_while_it_writes() {
     let (folder, mut store) = fresh();

@@ -90,23 +90,24 @@ const STEPS: &[&str] = &["
     CREATE INDEX rows_single ON rows (at) WHERE sum_key IS NULL;
 "];
 
-/// The layout this program writes.
-const LAYOUT: i32 = STEPS.len() as i32;
-
 pub(super) fn open(path: &Path) -> Result<Connection, FleetError> {
+    open_as(path, STEPS)
+}
+
+fn open_as(path: &Path, steps: &[&str]) -> Result<Connection, FleetError> {
     let sql = |operation| move |source| explained(source, path, operation);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let mut connection = Connection::open_with_flags(path, flags).map_err(sql("open"))?;
     connection.busy_timeout(PATIENCE).map_err(sql("open"))?;
     // Before anything is written, and in a transaction: between two reads another process may lay the file out.
     let snapshot = connection.unchecked_transaction().map_err(sql("read"))?;
-    let found = layout(&snapshot, path)?;
+    let found = layout(&snapshot, path, steps)?;
     drop(snapshot);
     connection.pragma_update(None, "journal_mode", "wal").map_err(sql("open"))?;
     // A probe forgets what we say we have.
     connection.pragma_update(None, "synchronous", "full").map_err(sql("open"))?;
-    if found < LAYOUT {
-        lay_out(&mut connection, path)?;
+    if found < steps.len() {
+        lay_out(&mut connection, path, steps)?;
     }
     Ok(connection)
 }
@@ -119,14 +120,14 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, FleetError> {
     let connection =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(sql("open"))?;
     connection.busy_timeout(PATIENCE).map_err(sql("open"))?;
-    if layout(&connection, path)? < LAYOUT {
+    if layout(&connection, path, STEPS)? < STEPS.len() {
         return Err(FleetError::Foreign { path: path.to_path_buf() });
     }
     Ok(connection)
 }
 
-/// The layout of a file that is ours, 0 for one that is still empty.
-fn layout(connection: &Connection, path: &Path) -> Result<i32, FleetError> {
+/// The layout of a file that is ours, 0 for one that is still empty; one that more steps have led to is refused.
+fn layout(connection: &Connection, path: &Path, steps: &[&str]) -> Result<usize, FleetError> {
     let read = |source| explained(source, path, "read");
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0)).map_err(read);
     let (application, layout) = (number("application_id")?, number("user_version")?);
@@ -135,23 +136,28 @@ fn layout(connection: &Connection, path: &Path) -> Result<i32, FleetError> {
     if application != APPLICATION_ID && (application != 0 || tables > 0 || layout > 0) {
         return Err(FleetError::Foreign { path: path.to_path_buf() });
     }
-    if layout > LAYOUT {
-        return Err(FleetError::Newer { path: path.to_path_buf(), found: layout, known: LAYOUT });
+    if layout > number_of(steps) {
+        return Err(FleetError::Newer { path: path.to_path_buf(), found: layout, known: number_of(steps) });
     }
-    Ok(layout)
+    Ok(usize::try_from(layout).unwrap_or(0))
 }
 
 /// All missing steps in one transaction: a process that comes second finds them done, a crash leaves none half done.
-fn lay_out(connection: &mut Connection, path: &Path) -> Result<(), FleetError> {
+fn lay_out(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), FleetError> {
     let sql = |source| explained(source, path, "lay out");
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
-    let from = usize::try_from(layout(&transaction, path)?).unwrap_or(0);
-    for step in STEPS.iter().skip(from) {
+    let from = layout(&transaction, path, steps)?;
+    for step in steps.iter().skip(from) {
         transaction.execute_batch(step).map_err(sql)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(sql)?;
-    transaction.pragma_update(None, "user_version", LAYOUT).map_err(sql)?;
+    transaction.pragma_update(None, "user_version", number_of(steps)).map_err(sql)?;
     transaction.commit().map_err(sql)
+}
+
+/// The layout that so many steps lead to, as a file has it.
+fn number_of(steps: &[&str]) -> i32 {
+    steps.len() as i32
 }
 
 #[cfg(test)]
@@ -177,10 +183,52 @@ mod tests {
     fn a_newer_layout_is_refused_with_both_numbers() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("fleet.db");
-        open(&path).unwrap().pragma_update(None, "user_version", LAYOUT + 5).unwrap();
+        open(&path).unwrap().pragma_update(None, "user_version", number_of(STEPS) + 5).unwrap();
         for error in [open(&path).unwrap_err(), open_to_read(&path).unwrap_err()] {
             assert!(matches!(error, FleetError::Newer { found, known, .. } if found == known + 5), "{error}");
         }
+    }
+
+    /// The present layout, and one more step.
+    fn with(further: &'static str) -> Vec<&'static str> {
+        STEPS.iter().copied().chain([further]).collect()
+    }
+
+    #[test]
+    fn an_older_layout_becomes_the_next_by_the_step_that_is_missing_and_keeps_its_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fleet.db");
+        let older = open(&path).unwrap();
+        older.execute("INSERT INTO origins VALUES (7, 'bern', 'first', 41, 40)", []).unwrap();
+        drop(older);
+        let next = with("ALTER TABLE origins ADD COLUMN site TEXT NOT NULL DEFAULT 'here'");
+        // The second time there is nothing left to do: the step would fail, for the column is there.
+        for _ in 0..2 {
+            let file = open_as(&path, &next).unwrap();
+            let row = "SELECT name, highest, site FROM origins WHERE id = 7";
+            let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+            let found: (String, i64, String) = file.query_row(row, [], read).unwrap();
+            assert_eq!(found, ("bern".to_owned(), 41, "here".to_owned()));
+            assert_eq!(layout(&file, &path, &next).unwrap(), next.len());
+        }
+        // A program without that step does not touch it.
+        let refused = SqliteFleet::open(&path, Ages::default()).unwrap_err();
+        assert!(matches!(refused, FleetError::Newer { found, known, .. } if found == known + 1), "{refused}");
+    }
+
+    #[test]
+    fn a_step_that_fails_half_way_leaves_the_older_layout_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fleet.db");
+        drop(open(&path).unwrap());
+        let broken = with("CREATE TABLE half (x); INSERT INTO nowhere VALUES (1)");
+        assert!(open_as(&path, &broken).is_err());
+        let file = open(&path).unwrap();
+        assert_eq!(layout(&file, &path, STEPS).unwrap(), STEPS.len());
+        let half: i64 = file
+            .query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'half'", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(half, 0);
     }
 
     #[test]
