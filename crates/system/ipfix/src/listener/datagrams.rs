@@ -112,3 +112,66 @@ impl Inbox {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use netaware_io::stop::StopFlag;
+
+    use super::super::{Sink, Totals};
+    use super::*;
+
+    /// A message without sets: version 10, 16 bytes, exported at 0, number 0, domain 1.
+    const EMPTY: [u8; 16] = [0, 10, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+
+    struct Place {
+        inbox: Inbox,
+        totals: Arc<Mutex<Totals>>,
+    }
+
+    impl Place {
+        /// For two exporters, who are forgotten after a minute.
+        fn new() -> Self {
+            let totals: Arc<Mutex<Totals>> = Arc::default();
+            let sink: Sink = Arc::new(|_, _| {});
+            let shared = Shared {
+                inlets: Arc::new(sink),
+                totals: totals.clone(),
+                stop: StopFlag::new(),
+                first_message: Span::from_secs(10),
+                patience: Span::from_secs(60),
+                places: 1,
+            };
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let inbox = Inbox { socket, sessions: HashMap::new(), exporters: 2, refused: 0, shared };
+            Self { inbox, totals }
+        }
+
+        /// What is said from a port at a second; the ports that have a place then.
+        fn hears(&mut self, port: u16, second: i64, bytes: &[u8]) -> Vec<u16> {
+            let peer = SocketAddr::from(([192, 0, 2, 1], port));
+            self.inbox.datagram(peer, bytes, Mono(0) + Span::from_secs(second), Wall(0));
+            let mut there: Vec<u16> = self.inbox.sessions.keys().map(SocketAddr::port).collect();
+            there.sort_unstable();
+            there
+        }
+    }
+
+    #[test]
+    fn an_exporter_that_was_silent_for_too_long_makes_room_and_one_that_speaks_keeps_its_place() {
+        let mut place = Place::new();
+        assert_eq!(place.hears(1, 0, &EMPTY), [1]);
+        assert_eq!(place.hears(2, 30, &EMPTY), [1, 2]);
+        assert_eq!(place.hears(3, 59, &EMPTY), [1, 2], "both spoke within a minute");
+        assert_eq!(place.hears(4, 60, b"noise"), [1, 2], "noise puts nobody out");
+        assert_eq!(place.hears(3, 60, &EMPTY), [2, 3]);
+        assert_eq!(place.hears(2, 80, &EMPTY), [2, 3]);
+        assert_eq!(place.hears(1, 119, &EMPTY), [2, 3]);
+        assert_eq!(place.hears(1, 120, &EMPTY), [1, 2], "the one that spoke last stays");
+        place.inbox.tell();
+        let totals = *place.totals.lock().unwrap();
+        // What those who went had said is not forgotten.
+        assert_eq!((totals.counts.messages, totals.exporters, totals.refused), (5, 2, 3));
+    }
+}
