@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
+use netaware_io::thread;
 use netaware_passive::{Link as Interface, Seed, watch};
 use netaware_record::passive::ClockState;
 use netaware_units::{Mono, Span, Wall};
@@ -103,7 +104,7 @@ pub struct Probe<G: Ground> {
     posts: Vec<Post>,
     stations: usize,
     instruction: Option<Instruction>,
-    /// Whether the suppression held when tasks were last set.
+    /// Tasks that the suppression held for when they were last set.
     suppressed: BTreeSet<String>,
     told: SyncSender<Told>,
     retry_at: Mono,
@@ -172,11 +173,8 @@ impl<G: Ground> Probe<G> {
         while !stop.is_raised() {
             match news.recv_timeout(Duration::from_millis(50)) {
                 Ok(Heard::Instruction(0, instruction)) => self.follow(*instruction),
-                Ok(Heard::Start(0, task, _)) => {
-                    if !self.is_suppressed(&task) {
-                        self.active.start(&task);
-                    }
-                }
+                // What is suppressed is not among the active tasks: its start is missed.
+                Ok(Heard::Start(0, task, _)) => self.active.start(&task),
                 Ok(Heard::Joined(which)) => tracing::info!(collector = which, "joined"),
                 // Further collectors instruct nobody; links tell of their losses themselves.
                 Ok(Heard::Instruction(..) | Heard::Start(..) | Heard::Lost(..))
@@ -190,7 +188,10 @@ impl<G: Ground> Probe<G> {
 
     /// Looks after everything; to be called every 50 ms or so.
     pub fn tick(&mut self) {
-        let now = clock::wall();
+        self.tick_at(clock::wall());
+    }
+
+    fn tick_at(&mut self, now: Wall) {
         let suppressed = self.suppressed_at(now);
         if suppressed != self.suppressed {
             self.apply(now);
@@ -227,6 +228,10 @@ impl<G: Ground> Probe<G> {
 
     /// Does what an instruction says, as far as it can be done.
     pub fn follow(&mut self, instruction: Instruction) {
+        self.follow_at(instruction, clock::wall());
+    }
+
+    fn follow_at(&mut self, instruction: Instruction, now: Wall) {
         let anew = self.instruction.as_ref().is_some_and(|before| {
             before.seed != instruction.seed || before.period_ms != instruction.period_ms
         });
@@ -235,7 +240,7 @@ impl<G: Ground> Probe<G> {
             self.leave_posts();
         }
         self.instruction = Some(instruction);
-        self.apply(clock::wall());
+        self.apply(now);
     }
 
     fn apply(&mut self, now: Wall) {
@@ -390,8 +395,10 @@ impl<G: Ground> Probe<G> {
     fn occupy(&mut self, interface: &str, length: Span) -> Result<usize, String> {
         let now = clock::wall();
         let mut post = Post { interface: interface.to_owned(), tasks: BTreeMap::new(), rings: Vec::new() };
-        for source in self.ground.open(interface)? {
-            match self.start_ring(interface, length, now, source) {
+        let sources = self.ground.open(interface)?;
+        let cores = cores_of(sources.len(), &thread::allowed_cores());
+        for (source, core) in sources.into_iter().zip(cores) {
+            match self.start_ring((interface, core), length, now, source) {
                 Ok(ring) => post.rings.push(ring),
                 Err(why) => {
                     self.leave(vec![post]);
@@ -405,7 +412,7 @@ impl<G: Ground> Probe<G> {
 
     fn start_ring(
         &mut self,
-        interface: &str,
+        (interface, core): (&str, Option<usize>),
         length: Span,
         now: Wall,
         mut source: Box<dyn Source>,
@@ -426,7 +433,12 @@ impl<G: Ground> Probe<G> {
         let (told, flag) = (self.told.clone(), stop.clone());
         let thread = std::thread::Builder::new()
             .name("probe-capture".into())
-            .spawn(move || runner.run(&mut *source, &flag))
+            .spawn(move || {
+                if let Some(Err(error)) = core.map(thread::pin) {
+                    tracing::warn!("a ring's thread goes from core to core: {error}");
+                }
+                runner.run(&mut *source, &flag)
+            })
             .map_err(|error| {
                 drop(told.send(Told::Ended(index)));
                 format!("cannot start a thread: {error}")
@@ -488,10 +500,13 @@ impl<G: Ground> Probe<G> {
             instruction.tasks.iter().filter(|(name, task)| suppression.concerns(name, &task.what, now));
         concerned.map(|(name, _)| name.clone()).collect()
     }
+}
 
-    fn is_suppressed(&self, task: &str) -> bool {
-        self.suppressed.contains(task)
-    }
+/// The core that each ring of an interface stays on: its tables are then in that core's caches, and two rings never wait for one core
+/// while another is idle. None where there is one ring, or fewer cores than rings.
+fn cores_of(rings: usize, allowed: &[usize]) -> Vec<Option<usize>> {
+    let pinned = (2..=allowed.len()).contains(&rings);
+    (0..rings).map(|ring| allowed.get(ring).copied().filter(|_| pinned)).collect()
 }
 
 /// Whether a task can do with one ring's share of the packets at a time.
@@ -519,9 +534,14 @@ fn own_use() -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::passive::{PacketSighting, ProbeReport};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use netaware_capture::Frame;
+    use netaware_record::passive::{CaptureHealth, PacketSighting, ProbeReport};
+    use netaware_wire::lmap::Suppression;
 
     use super::*;
+    use crate::watch::source::Read;
 
     struct Nothing(Pace);
 
@@ -574,6 +594,182 @@ mod tests {
             assert_eq!(setup.spare.is_some(), spare, "{pace:?}");
             probe.end();
             assert!(reporting.join().is_some());
+        }
+    }
+
+    /// Two interfaces on which nothing ever comes.
+    struct Silence;
+
+    impl Ground for Silence {
+        fn interfaces(&self) -> Vec<String> {
+            vec!["lan".to_owned(), "wan".to_owned()]
+        }
+
+        fn open(&mut self, _: &str) -> Result<Vec<Box<dyn Source>>, String> {
+            Ok(vec![Box::new(Self)])
+        }
+
+        fn link(&self, _: &str) -> Interface {
+            Interface::default()
+        }
+
+        fn compile(&self, _: &str, _: &str) -> Result<Matcher, String> {
+            Err("no filter is asked for".to_owned())
+        }
+
+        fn pace(&self) -> Pace {
+            Pace::Live
+        }
+    }
+
+    impl Source for Silence {
+        fn read(&mut self, _: Span, _: &mut dyn FnMut(Frame<'_>)) -> Result<Read, String> {
+            std::thread::yield_now();
+            Ok(Read::More)
+        }
+
+        fn health(&mut self) -> CaptureHealth {
+            CaptureHealth::default()
+        }
+
+        fn set_filter(&mut self, _: Option<&str>) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    /// Names of all that a probe does at present, in order.
+    fn doing<G: Ground>(probe: &Probe<G>) -> Vec<String> {
+        let watching = probe.posts.iter().flat_map(|post| post.tasks.keys().cloned());
+        let doing: BTreeSet<String> = watching.chain(probe.active.running()).collect();
+        doing.into_iter().collect()
+    }
+
+    /// A probe whose flows count their starts and run until they are told to stop, with two tasks that watch and two that send.
+    fn suppressible(
+        starts: &Arc<AtomicUsize>,
+    ) -> (Probe<Silence>, Reporting<Nowhere>, BTreeMap<String, Task>) {
+        let starts = Arc::clone(starts);
+        let settings = ProbeSettings {
+            name: "here".to_owned(),
+            tunnels: Tunnels::default(),
+            clock: Box::new(ClockState::default),
+            stamp: Arc::new(move |_, _, stop, _| {
+                starts.fetch_add(1, Ordering::Relaxed);
+                while !stop.is_raised() {
+                    std::thread::yield_now();
+                }
+                Ok(())
+            }),
+            random: 1,
+            said: Arc::default(),
+        };
+        let (probe, reporting) = Probe::new(Silence, settings, Nowhere, Span::from_secs(1)).unwrap();
+        let watches = |interface: &str| Task {
+            interface: Some(interface.to_owned()),
+            filter: None,
+            what: What::Rtt { flows: 10 },
+            schedule: None,
+        };
+        let what = What::Stamp {
+            target: "192.0.2.2".to_owned(),
+            interval_ns: 1_000_000,
+            length: 44,
+            peer: None,
+            version: None,
+        };
+        let sends = Task { interface: None, filter: None, what, schedule: None };
+        let tasks = [
+            ("count", watches("lan")),
+            ("count/wan", watches("wan")),
+            ("flow", sends.clone()),
+            ("mesh.oslo", sends),
+        ];
+        (probe, reporting, tasks.map(|(name, task)| (name.to_owned(), task)).into())
+    }
+
+    #[test]
+    fn what_is_suppressed_stops_the_rest_goes_on_and_all_is_taken_up_again_when_its_time_is_over() {
+        const ALL: [&str; 4] = ["count", "count/wan", "flow", "mesh.oslo"];
+        let starts = Arc::default();
+        let (mut probe, reporting, tasks) = suppressible(&starts);
+        let instruction = |suppression| Instruction {
+            number: 1,
+            tasks: tasks.clone(),
+            suppression,
+            seed: "0".repeat(32),
+            period_ms: 1000,
+        };
+        let held = |tasks: &[&str], passive| {
+            let tasks = tasks.iter().map(ToString::to_string).collect();
+            Some(Suppression { tasks, passive, until: Some(100) })
+        };
+        let at_ms = |ms: i64| Wall(ms * 1_000_000);
+        let table: [(u32, _, &[&str]); 8] = [
+            (1, None, &ALL),
+            (2, held(&[], false), &["count", "count/wan"]),
+            (3, held(&[], true), &[]),
+            (4, held(&["flow"], false), &["count", "count/wan", "mesh.oslo"]),
+            (5, held(&["mesh"], true), &["count", "count/wan", "flow"]),
+            (6, held(&["count"], true), &["flow", "mesh.oslo"]),
+            (7, held(&["count/wan"], true), &["count", "flow", "mesh.oslo"]),
+            (8, held(&["count"], false), &ALL),
+        ];
+        for (row, suppression, expected) in table {
+            probe.follow_at(instruction(suppression), at_ms(50_000));
+            probe.tick_at(at_ms(50_050));
+            assert_eq!(doing(&probe), expected, "row {row}");
+            probe.tick_at(at_ms(99_999));
+            assert_eq!(doing(&probe), expected, "row {row}, just before its end");
+            assert!(probe.refused().is_empty(), "row {row}: {:?}", probe.refused());
+            // Nobody says anything: the probe itself knows when it is over.
+            probe.tick_at(at_ms(100_000));
+            assert_eq!(doing(&probe), ALL, "row {row}, at its end");
+        }
+        assert!(probe.end().is_none());
+        assert!(reporting.join().is_some());
+    }
+
+    #[test]
+    fn a_suppression_of_others_does_not_interrupt_a_flow_and_a_start_that_it_forbids_is_missed() {
+        let starts = Arc::default();
+        let (mut probe, reporting, tasks) = suppressible(&starts);
+        let mut instruction =
+            Instruction { number: 1, tasks, suppression: None, seed: "0".repeat(32), period_ms: 1000 };
+        probe.follow_at(instruction.clone(), Wall(1));
+        probe.tick_at(Wall(2));
+        while starts.load(Ordering::Relaxed) < 2 {
+            std::thread::yield_now();
+        }
+        let only = |name: &str| Suppression { tasks: vec![name.to_owned()], passive: true, until: None };
+        instruction.suppression = Some(only("count"));
+        probe.follow_at(instruction.clone(), Wall(3));
+        probe.tick_at(Wall(4));
+        instruction.suppression = Some(only("flow"));
+        probe.follow_at(instruction, Wall(5));
+        probe.tick_at(Wall(6));
+        assert_eq!(
+            (doing(&probe), probe.active.missed()),
+            (vec!["count".into(), "count/wan".into(), "mesh.oslo".into()], 0)
+        );
+        probe.active.start("flow");
+        assert_eq!((probe.active.running(), probe.active.missed()), (vec!["mesh.oslo".to_owned()], 1));
+        probe.end();
+        assert!(reporting.join().is_some());
+        assert_eq!(starts.load(Ordering::Relaxed), 2, "neither flow began a second time");
+    }
+
+    #[test]
+    fn each_ring_has_a_core_where_there_are_enough() {
+        let table: [(u32, usize, &[usize], &[Option<usize>]); 6] = [
+            (1, 1, &[0, 1, 2], &[None]),
+            (2, 2, &[0, 1, 2], &[Some(0), Some(1)]),
+            (3, 2, &[3, 7], &[Some(3), Some(7)]),
+            (4, 3, &[0, 1], &[None, None, None]),
+            (5, 2, &[], &[None, None]),
+            (6, 0, &[0, 1], &[]),
+        ];
+        for (row, rings, allowed, expected) in table {
+            assert_eq!(cores_of(rings, allowed), expected, "row {row}");
         }
     }
 

@@ -207,7 +207,8 @@ pub struct Instruction {
 /// Stops tasks without taking them away.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Suppression {
-    /// Names; empty: all.
+    /// Names of tasks and meshes, or of what one of them does on one interface (`TASK/INTERFACE`) or towards one member
+    /// (`MESH.MEMBER`); empty: all.
     pub tasks: Vec<String>,
     /// Passive ones as well.
     pub passive: bool,
@@ -224,8 +225,9 @@ impl Suppression {
     /// Whether it holds for an active task of this name now.
     pub fn names(&self, task: &str, now: Wall) -> bool {
         let over = self.until.is_some_and(|until| now.0.div_euclid(1_000_000_000) >= until);
-        // What a task does on one of several interfaces has its name and, behind a slash, that of the interface.
-        let whole = task.split_once('/').map_or(task, |(whole, _)| whole);
+        // What a task does on one of several interfaces has its name and, behind a slash, that of the interface; what a mesh does
+        // towards one member has the mesh's and, behind a dot, that member's. A task's own name has neither.
+        let whole = task.split(['/', '.']).next().unwrap_or(task);
         !over && (self.tasks.is_empty() || self.tasks.iter().any(|one| one == task || one == whole))
     }
 }
@@ -358,4 +360,50 @@ pub enum What {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         peer: Option<String>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suppression_holds_for_those_it_names_until_its_time() {
+        let watches = What::Rtt { flows: 10 };
+        let sends =
+            What::Stamp { target: "x".into(), interval_ns: 1_000_000, length: 44, peer: None, version: None };
+        let held = |tasks: &[&str], passive, until| Suppression {
+            tasks: tasks.iter().map(ToString::to_string).collect(),
+            passive,
+            until,
+        };
+        // Suppression, task, what it does, now in ms, whether it is held.
+        let table = [
+            (1, held(&[], false, None), "flow", &sends, 0, true),
+            (2, held(&[], false, None), "count", &watches, 0, false),
+            (3, held(&[], true, None), "count", &watches, 0, true),
+            (4, held(&[], true, None), "flow", &sends, 0, true),
+            (5, held(&["flow"], true, None), "flow", &sends, 0, true),
+            (6, held(&["flow"], true, None), "flows", &sends, 0, false),
+            (7, held(&["flow"], true, None), "count", &watches, 0, false),
+            (8, held(&["count"], false, None), "count", &watches, 0, false),
+            (9, held(&["other", "count"], true, None), "count", &watches, 0, true),
+            (10, held(&["count"], true, None), "count/eth0.5", &watches, 0, true),
+            (11, held(&["count/eth0.5"], true, None), "count/eth0.5", &watches, 0, true),
+            (12, held(&["count/eth0.5"], true, None), "count/eth0", &watches, 0, false),
+            (13, held(&["count/eth0.5"], true, None), "count", &watches, 0, false),
+            (14, held(&["speed"], false, None), "speed.oslo", &sends, 0, true),
+            (15, held(&["speed.oslo"], false, None), "speed.oslo", &sends, 0, true),
+            (16, held(&["speed.oslo"], false, None), "speed.bern", &sends, 0, false),
+            (17, held(&[], false, Some(100)), "flow", &sends, 99_999, true),
+            (18, held(&[], false, Some(100)), "flow", &sends, 100_000, false),
+            (19, held(&["flow"], false, Some(100)), "flow", &sends, 99_999, true),
+            (20, held(&["flow"], false, Some(100)), "flow", &sends, 100_001, false),
+            (21, held(&[], false, Some(-1)), "flow", &sends, -1_001, true),
+            (22, held(&[], false, Some(-1)), "flow", &sends, -1_000, false),
+        ];
+        for (row, suppression, task, what, now_ms, expected) in table {
+            let now = Wall(now_ms * 1_000_000);
+            assert_eq!(suppression.concerns(task, what, now), expected, "row {row}");
+        }
+    }
 }

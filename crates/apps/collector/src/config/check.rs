@@ -51,6 +51,7 @@ impl Config {
         for (name, join) in &self.joins {
             faults.join(name, join);
         }
+        faults.suppression();
         // What a probe is told is only looked at when all names are known.
         if faults.found.is_empty() {
             faults.instructions();
@@ -177,6 +178,20 @@ impl Faults<'_> {
             if !known && name != ALL {
                 let why = self.unknown(name, "probe or group");
                 self.add(place, why);
+            }
+        }
+    }
+
+    /// A name that nothing has would stop nothing, and nobody would notice.
+    fn suppression(&mut self) {
+        let Some(suppression) = &self.config.suppression else { return };
+        for name in &suppression.tasks {
+            let whole = name.split(['/', '.']).next().unwrap_or(name);
+            if !self.config.tasks.contains_key(whole) && !self.config.meshes.contains_key(whole) {
+                let known: Vec<_> = self.config.tasks.keys().chain(self.config.meshes.keys()).collect();
+                let known: Vec<_> = known.into_iter().map(String::as_str).take(8).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                self.add("suppression", format!("there is no task or mesh '{name}'; there are: {known}"));
             }
         }
     }

@@ -57,6 +57,11 @@ fn every_mistake_is_told_with_its_place_and_what_would_be_right() {
             "[meshes.m]\nmembers = [\"a\"]\nmethod = \"tcp\"\nevery = \"1min\"\nspread = \"2min\"",
             "'spread' is longer than 'every', 1min",
         ),
+        (
+            21,
+            "[tasks.t]\non = [\"a\"]\nkind = \"rtt\"\n[suppression]\ntasks = [\"t/eth0\", \"u.b\"]\npassive = true",
+            "suppression: there is no task or mesh 'u.b'; there are: t",
+        ),
     ];
     for (row, text, want) in rows {
         let said = fault(&format!("{TWO}{text}"));
