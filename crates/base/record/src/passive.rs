@@ -41,7 +41,8 @@ pub struct CaptureHealth {
     /// Lost by the card, as its driver counts; `None` where it does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_nic: Option<u64>,
-    /// Frames longer than the MTU: several packets merged by offloads, useless for digests, counted once each.
+    /// Frames of several packets that offloads merged, by the kernel's own note or else longer than the MTU: useless for digests,
+    /// counted once each here, while `seen` and tasks count the packets.
     pub merged: u64,
     /// Frames that no IP packet was found in.
     pub not_ip: u64,
