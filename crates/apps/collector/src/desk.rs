@@ -109,8 +109,9 @@ pub(crate) struct Desk {
     totals: Arc<Totals>,
     highest: HashMap<(Arc<str>, Arc<str>), u64>,
     own_sequence: u64,
-    /// Own rows that the store did not take yet.
+    /// Own rows that the store did not take yet, and how many may be.
     waiting: Vec<TaskRow>,
+    most_waiting: usize,
     export: Export,
     errands: Receiver<Errand>,
 }
@@ -142,6 +143,7 @@ impl Desk {
             highest,
             own_sequence: 0,
             waiting: Vec::new(),
+            most_waiting: MOST_WAITING,
             export,
             errands,
         }
@@ -321,7 +323,7 @@ impl Desk {
             }
             Err(error) => {
                 self.ill(&error);
-                let over = self.waiting.len().saturating_sub(MOST_WAITING);
+                let over = self.waiting.len().saturating_sub(self.most_waiting);
                 if over > 0 {
                     self.counts.rows_given_up.fetch_add(over as u64, Relaxed);
                     tracing::error!(
@@ -386,3 +388,6 @@ impl Desk {
 }
 
 const MOST_WAITING: usize = 1_000_000;
+
+#[cfg(test)]
+mod tests;

@@ -34,6 +34,8 @@ fn await_metric(collector: &Running, name: &str, want: impl Fn(u64) -> bool) -> 
     }
 }
 
+const ORDERED: &str = "away::what_waited_is_sent_oldest_first_and_counted";
+
 /// Digest counts that the store has, by their numbers.
 fn numbers(collector: &Running) -> Vec<u64> {
     let page = collector.ask("/api/v1/rows/digests?from=-1h&task=numbered");
@@ -43,6 +45,11 @@ fn numbers(collector: &Running) -> Vec<u64> {
 
 /// Sends batches whose rows are told apart by their numbers.
 fn send(probe: &mut Probe, numbers: std::ops::RangeInclusive<u64>) {
+    send_padded(probe, numbers, 1);
+}
+
+/// The same with so many rows of 4000 bytes beside each.
+fn send_padded(probe: &mut Probe, numbers: std::ops::RangeInclusive<u64>, padding: usize) {
     let last = *numbers.end();
     for n in numbers {
         let period = periods(100)[n as usize % 100];
@@ -54,8 +61,8 @@ fn send(probe: &mut Probe, numbers: std::ops::RangeInclusive<u64>) {
             row: Row::Digests(digests),
             lost: CaptureLoss::default(),
         };
-        let padding = TaskRow { task: "x".repeat(4000), ..row.clone() };
-        report.rows = vec![row, padding];
+        let long = TaskRow { task: "x".repeat(4000), ..row.clone() };
+        report.rows = std::iter::once(row).chain(std::iter::repeat_n(long, padding)).collect();
         probe.bytes(n, &[], &serde_json::to_vec(&report).unwrap());
     }
     probe.until_taken(last);
@@ -105,5 +112,58 @@ fn what_comes_while_clickhouse_is_away_waits_and_beyond_the_buffer_the_oldest_go
     let first = newest[0];
     assert!(first > 6, "the oldest are gone");
     assert_eq!(newest, (first..=60).collect::<Vec<u64>>(), "and nothing else is");
+    collector.end();
+}
+
+/// Number of each batch and of the block with which it came to ClickHouse, by number.
+fn blocks(server: &Server) -> Vec<(u64, u64)> {
+    // A part is named by its partition, its first and its last block, and how often it was merged.
+    let question = "SELECT sequence, splitByChar('_', _part)[-3] FROM rows WHERE task = 'numbered' \
+                    ORDER BY sequence FORMAT TSV";
+    let answer = server.ask_in("away", question).unwrap();
+    let line = |line: &str| {
+        let (number, block) = line.split_once('\t').unwrap();
+        (number.parse().unwrap(), block.parse().unwrap())
+    };
+    answer.lines().map(line).collect()
+}
+
+#[test]
+fn what_waited_is_sent_oldest_first_and_counted() {
+    serve_if_told();
+    let Some(mut server) = Server::start(ORDERED) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!("store = \"{}\"\nstore_buffer = \"40MiB\"\n{TWO}", server.place("away"));
+    let collector = start(folder.path(), &text);
+    let mut probe = Probe::join(collector.address, "a");
+    send(&mut probe, 1..=5);
+    await_metric(&collector, "store_waiting_rows", |rows| rows == 0);
+    server.ask_in("away", "SYSTEM STOP MERGES").unwrap();
+
+    server.stop();
+    // More than the buffer holds, which is more than goes into one insert.
+    send_padded(&mut probe, 6..=155, 100);
+    await_metric(&collector, "store_up", |up| up == 0);
+    let given_up = metric(&collector, "store_given_up_rows_total");
+    assert_eq!(given_up + metric(&collector, "store_waiting_rows"), 150 * 102);
+    assert!(given_up > 0);
+    server.restart(ORDERED);
+    server.ask_in("away", "SYSTEM STOP MERGES").unwrap();
+    await_metric(&collector, "store_waiting_rows", |rows| rows == 0);
+    assert_eq!(metric(&collector, "store_given_up_rows_total"), given_up);
+
+    let blocks = blocks(&server);
+    let numbers: Vec<u64> = blocks.iter().map(|(number, _)| *number).collect();
+    let first = numbers[5];
+    assert_eq!(numbers, (1..=5).chain(first..=155).collect::<Vec<u64>>(), "the oldest went, and no other");
+    let count = |table: &str| -> u64 {
+        let question = format!("SELECT count() FROM {table} WHERE sequence > 5");
+        server.ask_in("away", &question).unwrap().trim().parse().unwrap()
+    };
+    assert_eq!(count("rows") + count("reports") + given_up, 150 * 102, "each came once or is counted");
+    let later = blocks.iter().filter(|(number, _)| *number >= first);
+    let later: Vec<u64> = later.map(|(_, block)| *block).collect();
+    assert!(later.is_sorted(), "older rows came in earlier blocks: {blocks:?}");
+    assert!(later.first() < later.last(), "they came in several: {blocks:?}");
     collector.end();
 }
