@@ -143,6 +143,66 @@ fn two_rings_together_count_what_one_would() {
 }
 
 #[test]
+fn each_ring_of_a_probe_stays_on_a_core_of_its_own() {
+    if !permitted() {
+        return;
+    }
+    let pair = Pair::new("cores").unwrap();
+    let mut command = pair.left().command(NETAWARE);
+    command.args(["probe", "-i", pair.left().device(), "--rings", "2", "--format", "ndjson", "volume"]);
+    let mut probe = Running::start(command.stdout(Stdio::piped())).unwrap();
+    let mut lines = BufReader::new(probe.child().stdout.take().unwrap()).lines();
+    lines.next().unwrap().unwrap();
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", probe.child().id())).unwrap();
+    let read = |file: &Path| std::fs::read_to_string(file).unwrap();
+    let rings = tasks.map(|task| task.unwrap().path());
+    let rings = rings.filter(|task| read(&task.join("comm")).trim() == "probe-capture");
+    let mut cores: Vec<String> = rings
+        .map(|task| {
+            let status = read(&task.join("status"));
+            let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+            line.unwrap().trim().to_owned()
+        })
+        .collect();
+    cores.sort();
+    let allowed = netaware_io::thread::allowed_cores();
+    // On a host with one core both have that one.
+    let mut expected = [allowed[0], allowed[1.min(allowed.len() - 1)]].map(|core| core.to_string());
+    expected.sort();
+    assert_eq!(cores, expected);
+}
+
+#[test]
+fn a_link_that_was_down_is_told_in_the_reports_of_that_time_and_what_comes_then_is_counted() {
+    if !permitted() {
+        return;
+    }
+    let pair = Pair::new("wentdown").unwrap();
+    let reports = watch(&pair, &["volume", "--by", "protocol", "-f", "udp dst port 9099"], || {
+        send(&pair, IpVersion::V4, 10);
+        // What lies in the ring is read before.
+        clock::sleep(Span::from_millis(100));
+        for state in ["down", "up"] {
+            pair.left().ip(&["link", "set", pair.left().device(), state]).unwrap();
+            // Both ends of the link take a moment to know of it.
+            clock::sleep(Span::from_millis(200));
+        }
+        send(&pair, IpVersion::V4, 10);
+    });
+    let down: Vec<bool> =
+        reports.iter().map(|report| report.captures.iter().any(|one| one.health.link_was_down)).collect();
+    assert!(down.contains(&true), "{reports:?}");
+    assert_eq!(down.last(), Some(&false), "it was up again: {down:?}");
+    let volumes = reports.iter().flat_map(|report| &report.rows);
+    let packets: u64 = volumes
+        .filter_map(|row| if let Row::Volume(row) = &row.row { Some(row.packets) } else { None })
+        .sum();
+    assert_eq!(packets, 20);
+    let lost = reports.iter().flat_map(|report| &report.captures).map(|one| one.health.lost());
+    assert_eq!(lost.sum::<u64>(), 0, "nothing is lost while nothing can come");
+}
+
+#[test]
 fn packets_of_a_longer_mtu_are_packets_and_not_merged_frames() {
     if !permitted() {
         return;

@@ -14,6 +14,7 @@ use netaware_netns::{IpVersion, Pair, Side, permitted};
 use netaware_units::{ByteCount, ClockSource, Span, Wall};
 use netaware_wire::packet::{self, LinkType};
 use netaware_wire::pcap::{Record, Writer};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 const PORT: u16 = 9000;
 /// Packets of the overload.
@@ -290,6 +291,40 @@ fn several_captures_share_the_packets_flow_by_flow_both_directions_together() {
     }
     assert_eq!(seen[0] + seen[1], 2000, "{seen:?}");
     assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
+}
+
+/// Packets of one flow, sent from one core, that each of two captures at the other end sees.
+fn shares(pair: &Pair, spread: Spread, core: usize) -> [u64; 2] {
+    let open = || Capture::open_several(&options(), 2, spread).map_err(io::Error::other);
+    let captures = pair.right().within(open).unwrap();
+    let (sender, _receiver) = sockets(pair, IpVersion::V4);
+    // What a veth is given by a core is received by that core.
+    let sent = pair.left().within(|| {
+        let mut only = CpuSet::new();
+        only.set(core);
+        sched_setaffinity(None, &only)?;
+        send(&sender, 100, 64);
+        Ok(())
+    });
+    sent.unwrap();
+    let mut captures = captures.into_iter();
+    let mut next = || drained(&mut captures.next().unwrap());
+    let counts = [next(), next()];
+    assert_eq!(counts.map(|counts| counts.lost_ring), [0; 2]);
+    counts.map(|counts| counts.seen)
+}
+
+#[test]
+fn captures_can_share_in_turn_or_by_the_core_that_received() {
+    if !permitted() {
+        return;
+    }
+    let pair = Pair::new("spread").unwrap();
+    assert_eq!(shares(&pair, Spread::Turn, 0), [50, 50]);
+    assert_eq!(shares(&pair, Spread::Core, 0), [100, 0]);
+    if sched_getaffinity(None).unwrap().is_set(1) {
+        assert_eq!(shares(&pair, Spread::Core, 1), [0, 100]);
+    }
 }
 
 #[test]
