@@ -139,7 +139,10 @@ fn ages_that_changed_reach_the_tables(server: &Server, settings: &Settings, base
     assert_eq!(as_came(), "2");
 
     let ages = Ages { to_minutes: days(1), to_hours: days(30), delete: days(400), delete_single: days(50) };
-    let store = fleet::open_with(&server.place("aged"), &Settings { ages, ..settings.clone() }).unwrap();
+    let mut store = fleet::open_with(&server.place("aged"), &Settings { ages, ..settings.clone() }).unwrap();
+    // The tables are told before the first row of this process.
+    store.take("aa", &digests(3, base)).unwrap();
+    assert!(store.flush(Span::from_secs(30)), "{:?}", store.backlog());
     has_ages([
         ("delays", 1),
         ("delays_1m", 30),
@@ -153,11 +156,9 @@ fn ages_that_changed_reach_the_tables(server: &Server, settings: &Settings, base
     assert_eq!(as_came(), "0");
     let found = store.rows(&RowQuery::of(Kind::Digests)).unwrap().items;
     let counted = found.iter().map(|one| if let Row::Digests(row) = &one.row { row.observed } else { 0 });
-    assert_eq!(counted.sum::<u64>(), 3);
-    assert!(
-        found.iter().all(|one| one.period.until.since(one.period.from) == Span::from_secs(60)),
-        "{found:?}"
-    );
+    assert_eq!(counted.sum::<u64>(), 6);
+    // Three seconds lie in one minute or in two.
+    assert!(found.len() < 3, "{found:?}");
 }
 
 /// Each question of each dashboard, with what Grafana would put in.
