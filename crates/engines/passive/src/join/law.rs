@@ -28,7 +28,7 @@ fn digests(numbers: std::ops::Range<u32>) -> Vec<u64> {
         DigestSettings { share: 1.0, payload: 16, function: DigestFunction::Sip, initialiser: None };
     let digester = Digester::new(&settings, &Seed::new([5; 16])).unwrap();
     let digest = |number: u32| {
-        let made = if number % 2 == 0 {
+        let made = if number.is_multiple_of(2) {
             Made::tcp4().identification(number as u16).sequence(number.wrapping_mul(1448), 1)
         } else {
             Made::udp6().payload(&number.to_be_bytes())
