@@ -56,6 +56,8 @@ export interface LatencyResult {
   pdv?: DelaySummary;
   jitter: number;
   histogram?: Histogram;
+  /** The same in bins of equal width, where the command line was asked for them. */
+  bins?: Histogram;
   health: Health;
 }
 

@@ -44,7 +44,7 @@ export function Verdicts({ figures }: { figures: readonly VersionFigures[] }) {
         })}
       </ul>
       <p class="note">
-        {S.verdict.careful} {figures.some((own) => own.latency && tellsLoss(own.latency)) ? S.verdict.lossLeftOut : S.verdict.lossUnknown}
+        {S.verdict.careful} {figures.some((own) => evidenceOf(own).loss === undefined) && S.verdict.lossUnknown}
       </p>
     </section>
   );
