@@ -1,4 +1,5 @@
-// Every English text of the page. Texts of records stay as their writers wrote them.
+// Every English text of the page, those that it writes into records among them. Records of others keep what their writers wrote; words for
+// programs (methods, outcomes, rules) are the schema's and stand where they are made.
 
 import type { Complaint, Field } from "./pure/matrixPlan";
 import type { PlaceFigure } from "./pure/places";
@@ -75,6 +76,7 @@ export const S = {
     figure: "Figure",
     rtt: "Round trip, median",
     rttTail: "p95 · p99",
+    p95: (value: string) => `p95 ${value}`,
     rttRange: "smallest · largest",
     ipdv: "Jitter (mean change)",
     pdv: "Delay variation, p95",
@@ -149,7 +151,6 @@ export const S = {
     omitted: (span: string, rule: string) => `${span} (${rule})`,
     bytes: (size: string, streams: number, span: string) => `${size} of payload at the receiver in ${streams} streams, ${span} of them count`,
     warnings: "Before you trust the figures",
-    handedOver: (size: string) => `the page handed ${size} over; that is no figure of the network`,
   },
 
   charts: {
@@ -178,6 +179,37 @@ export const S = {
     pointAxis: "point",
     places: { down: "Down by place", up: "Up by place", idle: "Round trip by place", loaded: "Round trip under load by place" } satisfies Record<PlaceFigure, string>,
     asTable: "The table beside it has the same figures.",
+  },
+
+  /** What the page writes into its records for their readers. */
+  record: {
+    cutOff: "the page was closed or reloaded while it measured: this is what there was by then",
+    noAddress: (version: string) => `the server names no ${version} address that this page could reach`,
+    noAnswer: (tried: string) => `no answer from ${tried} within 3 s`,
+    ofSamples: (step: string) => `quantiles of all samples, each known to the clock's steps of ${step}`,
+    ofSlices: "95 % block bootstrap over the receiver's slices of one transfer",
+    ofRuns: (step: string) => `median of the runs between the smallest and the largest; the page's clock has steps of ${step}`,
+    /** Seen in Chromium; a message is lost with any of its pieces. */
+    cutBlocks: "; a browser may cut blocks at the edge of its congestion window, so loss reads high",
+    capped: "the server's owner caps the rate",
+    limitUnknown: "a browser cannot see who held the transfer back",
+    coarse: (step: string) => `the browser's clock has steps of ${step}: single round trips are no finer`,
+    hidden: (span: string) => `the page was hidden for ${span}: browsers slow hidden pages down`,
+    pauses: (count: number, longest: string) => `the browser or a sleeping device held our timers up ${count} times, at most ${longest}`,
+    lostConnections: (count: number) => `the connection was lost ${count} times; interrupted phases were run again where it came back`,
+    speedingUp: (version: string, direction: string) => `${version} ${direction}: still speeding up at the end, the rate is a lower bound`,
+    without: (version: string, why: string) => `${version}: ${why}; loss was not measured`,
+    noDatagrams: {
+      absent: "this browser has no WebRTC, so no datagrams",
+      refused: "this browser refused to open a data channel, so no datagrams",
+      blocked: "no data channel came about within 6 s, so no datagrams",
+    } satisfies Record<PeerTrouble, string>,
+    lossOverTcp: "loss was not measured: TCP repairs it, and shows it as long round trips",
+    held: (version: string, count: number) => `${version}: ${count} datagrams were held back by the browser's congestion control and never sent; they are not among the lost`,
+    discarded: (version: string, count: number) => `${version}: the browser itself dropped ${count} packets on the way out; they count as lost in this host`,
+    datagrams: "sent and received are counted datagram by datagram at both ends; copies, and what comes after SCTP has given it up, cannot be seen",
+    allLeft: "every datagram of the plan left",
+    heldBack: "SCTP's congestion control held datagrams back; a browser does not say why",
   },
 
   matrix: {
@@ -219,7 +251,6 @@ export const S = {
       received: "Received",
       lost: "Lost",
     },
-    atOnce: "at once",
     method: "The sender's time ends when the receiver has confirmed the last byte; rates leave out what the first read brought, because nobody knows how long that took. A dash: everything came at once. Reads of a browser are what it hands the page, not system calls.",
     complaints: {
       notASize: (c: Complaint) => `“${c.given ?? ""}” is no size. Try 500, 10kB or 64KiB.`,
@@ -256,7 +287,8 @@ export const S = {
     choosePlan: "Choose a picture",
     removePlan: "Remove the plan",
     planAlt: "Floor plan. Tap where you are.",
-    planTap: "Tap the plan where you are, then name the place.",
+    planTap: "Tap the plan where you are, then name the place. By keyboard: arrows move the spot (small steps with Shift), Enter sets it.",
+    planAim: (left: string, top: string) => `${left} from the left, ${top} from the top`,
     spot: (place: string) => `Measured at ${place}`,
     planBad: "That is no picture that this browser can show, or it is larger than 20 MB.",
     compare: "Places compared",
@@ -384,5 +416,45 @@ export const S = {
     asking: "Asking the server …",
     about: "About this page",
     aboutText: "Nothing leaves this device but the measurement itself and what you share.",
+  },
+};
+
+/** Told by the workers, which carry none of the other texts. */
+export const T = {
+  channel: {
+    absent: "this browser has no WebRTC",
+    refused: "this browser refused to open a WebRTC data channel",
+    blocked: "no data channel came about within 6 s: UDP to the server's port, or WebRTC, seems to be blocked",
+    open: "a data channel did not close",
+    none: "no data channel came about",
+  },
+  flow: {
+    noEchoes: "no echoes were sent",
+    nothingReceived: "nothing was received",
+    nothingSent: "nothing was sent",
+  },
+  session: {
+    closed: "the control connection was closed",
+    failed: "the control connection failed",
+    unanswered: "the control connection was not answered",
+    wantsKey: "the server wants a key",
+    noKey: "the server does not know the key itself",
+    timedOut: (what: string, seconds: number) => `no ${what} from the server within ${seconds} s`,
+    ended: "the session was closed",
+    bye: (why: string) => `the server ended the session: ${why}`,
+    silent: "nothing was heard from the server for 5 s",
+    lostIdle: "the connection was lost while round trips were measured",
+    echoClosed: "the echo connection was closed",
+    echoNotOpen: "the echo connection was not open",
+    notMeasured: (version: string) => `${version} is not measured`,
+  },
+  transfer: {
+    answered: (status: number) => `the server answered ${status}`,
+    broke: "a data connection broke",
+    brokeOff: "the transfer broke off",
+    endless: "the transfer down did not end",
+    nothing: "the mover received nothing",
+    notOpen: "the data connections were not open",
+    early: "a stream ended before the transfer began",
   },
 };

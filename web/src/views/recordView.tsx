@@ -143,7 +143,7 @@ function Loaded({ tcp }: { tcp: TcpResult | undefined }) {
   return (
     <>
       {showRtt(latency, "p50")}
-      <small>p95 {showRtt(latency, "p95")}</small>
+      <small>{S.table.p95(showRtt(latency, "p95"))}</small>
     </>
   );
 }
