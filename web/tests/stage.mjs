@@ -88,12 +88,13 @@ export async function open(browser, options, path = "", expected = [], origin = 
   return { page, context, quiet };
 }
 
-/** As tall as the page is, so that the bar at the bottom covers nothing. */
-export async function picture(page, name) {
+/** As tall as the page is, so that the bar at the bottom covers nothing; where that is too tall, down to `end`. */
+export async function picture(page, name, end) {
   if (!shots) return;
   const size = page.viewportSize();
   const height = await page.evaluate(() => document.querySelector("main").scrollHeight + 70);
   await page.setViewportSize({ width: size.width, height: Math.min(Math.max(size.height, height), TALLEST) });
+  await end?.evaluate((element, bar) => scrollTo(0, element.getBoundingClientRect().bottom + scrollY - innerHeight + bar), 80);
   // As many dots as the page has: small enough for a guide.
   await page.screenshot({ path: `${shots}/${name}.png`, scale: "css" });
   await page.setViewportSize(size);

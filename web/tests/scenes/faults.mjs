@@ -1,7 +1,7 @@
 // Links that go, devices that sleep or are full, servers with one IP version.
 
 import assert from "node:assert/strict";
-import { DESKTOP, LEFT_OUT, NETAWARE, ORIGIN, PHONE, QUICK_MS, accessible, kept, open, picture, quickTest, rest } from "../stage.mjs";
+import { DESKTOP, LEFT_OUT, NETAWARE, ORIGIN, PHONE, PORT, QUICK_MS, accessible, accessibleAnywhere, accessibleInBoth, kept, open, picture, quickTest, rest } from "../stage.mjs";
 
 export const scenes = {
   async "stored results open without a server, and a test that loses it keeps what it had and goes on"(browser, server) {
@@ -12,6 +12,7 @@ export const scenes = {
     await rest(1500);
     await server.stop();
     await page.getByText("The connection is gone").waitFor({ timeout: 15_000 });
+    await accessibleAnywhere(page, "quick test, lost");
     await picture(page, "quick-lost-phone-light");
     await server.start();
     await page.getByRole("button", { name: "Again" }).waitFor({ timeout: 2 * QUICK_MS });
@@ -25,6 +26,8 @@ export const scenes = {
     await page.getByRole("link", { name: "Results" }).click();
     await page.waitForSelector(".item");
     await accessible(page, "without a server");
+    await page.locator(".item button.plain").click();
+    await page.locator("figure.picture", { hasText: "over time" }).locator("polyline[class*=tone]").nth(3).waitFor({ state: "attached" });
     await server.start();
     quiet();
     await context.close();
@@ -62,6 +65,23 @@ export const scenes = {
     assert.ok(record.warnings.some((warning) => warning.includes("held our timers up")), record.warnings.join());
     quiet();
     await context.close();
+  },
+
+  async "where the server has IPv6 alone IPv4 is told as missing"(browser, server) {
+    if (!NETAWARE) return LEFT_OUT;
+    const origin = `http://[::1]:${PORT}`;
+    await server.stop();
+    await server.start(["--bind", "::1"], origin);
+    const { page, context, quiet } = await open(browser, { ...PHONE, colorScheme: "light" }, "", ["WebSocket", "ERR_"], origin);
+    await quickTest(page);
+    await page.getByText(/IPv4: not measured/).first().waitFor();
+    await accessibleInBoth(page, "IPv6 alone");
+    const [record] = await kept(page);
+    assert.deepEqual(record.versions.filter((version) => version.tcp?.length).map((version) => version.version), ["IPv6"]);
+    quiet();
+    await context.close();
+    await server.stop();
+    await server.start();
   },
 
   async "where the server has one IP version the other is told as missing"(browser, server) {

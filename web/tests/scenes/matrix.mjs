@@ -20,12 +20,18 @@ export const scenes = {
     await accessible(page, "matrix, done");
     await picture(page, "matrix-done-desktop-light");
     await page.setViewportSize(PHONE.viewport);
-    await picture(page, "matrix-done-phone-light");
+    // Pictures are laid out for the width that they were drawn at first.
+    for (const name of ["Server", "Blocks"]) await page.getByRole("link", { name }).click();
+    await picture(page, "matrix-done-phone-light", page.locator("figure.picture").last());
     await page.setViewportSize(DESKTOP.viewport);
     const [record] = await kept(page);
     assert.equal(record.outcome, "complete");
     for (const version of record.versions) {
       assert.deepEqual(version.matrix.map((each) => each.protocol), ["tcp", "tcp_nodelay"]);
+      await tableIsOf(page, version, version.matrix[1]);
+      const graph = page.locator("figure.picture", { hasText: `The sender's throughput over block size, ${version.version}` });
+      const totals = new Set(version.matrix[0].cells.map((cell) => cell.bytes)).size;
+      assert.equal(await graph.locator("polyline[class*=tone]").count(), 2 * totals, "a line for each total of each protocol");
       for (const matrix of version.matrix) {
         assert.equal(matrix.cells.length, 17);
         for (const cell of matrix.cells) {
@@ -92,4 +98,40 @@ export const scenes = {
     quiet();
     await context.close();
   },
+
+  async "what was set is there again when the page is opened again"(browser) {
+    const { page, context, quiet } = await open(browser, { ...PHONE, colorScheme: "dark" }, "#matrix");
+    await page.getByLabel("Up: this device sends").check();
+    await page.getByLabel("TCP", { exact: true }).uncheck();
+    await page.getByLabel("One pair").check();
+    const texts = { "Total bytes": "64KiB", "Block size": "500", Runs: "7" };
+    for (const [name, text] of Object.entries(texts)) await page.getByRole("textbox", { name }).fill(text);
+    await page.getByRole("link", { name: "Walk" }).click();
+    await page.getByLabel("Where are you?").fill("hall A");
+    await page.getByRole("button", { name: "Here" }).click();
+    await page.reload();
+    await page.getByRole("button", { name: "hall A" }).waitFor();
+    await page.getByRole("link", { name: "Blocks" }).click();
+    assert.ok(await page.getByLabel("Up: this device sends").isChecked());
+    assert.ok(await page.getByLabel("One pair").isChecked());
+    assert.ok(!(await page.getByLabel("TCP", { exact: true }).isChecked()));
+    for (const [name, text] of Object.entries(texts)) assert.equal(await page.getByRole("textbox", { name }).inputValue(), text);
+    quiet();
+    await context.close();
+  },
 };
+
+/** The table shows what both ends measured of blocks that the server sent: a receiver to whom all came at once has a dash. */
+async function tableIsOf(page, { version }, { protocol, cells }) {
+  const table = page.getByRole("table", { name: new RegExp(`^${protocol.toUpperCase()}, ${version}`) });
+  const rows = await table.locator("tbody tr").all();
+  assert.equal(rows.length, cells.length);
+  const [time, rate] = [String.raw`[\d.]+ (ns|us|ms|s)`, String.raw`[\d.]+ [kMG]?bit/s`];
+  for (const [n, cell] of cells.entries()) {
+    const [, deviceTime, deviceRate, writes, serverTime, serverRate, , received, lost] = await rows[n].locator("td").allTextContents();
+    for (const [shown, like] of [[serverTime, time], [serverRate, rate]]) assert.match(shown, new RegExp(`^${like}`));
+    for (const [shown, like] of [[deviceTime, time], [deviceRate, rate]]) assert.match(shown, new RegExp(`^(${like}|–$)`));
+    const counted = Math.ceil(cell.bytes / cell.block).toLocaleString("en-GB");
+    assert.deepEqual([writes, received, lost], [counted, cell.bytes.toLocaleString("en-GB"), "0"]);
+  }
+}

@@ -139,7 +139,7 @@ export const scenes = {
     await context.close();
   },
 
-  async "every control is reached by the keyboard"(browser) {
+  async "every control is reached by the keyboard, and a test begun and ended"(browser) {
     const { page, context, quiet } = await open(browser, DESKTOP);
     await page.getByRole("button", { name: "Start", exact: true }).waitFor();
     const reached = [];
@@ -148,6 +148,11 @@ export const scenes = {
       reached.push(await page.evaluate(() => document.activeElement?.textContent ?? ""));
     }
     for (const name of ["Skip to the page", "Test", "Blocks", "Walk", "Results", "Server", "Start"]) assert.ok(reached.includes(name), `${name} in ${reached}`);
+    await page.getByRole("button", { name: "Start", exact: true }).focus();
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".tile.latency.active");
+    await page.keyboard.press("Enter");
+    await page.getByText("Ended early").waitFor({ timeout: 10_000 });
     quiet();
     await context.close();
   },

@@ -18,28 +18,33 @@ export const scenes = {
     const { page, context, quiet } = await open(browser, options);
     await quickTest(page);
     await picture(page, "quick-done-phone-dark");
-    await page.getByLabel("Label").fill("<img src=x onerror=alert(1)>");
-    await page.getByRole("button", { name: "Keep label" }).click();
+    await labelled(page, "without VPN");
     await page.getByRole("button", { name: "Again" }).click();
     await page.getByRole("button", { name: "Stop" }).waitFor();
     await page.getByRole("button", { name: "Again" }).waitFor({ timeout: QUICK_MS });
+    await labelled(page, "with VPN");
     await page.getByRole("link", { name: "Results" }).click();
     await page.waitForSelector(".item");
     await accessible(page, "results");
     await picture(page, "results-phone-dark");
-    assert.equal(await page.locator("main img").count(), 0, "a label is text");
     for (const box of await page.locator(".item input[type=checkbox]").all()) await box.check();
     await page.getByRole("button", { name: "Compare" }).click();
+    await comparedSideBySide(page);
     await accessible(page, "compared");
     await picture(page, "compare-phone-dark");
-    await page.getByRole("button", { name: "All results" }).click();
-    await page.locator(".item button.plain").last().click();
+    await page.getByRole("link", { name: "Test" }).click();
+    await labelled(page, "<img src=x onerror=alert(1)>");
+    await page.getByRole("link", { name: "Results" }).click();
+    await page.locator(".item", { hasText: "<img" }).waitFor();
+    assert.equal(await page.locator("main img").count(), 0, "a label is text");
+    await page.locator(".item button.plain", { hasText: "<img" }).click();
     await accessible(page, "one result");
     await page.getByRole("button", { name: "Share link" }).click();
     const link = await page.locator("input.link").inputValue();
     const second = await context.newPage();
     await second.goto(link);
     await second.getByRole("heading", { name: "Shared with you" }).waitFor();
+    await second.getByText("<img src=x").first().waitFor();
     assert.equal(await second.locator("main img").count(), 0, "a shared label is text");
     await accessible(second, "shared");
     await second.goto(`${ORIGIN}/#r=zAAAA`);
@@ -74,7 +79,7 @@ export const scenes = {
     }
     await page.getByLabel("Kind").selectOption("Latency");
     await own.locator("button.plain").first().click();
-    await drawn(page, "Round trip over");
+    await drawn(page, "Delay over the series");
     await page.getByRole("button", { name: "All results" }).click();
     await page.locator("input[type=file]").setInputFiles({ name: "x.json", mimeType: "application/json", buffer: Buffer.from('{"schema":1}') });
     await page.getByText("That file holds no record").waitFor();
@@ -109,6 +114,23 @@ export const scenes = {
   },
 };
 
+async function labelled(page, text) {
+  await page.getByLabel("Label").fill(text);
+  await page.getByRole("button", { name: "Keep label" }).click();
+}
+
+/** Both records over both IP versions, in the table and in the picture. */
+async function comparedSideBySide(page) {
+  const heads = await page.locator("thead th").allTextContents();
+  const versions = ["with VPN", "without VPN"].map((label) => heads.filter((head) => head.startsWith(label)).map((head) => /IPv[46]/.exec(head)?.[0]));
+  assert.deepEqual(versions, [["IPv4", "IPv6"], ["IPv4", "IPv6"]], heads.join());
+  const down = await page.locator("tbody tr", { has: page.getByRole("rowheader", { name: "Down", exact: true }) }).locator("td").allTextContents();
+  assert.ok(down.length === 4 && down.every((cell) => /^[\d.]+ [kMG]bit\/s/.test(cell)), down.join());
+  await drawn(page, "over time");
+  const lines = await page.locator("figure.picture polyline[class*=tone]").count();
+  assert.ok(lines >= 4, `${lines} lines of two records over two versions`);
+}
+
 /** Runs the program and gives what it printed to the page, as a file. */
 async function openRecord(page, words) {
   const buffer = Buffer.from(await netaware(...words));
@@ -118,7 +140,7 @@ async function openRecord(page, words) {
 /** There is a picture of that name with more in it than axes. */
 async function drawn(page, title) {
   const figure = page.locator("figure.picture", { hasText: title }).first();
-  await figure.locator(".line:not(.grid), .dot").first().waitFor({ state: "attached" });
+  await figure.locator("[class*=tone]").first().waitFor({ state: "attached" });
 }
 
 function cellOf({ version, matrix }) {
