@@ -55,7 +55,7 @@ export function Compared({ records, back }: { records: NetRecord[]; back: () => 
         )}
       </section>
       {picture && (
-        <section class="card" aria-label={S.results.overlay}>
+        <section class="card">
           <label class="field">
             <span>{S.results.overlay}</span>
             <select value={picture.chart.title} onChange={(event) => setTitle(event.currentTarget.value)}>
