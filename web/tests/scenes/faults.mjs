@@ -100,6 +100,24 @@ export const scenes = {
     await server.start();
   },
 
+  async "a page that is closed in the middle of a test has what there was when it is opened again"(browser) {
+    const { page, context, quiet } = await open(browser, { ...PHONE, colorScheme: "light" });
+    await page.getByRole("button", { name: "Start", exact: true }).click();
+    await page.waitForSelector(".tile.up.active", { timeout: QUICK_MS });
+    await rest(2000);
+    await page.close();
+    const again = await context.newPage();
+    await again.goto(`${ORIGIN}/#results`);
+    await again.locator(".item", { hasText: "ended early" }).getByRole("button").click();
+    await accessible(again, "a test that was cut off");
+    const [record] = await kept(again);
+    assert.equal(record.outcome, "interrupted");
+    const [down] = record.versions[0].tcp;
+    assert.deepEqual([down.pedigree.direction, down.outcome, down.goodput > 1e6], ["reverse", "complete", true]);
+    quiet();
+    await context.close();
+  },
+
   async "a full device shows the result and says that it is not kept"(browser) {
     const { page, context, quiet } = await open(browser, { ...PHONE, colorScheme: "light" });
     const devtools = await context.newCDPSession(page);

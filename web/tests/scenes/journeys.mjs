@@ -1,15 +1,21 @@
-// One way through every page, from each kind of device and over each IP version. Each page is looked at in both themes.
+// One way through every page, by each kind of device, over each IP version, in each theme: any two of these meet in one journey.
 
 import assert from "node:assert/strict";
-import { DESKTOP, PHONE, PORT, QUICK_MS, accessibleInBoth, kept, open } from "../stage.mjs";
+import { DESKTOP, PHONE, PORT, QUICK_MS, accessible, kept, open } from "../stage.mjs";
 
-const DEVICES = { phone: PHONE, desktop: DESKTOP };
 const HOSTS = { IPv4: "127.0.0.1", IPv6: "[::1]" };
+const JOURNEYS = [
+  ["phone", PHONE, "IPv4", "dark"],
+  ["phone", PHONE, "IPv6", "light"],
+  ["desktop", DESKTOP, "IPv4", "light"],
+  ["desktop", DESKTOP, "IPv6", "dark"],
+];
 
 export const scenes = Object.fromEntries(
-  Object.entries(DEVICES).flatMap(([device, options]) =>
-    Object.entries(HOSTS).map(([version, host]) => [`every page on a ${device} that came over ${version}`, (browser) => journey(browser, options, host)]),
-  ),
+  JOURNEYS.map(([device, options, version, colorScheme]) => [
+    `every page on a ${device} that came over ${version}, ${colorScheme}`,
+    (browser) => journey(browser, { ...options, colorScheme }, HOSTS[version]),
+  ]),
 );
 
 async function journey(browser, options, host) {
@@ -20,7 +26,7 @@ async function journey(browser, options, host) {
   await results(page, context);
   await goTo(page, "Server");
   await page.getByText(/processors .* busy/).waitFor({ timeout: 10_000 });
-  await accessibleInBoth(page, "server");
+  await accessible(page, "server");
   quiet();
   await context.close();
 }
@@ -31,17 +37,17 @@ function goTo(page, name) {
 
 async function quick(page) {
   await page.getByRole("button", { name: "Start", exact: true }).waitFor();
-  await accessibleInBoth(page, "quick test, ready");
+  await accessible(page, "quick test, ready");
   await page.getByRole("button", { name: "Start", exact: true }).click();
   await page.waitForSelector(".tile.down.active", { timeout: QUICK_MS });
   await page.locator(".curve canvas").waitFor();
   await page.getByRole("img", { name: /^Down over IPv[46]: [\d.]+ [kMG]bit\/s$/ }).waitFor();
-  await accessibleInBoth(page, "quick test, running");
+  await accessible(page, "quick test, running");
   await page.getByRole("button", { name: "Again" }).waitFor({ timeout: QUICK_MS });
   for (const use of ["Video call", "Games", "4K video"]) await page.locator(".verdicts li", { hasText: use }).first().getByText(/^(Good|Fair|Poor|Open)$/).waitFor();
   await page.getByText("How these figures came about").click();
   await page.getByText("payload at the receiver").first().waitFor();
-  await accessibleInBoth(page, "quick test, done");
+  await accessible(page, "quick test, done");
   const [record] = await kept(page);
   assert.deepEqual(record.versions.map(({ version, address }) => [version, address]), [["IPv4", "127.0.0.1"], ["IPv6", "::1"]]);
   assert.ok(record.versions.every(({ latency, tcp }) => latency.received > 100 && tcp.length === 2), "both versions are measured");
@@ -55,13 +61,13 @@ async function matrix(page) {
   await page.getByRole("textbox", { name: "Runs" }).fill("1");
   await page.getByRole("button", { name: "Start" }).click();
   await page.getByRole("table", { name: /TCP_NODELAY, IPv6/ }).waitFor({ timeout: QUICK_MS });
-  await accessibleInBoth(page, "matrix");
+  await accessible(page, "matrix");
 }
 
 async function walk(page) {
   await goTo(page, "Walk");
   await page.getByLabel("Where are you?").fill("hall");
-  await page.getByRole("button", { name: "Here" }).click();
+  await page.getByRole("button", { name: "Here", exact: true }).click();
   await page.getByLabel("Seconds from one").fill("60");
   await page.getByRole("button", { name: "Start the walk" }).click();
   await page.getByText("1 measurement", { exact: true }).waitFor({ timeout: QUICK_MS });
@@ -70,25 +76,25 @@ async function walk(page) {
     await page.getByLabel(version, { exact: true }).check();
     await page.getByRole("row", { name: /^hall [\d.]+ [kMG]bit\/s [\d.]+ [kMG]bit\/s .* 1$/ }).waitFor();
   }
-  await accessibleInBoth(page, "walk");
+  await accessible(page, "walk");
 }
 
 async function results(page, context) {
   await goTo(page, "Results");
   assert.equal(await page.locator("section[aria-label='On this device'] .item").count(), 3);
-  await accessibleInBoth(page, "results");
+  await accessible(page, "results");
   for (const box of await page.getByRole("checkbox").all()) await box.check();
   await page.getByRole("button", { name: "Compare" }).click();
   await page.getByRole("row", { name: /^Down [\d.]+ [kMG]bit\/s/ }).waitFor();
-  await accessibleInBoth(page, "compared");
+  await accessible(page, "compared");
   await page.getByRole("button", { name: "All results" }).click();
   await page.locator(".item button.plain", { hasText: "Test" }).last().click();
   await page.locator("figure.picture").first().waitFor();
-  await accessibleInBoth(page, "one result");
+  await accessible(page, "one result");
   await page.getByRole("button", { name: "Share link" }).click();
   const second = await context.newPage();
   await second.goto(await page.locator("input.link").inputValue());
   await second.getByRole("heading", { name: "Shared with you" }).waitFor();
-  await accessibleInBoth(second, "shared");
+  await accessible(second, "shared");
   await second.close();
 }

@@ -108,7 +108,7 @@ export const scenes = {
     for (const [name, text] of Object.entries(texts)) await page.getByRole("textbox", { name }).fill(text);
     await page.getByRole("link", { name: "Walk" }).click();
     await page.getByLabel("Where are you?").fill("hall A");
-    await page.getByRole("button", { name: "Here" }).click();
+    await page.getByRole("button", { name: "Here", exact: true }).click();
     await page.reload();
     await page.getByRole("button", { name: "hall A" }).waitFor();
     await page.getByRole("link", { name: "Blocks" }).click();

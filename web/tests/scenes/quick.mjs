@@ -135,6 +135,14 @@ export const scenes = {
     await page.getByText("Ended early").waitFor({ timeout: 10_000 });
     const [record] = await kept(page);
     assert.equal(record.outcome, "interrupted");
+    // Both at once: one of them has the turn.
+    for (const each of [page, second]) await each.reload();
+    const both = [page, second].map((each) => each.getByRole("button", { name: "Start", exact: true }));
+    for (const each of both) await each.waitFor();
+    await Promise.all(both.map((each) => each.evaluate((button) => button.click())));
+    const told = [page, second].map((each) => each.getByText("Another tab of this page is measuring"));
+    for (const [n, each] of [page, second].entries()) await told[n].or(each.locator(".tile.latency.active")).waitFor();
+    assert.deepEqual((await Promise.all(told.map((text) => text.count()))).sort(), [0, 1], "one of two measures");
     quiet();
     await context.close();
   },
@@ -166,11 +174,10 @@ export const scenes = {
     await second.page.getByRole("button", { name: "Start", exact: true }).click();
     await second.page.getByText(/Somebody else is measuring. Your place: 1, about .* to go/).waitFor({ timeout: QUICK_MS });
     await accessibleAnywhere(second.page, "queued");
-    await first.page.getByRole("button", { name: "Again" }).waitFor({ timeout: 2 * QUICK_MS });
-    await second.page.getByRole("button", { name: "Again" }).waitFor({ timeout: 2 * QUICK_MS });
-    for (const { page, context, quiet } of [first, second]) {
-      const [record] = await kept(page);
-      assert.equal(record.outcome, "complete");
+    await first.page.getByRole("button", { name: "Stop" }).click();
+    await second.page.waitForSelector(".tile.down.active", { timeout: QUICK_MS });
+    await second.page.getByRole("img", { name: /^Down over IPv[46]: [\d.]+ [kMG]bit\/s$/ }).waitFor();
+    for (const { context, quiet } of [first, second]) {
       quiet();
       await context.close();
     }

@@ -126,9 +126,13 @@ async function comparedSideBySide(page) {
   assert.deepEqual(versions, [["IPv4", "IPv6"], ["IPv4", "IPv6"]], heads.join());
   const down = await page.locator("tbody tr", { has: page.getByRole("rowheader", { name: "Down", exact: true }) }).locator("td").allTextContents();
   assert.ok(down.length === 4 && down.every((cell) => /^[\d.]+ [kMG]bit\/s/.test(cell)), down.join());
-  await drawn(page, "over time");
-  const lines = await page.locator("figure.picture polyline[class*=tone]").count();
-  assert.ok(lines >= 4, `${lines} lines of two records over two versions`);
+  const pictures = await page.getByLabel("Picture of").locator("option").allTextContents();
+  for (const rate of ["Down IPv4", "Down IPv6", "Up IPv4", "Up IPv6"]) {
+    const title = pictures.find((each) => each.includes("over time") && each.includes(rate));
+    await page.getByLabel("Picture of").selectOption(title);
+    await page.locator("figure.picture", { hasText: title }).waitFor();
+    assert.equal(await page.locator("figure.picture polyline[class*=tone]").count(), 2, `${title}: a line of each record`);
+  }
 }
 
 /** Runs the program and gives what it printed to the page, as a file. */

@@ -9,13 +9,13 @@ export const scenes = {
     const { page, context, quiet } = await open(browser, { ...PHONE, colorScheme: "light" }, "#walk");
     await accessible(page, "walk, empty");
     await page.getByLabel("Where are you?").fill("hall A");
-    await page.getByRole("button", { name: "Here" }).click();
+    await page.getByRole("button", { name: "Here", exact: true }).click();
     // Longer than a test takes: the place is named before the next one begins.
     await page.getByLabel("Seconds from one").fill("25");
     await page.getByRole("button", { name: "Start the walk" }).click();
     await page.getByText("1 measurement", { exact: true }).waitFor({ timeout: QUICK_MS });
     await page.getByLabel("Where are you?").fill("hall B");
-    await page.getByRole("button", { name: "Here" }).click();
+    await page.getByRole("button", { name: "Here", exact: true }).click();
     await page.getByText("2 measurements").waitFor({ timeout: QUICK_MS });
     await page.getByRole("button", { name: "hall A" }).click();
     await page.getByText("3 measurements").waitFor({ timeout: QUICK_MS });
@@ -48,7 +48,7 @@ export const scenes = {
     await page.getByRole("button", { name: /Floor plan/ }).focus();
     for (const key of ["ArrowRight", "ArrowRight", "Enter"]) await page.keyboard.press(key);
     await page.getByLabel("Where are you?").fill("stairs");
-    await page.getByRole("button", { name: "Here" }).click();
+    await page.getByRole("button", { name: "Here", exact: true }).click();
     await page.getByLabel("Seconds from one").fill("60");
     await page.getByRole("button", { name: "Start the walk" }).click();
     await page.getByText("1 measurement", { exact: true }).waitFor({ timeout: QUICK_MS });
