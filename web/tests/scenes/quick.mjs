@@ -131,6 +131,7 @@ export const scenes = {
     await page.waitForSelector(".tile.latency.active");
     await second.getByRole("button", { name: "Start", exact: true }).click();
     await second.getByText("Another tab of this page is measuring").waitFor();
+    await accessible(second, "busy elsewhere");
     await page.getByRole("button", { name: "Stop" }).click();
     await page.getByText("Ended early").waitFor({ timeout: 10_000 });
     const [record] = await kept(page);

@@ -127,7 +127,7 @@ async function comparedSideBySide(page) {
   const down = await page.locator("tbody tr", { has: page.getByRole("rowheader", { name: "Down", exact: true }) }).locator("td").allTextContents();
   assert.ok(down.length === 4 && down.every((cell) => /^[\d.]+ [kMG]bit\/s/.test(cell)), down.join());
   const pictures = await page.getByLabel("Picture of").locator("option").allTextContents();
-  for (const rate of ["Down IPv4", "Down IPv6", "Up IPv4", "Up IPv6"]) {
+  for (const rate of ["Up IPv6", "Up IPv4", "Down IPv6", "Down IPv4"]) {
     const title = pictures.find((each) => each.includes("over time") && each.includes(rate));
     await page.getByLabel("Picture of").selectOption(title);
     await page.locator("figure.picture", { hasText: title }).waitFor();
