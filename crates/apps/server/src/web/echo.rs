@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn pieces_that_come_to_more_than_the_longest_request_end_the_connection() {
         let mut client = client(serving());
-        let piece = |opcode: u8| [&[opcode, 0x80 | 50, 0, 0, 0, 0][..], &[0; 50]].concat();
+        let piece = |opcode: u8| [&[opcode, 0x80 + 50, 0, 0, 0, 0][..], &[0; 50]].concat();
         client.get_mut().write_all(&piece(0x02)).unwrap();
         client.get_mut().write_all(&piece(0x80)).unwrap();
         assert!(!matches!(client.read(), Ok(Sent::Binary(_))));
