@@ -1,4 +1,5 @@
-// Every English text of the page. Texts of records stay as their writers wrote them.
+// Every English text of the page, those that it writes into records among them. Records of others keep what their writers wrote; words for
+// programs (methods, outcomes, rules) are the schema's and stand where they are made.
 
 import type { Complaint, Field } from "./pure/matrixPlan";
 import type { PlaceFigure } from "./pure/places";
@@ -56,6 +57,7 @@ export const S = {
     idleMedian: "round trip",
     variation: "delay variation (p95)",
     loaded: "round trip under load (p95)",
+    loss: "loss",
   } satisfies Record<Figure, string>,
   verdict: {
     title: "What it is good for",
@@ -65,8 +67,7 @@ export const S = {
       `${figure} ${value}, should be ${more ? "at least" : "at most"} ${threshold}`,
     missing: (figures: string) => `not measured: ${figures}`,
     lossUnknown: "Loss is not in these verdicts: it was not measured.",
-    lossLeftOut: "Loss is not in these verdicts; look at it below.",
-    careful: "They go by the careful end of each figure's uncertainty.",
+    careful: "They go by the careful end of each figure's uncertainty, and by the share that was lost.",
     over: (version: string) => `over ${version}`,
   },
 
@@ -75,6 +76,7 @@ export const S = {
     figure: "Figure",
     rtt: "Round trip, median",
     rttTail: "p95 · p99",
+    p95: (value: string) => `p95 ${value}`,
     rttRange: "smallest · largest",
     ipdv: "Jitter (mean change)",
     pdv: "Delay variation, p95",
@@ -91,6 +93,34 @@ export const S = {
     rttTcp: "Round trip over TCP, median",
     jitter: "Jitter one way (RFC 3550)",
     to: "to",
+  },
+
+  /** Rows of a comparison, and lines of the pictures of a series. */
+  measures: {
+    rttP95: "Round trip, p95",
+    loaded: "Round trip under load, p95",
+    lossTrips: "Loss of round trips",
+    loss: (way: string) => `Loss ${way.toLowerCase()}`,
+    jitter: (way: string) => `Jitter ${way.toLowerCase()} (RFC 3550)`,
+    udp: (way: string) => `UDP ${way.toLowerCase()}`,
+    pathRate: (metric: string, way: string, bound: string) => `${metric} ${way.toLowerCase()}${bound}`,
+    bounds: { at_least: "at least", at_most: "at most" },
+    owd: (way: string) => `One-way delay ${way.toLowerCase()}, median`,
+    owdP95: (way: string) => `One-way delay ${way.toLowerCase()}, p95`,
+    owdPdv: (way: string) => `Delay variation ${way.toLowerCase()}, p95`,
+    reach: (protocol: string) => `Answer by ${protocol}, median`,
+    reachLoss: (protocol: string) => `Loss by ${protocol}`,
+    reachCapacity: (protocol: string) => `Capacity by ${protocol}`,
+    hop: (ttl: number) => `Hop ${ttl}, smallest round trip`,
+    hopLoss: (ttl: number) => `Hop ${ttl}, loss`,
+    hopCapacity: (ttl: number) => `Hop ${ttl}, capacity`,
+    late: (wait: string) => `Late after ${wait}, median`,
+    lateP99: (wait: string) => `Late after ${wait}, p99`,
+    honest: (way: string, packet: number) => `Probes by ${way} of ${packet} B up to`,
+    cell: (protocol: string, total: string, block: string, way: string) => `${protocol} ${way.toLowerCase()}, ${total} in ${block}`,
+    rateOf: (what: string) => `${what}: rate`,
+    timeOf: (what: string) => `${what}: time`,
+    lostOf: (what: string) => `${what}: lost`,
   },
 
   /** Shown where UDP-like measurements are not to be had. */
@@ -121,7 +151,6 @@ export const S = {
     omitted: (span: string, rule: string) => `${span} (${rule})`,
     bytes: (size: string, streams: number, span: string) => `${size} of payload at the receiver in ${streams} streams, ${span} of them count`,
     warnings: "Before you trust the figures",
-    handedOver: (size: string) => `the page handed ${size} over; that is no figure of the network`,
   },
 
   charts: {
@@ -137,13 +166,50 @@ export const S = {
     udpGaps: "Times between arrivals",
     usAxis: "us",
     pathRates: "Capacity and available bandwidth",
+    modes: "Where packet pairs gathered",
+    modeTaken: (name: string) => `${name}: taken`,
+    pairsAxis: "% of pairs",
+    followed: "Capacity and available bandwidth over time",
+    owd: "One-way delays",
     timers: "How late this host's timers are: median and p99",
-    scanRates: "Rate over the points of the series",
-    scanTrips: "Round trip over the points of the series",
+    scanRates: "Rate over the series",
+    scanTrips: "Delay over the series",
+    scanLoss: "Loss over the series",
+    lossAxis: "% lost",
     pointAxis: "point",
-    overlay: "Rates over time, overlaid",
     places: { down: "Down by place", up: "Up by place", idle: "Round trip by place", loaded: "Round trip under load by place" } satisfies Record<PlaceFigure, string>,
     asTable: "The table beside it has the same figures.",
+  },
+
+  /** What the page writes into its records for their readers. */
+  record: {
+    cutOff: "the page was closed or reloaded while it measured: this is what there was by then",
+    noAddress: (version: string) => `the server names no ${version} address that this page could reach`,
+    noAnswer: (tried: string) => `no answer from ${tried} within 3 s`,
+    ofSamples: (step: string) => `quantiles of all samples, each known to the clock's steps of ${step}`,
+    ofSlices: "95 % block bootstrap over the receiver's slices of one transfer",
+    ofRuns: (step: string) => `median of the runs between the smallest and the largest; the page's clock has steps of ${step}`,
+    /** Seen in Chromium; a message is lost with any of its pieces. */
+    cutBlocks: "; a browser may cut blocks at the edge of its congestion window, so loss reads high",
+    capped: "the server's owner caps the rate",
+    limitUnknown: "a browser cannot see who held the transfer back",
+    coarse: (step: string) => `the browser's clock has steps of ${step}: single round trips are no finer`,
+    hidden: (span: string) => `the page was hidden for ${span}: browsers slow hidden pages down`,
+    pauses: (count: number, longest: string) => `the browser or a sleeping device held our timers up ${count} times, at most ${longest}`,
+    lostConnections: (count: number) => `the connection was lost ${count} times; interrupted phases were run again where it came back`,
+    speedingUp: (version: string, direction: string) => `${version} ${direction}: still speeding up at the end, the rate is a lower bound`,
+    without: (version: string, why: string) => `${version}: ${why}; loss was not measured`,
+    noDatagrams: {
+      absent: "this browser has no WebRTC, so no datagrams",
+      refused: "this browser refused to open a data channel, so no datagrams",
+      blocked: "no data channel came about within 6 s, so no datagrams",
+    } satisfies Record<PeerTrouble, string>,
+    lossOverTcp: "loss was not measured: TCP repairs it, and shows it as long round trips",
+    held: (version: string, count: number) => `${version}: ${count} datagrams were held back by the browser's congestion control and never sent; they are not among the lost`,
+    discarded: (version: string, count: number) => `${version}: the browser itself dropped ${count} packets on the way out; they count as lost in this host`,
+    datagrams: "sent and received are counted datagram by datagram at both ends; copies, and what comes after SCTP has given it up, cannot be seen",
+    allLeft: "every datagram of the plan left",
+    heldBack: "SCTP's congestion control held datagrams back; a browser does not say why",
   },
 
   matrix: {
@@ -185,7 +251,6 @@ export const S = {
       received: "Received",
       lost: "Lost",
     },
-    atOnce: "at once",
     method: "The sender's time ends when the receiver has confirmed the last byte; rates leave out what the first read brought, because nobody knows how long that took. A dash: everything came at once. Reads of a browser are what it hands the page, not system calls.",
     complaints: {
       notASize: (c: Complaint) => `“${c.given ?? ""}” is no size. Try 500, 10kB or 64KiB.`,
@@ -222,7 +287,8 @@ export const S = {
     choosePlan: "Choose a picture",
     removePlan: "Remove the plan",
     planAlt: "Floor plan. Tap where you are.",
-    planTap: "Tap the plan where you are, then name the place.",
+    planTap: "Tap the plan where you are, then name the place. By keyboard: arrows move the spot (small steps with Shift), Enter sets it.",
+    planAim: (left: string, top: string) => `${left} from the left, ${top} from the top`,
     spot: (place: string) => `Measured at ${place}`,
     planBad: "That is no picture that this browser can show, or it is larger than 20 MB.",
     compare: "Places compared",
@@ -248,6 +314,8 @@ export const S = {
     server: "On the server",
     serverNone: "The server has none.",
     serverRefused: "The server does not hand out results.",
+    serverWantsKey: "The server hands results out to who gives its key, on the page",
+    chosenOnServer: (count: number) => `${count} of them on the server`,
     choose: (name: string) => `Choose ${name} to compare`,
     chosen: (count: number) => `${count} chosen`,
     compare: "Compare",
@@ -274,6 +342,10 @@ export const S = {
     sharedBad: "The link holds no result, or it is damaged.",
     keepShared: "Keep it on this device",
     compareTitle: "Compared",
+    compareNothing: "These results have no figures to compare.",
+    overlay: "Picture of",
+    overlaySome: (some: number, all: number) => `${some} of the ${all} results have it.`,
+    overlayColours: "Colours come again after six results, dashed.",
     kinds: {
       test: "Test",
       matrix: "Block matrix",
@@ -344,5 +416,45 @@ export const S = {
     asking: "Asking the server …",
     about: "About this page",
     aboutText: "Nothing leaves this device but the measurement itself and what you share.",
+  },
+};
+
+/** Told by the workers, which carry none of the other texts. */
+export const T = {
+  channel: {
+    absent: "this browser has no WebRTC",
+    refused: "this browser refused to open a WebRTC data channel",
+    blocked: "no data channel came about within 6 s: UDP to the server's port, or WebRTC, seems to be blocked",
+    open: "a data channel did not close",
+    none: "no data channel came about",
+  },
+  flow: {
+    noEchoes: "no echoes were sent",
+    nothingReceived: "nothing was received",
+    nothingSent: "nothing was sent",
+  },
+  session: {
+    closed: "the control connection was closed",
+    failed: "the control connection failed",
+    unanswered: "the control connection was not answered",
+    wantsKey: "the server wants a key",
+    noKey: "the server does not know the key itself",
+    timedOut: (what: string, seconds: number) => `no ${what} from the server within ${seconds} s`,
+    ended: "the session was closed",
+    bye: (why: string) => `the server ended the session: ${why}`,
+    silent: "nothing was heard from the server for 5 s",
+    lostIdle: "the connection was lost while round trips were measured",
+    echoClosed: "the echo connection was closed",
+    echoNotOpen: "the echo connection was not open",
+    notMeasured: (version: string) => `${version} is not measured`,
+  },
+  transfer: {
+    answered: (status: number) => `the server answered ${status}`,
+    broke: "a data connection broke",
+    brokeOff: "the transfer broke off",
+    endless: "the transfer down did not end",
+    nothing: "the mover received nothing",
+    notOpen: "the data connections were not open",
+    early: "a stream ended before the transfer began",
   },
 };

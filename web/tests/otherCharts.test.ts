@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { seriesCharts } from "../src/pure/otherCharts";
 import { readRecord } from "../src/pure/readRecord";
 import type { NetRecord } from "../src/pure/record";
 import { chartsOf } from "../src/pure/recordCharts";
@@ -44,11 +43,38 @@ test("fields of another type draw nothing and break nothing", () => {
   expect(chartsOf(odd)).toEqual([]);
 });
 
-test("the points of a scan are one picture, in the order of the plan", () => {
-  const at = (index: number) => ({ ...record(), series: { id: "0190", kind: "scan", index, planned: 3, point: { streams: `${index}` } } });
-  const all = [at(2), at(0), at(1), record()];
-  const [rates, trips] = seriesCharts(all[0]!, all);
-  expect(rates!.kind === "lines" && rates!.series[0]!.points.map(([x]) => x)).toEqual([1, 2, 3]);
-  expect(trips!.title).toContain("Round trip");
-  expect(seriesCharts(record(), all)).toEqual([]);
+test("modes of packet pairs are drawn as wide as they are, and the one that was taken once more", () => {
+  const modes = [{ lo: 9e7, hi: 1e8, share: 0.5, merit: 1.5, chosen: true }, { lo: 4e7, hi: 5e7, share: 0.2, merit: 0.4 }, { lo: "x" }];
+  const rate = { estimate: 9.6e7, lo: 9e7, hi: 1e8, confidence: 0.9 };
+  const path_rates = [{ pedigree: { direction: "forward" }, metric: "capacity", rate, modes }];
+  const [, chart] = chartsOf(commandLine({ command: "capacity" }, { path_rates }));
+  expect(chart!.title).toBe("Where packet pairs gathered");
+  const series = chart!.kind === "lines" ? chart!.series : [];
+  expect(series.map(({ name, points }) => [name, points])).toEqual([
+    ["capacity up IPv4", [[40, 0], [40, 20], [50, 20], [50, 0], [90, 0], [90, 50], [100, 50], [100, 0]]],
+    ["capacity up IPv4: taken", [[90, 0], [90, 50], [100, 50], [100, 0]]],
+  ]);
+});
+
+test("a path that was followed is drawn over time, without the instants at which nothing was known", () => {
+  const point = (at: number, estimate?: number) => ({ at, ...(estimate ? { rate: { estimate, lo: 1, hi: 2 } } : {}) });
+  const over_time = [point(1e9, 9e6), point(2e9), point(3e9, 5e6)];
+  const path_rates = [{ pedigree: { direction: "forward" }, metric: "available", over_time }];
+  const [chart] = chartsOf(commandLine({ command: "available" }, { path_rates }));
+  expect(chart!.kind === "lines" && chart!.series[0]!.points).toEqual([[1, 9], [3, 5]]);
+});
+
+test("bins of equal width that a latency measurement was asked for are kept and drawn by their middles", () => {
+  const latency = { ...record().versions[0]!.latency!, bins: { bins: [[0, 3], [10_000, 5], [20_000, 1]], width: 10_000, underflow: 0, overflow: 2 } };
+  const read = commandLine({ command: "latency" }, { latency });
+  expect(read.versions[0]!.latency!.bins).toEqual(latency.bins);
+  const [chart] = chartsOf(read);
+  expect(chart!.kind === "lines" && chart!.series[0]!.points).toEqual([[0.005, 3], [0.015, 5], [0.025, 1]]);
+});
+
+test("one-way delays are drawn each way", () => {
+  const way = (edge: number) => ({ lost: 0, histogram: { bins: [[edge, 4], [edge + 1e5, 2]], digits: 2, underflow: 0, overflow: 0 } });
+  const [chart] = chartsOf(commandLine({ command: "owd" }, { owd: { forward: way(1e6), reverse: way(3e6) } }));
+  expect(chart!.title).toBe("One-way delays");
+  expect(chart!.kind === "lines" && chart!.series.map(({ name }) => name)).toEqual(["Up IPv4", "Down IPv4"]);
 });

@@ -3,7 +3,7 @@ import { csvOf } from "../src/pure/csv";
 import { evidenceOf, figuresOf } from "../src/pure/figures";
 import { comparePlaces } from "../src/pure/places";
 import { readRecord } from "../src/pure/readRecord";
-import { matrixOf, recordOf, uuidV7 } from "../src/pure/record";
+import { matrixOf, partialRecordOf, recordOf, uuidV7 } from "../src/pure/record";
 import { around, matrixRun, measured, record } from "./fixture";
 
 test("a record has the receiver's rates, never what was handed over", () => {
@@ -72,4 +72,20 @@ test("a table for spreadsheets holds no formula and no broken row", () => {
   expect(table).toContain(`"'=cmd(""x""),\n"`);
   expect(table.split("\r\n")[0]).toContain("started_at_utc");
   expect(table).toContain(",down,80000000,");
+});
+
+test("what there is of a run is a record that ended early, replaced by the whole one", () => {
+  const whole = measured();
+  const [v4] = whole.versions;
+  const { up: _, ...begun } = v4!;
+  const partial = partialRecordOf({ ...whole, versions: [begun] }, around)!;
+  expect([partial.id, partial.outcome]).toEqual([record().id, "interrupted"]);
+  expect(partial.versions[0]!.tcp!.map((tcp) => tcp.pedigree.direction)).toEqual(["reverse"]);
+  expect(partial.warnings[0]).toContain("closed or reloaded");
+  expect(readRecord(JSON.parse(JSON.stringify(partial)))!.outcome).toBe("interrupted");
+  expect(record().warnings.join()).not.toContain("closed or reloaded");
+});
+
+test("a run that has measured nothing yet leaves no record", () => {
+  expect(partialRecordOf({ ...measured(), outcome: "failed", versions: [] }, around)).toBeUndefined();
 });

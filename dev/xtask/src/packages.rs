@@ -28,8 +28,8 @@ pub(crate) const FOR_TESTS: &[&str] = &[
 /// What a program in C is built with against the library as it is installed, and the observer of its symbols.
 pub(crate) const FOR_INSTALLED: &[&str] = &["gcc", "libc6-dev", "pkg-config", "binutils"];
 
-/// What builds the page, and a browser that uses it.
-pub(crate) const FOR_WEB: &[&str] = &["npm", "chromium"];
+/// What builds the page, a browser that uses it, and what makes a certificate for it.
+pub(crate) const FOR_WEB: &[&str] = &["npm", "chromium", "openssl"];
 
 /// The tools that we compare ourselves with, the neutral observer, and a compiler for the reference program.
 pub(crate) const FOR_BENCHMARKS: &[&str] = &[

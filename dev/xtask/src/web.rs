@@ -2,7 +2,7 @@
 //!
 //! The bundle is committed, so that a build of the program needs no Node; here it is made anew and compared.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 
@@ -23,6 +23,15 @@ pub(crate) fn all() -> Result<()> {
 /// What the page's tests and its bundle need.
 pub(crate) fn install() -> Result<()> {
     npm(&["ci", "--no-audit", "--no-fund"])
+}
+
+/// Lighthouse's scores of the page that this program serves; fails where they are low.
+pub(crate) fn lighthouse(program: &Path) -> Result<()> {
+    for arguments in [&["ci", "--no-audit", "--no-fund"] as &[&str], &["run", "score"]] {
+        let mut npm = in_web("npm", arguments);
+        run(npm.current_dir(root().join("web/lighthouse")).env("NETAWARE", program))?;
+    }
+    Ok(())
 }
 
 /// Whether what has just been built is what is committed.

@@ -7,19 +7,14 @@ import { runFlow, type FlowOrder, type FlowProgress, type FlowResult, type Runni
 import type { PeerAnswer, PeerRequest, PeerTrouble } from "./peers";
 import { TimedOut } from "./session";
 import type { Line } from "./tests";
+import { T } from "../strings";
 
 /** No datagrams for this browser on this path; everything else can still be measured. */
 export class NoDatagrams extends Error {
   constructor(readonly reason: PeerTrouble) {
-    super(WORDS[reason]);
+    super(T.channel[reason]);
   }
 }
-
-const WORDS: Record<PeerTrouble, string> = {
-  absent: "this browser has no WebRTC",
-  refused: "this browser refused to open a WebRTC data channel",
-  blocked: "no data channel came about within 6 s: UDP to the server's port, or WebRTC, seems to be blocked",
-};
 
 type Tell = (answer: PeerAnswer) => void;
 
@@ -116,7 +111,7 @@ export class Channel {
   async close(): Promise<number> {
     this.running?.stop();
     this.ask({ say: "peer", ask: "close", peer: this.peer });
-    return within(this.closed.promise, CLOSE_MS, "a data channel did not close").catch(() => 0);
+    return within(this.closed.promise, CLOSE_MS, T.channel.open).catch(() => 0);
   }
 
   private take(channel: RTCDataChannel): void {
@@ -127,7 +122,7 @@ export class Channel {
 
   private async orTrouble<T>(wanted: Promise<T>): Promise<T> {
     try {
-      return await within(Promise.race([wanted, this.trouble.promise]), OPEN_MS, "no data channel came about");
+      return await within(Promise.race([wanted, this.trouble.promise]), OPEN_MS, T.channel.none);
     } catch (error) {
       // The server's own patience with a channel that never comes is longer.
       throw error instanceof NoDatagrams || !isPatienceOver(error) ? error : new NoDatagrams("blocked");
@@ -136,7 +131,7 @@ export class Channel {
 }
 
 function isPatienceOver(error: unknown): boolean {
-  return error instanceof TimedOut || (error instanceof Error && error.message.startsWith("no data channel"));
+  return error instanceof TimedOut || (error instanceof Error && error.message.startsWith(T.channel.none));
 }
 
 interface Signal<T> {

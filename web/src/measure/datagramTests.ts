@@ -8,6 +8,7 @@ import { rest } from "./crew";
 import type { DatagramRun, EchoRun, MeasuredTransfer } from "./messages";
 import { isObject, numberOf, type ControlMessage, type Limits } from "./session";
 import type { Line } from "./tests";
+import { T } from "../strings";
 
 export async function datagramEchoes(
   channels: Channels,
@@ -24,7 +25,7 @@ export async function datagramEchoes(
     const flow = channel.run(order, ({ trips }) => trips && wish.onTrips(trips));
     line.session.broken.catch(() => flow.stop());
     const result = await flow.result;
-    if (result.did !== "echo") throw new Error("no echoes were sent");
+    if (result.did !== "echo") throw new Error(T.flow.noEchoes);
     return result.run;
   });
 }
@@ -75,7 +76,7 @@ async function down(channel: Channel, line: Line, test: number, duration: number
   const finished = await Promise.race([end, line.session.broken]);
   // The sender's last words may all have been lost; its report is here.
   const result = await Promise.race([flow.result, rest(AFTER_MS).then(() => flow.stop()).then(() => flow.result)]);
-  if (result.did !== "receive") throw new Error("nothing was received");
+  if (result.did !== "receive") throw new Error(T.flow.nothingReceived);
   return { outcome: outcomeOf(finished), report: reportOf(finished), page: result };
 }
 
@@ -90,7 +91,7 @@ async function up(channel: Channel, line: Line, test: number, wish: StreamWish, 
     await started;
     const flow = channel.run({ do: "send", flow: test, ...wish }, () => {});
     const [result, finished] = await Promise.race([Promise.all([flow.result, end]), line.session.broken]);
-    if (result.did !== "send") throw new Error("nothing was sent");
+    if (result.did !== "send") throw new Error(T.flow.nothingSent);
     return { outcome: result.sent.broken ? "interrupted" : outcomeOf(finished), report: reportOf(finished), page: result, ticks };
   } finally {
     quiet();

@@ -5,6 +5,7 @@
 
 import type { RoundTrip } from "../pure/delay";
 import type { EchoRun, FromEchoer, ToEchoer } from "./messages";
+import { T } from "../strings";
 
 declare const self: {
   postMessage(message: FromEchoer): void;
@@ -19,7 +20,7 @@ export function echo(): void {
       socket = new WebSocket(data.url);
       socket.binaryType = "arraybuffer";
       socket.onopen = () => self.postMessage({ say: "open" });
-      socket.onclose = () => loop?.end("the echo connection was closed");
+      socket.onclose = () => loop?.end(T.session.echoClosed);
     } else if (data.say === "go" && socket) {
       loop = new EchoLoop(socket, data);
     } else {

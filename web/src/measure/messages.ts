@@ -54,7 +54,8 @@ export type FromRunner =
   | { say: "lost"; reason: string }
   | { say: "back" }
   | { say: "transfer"; version: Version; done: number; planned: number; transfer: MeasuredTransfer }
-  | { say: "partial" | "done"; measured: Measured };
+  | { say: "partial"; measured: Measured }
+  | { say: "done"; measured: Measured };
 
 export interface Missing {
   version: Version;
@@ -136,7 +137,7 @@ export interface TransferRun {
   /** What the receiver counted in all, and in which time. */
   bytes: number;
   elapsed: number;
-  /** What the page handed over; of up only, and used for nothing but comparison. */
+  /** What the page handed over, less what its browser still held at the end; of up only, and never a figure of the network. */
   handedOver?: number;
   /** Up: from the first message handed over until the server had confirmed the end, ns. */
   confirmed?: number;

@@ -1,11 +1,12 @@
 // Moves the bytes of one transfer in a worker of its own, so that neither the picture nor the echoes wait for it.
 //
-// Down: what `read` hands over is what counts, cut into slices of 100 ms on this worker's clock. Up: what was handed to the
-// sockets is told and used for nothing; the server's count is the result. `bufferedAmount` only says when to hand over more.
+// Down: what `read` hands over is what counts, cut into slices of 100 ms on this worker's clock. Up: the server's count is the result.
+// What left the browser is told beside it (supply.ts).
 
-import { sum } from "../pure/statistics";
+import { Supply } from "../pure/supply";
 import type { Tick } from "../pure/warmUp";
 import type { FromMover, ToMover } from "./messages";
+import { T } from "../strings";
 
 declare const self: {
   postMessage(message: FromMover): void;
@@ -51,7 +52,7 @@ async function receiveStream(url: string, order: Receive, count: SliceCount, abo
     // Without credentials browsers take a connection of its own, never one on which the page was asked for before: a transfer
     // begins with slow start, and the server hands the socket itself to the test.
     const response = await fetch(url, { cache: "no-store", credentials: "omit", signal: controller.signal });
-    if (!response.ok || !response.body) return `the server answered ${response.status}`;
+    if (!response.ok || !response.body) return T.transfer.answered(response.status);
     await drain(response.body, count, onFirst);
     return null;
   } catch (error) {
@@ -161,65 +162,16 @@ function attach(urls: readonly string[]): WebSocket[] {
 
 async function send(sockets: readonly WebSocket[], order: Send, aborted: AbortSignal): Promise<void> {
   const begun = performance.now();
-  const supply = new Supply(order, begun);
+  const supply = new Supply(order, noise(order.length), begun, () => performance.now());
   while (!supply.over() && !aborted.aborted && sockets.every((socket) => socket.readyState === WebSocket.OPEN)) {
     const handed = sockets.map((socket) => supply.fill(socket, sockets));
     // Asking over and over whether there is room would take a core from the browser's own sending. What waits lasts for long.
     await (handed.some(Boolean) ? breath() : rest(FULL_MS));
   }
-  const broken = supply.over() || aborted.aborted ? null : "a data connection broke";
+  const broken = supply.over() || aborted.aborted ? null : T.transfer.broke;
+  if (broken) supply.broke(sockets.filter((socket) => socket.readyState !== WebSocket.OPEN));
   await Promise.all(sockets.map(closed));
-  self.postMessage({ say: "sent", ...supply.totals(), elapsed: Math.round((performance.now() - begun) * 1e6), broken });
-}
-
-/** Hands over blocks while little enough waits inside the browser: a tenth of a second's worth at the rate seen so far. */
-class Supply {
-  private handed = 0;
-  private messages = 0;
-  private readonly block: Uint8Array<ArrayBuffer>;
-
-  constructor(
-    private readonly order: Send,
-    private readonly begun: number,
-  ) {
-    this.block = noise(order.length);
-  }
-
-  /** Whether there was room for anything. */
-  fill(socket: WebSocket, sockets: readonly WebSocket[]): boolean {
-    const [room, before] = [this.room(sockets), this.handed];
-    while (socket.bufferedAmount < room && !this.over() && this.allowed()) {
-      const left = this.order.total === null ? this.block.length : this.order.total - this.handed;
-      const block = left < this.block.length ? this.block.subarray(0, left) : this.block;
-      socket.send(block);
-      this.handed += block.length;
-      this.messages += 1;
-    }
-    return this.handed > before;
-  }
-
-  over(): boolean {
-    if (this.order.total !== null && this.handed >= this.order.total) return true;
-    return performance.now() - this.begun >= this.order.duration / 1e6;
-  }
-
-  totals(): { bytes: number; messages: number } {
-    return { bytes: this.handed, messages: this.messages };
-  }
-
-  private room(sockets: readonly WebSocket[]): number {
-    const waiting = sum(sockets.map((socket) => socket.bufferedAmount));
-    const left = this.handed - waiting;
-    const elapsed = Math.max(performance.now() - this.begun, 1);
-    const worth = ((left / elapsed) * BUFFERED_MS) / sockets.length;
-    return Math.min(Math.max(worth, LEAST_BUFFERED), MOST_BUFFERED);
-  }
-
-  /** With a cap of the owner's on the rate the plan carries a rate, and the server ends a test that exceeds it. */
-  private allowed(): boolean {
-    if (this.order.rate === null) return true;
-    return this.handed * 8e3 <= this.order.rate * (performance.now() - this.begun + 50);
-  }
+  self.postMessage({ say: "sent", ...supply.totals(sockets), elapsed: Math.round((performance.now() - begun) * 1e6), broken });
 }
 
 /** A closing socket first sends what it holds; on a path that is gone it would wait for ever. */
@@ -265,8 +217,5 @@ const BUFFER = 1024 * 1024;
 const OVERTIME_MS = 3000;
 const EARLY_MS = 700;
 const CLOSING_MS = 4000;
-const BUFFERED_MS = 100;
 /** Browsers make 4 of it in a chain of timers; what is held back for 100 ms does not run dry meanwhile. */
 const FULL_MS = 2;
-const LEAST_BUFFERED = 256 * 1024;
-const MOST_BUFFERED = 4 * 1024 * 1024;

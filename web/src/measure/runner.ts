@@ -13,6 +13,7 @@ import type { Transfer } from "../pure/matrixPlan";
 import type { EchoRun, FromRunner, MatrixSpec, Measured, MeasuredTransfer, MeasuredVersion, Missing, Phase, QuickSpec, Spec, ToRunner } from "./messages";
 import { ConnectionLost, numberOf, Refused, Session } from "./session";
 import { Line, matrixTransfer, startEchoes, transfer } from "./tests";
+import { T } from "../strings";
 
 declare const self: {
   postMessage(message: FromRunner): void;
@@ -47,6 +48,7 @@ class Run {
   private lostConnections = 0;
   private cancelled = false;
   private reservation: string | undefined;
+  private partialAt = performance.now();
 
   constructor(private readonly spec: Spec) {}
 
@@ -127,6 +129,7 @@ class Run {
           version.matrix = [...(version.matrix ?? []), measured];
           done += 1;
           self.postMessage({ say: "transfer", version: target.version, done, planned, transfer: measured });
+          this.tellPartialSometimes();
         });
       }
     }
@@ -164,7 +167,7 @@ class Run {
     const onTrips = (trips: EchoRun["trips"]) => self.postMessage({ say: "trips", version, beside: "latency", trips });
     const echoes = await startEchoes(line, IDLE_SPACING, spec.idleMs * 1e6, onTrips);
     this.of(version).idle = await echoes.finished;
-    if (!line.session.alive) throw new ConnectionLost("the connection was lost while round trips were measured");
+    if (!line.session.alive) throw new ConnectionLost(T.session.lostIdle);
     this.tellPartial();
   }
 
@@ -214,13 +217,14 @@ class Run {
       duration: spec.transferMs * 1e6,
       onTicks: (ticks) => {
         this.keepTicks(version, direction, ticks);
+        this.tellPartialSometimes();
         self.postMessage({ say: "ticks", version, direction, ticks });
       },
       onTrips: (trips) => self.postMessage({ say: "trips", version, beside: direction, trips }),
     });
     this.of(version)[direction] = result;
     this.tellPartial();
-    if (result.outcome === "failed") throw new ConnectionLost(result.reason ?? "the transfer broke off");
+    if (result.outcome === "failed") throw new ConnectionLost(result.reason ?? T.transfer.brokeOff);
   }
 
   /** A partial transfer, in case the connection breaks before it ends: what the receiver had counted by then. */
@@ -318,12 +322,20 @@ class Run {
 
   private of(version: Version): MeasuredVersion {
     const found = this.versions.find((each) => each.version === version);
-    if (!found) throw new Error(`${version} is not measured`);
+    if (!found) throw new Error(T.session.notMeasured(version));
     return found;
   }
 
   private tellPartial(): void {
     self.postMessage({ say: "partial", measured: this.measured() });
+  }
+
+  /** It is written to the device each time, which costs what is being measured. */
+  private tellPartialSometimes(): void {
+    const now = performance.now();
+    if (now - this.partialAt < PARTIAL_MS) return;
+    this.partialAt = now;
+    this.tellPartial();
   }
 
   private measured(): Measured {
@@ -374,6 +386,7 @@ const QUEUE_MS = 3600e3;
 /** Opening, attaching, closing of a transfer on a slow path. */
 const OVERHEAD_MS = 2500;
 const MATRIX_STEP_MS = 300;
+const PARTIAL_MS = 1000;
 const CHANNEL_MS = 1500;
 /** 2 Mbit/s. */
 const LOSSY_BYTES_PER_MS = 250;

@@ -4,6 +4,7 @@
 // that cannot come. Messages are believed only as far as their fields have the right type.
 
 import { proof } from "./proof";
+import { T } from "../strings";
 
 export interface ControlMessage {
   type: string;
@@ -58,8 +59,8 @@ export class Session {
   private constructor(private readonly socket: WebSocket) {
     this.broken.catch(() => {});
     socket.onmessage = (event) => this.heard(event.data);
-    socket.onclose = () => this.end(new ConnectionLost("the control connection was closed"));
-    socket.onerror = () => this.end(new ConnectionLost("the control connection failed"));
+    socket.onclose = () => this.end(new ConnectionLost(T.session.closed));
+    socket.onerror = () => this.end(new ConnectionLost(T.session.failed));
   }
 
   /** The patience holds for the connection and for the welcome. The key is that of the server's owner; without one it is `""`. */
@@ -85,13 +86,13 @@ export class Session {
     const theirs = typeof first.nonce === "string" && /^[0-9a-f]{32}$/.test(first.nonce) ? first.nonce : "";
     if (key === "" || theirs === "") {
       this.close();
-      throw new Refused("key", "the server wants a key");
+      throw new Refused("key", T.session.wantsKey);
     }
     this.tell({ type: "authenticate", proof: await proof("prober", key, [theirs, ours]) });
     const answer = await welcome;
     if (answer.proof === (await proof("responder", key, [theirs, ours]))) return answer;
     this.close();
-    throw new Refused("key", "the server does not know the key itself");
+    throw new Refused("key", T.session.noKey);
   }
 
   get alive(): boolean {
@@ -109,7 +110,7 @@ export class Session {
     const answer = new Promise<ControlMessage>((resolve, reject) => {
       const timer = setTimeout(() => {
         this.waits = this.waits.filter((wait) => wait !== entry);
-        reject(new TimedOut(`no ${type} from the server within ${Math.round(patienceMs / 1000)} s`));
+        reject(new TimedOut(T.session.timedOut(type, Math.round(patienceMs / 1000))));
       }, patienceMs);
       const wanted = (message: ControlMessage) => message.type === type && (test === undefined || message.test === test);
       const entry: Wait = { wanted, test, resolve, reject, timer };
@@ -128,13 +129,13 @@ export class Session {
 
   close(): void {
     if (!this.ended && this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify({ type: "bye" }));
-    this.end(new ConnectionLost("the session was closed"));
+    this.end(new ConnectionLost(T.session.ended));
   }
 
   private connected(patienceMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        this.end(new ConnectionLost("the control connection was not answered"));
+        this.end(new ConnectionLost(T.session.unanswered));
       }, patienceMs);
       this.socket.onopen = () => {
         clearTimeout(timer);
@@ -153,7 +154,7 @@ export class Session {
     if (!message) return;
     for (const listener of this.listeners) listener(message);
     if (message.type === "error") this.refused(message);
-    else if (message.type === "bye") this.end(new ConnectionLost(`the server ended the session: ${text(message.reason)}`));
+    else if (message.type === "bye") this.end(new ConnectionLost(T.session.bye(text(message.reason))));
     else this.answer(message);
   }
 
@@ -178,7 +179,7 @@ export class Session {
 
   private beat(): void {
     if (performance.now() - this.lastHeard > SILENCE_MS) {
-      this.end(new ConnectionLost("nothing was heard from the server for 5 s"));
+      this.end(new ConnectionLost(T.session.silent));
       return;
     }
     this.seq += 1;

@@ -10,6 +10,7 @@ import type { Tick } from "../pure/warmUp";
 import { Echoer, Mover, within } from "./crew";
 import type { EchoRun, EndCount, FromMover, MeasuredTransfer, TransferRun } from "./messages";
 import { ConnectionLost, isObject, numberOf, Session, type ControlMessage, type Limits } from "./session";
+import { T } from "../strings";
 
 /** A session with the address that it leads to. Test numbers are unique in it. */
 export class Line {
@@ -55,7 +56,7 @@ export async function startEchoes(
     await opened;
     const ready = session.next("ready", test);
     echoer.tell({ say: "open", url: line.url("/echo", test, 0, true) });
-    await Promise.all([within(echoer.open, ATTACH_MS, "the echo connection was not open"), ready]);
+    await Promise.all([within(echoer.open, ATTACH_MS, T.session.echoNotOpen), ready]);
     const started = session.next("started", test);
     session.tell({ type: "start", test });
     await started;
@@ -121,10 +122,10 @@ async function down(line: Line, plan: Plan, onTicks: (ticks: Tick[]) => void): P
     const ended = server.finished(test, plan.duration);
     line.session.tell({ type: "start", test });
     const moved = await Promise.race([
-      within(mover.moved, plan.duration / 1e6 + END_MS, "the transfer down did not end"),
+      within(mover.moved, plan.duration / 1e6 + END_MS, T.transfer.endless),
       line.session.broken,
     ]);
-    if (moved.say !== "received") throw new Error("the mover received nothing");
+    if (moved.say !== "received") throw new Error(T.transfer.nothing);
     const finished = await ended.catch(() => undefined);
     const run = emptyRun("down", plan.streams);
     return {
@@ -151,7 +152,7 @@ async function up(line: Line, plan: Plan, onTicks: (ticks: Tick[]) => void): Pro
     const test = await opened(line, { ...plan, direction: "forward" });
     const ready = line.session.next("ready", test);
     mover.tell({ say: "attach", urls: streamsOf(plan).map((stream) => line.url("/data/up", test, stream, true)) });
-    await Promise.all([within(mover.attached, ATTACH_MS, "the data connections were not open"), ready]);
+    await Promise.all([within(mover.attached, ATTACH_MS, T.transfer.notOpen), ready]);
     const started = line.session.next("started", test);
     line.session.tell({ type: "start", test });
     await started;
@@ -263,7 +264,7 @@ async function opened(line: Line, plan: Plan & { direction: string }): Promise<n
 
 /** Before the start nothing can have been moved, so whatever ended then was refused. */
 function brokenEarly(moved: FromMover): never {
-  throw new ConnectionLost(("broken" in moved && moved.broken) || "a stream ended before the transfer began");
+  throw new ConnectionLost(("broken" in moved && moved.broken) || T.transfer.early);
 }
 
 function ticksOf(value: unknown): Tick[] {

@@ -9,8 +9,8 @@ export type Point = [number, number];
 export interface Series {
   name: string;
   points: Point[];
-  /** Bars stand on zero, from one point's x to the next one's. */
-  look: "line" | "dots" | "bars";
+  /** Bars stand on zero, from one point's x to the next one's; an outline is a line without dots at its corners. */
+  look: "line" | "dots" | "bars" | "outline";
 }
 
 export interface LineChart {
@@ -63,7 +63,7 @@ interface Scale {
 
 function lines(chart: LineChart, width: number, height: number): Shape[] {
   const points = chart.series.flatMap((series) => series.points).filter((point) => drawable(point, chart));
-  const legend = chart.series.length > 1 ? Math.ceil(chart.series.length / 2) * LINE : 0;
+  const legend = legendOf(chart);
   const [top, bottom] = [LINE + 6, height - LINE * 2 - 4 - legend];
   const fromZero = !chart.y.log;
   const x = scale(points.map((point) => point[0]), chart.x.log ?? false, false, LEFT, width - RIGHT, 5);
@@ -72,6 +72,16 @@ function lines(chart: LineChart, width: number, height: number): Shape[] {
   const drawn = chart.series.flatMap((series, tone) => draw(series, tone, chart, x, y, bottom));
   const names = chart.series.length > 1 ? chart.series.flatMap((series, tone) => legendEntry(series.name, tone, width, bottom)) : [];
   return [...frame, ...drawn, ...names];
+}
+
+/** Names of lines take two columns. */
+function legendOf(chart: Chart): number {
+  return chart.kind === "lines" && chart.series.length > 1 ? Math.ceil(chart.series.length / 2) * LINE : 0;
+}
+
+/** What a picture needs beyond the height of others, so that a long legend leaves it room. */
+export function extraHeight(chart: Chart): number {
+  return Math.max(0, legendOf(chart) - USUAL_LEGEND);
 }
 
 function drawable([x, y]: Point, chart: LineChart): boolean {
@@ -85,7 +95,7 @@ function draw(series: Series, tone: number, chart: LineChart, x: Scale, y: Scale
   const dots = points.map((at): Shape => ({ is: "dot", tone, at, r: series.look === "dots" ? 2.5 : 1.8 }));
   if (series.look === "dots" || points.length < 2) return dots;
   const line: Shape = { is: "line", tone, points };
-  return points.length <= MOST_DOTS ? [line, ...dots] : [line];
+  return points.length <= MOST_DOTS && series.look !== "outline" ? [line, ...dots] : [line];
 }
 
 function bars(points: readonly Point[], tone: number, bottom: number): Shape[] {
@@ -186,3 +196,4 @@ const LEFT = 42;
 const RIGHT = 10;
 const LINE = 15;
 const MOST_DOTS = 24;
+const USUAL_LEGEND = 4 * LINE;

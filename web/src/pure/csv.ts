@@ -1,10 +1,11 @@
 // Records as a table for other programs: one row per record, IP version and figure, as RFC 4180 has it.
 
 import { evidenceOf, figuresOf, tellsLoss } from "./figures";
+import { otherMeasures } from "./measures";
 import type { MatrixResult, NetRecord } from "./record";
 
 export function csvOf(records: readonly NetRecord[]): string {
-  const rows = records.flatMap((record) => [...figureRows(record), ...matrixRows(record)]);
+  const rows = records.flatMap((record) => [...figureRows(record), ...matrixRows(record), ...otherRows(record)]);
   return [HEADER, ...rows].map((row) => row.map(field).join(",")).join("\r\n") + "\r\n";
 }
 
@@ -36,6 +37,11 @@ function figureRows(record: NetRecord): Row[] {
       ...row("rtt_loaded_p95", evidenceOf(own).loaded, "ns"),
     ];
   });
+}
+
+/** What only the command line measures. */
+function otherRows(record: NetRecord): Row[] {
+  return otherMeasures(record).map(({ version, key, value, lo, hi, unit }) => [...about(record), version, key, value, lo, hi, unit === "share" ? "" : unit]);
 }
 
 function matrixRows(record: NetRecord): Row[] {

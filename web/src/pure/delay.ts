@@ -89,3 +89,10 @@ function twoDigits(value: number): number {
   const step = 10 ** (Math.floor(Math.log10(whole)) - 1);
   return Math.floor(whole / step) * step;
 }
+
+/** Middles of bins: those of equal width begin at zero, which has no place on a logarithmic axis. Bins that grow move by half of the narrowest. */
+export function binned(bins: readonly (readonly [number, number])[]): [number, number][] {
+  const steps = bins.slice(1).map(([edge], n) => edge - bins[n]![0]);
+  const half = Math.max(1, Math.min(...steps, 1e9)) / 2;
+  return bins.map(([edge, count]) => [edge + half, count]);
+}

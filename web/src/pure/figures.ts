@@ -49,7 +49,7 @@ export function tellsLoss(latency: LatencyResult): boolean {
 }
 
 /** Share of the round trips that were lost; undefined where that was not measured. */
-export function lossOf({ latency }: VersionResult): number | undefined {
+export function lossOf({ latency }: Pick<VersionResult, "latency">): number | undefined {
   return latency && tellsLoss(latency) && latency.sent > 0 ? latency.lost / latency.sent : undefined;
 }
 
@@ -71,7 +71,10 @@ function best(result: VersionResult, direction: "forward" | "reverse"): TcpResul
   return own.sort((a, b) => b.streams - a.streams)[0];
 }
 
-/** Of an interval its lower end: a verdict promises nothing that the data do not carry. */
+/**
+ * Of an interval its lower end: a verdict promises nothing that the data do not carry. Loss is the share that was lost, of round trips
+ * or of the worse way: its careful end would be two percent after a second without any loss, and no short test could be good.
+ */
 export function evidenceOf(figures: VersionFigures): Evidence {
   const loaded = [figures.down, figures.up].flatMap((tcp) => tcp?.latency_under_load?.latency.rtt?.p95 ?? []);
   return {
@@ -80,7 +83,14 @@ export function evidenceOf(figures: VersionFigures): Evidence {
     idleMedian: figures.latency?.rtt?.p50,
     variation: figures.latency?.pdv?.p95,
     loaded: loaded.length > 0 ? Math.max(...loaded) : undefined,
+    loss: worstLoss(figures),
   };
+}
+
+function worstLoss(figures: VersionFigures): number | undefined {
+  const ways = figures.streams.flatMap(({ lost, sent }) => (sent > 0 ? [lost / sent] : []));
+  const all = [...ways, ...[lossOf(figures)].flatMap((share) => share ?? [])];
+  return all.length > 0 ? Math.max(...all) : undefined;
 }
 
 function careful(tcp: TcpResult | undefined): number | undefined {

@@ -43,6 +43,7 @@ const latency = fields(
     ipdv: summary,
     pdv: summary,
     histogram,
+    bins: histogram,
   },
 );
 const tick = fields({ end: number, length: number, bytes: number }, { streams: number });

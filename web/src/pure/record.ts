@@ -3,7 +3,7 @@
 // What a browser cannot know is left out or zero where the schema demands a number, and the warnings say which: it cannot see
 // segments sent again, cannot tell who limited a transfer, and reads a rounded clock.
 
-import type { EchoRun, Instrument, Measured, MeasuredTransfer, MeasuredVersion, PeerTrouble, TransferRun } from "../measure/messages";
+import type { EchoRun, Instrument, Measured, MeasuredTransfer, MeasuredVersion, TransferRun } from "../measure/messages";
 import { histogram, ipdv, pdv, smoothedJitter, summarise, type DelaySummary } from "./delay";
 import { goodput } from "./goodput";
 import { ascending, mean, median, sum, type Interval } from "./statistics";
@@ -11,6 +11,7 @@ import type { Version } from "./targets";
 import { showSpan } from "./units";
 import { udpResult, type UdpResult } from "./udpResult";
 import type { Tick } from "./warmUp";
+import { S } from "../strings";
 
 export const SCHEMA_VERSION = 1;
 export const SOFTWARE = "0.1.0";
@@ -56,6 +57,8 @@ export interface LatencyResult {
   pdv?: DelaySummary;
   jitter: number;
   histogram?: Histogram;
+  /** The same in bins of equal width, where the command line was asked for them. */
+  bins?: Histogram;
   health: Health;
 }
 
@@ -214,6 +217,14 @@ export function recordOf(measured: Measured, around: Circumstances): NetRecord {
   };
 }
 
+/**
+ * Of a run that goes on: what there is so far, as if it ended here; undefined as long as nothing was measured. It has the identity of the
+ * record that will replace it.
+ */
+export function partialRecordOf(measured: Measured, around: Circumstances): NetRecord | undefined {
+  return measured.outcome === "failed" ? undefined : { ...recordOf({ ...measured, outcome: "interrupted" }, around), warnings: [S.record.cutOff, ...warningsOf(measured, around.hidden)] };
+}
+
 function versionsOf(measured: Measured): VersionResult[] {
   const missing = measured.missing.map(
     (each): VersionResult => ({
@@ -222,8 +233,8 @@ function versionsOf(measured: Measured): VersionResult[] {
         stage: "connect",
         reason:
           each.reason === "noAddress"
-            ? `the server names no ${each.version} address that this page could reach`
-            : `no answer from ${each.tried.join(", ")} within 3 s`,
+            ? S.record.noAddress(each.version)
+            : S.record.noAnswer(each.tried.join(", ")),
         advice: "",
       },
     }),
@@ -265,7 +276,7 @@ function latencyOf(run: EchoRun, version: Version, instrument: Instrument): Late
       direction: "round_trip",
       version,
       clock: "application",
-      uncertainty: `quantiles of all samples, each known to the clock's steps of ${showSpan(instrument.clockStep)}`,
+      uncertainty: S.record.ofSamples(showSpan(instrument.clockStep)),
     },
     payload: run.length,
     arrivals: "even",
@@ -312,7 +323,7 @@ function tcpOf(run: TransferRun, version: Version, instrument: Instrument, idle:
       direction: run.direction === "down" ? "reverse" : "forward",
       version,
       clock: "application",
-      uncertainty: "95 % block bootstrap over the receiver's slices of one transfer",
+      uncertainty: S.record.ofSlices,
     },
     outcome: run.outcome,
     streams: run.streams,
@@ -333,8 +344,8 @@ function tcpOf(run: TransferRun, version: Version, instrument: Instrument, idle:
     receiver: run.direction === "down" ? page : server,
     ...(loaded ? { latency_under_load: loaded } : {}),
     limit: run.capped
-      ? { by: "requested_rate", side: "request", evidence: "the server's owner caps the rate" }
-      : { by: "unknown", side: "unknown", evidence: "a browser cannot see who held the transfer back" },
+      ? { by: "requested_rate", side: "request", evidence: S.record.capped }
+      : { by: "unknown", side: "unknown", evidence: S.record.limitUnknown },
     health: healthy(),
   };
 }
@@ -381,9 +392,6 @@ function healthy(): Health {
   return { late_sends: 0, worst_lateness: 0, not_sent: 0, host_drops: 0, stamp_fallbacks: 0 };
 }
 
-/** Seen in Chromium; a message is lost with any of its pieces. */
-const CUT = "; a browser may cut blocks at the edge of its congestion window, so loss reads high";
-
 export function matrixOf(runs: readonly MeasuredTransfer[], version: Version, instrument: Instrument): MatrixResult[] {
   const protocols = [...new Set(runs.map((run) => run.protocol))].sort();
   return protocols.map((protocol) => {
@@ -395,7 +403,7 @@ export function matrixOf(runs: readonly MeasuredTransfer[], version: Version, in
         direction: own[0]?.way === "down" ? "reverse" : "forward",
         version,
         clock: "application",
-        uncertainty: `median of the runs between the smallest and the largest; the page's clock has steps of ${showSpan(instrument.clockStep)}${protocol === "udp" && own[0]?.way === "up" ? CUT : ""}`,
+        uncertainty: S.record.ofRuns(showSpan(instrument.clockStep)) + (protocol === "udp" && own[0]?.way === "up" ? S.record.cutBlocks : ""),
       },
       protocol,
       cells: cellsOf(own),
@@ -463,19 +471,19 @@ function warningsOf(measured: Measured, hidden: number): string[] {
   const { instrument } = measured;
   const warnings: string[] = lossWarnings(measured);
   if (instrument.clockStep >= COARSE_NS) {
-    warnings.push(`the browser's clock has steps of ${showSpan(instrument.clockStep)}: single round trips are no finer`);
+    warnings.push(S.record.coarse(showSpan(instrument.clockStep)));
   }
-  if (hidden > 0) warnings.push(`the page was hidden for ${showSpan(hidden)}: browsers slow hidden pages down`);
+  if (hidden > 0) warnings.push(S.record.hidden(showSpan(hidden)));
   if (instrument.pauses > 0) {
-    warnings.push(`the browser or a sleeping device held our timers up ${instrument.pauses} times, at most ${showSpan(instrument.longestPause)}`);
+    warnings.push(S.record.pauses(instrument.pauses, showSpan(instrument.longestPause)));
   }
   if (instrument.lostConnections > 0) {
-    warnings.push(`the connection was lost ${instrument.lostConnections} times; interrupted phases were run again where it came back`);
+    warnings.push(S.record.lostConnections(instrument.lostConnections));
   }
   for (const version of measured.versions) {
     for (const run of [version.down, version.up]) {
       if (run && goodput(run.ticks, 0, 0).warmUp.rule === "never ended" && run.ticks.length > 0) {
-        warnings.push(`${version.version} ${run.direction}: still speeding up at the end, the rate is a lower bound`);
+        warnings.push(S.record.speedingUp(version.version, run.direction));
       }
     }
   }
@@ -483,24 +491,18 @@ function warningsOf(measured: Measured, hidden: number): string[] {
 }
 
 function lossWarnings(measured: Measured): string[] {
-  const warnings = measured.versions.flatMap(({ version, noDatagrams }) => (noDatagrams ? [`${version}: ${WITHOUT[noDatagrams]}; loss was not measured`] : []));
+  const warnings = measured.versions.flatMap(({ version, noDatagrams }) => (noDatagrams ? [S.record.without(version, S.record.noDatagrams[noDatagrams])] : []));
   const some = measured.versions.some((version) => version.datagrams || version.streams || version.matrix?.some((run) => run.protocol === "udp"));
-  if (!some && warnings.length === 0) warnings.push("loss was not measured: TCP repairs it, and shows it as long round trips");
+  if (!some && warnings.length === 0) warnings.push(S.record.lossOverTcp);
   for (const { version, datagrams, streams } of measured.versions) {
     const heldBack = (streams ?? []).flatMap((run) => (run.page.did === "send" && run.page.sent.notSent > 0 ? [run.page.sent.notSent] : []));
     const held = sum(heldBack) + (datagrams?.notSent ?? 0);
-    if (held > 0) warnings.push(`${version}: ${held} datagrams were held back by the browser's congestion control and never sent; they are not among the lost`);
+    if (held > 0) warnings.push(S.record.held(version, held));
     const discarded = sum((streams ?? []).map((run) => run.discarded));
-    if (discarded > 0) warnings.push(`${version}: the browser itself dropped ${discarded} packets on the way out; they count as lost in this host`);
+    if (discarded > 0) warnings.push(S.record.discarded(version, discarded));
   }
   return warnings;
 }
-
-const WITHOUT: Record<PeerTrouble, string> = {
-  absent: "this browser has no WebRTC, so no datagrams",
-  refused: "this browser refused to open a data channel, so no datagrams",
-  blocked: "no data channel came about within 6 s, so no datagrams",
-};
 
 /** A UUID of version 7 (RFC 9562 §5.7): sorts by time. */
 export function uuidV7(ms: number, random: Uint8Array): string {

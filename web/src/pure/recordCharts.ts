@@ -1,7 +1,7 @@
 // The pictures that fit a record: rates over time, round trips as a histogram, a matrix over block size, path rates.
 
 import type { Chart, LineChart, Point, Series } from "./chart";
-import { figuresOf } from "./figures";
+import { binned } from "./delay";
 import { otherCharts } from "./otherCharts";
 import type { LatencyResult, MatrixCell, MatrixResult, NetRecord, TcpResult, VersionResult } from "./record";
 import { showSize } from "./units";
@@ -20,16 +20,6 @@ function rates(record: NetRecord): LineChart | undefined {
     return all.flatMap((tcp) => rateSeries(tcp, version.version + told(tcp)));
   });
   return series.length > 0 ? overTime(S.charts.rates, series) : undefined;
-}
-
-/** Several records in one picture, each from its own start. */
-export function overlay(records: readonly { name: string; record: NetRecord }[]): LineChart | undefined {
-  const series = records.flatMap(({ name, record }) =>
-    figuresOf(record).flatMap((own) =>
-      [own.down, own.up].flatMap((tcp) => (tcp ? rateSeries(tcp, `${name}, ${own.version}`) : [])),
-    ),
-  );
-  return series.length > 0 ? overTime(S.charts.overlay, series.slice(0, MOST_SERIES)) : undefined;
 }
 
 function overTime(title: string, series: Series[]): LineChart {
@@ -53,8 +43,9 @@ function histogramOf(record: NetRecord): LineChart | undefined {
   return { kind: "lines", title: S.charts.histogram, x: { label: S.charts.msAxis, log: true }, y: { label: S.charts.countAxis }, series };
 }
 
+/** Bins of equal width where they were asked for. */
 function histogramSeries(latency: LatencyResult, name: string): Series[] {
-  const bins = latency.histogram?.bins ?? [];
+  const bins = latency.bins?.bins ? binned(latency.bins.bins) : (latency.histogram?.bins ?? []);
   return bins.length > 0 ? [{ name, points: bins.map(([edge, count]): Point => [Math.max(edge, 1) / 1e6, count]), look: "bars" }] : [];
 }
 
@@ -82,5 +73,3 @@ function senderPoint(matrix: MatrixResult, cell: MatrixCell): Point[] {
   const sender = matrix.pedigree.direction === "reverse" ? cell.server_throughput : cell.client_throughput;
   return sender ? [[cell.block, sender.estimate / 1e6]] : [];
 }
-
-const MOST_SERIES = 6;

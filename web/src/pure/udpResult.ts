@@ -8,6 +8,7 @@ import type { Health, Pedigree } from "./record";
 import { wilson, type Interval } from "./statistics";
 import type { StreamTotals } from "./streamCount";
 import type { Version } from "./targets";
+import { S } from "../strings";
 
 export interface UdpResult {
   pedigree: Pedigree;
@@ -62,7 +63,7 @@ export function udpResult(run: DatagramRun, version: Version, cpu: UdpEnd["cpu"]
       direction: down ? "reverse" : "forward",
       version,
       clock: down ? "application" : "kernel",
-      uncertainty: "sent and received are counted datagram by datagram at both ends; copies, and what comes after SCTP has given it up, cannot be seen",
+      uncertainty: S.record.datagrams,
     },
     outcome: run.outcome,
     payload: run.length,
@@ -82,8 +83,8 @@ export function udpResult(run: DatagramRun, version: Version, cpu: UdpEnd["cpu"]
     receiver,
     limit:
       planned !== undefined && notSent === 0
-        ? { by: "requested_rate", side: "request", evidence: "every datagram of the plan left" }
-        : { by: "unknown", side: "unknown", evidence: "SCTP's congestion control held datagrams back; a browser does not say why" },
+        ? { by: "requested_rate", side: "request", evidence: S.record.allLeft }
+        : { by: "unknown", side: "unknown", evidence: S.record.heldBack },
     health: {
       late_sends: numberIn(sender, "late"),
       worst_lateness: numberIn(sender, "worst_lateness"),

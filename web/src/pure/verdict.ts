@@ -2,7 +2,7 @@
 //
 // The thresholds are what the makers of such programs ask of a network, rounded to the careful side; the sources stand beside
 // them. A grade goes by the end of the interval that is worse for the person: a promise that the data do not carry is none.
-// Loss is not in it while it is not measured, and the reasons say so.
+// Loss counts where it was measured; a path that carries TCP alone tells none, and whoever shows the grade says so.
 
 export type Use = "call" | "game" | "film";
 export type Grade = "good" | "fair" | "poor" | "unknown";
@@ -17,6 +17,8 @@ export interface Evidence {
   variation?: number | undefined;
   /** 95th percentile of the round trip beside a transfer, the worse direction. */
   loaded?: number | undefined;
+  /** Share of datagrams, 0 to 1. */
+  loss?: number | undefined;
 }
 
 export type Figure = keyof Evidence;
@@ -43,7 +45,7 @@ export const USES: readonly Use[] = ["call", "game", "film"];
 
 export function verdict(use: Use, evidence: Evidence): UseVerdict {
   const needs = NEEDS[use];
-  const missing = needs.filter((need) => evidence[need.figure] === undefined).map((need) => need.figure);
+  const missing = needs.filter((need) => !need.dispensable && evidence[need.figure] === undefined).map((need) => need.figure);
   const reasons = needs.flatMap((need) => held(need, evidence[need.figure]));
   reasons.sort((a, b) => RANK[b.grade] - RANK[a.grade]);
   const worst = reasons[0]?.grade ?? "unknown";
@@ -63,6 +65,8 @@ interface Need {
   more: boolean;
   good: number;
   fair: number;
+  /** Not every browser can measure it: without it the others decide. */
+  dispensable?: true;
 }
 
 const RANK: Record<Grade, number> = { good: 0, fair: 1, unknown: 2, poor: 3 };
@@ -72,19 +76,23 @@ const MBIT = 1e6;
 const NEEDS: Record<Use, readonly Need[]> = {
   // Zoom and Teams ask for 3 to 4 Mbit/s each way for a group in high definition and for about 1 in standard definition.
   // ITU-T G.114: 150 ms one way is fine, 400 ms is the end; a call adds some 100 ms of its own, so of round trips 200 and 500.
+  // ITU-T G.1010: speech bears 3 % of loss, video 1 %.
   call: [
     { figure: "down", more: true, good: 4 * MBIT, fair: 1 * MBIT },
     { figure: "up", more: true, good: 4 * MBIT, fair: 1 * MBIT },
     { figure: "loaded", more: false, good: 200 * MS, fair: 500 * MS },
     { figure: "variation", more: false, good: 30 * MS, fair: 80 * MS },
+    { figure: "loss", more: false, good: 0.01, fair: 0.03, dispensable: true },
   ],
-  // Players of fast games notice from about 50 ms on and lose by about 100 (Claypool and Claypool 2006).
+  // Players of fast games notice from about 50 ms on and lose by about 100 (Claypool and Claypool 2006). What is lost comes again with
+  // the next state of the game: some percent are seen, more make players jump.
   game: [
     { figure: "idleMedian", more: false, good: 50 * MS, fair: 100 * MS },
     { figure: "variation", more: false, good: 15 * MS, fair: 40 * MS },
     { figure: "loaded", more: false, good: 100 * MS, fair: 200 * MS },
     { figure: "down", more: true, good: 3 * MBIT, fair: 1 * MBIT },
+    { figure: "loss", more: false, good: 0.01, fair: 0.05, dispensable: true },
   ],
-  // Netflix asks for 15 Mbit/s, YouTube for 20, others for 25.
+  // A film comes over TCP, which shows loss in its rate. Netflix asks for 15 Mbit/s, YouTube for 20, others for 25.
   film: [{ figure: "down", more: true, good: 25 * MBIT, fair: 15 * MBIT }],
 };

@@ -41,6 +41,11 @@ export async function keep(entry: Entry): Promise<void> {
   await write(RESULTS, (store) => store.put(entry));
 }
 
+/** Kept for the next time that the page opens, and not shown until then: while something is measured nothing else should be done. */
+export async function keepForLater(entry: Entry): Promise<void> {
+  await write(RESULTS, (store) => store.put(entry));
+}
+
 export async function forget(ids: readonly string[]): Promise<void> {
   entries.set(entries.value.filter((entry) => !ids.includes(entry.id)));
   await write(RESULTS, (store) => {

@@ -3,16 +3,16 @@
 import { Peers } from "../measure/peers";
 import type { FromRunner, Measured, MeasuredTransfer, Missing, PeerTrouble, Phase, Spec, ToRunner } from "../measure/messages";
 import type { Transfer, Way } from "../pure/matrixPlan";
-import { recordOf, type NetRecord } from "../pure/record";
+import { partialRecordOf, recordOf, type Circumstances, type NetRecord } from "../pure/record";
 import { median } from "../pure/statistics";
 import { candidates, VERSIONS, type Version } from "../pure/targets";
 import { rateOf, type Tick } from "../pure/warmUp";
 import type { About } from "./about";
-import { keep, type Entry } from "./database";
+import { keep, keepForLater, type Entry } from "./database";
 import { device } from "./device";
 import { key } from "./key";
 import { Observable } from "./observable";
-import { anotherMeasures, setMeasuring } from "./tabs";
+import { turn } from "./tabs";
 
 export type Stage = "idle" | "looking" | "queued" | "running" | "lost" | "done" | "busyElsewhere" | "unreachable";
 
@@ -116,23 +116,35 @@ interface Purpose {
 async function measure(spec: Spec, purpose: Purpose): Promise<NetRecord | undefined> {
   if (isMeasuring(live.value.stage)) return undefined;
   live.set({ ...IDLE, stage: "looking", kind: spec.kind });
-  if (await anotherMeasures()) {
+  const release = await turn.take();
+  if (!release) {
     live.set({ ...IDLE, stage: "busyElsewhere", kind: spec.kind });
     return undefined;
   }
-  setMeasuring(true);
-  const [startedAt, watch, awake] = [Date.now(), new VisibilityWatch(), await stayAwake()];
+  const [watch, awake] = [new VisibilityWatch(), await stayAwake()];
+  const begun = { startedAt: Date.now(), random: crypto.getRandomValues(new Uint8Array(10)) };
+  const around = (hidden: number) => ({ ...surroundings(purpose), ...begun, hidden });
+  // A page that is killed in the middle finds what there was when it opens again.
+  const keepPartial = (measured: Measured) => {
+    const record = partialRecordOf(measured, around(watch.soFar));
+    if (record) void keepForLater({ id: record.id, record, ...purpose.keepAs });
+  };
   try {
-    const measured = await run(spec);
-    return await conclude(measured, purpose, startedAt, watch.stop());
+    const measured = await run(spec, keepPartial);
+    return await conclude(measured, purpose, around(watch.stop()));
   } finally {
-    setMeasuring(false);
+    release();
     watch.stop();
     awake();
   }
 }
 
-function run(spec: Spec): Promise<Measured> {
+function surroundings({ command, label, options }: Purpose): Pick<Circumstances, "command" | "label" | "options" | "host" | "port" | "prober"> {
+  const port = Number(location.port) || (location.protocol === "https:" ? 443 : 80);
+  return { command, label, options, host: location.hostname, port, prober: device() };
+}
+
+function run(spec: Spec, onPartial: (measured: Measured) => void): Promise<Measured> {
   const worker = new Worker(new URL("../measure/worker.ts", import.meta.url), { type: "module", name: "runner" });
   tell = (order) => worker.postMessage(order);
   const peers = new Peers((answer, handed) => worker.postMessage(answer, handed ?? []));
@@ -145,6 +157,8 @@ function run(spec: Spec): Promise<Measured> {
         worker.terminate();
         tell = undefined;
         resolve(data.measured);
+      } else if (data.say === "partial") {
+        onPartial(data.measured);
       } else {
         show(data);
       }
@@ -153,28 +167,20 @@ function run(spec: Spec): Promise<Measured> {
   });
 }
 
-async function conclude(measured: Measured, purpose: Purpose, startedAt: number, hidden: number): Promise<NetRecord | undefined> {
+async function conclude(measured: Measured, purpose: Purpose, around: Circumstances): Promise<NetRecord | undefined> {
   const nothing = measured.outcome === "failed";
   const trouble = measured.versions.map((version) => version.trouble?.reason).find((reason) => reason !== undefined);
   if (nothing) {
     live.set({ ...live.value, stage: "unreachable", missing: measured.missing, ...(trouble === undefined ? {} : { problem: trouble }) });
     return undefined;
   }
-  const record = recordOf(measured, {
-    ...purpose,
-    startedAt,
-    random: crypto.getRandomValues(new Uint8Array(10)),
-    host: location.hostname,
-    port: Number(location.port) || (location.protocol === "https:" ? 443 : 80),
-    prober: device(),
-    hidden,
-  });
+  const record = recordOf(measured, around);
   await keep({ id: record.id, record, ...purpose.keepAs });
   live.set({ ...live.value, stage: "done", record, missing: measured.missing });
   return record;
 }
 
-type Shown = Exclude<FromRunner, { say: "done" | "peer" }>;
+type Shown = Exclude<FromRunner, { say: "done" | "partial" | "peer" }>;
 
 function show(event: Shown): void {
   const now = live.value;
@@ -206,8 +212,6 @@ function show(event: Shown): void {
         progress: { done: event.done, planned: event.planned },
         transfers: [...now.transfers, { version: event.version, transfer: event.transfer }],
       });
-    case "partial":
-      return undefined;
   }
 }
 
@@ -249,10 +253,15 @@ class VisibilityWatch {
     document.addEventListener("visibilitychange", this.look);
   }
 
+  get soFar(): number {
+    const running = this.since === undefined ? 0 : performance.now() - this.since;
+    return Math.round((this.hidden + running) * 1e6);
+  }
+
   stop(): number {
     document.removeEventListener("visibilitychange", this.look);
     this.count();
-    return Math.round(this.hidden * 1e6);
+    return this.soFar;
   }
 
   private count(): void {

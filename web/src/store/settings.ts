@@ -1,4 +1,6 @@
 // Small choices that the page remembers. Without storage (private windows) it simply forgets them.
+//
+// There is no host among them: a page measures towards the server that it came from, and browsers keep this for each address apart.
 
 export interface Settings {
   walkSeconds: string;

@@ -1,12 +1,12 @@
 // Draws the shapes of a chart with the style sheet's colours, so that it follows light and dark.
 
-import { layOut, type Chart, type Shape, type Tone } from "../pure/chart";
+import { extraHeight, layOut, type Chart, type Shape, type Tone } from "../pure/chart";
 import { S } from "../strings";
 
 export function Picture({ chart, ratio = 0.68 }: { chart: Chart; ratio?: number }) {
   const roomy = matchMedia("(min-width: 60rem)").matches;
   const width = roomy ? 760 : 340;
-  const height = Math.round(width * (roomy ? ratio * 0.6 : ratio));
+  const height = Math.round(width * (roomy ? ratio * 0.6 : ratio)) + extraHeight(chart);
   const { shapes } = layOut(chart, width, height);
   return (
     <figure class="picture">
@@ -34,5 +34,5 @@ function Drawn({ shape }: { shape: Shape }) {
 }
 
 function toneClass(tone: Tone): string {
-  return typeof tone === "number" ? `tone${tone % 6}` : tone;
+  return typeof tone === "number" ? `tone${tone % 6}${tone >= 6 ? " again" : ""}` : tone;
 }

@@ -7,6 +7,7 @@ import { chartsOf } from "../pure/recordCharts";
 import { linkOf } from "../pure/share";
 import { server } from "../store/about";
 import { useObservable } from "../store/observable";
+import { keepOnServer } from "../store/serverResults";
 import { S } from "../strings";
 import { savePng, saveSvg, saveText } from "./save";
 
@@ -22,7 +23,10 @@ export function RecordActions({ record }: { record: NetRecord }) {
     if (!made) return setTold(S.results.shareTooLong);
     setTold((await copied(made)) ? S.results.shared : S.results.shareShow);
   };
-  const send = async () => setTold(await sendToServer(record));
+  const send = async () => {
+    const answer = await keepOnServer(record);
+    setTold(answer === "kept" ? S.results.sent : S.results.sendFailed(answer.refused));
+  };
   return (
     <section class="card" aria-label={S.results.exports}>
       <div class="buttons">
@@ -66,15 +70,5 @@ async function copied(text: string): Promise<boolean> {
     return true;
   } catch {
     return false;
-  }
-}
-
-async function sendToServer(record: NetRecord): Promise<string> {
-  try {
-    const headers = { "content-type": "application/json" };
-    const response = await fetch("/api/v1/results", { method: "POST", headers, body: JSON.stringify(record) });
-    return response.ok ? S.results.sent : S.results.sendFailed(`${response.status} ${(await response.text()).slice(0, 200)}`);
-  } catch (error) {
-    return S.results.sendFailed(error instanceof Error ? error.message : String(error));
   }
 }

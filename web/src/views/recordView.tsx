@@ -44,7 +44,7 @@ export function Verdicts({ figures }: { figures: readonly VersionFigures[] }) {
         })}
       </ul>
       <p class="note">
-        {S.verdict.careful} {figures.some((own) => own.latency && tellsLoss(own.latency)) ? S.verdict.lossLeftOut : S.verdict.lossUnknown}
+        {S.verdict.careful} {figures.some((own) => evidenceOf(own).loss === undefined) && S.verdict.lossUnknown}
       </p>
     </section>
   );
@@ -143,7 +143,7 @@ function Loaded({ tcp }: { tcp: TcpResult | undefined }) {
   return (
     <>
       {showRtt(latency, "p50")}
-      <small>p95 {showRtt(latency, "p95")}</small>
+      <small>{S.table.p95(showRtt(latency, "p95"))}</small>
     </>
   );
 }

@@ -2,23 +2,25 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { csvOf } from "../pure/csv";
-import { evidenceOf, figuresOf } from "../pure/figures";
+import { figuresOf } from "../pure/figures";
 import { readRecord } from "../pure/readRecord";
 import type { NetRecord } from "../pure/record";
-import { seriesCharts } from "../pure/otherCharts";
-import { overlay } from "../pure/recordCharts";
+import { seriesCharts, seriesOf } from "../pure/seriesCharts";
 import { recordOfFragment } from "../pure/share";
-import { fields, list, number, text } from "../pure/shape";
+import { list } from "../pure/shape";
 import { showSpan } from "../pure/units";
-import { server } from "../store/about";
 import { entries, forget, keep } from "../store/database";
 import { useObservable } from "../store/observable";
+import { seriesOnServer } from "../store/serverResults";
 import { S } from "../strings";
+import { Back } from "./back";
+import { Compared } from "./compared";
+import { OnServer } from "./onServer";
 import { Picture } from "./picture";
 import { RecordActions } from "./recordActions";
 import { Facts, RecordView } from "./recordView";
-import { savePng, saveSvg, saveText } from "./save";
-import { dateOf, kindOf, nameOf, showRateOf, showRtt, whenOf } from "./wording";
+import { saveText } from "./save";
+import { kindOf, nameOf, showRateOf, showRtt, whenOf } from "./wording";
 
 export function Results({ shared }: { shared: string | undefined }) {
   const [open, setOpen] = useState<NetRecord>();
@@ -30,7 +32,14 @@ export function Results({ shared }: { shared: string | undefined }) {
 }
 
 function One({ record, back }: { record: NetRecord; back: () => void }) {
-  const all = useObservable(entries).map((entry) => entry.record);
+  const here = useObservable(entries).map((entry) => entry.record);
+  const [there, setThere] = useState<NetRecord[]>([]);
+  useEffect(() => {
+    setThere([]);
+    // The rest of a series may be where this one came from.
+    if (seriesOf(record) && !here.some((each) => each.id === record.id)) void seriesOnServer(record).then(setThere);
+  }, [record.id]);
+  const all = [...new Map([...there, ...here].map((each) => [each.id, each])).values()];
   return (
     <>
       <Back back={back} />
@@ -42,14 +51,6 @@ function One({ record, back }: { record: NetRecord; back: () => void }) {
       <RecordView record={record} />
       <RecordActions record={record} />
     </>
-  );
-}
-
-function Back({ back }: { back: () => void }) {
-  return (
-    <button type="button" class="back" onClick={back}>
-      ‹ {S.results.back}
-    </button>
   );
 }
 
@@ -113,10 +114,13 @@ function Library({ open, compare }: ListProps) {
   const [filter, setFilter] = useState("");
   const [kind, setKind] = useState("");
   const [chosen, setChosen] = useState<readonly string[]>([]);
+  const [fetched, setFetched] = useState<readonly NetRecord[]>([]);
   const [told, setTold] = useState("");
   const found = all.filter((record) => (kind === "" || record.command === kind) && matches(record, filter));
   const choose = (id: string) => setChosen(chosen.includes(id) ? chosen.filter((each) => each !== id) : [...chosen, id]);
   const picked = all.filter((record) => chosen.includes(record.id));
+  const foreign = fetched.filter((record) => !picked.some((each) => each.id === record.id));
+  const fetch = (id: string, record: NetRecord | undefined) => setFetched([...fetched.filter((each) => each.id !== id), ...(record ? [record] : [])]);
   const openFile = async (file: File | undefined) => {
     const records = file ? await recordsOf(file) : [];
     for (const record of records) await keep({ id: record.id, record });
@@ -142,7 +146,7 @@ function Library({ open, compare }: ListProps) {
           </select>
         </label>
       </div>
-      {picked.length > 0 && <Chosen records={picked} compare={compare} done={() => setChosen([])} />}
+      {picked.length + foreign.length > 0 && <Chosen here={picked} there={foreign} compare={compare} done={() => setChosen([])} />}
       <section aria-label={S.results.here}>
         {found.length === 0 && <p class="lead">{S.results.none}</p>}
         <ul class="list">
@@ -165,7 +169,7 @@ function Library({ open, compare }: ListProps) {
       <p class="note" role="status">
         {told}
       </p>
-      <OnServer open={open} />
+      <OnServer open={open} chosen={fetched.map((record) => record.id)} choose={fetch} />
     </>
   );
 }
@@ -198,15 +202,28 @@ function Item({ record, chosen, choose, open }: { record: NetRecord; chosen?: bo
   );
 }
 
-function Chosen({ records, compare, done }: { records: NetRecord[]; compare: (records: NetRecord[]) => void; done: () => void }) {
+interface ChosenProps {
+  here: NetRecord[];
+  /** Only on the server; what is deleted is on this device. */
+  there: NetRecord[];
+  compare: (records: NetRecord[]) => void;
+  done: () => void;
+}
+
+function Chosen({ here, there, compare, done }: ChosenProps) {
   const [sure, setSure] = useState(false);
+  const records = [...here, ...there];
   const remove = () => {
-    void forget(records.map((record) => record.id));
+    void forget(here.map((record) => record.id));
+    setSure(false);
     done();
   };
   return (
     <div class="card chosen" role="group" aria-label={S.results.chosen(records.length)}>
-      <p>{sure ? S.results.removeSure(records.length) : S.results.chosen(records.length)}</p>
+      <p>
+        {sure ? S.results.removeSure(here.length) : S.results.chosen(records.length)}
+        {there.length > 0 && <small>{S.results.chosenOnServer(there.length)}</small>}
+      </p>
       <div class="buttons">
         {sure ? (
           <>
@@ -228,144 +245,16 @@ function Chosen({ records, compare, done }: { records: NetRecord[]; compare: (re
             <button type="button" onClick={() => saveText(JSON.stringify(records, undefined, 2), "netaware.json", "application/json")}>
               {S.results.exportJson}
             </button>
-            <button type="button" onClick={() => setSure(true)}>
-              {S.results.remove}
-            </button>
+            {here.length > 0 && (
+              <button type="button" onClick={() => setSure(true)}>
+                {S.results.remove}
+              </button>
+            )}
           </>
         )}
       </div>
     </div>
   );
-}
-
-function Compared({ records, back }: { records: NetRecord[]; back: () => void }) {
-  const named = records.map((record, n) => ({ name: record.label || `${n + 1}`, record }));
-  const columns = named.flatMap(({ name, record }) => figuresOf(record).map((own) => ({ name, record, own }))).filter(({ own }) => own.down || own.up || own.latency);
-  const rows: [string, (own: (typeof columns)[number]["own"]) => string][] = [
-    [S.table.down, (own) => showRateOf(own.down)],
-    [S.table.up, (own) => showRateOf(own.up)],
-    [S.table.rtt, (own) => showRtt(own.latency, "p50")],
-    ["p95", (own) => showRtt(own.latency, "p95")],
-    [S.table.pdv, (own) => (own.latency?.pdv ? showSpan(own.latency.pdv.p95) : "–")],
-    [S.figures.loaded, (own) => shownOr(evidenceOf(own).loaded)],
-  ];
-  const chart = overlay(named);
-  return (
-    <>
-      <Back back={back} />
-      <h1>{S.results.compareTitle}</h1>
-      <section class="card">
-        <div class="scroll" tabIndex={0} role="region" aria-label={S.results.compareTitle}>
-          <table class="wide">
-            <thead>
-              <tr>
-                <th scope="col">{S.table.figure}</th>
-                {columns.map(({ name, record, own }) => (
-                  <th key={record.id + own.version} scope="col">
-                    {name}
-                    <small>{own.version}</small>
-                    <small>{whenOf(record)}</small>
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map(([name, cell]) => (
-                <tr key={name}>
-                  <th scope="row">{name}</th>
-                  {columns.map(({ record, own }) => (
-                    <td key={record.id + own.version}>{cell(own)}</td>
-                  ))}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      </section>
-      {chart && <Picture chart={chart} ratio={0.88} />}
-      <div class="buttons">
-        <button type="button" onClick={() => saveText(csvOf(records), "netaware.csv", "text/csv")}>
-          {S.results.exportCsv}
-        </button>
-        {chart && (
-          <>
-            <button type="button" onClick={() => saveSvg([chart], "netaware.svg")}>
-              {S.results.exportSvg}
-            </button>
-            <button type="button" onClick={() => void savePng([chart], "netaware.png")}>
-              {S.results.exportPng}
-            </button>
-          </>
-        )}
-      </div>
-    </>
-  );
-}
-
-function shownOr(span: number | undefined): string {
-  return span === undefined ? "–" : showSpan(span);
-}
-
-function OnServer({ open }: { open: (record: NetRecord) => void }) {
-  const known = useObservable(server);
-  const [listed, setListed] = useState<Listed[] | "refused" | undefined>();
-  const [told, setTold] = useState("");
-  const allowed = known.state === "here" && known.about.results !== "none";
-  useEffect(() => {
-    if (allowed) void serverResults().then((read) => setListed(read ?? "refused"));
-  }, [allowed]);
-  const fetchAndOpen = async (id: string) => {
-    const record = readRecord(await asked(`/api/v1/results/${id}`));
-    if (record) open(record);
-    else setTold(S.results.serverRefused);
-  };
-  if (!allowed || listed === undefined) return null;
-  return (
-    <section aria-label={S.results.server}>
-      <h2>{S.results.server}</h2>
-      {listed === "refused" && <p class="note">{S.results.serverRefused}</p>}
-      {listed !== "refused" && listed.length === 0 && <p class="note">{S.results.serverNone}</p>}
-      <ul class="list">
-        {listed !== "refused" &&
-          listed.map((each) => (
-            <li key={each.id} class="card item">
-              <button type="button" class="plain" onClick={() => void fetchAndOpen(each.id)}>
-                <span class="title">{each.label || (S.results.kinds[each.command] ?? each.command)}</span>
-                <span class="when">
-                  {dateOf(each.started_at)} · {each.host}
-                </span>
-              </button>
-            </li>
-          ))}
-      </ul>
-      <p class="note" role="status">
-        {told}
-      </p>
-    </section>
-  );
-}
-
-interface Listed {
-  id: string;
-  command: string;
-  started_at: number;
-  host: string;
-  label?: string;
-}
-
-const readListed = list(fields({ id: text(40), command: text(20), started_at: number, host: text(100) }, { label: text(100) }), 200);
-
-async function serverResults(): Promise<Listed[] | undefined> {
-  return readListed(await asked("/api/v1/results"));
-}
-
-async function asked(path: string): Promise<unknown> {
-  try {
-    const response = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(8000) });
-    return response.ok ? await response.json() : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 function matches(record: NetRecord, filter: string): boolean {

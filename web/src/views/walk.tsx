@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { SpreadChart } from "../pure/chart";
 import { comparePlaces, PLACE_FIGURES, type PlaceFigure, type PlaceSummary } from "../pure/places";
+import { MIDDLE, movedBy } from "../pure/spot";
 import { VERSIONS, type Version } from "../pure/targets";
 import { showBounds, splitRate, splitSpan } from "../pure/units";
 import { server } from "../store/about";
@@ -170,9 +171,19 @@ function Plan({ now, tapped }: { now: WalkState; tapped: (spot: [number, number]
     show(file);
     await keepPlan(file);
   };
+  const [aim, setAim] = useState<[number, number]>();
   const tap = (event: MouseEvent) => {
+    setAim(undefined);
+    // Of a key a click has no count and no place.
+    if (event.detail === 0) return tapped(aim ?? now.spot ?? MIDDLE);
     const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
     tapped([(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height]);
+  };
+  const move = (event: KeyboardEvent) => {
+    const moved = movedBy(event.key, event, aim ?? now.spot ?? MIDDLE);
+    if (!moved) return;
+    event.preventDefault();
+    setAim(moved);
   };
   return (
     <details open={picture !== ""}>
@@ -181,12 +192,18 @@ function Plan({ now, tapped }: { now: WalkState; tapped: (spot: [number, number]
         <p class="note">{S.walk.planHint}</p>
       ) : (
         <>
-          <div class="plan" onClick={tap}>
+          <button type="button" class="plan" aria-describedby="plan-keys" onClick={tap} onKeyDown={move} onBlur={() => setAim(undefined)}>
             <img src={picture} alt={S.walk.planAlt} />
             {now.visits.map((visit, n) => visit.spot && <Spot key={n} at={visit.spot} title={S.walk.spot(visit.place)} here={false} />)}
             {now.spot && <Spot at={now.spot} title={S.walk.here} here />}
-          </div>
-          <p class="note">{S.walk.planTap}</p>
+            {aim && <span class="spot aim" style={placeOf(aim)} />}
+          </button>
+          <p class="note" id="plan-keys">
+            {S.walk.planTap}
+          </p>
+          <p class="note" role="status">
+            {aim && S.walk.planAim(percentOf(aim[0]), percentOf(aim[1]))}
+          </p>
         </>
       )}
       <div class="buttons">
@@ -216,7 +233,15 @@ function Plan({ now, tapped }: { now: WalkState; tapped: (spot: [number, number]
 }
 
 function Spot({ at, title, here }: { at: [number, number]; title: string; here: boolean }) {
-  return <span class={here ? "spot here" : "spot"} title={title} style={{ left: `${at[0] * 100}%`, top: `${at[1] * 100}%` }} />;
+  return <span class={here ? "spot here" : "spot"} title={title} style={placeOf(at)} />;
+}
+
+function placeOf([x, y]: [number, number]): { left: string; top: string } {
+  return { left: `${x * 100}%`, top: `${y * 100}%` };
+}
+
+function percentOf(share: number): string {
+  return `${Math.round(share * 100)} %`;
 }
 
 async function isPicture(file: File): Promise<boolean> {

@@ -2,12 +2,13 @@
 
 import type { LatencyResult, NetRecord, TcpResult } from "../pure/record";
 import type { Reason, UseVerdict } from "../pure/verdict";
-import { showBounds, showRate, showSpan, splitRate } from "../pure/units";
+import type { Measure } from "../pure/measures";
+import { showBounds, showRate, showSize, showSpan, splitRate, splitShare } from "../pure/units";
 import { S } from "../strings";
 
 export function showReason(reason: Reason): string {
   const more = reason.figure === "down" || reason.figure === "up";
-  const show = more ? showRate : showSpan;
+  const show = more ? showRate : reason.figure === "loss" ? showShare : showSpan;
   const word = reason.grade === "good" ? S.verdict.met : S.verdict.missed;
   return word(S.figures[reason.figure], show(reason.value), show(reason.threshold), more);
 }
@@ -17,6 +18,16 @@ export function because(verdict: UseVerdict): string {
   const told = verdict.grade === "good" ? verdict.reasons.slice(0, 2) : verdict.reasons.filter((reason) => reason.grade !== "good");
   const missing = verdict.missing.length > 0 ? [S.verdict.missing(verdict.missing.map((figure) => S.figures[figure]).join(", "))] : [];
   return [...told.map(showReason), ...missing].join("; ");
+}
+
+function showShare(share: number): string {
+  return splitShare(share).join(" ");
+}
+
+export function showMeasure({ value, unit }: Measure): string {
+  if (unit === "bit/s") return showRate(value);
+  if (unit === "ns") return showSpan(value);
+  return unit === "B" ? showSize(value) : showShare(value);
 }
 
 export function showRateOf(tcp: TcpResult | undefined): string {

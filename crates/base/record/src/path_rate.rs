@@ -97,9 +97,30 @@ pub struct PathRate {
     /// measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fastest_sent: Option<BitRate>,
+    /// Where the bandwidths of single packet pairs gathered, the fullest first, of a method that looks for that (`pathrate`, and
+    /// `automatic` where it doubts). The capacity is one of them; cross traffic makes slower ones, faster links behind
+    /// the narrow one make faster ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modes: Vec<RateMode>,
     /// What was known at which time, where the path was followed (`--watch`); the newest are kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub over_time: Vec<RatePoint>,
+}
+
+/// A bandwidth at which packet pairs gathered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RateMode {
+    /// Slowest pair of its fullest window, bit/s of whole IP packets.
+    pub lo: BitRate,
+    /// Fastest pair of that window, bit/s of whole IP packets.
+    pub hi: BitRate,
+    /// Of all pairs, those in that window, 0..=1.
+    pub share: f64,
+    /// How sharp and how strong it is: kurtosis times share. It decides among modes; more is better.
+    pub merit: f64,
+    /// Whether the method took it for the capacity. The figure may be that of another method all the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub chosen: bool,
 }
 
 /// The link with the least available bandwidth.

@@ -22,6 +22,21 @@ pub struct Estimate {
     pub flags: Vec<Flag>,
 }
 
+/// A bandwidth at which pairs of packets gather.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RateMode {
+    /// Slowest pair of its fullest window, bit/s.
+    pub lo: f64,
+    /// Fastest pair of that window, bit/s.
+    pub hi: f64,
+    /// Of all pairs, those in that window, 0..=1.
+    pub share: f64,
+    /// What decides among modes; more is better.
+    pub merit: f64,
+    /// Whether the method took it for the capacity.
+    pub chosen: bool,
+}
+
 /// Whether the truth may lie beyond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {

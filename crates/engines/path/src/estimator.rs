@@ -3,7 +3,7 @@
 use netaware_units::{Mono, Span};
 
 use crate::available::TightLink;
-use crate::{Estimate, Volley, VolleyReport};
+use crate::{Estimate, RateMode, Volley, VolleyReport};
 
 /// What an estimator wants.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +35,11 @@ pub trait Estimator {
     fn tight_link(&self) -> Option<TightLink> {
         None
     }
+
+    /// Where bandwidths of packet pairs gather, the fullest first, where the method looks for that.
+    fn modes(&self) -> Vec<RateMode> {
+        Vec::new()
+    }
 }
 
 impl<E: Estimator + ?Sized> Estimator for Box<E> {
@@ -52,5 +57,9 @@ impl<E: Estimator + ?Sized> Estimator for Box<E> {
 
     fn tight_link(&self) -> Option<TightLink> {
         (**self).tight_link()
+    }
+
+    fn modes(&self) -> Vec<RateMode> {
+        (**self).modes()
     }
 }

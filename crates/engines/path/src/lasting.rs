@@ -26,7 +26,7 @@ use netaware_units::{Mono, Span};
 
 use crate::available::TightLink;
 use crate::available::sender::Sender;
-use crate::{Bound, Estimate, Estimator, Flag, Instrument, Step, Train, Volley, VolleyReport};
+use crate::{Bound, Estimate, Estimator, Flag, Instrument, RateMode, Step, Train, Volley, VolleyReport};
 
 use drained::line;
 use steady::Steady;
@@ -363,6 +363,11 @@ impl<M: Estimator> Estimator for Lasting<M> {
     /// Of a bucket a line through trains that lived on its credit says nothing.
     fn tight_link(&self) -> Option<TightLink> {
         if matches!(self.found, Some(Found::Bucket { .. })) { None } else { self.method.tight_link() }
+    }
+
+    /// They are the peak rate's where a token bucket holds the figure down.
+    fn modes(&self) -> Vec<RateMode> {
+        self.method.modes()
     }
 }
 

@@ -30,7 +30,7 @@ mod train;
 mod verdict;
 
 pub use disturbance::{Disturbance, EndLoad, Level};
-pub use estimate::{Bound, Estimate, Flag};
+pub use estimate::{Bound, Estimate, Flag, RateMode};
 pub use estimator::{Estimator, Step};
 pub use instrument::Instrument;
 pub use lasting::{Lasting, Metric};

@@ -33,6 +33,8 @@ enum Part {
     Paint,
     /// As fast as it goes, with TLS and without
     Loopback,
+    /// What Lighthouse thinks of it; fails below 95
+    Lighthouse,
     /// Rates of shaped paths and the idle round trip, beside `netaware tcp` and `netaware latency`
     Rate,
 }
@@ -42,6 +44,12 @@ pub(crate) fn measure(options: &Page) -> Result<()> {
     packages::ensure(packages::FOR_WEB)?;
     let program = std::path::absolute(netaware_program(options.netaware.clone())?)?;
     web::install()?;
+    if options.only.is_none_or(|part| part == Part::Lighthouse) {
+        web::lighthouse(&program)?;
+    }
+    if options.only == Some(Part::Lighthouse) {
+        return Ok(());
+    }
     let part = options.only.and_then(|part| part.to_possible_value());
     let part = part.as_ref().map_or("all", clap::builder::PossibleValue::get_name);
     let mut figures = web::in_web("node", &["tests/figures.mjs", part, &options.runs.to_string()]);

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use netaware_io::stop::StopFlag;
 use netaware_record::Record;
 use netaware_server::{Config, Fingerprint, Identity, KeepError, Key, Listed, Network, Results, Server};
-use netaware_store::{Filter, SaveError, Store};
+use netaware_store::{Among, Filter, SaveError, Store};
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::DEFAULT_PORT;
 use netaware_wire::control::MAX_STREAMS;
@@ -197,17 +197,11 @@ struct ResultFile(PathBuf);
 
 impl Results for ResultFile {
     fn list(&self, limit: u32) -> Result<Vec<Listed>, String> {
-        let store = Store::open(&self.0).map_err(|error| error.to_string())?;
-        let found = store.list(&Filter::default(), limit).map_err(|error| error.to_string())?;
-        let listed = found.into_iter().map(|summary| Listed {
-            id: summary.id,
-            started_at: summary.started_at,
-            elapsed: summary.elapsed,
-            command: summary.command,
-            host: summary.host,
-            label: summary.label,
-        });
-        Ok(listed.collect())
+        self.listed(&Filter::default(), limit)
+    }
+
+    fn list_series(&self, series: uuid::Uuid, limit: u32) -> Result<Vec<Listed>, String> {
+        self.listed(&Filter { series: Among::Of(series), ..Filter::default() }, limit)
     }
 
     fn get(&self, id: uuid::Uuid) -> Option<Record> {
@@ -220,6 +214,22 @@ impl Results for ResultFile {
             SaveError::DiskFull { .. } => KeepError::Full(error.to_string()),
             _ => KeepError::Refused(error.to_string()),
         })
+    }
+}
+
+impl ResultFile {
+    fn listed(&self, filter: &Filter, limit: u32) -> Result<Vec<Listed>, String> {
+        let store = Store::open(&self.0).map_err(|error| error.to_string())?;
+        let found = store.list(filter, limit).map_err(|error| error.to_string())?;
+        let listed = found.into_iter().map(|summary| Listed {
+            id: summary.id,
+            started_at: summary.started_at,
+            elapsed: summary.elapsed,
+            command: summary.command,
+            host: summary.host,
+            label: summary.label,
+        });
+        Ok(listed.collect())
     }
 }
 

@@ -133,6 +133,7 @@ impl Followed {
             during,
             answer,
             tight: estimator.tight_link().and_then(|link| disturbance.on_tight_link(link)),
+            modes: estimator.modes(),
             packet: instrument.largest,
             sent: sent + done.sent,
             received: received + done.received,

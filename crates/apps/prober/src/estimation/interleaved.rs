@@ -171,6 +171,7 @@ fn finish(
         host: known.honest(method, packet),
         answer,
         tight: estimator.tight_link().and_then(|link| disturbance.on_tight_link(link)),
+        modes: estimator.modes(),
         packet,
         sent,
         received,

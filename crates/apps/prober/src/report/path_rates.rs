@@ -3,7 +3,7 @@
 use netaware_path::{Bound, Estimate, Flag, Instrument, Use};
 use netaware_record::{
     Direction, ETHERNET_OVERHEAD, HonestRate, IpVersion, Layer, PathMetric, PathRate, PathUse, PathVerdict,
-    Pedigree, RateBound, RatePoint, TightLink,
+    Pedigree, RateBound, RateMode, RatePoint, TightLink,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
@@ -15,6 +15,7 @@ use crate::trains::Silence;
 pub(crate) struct Estimated {
     pub(crate) answer: Option<Estimate>,
     pub(crate) tight: Option<netaware_path::available::TightLink>,
+    pub(crate) modes: Vec<netaware_path::RateMode>,
     /// Largest IP packet, bytes.
     pub(crate) packet: u32,
     pub(crate) sent: u64,
@@ -88,7 +89,18 @@ pub(crate) fn result(
         health: done.during.health(),
         host: done.host.clone(),
         fastest_sent: done.during.fastest_sent(),
+        modes: done.modes.iter().take(MOST_MODES).map(mode).collect(),
         over_time: Vec::new(),
+    }
+}
+
+fn mode(of: &netaware_path::RateMode) -> RateMode {
+    RateMode {
+        lo: BitRate(of.lo.max(0.0) as u64),
+        hi: BitRate(of.hi.max(0.0) as u64),
+        share: of.share,
+        merit: if of.merit.is_finite() { of.merit } else { 0.0 },
+        chosen: of.chosen,
     }
 }
 
@@ -299,6 +311,9 @@ pub(crate) fn busy_cause(away: f64) -> String {
     format!("others had the core for {:.0} % of the time in which packets were sent", away * 100.0)
 }
 
+/// A mode has more than 15 of at most 1000 pairs; those that are left out are the emptiest.
+const MOST_MODES: usize = 16;
+
 #[cfg(test)]
 mod tests {
     use netaware_record::Ceiling;
@@ -334,6 +349,10 @@ mod tests {
         let done = Estimated {
             answer: Some(answer),
             tight: None,
+            modes: vec![
+                netaware_path::RateMode { lo: 4.9e9, hi: 5.1e9, share: 0.4, merit: 1.2, chosen: true };
+                if flags.contains(&Flag::Ambiguous) { 20 } else { 0 }
+            ],
             packet: 1500,
             sent: 100,
             received: 100,
@@ -381,6 +400,20 @@ mod tests {
         );
         let remarks = told(5e9, &[], 3).remarks;
         assert!(remarks.len() == 1 && remarks[0].starts_with("3 of 100 arrivals"), "{remarks:?}");
+    }
+
+    #[test]
+    fn the_fullest_modes_are_kept_and_a_figure_without_has_none() {
+        assert_eq!(told(5e9, &[], 0).modes, []);
+        let kept = told(5e9, &[Flag::Ambiguous], 0).modes;
+        let first = RateMode {
+            lo: BitRate(4_900_000_000),
+            hi: BitRate(5_100_000_000),
+            share: 0.4,
+            merit: 1.2,
+            chosen: true,
+        };
+        assert_eq!((kept.len(), &kept[0]), (MOST_MODES, &first));
     }
 
     #[test]

@@ -20,13 +20,18 @@ pub(super) async fn open(State(connection): State<Connection>, upgrade: WebSocke
         return problem(StatusCode::CONFLICT, "this connection has opened a session already");
     };
     let Connection { context, local, peer, .. } = connection;
-    upgrade.max_message_size(frame::MAX_FRAME).max_frame_size(frame::MAX_FRAME).on_upgrade(
-        async move |socket| {
-            let (ours, theirs) = tokio::io::duplex(PIPE);
-            let session = control::serve(context, theirs, Ends { local, peer }, place);
-            tokio::join!(session, carry(socket, ours));
-        },
-    )
+    bounded(upgrade, frame::MAX_FRAME).on_upgrade(async move |socket| {
+        let (ours, theirs) = tokio::io::duplex(PIPE);
+        let session = control::serve(context, theirs, Ends { local, peer }, place);
+        tokio::join!(session, carry(socket, ours));
+    })
+}
+
+/// A frame is refused by its head: what it claims to hold beyond `longest` is never waited for. And who sends pings and reads no answer
+/// makes nothing grow: of pongs that find no room the library keeps the last one.
+pub(super) fn bounded(upgrade: WebSocketUpgrade, longest: usize) -> WebSocketUpgrade {
+    let upgrade = upgrade.max_message_size(longest).max_frame_size(longest);
+    upgrade.write_buffer_size(0).max_write_buffer_size(2 * longest + OVERHEAD)
 }
 
 /// Carries messages both ways until either side ends.
@@ -92,6 +97,8 @@ impl PartialLength {
     }
 }
 
+/// Heads of frames, the instants before an echo, and some pongs.
+const OVERHEAD: usize = 4096;
 /// A browser that takes no message for so long is gone.
 const PATIENCE: Duration = Duration::from_secs(4);
 /// Of messages that wait between the session and its browser; more wait in the session's own bounded box.

@@ -12,6 +12,7 @@ use netaware_io::clock;
 use netaware_units::Mono;
 use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 
+use super::control::bounded;
 use super::head::attach_of;
 use super::{Connection, problem};
 use crate::event::Event;
@@ -43,7 +44,7 @@ pub(super) async fn open(
         connection.context.warn(connection.peer, "a stream of no known session");
         return problem(StatusCode::NOT_FOUND, "no test of yours waits for this");
     };
-    upgrade.max_message_size(consent.longest).on_upgrade(move |socket| answer_all(socket, consent))
+    bounded(upgrade, consent.longest).on_upgrade(move |socket| answer_all(socket, consent))
 }
 
 async fn answer_all(mut socket: WebSocket, mut consent: Consent) {
@@ -83,6 +84,14 @@ const STAMPS: usize = 16;
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{SocketAddr, TcpStream};
+    use std::time::Duration;
+
+    use axum::Router;
+    use axum::routing::get;
+    use tokio_tungstenite::tungstenite::{self, Message as Sent, WebSocket as Client};
+
     use super::*;
 
     #[test]
@@ -93,5 +102,79 @@ mod tests {
         assert_eq!(at(0), received_at.0);
         assert!(at(8) >= at(0));
         assert_eq!(&reply[STAMPS..], b"abc");
+    }
+
+    const LONGEST: usize = 64;
+
+    /// Answers requests of `LONGEST` bytes at most, until the test's process ends.
+    fn serving() -> SocketAddr {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let router = Router::new().route("/echo", get(open_to_anybody));
+            runtime.block_on(async {
+                axum::serve(tokio::net::TcpListener::from_std(listener).unwrap(), router).await.unwrap();
+            });
+        });
+        address
+    }
+
+    async fn open_to_anybody(upgrade: WebSocketUpgrade) -> Response {
+        bounded(upgrade, LONGEST).on_upgrade(|socket| async {
+            let (_lasting, test) = watch::channel(());
+            let answered = Arc::default();
+            answer_all(socket, Consent { answered, test, longest: LONGEST, place: None }).await;
+        })
+    }
+
+    fn client(address: SocketAddr) -> Client<TcpStream> {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        tungstenite::client(format!("ws://{address}/echo"), stream).unwrap().0
+    }
+
+    #[test]
+    fn a_request_of_the_longest_length_is_answered() {
+        let mut client = client(serving());
+        client.send(Sent::binary(vec![7; LONGEST])).unwrap();
+        assert_eq!(client.read().unwrap().len(), STAMPS + LONGEST);
+    }
+
+    /// The heads of RFC 6455 §5.2 alone, masked, without what they promise.
+    #[test]
+    fn the_head_of_an_oversized_frame_ends_the_connection() {
+        let length = |bytes: u64| [&[0x82, 0xff][..], &bytes.to_be_bytes()].concat();
+        let heads = [
+            vec![0x82, 0xfe, 0, 126],
+            length(1 << 20),
+            length(1 << 40),
+            length(u64::MAX >> 1),
+            length(u64::MAX),
+        ];
+        let address = serving();
+        for head in heads {
+            let mut client = client(address);
+            let stream = client.get_mut();
+            stream.write_all(&head).unwrap();
+            stream.write_all(&[0; 4]).unwrap();
+            let mut rest = Vec::new();
+            let ended = stream.read_to_end(&mut rest);
+            let is_over =
+                !matches!(&ended, Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock));
+            assert!(is_over, "{head:?} is waited for");
+            // At most a close frame.
+            assert!(rest.is_empty() || rest[0] == 0x88, "{rest:?}");
+        }
+    }
+
+    #[test]
+    fn pieces_that_come_to_more_than_the_longest_request_end_the_connection() {
+        let mut client = client(serving());
+        let piece = |opcode: u8| [&[opcode, 0x80 + 50, 0, 0, 0, 0][..], &[0; 50]].concat();
+        client.get_mut().write_all(&piece(0x02)).unwrap();
+        client.get_mut().write_all(&piece(0x80)).unwrap();
+        assert!(!matches!(client.read(), Ok(Sent::Binary(_))));
     }
 }

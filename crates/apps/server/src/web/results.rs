@@ -25,6 +25,14 @@ pub trait Results: std::fmt::Debug + Send + Sync {
     /// They cannot be read, in words for whoever asks.
     fn list(&self, limit: u32) -> Result<Vec<Listed>, String>;
 
+    /// Those of one series, the newest first, `limit` at most; none where the store knows of no series.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    fn list_series(&self, _series: uuid::Uuid, _limit: u32) -> Result<Vec<Listed>, String> {
+        Ok(Vec::new())
+    }
+
     /// One of them; `None` where there is none.
     fn get(&self, id: uuid::Uuid) -> Option<Record>;
 
@@ -107,6 +115,18 @@ impl Allowance {
 #[derive(Deserialize)]
 pub(super) struct Wanted {
     limit: Option<u32>,
+    /// Only those of this one.
+    series: Option<uuid::Uuid>,
+}
+
+impl Wanted {
+    fn of(&self, results: &dyn Results) -> Result<Vec<Listed>, String> {
+        let limit = self.limit.unwrap_or(MOST_LISTED).min(MOST_LISTED);
+        match self.series {
+            Some(series) => results.list_series(series, limit),
+            None => results.list(limit),
+        }
+    }
 }
 
 /// The newest first, without their figures.
@@ -118,8 +138,7 @@ pub(super) async fn list(
     if is_kept_from(&connection, &headers) {
         return owner::not_yours(&connection);
     }
-    let limit = wanted.limit.unwrap_or(MOST_LISTED).min(MOST_LISTED);
-    with_results(connection, move |results| match results.list(limit) {
+    with_results(connection, move |results| match wanted.of(results) {
         Ok(found) => unkept(Json(found)),
         Err(why) => problem(StatusCode::INTERNAL_SERVER_ERROR, &why),
     })
@@ -200,6 +219,36 @@ const EARNED_EVERY: Span = Span::from_secs(2);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Its lists tell what was asked for.
+    #[derive(Debug)]
+    struct Asked;
+
+    impl Results for Asked {
+        fn list(&self, limit: u32) -> Result<Vec<Listed>, String> {
+            Err(format!("all, {limit}"))
+        }
+
+        fn list_series(&self, series: uuid::Uuid, limit: u32) -> Result<Vec<Listed>, String> {
+            Err(format!("{series}, {limit}"))
+        }
+
+        fn get(&self, _id: uuid::Uuid) -> Option<Record> {
+            None
+        }
+
+        fn keep(&self, _record: &Record) -> Result<(), KeepError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_list_is_bounded_and_may_be_of_one_series() {
+        let series = uuid::Uuid::from_u128(7);
+        let asked = |limit, series| Wanted { limit, series }.of(&Asked).unwrap_err();
+        assert_eq!(asked(None, None), "all, 200");
+        assert_eq!(asked(Some(u32::MAX), Some(series)), format!("{series}, 200"));
+    }
 
     #[test]
     fn results_come_no_faster_than_people_measure() {

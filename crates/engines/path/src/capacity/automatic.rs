@@ -11,7 +11,7 @@ use netaware_units::{Mono, Span};
 
 use super::bulk::Bulk;
 use super::pathrate::{Pathrate, PathrateRules};
-use crate::{Bound, Estimate, Estimator, Flag, Instrument, Step, VolleyReport};
+use crate::{Bound, Estimate, Estimator, Flag, Instrument, RateMode, Step, VolleyReport};
 
 /// The method. It ends within three seconds, or, where it doubts, within 30.
 #[derive(Debug, Clone)]
@@ -77,6 +77,11 @@ impl Estimator for Automatic {
             return Some(first);
         };
         Some(both(first, second))
+    }
+
+    /// Of the second opinion. The figure may be the first one's all the same.
+    fn modes(&self) -> Vec<RateMode> {
+        self.second.as_ref().map_or_else(Vec::new, Pathrate::modes)
     }
 }
 

@@ -37,7 +37,8 @@ use super::budget::Budget;
 use super::sample::{Whole, count};
 use crate::path_change::Levels;
 use crate::{
-    Bound, Estimate, Estimator, Flag, Gaps, Instrument, Step, Train, TrainReport, Volley, VolleyReport,
+    Bound, Estimate, Estimator, Flag, Gaps, Instrument, RateMode, Step, Train, TrainReport, Volley,
+    VolleyReport,
 };
 
 use phases::{Phases, Verdict};
@@ -172,6 +173,10 @@ impl Estimator for Pathrate {
             flags.push(Flag::HostLimited);
         }
         Some(Estimate { rate, bound, method: "pathrate", bytes, packets, took, flags })
+    }
+
+    fn modes(&self) -> Vec<RateMode> {
+        self.phases.modes()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use netaware_record::{Direction, PathMetric, PathRate, PathUse, RateBound, VersionResult};
+use netaware_record::{Direction, PathMetric, PathRate, PathUse, RateBound, RateMode, VersionResult};
 use netaware_units::BitRate;
 
 use super::{Sheet, pedigree};
@@ -31,6 +31,11 @@ pub(super) fn section(sheet: &mut Sheet<'_>, metric: PathMetric, direction: Dire
     if sheet.is_full() {
         sheet.row("as UDP payload", |v| Some(of(v)?.payload?.to_string()))?;
         sheet.row("on Ethernet", |v| Some(of(v)?.ethernet?.to_string()))?;
+        let most = results.iter().map(|result| result.modes.len()).max().unwrap_or(0);
+        for place in 0..most.min(MOST_MODES) {
+            let label = if place == 0 { "modes, share of pairs" } else { "" };
+            sheet.row(label, |v| Some(mode(of(v)?.modes.get(place)?)))?;
+        }
     }
     sheet.row("method", |v| Some(of(v)?.pedigree.method))?;
     sheet.row("packets", |v| {
@@ -85,6 +90,16 @@ fn headline(result: &PathRate) -> String {
     }
 }
 
+/// "97.5 Mbit/s, 41 %, taken".
+fn mode(mode: &RateMode) -> String {
+    let middle = BitRate(mode.lo.0.midpoint(mode.hi.0));
+    let taken = if mode.chosen { ", taken" } else { "" };
+    format!("{middle}, {:.0} %{taken}", mode.share * 100.0)
+}
+
 fn bits(rate: f64) -> String {
     BitRate(rate.max(0.0) as u64).to_string()
 }
+
+/// The record has more; the emptiest decide nothing.
+const MOST_MODES: usize = 4;

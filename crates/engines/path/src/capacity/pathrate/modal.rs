@@ -7,6 +7,7 @@ use netaware_stats::quantile::linear;
 
 use super::PathrateRules;
 use super::phases::trimmed;
+use crate::RateMode;
 
 /// One pair, or a train that stands for one.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -93,18 +94,13 @@ impl Modal<'_> {
 
     /// The mode with the most merit of those that reach above `adr`, and whether another comes near it.
     pub(super) fn mode_above(&self, pairs: &[Pair], bin: f64, adr: Option<f64>) -> Option<(Interval, bool)> {
-        let mut sorted = pairs.to_vec();
-        sorted.sort_unstable_by(|a, b| a.rate().total_cmp(&b.rate()));
-        let rates: Vec<f64> = sorted.iter().map(Pair::rate).collect();
-        let floor = adr.unwrap_or(0.0);
-        let found = modes(&rates, &ModeRules::new(bin));
-        let mut above: Vec<&Mode> = found.iter().filter(|mode| mode.hi > floor).collect();
-        above.sort_by(|a, b| (self.rules.merit)(b).total_cmp(&(self.rules.merit)(a)));
+        let found = all_modes(pairs, bin);
+        let above = self.above(&found, adr);
         let best = above.first()?;
         let second = above.get(1).map_or(0.0, |mode| (self.rules.merit)(mode));
         let within = bin.max(best.hi - best.lo);
         let inside = |pair: &&Pair| pair.rate() >= best.lo - within && pair.rate() <= best.hi + within;
-        let gathered: Vec<Pair> = sorted.iter().filter(inside).copied().collect();
+        let gathered: Vec<Pair> = pairs.iter().filter(inside).copied().collect();
         let estimate = self.fitted(&gathered).unwrap_or_else(|| best.middle());
         let off = (estimate - best.middle()).abs();
         let half = (bin / 2.0).max((best.hi - best.lo) / 2.0).max(estimate * 0.01) + off;
@@ -112,6 +108,28 @@ impl Modal<'_> {
         let doubtful =
             second > RIVAL * (self.rules.merit)(best) || best.share < WEAK || is_of_few_sizes(pairs, best);
         Some((rate, doubtful))
+    }
+
+    /// All modes, the fullest first, with the one that [`Self::mode_above`] takes.
+    pub(super) fn told(&self, pairs: &[Pair], bin: f64, adr: Option<f64>) -> Vec<RateMode> {
+        let found = all_modes(pairs, bin);
+        let best = self.above(&found, adr).first().copied();
+        let told = found.iter().map(|mode| RateMode {
+            lo: mode.lo,
+            hi: mode.hi,
+            share: mode.share,
+            merit: (self.rules.merit)(mode),
+            chosen: best.is_some_and(|best| best == mode),
+        });
+        told.collect()
+    }
+
+    /// Those that reach above `adr`, the one with the most merit first.
+    fn above<'m>(&self, found: &'m [Mode], adr: Option<f64>) -> Vec<&'m Mode> {
+        let floor = adr.unwrap_or(0.0);
+        let mut above: Vec<&Mode> = found.iter().filter(|mode| mode.hi > floor).collect();
+        above.sort_by(|a, b| (self.rules.merit)(b).total_cmp(&(self.rules.merit)(a)));
+        above
     }
 
     /// Bandwidth of packets of the largest size, by a line through the gaps over the sizes: what layer 2 adds to a packet is
@@ -128,6 +146,12 @@ impl Modal<'_> {
         let likely = slope > plain * 0.85 && slope < plain * 1.02 && self.error < gap;
         (pairs.len() >= 30 && likely).then(|| f64::from(self.largest) * 8e9 / expected)
     }
+}
+
+fn all_modes(pairs: &[Pair], bin: f64) -> Vec<Mode> {
+    let mut rates: Vec<f64> = pairs.iter().map(Pair::rate).collect();
+    rates.sort_unstable_by(f64::total_cmp);
+    modes(&rates, &ModeRules::new(bin))
 }
 
 /// Whether packets of one half of the sizes hardly ever come at this bandwidth. A link's bandwidth is that of packets of all sizes;

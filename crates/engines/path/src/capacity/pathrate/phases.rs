@@ -9,7 +9,7 @@ use super::super::sample::Whole;
 use super::PathrateRules;
 use super::modal::{Modal, Pair};
 use crate::batching::{Batching, Dispersion, starts};
-use crate::{Bound, Flag, Instrument, TrainReport, VolleyReport};
+use crate::{Bound, Flag, Instrument, RateMode, TrainReport, VolleyReport};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -172,6 +172,17 @@ impl Phases {
         let rate = Interval { estimate, lo: estimate - half, hi: estimate + half, confidence: 0.9 };
         flags.push(Flag::Ambiguous);
         Some(Verdict { rate, bound: Bound::AtLeast, flags })
+    }
+
+    /// Of the pairs, where there are enough that were long enough.
+    pub(super) fn modes(&self) -> Vec<RateMode> {
+        let modal = Modal { rules: &self.rules, largest: self.largest, error: self.error };
+        match modal.preliminary(&self.preliminary) {
+            Some(preliminary) if !self.aborted => {
+                modal.told(&self.pairs, preliminary.bin, self.dispersion_rate())
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn lengths(&self) -> Vec<(u32, u32)> {

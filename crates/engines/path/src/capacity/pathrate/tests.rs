@@ -35,6 +35,25 @@ fn under_load_the_mode_above_the_rate_of_long_trains_wins() {
     assert!(took <= Span::from_secs(31), "{took}");
 }
 
+#[test]
+fn the_modes_of_the_pairs_are_told_with_the_one_that_won() {
+    let mut pathrate = Pathrate::new(&instrument(), PathrateRules::default(), 1);
+    let mut rng = SplitMix64::new(1);
+    drive(&mut pathrate, |train, at| loaded(train, at, &mut rng));
+    let modes = pathrate.modes();
+    let chosen: Vec<_> = modes.iter().filter(|mode| mode.chosen).collect();
+    assert_eq!(chosen.len(), 1, "{modes:?}");
+    assert!(chosen[0].lo <= 100.01e6 && chosen[0].hi >= 99e6 && chosen[0].share > 0.5, "{modes:?}");
+    assert!(modes.is_sorted_by(|a, b| a.share >= b.share), "{modes:?}");
+}
+
+#[test]
+fn an_answer_without_pairs_has_no_modes() {
+    let mut pathrate = Pathrate::new(&instrument(), PathrateRules::default(), 1);
+    drive(&mut pathrate, |train, at| ideal(train, at, 120_000));
+    assert_eq!(pathrate.modes(), []);
+}
+
 /// The second packet of a large pair comes when another link's clock lets it, of a small one whenever.
 fn clocked(train: &Train, at: i64, rng: &mut SplitMix64) -> TrainReport {
     let mut report = loaded(train, at, rng);

@@ -1,0 +1,100 @@
+// One way through every page, by each kind of device, over each IP version, in each theme: any two of these meet in one journey.
+
+import assert from "node:assert/strict";
+import { DESKTOP, PHONE, PORT, QUICK_MS, accessible, kept, open } from "../stage.mjs";
+
+const HOSTS = { IPv4: "127.0.0.1", IPv6: "[::1]" };
+const JOURNEYS = [
+  ["phone", PHONE, "IPv4", "dark"],
+  ["phone", PHONE, "IPv6", "light"],
+  ["desktop", DESKTOP, "IPv4", "light"],
+  ["desktop", DESKTOP, "IPv6", "dark"],
+];
+
+export const scenes = Object.fromEntries(
+  JOURNEYS.map(([device, options, version, colorScheme]) => [
+    `every page on a ${device} that came over ${version}, ${colorScheme}`,
+    (browser) => journey(browser, { ...options, colorScheme }, HOSTS[version]),
+  ]),
+);
+
+async function journey(browser, options, host) {
+  const { page, context, quiet } = await open(browser, options, "", [], `http://${host}:${PORT}`);
+  await quick(page);
+  await matrix(page);
+  await walk(page);
+  await results(page, context);
+  await goTo(page, "Server");
+  await page.getByText(/processors .* busy/).waitFor({ timeout: 10_000 });
+  await accessible(page, "server");
+  quiet();
+  await context.close();
+}
+
+function goTo(page, name) {
+  return page.getByRole("link", { name, exact: true }).first().click();
+}
+
+async function quick(page) {
+  await page.getByRole("button", { name: "Start", exact: true }).waitFor();
+  await accessible(page, "quick test, ready");
+  await page.getByRole("button", { name: "Start", exact: true }).click();
+  await page.waitForSelector(".tile.down.active", { timeout: QUICK_MS });
+  await page.locator(".curve canvas").waitFor();
+  await page.getByRole("img", { name: /^Down over IPv[46]: [\d.]+ [kMG]bit\/s$/ }).waitFor();
+  await accessible(page, "quick test, running");
+  await page.getByRole("button", { name: "Again" }).waitFor({ timeout: QUICK_MS });
+  for (const use of ["Video call", "Games", "4K video"]) await page.locator(".verdicts li", { hasText: use }).first().getByText(/^(Good|Fair|Poor|Open)$/).waitFor();
+  await page.getByText("How these figures came about").click();
+  await page.getByText("payload at the receiver").first().waitFor();
+  await accessible(page, "quick test, done");
+  const [record] = await kept(page);
+  assert.deepEqual(record.versions.map(({ version, address }) => [version, address]), [["IPv4", "127.0.0.1"], ["IPv6", "::1"]]);
+  assert.ok(record.versions.every(({ latency, tcp }) => latency.received > 100 && tcp.length === 2), "both versions are measured");
+}
+
+async function matrix(page) {
+  await goTo(page, "Blocks");
+  await page.getByLabel("One pair").check();
+  await page.getByRole("textbox", { name: "Total bytes" }).fill("20kB");
+  await page.getByRole("textbox", { name: "Block size" }).fill("1kB");
+  await page.getByRole("textbox", { name: "Runs" }).fill("1");
+  await page.getByRole("button", { name: "Start" }).click();
+  await page.getByRole("table", { name: /TCP_NODELAY, IPv6/ }).waitFor({ timeout: QUICK_MS });
+  await accessible(page, "matrix");
+}
+
+async function walk(page) {
+  await goTo(page, "Walk");
+  await page.getByLabel("Where are you?").fill("hall");
+  await page.getByRole("button", { name: "Here", exact: true }).click();
+  await page.getByLabel("Seconds from one").fill("60");
+  await page.getByRole("button", { name: "Start the walk" }).click();
+  await page.getByText("1 measurement", { exact: true }).waitFor({ timeout: QUICK_MS });
+  await page.getByRole("button", { name: "End the walk" }).click();
+  for (const version of ["IPv4", "IPv6"]) {
+    await page.getByLabel(version, { exact: true }).check();
+    await page.getByRole("row", { name: /^hall [\d.]+ [kMG]bit\/s [\d.]+ [kMG]bit\/s .* 1$/ }).waitFor();
+  }
+  await accessible(page, "walk");
+}
+
+async function results(page, context) {
+  await goTo(page, "Results");
+  assert.equal(await page.locator("section[aria-label='On this device'] .item").count(), 3);
+  await accessible(page, "results");
+  for (const box of await page.getByRole("checkbox").all()) await box.check();
+  await page.getByRole("button", { name: "Compare" }).click();
+  await page.getByRole("row", { name: /^Down [\d.]+ [kMG]bit\/s/ }).waitFor();
+  await accessible(page, "compared");
+  await page.getByRole("button", { name: "All results" }).click();
+  await page.locator(".item button.plain", { hasText: "Test" }).last().click();
+  await page.locator("figure.picture").first().waitFor();
+  await accessible(page, "one result");
+  await page.getByRole("button", { name: "Share link" }).click();
+  const second = await context.newPage();
+  await second.goto(await page.locator("input.link").inputValue());
+  await second.getByRole("heading", { name: "Shared with you" }).waitFor();
+  await accessible(second, "shared");
+  await second.close();
+}
