@@ -7,7 +7,8 @@
 //! Three exporters, each with a connection, all in one thread here: one of flows (half of the messages), and two of packet
 //! reports that see the same packets 0.376 ms apart, which the collector joins to delays. Messages have 1400 bytes: 17 flows (of
 //! 8,000 different ones, as far as a second goes), or 57 reports. Every report has a digest and a stamp of its own. At the end all has
-//! to be accounted for: what was sent, what the collector counted, and the packets in its rows.
+//! to be accounted for: what was sent, what the collector counted, and the packets in its rows. It fails if a message or a packet is
+//! missing, and, unless it was told to send fewer, if the collector takes fewer than 100,000 messages a second.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -102,9 +103,19 @@ fn main() {
         of("netaware_path_lost_total"),
         of("netaware_path_unobserved_total"),
     );
+    let rows = ["packets", "matched", "lost", "unobserved"]
+        .map(|figure| of(&format!("netaware_path_{figure}_total")) as u64);
     stopper.stop();
     thread.join().expect("no panic").expect("an orderly end");
+    assert_eq!((counted[0], counted[1]), (sent.messages, 0), "messages taken, and missing");
+    assert_eq!(rows, [sent.packets, sent.packets, 0, 0], "packets, matched, lost and unobserved");
+    let floor = if rate > 0 { FLOOR.min(0.99 * rate as f64) } else { FLOOR };
+    let taken = received as f64 / lasted;
+    assert!(taken >= floor, "{taken:.0} messages/s are fewer than {floor:.0}");
 }
+
+/// Messages a second that a collector takes on two cores, at least.
+const FLOOR: f64 = 100_000.0;
 
 const TOML: &str = r#"
 listen = ["127.0.0.1:0"]
