@@ -29,6 +29,7 @@ async function run(claims) {
   let child = await serve();
   const server = {
     async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
       const gone = new Promise((resolve) => child.once("exit", resolve));
       child.kill("SIGCONT");
       child.kill("SIGKILL");
@@ -77,6 +78,7 @@ async function inLanes() {
 }
 
 async function* handedOut() {
+  process.once("disconnect", () => process.exit(1));
   for (;;) {
     const answer = new Promise((resolve) => process.once("message", resolve));
     process.send("next");
