@@ -79,7 +79,7 @@ fn the_round_trip_of_real_tcp_is_the_paths_own() {
     if !permitted() {
         return;
     }
-    let scenario = scenarios::parse("rtt", PATH).unwrap_or_else(|error| panic!("{error}")).scenario;
+    let scenario = scenarios::parse("rtt", PATH.to_owned()).unwrap_or_else(|error| panic!("{error}")).scenario;
     in_one_of(RUNS, || {
         let options = LabOptions { prefix: "rtt".to_owned(), ..LabOptions::default() };
         let lab = Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));

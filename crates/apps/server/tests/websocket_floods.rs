@@ -5,7 +5,9 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
+use netaware_io::clock;
 use netaware_server::{Config, Server};
+use netaware_units::Span;
 use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -119,7 +121,7 @@ fn session(to: SocketAddr, from: Ipv4Addr) -> Session {
     let socket = (0..200).find_map(|_| {
         let opened = socket(to, from, "/control").ok();
         if opened.is_none() {
-            std::thread::sleep(Duration::from_millis(50));
+            clock::sleep(Span::from_millis(50));
         }
         opened
     });
