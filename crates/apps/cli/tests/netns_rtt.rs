@@ -14,8 +14,8 @@ mod program;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Stdio;
-use std::time::Duration;
 
+use netaware_io::clock;
 use netaware_lab::{Lab, LabOptions, Side, scenarios};
 use netaware_netns::{Running, in_one_of, permitted};
 use netaware_record::IpVersion;
@@ -49,7 +49,7 @@ fn talk(lab: &Lab, version: IpVersion) {
     for _ in 0..QUESTIONS {
         stream.write_all(&[1; 200]).unwrap();
         stream.read_exact(&mut answer).unwrap();
-        std::thread::sleep(Duration::from_millis(10));
+        clock::sleep(Span::from_millis(10));
     }
     drop(stream);
     answering.join().unwrap();
@@ -79,7 +79,8 @@ fn the_round_trip_of_real_tcp_is_the_paths_own() {
     if !permitted() {
         return;
     }
-    let scenario = scenarios::parse("rtt", PATH.to_owned()).unwrap_or_else(|error| panic!("{error}")).scenario;
+    let scenario =
+        scenarios::parse("rtt", PATH.to_owned()).unwrap_or_else(|error| panic!("{error}")).scenario;
     in_one_of(RUNS, || {
         let options = LabOptions { prefix: "rtt".to_owned(), ..LabOptions::default() };
         let lab = Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));

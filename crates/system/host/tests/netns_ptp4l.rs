@@ -40,6 +40,11 @@ fn told(side: &Side, socket: &Path, set: &str, field: &str) -> Option<f64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
+#[expect(clippy::disallowed_methods, reason = "waits for a program that is not ours; nothing is timed by it")]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(100));
+}
+
 #[test]
 fn a_real_ptp4l_is_understood() {
     if !permitted() {
@@ -60,7 +65,7 @@ fn a_real_ptp4l_is_understood() {
     let has_a_master = || told(pair.right(), &socket, "CURRENT_DATA_SET", "stepsRemoved") == Some(1.0);
     let measured = || told(pair.right(), &socket, "CURRENT_DATA_SET", "meanPathDelay").filter(|ns| *ns > 0.0);
     let settled = (0..300).any(|_| {
-        std::thread::sleep(Duration::from_millis(100));
+        pause();
         has_a_master() && measured().is_some()
     });
     assert!(settled, "no master within half a minute");
