@@ -228,6 +228,7 @@ fn same_packets(bench: &Bench<'_>) -> Result<(Reading, Reading)> {
     let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
     let delay = &way["forward"]["delay"];
     let active = Found {
+        unobserved: 0,
         lost: way["forward"]["lost"].as_u64().unwrap_or(0),
         mean: number(&delay["mean"]),
         min: number(&delay["min"]),
@@ -252,6 +253,8 @@ fn forward(value: &Value) -> Option<&Value> {
 #[derive(Debug)]
 struct Found {
     lost: u64,
+    /// Packets of which nobody can say whether they came: a capture lost some then.
+    unobserved: u64,
     mean: f64,
     min: f64,
     max: f64,
@@ -268,6 +271,7 @@ fn against(found: &Found, truth: &RecordedSum) -> Reading {
             "loss off %",
             100.0 * found.lost.abs_diff(truth.sent - truth.delivered) as f64 / truth.sent.max(1) as f64,
         ),
+        ("unobserved", found.unobserved as f64),
         ("true mean ms", truth.mean / 1e6),
         ("true loss %", 100.0 * (truth.sent - truth.delivered) as f64 / truth.sent as f64),
     ]
@@ -325,6 +329,7 @@ impl Fleet {
         let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
         let found = Found {
             lost: row["lost"].as_u64().context("a row without losses")?,
+            unobserved: row["unobserved"].as_u64().unwrap_or(0),
             mean: number(&delay["sum_ns"]) / number(&delay["count"]),
             min: number(&delay["min"]),
             max: number(&delay["max"]),
@@ -404,7 +409,7 @@ mod tests {
 
     #[test]
     fn errors_are_distances_from_the_truth() {
-        let found = Found { lost: 3, mean: 2_000.0, min: 500.0, max: 9_000.0 };
+        let found = Found { lost: 3, unobserved: 0, mean: 2_000.0, min: 500.0, max: 9_000.0 };
         let truth = RecordedSum { sent: 10, delivered: 5, mean: 1_000.0, min: 1_000.0, max: 9_000.0 };
         let reading = against(&found, &truth);
         assert_eq!(
