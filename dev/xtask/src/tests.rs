@@ -3,8 +3,8 @@
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::packages;
 use crate::shell::{CHECKED, cargo, command, output, run, run_and_keep, works, workspace};
+use crate::{packages, web};
 
 /// All tests run in one kind of build, so that nothing is built twice.
 const TEST: &[&str] = &["test", "--profile", CHECKED, "--locked"];
@@ -27,8 +27,10 @@ pub(crate) fn all() -> Result<()> {
     installed()
 }
 
-/// Unit, integration and documentation tests that can run side by side.
+/// Unit, integration and documentation tests that can run side by side. One of them uses the collector's page as people do, by what drives
+/// a browser in the tests of the other page.
 pub(crate) fn sociable() -> Result<()> {
+    web::install()?;
     let names = sociable_targets(&workspace()?);
     run(&mut cargo(&[TEST, &WHOLE, &["--bins"], &chosen(&names)].concat()))?;
     run(&mut cargo(&[TEST, &["--workspace", "--doc"]].concat()))
