@@ -188,6 +188,7 @@ export const S = {
     noAnswer: (tried: string) => `no answer from ${tried} within 3 s`,
     ofSamples: (step: string) => `quantiles of all samples, each known to the clock's steps of ${step}`,
     ofSlices: "95 % block bootstrap over the receiver's slices of one transfer",
+    ofArrivals: "95 % block bootstrap over slices of what the server's TCP_INFO shows acknowledged, in order and selectively",
     ofRuns: (step: string) => `median of the runs between the smallest and the largest; the page's clock has steps of ${step}`,
     /** Seen in Chromium; a message is lost with any of its pieces. */
     cutBlocks: "; a browser may cut blocks at the edge of its congestion window, so loss reads high",

@@ -1,5 +1,6 @@
 // What the page and its workers say to each other. Times are nanoseconds from the worker's own zero unless told otherwise.
 
+import type { SenderTick } from "../pure/arrivals";
 import type { RoundTrip } from "../pure/delay";
 import type { Protocol, Transfer, Way } from "../pure/matrixPlan";
 import type { Candidate, Version } from "../pure/targets";
@@ -134,6 +135,10 @@ export interface TransferRun {
   reason?: string;
   /** The receiver's slices: the page's own for down, the server's for up. */
   ticks: Tick[];
+  /** Down: what had arrived by the planned end, where that is known and the page was handed some of it late (pure/arrivals.ts). */
+  arrived?: Tick[];
+  /** Down: the server's slices. */
+  senderTicks?: SenderTick[];
   /** What the receiver counted in all, and in which time. */
   bytes: number;
   elapsed: number;

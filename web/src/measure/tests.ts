@@ -2,6 +2,7 @@
 //
 // The order of things is docs/protocol.md §3: open, opened, attach, ready, start, started, finished.
 
+import { arrivals, type SenderTick } from "../pure/arrivals";
 import type { RoundTrip } from "../pure/delay";
 import type { Transfer, Way } from "../pure/matrixPlan";
 import { sum } from "../pure/statistics";
@@ -127,9 +128,12 @@ async function down(line: Line, plan: Plan, onTicks: (ticks: Tick[]) => void): P
     ]);
     if (moved.say !== "received") throw new Error(T.transfer.nothing);
     const finished = await ended.catch(() => undefined);
-    const run = emptyRun("down", plan.streams);
+    const whole = finished !== undefined && outcomeOf(finished) === "complete" && plan.bytes === undefined;
+    const arrived = whole ? arrivals(server.senderTicks, plan.duration, plan.streams) : undefined;
     return {
-      ...run,
+      ...emptyRun("down", plan.streams),
+      ...(arrived ? { arrived } : {}),
+      senderTicks: server.senderTicks,
       outcome: moved.broken ? "failed" : "complete",
       ...(moved.broken ? { reason: moved.broken } : {}),
       ticks,
@@ -221,6 +225,7 @@ function matrixCounts(wanted: Transfer, way: Way, run: TransferRun): MeasuredTra
 /** What the server says about a running test: slices, stream ends and the final report. */
 class ServerSide {
   readonly ticks: Tick[] = [];
+  readonly senderTicks: SenderTick[] = [];
   private readonly streamEnds: Record<string, unknown>[] = [];
   private readonly quiet: () => void;
 
@@ -233,6 +238,8 @@ class ServerSide {
         const fresh = ticksOf(message.ticks);
         this.ticks.push(...fresh);
         onTicks(fresh);
+      } else if (message.type === "sender_ticks") {
+        this.senderTicks.push(...senderTicksOf(message.ticks));
       } else if (message.type === "stream_ends" && Array.isArray(message.streams)) {
         this.streamEnds.push(...message.streams.filter(isObject).slice(0, MOST_STREAMS));
       }
@@ -274,6 +281,20 @@ function ticksOf(value: unknown): Tick[] {
     length: numberOf(tick.length),
     bytes: numberOf(tick.bytes),
     streams: numberOf(tick.streams),
+  }));
+}
+
+function senderTicksOf(value: unknown): SenderTick[] {
+  if (!Array.isArray(value)) return [];
+  return value.filter(isObject).map((tick) => ({
+    end: numberOf(tick.end),
+    length: numberOf(tick.length),
+    bytes: numberOf(tick.bytes),
+    retransmits: numberOf(tick.retransmits),
+    rtt: numberOf(tick.rtt),
+    cwnd: numberOf(tick.cwnd),
+    acked: numberOf(tick.acked),
+    held: numberOf(tick.held),
   }));
 }
 

@@ -4,6 +4,7 @@
 // segments sent again, cannot tell who limited a transfer, and reads a rounded clock.
 
 import type { EchoRun, Instrument, Measured, MeasuredTransfer, MeasuredVersion, TransferRun } from "../measure/messages";
+import type { SenderTick } from "./arrivals";
 import { histogram, ipdv, pdv, smoothedJitter, summarise, type DelaySummary } from "./delay";
 import { goodput } from "./goodput";
 import { ascending, mean, median, sum, type Interval } from "./statistics";
@@ -84,7 +85,7 @@ export interface TcpResult {
   goodput?: number;
   goodput_interval?: Interval;
   rounds: number[];
-  counted: "delivered";
+  counted: "delivered" | "acknowledged";
   bytes: number;
   measured: number;
   warm_up: { omitted: number; rule: string };
@@ -93,6 +94,7 @@ export interface TcpResult {
   min_rtt: number;
   cwnd: number;
   receiver_ticks: Tick[];
+  sender_ticks?: SenderTick[];
   sender: TcpEnd;
   receiver: TcpEnd;
   latency_under_load?: LoadedLatency;
@@ -311,7 +313,8 @@ function latencyOf(run: EchoRun, version: Version, instrument: Instrument): Late
 function tcpOf(run: TransferRun, version: Version, instrument: Instrument, idle: LatencyResult | undefined): TcpResult {
   const loaded = run.loaded && run.loaded.trips.length > 0 ? loadedOf(run.loaded, version, instrument, idle) : undefined;
   const rtts = (run.loaded?.trips ?? []).map((trip) => trip.rtt);
-  const found = goodput(run.ticks, idle?.rtt?.p50 ?? 0, median(rtts) ?? 0, run.direction === "down" ? "reset" : "orderly");
+  const end = run.direction === "down" && !run.arrived ? "reset" : "orderly";
+  const found = goodput(run.arrived ?? run.ticks, idle?.rtt?.p50 ?? 0, median(rtts) ?? 0, end);
   const [page, server] = [pageEnd(run), serverEnd(run)];
   const known = (field: string) => sum(run.streamEnds.map((end) => (typeof end[field] === "number" ? end[field] : 0)));
   const streams = Math.max(1, run.streamEnds.length);
@@ -323,7 +326,7 @@ function tcpOf(run: TransferRun, version: Version, instrument: Instrument, idle:
       direction: run.direction === "down" ? "reverse" : "forward",
       version,
       clock: "application",
-      uncertainty: S.record.ofSlices,
+      uncertainty: run.arrived ? S.record.ofArrivals : S.record.ofSlices,
     },
     outcome: run.outcome,
     streams: run.streams,
@@ -331,7 +334,7 @@ function tcpOf(run: TransferRun, version: Version, instrument: Instrument, idle:
     ...(found.rate === undefined ? {} : { goodput: Math.round(found.rate) }),
     ...(found.interval ? { goodput_interval: found.interval } : {}),
     rounds: found.rate === undefined ? [] : [Math.round(found.rate)],
-    counted: "delivered",
+    counted: run.arrived ? "acknowledged" : "delivered",
     bytes: run.bytes,
     measured: found.measured,
     warm_up: { omitted: found.omitted, rule: found.warmUp.rule },
@@ -340,6 +343,7 @@ function tcpOf(run: TransferRun, version: Version, instrument: Instrument, idle:
     min_rtt: run.direction === "down" ? Math.round(known("min_rtt") / streams) : 0,
     cwnd: run.direction === "down" ? known("cwnd") : 0,
     receiver_ticks: run.ticks,
+    ...(run.senderTicks && run.senderTicks.length > 0 ? { sender_ticks: run.senderTicks } : {}),
     sender: run.direction === "down" ? server : page,
     receiver: run.direction === "down" ? page : server,
     ...(loaded ? { latency_under_load: loaded } : {}),
@@ -482,7 +486,7 @@ function warningsOf(measured: Measured, hidden: number): string[] {
   }
   for (const version of measured.versions) {
     for (const run of [version.down, version.up]) {
-      if (run && goodput(run.ticks, 0, 0).warmUp.rule === "never ended" && run.ticks.length > 0) {
+      if (run && goodput(run.arrived ?? run.ticks, 0, 0).warmUp.rule === "never ended" && run.ticks.length > 0) {
         warnings.push(S.record.speedingUp(version.version, run.direction));
       }
     }

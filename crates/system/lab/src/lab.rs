@@ -20,7 +20,7 @@ use crate::keeper::{self, Published, Scribe};
 use crate::namespace::{self, HostEnd};
 use crate::process::ProcessId;
 use crate::state::{self, Holding, LabState, Phase};
-use crate::truth::{Line, Opening, TruthFile, TruthTap, TruthWriter};
+use crate::truth::{Line, Opening, TruthDetail, TruthFile, TruthTap, TruthWriter};
 use crate::{Addresses, LabError, Report, down, permission, system};
 
 /// How a lab is made.
@@ -254,7 +254,12 @@ impl Running {
                 zero_wall: Wall(clock::wall().0 - (clock::now() - epoch).0),
             });
         }
-        let (sender, lines) = mpsc::sync_channel(if truth.is_some() { TRUTH_LINES } else { 1 });
+        let room = match options.truth.as_ref().map(|file| file.detail) {
+            None => 1,
+            Some(TruthDetail::Intervals) => INTERVAL_LINES,
+            Some(TruthDetail::Packets) => PACKET_LINES,
+        };
+        let (sender, lines) = mpsc::sync_channel(room);
         let published = Published::new(emulator.tally.clone(), [a.counters, b.counters]);
         // Held by the loop even when nothing is to be told: that it is gone tells the keeper that the loop has ended.
         let life = sender.clone();
@@ -361,8 +366,10 @@ const SIDES: [Side; 2] = [Side::A, Side::B];
 /// Below it a device has no IPv6.
 const LEAST_MTU: u32 = 1280;
 const LARGEST_MTU: u32 = 65_535;
-/// Lines of truth on their way to the file: a second at 60,000 packets/s.
-const TRUTH_LINES: usize = 65_536;
+/// Lines of truth on their way to the file: minutes of them.
+const INTERVAL_LINES: usize = 4096;
+/// The same of packets: ten seconds at 50,000/s. Whoever measures at such rates leaves the thread that writes little of the cores.
+const PACKET_LINES: usize = 1 << 19;
 
 #[cfg(test)]
 mod tests {

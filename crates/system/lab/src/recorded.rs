@@ -35,6 +35,28 @@ pub struct RecordedPacket {
     late: f64,
 }
 
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Line {
+    Packet(RecordedPacket),
+    Report(Report),
+    #[serde(other)]
+    Another,
+}
+
+/// Of [`crate::Report`] what says whether the file is whole.
+#[derive(Deserialize)]
+struct Report {
+    truth_missing: u64,
+    own_drops: OwnDrops,
+}
+
+#[derive(Deserialize)]
+struct OwnDrops {
+    /// These count as delivered.
+    write_refused: u64,
+}
+
 /// Some of them, summed up; delays in ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RecordedSum {
@@ -54,22 +76,29 @@ impl RecordedPackets {
     /// Reads the file of a lab that has ended.
     ///
     /// # Errors
-    /// It cannot be read, or is not such a file.
+    /// It cannot be read, is not such a file, or does not tell of every packet.
     pub fn read(file: &Path) -> io::Result<Self> {
-        #[derive(Deserialize)]
-        #[serde(tag = "type", rename_all = "snake_case")]
-        enum Line {
-            Packet(RecordedPacket),
-            #[serde(other)]
-            Another,
-        }
-        let mut packets = Vec::new();
+        let (mut packets, mut end) = (Vec::new(), None);
         for line in BufReader::new(std::fs::File::open(file)?).lines() {
-            if let Line::Packet(packet) = serde_json::from_str(&line?).map_err(io::Error::other)? {
-                packets.push(packet);
+            match serde_json::from_str(&line?).map_err(io::Error::other)? {
+                Line::Packet(packet) => packets.push(packet),
+                Line::Report(report) => end = Some(report),
+                Line::Another => {}
             }
         }
-        Ok(Self(packets))
+        let lacking = match end {
+            None => "its last line".to_owned(),
+            Some(Report { truth_missing: 0, own_drops: OwnDrops { write_refused: 0 } }) => {
+                return Ok(Self(packets));
+            }
+            Some(Report { truth_missing: 0, own_drops }) => {
+                format!("{} packets that a host did not take", own_drops.write_refused)
+            }
+            Some(Report { truth_missing, .. }) => {
+                format!("{truth_missing} lines that the disk was too slow for")
+            }
+        };
+        Err(io::Error::other(format!("the truth in {} lacks {lacking}", file.display())))
     }
 
     /// Sums up what became of the packets that are asked for; copies that the path made are none.
@@ -100,7 +129,7 @@ mod tests {
 {"type":"packet","from":"a","version":"IPv6","length":100,"fate":"delivered","duplicate":true,"delay":5000,"late":0}
 {"type":"packet","from":"a","version":"IPv6","length":100,"fate":"queue_full","hop":1,"late":0}
 {"type":"packet","from":"b","version":"IPv4","length":60,"fate":"delivered","delay":9000,"late":0}
-{"type":"report"}
+{"type":"report","truth_missing":0,"own_drops":{"write_refused":0}}
 "#;
 
     #[test]
@@ -110,6 +139,24 @@ mod tests {
         std::fs::write(&file, FILE).unwrap();
         let sum = RecordedPackets::read(&file).unwrap().sum(|packet| packet.from == Some(Side::A));
         assert_eq!(sum, RecordedSum { sent: 3, delivered: 2, mean: 2025.0, min: 1050.0, max: 3000.0 });
+    }
+
+    #[test]
+    fn a_truth_that_lacks_packets_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("truth");
+        let refusal = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            RecordedPackets::read(&file).unwrap_err().to_string()
+        };
+        assert!(
+            refusal(&FILE.replace("\"truth_missing\":0", "\"truth_missing\":7")).contains("lacks 7 lines")
+        );
+        assert!(
+            refusal(&FILE.replace("\"write_refused\":0", "\"write_refused\":3")).contains("lacks 3 packets")
+        );
+        let cut = FILE.lines().filter(|line| !line.contains("report")).collect::<Vec<_>>().join("\n");
+        assert!(refusal(&cut).contains("lacks its last line"));
     }
 
     #[test]

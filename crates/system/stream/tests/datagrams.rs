@@ -157,8 +157,10 @@ fn the_peer_comes_along_and_both_see_round_trips() {
     });
     assert_eq!(reason, Some(Reason::PeersWish));
     wait_for(|| {
-        let status = bound.status(HERE).unwrap();
-        [status.v4, status.v6].iter().all(|version| version.round_trip.is_some())
+        [&opener, &bound].iter().all(|end| {
+            let status = end.status(HERE).unwrap();
+            [status.v4, status.v6].iter().all(|version| version.round_trip.is_some())
+        })
     });
     let round_trip = opener.status(HERE).unwrap().v4.round_trip.unwrap();
     assert!(round_trip < Span::from_secs(1), "{round_trip}");

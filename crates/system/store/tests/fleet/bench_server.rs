@@ -186,6 +186,12 @@ fn library() -> Result<PathBuf, String> {
         return Ok(library);
     }
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    // Tests that run at once would each fetch it into the same place: the first does, the others wait until it is there.
+    let turn = std::fs::File::create(folder.join("turn")).map_err(|error| error.to_string())?;
+    turn.lock().map_err(|error| error.to_string())?;
+    if library.exists() {
+        return Ok(library);
+    }
     let hurry = ["--fetch-retries=1", "--fetch-retry-mintimeout=1000"];
     run(&folder, "npm", &["pack", "--silent", hurry[0], hurry[1], PACKAGE])?;
     let sum = run(&folder, "sha512sum", &[TARBALL])?;
