@@ -109,7 +109,12 @@ function gridOf(x: Scale, y: Scale, top: number, bottom: number, width: number):
     { is: "line", tone: "grid", points: [[LEFT, y(value)], [width - RIGHT, y(value)]] },
     { is: "text", at: [LEFT - 5, y(value) + 4], anchor: "end", text: y.show(value), strong: false },
   ]);
-  const along = x.ticks.map((value): Shape => ({ is: "text", at: [x(value), bottom + LINE], anchor: "middle", text: x.show(value), strong: false }));
+  const along = x.ticks.map((value): Shape => {
+    const text = x.show(value);
+    // The last one stands at the edge of the picture, which would cut off its half.
+    const middle = Math.min(x(value), width - (text.length * LETTER) / 2 - 1);
+    return { is: "text", at: [middle, bottom + LINE], anchor: "middle", text, strong: false };
+  });
   const axis: Shape = { is: "line", tone: "axis", points: [[LEFT, top], [LEFT, bottom], [width - RIGHT, bottom]] };
   return [...across, ...along, axis];
 }
@@ -125,7 +130,7 @@ function legendEntry(name: string, tone: number, width: number, bottom: number):
   const column = tone % 2;
   const left = LEFT + (column * (width - LEFT)) / 2;
   const middle = bottom + LINE * 2 + 8 + Math.floor(tone / 2) * LINE;
-  const most = Math.floor((width - LEFT) / 2 / 6.6) - 3;
+  const most = Math.floor((width - LEFT) / 2 / LETTER) - 3;
   const short = name.length > most ? `${name.slice(0, Math.max(1, most - 1))}…` : name;
   return [
     { is: "bar", tone, at: [left, middle], size: [10, 3] },
@@ -139,7 +144,7 @@ function spreads(chart: SpreadChart, width: number, height: number): Shape[] {
   const step = (width - LEFT - RIGHT) / Math.max(1, chart.rows.length);
   const rows = chart.rows.flatMap((row, tone): Shape[] => {
     const middle = LEFT + step * (tone + 0.5);
-    const most = Math.max(2, Math.floor(step / 6.6));
+    const most = Math.max(2, Math.floor(step / LETTER));
     const name = row.name.length > most ? `${row.name.slice(0, most - 1)}…` : row.name;
     return [
       { is: "line", tone, points: [[middle, y(row.lo)], [middle, y(row.hi)]] },
@@ -195,5 +200,7 @@ function trimmed(value: number): string {
 const LEFT = 42;
 const RIGHT = 10;
 const LINE = 15;
+/** Width of a letter in the mean. */
+const LETTER = 6.6;
 const MOST_DOTS = 24;
 const USUAL_LEGEND = 4 * LINE;

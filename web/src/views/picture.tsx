@@ -1,10 +1,11 @@
 // Draws the shapes of a chart with the style sheet's colours, so that it follows light and dark.
 
+import { useEffect, useState } from "preact/hooks";
 import { extraHeight, layOut, type Chart, type Shape, type Tone } from "../pure/chart";
 import { S } from "../strings";
 
 export function Picture({ chart, ratio = 0.68 }: { chart: Chart; ratio?: number }) {
-  const roomy = matchMedia("(min-width: 60rem)").matches;
+  const roomy = useMedia("(min-width: 60rem)");
   const width = roomy ? 760 : 340;
   const height = Math.round(width * (roomy ? ratio * 0.6 : ratio)) + extraHeight(chart);
   const { shapes } = layOut(chart, width, height);
@@ -18,6 +19,19 @@ export function Picture({ chart, ratio = 0.68 }: { chart: Chart; ratio?: number 
       </svg>
     </figure>
   );
+}
+
+/** Whether the window is like this, also after it was turned or its size changed. */
+function useMedia(query: string): boolean {
+  const [matches, set] = useState(() => matchMedia(query).matches);
+  useEffect(() => {
+    const media = matchMedia(query);
+    const follow = () => set(media.matches);
+    media.addEventListener("change", follow);
+    follow();
+    return () => media.removeEventListener("change", follow);
+  }, [query]);
+  return matches;
 }
 
 function Drawn({ shape }: { shape: Shape }) {

@@ -102,7 +102,7 @@ pub struct MatrixRun {
     pub round: u16,
     /// How it ended.
     pub outcome: Outcome,
-    /// The sending end.
+    /// The end that asked: it sends where the pedigree's direction is forward, and receives where it is reverse.
     pub client: MatrixEnd,
     /// The receiving end; absent when it never reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,15 +120,15 @@ pub struct MatrixRun {
 /// What one end of a transfer counted.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MatrixEnd {
-    /// Payload written (client) or read without duplicates (server).
+    /// Payload written, or read without duplicates.
     pub bytes: ByteCount,
     /// System calls that moved them: writes or reads.
     pub calls: u64,
-    /// Client: from the first write until the server had confirmed all of it (TCP) or the last write returned (UDP).
-    /// Server: from the first byte to the last. Absent when no time passed between the two.
+    /// Sender: from the first write until the receiver had confirmed all of it (TCP) or the last write returned (UDP).
+    /// Receiver: from the first byte to the last. Absent when no time passed between the two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed: Option<Span>,
-    /// Client: payload over its time. Server: payload that came after the first read over its time, since the first read's
+    /// Sender: payload over its time. Receiver: payload that came after the first read over its time, since the first read's
     /// own time is not in it. Absent when everything came at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<BitRate>,

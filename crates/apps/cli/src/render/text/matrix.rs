@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use netaware_record::{Interval, MatrixCell, MatrixProtocol, MatrixResult, VersionResult};
+use netaware_record::{Direction, Interval, MatrixCell, MatrixProtocol, MatrixResult, VersionResult};
 use netaware_units::{ByteCount, Span};
 
 use crate::render::figures::{NONE, percent, significant};
@@ -30,8 +30,8 @@ pub(super) fn write(out: &mut dyn Write, versions: &[&VersionResult], paint: Pai
         }
     }
     let how = "Medians of the runs, rates in Mbit/s of payload; +-%: half of the range of rcvd; lost in % of bytes. Time and sent are the \
-               client's: TCP until the server has confirmed all, UDP until the last datagram was handed over. Rcvd \
-               is the server's, without what its first read brought; - where all came at once.";
+               sender's: TCP until the receiver has confirmed all, UDP until the last datagram was handed over. Rcvd \
+               is the receiver's, without what its first read brought; - where all came at once.";
     writeln!(out, "\n{}", paint.faint(&paragraph("    ", how)))
 }
 
@@ -53,7 +53,11 @@ fn table(
         let label = [size(bytes), size(block)];
         let cells = results.iter().map(|result| {
             let of = |cell: &&MatrixCell| (cell.bytes, cell.block) == (bytes, block);
-            figures(result.and_then(|result| result.cells.iter().find(of)))
+            let cell = result.and_then(|result| Some((result, result.cells.iter().find(of)?)));
+            cell.map_or_else(
+                || [NONE; 5].map(str::to_owned),
+                |(result, cell)| figures(&Ends::of(cell, result)),
+            )
         });
         writeln!(out, "{}", line([&label[0], &label[1]], cells))?;
     }
@@ -81,17 +85,42 @@ fn right(text: &str, width: usize) -> String {
     format!("{}{text}", " ".repeat(width.saturating_sub(text.chars().count())))
 }
 
-fn figures(cell: Option<&MatrixCell>) -> [String; 5] {
-    let Some(cell) = cell else { return [NONE; 5].map(str::to_owned) };
+/// Of a cell, by what an end does and not by who asked.
+struct Ends<'a> {
+    sending_time: Option<&'a Interval>,
+    sent: Option<&'a Interval>,
+    received: Option<&'a Interval>,
+    /// Over all runs whose other end reported; bytes.
+    bytes_sent: ByteCount,
+    bytes_lost: ByteCount,
+}
+
+impl<'a> Ends<'a> {
+    fn of(cell: &'a MatrixCell, result: &MatrixResult) -> Self {
+        let client = (cell.client_time.as_ref(), cell.client_throughput.as_ref());
+        let server = (cell.server_time.as_ref(), cell.server_throughput.as_ref());
+        let heard = || cell.runs.iter().filter_map(|run| Some((run, run.server.as_ref()?)));
+        let bytes_lost = heard().map(|(run, _)| run.lost).sum();
+        let ((sending_time, sent), (_, received), bytes_sent) =
+            if result.pedigree.direction == Direction::Reverse {
+                (server, client, heard().map(|(_, server)| server.bytes).sum())
+            } else {
+                (client, server, heard().map(|(run, _)| run.client.bytes).sum())
+            };
+        Self { sending_time, sent, received, bytes_sent, bytes_lost }
+    }
+}
+
+fn figures(ends: &Ends<'_>) -> [String; 5] {
     let rate = |of: Option<&Interval>| of.map_or_else(|| NONE.to_owned(), |i| significant(i.estimate / 1e6));
     let time =
-        cell.client_time.map_or_else(|| NONE.to_owned(), |i| Span(i.estimate.round() as i64).to_string());
+        ends.sending_time.map_or_else(|| NONE.to_owned(), |i| Span(i.estimate.round() as i64).to_string());
     [
         time,
-        rate(cell.client_throughput.as_ref()),
-        rate(cell.server_throughput.as_ref()),
-        cell.server_throughput.as_ref().map_or_else(|| NONE.to_owned(), spread),
-        lost(cell),
+        rate(ends.sent),
+        rate(ends.received),
+        ends.received.map_or_else(|| NONE.to_owned(), spread),
+        lost(ends),
     ]
 }
 
@@ -106,12 +135,8 @@ fn spread(of: &Interval) -> String {
     }
 }
 
-/// Over all runs whose server reported.
-fn lost(cell: &MatrixCell) -> String {
-    let heard = || cell.runs.iter().filter(|run| run.server.is_some());
-    let sent: ByteCount = heard().map(|run| run.client.bytes).sum();
-    let lost: ByteCount = heard().map(|run| run.lost).sum();
-    match lost.0 as f64 / sent.0 as f64 {
+fn lost(ends: &Ends<'_>) -> String {
+    match ends.bytes_lost.0 as f64 / ends.bytes_sent.0 as f64 {
         share if share > 0.0 && share < 0.0001 => "<.01".to_owned(),
         share if share.is_finite() => percent(share).trim_end_matches(" %").to_owned(),
         _ => NONE.to_owned(),
@@ -129,6 +154,8 @@ fn size(bytes: ByteCount) -> String {
 
 #[cfg(test)]
 mod tests {
+    use netaware_record::{MatrixEnd, MatrixRun};
+
     use super::*;
 
     #[test]
@@ -143,6 +170,32 @@ mod tests {
         for (bytes, want) in rows {
             assert_eq!(size(ByteCount(bytes)), want);
         }
+    }
+
+    #[test]
+    fn who_sends_is_told_by_the_direction() {
+        let median = |estimate| Some(Interval { estimate, lo: estimate, hi: estimate, confidence: 0.0 });
+        let end = |bytes| MatrixEnd { bytes: ByteCount(bytes), calls: 1, elapsed: None, throughput: None };
+        let mut result = crate::render::fixture::matrix().versions[0].matrix[0].clone();
+        let run = MatrixRun {
+            client: end(1000),
+            server: Some(end(800)),
+            lost: ByteCount(200),
+            ..result.cells[0].runs[0].clone()
+        };
+        result.cells[0] = MatrixCell {
+            client_time: median(1e6),
+            client_throughput: median(8e6),
+            server_time: median(2e6),
+            server_throughput: median(4e6),
+            runs: vec![run],
+            ..result.cells[0].clone()
+        };
+        let told = |result: &MatrixResult| figures(&Ends::of(&result.cells[0], result));
+        result.pedigree.direction = Direction::Forward;
+        assert_eq!(told(&result), ["1.00 ms", "8.00", "4.00", "-", "20.0"]);
+        result.pedigree.direction = Direction::Reverse;
+        assert_eq!(told(&result), ["2.00 ms", "4.00", "8.00", "-", "25.0"]);
     }
 
     #[test]
