@@ -39,6 +39,9 @@ export const scenes = {
     const [record] = await kept(page);
     assert.equal(record.outcome, "complete");
     assert.ok(record.versions.every((version) => version.tcp.every((tcp) => tcp.goodput > 1e6)), "rates over TLS");
+    await page.getByRole("button", { name: "Keep on the server" }).click();
+    await page.getByText("Kept on the server.").waitFor({ timeout: 5000 });
+    await keptIsReadWithTheKey(browser, options);
     const other = await context.newPage();
     await other.goto(`${SECURE}/#tls=${"0".repeat(64)}`);
     await other.getByText("has another certificate").first().waitFor();
@@ -189,6 +192,23 @@ function madeCertificate() {
   const made = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=netaware", "-addext", names];
   execFileSync("openssl", ["req", ...made, "-keyout", files.key, "-out", files.cert], { stdio: "ignore" });
   return { files, certificate: new X509Certificate(readFileSync(files.cert)) };
+}
+
+/** On another device, whose owner has to give the key first. */
+async function keptIsReadWithTheKey(browser, options) {
+  const { page, context, quiet } = await open(browser, options, "#results", ["ERR_CERT", "SSL certificate"], SECURE);
+  const there = page.getByRole("region", { name: "On the server" });
+  await there.getByText("to who gives its key").waitFor();
+  assert.equal(await there.getByRole("listitem").count(), 0, "nothing is listed to who has no key");
+  await there.getByRole("link", { name: "Server" }).click();
+  await page.getByLabel("Key of the server").fill(KEY);
+  await page.getByRole("button", { name: "Use this key" }).click();
+  await page.getByText(/processors .* busy/).waitFor({ timeout: 10_000 });
+  await page.getByRole("link", { name: "Results", exact: true }).first().click();
+  await there.getByRole("button").first().click();
+  await page.locator(".record .verdicts").waitFor();
+  quiet();
+  await context.close();
 }
 
 /** As Chromium wants it of a key that it shall trust. */

@@ -103,7 +103,20 @@ fn start(seed: u64, folder: tempfile::TempDir) -> Fleet {
     Fleet { lab, collector, _probes: probes, folder }
 }
 
+/// A machine that had no time for its captures says nothing of the joins.
+fn captured_all(probes: &Value) -> Result<(), String> {
+    let lost: Vec<_> = probes.as_array().unwrap().iter().map(|probe| &probe["counts"]["lost"]).collect();
+    if lost == [0, 0] { Ok(()) } else { Err(format!("captures lost {lost:?} packets")) }
+}
+
 impl Fleet {
+    /// Ends the lab; what became of every packet.
+    fn truth(self) -> RecordedPackets {
+        let Self { lab, folder, .. } = self;
+        lab.end().unwrap();
+        RecordedPackets::read(&folder.path().join("truth.ndjson")).unwrap()
+    }
+
     fn ask(&self, path: &str) -> String {
         self.tell("GET", path, "")
     }
@@ -304,21 +317,13 @@ fn delay_and_loss_of_real_traffic_are_the_paths_own() {
         fleet.until("all is joined", Span::from_secs(30), Fleet::has_all);
         clock::sleep(Span::from_millis(500));
 
-        // A machine that had no time for its captures says nothing of the joins.
         let probes = fleet.json("/api/v1/probes");
-        let missed: Vec<_> =
-            probes.as_array().unwrap().iter().map(|probe| &probe["counts"]["lost"]).collect();
-        if missed != [0, 0] {
-            return Err(format!("captures lost {missed:?} packets"));
-        }
+        captured_all(&probes)?;
         let page = fleet.drawn();
         page_says_all_is_well(&page, &probes);
         let api = fleet.json("/api/v1/delays?from=-1h&resolution=36500d")["items"].clone();
         let results = stored(&fleet.folder.path().join("netaware-collect/fleet.db"));
-        let file = fleet.folder.path().join("truth.ndjson");
-        let Fleet { lab, folder: _folder, .. } = fleet;
-        lab.end().unwrap();
-        let truth = RecordedPackets::read(&file).unwrap();
+        let truth = fleet.truth();
         let (four, six) = (IpVersion::V4, IpVersion::V6);
         let (to_b, to_a) = (("a", Side::A, "b"), ("b", Side::B, "a"));
         // Counts and what the page says are right in each run, delays in one at least.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use netaware_io::clock;
-use netaware_lab::{RecordedPackets, Side};
+use netaware_lab::Side;
 use netaware_netns::{Transport, in_one_of, permitted, wait_until_bound};
 use netaware_record::IpVersion;
 use netaware_record::passive::DelayRow;
@@ -11,7 +11,7 @@ use netaware_units::Span;
 use serde_json::Value;
 
 use crate::program::{NETAWARE, Program};
-use crate::{CLOSE_NS, FLEET, Fleet, RUNS};
+use crate::{CLOSE_NS, FLEET, Fleet, RUNS, captured_all};
 
 const STAMP: u16 = 862;
 
@@ -62,17 +62,9 @@ fn a_stamp_task_and_the_digests_of_its_packets_say_what_the_path_did() {
         clock::sleep(Span::from_secs(5));
         fleet.until("all is joined", Span::from_secs(30), Fleet::has_all);
         clock::sleep(Span::from_millis(500));
-        let probes = fleet.json("/api/v1/probes");
-        let missed: Vec<_> =
-            probes.as_array().unwrap().iter().map(|probe| &probe["counts"]["lost"]).collect();
-        if missed != [0, 0] {
-            return Err(format!("captures lost {missed:?} packets"));
-        }
+        captured_all(&fleet.json("/api/v1/probes"))?;
         let rows = fleet.json("/api/v1/delays?from=-1h&version=4&limit=2000")["items"].clone();
-        let file = fleet.folder.path().join("truth.ndjson");
-        let Fleet { lab, folder: _folder, .. } = fleet;
-        lab.end().unwrap();
-        let truth = RecordedPackets::read(&file).unwrap();
+        let truth = fleet.truth();
         // Counts are right in each run, delays in one at least.
         let mut far = None;
         let mut round_trips = [0.0; 2];
