@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { readRecord } from "../src/pure/readRecord";
+import { numbers, takeIn } from "../src/pure/shape";
 import { linkOf, recordOfFragment } from "../src/pure/share";
 import type { Chart } from "../src/pure/chart";
 import { svgOf } from "../src/pure/svg";
@@ -49,6 +50,16 @@ test("only figures of the right type are kept of what came from outside", () => 
   expect(read.label).toHaveLength(100);
   expect(read.label).not.toContain("\u202e");
   expect(({} as Record<string, unknown>).polluted).toBeUndefined();
+});
+
+test("of a list that is told on and on only so much is kept", () => {
+  const slice = numbers("end", "bytes");
+  const kept: Record<"end" | "bytes", number>[] = [];
+  expect(takeIn(kept, [{ end: 1, bytes: 2, more: 3 }, "x", null, [4]], slice, 3)).toEqual([{ end: 1, bytes: 2 }]);
+  expect(takeIn(kept, [{ end: Number.NaN }, { bytes: "7" }, { end: 5, bytes: 6 }], slice, 3)).toHaveLength(2);
+  expect(takeIn(kept, [{ end: 9, bytes: 9 }], slice, 3)).toEqual([]);
+  expect(takeIn(kept, "no list", slice, 3)).toEqual([]);
+  expect(kept).toEqual([{ end: 1, bytes: 2 }, { end: 0, bytes: 0 }, { end: 0, bytes: 0 }]);
 });
 
 test("other schemas and broken identities are no records", () => {

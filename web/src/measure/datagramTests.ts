@@ -3,10 +3,11 @@
 
 import type { RoundTrip } from "../pure/delay";
 import type { Transfer, Way } from "../pure/matrixPlan";
+import { object, takeIn } from "../pure/shape";
 import type { Channel, Channels } from "./channels";
 import { rest } from "./crew";
 import type { DatagramRun, EchoRun, MeasuredTransfer } from "./messages";
-import { isObject, numberOf, type ControlMessage, type Limits } from "./session";
+import { isObject, MOST_SLICES, numberOf, type ControlMessage, type Limits } from "./session";
 import type { Line } from "./tests";
 import { T } from "../strings";
 
@@ -84,7 +85,7 @@ async function up(channel: Channel, line: Line, test: number, wish: StreamWish, 
   const started = line.session.next("started", test);
   const ticks: Record<string, unknown>[] = [];
   const quiet = line.session.listen((message) => {
-    if (message.type === "receiver_ticks" && message.test === test && Array.isArray(message.ticks)) ticks.push(...message.ticks.filter(isObject));
+    if (message.type === "receiver_ticks" && message.test === test) takeIn(ticks, message.ticks, object, MOST_SLICES);
   });
   try {
     line.session.tell({ type: "start", test });

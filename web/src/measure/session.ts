@@ -235,3 +235,5 @@ const SILENCE_MS = 5000;
 const ANSWER_MS = 6000;
 /** The protocol's own limit, in characters: no message has more characters than bytes. */
 const LARGEST_MESSAGE = 65_536;
+/** Slices kept of what a server tells of one test, 100 ms each: one that tells on and on must not make the page grow. */
+export const MOST_SLICES = 4000;

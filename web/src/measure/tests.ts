@@ -5,12 +5,13 @@
 import { arrivals, type SenderTick } from "../pure/arrivals";
 import type { RoundTrip } from "../pure/delay";
 import type { Transfer, Way } from "../pure/matrixPlan";
+import { list, numbers, object, takeIn, type Reader } from "../pure/shape";
 import { sum } from "../pure/statistics";
 import type { Candidate } from "../pure/targets";
 import type { Tick } from "../pure/warmUp";
 import { Echoer, Mover, within } from "./crew";
 import type { EchoRun, EndCount, FromMover, MeasuredTransfer, TransferRun } from "./messages";
-import { ConnectionLost, isObject, numberOf, Session, type ControlMessage, type Limits } from "./session";
+import { ConnectionLost, isObject, MOST_SLICES, numberOf, Session, type ControlMessage, type Limits } from "./session";
 import { T } from "../strings";
 
 /** A session with the address that it leads to. Test numbers are unique in it. */
@@ -222,7 +223,7 @@ function matrixCounts(wanted: Transfer, way: Way, run: TransferRun): MeasuredTra
   };
 }
 
-/** What the server says about a running test: slices, stream ends and the final report. */
+/** What the server says about a running test: slices, stream ends and the final report; of each so many at most. */
 class ServerSide {
   readonly ticks: Tick[] = [];
   readonly senderTicks: SenderTick[] = [];
@@ -235,13 +236,11 @@ class ServerSide {
   ) {
     this.quiet = session.listen((message) => {
       if (message.type === "receiver_ticks") {
-        const fresh = ticksOf(message.ticks);
-        this.ticks.push(...fresh);
-        onTicks(fresh);
+        onTicks(takeIn(this.ticks, message.ticks, receiverTick, MOST_SLICES));
       } else if (message.type === "sender_ticks") {
-        this.senderTicks.push(...senderTicksOf(message.ticks));
-      } else if (message.type === "stream_ends" && Array.isArray(message.streams)) {
-        this.streamEnds.push(...message.streams.filter(isObject).slice(0, MOST_STREAMS));
+        takeIn(this.senderTicks, message.ticks, senderTick, MOST_SLICES);
+      } else if (message.type === "stream_ends") {
+        takeIn(this.streamEnds, message.streams, object, MOST_STREAMS);
       }
     });
   }
@@ -252,7 +251,7 @@ class ServerSide {
 
   told(finished: ControlMessage | undefined): Pick<TransferRun, "report" | "streamEnds"> {
     const report = finished && isObject(finished.report) ? finished.report : undefined;
-    const within = report && Array.isArray(report.streams) ? report.streams.filter(isObject).slice(0, MOST_STREAMS) : [];
+    const within = list(object, MOST_STREAMS)(report?.streams) ?? [];
     return { ...(report ? { report } : {}), streamEnds: this.streamEnds.length > 0 ? this.streamEnds : within };
   }
 
@@ -274,29 +273,8 @@ function brokenEarly(moved: FromMover): never {
   throw new ConnectionLost(("broken" in moved && moved.broken) || T.transfer.early);
 }
 
-function ticksOf(value: unknown): Tick[] {
-  if (!Array.isArray(value)) return [];
-  return value.filter(isObject).map((tick) => ({
-    end: numberOf(tick.end),
-    length: numberOf(tick.length),
-    bytes: numberOf(tick.bytes),
-    streams: numberOf(tick.streams),
-  }));
-}
-
-function senderTicksOf(value: unknown): SenderTick[] {
-  if (!Array.isArray(value)) return [];
-  return value.filter(isObject).map((tick) => ({
-    end: numberOf(tick.end),
-    length: numberOf(tick.length),
-    bytes: numberOf(tick.bytes),
-    retransmits: numberOf(tick.retransmits),
-    rtt: numberOf(tick.rtt),
-    cwnd: numberOf(tick.cwnd),
-    acked: numberOf(tick.acked),
-    held: numberOf(tick.held),
-  }));
-}
+const receiverTick: Reader<Tick> = numbers("end", "length", "bytes", "streams");
+const senderTick: Reader<SenderTick> = numbers("end", "length", "bytes", "retransmits", "rtt", "cwnd", "acked", "held");
 
 function outcomeOf(finished: ControlMessage): TransferRun["outcome"] {
   const outcome = finished.outcome;

@@ -41,8 +41,8 @@ type Read<F extends Fields> = { [K in keyof F]: Exclude<ReturnType<F[K]>, undefi
 /** `required` must all be readable; of `optional` what is. */
 export function fields<R extends Fields, O extends Fields>(required: R, optional: O): Reader<Read<R> & Partial<Read<O>>> {
   return (value) => {
-    if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
-    const given = value as Record<string, unknown>;
+    const given = object(value);
+    if (given === undefined) return undefined;
     const out: Record<string, unknown> = {};
     for (const [name, reader] of Object.entries(required)) {
       const read = Object.hasOwn(given, name) ? reader(given[name]) : undefined;
@@ -55,6 +55,29 @@ export function fields<R extends Fields, O extends Fields>(required: R, optional
     }
     return out as Read<R> & Partial<Read<O>>;
   };
+}
+
+/** Any object, whatever is in it. */
+export const object: Reader<Record<string, unknown>> = (value) => {
+  const is = typeof value === "object" && value !== null && !Array.isArray(value);
+  return is ? (value as Record<string, unknown>) : undefined;
+};
+
+/** An object's numbers of these names; 0 for what it does not say. */
+export function numbers<const N extends string>(...names: N[]): Reader<Record<N, number>> {
+  return (value) => {
+    const given = object(value);
+    if (given === undefined) return undefined;
+    const read = names.map((name) => [name, Object.hasOwn(given, name) ? (number(given[name]) ?? 0) : 0]);
+    return Object.fromEntries(read) as Record<N, number>;
+  };
+}
+
+/** Takes in of a list what can be read and for which there is room, where no more than `most` are kept; what it took. */
+export function takeIn<T>(kept: T[], told: unknown, reader: Reader<T>, most: number): T[] {
+  const fresh = list(reader, Math.max(0, most - kept.length))(told) ?? [];
+  kept.push(...fresh);
+  return fresh;
 }
 
 /** Anything of JSON, bounded in depth, breadth and length; for what is shown as a plain table. */

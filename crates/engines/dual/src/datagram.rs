@@ -33,7 +33,7 @@ use netaware_wire::dual::{
 };
 
 use crate::connect::Wanted;
-use crate::stream::{Reason, Side};
+use crate::stream::{Outcome, Reason, Side};
 use path::Path;
 use seen::{Arrival, Seen};
 use steer::Steer;
@@ -419,6 +419,7 @@ impl Session {
                 // Twice, since nobody says that it came; who misses both finds out by silence.
                 self.byes = self.paths.each_ref().map(|path| if path.is_up() { 2 } else { 0 });
             }
+            self.end_wish(Outcome::Over);
             self.note(Event::Ended(why));
         }
     }

@@ -253,6 +253,7 @@ impl Stream {
         if taken.is_err() {
             self.break_off(Farewell::Violation);
         }
+        self.end_wishes_of_ended();
         taken.map(|()| Reception::Heeded)
     }
 
@@ -289,6 +290,7 @@ impl Stream {
         if arrived.is_err() {
             self.break_off(Farewell::Violation);
         }
+        self.end_wishes_of_ended();
         arrived
     }
 
@@ -372,6 +374,7 @@ impl Stream {
             for link in self.links.iter_mut().filter(|link| link.up) {
                 link.said.push_back(Record::Bye { reason });
             }
+            self.end_wishes_of_ended();
         }
     }
 

@@ -281,6 +281,21 @@ fn wishes_end_though_half_of_the_datagrams_are_lost() {
 }
 
 #[test]
+fn a_session_that_ends_ends_its_wish() {
+    let mut world = World::up(10);
+    let now = world.now;
+    let serial = world.end(0).switch(now, V4).unwrap();
+    world.end(0).close();
+    world.run(Span::from_millis(50));
+    let ended: Vec<_> = world.events[0]
+        .iter()
+        .map(|(_, it)| *it)
+        .filter(|it| matches!(it, Event::WishEnded { serial: it, .. } if *it == serial))
+        .collect();
+    assert_eq!(ended, [Event::WishEnded { serial, outcome: Outcome::Over }]);
+}
+
+#[test]
 fn a_session_that_is_held_stays_and_says_so() {
     let mut world = World::up(10);
     let now = world.now;

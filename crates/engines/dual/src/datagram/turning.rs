@@ -112,7 +112,7 @@ impl Session {
         self.wish.is_some() || self.doubling.is_some()
     }
 
-    fn end_wish(&mut self, outcome: Outcome) {
+    pub(super) fn end_wish(&mut self, outcome: Outcome) {
         if let Some(wish) = self.wish.take() {
             self.note(Event::WishEnded { serial: wish.serial, outcome });
         }

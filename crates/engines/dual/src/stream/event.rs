@@ -95,6 +95,8 @@ pub enum Outcome {
     Down,
     /// A later wish took its place.
     Superseded,
+    /// The stream ended before it had an answer.
+    Over,
 }
 
 /// Why there can be no wish.

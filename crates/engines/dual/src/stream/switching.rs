@@ -1,10 +1,10 @@
 //! Wishes, and the turns they lead to.
 //!
-//! A wish travels on the connection that it wants, so it ends with it: granted, refused, or down. Who grants it turns its own
-//! direction, who wished turns when it hears so. The opener decides: its wishes and grants are numbered in one row, it has one
-//! wish at a time under way and refuses one of the acceptor that crosses it, and the acceptor goes by the latest number that it
-//! has heard of. A direction makes one turn at a time: what is decided meanwhile follows when the peer has every byte that
-//! went the old way before, and that comes or that way is lost, so every wish ends.
+//! A wish travels on the connection that it wants, so it ends with it: granted, refused, or down; or the stream ends first. Who
+//! grants it turns its own direction, who wished turns when it hears so. The opener decides: its wishes and grants are numbered in
+//! one row, it has one wish at a time under way and refuses one of the acceptor that crosses it, and the acceptor goes by the latest
+//! number that it has heard of. A direction makes one turn at a time: what is decided meanwhile follows when the peer has every byte
+//! that went the old way before, and that comes or that way is lost, so every wish ends.
 //!
 //! An end that is held turns for no wish. It refuses those of the peer, and has none of its own: one that waits goes on waiting, and
 //! what was granted by either end before follows when it is let go. A turn that has begun ends, and a connection that is lost is left
@@ -184,6 +184,21 @@ impl Stream {
         self.wish = Some(wish);
         let record = Record::Wish { to: wish.to, serial: wish.serial };
         self.link_mut(wish.to).said.push_back(record);
+    }
+
+    /// Tells the application that its wishes end with the stream. One that the peer has heard of goes on without a name, so that
+    /// both directions go the same way once its answer comes.
+    pub(super) fn end_wishes_of_ended(&mut self) {
+        if self.standing() == Standing::Open {
+            return;
+        }
+        if let Some(wish) = self.wish {
+            self.end_wish(wish, Outcome::Over);
+            self.wish = Some(Wish { name: 0, ..wish });
+        }
+        if let Some(wish) = self.next_wish.take() {
+            self.end_wish(wish, Outcome::Over);
+        }
     }
 
     fn end_wish(&mut self, wish: Wish, outcome: Outcome) {

@@ -405,6 +405,44 @@ fn giving_up_is_told_on_both_connections() {
 }
 
 #[test]
+fn a_stream_that_ends_ends_its_wishes() {
+    let wishing = || {
+        let mut pair = Pair::new();
+        pair.ends[0].switch(NOW, V4).unwrap();
+        pair.ends[0].switch(NOW, V6).unwrap();
+        pair
+    };
+    let mut given_up = wishing();
+    given_up.ends[0].abandon();
+    given_up.write();
+    assert_eq!(given_up.ended(0), [Outcome::Over; 2]);
+    given_up.run();
+    assert_eq!(given_up.ended(0).len(), 2, "the answer that comes late ends nothing once more");
+
+    let mut told = wishing();
+    told.ends[0].take(NOW, V6, Record::Bye { reason: Farewell::Abandoned }).unwrap();
+    told.write();
+    assert_eq!(told.ended(0), [Outcome::Over; 2]);
+
+    // The answer is behind on a connection that is slow, and all else is done meanwhile.
+    let mut finished = wishing();
+    for end in &mut finished.ends {
+        end.finish();
+    }
+    finished.write();
+    while finished.carry(V6, 0) || finished.carry(V6, 1) {
+        finished.write();
+    }
+    assert_eq!(finished.ends[0].standing(), Standing::Finished);
+    assert_eq!(finished.ended(0), [Outcome::Over; 2]);
+    finished.run();
+    assert!(finished.ends[0].is_settled());
+    assert_eq!(finished.ends.each_ref().map(Stream::current), [Some(V4); 2]);
+    assert_eq!(finished.ended(0).len(), 2);
+    assert_eq!(finished.ends[1].standing(), Standing::Finished);
+}
+
+#[test]
 fn an_end_that_is_to_be_told_again_may_be_acknowledged_meanwhile() {
     let setting = Setting { side: Side::Opener, room: 1000, longest: 1000, ack_delay: Span::ZERO };
     let mut stream = Stream::new(setting);

@@ -297,6 +297,8 @@ impl World {
                 end.wishes_open = end.wishes_open.checked_sub(1).expect("a wish that ended twice");
             }
         }
+        let is_open = end.stream.standing() == Standing::Open;
+        assert!(is_open || end.wishes_open == 0, "a stream has ended, and a wish of it has not");
     }
 
     /// What an end can do now.

@@ -234,6 +234,7 @@ struct Events {
     down: usize,
     superseded: usize,
     held: usize,
+    over: usize,
     /// Of either direction.
     turned: usize,
     connections_lost: usize,
@@ -252,6 +253,7 @@ impl Events {
                     Outcome::Down => self.down += 1,
                     Outcome::Superseded => self.superseded += 1,
                     Outcome::Held => self.held += 1,
+                    Outcome::Over => self.over += 1,
                 },
                 Event::Turning { again, .. } => {
                     self.turned += 1;
@@ -265,6 +267,6 @@ impl Events {
     }
 
     fn wishes_ended(&self) -> usize {
-        self.granted + self.crossed + self.down + self.superseded + self.held
+        self.granted + self.crossed + self.down + self.superseded + self.held + self.over
     }
 }
