@@ -62,7 +62,7 @@ pub use netaware_netmodel::{Scenario, Side};
 pub use permission::check as check_permission;
 pub use ports::await_listener;
 pub use process::{ProcessId, end_child};
-pub use recorded::{RecordedPacket, RecordedPackets, RecordedSum};
+pub use recorded::{RecordedPacket, RecordedPackets, RecordedSum, SeenLate};
 pub use report::{OwnDrops, Report};
 pub use state::{Holding, LabState, Phase};
 pub use system::new_session;

@@ -9,7 +9,19 @@ use serde::Deserialize;
 
 /// Every packet of a lab, as its file has them.
 #[derive(Debug)]
-pub struct RecordedPackets(Vec<RecordedPacket>);
+pub struct RecordedPackets {
+    packets: Vec<RecordedPacket>,
+    seen_late: SeenLate,
+}
+
+/// How long packets may have lain before the emulator saw them, at most, ns: by so much its delays may be too short.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct SeenLate {
+    /// In the mean.
+    pub mean: f64,
+    /// The longest.
+    pub max: f64,
+}
 
 /// One packet.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -44,11 +56,15 @@ enum Line {
     Another,
 }
 
-/// Of [`crate::Report`] what says whether the file is whole.
+/// Of [`crate::Report`] what says whether the file is whole, and how good it is.
 #[derive(Deserialize)]
 struct Report {
     truth_missing: u64,
     own_drops: OwnDrops,
+    #[serde(default)]
+    seen_mean: Option<f64>,
+    #[serde(default)]
+    seen_max: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -88,10 +104,17 @@ impl RecordedPackets {
         }
         let lacking = match end {
             None => "its last line".to_owned(),
-            Some(Report { truth_missing: 0, own_drops: OwnDrops { write_refused: 0 } }) => {
-                return Ok(Self(packets));
+            Some(Report {
+                truth_missing: 0,
+                own_drops: OwnDrops { write_refused: 0 },
+                seen_mean,
+                seen_max,
+            }) => {
+                let seen_late =
+                    SeenLate { mean: seen_mean.unwrap_or_default(), max: seen_max.unwrap_or_default() };
+                return Ok(Self { packets, seen_late });
             }
-            Some(Report { truth_missing: 0, own_drops }) => {
+            Some(Report { truth_missing: 0, own_drops, .. }) => {
                 format!("{} packets that a host did not take", own_drops.write_refused)
             }
             Some(Report { truth_missing, .. }) => {
@@ -101,10 +124,15 @@ impl RecordedPackets {
         Err(io::Error::other(format!("the truth in {} lacks {lacking}", file.display())))
     }
 
+    /// How good the truth is.
+    pub fn seen_late(&self) -> SeenLate {
+        self.seen_late
+    }
+
     /// Sums up what became of the packets that are asked for; copies that the path made are none.
     pub fn sum(&self, is_it: impl Fn(&RecordedPacket) -> bool) -> RecordedSum {
         let mut sum = RecordedSum { sent: 0, delivered: 0, mean: 0.0, min: f64::INFINITY, max: 0.0 };
-        for packet in self.0.iter().filter(|packet| !packet.duplicate && is_it(packet)) {
+        for packet in self.packets.iter().filter(|packet| !packet.duplicate && is_it(packet)) {
             sum.sent += 1;
             if let Some(delay) = packet.delay.filter(|_| packet.fate == "delivered") {
                 let delay = delay + packet.late;
@@ -129,7 +157,7 @@ mod tests {
 {"type":"packet","from":"a","version":"IPv6","length":100,"fate":"delivered","duplicate":true,"delay":5000,"late":0}
 {"type":"packet","from":"a","version":"IPv6","length":100,"fate":"queue_full","hop":1,"late":0}
 {"type":"packet","from":"b","version":"IPv4","length":60,"fate":"delivered","delay":9000,"late":0}
-{"type":"report","truth_missing":0,"own_drops":{"write_refused":0}}
+{"type":"report","truth_missing":0,"own_drops":{"write_refused":0},"seen_mean":1500,"seen_max":70000}
 "#;
 
     #[test]
@@ -137,7 +165,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("truth");
         std::fs::write(&file, FILE).unwrap();
-        let sum = RecordedPackets::read(&file).unwrap().sum(|packet| packet.from == Some(Side::A));
+        let packets = RecordedPackets::read(&file).unwrap();
+        assert_eq!(packets.seen_late(), SeenLate { mean: 1500.0, max: 70_000.0 });
+        let sum = packets.sum(|packet| packet.from == Some(Side::A));
         assert_eq!(sum, RecordedSum { sent: 3, delivered: 2, mean: 2025.0, min: 1050.0, max: 3000.0 });
     }
 

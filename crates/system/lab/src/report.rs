@@ -28,6 +28,12 @@ pub struct Report {
     /// the loop had last found nothing there; packets that ended a sleep are left out.
     #[serde(default)]
     pub seen_p99: Option<Span>,
+    /// Of the same, the mean: what a mean delay of the truth may be too short by.
+    #[serde(default)]
+    pub seen_mean: Option<Span>,
+    /// And the most.
+    #[serde(default)]
+    pub seen_max: Option<Span>,
     /// Packets lost that the scenario would have delivered.
     pub own_drops: OwnDrops,
     /// How often the thread was without its core for more than 1 ms.
@@ -101,6 +107,8 @@ impl Report {
             lateness_p99: tally.lateness(0.99),
             lateness_max: latest,
             seen_p99: tally.seen_late(0.99),
+            seen_mean: tally.seen_late_mean(),
+            seen_max: tally.seen_late(1.0),
             own_drops: OwnDrops { slab_full: tally.slab_full, write_refused: tally.write_refused, not_read },
             core_losses: tally.core_losses,
             longest_core_loss: tally.longest_core_loss,

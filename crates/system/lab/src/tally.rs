@@ -92,6 +92,11 @@ impl Tally {
         quantile(&self.seen, q)
     }
 
+    /// The mean of the same, to 1 %.
+    pub(crate) fn seen_late_mean(&self) -> Option<Span> {
+        (!self.seen.is_empty()).then(|| Span(self.seen.mean().round() as i64))
+    }
+
     /// Lateness that a share `q` of the released packets did not exceed, to 1 %; `None` before the first.
     pub(crate) fn lateness(&self, q: f64) -> Option<Span> {
         quantile(&self.lateness, q).map(|span| span.min(self.latest))
