@@ -468,6 +468,80 @@ mod tests {
         assert_eq!(of_rows + of_reports, backlog.rows);
     }
 
+    /// A disk of its own in memory, which is really full when it is full: pages of the log need room as well.
+    struct SmallDisk(tempfile::TempDir);
+
+    impl SmallDisk {
+        /// `None` without the right to mount.
+        fn new() -> Option<Self> {
+            let folder = tempfile::tempdir().unwrap();
+            let mount = std::process::Command::new("mount")
+                .args(["-t", "tmpfs", "-o", "size=1m", "netaware-test"])
+                .arg(folder.path())
+                .output();
+            if mount.is_ok_and(|output| output.status.success()) {
+                return Some(Self(folder));
+            }
+            assert_ne!(
+                std::env::var("CI").as_deref(),
+                Ok("true"),
+                "cannot mount, and CI=true: a skip would hide that"
+            );
+            eprintln!("SKIPPED: needs root to mount a small disk");
+            None
+        }
+    }
+
+    impl Drop for SmallDisk {
+        fn drop(&mut self) {
+            let _ = std::process::Command::new("umount").arg(self.0.path()).status();
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_said_and_nothing_is_lost_or_sent_twice_once_there_is_room() {
+        let Some(disk) = SmallDisk::new() else { return };
+        let folder = disk.0.path();
+        let path = folder.join("buffer.db");
+        let ballast = folder.join("ballast");
+        let (mut spool, _) = Spool::open(&path, 1 << 30).unwrap();
+        let mut outlet = Outlet::open(&path).unwrap();
+        std::fs::write(&ballast, vec![0; 500 << 10]).unwrap();
+        let batch = |sequence| Origin { name: "p", incarnation: "x", sequence };
+        let mut taken = 0;
+        let error = loop {
+            match spool.take_all(&[Batch { origin: batch(taken + 1), report: None, rows: &[row()] }]) {
+                Ok(_) => taken += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, FleetError::DiskFull { .. }), "{error}");
+        assert!(taken > 10 && error.to_string().contains("buffer.db"), "{taken}: {error}");
+        assert_eq!((spool.highest("p", "x").unwrap(), spool.shared.backlog().rows), (taken, taken));
+        // What it cannot note as sent it sends again, under the same token.
+        let mut sent = BTreeMap::new();
+        for _ in 0..3 {
+            let done = outlet.next().and_then(|insert| {
+                let insert = insert.unwrap();
+                sent.insert(insert.token, insert.rows.count);
+                outlet.done(insert.batch, &spool.shared())
+            });
+            if let Err(error) = done {
+                assert!(matches!(error, FleetError::DiskFull { .. }), "{error}");
+            }
+        }
+        std::fs::remove_file(&ballast).unwrap();
+        for sequence in taken + 1..=taken + 5 {
+            assert_eq!(take(&mut spool, sequence), Taken::New);
+        }
+        while let Some(insert) = outlet.next().unwrap() {
+            sent.insert(insert.token, insert.rows.count);
+            outlet.done(insert.batch, &spool.shared()).unwrap();
+        }
+        assert_eq!(sent.values().sum::<u64>(), taken + 5);
+        assert_eq!((spool.shared.backlog().rows, spool.shared.backlog().given_up), (0, 0));
+    }
+
     #[test]
     fn what_clickhouse_knows_is_not_taken_again_by_a_new_buffer() {
         let folder = tempfile::tempdir().unwrap();
