@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { check, SEVENTEEN_PAIRS, transfers, type Wish } from "../src/pure/matrixPlan";
-import { parseSize, showBounds, showRate, showSize, showSpan, splitSpan } from "../src/pure/units";
+import { parseSize, showBounds, showRate, showSize, showSpan, showTrip, parseSpan, splitSpan } from "../src/pure/units";
 
 test("there are 17 pairs and no block is larger than its total", () => {
   expect(SEVENTEEN_PAIRS).toHaveLength(17);
@@ -59,6 +59,8 @@ test("figures are shown with three digits and their unit", () => {
     "1.20 Gbit/s",
   ]);
   expect([showSpan(312_000), showSpan(12_340_000), showSpan(0), showSize(64_000), showSize(1500)]).toEqual(["312 us", "12.3 ms", "0 ns", "64 kB", "1.50 kB"]);
+  expect([showTrip(0, 1e6), showTrip(980_000, 1e6), showTrip(1e6, 1e6), showTrip(312_000, 0)]).toEqual(["<1.00 ms", "<1.00 ms", "1.00 ms", "312 us"]);
+  expect(["1.00 ms", "16.7 ms", "0 ns", "1 year", undefined].map(parseSpan)).toEqual([1e6, 16.7e6, 0, 0, 0]);
 });
 
 test("bounds name their unit once where both have the same", () => {

@@ -30,6 +30,15 @@ test("what the browser did wrong is told in the record", () => {
   for (const part of ["1.00 ms", "hidden for 4.00 s", "3 times", "lost 1 times", "loss was not measured"]) expect(warnings).toContain(part);
 });
 
+test("a clock that is coarser than a round trip shows it as shorter than a step", () => {
+  const coarse = measured();
+  coarse.instrument = { ...coarse.instrument, clockStep: 1e6 };
+  const made = recordOf(coarse, around);
+  expect(made.request.options).toEqual({ ...around.options, clock: "1.00 ms" });
+  expect(figuresOf(made).map((own) => own.clockStep)).toEqual([1e6, 1e6]);
+  expect(figuresOf(record()).map((own) => own.clockStep)).toEqual([0, 0]);
+});
+
 test("identities are of version 7 and sort by time", () => {
   const [first, second] = [uuidV7(1e12, around.random), uuidV7(1e12 + 1, around.random)];
   expect(first).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);

@@ -4,25 +4,22 @@
 // answer delays no later request, so a stall shows in every request that was due in it.
 
 import type { RoundTrip } from "../pure/delay";
-import type { EchoRun, FromEchoer, ToEchoer } from "./messages";
+import type { EchoRun, FromEchoer, Talk, ToEchoer } from "./messages";
 import { T } from "../strings";
 
-declare const self: {
-  postMessage(message: FromEchoer): void;
-  onmessage: ((event: MessageEvent<ToEchoer>) => void) | null;
-};
+type Runner = Talk<FromEchoer, ToEchoer>;
 
-export function echo(): void {
+export function echo(runner: Runner): void {
   let loop: EchoLoop | undefined;
   let socket: WebSocket | undefined;
-  self.onmessage = ({ data }) => {
+  runner.onmessage = ({ data }) => {
     if (data.say === "open") {
       socket = new WebSocket(data.url);
       socket.binaryType = "arraybuffer";
-      socket.onopen = () => self.postMessage({ say: "open" });
+      socket.onopen = () => runner.postMessage({ say: "open" });
       socket.onclose = () => loop?.end(T.session.echoClosed);
     } else if (data.say === "go" && socket) {
-      loop = new EchoLoop(socket, data);
+      loop = new EchoLoop(runner, socket, data);
     } else {
       loop?.stop();
     }
@@ -47,6 +44,7 @@ class EchoLoop {
   private readonly reporter = setInterval(() => this.report(), REPORT_MS);
 
   constructor(
+    private readonly runner: Runner,
     private readonly socket: WebSocket,
     private readonly order: Order,
   ) {
@@ -69,7 +67,7 @@ class EchoLoop {
     this.socket.onmessage = null;
     this.socket.onclose = null;
     this.socket.close();
-    self.postMessage({ say: "ended", run: this.run(), broken });
+    this.runner.postMessage({ say: "ended", run: this.run(), broken });
   }
 
   private next(): void {
@@ -128,7 +126,7 @@ class EchoLoop {
   }
 
   private report(): void {
-    if (this.fresh.length > 0) self.postMessage({ say: "trips", trips: this.fresh.splice(0) });
+    if (this.fresh.length > 0) this.runner.postMessage({ say: "trips", trips: this.fresh.splice(0) });
   }
 
   private run(): EchoRun {

@@ -10,7 +10,20 @@ import type { PeerAnswer, PeerRequest, PeerTrouble } from "./peers";
 import type { ControlMessage, Limits } from "./session";
 
 /** Names of the workers: one script, three parts to play. */
-export type Role = "runner" | "mover" | "echoer";
+export type Role = "runner" | Helper;
+export type Helper = "mover" | "echoer";
+
+/**
+ * The page starts the runner's helpers: a worker that a worker starts hangs both now and then in Firefox. Such a helper talks with the
+ * runner through the port, and is known by the number.
+ */
+export type CrewRequest = { say: "hire"; helper: Helper; number: number; port: MessagePort } | { say: "dismiss"; number: number };
+
+/** One end of what two workers say to each other. */
+export interface Talk<Told, Heard> {
+  postMessage(message: Told): void;
+  onmessage: ((event: MessageEvent<Heard>) => void) | null;
+}
 
 export interface QuickSpec {
   kind: "quick";
@@ -44,7 +57,7 @@ export type ToRunner = { say: "run"; spec: Spec } | { say: "cancel" } | PeerAnsw
 export type Phase = "latency" | "loss" | "down" | "up";
 
 export type FromRunner =
-  | { say: "reached"; reached: Candidate[]; missing: Missing[] }
+  | { say: "reached"; reached: Candidate[]; missing: Missing[]; clockStep: number }
   | { say: "queued"; version: Version; place: number; wait: number }
   | { say: "phase"; version: Version; phase: Phase; duration: number }
   | { say: "trips"; version: Version; beside: Phase; trips: RoundTrip[] }
@@ -52,6 +65,7 @@ export type FromRunner =
   | { say: "loss"; version: Version; lost: number; sent: number }
   | { say: "noDatagrams"; version: Version; reason: PeerTrouble }
   | PeerRequest
+  | CrewRequest
   | { say: "lost"; reason: string }
   | { say: "back" }
   | { say: "transfer"; version: Version; done: number; planned: number; transfer: MeasuredTransfer }

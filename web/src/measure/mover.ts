@@ -5,21 +5,18 @@
 
 import { Supply } from "../pure/supply";
 import type { Tick } from "../pure/warmUp";
-import type { FromMover, ToMover } from "./messages";
+import type { FromMover, Talk, ToMover } from "./messages";
 import { T } from "../strings";
 
-declare const self: {
-  postMessage(message: FromMover): void;
-  onmessage: ((event: MessageEvent<ToMover>) => void) | null;
-};
+type Runner = Talk<FromMover, ToMover>;
 
-export function move(): void {
+export function move(runner: Runner): void {
   const given = new AbortController();
   let sockets: WebSocket[] = [];
-  self.onmessage = ({ data }) => {
-    if (data.say === "receive") void receive(data, given.signal);
-    else if (data.say === "attach") sockets = attach(data.urls);
-    else if (data.say === "send") void send(sockets, data, given.signal);
+  runner.onmessage = ({ data }) => {
+    if (data.say === "receive") void receive(runner, data, given.signal);
+    else if (data.say === "attach") sockets = attach(runner, data.urls);
+    else if (data.say === "send") void send(runner, sockets, data, given.signal);
     else {
       given.abort();
       for (const socket of sockets) socket.close();
@@ -30,14 +27,14 @@ export function move(): void {
 type Receive = Extract<ToMover, { say: "receive" }>;
 type Send = Extract<ToMover, { say: "send" }>;
 
-async function receive(order: Receive, aborted: AbortSignal): Promise<void> {
-  const count = new SliceCount();
+async function receive(runner: Runner, order: Receive, aborted: AbortSignal): Promise<void> {
+  const count = new SliceCount((ticks) => runner.postMessage({ say: "ticks", ticks }));
   const streams = order.urls.map((url) => receiveStream(url, order, count, aborted));
   const timer = setInterval(() => count.report(), SLICE_MS);
   const broken = (await Promise.all(streams)).find((reason) => reason !== null) ?? null;
   clearInterval(timer);
   count.finish();
-  self.postMessage({ say: "received", ...count.totals(), broken });
+  runner.postMessage({ say: "received", ...count.totals(), broken });
 }
 
 /** Null when the stream ended as planned: after the time, or with all of its bytes. A reset counts as an end then. */
@@ -101,6 +98,8 @@ class SliceCount {
   private first = 0;
   private fresh: Tick[] = [];
 
+  constructor(private readonly onTicks: (ticks: Tick[]) => void) {}
+
   add(bytes: number): void {
     const now = performance.now();
     if (Number.isNaN(this.begun)) {
@@ -120,7 +119,7 @@ class SliceCount {
   report(): void {
     const now = performance.now();
     if (now - this.sliceAt >= 2 * SLICE_MS) this.cut(now);
-    if (this.fresh.length > 0) self.postMessage({ say: "ticks", ticks: this.fresh.splice(0) });
+    if (this.fresh.length > 0) this.onTicks(this.fresh.splice(0));
   }
 
   finish(): void {
@@ -147,20 +146,20 @@ class SliceCount {
   }
 }
 
-function attach(urls: readonly string[]): WebSocket[] {
+function attach(runner: Runner, urls: readonly string[]): WebSocket[] {
   let open = 0;
   return urls.map((url) => {
     const socket = new WebSocket(url);
     socket.binaryType = "arraybuffer";
     socket.onopen = () => {
       open += 1;
-      if (open === urls.length) self.postMessage({ say: "attached" });
+      if (open === urls.length) runner.postMessage({ say: "attached" });
     };
     return socket;
   });
 }
 
-async function send(sockets: readonly WebSocket[], order: Send, aborted: AbortSignal): Promise<void> {
+async function send(runner: Runner, sockets: readonly WebSocket[], order: Send, aborted: AbortSignal): Promise<void> {
   const begun = performance.now();
   const supply = new Supply(order, noise(order.length), begun, () => performance.now());
   while (!supply.over() && !aborted.aborted && sockets.every((socket) => socket.readyState === WebSocket.OPEN)) {
@@ -171,7 +170,7 @@ async function send(sockets: readonly WebSocket[], order: Send, aborted: AbortSi
   const broken = supply.over() || aborted.aborted ? null : T.transfer.broke;
   if (broken) supply.broke(sockets.filter((socket) => socket.readyState !== WebSocket.OPEN));
   await Promise.all(sockets.map(closed));
-  self.postMessage({ say: "sent", ...supply.totals(sockets), elapsed: Math.round((performance.now() - begun) * 1e6), broken });
+  runner.postMessage({ say: "sent", ...supply.totals(sockets), elapsed: Math.round((performance.now() - begun) * 1e6), broken });
 }
 
 /** A closing socket first sends what it holds; on a path that is gone it would wait for ever. */

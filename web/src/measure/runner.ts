@@ -61,7 +61,7 @@ class Run {
   async go(): Promise<void> {
     try {
       const reached = await this.findTargets();
-      self.postMessage({ say: "reached", reached, missing: this.missing });
+      self.postMessage({ say: "reached", reached, missing: this.missing, clockStep: this.step });
       if (this.spec.kind === "quick") await this.quick(this.spec, reached);
       else await this.matrix(this.spec, reached);
     } catch (error) {

@@ -2,6 +2,7 @@
 
 import type { LatencyResult, NetRecord, TcpResult, VersionResult } from "./record";
 import type { Version } from "./targets";
+import { parseSpan } from "./units";
 import type { UdpResult } from "./udpResult";
 import type { Evidence } from "./verdict";
 
@@ -14,6 +15,8 @@ export interface VersionFigures {
   down?: TcpResult;
   up?: TcpResult;
   unreachable?: string;
+  /** Of the clock that the round trips were taken with, ns; 0 where it was finer than they are, or is not known. */
+  clockStep: number;
 }
 
 /** A stream of datagrams, one way. */
@@ -26,10 +29,11 @@ export interface StreamFigures {
 }
 
 export function figuresOf(record: NetRecord): VersionFigures[] {
-  return record.versions.map(figuresOfVersion);
+  const clockStep = parseSpan(record.request.options.clock);
+  return record.versions.map((result) => figuresOfVersion(result, clockStep));
 }
 
-function figuresOfVersion(result: VersionResult): VersionFigures {
+function figuresOfVersion(result: VersionResult, clockStep: number): VersionFigures {
   const down = best(result, "reverse");
   const up = best(result, "forward");
   return {
@@ -37,6 +41,7 @@ function figuresOfVersion(result: VersionResult): VersionFigures {
     ...(result.latency ? { latency: result.latency } : {}),
     ...(result.latency_tcp ? { latencyTcp: result.latency_tcp } : {}),
     streams: streamsOf(result),
+    clockStep,
     ...(down ? { down } : {}),
     ...(up ? { up } : {}),
     ...(result.unreachable ? { unreachable: result.unreachable.reason } : {}),

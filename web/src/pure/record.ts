@@ -210,13 +210,18 @@ export function recordOf(measured: Measured, around: Circumstances): NetRecord {
     started_at_utc: new Date(around.startedAt).toISOString(),
     elapsed: measured.elapsed,
     outcome: measured.outcome,
-    request: { host: around.host, port: around.port, own_responder: false, options: around.options },
+    request: { host: around.host, port: around.port, own_responder: false, options: { ...around.options, ...coarseClock(measured.instrument) } },
     ...(around.label ? { label: around.label } : {}),
     prober: around.prober,
     ...(responder ? { responder: hostOf(responder) } : {}),
     versions: versionsOf(measured),
     warnings: warningsOf(measured, around.hidden),
   };
+}
+
+/** A clock that is no finer than round trips in a house are: figures of them are shown by it. */
+function coarseClock({ clockStep }: Instrument): { clock?: string } {
+  return clockStep >= COARSE_NS ? { clock: showSpan(clockStep) } : {};
 }
 
 /**

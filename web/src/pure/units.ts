@@ -54,6 +54,28 @@ export function splitSpan(ns: number): [string, string] {
   return [threeDigits(ns / 1e9), "s"];
 }
 
+/**
+ * Of a round trip on a clock with such steps, ns; 0 where they are not known. What is shorter than a step is known to be shorter, and no
+ * more: two readings may be alike, and nothing takes no time.
+ */
+export function splitTrip(ns: number, step: number): [string, string] {
+  if (ns >= step) return splitSpan(ns);
+  const [value, unit] = splitSpan(step);
+  return [`<${value}`, unit];
+}
+
+export function showTrip(ns: number, step: number): string {
+  return splitTrip(ns, step).join(" ");
+}
+
+/** ns of "1.00 ms", as showSpan writes it; 0 of anything else. */
+export function parseSpan(text: string | undefined): number {
+  const found = /^(\d{1,6}(?:\.\d{1,3})?) (ns|us|ms|s)$/.exec(text ?? "");
+  return found ? Number(found[1]) * SPANS[found[2]!]! : 0;
+}
+
+const SPANS: Record<string, number> = { ns: 1, us: 1e3, ms: 1e6, s: 1e9 };
+
 /** Three significant digits without an exponent: 0.75, 7.50, 94.1, 812. */
 export function threeDigits(value: number): string {
   if (!Number.isFinite(value)) return "–";

@@ -1,5 +1,6 @@
 // The running measurement as the page shows it. It outlives the views: whoever looks at results meanwhile comes back to it.
 
+import { Helpers, workerOf } from "../measure/helpers";
 import { Peers } from "../measure/peers";
 import type { FromRunner, Measured, MeasuredTransfer, Missing, PeerTrouble, Phase, Spec, ToRunner } from "../measure/messages";
 import type { Transfer, Way } from "../pure/matrixPlan";
@@ -33,6 +34,8 @@ export interface Live {
   figures: Partial<Record<Version, VersionLive>>;
   /** Seconds since the phase began, and ns or bit/s. */
   curve: { phase: Phase; version: Version; x: number[]; y: number[] };
+  /** Of the runner's clock, ns; 0 while it is not known. */
+  clockStep: number;
   missing: Missing[];
   noDatagrams: { version: Version; reason: PeerTrouble }[];
   progress: { done: number; planned: number };
@@ -46,6 +49,7 @@ const IDLE: Live = {
   kind: "quick",
   figures: {},
   curve: { phase: "latency", version: "IPv4", x: [], y: [] },
+  clockStep: 0,
   missing: [],
   noDatagrams: [],
   progress: { done: 0, planned: 0 },
@@ -145,15 +149,18 @@ function surroundings({ command, label, options }: Purpose): Pick<Circumstances,
 }
 
 function run(spec: Spec, onPartial: (measured: Measured) => void): Promise<Measured> {
-  const worker = new Worker(new URL("../measure/worker.ts", import.meta.url), { type: "module", name: "runner" });
+  const [worker, helpers] = [workerOf("runner"), new Helpers()];
   tell = (order) => worker.postMessage(order);
   const peers = new Peers((answer, handed) => worker.postMessage(answer, handed ?? []));
   return new Promise((resolve) => {
     worker.onmessage = ({ data }: MessageEvent<FromRunner>) => {
       if (data.say === "peer") {
         peers.heard(data);
+      } else if (data.say === "hire" || data.say === "dismiss") {
+        helpers.heard(data);
       } else if (data.say === "done") {
         peers.closeAll();
+        helpers.dismissAll();
         worker.terminate();
         tell = undefined;
         resolve(data.measured);
@@ -180,13 +187,13 @@ async function conclude(measured: Measured, purpose: Purpose, around: Circumstan
   return record;
 }
 
-type Shown = Exclude<FromRunner, { say: "done" | "partial" | "peer" }>;
+type Shown = Exclude<FromRunner, { say: "done" | "partial" | "peer" | "hire" | "dismiss" }>;
 
 function show(event: Shown): void {
   const now = live.value;
   switch (event.say) {
     case "reached":
-      return live.set({ ...now, missing: event.missing });
+      return live.set({ ...now, missing: event.missing, clockStep: event.clockStep });
     case "queued":
       return live.set({ ...now, stage: "queued", version: event.version, queue: { place: event.place, wait: event.wait } });
     case "phase":

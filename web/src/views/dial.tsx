@@ -1,18 +1,20 @@
 // The big dial: three quarters of a circle, logarithmic, because a phone meets 1 and 1000 Mbit/s on the same day.
 
 import type { Phase } from "../measure/messages";
-import { splitRate, splitShare, splitSpan } from "../pure/units";
+import { splitRate, splitShare, splitTrip } from "../pure/units";
 
 interface DialProps {
   phase: Phase | undefined;
   value: number | undefined;
   caption: string;
+  /** Of the clock, ns; 0 while it is not known. */
+  clockStep: number;
 }
 
-export function Dial({ phase, value, caption }: DialProps) {
+export function Dial({ phase, value, caption, clockStep }: DialProps) {
   const range = phase === "latency" ? LATENCY : phase === "loss" ? LOSS : RATE;
   const share = value === undefined || value <= 0 ? 0 : shareOf(value, range);
-  const [figure, unit] = value === undefined ? ["–", ""] : phase === "latency" ? splitSpan(value) : phase === "loss" ? splitShare(value) : splitRate(value);
+  const [figure, unit] = value === undefined ? ["–", ""] : phase === "latency" ? splitTrip(value, clockStep) : phase === "loss" ? splitShare(value) : splitRate(value);
   return (
     <svg class="dial" viewBox="0 0 260 206" role="img" aria-label={`${caption}: ${figure} ${unit}`}>
       <path class="dial-track" d={arc(0, 1)} />

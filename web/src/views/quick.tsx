@@ -9,7 +9,7 @@ import type { Phase } from "../measure/messages";
 import { lossOf } from "../pure/figures";
 import type { NetRecord } from "../pure/record";
 import { VERSIONS, type Version } from "../pure/targets";
-import { showSpan, splitRate, splitShare, splitSpan } from "../pure/units";
+import { showSpan, splitRate, splitShare, splitTrip } from "../pure/units";
 import { S } from "../strings";
 import { Curve } from "./curve";
 import { Dial } from "./dial";
@@ -30,7 +30,7 @@ export function Quick() {
       <h1>{S.quick.title}</h1>
       {now.stage === "idle" && <p class="lead">{S.quick.lead}</p>}
       <div class="stage card">
-        <Dial {...reading(now)} />
+        <Dial {...reading(now)} clockStep={now.clockStep} />
         <Status now={now} />
         <button class={measuring ? "big stop" : "big"} type="button" disabled={known.state !== "here" && !measuring} onClick={measuring ? cancel : start}>
           {measuring ? S.quick.stop : now.record ? S.quick.again : S.quick.start}
@@ -101,8 +101,8 @@ function statusText(now: Live): string[] {
 
 const PHASES: readonly Phase[] = ["latency", "loss", "down", "up"];
 
-function splitOf(phase: Phase): (value: number) => [string, string] {
-  if (phase === "latency") return splitSpan;
+function splitOf(phase: Phase, clockStep: number): (value: number) => [string, string] {
+  if (phase === "latency") return (value) => splitTrip(value, clockStep);
   return phase === "loss" ? splitShare : splitRate;
 }
 
@@ -116,7 +116,7 @@ function Tiles({ now }: { now: Live }) {
           {versions.map((version) => (
             <dd key={version}>
               <small>{version}</small>
-              <TileFigure value={tileValue(now, version, phase)} split={splitOf(phase)} />
+              <TileFigure value={tileValue(now, version, phase)} split={splitOf(phase, now.clockStep)} />
             </dd>
           ))}
         </div>

@@ -5,7 +5,7 @@ import { chartsOf } from "../pure/recordCharts";
 import { evidenceOf, figuresOf, tellsLoss, type VersionFigures } from "../pure/figures";
 import type { LatencyResult, NetRecord, TcpResult } from "../pure/record";
 import { USES, verdict, type UseVerdict } from "../pure/verdict";
-import { showSize, showSpan } from "../pure/units";
+import { showSize, showSpan, showTrip } from "../pure/units";
 import { S } from "../strings";
 import { MatrixTables } from "./matrixTables";
 import { Picture } from "./picture";
@@ -36,10 +36,10 @@ export function Verdicts({ figures }: { figures: readonly VersionFigures[] }) {
       <h2>{S.verdict.title}</h2>
       <ul class="verdicts">
         {USES.map((use) => {
-          const each = figures.map((own) => ({ version: own.version, verdict: verdict(use, evidenceOf(own)) }));
+          const each = figures.map((own) => ({ version: own.version, verdict: verdict(use, evidenceOf(own)), clockStep: own.clockStep }));
           const alike = each.every((one) => one.verdict.grade === each[0]!.verdict.grade);
           return (alike ? each.slice(0, 1) : each).map((one) => (
-            <VerdictRow key={use + one.version} verdict={one.verdict} over={alike ? "" : S.verdict.over(one.version)} />
+            <VerdictRow key={use + one.version} verdict={one.verdict} clockStep={one.clockStep} over={alike ? "" : S.verdict.over(one.version)} />
           ));
         })}
       </ul>
@@ -50,14 +50,14 @@ export function Verdicts({ figures }: { figures: readonly VersionFigures[] }) {
   );
 }
 
-function VerdictRow({ verdict: found, over }: { verdict: UseVerdict; over: string }) {
+function VerdictRow({ verdict: found, clockStep, over }: { verdict: UseVerdict; clockStep: number; over: string }) {
   return (
     <li>
       <span class="use">
         <strong>{S.uses[found.use]}</strong> {over}
       </span>
       <span class={`grade ${found.grade}`}>{S.grades[found.grade]}</span>
-      <span class="because">{because(found)}</span>
+      <span class="because">{because(found, clockStep)}</span>
     </li>
   );
 }
@@ -68,16 +68,16 @@ export function FigureTable({ figures }: { figures: readonly VersionFigures[] })
   const rows: Row[] = [
     [S.table.down, (own) => <Rate tcp={own.down} />],
     [S.table.up, (own) => <Rate tcp={own.up} />],
-    [S.table.rtt, (own) => <b>{showRtt(own.latency, "p50")}</b>],
-    [S.table.rttTail, (own) => own.latency && `${showRtt(own.latency, "p95")} · ${showRtt(own.latency, "p99")}`],
-    [S.table.rttRange, (own) => own.latency && `${showRtt(own.latency, "min")} · ${showRtt(own.latency, "max")}`],
+    [S.table.rtt, (own) => <b>{showRtt(own.latency, "p50", own.clockStep)}</b>],
+    [S.table.rttTail, (own) => own.latency && `${showRtt(own.latency, "p95", own.clockStep)} · ${showRtt(own.latency, "p99", own.clockStep)}`],
+    [S.table.rttRange, (own) => own.latency && `${showRtt(own.latency, "min", own.clockStep)} · ${showRtt(own.latency, "max", own.clockStep)}`],
     [S.table.ipdv, (own) => own.latency?.ipdv && showSpan(own.latency.ipdv.mean)],
-    [S.table.pdv, (own) => own.latency?.pdv && showSpan(own.latency.pdv.p95)],
-    [S.table.loadedDown, (own) => <Loaded tcp={own.down} />],
-    [S.table.loadedUp, (own) => <Loaded tcp={own.up} />],
+    [S.table.pdv, (own) => own.latency?.pdv && showTrip(own.latency.pdv.p95, own.clockStep)],
+    [S.table.loadedDown, (own) => <Loaded tcp={own.down} clockStep={own.clockStep} />],
+    [S.table.loadedUp, (own) => <Loaded tcp={own.up} clockStep={own.clockStep} />],
     [S.table.loss, (own) => <Loss own={own} />],
     ...(figures.some((own) => own.streams.some((stream) => stream.jitter !== undefined)) ? [[S.table.jitter, jitterOf] as Row] : []),
-    ...(figures.some((own) => own.latencyTcp) ? [[S.table.rttTcp, (own) => own.latencyTcp && showRtt(own.latencyTcp, "p50")] as Row] : []),
+    ...(figures.some((own) => own.latencyTcp) ? [[S.table.rttTcp, (own) => own.latencyTcp && showRtt(own.latencyTcp, "p50", own.clockStep)] as Row] : []),
   ];
   return (
     <section class="card" aria-label={S.table.title}>
@@ -137,13 +137,13 @@ function Rate({ tcp }: { tcp: TcpResult | undefined }) {
   );
 }
 
-function Loaded({ tcp }: { tcp: TcpResult | undefined }) {
+function Loaded({ tcp, clockStep }: { tcp: TcpResult | undefined; clockStep: number }) {
   const latency = tcp?.latency_under_load?.latency;
   if (!latency?.rtt) return <>–</>;
   return (
     <>
-      {showRtt(latency, "p50")}
-      <small>{S.table.p95(showRtt(latency, "p95"))}</small>
+      {showRtt(latency, "p50", clockStep)}
+      <small>{S.table.p95(showRtt(latency, "p95", clockStep))}</small>
     </>
   );
 }

@@ -189,7 +189,7 @@ function Item({ record, chosen, choose, open }: { record: NetRecord; chosen?: bo
           const parts = [
             own.down && `↓ ${showRateOf(own.down)}`,
             own.up && `↑ ${showRateOf(own.up)}`,
-            own.latency && showRtt(own.latency, "p50"),
+            own.latency && showRtt(own.latency, "p50", own.clockStep),
           ].filter((part) => part);
           return parts.length > 0 && (
             <span key={own.version} class="summary">

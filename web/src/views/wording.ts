@@ -3,21 +3,21 @@
 import type { LatencyResult, NetRecord, TcpResult } from "../pure/record";
 import type { Reason, UseVerdict } from "../pure/verdict";
 import type { Measure } from "../pure/measures";
-import { showBounds, showRate, showSize, showSpan, splitRate, splitShare } from "../pure/units";
+import { showBounds, showRate, showSize, showSpan, showTrip, splitRate, splitShare } from "../pure/units";
 import { S } from "../strings";
 
-export function showReason(reason: Reason): string {
+function showReason(reason: Reason, clockStep: number): string {
   const more = reason.figure === "down" || reason.figure === "up";
-  const show = more ? showRate : reason.figure === "loss" ? showShare : showSpan;
+  const show = more ? showRate : reason.figure === "loss" ? showShare : (ns: number) => showTrip(ns, clockStep);
   const word = reason.grade === "good" ? S.verdict.met : S.verdict.missed;
   return word(S.figures[reason.figure], show(reason.value), show(reason.threshold), more);
 }
 
 /** What decides: of a good use the figure nearest to its threshold is not known, so the first is told; else all that miss. */
-export function because(verdict: UseVerdict): string {
+export function because(verdict: UseVerdict, clockStep: number): string {
   const told = verdict.grade === "good" ? verdict.reasons.slice(0, 2) : verdict.reasons.filter((reason) => reason.grade !== "good");
   const missing = verdict.missing.length > 0 ? [S.verdict.missing(verdict.missing.map((figure) => S.figures[figure]).join(", "))] : [];
-  return [...told.map(showReason), ...missing].join("; ");
+  return [...told.map((reason) => showReason(reason, clockStep)), ...missing].join("; ");
 }
 
 function showShare(share: number): string {
@@ -39,9 +39,9 @@ export function showInterval(tcp: TcpResult | undefined): string {
   return interval ? showBounds(interval.lo, interval.hi, splitRate, S.table.to) : "";
 }
 
-export function showRtt(latency: LatencyResult | undefined, figure: "p50" | "p95" | "p99" | "min" | "max"): string {
+export function showRtt(latency: LatencyResult | undefined, figure: "p50" | "p95" | "p99" | "min" | "max", clockStep: number): string {
   const rtt = latency?.rtt;
-  return rtt ? showSpan(rtt[figure]) : S.table.notMeasured;
+  return rtt ? showTrip(rtt[figure], clockStep) : S.table.notMeasured;
 }
 
 export function kindOf(record: NetRecord): string {
