@@ -15,6 +15,7 @@ fuzz_target!(|input: (bool, Vec<u8>)| {
         let mut again = vec![0; Mode::of(key).base_len()];
         request.emit(&mut again, key);
         assert_eq!(Request::parse(&again, key), Ok(request));
+        let _ = request.sent_at.at(request.error.format);
     }
     let facts = Facts { run_of_kernel: Some(b"run"), highest_dscp: 63, ..Facts::default() };
     let mut area = bytes.clone();

@@ -21,7 +21,7 @@ use netaware_units::Wall;
 
 use crate::proof::Key;
 use hmac::Tag;
-pub use time::{ErrorEstimate, TimeFormat, from_ntp, from_ptp, to_ntp, to_ptp};
+pub use time::{ErrorEstimate, TimeFormat, Timestamp, from_ntp, from_ptp, to_ntp, to_ptp};
 
 /// UDP port of reflectors (RFC 8762 §4.1).
 pub const PORT: u16 = 862;
@@ -103,8 +103,8 @@ impl std::error::Error for StampError {}
 pub struct Request {
     /// Rises by one with each packet, from 0.
     pub seq: u32,
-    /// T1: when it leaves, by the sender's clock.
-    pub sent_at: Wall,
+    /// T1: when it leaves, by the sender's clock, in the format that `error` names.
+    pub sent_at: Timestamp,
     /// How good that clock is.
     pub error: ErrorEstimate,
     /// Session (RFC 8972 §3); zero in packets of those who know only RFC 8762.
@@ -126,8 +126,8 @@ pub struct Reply {
     pub received_at: Wall,
     /// Of the request.
     pub request_seq: u32,
-    /// T1, as the request said.
-    pub request_sent_at: Wall,
+    /// T1, the very bits of the request (RFC 8762 §4.3.1: copied), which say when in the format that `request_error` names.
+    pub request_sent_at: Timestamp,
     /// Of the request.
     pub request_error: ErrorEstimate,
     /// TTL or hop limit that the request came with; 255 where the reflector's system does not tell (RFC 8762 §4.3.1).
@@ -145,7 +145,7 @@ impl Request {
         let (layout, base) = (mode.layout(), &mut out[..mode.base_len()]);
         base.fill(0);
         put_u32(base, 0, self.seq);
-        put_u64(base, layout.sent_at, self.error.format.emit(self.sent_at));
+        put_u64(base, layout.sent_at, self.sent_at.0);
         put_u16(base, layout.error, self.error.emit());
         put_u16(base, layout.ssid, self.ssid);
         seal(base, key);
@@ -160,7 +160,7 @@ impl Request {
         let error = ErrorEstimate::parse(u16_at(bytes, layout.error)?)?;
         Ok(Self {
             seq: u32_at(bytes, 0)?,
-            sent_at: error.format.parse(u64_at(bytes, layout.sent_at)?),
+            sent_at: Timestamp(u64_at(bytes, layout.sent_at)?),
             error,
             ssid: u16_at(bytes, layout.ssid)?,
         })
@@ -180,7 +180,7 @@ impl Reply {
         put_u16(base, layout.ssid, self.ssid);
         put_u64(base, layout.received_at, self.error.format.emit(self.received_at));
         put_u32(base, layout.request_seq, self.request_seq);
-        put_u64(base, layout.request_sent_at, self.request_error.format.emit(self.request_sent_at));
+        put_u64(base, layout.request_sent_at, self.request_sent_at.0);
         put_u16(base, layout.request_error, self.request_error.emit());
         base[layout.request_ttl] = self.request_ttl;
         seal(base, key);
@@ -203,7 +203,7 @@ impl Reply {
             ssid: u16_at(bytes, layout.ssid)?,
             received_at: error.format.parse(u64_at(bytes, layout.received_at)?),
             request_seq: u32_at(bytes, layout.request_seq)?,
-            request_sent_at: request_error.format.parse(u64_at(bytes, layout.request_sent_at)?),
+            request_sent_at: Timestamp(u64_at(bytes, layout.request_sent_at)?),
             request_error,
             request_ttl: *bytes.get(layout.request_ttl).ok_or(StampError::Short)?,
         })

@@ -26,7 +26,7 @@ use netaware_engine::{Engine, Input, Output};
 use netaware_units::{Mono, Span, Stamp, Wall};
 use netaware_wire::echo::number_from;
 use netaware_wire::stamp::tlv::{self, Question, Questions, Told};
-use netaware_wire::stamp::{Mode, Reply, Request};
+use netaware_wire::stamp::{Mode, Reply, Request, Timestamp};
 
 pub use exchange::{Ignored, LostRun, StampCounts, StampEvent, StampExchange};
 pub use plan::{StampPlan, StampPlanError};
@@ -133,7 +133,13 @@ impl StampFlow {
         let (base, area) = out[..self.plan.length].split_at_mut(Mode::of(key).base_len());
         let number = seq as u32;
         self.questions.emit(area, key, number, number.wrapping_add(1));
-        let request = Request { seq: number, sent_at, error: self.plan.error, ssid: self.plan.ssid };
+        let error = self.plan.error;
+        let request = Request {
+            seq: number,
+            sent_at: Timestamp::new(sent_at, error.format),
+            error,
+            ssid: self.plan.ssid,
+        };
         request.emit(base, key);
         Output::Send { len: self.plan.length, tag: seq, due }
     }
@@ -146,8 +152,9 @@ impl StampFlow {
         };
         let next = self.window.next();
         let seq = number_from(u64::from(reply.request_seq), u32::BITS, next);
+        let told_at = reply.request_sent_at.at(reply.request_error.format);
         let ours = reply.ssid == self.plan.ssid || reply.ssid == 0;
-        let Some(seq) = seq.filter(|seq| ours && self.window.may_answer(*seq, reply.request_sent_at)) else {
+        let Some(seq) = seq.filter(|seq| ours && self.window.may_answer(*seq, told_at)) else {
             self.counts.ignored.unasked += 1;
             return;
         };

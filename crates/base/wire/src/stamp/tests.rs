@@ -12,7 +12,8 @@ fn key() -> Key {
 
 const REQUEST: Request = Request {
     seq: 0x0102_0304,
-    sent_at: Wall(1_700_000_000_500_000_000),
+    // 2023-11-14 22:13:20.5 UTC.
+    sent_at: Timestamp(0xe8fe_6f80_8000_0000),
     error: ErrorEstimate { synchronised: true, format: TimeFormat::Ntp, scale: 20, multiplier: 3 },
     ssid: 0xabcd,
 };
@@ -229,15 +230,16 @@ proptest! {
 
     #[test]
     fn packets_survive_the_wire(seq: u32, ssid: u16, s: bool, scale in 0_u8..64, multiplier in 1_u8.., ttl: u8,
-                                at in 0_i64..4_000_000_000_000_000_000, dwell in 0_i64..1_000_000_000, proven: bool) {
+                                at in 0_i64..4_000_000_000_000_000_000, dwell in 0_i64..1_000_000_000, odd: u64, proven: bool) {
         let key = proven.then(key);
         let error = ErrorEstimate { synchronised: s, format: TimeFormat::Ntp, scale, multiplier };
-        let request = Request { seq, sent_at: Wall(at), error, ssid };
+        let request = Request { seq, sent_at: Timestamp::new(Wall(at), error.format), error, ssid };
+        prop_assert_eq!(request.sent_at.at(error.format), Wall(at));
         let mut out = [0; 112];
         request.emit(&mut out, key.as_ref());
         prop_assert_eq!(Request::parse(&out, key.as_ref()), Ok(request));
         let reply = Reply { seq: !seq, sent_at: Wall(at + dwell), error, ssid, received_at: Wall(at), request_seq: seq,
-                            request_sent_at: Wall(at), request_error: error, request_ttl: ttl };
+                            request_sent_at: Timestamp(odd), request_error: error, request_ttl: ttl };
         reply.emit(&mut out, key.as_ref());
         prop_assert_eq!(Reply::parse(&out, key.as_ref()), Ok(reply));
         prop_assert!(reply.error.span() >= Span::ZERO);

@@ -32,6 +32,22 @@ impl TimeFormat {
     }
 }
 
+/// 64 bits that say when, as they stand in a packet: whoever only repeats them alters none, whatever they say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Timestamp(pub u64);
+
+impl Timestamp {
+    /// That instant, as nearly as the format has it.
+    pub fn new(at: Wall, format: TimeFormat) -> Self {
+        Self(format.emit(at))
+    }
+
+    /// What they mean in that format.
+    pub fn at(self, format: TimeFormat) -> Wall {
+        format.parse(self.0)
+    }
+}
+
 /// NTP's 64 bits, rounded to the nearest 233 ps.
 pub fn to_ntp(at: Wall) -> u64 {
     let seconds = at.0.div_euclid(NS_PER_S);

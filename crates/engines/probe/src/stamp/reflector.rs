@@ -276,6 +276,8 @@ const CONTROL_PLANE: u8 = 3;
 
 #[cfg(test)]
 mod tests {
+    use netaware_wire::stamp::Timestamp;
+
     use super::*;
 
     fn incoming(now: i64, port: u16) -> Incoming {
@@ -293,9 +295,12 @@ mod tests {
         }
     }
 
+    /// Of no whole number of nanoseconds.
+    const ODD: u64 = 0xe8fe_6f80_8000_0001;
+
     fn request(seq: u32, ssid: u16) -> [u8; 44] {
         let mut packet = [0; 44];
-        Request { seq, sent_at: Wall(5), error: ErrorEstimate::UNKNOWN, ssid }.emit(&mut packet, None);
+        Request { seq, sent_at: Timestamp(ODD), error: ErrorEstimate::UNKNOWN, ssid }.emit(&mut packet, None);
         packet
     }
 
@@ -309,6 +314,7 @@ mod tests {
             ready.seal(&mut packet, Wall(1_700_000_000_000_009_000), None);
             let reply = Reply::parse(&packet, None).unwrap();
             assert_eq!((reply.request_seq, reply.request_ttl, reply.ssid), (9, 60, ssid));
+            assert_eq!(reply.request_sent_at, Timestamp(ODD), "copied, not understood");
             assert_eq!(reply.sent_at.since(reply.received_at), Span(9000));
             numbers.push(reply.seq);
         }
