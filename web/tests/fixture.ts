@@ -33,6 +33,7 @@ export function measured(): Measured {
   return {
     outcome: "complete",
     elapsed: 12e9,
+    cancelled: false,
     versions: [
       {
         version: "IPv4",

@@ -81,6 +81,8 @@ export interface Missing {
 /** Everything that a run yields; the page makes the record of it. */
 export interface Measured {
   outcome: "complete" | "interrupted" | "failed";
+  /** By the person. */
+  cancelled: boolean;
   elapsed: number;
   versions: MeasuredVersion[];
   missing: Missing[];

@@ -343,6 +343,7 @@ class Run {
     const nothing = this.versions.every((version) => !version.idle && !version.down && !version.up && !version.matrix);
     return {
       outcome: nothing ? "failed" : this.cancelled || troubled ? "interrupted" : "complete",
+      cancelled: this.cancelled,
       elapsed: Math.round((performance.now() - this.begun) * 1e6),
       versions: this.versions,
       missing: this.missing,

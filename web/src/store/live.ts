@@ -177,6 +177,10 @@ function run(spec: Spec, onPartial: (measured: Measured) => void): Promise<Measu
 async function conclude(measured: Measured, purpose: Purpose, around: Circumstances): Promise<NetRecord | undefined> {
   const nothing = measured.outcome === "failed";
   const trouble = measured.versions.map((version) => version.trouble?.reason).find((reason) => reason !== undefined);
+  if (nothing && measured.cancelled) {
+    live.set(IDLE);
+    return undefined;
+  }
   if (nothing) {
     live.set({ ...live.value, stage: "unreachable", missing: measured.missing, ...(trouble === undefined ? {} : { problem: trouble }) });
     return undefined;

@@ -86,8 +86,8 @@ export const scenes = {
     await context.addInitScript(() => {
       const { postMessage } = Worker.prototype;
       Worker.prototype.postMessage = function (message, handed) {
-        if (handed?.length > 0) throw new DOMException("not here", "DataCloneError");
-        return postMessage.call(this, message);
+        if (handed?.some((each) => each instanceof RTCDataChannel)) throw new DOMException("not here", "DataCloneError");
+        return postMessage.call(this, message, handed);
       };
     });
     const page = await context.newPage();
@@ -159,7 +159,7 @@ export const scenes = {
     for (const name of ["Skip to the page", "Test", "Blocks", "Walk", "Results", "Server", "Start"]) assert.ok(reached.includes(name), `${name} in ${reached}`);
     await page.getByRole("button", { name: "Start", exact: true }).focus();
     await page.keyboard.press("Enter");
-    await page.waitForSelector(".tile.latency.active");
+    await page.locator(".tile.latency.active b", { hasText: /\d/ }).first().waitFor();
     await page.keyboard.press("Enter");
     await page.getByText("Ended early").waitFor({ timeout: 10_000 });
     quiet();
