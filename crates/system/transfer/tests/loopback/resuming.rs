@@ -29,13 +29,18 @@ fn a_transfer_that_broke_off_goes_on_where_it_was() {
     let ends = Ends::new();
     let content = noise(3, LARGE);
     let file = ends.put("large", &content);
-    broken_off(&ends, &file);
     let partial = ends.target.path().join(".large.netaware-part");
-    assert!(!ends.target.path().join("large").exists());
-    let report = ends.send(&[&file]);
-    assert!(report.is_complete(), "{report:?}");
-    assert!(report.resumed > 0 && report.sent + report.resumed == LARGE as u64, "{report:?}");
-    assert!(ends.got("large") == content && !partial.exists());
+    // On a fast host all of it may have left before the sender hears that it is to stop: then there is nothing to go on with.
+    let resumed = (0..10).any(|_| {
+        broken_off(&ends, &file);
+        let report = ends.send(&[&file]);
+        assert!(ends.got("large") == content && !partial.exists());
+        fs::remove_file(ends.target.path().join("large")).unwrap();
+        let went_on = report.resumed > 0 && report.sent + report.resumed == LARGE as u64;
+        assert!(report.is_complete() && (report.present == 1 || went_on), "{report:?}");
+        report.present == 0
+    });
+    assert!(resumed, "ten times nothing was left to send");
 }
 
 #[test]
