@@ -29,6 +29,7 @@ class Hired<Told, Heard> {
 
   dismiss(): void {
     self.postMessage({ say: "dismiss", number: this.number });
+    this.line.close();
   }
 }
 

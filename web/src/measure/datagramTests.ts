@@ -7,7 +7,7 @@ import { object, takeIn } from "../pure/shape";
 import type { Channel, Channels } from "./channels";
 import { rest } from "./crew";
 import type { DatagramRun, EchoRun, MeasuredTransfer } from "./messages";
-import { isObject, MOST_SLICES, numberOf, type ControlMessage, type Limits } from "./session";
+import { MOST_SLICES, numberOf, type ControlMessage, type Limits } from "./session";
 import type { Line } from "./tests";
 import { T } from "../strings";
 
@@ -157,7 +157,7 @@ function capped(duration: number, limits: Limits): number {
 }
 
 function reportOf(finished: ControlMessage): Record<string, unknown> {
-  const { as: _, ...report } = isObject(finished.report) ? finished.report : {};
+  const { as: _, ...report } = object(finished.report) ?? {};
   return report;
 }
 

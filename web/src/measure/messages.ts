@@ -23,6 +23,7 @@ export type CrewRequest = { say: "hire"; helper: Helper; number: number; port: M
 export interface Talk<Told, Heard> {
   postMessage(message: Told): void;
   onmessage: ((event: MessageEvent<Heard>) => void) | null;
+  close(): void;
 }
 
 export interface QuickSpec {

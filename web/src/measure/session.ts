@@ -4,6 +4,7 @@
 // that cannot come. Messages are believed only as far as their fields have the right type.
 
 import { proof } from "./proof";
+import { object } from "../pure/shape";
 import { T } from "../strings";
 
 export interface ControlMessage {
@@ -74,7 +75,7 @@ export class Session {
     const welcome = await session.welcomed(ours, key, patienceMs);
     session.greeting = Math.round((performance.now() - begun) * 1e6);
     session.token = typeof welcome.token === "string" && /^[0-9a-f]{32}$/.test(welcome.token) ? welcome.token : "";
-    session.host = isObject(welcome.host) ? welcome.host : {};
+    session.host = object(welcome.host) ?? {};
     session.heartbeat = setInterval(() => session.beat(), PING_MS);
     return session;
   }
@@ -204,15 +205,11 @@ export class Session {
 function understood(data: unknown): ControlMessage | undefined {
   if (typeof data !== "string" || data.length > LARGEST_MESSAGE) return undefined;
   try {
-    const value: unknown = JSON.parse(data);
-    return isObject(value) && typeof value.type === "string" ? (value as ControlMessage) : undefined;
+    const value = object(JSON.parse(data));
+    return typeof value?.type === "string" ? (value as ControlMessage) : undefined;
   } catch {
     return undefined;
   }
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 export function numberOf(value: unknown): number {

@@ -11,7 +11,7 @@ import type { Candidate } from "../pure/targets";
 import type { Tick } from "../pure/warmUp";
 import { Echoer, Mover, within } from "./crew";
 import type { EchoRun, EndCount, FromMover, MeasuredTransfer, TransferRun } from "./messages";
-import { ConnectionLost, isObject, MOST_SLICES, numberOf, Session, type ControlMessage, type Limits } from "./session";
+import { ConnectionLost, MOST_SLICES, numberOf, Session, type ControlMessage, type Limits } from "./session";
 import { T } from "../strings";
 
 /** A session with the address that it leads to. Test numbers are unique in it. */
@@ -164,7 +164,7 @@ async function up(line: Line, plan: Plan, onTicks: (ticks: Tick[]) => void): Pro
     const ended = server.finished(test, plan.duration);
     mover.tell({ say: "send", length: plan.length, duration: plan.duration, total: plan.bytes ?? null, rate: plan.rate ?? null });
     const [moved, finished] = await Promise.race([Promise.all([mover.moved, ended]), line.session.broken]);
-    const report = isObject(finished.report) ? finished.report : {};
+    const report = object(finished.report) ?? {};
     return {
       ...emptyRun("up", plan.streams),
       outcome: outcomeOf(finished),
@@ -250,7 +250,7 @@ class ServerSide {
   }
 
   told(finished: ControlMessage | undefined): Pick<TransferRun, "report" | "streamEnds"> {
-    const report = finished && isObject(finished.report) ? finished.report : undefined;
+    const report = object(finished?.report);
     const within = list(object, MOST_STREAMS)(report?.streams) ?? [];
     return { ...(report ? { report } : {}), streamEnds: this.streamEnds.length > 0 ? this.streamEnds : within };
   }
