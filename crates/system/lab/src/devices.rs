@@ -1,7 +1,7 @@
 //! The real world: two TUN devices, the monotonic clock, and a wait that is exact without keeping the core for ever.
 //!
-//! A packet that wakes the loop is seen late, by a wake-up of 5 to 50 us of which its lateness would not tell: TUN devices
-//! stamp nothing that their reader could see. So on a core of its own the loop stays awake while packets move and for
+//! A packet that wakes the loop is seen late, by a wake-up of 5 to 50 us of which its lateness would not tell, nor would, without
+//! [`Stamps`], anything else. So on a core of its own the loop stays awake while packets move and for
 //! [`STAYS_AWAKE`] after the last one came or went. Without one it sleeps whenever it can.
 
 use std::fs::File;
@@ -12,6 +12,7 @@ use netaware_io::{clock, pacer};
 use netaware_netmodel::Side;
 use netaware_units::{Mono, Span};
 
+use crate::stamps::Stamps;
 use crate::system;
 use crate::world::{Idled, World};
 
@@ -19,6 +20,7 @@ use crate::world::{Idled, World};
 pub(crate) struct Devices {
     tuns: [File; 2],
     descriptors: [RawFd; 2],
+    stamps: [Option<Stamps>; 2],
     margin: Span,
     stays_awake: Span,
     /// Something was read or written since the last look at the clock.
@@ -29,7 +31,7 @@ pub(crate) struct Devices {
 
 impl Devices {
     /// `has_core`: nobody else needs the core that this thread runs on.
-    pub(crate) fn new(tuns: [File; 2], has_core: bool) -> Self {
+    pub(crate) fn new(tuns: [File; 2], stamps: [Option<Stamps>; 2], has_core: bool) -> Self {
         let descriptors = tuns.each_ref().map(AsRawFd::as_raw_fd);
         let precise = pacer::precise_sleep();
         let margin = pacer::margin();
@@ -37,6 +39,7 @@ impl Devices {
         Self {
             tuns,
             descriptors,
+            stamps,
             margin,
             stays_awake,
             moved: false,
@@ -71,6 +74,11 @@ impl World for Devices {
             }
             Err(error) => Err(error),
         }
+    }
+
+    #[inline]
+    fn entered(&mut self, side: Side, packet: &[u8], at: Mono) -> Option<Mono> {
+        self.stamps[index(side)].as_mut()?.entered(packet, at)
     }
 
     #[inline]
@@ -121,7 +129,7 @@ mod tests {
             near.set_nonblocking(true).unwrap();
             File::from(OwnedFd::from(near))
         });
-        (Devices::new(tuns, has_core), [far_a, far_b])
+        (Devices::new(tuns, [None, None], has_core), [far_a, far_b])
     }
 
     #[test]

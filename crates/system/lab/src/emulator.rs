@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::addresses::{Addressee, Addresses};
 use crate::icmp::{self, Message};
 use crate::packet::{self, Header};
-use crate::slab::{Slab, Stored};
+use crate::slab::{Origin, Slab, Stored};
 use crate::tally::Tally;
 use crate::world::{Idled, Witness, World};
 
@@ -109,7 +109,9 @@ impl Emulator {
                 return Ok(());
             };
             let at = world.now();
-            self.offer(at, from, vacancy, length);
+            let bytes = self.slab.buffer(vacancy).get(..length).unwrap_or(&[]);
+            let waited = world.entered(from, bytes, at).map(|entered| at - entered);
+            self.offer(at, from, vacancy, length, waited);
             self.looked_at = at;
         }
         Ok(())
@@ -124,7 +126,7 @@ impl Emulator {
         Ok(())
     }
 
-    fn offer(&mut self, at: Mono, from: Side, vacancy: u32, length: usize) {
+    fn offer(&mut self, at: Mono, from: Side, vacancy: u32, length: usize, waited: Option<Span>) {
         let bytes = self.slab.buffer(vacancy).get(..length).unwrap_or(&[]);
         let parsed = Header::parse(bytes)
             .and_then(|header| Some((header, self.addresses.addressee(header.destination)?)))
@@ -134,13 +136,14 @@ impl Emulator {
             return;
         };
         self.tally.taken += 1;
-        if std::mem::replace(&mut self.idled, Idled::Awake) == Idled::Woken {
-            self.tally.woken += 1;
-        } else {
-            self.tally.seen(at - self.nothing_at[from as usize]);
+        let woken = std::mem::replace(&mut self.idled, Idled::Awake) == Idled::Woken;
+        self.tally.woken += u64::from(woken);
+        let bound = (!woken).then(|| at - self.nothing_at[from as usize]);
+        if let Some(waited) = waited.or(bound) {
+            self.tally.seen(waited);
         }
         let packet = Packet {
-            id: self.slab.keep(vacancy, length, header, self.tally.taken),
+            id: self.slab.keep(vacancy, length, header, Origin { number: self.tally.taken, waited }),
             version: header.version,
             length: length as u32,
             hop_limit: header.hop_limit.min(self.reach(from, addressee)),
@@ -198,6 +201,9 @@ pub(crate) struct Subject {
     /// Absent if its source is no host of the lab.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<Side>,
+    /// How long it lay in its host's device before the emulator took it, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waited: Option<Span>,
 }
 
 impl Subject {
@@ -206,7 +212,8 @@ impl Subject {
             Some(Addressee::Host(side)) => Some(side),
             _ => None,
         };
-        Self { number: stored.number, version: stored.header.version, length: stored.bytes.len(), from }
+        let Origin { number, waited } = stored.origin;
+        Self { number, version: stored.header.version, length: stored.bytes.len(), from, waited }
     }
 }
 

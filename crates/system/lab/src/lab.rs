@@ -19,6 +19,7 @@ use crate::emulator::Emulator;
 use crate::keeper::{self, Published, Scribe};
 use crate::namespace::{self, HostEnd};
 use crate::process::ProcessId;
+use crate::stamps::Stamps;
 use crate::state::{self, Holding, LabState, Phase};
 use crate::truth::{Line, Opening, TruthDetail, TruthFile, TruthTap, TruthWriter};
 use crate::{Addresses, LabError, Report, down, permission, system};
@@ -110,9 +111,11 @@ impl Lab {
         for side in SIDES {
             namespace::make(&self.namespace(side), &self.state.mark)?;
         }
+        // Each packet's truth is worth two copies of its first bytes.
+        let stamped = options.truth.as_ref().is_some_and(|file| file.detail == TruthDetail::Packets);
         let [a, b] = SIDES.map(|side| {
             let mtus = [IpVersion::V4, IpVersion::V6].map(|version| mtu_of(scenario, side, version));
-            namespace::furnish(&self.namespace(side), &self.state.mark, side, mtus, self.addresses)
+            namespace::furnish(&self.namespace(side), &self.state.mark, side, mtus, self.addresses, stamped)
         });
         let (largest, core) = (self.largest_packet(), self.state.core);
         self.running = Some(Running::start(scenario, options, [a?, b?], largest, core, truth)?);
@@ -270,7 +273,8 @@ impl Running {
         let run = {
             let (stop, published) = (stop.clone(), published.clone());
             move || {
-                run(emulator, [a.tun, b.tun], scribe, core, &stop, &published);
+                let stamps = [a.sent, b.sent].map(|socket| socket.map(Stamps::new));
+                run(emulator, [a.tun, b.tun], stamps, scribe, core, &stop, &published);
                 drop(life);
             }
         };
@@ -282,6 +286,7 @@ impl Running {
 fn run(
     mut emulator: Emulator,
     tuns: [File; 2],
+    stamps: [Option<Stamps>; 2],
     mut scribe: Scribe,
     core: Option<usize>,
     stop: &StopFlag,
@@ -292,7 +297,7 @@ fn run(
     // that never sleeps. Elsewhere it goes before them, even raised ones: a path does not wait for its hosts.
     let raised = if core.is_some() { priority::favour() } else { priority::raise_above_raised() };
     published.begun(raised, core);
-    let mut devices = Devices::new(tuns, core.is_some());
+    let mut devices = Devices::new(tuns, stamps, core.is_some());
     let mut why = None;
     while !stop.is_raised() && why.is_none() {
         why = emulator.round(&mut devices, &mut scribe).err().map(|error| error.to_string());

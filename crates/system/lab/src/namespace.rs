@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +29,8 @@ pub(crate) struct HostEnd {
     pub(crate) tun: File,
     /// `/proc/net/dev` of the namespace, to read how many packets its TUN queue dropped.
     pub(crate) counters: File,
+    /// Hears what is given to the device, if packets are to be stamped.
+    pub(crate) sent: Option<OwnedFd>,
 }
 
 /// `PREFIX-a` or `PREFIX-b`.
@@ -71,12 +74,13 @@ pub(crate) fn furnish(
     side: Side,
     mtus: [u32; 2],
     addresses: Addresses,
+    stamped: bool,
 ) -> Result<HostEnd, LabError> {
     let end = within(namespace, || {
         let tun = system::open_tun(DEVICE)?;
-        Ok(HostEnd { tun, counters: File::open("/proc/thread-self/net/dev")? })
+        Ok(HostEnd { tun, counters: File::open("/proc/thread-self/net/dev")?, sent: None })
     });
-    let end = end.map_err(LabError::system(format!("make a TUN device in '{namespace}'")))?;
+    let mut end = end.map_err(LabError::system(format!("make a TUN device in '{namespace}'")))?;
     let [v4, v6] = [IpVersion::V4, IpVersion::V6].map(|version| addresses.host(side, version));
     let [mtu4, mtu6] = mtus;
     let mtu = mtu4.max(mtu6);
@@ -99,6 +103,10 @@ pub(crate) fn furnish(
     if mtu6 < mtu {
         within(namespace, || fs::write(format!("/proc/sys/net/ipv6/conf/{DEVICE}/mtu"), mtu6.to_string()))
             .map_err(LabError::system(format!("set the MTU of IPv6 in '{namespace}'")))?;
+    }
+    if stamped {
+        let sent = within(namespace, || system::hear_sent(DEVICE));
+        end.sent = Some(sent.map_err(LabError::system(format!("hear what '{namespace}' sends")))?);
     }
     write_files(namespace, mark, addresses)?;
     Ok(end)

@@ -11,16 +11,6 @@ use serde::Deserialize;
 #[derive(Debug)]
 pub struct RecordedPackets {
     packets: Vec<RecordedPacket>,
-    seen_late: SeenLate,
-}
-
-/// How long packets may have lain before the emulator saw them, at most, ns: by so much its delays may be too short.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct SeenLate {
-    /// In the mean.
-    pub mean: f64,
-    /// The longest.
-    pub max: f64,
 }
 
 /// One packet.
@@ -45,6 +35,9 @@ pub struct RecordedPacket {
     delay: Option<f64>,
     /// By how much the emulator handed it over too late, ns.
     late: f64,
+    /// How long it lay in its host's device before the emulator took it, ns; `None` where that is not known.
+    #[serde(default)]
+    waited: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -61,10 +54,6 @@ enum Line {
 struct Report {
     truth_missing: u64,
     own_drops: OwnDrops,
-    #[serde(default)]
-    seen_mean: Option<f64>,
-    #[serde(default)]
-    seen_max: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -73,8 +62,9 @@ struct OwnDrops {
     write_refused: u64,
 }
 
-/// Some of them, summed up; delays in ns.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Some of them, summed up; delays in ns, from the instant at which a packet was given to its host's device to the one at which it was
+/// handed to the other host.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RecordedSum {
     /// Packets that entered the path.
     pub sent: u64,
@@ -86,6 +76,12 @@ pub struct RecordedSum {
     pub min: f64,
     /// The largest; 0 if there is none.
     pub max: f64,
+    /// Of those delays the part in the host's device, in the mean; NaN if there are none.
+    pub waited_mean: f64,
+    /// And the longest.
+    pub waited_max: f64,
+    /// Delivered ones of which that part is not known; their delays are without it.
+    pub unstamped: u64,
 }
 
 impl RecordedPackets {
@@ -104,17 +100,10 @@ impl RecordedPackets {
         }
         let lacking = match end {
             None => "its last line".to_owned(),
-            Some(Report {
-                truth_missing: 0,
-                own_drops: OwnDrops { write_refused: 0 },
-                seen_mean,
-                seen_max,
-            }) => {
-                let seen_late =
-                    SeenLate { mean: seen_mean.unwrap_or_default(), max: seen_max.unwrap_or_default() };
-                return Ok(Self { packets, seen_late });
+            Some(Report { truth_missing: 0, own_drops: OwnDrops { write_refused: 0 } }) => {
+                return Ok(Self { packets });
             }
-            Some(Report { truth_missing: 0, own_drops, .. }) => {
+            Some(Report { truth_missing: 0, own_drops }) => {
                 format!("{} packets that a host did not take", own_drops.write_refused)
             }
             Some(Report { truth_missing, .. }) => {
@@ -124,25 +113,25 @@ impl RecordedPackets {
         Err(io::Error::other(format!("the truth in {} lacks {lacking}", file.display())))
     }
 
-    /// How good the truth is.
-    pub fn seen_late(&self) -> SeenLate {
-        self.seen_late
-    }
-
     /// Sums up what became of the packets that are asked for; copies that the path made are none.
     pub fn sum(&self, is_it: impl Fn(&RecordedPacket) -> bool) -> RecordedSum {
-        let mut sum = RecordedSum { sent: 0, delivered: 0, mean: 0.0, min: f64::INFINITY, max: 0.0 };
+        let mut sum = RecordedSum { min: f64::INFINITY, ..RecordedSum::default() };
         for packet in self.packets.iter().filter(|packet| !packet.duplicate && is_it(packet)) {
             sum.sent += 1;
             if let Some(delay) = packet.delay.filter(|_| packet.fate == "delivered") {
-                let delay = delay + packet.late;
+                let waited = packet.waited.unwrap_or_default();
+                let delay = waited + delay + packet.late;
                 sum.delivered += 1;
                 sum.mean += delay;
                 sum.min = sum.min.min(delay);
                 sum.max = sum.max.max(delay);
+                sum.waited_mean += waited;
+                sum.waited_max = sum.waited_max.max(waited);
+                sum.unstamped += u64::from(packet.waited.is_none());
             }
         }
         sum.mean /= sum.delivered as f64;
+        sum.waited_mean /= sum.delivered as f64;
         sum
     }
 }
@@ -152,12 +141,12 @@ mod tests {
     use super::*;
 
     const FILE: &str = r#"{"type":"lab","version":1}
-{"type":"packet","from":"a","version":"IPv6","length":100,"fate":"delivered","delay":1000,"late":50}
+{"type":"packet","from":"a","version":"IPv6","length":100,"fate":"delivered","delay":1000,"late":50,"waited":300}
 {"type":"packet","from":"a","version":"IPv6","length":100,"fate":"delivered","delay":3000,"late":0}
 {"type":"packet","from":"a","version":"IPv6","length":100,"fate":"delivered","duplicate":true,"delay":5000,"late":0}
 {"type":"packet","from":"a","version":"IPv6","length":100,"fate":"queue_full","hop":1,"late":0}
 {"type":"packet","from":"b","version":"IPv4","length":60,"fate":"delivered","delay":9000,"late":0}
-{"type":"report","truth_missing":0,"own_drops":{"write_refused":0},"seen_mean":1500,"seen_max":70000}
+{"type":"report","truth_missing":0,"own_drops":{"write_refused":0}}
 "#;
 
     #[test]
@@ -166,9 +155,10 @@ mod tests {
         let file = folder.path().join("truth");
         std::fs::write(&file, FILE).unwrap();
         let packets = RecordedPackets::read(&file).unwrap();
-        assert_eq!(packets.seen_late(), SeenLate { mean: 1500.0, max: 70_000.0 });
         let sum = packets.sum(|packet| packet.from == Some(Side::A));
-        assert_eq!(sum, RecordedSum { sent: 3, delivered: 2, mean: 2025.0, min: 1050.0, max: 3000.0 });
+        assert_eq!((sum.sent, sum.delivered, sum.unstamped), (3, 2, 1));
+        assert_eq!((sum.mean, sum.min, sum.max), (2175.0, 1350.0, 3000.0));
+        assert_eq!((sum.waited_mean, sum.waited_max), (150.0, 300.0));
     }
 
     #[test]

@@ -24,11 +24,12 @@ pub struct Report {
     pub lateness_p99: Option<Span>,
     /// The worst, exact.
     pub lateness_max: Option<Span>,
-    /// How late packets were seen: what one in a hundred may have lain for longer than. An upper bound, by the time since
-    /// the loop had last found nothing there; packets that ended a sleep are left out.
+    /// How late packets were seen: what one in a hundred lay in its host's device for longer than. Where each packet's truth is written,
+    /// by the kernel's stamps, and told there; elsewhere an upper bound, by the time since the loop had last found nothing there, without
+    /// the packets that ended a sleep.
     #[serde(default)]
     pub seen_p99: Option<Span>,
-    /// Of the same, the mean: what a mean delay of the truth may be too short by.
+    /// Of the same, the mean: what a mean delay is longer by than the scenario and the lateness say.
     #[serde(default)]
     pub seen_mean: Option<Span>,
     /// And the most.

@@ -24,15 +24,24 @@ struct Slot {
     bytes: Box<[u8]>,
     length: usize,
     header: Option<Header>,
-    number: u64,
+    origin: Origin,
     used: u32,
+}
+
+/// How a packet came to be here.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// So many were taken up to this one.
+    pub(crate) number: u64,
+    /// How long it lay in its host's device before it was taken; `None` where nobody knows.
+    pub(crate) waited: Option<Span>,
 }
 
 /// A packet on its way.
 pub(crate) struct Stored<'a> {
     pub(crate) header: Header,
     /// As it was given to [`Slab::keep`].
-    pub(crate) number: u64,
+    pub(crate) origin: Origin,
     pub(crate) bytes: &'a mut [u8],
 }
 
@@ -50,7 +59,7 @@ impl Slab {
             _ if self.slots.len() < self.most => {
                 let slot = self.slots.len() as u32;
                 let bytes = vec![0; self.slot_bytes].into_boxed_slice();
-                self.slots.push(Slot { bytes, length: 0, header: None, number: 0, used: 0 });
+                self.slots.push(Slot { bytes, length: 0, header: None, origin: Origin::default(), used: 0 });
                 self.released.push_front((Mono(0), slot));
                 Some(slot)
             }
@@ -64,14 +73,14 @@ impl Slab {
     }
 
     /// Takes the slot that [`Self::vacancy`] just named; the id is the packet's name from now on.
-    /// `number` is kept with it.
-    pub(crate) fn keep(&mut self, vacancy: u32, length: usize, header: Header, number: u64) -> u64 {
+    /// `origin` is kept with it.
+    pub(crate) fn keep(&mut self, vacancy: u32, length: usize, header: Header, origin: Origin) -> u64 {
         let taken = self.released.pop_front();
         debug_assert_eq!(taken.map(|(_, slot)| slot), Some(vacancy));
         let slot = &mut self.slots[vacancy as usize];
         slot.used = slot.used.wrapping_add(1);
         (slot.length, slot.header) = (length.min(slot.bytes.len()), Some(header));
-        slot.number = number;
+        slot.origin = origin;
         u64::from(slot.used) << 32 | u64::from(vacancy)
     }
 
@@ -79,7 +88,7 @@ impl Slab {
     pub(crate) fn find(&mut self, id: u64) -> Option<Stored<'_>> {
         let slot = self.slots.get_mut((id & 0xffff_ffff) as usize)?;
         let header = slot.header.filter(|_| u64::from(slot.used) == id >> 32)?;
-        Some(Stored { header, number: slot.number, bytes: &mut slot.bytes[..slot.length] })
+        Some(Stored { header, origin: slot.origin, bytes: &mut slot.bytes[..slot.length] })
     }
 
     /// Its fate is told: to be called once for each id.
@@ -99,7 +108,7 @@ mod tests {
         let bytes = made::udp("10.77.0.1".parse().unwrap(), "10.77.0.2".parse().unwrap(), 9, payload);
         let slot = slab.vacancy(now)?;
         slab.buffer(slot)[..bytes.len()].copy_from_slice(&bytes);
-        Some(slab.keep(slot, bytes.len(), Header::parse(&bytes).unwrap(), 0))
+        Some(slab.keep(slot, bytes.len(), Header::parse(&bytes).unwrap(), Origin::default()))
     }
 
     #[test]

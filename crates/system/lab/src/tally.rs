@@ -9,7 +9,7 @@ pub(crate) struct Tally {
     lateness: Histogram<u32>,
     /// How late sleeps ended.
     oversleep: Histogram<u32>,
-    /// How long packets may have lain before they were taken.
+    /// How long packets lay before they were taken, or may have.
     seen: Histogram<u32>,
     pub(crate) latest: Span,
     /// Packets taken from the hosts and offered to the path.
@@ -61,7 +61,7 @@ impl Tally {
         self.lateness.saturating_record(lateness.or_zero().0.cast_unsigned().max(1));
     }
 
-    /// A packet was taken that cannot have lain there for longer than `waited`.
+    /// A packet was taken that lay there for `waited`, or cannot have lain there for longer.
     #[inline]
     pub(crate) fn seen(&mut self, waited: Span) {
         self.seen.saturating_record(waited.or_zero().0.cast_unsigned().max(1));
@@ -87,7 +87,7 @@ impl Tally {
         quantile(&self.oversleep, q)
     }
 
-    /// As [`Self::lateness`], of how long packets may have lain before they were taken.
+    /// As [`Self::lateness`], of how long packets lay, or may have, before they were taken.
     pub(crate) fn seen_late(&self, q: f64) -> Option<Span> {
         quantile(&self.seen, q)
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! {"type":"lab",…}        first: scenario, seed, and what time zero is on this host's clocks
 //! {"type":"interval",…}   each 100 ms and direction: available bandwidth, and every link
-//! {"type":"packet",…}     on request: the fate of each packet, and how late it was handed over
+//! {"type":"packet",…}     on request: the fate of each packet, how long it waited to be taken, and how late it was handed over
 //! {"type":"report",…}     last: the emulator's own error
 //! ```
 //!

@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 
 use netaware_io::clock;
 use netaware_lab::{
-    Lab, LabError, LabOptions, LabState, Phase, Removed, Side, TruthDetail, TruthFile, down, scenarios,
+    Lab, LabError, LabOptions, LabState, Phase, RecordedPackets, Removed, Side, TruthDetail, TruthFile, down,
+    scenarios,
 };
 use netaware_netns::permitted;
 use netaware_record::IpVersion;
@@ -220,6 +221,41 @@ fn the_end_of_a_lab_is_the_end_of_what_runs_in_it() {
     assert_eq!(down("lt-kill").unwrap(), Removed::default(), "there is nothing left to do");
 }
 
+/// Packets that come faster than the emulator takes them lie in the device: the probe of a host has stamped them before that, so the truth
+/// must not be without it.
+#[test]
+fn a_burst_lies_in_the_device_and_the_truth_says_for_how_long() {
+    if !permitted() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("truth");
+    let scenario = scenarios::parse("a test", PATH.to_owned()).unwrap().scenario;
+    let truth = TruthFile { path: path.clone(), detail: TruthDetail::Packets };
+    let lab = Lab::up(&scenario, &LabOptions { truth: Some(truth), ..options("lt-burst") }).unwrap();
+    let far = lab.within(Side::B, || UdpSocket::bind((lab.address(Side::B, IpVersion::V6), 7))).unwrap();
+    let near = lab.within(Side::A, || UdpSocket::bind("[::]:0")).unwrap();
+    let begin = clock::now();
+    for number in 0..BURST {
+        let mut payload = [0; 100];
+        payload[..8].copy_from_slice(&number.to_be_bytes());
+        near.send_to(&payload, far.local_addr().unwrap()).unwrap();
+    }
+    let took = clock::now() - begin;
+    clock::sleep(Span::from_millis(600));
+    lab.end().unwrap();
+    let packets = RecordedPackets::read(&path).unwrap();
+    let sum = packets.sum(|packet| packet.length == Some(148));
+    assert_eq!((sum.sent, sum.unstamped), (BURST, 0));
+    let [mean, max] = [sum.waited_mean, sum.waited_max];
+    assert!(mean > 0.0 && max > mean && max < 1e9, "{mean} {max}");
+    // They leave one by one: of the first the delay is that of the path, and whoever waits arrives later by it.
+    let longest = took.0 as f64 + max;
+    assert!(sum.min >= 10e6 && sum.max < 10e6 + longest + 50e6, "{sum:?}");
+}
+
+const BURST: u64 = 2_000;
+
 #[test]
 fn the_truth_opens_with_the_scenario_and_closes_with_the_report() {
     if !permitted() {
@@ -239,6 +275,9 @@ fn the_truth_opens_with_the_scenario_and_closes_with_the_report() {
     let of = |kind: &str| lines.iter().filter(|line| line["type"] == kind).count();
     assert_eq!((lines[0]["type"].as_str(), lines[0]["seed"].as_u64()), (Some("lab"), Some(1)));
     assert_eq!((of("packet"), of("report")), (2, 1));
+    for packet in lines.iter().filter(|line| line["type"] == "packet") {
+        assert!(packet["waited"].as_u64().is_some_and(|waited| waited < 1_000_000_000), "{packet}");
+    }
     assert!(of("interval") >= 4, "{text}");
     assert_eq!(lines.last().unwrap()["type"], "report");
 }

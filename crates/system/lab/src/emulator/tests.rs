@@ -19,11 +19,20 @@ struct Script {
     refuses: bool,
     /// Added to the end of each sleep.
     oversleeps: u64,
+    /// How long a packet lay in its host's device.
+    waited: Option<fn(&[u8]) -> Span>,
 }
 
 impl Script {
     fn new(coming: Vec<(u64, Side, Vec<u8>)>) -> Self {
-        Self { now: Cell::new(1), coming: coming.into(), given: Vec::new(), refuses: false, oversleeps: 0 }
+        Self {
+            now: Cell::new(1),
+            coming: coming.into(),
+            given: Vec::new(),
+            refuses: false,
+            oversleeps: 0,
+            waited: None,
+        }
     }
 }
 
@@ -39,6 +48,10 @@ impl World for Script {
         let length = bytes.len().min(buffer.len());
         buffer[..length].copy_from_slice(&bytes[..length]);
         Ok(Some(length))
+    }
+
+    fn entered(&mut self, _: Side, packet: &[u8], at: Mono) -> Option<Mono> {
+        self.waited.map(|waited| at - waited(packet))
     }
 
     fn write(&mut self, side: Side, bytes: &[u8]) -> bool {
@@ -105,6 +118,27 @@ fn a_packet_arrives_at_its_deadline_with_fewer_hops_to_live() {
         assert!(tally.latest < Span::from_micros(2), "{}", tally.latest);
         assert_eq!((tally.taken, tally.released, tally.core_losses), (1, 1, 0));
     }
+}
+
+#[test]
+fn how_long_a_packet_lay_in_its_device_is_told_with_its_fate() {
+    struct Waits(Vec<Option<Span>>);
+    impl Witness for Waits {
+        fn fate(&mut self, _: &Fate, _: Span, of: Option<Subject>) {
+            self.0.push(of.unwrap().waited);
+        }
+        fn round(&mut self, _: Mono, _: &Truth, _: &mut Tally) {}
+    }
+    let coming = [40, 60].map(|payload| (MS, Side::A, datagram(Side::A, IpVersion::V6, 64, payload)));
+    let mut script = Script::new(coming.to_vec());
+    script.waited = Some(|packet| Span::from_micros(packet.len() as i64));
+    let (mut emulator, mut waits) = (Emulator::new(&path(1), 1, 1500, Mono(0)), Waits(Vec::new()));
+    while script.now.get() < 20 * MS {
+        emulator.round(&mut script, &mut waits).unwrap();
+    }
+    assert_eq!(waits.0, [88, 108].map(|us| Some(Span::from_micros(us))));
+    let longest = emulator.tally.seen_late(1.0).unwrap().micros_f64();
+    assert!((longest - 108.0).abs() < 2.0, "{longest}");
 }
 
 #[test]
