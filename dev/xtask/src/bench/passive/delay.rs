@@ -8,9 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use netaware_lab::{
-    Lab, LabOptions, RecordedPackets, RecordedSum, SeenLate, Side, TruthDetail, TruthFile, scenarios,
-};
+use netaware_lab::{Lab, LabOptions, RecordedPackets, RecordedSum, Side, TruthDetail, TruthFile, scenarios};
 use netaware_netns::{Running, Transport, wait_until_bound};
 use netaware_record::IpVersion;
 use serde_json::Value;
@@ -251,14 +249,6 @@ fn forward(value: &Value) -> Option<&Value> {
     }
 }
 
-/// What the lab says of a flow.
-#[derive(Debug, Clone, Copy)]
-struct Truth {
-    sum: RecordedSum,
-    /// How good that is.
-    seen_late: SeenLate,
-}
-
 /// Delays in ns.
 #[derive(Debug)]
 struct Found {
@@ -270,8 +260,7 @@ struct Found {
     max: f64,
 }
 
-fn against(found: &Found, truth: &Truth) -> Reading {
-    let Truth { sum: truth, seen_late } = truth;
+fn against(found: &Found, truth: &RecordedSum) -> Reading {
     let off = |found: f64, truth: f64| (found - truth).abs() / 1e3;
     vec![
         ("mean off us", off(found.mean, truth.mean)),
@@ -285,8 +274,9 @@ fn against(found: &Found, truth: &Truth) -> Reading {
         ("unobserved", found.unobserved as f64),
         ("true mean ms", truth.mean / 1e6),
         ("true loss %", 100.0 * (truth.sent - truth.delivered) as f64 / truth.sent as f64),
-        ("true mean within us", seen_late.mean / 1e3),
-        ("true max within us", seen_late.max / 1e3),
+        ("device's queue us", truth.waited_mean / 1e3),
+        ("longest there us", truth.waited_max / 1e3),
+        ("not stamped", truth.unstamped as f64),
     ]
 }
 
@@ -328,7 +318,7 @@ impl Fleet {
     }
 
     /// What the collector stored of packets from a to b once it has all of them, and what is true of them.
-    fn end(self, length: u32, sent: u64) -> Result<(Found, Truth)> {
+    fn end(self, length: u32, sent: u64) -> Result<(Found, RecordedSum)> {
         let waiting = Stopwatch::start();
         let row = loop {
             let row = self.stored()?;
@@ -352,7 +342,7 @@ impl Fleet {
         let truth = packets.sum(|packet| (packet.from, packet.length) == (Some(Side::A), Some(length)));
         ensure!(truth.sent <= sent, "{sent} were sent, and the lab saw {}", truth.sent);
         // What the device behind the first probe dropped is lost as well.
-        Ok((found, Truth { sum: RecordedSum { sent, ..truth }, seen_late: packets.seen_late() }))
+        Ok((found, RecordedSum { sent, ..truth }))
     }
 
     /// The row from a to b; nothing as long as there is none.
@@ -423,8 +413,14 @@ mod tests {
     #[test]
     fn errors_are_distances_from_the_truth() {
         let found = Found { lost: 3, unobserved: 0, mean: 2_000.0, min: 500.0, max: 9_000.0 };
-        let sum = RecordedSum { sent: 10, delivered: 5, mean: 1_000.0, min: 1_000.0, max: 9_000.0 };
-        let truth = Truth { sum, seen_late: SeenLate::default() };
+        let truth = RecordedSum {
+            sent: 10,
+            delivered: 5,
+            mean: 1_000.0,
+            min: 1_000.0,
+            max: 9_000.0,
+            ..RecordedSum::default()
+        };
         let reading = against(&found, &truth);
         assert_eq!(
             reading[..4],

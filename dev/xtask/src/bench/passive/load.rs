@@ -232,7 +232,7 @@ pub(crate) fn tasks<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
         [(1, ONE_TASK), (4, FOUR_TASKS)].map(|(count, tasks)| {
             let traffic = Traffic { frame, pace, seconds: bench.seconds };
             let rate = match pace {
-                Pace::Rate(rate) | Pace::Batches(rate) => format!("{rate} packets/s"),
+                Pace::Rate(rate) | Pace::Warm(rate) | Pace::Batches(rate) => format!("{rate} packets/s"),
                 Pace::Fastest | Pace::Segmented | Pace::Generated(_) => "as fast as it goes".to_owned(),
             };
             let mut contenders =

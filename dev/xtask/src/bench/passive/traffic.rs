@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "segmentation has no safe wrapper")]
 
 use std::io;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd as _;
 
 use anyhow::{Context as _, Result};
@@ -40,6 +40,9 @@ pub(crate) struct Traffic {
 pub(crate) enum Pace {
     /// Packets per second, at equal distances.
     Rate(f64),
+    /// The same from a core that stays awake, and that sends others to a port that no reader looks at in between: how long a packet takes from
+    /// here to the device does not depend on how long ago the last one did.
+    Warm(f64),
     /// Packets per second, those of two milliseconds one after the other: takes little of the host, for hours.
     Batches(f64),
     /// One system call after the other.
@@ -113,6 +116,8 @@ pub(crate) fn send(pair: &Pair, traffic: Traffic) -> Result<Sent> {
     }
     let sink = pair.right().within(|| UdpSocket::bind((pair.right().v6(), PORT)));
     let sink = sink.context("no socket to send to")?;
+    // Whatever comes there is no reason to answer that nobody is there.
+    let _discard = pair.right().within(|| UdpSocket::bind((pair.right().v6(), DISCARD)));
     let to = sink.local_addr()?;
     let sent = pair.left().within(|| {
         let socket = UdpSocket::bind((pair.left().v6(), 0))?;
@@ -138,10 +143,12 @@ pub(crate) fn stream(socket: &UdpSocket, traffic: Traffic) -> io::Result<Sent> {
     let _precise = pacer::precise_sleep();
     let start = clock::now() + Span::from_millis(1);
     let mut deadlines = match traffic.pace {
-        Pace::Rate(rate) | Pace::Batches(rate) => Some(pacer::Pacer::new(start, (1e12 / rate) as u64)),
+        Pace::Rate(rate) | Pace::Warm(rate) | Pace::Batches(rate) => {
+            Some(pacer::Pacer::new(start, (1e12 / rate) as u64))
+        }
         Pace::Fastest | Pace::Segmented | Pace::Generated(_) => None,
     };
-    let batches = matches!(traffic.pace, Pace::Batches(_));
+    let discard = (socket.peer_addr()?.ip(), DISCARD).into();
     let end = start + Span::from_secs_f64(traffic.seconds);
     let mut packets = 0;
     loop {
@@ -149,7 +156,11 @@ pub(crate) fn stream(socket: &UdpSocket, traffic: Traffic) -> io::Result<Sent> {
             Some(deadlines) => {
                 let due = deadlines.due();
                 deadlines.advance();
-                if batches { catch_up(due) } else { pacer::wait_until(due) }
+                match traffic.pace {
+                    Pace::Batches(_) => catch_up(due),
+                    Pace::Warm(_) => stay_warm(socket, discard, &payload, due)?,
+                    _ => pacer::wait_until(due),
+                }
             }
             None => clock::now(),
         };
@@ -169,6 +180,25 @@ pub(crate) fn stream(socket: &UdpSocket, traffic: Traffic) -> io::Result<Sent> {
         }
     }
 }
+
+/// Returns the time at `due`.
+fn stay_warm(socket: &UdpSocket, discard: SocketAddr, payload: &[u8], due: Mono) -> io::Result<Mono> {
+    let mut next = clock::now() + BETWEEN;
+    loop {
+        let now = clock::now();
+        if now >= due {
+            return Ok(now);
+        }
+        if now >= next && due - now > BETWEEN {
+            socket.send_to(payload, discard)?;
+            next = now + BETWEEN;
+        }
+        std::hint::spin_loop();
+    }
+}
+
+/// Of packets that keep the way warm; they take some 2 us.
+const BETWEEN: Span = Span::from_micros(15);
 
 /// Sleeps only when all that was due has left; returns the time then.
 fn catch_up(due: Mono) -> Mono {
