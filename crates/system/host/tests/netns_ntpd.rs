@@ -1,0 +1,106 @@
+//! A real ntpd (NTPsec) tells its clock: before it has a server that it knows nothing, and afterwards how far it may be off.
+//!
+//! ```text
+//!  namespace "…-left":  ntpd, asked on port 123  ◄── NTP ──  namespace "…-right":  chronyd -x (local clock, 1 s from the truth as it says)
+//! ```
+//!
+//! Neither touches the machine's clock: ntpd runs without the right to. Needs root and NTPsec; its Debian package cannot be installed
+//! beside chrony's and is unpacked into a folder here, unless `ntpd` is installed.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use netaware_host::clock::{Places, read_at};
+use netaware_netns::{Pair, Running, permitted};
+use netaware_record::passive::ClockState;
+use netaware_units::Span;
+
+/// The program, installed or unpacked.
+fn ntpd(folder: &Path) -> PathBuf {
+    if Command::new("ntpd").arg("--version").output().is_ok() {
+        return "ntpd".into();
+    }
+    let unpack = "apt-get download -q ntpsec && dpkg --extract ntpsec_*.deb .";
+    let output = Command::new("sh").args(["-c", unpack]).current_dir(folder).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "neither is ntpd installed nor can it be fetched (Debian: ntpsec): {said}"
+    );
+    folder.join("usr/sbin/ntpd")
+}
+
+#[expect(clippy::disallowed_methods, reason = "waits for a program that is not ours; nothing is timed by it")]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(100));
+}
+
+/// Asks until `wanted` is told, a minute at most.
+fn told(pair: &Pair, places: &Places, wanted: impl Fn(&ClockState) -> bool) -> ClockState {
+    let read = || pair.left().within(|| Ok::<_, io::Error>(read_at(places))).unwrap();
+    let mut state = read();
+    for _ in 0..600 {
+        if wanted(&state) {
+            break;
+        }
+        pause();
+        state = read();
+    }
+    state
+}
+
+#[test]
+fn a_real_ntpd_is_understood() {
+    if !permitted() {
+        return;
+    }
+    let pair = Pair::new("ntpd").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let text = format!(
+        "server {} iburst minpoll 3 maxpoll 3\ntos mindist 1\nrestrict default\nrestrict 127.0.0.1\n",
+        pair.right().v4()
+    );
+    std::fs::write(path("ntp.conf"), text).unwrap();
+    let mut ntpd_command = pair.left().command("setpriv");
+    ntpd_command.args(["--bounding-set=-sys_time", "--inh-caps=-sys_time"]).arg(ntpd(folder.path()));
+    ntpd_command.args(["-n", "-g", "-c"]).arg(path("ntp.conf")).arg("-f").arg(path("drift"));
+    let _ntpd = Running::start(&mut ntpd_command).unwrap();
+    let places = Places {
+        chrony_udp: Vec::new(),
+        chrony_socket: path("none"),
+        ntpd: SocketAddr::from((Ipv4Addr::LOCALHOST, 123)),
+        ptp4l: Vec::new(),
+    };
+    // Nobody answers it yet. The machine's own kernel, if somebody keeps that right, is believed instead.
+    let state = told(&pair, &places, |state| state.source != "none");
+    assert!(state.source == "kernel" || !state.synchronised && state.bound.is_none(), "{state:?}");
+
+    let own = path("server");
+    std::fs::create_dir(&own).unwrap();
+    // chronyd refuses a folder in which others could put a socket in its place.
+    std::fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let (socket, pid) = (own.join("chronyd.sock"), own.join("pid"));
+    let lines = format!(
+        "local stratum 8\nallow\ncmdport 0\nbindcmdaddress {}\npidfile {}\n",
+        socket.display(),
+        pid.display()
+    );
+    std::fs::write(own.join("chrony.conf"), lines).unwrap();
+    let mut chronyd = pair.right().command("chronyd");
+    chronyd.args(["-x", "-d", "-u", "root", "-f"]).arg(own.join("chrony.conf"));
+    let _chronyd = Running::start(&mut chronyd).expect("chronyd is installed (Debian: chrony)");
+
+    let state = told(&pair, &places, |state| state.source == "ntpd" && state.synchronised);
+    assert_eq!((state.source.as_str(), state.synchronised), ("ntpd", true), "{state:?}");
+    // The server says that it is up to a second off; on the way come microseconds.
+    let bound = state.bound.expect("it says how far it may be off");
+    assert!(bound >= Span::from_secs(1) && bound < Span::from_millis(1100), "{state:?}");
+    // Both have one clock.
+    let offset = state.offset.expect("it says what it corrects");
+    assert!(offset.abs() < Span::from_millis(10), "{state:?}");
+    assert!(state.frequency_ppm.is_some_and(|ppm| ppm.abs() < 500.0), "{state:?}");
+}
