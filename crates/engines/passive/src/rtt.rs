@@ -137,8 +137,7 @@ impl RttWatch {
     fn udp(&mut self, packet: &Packet<'_>, at: Wall) {
         let Some(header) = quic::Header::parse(packet) else { return };
         let (flow, other) = Flow::five_tuple(packet).both_ways();
-        let opens = header == quic::Header::Long;
-        let Some(conversation) = self.conversation(flow, at, opens) else { return };
+        let Some(conversation) = self.conversation(flow, at, header.opens()) else { return };
         // A TCP conversation has another protocol in its key: whoever is here was opened by a long header.
         let spin = conversation.spin.get_or_insert_default();
         if let Some(rtt) = spin.observe(usize::from(other), header, at).filter(|rtt| plausible(*rtt)) {

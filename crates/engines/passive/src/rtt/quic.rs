@@ -15,27 +15,32 @@ use netaware_wire::packet::Packet;
 
 use crate::Delays;
 
+/// Of a packet whose conversation is known to be QUIC. There the fixed bit means nothing: ends that have told each other so set it at random
+/// (RFC 9287).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Header {
-    /// Of a version that has a spin bit: opens a connection.
-    Long,
+    /// Of a version that has a spin bit. With the fixed bit it opens a connection.
+    Long { fixed: bool },
     /// With its spin bit.
     Short { spin: bool },
 }
 
 impl Header {
-    /// `None` of what cannot be QUIC, and of long headers of unknown versions.
+    /// `None` of what cannot be QUIC, of STUN, which ends that look for paths send between, and of long headers of unknown versions.
     #[inline]
     pub(super) fn parse(packet: &Packet<'_>) -> Option<Self> {
         let payload = packet.bytes.get(packet.transport + UDP_HEADER..)?;
-        match *payload.first()? {
-            first if first & FORM_AND_FIXED == FIXED => Some(Self::Short { spin: first & SPIN != 0 }),
-            first if first & FORM_AND_FIXED == FORM_AND_FIXED => {
-                let version = u32::from_be_bytes(*payload.get(1..)?.first_chunk::<4>()?);
-                matches!(version, VERSION_1 | VERSION_2).then_some(Self::Long)
-            }
-            _ => None,
+        let first = *payload.first()?;
+        if first & FORM == 0 {
+            let is_stun = first < STUN_ENDS && payload.get(4..8) == Some(&STUN_COOKIE);
+            return (!is_stun).then_some(Self::Short { spin: first & SPIN != 0 });
         }
+        let version = u32::from_be_bytes(*payload.get(1..)?.first_chunk::<4>()?);
+        matches!(version, VERSION_1 | VERSION_2).then_some(Self::Long { fixed: first & FIXED != 0 })
+    }
+
+    pub(super) fn opens(self) -> bool {
+        self == Self::Long { fixed: true }
     }
 }
 
@@ -82,7 +87,7 @@ impl Spin {
 
     fn handshake(&mut self, way: usize, header: Header, at: Wall) {
         self.handshake = match self.handshake {
-            Handshake::Nothing if header == Header::Long => Handshake::Asked(way, at),
+            Handshake::Nothing if header.opens() => Handshake::Asked(way, at),
             Handshake::Asked(first, since) if way != first => Handshake::Answered(first, since),
             Handshake::Answered(first, since) if way == first => Handshake::Took(at.since(since).or_zero()),
             _ => return,
@@ -155,12 +160,15 @@ impl Way {
     }
 }
 
-const FORM_AND_FIXED: u8 = 0xc0;
+const FORM: u8 = 0x80;
 const FIXED: u8 = 0x40;
 const SPIN: u8 = 0x20;
 const VERSION_1: u32 = 1;
 const VERSION_2: u32 = 0x6b33_43cf;
 const UDP_HEADER: usize = 8;
+/// First bytes below this are STUN's where it shares a port with QUIC (RFC 9443).
+const STUN_ENDS: u8 = 4;
+const STUN_COOKIE: [u8; 4] = [0x21, 0x12, 0xa4, 0x42];
 
 /// Edges before anything is judged by them.
 const ENOUGH: u32 = 8;
@@ -184,9 +192,9 @@ mod tests {
     /// A connection whose handshake took 40 ms.
     fn opened() -> Spin {
         let mut spin = Spin::default();
-        spin.observe(0, Header::Long, Wall(-40 * MS));
-        spin.observe(1, Header::Long, Wall(-10 * MS));
-        spin.observe(0, Header::Long, Wall(0));
+        spin.observe(0, Header::Long { fixed: true }, Wall(-40 * MS));
+        spin.observe(1, Header::Long { fixed: false }, Wall(-10 * MS));
+        spin.observe(0, Header::Long { fixed: true }, Wall(0));
         spin
     }
 
@@ -195,14 +203,18 @@ mod tests {
         let header = |payload: &[u8]| Header::parse(&Made::udp4().payload(payload).packet());
         assert_eq!(header(&[0x40, 1, 2]), Some(short(false)));
         assert_eq!(header(&[0x60 | 0x1f]), Some(short(true)));
-        assert_eq!(header(&[0xc3, 0, 0, 0, 1, 8]), Some(Header::Long));
-        assert_eq!(header(&[0xd0, 0x6b, 0x33, 0x43, 0xcf]), Some(Header::Long));
+        assert_eq!(header(&[0x20, 1, 2]), Some(short(true)), "greased");
+        assert_eq!(header(&[0xc3, 0, 0, 0, 1, 8]), Some(Header::Long { fixed: true }));
+        assert_eq!(header(&[0xd0, 0x6b, 0x33, 0x43, 0xcf]), Some(Header::Long { fixed: true }));
+        let greased = header(&[0x83, 0, 0, 0, 1, 8]).unwrap();
+        assert_eq!(greased, Header::Long { fixed: false });
+        assert!(!greased.opens(), "it may be anything");
         for none in [
             &[0xc0, 0, 0, 0, 0][..],
             &[0xc0, 0xa, 0xa, 0xa, 0xa],
             &[0xc0, 0, 0],
-            &[0x20],
-            &[0x80, 0, 0, 0, 1],
+            &[0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42],
+            &[0x80, 0, 0, 0, 2],
             &[],
         ] {
             assert_eq!(header(none), None, "{none:?}");

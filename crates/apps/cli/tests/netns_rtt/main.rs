@@ -1,15 +1,17 @@
-//! `netaware probe rtt` beside a host that talks TCP over a lab path whose round trip is known, both IP versions:
+//! `netaware probe rtt` beside a host that talks TCP and QUIC over a lab path whose round trip is known, both IP versions:
 //!
 //! ```text
 //!   a: a program that asks, and netaware probe -i lab rtt  ── 20 ms ──►  b: a program that answers
 //!                                                          ◄── 5 ms ──
 //! ```
 //!
-//! Nothing of ours is sent: timestamps and acknowledgements of the kernels' own TCP say the round trip. Needs root.
+//! Nothing of ours is sent: timestamps and acknowledgements of the kernels' own TCP say the round trip, and the spin bit of quinn's QUIC.
+//! Needs root.
 
-#[path = "harness/program.rs"]
+#[path = "../harness/program.rs"]
 #[expect(dead_code, reason = "shared with tests on loopback")]
 mod program;
+mod quic;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -30,6 +32,7 @@ const ROUND_TRIP: Span = Span::from_millis(25);
 const PORT: u16 = 7777;
 const QUESTIONS: usize = 60;
 const RUNS: usize = 3;
+const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
 
 /// Asks and waits for each answer, with a pause between: nothing queues, so each round trip is the path's.
 fn talk(lab: &Lab, version: IpVersion) {
@@ -55,8 +58,8 @@ fn talk(lab: &Lab, version: IpVersion) {
     answering.join().unwrap();
 }
 
-/// What a probe beside the first host says of the round trips, after both versions have talked.
-fn watched(lab: &Lab) -> Vec<RttRow> {
+/// What a probe beside the first host says of the round trips of this conversation.
+fn watched(lab: &Lab, talk: impl FnOnce()) -> Vec<RttRow> {
     let mut command = lab.command(Side::A, NETAWARE);
     command.args([
         "probe", "-i", "lab", "rtt", "--format", "ndjson", "--for", "12s", "--period", "1s", "--quiet",
@@ -65,8 +68,7 @@ fn watched(lab: &Lab) -> Vec<RttRow> {
     let mut lines = BufReader::new(probe.child().stdout.take().unwrap()).lines();
     // It watches as soon as a period is over.
     lines.next().unwrap().unwrap();
-    talk(lab, IpVersion::V4);
-    talk(lab, IpVersion::V6);
+    talk();
     let reports = lines.map(|line| serde_json::from_str::<ProbeReport>(&line.unwrap()).unwrap());
     let rows = reports.flat_map(|report| report.rows);
     let found = rows.filter_map(|row| if let Row::Rtt(row) = row.row { Some(row) } else { None }).collect();
@@ -84,9 +86,9 @@ fn the_round_trip_of_real_tcp_is_the_paths_own() {
     in_one_of(RUNS, || {
         let options = LabOptions { prefix: "rtt".to_owned(), ..LabOptions::default() };
         let lab = Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
-        let rows = watched(&lab);
+        let rows = watched(&lab, || VERSIONS.into_iter().for_each(|version| talk(&lab, version)));
         lab.end().unwrap();
-        for version in [IpVersion::V4, IpVersion::V6] {
+        for version in VERSIONS {
             for method in ["timestamps", "acknowledgements"] {
                 // Of what left here and was waited for; the other way round it is this host's own answer.
                 let ours = rows.iter().filter(|row| {
