@@ -146,7 +146,8 @@ export function datagramsAreCounted({ latency, latency_tcp, udp }) {
   assert.deepEqual([latency.received, latency.lost], [latency.sent, 0], "echoes");
   assert.deepEqual(udp.map((stream) => stream.pedigree.direction), ["reverse", "forward"]);
   for (const { sent, not_sent, received, loss, receiver } of udp) {
-    assert.ok(sent > 150 && sent + not_sent <= 200, `${sent} sent, ${not_sent} not`);
+    // On a busy machine the browser's congestion control holds some back, and says so.
+    assert.ok(sent > 100 && sent + not_sent <= 200, `${sent} sent, ${not_sent} not`);
     assert.deepEqual([received, loss.lost, receiver.reordered], [sent, 0, 0], "a stream");
     assert.ok(receiver.jitter > 0 && receiver.delay_variation.count === received, "delays");
   }

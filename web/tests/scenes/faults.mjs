@@ -128,6 +128,7 @@ export const scenes = {
     await accessible(page, "full");
     assert.deepEqual(await kept(page), []);
     await page.getByRole("link", { name: "Results" }).click();
+    await page.locator(".item").first().waitFor();
     assert.equal(await page.locator(".item").count(), 1, "it is shown all the same");
     await quota({});
     await page.getByRole("link", { name: "Test" }).click();
