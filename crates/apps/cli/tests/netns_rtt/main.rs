@@ -76,18 +76,29 @@ fn watched(lab: &Lab, talk: impl FnOnce()) -> Vec<RttRow> {
     found
 }
 
-#[test]
-fn the_round_trip_of_real_tcp_is_the_paths_own() {
+/// Has both versions talk over the path and judges the round trips that a probe tells; in one of some runs they must be right.
+fn of_conversations(
+    prefix: &str,
+    talk: impl Fn(&Lab, IpVersion),
+    judge: impl Fn(&[RttRow]) -> Result<(), String>,
+) {
     if !permitted() {
         return;
     }
     let scenario =
         scenarios::parse("rtt", PATH.to_owned()).unwrap_or_else(|error| panic!("{error}")).scenario;
     in_one_of(RUNS, || {
-        let options = LabOptions { prefix: "rtt".to_owned(), ..LabOptions::default() };
+        let options = LabOptions { prefix: prefix.to_owned(), ..LabOptions::default() };
         let lab = Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
         let rows = watched(&lab, || VERSIONS.into_iter().for_each(|version| talk(&lab, version)));
         lab.end().unwrap();
+        judge(&rows)
+    });
+}
+
+#[test]
+fn the_round_trip_of_real_tcp_is_the_paths_own() {
+    of_conversations("rtt", talk, |rows| {
         for version in VERSIONS {
             for method in ["timestamps", "acknowledgements"] {
                 // Of what left here and was waited for; the other way round it is this host's own answer.

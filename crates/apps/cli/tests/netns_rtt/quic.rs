@@ -5,15 +5,14 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use netaware_lab::{Lab, LabOptions, Side, scenarios};
-use netaware_netns::{in_one_of, permitted};
+use netaware_lab::{Lab, Side};
 use netaware_record::IpVersion;
 use netaware_units::Span;
 use quinn::rustls::RootCertStore;
 use quinn::rustls::pki_types::PrivatePkcs8KeyDer;
 use quinn::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime};
 
-use crate::{PATH, ROUND_TRIP, RUNS, VERSIONS, watched};
+use crate::{ROUND_TRIP, VERSIONS, of_conversations};
 
 const PORT: u16 = 7443;
 /// At the same time, each from a port of its own. That fewer than two of so many spin at both ends happens once in thousands of runs.
@@ -78,16 +77,7 @@ async fn chatter(connection: &quinn::Connection) {
 
 #[test]
 fn the_spin_bit_of_real_quic_is_the_paths_round_trip() {
-    if !permitted() {
-        return;
-    }
-    let scenario =
-        scenarios::parse("rtt", PATH.to_owned()).unwrap_or_else(|error| panic!("{error}")).scenario;
-    in_one_of(RUNS, || {
-        let options = LabOptions { prefix: "spin".to_owned(), ..LabOptions::default() };
-        let lab = Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
-        let rows = watched(&lab, || VERSIONS.into_iter().for_each(|version| talk(&lab, version)));
-        lab.end().unwrap();
+    of_conversations("spin", talk, |rows| {
         for version in VERSIONS {
             let mut spinning = Vec::new();
             for row in rows.iter().filter(|row| row.method == "spin_bit") {

@@ -117,7 +117,8 @@ pub(crate) fn send(pair: &Pair, traffic: Traffic) -> Result<Sent> {
     let sink = pair.right().within(|| UdpSocket::bind((pair.right().v6(), PORT)));
     let sink = sink.context("no socket to send to")?;
     // Whatever comes there is no reason to answer that nobody is there.
-    let _discard = pair.right().within(|| UdpSocket::bind((pair.right().v6(), DISCARD)));
+    let discard = pair.right().within(|| UdpSocket::bind((pair.right().v6(), DISCARD)));
+    let _discard = discard.context("no socket for what nobody reads")?;
     let to = sink.local_addr()?;
     let sent = pair.left().within(|| {
         let socket = UdpSocket::bind((pair.left().v6(), 0))?;
