@@ -16,6 +16,8 @@ pub mod options;
 pub mod pacer;
 pub mod priority;
 pub mod probe_socket;
+#[cfg(target_os = "linux")]
+pub mod sent_ear;
 #[cfg(unix)]
 pub mod signals;
 mod slices;

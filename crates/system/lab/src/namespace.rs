@@ -6,11 +6,11 @@
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use netaware_io::clock;
+use netaware_io::sent_ear::SentEar;
 use netaware_netmodel::Side;
 use netaware_record::IpVersion;
 use netaware_units::Span;
@@ -30,7 +30,7 @@ pub(crate) struct HostEnd {
     /// `/proc/net/dev` of the namespace, to read how many packets its TUN queue dropped.
     pub(crate) counters: File,
     /// Hears what is given to the device, if packets are to be stamped.
-    pub(crate) sent: Option<OwnedFd>,
+    pub(crate) sent: Option<SentEar>,
 }
 
 /// `PREFIX-a` or `PREFIX-b`.
@@ -105,7 +105,7 @@ pub(crate) fn furnish(
             .map_err(LabError::system(format!("set the MTU of IPv6 in '{namespace}'")))?;
     }
     if stamped {
-        let sent = within(namespace, || system::hear_sent(DEVICE));
+        let sent = within(namespace, || SentEar::open(DEVICE, HEARD_BYTES));
         end.sent = Some(sent.map_err(LabError::system(format!("hear what '{namespace}' sends")))?);
     }
     write_files(namespace, mark, addresses)?;
@@ -114,6 +114,8 @@ pub(crate) fn furnish(
 
 /// Packets that wait for the emulator to read them; the scenario's queues are to fill first.
 const QUEUE: u32 = 10_000;
+/// As much as the device's own queue holds.
+const HEARD_BYTES: i32 = 64 << 20;
 
 fn write_files(namespace: &str, mark: &str, addresses: Addresses) -> Result<(), LabError> {
     let folder = files(namespace);

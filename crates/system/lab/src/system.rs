@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-use netaware_units::{Span, Wall};
+use netaware_units::Span;
 
 /// Moves the calling thread into a network namespace for good; other threads stay where they are.
 pub(crate) fn enter(namespace: &File) -> io::Result<()> {
@@ -30,77 +30,6 @@ pub(crate) fn open_tun(name: &str) -> io::Result<File> {
     // SAFETY: TUNSETIFF reads and writes one ifreq, which is valid for the whole call.
     check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) })?;
     Ok(file)
-}
-
-/// A packet socket in the network namespace of the calling thread that hears what is given to a device to send, with the kernel's stamps.
-/// The device has to be up. Reads do not block.
-pub(crate) fn hear_sent(device: &str) -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: takes numbers. Protocol 0: it hears nothing before it is bound.
-    let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
-    check(fd)?;
-    // SAFETY: the call has just given us this descriptor, and nobody else has it.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-    // What we hand to the host ourselves passes the same device.
-    let is_sent = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE).cast_unsigned();
-    let step = |code: u32, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf, k };
-    let mut filter = [
-        step(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, 0, is_sent),
-        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, u32::from(libc::PACKET_OUTGOING)),
-        step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0),
-    ];
-    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    set(&socket, libc::SO_ATTACH_FILTER, &program)?;
-    set(&socket, libc::SO_TIMESTAMPNS, &1)?;
-    set(&socket, libc::SO_RCVBUFFORCE, &HEARD_BYTES)?;
-    let name = std::ffi::CString::new(device)?;
-    // SAFETY: a string that ends with zero.
-    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    if index == 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: all-zero is a valid value of this plain structure.
-    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-    address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-    address.sll_ifindex = index.cast_signed();
-    let size = size_of_val(&address) as libc::socklen_t;
-    // SAFETY: a link-layer address of the size given.
-    check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size) })?;
-    Ok(socket)
-}
-
-/// As much as the device's own queue holds.
-const HEARD_BYTES: libc::c_int = 64 << 20;
-
-fn set<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {
-    let size = size_of::<T>() as libc::socklen_t;
-    let data = std::ptr::from_ref(value).cast();
-    // SAFETY: `data` is valid for `size` bytes during the call; an option that takes another size refuses it.
-    check(unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, data, size) })
-}
-
-/// The next packet of [`hear_sent`]: how many bytes of it fit, and its stamp; `None` if there is none.
-pub(crate) fn receive_stamped(socket: &OwnedFd, start: &mut [u8]) -> Option<(usize, Wall)> {
-    let mut part = libc::iovec { iov_base: start.as_mut_ptr().cast(), iov_len: start.len() };
-    let mut control = [0_u64; 8];
-    // SAFETY: all-zero is a valid message without anything in it.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
-    (message.msg_control, message.msg_controllen) = (control.as_mut_ptr().cast(), size_of_val(&control) as _);
-    // SAFETY: both buffers are valid for writing as many bytes as the message says.
-    let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
-    let length = usize::try_from(length).ok()?;
-    // SAFETY: the kernel has set `msg_controllen` to what it wrote; the macro gives an entry within that or none.
-    let entry = unsafe { libc::CMSG_FIRSTHDR(&raw const message).as_ref() }?;
-    let kind = (entry.cmsg_level, entry.cmsg_type);
-    if kind != (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
-        return None;
-    }
-    // SAFETY: an entry of that kind holds a timespec, which may not be aligned.
-    let stamp = unsafe { libc::CMSG_DATA(entry).cast::<libc::timespec>().read_unaligned() };
-    Some((length, Wall(stamp.tv_sec * 1_000_000_000 + stamp.tv_nsec)))
 }
 
 /// Sleeps until one of the files can be read, or for `patience`; true if one can.
