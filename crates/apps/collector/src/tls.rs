@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use netaware_tls::{TrustError, pem};
 use rustls::ServerConfig;
-use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::{ClientCertVerifierBuilder, WebPkiClientVerifier};
 use tokio_rustls::TlsAcceptor;
@@ -36,7 +35,7 @@ fn server(
     tls: &Tls,
     strictness: impl FnOnce(ClientCertVerifierBuilder) -> ClientCertVerifierBuilder,
 ) -> Result<ServerConfig, ApplyError> {
-    let provider = Arc::new(ring::default_provider());
+    let provider = netaware_tls::provider();
     let chain = pem::certificates(&tls.certificate).map_err(|why| unread(&tls.certificate, why))?;
     let key = pem::secret(&tls.key).map_err(|why| unread(&tls.key, why))?;
     let builder = ServerConfig::builder_with_provider(provider.clone())

@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use rcgen::{CertificateParams, KeyPair};
 use rustls::ServerConfig;
-use rustls::crypto::ring;
 
-use crate::{Fingerprint, TrustError, fingerprint, pem};
+use crate::{Fingerprint, TrustError, fingerprint, pem, provider};
 
 /// See the module.
 #[derive(Clone)]
@@ -61,7 +60,7 @@ impl Identity {
         let (chain, secret) = (pem::certificates(certificate)?, pem::secret(key)?);
         let first = chain.first().ok_or_else(|| content(certificate, "no certificate in it".into()))?;
         let fingerprint = fingerprint(first);
-        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, secret))
             .map_err(|why| content(key, why.to_string()))?;

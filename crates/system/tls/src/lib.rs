@@ -7,10 +7,12 @@
 mod identity;
 pub mod pem;
 mod pinned;
+mod provider;
 mod refusal;
 mod trust;
 
 pub use identity::{Identity, IdentityError};
 pub use pinned::{Fingerprint, fingerprint, pinned};
+pub use provider::provider;
 pub use refusal::Refusal;
 pub use trust::{Judge, Trust, TrustError};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustls::client::WantsClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
+use rustls::crypto::{CryptoProvider, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, ConfigBuilder, DigitallySignedStruct, OtherError, SignatureScheme,
@@ -14,7 +14,7 @@ use rustls::{
 };
 use sha2::{Digest, Sha256};
 
-use crate::TrustError;
+use crate::{TrustError, provider};
 
 /// SHA-256 of a certificate (its DER form), as people compare it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub fn pinned(fingerprint: Option<Fingerprint>) -> Result<ClientConfig, TrustErr
 }
 
 pub(crate) fn builder() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, TrustError> {
-    ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|why| TrustError::SetUp(why.to_string()))
 }

@@ -29,7 +29,7 @@ pub(super) struct Http {
 
 impl Http {
     pub(super) fn new(address: Address) -> Result<Self, FleetError> {
-        let mut tls = TlsConfig::builder();
+        let mut tls = TlsConfig::builder().unversioned_rustls_crypto_provider(netaware_tls::provider());
         if let Some(path) = &address.ca {
             let wrong = |why| FleetError::Place { given: path.display().to_string(), why };
             let pem = std::fs::read(path).map_err(|_| wrong("the file of ca= cannot be read"))?;
