@@ -7,9 +7,10 @@
 #![expect(unsafe_code, reason = "a foreign library can be loaded and called in no other way")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+
+use crate::program::free_port;
 
 /// Set for the child: the library, the folder for its data, the port, and further arguments.
 const CHILD: &str = "NETAWARE_TEST_CLICKHOUSE";
@@ -22,22 +23,23 @@ const TARBALL: &str = "chdb-lib-linux-x64-gnu-26.7.3-stable.1.tgz";
 const SHA512: &str = "5cff7b98caa7739b59a4a432c11f0dedc2d3b073624e61ebdf4a42e66ce8de35\
                       a6ba48ca9f62016bad1cd81fe059435cb858ce3235a8a2b408082a81563e70a7";
 
-/// A server that ends with this.
-pub(crate) struct Server {
+/// A ClickHouse server, which ends when this is dropped.
+pub struct ClickHouse {
     child: Child,
-    pub(crate) port: u16,
+    /// The port on which it answers HTTP.
+    pub port: u16,
     folder: PathBuf,
     more: Vec<String>,
 }
 
-impl Server {
-    /// `None` where there can be none, having said why; under `CI=true` that is a failure.
-    pub(crate) fn start(test: &str) -> Option<Self> {
+impl ClickHouse {
+    /// Starts one for the test of this name, which is its path within the executable (`fleet::away::…`). `None` where there can be none, having said why; under `CI=true` that is a failure.
+    pub fn start(test: &str) -> Option<Self> {
         Self::start_with(test, &[])
     }
 
     /// The same with arguments of ClickHouse beside the usual ones; with `--tcp_port=N` other servers can ask it, too.
-    pub(crate) fn start_with(test: &str, more: &[String]) -> Option<Self> {
+    pub fn start_with(test: &str, more: &[String]) -> Option<Self> {
         match library() {
             Ok(library) => Some(Self::with(&library, test, more)),
             Err(why) => {
@@ -58,28 +60,30 @@ impl Server {
     }
 
     /// As after a crash: the same data, the same port.
-    pub(crate) fn restart(&mut self, test: &str) {
+    pub fn restart(&mut self, test: &str) {
         self.stop();
         self.child = serve_in_a_child(&library().unwrap(), &self.folder, self.port, test, &self.more);
         self.wait();
     }
 
-    pub(crate) fn stop(&mut self) {
+    /// Kills it, as a crash would.
+    pub fn stop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    pub(crate) fn place(&self, database: &str) -> String {
+    /// The name of a store in this database, as the product takes it.
+    pub fn place(&self, database: &str) -> String {
         format!("clickhouse://127.0.0.1:{}/{database}", self.port)
     }
 
     /// What it answers to a statement.
-    pub(crate) fn ask(&self, sql: &str) -> Result<String, String> {
+    pub fn ask(&self, sql: &str) -> Result<String, String> {
         self.ask_in("default", sql)
     }
 
     /// The same, tables being those of a database.
-    pub(crate) fn ask_in(&self, database: &str, sql: &str) -> Result<String, String> {
+    pub fn ask_in(&self, database: &str, sql: &str) -> Result<String, String> {
         let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
         let url = format!("http://127.0.0.1:{}/?database={database}", self.port);
         let mut response = agent.post(&url).send(sql).map_err(|error| error.to_string())?;
@@ -102,16 +106,11 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ClickHouse {
     fn drop(&mut self) {
         self.stop();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
-}
-
-/// Free a moment ago; if somebody took it since, the server says so and the test fails.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn serve_in_a_child(library: &Path, folder: &Path, port: u16, test: &str, more: &[String]) -> Child {
@@ -130,8 +129,8 @@ fn serve_in_a_child(library: &Path, folder: &Path, port: u16, test: &str, more: 
 }
 
 /// In the child this serves until it is killed; elsewhere it does nothing. To be called first by the test named to
-/// [`Server::start`].
-pub(crate) fn serve_if_told() {
+/// [`ClickHouse::start`].
+pub fn serve_if_told() {
     let Ok(told) = std::env::var(CHILD) else { return };
     let told: Vec<&str> = told.lines().collect();
     let [library, folder, port, more @ ..] = &told[..] else { panic!("{CHILD} holds three lines and more") };
@@ -180,7 +179,10 @@ fn library() -> Result<PathBuf, String> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         return Err("there is one for Linux on x86-64 only".into());
     }
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("chdb");
+    // Cargo's folder for files of tests, `target/tmp`, seen from `target/<profile>/deps/<name>`.
+    let test = std::env::current_exe().map_err(|error| error.to_string())?;
+    let target = test.ancestors().nth(3).ok_or("the test is not in a target folder")?;
+    let folder = target.join("tmp/chdb");
     let library = folder.join("package/libchdb.so");
     if library.exists() {
         return Ok(library);

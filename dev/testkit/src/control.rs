@@ -11,7 +11,7 @@ use netaware_wire::{PROTOCOL_VERSION, Token, frame};
 
 /// What came, or did not.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub enum Heard {
     /// A message.
     Message(Box<ServerMessage>),
     /// The responder has closed or reset the connection.
@@ -21,14 +21,14 @@ pub(crate) enum Heard {
 }
 
 /// An open control connection.
-pub(crate) struct Control {
+pub struct Control {
     stream: TcpStream,
     unread: Vec<u8>,
 }
 
 impl Control {
     /// Connects and exchanges prefaces; returns the version of the responder, too.
-    pub(crate) fn open(address: SocketAddr, version: u16) -> (Self, u16) {
+    pub fn open(address: SocketAddr, version: u16) -> (Self, u16) {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
         stream.write_all(&Preface { version, role: Role::Control }.emit()).unwrap();
@@ -40,7 +40,7 @@ impl Control {
     }
 
     /// Opens a session without a key; returns its token.
-    pub(crate) fn session(address: SocketAddr) -> (Self, Token) {
+    pub fn session(address: SocketAddr) -> (Self, Token) {
         let (mut control, _) = Self::open(address, PROTOCOL_VERSION);
         control.say(&hello(PROTOCOL_VERSION));
         let token = control.wait_for(Span::from_secs(5), |message| match message {
@@ -50,7 +50,8 @@ impl Control {
         (control, token)
     }
 
-    pub(crate) fn say(&mut self, message: &ClientMessage) {
+    /// Sends a message.
+    pub fn say(&mut self, message: &ClientMessage) {
         self.stream.write_all(&frame::emit(message).unwrap()).unwrap();
     }
 
@@ -58,7 +59,7 @@ impl Control {
     ///
     /// # Panics
     /// When what comes is no message.
-    pub(crate) fn hear_until(&mut self, due: Mono) -> Heard {
+    pub fn hear_until(&mut self, due: Mono) -> Heard {
         loop {
             if let Some(body) = self.take_frame() {
                 return Heard::Message(Box::new(frame::parse(&body, ServerMessage::TYPES).unwrap()));
@@ -82,7 +83,7 @@ impl Control {
     ///
     /// # Panics
     /// When that takes longer than `limit`, or the connection ends before.
-    pub(crate) fn wait_for<T>(&mut self, limit: Span, wanted: impl Fn(&ServerMessage) -> Option<T>) -> T {
+    pub fn wait_for<T>(&mut self, limit: Span, wanted: impl Fn(&ServerMessage) -> Option<T>) -> T {
         let due = clock::now() + limit;
         let mut ping_due = clock::now() + PING_EVERY;
         let mut seen = Vec::new();
@@ -109,6 +110,7 @@ impl Control {
     }
 }
 
-pub(crate) fn hello(version: u16) -> ClientMessage {
+/// The first message of a session without a key.
+pub fn hello(version: u16) -> ClientMessage {
     ClientMessage::Hello { version, software: "a test".into(), nonce: Token([7; 16]) }
 }

@@ -9,10 +9,10 @@ use netaware_units::Span;
 
 /// What the browser made of the page.
 #[derive(Debug)]
-pub(crate) struct Drawn(String);
+pub struct Drawn(String);
 
 /// A line of a table: text by the name of its column.
-pub(crate) type Line = BTreeMap<String, String>;
+pub type Line = BTreeMap<String, String>;
 
 /// Killed when dropped, so that a browser that never ends does not outlive its test.
 struct Browser(Child);
@@ -26,7 +26,7 @@ impl Drop for Browser {
 
 impl Drawn {
     /// `chromium` opens the page until everything on it has come.
-    pub(crate) fn of(mut chromium: Command, url: &str) -> Self {
+    pub fn of(mut chromium: Command, url: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
         let [out, complaints] = ["document", "complaints"].map(|name| home.path().join(name));
         chromium
@@ -53,7 +53,7 @@ impl Drawn {
     }
 
     /// The lines of a table.
-    pub(crate) fn table(&self, id: &str) -> Vec<Line> {
+    pub fn table(&self, id: &str) -> Vec<Line> {
         let after = self.0.split_once(&format!("<table id=\"{id}\">")).map(|(_, after)| after);
         let table = after.and_then(|after| after.split_once("<tbody>")).map(|(_, after)| after);
         let body = table.and_then(|after| after.split_once("</tbody>")).map(|(body, _)| body);
@@ -62,7 +62,7 @@ impl Drawn {
     }
 
     /// The only line of a table in which these columns say this.
-    pub(crate) fn line(&self, id: &str, with: &[(&str, &str)]) -> Line {
+    pub fn line(&self, id: &str, with: &[(&str, &str)]) -> Line {
         let lines = self.table(id);
         let is_it =
             |line: &&Line| with.iter().all(|(name, value)| line.get(*name).is_some_and(|it| it == value));
@@ -72,7 +72,7 @@ impl Drawn {
     }
 
     /// What stands beside a name in a list of figures.
-    pub(crate) fn figure(&self, name: &str) -> &str {
+    pub fn figure(&self, name: &str) -> &str {
         let after = self.0.split_once(&format!("<dt>{name}</dt><dd>")).map(|(_, after)| after);
         after
             .and_then(|after| after.split_once("</dd>"))
@@ -80,13 +80,13 @@ impl Drawn {
     }
 
     /// How many bars and lines a picture has.
-    pub(crate) fn picture(&self, id: &str) -> usize {
+    pub fn picture(&self, id: &str) -> usize {
         let shapes = self.shapes(id);
         shapes.matches("<rect").count() + shapes.matches("<path").count()
     }
 
     /// What a picture is made of, as markup.
-    pub(crate) fn shapes(&self, id: &str) -> &str {
+    pub fn shapes(&self, id: &str) -> &str {
         let after = self.0.split_once(&format!("<svg id=\"{id}\"")).map(|(_, after)| after);
         let picture = after.and_then(|after| after.split_once("</svg>")).map(|(picture, _)| picture);
         picture.unwrap_or_else(|| panic!("no picture '{id}': {}", self.0))

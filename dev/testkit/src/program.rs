@@ -1,8 +1,9 @@
 //! The `netaware` binary as a stranger runs it: a responder that ends with its guard, clients that are bounded in time.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use netaware_io::clock;
@@ -11,12 +12,35 @@ use netaware_record::Record;
 use netaware_units::{Mono, Span};
 use tempfile::TempDir;
 
-/// The binary under test.
-pub(crate) const NETAWARE: &str = env!("CARGO_BIN_EXE_netaware");
+/// The binary under test: the one that cargo or the test runner names in `CARGO_BIN_EXE_netaware`, or the one in the folder
+/// above that of the running test executable.
+///
+/// # Panics
+/// If it is not there.
+pub fn netaware_path() -> &'static Path {
+    static FOUND: LazyLock<PathBuf> = LazyLock::new(|| {
+        let path = std::env::var_os("CARGO_BIN_EXE_netaware").map_or_else(beside_the_tests, PathBuf::from);
+        let path = path.canonicalize().unwrap_or(path);
+        assert!(
+            path.is_file(),
+            "the netaware binary is not at {}: build it first: cargo build --profile checked",
+            path.display()
+        );
+        path
+    });
+    &FOUND
+}
+
+/// A test executable is `target/<profile>/deps/<name>`, the binary is `target/<profile>/netaware`.
+fn beside_the_tests() -> PathBuf {
+    let test = std::env::current_exe().expect("a running program has a path");
+    let profile = test.ancestors().nth(2).expect("cargo puts tests two folders deep");
+    profile.join("netaware").with_extension(std::env::consts::EXE_EXTENSION)
+}
 
 /// The binary with these arguments.
-pub(crate) fn netaware(arguments: &[&str]) -> Command {
-    let mut command = Command::new(NETAWARE);
+pub fn netaware(arguments: &[&str]) -> Command {
+    let mut command = Command::new(netaware_path());
     command.args(arguments);
     command
 }
@@ -24,7 +48,7 @@ pub(crate) fn netaware(arguments: &[&str]) -> Command {
 /// A port free for TCP and UDP. Below the range that the kernel gives out by itself, so that no passing connection takes
 /// it between the look and the use. Looked up and not tried: a program that another test starts at that moment would inherit
 /// the socket of the try, and keep the port until it runs.
-pub(crate) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     const LOWEST: u32 = 15_000;
     const SPAN: u32 = 17_000;
@@ -42,13 +66,13 @@ pub(crate) fn free_port() -> u16 {
 }
 
 /// Sends a signal by name ("INT") with the shell's own `kill`.
-pub(crate) fn signal(name: &str, process: u32) {
+pub fn signal(name: &str, process: u32) {
     let sent = Command::new("sh").args(["-c", &format!("kill -{name} {process}")]).status().unwrap();
     assert!(sent.success(), "process {process} was gone before SIG{name}");
 }
 
 /// A program with its output in files, killed when dropped.
-pub(crate) struct Program {
+pub struct Program {
     running: Running,
     started_at: Mono,
     /// Its working directory, home, store and output: nothing of the user's settings reaches it.
@@ -57,16 +81,20 @@ pub(crate) struct Program {
 
 /// What a program left behind.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub struct Finished {
     /// Absent when a signal ended it.
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-    pub(crate) took: Span,
+    pub code: Option<i32>,
+    /// Everything that it printed.
+    pub stdout: String,
+    /// Everything that it complained of.
+    pub stderr: String,
+    /// The time from its start until its end was seen.
+    pub took: Span,
 }
 
 impl Program {
-    pub(crate) fn start(mut command: Command) -> Self {
+    /// Starts a program in an empty home, without any `NETAWARE_` variable of the environment.
+    pub fn start(mut command: Command) -> Self {
         let home = tempfile::tempdir().unwrap();
         for (name, _) in std::env::vars_os() {
             if name.as_encoded_bytes().starts_with(b"NETAWARE_") {
@@ -87,7 +115,8 @@ impl Program {
         Self { running: Running::start(&mut command).unwrap(), started_at, home }
     }
 
-    pub(crate) fn id(&self) -> u32 {
+    /// Its process id.
+    pub fn id(&self) -> u32 {
         self.running.id()
     }
 
@@ -95,7 +124,7 @@ impl Program {
     ///
     /// # Panics
     /// When it runs for longer than `limit` from now.
-    pub(crate) fn finish_within(mut self, limit: Span) -> Finished {
+    pub fn finish_within(mut self, limit: Span) -> Finished {
         let due = clock::now() + limit;
         loop {
             if let Some(status) = self.running.child().try_wait().unwrap() {
@@ -110,17 +139,17 @@ impl Program {
     }
 
     /// Standard output so far.
-    pub(crate) fn printed(&self) -> String {
+    pub fn printed(&self) -> String {
         self.content(STDOUT)
     }
 
     /// Standard error so far.
-    pub(crate) fn complained(&self) -> String {
+    pub fn complained(&self) -> String {
         self.content(STDERR)
     }
 
     /// Where its results are saved unless told otherwise.
-    pub(crate) fn store(&self) -> PathBuf {
+    pub fn store(&self) -> PathBuf {
         self.home.path().join(STORE)
     }
 
@@ -135,39 +164,41 @@ const STDERR: &str = "stderr";
 const STORE: &str = "store.db";
 
 impl Finished {
+    /// Returns itself if the program ended with this exit code.
+    ///
     /// # Panics
     /// When it ended with another exit code.
-    pub(crate) fn exits_with(self, code: i32) -> Self {
+    pub fn exits_with(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
         self
     }
 
     /// Standard output of `--format json`.
-    pub(crate) fn record(&self) -> Record {
+    pub fn record(&self) -> Record {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
     }
 }
 
 /// Runs a client to its end.
-pub(crate) fn run(arguments: &[&str], limit: Span) -> Finished {
+pub fn run(arguments: &[&str], limit: Span) -> Finished {
     Program::start(netaware(arguments)).finish_within(limit)
 }
 
 /// `netaware serve` on a port of its own.
-pub(crate) struct Responder {
+pub struct Responder {
     program: Program,
     port: u16,
 }
 
 impl Responder {
-    /// On this host.
-    pub(crate) fn start(options: &[&str]) -> Self {
+    /// Starts one on this host.
+    pub fn start(options: &[&str]) -> Self {
         let port = free_port();
         Self::launch(netaware(&["serve", "--port", &port.to_string()]), options, port)
     }
 
-    /// `command` ends where the options begin.
-    pub(crate) fn launch(mut command: Command, options: &[&str], port: u16) -> Self {
+    /// Starts one by a command that ends where the options begin, and waits until it listens.
+    pub fn launch(mut command: Command, options: &[&str], port: u16) -> Self {
         command.args(options);
         let program = Program::start(command);
         for transport in [Transport::Tcp, Transport::Udp] {
@@ -178,19 +209,23 @@ impl Responder {
         Self { program, port }
     }
 
-    pub(crate) fn port(&self) -> String {
+    /// The port it listens on, as an argument of a client.
+    pub fn port(&self) -> String {
         self.port.to_string()
     }
 
-    pub(crate) fn address(&self) -> std::net::SocketAddr {
+    /// Its address on loopback over IPv4.
+    pub fn address(&self) -> std::net::SocketAddr {
         (std::net::Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    pub(crate) fn id(&self) -> u32 {
+    /// Its process id.
+    pub fn id(&self) -> u32 {
         self.program.id()
     }
 
-    pub(crate) fn into_program(self) -> Program {
+    /// The program without the knowledge of its port.
+    pub fn into_program(self) -> Program {
         self.program
     }
 }
