@@ -5,9 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
+use netaware_testkit::program::netaware_path;
 use serde_json::Value;
-
-const NETAWARE: &str = env!("CARGO_BIN_EXE_netaware");
 
 const FLEET: &str = r#"
 listen = ["127.0.0.1:0"]
@@ -32,7 +31,7 @@ struct Running {
 
 impl Running {
     fn start(folder: &Path, arguments: &[&str]) -> Self {
-        let mut command = Command::new(NETAWARE);
+        let mut command = Command::new(netaware_path());
         command.current_dir(folder).args(["collect", "run", "--config", "site/collect.toml"]).args(arguments);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -46,7 +45,7 @@ impl Running {
     /// `collect ACTION` for the file of that folder, whose paths mean nothing there.
     fn ask(&self, action: &str, folder: &Path) -> Output {
         let arguments = ["collect", action, "--config", "collect.toml", "--at", &self.at];
-        Command::new(NETAWARE).current_dir(folder).args(arguments).output().unwrap()
+        Command::new(netaware_path()).current_dir(folder).args(arguments).output().unwrap()
     }
 
     fn config(&self) -> String {
@@ -121,7 +120,7 @@ fn flags_of_the_start_hold_for_every_file_that_is_applied() {
 fn a_store_that_makes_no_sense_is_named_at_the_start() {
     let (here, _) = hosts();
     let arguments = ["collect", "run", "--config", "site/collect.toml", "--store", "postgres://host/db"];
-    let output = Command::new(NETAWARE).current_dir(here.path()).args(arguments).output().unwrap();
+    let output = Command::new(netaware_path()).current_dir(here.path()).args(arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(said(&output).contains("postgres://"), "{}", said(&output));
 }

@@ -6,11 +6,12 @@ use std::process::Stdio;
 use assert_cmd::Command;
 use netaware_record::Record;
 use netaware_store::Store;
+use netaware_testkit::program::netaware_path;
 use tempfile::TempDir;
 
 /// The binary in an empty home, with nothing of the user's settings.
 fn netaware(home: &TempDir, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_netaware"));
+    let mut command = Command::new(netaware_path());
     for (name, _) in std::env::vars_os() {
         if name.as_encoded_bytes().starts_with(b"NETAWARE_") {
             command.env_remove(name);
@@ -36,7 +37,7 @@ fn finished(command: &mut Command) -> (Option<i32>, String, String) {
 
 /// The record that the golden JSON of the renderer holds.
 fn saved_record() -> Record {
-    let golden = include_str!("../src/snapshots/netaware__render__tests__test_json.snap");
+    let golden = include_str!("../../src/snapshots/netaware__render__tests__test_json.snap");
     let (_, json) = golden.split_once("\n---\n").unwrap();
     serde_json::from_str(json).unwrap()
 }
@@ -204,7 +205,7 @@ fn a_file_of_results_that_is_none_is_refused_and_named() {
 fn a_reader_who_goes_away_is_no_error() {
     let home = tempfile::tempdir().unwrap();
     for arguments in [&["schema"][..], &["man"], &["completions", "bash"], &["help", "test"]] {
-        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_netaware"))
+        let mut child = std::process::Command::new(netaware_path())
             .args(arguments)
             .current_dir(home.path())
             .stdout(Stdio::piped())

@@ -6,7 +6,7 @@
 #![cfg(target_os = "linux")]
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use netaware_io::clock;
 use netaware_ipfix::{Listener, Options, Over, Sink};
 use netaware_netns::{Transport, wait_until_bound};
+use netaware_testkit::program::{free_port, netaware_path};
 use netaware_units::Span;
 use netaware_wire::ipfix::Found;
 use rustls::ServerConfig;
@@ -21,7 +22,6 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-const NETAWARE: &str = env!("CARGO_BIN_EXE_netaware");
 /// Packets of each flow.
 const PACKETS: u64 = 40;
 
@@ -72,7 +72,7 @@ fn capture(folder: &Path) -> PathBuf {
 
 fn probe(folder: &Path, arguments: &[&str]) -> Output {
     let file = capture(folder);
-    let mut command = Command::new(NETAWARE);
+    let mut command = Command::new(netaware_path());
     command.args(["probe", "--period", "10s", "--read"]).arg(file).args(arguments);
     command.output().unwrap()
 }
@@ -93,7 +93,7 @@ fn nfcapd_takes_the_flows_of_a_file_over_udp() {
         return;
     }
     let (folder, flows) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let port = UdpSocket::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let nfcapd = Command::new("nfcapd")
         .args(["-b", "127.0.0.1", "-p", &port.to_string(), "-t", "300", "-w"])
         .arg(flows.path())
@@ -247,7 +247,7 @@ struct Collecting {
 fn collect(folder: &Path) -> Collecting {
     let file = folder.join("collect.toml");
     std::fs::write(&file, "listen = [\"127.0.0.1:0\"]\n").unwrap();
-    let mut child = Command::new(NETAWARE)
+    let mut child = Command::new(netaware_path())
         .args(["collect", "run", "--ipfix", "udp://127.0.0.1:0", "--config"])
         .arg(file)
         .stdout(Stdio::piped())

@@ -14,9 +14,3 @@ mod store;
 mod strangers;
 mod unwanted;
 mod vanished;
-
-#[path = "../harness/control.rs"]
-mod control;
-#[path = "../harness/program.rs"]
-#[expect(dead_code, reason = "shared with tests of the store")]
-mod program;

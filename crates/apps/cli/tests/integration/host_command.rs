@@ -7,12 +7,13 @@ use std::process::Output;
 use assert_cmd::Command;
 use netaware_io::clock;
 use netaware_record::{HostAbility, HostCall, Record};
+use netaware_testkit::program::netaware_path;
 use netaware_units::Span;
 use tempfile::TempDir;
 
 /// The binary with a cache of its own.
 fn netaware(home: &TempDir, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_netaware"));
+    let mut command = Command::new(netaware_path());
     for (name, _) in std::env::vars_os() {
         if name.as_encoded_bytes().starts_with(b"NETAWARE_") {
             command.env_remove(name);

@@ -4,14 +4,10 @@
 //! exchange has to wait then is the responder's own time: it shows in the figures that a user of the service meets, and the
 //! round trip of the network, from which that time is taken out over UDP, keeps out of it.
 
-#[path = "harness/program.rs"]
-#[expect(dead_code, reason = "shared with tests that ask more of it")]
-mod program;
-
 use netaware_io::clock;
 use netaware_record::{LatencyResult, Record};
+use netaware_testkit::program::{Program, Responder, netaware, signal};
 use netaware_units::Span;
-use program::{Program, Responder, netaware, signal};
 
 const STALL: Span = Span::from_millis(400);
 /// A host that is late by its own fault is not late by so much.

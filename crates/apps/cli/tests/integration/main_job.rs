@@ -1,12 +1,8 @@
 //! The main job as a newcomer runs it: no host, no option, one machine.
 
-#[path = "harness/program.rs"]
-#[expect(dead_code, reason = "shared with tests that run a responder")]
-mod program;
-
 use netaware_record::{IpVersion, Outcome, Record, Side, TcpResult, VersionResult};
+use netaware_testkit::program::{Program, netaware, run};
 use netaware_units::Span;
-use program::{Program, netaware, run};
 
 #[test]
 fn without_a_host_it_measures_its_own_responder_over_both_versions() {

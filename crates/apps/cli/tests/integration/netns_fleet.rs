@@ -9,13 +9,6 @@
 //! last one, delays to microseconds in one of some runs, as a machine whose cores are taken away spoils those. Probes and collector
 //! talk over IPv6, on the same path; everything else over IPv4 is traffic. Needs root: `cargo xtask netns`.
 
-#[path = "../harness/program.rs"]
-#[expect(dead_code, reason = "shared with tests on loopback")]
-mod program;
-
-#[path = "../harness/drawn.rs"]
-mod drawn;
-
 mod full;
 mod nat;
 mod shards;
@@ -27,14 +20,14 @@ use std::path::Path;
 
 use netaware_collector::Client;
 use netaware_io::clock;
-use netaware_lab::{Lab, LabOptions, RecordedPackets, Side, TruthDetail, TruthFile, scenarios};
+use netaware_lab::{Lab, LabOptions, RecordedPackets, Side, TruthDetail, TruthFile};
 use netaware_netns::{Transport, in_one_of, permitted, wait_until_bound};
 use netaware_record::IpVersion;
+use netaware_testkit::drawn::Drawn;
+use netaware_testkit::lab;
+use netaware_testkit::program::{Program, netaware_path};
 use netaware_units::Span;
 use serde_json::Value;
-
-use crate::drawn::Drawn;
-use crate::program::{NETAWARE, Program};
 
 const RUNS: usize = 4;
 const PORT: u16 = 14_234;
@@ -78,23 +71,21 @@ struct Fleet {
 }
 
 fn start(seed: u64, folder: tempfile::TempDir) -> Fleet {
-    let scenario = scenarios::parse("fleet", PATH.to_owned()).unwrap_or_else(|error| panic!("{error}"));
     let truth = TruthFile { path: folder.path().join("truth.ndjson"), detail: TruthDetail::Packets };
-    let options =
-        LabOptions { prefix: "fleet".to_owned(), seed, truth: Some(truth), ..LabOptions::default() };
-    let lab = Lab::up(&scenario.scenario, &options).unwrap_or_else(|error| panic!("{error}"));
+    let options = LabOptions { seed, truth: Some(truth), ..lab::options() };
+    let lab = lab::start(&lab::scenario(PATH), &options);
     std::fs::write(folder.path().join("collect.toml"), FLEET).unwrap();
     for name in ["a", "b"] {
         std::fs::write(folder.path().join(format!("{name}.key")), format!("the key of {name}\n")).unwrap();
     }
-    let mut collect = lab.command(Side::B, NETAWARE);
+    let mut collect = lab.command(Side::B, netaware_path());
     collect.args(["collect", "run", "--config"]).arg(folder.path().join("collect.toml"));
     let collector = Program::start(collect);
     wait_until_bound(collector.id(), Transport::Tcp, PORT)
         .unwrap_or_else(|error| panic!("{error}: {}", collector.complained()));
     let at = SocketAddr::new(lab.address(Side::B, IpVersion::V6), PORT).to_string();
     let probes = [("a", Side::A), ("b", Side::B)].map(|(name, side)| {
-        let mut probe = lab.command(side, NETAWARE);
+        let mut probe = lab.command(side, netaware_path());
         probe.args(["probe", "--collector", &at, "--name", name, "-i", "lab", "--key-file"]);
         probe.arg(folder.path().join(format!("{name}.key")));
         probe.arg("--state").arg(folder.path().join(format!("state-{name}")));
@@ -295,7 +286,7 @@ const CLOSE_NS: [f64; 3] = [20e3, 20e3, 100e3];
 const ALL: &str = "876000h";
 
 fn stored(store: &Path) -> Value {
-    let mut results = std::process::Command::new(NETAWARE);
+    let mut results = std::process::Command::new(netaware_path());
     results.args(["results", "delays", "--resolution", ALL, "--format", "json", "--store"]).arg(store);
     let found = Program::start(results).finish_within(Span::from_secs(20)).exits_with(0);
     serde_json::from_str(&found.stdout).unwrap()

@@ -18,10 +18,10 @@ use std::process::{Command, Stdio};
 
 use netaware_io::clock;
 use netaware_netns::{Running, Side, Star, Transport, permitted, wait_until_bound};
+use netaware_testkit::program::netaware_path;
 use netaware_units::Span;
 use serde_json::Value;
 
-const NETAWARE: &str = env!("CARGO_BIN_EXE_netaware");
 const SITES: [&str; 3] = ["berlin", "bern", "oslo"];
 
 /// What else meshes measure through a responder, and how it is done quickly.
@@ -41,7 +41,7 @@ struct Fleet {
 impl Fleet {
     /// A shell that runs a script on `side` as somebody who is in `folder`; what it says goes to a file beside it.
     fn shell(side: &Side, folder: &Path, script: &str) -> Command {
-        let programs = Path::new(NETAWARE).parent().unwrap().display();
+        let programs = netaware_path().parent().unwrap().display();
         let path = format!("{programs}:{}", std::env::var("PATH").unwrap_or_default());
         let mut shell = side.command("sh");
         for (name, _) in std::env::vars_os() {

@@ -3,16 +3,12 @@
 //! A run that the emulator spoiled says nothing about the method and is repeated; a figure must hold in one of four runs, since
 //! this host may lose its cores for milliseconds, and a wrong method is wrong in each. Needs root: `cargo xtask netns`.
 
-#[path = "../harness/program.rs"]
-#[expect(dead_code, reason = "shared with tests on loopback")]
-mod program;
-
-use netaware_lab::{Lab, LabOptions, Side, scenarios};
+use netaware_lab::Side;
 use netaware_netns::{in_one_of, permitted};
 use netaware_record::{Hop, HopsResult, IpVersion, RateBound, Record};
+use netaware_testkit::lab;
+use netaware_testkit::program::{Finished, Program, netaware_path};
 use netaware_units::Span;
-
-use crate::program::{Finished, NETAWARE, Program};
 
 const RUNS: usize = 4;
 const LATE: Span = Span::from_micros(500);
@@ -30,13 +26,9 @@ fn path(change: impl Fn(usize) -> &'static str) -> String {
 }
 
 fn in_lab(path: &str, seed: u64, arguments: &[&str], exit: i32) -> (Finished, String) {
-    let text = format!("about = \"five hops\"\n{path}");
-    let scenario = scenarios::parse("five hops", text).unwrap_or_else(|error| panic!("{error}")).scenario;
-    let options = LabOptions { prefix: "hops".to_owned(), seed, ..LabOptions::default() };
-    let lab = Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
-    let mut prober = lab.command(Side::A, NETAWARE);
-    prober.args(arguments).args(["--no-save", "--format", "json"]);
-    let ended = Program::start(prober).finish_within(Span::from_secs(120)).exits_with(exit);
+    let lab = lab::up(path, seed);
+    let prober = lab::prober(&lab, &[arguments, &["--no-save", "--format", "json"]].concat());
+    let ended = prober.finish_within(Span::from_secs(120)).exits_with(exit);
     let report = lab.end().unwrap();
     (ended, format!("{:?}; {report}", report.why_invalid(LATE)))
 }
@@ -163,10 +155,7 @@ fn without_privilege_hops_are_found_all_the_same() {
     if !permitted() {
         return;
     }
-    let text = format!("about = \"five hops\"\n{}", path(|_| ""));
-    let scenario = scenarios::parse("five hops", text).unwrap().scenario;
-    let options = LabOptions { prefix: "hopsu".to_owned(), ..LabOptions::default() };
-    let lab = Lab::up(&scenario, &options).unwrap();
+    let lab = lab::up(&path(|_| ""), 1);
     // Nobody's user and group, without any capability.
     let mut prober = lab.command(Side::A, "setpriv");
     prober.args([
@@ -176,7 +165,7 @@ fn without_privilege_hops_are_found_all_the_same() {
         "--inh-caps=-all",
         "--bounding-set=-all",
     ]);
-    prober.args([NETAWARE, "hops", "b", "-t", "24s", "--no-save", "--format", "json"]);
+    prober.arg(netaware_path()).args(["hops", "b", "-t", "24s", "--no-save", "--format", "json"]);
     let record = Program::start(prober).finish_within(Span::from_secs(60)).exits_with(0).record();
     lab.end().unwrap();
     assert!(record.warnings.iter().any(|it| it.contains("CAP_NET_RAW")), "{:?}", record.warnings);

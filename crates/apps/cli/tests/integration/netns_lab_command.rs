@@ -3,9 +3,11 @@
 use std::process::{Command, Output};
 
 use netaware_netns::permitted;
+use netaware_testkit::lab;
+use netaware_testkit::program;
 
 fn netaware(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_netaware")).args(arguments).output().unwrap()
+    program::netaware(arguments).output().unwrap()
 }
 
 fn out(output: &Output) -> String {
@@ -28,23 +30,24 @@ fn a_lab_that_was_killed_stands_still_and_is_cleared_away() {
     if !permitted() {
         return;
     }
-    let up = netaware(&["lab", "up", "three-hops", "--prefix", "cmd-kill"]);
+    let prefix = &lab::prefix();
+    let up = netaware(&["lab", "up", "three-hops", "--prefix", prefix]);
     assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
     assert!(out(&up).contains("10.77.0.2"), "{}", out(&up));
-    let pid = listed("cmd-kill")["pid"].as_u64().unwrap();
-    let ping = ["lab", "exec", "--prefix", "cmd-kill", "a", "ping", "-c", "1", "-W", "1", "b4"];
+    let pid = listed(prefix)["pid"].as_u64().unwrap();
+    let ping = ["lab", "exec", "--prefix", prefix, "a", "ping", "-c", "1", "-W", "1", "b4"];
     assert!(netaware(&ping).status.success());
-    assert_eq!(netaware(&["lab", "up", "three-hops", "--prefix", "cmd-kill"]).status.code(), Some(2));
+    assert_eq!(netaware(&["lab", "up", "three-hops", "--prefix", prefix]).status.code(), Some(2));
     Command::new("sh").args(["-c", &format!("kill -9 {pid}")]).status().unwrap();
-    while listed("cmd-kill")["standing"] == "running" {}
+    while listed(prefix)["standing"] == "running" {}
     assert!(!netaware(&ping).status.success());
     let inside = Command::new("ip")
-        .args(["netns", "exec", "cmd-kill-a", "ping", "-c", "1", "-W", "1", "10.77.0.2"])
+        .args(["netns", "exec", &format!("{prefix}-a"), "ping", "-c", "1", "-W", "1", "10.77.0.2"])
         .output();
     assert!(!inside.unwrap().status.success(), "no packet moves without the emulator");
     for _ in 0..2 {
-        assert!(netaware(&["lab", "down", "--prefix", "cmd-kill"]).status.success());
-        assert!(!is_there("cmd-kill"));
+        assert!(netaware(&["lab", "down", "--prefix", prefix]).status.success());
+        assert!(!is_there(prefix));
     }
 }
 
@@ -53,12 +56,13 @@ fn run_ends_as_its_first_program_did_and_leaves_nothing() {
     if !permitted() {
         return;
     }
+    let prefix = &lab::prefix();
     let run = [
         "lab",
         "run",
         "three-hops",
         "--prefix",
-        "cmd-run",
+        prefix,
         "--",
         "sh",
         "-c",
@@ -70,6 +74,6 @@ fn run_ends_as_its_first_program_did_and_leaves_nothing() {
     let output = netaware(&run);
     assert_eq!(output.status.code(), Some(7), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(out(&output).contains("2 received"), "{}", out(&output));
-    assert!(!is_there("cmd-run"));
-    assert_eq!(listed("cmd-run"), serde_json::Value::Null);
+    assert!(!is_there(prefix));
+    assert_eq!(listed(prefix), serde_json::Value::Null);
 }

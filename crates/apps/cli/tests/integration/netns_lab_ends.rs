@@ -8,17 +8,17 @@ use std::time::SystemTime;
 use netaware_io::clock;
 use netaware_lab::LabState;
 use netaware_netns::permitted;
+use netaware_testkit::lab;
+use netaware_testkit::program::{self, netaware_path};
 use netaware_units::{Mono, Span};
 
-const NETAWARE: &str = env!("CARGO_BIN_EXE_netaware");
-
 fn netaware(arguments: &[&str]) -> Output {
-    Command::new(NETAWARE).args(arguments).output().unwrap()
+    program::netaware(arguments).output().unwrap()
 }
 
 fn started(arguments: &[&str]) -> Child {
-    let mut command = Command::new(NETAWARE);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut command = program::netaware(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().unwrap()
 }
 
@@ -84,15 +84,16 @@ fn up_killed_at_any_moment_is_cleared_away_by_down() {
     if !permitted() {
         return;
     }
+    let prefix = &lab::prefix();
     for moment in MOMENTS_MS {
-        let mut up = started(&["lab", "up", "three-hops", "--prefix", "end-up"]);
+        let mut up = started(&["lab", "up", "three-hops", "--prefix", prefix]);
         clock::sleep(Span::from_millis(moment));
         up.kill().unwrap();
         up.wait().unwrap();
         // Nobody was told that it is up: then it ends by itself, or it was up before.
-        let is_up = || LabState::read("end-up").is_some_and(|state| state.is_running());
-        await_that("up or gone", || holders("end-up").is_empty() || is_up());
-        assert_cleared("end-up", &format!("`up` killed after {moment} ms"));
+        let is_up = || LabState::read(prefix).is_some_and(|state| state.is_running());
+        await_that("up or gone", || holders(prefix).is_empty() || is_up());
+        assert_cleared(prefix, &format!("`up` killed after {moment} ms"));
     }
 }
 
@@ -101,15 +102,16 @@ fn down_right_after_a_killed_up_does_not_come_too_early() {
     if !permitted() {
         return;
     }
+    let prefix = &lab::prefix();
     for moment in MOMENTS_MS {
-        let mut up = started(&["lab", "up", "three-hops", "--prefix", "end-race"]);
+        let mut up = started(&["lab", "up", "three-hops", "--prefix", prefix]);
         clock::sleep(Span::from_millis(moment));
         up.kill().unwrap();
         up.wait().unwrap();
-        let down = netaware(&["lab", "down", "--prefix", "end-race"]);
+        let down = netaware(&["lab", "down", "--prefix", prefix]);
         assert!(down.status.success(), "{moment} ms: {}", words(&down));
         // Whatever was still on its way when `down` looked finds nobody to report to, and ends itself.
-        await_that("nothing left", || left_of("end-race").is_empty());
+        await_that("nothing left", || left_of(prefix).is_empty());
     }
 }
 
@@ -118,20 +120,21 @@ fn the_process_behind_up_killed_at_any_moment_is_cleared_away_by_down() {
     if !permitted() {
         return;
     }
+    let prefix = &lab::prefix();
     for moment in MOMENTS_MS {
-        let mut up = started(&["lab", "up", "three-hops", "--prefix", "end-hold"]);
-        await_that("its holder begins", || !holders("end-hold").is_empty() || up_ended(&up));
+        let mut up = started(&["lab", "up", "three-hops", "--prefix", prefix]);
+        await_that("its holder begins", || !holders(prefix).is_empty() || up_ended(&up));
         clock::sleep(Span::from_millis(moment));
-        for pid in holders("end-hold") {
+        for pid in holders(prefix) {
             signal("9", pid);
         }
         let _ = up.wait().unwrap();
-        assert_cleared("end-hold", &format!("the holder killed after {moment} ms"));
+        assert_cleared(prefix, &format!("the holder killed after {moment} ms"));
         // And the prefix can be used again.
         if moment == 25 {
-            let up = netaware(&["lab", "up", "three-hops", "--prefix", "end-hold"]);
+            let up = netaware(&["lab", "up", "three-hops", "--prefix", prefix]);
             assert!(up.status.success(), "{}", words(&up));
-            assert_cleared("end-hold", "after a lab that worked");
+            assert_cleared(prefix, "after a lab that worked");
         }
     }
 }
@@ -146,13 +149,14 @@ fn sigterm_to_run_brings_the_lab_down() {
     if !permitted() {
         return;
     }
+    let prefix = &lab::prefix();
     for name in ["TERM", "INT"] {
         let mut run = started(&[
             "lab",
             "run",
             "three-hops",
             "--prefix",
-            "end-run",
+            prefix,
             "--",
             "sleep",
             "1000",
@@ -160,7 +164,7 @@ fn sigterm_to_run_brings_the_lab_down() {
             "sleep",
             "1000",
         ]);
-        await_that("the lab is up", || LabState::read("end-run").is_some_and(|state| state.is_running()));
+        await_that("the lab is up", || LabState::read(prefix).is_some_and(|state| state.is_running()));
         // Programs start within half a second.
         clock::sleep(Span::from_millis(800));
         assert!(signal(name, run.id()));
@@ -168,7 +172,7 @@ fn sigterm_to_run_brings_the_lab_down() {
         let status = run.wait().unwrap();
         // As a shell counts a program that SIGTERM ended: that is how it ends its own.
         assert_eq!(status.code(), Some(143), "after SIG{name}");
-        assert_eq!(left_of("end-run"), Vec::<String>::new(), "after SIG{name}");
+        assert_eq!(left_of(prefix), Vec::<String>::new(), "after SIG{name}");
     }
 }
 
@@ -177,12 +181,13 @@ fn run_killed_is_cleared_away_by_down_with_its_programs() {
     if !permitted() {
         return;
     }
+    let prefix = &lab::prefix();
     for moment in [0, 5, 20, 60, 200, 900] {
-        let mut run = started(&["lab", "run", "three-hops", "--prefix", "end-dead", "--", "sleep", "1234"]);
+        let mut run = started(&["lab", "run", "three-hops", "--prefix", prefix, "--", "sleep", "1234"]);
         clock::sleep(Span::from_millis(moment));
         run.kill().unwrap();
         run.wait().unwrap();
-        assert_cleared("end-dead", &format!("`run` killed after {moment} ms"));
+        assert_cleared(prefix, &format!("`run` killed after {moment} ms"));
     }
 }
 
@@ -191,17 +196,18 @@ fn sigusr1_has_the_report_written_at_once() {
     if !permitted() {
         return;
     }
-    let up = netaware(&["lab", "up", "three-hops", "--prefix", "end-report"]);
+    let prefix = &lab::prefix();
+    let up = netaware(&["lab", "up", "three-hops", "--prefix", prefix]);
     assert!(up.status.success(), "{}", words(&up));
-    let ping = ["lab", "exec", "--prefix", "end-report", "a", "ping", "-n", "-c", "5", "-i", "0.05", "b4"];
+    let ping = ["lab", "exec", "--prefix", prefix, "a", "ping", "-n", "-c", "5", "-i", "0.05", "b4"];
     let ping = netaware(&ping);
     assert!(ping.status.success(), "{}", words(&ping));
-    let state = LabState::read("end-report").unwrap();
-    let file = Path::new("/run/netaware-lab/end-report/report.json");
+    let state = LabState::read(prefix).unwrap();
+    let file = &Path::new("/run/netaware-lab").join(prefix).join("report.json");
     let mut waits: Vec<Span> = (0..5).map(|_| asked_to_written(file, state.holder.pid)).collect();
     waits.sort_unstable();
-    let report = LabState::read("end-report").unwrap().report();
-    assert_cleared("end-report", "after SIGUSR1");
+    let report = LabState::read(prefix).unwrap().report();
+    assert_cleared(prefix, "after SIGUSR1");
     // By itself it writes once a second.
     assert!(waits[2] < Span::from_millis(300), "{waits:?}");
     assert!(report.is_some_and(|report| report.taken >= 10 && report.released >= 10), "five pings each way");
@@ -239,7 +245,8 @@ fn down_all_takes_every_lab_and_nothing_else() {
         ls /run/netaware-lab /etc/netns
         ip netns list
     "#;
-    let output = Command::new("unshare").args(["--mount", "sh", "-c", script, NETAWARE]).output().unwrap();
+    let output =
+        Command::new("unshare").args(["--mount", "sh", "-c", script]).arg(netaware_path()).output().unwrap();
     assert!(output.status.success(), "{}", words(&output));
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     let gone = printed.lines().filter(|line| line.ends_with("is gone")).count();
@@ -257,17 +264,19 @@ fn a_command_refuses_names_of_others_and_says_what_to_do() {
     if !permitted() {
         return;
     }
+    let prefix = &lab::prefix();
+    let theirs = &format!("{prefix}-a");
     let ip = |arguments: &[&str]| assert!(Command::new("ip").args(arguments).status().unwrap().success());
-    ip(&["netns", "add", "end-theirs-a"]);
-    let up = netaware(&["lab", "up", "three-hops", "--prefix", "end-theirs"]);
-    let down = netaware(&["lab", "down", "--prefix", "end-theirs"]);
-    let there = Path::new("/run/netns/end-theirs-a").exists();
-    ip(&["netns", "delete", "end-theirs-a"]);
+    ip(&["netns", "add", theirs]);
+    let up = netaware(&["lab", "up", "three-hops", "--prefix", prefix]);
+    let down = netaware(&["lab", "down", "--prefix", prefix]);
+    let there = Path::new("/run/netns").join(theirs).exists();
+    ip(&["netns", "delete", theirs]);
     assert_eq!((up.status.code(), down.status.code(), there), (Some(2), Some(0), true));
     let said = words(&up);
     assert!(
-        said.contains("'end-theirs-a'") && said.contains("--prefix") && said.lines().count() == 1,
+        said.contains(&format!("'{theirs}'")) && said.contains("--prefix") && said.lines().count() == 1,
         "{said}"
     );
-    assert_eq!(left_of("end-theirs"), Vec::<String>::new());
+    assert_eq!(left_of(prefix), Vec::<String>::new());
 }

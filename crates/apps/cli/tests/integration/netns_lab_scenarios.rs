@@ -8,7 +8,3 @@ mod ledger;
 mod measured;
 mod plain;
 mod versions;
-
-#[path = "../harness/program.rs"]
-#[expect(dead_code, reason = "shared with tests on loopback")]
-mod program;

@@ -3,18 +3,12 @@
 
 mod flow;
 
-#[path = "../harness/control.rs"]
-mod control;
-#[path = "../harness/program.rs"]
-#[expect(dead_code, reason = "shared with tests that run probers, too")]
-mod program;
-
-use control::Control;
 use flow::Flow;
 use netaware_io::clock;
+use netaware_testkit::control::Control;
+use netaware_testkit::program::Responder;
 use netaware_units::Span;
 use netaware_wire::control::{ClientMessage, EndReport, ServerMessage, TestPlan};
-use program::Responder;
 
 const SESSIONS: usize = 100;
 const PER_SECOND: i64 = 100;

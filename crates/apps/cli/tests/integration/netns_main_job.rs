@@ -4,9 +4,3 @@
 mod blackholes;
 mod one_version;
 mod shapers;
-
-#[path = "../harness/pair.rs"]
-mod pair;
-#[path = "../harness/program.rs"]
-#[expect(dead_code, reason = "shared with tests on loopback")]
-mod program;

@@ -4,18 +4,11 @@
 //! How accurate methods are is for the simulator to tell; here they must be the ones that were asked for, measure what was asked for,
 //! and end in their time, in every run. A figure must hold in one of three, since this host may lose its cores for milliseconds. Needs root: `cargo xtask netns`.
 
-#[path = "../harness/program.rs"]
-#[expect(dead_code, reason = "shared with tests on loopback")]
-mod program;
-
-use netaware_lab::{Lab, LabOptions, Side, scenarios};
 use netaware_netns::{in_one_of, permitted};
 use netaware_record::{Direction, IpVersion, PathMetric, PathRate, RateBound, Record};
+use netaware_testkit::lab;
 use netaware_units::Span;
 
-use crate::program::{NETAWARE, Program, Responder};
-
-const PORT: u16 = 14_233;
 const RUNS: usize = 3;
 const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
 /// What opening and ending take beside the time asked for.
@@ -78,18 +71,11 @@ enum Command {
 }
 
 fn run(path: &str, seed: u64, arguments: &[&str], seconds: i64, how: Command) -> (Record, Span) {
-    let text = format!("about = \"methods\"\n{path}");
-    let scenario = scenarios::parse("methods", text).unwrap_or_else(|error| panic!("{error}")).scenario;
-    let options = LabOptions { prefix: "methods".to_owned(), seed, ..LabOptions::default() };
-    let lab = Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
-    let responder = (how == Command::WithResponder).then(|| {
-        let mut serve = lab.command(Side::B, NETAWARE);
-        serve.args(["serve", "--port", &PORT.to_string()]);
-        Responder::launch(serve, &[], PORT)
-    });
-    let mut prober = lab.command(Side::A, NETAWARE);
-    prober.args(arguments).args(["b", "--time", &format!("{seconds}s"), "--no-save", "--format", "json"]);
-    let ended = Program::start(prober).finish_within(Span::from_secs(120)).exits_with(0);
+    let lab = lab::up(path, seed);
+    let responder = (how == Command::WithResponder).then(|| lab::responder(&lab, &[]));
+    let others = ["b", "--time", &format!("{seconds}s"), "--no-save", "--format", "json"];
+    let ended =
+        lab::prober(&lab, &[arguments, &others].concat()).finish_within(Span::from_secs(120)).exits_with(0);
     drop(responder);
     lab.end().unwrap();
     (ended.record(), ended.took)

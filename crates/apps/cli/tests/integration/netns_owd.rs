@@ -4,44 +4,29 @@
 //! one of some runs, as a machine whose cores are taken away spoils them. Both ends have one clock here, and say so. The second
 //! reflector is a program of its own in Python, for want of another one in the distribution: it knows RFC 8762 alone. Needs root.
 
-#[path = "../harness/program.rs"]
-#[expect(dead_code, reason = "shared with tests on loopback")]
-mod program;
-
 use std::io;
 use std::process::Command;
 
-use netaware_lab::{Lab, LabOptions, Side, scenarios};
+use netaware_lab::{Lab, Side};
 use netaware_netns::{Running, Transport, in_one_of, permitted, wait_until_bound};
 use netaware_record::{IpVersion, OwdResult, Record};
+use netaware_testkit::lab;
+use netaware_testkit::program::{Finished, Program, Responder, netaware_path};
 use netaware_units::Span;
 
-use crate::program::{Finished, NETAWARE, Program, Responder};
-
 const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
-const PORT: u16 = 5759;
 const STAMP: u16 = 8620;
 const RUNS: usize = 3;
 
-fn lab(path: &str, seed: u64) -> Lab {
-    let scenario = scenarios::parse("owd", format!("about = \"owd\"\n{path}"));
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}")).scenario;
-    let options = LabOptions { prefix: "owd".to_owned(), seed, ..LabOptions::default() };
-    Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"))
-}
-
 fn serve(lab: &Lab, options: &[&str]) -> Responder {
-    let mut serve = lab.command(Side::B, NETAWARE);
-    serve.args(["serve", "--port", &PORT.to_string(), &format!("--stamp={STAMP}")]);
-    let responder = Responder::launch(serve, options, PORT);
+    let responder = lab::responder(lab, &[&[&format!("--stamp={STAMP}")[..]], options].concat());
     wait_until_bound(responder.id(), Transport::Udp, STAMP).unwrap();
     responder
 }
 
 fn owd(lab: &Lab, options: &[&str], exit: i32) -> Finished {
-    let mut owd = lab.command(Side::A, NETAWARE);
-    owd.args(["owd", "b", "--port", &STAMP.to_string(), "--no-save", "--format", "json"]).args(options);
-    Program::start(owd).finish_within(Span::from_secs(30)).exits_with(exit)
+    let owd = ["owd", "b", "--port", &STAMP.to_string(), "--no-save", "--format", "json"];
+    lab::prober(lab, &[&owd, options].concat()).finish_within(Span::from_secs(30)).exits_with(exit)
 }
 
 #[track_caller]
@@ -80,7 +65,7 @@ fn delay_and_loss_of_each_way_are_the_paths_own() {
                 reverse = { rate = '1Gbit/s', delay = '12ms', loss = 0.03 }\n";
     let mut seeds = 1..;
     in_one_of(RUNS, || {
-        let lab = lab(path, seeds.next().unwrap_or_default());
+        let lab = lab::up(path, seeds.next().unwrap_or_default());
         let _reflector = serve(&lab, &[]);
         let before = VERSIONS.map(|version| [Side::A, Side::B].map(|side| counted(&lab, side, version)));
         let record = owd(&lab, &["-c", "400", "-i", "4ms", "--dscp", "EF"], 0).record();
@@ -134,7 +119,7 @@ fn keys_restarts_and_bare_reflectors() {
     if !permitted() {
         return;
     }
-    let lab = lab("[[hop]]\nrate = '100Mbit/s'\ndelay = '2ms'\n", 1);
+    let lab = lab::up("[[hop]]\nrate = '100Mbit/s'\ndelay = '2ms'\n", 1);
     let folder = tempfile::tempdir().unwrap();
     let key = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -164,7 +149,7 @@ fn keys_restarts_and_bare_reflectors() {
 
     // One that is killed in the middle and comes back.
     let first = serve(&lab, &[]);
-    let mut command = lab.command(Side::A, NETAWARE);
+    let mut command = lab.command(Side::A, netaware_path());
     command.args([
         "owd",
         "b",

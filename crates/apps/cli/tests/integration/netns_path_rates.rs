@@ -3,20 +3,15 @@
 //! A run that the emulator spoiled says nothing about the method and is repeated; the figure of each version must hold in one of
 //! four runs, since this host may lose its cores for milliseconds, and a wrong method is wrong in each. Needs root: `cargo xtask netns`.
 
-#[path = "../harness/program.rs"]
-#[expect(dead_code, reason = "shared with tests on loopback")]
-mod program;
-
 mod elastic;
 
-use netaware_lab::{Lab, LabOptions, Scenario, Side, scenarios};
+use netaware_lab::Lab;
 use netaware_netns::{in_one_of, permitted};
 use netaware_record::{IpVersion, PathRate, PathVerdict, RateBound, Record};
+use netaware_testkit::lab;
+use netaware_testkit::program::Program;
 use netaware_units::Span;
 
-use crate::program::{NETAWARE, Program, Responder};
-
-const PORT: u16 = 14_233;
 const RUNS: usize = 4;
 /// How far off a figure may be that is flagged as doubtful.
 const DOUBTED: f64 = 0.05;
@@ -24,11 +19,10 @@ const DOUBTED: f64 = 0.05;
 const LATE: Span = Span::from_micros(500);
 
 fn over(path: &str, arguments: &[&str], mut holds: impl FnMut(&Record) -> Result<(), String>) {
-    let scenario = scenario(path);
     let mut seeds = 0..;
     in_one_of(RUNS, || {
-        let lab = lab(&scenario, seeds.next().unwrap_or_default());
-        let responder = responder(&lab);
+        let lab = lab::up(path, seeds.next().unwrap_or_default());
+        let responder = lab::responder(&lab, &[]);
         let record = prober(&lab, arguments).finish_within(Span::from_secs(120)).exits_with(0).record();
         drop(responder);
         let report = lab.end().unwrap();
@@ -36,26 +30,8 @@ fn over(path: &str, arguments: &[&str], mut holds: impl FnMut(&Record) -> Result
     });
 }
 
-fn scenario(path: &str) -> Scenario {
-    let text = format!("about = \"a path rate\"\n{path}");
-    scenarios::parse("a path rate", text).unwrap_or_else(|error| panic!("{error}")).scenario
-}
-
-fn lab(scenario: &Scenario, seed: u64) -> Lab {
-    let options = LabOptions { prefix: "rates".to_owned(), seed, ..LabOptions::default() };
-    Lab::up(scenario, &options).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn responder(lab: &Lab) -> Responder {
-    let mut serve = lab.command(Side::B, NETAWARE);
-    serve.args(["serve", "--port", &PORT.to_string()]);
-    Responder::launch(serve, &[], PORT)
-}
-
 fn prober(lab: &Lab, arguments: &[&str]) -> Program {
-    let mut prober = lab.command(Side::A, NETAWARE);
-    prober.args(arguments).args(["b", "--format", "json"]);
-    Program::start(prober)
+    lab::prober(lab, &[arguments, &["b", "--format", "json"]].concat())
 }
 
 fn rate(record: &Record, version: IpVersion) -> Result<&PathRate, String> {
@@ -210,8 +186,8 @@ fn a_responder_that_dies_in_the_middle_is_named_and_the_time_is_kept() {
         return;
     }
     for arguments in [["available", "-t", "20s"], ["capacity", "-t", "20s"]] {
-        let lab = lab(&scenario(LOADED), 1);
-        let responder = responder(&lab);
+        let lab = lab::up(LOADED, 1);
+        let responder = lab::responder(&lab, &[]);
         let running = prober(&lab, &arguments);
         netaware_io::clock::sleep(Span::from_millis(1500));
         drop(responder);
@@ -231,8 +207,8 @@ fn a_hog_on_the_core_makes_no_figure_of_its_own() {
     if !permitted() {
         return;
     }
-    let lab = lab(&scenario(LOADED), 1);
-    let _responder = responder(&lab);
+    let lab = lab::up(LOADED, 1);
+    let _responder = lab::responder(&lab, &[]);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     for number in [1, cores * 2] {
         let mut hogs: Vec<Program> = (0..number).map(|_| hog()).collect();

@@ -7,10 +7,6 @@
 //! Every datagram is counted, over both IP versions, and none is lost, with one ring and with two; a longer MTU is followed; and
 //! root is given back by every kind of probe. Needs root: `cargo xtask netns`.
 
-#[path = "harness/program.rs"]
-#[expect(dead_code, reason = "shared with tests on loopback")]
-mod program;
-
 use std::fs::{File, Permissions};
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, UdpSocket};
@@ -22,11 +18,10 @@ use netaware_collector::Client;
 use netaware_io::clock;
 use netaware_netns::{IpVersion, Pair, Running, Transport, permitted, wait_until_bound};
 use netaware_record::passive::{DigestRow, ProbeReport, Row, TrafficRow};
+use netaware_testkit::program::{Program, Responder, netaware_path};
 use netaware_units::{Span, Wall};
 use netaware_wire::packet::LinkType;
 use netaware_wire::pcap::{Record, Writer};
-
-use crate::program::{NETAWARE, Program, Responder};
 
 const PORT: u16 = 9099;
 
@@ -68,7 +63,7 @@ fn status(process: u32, line: &str) -> String {
 
 /// A probe on the left that runs for so long, after its first report; what it says from then on.
 fn watch(pair: &Pair, arguments: &[&str], meanwhile: impl FnOnce()) -> Vec<ProbeReport> {
-    let mut command = pair.left().command(NETAWARE);
+    let mut command = pair.left().command(netaware_path());
     command.args(["probe", "-i", pair.left().device(), "--format", "ndjson", "--for", "4s", "--quiet"]);
     let mut probe = Running::start(command.args(arguments).stdout(Stdio::piped())).unwrap();
     let mut lines = BufReader::new(probe.child().stdout.take().unwrap()).lines();
@@ -136,7 +131,7 @@ fn two_rings_together_count_what_one_would() {
     assert_eq!((all, sent), (2000 * (142 + 24), 1000 * (142 + 24)));
     assert_eq!(digests(&reports).iter().map(|row| row.selected).sum::<u64>(), 2000);
 
-    let mut refused = pair.left().command(NETAWARE);
+    let mut refused = pair.left().command(netaware_path());
     refused.args(["probe", "-i", pair.left().device(), "--rings", "2", "capacity", "--keys", "1000"]);
     let refused = Program::start(refused).finish_within(Span::from_secs(20)).exits_with(2);
     assert!(refused.stderr.contains("use --rings 1"), "{}", refused.stderr);
@@ -148,7 +143,7 @@ fn each_ring_of_a_probe_stays_on_a_core_of_its_own() {
         return;
     }
     let pair = Pair::new("cores").unwrap();
-    let mut command = pair.left().command(NETAWARE);
+    let mut command = pair.left().command(netaware_path());
     command.args(["probe", "-i", pair.left().device(), "--rings", "2", "--format", "ndjson", "volume"]);
     let mut probe = Running::start(command.stdout(Stdio::piped())).unwrap();
     let mut lines = BufReader::new(probe.child().stdout.take().unwrap()).lines();
@@ -232,7 +227,7 @@ fn a_card_that_does_not_stamp_is_refused_with_what_to_do() {
         return;
     }
     let pair = Pair::new("nic").unwrap();
-    let mut command = pair.left().command(NETAWARE);
+    let mut command = pair.left().command(netaware_path());
     command.args(["probe", "-i", pair.left().device(), "--stamps", "nic"]);
     let ended = Program::start(command).finish_within(Span::from_secs(20)).exits_with(2);
     assert!(ended.stderr.contains("lan does not stamp packets itself"), "{}", ended.stderr);
@@ -248,7 +243,7 @@ fn a_file_that_only_root_can_read_is_parsed_by_nobody() {
     let path = folder.path().join("packets");
     let made = Command::new("mkfifo").args(["-m", "600"]).arg(&path).status().unwrap();
     assert!(made.success());
-    let mut command = Command::new(NETAWARE);
+    let mut command = Command::new(netaware_path());
     command.args(["probe", "--format", "ndjson", "-f", "udp", "--read"]).arg(&path);
     let probe = Program::start(command);
     let mut writer = Writer::pcap(File::create(&path).unwrap(), LinkType::Raw, 256).unwrap();
@@ -304,12 +299,12 @@ impl<'a> Fleet<'a> {
         std::fs::write(folder.join("collect.toml"), FLEET.replace("TARGET", target)).unwrap();
         std::fs::write(folder.join("a.key"), "the key of a\n").unwrap();
         std::fs::set_permissions(folder.join("a.key"), Permissions::from_mode(0o600)).unwrap();
-        let mut collect = pair.right().command(NETAWARE);
+        let mut collect = pair.right().command(netaware_path());
         collect.args(["collect", "run", "--config"]).arg(folder.join("collect.toml"));
         let collector = Program::start(collect);
         wait_until_bound(collector.id(), Transport::Tcp, 14_234)
             .unwrap_or_else(|error| panic!("{error}: {}", collector.complained()));
-        let mut probe = pair.left().command(NETAWARE);
+        let mut probe = pair.left().command(netaware_path());
         let at = SocketAddr::from((pair.right().v4(), 14_234)).to_string();
         probe.args(["probe", "--collector", &at, "--name", "a", "--key-file"]).arg(folder.join("a.key"));
         let probe = Program::start({
@@ -338,7 +333,7 @@ fn a_probe_of_a_fleet_that_root_started_does_all_its_tasks_as_nobody() {
         return;
     }
     let pair = Pair::new("fleetuser").unwrap();
-    let mut serve = pair.right().command(NETAWARE);
+    let mut serve = pair.right().command(netaware_path());
     serve.args(["serve", "--port", "14233"]);
     let _responder = Responder::launch(serve, &[], 14_233);
     let folder = tempfile::tempdir().unwrap();
@@ -381,7 +376,7 @@ fn every_datagram_is_counted_over_both_versions_and_privileges_are_gone() {
         return;
     }
     let pair = Pair::new("probe").unwrap();
-    let mut command = pair.left().command(NETAWARE);
+    let mut command = pair.left().command(netaware_path());
     command
         .args([
             "probe",

@@ -3,32 +3,19 @@
 //! A machine whose cores are taken away for milliseconds spoils times, and with them a run; what was answered, and by what, has to
 //! hold in every run. Needs root: `cargo xtask netns`.
 
-#[path = "../harness/program.rs"]
-#[expect(dead_code, reason = "shared with tests on loopback")]
-mod program;
-
-use netaware_lab::{Lab, LabOptions, Side, scenarios};
+use netaware_lab::Side;
 use netaware_netns::{in_one_of, permitted};
 use netaware_record::{IpVersion, QueuedWay, ReachProtocol, ReachQueues, ReachResult, Record};
+use netaware_testkit::lab;
+use netaware_testkit::program::Finished;
 use netaware_units::{ClockSource, Span};
 
-use crate::program::{Finished, NETAWARE, Program, Responder};
-
 const RUNS: usize = 4;
-const PORT: u16 = 5757;
-
-fn lab(path: &str, seed: u64) -> Lab {
-    let scenario = scenarios::parse("reach", format!("about = \"reach\"\n{path}"));
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}")).scenario;
-    let options = LabOptions { prefix: "reach".to_owned(), seed, ..LabOptions::default() };
-    Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"))
-}
 
 fn in_lab(path: &str, seed: u64, arguments: &[&str], exit: i32) -> Finished {
-    let lab = lab(path, seed);
-    let mut prober = lab.command(Side::A, NETAWARE);
-    prober.args(arguments).args(["--no-save", "--format", "json"]);
-    let ended = Program::start(prober).finish_within(Span::from_secs(60)).exits_with(exit);
+    let lab = lab::up(path, seed);
+    let prober = lab::prober(&lab, &[arguments, &["--no-save", "--format", "json"]].concat());
+    let ended = prober.finish_within(Span::from_secs(60)).exits_with(exit);
     lab.end().unwrap();
     ended
 }
@@ -159,15 +146,12 @@ fn connections_take_as_long_as_echoes_by_the_kernels_clock() {
     if !permitted() {
         return;
     }
-    let lab = lab("[[hop]]\nrate = '100Mbit/s'\ndelay = '5ms'\n", 0);
-    let mut serve = lab.command(Side::B, NETAWARE);
-    serve.args(["serve", "--port", &PORT.to_string()]);
-    let responder = Responder::launch(serve, &[], PORT);
-    let port = PORT.to_string();
+    let lab = lab::up("[[hop]]\nrate = '100Mbit/s'\ndelay = '5ms'\n", 0);
+    let responder = lab::responder(&lab, &[]);
+    let port = responder.port();
     in_one_of(RUNS, || {
-        let mut prober = lab.command(Side::A, NETAWARE);
-        prober.args(["reach", "b", "-t", "10s", "--no-save", "--format", "json", "--tcp-port", &port]);
-        let record = Program::start(prober).finish_within(Span::from_secs(60)).exits_with(0).record();
+        let reach = ["reach", "b", "-t", "10s", "--no-save", "--format", "json", "--tcp-port", &port];
+        let record = lab::prober(&lab, &reach).finish_within(Span::from_secs(60)).exits_with(0).record();
         [IpVersion::V4, IpVersion::V6].into_iter().try_for_each(|version| connections(&record, version))
     });
     drop(responder);
@@ -192,14 +176,13 @@ fn a_host_that_does_not_answer_timestamps_is_told_so() {
     if !permitted() {
         return;
     }
-    let lab = lab("[[hop]]\nrate = '100Mbit/s'\n", 0);
+    let lab = lab::up("[[hop]]\nrate = '100Mbit/s'\n", 0);
     // The kernel has no switch for them: they are dropped before it sees them.
     let rules = "add table ip t; add chain ip t in { type filter hook input priority 0; }; \
                  add rule ip t in icmp type timestamp-request drop";
     assert!(lab.command(Side::B, "nft").arg(rules).status().unwrap().success(), "nft");
-    let mut prober = lab.command(Side::A, NETAWARE);
-    prober.args(["reach", "b", "-t", "4s", "-4", "--no-save", "--format", "json"]);
-    let record = Program::start(prober).finish_within(Span::from_secs(60)).exits_with(0).record();
+    let reach = ["reach", "b", "-t", "4s", "-4", "--no-save", "--format", "json"];
+    let record = lab::prober(&lab, &reach).finish_within(Span::from_secs(60)).exits_with(0).record();
     lab.end().unwrap();
     let found = by(&record, IpVersion::V4, ReachProtocol::Timestamp);
     assert!((1..=5).contains(&found.asked) && found.answered == 0, "{found:#?}");

@@ -1,16 +1,12 @@
 //! `netaware relay` and `netaware run` between two namespaces, with programs that know nothing of them: python3 and curl.
 
-#[path = "../harness/program.rs"]
-#[expect(dead_code, reason = "shared with tests on loopback")]
-mod program;
-
 use std::fs;
 use std::process::Command;
 
 use netaware_io::clock;
 use netaware_netns::{IpVersion, Pair, Running, Transport, permitted, wait_until_bound};
+use netaware_testkit::program::{Program, netaware_path, signal};
 use netaware_units::{BitRate, Span};
-use program::{NETAWARE, Program, signal};
 
 const SERVER_PORT: u16 = 5000;
 const LOCAL_PORT: u16 = 8080;
@@ -61,7 +57,7 @@ fn relays(name: &str, near_options: &[&str]) -> Relays {
     let key = folder.path().join("key");
     fs::write(&key, "sesame").unwrap();
     let start = |mut command: Command, options: &[&str], port: u16| {
-        command.arg(NETAWARE).args(["relay", "--key-file"]).arg(&key).args(options);
+        command.arg(netaware_path()).args(["relay", "--key-file"]).arg(&key).args(options);
         let program = Program::start(command);
         if let Err(error) = wait_until_bound(program.id(), Transport::Tcp, port) {
             panic!("{error}\n{}", program.complained());
@@ -153,7 +149,7 @@ fn a_program_is_run_over_the_version_that_answers() {
     // Program takes the variables of netaware away, so it is told behind that.
     let mut command = pair.left().command("env");
     command.arg(format!("NETAWARE_SHIM={}", shim.display()));
-    command.args([NETAWARE, "run", "--verbose", "--", "python3", "-c", ask]);
+    command.arg(netaware_path()).args(["run", "--verbose", "--", "python3", "-c", ask]);
     let ended = Program::start(command).finish_within(Span::from_secs(30)).exits_with(3);
     assert_eq!(ended.stdout, "b'x' ::ffff:10.77.0.2\n", "{ended:#?}");
     let said = &ended.stderr;

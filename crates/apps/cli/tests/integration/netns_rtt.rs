@@ -8,9 +8,6 @@
 //! Nothing of ours is sent: timestamps and acknowledgements of the kernels' own TCP say the round trip, and the spin bit of quinn's QUIC.
 //! Needs root.
 
-#[path = "../harness/program.rs"]
-#[expect(dead_code, reason = "shared with tests on loopback")]
-mod program;
 mod quic;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -18,13 +15,13 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Stdio;
 
 use netaware_io::clock;
-use netaware_lab::{Lab, LabOptions, Side, scenarios};
+use netaware_lab::{Lab, Side};
 use netaware_netns::{Running, in_one_of, permitted};
 use netaware_record::IpVersion;
 use netaware_record::passive::{ProbeReport, Row, RttRow};
+use netaware_testkit::lab;
+use netaware_testkit::program::netaware_path;
 use netaware_units::Span;
-
-use crate::program::NETAWARE;
 
 const PATH: &str = "about = \"rtt\"\n[[hop]]\nforward = { rate = '1Gbit/s', delay = '20ms' }\n\
                     reverse = { rate = '1Gbit/s', delay = '5ms' }\n";
@@ -60,7 +57,7 @@ fn talk(lab: &Lab, version: IpVersion) {
 
 /// What a probe beside the first host says of the round trips of this conversation.
 fn watched(lab: &Lab, talk: impl FnOnce()) -> Vec<RttRow> {
-    let mut command = lab.command(Side::A, NETAWARE);
+    let mut command = lab.command(Side::A, netaware_path());
     command.args([
         "probe", "-i", "lab", "rtt", "--format", "ndjson", "--for", "12s", "--period", "1s", "--quiet",
     ]);
@@ -77,19 +74,12 @@ fn watched(lab: &Lab, talk: impl FnOnce()) -> Vec<RttRow> {
 }
 
 /// Has both versions talk over the path and judges the round trips that a probe tells; in one of some runs they must be right.
-fn of_conversations(
-    prefix: &str,
-    talk: impl Fn(&Lab, IpVersion),
-    judge: impl Fn(&[RttRow]) -> Result<(), String>,
-) {
+fn of_conversations(talk: impl Fn(&Lab, IpVersion), judge: impl Fn(&[RttRow]) -> Result<(), String>) {
     if !permitted() {
         return;
     }
-    let scenario =
-        scenarios::parse("rtt", PATH.to_owned()).unwrap_or_else(|error| panic!("{error}")).scenario;
     in_one_of(RUNS, || {
-        let options = LabOptions { prefix: prefix.to_owned(), ..LabOptions::default() };
-        let lab = Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
+        let lab = lab::up(PATH, 1);
         let rows = watched(&lab, || VERSIONS.into_iter().for_each(|version| talk(&lab, version)));
         lab.end().unwrap();
         judge(&rows)
@@ -98,7 +88,7 @@ fn of_conversations(
 
 #[test]
 fn the_round_trip_of_real_tcp_is_the_paths_own() {
-    of_conversations("rtt", talk, |rows| {
+    of_conversations(talk, |rows| {
         for version in VERSIONS {
             for method in ["timestamps", "acknowledgements"] {
                 // Of what left here and was waited for; the other way round it is this host's own answer.

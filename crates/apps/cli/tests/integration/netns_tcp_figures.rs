@@ -4,36 +4,22 @@
 //! asserted, and nothing of it makes another run. Needs root:
 //! `cargo xtask netns`.
 
-use netaware_lab::{Lab, LabOptions, Side, scenarios};
 use netaware_netns::{in_one_of, permitted};
 use netaware_record::{Record, TcpResult};
+use netaware_testkit::lab;
 use netaware_units::Span;
 
-use program::{NETAWARE, Program, Responder};
-
-#[path = "../harness/program.rs"]
-#[expect(dead_code, reason = "shared with tests on loopback")]
-mod program;
-
-const PORT: u16 = 14_233;
-const PREFIX: &str = "tcpf";
 const RUNS: usize = 3;
 /// One in a hundred packets later than this would show in the round trips.
 const BOUND: Span = Span::from_millis(1);
 
 fn over(path: &str, arguments: &[&str]) -> Record {
-    let text = format!("about = \"closed form\"\n{path}");
-    let scenario = scenarios::parse("closed form", text).unwrap_or_else(|error| panic!("{error}")).scenario;
-    let options = LabOptions { prefix: PREFIX.to_owned(), ..LabOptions::default() };
     let mut sound = None;
     in_one_of(RUNS, || {
-        let lab = Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
-        let mut serve = lab.command(Side::B, NETAWARE);
-        serve.args(["serve", "--port", &PORT.to_string()]);
-        let responder = Responder::launch(serve, &[], PORT);
-        let mut prober = lab.command(Side::A, NETAWARE);
-        prober.args(["tcp", "b", "--format", "json"]).args(arguments);
-        let record = Program::start(prober).finish_within(Span::from_secs(90)).exits_with(0).record();
+        let lab = lab::up(path, 1);
+        let responder = lab::responder(&lab, &[]);
+        let prober = lab::prober(&lab, &[&["tcp", "b", "--format", "json"], arguments].concat());
+        let record = prober.finish_within(Span::from_secs(90)).exits_with(0).record();
         drop(responder);
         match lab.end().unwrap().why_invalid(BOUND) {
             None => {

@@ -3,19 +3,16 @@
 
 mod truth;
 
-#[path = "../harness/program.rs"]
-#[expect(dead_code, reason = "shared with tests on loopback")]
-mod program;
-
 use std::path::Path;
 
-use netaware_lab::{Lab, LabOptions, Side, TruthDetail, TruthFile, scenarios};
+use netaware_lab::{LabOptions, Side, TruthDetail, TruthFile};
 use netaware_netns::permitted;
 use netaware_record::{IpVersion, Record, UdpResult};
+use netaware_testkit::lab;
+use netaware_testkit::program::{Program, netaware_path};
 use netaware_units::Span;
 
-use crate::program::{NETAWARE, Program, Responder};
-use crate::truth::Truth;
+use self::truth::Truth;
 
 /// All bundled ones whose chance takes or adds datagrams.
 const LOSSY: [&str; 7] =
@@ -23,7 +20,6 @@ const LOSSY: [&str; 7] =
 const DATAGRAMS: u64 = 10_000;
 /// No other packet of a run is as long.
 const PAYLOAD: u32 = 777;
-const PORT: u16 = 14_233;
 
 #[test]
 fn every_datagram_is_logged_and_counted_as_the_emulator_had_it() {
@@ -112,19 +108,15 @@ fn runs(here: &[bool]) -> Vec<(u64, u64)> {
 }
 
 fn measured(name: &str, log: &Path, truth: &Path) -> Record {
-    let scenario = scenarios::load(name).unwrap_or_else(|error| panic!("{error}")).scenario;
     let options = LabOptions {
-        prefix: "exact".to_owned(),
         scenario_name: name.to_owned(),
         truth: Some(TruthFile { path: truth.to_owned(), detail: TruthDetail::Packets }),
-        ..LabOptions::default()
+        ..lab::options()
     };
-    let lab = Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
+    let lab = lab::start(&lab::bundled(name), &options);
     let record = {
-        let mut serve = lab.command(Side::B, NETAWARE);
-        serve.args(["serve", "--port", &PORT.to_string()]);
-        let _responder = Responder::launch(serve, &[], PORT);
-        let mut prober = lab.command(Side::A, NETAWARE);
+        let _responder = lab::responder(&lab, &[]);
+        let mut prober = lab.command(Side::A, netaware_path());
         prober
             .args(["udp", "b", "--spacing", "200us", "--format", "json", "--hist", "10us", "--log"])
             .arg(log);

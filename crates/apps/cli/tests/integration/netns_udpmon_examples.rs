@@ -5,21 +5,17 @@
 mod fields;
 mod path;
 
-#[path = "../harness/program.rs"]
-#[expect(dead_code, reason = "shared with tests on loopback")]
-mod program;
-
-use netaware_lab::{Lab, LabOptions, Side, scenarios};
+use netaware_lab::Side;
 use netaware_netns::{in_one_of, permitted};
+use netaware_testkit::lab;
+use netaware_testkit::program::{Program, netaware_path};
 use netaware_units::Span;
 
-use crate::fields::{LatencyLine, TcpLine, UdpLine};
-use crate::path::{DELAY_US, V4, V6, Version};
-use crate::program::{NETAWARE, Program, Responder};
+use self::fields::{LatencyLine, TcpLine, UdpLine};
+use self::path::{DELAY_US, V4, V6, Version};
 
 const PAGE: &str = include_str!("../../../../../docs/guide/udpmon-examples.md");
 const SCENARIO: &str = "two-hosts-100m";
-const PORT: u16 = 14_233;
 /// Of each command, until one agrees.
 const RUNS: usize = 4;
 
@@ -120,12 +116,8 @@ fn what_the_page_prints_can_be_had_again() {
     if !permitted() {
         return;
     }
-    let scenario = scenarios::load(SCENARIO).unwrap_or_else(|error| panic!("{error}")).scenario;
-    let options = LabOptions { prefix: "udpmon".to_owned(), ..LabOptions::default() };
-    let lab = Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
-    let mut serve = lab.command(Side::B, NETAWARE);
-    serve.args(["serve", "--port", &PORT.to_string()]);
-    let responder = Responder::launch(serve, &[], PORT);
+    let lab = lab::start(&lab::bundled(SCENARIO), &lab::options());
+    let responder = lab::responder(&lab, &[]);
     for example in EXAMPLES {
         let line = example.instead.map_or(example.command.to_owned(), |(of, by)| {
             assert!(example.command.contains(of), "{}", example.command);
@@ -134,7 +126,7 @@ fn what_the_page_prints_can_be_had_again() {
         println!("netaware {line}");
         in_one_of(RUNS, || {
             let mut prober = lab.command(Side::A, "sh");
-            prober.args(["-c", &format!("exec {NETAWARE} {line} -q")]);
+            prober.args(["-c", &format!("exec {} {line} -q", netaware_path().display())]);
             let finished = Program::start(prober).finish_within(Span::from_secs(120)).exits_with(0);
             (example.check)(&finished.stdout)
         });

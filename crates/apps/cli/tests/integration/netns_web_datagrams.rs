@@ -8,26 +8,21 @@
 //! Everything is lost at random, acknowledgements and handshakes too. Datagrams are found by their length: no other packet of these
 //! runs has it, as nothing fills the path.
 
-#[path = "../harness/program.rs"]
-#[expect(dead_code, reason = "shared with tests on loopback")]
-mod program;
-
 use std::path::{Path, PathBuf};
 
-use netaware_lab::{Lab, LabOptions, Side, TruthDetail, TruthFile, scenarios};
+use netaware_lab::{LabOptions, Side, TruthDetail, TruthFile};
 use netaware_netns::permitted;
 use netaware_record::{Direction, IpVersion, MatrixProtocol, MatrixRun, Record};
+use netaware_testkit::lab;
+use netaware_testkit::program::Program;
 use netaware_units::Span;
 use serde_json::Value;
-
-use crate::program::{NETAWARE, Program, Responder};
 
 const PATH: &str = "about = \"web datagrams\"
 [[hop]]
 forward = { rate = '20Mbit/s', delay = '10ms', loss = 0.02 }
 reverse = { rate = '20Mbit/s', delay = '10ms', loss = 0.03 }
 ";
-const PORT: u16 = 14_233;
 const BLOCKS: u64 = 1000;
 const BLOCK: u64 = 777;
 /// Of the quick test's streams.
@@ -45,7 +40,7 @@ fn streams_of_the_quick_test_are_counted_as_the_emulator_had_them() {
     }
     let folder = tempfile::tempdir().unwrap();
     let truth = folder.path().join("truth.ndjson");
-    let record = measured("streams", &["streams"], &truth);
+    let record = measured(&["streams"], &truth);
     let mut lost_in_all = 0;
     for version in [IpVersion::V4, IpVersion::V6] {
         let result = record.versions.iter().find(|it| it.version == version).unwrap();
@@ -72,7 +67,7 @@ fn blocks_down_are_counted_as_the_emulator_had_them() {
     let folder = tempfile::tempdir().unwrap();
     let truth = folder.path().join("truth.ndjson");
     let (total, block) = ((BLOCKS * BLOCK).to_string(), BLOCK.to_string());
-    let record = measured("blocks", &["matrix", "down", &total, &block], &truth);
+    let record = measured(&["matrix", "down", &total, &block], &truth);
     let mut lost_in_all = 0;
     for version in [IpVersion::V4, IpVersion::V6] {
         let run = run_of(&record, version);
@@ -104,19 +99,15 @@ fn web() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../web").canonicalize().unwrap()
 }
 
-fn measured(name: &str, arguments: &[&str], truth: &Path) -> Record {
-    let scenario = scenarios::parse("web", PATH.to_owned()).unwrap_or_else(|error| panic!("{error}"));
+fn measured(arguments: &[&str], truth: &Path) -> Record {
     let options = LabOptions {
-        prefix: format!("web{name}"),
         truth: Some(TruthFile { path: truth.to_owned(), detail: TruthDetail::Packets }),
-        ..LabOptions::default()
+        ..lab::options()
     };
-    let lab = Lab::up(&scenario.scenario, &options).unwrap_or_else(|error| panic!("{error}"));
+    let lab = lab::start(&lab::scenario(PATH), &options);
     let printed = {
-        let mut serve = lab.command(Side::B, NETAWARE);
-        serve.args(["serve", "--port", &PORT.to_string()]);
-        let _responder = Responder::launch(serve, &[], PORT);
-        let url = format!("http://{}:{PORT}/", lab.address(Side::B, IpVersion::V4));
+        let _responder = lab::responder(&lab, &[]);
+        let url = format!("http://{}:{}/", lab.address(Side::B, IpVersion::V4), lab::PORT);
         let mut browser = lab.command(Side::A, "node");
         browser.arg(web().join("tests/inLab.mjs")).arg(&url).args(arguments);
         Program::start(browser).finish_within(Span::from_secs(180)).exits_with(0).stdout

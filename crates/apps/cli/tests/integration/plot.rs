@@ -6,11 +6,12 @@ use std::process::Output;
 use assert_cmd::Command;
 use netaware_record::{Record, SeriesKind, SeriesPoint};
 use netaware_store::Store;
+use netaware_testkit::program::netaware_path;
 use tempfile::TempDir;
 use uuid::Uuid;
 
 fn netaware(home: &TempDir, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_netaware"));
+    let mut command = Command::new(netaware_path());
     command.current_dir(home.path()).args(arguments).args(["--store", "r.db"]);
     for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"] {
         command.env(variable, home.path());
@@ -20,7 +21,7 @@ fn netaware(home: &TempDir, arguments: &[&str]) -> Output {
 
 /// The record that the golden JSON of the renderer holds.
 fn record(n: u64) -> Record {
-    let golden = include_str!("../src/snapshots/netaware__render__tests__test_json.snap");
+    let golden = include_str!("../../src/snapshots/netaware__render__tests__test_json.snap");
     let (_, json) = golden.split_once("\n---\n").unwrap();
     let record: Record = serde_json::from_str(json).unwrap();
     Record { id: Uuid::from_u128(record.id.as_u128() + u128::from(n)), ..record }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use netaware_record::passive::{CapacityRow, MarkingRow, ProbeReport, Row, RttRow, TrafficRow};
+use netaware_testkit::program::netaware_path;
 
-const NETAWARE: &str = env!("CARGO_BIN_EXE_netaware");
 /// First stamp, ns: at the beginning of a period of 10 s.
 const BEGIN: u64 = 1_795_440_000_000_000_000;
 const MS: u64 = 1_000_000;
@@ -78,7 +78,7 @@ impl Traffic {
 /// Rows of all periods.
 fn rows(traffic: &Traffic, task: &[&str]) -> Vec<Row> {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(NETAWARE);
+    let mut command = Command::new(netaware_path());
     command.args(["probe", "--period", "10s", "--format", "ndjson", "--read"]);
     let output = command.arg(traffic.write(folder.path())).args(task).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use netaware_record::passive::ProbeReport;
+use netaware_testkit::program::netaware_path;
 use netaware_units::Wall;
 use netaware_wire::packet::LinkType;
 use netaware_wire::pcap::{Interface, Record, Writer};
 
-const NETAWARE: &str = env!("CARGO_BIN_EXE_netaware");
 const PACKETS: u32 = 20_000;
 const SECOND: i64 = 1_000_000_000;
 
@@ -69,7 +69,7 @@ fn write(path: PathBuf, begin: impl FnOnce(File) -> std::io::Result<Writer<File>
 }
 
 fn read(path: &Path) -> String {
-    let mut command = Command::new(NETAWARE);
+    let mut command = Command::new(netaware_path());
     command.args(["probe", "volume", "traffic", "rtt", "capacity", "marking", "digest"]);
     // Far fewer than there are, so that much has to be given up.
     command.args(["--by", "source,source_port", "--keys", "40", "--format", "ndjson", "--read"]).arg(path);
@@ -109,7 +109,7 @@ fn a_file_gives_the_same_bytes_each_time_though_tables_overflow() {
 fn a_file_of_which_nothing_passes_says_nothing_of_the_present() {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path().join("a.pcap"), |file| Writer::pcap(file, LinkType::Ethernet, 256));
-    let mut command = Command::new(NETAWARE);
+    let mut command = Command::new(netaware_path());
     let output = command.args(["probe", "-f", "icmp", "--format", "ndjson", "--read"]).arg(&path).output();
     let output = output.unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,17 +1,13 @@
 //! Scans and repetitions as a person runs them: what is saved, what a failure or an interrupt leaves, how it goes on.
 
-#[path = "harness/program.rs"]
-#[expect(dead_code, reason = "shared with tests that end their responder")]
-mod program;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use netaware_io::clock;
 use netaware_record::{Outcome, Record, SeriesKind};
 use netaware_store::{Among, Filter, Store};
+use netaware_testkit::program::{Finished, Program, Responder, free_port, netaware, run, signal};
 use netaware_units::Span;
-use program::{Finished, Program, Responder, free_port, netaware, run, signal};
 
 const PATIENCE: Span = Span::from_secs(60);
 /// Over in some tens of milliseconds per point.

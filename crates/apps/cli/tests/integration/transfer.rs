@@ -1,16 +1,12 @@
 //! `netaware send` and `netaware receive` as people run them: killed and started again, refused, encrypted.
 #![cfg(target_os = "linux")]
 
-#[path = "harness/program.rs"]
-#[expect(dead_code, reason = "other tests use the rest")]
-mod program;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use netaware_io::clock;
+use netaware_testkit::program::{Finished, Program, free_port, netaware, netaware_path, run, signal};
 use netaware_units::Span;
-use program::{Finished, NETAWARE, Program, free_port, netaware, run, signal};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -197,7 +193,8 @@ fn a_receiver_that_cannot_write_more_says_so_and_keeps_what_came() {
     // No file may become longer than 2 MiB, which is as good as a full disk.
     let mut limited = std::process::Command::new("bash");
     let script = format!(
-        "ulimit -f 2048; trap '' XFSZ; exec {NETAWARE} receive \"$0\" -p \"$1\" --once --format json"
+        "ulimit -f 2048; trap '' XFSZ; exec {} receive \"$0\" -p \"$1\" --once --format json",
+        netaware_path().display()
     );
     limited.args(["-c", &script, incoming.to_str().unwrap(), &place.port]);
     let receiver = Program::start(limited);

@@ -1,9 +1,5 @@
 //! A collector on loopback, and probes that are made of bytes.
 
-#[path = "../../../../system/store/tests/fleet/bench_server.rs"]
-mod bench_server;
-#[path = "../../../cli/tests/harness/drawn.rs"]
-mod drawn;
 mod probe;
 
 mod answers;

@@ -1,8 +1,6 @@
 //! The examples in C and Python, built against the library and the header as a stranger would build them.
 #![expect(unsafe_code, reason = "kill(2)")]
 
-mod c_library;
-
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -11,7 +9,7 @@ use netaware_io::clock;
 use netaware_units::Span;
 use tempfile::TempDir;
 
-use c_library::Library;
+use super::c_library::Library;
 
 /// Whatever "localhost" means here.
 const BOTH: &str = "::1,127.0.0.1";

@@ -1,9 +1,7 @@
 //! The library as a packager installs it, and a stranger's program against that.
 //!
 //! Needs cargo-c (`cargo install cargo-c`), and builds the library once more:
-//! `cargo test -p netaware-ffi --test install -- --ignored`. `netns_valgrind` has both ends of it under valgrind.
-
-mod installation;
+//! `cargo test -p netaware-ffi --test integration install -- --ignored`. `netns_valgrind` has both ends of it under valgrind.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use installation::{Installation, output, repository};
+use super::installation::{Installation, output, repository};
 
 /// Of what a shared library defines for others.
 fn exported(library: &Path) -> BTreeSet<String> {

@@ -5,9 +5,6 @@
 //! `cargo test --release -p netaware-ffi --test netns_valgrind -- --ignored`, or `cargo xtask installed`.
 #![expect(unsafe_code, reason = "kill(2)")]
 
-mod c_library;
-mod installation;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
@@ -17,8 +14,8 @@ use netaware_netns::{Pair, Side, Transport, permitted, wait_until_bound};
 use netaware_units::{BitRate, Span};
 use tempfile::TempDir;
 
-use c_library::Library;
-use installation::Installation;
+use super::c_library::Library;
+use super::installation::Installation;
 
 const PORT: &str = "4449";
 /// Of valgrind, where it finds something.

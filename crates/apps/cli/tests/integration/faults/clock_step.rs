@@ -4,9 +4,8 @@ use std::process::Command;
 
 use netaware_io::clock;
 use netaware_netns::permitted;
+use netaware_testkit::program::{Program, Responder, netaware};
 use netaware_units::Span;
-
-use crate::program::{Program, Responder, netaware};
 
 /// Says that the owner of this machine agrees: other programs see the step, too.
 const AGREED: &str = "NETAWARE_TEST_STEP_CLOCK";

@@ -2,9 +2,8 @@
 
 use netaware_io::clock;
 use netaware_record::{Outcome, Record, VersionResult};
+use netaware_testkit::program::{Finished, Program, Responder, netaware, run, signal};
 use netaware_units::Span;
-
-use crate::program::{Finished, Program, Responder, netaware, run, signal};
 
 const ENDS_WITHIN: Span = Span::from_secs(5);
 const RATE: &[&str] = &["-t", "20s", "-b", "20Mbit/s"];

@@ -2,9 +2,8 @@
 
 use netaware_io::clock;
 use netaware_record::Outcome;
+use netaware_testkit::program::{Program, Responder, netaware, run, signal};
 use netaware_units::Span;
-
-use crate::program::{Program, Responder, netaware, run, signal};
 
 #[test]
 fn interrupted_measurement_prints_what_was_measured_and_says_so() {

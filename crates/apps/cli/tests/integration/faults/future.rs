@@ -4,13 +4,12 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
 use netaware_io::clock;
+use netaware_testkit::control::{Control, Heard, hello};
+use netaware_testkit::program::{Responder, run};
 use netaware_units::Span;
 use netaware_wire::control::{ErrorCode, ServerMessage};
 use netaware_wire::preface::{PREFACE_LEN, Preface, Role};
 use netaware_wire::{PROTOCOL_VERSION, frame};
-
-use crate::control::{Control, Heard, hello};
-use crate::program::{Responder, run};
 
 const FUTURE: u16 = 99;
 

@@ -5,14 +5,13 @@ use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 
 use netaware_io::clock;
+use netaware_testkit::control::hello;
+use netaware_testkit::program::{Responder, run};
 use netaware_units::Span;
 use netaware_wire::control::ClientMessage;
 use netaware_wire::datagram::{HEADER_LEN, Header, Kind};
 use netaware_wire::preface::{Preface, Role};
 use netaware_wire::{PROTOCOL_VERSION, frame};
-
-use crate::control::hello;
-use crate::program::{Responder, run};
 
 const MESSAGES: u32 = 10_000;
 /// Allocators keep a little of what they once had.

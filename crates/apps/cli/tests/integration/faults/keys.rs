@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use netaware_io::clock;
+use netaware_testkit::control::{Control, Heard, hello};
+use netaware_testkit::program::{Finished, Responder, run};
 use netaware_units::Span;
 use netaware_wire::PROTOCOL_VERSION;
 use netaware_wire::control::{ClientMessage, ErrorCode, ServerMessage};
 use tempfile::TempDir;
-
-use crate::control::{Control, Heard, hello};
-use crate::program::{Finished, Responder, run};
 
 #[test]
 fn only_the_right_key_measures() {

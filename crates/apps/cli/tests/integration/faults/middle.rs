@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use crate::program::free_port;
+use netaware_testkit::program::free_port;
 
 /// What it does to datagrams after that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use netaware_testkit::program::{Responder, run};
 use netaware_units::Span;
 
-use crate::middle::{Middle, Whim};
-use crate::program::{Responder, run};
+use super::middle::{Middle, Whim};
 
 /// The flow's set-up is four datagrams; the first trains pass, and the whim begins within one.
 const AFTER: u32 = 14;

@@ -4,12 +4,11 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
 use netaware_io::clock;
+use netaware_testkit::control::hello;
+use netaware_testkit::program::{Program, Responder, netaware};
 use netaware_units::Span;
 use netaware_wire::preface::{Preface, Role};
 use netaware_wire::{PROTOCOL_VERSION, frame};
-
-use crate::control::hello;
-use crate::program::{Program, Responder, netaware};
 
 #[test]
 fn slow_openings_are_cut_while_a_real_prober_is_served() {

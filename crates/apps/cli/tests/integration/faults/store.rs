@@ -4,9 +4,8 @@ use std::process::Command;
 
 use netaware_netns::permitted;
 use netaware_record::Outcome;
+use netaware_testkit::program::{Finished, Program, Responder, netaware, netaware_path};
 use netaware_units::Span;
-
-use crate::program::{Finished, NETAWARE, Program, Responder, netaware};
 
 #[test]
 fn store_that_cannot_be_made_costs_a_warning_not_the_result() {
@@ -32,7 +31,8 @@ fn full_disk_costs_a_warning_not_the_result() {
     let script = format!(
         "mount -t tmpfs -o size=64k none {place} && \
          {{ head -c 1M /dev/zero > {place}/full 2>/dev/null; \
-         exec {NETAWARE} latency 127.0.0.1 --port {} -t 300ms --format json --store {place}/store.db; }}",
+         exec {} latency 127.0.0.1 --port {} -t 300ms --format json --store {place}/store.db; }}",
+        netaware_path().display(),
         responder.port()
     );
     let mut command = Command::new("unshare");

@@ -5,10 +5,9 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 
 use netaware_netns::{Running, Transport, wait_until_bound};
+use netaware_testkit::program::{Finished, free_port, run};
 use netaware_units::Span;
 use netaware_wire::stranger::Stranger;
-
-use crate::program::{Finished, free_port, run};
 
 #[test]
 fn unknown_host_is_named() {

@@ -3,10 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use netaware_record::Record;
+use netaware_testkit::program::{Finished, Responder, run};
 use netaware_units::Span;
 
-use crate::middle::{Middle, Whim};
-use crate::program::{Finished, Responder, run};
+use super::middle::{Middle, Whim};
 
 const VERSIONS: [(IpAddr, &str); 2] =
     [(IpAddr::V4(Ipv4Addr::LOCALHOST), "-4"), (IpAddr::V6(Ipv6Addr::LOCALHOST), "-6")];

@@ -1,11 +1,10 @@
 //! A prober disappears in the middle of something, or stops moving: its place must not stay taken.
 
 use netaware_io::clock;
+use netaware_testkit::control::{Control, Heard};
+use netaware_testkit::program::{Program, Responder, netaware, run, signal};
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{ClientMessage, ServerMessage};
-
-use crate::control::{Control, Heard};
-use crate::program::{Program, Responder, netaware, run, signal};
 
 /// What the design promises.
 const FREED_WITHIN: Span = Span::from_secs(5);

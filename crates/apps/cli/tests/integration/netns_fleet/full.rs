@@ -6,8 +6,8 @@ use netaware_io::clock;
 use netaware_netns::{Star, in_one_of, permitted};
 use netaware_units::Span;
 
-use crate::RUNS;
-use crate::sites::{FLOW, Sites};
+use super::RUNS;
+use super::sites::{FLOW, Sites};
 
 /// Of the store and the state folder together.
 const DISK: &str = "12m";

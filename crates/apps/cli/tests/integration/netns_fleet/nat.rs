@@ -11,7 +11,7 @@ use std::time::Duration;
 use netaware_netns::{Side, Star, permitted};
 use netaware_units::Span;
 
-use crate::sites::Sites;
+use super::sites::Sites;
 
 const FLOW: u16 = 5007;
 

@@ -12,15 +12,16 @@ use std::path::{Path, PathBuf};
 
 use netaware_collector::Client;
 use netaware_io::clock;
-use netaware_lab::{Lab, LabOptions, RecordedPackets, Side, TruthDetail, TruthFile, scenarios};
+use netaware_lab::{Lab, LabOptions, RecordedPackets, Side, TruthDetail, TruthFile};
 use netaware_netns::{Transport, in_one_of, permitted, wait_until_bound};
 use netaware_record::IpVersion;
 use netaware_record::passive::DelayRow;
+use netaware_testkit::lab;
+use netaware_testkit::program::{Program, netaware_path};
 use netaware_units::{Span, Wall};
 use serde_json::Value;
 
-use crate::program::{NETAWARE, Program};
-use crate::{ALL, RUNS, VIDEO_LENGTH, video};
+use super::{ALL, RUNS, VIDEO_LENGTH, video};
 
 const PATH: &str = "about = \"shards\"
 [[hop]]
@@ -72,11 +73,9 @@ struct Three {
 impl Three {
     fn start(seed: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let scenario = scenarios::parse("shards", PATH.to_owned()).unwrap_or_else(|error| panic!("{error}"));
         let truth = TruthFile { path: folder.path().join("truth.ndjson"), detail: TruthDetail::Packets };
-        let options =
-            LabOptions { prefix: "shards".to_owned(), seed, truth: Some(truth), ..LabOptions::default() };
-        let lab = Lab::up(&scenario.scenario, &options).unwrap_or_else(|error| panic!("{error}"));
+        let options = LabOptions { seed, truth: Some(truth), ..lab::options() };
+        let lab = lab::start(&lab::scenario(PATH), &options);
         for name in ["a", "b"] {
             std::fs::write(folder.path().join(format!("{name}.key")), format!("the key of {name}\n"))
                 .unwrap();
@@ -87,7 +86,7 @@ impl Three {
             let own = folder.path().join(name);
             std::fs::create_dir(&own).unwrap();
             std::fs::write(own.join("collect.toml"), file(*port, more)).unwrap();
-            let mut collect = lab.command(Side::B, NETAWARE);
+            let mut collect = lab.command(Side::B, netaware_path());
             collect.args(["collect", "run", "--shard", part, "--config"]).arg(own.join("collect.toml"));
             let collector = Program::start(collect);
             wait_until_bound(collector.id(), Transport::Tcp, *port)
@@ -98,7 +97,7 @@ impl Three {
         let mut probes = Vec::new();
         for (name, side) in [("a", Side::A), ("b", Side::B)] {
             for (which, ports) in [("whole", &[14_301][..]), ("both", &[14_302, 14_303])] {
-                let mut probe = lab.command(side, NETAWARE);
+                let mut probe = lab.command(side, netaware_path());
                 probe.args(["probe", "--name", name, "-i", "lab", "--key-file"]);
                 probe.arg(folder.path().join(format!("{name}.key")));
                 probe.arg("--state").arg(folder.path().join(format!("state-{name}-{which}")));
@@ -161,7 +160,7 @@ impl Three {
 
 /// What the command says of these stores together, of what began at `from` or later.
 fn results(stores: &[&Path], from: Wall, resolution: &str) -> Vec<Value> {
-    let mut results = std::process::Command::new(NETAWARE);
+    let mut results = std::process::Command::new(netaware_path());
     let from = jiff::Timestamp::from_nanosecond(from.0.into()).unwrap().to_string();
     results.args(["results", "delays", "--from", &from, "--resolution", resolution, "--format", "json"]);
     for store in stores {

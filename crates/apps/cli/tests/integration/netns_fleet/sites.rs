@@ -15,11 +15,11 @@ use netaware_collector::Client;
 use netaware_io::clock;
 use netaware_netns::{Side, Star, Transport, in_one_of, permitted, wait_until_bound};
 use netaware_record::passive::DelayRow;
+use netaware_testkit::program::{Program, netaware_path};
 use netaware_units::Span;
 use serde_json::Value;
 
-use crate::RUNS;
-use crate::program::{NETAWARE, Program};
+use super::RUNS;
 
 const PORT: u16 = 14_234;
 pub(crate) const FLOW: u16 = 5006;
@@ -71,14 +71,14 @@ impl Sites {
         }
         std::fs::write(folder.path().join("collect.toml"), text).unwrap();
         let mut collect = match disk {
-            None => at(&star).command(NETAWARE),
+            None => at(&star).command(netaware_path()),
             // A mount of this process alone, which goes with it.
             Some(size) => {
                 let disk = folder.path().join(STATE);
                 std::fs::create_dir(&disk).unwrap();
                 let mount = format!("mount -t tmpfs -o size={size} tmpfs \"$0\" && exec \"$@\"");
                 let mut alone = at(&star).command("unshare");
-                alone.args(["--mount", "sh", "-c", &mount]).arg(disk).arg(NETAWARE);
+                alone.args(["--mount", "sh", "-c", &mount]).arg(disk).arg(netaware_path());
                 alone
             }
         };
@@ -104,7 +104,7 @@ impl Sites {
     /// The same with the collector at this address.
     pub(crate) fn probe_to(&mut self, to: IpAddr, name: &str, side: Place) {
         let at = SocketAddr::new(to, PORT).to_string();
-        let mut probe = side(&self.star).command(NETAWARE);
+        let mut probe = side(&self.star).command(netaware_path());
         probe.args(["probe", "--collector", &at, "--name", name, "--key-file"]);
         probe.arg(self.folder.path().join(format!("{name}.key")));
         // A folder that nobody can reach, so that privileges are given up.
@@ -214,7 +214,7 @@ impl Sites {
 
     /// What the command prints of a store.
     fn results(&self, words: &[&str]) -> String {
-        let mut command = Command::new(NETAWARE);
+        let mut command = Command::new(netaware_path());
         command.arg("results").args(words).arg("--store");
         command.arg(self.folder.path().join("netaware-collect/fleet.db"));
         Program::start(command).finish_within(Span::from_secs(20)).exits_with(0).stdout

@@ -7,11 +7,11 @@ use netaware_lab::Side;
 use netaware_netns::{Transport, in_one_of, permitted, wait_until_bound};
 use netaware_record::IpVersion;
 use netaware_record::passive::DelayRow;
+use netaware_testkit::program::{Program, netaware_path};
 use netaware_units::Span;
 use serde_json::Value;
 
-use crate::program::{NETAWARE, Program};
-use crate::{CLOSE_NS, FLEET, Fleet, RUNS, captured_all};
+use super::{CLOSE_NS, FLEET, Fleet, RUNS, captured_all};
 
 const STAMP: u16 = 862;
 
@@ -43,8 +43,8 @@ fn a_stamp_task_and_the_digests_of_its_packets_say_what_the_path_did() {
     }
     let mut seeds = 100..;
     in_one_of(RUNS, || {
-        let fleet = crate::start(seeds.next().unwrap_or_default(), tempfile::tempdir().unwrap());
-        let mut serve = fleet.lab.command(Side::B, NETAWARE);
+        let fleet = super::start(seeds.next().unwrap_or_default(), tempfile::tempdir().unwrap());
+        let mut serve = fleet.lab.command(Side::B, netaware_path());
         serve.args(["serve", "--stamp"]);
         let reflector = Program::start(serve);
         wait_until_bound(reflector.id(), Transport::Udp, STAMP)

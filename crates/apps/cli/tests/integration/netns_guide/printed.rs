@@ -18,7 +18,7 @@ pub(crate) struct Guide {
 
 impl Guide {
     pub(crate) fn read() -> Self {
-        let text = include_str!("../../../../../docs/guide/fleet.md");
+        let text = include_str!("../../../../../../docs/guide/fleet.md");
         let shell = |with: &str| {
             let mut found = blocks(text, "sh").filter(|block| block.contains(with));
             let block = found.next().unwrap_or_else(|| panic!("no block with '{with}'"));

@@ -5,8 +5,8 @@ use netaware_netns::permitted;
 use netaware_record::{Direction, Interval};
 use netaware_units::Span;
 
-use crate::ledger::{Ledger, VERSIONS};
-use crate::measured::{over, over_text, over_within};
+use super::ledger::{Ledger, VERSIONS};
+use super::measured::{over, over_text, over_within};
 
 #[test]
 fn one_in_a_hundred_lost_is_read_as_such() {

@@ -6,7 +6,7 @@ use netaware_lab::Side;
 use netaware_record::{Direction, Interval, IpVersion, Metric, Preference, Use};
 use netaware_units::Span;
 
-use crate::measured::Measured;
+use super::measured::Measured;
 
 pub(crate) const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
 

@@ -4,8 +4,8 @@ use netaware_netns::permitted;
 use netaware_record::{Direction, Preference, Use};
 use netaware_units::Span;
 
-use crate::ledger::{Ledger, VERSIONS};
-use crate::measured::{over, over_text};
+use super::ledger::{Ledger, VERSIONS};
+use super::measured::{over, over_text};
 
 const TIME: [&str; 2] = ["-t", "20s"];
 

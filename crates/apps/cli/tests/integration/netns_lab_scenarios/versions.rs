@@ -6,11 +6,11 @@ use netaware_record::MtuFinding::{BlackHole, Learnt};
 use netaware_record::{Direction, IpVersion, Metric, Preference, Use};
 use netaware_units::Span;
 
-use crate::ledger::{Ledger, VERSIONS};
-use crate::measured::{over, over_text};
+use super::ledger::{Ledger, VERSIONS};
+use super::measured::{over, over_text};
 
 /// Idle round trips of the probes that were sent, IPv6 minus IPv4, ns.
-fn true_difference(run: &crate::measured::Measured) -> f64 {
+fn true_difference(run: &super::measured::Measured) -> f64 {
     let [four, six] = VERSIONS.map(|version| {
         let payload = run.version(version).latency.as_ref().map_or(0, |it| it.payload.0 as u32);
         run.scenario.base_rtt(version, payload + 8 + version.header_len()).unwrap_or_default()

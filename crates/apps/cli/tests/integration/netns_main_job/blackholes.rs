@@ -3,10 +3,9 @@
 use netaware_io::clock;
 use netaware_netns::{IpVersion as Family, Pair, permitted};
 use netaware_record::{IpVersion, MtuFinding, Outcome, VersionResult};
+use netaware_testkit::pair::{over, prober, responder};
+use netaware_testkit::program::{Program, netaware_path};
 use netaware_units::Span;
-
-use crate::pair::{over, prober, responder};
-use crate::program::{NETAWARE, Program};
 
 /// What the main job takes, a connect timeout on top, and room for a busy machine.
 const BOUND: Span = Span::from_secs(30);
@@ -136,7 +135,7 @@ fn prober_whose_network_vanishes_frees_its_place_within_five_seconds() {
         pair.blackhole(Family::V4).unwrap();
         let vanished_at = clock::now();
         // From within the responder's own namespace, which still has its loopback.
-        let mut next = pair.right().command(NETAWARE);
+        let mut next = pair.right().command(netaware_path());
         next.args(["tcp", "127.0.0.1", "-t", "500ms", "-n", "1KiB"]);
         Program::start(next).finish_within(Span::from_secs(8)).exits_with(0);
         let waited = clock::now() - vanished_at;

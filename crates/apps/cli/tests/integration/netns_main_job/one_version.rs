@@ -2,9 +2,8 @@
 
 use netaware_netns::{Pair, permitted};
 use netaware_record::{IpVersion, Preference};
+use netaware_testkit::pair::{over, prober, responder};
 use netaware_units::Span;
-
-use crate::pair::{over, prober, responder};
 
 #[test]
 fn version_that_nobody_listens_on_is_explained_and_the_other_measured() {

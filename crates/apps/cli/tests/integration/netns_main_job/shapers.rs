@@ -2,9 +2,8 @@
 
 use netaware_netns::{Pair, permitted};
 use netaware_record::{Comparison, IpVersion, Metric, Preference, Record, Side, Use};
+use netaware_testkit::pair::{over, prober, responder};
 use netaware_units::{BitRate, Span};
-
-use crate::pair::{over, prober, responder};
 
 const SLOW: BitRate = BitRate(40_000_000);
 const FAST: BitRate = BitRate(80_000_000);

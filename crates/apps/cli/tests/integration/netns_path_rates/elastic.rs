@@ -1,9 +1,10 @@
 //! Beside a TCP flow that takes all it gets: what is left is nothing, and what the trains get is what the flow gives way by.
 
+use netaware_lab::Side;
 use netaware_record::{IpVersion, PathRate, RateBound, Record};
+use netaware_testkit::program::{Responder, netaware_path, signal};
 
 use super::*;
-use crate::program::signal;
 
 /// Where the flow goes, since a responder admits one test at a time.
 const FLOWS_PORT: u16 = 14_234;
@@ -16,12 +17,12 @@ const TOLD: [&str; 4] = ["elastic", "ambiguous", "noisy", "lossy"];
 /// What a real flow left while `arguments` measured, bit/s, and the record.
 fn beside_tcp(queue: &str, seed: u64, arguments: &[&str]) -> (f64, Record, netaware_lab::Report) {
     let path = format!("[[hop]]\nrate = '10Mbit/s'\ndelay = '10ms'\nqueue = {{ bytes = '{queue}' }}\n");
-    let lab = lab(&scenario(&path), seed);
-    let _responder = responder(&lab);
-    let mut serve = lab.command(Side::B, NETAWARE);
+    let lab = lab::up(&path, seed);
+    let _responder = lab::responder(&lab, &[]);
+    let mut serve = lab.command(Side::B, netaware_path());
     serve.args(["serve", "--port", &FLOWS_PORT.to_string()]);
     let _sink = Responder::launch(serve, &[], FLOWS_PORT);
-    let mut flow = lab.command(Side::A, NETAWARE);
+    let mut flow = lab.command(Side::A, netaware_path());
     flow.args(["tcp", "b", "-4", "-t", "80s", "--format", "json", "--port", &FLOWS_PORT.to_string()]);
     let flow = Program::start(flow);
     // Slow start, and a queue that has found its level.

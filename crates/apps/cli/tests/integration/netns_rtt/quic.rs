@@ -12,7 +12,7 @@ use quinn::rustls::RootCertStore;
 use quinn::rustls::pki_types::PrivatePkcs8KeyDer;
 use quinn::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime};
 
-use crate::{ROUND_TRIP, VERSIONS, of_conversations};
+use super::{ROUND_TRIP, VERSIONS, of_conversations};
 
 const PORT: u16 = 7443;
 /// At the same time, each from a port of its own. That fewer than two of so many spin at both ends happens once in thousands of runs.
@@ -77,7 +77,7 @@ async fn chatter(connection: &quinn::Connection) {
 
 #[test]
 fn the_spin_bit_of_real_quic_is_the_paths_round_trip() {
-    of_conversations("spin", talk, |rows| {
+    of_conversations(talk, |rows| {
         for version in VERSIONS {
             let mut spinning = Vec::new();
             for row in rows.iter().filter(|row| row.method == "spin_bit") {

@@ -2,15 +2,16 @@
 
 use netaware_io::clock;
 use netaware_record::passive::{CaptureLoss, DigestRow, Row, TaskRow};
+use netaware_testkit::clickhouse::{ClickHouse, serve_if_told};
 use netaware_units::Span;
 
-use super::bench_server::{Server, serve_if_told};
 use super::joined::periods;
 use super::metrics::scrape;
 use super::probe::{Probe, report};
 use super::{Running, TWO, start};
 
-const TEST: &str = "away::what_comes_while_clickhouse_is_away_waits_and_beyond_the_buffer_the_oldest_go";
+const TEST: &str =
+    "fleet::away::what_comes_while_clickhouse_is_away_waits_and_beyond_the_buffer_the_oldest_go";
 
 /// A gauge or counter of the collector's own.
 fn metric(collector: &Running, name: &str) -> u64 {
@@ -34,7 +35,7 @@ fn await_metric(collector: &Running, name: &str, want: impl Fn(u64) -> bool) -> 
     }
 }
 
-const ORDERED: &str = "away::what_waited_is_sent_oldest_first_and_counted";
+const ORDERED: &str = "fleet::away::what_waited_is_sent_oldest_first_and_counted";
 
 /// Digest counts that the store has, by their numbers.
 fn numbers(collector: &Running) -> Vec<u64> {
@@ -71,7 +72,7 @@ fn send_padded(probe: &mut Probe, numbers: std::ops::RangeInclusive<u64>, paddin
 #[test]
 fn what_comes_while_clickhouse_is_away_waits_and_beyond_the_buffer_the_oldest_go() {
     serve_if_told();
-    let Some(mut server) = Server::start(TEST) else { return };
+    let Some(mut server) = ClickHouse::start(TEST) else { return };
     let folder = tempfile::tempdir().unwrap();
     let text = format!("store = \"{}\"\nstore_buffer = \"128KiB\"\n{TWO}", server.place("away"));
     let collector = start(folder.path(), &text);
@@ -116,7 +117,7 @@ fn what_comes_while_clickhouse_is_away_waits_and_beyond_the_buffer_the_oldest_go
 }
 
 /// Number of each batch and of the block with which it came to ClickHouse, by number.
-fn blocks(server: &Server) -> Vec<(u64, u64)> {
+fn blocks(server: &ClickHouse) -> Vec<(u64, u64)> {
     // A part is named by its partition, its first and its last block, and how often it was merged.
     let question = "SELECT sequence, splitByChar('_', _part)[-3] FROM rows WHERE task = 'numbered' \
                     ORDER BY sequence FORMAT TSV";
@@ -131,7 +132,7 @@ fn blocks(server: &Server) -> Vec<(u64, u64)> {
 #[test]
 fn what_waited_is_sent_oldest_first_and_counted() {
     serve_if_told();
-    let Some(mut server) = Server::start(ORDERED) else { return };
+    let Some(mut server) = ClickHouse::start(ORDERED) else { return };
     let folder = tempfile::tempdir().unwrap();
     let text = format!("store = \"{}\"\nstore_buffer = \"40MiB\"\n{TWO}", server.place("away"));
     let collector = start(folder.path(), &text);

@@ -5,7 +5,7 @@ use netaware_wire::lmap::What;
 
 /// The guide's longest block of TOML.
 fn printed() -> String {
-    let guide = include_str!("../../../../../docs/guide/fleet.md");
+    let guide = include_str!("../../../../../../docs/guide/fleet.md");
     let blocks = guide.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
     blocks.max_by_key(|block| block.len()).unwrap().to_owned()
 }

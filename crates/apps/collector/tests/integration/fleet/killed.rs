@@ -25,7 +25,7 @@ fn serves_when_told_to() {
 pub(crate) fn serve(folder: &std::path::Path, text: &str) -> (Child, std::net::SocketAddr) {
     config(folder, text);
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "killed::serves_when_told_to", "--nocapture"])
+        .args(["--exact", "fleet::killed::serves_when_told_to", "--nocapture"])
         .env(FOLDER, folder)
         .stdout(Stdio::piped())
         .spawn()

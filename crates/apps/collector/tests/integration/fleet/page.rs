@@ -7,11 +7,11 @@ use netaware_io::clock;
 use netaware_record::passive::{
     CaptureHealth, DelayRow, DelayStatistics, InterfaceCapture, Period, ProbeReport, Row, TaskRow,
 };
+use netaware_testkit::drawn::{Drawn, Line};
 use netaware_units::Span;
 use netaware_wire::lmap::{FromProbe, ProbeStatus};
 use serde_json::{Value, json};
 
-use super::drawn::{Drawn, Line};
 use super::joined::periods;
 use super::metrics::row;
 use super::probe::{Probe, report};

@@ -12,7 +12,7 @@ use str0m::config::Fingerprint;
 use str0m::net::{Protocol, Receive};
 use str0m::{Candidate, Event, IceCreds, Input, Output, Rtc, RtcConfig};
 
-use crate::speaker::Speaker;
+use super::speaker::Speaker;
 
 pub(crate) struct Browser {
     rtc: Rtc,

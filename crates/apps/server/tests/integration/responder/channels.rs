@@ -12,8 +12,8 @@ use netaware_wire::control::{
 };
 use netaware_wire::datagram::{EchoStamps, HEADER_LEN, Header, Kind};
 
-use crate::browser::Browser;
-use crate::speaker::{Responder, Speaker, is_answered, udp};
+use super::browser::Browser;
+use super::speaker::{Responder, Speaker, is_answered, udp};
 
 fn echo(length: u32) -> TestPlan {
     TestPlan::UdpEcho { length, response: None, duration: Span::from_secs(20), dscp: 0 }

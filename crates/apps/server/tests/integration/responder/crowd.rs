@@ -6,7 +6,7 @@ use netaware_units::Span;
 use netaware_wire::control::{ClientMessage, EndReport, ServerMessage, TestPlan};
 use netaware_wire::datagram::{ECHO_LEN, Header, Kind};
 
-use crate::speaker::{Responder, Speaker, enter, udp};
+use super::speaker::{Responder, Speaker, enter, udp};
 
 const SESSIONS: usize = 100;
 const REQUESTS: u64 = 200;

@@ -9,7 +9,7 @@ use netaware_wire::control::{ClientMessage, EndReport, ServerMessage, TestPlan};
 use netaware_wire::datagram::{ANSWER_LEN, EchoStamps, Header, Kind, SETUP_LEN, Setup};
 use netaware_wire::echo::{self, Reply};
 
-use crate::speaker::{Responder, Speaker, enter, is_answered, set_up, udp};
+use super::speaker::{Responder, Speaker, enter, is_answered, set_up, udp};
 
 fn echo(length: u32) -> TestPlan {
     TestPlan::UdpEcho { length, response: None, duration: Span::from_secs(20), dscp: 0 }

@@ -10,7 +10,7 @@ use netaware_wire::control::{ClientMessage, ErrorCode, ServerMessage, TestPlan};
 use netaware_wire::datagram::{Header, Kind};
 use netaware_wire::header::HeaderFields;
 
-use crate::speaker::{Responder, Speaker, enter, udp};
+use super::speaker::{Responder, Speaker, enter, udp};
 
 const TTL: u8 = 9;
 

@@ -9,7 +9,7 @@ use netaware_wire::control::{ClientMessage, ErrorCode, ServerMessage};
 use netaware_wire::preface::{PREFACE_LEN, Preface, Role};
 use netaware_wire::{Token, frame, proof};
 
-use crate::speaker::{PROBER_NONCE, Responder, Speaker, connect, hello, read_to_end};
+use super::speaker::{PROBER_NONCE, Responder, Speaker, connect, hello, read_to_end};
 
 fn with_key() -> Responder {
     Responder::start(Config { key: Some(Key::new(*b"sesame").unwrap()), ..Config::default() })

@@ -9,8 +9,8 @@ use netaware_units::Span;
 use netaware_wire::control::{ClientMessage, ErrorCode, ServerMessage};
 use netaware_wire::preface::Role;
 
-use crate::speaker::{Responder, Speaker};
-use crate::transfers::tcp_plan;
+use super::speaker::{Responder, Speaker};
+use super::transfers::tcp_plan;
 
 fn reserve() -> ClientMessage {
     ClientMessage::Reserve { expected: Span::from_secs(30), join: None }

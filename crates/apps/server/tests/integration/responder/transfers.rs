@@ -15,7 +15,7 @@ use netaware_wire::datagram::{Header, Kind};
 use netaware_wire::pattern;
 use netaware_wire::preface::{ATTACHED, REFUSED, Role};
 
-use crate::speaker::{Responder, Speaker, enter, udp};
+use super::speaker::{Responder, Speaker, enter, udp};
 
 pub(crate) fn tcp_plan(direction: Direction, streams: u16, duration: Span) -> TestPlan {
     TestPlan::Tcp(TcpPlan {
