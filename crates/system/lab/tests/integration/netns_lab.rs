@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 use netaware_io::clock;
 use netaware_lab::{
     Lab, LabError, LabOptions, LabState, Phase, RecordedPackets, Removed, Side, TruthDetail, TruthFile, down,
-    scenarios,
 };
 use netaware_netns::permitted;
 use netaware_record::IpVersion;
+use netaware_testkit::lab;
 use netaware_units::Span;
 
 /// Two hops of 5 ms each.
@@ -24,8 +24,7 @@ fn options(prefix: &str) -> LabOptions {
 }
 
 fn up(prefix: &str) -> Lab {
-    let scenario = scenarios::parse("a test", PATH.to_owned()).unwrap().scenario;
-    Lab::up(&scenario, &options(prefix)).unwrap_or_else(|error| panic!("{error}"))
+    lab::start(&lab::scenario(PATH), &options(prefix))
 }
 
 fn namespaces() -> String {
@@ -63,7 +62,8 @@ fn both_versions_take_the_time_that_the_scenario_says() {
     if !permitted() {
         return;
     }
-    let lab = up("lt-delay");
+    let prefix = &lab::prefix();
+    let lab = up(prefix);
     for version in VERSIONS {
         let round_trip = exchange(&lab, version).expect("both datagrams arrive");
         // Wide above, because this may run beside others: lateness has a bench of its own.
@@ -72,7 +72,7 @@ fn both_versions_take_the_time_that_the_scenario_says() {
     }
     let report = lab.end().unwrap();
     assert_eq!((report.taken, report.own_drops.total(), report.ended), (4, 0, None));
-    assert!(!is_there("lt-delay"));
+    assert!(!is_there(prefix));
 }
 
 #[test]
@@ -80,7 +80,8 @@ fn nothing_leads_out_of_a_lab() {
     if !permitted() {
         return;
     }
-    let lab = up("lt-closed");
+    let prefix = &lab::prefix();
+    let lab = up(prefix);
     for side in [Side::A, Side::B] {
         for list in [["-4", "route"], ["-6", "route"]] {
             let shown = lab.command(side, "ip").args(list).output().unwrap();
@@ -106,7 +107,8 @@ fn ping_and_traceroute_see_the_routers_and_their_delays() {
     if !permitted() {
         return;
     }
-    let lab = up("lt-route");
+    let prefix = &lab::prefix();
+    let lab = up(prefix);
     for (version, flag) in [(IpVersion::V4, "-4"), (IpVersion::V6, "-6")] {
         let (router, host) = (lab.addresses().router(0, version), lab.address(Side::B, version));
         for (target, least_ms) in [(router, 10.0), (host, 20.0)] {
@@ -127,22 +129,26 @@ fn a_second_lab_of_the_same_prefix_is_refused_and_two_of_different_ones_live_tog
     if !permitted() {
         return;
     }
-    let scenario = scenarios::parse("a test", PATH.to_owned()).unwrap().scenario;
-    let (one, two) = (up("lt-one"), up("lt-two"));
-    let refused = Lab::up(&scenario, &options("lt-one")).unwrap_err();
+    let (prefix, other) = (&lab::prefix(), &lab::prefix());
+    let scenario = lab::scenario(PATH);
+    let (one, two) = (up(prefix), up(other));
+    let refused = Lab::up(&scenario, &options(prefix)).unwrap_err();
     assert!(matches!(refused, LabError::AlreadyThere { .. }));
-    assert!(refused.to_string().contains("lab down --prefix lt-one"), "{refused}");
+    assert!(refused.to_string().contains(&format!("lab down --prefix {prefix}")), "{refused}");
     assert!(exchange(&one, IpVersion::V4).is_some() && exchange(&two, IpVersion::V4).is_some());
     drop(two);
     assert!(exchange(&one, IpVersion::V6).is_some(), "the other one's end does not matter");
-    assert!(LabState::all().iter().any(|state| state.prefix == "lt-one" && state.is_running()));
+    assert!(LabState::all().iter().any(|state| state.prefix == *prefix && state.is_running()));
 }
+
+/// Set for the program that waits in its lab.
+const PREFIX: &str = "NETAWARE_TEST_PREFIX";
 
 /// Run by the test after it, in a process of its own.
 #[test]
 #[ignore = "waits to be killed"]
 fn a_program_that_waits_in_its_lab() {
-    let _lab = up("lt-orphan");
+    let _lab = up(&std::env::var(PREFIX).expect("the test below started this"));
     loop {
         clock::sleep(Span::from_secs(1));
     }
@@ -153,26 +159,28 @@ fn what_a_killed_program_left_of_its_lab_is_in_nobodys_way() {
     if !permitted() {
         return;
     }
+    let prefix = &lab::prefix();
     let mut program = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_program_that_waits_in_its_lab", "--ignored"])
+        .args(["--exact", "netns_lab::a_program_that_waits_in_its_lab", "--ignored"])
+        .env(PREFIX, prefix)
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let is_up = || LabState::read("lt-orphan").is_some_and(|state| state.phase == Phase::Up);
+    let is_up = || LabState::read(prefix).is_some_and(|state| state.phase == Phase::Up);
     while !is_up() {
         assert!(program.try_wait().unwrap().is_none(), "it waits");
         clock::sleep(Span::from_millis(20));
     }
-    let scenario = scenarios::parse("a test", PATH.to_owned()).unwrap().scenario;
-    let refused = Lab::up(&scenario, &options("lt-orphan"));
+    let scenario = lab::scenario(PATH);
+    let refused = Lab::up(&scenario, &options(prefix));
     program.kill().unwrap();
     program.wait().unwrap();
     assert!(matches!(refused, Err(LabError::AlreadyThere { .. })), "it is held by the living");
-    assert!(is_there("lt-orphan"), "and stays when its holder is killed");
-    let lab = up("lt-orphan");
+    assert!(is_there(prefix), "and stays when its holder is killed");
+    let lab = up(prefix);
     assert!(exchange(&lab, IpVersion::V4).is_some());
     lab.end().unwrap();
-    assert!(!is_there("lt-orphan"));
+    assert!(!is_there(prefix));
 }
 
 #[test]
@@ -180,16 +188,18 @@ fn what_others_made_is_refused_and_left_alone() {
     if !permitted() {
         return;
     }
+    let prefix = &lab::prefix();
+    let [ours, other] = &["a", "b"].map(|side| format!("{prefix}-{side}"));
     let run = |arguments: &[&str]| assert!(Command::new("ip").args(arguments).status().unwrap().success());
-    run(&["netns", "add", "lt-foreign-b"]);
-    let scenario = scenarios::parse("a test", PATH.to_owned()).unwrap().scenario;
-    let refused = Lab::up(&scenario, &options("lt-foreign")).unwrap_err();
-    let down = down("lt-foreign");
+    run(&["netns", "add", other]);
+    let scenario = lab::scenario(PATH);
+    let refused = Lab::up(&scenario, &options(prefix)).unwrap_err();
+    let down = down(prefix);
     let names = namespaces();
-    run(&["netns", "delete", "lt-foreign-b"]);
+    run(&["netns", "delete", other]);
     assert!(matches!(refused, LabError::Foreign { .. }), "{refused}");
     assert_eq!(down.unwrap(), Removed::default());
-    assert!(names.contains("lt-foreign-b") && !names.contains("lt-foreign-a"), "{names}");
+    assert!(names.contains(other) && !names.contains(ours), "{names}");
 }
 
 #[test]
@@ -197,14 +207,16 @@ fn a_namespace_that_took_the_name_of_ours_survives_down() {
     if !permitted() {
         return;
     }
-    let lab = up("lt-swap");
+    let prefix = &lab::prefix();
+    let [ours, other] = &["a", "b"].map(|side| format!("{prefix}-{side}"));
+    let lab = up(prefix);
     let run = |arguments: &[&str]| assert!(Command::new("ip").args(arguments).status().unwrap().success());
-    run(&["netns", "delete", "lt-swap-b"]);
-    run(&["netns", "add", "lt-swap-b"]);
+    run(&["netns", "delete", other]);
+    run(&["netns", "add", other]);
     drop(lab);
     let names = namespaces();
-    run(&["netns", "delete", "lt-swap-b"]);
-    assert!(names.contains("lt-swap-b") && !names.contains("lt-swap-a"), "{names}");
+    run(&["netns", "delete", other]);
+    assert!(names.contains(other) && !names.contains(ours), "{names}");
 }
 
 #[test]
@@ -212,13 +224,14 @@ fn the_end_of_a_lab_is_the_end_of_what_runs_in_it() {
     if !permitted() {
         return;
     }
-    let lab = up("lt-kill");
+    let prefix = &lab::prefix();
+    let lab = up(prefix);
     let mut child = lab.command(Side::B, "sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
     clock::sleep(Span::from_millis(200));
     lab.end().unwrap();
     assert!(!child.wait().unwrap().success());
-    assert!(!is_there("lt-kill"));
-    assert_eq!(down("lt-kill").unwrap(), Removed::default(), "there is nothing left to do");
+    assert!(!is_there(prefix));
+    assert_eq!(down(prefix).unwrap(), Removed::default(), "there is nothing left to do");
 }
 
 /// Packets that come faster than the emulator takes them lie in the device: the probe of a host has stamped them before that, so the truth
@@ -228,11 +241,12 @@ fn a_burst_lies_in_the_device_and_the_truth_says_for_how_long() {
     if !permitted() {
         return;
     }
+    let prefix = &lab::prefix();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("truth");
-    let scenario = scenarios::parse("a test", PATH.to_owned()).unwrap().scenario;
+    let scenario = lab::scenario(PATH);
     let truth = TruthFile { path: path.clone(), detail: TruthDetail::Packets };
-    let lab = Lab::up(&scenario, &LabOptions { truth: Some(truth), ..options("lt-burst") }).unwrap();
+    let lab = Lab::up(&scenario, &LabOptions { truth: Some(truth), ..options(prefix) }).unwrap();
     let far = lab.within(Side::B, || UdpSocket::bind((lab.address(Side::B, IpVersion::V6), 7))).unwrap();
     let near = lab.within(Side::A, || UdpSocket::bind("[::]:0")).unwrap();
     let begin = clock::now();
@@ -261,10 +275,11 @@ fn the_truth_opens_with_the_scenario_and_closes_with_the_report() {
     if !permitted() {
         return;
     }
+    let prefix = &lab::prefix();
     let path = std::env::temp_dir().join(format!("lab-truth-{}.ndjson", std::process::id()));
-    let scenario = scenarios::parse("a test", PATH.to_owned()).unwrap().scenario;
+    let scenario = lab::scenario(PATH);
     let truth = TruthFile { path: path.clone(), detail: TruthDetail::Packets };
-    let lab = Lab::up(&scenario, &LabOptions { truth: Some(truth), ..options("lt-truth") }).unwrap();
+    let lab = Lab::up(&scenario, &LabOptions { truth: Some(truth), ..options(prefix) }).unwrap();
     exchange(&lab, IpVersion::V4).unwrap();
     clock::sleep(Span::from_millis(600));
     lab.end().unwrap();

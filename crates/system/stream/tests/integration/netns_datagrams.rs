@@ -5,11 +5,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::thread;
 
 use netaware_io::clock;
-use netaware_lab::{Lab, LabOptions, Side, scenarios};
+use netaware_lab::{Lab, Side};
 use netaware_netns::{in_one_of, permitted};
 use netaware_record::{IpVersion, Use};
 use netaware_stream::datagram::{Event, VersionStanding, VersionStatus};
 use netaware_stream::{DatagramOptions, DualDatagram, PeerId, Reason, Rules};
+use netaware_testkit::lab;
 use netaware_units::{Mono, Span};
 
 const PORT: u16 = 4447;
@@ -18,12 +19,9 @@ const RUNS: usize = 4;
 const HERE: PeerId = PeerId::CONNECTED;
 
 /// A hop of these for IPv4 and IPv6, as scenarios have them.
-fn lab(prefix: &str, v4: &str, v6: &str) -> Lab {
-    let text = format!("about = \"a test\"\n[[hop]]\nv4 = {{ {v4} }}\nv6 = {{ {v6} }}\n");
-    let scenario = scenarios::parse("a test", text).unwrap().scenario;
-    let options =
-        LabOptions { prefix: prefix.to_owned(), scenario_name: "a test".into(), ..LabOptions::default() };
-    Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"))
+fn lab(v4: &str, v6: &str) -> Lab {
+    let text = format!("[[hop]]\nv4 = {{ {v4} }}\nv6 = {{ {v6} }}\n");
+    lab::up(&text, 1)
 }
 
 /// Both versions up. This thread and everything that it and the sockets start stay off the emulator's core, which leaves others
@@ -100,8 +98,7 @@ fn a_dead_version_is_left_within_a_second_and_comes_back() {
 }
 
 fn die_and_come_back() -> Result<(), String> {
-    let lab =
-        lab("dg-dead", "rate = \"40Mbit/s\", delay = \"20ms\"", "rate = \"40Mbit/s\", delay = \"20ms\"");
+    let lab = lab("rate = \"40Mbit/s\", delay = \"20ms\"", "rate = \"40Mbit/s\", delay = \"20ms\"");
     let (opener, bound) = ends(&lab, DatagramOptions::default());
     assert_eq!(opener.status(HERE).unwrap().current, Some(IpVersion::V6));
     let nft = |words: &str| {
@@ -158,11 +155,8 @@ fn loss_and_round_trips_of_each_version_are_those_of_the_path() {
 }
 
 fn see_both_versions() -> Result<(), String> {
-    let lab = lab(
-        "dg-seen",
-        "rate = \"40Mbit/s\", delay = \"10ms\"",
-        "rate = \"40Mbit/s\", delay = \"30ms\", loss = 0.05",
-    );
+    let lab =
+        lab("rate = \"40Mbit/s\", delay = \"10ms\"", "rate = \"40Mbit/s\", delay = \"30ms\", loss = 0.05");
     let (opener, bound) = ends(&lab, DatagramOptions::default());
     let receiver = receive_all(bound.clone());
     send_for(&lab, &opener, Span::from_secs(12), |_| {});
@@ -192,11 +186,8 @@ fn a_policy_leaves_the_version_that_loses() {
 }
 
 fn leave_what_loses() -> Result<(), String> {
-    let lab = lab(
-        "dg-auto",
-        "rate = \"40Mbit/s\", delay = \"10ms\"",
-        "rate = \"40Mbit/s\", delay = \"10ms\", loss = 0.05",
-    );
+    let lab =
+        lab("rate = \"40Mbit/s\", delay = \"10ms\"", "rate = \"40Mbit/s\", delay = \"10ms\", loss = 0.05");
     let options = DatagramOptions { policy: Some(Rules::of(Use::Media)), ..DatagramOptions::default() };
     let (opener, bound) = ends(&lab, options);
     let receiver = receive_all(bound.clone());

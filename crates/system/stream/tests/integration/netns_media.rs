@@ -6,10 +6,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::thread;
 
 use netaware_io::clock;
-use netaware_lab::{Lab, LabOptions, Side, scenarios};
+use netaware_lab::{Lab, Side};
 use netaware_netns::{in_one_of, permitted};
 use netaware_record::{IpVersion, Use};
 use netaware_stream::{Decision, DualListener, DualStream, Event, Options, Reason, Rules};
+use netaware_testkit::lab;
 use netaware_units::Span;
 
 const PORT: u16 = 4453;
@@ -17,13 +18,10 @@ const PORT: u16 = 4453;
 const RUNS: usize = 3;
 
 /// IPv4 and IPv6 lose these shares.
-fn lab(prefix: &str, v4: &str, v6: &str) -> Lab {
+fn lab(v4: &str, v6: &str) -> Lab {
     let version = |loss| format!("{{ rate = \"50Mbit/s\", delay = \"10ms\", loss = \"{loss}\" }}");
-    let text = format!("about = \"a test\"\n[[hop]]\nv4 = {}\nv6 = {}\n", version(v4), version(v6));
-    let scenario = scenarios::parse("a test", text).unwrap().scenario;
-    let options =
-        LabOptions { prefix: prefix.to_owned(), scenario_name: "a test".into(), ..LabOptions::default() };
-    Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"))
+    let text = format!("[[hop]]\nv4 = {}\nv6 = {}\n", version(v4), version(v6));
+    lab::up(&text, 1)
 }
 
 /// About two Mbit/s for so long, from IPv4 on: what was decided, and where it went for that.
@@ -74,7 +72,7 @@ fn media_stays_away_from_a_version_that_loses_more() {
         return;
     }
     in_one_of(RUNS, || {
-        let lab = lab("st-worse", "3%", "10%");
+        let lab = lab("3%", "10%");
         let (decisions, went) = media(&lab, Span::from_secs(45));
         lab.end().unwrap();
         let stays = decisions.is_empty() && went.is_empty();
@@ -88,7 +86,7 @@ fn media_goes_to_a_version_that_loses_less() {
         return;
     }
     in_one_of(RUNS, || {
-        let lab = lab("st-better", "5%", "0.05%");
+        let lab = lab("5%", "0.05%");
         let (decisions, went) = media(&lab, Span::from_secs(60));
         lab.end().unwrap();
         println!("{decisions:?}");

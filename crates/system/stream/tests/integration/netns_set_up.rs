@@ -6,23 +6,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 
 use netaware_io::clock;
-use netaware_lab::{Lab, LabOptions, Side, scenarios};
+use netaware_lab::Side;
 use netaware_netns::permitted;
 use netaware_record::IpVersion;
 use netaware_stream::{DualListener, DualStream, Options};
+use netaware_testkit::lab;
 use netaware_units::Span;
 
 const STREAMS: u16 = 4451;
 const PLAIN: u16 = 4452;
 const ROUNDS: usize = 9;
-
-fn lab() -> Lab {
-    let text = "about = \"a test\"\n[[hop]]\nrate = \"50Mbit/s\"\ndelay = \"20ms\"\n".to_owned();
-    let scenario = scenarios::parse("a test", text).unwrap().scenario;
-    let options =
-        LabOptions { prefix: "st-setup".into(), scenario_name: "a test".into(), ..LabOptions::default() };
-    Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"))
-}
 
 /// Until it is connected, and until one byte has come back.
 fn timed<T: Read + Write>(connect: impl FnOnce() -> T) -> [Span; 2] {
@@ -57,7 +50,7 @@ fn a_stream_is_there_one_round_trip_after_a_plain_connection_would_be() {
     if !permitted() {
         return;
     }
-    let lab = lab();
+    let lab = lab::up("[[hop]]\nrate = \"50Mbit/s\"\ndelay = \"20ms\"\n", 1);
     let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
     let streams = lab
         .within(Side::B, || {

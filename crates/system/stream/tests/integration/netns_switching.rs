@@ -6,10 +6,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::thread;
 
 use netaware_io::clock;
-use netaware_lab::{Lab, LabOptions, Side, scenarios};
+use netaware_lab::{Lab, Side};
 use netaware_netns::{in_one_of, permitted};
 use netaware_record::{IpVersion, Use};
 use netaware_stream::{DualListener, DualStream, Event, Loss, Options, Rules};
+use netaware_testkit::lab;
 use netaware_units::{Mono, Span};
 
 const PORT: u16 = 4446;
@@ -17,13 +18,10 @@ const PORT: u16 = 4446;
 const RUNS: usize = 4;
 
 /// IPv4 and IPv6 of these rates in Mbit/s and delays in ms.
-fn lab(prefix: &str, v4: (u32, u32), v6: (u32, u32)) -> Lab {
+fn lab(v4: (u32, u32), v6: (u32, u32)) -> Lab {
     let version = |(rate, delay)| format!("{{ rate = \"{rate}Mbit/s\", delay = \"{delay}ms\" }}");
-    let text = format!("about = \"a test\"\n[[hop]]\nv4 = {}\nv6 = {}\n", version(v4), version(v6));
-    let scenario = scenarios::parse("a test", text).unwrap().scenario;
-    let options =
-        LabOptions { prefix: prefix.to_owned(), scenario_name: "a test".into(), ..LabOptions::default() };
-    Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"))
+    let text = format!("[[hop]]\nv4 = {}\nv6 = {}\n", version(v4), version(v6));
+    lab::up(&text, 1)
 }
 
 struct Ends {
@@ -131,7 +129,7 @@ fn a_requested_switch_stalls_the_reader_for_less_than_one_and_a_half_round_trips
 }
 
 fn switch_five_times() -> Result<(), String> {
-    let lab = lab("st-switch", (40, 20), (40, 20));
+    let lab = lab((40, 20), (40, 20));
     let ends = ends(&lab, Options { window: 1 << 20, ..Options::default() });
     let mut wished: Vec<Mono> = Vec::new();
     let began_at = clock::now();
@@ -155,7 +153,7 @@ fn switch_five_times() -> Result<(), String> {
 
 /// How long a reader gets nothing when a version dies in both directions, one a little after the other.
 fn stall_of_a_death() -> Span {
-    let lab = lab("st-dead", (40, 20), (40, 20));
+    let lab = lab((40, 20), (40, 20));
     let ends = ends(&lab, Options { window: 1 << 20, preferred: IpVersion::V6, ..Options::default() });
     let kill = |side| {
         let rules = "table ip6 dead {\nchain in {\ntype filter hook prerouting priority 0;\ndrop\n}\n}\n";
@@ -198,7 +196,7 @@ fn a_policy_moves_to_the_version_of_twice_the_rate_within_ten_seconds() {
 }
 
 fn move_to_twice_the_rate() -> Result<(), String> {
-    let lab = lab("st-auto", (20, 15), (40, 15));
+    let lab = lab((20, 15), (40, 15));
     let options = Options {
         window: 1 << 20,
         preferred: IpVersion::V4,

@@ -6,9 +6,10 @@ use std::path::Path;
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_lab::{Lab, LabOptions, Side, scenarios};
+use netaware_lab::{Lab, Side};
 use netaware_netns::{in_one_of, permitted};
 use netaware_record::IpVersion;
+use netaware_testkit::lab;
 use netaware_transfer::{
     Existing, Progress, Reason, ReceiveConfig, Receiver, SendReport, SendRequest, SwitchPlan, Until, send,
 };
@@ -20,13 +21,10 @@ const PORT: u16 = 14_234;
 const RUNS: usize = 4;
 
 /// IPv4 and IPv6 of these rates in Mbit/s, 10 ms each way.
-fn lab(prefix: &str, v4: u32, v6: u32) -> Lab {
+fn lab(v4: u32, v6: u32) -> Lab {
     let version = |rate| format!("{{ rate = \"{rate}Mbit/s\", delay = \"10ms\" }}");
-    let text = format!("about = \"a test\"\n[[hop]]\nv4 = {}\nv6 = {}\n", version(v4), version(v6));
-    let scenario = scenarios::parse("a test", text).unwrap().scenario;
-    let options =
-        LabOptions { prefix: prefix.to_owned(), scenario_name: "a test".into(), ..LabOptions::default() };
-    Lab::up(&scenario, &options).unwrap_or_else(|error| panic!("{error}"))
+    let text = format!("[[hop]]\nv4 = {}\nv6 = {}\n", version(v4), version(v6));
+    lab::up(&text, 1)
 }
 
 /// Sends so many bytes from one side to the other; what came of it, and that it is the same file.
@@ -88,7 +86,7 @@ fn a_version_that_is_blackholed_in_the_middle_is_left_and_the_file_is_the_same()
 }
 
 fn lose_a_version() -> Result<(), String> {
-    let lab = lab("tr-dead", 40, 40);
+    let lab = lab(40, 40);
     let kill = |side| {
         let rules = "table ip6 dead {\nchain in {\ntype filter hook prerouting priority 0;\ndrop\n}\n}\n";
         let status = lab.command(side, "nft").arg(rules).status().unwrap();
@@ -124,7 +122,7 @@ fn both_versions_gone_for_a_while_only_delay_the_file() {
     if !permitted() {
         return;
     }
-    let lab = lab("tr-both", 40, 40);
+    let lab = lab(40, 40);
     let kill = |side| {
         let rules = "table inet dead {\nchain in {\ntype filter hook prerouting priority 0;\ndrop\n}\n}\n";
         assert!(lab.command(side, "nft").arg(rules).status().unwrap().success());
@@ -161,7 +159,7 @@ fn a_policy_moves_a_transfer_to_the_faster_version_and_tells_what_that_gained() 
 }
 
 fn go_where_it_is_faster() -> Result<(), String> {
-    let lab = lab("tr-auto", 60, 15);
+    let lab = lab(60, 15);
     let mut told = 0;
     let report = transfer(&lab, 60 << 20, "auto", |progress| {
         told += u32::from(matches!(progress, Progress::Decided(_)));

@@ -9,9 +9,10 @@ use netaware_io::pacer::{self, Pacer};
 use netaware_lab::{Lab, LabOptions, Scenario, Side, TruthDetail, TruthFile};
 use netaware_netns::permitted;
 use netaware_record::IpVersion;
+use netaware_testkit::lab::{self, options, scenario};
 use netaware_units::Span;
 
-use crate::ground::{VERSIONS, options, scenario};
+use super::ground::VERSIONS;
 
 const PACKETS: u32 = 100_000;
 /// 10,000/s.
@@ -63,8 +64,8 @@ fn counted(path: &Scenario, seed: u64, version: IpVersion, truth: &Path) -> Coun
     let mut spoiled = Vec::new();
     for _ in 0..RUNS {
         let file = TruthFile { path: truth.to_owned(), detail: TruthDetail::Intervals };
-        let options = LabOptions { seed, truth: Some(file), ..options("acc-chance") };
-        let lab = Lab::up(path, &options).unwrap_or_else(|error| panic!("{error}"));
+        let options = LabOptions { seed, truth: Some(file), ..options() };
+        let lab = lab::start(path, &options);
         let count = stream(&lab, version);
         let report = lab.end().unwrap();
         if (report.own_drops.total(), count.socket) == (0, 0) {

@@ -3,10 +3,11 @@
 use netaware_lab::{Scenario, Side};
 use netaware_netns::permitted;
 use netaware_record::IpVersion;
+use netaware_testkit::lab::scenario;
 use netaware_units::Span;
 
-use crate::ground::{VERSIONS, believed, scenario};
-use crate::wire::{Passage, packet_length, passages};
+use super::ground::{VERSIONS, believed};
+use super::wire::{Passage, packet_length, passages};
 
 /// Of the least: what is added to every packet.
 const BOUND: Span = Span::from_micros(20);
@@ -54,8 +55,7 @@ const TRIES: usize = 4;
 /// What is wrong with one run; `None` if nothing is.
 fn difference(name: &str, path: &Scenario, version: IpVersion, from: Side) -> Option<String> {
     let truth = path.base_delay(from, version, packet_length(version)).unwrap();
-    let (found, report) =
-        believed("acc-delay", path, VALID, |lab| passages(lab, version, from, PACKETS, SPACING));
+    let (found, report) = believed(path, VALID, |lab| passages(lab, version, from, PACKETS, SPACING));
     let [least, half] = excess(&found, truth, |it| it.delay);
     let [_, programs] = excess(&found, truth, |it| it.between_programs);
     let line = format!(

@@ -2,43 +2,26 @@
 
 use std::process::{Command, Output};
 
-use netaware_lab::{Lab, LabOptions, Report, Scenario, Side, scenarios};
+use netaware_lab::{Lab, Report, Scenario, Side};
 use netaware_netmodel::scenario::Link;
 use netaware_record::IpVersion;
+use netaware_testkit::lab;
 use netaware_units::{ByteCount, Span};
 
 pub(crate) const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
 
-pub(crate) fn scenario(text: &str) -> Scenario {
-    let text = format!("about = \"a test\"\n{text}");
-    scenarios::parse("a test", text).unwrap_or_else(|error| panic!("{error}")).scenario
-}
-
-pub(crate) fn bundled(name: &str) -> Scenario {
-    scenarios::load(name).unwrap_or_else(|error| panic!("{error}")).scenario
-}
-
-pub(crate) fn options(prefix: &str) -> LabOptions {
-    LabOptions { prefix: prefix.to_owned(), ..LabOptions::default() }
-}
-
-pub(crate) fn up(prefix: &str, scenario: &Scenario) -> Lab {
-    Lab::up(scenario, &options(prefix)).unwrap_or_else(|error| panic!("{error}"))
+pub(crate) fn up(scenario: &Scenario) -> Lab {
+    lab::start(scenario, &lab::options())
 }
 
 /// What `measure` finds in a lab of which 99 of 100 packets were at most `bound` late and none was lost by the emulator.
 ///
 /// # Panics
 /// When all runs were spoiled: with their reports.
-pub(crate) fn believed<T>(
-    prefix: &str,
-    scenario: &Scenario,
-    bound: Span,
-    measure: impl Fn(&Lab) -> T,
-) -> (T, Report) {
+pub(crate) fn believed<T>(scenario: &Scenario, bound: Span, measure: impl Fn(&Lab) -> T) -> (T, Report) {
     let mut spoiled = Vec::new();
     for _ in 0..RUNS {
-        let lab = up(prefix, scenario);
+        let lab = up(scenario);
         let found = measure(&lab);
         let report = lab.end().unwrap();
         match report.why_invalid(bound) {

@@ -4,10 +4,11 @@ use netaware_lab::{LabOptions, Scenario, Side};
 use netaware_netns::permitted;
 use netaware_record::IpVersion;
 use netaware_sim::{ProbeStream, Simulation};
+use netaware_testkit::lab::scenario;
 use netaware_units::{Mono, Span};
 
-use crate::ground::{believed, scenario};
-use crate::wire::{packet_length, passages};
+use super::ground::believed;
+use super::wire::{packet_length, passages};
 
 /// A probe each millisecond.
 const PROBES: usize = 5000;
@@ -45,7 +46,7 @@ fn the_lab_delays_a_probe_stream_as_the_simulator_does() {
 
 /// Every quantile of one run in the lab that lies outside of its band; `None` if none does.
 fn difference(path: &Scenario, version: IpVersion) -> Option<String> {
-    let ((found, sent), report) = believed("acc-model", path, BOUND, |lab| {
+    let ((found, sent), report) = believed(path, BOUND, |lab| {
         let found = passages(lab, version, Side::A, PROBES, SPACING);
         let sent: Vec<Mono> = found.iter().map(|it| Mono((it.sent - lab.zero()).0.cast_unsigned())).collect();
         let mut delays: Vec<Span> = found.iter().map(|it| it.delay).collect();

@@ -3,8 +3,9 @@
 use netaware_lab::{Lab, Side};
 use netaware_netns::permitted;
 use netaware_record::IpVersion;
+use netaware_testkit::lab::{bundled, scenario};
 
-use crate::ground::{VERSIONS, bundled, said, scenario, tried, up, words};
+use super::ground::{VERSIONS, said, tried, up, words};
 
 /// IP and ICMP headers around what `ping -s` says.
 fn payload(version: IpVersion, packet: u32) -> String {
@@ -33,7 +34,7 @@ fn the_kernel_learns_the_path_mtu_from_the_router() {
     if !permitted() {
         return;
     }
-    let lab = up("acc-mtu", &bundled("small-mtu"));
+    let lab = up(&bundled("small-mtu"));
     for version in VERSIONS {
         assert!(!route(&lab, version).contains("mtu"), "nothing is known before");
         let router = lab.addresses().router(0, version).to_string();
@@ -60,8 +61,7 @@ fn a_host_knows_the_mtu_of_its_own_link_for_each_version() {
     }
     let rows = [("v6 = { mtu = 1400 }", IpVersion::V6, 1400), ("v4 = { mtu = 1300 }", IpVersion::V4, 1300)];
     for (text, smaller, mtu) in rows {
-        let lab =
-            up("acc-own-mtu", &scenario(&format!("[[hop]]\nrate = '1Gbit/s'\ndelay = '1ms'\n{text}\n")));
+        let lab = up(&scenario(&format!("[[hop]]\nrate = '1Gbit/s'\ndelay = '1ms'\n{text}\n")));
         for version in VERSIONS {
             let (passed, text) = ping(&lab, version, 1500);
             assert_eq!(passed, version != smaller, "{text}");
@@ -78,7 +78,7 @@ fn a_black_hole_for_large_packets_stays_silent_and_teaches_nothing() {
     if !permitted() {
         return;
     }
-    let lab = up("acc-silent", &bundled("mtu-black-hole"));
+    let lab = up(&bundled("mtu-black-hole"));
     for version in VERSIONS {
         let (passed, text) = ping(&lab, version, 1500);
         assert!(!passed && text.contains(" 0 received") && !text.contains("From "), "{text}");

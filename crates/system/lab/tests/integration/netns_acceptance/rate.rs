@@ -5,9 +5,10 @@ use std::process::{Child, Stdio};
 use netaware_lab::{Lab, Side, await_listener, end_child};
 use netaware_netns::permitted;
 use netaware_record::IpVersion;
+use netaware_testkit::lab::scenario;
 use netaware_units::Span;
 
-use crate::ground::{VERSIONS, believed, scenario, tried, words};
+use super::ground::{VERSIONS, believed, tried, words};
 
 /// The queue holds more than a bandwidth-delay product (125 kB), so that after a loss, when cubic's window falls to 0.7, the
 /// link still never runs dry: its rate is then the whole truth.
@@ -26,7 +27,7 @@ fn iperf3_gets_the_rate_of_the_scenario_within_a_hundredth() {
     for (version, reverse) in [(IpVersion::V4, false), (IpVersion::V6, false), (IpVersion::V4, true)] {
         let share = f64::from(1500 - version.header_len() - TCP_HEADER) / 1500.0;
         let truth = 50e6 * share;
-        let (found, report) = believed("acc-iperf", &path, LATE, |lab| iperf3(lab, version, reverse));
+        let (found, report) = believed(&path, LATE, |lab| iperf3(lab, version, reverse));
         let error = found / truth - 1.0;
         let way = if reverse { "down" } else { "up" };
         println!(
@@ -71,7 +72,7 @@ fn ping_behind_a_full_queue_waits_as_long_as_the_queue_is() {
     // 50 ms of queue at 20 Mbit/s, filled by datagrams at twice the rate.
     let path = scenario("[[hop]]\nrate = '20Mbit/s'\ndelay = '5ms'\nqueue = { time = '50ms' }\n");
     for version in VERSIONS {
-        let (text, report) = believed("acc-queue", &path, Span::from_micros(200), |lab| {
+        let (text, report) = believed(&path, Span::from_micros(200), |lab| {
             let target = lab.address(Side::B, version).to_string();
             let mut server = server(lab);
             let mut client = lab.command(Side::A, "iperf3");

@@ -5,9 +5,10 @@ use std::net::IpAddr;
 use netaware_lab::Side;
 use netaware_netns::permitted;
 use netaware_record::IpVersion;
+use netaware_testkit::lab::{bundled, scenario};
 use netaware_units::Span;
 
-use crate::ground::{VERSIONS, believed, bundled, said, scenario, to_router_and_back};
+use super::ground::{VERSIONS, believed, said, to_router_and_back};
 
 /// What ping and the kernels of both hosts add to the round trip of its fastest packet.
 const OWN_TIME_OF_TOOLS: Span = Span::from_micros(150);
@@ -45,7 +46,7 @@ fn ping_reads_the_round_trip_of_the_scenario() {
         for version in VERSIONS {
             // 56 bytes behind ICMP's 8.
             let truth = path.base_rtt(version, 64 + version.header_len()).unwrap();
-            let (found, report) = believed("acc-ping", &path, BOUND, |lab| {
+            let (found, report) = believed(&path, BOUND, |lab| {
                 let target = lab.address(Side::B, version).to_string();
                 let text = said(lab, Side::A, "ping", &["-n", "-c", "50", "-i", "0.02", "-W", "1", &target]);
                 assert!(text.contains("50 received"), "{text}");
@@ -67,7 +68,7 @@ fn traceroute_reads_every_hop_with_its_delay() {
     for name in ["three-hops", "ten-hops"] {
         let path = bundled(name);
         for version in VERSIONS {
-            let (hops, report) = believed("acc-trace", &path, BOUND, |lab| {
+            let (hops, report) = believed(&path, BOUND, |lab| {
                 let target = lab.address(Side::B, version).to_string();
                 let flag = if version == IpVersion::V4 { "-4" } else { "-6" };
                 // One at a time: beside each other they would wait for each other at the slow links.
@@ -132,7 +133,7 @@ fn a_silent_router_is_stars_and_a_black_hole_is_silence() {
     let path = scenario(
         "[[hop]]\nrate = '1Gbit/s'\ndelay = '1ms'\nanswers = { silent = true }\n[[hop]]\nrate = '1Gbit/s'\ndelay = '1ms'\nv6 = { black_hole = true }\n",
     );
-    let lab = crate::ground::up("acc-hole", &path);
+    let lab = super::ground::up(&path);
     let [four, six] = VERSIONS.map(|version| lab.address(Side::B, version).to_string());
     let text = said(&lab, Side::A, "traceroute", &["-4", "-n", "-q", "1", "-w", "0.3", &four]);
     let hops: Vec<&str> = text.lines().skip(1).map(str::trim).collect();
@@ -142,8 +143,8 @@ fn a_silent_router_is_stars_and_a_black_hole_is_silence() {
             .contains("3 received")
     );
     let gone =
-        crate::ground::tried(&lab, Side::A, "ping", &["-n", "-c", "3", "-i", "0.05", "-W", "0.5", &six]);
-    let words = crate::ground::words(&gone);
+        super::ground::tried(&lab, Side::A, "ping", &["-n", "-c", "3", "-i", "0.05", "-W", "0.5", &six]);
+    let words = super::ground::words(&gone);
     // "+3 errors" would be somebody's answer.
     assert!(!gone.status.success() && words.contains(" 0 received") && !words.contains("error"), "{words}");
 }

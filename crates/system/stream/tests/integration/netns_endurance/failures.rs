@@ -8,8 +8,8 @@ use netaware_netns::{IpVersion, Pair};
 use netaware_stream::DualStream;
 use netaware_units::Span;
 
-use crate::both_up;
-use crate::chance::Chance;
+use super::both_up;
+use super::chance::Chance;
 
 /// What happens to a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use netaware_io::stop::StopFlag;
 use netaware_transfer::{Existing, Progress, ReceiveConfig, Receiver, SendError};
 
-use crate::ends::{Ends, config, noise, sent, sent_with};
+use super::ends::{Ends, config, noise, sent, sent_with};
 
 fn dress(path: &Path, mode: u32, seconds: u64) {
     let time = SystemTime::UNIX_EPOCH + Duration::new(seconds, 123_456_789);

@@ -9,7 +9,7 @@ use netaware_transfer::{Broken, Progress};
 use netaware_wire::transfer::{Digest, Head, ReceiverMessage, RefusalCode, SenderMessage};
 use netaware_wire::{Token, frame};
 
-use crate::ends::{Ends, sent_with};
+use super::ends::{Ends, sent_with};
 
 struct Sender(DualStream);
 

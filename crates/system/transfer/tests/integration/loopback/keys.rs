@@ -6,7 +6,7 @@ use netaware_transfer::{Broken, Encryption, Identity, SendReport, SendRequest};
 use netaware_wire::proof::Key;
 use netaware_wire::transfer::Digest;
 
-use crate::ends::{Ends, noise, sent};
+use super::ends::{Ends, noise, sent};
 
 fn key(text: &str) -> Key {
     Key::new(text.as_bytes()).unwrap()

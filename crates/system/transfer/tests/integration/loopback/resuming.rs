@@ -6,7 +6,7 @@ use std::path::Path;
 use netaware_io::stop::StopFlag;
 use netaware_transfer::{Broken, Progress, SendReport};
 
-use crate::ends::{Ends, noise, sent_with};
+use super::ends::{Ends, noise, sent_with};
 
 const LARGE: usize = 192 << 20;
 

@@ -6,7 +6,7 @@ use netaware_record::IpVersion;
 use netaware_transfer::{Progress, Reason, Wanted};
 use netaware_units::Span;
 
-use crate::ends::{Ends, noise, sent_with};
+use super::ends::{Ends, noise, sent_with};
 
 #[test]
 fn each_share_changes_the_version_and_loses_nothing() {
