@@ -398,7 +398,13 @@ fn privileges_are_given_back_and_an_open_capture_goes_on() {
     let pair = Pair::new("privileges").unwrap();
     for keep in ["nothing", "raw"] {
         let mut command: Command = pair.left().command(std::env::current_exe().unwrap());
-        command.args(["--exact", "child_without_privileges", "--ignored", "--nocapture", "--test-threads=1"]);
+        command.args([
+            "--exact",
+            "netns_capture::child_without_privileges",
+            "--ignored",
+            "--nocapture",
+            "--test-threads=1",
+        ]);
         let output = command.env("KEEP", keep).output().unwrap();
         let words = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && words.contains("child is through"), "{keep}: {output:?}");

@@ -1,24 +1,20 @@
 //! The fleet store in ClickHouse, a real one: what every store must do, what happens when it is away, and whether the questions of
 //! the dashboards can be asked of it.
 
-#[path = "fleet/bench_server.rs"]
-mod bench_server;
-#[path = "fleet/cases.rs"]
-mod cases;
-
 use netaware_record::passive::{ClockState, DigestRow, Period, ProbeReport, Row, TaskRow};
 use netaware_store::fleet::{self, Ages, DelayQuery, FleetError, Kind, RowQuery, Settings, Taken};
+use netaware_testkit::clickhouse::{ClickHouse, serve_if_told};
 use netaware_units::{Span, Wall};
 
-use bench_server::{Server, serve_if_told};
+use super::cases;
 
-const TEST: &str = "a_real_clickhouse_does_what_every_store_must";
+const TEST: &str = "fleet_clickhouse::a_real_clickhouse_does_what_every_store_must";
 
 /// One test, because one server serves them all: a second costs half a gigabyte of memory.
 #[test]
 fn a_real_clickhouse_does_what_every_store_must() {
     serve_if_told();
-    let Some(mut server) = Server::start(TEST) else { return };
+    let Some(mut server) = ClickHouse::start(TEST) else { return };
     let folder = tempfile::tempdir().unwrap();
     let settings = |name: &str| Settings {
         buffer: Some(folder.path().join(format!("{name}.db"))),
@@ -60,7 +56,7 @@ fn digests(sequence: u64, base: Wall) -> ProbeReport {
 }
 
 /// Of raw rows and of the sums that views make of them.
-fn an_insert_that_is_sent_twice_counts_once(server: &Server) {
+fn an_insert_that_is_sent_twice_counts_once(server: &ClickHouse) {
     let twice = "INSERT INTO case_0.delays (at, task, lost) SETTINGS insert_deduplication_token = 'a',
                  deduplicate_blocks_in_dependent_materialized_views = 1 VALUES (now64(9), 'twice', 5)";
     for _ in 0..2 {
@@ -72,7 +68,7 @@ fn an_insert_that_is_sent_twice_counts_once(server: &Server) {
     }
 }
 
-fn what_came_while_it_was_away_is_there_afterwards(server: &mut Server, settings: &Settings, base: Wall) {
+fn what_came_while_it_was_away_is_there_afterwards(server: &mut ClickHouse, settings: &Settings, base: Wall) {
     let mut store = fleet::open_with(&server.place("away"), settings).unwrap();
     assert_eq!(store.take("aa", &digests(1, base)).unwrap(), Taken::New);
     assert!(store.flush(Span::from_secs(30)), "{:?}", store.backlog());
@@ -103,7 +99,7 @@ fn what_came_while_it_was_away_is_there_afterwards(server: &mut Server, settings
     assert_eq!(numbers, (1..=500).collect::<Vec<u64>>());
 }
 
-fn a_new_buffer_knows_what_was_taken_before(server: &Server, settings: &Settings, base: Wall) {
+fn a_new_buffer_knows_what_was_taken_before(server: &ClickHouse, settings: &Settings, base: Wall) {
     let mut store = fleet::open_with(&server.place("away"), settings).unwrap();
     assert_eq!(store.highest("p", "aa").unwrap(), 500);
     assert_eq!(store.take("aa", &digests(499, base)).unwrap(), Taken::Known);
@@ -111,7 +107,7 @@ fn a_new_buffer_knows_what_was_taken_before(server: &Server, settings: &Settings
 }
 
 /// Rows of two days ago: kept as they came for a week, then, when the settings say one day, by the minute alone.
-fn ages_that_changed_reach_the_tables(server: &Server, settings: &Settings, base: Wall) {
+fn ages_that_changed_reach_the_tables(server: &ClickHouse, settings: &Settings, base: Wall) {
     let days = |n: i64| Span::from_secs(n * 86_400);
     let has_ages = |expected: [(&str, i64); 6]| {
         for (table, age) in expected {
@@ -162,7 +158,7 @@ fn ages_that_changed_reach_the_tables(server: &Server, settings: &Settings, base
 }
 
 /// Each question of each dashboard, with what Grafana would put in.
-fn dashboards_ask_what_can_be_answered(server: &Server) {
+fn dashboards_ask_what_can_be_answered(server: &ClickHouse) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../packaging/grafana");
     let mut asked = 0;
     for file in std::fs::read_dir(folder).unwrap() {

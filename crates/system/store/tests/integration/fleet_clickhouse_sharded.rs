@@ -8,19 +8,15 @@
 //! The tables are those of `packaging/clickhouse/sharded.sql`. Only `ON CLUSTER` is left out, which needs a Keeper that the library
 //! does not have: each statement is given to both servers.
 
-#[path = "fleet/bench_server.rs"]
-#[expect(dead_code, reason = "shared with the tests of one server")]
-mod bench_server;
-#[path = "fleet/cases.rs"]
-mod cases;
-
 use netaware_record::passive::{DelayRow, Period, Row, TaskRow};
 use netaware_store::fleet::{self, DelayQuery, Settings};
+use netaware_testkit::clickhouse::{ClickHouse, serve_if_told};
+use netaware_testkit::program::free_port;
 use netaware_units::{Span, Wall};
 
-use bench_server::{Server, free_port, serve_if_told};
+use super::cases;
 
-const TEST: &str = "two_shards_do_what_one_server_does";
+const TEST: &str = "fleet_clickhouse_sharded::two_shards_do_what_one_server_does";
 
 fn cluster(ports: [u16; 2]) -> String {
     let shard =
@@ -32,7 +28,7 @@ fn cluster(ports: [u16; 2]) -> String {
 }
 
 /// Makes the tables as the file says, once for both.
-fn lay_out(servers: &[Server; 2], database: &str) {
+fn lay_out(servers: &[ClickHouse; 2], database: &str) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../packaging/clickhouse/sharded.sql");
     let text = std::fs::read_to_string(path).unwrap();
     let text: Vec<&str> = text.lines().filter(|line| !line.starts_with("--")).collect();
@@ -50,7 +46,7 @@ fn lay_out(servers: &[Server; 2], database: &str) {
     }
 }
 
-fn count(server: &Server, database: &str, table: &str) -> u64 {
+fn count(server: &ClickHouse, database: &str, table: &str) -> u64 {
     let found = server.ask(&format!("SELECT count() FROM {database}.{table}")).unwrap();
     found.trim().parse().unwrap()
 }
@@ -64,7 +60,7 @@ fn two_shards_do_what_one_server_does() {
     std::fs::write(&config, cluster(tcp)).unwrap();
     let start = |port: u16| {
         let file = format!("--config-file={}", config.display());
-        Server::start_with(TEST, &[file, format!("--tcp_port={port}")])
+        ClickHouse::start_with(TEST, &[file, format!("--tcp_port={port}")])
     };
     let [Some(first), Some(second)] = tcp.map(start) else { return };
     let servers = [first, second];
@@ -101,7 +97,7 @@ fn row(base: Wall, pair: u64) -> TaskRow {
 }
 
 /// Two collectors, each with a server of its own, and many pairs of points: they are spread over both shards.
-fn what_both_take_is_read_at_either(servers: &[Server; 2], folder: &std::path::Path, base: Wall) {
+fn what_both_take_is_read_at_either(servers: &[ClickHouse; 2], folder: &std::path::Path, base: Wall) {
     lay_out(servers, "shared");
     for (n, server) in servers.iter().enumerate() {
         let buffer = Some(folder.join(format!("shared_{n}.db")));
@@ -126,7 +122,7 @@ fn what_both_take_is_read_at_either(servers: &[Server; 2], folder: &std::path::P
 }
 
 /// The token goes on to the shards.
-fn an_insert_that_is_sent_twice_counts_once(servers: &[Server; 2]) {
+fn an_insert_that_is_sent_twice_counts_once(servers: &[ClickHouse; 2]) {
     let twice = "INSERT INTO shared.delays (at, task, lost) SETTINGS insert_deduplication_token = 'a',
                  deduplicate_blocks_in_dependent_materialized_views = 1, distributed_foreground_insert = 1
                  VALUES (now64(9), 'twice', 5)";

@@ -1,11 +1,10 @@
 //! The fleet store in a SQLite file: what every store must do, and what only a file can suffer.
 
-#[path = "fleet/cases.rs"]
-mod cases;
-
 use netaware_record::passive::{ClockState, DigestRow, Period, ProbeReport, Row, TaskRow};
 use netaware_store::fleet::{self, Ages, Fleet, FleetError, FleetReader, Kind, RowQuery, SqliteFleet, Taken};
 use netaware_units::{Span, Wall};
+
+use super::cases;
 
 const BASE: Wall = Wall(1_790_000_000_000_000_000);
 

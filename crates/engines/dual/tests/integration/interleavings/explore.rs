@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt::Debug;
 use std::hash::{BuildHasherDefault, Hash};
 
-use crate::name::{Given, Name, name};
+use super::name::{Given, Name, name};
 
 /// Something that can go on in several ways.
 pub(crate) trait Steps: Clone + Hash {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use netaware_wire::dual::{Answer, Record};
 
-use crate::world::Frame;
+use super::world::Frame;
 
 /// What is done to frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -16,7 +16,7 @@ use netaware_record::IpVersion;
 use netaware_units::Mono;
 use netaware_wire::dual::Record;
 
-use crate::world::Frame;
+use super::world::Frame;
 
 /// What an end has heard of its own direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]

@@ -18,10 +18,10 @@ use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
 use netaware_wire::dual::Record;
 
-use crate::explore::Steps;
-use crate::name::{Name, name};
-use crate::sabotage::Sabotage;
-use crate::tidy::{Heard, tidy};
+use super::explore::Steps;
+use super::name::{Name, name};
+use super::sabotage::Sabotage;
+use super::tidy::{Heard, tidy};
 
 const NOW: Mono = Mono(0);
 const BOTH: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
@@ -338,7 +338,7 @@ impl World {
         }
     }
 
-    /// Leaves out frames that mean nothing any more, as [`crate::tidy`] argues.
+    /// Leaves out frames that mean nothing any more, as [`super::tidy`] argues.
     fn tidy(&mut self) {
         for (ip, wires) in self.wires.iter_mut().enumerate() {
             for wire in wires {
