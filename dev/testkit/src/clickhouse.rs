@@ -1,8 +1,9 @@
-//! A real ClickHouse for tests, without an installation: the library of chDB from the npm registry holds all of it, and its
-//! command-line entry can be told to listen.
+//! A real ClickHouse for tests, without an installation: the library of chDB from the npm registry
+//! holds all of it, and its command-line entry can be told to listen.
 //!
-//! The library is loaded by a child process, which is this very test program started again: what ClickHouse does to signals and
-//! memory stays there, and killing the child ends it. On loopback only, as user `default` without a password.
+//! The library is loaded by a child process, which is this very test program started again: what
+//! ClickHouse does to signals and memory stays there, and killing the child ends it. On loopback
+//! only, as user `default` without a password.
 
 #![expect(unsafe_code, reason = "a foreign library can be loaded and called in no other way")]
 
@@ -33,12 +34,15 @@ pub struct ClickHouse {
 }
 
 impl ClickHouse {
-    /// Starts one for the test of this name, which is its path within the executable (`fleet::away::…`). `None` where there can be none, having said why; under `CI=true` that is a failure.
+    /// Starts one for the test of this name, which is its path within the executable
+    /// (`fleet::away::…`). `None` where there can be none, having said why; under `CI=true` that is
+    /// a failure.
     pub fn start(test: &str) -> Option<Self> {
         Self::start_with(test, &[])
     }
 
-    /// The same with arguments of ClickHouse beside the usual ones; with `--tcp_port=N` other servers can ask it, too.
+    /// The same with arguments of ClickHouse beside the usual ones; with `--tcp_port=N` other
+    /// servers can ask it, too.
     pub fn start_with(test: &str, more: &[String]) -> Option<Self> {
         match library() {
             Ok(library) => Some(Self::with(&library, test, more)),
@@ -128,8 +132,8 @@ fn serve_in_a_child(library: &Path, folder: &Path, port: u16, test: &str, more: 
         .unwrap()
 }
 
-/// In the child this serves until it is killed; elsewhere it does nothing. To be called first by the test named to
-/// [`ClickHouse::start`].
+/// In the child this serves until it is killed; elsewhere it does nothing. To be called first by
+/// the test named to [`ClickHouse::start`].
 pub fn serve_if_told() {
     let Ok(told) = std::env::var(CHILD) else { return };
     let told: Vec<&str> = told.lines().collect();
@@ -141,7 +145,8 @@ pub fn serve_if_told() {
 fn serve(library: &str, folder: &str, port: &str, more: &[&str]) {
     let asked_by_others = more.iter().any(|argument| argument.starts_with("--tcp_port"));
     let tcp = if asked_by_others { "SYSTEM START LISTEN TCP; " } else { "" };
-    // It serves as long as this statement runs: five minutes, should whoever is to kill it be killed before.
+    // It serves as long as this statement runs: five minutes, should whoever is to kill it be
+    // killed before.
     let query = "SELECT max(sleepEachRow(1)) FROM numbers(300) SETTINGS \
                  function_sleep_max_microseconds_per_block = 0, max_block_size = 1, max_threads = 1 FORMAT Null";
     let usual = [
@@ -155,7 +160,8 @@ fn serve(library: &str, folder: &str, port: &str, more: &[&str]) {
     let arguments: Vec<CString> = all.map(|argument| CString::new(argument).unwrap()).collect();
     let mut pointers: Vec<*mut c_char> =
         arguments.iter().map(|argument| argument.as_ptr().cast_mut()).collect();
-    // SAFETY: initialisers of a library that chDB's makers give out to be loaded like this; nothing else runs in this process.
+    // SAFETY: initialisers of a library that chDB's makers give out to be loaded like this; nothing
+    // else runs in this process.
     let library = unsafe { libloading::Library::new(library) }.unwrap();
     // SAFETY: the types are those of chdb.h of this version; the strings outlive the calls.
     unsafe {
@@ -188,7 +194,8 @@ fn library() -> Result<PathBuf, String> {
         return Ok(library);
     }
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    // Tests that run at once would each fetch it into the same place: the first does, the others wait until it is there.
+    // Tests that run at once would each fetch it into the same place: the first does, the others
+    // wait until it is there.
     let turn = std::fs::File::create(folder.join("turn")).map_err(|error| error.to_string())?;
     turn.lock().map_err(|error| error.to_string())?;
     if library.exists() {

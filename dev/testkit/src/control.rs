@@ -79,7 +79,8 @@ impl Control {
         }
     }
 
-    /// Reads until `wanted` finds what it looks for, with a ping every second so that the session lives.
+    /// Reads until `wanted` finds what it looks for, with a ping every second so that the session
+    /// lives.
     ///
     /// # Panics
     /// When that takes longer than `limit`, or the connection ends before.

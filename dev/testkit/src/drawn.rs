@@ -107,7 +107,8 @@ fn cell(text: &str) -> (String, String) {
     read(text).unwrap_or_else(|| panic!("no cell: {text}"))
 }
 
-/// No window, nothing to anybody but the page, and an end when nothing has been asked for in some seconds of the page's own time.
+/// No window, nothing to anybody but the page, and an end when nothing has been asked for in some
+/// seconds of the page's own time.
 const QUIETLY: [&str; 10] = [
     "--headless",
     "--no-sandbox",

@@ -9,8 +9,8 @@ use crate::program::{Program, Responder, netaware_path};
 /// The port of [`responder`].
 pub const PORT: u16 = 14_233;
 
-/// A prefix that no other lab on this host has: `netaware-<process>-<number>`. If the test is killed,
-/// `netaware_netns::remove_stale` removes the namespaces of this prefix like its own.
+/// A prefix that no other lab on this host has: `netaware-<process>-<number>`. If the test is
+/// killed, `netaware_netns::remove_stale` removes the namespaces of this prefix like its own.
 pub fn prefix() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     // Three digits, so that no prefix is the beginning of another one.

@@ -1,4 +1,5 @@
-//! The `netaware` binary as a stranger runs it: a responder that ends with its guard, clients that are bounded in time.
+//! The `netaware` binary as a stranger runs it: a responder that ends with its guard, clients that
+//! are bounded in time.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,8 +13,8 @@ use netaware_record::Record;
 use netaware_units::{Mono, Span};
 use tempfile::TempDir;
 
-/// The binary under test: the one that cargo or the test runner names in `CARGO_BIN_EXE_netaware`, or the one in the folder
-/// above that of the running test executable.
+/// The binary under test: the one that cargo or the test runner names in `CARGO_BIN_EXE_netaware`,
+/// or the one in the folder above that of the running test executable.
 ///
 /// # Panics
 /// If it is not there.
@@ -45,9 +46,10 @@ pub fn netaware(arguments: &[&str]) -> Command {
     command
 }
 
-/// A port free for TCP and UDP. Below the range that the kernel gives out by itself, so that no passing connection takes
-/// it between the look and the use. Looked up and not tried: a program that another test starts at that moment would inherit
-/// the socket of the try, and keep the port until it runs.
+/// A port free for TCP and UDP. Below the range that the kernel gives out by itself, so that no
+/// passing connection takes it between the look and the use. Looked up and not tried: a program
+/// that another test starts at that moment would inherit the socket of the try, and keep the port
+/// until it runs.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     const LOWEST: u32 = 15_000;
