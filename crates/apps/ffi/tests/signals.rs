@@ -1,4 +1,4 @@
-//! Whose signals they are. In a process of its own, as dispositions are those of a process.
+//! Whose signals they are. An executable of its own, because dispositions are those of a process.
 #![expect(unsafe_code, reason = "the calls are for C")]
 
 use netaware::{NA_DUAL, na_close, na_signals, na_socket};

@@ -1,6 +1,6 @@
 //! Ten thousand strangers with random bytes: the responder stays alive, and its memory flat.
 //!
-//! Alone in its process, because memory is counted per process.
+//! An executable of its own, because memory is counted per process.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};

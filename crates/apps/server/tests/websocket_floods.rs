@@ -1,6 +1,6 @@
 //! WebSockets opened by the thousand, and filled by somebody who never reads: others are served as before, and memory stays flat.
 //!
-//! Alone in its process, because memory is counted per process.
+//! An executable of its own, because memory is counted per process.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;

@@ -7,7 +7,7 @@
 //! 3. every record read is given to [`Stream::take`]; of a data record, the bytes read so far to [`Stream::arrived`];
 //! 4. `now` never runs backwards.
 //!
-//! What follows holds for both ends whatever the network does, and `tests/interleavings` walks through the orders in which
+//! What follows holds for both ends whatever the network does, and `tests/integration/interleavings` walks through the orders in which
 //! it can do it: no byte is lost or comes twice, every wish ends, and as long as some connection comes up, the stream ends.
 
 mod event;

@@ -210,7 +210,7 @@ impl Disturbance {
 }
 
 /// Away for less makes less of a difference than the methods' own intervals hold. Packets kept back unseen by their stamps, over
-/// 100 Mbit/s half used (`sim/tests/busy_hosts.rs`): away for 5 to 11 %, the curve reads up to 17 % off, still within its interval;
+/// 100 Mbit/s half used (`sim/tests/integration/busy_hosts.rs`): away for 5 to 11 %, the curve reads up to 17 % off, still within its interval;
 /// real hosts whose cores nobody else wants pause for 0 to 3 %.
 const SUSPECTED: f64 = 0.05;
 /// Away for more allows a figure to be off by a sixth, and what methods see no longer saves them: away for 19 %, slops reads 70 %

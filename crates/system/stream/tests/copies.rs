@@ -1,5 +1,7 @@
 //! That a sender's bytes need no buffer on their way out: they are written from where the caller has them to where they are kept, and
 //! the kernel sends them from there (`link`'s own tests see to that).
+//!
+//! An executable of its own, because its allocator is that of the whole program.
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,4 +1,4 @@
-//! A program that lets go of its streams and ends. What it does holds for the whole process, so it has one of its own.
+//! A program that lets go of its streams and ends. An executable of its own, because `settle` ends the streams of the whole process.
 
 use std::io::Write as _;
 use std::net::SocketAddr;

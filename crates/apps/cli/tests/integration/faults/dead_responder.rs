@@ -1,0 +1,129 @@
+//! The responder dies, freezes or is asked to stop: the prober ends soon and prints what it has.
+
+use netaware_io::clock;
+use netaware_record::{Outcome, Record, VersionResult};
+use netaware_testkit::program::{Finished, Program, Responder, netaware, run, signal};
+use netaware_units::Span;
+
+const ENDS_WITHIN: Span = Span::from_secs(5);
+const RATE: &[&str] = &["-t", "20s", "-b", "20Mbit/s"];
+const REVERSE: &[&str] = &["-t", "20s", "-b", "20Mbit/s", "-R"];
+const FULL: &[&str] = &["-t", "20s"];
+
+#[test]
+fn tcp_prober_outlives_a_killed_responder_with_what_it_has() {
+    for options in [RATE, REVERSE, FULL] {
+        let record = ends_with_what_it_has("KILL", "tcp", options, Span::from_secs(2));
+        assert!(any(&record, |version| version.tcp.iter().any(|tcp| tcp.bytes.0 > 0)), "{record:#?}");
+    }
+}
+
+#[test]
+fn udp_prober_outlives_a_killed_responder_with_what_it_has() {
+    for options in [RATE, REVERSE] {
+        let record = ends_with_what_it_has("KILL", "udp", options, Span::from_secs(2));
+        assert!(
+            any(&record, |version| version.udp.iter().any(|udp| udp.sent + udp.received > 0)),
+            "{record:#?}"
+        );
+    }
+}
+
+#[test]
+fn latency_prober_outlives_a_killed_responder_with_what_it_has() {
+    let record = ends_with_what_it_has("KILL", "latency", FULL, Span::from_secs(2));
+    assert!(
+        any(&record, |version| version.latency.as_ref().is_some_and(|it| it.received > 10)),
+        "{record:#?}"
+    );
+}
+
+#[test]
+fn main_job_outlives_a_responder_killed_in_any_phase() {
+    for delay in [1500, 3000, 4500] {
+        let record = ends_with_what_it_has("KILL", "test", &["-t", "6s"], Span::from_millis(delay));
+        let measured = |version: &VersionResult| version.latency.is_some() || !version.tcp.is_empty();
+        assert!(any(&record, measured), "after {delay} ms: {record:#?}");
+    }
+}
+
+#[test]
+fn responder_killed_in_the_first_moment_is_no_hang() {
+    for command in ["tcp", "udp", "latency", "test"] {
+        for delay in [5, 20, 60, 200] {
+            let finished = after_signal("KILL", command, &[], Span::from_millis(delay));
+            assert!(!finished.stderr.contains("panicked"), "{finished:#?}");
+            finished.exits_with(2);
+        }
+    }
+}
+
+#[test]
+fn prober_gives_up_a_responder_that_stops_moving() {
+    for (command, options) in
+        [("tcp", RATE), ("tcp", REVERSE), ("udp", RATE), ("udp", REVERSE), ("latency", FULL)]
+    {
+        ends_with_what_it_has("STOP", command, options, Span::from_secs(1));
+    }
+}
+
+#[test]
+fn responder_asked_to_stop_ends_running_tests_with_partial_results() {
+    for (command, options) in
+        [("tcp", RATE), ("tcp", REVERSE), ("udp", RATE), ("udp", REVERSE), ("latency", FULL)]
+    {
+        let responder = Responder::start(&[]);
+        let prober = prober(&responder, command, options);
+        clock::sleep(Span::from_secs(2));
+        signal("TERM", responder.id());
+        responder.into_program().finish_within(ENDS_WITHIN).exits_with(0);
+        let finished = prober.finish_within(ENDS_WITHIN);
+        let record = finished.record();
+        assert_ne!(record.outcome, Outcome::Complete, "{finished:#?}");
+        // Half of the two seconds at the least: this is a result, not a rest of one.
+        let enough = |version: &VersionResult| {
+            version.tcp.iter().any(|it| it.goodput.is_some() && it.measured > Span::from_millis(500))
+                || version.udp.iter().any(|it| it.received > 1000)
+                || version.latency.as_ref().is_some_and(|it| it.received > 10)
+        };
+        assert!(any(&record, enough), "{command}: {record:#?}");
+    }
+}
+
+#[test]
+fn idle_responder_stops_at_once_when_asked() {
+    for name in ["TERM", "INT"] {
+        let responder = Responder::start(&[]);
+        run(&["latency", "127.0.0.1", "--port", &responder.port(), "-t", "200ms"], Span::from_secs(10))
+            .exits_with(0);
+        signal(name, responder.id());
+        responder.into_program().finish_within(Span::from_secs(2)).exits_with(0);
+    }
+}
+
+fn ends_with_what_it_has(by: &str, command: &str, options: &[&str], delay: Span) -> Record {
+    let finished = after_signal(by, command, options, delay).exits_with(2);
+    assert!(!finished.stderr.trim().is_empty(), "it says why: {finished:#?}");
+    let record = finished.record();
+    assert_eq!(record.outcome, Outcome::Failed, "{record:#?}");
+    record
+}
+
+/// Starts both, sends the responder a signal after `delay`, and waits for the prober's end.
+fn after_signal(by: &str, command: &str, options: &[&str], delay: Span) -> Finished {
+    let responder = Responder::start(&[]);
+    let prober = prober(&responder, command, options);
+    clock::sleep(delay);
+    signal(by, responder.id());
+    prober.finish_within(ENDS_WITHIN)
+}
+
+fn prober(responder: &Responder, command: &str, options: &[&str]) -> Program {
+    let port = responder.port();
+    let fixed = [command, "127.0.0.1", "--port", &port, "--format", "json"];
+    Program::start(netaware(&[&fixed[..], options].concat()))
+}
+
+fn any(record: &Record, holds: impl Fn(&VersionResult) -> bool) -> bool {
+    record.versions.iter().any(holds)
+}

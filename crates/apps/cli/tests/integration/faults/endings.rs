@@ -1,0 +1,128 @@
+//! How a measurement that was not left alone ends: interrupted, or held against an expectation.
+
+use netaware_io::clock;
+use netaware_record::Outcome;
+use netaware_testkit::program::{Program, Responder, netaware, run, signal};
+use netaware_units::Span;
+
+#[test]
+fn interrupted_measurement_prints_what_was_measured_and_says_so() {
+    let responder = Responder::start(&[]);
+    let port = responder.port();
+    for command in ["tcp", "udp", "latency", "test"] {
+        let started = Program::start(netaware(&[
+            command,
+            "127.0.0.1",
+            "--port",
+            &port,
+            "-t",
+            "12s",
+            "--format",
+            "json",
+        ]));
+        clock::sleep(Span::from_secs(3));
+        signal("INT", started.id());
+        let finished = started.finish_within(Span::from_secs(3)).exits_with(0);
+        let record = finished.record();
+        assert_eq!(record.outcome, Outcome::Interrupted, "{finished:#?}");
+        let version = &record.versions[0];
+        let something = version.latency.is_some() || !version.tcp.is_empty() || !version.udp.is_empty();
+        assert!(something, "{record:#?}");
+    }
+}
+
+#[test]
+fn a_second_interrupt_ends_at_once_and_nothing_was_measured() {
+    let responder = Responder::start(&[]);
+    let started = Program::start(netaware(&["tcp", "127.0.0.1", "--port", &responder.port(), "-t", "10s"]));
+    clock::sleep(Span::from_secs(1));
+    // It waits for what a silent responder has counted.
+    signal("STOP", responder.id());
+    signal("INT", started.id());
+    clock::sleep(Span::from_millis(100));
+    signal("INT", started.id());
+    let finished = started.finish_within(Span::from_millis(800));
+    assert_eq!(finished.code, Some(2), "{finished:#?}");
+}
+
+#[test]
+fn a_long_run_says_how_it_stands_when_asked() {
+    let responder = Responder::start(&[]);
+    let started =
+        Program::start(netaware(&["latency", "127.0.0.1", "--port", &responder.port(), "-t", "3s"]));
+    clock::sleep(Span::from_secs(1));
+    signal("USR1", started.id());
+    clock::sleep(Span::from_millis(500));
+    let said = started.complained();
+    let finished = started.finish_within(Span::from_secs(8)).exits_with(0);
+    assert!(said.contains("latency") && said.contains("left"), "{said:?} {finished:#?}");
+}
+
+#[test]
+fn interrupted_text_says_interrupted() {
+    let responder = Responder::start(&[]);
+    let started =
+        Program::start(netaware(&["latency", "127.0.0.1", "--port", &responder.port(), "-t", "10s"]));
+    clock::sleep(Span::from_secs(2));
+    signal("INT", started.id());
+    let finished = started.finish_within(Span::from_secs(3)).exits_with(0);
+    assert!(finished.stdout.to_lowercase().contains("interrupted"), "{finished:#?}");
+}
+
+#[test]
+fn expectation_decides_the_exit_code() {
+    let responder = Responder::start(&[]);
+    let port = responder.port();
+    let fixed = ["latency", "127.0.0.1", "--port", &port, "-t", "500ms", "--format", "json"];
+    for (expectation, code) in [("rtt.p99<10s", 0), ("rtt.p99<1ns", 1)] {
+        let arguments = [&fixed[..], &["--expect", expectation]].concat();
+        let finished = run(&arguments, Span::from_secs(10)).exits_with(code);
+        let record = finished.record();
+        assert_eq!(record.expectations.len(), 1);
+        assert_eq!(record.expectations[0].text, expectation);
+        assert_eq!(record.expectations[0].held, code == 0);
+        assert!(!record.expectations[0].found.is_empty(), "{finished:#?}");
+    }
+    let both = [&fixed[..], &["--expect", "rtt.p99<10s", "--expect", "rtt.p50<1ns"]].concat();
+    run(&both, Span::from_secs(10)).exits_with(1);
+}
+
+#[test]
+fn expectation_that_cannot_be_read_is_refused_before_measuring() {
+    let responder = Responder::start(&[]);
+    for nonsense in ["rtt.p99", "colour<3", "rtt.p99<fast"] {
+        let arguments =
+            ["latency", "127.0.0.1", "--port", &responder.port(), "-t", "5s", "--expect", nonsense];
+        let finished = run(&arguments, Span::from_secs(2)).exits_with(2);
+        assert!(finished.stderr.contains(nonsense) || finished.stderr.contains("expect"), "{finished:#?}");
+    }
+}
+
+#[test]
+fn every_command_prints_what_the_schema_promises() {
+    let schema = run(&["schema"], Span::from_secs(5)).exits_with(0).stdout;
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let responder = Responder::start(&[]);
+    for command in ["test", "tcp", "udp", "latency"] {
+        let arguments = [command, "127.0.0.1", "--port", &responder.port(), "-t", "4s", "--format", "json"];
+        let finished = run(&arguments, Span::from_secs(20)).exits_with(0);
+        let printed: serde_json::Value = serde_json::from_str(&finished.stdout).unwrap();
+        let errors: Vec<String> = schema.iter_errors(&printed).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{command}: {errors:#?}");
+    }
+}
+
+#[test]
+fn line_wise_json_ends_with_the_record() {
+    let responder = Responder::start(&[]);
+    for command in ["tcp", "udp", "latency"] {
+        let arguments = [command, "127.0.0.1", "--port", &responder.port(), "-t", "2s", "--format", "ndjson"];
+        let finished = run(&arguments, Span::from_secs(10)).exits_with(0);
+        let lines: Vec<serde_json::Value> =
+            finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert!(lines.len() > 1, "{finished:#?}");
+        let record: netaware_record::Record = serde_json::from_value(lines[lines.len() - 1].clone()).unwrap();
+        assert_eq!((record.command.as_str(), record.outcome), (command, Outcome::Complete));
+    }
+}

@@ -1,0 +1,160 @@
+//! Ten thousand random messages over TCP, and as many over UDP: the responder answers none with more than it got, takes
+//! no memory for them, and goes on serving.
+
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+
+use netaware_io::clock;
+use netaware_testkit::control::hello;
+use netaware_testkit::program::{Responder, run};
+use netaware_units::Span;
+use netaware_wire::control::ClientMessage;
+use netaware_wire::datagram::{HEADER_LEN, Header, Kind};
+use netaware_wire::preface::{Preface, Role};
+use netaware_wire::{PROTOCOL_VERSION, frame};
+
+const MESSAGES: u32 = 10_000;
+/// Allocators keep a little of what they once had.
+const FLAT_KIB: u64 = 4096;
+
+#[test]
+fn random_tcp_messages_change_nothing() {
+    let responder = Responder::start(&[]);
+    let mut random = Random(0x5eed);
+    let mut open = Vec::new();
+    stays_flat(&responder, |count| {
+        for _ in 0..count {
+            let mut stream = TcpStream::connect(responder.address()).unwrap();
+            // The responder may hang up on garbage before all of it is written.
+            let _ = stream.write_all(&tcp_garbage(&mut random));
+            // Some stay open for a while, as careless programs do.
+            open.push(stream);
+            if open.len() > 20 {
+                open.swap_remove(random.below(20));
+            }
+        }
+        open.clear();
+    });
+}
+
+#[test]
+fn random_udp_messages_change_nothing_and_are_not_amplified() {
+    let responder = Responder::start(&[]);
+    let mut random = Random(0xda7a);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let (mut sent, mut answered) = (0, 0);
+    stays_flat(&responder, |count| {
+        for _ in 0..count {
+            let message = udp_garbage(&mut random);
+            sent += send(&socket, &message, responder.address());
+            answered += received(&socket);
+        }
+    });
+    assert!(answered <= sent, "{sent} bytes sent, {answered} bytes came back");
+}
+
+/// Sends a tenth, then the rest; the rest must not make the process larger. Then it must still serve.
+fn stays_flat(responder: &Responder, mut send: impl FnMut(u32)) {
+    send(MESSAGES / 10);
+    let before = resident_when_quiet(responder);
+    send(MESSAGES - MESSAGES / 10);
+    let after = resident_when_quiet(responder);
+    assert!(after < before + FLAT_KIB, "{before} KiB grew to {after} KiB");
+    run(&["latency", "127.0.0.1", "--port", &responder.port(), "-t", "300ms"], Span::from_secs(10))
+        .exits_with(0);
+    run(&["tcp", "127.0.0.1", "--port", &responder.port(), "-t", "500ms"], Span::from_secs(10)).exits_with(0);
+}
+
+/// `VmRSS` once the connections of before must have been given up.
+fn resident_when_quiet(responder: &Responder) -> u64 {
+    clock::sleep(Span::from_secs(5));
+    let status = std::fs::read_to_string(format!("/proc/{}/status", responder.id())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+fn tcp_garbage(random: &mut Random) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let role = [Role::Control, Role::Control, Role::Data, Role::Echo][random.below(4)];
+    let shape = random.below(6);
+    if shape > 0 {
+        bytes.extend(Preface { version: PROTOCOL_VERSION, role }.emit());
+    }
+    if shape > 2 {
+        bytes.extend(frame::emit(&hello(PROTOCOL_VERSION)).unwrap());
+    }
+    match shape {
+        0..=2 => bytes.extend(random.bytes(300)),
+        3 => bytes.extend(frame::emit(&serde_json::json!({ "type": random.next().to_string() })).unwrap()),
+        4 => {
+            let body = random.bytes(2000);
+            bytes.extend((body.len() as u32).to_be_bytes());
+            bytes.extend(body);
+        }
+        _ => {
+            let mut message = frame::emit(&ClientMessage::Stop { test: random.next() as u32 }).unwrap();
+            let at = random.below(message.len());
+            message[at] ^= 1 << random.below(8);
+            bytes.extend(message);
+        }
+    }
+    bytes
+}
+
+fn udp_garbage(random: &mut Random) -> Vec<u8> {
+    const KINDS: [Kind; 8] = [
+        Kind::Knock,
+        Kind::Cookie,
+        Kind::Enter,
+        Kind::Entered,
+        Kind::EchoRequest,
+        Kind::EchoReply,
+        Kind::Data,
+        Kind::End,
+    ];
+    let mut bytes = random.bytes(1400);
+    // Three of four look like ours.
+    if random.below(4) > 0 && bytes.len() >= HEADER_LEN {
+        let kind = KINDS[random.below(KINDS.len())];
+        let flow = random.next() as u32 % 16;
+        Header { kind, flow, seq: random.next() % 4, sent_at: random.next() }.emit(&mut bytes);
+    }
+    bytes
+}
+
+fn send(socket: &UdpSocket, message: &[u8], to: SocketAddr) -> usize {
+    loop {
+        match socket.send_to(message, to) {
+            Ok(length) => return length,
+            Err(_) => clock::sleep(Span::from_micros(100)),
+        }
+    }
+}
+
+fn received(socket: &UdpSocket) -> usize {
+    let mut bytes = [0; 2048];
+    std::iter::from_fn(|| socket.recv(&mut bytes).ok()).sum()
+}
+
+/// `SplitMix64`: the same messages in every run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+
+    /// Up to `limit - 1` of them.
+    fn bytes(&mut self, limit: usize) -> Vec<u8> {
+        (0..self.below(limit)).map(|_| self.next() as u8).collect()
+    }
+}

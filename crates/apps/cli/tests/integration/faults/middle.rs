@@ -1,0 +1,132 @@
+//! A box between prober and responder, on this host: passes TCP on as it is, and datagrams until it has passed so many.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use netaware_testkit::program::free_port;
+
+/// What it does to datagrams after that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whim {
+    /// Drops each, in both directions.
+    Drop,
+    /// Has them come from another port, as an address translator that has forgotten the flow.
+    Rebind,
+}
+
+/// One client's, for as long as it lives.
+pub(crate) struct Middle {
+    pub(crate) port: u16,
+    over: Arc<AtomicBool>,
+}
+
+impl Middle {
+    /// Stands before `responder`, on the same address with a port of its own. `after` datagrams are passed, those of both
+    /// directions together; then the whim begins.
+    pub(crate) fn before(responder: SocketAddr, whim: Whim, after: u32) -> Self {
+        let (port, ip) = (free_port(), responder.ip());
+        let over = Arc::new(AtomicBool::new(false));
+        pass_datagrams(bind(ip, port), responder, whim, after, &over);
+        let listener = TcpListener::bind((ip, port)).unwrap();
+        thread::spawn(move || {
+            for near in listener.incoming().flatten() {
+                let Ok(far) = TcpStream::connect(responder) else { continue };
+                for (from, to) in [(&near, &far), (&far, &near)] {
+                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    thread::spawn(move || splice(from, to));
+                }
+            }
+        });
+        Self { port, over }
+    }
+}
+
+impl Drop for Middle {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What both directions share.
+struct Shared {
+    outside: Mutex<UdpSocket>,
+    client: Mutex<Option<SocketAddr>>,
+    passed: AtomicU32,
+    responder: SocketAddr,
+    whim: Whim,
+    after: u32,
+}
+
+impl Shared {
+    /// Counts a datagram; whether it passes.
+    fn lets_pass(&self) -> bool {
+        let passed = self.passed.fetch_add(1, Ordering::Relaxed);
+        if passed == self.after && self.whim == Whim::Rebind {
+            *self.outside.lock().unwrap() = outside(self.responder);
+        }
+        passed < self.after || self.whim == Whim::Rebind
+    }
+}
+
+fn pass_datagrams(inside: UdpSocket, responder: SocketAddr, whim: Whim, after: u32, over: &Arc<AtomicBool>) {
+    let shared = Arc::new(Shared {
+        outside: Mutex::new(outside(responder)),
+        client: Mutex::new(None),
+        passed: AtomicU32::new(0),
+        responder,
+        whim,
+        after,
+    });
+    let (there, back) = (inside.try_clone().unwrap(), inside);
+    let (shared_there, over_there) = (shared.clone(), over.clone());
+    thread::spawn(move || {
+        let mut bytes = vec![0; 65_536];
+        while !over_there.load(Ordering::Relaxed) {
+            let Ok((length, address)) = there.recv_from(&mut bytes) else { continue };
+            *shared_there.client.lock().unwrap() = Some(address);
+            if shared_there.lets_pass() {
+                let _ = shared_there.outside.lock().unwrap().send(&bytes[..length]);
+            }
+        }
+    });
+    let over_back = over.clone();
+    thread::spawn(move || {
+        let mut bytes = vec![0; 65_536];
+        while !over_back.load(Ordering::Relaxed) {
+            let socket = shared.outside.lock().unwrap().try_clone().unwrap();
+            let Ok(length) = socket.recv(&mut bytes) else { continue };
+            let client: Option<SocketAddr> = *shared.client.lock().unwrap();
+            if let Some(client) = client.filter(|_| shared.lets_pass()) {
+                let _ = back.send_to(&bytes[..length], client);
+            }
+        }
+    });
+}
+
+fn outside(responder: SocketAddr) -> UdpSocket {
+    let socket = bind(responder.ip(), 0);
+    socket.connect(responder).unwrap();
+    socket
+}
+
+fn bind(ip: IpAddr, port: u16) -> UdpSocket {
+    let socket = UdpSocket::bind((ip, port)).unwrap();
+    socket.set_read_timeout(Some(SOON)).unwrap();
+    socket
+}
+
+fn splice(mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
+    let mut bytes = vec![0; 65_536];
+    loop {
+        match from.read(&mut bytes)? {
+            0 => return to.shutdown(std::net::Shutdown::Write),
+            length => to.write_all(&bytes[..length])?,
+        }
+    }
+}
+
+const SOON: Duration = Duration::from_millis(50);

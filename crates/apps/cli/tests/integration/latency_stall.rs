@@ -1,0 +1,62 @@
+//! A responder that stands still for a moment: an open loop shows it, and a closed loop alone would hide it.
+//!
+//! The responder is a process of its own and is stopped by signal, so its sockets, its kernel and the path go on. What an
+//! exchange has to wait then is the responder's own time: it shows in the figures that a user of the service meets, and the
+//! round trip of the network, from which that time is taken out over UDP, keeps out of it.
+
+use netaware_io::clock;
+use netaware_record::{LatencyResult, Record};
+use netaware_testkit::program::{Program, Responder, netaware, signal};
+use netaware_units::Span;
+
+const STALL: Span = Span::from_millis(400);
+/// A host that is late by its own fault is not late by so much.
+const MOST_OF_IT: Span = Span::from_millis(300);
+const LITTLE_OF_IT: Span = Span::from_millis(100);
+
+/// Three seconds of requests, of which the responder sleeps through some.
+fn measured(options: &[&str]) -> LatencyResult {
+    let responder = Responder::start(&[]);
+    let port = responder.port();
+    let fixed = ["latency", "127.0.0.1", "--port", &port, "--time", "3s", "--format", "ndjson", "--no-save"];
+    let prober = Program::start(netaware(&[&fixed[..], options].concat()));
+    let due = clock::now() + Span::from_secs(10);
+    while !prober.printed().contains(r#""what":"latency""#) {
+        assert!(clock::now() < due, "{}", prober.complained());
+        clock::sleep(Span::from_millis(10));
+    }
+    signal("STOP", responder.id());
+    clock::sleep(STALL);
+    signal("CONT", responder.id());
+    let finished = prober.finish_within(Span::from_secs(20)).exits_with(0);
+    let record: Record = serde_json::from_str(finished.stdout.lines().last().unwrap()).unwrap();
+    record.versions[0].latency.clone().unwrap()
+}
+
+#[test]
+fn open_loops_over_udp_and_tcp_show_a_stall_in_their_p999() {
+    for transport in ["udp", "tcp"] {
+        for arrivals in ["even", "poisson"] {
+            let found = measured(&["--transport", transport, "--arrivals", arrivals, "--spacing", "2ms"]);
+            let from_due = found.rtt_from_due.unwrap();
+            assert!(found.lost == 0 && found.received > 1000, "{transport}, {arrivals}: {found:#?}");
+            assert!(from_due.p999 > MOST_OF_IT, "{transport}, {arrivals}: {from_due:?}");
+            // One request in eight was due in it and had to wait, one in twenty for more than half of it.
+            assert!(from_due.p95 > LITTLE_OF_IT, "{transport}, {arrivals}: {from_due:?}");
+            // Of the network it is no delay, and over UDP the responder says so.
+            assert!(transport == "tcp" || found.rtt.unwrap().p999 < LITTLE_OF_IT, "{:?}", found.rtt);
+        }
+    }
+}
+
+#[test]
+fn a_closed_loop_alone_hides_a_stall_from_its_p999() {
+    for transport in ["udp", "tcp"] {
+        let found = measured(&["--transport", transport, "--ping-pong"]);
+        let seen = found.rtt_application.unwrap();
+        assert!(found.received > 2000, "{transport}: one in a thousand would be seen");
+        assert!(seen.max > MOST_OF_IT, "{transport}: it met the stall: {seen:?}");
+        assert!(seen.p999 < LITTLE_OF_IT, "{transport}: {seen:?}");
+        assert_eq!(found.rtt_from_due, None);
+    }
+}

@@ -1,0 +1,97 @@
+//! Paths that do nothing but carry: rate, delay, queue, hops.
+
+use netaware_netns::permitted;
+use netaware_record::{Direction, Preference, Use};
+use netaware_units::Span;
+
+use super::ledger::{Ledger, VERSIONS};
+use super::measured::{over, over_text};
+
+const TIME: [&str; 2] = ["-t", "20s"];
+
+#[test]
+fn idle_10_mbit_is_read() {
+    if !permitted() {
+        return;
+    }
+    let run = over("idle-10m", &TIME);
+    let mut ledger = Ledger::of(&run);
+    ledger.whole();
+    ledger.verdict(Use::Bulk, Preference::NoDifferenceShown);
+    ledger.close();
+}
+
+#[test]
+fn idle_50_mbit_is_read() {
+    if !permitted() {
+        return;
+    }
+    let path = "[[hop]]\nrate = '50Mbit/s'\ndelay = '10ms'\nqueue = { bytes = '150kB' }\n";
+    let run = over_text("50 Mbit/s", path, &TIME);
+    let mut ledger = Ledger::of(&run);
+    ledger.whole();
+    ledger.verdict(Use::Bulk, Preference::NoDifferenceShown);
+    ledger.close();
+}
+
+#[test]
+fn asymmetric_line_is_read_both_ways() {
+    if !permitted() {
+        return;
+    }
+    let run = over("asymmetric", &TIME);
+    let mut ledger = Ledger::of(&run);
+    ledger.whole();
+    ledger.close();
+}
+
+#[test]
+fn five_hops_are_counted_and_their_narrow_link_found() {
+    if !permitted() {
+        return;
+    }
+    // The five hops of the bundled scenario without its traffic, and slower, so that hosts have time to spare.
+    let hop = |rate: u32, delay: &str| format!("[[hop]]\nrate = '{rate}Mbit/s'\ndelay = '{delay}'\n");
+    let path =
+        [hop(200, "100us"), hop(100, "2ms"), hop(40, "8ms"), hop(100, "3ms"), hop(200, "200us")].concat();
+    let run = over_text("five hops", &path, &TIME);
+    let mut ledger = Ledger::of(&run);
+    ledger.whole();
+    ledger.close();
+}
+
+#[test]
+fn bufferbloat_shows_as_a_rise_of_the_round_trip_by_the_queue() {
+    if !permitted() {
+        return;
+    }
+    // 300 ms of queue towards B, 20 ms back.
+    let path = "[[hop]]\nforward = { rate = '20Mbit/s', delay = '10ms', queue = { time = '300ms' } }\n\
+                reverse = { rate = '20Mbit/s', delay = '10ms', queue = { time = '20ms' } }\n";
+    let run = over_text("bufferbloat", path, &["-t", "40s", "-C", "cubic"]);
+    let mut ledger = Ledger::of(&run);
+    for version in VERSIONS {
+        ledger.hops(version);
+        ledger.idle_rtt(version, Span::ZERO);
+        for tcp in run.version(version).tcp.iter().filter(|tcp| tcp.streams > 1) {
+            let direction = tcp.pedigree.direction;
+            let queue = Span::from_millis(if direction == Direction::Forward { 300 } else { 20 });
+            let loaded = tcp.latency_under_load.as_ref().and_then(|loaded| loaded.latency.rtt);
+            let base =
+                run.version(version).latency.as_ref().and_then(|it| it.rtt).map_or(Span::ZERO, |rtt| rtt.min);
+            let what = format!(
+                "{} {} under load: {loaded:?}; queue {queue}, base {base}",
+                version.name(),
+                direction.name()
+            );
+            // Not more than the queue holds (and the acknowledgements' way back adds a packet or two), but for a few that
+            // waited for this host; and at its fullest the sender fills more than half of it.
+            let right = loaded.is_some_and(|rtt| {
+                rtt.p95 <= base + queue + Span::from_millis(2) && rtt.max >= base + queue / 2
+            });
+            ledger.note(right, &what);
+        }
+        ledger.rates(version);
+    }
+    ledger.close();
+}

@@ -1,0 +1,3 @@
+//! The integration tests of `netaware-collector`, in one executable.
+
+mod fleet;

@@ -1,0 +1,3 @@
+//! The integration tests of `netaware-prober`, in one executable.
+
+mod loopback;

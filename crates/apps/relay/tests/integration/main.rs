@@ -1,0 +1,3 @@
+//! The integration tests of `netaware-relay`, in one executable.
+
+mod loopback;

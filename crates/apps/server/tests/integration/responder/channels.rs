@@ -1,0 +1,273 @@
+//! Flows in data channels: what is counted, who is answered, and what a stranger can do.
+
+use std::net::UdpSocket;
+
+use netaware_io::clock;
+use netaware_record::{Direction, Outcome, UdpReceiverEnd, UdpSenderEnd};
+use netaware_server::Config;
+use netaware_units::Span;
+use netaware_wire::control::{
+    ChannelEnd, ClientMessage, EndReport, ErrorCode, MAX_CHANNEL_PAYLOAD, ServerMessage, TestPlan, UdpPlan,
+    UdpReceive, UdpSend,
+};
+use netaware_wire::datagram::{EchoStamps, HEADER_LEN, Header, Kind};
+
+use super::browser::Browser;
+use super::speaker::{Responder, Speaker, is_answered, udp};
+
+fn echo(length: u32) -> TestPlan {
+    TestPlan::UdpEcho { length, response: None, duration: Span::from_secs(20), dscp: 0 }
+}
+
+fn stream(direction: Direction, length: u32, packets: u64) -> UdpPlan {
+    UdpPlan {
+        direction,
+        duration: Span::from_secs(10),
+        packets: Some(packets),
+        length,
+        gap_ps: Some(2_000_000_000),
+        burst: 1,
+        send: UdpSend::Single,
+        receive: UdpReceive::Single,
+        tick: Span::from_millis(100),
+        settle: None,
+        window: None,
+        dscp: 0,
+        histogram: None,
+        log: false,
+    }
+}
+
+fn refusal(speaker: &mut Speaker) -> (ErrorCode, String) {
+    match speaker.hear() {
+        ServerMessage::Error { code, message, .. } => (code, message),
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn echoes_come_back_through_a_channel_over_both_versions() {
+    let responder = Responder::start(Config::default());
+    for to in [responder.v4(), responder.v6()] {
+        let mut speaker = Speaker::open(to);
+        speaker.opened(1, echo(64));
+        let mut browser = Browser::open(&mut speaker, 1, to);
+        for seq in 0..50 {
+            let mut request = [0xaa; 64];
+            Header { kind: Kind::EchoRequest, flow: 1, seq, sent_at: 77 }.emit(&mut request);
+            assert!(browser.write(&request));
+            assert!(browser.run_until(Span::from_secs(2), |browser| browser.inbox.len() as u64 > seq));
+            let reply = browser.inbox.last().unwrap();
+            let header = Header::parse(reply).unwrap();
+            assert_eq!((header.kind, header.seq, header.sent_at), (Kind::EchoReply, seq, 77));
+            let stamps = EchoStamps::parse(reply).unwrap();
+            assert!(stamps.answered_at >= stamps.received_at);
+            assert!(!cfg!(target_os = "linux") || stamps.kernel_stamp, "{stamps:?}");
+            assert_eq!(reply[44..], request[44..]);
+        }
+        // One byte more than agreed is not answered.
+        let mut long = [0xaa; 65];
+        Header { kind: Kind::EchoRequest, flow: 1, seq: 50, sent_at: 77 }.emit(&mut long);
+        assert!(browser.write(&long));
+        assert!(!browser.run_until(Span::from_millis(200), |browser| browser.inbox.len() > 50));
+        speaker.say(&ClientMessage::Stop { test: 1 });
+        let answered = speaker.hear_until(|message| match message {
+            ServerMessage::Finished { report: EndReport::Echo { answered, drops: 0 }, .. } => Some(*answered),
+            _ => None,
+        });
+        assert_eq!(answered, 50);
+    }
+}
+
+/// Runs a stream down; what the browser received, and what the responder says it sent.
+fn down(plan: UdpPlan, lose: u64) -> (Vec<Vec<u8>>, u64, UdpSenderEnd) {
+    let responder = Responder::start(Config::default());
+    let to = responder.v4();
+    let mut speaker = Speaker::open(to);
+    speaker.admitted(None);
+    speaker.opened(1, TestPlan::Udp(plan));
+    let mut browser = Browser::open(&mut speaker, 1, to);
+    browser.lose_in = lose;
+    speaker.say(&ClientMessage::Start { test: 1 });
+    let is_end = |bytes: &Vec<u8>| Header::parse(bytes).is_ok_and(|header| header.kind == Kind::End);
+    assert!(browser.run_until(Span::from_secs(12), |browser| browser.inbox.iter().any(is_end)));
+    browser.run_until(Span::from_millis(300), |_| false);
+    let end = speaker.hear_until(|message| match message {
+        ServerMessage::Finished { report: EndReport::UdpSender(end), .. } => Some(end.clone()),
+        _ => None,
+    });
+    browser.inbox.retain(|bytes| !is_end(bytes));
+    (browser.inbox, browser.lost[0], end)
+}
+
+#[test]
+fn down_what_the_network_lost_is_exactly_what_is_missing() {
+    let (received, lost, end) = down(stream(Direction::Reverse, 1000, 400), 20);
+    assert_eq!(end.outcome, Outcome::Complete);
+    assert_eq!(end.sent + end.not_sent, 400, "{end:?}");
+    assert!(lost > 10, "{lost}");
+    assert_eq!(end.sent - received.len() as u64, lost, "{end:?}");
+    let mut numbers: Vec<u64> = received.iter().map(|bytes| Header::parse(bytes).unwrap().seq).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len(), received.len(), "no number came twice");
+    assert!(numbers.last().unwrap() < &end.sent);
+}
+
+#[test]
+fn down_unpaced_everything_leaves_and_comes() {
+    let plan = UdpPlan { gap_ps: None, ..stream(Direction::Reverse, 100, 2000) };
+    let (received, _, end) = down(plan, 0);
+    assert_eq!((end.sent, end.not_sent, received.len()), (2000, 0, 2000), "{end:?}");
+    assert_eq!(end.bytes.0, 200_000);
+}
+
+/// Runs a stream of `count` datagrams up; how many the network lost, and what the responder counted.
+fn up(count: u64, length: usize, lose: u64) -> (u64, UdpReceiverEnd) {
+    let responder = Responder::start(Config::default());
+    let to = responder.v6();
+    let mut speaker = Speaker::open(to);
+    speaker.admitted(None);
+    speaker.opened(1, TestPlan::Udp(stream(Direction::Forward, length as u32, count)));
+    let mut browser = Browser::open(&mut speaker, 1, to);
+    browser.lose_out = lose;
+    speaker.say(&ClientMessage::Start { test: 1 });
+    let mut datagram = vec![0xaa; length];
+    for seq in 0..count {
+        Header { kind: Kind::Data, flow: 1, seq, sent_at: clock::now().0 }.emit(&mut datagram);
+        while !browser.write(&datagram) {
+            browser.run_until(Span::from_millis(5), |_| false);
+        }
+        browser.run_until(Span::from_millis(2), |_| false);
+    }
+    browser.run_until(Span::from_millis(1500), |_| false);
+    let mut end = [0; HEADER_LEN];
+    Header { kind: Kind::End, flow: 1, seq: count, sent_at: 0 }.emit(&mut end);
+    assert!(browser.write(&end));
+    browser.run_until(Span::from_millis(500), |_| false);
+    let end = speaker.hear_until(|message| match message {
+        ServerMessage::Finished { report: EndReport::UdpReceiver(end), .. } => Some(end.clone()),
+        _ => None,
+    });
+    (browser.lost[1], end)
+}
+
+#[test]
+fn up_what_the_network_lost_is_exactly_what_is_missing() {
+    let (lost, end) = up(400, 1000, 25);
+    assert_eq!((lost, end.received, end.outcome), (16, 384, Outcome::Complete), "{end:?}");
+    assert_eq!(end.loss_runs.iter().map(|(length, times)| length * times).sum::<u64>(), 16);
+    assert_eq!((end.bytes.0, end.foreign, end.drops.socket), (384_000, 0, 0));
+    assert!(end.gaps.is_some() && end.delay_variation.is_some());
+}
+
+#[test]
+fn what_does_not_fit_is_refused_by_name_and_the_session_goes_on() {
+    let responder = Responder::start(Config::default());
+    let to = responder.v4();
+    let mut speaker = Speaker::open(to);
+    let end = Browser::new(to).end();
+    let ask = |speaker: &mut Speaker, test, end: &ChannelEnd| {
+        speaker.say(&ClientMessage::Channel { test, end: end.clone() });
+        refusal(speaker)
+    };
+    assert_eq!(ask(&mut speaker, 1, &end).0, ErrorCode::State);
+    speaker.opened(1, echo(64));
+    for bad in [
+        ChannelEnd { ufrag: "a:b".repeat(2), ..end.clone() },
+        ChannelEnd { pwd: "v=0\r\no=- 0 0 IN IP4 0.0.0.0\r\n".into(), ..end.clone() },
+        ChannelEnd { fingerprint: "F".repeat(60_000), ..end.clone() },
+    ] {
+        assert_eq!(ask(&mut speaker, 1, &bad).0, ErrorCode::BadMessage);
+    }
+    let mut browser = Browser::open(&mut speaker, 1, to);
+    assert_eq!(ask(&mut speaker, 1, &end).0, ErrorCode::State, "a second channel");
+    speaker.opened(2, echo(MAX_CHANNEL_PAYLOAD as u32 + 1));
+    let (code, message) = ask(&mut speaker, 2, &end);
+    assert!(code == ErrorCode::BadMessage && message.contains("1024"), "{message}");
+    let duration = Span::from_secs(1);
+    speaker.opened(3, TestPlan::TcpEcho { length: 64, response: None, duration });
+    assert_eq!(ask(&mut speaker, 3, &end).0, ErrorCode::BadMessage);
+    // A message longer than any that was agreed on ends its channel, and nothing else.
+    assert!(browser.write(&vec![1; 60_000]));
+    browser.run_until(Span::from_millis(300), |_| false);
+    let (code, message) = refusal(&mut speaker);
+    assert!(code == ErrorCode::Internal && message.contains("data channel"), "{message}");
+    speaker.opened(4, echo(64));
+    Browser::open(&mut speaker, 4, to);
+}
+
+/// A binding request to `name`, with a proof of nonsense.
+fn forged(name: &str, tag: u8) -> Vec<u8> {
+    let user = format!("{name}:evil");
+    let padded = user.len().next_multiple_of(4);
+    let length = (4 + padded + 24) as u16;
+    let mut bytes = vec![0, 1];
+    bytes.extend(length.to_be_bytes());
+    bytes.extend([0x21, 0x12, 0xa4, 0x42]);
+    bytes.extend([tag; 12]);
+    bytes.extend([0, 6]);
+    bytes.extend((user.len() as u16).to_be_bytes());
+    bytes.extend(user.as_bytes());
+    bytes.resize(24 + padded, 0);
+    bytes.extend([0, 8, 0, 20]);
+    bytes.extend([tag; 20]);
+    bytes
+}
+
+#[test]
+fn nobody_is_answered_who_does_not_know_the_password() {
+    let responder = Responder::start(Config::default());
+    let to = responder.v4();
+    let mut speaker = Speaker::open(to);
+    speaker.opened(1, echo(64));
+    let mut browser = Browser::new(to);
+    speaker.say(&ClientMessage::Channel { test: 1, end: browser.end() });
+    let end = speaker.hear_until(|message| match message {
+        ServerMessage::Channel { end, .. } => Some(end.clone()),
+        _ => None,
+    });
+    let stranger: UdpSocket = udp(to);
+    for tag in 0..=255 {
+        for _ in 0..20 {
+            stranger.send(&forged(&end.ufrag, tag)).unwrap();
+            stranger.send(&forged("nobody", tag)).unwrap();
+            stranger.send(&[22, 254, 253, 0, 0, 0, 0, 0, 0, 0, 0, 0, tag, 1, 2, 3]).unwrap();
+        }
+    }
+    assert!(!is_answered(&stranger), "an answer to a forged request");
+    browser.know(&end);
+    assert!(browser.run_until(Span::from_secs(5), |browser| browser.is_open), "after the flood");
+    assert!(!is_answered(&stranger), "an answer to a forged request");
+}
+
+#[test]
+fn channels_are_bounded_and_free_again_with_their_session() {
+    let responder = Responder::start(Config::default());
+    let to = responder.v4();
+    let end = Browser::new(to).end();
+    let mut speakers: Vec<Speaker> = (0..8).map(|_| Speaker::open(to)).collect();
+    let ask = |speaker: &mut Speaker, test| {
+        speaker.opened(test, echo(64));
+        speaker.say(&ClientMessage::Channel { test, end: end.clone() });
+        speaker.hear()
+    };
+    for speaker in &mut speakers {
+        for test in 1..=8 {
+            assert!(matches!(ask(speaker, test), ServerMessage::Channel { .. }));
+        }
+    }
+    let mut late = Speaker::open(to);
+    let ServerMessage::Error { code: ErrorCode::Busy, message, .. } = ask(&mut late, 1) else {
+        panic!("one too many was taken")
+    };
+    assert!(message.contains("64"), "{message}");
+    drop(speakers);
+    let until = clock::now() + Span::from_secs(6);
+    let mut test = 1;
+    while !matches!(ask(&mut late, test), ServerMessage::Channel { .. }) {
+        assert!(clock::now() < until, "channels outlived their sessions");
+        clock::sleep(Span::from_millis(50));
+        test += 1;
+    }
+}

@@ -1,0 +1,3 @@
+//! The integration tests of `netaware-record`, in one executable.
+
+mod moments;

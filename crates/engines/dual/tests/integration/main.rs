@@ -1,0 +1,3 @@
+//! The integration tests of `netaware-dual`, in one executable.
+
+mod interleavings;

@@ -1,0 +1,3 @@
+//! The integration tests of `netaware-io`, in one executable.
+
+mod many_streams;

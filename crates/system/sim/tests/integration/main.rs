@@ -1,0 +1,12 @@
+//! The integration tests of `netaware-sim`, in one executable.
+
+mod available;
+mod busy_hosts;
+mod capacity;
+mod hops;
+mod hostile_paths;
+mod promises;
+mod reach;
+mod reach_scenarios;
+mod size_slope;
+mod truth;
