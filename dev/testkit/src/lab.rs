@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use netaware_lab::{Lab, LabOptions, Scenario, Side, scenarios};
+use netaware_lab::{EmulatorCore, Lab, LabOptions, Scenario, Side, scenarios};
 
 use crate::program::{Program, Responder, netaware_path};
 
@@ -17,9 +17,12 @@ pub fn prefix() -> String {
     format!("netaware-{}-{:03}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The usual options, with a prefix of their own.
+/// The usual options, with a prefix of their own. Where tests run side by side, the runner sets `NETAWARE_LAB_CORE` to
+/// `shared`: the emulator of such a lab has no core of its own.
 pub fn options() -> LabOptions {
-    LabOptions { prefix: prefix(), ..LabOptions::default() }
+    let shared = std::env::var("NETAWARE_LAB_CORE").is_ok_and(|core| core == "shared");
+    let core = if shared { EmulatorCore::Shared } else { EmulatorCore::Own };
+    LabOptions { prefix: prefix(), core, ..LabOptions::default() }
 }
 
 /// The scenario of this text. A text that does not begin with `about` gets such a line.

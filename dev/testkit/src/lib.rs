@@ -8,6 +8,9 @@
 pub mod clickhouse;
 pub mod control;
 pub mod drawn;
+mod inconclusive;
 pub mod lab;
 pub mod pair;
 pub mod program;
+
+pub use inconclusive::inconclusive;

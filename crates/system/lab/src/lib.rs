@@ -57,7 +57,7 @@ mod world;
 pub use addresses::Addresses;
 pub use down::{Removed, down, down_all};
 pub use error::LabError;
-pub use lab::{Lab, LabOptions, command};
+pub use lab::{EmulatorCore, Lab, LabOptions, command};
 pub use namespace::name as namespace_name;
 pub use netaware_netmodel::{Scenario, Side};
 pub use permission::check as check_permission;
