@@ -18,7 +18,6 @@ use netaware_testkit::program::{free_port, netaware_path};
 use netaware_units::Span;
 use netaware_wire::ipfix::Found;
 use rustls::ServerConfig;
-use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -194,7 +193,7 @@ fn over_tls_only_a_collector_that_is_known_gets_anything() {
     std::fs::write(&other, another.cert.pem()).unwrap();
     let chain = vec![CertificateDer::from_pem_slice(made.cert.pem().as_bytes()).unwrap()];
     let key = PrivateKeyDer::from_pem_slice(made.signing_key.serialize_pem().as_bytes()).unwrap();
-    let server = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let server = ServerConfig::builder_with_provider(netaware_tls::provider())
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()

@@ -300,7 +300,7 @@ fn certificate() -> (Arc<ServerConfig>, String) {
     let fingerprint: [u8; 32] = sha2::Sha256::digest(made.der()).into();
     let text: Vec<String> = fingerprint.iter().map(|byte| format!("{byte:02X}")).collect();
     let secret = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = netaware_tls::provider();
     let config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()

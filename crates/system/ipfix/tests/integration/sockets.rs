@@ -10,7 +10,6 @@ use netaware_record::IpVersion;
 use netaware_record::passive::{FlowKey, VolumeRow};
 use netaware_units::{ByteCount, Mono, Span, Wall};
 use netaware_wire::ipfix::{Emitter, Found, Transport};
-use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
@@ -65,7 +64,7 @@ fn certified() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
     let mut roots = RootCertStore::empty();
     roots.add(certificate.clone()).unwrap();
-    let provider = Arc::new(ring::default_provider());
+    let provider = netaware_tls::provider();
     let server = ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .unwrap()

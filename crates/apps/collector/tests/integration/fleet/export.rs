@@ -19,7 +19,7 @@ use super::{TWO, start};
 /// With this certificate and key, TLS 1.3.
 fn server((chain, key): (PathBuf, PathBuf)) -> Arc<ServerConfig> {
     let (chain, key) = (pem::certificates(&chain).unwrap(), pem::secret(&key).unwrap());
-    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+    let config = ServerConfig::builder_with_provider(netaware_tls::provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
         .with_no_client_auth()
