@@ -18,11 +18,6 @@ pub(crate) fn lints() -> Result<()> {
     run(&mut cargo(&[&["clippy"], &which[..], &["--", "-D", "warnings"]].concat()))
 }
 
-/// The targets of the fuzzer are a workspace of their own. They run on a nightly toolchain and compile on any.
-pub(crate) fn fuzz_targets() -> Result<()> {
-    run(&mut cargo(&["check", "--locked", "--manifest-path", "fuzz/Cargo.toml"]))
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;

@@ -4,8 +4,9 @@ use anyhow::{Result, bail};
 
 use crate::shell::{self, cargo, command, output, works};
 
-/// Runs each target for so many seconds, after installing what is missing. Findings stay in `fuzz/artifacts`.
-pub(crate) fn run(seconds: u32) -> Result<()> {
+/// Runs each target for so many seconds, after installing what is missing, and returns how many there are. Findings stay
+/// in `fuzz/artifacts`.
+pub(crate) fn run(seconds: u32) -> Result<usize> {
     if !std::path::Path::new("fuzz/Cargo.toml").exists() {
         bail!("there is no fuzz/Cargo.toml");
     }
@@ -17,7 +18,7 @@ pub(crate) fn run(seconds: u32) -> Result<()> {
     run_targets(seconds)
 }
 
-fn run_targets(seconds: u32) -> Result<()> {
+fn run_targets(seconds: u32) -> Result<usize> {
     let listed = output(&mut cargo(&["+nightly", "fuzz", "list"]))?;
     let targets: Vec<&str> = listed.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     if targets.is_empty() {
@@ -28,7 +29,7 @@ fn run_targets(seconds: u32) -> Result<()> {
         shell::run(&mut cargo(&["+nightly", "fuzz", "run", target, "--", &limit, "-rss_limit_mb=1024"]))?;
     }
     eprintln!("fuzzed {} targets for {seconds} s each, nothing found", targets.len());
-    Ok(())
+    Ok(targets.len())
 }
 
 fn ensure_nightly() -> Result<()> {

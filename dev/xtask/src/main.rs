@@ -2,10 +2,12 @@
 
 mod bench;
 mod checks;
-mod ci;
 mod clock;
 mod deny;
 mod fuzz;
+mod gate;
+mod nextest;
+mod nightly;
 mod packages;
 mod purity;
 mod shell;
@@ -26,14 +28,10 @@ struct Arguments {
 enum Task {
     /// Formatting and lints, without building anything to run
     Check,
-    /// Installs by package name what the tests need, then runs all of them
+    /// Installs by package name what the tests need, then runs those of the gate
     Test,
-    /// The tests in network namespaces only, one at a time (needs root)
+    /// The gate's tests in network namespaces only (needs root)
     Netns,
-    /// The library as a packager installs it, and a program in C against that (needs root, and cargo-c)
-    Installed,
-    /// Those orders in which two ends of a stream can act that take too long for `test` and `ci`
-    Walks,
     /// Feeds every target below fuzz/ with hostile input
     Fuzz {
         /// Seconds for each target
@@ -41,7 +39,7 @@ enum Task {
     },
     /// Licences, sources and known holes of the dependencies
     Deny,
-    /// Proves that the base and the engines need no operating system, and that the rest compiles on macOS
+    /// Proves that the base and the engines need no operating system
     Purity,
     /// Compares netaware with the tools of the field
     Bench {
@@ -52,8 +50,10 @@ enum Task {
     Sim(sim::Sim),
     /// The page: its tests, whether the committed bundle is current, and what a real browser does with it
     Web,
-    /// Everything that must hold before a change is taken
+    /// The gate: everything that a change must pass
     Ci,
+    /// Everything that is worth running but too long for every change; writes docs/health.md
+    Nightly(nightly::Nightly),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -62,14 +62,13 @@ fn main() -> anyhow::Result<()> {
         Task::Check => checks::check(),
         Task::Test => tests::all(),
         Task::Netns => tests::namespaces(),
-        Task::Walks => tests::deep_walks(),
-        Task::Installed => tests::installed(),
-        Task::Fuzz { seconds } => fuzz::run(seconds),
+        Task::Fuzz { seconds } => fuzz::run(seconds).map(drop),
         Task::Deny => deny::check(),
         Task::Purity => purity::prove(),
         Task::Bench { bench } => bench::run(&bench),
         Task::Sim(sim) => sim::run(&sim),
         Task::Web => web::all(),
-        Task::Ci => ci::run(),
+        Task::Ci => gate::run(),
+        Task::Nightly(nightly) => nightly::run(&nightly),
     }
 }

@@ -1,124 +1,110 @@
-//! Runs the tests: first all that bear company, then those in network namespaces, one at a time.
+//! The tests of the repository in their suites; see [`crate::nextest`] and `.config/nextest.toml`.
 
-use anyhow::Result;
-use serde_json::Value;
+use anyhow::{Result, bail};
 
-use crate::shell::{CHECKED, cargo, command, output, run, run_and_keep, works, workspace};
+use crate::nextest::{self, Outcome};
+use crate::shell::{CHECKED, cargo, command, output, run as run_command, works};
 use crate::{packages, web};
 
-/// All tests run in one kind of build, so that nothing is built twice.
-const TEST: &[&str] = &["test", "--profile", CHECKED, "--locked"];
+pub(crate) use crate::nextest::Suite;
 
-/// Integration tests whose file name starts like this need root and a quiet machine.
-const NAMESPACE_PREFIX: &str = "netns_";
-
-/// Of the library as it is installed: needs what other tests do not.
-const INSTALLED: &str = "install";
-
-/// Where the walks are that take too long for every change.
-const DEEP_WALKS: &str = "deep::";
-
-/// Everything, with what it needs.
+/// Installs what the tests need, then runs those of the gate.
 pub(crate) fn all() -> Result<()> {
     packages::ensure(packages::FOR_TESTS)?;
-    sociable()?;
-    long_runs(Priority::Usual)?;
-    namespaces()?;
-    installed()
+    nextest::ensure_tool()?;
+    build()?;
+    documentation()?;
+    Suite::GATE.into_iter().try_for_each(run)
 }
 
-/// Unit, integration and documentation tests that can run side by side. One of them uses the collector's page as people do, by what drives
-/// a browser in the tests of the other page.
-pub(crate) fn sociable() -> Result<()> {
-    web::install()?;
-    let names = sociable_targets(&workspace()?);
-    run(&mut cargo(&[TEST, &WHOLE, &["--bins"], &chosen(&names)].concat()))?;
-    run(&mut cargo(&[TEST, &["--workspace", "--doc"]].concat()))
-}
-
-/// Those marked `#[ignore]`, which take many seconds: laws of queues over millions of packets, all orders in which two ends of a
-/// stream can act, a policy beside an hour of others' noise, a flood of ten million flows.
-pub(crate) fn long_runs(priority: Priority) -> Result<()> {
-    let mut names = sociable_targets(&workspace()?);
-    names.retain(|name| name != INSTALLED);
-    let how = ["--", "--ignored", "--skip", DEEP_WALKS];
-    let test = [TEST, &WHOLE, &chosen(&names), &how].concat();
-    run(&mut match priority {
-        Priority::Usual => cargo(&test),
-        Priority::Idle => command("chrt", &[&["--idle", "0", "cargo"], &test[..]].concat()),
-    })
-}
-
-/// How much of the machine something gets.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Priority {
-    /// As any program.
-    Usual,
-    /// What all others leave.
-    Idle,
-}
-
-/// Of the whole workspace at once: a part of it may want fewer features of what it is built on, and that would be built anew.
-const WHOLE: [&str; 3] = ["--workspace", "--no-fail-fast", "--lib"];
-
-fn chosen(names: &[String]) -> Vec<&str> {
-    names.iter().flat_map(|name| ["--test", name]).collect()
-}
-
-/// Those orders in which two ends of a stream can act that take too long for every change.
-pub(crate) fn deep_walks() -> Result<()> {
-    let which = ["--package", "netaware-dual", "--test", "interleavings"];
-    let how = ["--", "--ignored", "--nocapture", DEEP_WALKS];
-    run(&mut cargo(&[TEST, &which, &how].concat()))
-}
-
-/// The tests in network namespaces. A build without optimisation is too slow to fill a link, and would be found to be its own
-/// bottleneck, which is just what these tests must be able to tell.
-///
-/// They measure time, so whoever else uses the machine can make one fail: a few that fail are run once more, and named.
+/// The tests in network namespaces only.
 pub(crate) fn namespaces() -> Result<()> {
     packages::ensure(packages::FOR_TESTS)?;
-    sweep()?;
-    let pattern = format!("{NAMESPACE_PREFIX}*");
-    let which = ["--workspace", "--no-fail-fast", "--test", &pattern];
-    let how = [TEST, &which, &["--", "--test-threads=1"]].concat();
-    let (ended, printed) = run_and_keep(&mut cargo(&how))?;
-    let Some(failed) = worth_another_run(&printed).filter(|_| ended.is_err()) else {
-        return ended;
-    };
-    eprintln!("\nONCE MORE: {}", failed.join(", "));
-    sweep()?;
-    run(&mut cargo(&[&how[..], &["--exact"], &failed].concat()))?;
-    eprintln!("PASSED ONLY WHEN RUN AGAIN: {}", failed.join(", "));
-    Ok(())
+    nextest::ensure_tool()?;
+    build()?;
+    [Suite::Waiting, Suite::Exclusive].into_iter().try_for_each(run)
 }
 
-/// Tests that failed, unless they are so many, or ended so badly, that it cannot be the machine.
-fn worth_another_run(printed: &str) -> Option<Vec<&str>> {
-    const AT_MOST: usize = 3;
-    let begins = |word: &str| printed.lines().filter(|line| line.starts_with(word)).count();
-    let failed: Vec<&str> =
-        printed.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED")).collect();
-    let all_ended = begins("running ") == begins("test result: ");
-    (all_ended && (1..=AT_MOST).contains(&failed.len())).then_some(failed)
+/// Builds every test and every program that tests start. One of the tests uses the collector's page as people do, by
+/// what drives a browser in the tests of the other page.
+pub(crate) fn build() -> Result<()> {
+    web::install()?;
+    nextest::build()
 }
 
-/// `libnetaware` as a packager installs it, and a program in C against that, both ends under valgrind. Needs cargo-c, which only
-/// packagers have and which takes many minutes to build: where there is none this is left out, and said.
-pub(crate) fn installed() -> Result<()> {
-    if !works(&mut cargo(&["cinstall", "--version"])) {
-        eprintln!("SKIPPED: the library as it is installed; needs cargo-c (cargo install cargo-c)");
+/// Runs a suite; a failed test is an error.
+pub(crate) fn run(suite: Suite) -> Result<()> {
+    sweep()?;
+    let outcome = nextest::run_suite(suite)?;
+    println!("{outcome}");
+    match outcome.failed() {
+        0 => Ok(()),
+        failed => bail!("{failed} of {} tests failed", outcome.cases.len()),
+    }
+}
+
+/// The examples in the documentation of the crates.
+pub(crate) fn documentation() -> Result<()> {
+    run_command(&mut cargo(&["test", "--profile", CHECKED, "--locked", "--workspace", "--doc"]))
+}
+
+/// Those orders in which two ends of a stream can act that take minutes.
+pub(crate) fn deep_walks() -> Result<()> {
+    let which = ["--package", "netaware-dual", "--test", "integration"];
+    let how = ["--", "--ignored", "--nocapture", DEEP_WALKS];
+    run_command(&mut cargo(&[&["test", "--profile", CHECKED, "--locked"], &which[..], &how].concat()))
+}
+
+/// The module of the walks that take minutes.
+const DEEP_WALKS: &str = "deep::";
+
+/// Installs cargo-c from source if it is missing: it installs the library as a packager would.
+pub(crate) fn ensure_cargo_c() -> Result<()> {
+    if works(&mut cargo(&["cinstall", "--version"])) {
         return Ok(());
     }
-    packages::ensure(&[packages::FOR_TESTS, packages::FOR_INSTALLED].concat())?;
-    sweep()?;
-    let which = ["--package", "netaware-ffi", "--test", INSTALLED, "--test", "netns_valgrind"];
-    let how = ["--", "--ignored", "--test-threads=1"];
-    run(&mut cargo(&[TEST, &which, &how].concat()))
+    eprintln!("installing cargo-c");
+    run_command(&mut cargo(&["install", "cargo-c", "--locked"]))
 }
 
-/// Clears away what a killed run left behind; without root there is nothing of ours to clear.
-fn sweep() -> Result<()> {
+/// What the suites of the gate did in their last run, together.
+pub(crate) struct Totals {
+    all: Outcome,
+    in_namespaces: usize,
+}
+
+/// Reads what the suites of the gate left.
+pub(crate) fn gate_totals() -> Totals {
+    let mut totals = Totals { all: Outcome::default(), in_namespaces: 0 };
+    for suite in Suite::GATE {
+        // A report that cannot be read has failed its own step.
+        let outcome = nextest::outcome(suite).unwrap_or_default();
+        if suite != Suite::Computing {
+            totals.in_namespaces += outcome.cases.len();
+        }
+        totals.all += outcome;
+    }
+    totals
+}
+
+impl Totals {
+    /// Why the gate fails for want of verdicts, if it does: more than 5 % of the tests in namespaces could not be
+    /// judged. Only those can be inconclusive, so a share of all tests would never be reached.
+    pub(crate) fn too_many_inconclusive(&self) -> Option<String> {
+        let count = self.all.inconclusive.len();
+        (count * 20 > self.in_namespaces)
+            .then(|| format!("{count} of {} tests in namespaces are inconclusive", self.in_namespaces))
+    }
+}
+
+impl std::fmt::Display for Totals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.all.fmt(f)
+    }
+}
+
+/// Clears away what a killed run left behind. Without root there is nothing of ours to clear.
+pub(crate) fn sweep() -> Result<()> {
     if output(&mut command("id", &["-u"]))?.trim() == "0" {
         for name in netaware_netns::remove_stale()? {
             eprintln!("removed the namespace {name} of a test run that was killed");
@@ -127,43 +113,19 @@ fn sweep() -> Result<()> {
     Ok(())
 }
 
-fn sociable_targets(workspace: &Value) -> Vec<String> {
-    let targets = array(workspace, "packages").iter().flat_map(|package| array(package, "targets"));
-    let tests = targets.filter(|target| array(target, "kind").iter().any(|kind| kind == "test"));
-    let mut names: Vec<String> =
-        tests.filter_map(|target| target["name"].as_str()).map(str::to_owned).collect();
-    names.retain(|name| !name.starts_with(NAMESPACE_PREFIX));
-    names.sort();
-    names.dedup();
-    names
-}
-
-fn array<'a>(value: &'a Value, field: &str) -> &'a [Value] {
-    value[field].as_array().map_or(&[], Vec::as_slice)
-}
-
 #[cfg(test)]
 mod claims {
     use super::*;
+    use crate::nextest::Inconclusive;
 
     #[test]
-    fn namespace_tests_are_kept_out_of_the_crowd() {
-        let metadata = serde_json::json!({ "packages": [{ "targets": [
-            { "kind": ["lib"], "name": "netaware_io" },
-            { "kind": ["test"], "name": "bad_input" },
-            { "kind": ["test"], "name": "netns_shapers" },
-        ] }] });
-        assert_eq!(sociable_targets(&metadata), ["bad_input"]);
-    }
-
-    #[test]
-    fn a_few_failures_are_worth_another_run_and_a_crash_is_not() {
-        let ended = "\ntest result: FAILED. 1 passed; 1 failed\n";
-        let one = "running 2 tests\ntest fast ... ok\ntest late ... FAILED\n";
-        assert_eq!(worth_another_run(&format!("{one}{ended}")), Some(vec!["late"]));
-        assert_eq!(worth_another_run(one), None, "the program did not come to its end");
-        assert_eq!(worth_another_run("error: could not compile"), None);
-        let many = "test late ... FAILED\n".repeat(4);
-        assert_eq!(worth_another_run(&format!("running 4 tests\n{many}{ended}")), None);
+    fn more_than_one_inconclusive_test_in_twenty_fails_the_gate() {
+        let spoiled = Inconclusive { test: "netns_hops::one".into(), reason: "the emulator was late".into() };
+        let totals = |count| Totals {
+            all: Outcome { cases: Vec::new(), inconclusive: vec![spoiled.clone(); count] },
+            in_namespaces: 100,
+        };
+        assert_eq!(totals(5).too_many_inconclusive(), None);
+        assert!(totals(6).too_many_inconclusive().is_some());
     }
 }

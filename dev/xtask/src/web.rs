@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 
-use crate::packages;
-use crate::shell::{CHECKED, cargo, command, output, root, run, workspace};
+use crate::shell::{CHECKED, command, output, root, run, workspace};
+use crate::{packages, tests};
 
 /// Everything; what `cargo xtask web` and CI do.
 pub(crate) fn all() -> Result<()> {
@@ -34,6 +34,14 @@ pub(crate) fn lighthouse(program: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The page in Firefox, as far as its tests coming to their end.
+pub(crate) fn firefox() -> Result<()> {
+    packages::ensure(&[packages::FOR_WEB, &["firefox-esr"]].concat())?;
+    install()?;
+    let mut firefox = in_web("npm", &["run", "firefox"]);
+    run(firefox.env("NETAWARE", built()?))
+}
+
 /// Whether what has just been built is what is committed.
 fn is_current() -> Result<()> {
     let changed = output(command("git", &["status", "--porcelain", "--", "web/dist"]).current_dir(root()))?;
@@ -43,11 +51,16 @@ fn is_current() -> Result<()> {
 
 /// The program serves, Chromium measures.
 fn in_a_browser() -> Result<()> {
-    // With the tests: alone the program wants fewer features of what it is built on, and all of that would be built anew.
-    run(&mut cargo(&["build", "--profile", CHECKED, "--locked", "--workspace", "--bins", "--tests"]))?;
-    let target = workspace()?["target_directory"].as_str().map(PathBuf::from).unwrap_or_default();
     let mut browser = in_web("npm", &["run", "browser"]);
-    run(browser.env("NETAWARE", target.join(CHECKED).join("netaware")))
+    run(browser.env("NETAWARE", built()?))
+}
+
+/// The program, built together with the tests: alone it wants fewer features of what it is built on, and all of that
+/// would be built again.
+fn built() -> Result<PathBuf> {
+    tests::build()?;
+    let target = workspace()?["target_directory"].as_str().map(PathBuf::from).unwrap_or_default();
+    Ok(target.join(CHECKED).join("netaware"))
 }
 
 fn npm(arguments: &[&str]) -> Result<()> {

@@ -1,0 +1,287 @@
+//! Runs tests with cargo-nextest, which gives every test a process of its own. Which tests belong to a suite, how many
+//! run side by side and how long one may take is written in `.config/nextest.toml`: a suite is a profile there.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::shell::{CHECKED, cargo, root, run, works, workspace};
+
+/// A set of tests that run under the same conditions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Suite {
+    /// Tests that mostly compute: one for each core at a time.
+    Computing,
+    /// Tests in network namespaces that mostly wait: several at a time.
+    Waiting,
+    /// Tests that need a core for themselves: one at a time.
+    Exclusive,
+    /// Tests that take many seconds or minutes; nightly only.
+    Long,
+    /// Accuracy in real time, judged by how many of ten runs hold; nightly only.
+    Accuracy,
+    /// The library as cargo-c installs it; nightly only.
+    Installed,
+}
+
+impl Suite {
+    /// The suites of the gate.
+    pub(crate) const GATE: [Self; 3] = [Self::Computing, Self::Waiting, Self::Exclusive];
+
+    /// The name of its profile in `.config/nextest.toml`.
+    pub(crate) fn profile(self) -> &'static str {
+        match self {
+            Self::Computing => "computing",
+            Self::Waiting => "waiting",
+            Self::Exclusive => "exclusive",
+            Self::Long => "long",
+            Self::Accuracy => "accuracy",
+            Self::Installed => "installed",
+        }
+    }
+
+    /// Whether its tests are marked `#[ignore]`, so that a plain `cargo test` leaves them out.
+    fn is_ignored(self) -> bool {
+        matches!(self, Self::Long | Self::Accuracy | Self::Installed)
+    }
+}
+
+/// One test of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Case {
+    /// Package, executable and path of the test, as nextest names them.
+    pub(crate) name: String,
+    pub(crate) took: Duration,
+    pub(crate) held: bool,
+}
+
+/// A test that could not be judged, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Inconclusive {
+    pub(crate) test: String,
+    pub(crate) reason: String,
+}
+
+/// What a suite's last run reported.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Outcome {
+    pub(crate) cases: Vec<Case>,
+    pub(crate) inconclusive: Vec<Inconclusive>,
+}
+
+impl Outcome {
+    pub(crate) fn failed(&self) -> usize {
+        self.cases.iter().filter(|case| !case.held).count()
+    }
+
+    pub(crate) fn passed(&self) -> usize {
+        self.cases.len() - self.failed()
+    }
+
+    pub(crate) fn longest(&self) -> Option<&Case> {
+        self.cases.iter().max_by_key(|case| case.took)
+    }
+}
+
+impl std::ops::AddAssign for Outcome {
+    fn add_assign(&mut self, other: Self) {
+        self.cases.extend(other.cases);
+        self.inconclusive.extend(other.inconclusive);
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Inconclusive { test, reason } in &self.inconclusive {
+            writeln!(f, "INCONCLUSIVE {test}: {reason}")?;
+        }
+        if let Some(Case { name, took, .. }) = self.longest() {
+            writeln!(f, "longest test: {name}, {:.1} s", took.as_secs_f64())?;
+        }
+        writeln!(f, "inconclusive: {} of {}", self.inconclusive.len(), self.cases.len())?;
+        write!(f, "{} passed, {} failed", self.passed(), self.failed())
+    }
+}
+
+/// Builds every test of the workspace, and the programs that tests start.
+///
+/// # Errors
+/// Something does not compile.
+pub(crate) fn build() -> Result<()> {
+    run(&mut cargo(&[&["nextest", "run", "--no-run"], &BUILD[..]].concat()))
+}
+
+/// Runs a suite to its end and returns what every test did.
+///
+/// # Errors
+/// No test ran, or the report of the run cannot be read. A test that failed is no error here.
+pub(crate) fn run_suite(suite: Suite) -> Result<Outcome> {
+    forget(suite)?;
+    let mut command = command(suite)?;
+    let ended = run(&mut command);
+    let outcome = outcome(suite)?;
+    match ended {
+        Err(error) if outcome.failed() == 0 => Err(error),
+        _ if outcome.cases.is_empty() => bail!("the suite `{}` has no test", suite.profile()),
+        _ => Ok(outcome),
+    }
+}
+
+/// What a suite's last run left, or nothing if it has not run.
+///
+/// # Errors
+/// The report cannot be read.
+pub(crate) fn outcome(suite: Suite) -> Result<Outcome> {
+    let Folder { report, inconclusive } = Folder::of(suite)?;
+    let cases = if report.exists() { cases(&text(&report)?)? } else { Vec::new() };
+    let told = if inconclusive.exists() { text(&inconclusive)? } else { String::new() };
+    Ok(Outcome { cases, inconclusive: told.lines().filter_map(inconclusive_of).collect() })
+}
+
+/// Removes what earlier runs of the gate's suites left, so that no old report is taken for a new one.
+///
+/// # Errors
+/// A file cannot be removed.
+pub(crate) fn forget_inconclusive() -> Result<()> {
+    Suite::GATE.into_iter().try_for_each(forget)
+}
+
+/// Installs cargo-nextest from source if it is missing.
+///
+/// # Errors
+/// It cannot be built.
+pub(crate) fn ensure_tool() -> Result<()> {
+    if works(&mut cargo(&["nextest", "--version"])) {
+        return Ok(());
+    }
+    eprintln!("installing cargo-nextest");
+    run(&mut cargo(&["install", "cargo-nextest", "--locked", "--no-default-features", "--version", VERSION]))
+}
+
+/// The newest version that the pinned toolchain builds.
+const VERSION: &str = "^0.9.151";
+
+/// One build serves every suite, clippy and the browser tests. The whole workspace is named because a part of it may
+/// want fewer features of a dependency, which would then be built again.
+const BUILD: [&str; 4] = ["--workspace", "--locked", "--cargo-profile", CHECKED];
+
+fn command(suite: Suite) -> Result<Command> {
+    let profile = ["--profile", suite.profile()];
+    let ignored: &[&str] = if suite.is_ignored() { &["--run-ignored", "only"] } else { &[] };
+    let mut command = cargo(&[&["nextest", "run"], &BUILD[..], &profile, ignored].concat());
+    command.env(INCONCLUSIVE, Folder::of(suite)?.inconclusive);
+    if suite == Suite::Waiting {
+        command.env(LAB_CORE, "shared");
+    }
+    Ok(command)
+}
+
+/// The variable that tells a test in which file to note that it cannot be judged (`netaware_testkit::inconclusive`).
+const INCONCLUSIVE: &str = "NETAWARE_INCONCLUSIVE";
+
+/// The variable that tells the testkit whether the emulators of labs have a core of their own.
+const LAB_CORE: &str = "NETAWARE_LAB_CORE";
+
+/// Where a run of a suite leaves its reports.
+struct Folder {
+    report: PathBuf,
+    inconclusive: PathBuf,
+}
+
+impl Folder {
+    fn of(suite: Suite) -> Result<Self> {
+        let target =
+            workspace()?["target_directory"].as_str().map_or_else(|| root().join("target"), PathBuf::from);
+        let folder = target.join("nextest").join(suite.profile());
+        Ok(Self { report: folder.join("junit.xml"), inconclusive: folder.join("inconclusive.tsv") })
+    }
+}
+
+fn forget(suite: Suite) -> Result<()> {
+    let Folder { report, inconclusive } = Folder::of(suite)?;
+    for file in [report, inconclusive] {
+        if file.exists() {
+            fs::remove_file(&file).with_context(|| format!("could not remove {}", file.display()))?;
+        }
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder).with_context(|| format!("could not make {}", folder.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn text(file: &Path) -> Result<String> {
+    fs::read_to_string(file).with_context(|| format!("could not read {}", file.display()))
+}
+
+fn inconclusive_of(line: &str) -> Option<Inconclusive> {
+    let (test, reason) = line.split_once('\t')?;
+    Some(Inconclusive { test: test.to_owned(), reason: reason.to_owned() })
+}
+
+/// The test cases of a report in the format of JUnit, as nextest writes it.
+fn cases(xml: &str) -> Result<Vec<Case>> {
+    let document = roxmltree::Document::parse(xml).context("nextest's report is not XML")?;
+    let cases = document.descendants().filter(|node| node.has_tag_name("testcase"));
+    cases.map(|node| case(&node)).collect()
+}
+
+fn case(node: &roxmltree::Node<'_, '_>) -> Result<Case> {
+    let attribute =
+        |name: &str| node.attribute(name).with_context(|| format!("a test case without `{name}`"));
+    let seconds: f64 = attribute("time")?.parse().context("the time of a test case is not a number")?;
+    let held = !node.children().any(|child| child.has_tag_name("failure") || child.has_tag_name("error"));
+    let name = format!("{} {}", attribute("classname")?, attribute("name")?);
+    Ok(Case { name, took: Duration::from_secs_f64(seconds.max(0.0)), held })
+}
+
+#[cfg(test)]
+mod claims {
+    use super::*;
+
+    const REPORT: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
+<testsuites name="nextest-run" tests="2" failures="1" errors="0" time="1.5">
+  <testsuite name="netaware::integration" tests="2" disabled="0" errors="0" failures="1">
+    <testcase name="plot::one" classname="netaware::integration" time="0.250"></testcase>
+    <testcase name="plot::two" classname="netaware::integration" time="1.250">
+      <failure type="test failure">panicked</failure>
+    </testcase>
+  </testsuite>
+</testsuites>"#;
+
+    #[test]
+    fn report_gives_every_case_with_its_time_and_verdict() {
+        let cases = cases(REPORT).unwrap();
+        assert_eq!(cases.len(), 2);
+        assert_eq!(cases[0].name, "netaware::integration plot::one");
+        assert!(cases[0].held && !cases[1].held);
+        assert_eq!(cases[1].took, Duration::from_millis(1250));
+    }
+
+    #[test]
+    fn closing_line_counts_what_passed_and_what_failed() {
+        let spoiled = Inconclusive { test: "a".into(), reason: "late".into() };
+        let outcome = Outcome { cases: cases(REPORT).unwrap(), inconclusive: vec![spoiled] };
+        let text = outcome.to_string();
+        assert!(text.starts_with("INCONCLUSIVE a: late\nlongest test: "), "{text}");
+        assert!(text.ends_with("inconclusive: 1 of 2\n1 passed, 1 failed"), "{text}");
+    }
+
+    #[test]
+    fn report_that_is_cut_off_is_an_error() {
+        assert!(cases(&REPORT[..REPORT.len() / 2]).is_err());
+    }
+
+    #[test]
+    fn every_suite_has_a_profile() {
+        let config = text(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.config/nextest.toml")).unwrap();
+        let suites = [&Suite::GATE[..], &[Suite::Long, Suite::Accuracy, Suite::Installed]].concat();
+        for suite in suites {
+            assert!(config.contains(&format!("[profile.{}]", suite.profile())), "{suite:?}");
+        }
+    }
+}

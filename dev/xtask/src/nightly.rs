@@ -1,0 +1,169 @@
+//! Nightly: everything that is worth running but too long for every change. Each suite that ran gets its row and its
+//! section in `docs/health.md`; what did not run keeps what was written there before.
+
+mod accuracy;
+mod health;
+mod mutants;
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+
+use crate::clock::Stopwatch;
+use crate::nextest::{self, Suite};
+use crate::shell::CI;
+use crate::{fuzz, packages, purity, shell, tests, web};
+use health::{Page, Row};
+
+#[derive(Debug, Args)]
+pub(crate) struct Nightly {
+    /// Suites to run, separated by commas; all of them if none is named
+    #[arg(long, value_delimiter = ',', value_enum)]
+    only: Vec<Name>,
+    /// Print the page instead of writing docs/health.md
+    #[arg(long)]
+    print: bool,
+}
+
+/// A suite of nightly, in the order in which they run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Name {
+    /// Tests that take many seconds or minutes
+    Long,
+    /// Accuracy in real time: ten runs of each test
+    Accuracy,
+    /// Orders in which two ends of a stream can act, to the depth that takes minutes
+    Walks,
+    /// Hostile input for every target below fuzz/, 30 s each
+    Fuzz,
+    /// The library as cargo-c installs it, and a program in C against it
+    Installed,
+    /// Whether the portable crates compile for macOS
+    Platforms,
+    /// The page in Firefox
+    Firefox,
+    /// Deliberate faults in base and engines, and how many of them the tests find
+    Mutants,
+}
+
+/// What a suite did.
+struct Findings {
+    /// How many things ran and how many of them held: tests, targets or mutants.
+    ran: usize,
+    held: usize,
+    /// Why the suite as a whole is not good, if it is not.
+    failure: Option<String>,
+    /// Its own section of the page, in Markdown.
+    section: Option<String>,
+}
+
+/// Runs the suites that were asked for, all of them even if one fails, and writes the page.
+///
+/// # Errors
+/// A suite failed, or the page cannot be written.
+pub(crate) fn run(nightly: &Nightly) -> Result<()> {
+    if std::env::var(CI).as_deref() != Ok("true") {
+        let this = std::env::current_exe()?;
+        return shell::run(
+            std::process::Command::new(this).args(std::env::args_os().skip(1)).env(CI, "true"),
+        );
+    }
+    packages::ensure(packages::FOR_TESTS)?;
+    nextest::ensure_tool()?;
+    let chosen = if nightly.only.is_empty() { Name::value_variants() } else { &nightly.only };
+    let mut page = Page::read()?;
+    let mut failed = Vec::new();
+    for name in chosen {
+        let title = name.title();
+        eprintln!("\n== {title}");
+        let watch = Stopwatch::start();
+        let findings = name.run().unwrap_or_else(|error| Findings::failed(&format!("{error:#}")));
+        if let Some(failure) = &findings.failure {
+            eprintln!("FAILED: {title}: {failure}");
+            failed.push(title.clone());
+        }
+        page.put(&row(&title, &findings, watch.elapsed())?, findings.section.as_deref());
+        // Written after every suite, so that a night that is cut short leaves what it found.
+        if !nightly.print {
+            page.write()?;
+        }
+    }
+    if nightly.print {
+        print!("{page}");
+    }
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+fn row(title: &str, findings: &Findings, took: Duration) -> Result<Row> {
+    Ok(Row {
+        suite: title.to_owned(),
+        date: shell::output(&mut shell::command("date", &["-u", "+%Y-%m-%d"]))?.trim().to_owned(),
+        commit: commit()?,
+        ran: findings.ran,
+        held: findings.held,
+        took,
+        remark: findings.failure.clone().unwrap_or_else(|| "ok".to_owned()),
+    })
+}
+
+/// The commit that was run, marked if the checkout had changes.
+fn commit() -> Result<String> {
+    let git = |arguments: &[&str]| shell::output(&mut shell::command("git", arguments));
+    let commit = git(&["rev-parse", "--short=9", "HEAD"])?;
+    let changed = git(&["status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs/health.md"])?;
+    Ok(format!("{}{}", commit.trim(), if changed.is_empty() { "" } else { " with changes" }))
+}
+
+impl Findings {
+    fn failed(why: &str) -> Self {
+        Self { ran: 0, held: 0, failure: Some(why.to_owned()), section: None }
+    }
+
+    /// One thing that held.
+    fn one() -> Self {
+        Self { ran: 1, held: 1, failure: None, section: None }
+    }
+}
+
+impl Name {
+    fn title(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    fn run(self) -> Result<Findings> {
+        match self {
+            Self::Long => suite(Suite::Long),
+            Self::Accuracy => accuracy::run(),
+            Self::Walks => tests::deep_walks().map(|()| Findings::one()),
+            Self::Fuzz => fuzzed(),
+            Self::Installed => {
+                packages::ensure(packages::FOR_INSTALLED)?;
+                tests::ensure_cargo_c()?;
+                suite(Suite::Installed)
+            }
+            Self::Platforms => purity::portable().map(|()| Findings::one()),
+            Self::Firefox => web::firefox().map(|()| Findings::one()),
+            Self::Mutants => mutants::run(),
+        }
+    }
+}
+
+fn suite(suite: Suite) -> Result<Findings> {
+    tests::build()?;
+    tests::sweep()?;
+    let outcome = nextest::run_suite(suite)?;
+    println!("{outcome}");
+    let failure = (outcome.failed() > 0).then(|| format!("{} failed", outcome.failed()));
+    Ok(Findings { ran: outcome.cases.len(), held: outcome.passed(), failure, section: None })
+}
+
+fn fuzzed() -> Result<Findings> {
+    /// Seconds for each target.
+    const SECONDS: u32 = 30;
+    let targets = fuzz::run(SECONDS)?;
+    Ok(Findings { ran: targets, held: targets, failure: None, section: None })
+}

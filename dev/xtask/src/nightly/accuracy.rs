@@ -1,0 +1,120 @@
+//! Accuracy in real time. A test of this suite may fail in a single run, because the machine takes cores away; what is
+//! judged is how many of ten runs hold. Each run is counted and none is repeated.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::Findings;
+use crate::nextest::{Outcome, Suite, run_suite};
+use crate::tests;
+
+/// How often each test runs.
+const RUNS: usize = 10;
+/// How many of ten conclusive runs must hold.
+const REQUIRED: usize = 8;
+/// With fewer conclusive runs than this a test has not been judged.
+const MIN_CONCLUSIVE: usize = 5;
+
+pub(super) fn run() -> Result<Findings> {
+    tests::build()?;
+    let mut runs = Vec::new();
+    for number in 1..=RUNS {
+        eprintln!("\n-- run {number} of {RUNS}");
+        tests::sweep()?;
+        runs.push(run_suite(Suite::Accuracy)?);
+    }
+    Ok(judge(&runs))
+}
+
+/// One test over all runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Rate {
+    held: usize,
+    failed: usize,
+    inconclusive: usize,
+    longest: Duration,
+}
+
+impl Rate {
+    fn conclusive(self) -> usize {
+        self.held + self.failed
+    }
+
+    fn is_good(self) -> bool {
+        self.conclusive() >= MIN_CONCLUSIVE && self.held * RUNS >= self.conclusive() * REQUIRED
+    }
+}
+
+fn judge(runs: &[Outcome]) -> Findings {
+    let rates = rates(runs);
+    let bad = rates.values().filter(|rate| !rate.is_good()).count();
+    Findings {
+        ran: rates.values().map(|rate| rate.conclusive() + rate.inconclusive).sum(),
+        held: rates.values().map(|rate| rate.held).sum(),
+        failure: (bad > 0).then(|| format!("{bad} of {} tests hold too seldom", rates.len())),
+        section: Some(section(&rates)),
+    }
+}
+
+fn rates(runs: &[Outcome]) -> BTreeMap<String, Rate> {
+    let mut rates: BTreeMap<String, Rate> = BTreeMap::new();
+    for run in runs {
+        for case in &run.cases {
+            let rate = rates.entry(case.name.clone()).or_default();
+            rate.longest = rate.longest.max(case.took);
+            let is_inconclusive = run.inconclusive.iter().any(|it| case.name.ends_with(&it.test));
+            match (is_inconclusive, case.held) {
+                (true, true) => rate.inconclusive += 1,
+                (_, false) => rate.failed += 1,
+                (false, true) => rate.held += 1,
+            }
+        }
+    }
+    rates
+}
+
+fn section(rates: &BTreeMap<String, Rate>) -> String {
+    let mut text = format!(
+        "{RUNS} runs of each test; {REQUIRED} of {RUNS} conclusive runs must hold. A run is inconclusive if the \
+         emulator or the machine was later than the test allows.\n\n\
+         | test | held | failed | inconclusive | longest run | verdict |\n|---|---|---|---|---|---|\n"
+    );
+    for (name, rate) in rates {
+        let verdict = if rate.is_good() { "ok" } else { "too seldom" };
+        let Rate { held, failed, inconclusive, longest } = rate;
+        let seconds = longest.as_secs_f64();
+        let _ =
+            writeln!(text, "| `{name}` | {held} | {failed} | {inconclusive} | {seconds:.0} s | {verdict} |");
+    }
+    text
+}
+
+#[cfg(test)]
+mod claims {
+    use super::*;
+    use crate::nextest::{Case, Inconclusive};
+
+    fn run(held: bool, spoiled: bool) -> Outcome {
+        let case = Case { name: "netaware::integration a::b".into(), took: Duration::from_secs(2), held };
+        let inconclusive = Inconclusive { test: "a::b".into(), reason: "late".into() };
+        Outcome { cases: vec![case], inconclusive: if spoiled { vec![inconclusive] } else { Vec::new() } }
+    }
+
+    #[test]
+    fn eight_of_ten_are_enough_and_seven_are_not() {
+        let runs = |held: usize| (0..RUNS).map(|n| run(n < held, false)).collect::<Vec<_>>();
+        assert_eq!(judge(&runs(8)).failure, None);
+        assert!(judge(&runs(7)).failure.is_some());
+    }
+
+    #[test]
+    fn inconclusive_runs_neither_hold_nor_fail_but_must_be_few() {
+        let runs = |spoiled: usize| (0..RUNS).map(|n| run(true, n < spoiled)).collect::<Vec<_>>();
+        let five = judge(&runs(5));
+        assert_eq!((five.ran, five.held, five.failure), (10, 5, None));
+        assert!(judge(&runs(6)).failure.is_some(), "four conclusive runs are no judgement");
+    }
+}

@@ -1,0 +1,152 @@
+//! Deliberate faults: cargo-mutants changes one place of base or an engine, and the tests of that package must notice.
+//! A sample is taken, spread evenly over all places, so that every night costs about the same.
+//!
+//! Mutants that no test can find, because what they change cannot be observed, are excluded in `.cargo/mutants.toml`,
+//! each with its reason.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+use super::Findings;
+use crate::purity;
+use crate::shell::{cargo, command, output, run_to_end, works};
+
+/// How many places are changed.
+const SAMPLE: usize = 200;
+/// How many of a hundred viable mutants must be found.
+const REQUIRED_PERCENT: usize = 85;
+/// Where cargo-mutants leaves its findings, below the folder that it is given.
+const OUTCOMES: &str = "mutants.out/outcomes.json";
+
+pub(super) fn run() -> Result<Findings> {
+    ensure_tool()?;
+    let packages = purity::pure_packages()?;
+    let packages: Vec<&str> = packages.iter().flat_map(|name| ["--package", name]).collect();
+    let listed = output(&mut cargo(&[&["mutants", "--list", "--json"], &packages[..]].concat()))?;
+    let listed: Value =
+        serde_json::from_str(&listed).context("cargo-mutants listed something that is not JSON")?;
+    let all = listed.as_array().map_or(0, Vec::len);
+    ensure!(all > 0, "cargo-mutants found nothing to change");
+    let shard = format!("0/{}", all.div_ceil(SAMPLE));
+    let folder = tempfile::tempdir().context("could not make a folder for cargo-mutants")?;
+    let into = folder.path().to_string_lossy().into_owned();
+    let how = [
+        "mutants",
+        "--shard",
+        &shard,
+        "--sharding",
+        "round-robin",
+        "--test-tool",
+        "nextest",
+        "--profile",
+        "mutants",
+        "--output",
+        &into,
+    ];
+    // Mutants that survive make it exit with a status of their own; what counts is in its file.
+    run_to_end(&mut cargo(&[&how[..], &packages[..]].concat()))?;
+    judge(&read(folder.path())?)
+}
+
+fn read(folder: &Path) -> Result<Value> {
+    let text = fs::read_to_string(folder.join(OUTCOMES)).context("cargo-mutants left no findings")?;
+    serde_json::from_str(&text).context("the findings of cargo-mutants are not JSON")
+}
+
+/// The mutants of one package.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Count {
+    caught: usize,
+    missed: usize,
+    unviable: usize,
+}
+
+fn judge(outcomes: &Value) -> Result<Findings> {
+    let mut counts: BTreeMap<String, Count> = BTreeMap::new();
+    let mut survivors = Vec::new();
+    let list = outcomes["outcomes"].as_array().context("the findings of cargo-mutants have no list")?;
+    for outcome in list {
+        let mutant = &outcome["scenario"]["Mutant"];
+        let Some(package) = mutant["package"].as_str() else { continue };
+        let count = counts.entry(package.to_owned()).or_default();
+        match outcome["summary"].as_str() {
+            // A mutant that never ends has been noticed.
+            Some("CaughtMutant" | "Timeout") => count.caught += 1,
+            Some("MissedMutant") => {
+                count.missed += 1;
+                survivors.push(mutant["name"].as_str().unwrap_or("a mutant without a name").to_owned());
+            }
+            _ => count.unviable += 1,
+        }
+    }
+    let caught: usize = counts.values().map(|count| count.caught).sum();
+    let viable = caught + survivors.len();
+    let is_good = viable > 0 && caught * 100 >= viable * REQUIRED_PERCENT;
+    let failure = (!is_good)
+        .then(|| format!("{caught} of {viable} mutants were found, {REQUIRED_PERCENT} % are required"));
+    Ok(Findings { ran: viable, held: caught, failure, section: Some(section(&counts, &survivors)) })
+}
+
+fn section(counts: &BTreeMap<String, Count>, survivors: &[String]) -> String {
+    let mut text = String::from(
+        "| crate | found | survived | did not compile | found of viable |\n|---|---|---|---|---|\n",
+    );
+    for (package, Count { caught, missed, unviable }) in counts {
+        let viable = caught + missed;
+        let share = if viable == 0 { "-".to_owned() } else { format!("{} %", caught * 100 / viable) };
+        let _ = writeln!(text, "| {package} | {caught} | {missed} | {unviable} | {share} |");
+    }
+    if !survivors.is_empty() {
+        text.push_str("\nSurvivors:\n\n");
+        survivors.iter().for_each(|name| {
+            let _ = writeln!(text, "- `{name}`");
+        });
+    }
+    text
+}
+
+/// Installs cargo-mutants from source if it is missing.
+fn ensure_tool() -> Result<()> {
+    if works(&mut cargo(&["mutants", "--version"])) {
+        return Ok(());
+    }
+    eprintln!("installing cargo-mutants");
+    crate::shell::run(&mut command("cargo", &["install", "cargo-mutants", "--locked"]))
+}
+
+#[cfg(test)]
+mod claims {
+    use super::*;
+
+    fn outcome(package: &str, summary: &str) -> Value {
+        let mutant =
+            serde_json::json!({ "package": package, "name": format!("{package}: replace + with -") });
+        serde_json::json!({ "scenario": { "Mutant": mutant }, "summary": summary })
+    }
+
+    #[test]
+    fn only_viable_mutants_count_and_each_survivor_is_named() {
+        let baseline = serde_json::json!({ "scenario": "Baseline", "summary": "Success" });
+        let mut list = vec![baseline, outcome("stats", "Unviable"), outcome("stats", "MissedMutant")];
+        list.extend((0..9).map(|_| outcome("stats", "CaughtMutant")));
+        let findings = judge(&serde_json::json!({ "outcomes": list })).unwrap();
+        assert_eq!((findings.ran, findings.held), (10, 9));
+        assert_eq!(findings.failure, None);
+        let section = findings.section.unwrap();
+        assert!(section.contains("| stats | 9 | 1 | 1 | 90 % |"), "{section}");
+        assert!(section.contains("- `stats: replace + with -`"), "{section}");
+    }
+
+    #[test]
+    fn too_many_survivors_are_a_failure_and_so_is_nothing_at_all() {
+        let list = vec![outcome("stats", "MissedMutant"), outcome("stats", "CaughtMutant")];
+        assert!(judge(&serde_json::json!({ "outcomes": list })).unwrap().failure.is_some());
+        assert!(judge(&serde_json::json!({ "outcomes": [] })).unwrap().failure.is_some());
+        assert!(judge(&serde_json::json!({})).is_err());
+    }
+}
