@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_lab::{Holding, Lab, LabOptions, new_session, scenarios};
+use netaware_lab::{EmulatorCore, Holding, Lab, LabOptions, new_session, scenarios};
 use netaware_units::Span;
 
 use super::up::READY;
@@ -71,6 +71,7 @@ impl Hold {
             seed: self.path.seed,
             truth: self.path.truth(),
             holding: Holding::Command,
+            core: EmulatorCore::Own,
         };
         Ok(Lab::up(&scenario, &options)?)
     }

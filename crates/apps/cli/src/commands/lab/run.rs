@@ -8,7 +8,9 @@ use anyhow::{Context, bail};
 use clap::Args;
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_lab::{Holding, Lab, LabOptions, Report, Side, await_listener, end_child, scenarios};
+use netaware_lab::{
+    EmulatorCore, Holding, Lab, LabOptions, Report, Side, await_listener, end_child, scenarios,
+};
 use netaware_units::Span;
 
 use super::{PathFlags, Prefix};
@@ -47,6 +49,7 @@ impl Run {
             seed: self.path.seed,
             truth: self.path.truth(),
             holding: Holding::Command,
+            core: EmulatorCore::Own,
         };
         let lab = Lab::up(&loaded.scenario, &options)?;
         let mut background = far.map(|far| background(&lab, far)).transpose()?;
