@@ -87,7 +87,7 @@ fn is_welcome(to: SocketAddr) -> bool {
     stream.read_exact(&mut start).unwrap();
     let mut body = vec![0; frame::body_len(*start[PREFACE_LEN..].first_chunk().unwrap()).unwrap()];
     stream.read_exact(&mut body).unwrap();
-    matches!(frame::parse(&body, ServerMessage::TYPES), Ok(ServerMessage::Welcome { .. }))
+    matches!(frame::parse(&body), Ok(ServerMessage::Welcome { .. }))
 }
 
 /// Resident memory in KiB; absent outside Linux.

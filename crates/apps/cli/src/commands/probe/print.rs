@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use netaware_observer::watch::report::Outlet;
+use netaware_record::Document as _;
 use netaware_record::passive::{
     CaptureHealth, CaptureLoss, DelayStatistics, FlowKey, PacketSighting, ProbeReport, Row, TaskRow,
     VolumeRow,
@@ -32,6 +33,15 @@ pub(crate) struct Printer<W: Write + Send> {
     pub(crate) failed: Option<io::Error>,
 }
 
+/// The report over several lines, with the end of the last one.
+fn pretty(report: &ProbeReport) -> String {
+    let mut text = Vec::new();
+    // A report of our own always serialises.
+    let _ = report.write_json_pretty(&mut text);
+    text.push(b'\n');
+    String::from_utf8(text).unwrap_or_default()
+}
+
 impl<W: Write + Send> Outlet for Printer<W> {
     fn sightings(&mut self, _: &str, _: &str, _: &[PacketSighting]) {
         // Digests mean something beside those of another point; the row counts them.
@@ -42,8 +52,8 @@ impl<W: Write + Send> Outlet for Printer<W> {
         report.sequence = self.reports;
         let text = match self.form {
             Form::Text => text(&report, self.top),
-            Form::Json => serde_json::to_string_pretty(&report).unwrap_or_default() + "\n",
-            Form::Ndjson => serde_json::to_string(&report).unwrap_or_default() + "\n",
+            Form::Json => pretty(&report),
+            Form::Ndjson => report.to_json().unwrap_or_default() + "\n",
         };
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         if let Err(error) = written {

@@ -114,7 +114,7 @@ impl Speaker {
         }
         let mut body = vec![0; frame::body_len(len).unwrap()];
         self.stream.read_exact(&mut body).unwrap();
-        Some(frame::parse(&body, ServerMessage::TYPES).unwrap())
+        Some(frame::parse(&body).unwrap())
     }
 
     /// Skips until `pick` finds what it wants.
