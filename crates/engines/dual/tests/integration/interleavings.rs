@@ -4,7 +4,7 @@
 //!
 //! What the applications do, the wishes and the failures are budgets that are spent in any order; a connection that fails is
 //! made anew. Frames that mean nothing any more are left out ([`tidy`]), which leaves a twentieth of the states; the small walks are
-//! made with and without that, and end alike. What is walked through in CI, and what in hours (`cargo xtask walks`), and how many states
+//! made with and without that, and end alike. What is walked through in CI, and what in hours (`cargo xtask nightly --only walks`), and how many states
 //! that are, is written down in docs/dual-stack-stream.md.
 
 mod explore;
@@ -278,18 +278,18 @@ mod long {
     }
 }
 
-/// Minutes each and not a part of CI: `cargo xtask walks`.
+/// Minutes each and not a part of CI: `cargo xtask nightly --only walks`.
 mod deep {
     use super::*;
 
     #[test]
-    #[ignore = "tens of millions of states; cargo xtask walks"]
+    #[ignore = "tens of millions of states; nightly: cargo xtask nightly --only walks"]
     fn bytes_both_ways_and_three_wishes_and_a_failure_at_any_step() {
         each_with_a_failure(connected, &[[1, 1]], THREE_WISHES);
     }
 
     #[test]
-    #[ignore = "tens of millions of states; cargo xtask walks"]
+    #[ignore = "tens of millions of states; nightly: cargo xtask nightly --only walks"]
     fn more_bytes_and_wishes_and_a_failure_at_any_step() {
         each_with_a_failure(connected, &[[2, 1]], &[[1, 1]]);
         each_with_a_failure(connected, &[[2, 2]], ONE_WISH);
@@ -298,14 +298,14 @@ mod deep {
     }
 
     #[test]
-    #[ignore = "tens of millions of states; cargo xtask walks"]
+    #[ignore = "tens of millions of states; nightly: cargo xtask nightly --only walks"]
     fn sockets_that_take_nothing_for_a_while_and_two_wishes_and_a_failure() {
         each_with_a_failure(slowly, &[[1, 0]], TWO_WISHES);
         each_with_a_failure(slowly, &[[1, 1]], ONE_WISH);
     }
 
     #[test]
-    #[ignore = "tens of millions of states; cargo xtask walks"]
+    #[ignore = "tens of millions of states; nightly: cargo xtask nightly --only walks"]
     fn one_end_whose_sockets_take_nothing_for_a_while_and_three_wishes_and_a_failure() {
         for slow in [0, 1] {
             each_with_a_failure(slowly_at(slow), &[[1, 0]], THREE_WISHES);
