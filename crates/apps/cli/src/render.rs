@@ -32,8 +32,7 @@ pub(crate) fn record(out: &mut dyn Write, record: &Record, format: Format, paint
     match format {
         Format::Text => text::record(out, record, paint),
         Format::Json => {
-            record.write_json_pretty(out)?;
-            writeln!(out)
+            writeln!(out, "{}", record.to_json_pretty()?)
         }
         Format::Ndjson => {
             record.write_json(out)?;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use netaware_record::{Document as _, MtuFinding, Record};
+use netaware_record::{MtuFinding, Record};
 use netaware_sim::methods::{Figure, Found, Spread, Unit, WaySummary, spread};
 use netaware_units::{BitRate, Span};
 use serde_json::json;
@@ -162,7 +162,7 @@ pub(crate) fn json(out: &mut dyn Write, report: &Report<'_>) -> io::Result<()> {
         }
     }
     if let Some(record) = report.record {
-        whole["record"] = record.to_value()?;
+        whole["record"] = json!(record);
     }
     serde_json::to_writer_pretty(&mut *out, &whole)?;
     writeln!(out)

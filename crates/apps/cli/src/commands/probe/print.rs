@@ -33,15 +33,6 @@ pub(crate) struct Printer<W: Write + Send> {
     pub(crate) failed: Option<io::Error>,
 }
 
-/// The report over several lines, with the end of the last one.
-fn pretty(report: &ProbeReport) -> String {
-    let mut text = Vec::new();
-    // A report of our own always serialises.
-    let _ = report.write_json_pretty(&mut text);
-    text.push(b'\n');
-    String::from_utf8(text).unwrap_or_default()
-}
-
 impl<W: Write + Send> Outlet for Printer<W> {
     fn sightings(&mut self, _: &str, _: &str, _: &[PacketSighting]) {
         // Digests mean something beside those of another point; the row counts them.
@@ -52,7 +43,7 @@ impl<W: Write + Send> Outlet for Printer<W> {
         report.sequence = self.reports;
         let text = match self.form {
             Form::Text => text(&report, self.top),
-            Form::Json => pretty(&report),
+            Form::Json => report.to_json_pretty().unwrap_or_default() + "\n",
             Form::Ndjson => report.to_json().unwrap_or_default() + "\n",
         };
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
