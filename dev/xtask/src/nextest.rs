@@ -193,11 +193,10 @@ struct Folder {
 }
 
 impl Folder {
-    fn of(suite: Suite) -> Result<Self> {
-        let target =
-            workspace()?["target_directory"].as_str().map_or_else(|| root().join("target"), PathBuf::from);
-        let folder = target.join("nextest").join(suite.profile());
-        Ok(Self { report: folder.join("junit.xml"), inconclusive: folder.join("inconclusive.tsv") })
+    /// Below the folder that `.config/nextest.toml` names.
+    fn of(suite: Suite) -> Self {
+        let folder = root().join("target/nextest").join(suite.profile());
+        Self { report: folder.join("junit.xml"), inconclusive: folder.join("inconclusive.tsv") }
     }
 }
 
