@@ -1,5 +1,7 @@
 //! Packets that vanish without a word: large ones, all of one version, all of everything.
 
+use std::net::{Ipv4Addr, SocketAddr};
+
 use netaware_io::clock;
 use netaware_netns::{IpVersion as Family, permitted};
 use netaware_record::{IpVersion, MtuFinding, Outcome, Record, VersionResult};
@@ -138,7 +140,7 @@ fn prober_whose_network_vanishes_frees_its_place_within_five_seconds() {
         let prober = prober(&pair, &[options, &rate[..]].concat());
         until_it_measures(&prober);
         // The next one is within the responder's own namespace, which still has its loopback.
-        let here = (std::net::Ipv4Addr::LOCALHOST, PORT).into();
+        let here = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
         let (mut next, _) = pair.right().within(|| Ok(Control::session(here))).unwrap();
         next.say(&ClientMessage::Reserve { expected: Span::from_secs(1), join: None });
         next.wait_for(Span::from_secs(2), |it| {
