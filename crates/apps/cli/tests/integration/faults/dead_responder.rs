@@ -45,7 +45,7 @@ fn latency_prober_outlives_a_killed_responder_with_what_it_has() {
 #[test]
 fn main_job_outlives_a_responder_killed_in_any_phase() {
     // When it has begun with this, and has measured latency before.
-    for phase in ["single stream", "parallel", "UDP"] {
+    for phase in [", 1 stream", ", 4 streams", "\"UDP "] {
         let record = ends_with_what_it_has("KILL", "test", &["-t", "3s"], When::In(phase));
         let measured = |version: &VersionResult| version.latency.is_some() || !version.tcp.is_empty();
         assert!(any(&record, measured), "{phase}: {record:#?}");

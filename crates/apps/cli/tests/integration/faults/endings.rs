@@ -17,7 +17,7 @@ fn interrupted_measurement_prints_what_was_measured_and_says_so() {
         let started = Program::start(netaware(&[&fixed[..], rate].concat()));
         match command {
             // It prints no intervals; latency comes before the streams.
-            "test" => until_it_prints(&started, "single stream"),
+            "test" => until_it_prints(&started, ", 1 stream"),
             _ => until_it_measures(&started),
         }
         signal("INT", started.id());
