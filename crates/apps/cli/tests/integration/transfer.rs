@@ -27,29 +27,41 @@ const LIMIT: Span = Span::from_secs(30);
 struct Passage {
     port: u16,
     left: Arc<(Mutex<usize>, Condvar)>,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 impl Passage {
     fn to(receiver: u16) -> Self {
         let port = free_port();
         let left = Arc::new((Mutex::new(PASSED), Condvar::new()));
+        let streams = Arc::<Mutex<Vec<TcpStream>>>::default();
         for ip in [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()] {
-            let (listener, left) = (TcpListener::bind((ip, port)).unwrap(), left.clone());
+            let listener = TcpListener::bind((ip, port)).unwrap();
+            let (left, streams) = (left.clone(), streams.clone());
             thread::spawn(move || {
                 for sender in listener.incoming().flatten() {
                     let Ok(receiver) = TcpStream::connect((ip, receiver)) else { continue };
                     let [near, far] = [&sender, &receiver].map(|stream| stream.try_clone().unwrap());
+                    streams.lock().unwrap().extend([&near, &far].map(|stream| stream.try_clone().unwrap()));
                     let left = left.clone();
                     thread::spawn(move || pass(near, far, Some(&left)));
                     thread::spawn(move || pass(receiver, sender, None));
                 }
             });
         }
-        Self { port, left }
+        Self { port, left, streams }
     }
 
     fn port(&self) -> String {
         self.port.to_string()
+    }
+
+    /// Ends all connections. A passage that has stopped reads no more, and does not see that a sender is gone.
+    fn end_connections(&self) {
+        for stream in self.streams.lock().unwrap().drain(..) {
+            // It may be closed already.
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
     }
 
     /// Lets everything pass from now on.
@@ -179,6 +191,7 @@ fn a_killed_sender_goes_on_where_it_was() {
     signal("KILL", sender.id());
     let killed = sender.finish_within(LIMIT);
     assert_eq!(killed.code, None, "{killed:?}");
+    passage.end_connections();
     assert!(!place.incoming().join("large").exists());
     let report = json(&place.send(&file, &[]).exits_with(0));
     let (resumed, sent) = (report["resumed_bytes"].as_u64().unwrap(), report["sent_bytes"].as_u64().unwrap());
@@ -250,6 +263,7 @@ fn a_folder_whose_sender_was_killed_gets_only_what_it_lacks() {
     wait_for("some of them come", || came() > 200);
     signal("KILL", sender.id());
     sender.finish_within(LIMIT);
+    passage.end_connections();
     assert!(came() < FILES, "it was killed in the middle");
     let report = json(&place.send(&many, &[]).exits_with(0));
     let [written, present, sent] =
@@ -350,6 +364,7 @@ fn ctrl_c_breaks_off_and_the_same_command_goes_on() {
     let broken = sender.finish_within(LIMIT).exits_with(2);
     assert!(broken.stderr.contains("the same command goes on"), "{broken:?}");
     assert_eq!(json(&broken)["ended"], "interrupted");
+    passage.end_connections();
     let report = json(&place.send(&file, &[]).exits_with(0));
     assert!(report["resumed_bytes"].as_u64().unwrap() > WRITTEN, "{report}");
     place.assert_same(&file);

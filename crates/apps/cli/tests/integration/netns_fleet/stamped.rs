@@ -63,6 +63,10 @@ pub(crate) fn stamps_and_digests_agree(close_ns: f64) {
     fleet.until("the task has ended", Span::from_secs(20), |it| {
         it.json("/api/v1/probes")[0]["following"] == applied["number"]
     });
+    // What it had sent before is under way for less than a period.
+    let batches = |it: &Fleet| it.json("/api/v1/probes")[0]["counts"]["batches"].as_u64().unwrap();
+    let before = batches(&fleet);
+    fleet.until("a further period", Span::from_secs(20), |it| batches(it) >= before + 2);
     fleet.all_is_joined(0);
     if let Some(why) = why_captures_lack(&fleet.json("/api/v1/probes")) {
         return netaware_testkit::inconclusive(why);
