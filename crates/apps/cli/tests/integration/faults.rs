@@ -19,9 +19,15 @@ use netaware_io::clock;
 use netaware_testkit::program::{Program, Responder};
 use netaware_units::{Mono, Span};
 
-/// Waits until a program with `--format ndjson` prints the first interval of what it measures.
-fn until_it_measures(prober: &Program) {
-    until_it_prints(prober, r#""event":"interval""#);
+/// Waits until a program with `--format ndjson` has measured something: for its first interval, or half a second of `latency`,
+/// which prints none.
+fn until_it_measures(prober: &Program, command: &str) {
+    if command == "latency" {
+        until_it_prints(prober, r#""what":"latency""#);
+        clock::sleep(Span::from_millis(500));
+    } else {
+        until_it_prints(prober, r#""event":"interval""#);
+    }
 }
 
 /// Waits until a program has printed this.

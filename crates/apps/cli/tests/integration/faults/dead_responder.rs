@@ -107,7 +107,7 @@ fn idle_responder_stops_at_once_when_asked() {
 enum When {
     /// So long after the prober's start.
     After(Span),
-    /// As soon as the prober has printed its first interval.
+    /// As soon as the prober has measured something.
     Measuring,
     /// As soon as the prober has begun this phase.
     In(&'static str),
@@ -133,7 +133,7 @@ fn after_signal(by: &str, command: &str, options: &[&str], when: When) -> Finish
     let prober = prober(&responder, command, options);
     match when {
         When::After(delay) => clock::sleep(delay),
-        When::Measuring => until_it_measures(&prober),
+        When::Measuring => until_it_measures(&prober, command),
         When::In(phase) => until_it_prints(&prober, phase),
     }
     signal(by, responder.id());

@@ -18,7 +18,7 @@ fn interrupted_measurement_prints_what_was_measured_and_says_so() {
         match command {
             // It prints no intervals; latency comes before the streams.
             "test" => until_it_prints(&started, ", 1 stream"),
-            _ => until_it_measures(&started),
+            _ => until_it_measures(&started, command),
         }
         signal("INT", started.id());
         let finished = started.finish_within(Span::from_secs(3)).exits_with(0);
@@ -36,7 +36,7 @@ fn a_second_interrupt_ends_at_once_and_nothing_was_measured() {
     let port = responder.port();
     let tcp = ["tcp", "127.0.0.1", "--port", &port, "-t", "10s", "-b", "20Mbit/s", "--format", "ndjson"];
     let started = Program::start(netaware(&tcp));
-    until_it_measures(&started);
+    until_it_measures(&started, "tcp");
     // It waits for what a silent responder has counted.
     signal("STOP", responder.id());
     signal("INT", started.id());
@@ -52,7 +52,7 @@ fn a_long_run_says_how_it_stands_when_asked() {
     let port = responder.port();
     let latency = ["latency", "127.0.0.1", "--port", &port, "-t", "10s", "--format", "ndjson"];
     let started = Program::start(netaware(&latency));
-    until_it_measures(&started);
+    until_it_measures(&started, "latency");
     signal("USR1", started.id());
     until_it_says(&started, " s left");
     let said = started.complained();
@@ -65,8 +65,8 @@ fn a_long_run_says_how_it_stands_when_asked() {
 fn interrupted_text_says_interrupted() {
     let responder = Responder::start(&[]);
     let port = responder.port();
-    let latency = ["latency", "127.0.0.1", "--port", &port, "-t", "10s"];
-    let started = Program::start(netaware(&latency));
+    let tcp = ["tcp", "127.0.0.1", "--port", &port, "-t", "10s", "-b", "20Mbit/s"];
+    let started = Program::start(netaware(&tcp));
     // Lines of intervals have a heading.
     until_it_prints(&started, "\n");
     signal("INT", started.id());

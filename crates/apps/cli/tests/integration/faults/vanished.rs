@@ -62,7 +62,7 @@ fn prober_that_stops_moving_is_given_up() {
 enum When {
     /// So long after its start, whatever it does then.
     After(Span),
-    /// As soon as it has printed its first interval.
+    /// As soon as it has measured something.
     Measuring,
 }
 
@@ -81,7 +81,7 @@ fn place_is_freed(by: &str, command: &str, options: &[&str], when: When) -> bool
     let victim = Program::start(netaware(&[&[command], &fixed[..], options, &ndjson].concat()));
     match when {
         When::After(delay) => clock::sleep(delay),
-        When::Measuring => until_it_measures(&victim),
+        When::Measuring => until_it_measures(&victim, command),
     }
     let (mut waiting, _) = Control::session(responder.address());
     waiting.say(&ClientMessage::Reserve { expected: Span::from_secs(1), join: None });
@@ -157,7 +157,7 @@ fn second_prober_says_that_it_waits_and_is_served_in_turn() {
     let port = responder.port();
     let command = ["tcp", "127.0.0.1", "--port", &port, "-b", "20Mbit/s", "-t"];
     let first = Program::start(netaware(&[&command[..], &["3s", "--format", "ndjson"]].concat()));
-    until_it_measures(&first);
+    until_it_measures(&first, "tcp");
     let second = Program::start(netaware(&[&command[..], &["1s"]].concat()));
     until_it_says(&second, "waiting for another measurement: place 1, ");
     first.finish_within(Span::from_secs(10)).exits_with(0);

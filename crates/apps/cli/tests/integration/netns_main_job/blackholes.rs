@@ -117,7 +117,7 @@ fn responder_whose_network_vanishes_is_given_up_with_what_there_is() {
         let rate = if command == "latency" { &[][..] } else { &["-b", "10Mbit/s"] };
         let fixed = [command, "v4.test", "-t", "30s", "--format", "ndjson"];
         let prober = prober(&pair, &[&fixed[..], rate].concat());
-        until_it_measures(&prober);
+        until_it_measures(&prober, command);
         pair.blackhole(Family::V4).unwrap();
         let ended = prober.finish_within(Span::from_secs(5)).exits_with(2);
         let record: Record = serde_json::from_str(ended.stdout.lines().last().unwrap()).unwrap();
@@ -138,7 +138,7 @@ fn prober_whose_network_vanishes_frees_its_place_within_five_seconds() {
         let _responder = responder(&pair, &[]);
         let rate = ["v4.test", "-t", "30s", "-b", "10Mbit/s", "--format", "ndjson"];
         let prober = prober(&pair, &[options, &rate[..]].concat());
-        until_it_measures(&prober);
+        until_it_measures(&prober, options[0]);
         // The next one is within the responder's own namespace, which still has its loopback.
         let here = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
         let (mut next, _) = pair.right().within(|| Ok(Control::session(here))).unwrap();
@@ -151,12 +151,17 @@ fn prober_whose_network_vanishes_frees_its_place_within_five_seconds() {
     });
 }
 
-/// Waits until a prober with `--format ndjson` prints the first interval of what it measures.
-fn until_it_measures(prober: &Program) {
+/// Waits until a prober with `--format ndjson` has measured something: for its first interval, or half a second of `latency`,
+/// which prints none.
+fn until_it_measures(prober: &Program, command: &str) {
+    let words = if command == "latency" { r#""what":"latency""# } else { r#""event":"interval""# };
     let due = clock::now() + Span::from_secs(10);
-    while !prober.printed().contains(r#""event":"interval""#) {
+    while !prober.printed().contains(words) {
         assert!(clock::now() < due, "nothing is measured: {}", prober.complained());
         clock::sleep(Span::from_millis(10));
+    }
+    if command == "latency" {
+        clock::sleep(Span::from_millis(500));
     }
 }
 
