@@ -62,7 +62,7 @@ fn status(process: u32, line: &str) -> String {
     status.lines().find_map(|found| found.strip_prefix(line)).unwrap().trim().to_owned()
 }
 
-/// A probe on the left and what it has reported so far.
+/// A probe on the left and what it has reported since its first report.
 struct Watch {
     probe: Running,
     lines: Receiver<String>,
@@ -86,6 +86,7 @@ impl Watch {
         });
         let mut watch = Self { probe, lines, reports: Vec::new() };
         watch.next();
+        watch.reports.clear();
         watch
     }
 
