@@ -1,6 +1,5 @@
 //! How a measurement that was not left alone ends: interrupted, or held against an expectation.
 
-use netaware_io::clock;
 use netaware_record::{Outcome, Record};
 use netaware_testkit::program::{Program, Responder, netaware, run, signal};
 use netaware_units::Span;
@@ -128,7 +127,7 @@ fn line_wise_json_ends_with_the_record() {
         let lines: Vec<serde_json::Value> =
             finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert!(lines.len() > 1, "{finished:#?}");
-        let record: netaware_record::Record = serde_json::from_value(lines[lines.len() - 1].clone()).unwrap();
+        let record: Record = serde_json::from_value(lines[lines.len() - 1].clone()).unwrap();
         assert_eq!((record.command.as_str(), record.outcome), (command, Outcome::Complete));
     }
 }
