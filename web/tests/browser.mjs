@@ -23,6 +23,16 @@ import { serve } from "./stage.mjs";
 const scenes = { ...journeys, ...walk, ...results, ...faults, ...matrix, ...quick, ...server };
 /** As many processes as cores of the machine that CI has. */
 const LANES = 2;
+const LONGEST_MS = 300_000;
+
+/** What a scene comes to, or a failure when it takes longer than any of them should. */
+function inTime(scene) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`it did not end within ${LONGEST_MS / 1000} s`)), LONGEST_MS);
+  });
+  return Promise.race([scene, late]).finally(() => clearTimeout(timer));
+}
 
 /** Runs the scenes that `claims` yields, with a server and a browser of their own; how many failed. */
 async function run(claims) {
@@ -49,7 +59,7 @@ async function run(claims) {
     const began = performance.now();
     const took = () => `${((performance.now() - began) / 1000).toFixed(0)} s`;
     try {
-      const remark = await scenes[claim](browser, server);
+      const remark = await inTime(scenes[claim](browser, server));
       console.log(`ok      ${claim} (${took()})${remark ? `, ${remark}` : ""}`);
     } catch (error) {
       failed += 1;

@@ -128,6 +128,17 @@ export async function accessibleAnywhere(page, where) {
   await page.setViewportSize(size);
 }
 
+/** Waits until a tile of the quick test shows a figure. */
+export async function measures(page, tile) {
+  await page.locator(`.tile.${tile}.active b`, { hasText: /\d/ }).first().waitFor({ timeout: QUICK_MS });
+}
+
+/** Both IP versions are in a record, and this holds of each. */
+export function ofBothVersions(record, holds, what) {
+  assert.deepEqual(record.versions.map(({ version }) => version), ["IPv4", "IPv6"]);
+  assert.ok(record.versions.every(holds), what);
+}
+
 /** What the device has kept, newest first. */
 export async function kept(page) {
   const all = (await keptEntries(page)).map((entry) => entry.record);
@@ -156,6 +167,7 @@ export function datagramsAreCounted({ latency, latency_tcp, udp }) {
 /** The program must understand what the page calls a record. */
 export async function keepOnServer(page, record) {
   const button = page.getByRole("button", { name: "Keep on the server" });
+  if (NETAWARE) assert.equal(await button.count(), 1, "the program keeps results");
   if ((await button.count()) === 0) return;
   await button.click();
   await page.getByText("Kept on the server.").waitFor({ timeout: 5000 });

@@ -1,15 +1,14 @@
 // Links that go, devices that sleep or are full, servers with one IP version.
 
 import assert from "node:assert/strict";
-import { DESKTOP, LEFT_OUT, NETAWARE, ORIGIN, PHONE, PORT, QUICK_MS, accessible, accessibleAnywhere, accessibleInBoth, kept, open, picture, quickTest, rest } from "../stage.mjs";
+import { DESKTOP, LEFT_OUT, NETAWARE, ORIGIN, PHONE, PORT, QUICK_MS, accessible, accessibleAnywhere, accessibleInBoth, kept, measures, ofBothVersions, open, picture, quickTest, rest } from "../stage.mjs";
 
 export const scenes = {
   async "stored results open without a server, and a test that loses it keeps what it had and goes on"(browser, server) {
     const lost = ["ERR_", "WebSocket connection", "Failed to load"];
     const { page, context, quiet } = await open(browser, { ...PHONE, colorScheme: "light" }, "", lost);
     await page.getByRole("button", { name: "Start", exact: true }).click();
-    await page.waitForSelector(".tile.down.active", { timeout: QUICK_MS });
-    await rest(1500);
+    await measures(page, "down");
     await server.stop();
     await page.getByText("The connection is gone").waitFor({ timeout: 15_000 });
     await accessibleAnywhere(page, "quick test, lost");
@@ -36,8 +35,7 @@ export const scenes = {
   async "a path that goes silent without a word is noticed, and the test goes on when it is back"(browser, server) {
     const { page, context, quiet } = await open(browser, { ...PHONE, colorScheme: "light" }, "", ["WebSocket", "ERR_", "Failed to load"]);
     await page.getByRole("button", { name: "Start", exact: true }).click();
-    await page.waitForSelector(".tile.down.active", { timeout: QUICK_MS });
-    await rest(500);
+    await measures(page, "down");
     // As when Wi-Fi is lost: nothing comes, and nobody says why.
     server.signal("SIGSTOP");
     await page.getByText("The connection is gone").waitFor({ timeout: 20_000 });
@@ -45,7 +43,7 @@ export const scenes = {
     await page.getByRole("button", { name: "Again" }).waitFor({ timeout: 2 * QUICK_MS });
     const [record] = await kept(page);
     assert.ok(record.warnings.some((warning) => warning.includes("connection was lost")), record.warnings.join());
-    assert.ok(record.versions.every((version) => version.tcp.length === 2), "what had been interrupted was run again");
+    ofBothVersions(record, (version) => version.tcp.length === 2, "what had been interrupted was run again");
     quiet();
     await context.close();
   },
@@ -103,8 +101,7 @@ export const scenes = {
   async "a page that is closed in the middle of a test has what there was when it is opened again"(browser) {
     const { page, context, quiet } = await open(browser, { ...PHONE, colorScheme: "light" });
     await page.getByRole("button", { name: "Start", exact: true }).click();
-    await page.waitForSelector(".tile.up.active", { timeout: QUICK_MS });
-    await rest(2000);
+    await measures(page, "up");
     await page.close();
     const again = await context.newPage();
     await again.goto(`${ORIGIN}/#results`);

@@ -71,6 +71,7 @@ async function placesHaveSpreads(page) {
   assert.deepEqual(rows.map(([place]) => place), ["hall A", "hall B"]);
   assert.deepEqual(rows.map((cells) => cells.at(-1)), ["2", "1"], "times");
   const figure = String.raw`^[\d.]+ ([kMG]bit/s|us|ms|s)`;
+  assert.deepEqual(rows.map((cells) => cells.length), [6, 6], "place, four figures, times");
   for (const cell of rows[0].slice(1, -1)) assert.match(cell, new RegExp(`${figure}.+ to .+$`));
   for (const cell of rows[1].slice(1, -1)) assert.match(cell, new RegExp(`${figure}$`));
   for (const what of ["Down", "Up", "Round trip", "Round trip under load"]) {

@@ -105,8 +105,12 @@ fn nfcapd_takes_the_flows_of_a_file_over_udp() {
     let output = probe(folder.path(), &["--export", &to, "volume", "digest"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(text(&output.stdout), "", "nothing is printed beside an export");
-    // What is in its socket when it is told to end may stay unread.
-    clock::sleep(Span::from_millis(300));
+    // What is in its socket when it is told to end would stay unread.
+    let due = clock::now() + Span::from_secs(10);
+    while unread(port) > 0 {
+        assert!(clock::now() < due, "nfcapd reads nothing");
+        clock::sleep(Span::from_millis(5));
+    }
     end(nfcapd);
     let dumped = Command::new("nfdump")
         .arg("-R")
@@ -124,6 +128,16 @@ fn nfcapd_takes_the_flows_of_a_file_over_udp() {
         format!("17 2001:db8::1.1001 2001:db8::2.2000 {PACKETS} {} 3.900", PACKETS * 148),
     ];
     assert_eq!(told, expected, "{lines}{}", text(&dumped.stderr));
+}
+
+/// Bytes that lie in the socket of a UDP port of this host, still unread.
+fn unread(port: u16) -> u64 {
+    let table = std::fs::read_to_string("/proc/net/udp").unwrap();
+    let ours =
+        |line: &&str| line.split_whitespace().nth(1).is_some_and(|it| it.ends_with(&format!(":{port:04X}")));
+    let queue = |line: &str| line.split_whitespace().nth(4)?.split_once(':').map(|it| it.1.to_owned());
+    let queues = table.lines().skip(1).filter(ours).filter_map(queue);
+    queues.map(|bytes| u64::from_str_radix(&bytes, 16).unwrap()).sum()
 }
 
 /// What a collector over TCP was sent, as a capture of it: one frame per 1400 bytes, so that tshark can put it together.
@@ -150,8 +164,11 @@ fn tshark_reads_flows_and_packet_reports_of_a_file_over_tcp() {
     // tshark opens a file of IPFIX messages as such (RFC 5655).
     let file = folder.path().join("received.ipfix");
     std::fs::File::create(&file).unwrap().write_all(&bytes).unwrap();
+    // It refuses names of fields that it does not know.
     let tshark = |arguments: &[&str]| {
-        text(&Command::new("tshark").arg("-r").arg(&file).args(arguments).output().unwrap().stdout)
+        let output = Command::new("tshark").arg("-r").arg(&file).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
     };
     let read = tshark(&["-V"]);
     for word in ["Malformed", "Expert Info", "No template found", "Unexpected"] {

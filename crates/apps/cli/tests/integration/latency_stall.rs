@@ -14,11 +14,11 @@ const STALL: Span = Span::from_millis(400);
 const MOST_OF_IT: Span = Span::from_millis(300);
 const LITTLE_OF_IT: Span = Span::from_millis(100);
 
-/// Three seconds of requests, of which the responder sleeps through some.
+/// Two seconds of requests, of which the responder sleeps through some.
 fn measured(options: &[&str]) -> LatencyResult {
     let responder = Responder::start(&[]);
     let port = responder.port();
-    let fixed = ["latency", "127.0.0.1", "--port", &port, "--time", "3s", "--format", "ndjson", "--no-save"];
+    let fixed = ["latency", "127.0.0.1", "--port", &port, "--time", "2s", "--format", "ndjson", "--no-save"];
     let prober = Program::start(netaware(&[&fixed[..], options].concat()));
     let due = clock::now() + Span::from_secs(10);
     while !prober.printed().contains(r#""what":"latency""#) {
@@ -35,17 +35,15 @@ fn measured(options: &[&str]) -> LatencyResult {
 
 #[test]
 fn open_loops_over_udp_and_tcp_show_a_stall_in_their_p999() {
-    for transport in ["udp", "tcp"] {
-        for arrivals in ["even", "poisson"] {
-            let found = measured(&["--transport", transport, "--arrivals", arrivals, "--spacing", "2ms"]);
-            let from_due = found.rtt_from_due.unwrap();
-            assert!(found.lost == 0 && found.received > 1000, "{transport}, {arrivals}: {found:#?}");
-            assert!(from_due.p999 > MOST_OF_IT, "{transport}, {arrivals}: {from_due:?}");
-            // One request in eight was due in it and had to wait, one in twenty for more than half of it.
-            assert!(from_due.p95 > LITTLE_OF_IT, "{transport}, {arrivals}: {from_due:?}");
-            // Of the network it is no delay, and over UDP the responder says so.
-            assert!(transport == "tcp" || found.rtt.unwrap().p999 < LITTLE_OF_IT, "{:?}", found.rtt);
-        }
+    for (transport, arrivals) in [("udp", "even"), ("udp", "poisson"), ("tcp", "poisson")] {
+        let found = measured(&["--transport", transport, "--arrivals", arrivals, "--spacing", "2ms"]);
+        let from_due = found.rtt_from_due.unwrap();
+        assert!(found.lost == 0 && found.received > 700, "{transport}, {arrivals}: {found:#?}");
+        assert!(from_due.p999 > MOST_OF_IT, "{transport}, {arrivals}: {from_due:?}");
+        // One request in five was due in it and had to wait, one in ten for more than half of it.
+        assert!(from_due.p95 > LITTLE_OF_IT, "{transport}, {arrivals}: {from_due:?}");
+        // It is no delay of the network, and over UDP the responder says so.
+        assert!(transport == "tcp" || found.rtt.unwrap().p95 < LITTLE_OF_IT, "{:?}", found.rtt);
     }
 }
 

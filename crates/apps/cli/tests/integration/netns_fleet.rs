@@ -5,10 +5,12 @@
 //!   host a: probe, iperf3, a video's packets ── 2 routers' path, loss and delay by way ── host b: probe, collector, iperf3 -s
 //! ```
 //!
-//! What the page (drawn by a browser), the API and `netaware results delays` say is held against the lab's own record of every packet: packets and losses to the
-//! last one, delays to microseconds in one of some runs, as a machine whose cores are taken away spoils those. Probes and collector
-//! talk over IPv6, on the same path; everything else over IPv4 is traffic. Needs root: `cargo xtask netns`.
+//! What the page (drawn by a browser), the API and `netaware results delays` say is compared with the lab's own record of
+//! every packet: packets and losses must agree to the last one, delays to some milliseconds. How close delays are on a
+//! machine with a core to spare is in [`accuracy`]. Probes and collector talk over IPv6, on the same path; everything else
+//! over IPv4 is traffic. Needs root: `cargo xtask netns`.
 
+mod accuracy;
 mod full;
 mod nat;
 mod shards;
@@ -17,11 +19,12 @@ mod stamped;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use netaware_collector::Client;
 use netaware_io::clock;
 use netaware_lab::{Lab, LabOptions, RecordedPackets, Side, TruthDetail, TruthFile};
-use netaware_netns::{Transport, in_one_of, permitted, wait_until_bound};
+use netaware_netns::{Transport, permitted, wait_until_bound};
 use netaware_record::IpVersion;
 use netaware_testkit::drawn::Drawn;
 use netaware_testkit::lab;
@@ -29,12 +32,13 @@ use netaware_testkit::program::{Program, netaware_path};
 use netaware_units::Span;
 use serde_json::Value;
 
-const RUNS: usize = 4;
 const PORT: u16 = 14_234;
 const VIDEO: u16 = 5004;
 /// Bytes of an IPv6 packet of the video: no other has as many.
 const VIDEO_LENGTH: u32 = 40 + 8 + VIDEO_BYTES as u32;
 const VIDEO_BYTES: usize = 1111;
+/// Packets of a picture of the video, over each version.
+const PER_PICTURE: u64 = 6;
 
 const PATH: &str = "about = \"fleet\"
 [[hop]]
@@ -47,7 +51,7 @@ delay = '1ms'
 
 const FLEET: &str = r#"
 listen = ["[::]:14234"]
-period = "1s"
+period = "500ms"
 [probes.a]
 key_file = "a.key"
 [probes.b]
@@ -60,13 +64,14 @@ share = 1.0
 [joins.path]
 task = "delay"
 points = ["a", "b"]
-patience = "1s"
+patience = "500ms"
+clocks_apart = "100ms"
 "#;
 
 struct Fleet {
     lab: Lab,
     collector: Program,
-    _probes: [Program; 2],
+    probes: [Program; 2],
     folder: tempfile::TempDir,
 }
 
@@ -91,13 +96,14 @@ fn start(seed: u64, folder: tempfile::TempDir) -> Fleet {
         probe.arg("--state").arg(folder.path().join(format!("state-{name}")));
         Program::start(probe)
     });
-    Fleet { lab, collector, _probes: probes, folder }
+    Fleet { lab, collector, probes, folder }
 }
 
-/// A machine that had no time for its captures says nothing of the joins.
-fn captured_all(probes: &Value) -> Result<(), String> {
-    let lost: Vec<_> = probes.as_array().unwrap().iter().map(|probe| &probe["counts"]["lost"]).collect();
-    if lost == [0, 0] { Ok(()) } else { Err(format!("captures lost {lost:?} packets")) }
+/// Why nothing can be claimed of the counts: the machine had no time for the captures, which then lost packets.
+fn why_captures_lack(probes: &Value) -> Option<String> {
+    let probes = probes.as_array().unwrap();
+    let lost: Vec<u64> = probes.iter().map(|probe| probe["counts"]["lost"].as_u64().unwrap()).collect();
+    lost.iter().any(|lost| *lost > 0).then(|| format!("captures lost {lost:?} packets"))
 }
 
 impl Fleet {
@@ -135,19 +141,48 @@ impl Fleet {
         }
     }
 
-    /// Both probes have run their task for three periods or more: who may have passed a point before the other first is lost only
-    /// if that point watched for its patience and twice what clocks may be apart before.
+    /// Both probes have run their task for three periods or more. A packet that only one point saw counts as lost only if the
+    /// other had watched for the patience and twice what clocks may be apart before.
     fn watches(&self) -> bool {
         let probes = self.json("/api/v1/probes");
         let probes = probes.as_array().unwrap();
         probes.len() == 2 && probes.iter().all(|probe| probe["counts"]["batches"].as_u64() >= Some(4))
     }
 
-    /// Nothing more is to come of what was sent up to now: two periods of silence have been joined.
-    fn has_all(&self) -> bool {
-        let joins = self.json("/api/v1/joins");
-        let view = &joins[0];
-        (view["held"].as_u64(), view["taken"].as_u64() > Some(0)) == (Some(0), true)
+    /// Rows of all periods together.
+    fn delays(&self) -> Value {
+        self.json("/api/v1/delays?from=-1h&resolution=36500d")["items"].clone()
+    }
+
+    /// The packets that were joined from one point to the other over a version, lost ones included.
+    fn joined(&self, from: &str, to: &str, version: IpVersion) -> u64 {
+        let is_it = |item: &&Value| is_row(item, from, to, version);
+        let rows = self.delays();
+        let packets = rows.as_array().unwrap().iter().find(is_it).map(|item| &item["row"]["packets"]);
+        packets.and_then(Value::as_u64).unwrap_or_default()
+    }
+
+    /// Waits until all traffic up to now is joined, or a capture has lost some of it. Periods are settled in their order, so packets that are sent now, and of
+    /// which nothing else is sent over IPv6, come last. `before` were sent that way already.
+    fn all_is_joined(&self, before: u64) {
+        video(&self.lab, 1);
+        let all = before + PER_PICTURE;
+        let are_there = |it: &Self| it.joined("a", "b", IpVersion::V6) == all;
+        let captures_lack = |it: &Self| why_captures_lack(&it.json("/api/v1/probes")).is_some();
+        self.until("all is joined", Span::from_secs(30), |it| are_there(it) || captures_lack(it));
+    }
+
+    /// Both ends of every TCP connection over IPv4 have ended: none repeats what was lost on its way.
+    fn tcp_has_ended(&self) -> bool {
+        let is_over = |line: &str| {
+            let state = line.split_whitespace().nth(3);
+            // LISTEN and TIME_WAIT.
+            matches!(state, Some("0A" | "06"))
+        };
+        self.probes.iter().all(|probe| {
+            let table = std::fs::read_to_string(format!("/proc/{}/net/tcp", probe.id())).unwrap();
+            table.lines().skip(1).all(is_over)
+        })
     }
 
     /// The page, with the path of the video from a to b chosen.
@@ -157,33 +192,30 @@ impl Fleet {
     }
 
     fn row(points: &Value, from: &str, to: &str, version: IpVersion) -> Value {
-        let is_it = |item: &&Value| {
-            let row = &item["row"];
-            (row["from"].as_str(), row["to"].as_str(), row["version"].as_str())
-                == (Some(from), Some(to), Some(version.name()))
-        };
-        points
-            .as_array()
-            .unwrap()
-            .iter()
-            .find(is_it)
-            .unwrap_or_else(|| panic!("no {from} {to}: {points:#}"))
-            .clone()
+        let rows = points.as_array().unwrap();
+        let found = rows.iter().find(|item| is_row(item, from, to, version));
+        found.unwrap_or_else(|| panic!("no {from} {to}: {points:#}")).clone()
     }
 }
 
-/// A picture of six packets each 40 ms, over both versions.
-fn video(lab: &Lab) {
+fn is_row(item: &Value, from: &str, to: &str, version: IpVersion) -> bool {
+    let row = &item["row"];
+    (row["from"].as_str(), row["to"].as_str(), row["version"].as_str())
+        == (Some(from), Some(to), Some(version.name()))
+}
+
+/// Sends so many pictures of a video, one each 40 ms and of [`PER_PICTURE`] packets, over both versions.
+fn video(lab: &Lab, pictures: u64) {
     let addresses = [IpVersion::V4, IpVersion::V6].map(|version| lab.address(Side::B, version));
-    // Somebody has to be there: an answer that nobody is would be a packet as well.
+    // Both ports must be open: a host answers a packet to a closed port, and the answer would be a packet as well.
     let sinks = addresses.map(|to| lab.within(Side::B, || UdpSocket::bind((to, VIDEO))).unwrap());
     let mut due = clock::now();
     lab.within(Side::A, || {
         let sources = [UdpSocket::bind("0.0.0.0:0")?, UdpSocket::bind("[::]:0")?];
-        for picture in 0..100_u32 {
-            for packet in 0..6_u32 {
+        for _ in 0..pictures {
+            for _ in 0..PER_PICTURE {
                 let mut bytes = vec![0; VIDEO_BYTES];
-                bytes[..8].copy_from_slice(&(u64::from(picture) << 32 | u64::from(packet)).to_be_bytes());
+                bytes[..8].copy_from_slice(&unused_content().to_be_bytes());
                 for (source, to) in sources.iter().zip(addresses) {
                     source.send_to(&bytes, (to, VIDEO))?;
                 }
@@ -197,24 +229,26 @@ fn video(lab: &Lab) {
     drop(sinks);
 }
 
-/// Real programs over IPv4: a bulk transfer over TCP, and datagrams at a rate.
-fn iperf3(lab: &Lab) {
-    for options in [&["-t", "3"][..], &["-u", "-b", "4M", "-l", "1000", "-t", "3"]] {
-        // Datagrams begin with one each way that is not repeated when the path loses it: then both ends wait in vain.
-        let begun = (0..5).any(|_| iperf3_once(lab, options));
-        assert!(begun, "iperf3 {options:?} never came to its end");
-    }
+/// Content that no other packet of this test has: the digests of equal packets are equal.
+fn unused_content() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Whether iperf3 came to its end.
-fn iperf3_once(lab: &Lab, options: &[&str]) -> bool {
-    let mut server = lab.command(Side::B, "iperf3");
+/// A bulk transfer of iperf3 over TCP and IPv4, with the video beside it. iperf3's datagrams begin with one each way that is
+/// never repeated; on a path that loses packets both of its ends may wait for ever, so the video is the traffic over UDP.
+fn iperf3_beside_a_video(fleet: &Fleet, pictures: u64) {
+    let mut server = fleet.lab.command(Side::B, "iperf3");
     server.args(["-4", "-s", "-1"]);
     let server = Program::start(server);
     wait_until_bound(server.id(), Transport::Tcp, 5201).unwrap();
-    let mut client = lab.command(Side::A, "timeout");
-    client.args(["10", "iperf3", "-4", "-c", &lab.address(Side::B, IpVersion::V4).to_string()]).args(options);
-    Program::start(client).finish_within(Span::from_secs(20)).code == Some(0)
+    let mut client = fleet.lab.command(Side::A, "iperf3");
+    client.args(["-4", "-t", "2", "-c", &fleet.lab.address(Side::B, IpVersion::V4).to_string()]);
+    let client = Program::start(client);
+    video(&fleet.lab, pictures);
+    client.finish_within(Span::from_secs(20)).exits_with(0);
+    server.finish_within(Span::from_secs(20)).exits_with(0);
+    fleet.until("TCP has ended", Span::from_secs(20), Fleet::tcp_has_ended);
 }
 
 /// Delays as the rows have them, ns.
@@ -279,9 +313,6 @@ fn page_says_all_is_well(page: &Drawn, probes: &Value) {
     assert!(page.table("runs")[0].values().any(|text| text.starts_with("no task measures throughput")));
 }
 
-/// How far mean, minimum and maximum may be from the lab's own.
-const CLOSE_NS: [f64; 3] = [20e3, 20e3, 100e3];
-
 /// A hundred years: spans of this length begin in 1970, so that midnight cannot make two of one run.
 const ALL: &str = "876000h";
 
@@ -292,63 +323,61 @@ fn stored(store: &Path) -> Value {
     serde_json::from_str(&found.stdout).unwrap()
 }
 
-#[test]
-fn delay_and_loss_of_real_traffic_are_the_paths_own() {
-    if !permitted() {
-        return;
-    }
-    let mut seeds = 1..;
-    in_one_of(RUNS, || {
-        let fleet = start(seeds.next().unwrap_or_default(), tempfile::tempdir().unwrap());
-        fleet.until("both probes watch", Span::from_secs(20), Fleet::watches);
-        video(&fleet.lab);
-        iperf3(&fleet.lab);
-        // What is on its way arrives, is reported and joined.
-        clock::sleep(Span::from_secs(3));
-        fleet.until("all is joined", Span::from_secs(30), Fleet::has_all);
-        clock::sleep(Span::from_millis(500));
+/// How far the mean and the minimum may be from the lab's own where other tests share the cores, ns: a stamp is late by the time
+/// that its thread waited for a core. No bound holds for the maximum, which one such wait makes.
+const SHARED_CORES_NS: [f64; 3] = [5e6, 5e6, f64::INFINITY];
 
-        let probes = fleet.json("/api/v1/probes");
-        captured_all(&probes)?;
-        let page = fleet.drawn();
-        page_says_all_is_well(&page, &probes);
-        let api = fleet.json("/api/v1/delays?from=-1h&resolution=36500d")["items"].clone();
-        let results = stored(&fleet.folder.path().join("netaware-collect/fleet.db"));
-        let truth = fleet.truth();
-        let (four, six) = (IpVersion::V4, IpVersion::V6);
-        let (to_b, to_a) = (("a", Side::A, "b"), ("b", Side::B, "a"));
-        // Counts and what the page says are right in each run, delays in one at least.
-        let mut far = None;
-        for ((from, side, to), version, length) in
-            [(to_b, four, None), (to_a, four, None), (to_b, six, Some(VIDEO_LENGTH))]
-        {
-            let row = Fleet::row(&api, from, to, version);
-            let count = |name: &str| row["row"][name].as_u64().unwrap();
-            let true_one = truth.sum(|packet| {
-                (packet.from, packet.version) == (Some(side), Some(version))
-                    && length.is_none_or(|length| packet.length == Some(length))
-            });
-            println!("{from} to {to}, {}: {true_one:?}", version.name());
-            assert!(true_one.sent > 500, "{true_one:?}");
-            assert_eq!(
-                (count("packets"), count("lost"), count("unobserved")),
-                (true_one.sent, true_one.sent - true_one.delivered, 0),
-                "{row:#}"
-            );
-            assert_eq!(
-                Fleet::row(&results, from, to, version)["row"],
-                row["row"],
-                "the command says the same"
-            );
-            page_says(&page, &row);
-            let found = delay(&row);
-            let off = [found[0] - true_one.mean, found[1] - true_one.min, found[2] - true_one.max];
-            println!("  mean {:.1}, min {:.1}, max {:.1} us off", off[0] / 1e3, off[1] / 1e3, off[2] / 1e3);
-            let within = off.iter().zip(CLOSE_NS).all(|(off, close)| off.abs() <= close);
-            if !within {
-                far.get_or_insert(format!("{from} to {to}: {found:?} against {true_one:?}"));
-            }
+#[test]
+fn packets_and_losses_of_real_traffic_are_the_paths_own_wherever_they_are_shown() {
+    if permitted() {
+        real_traffic_is_joined_as_the_path_treated_it(SHARED_CORES_NS);
+    }
+}
+
+/// Counts are exact in every run; mean, minimum and maximum of delays are within `close_ns` of the lab's own.
+fn real_traffic_is_joined_as_the_path_treated_it(close_ns: [f64; 3]) {
+    const PICTURES: u64 = 50;
+    let fleet = start(1, tempfile::tempdir().unwrap());
+    fleet.until("both probes watch", Span::from_secs(20), Fleet::watches);
+    iperf3_beside_a_video(&fleet, PICTURES);
+    fleet.all_is_joined(PICTURES * PER_PICTURE);
+
+    let probes = fleet.json("/api/v1/probes");
+    if let Some(why) = why_captures_lack(&probes) {
+        return netaware_testkit::inconclusive(why);
+    }
+    let page = fleet.drawn();
+    page_says_all_is_well(&page, &probes);
+    let api = fleet.delays();
+    let results = stored(&fleet.folder.path().join("netaware-collect/fleet.db"));
+    let truth = fleet.truth();
+    let (four, six) = (IpVersion::V4, IpVersion::V6);
+    let (to_b, to_a) = (("a", Side::A, "b"), ("b", Side::B, "a"));
+    let mut far = Vec::new();
+    for ((from, side, to), version, length) in
+        [(to_b, four, None), (to_a, four, None), (to_b, six, Some(VIDEO_LENGTH))]
+    {
+        let row = Fleet::row(&api, from, to, version);
+        let count = |name: &str| row["row"][name].as_u64().unwrap();
+        let true_one = truth.sum(|packet| {
+            (packet.from, packet.version) == (Some(side), Some(version))
+                && length.is_none_or(|length| packet.length == Some(length))
+        });
+        println!("{from} to {to}, {}: {true_one:?}", version.name());
+        assert!(true_one.sent >= PICTURES * PER_PICTURE, "{true_one:?}");
+        assert_eq!(
+            (count("packets"), count("lost"), count("unobserved")),
+            (true_one.sent, true_one.sent - true_one.delivered, 0),
+            "{row:#}"
+        );
+        assert_eq!(Fleet::row(&results, from, to, version)["row"], row["row"], "the command says the same");
+        page_says(&page, &row);
+        let found = delay(&row);
+        let off = [found[0] - true_one.mean, found[1] - true_one.min, found[2] - true_one.max];
+        println!("  mean {:.1}, min {:.1}, max {:.1} us off", off[0] / 1e3, off[1] / 1e3, off[2] / 1e3);
+        if off.iter().zip(close_ns).any(|(off, close)| off.abs() > close) {
+            far.push(format!("{from} to {to}: {found:?} against {true_one:?}"));
         }
-        far.map_or(Ok(()), Err)
-    });
+    }
+    assert!(far.is_empty(), "{far:#?}");
 }

@@ -2,9 +2,11 @@
 
 use std::process::{Command, Output};
 
+use netaware_io::clock;
 use netaware_netns::permitted;
 use netaware_testkit::lab;
 use netaware_testkit::program;
+use netaware_units::Span;
 
 fn netaware(arguments: &[&str]) -> Output {
     program::netaware(arguments).output().unwrap()
@@ -39,7 +41,11 @@ fn a_lab_that_was_killed_stands_still_and_is_cleared_away() {
     assert!(netaware(&ping).status.success());
     assert_eq!(netaware(&["lab", "up", "three-hops", "--prefix", prefix]).status.code(), Some(2));
     Command::new("sh").args(["-c", &format!("kill -9 {pid}")]).status().unwrap();
-    while listed(prefix)["standing"] == "running" {}
+    let due = clock::now() + Span::from_secs(10);
+    while listed(prefix)["standing"] == "running" {
+        assert!(clock::now() < due, "10 s after its process was killed the lab is listed as running");
+        clock::sleep(Span::from_millis(50));
+    }
     assert!(!netaware(&ping).status.success());
     let inside = Command::new("ip")
         .args(["netns", "exec", &format!("{prefix}-a"), "ping", "-c", "1", "-W", "1", "10.77.0.2"])
@@ -71,9 +77,8 @@ fn run_ends_as_its_first_program_did_and_leaves_nothing() {
         "sleep",
         "1000",
     ];
-    let output = netaware(&run);
-    assert_eq!(output.status.code(), Some(7), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(out(&output).contains("2 received"), "{}", out(&output));
+    let ended = program::run(&run, Span::from_secs(20)).exits_with(7);
+    assert!(ended.stdout.contains("2 received"), "{ended:#?}");
     assert!(!is_there(prefix));
     assert_eq!(listed(prefix), serde_json::Value::Null);
 }

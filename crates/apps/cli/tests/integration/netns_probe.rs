@@ -13,12 +13,13 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 
 use netaware_collector::Client;
 use netaware_io::clock;
 use netaware_netns::{IpVersion, Pair, Running, Transport, permitted, wait_until_bound};
 use netaware_record::passive::{DigestRow, ProbeReport, Row, TrafficRow};
-use netaware_testkit::program::{Program, Responder, netaware_path};
+use netaware_testkit::program::{Program, Responder, netaware_path, signal};
 use netaware_units::{Span, Wall};
 use netaware_wire::packet::LinkType;
 use netaware_wire::pcap::{Record, Writer};
@@ -61,17 +62,75 @@ fn status(process: u32, line: &str) -> String {
     status.lines().find_map(|found| found.strip_prefix(line)).unwrap().trim().to_owned()
 }
 
-/// A probe on the left that runs for so long, after its first report; what it says from then on.
-fn watch(pair: &Pair, arguments: &[&str], meanwhile: impl FnOnce()) -> Vec<ProbeReport> {
-    let mut command = pair.left().command(netaware_path());
-    command.args(["probe", "-i", pair.left().device(), "--format", "ndjson", "--for", "4s", "--quiet"]);
-    let mut probe = Running::start(command.args(arguments).stdout(Stdio::piped())).unwrap();
-    let mut lines = BufReader::new(probe.child().stdout.take().unwrap()).lines();
-    lines.next().unwrap().unwrap();
-    meanwhile();
-    let reports = lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
-    assert!(probe.child().wait().unwrap().success());
-    reports
+/// A probe on the left and what it has reported since its first report.
+struct Watch {
+    probe: Running,
+    lines: Receiver<String>,
+    reports: Vec<ProbeReport>,
+}
+
+impl Watch {
+    /// Starts a probe with these tasks, and waits for its first report, which shows that they run.
+    fn start(pair: &Pair, arguments: &[&str]) -> Self {
+        let mut command = pair.left().command(netaware_path());
+        command.args(["probe", "-i", pair.left().device(), "--format", "ndjson", "--period", "250ms"]);
+        let mut probe =
+            Running::start(command.arg("--quiet").args(arguments).stdout(Stdio::piped())).unwrap();
+        let output = BufReader::new(probe.child().stdout.take().unwrap());
+        let (sender, lines) = channel();
+        // Ends with the probe, whose output it reads.
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                drop(sender.send(line));
+            }
+        });
+        let mut watch = Self { probe, lines, reports: Vec::new() };
+        watch.next();
+        watch.reports.clear();
+        watch
+    }
+
+    /// Waits for the next report.
+    fn next(&mut self) {
+        let line = self.lines.recv_timeout(std::time::Duration::from_secs(10));
+        let line = line.unwrap_or_else(|why| panic!("no report: {why}; so far {:#?}", self.reports));
+        self.reports.push(serde_json::from_str(&line).unwrap());
+    }
+
+    /// Reads on until the reports so far are as wanted.
+    fn until(&mut self, what: &str, holds: impl Fn(&[ProbeReport]) -> bool) {
+        let due = clock::now() + Span::from_secs(10);
+        while !holds(&self.reports) {
+            assert!(clock::now() < due, "not within 10 s: {what}: {:#?}", self.reports);
+            self.next();
+        }
+    }
+
+    /// Asks it to end, and returns all its reports, the last of which it makes then.
+    fn end(mut self) -> Vec<ProbeReport> {
+        self.next();
+        signal("INT", self.probe.id());
+        let due = clock::now() + Span::from_secs(10);
+        let status = loop {
+            if let Some(status) = self.probe.child().try_wait().unwrap() {
+                break status;
+            }
+            assert!(clock::now() < due, "it does not end");
+            clock::sleep(Span::from_millis(10));
+        };
+        assert!(status.success(), "{status}");
+        while let Ok(line) = self.lines.recv_timeout(std::time::Duration::from_secs(10)) {
+            self.reports.push(serde_json::from_str(&line).unwrap());
+        }
+        self.reports
+    }
+}
+
+/// The packets that tasks of volumes have counted.
+fn volume(reports: &[ProbeReport]) -> u64 {
+    let rows = reports.iter().flat_map(|report| &report.rows);
+    let packets = rows.map(|row| if let Row::Volume(row) = &row.row { row.packets } else { 0 });
+    packets.sum()
 }
 
 fn digests(reports: &[ProbeReport]) -> Vec<&DigestRow> {
@@ -113,7 +172,10 @@ fn two_rings_together_count_what_one_would() {
     }
     let pair = Pair::new("rings").unwrap();
     let tasks = ["volume", "traffic", "digest", "--by", "protocol", "--rings", "2", "-f", "udp port 9099"];
-    let reports = watch(&pair, &tasks, || converse(&pair, 40, 25));
+    let mut watch = Watch::start(&pair, &tasks);
+    converse(&pair, 40, 25);
+    watch.until("2000 packets", |reports| volume(reports) >= 2000);
+    let reports = watch.end();
     assert!(reports.iter().all(|report| report.captures.len() == 1 && report.captures[0].health.lost() == 0));
     let seen: u64 = reports.iter().map(|report| report.captures[0].health.seen).sum();
     let volumes: Vec<u64> = reports
@@ -143,12 +205,8 @@ fn each_ring_of_a_probe_stays_on_a_core_of_its_own() {
         return;
     }
     let pair = Pair::new("cores").unwrap();
-    let mut command = pair.left().command(netaware_path());
-    command.args(["probe", "-i", pair.left().device(), "--rings", "2", "--format", "ndjson", "volume"]);
-    let mut probe = Running::start(command.stdout(Stdio::piped())).unwrap();
-    let mut lines = BufReader::new(probe.child().stdout.take().unwrap()).lines();
-    lines.next().unwrap().unwrap();
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", probe.child().id())).unwrap();
+    let watch = Watch::start(&pair, &["--rings", "2", "volume"]);
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", watch.probe.id())).unwrap();
     let read = |file: &Path| std::fs::read_to_string(file).unwrap();
     let rings = tasks.map(|task| task.unwrap().path());
     let rings = rings.filter(|task| read(&task.join("comm")).trim() == "probe-capture");
@@ -173,30 +231,34 @@ fn a_link_that_was_down_is_told_in_the_reports_of_that_time_and_what_comes_then_
         return;
     }
     let pair = Pair::new("wentdown").unwrap();
-    let reports = watch(&pair, &["volume", "--by", "protocol", "-f", "udp dst port 9099"], || {
-        send(&pair, IpVersion::V4, 10);
-        // What lies in the ring is read before.
-        clock::sleep(Span::from_millis(100));
-        for state in ["down", "up"] {
-            pair.left().ip(&["link", "set", pair.left().device(), state]).unwrap();
-            // Both ends of the link take a moment to know of it.
-            clock::sleep(Span::from_millis(200));
+    let mut watch = Watch::start(&pair, &["volume", "--by", "protocol", "-f", "udp dst port 9099"]);
+    send(&pair, IpVersion::V4, 10);
+    watch.until("10 packets", |reports| volume(reports) == 10);
+    for state in ["down", "up"] {
+        pair.left().ip(&["link", "set", pair.left().device(), state]).unwrap();
+        // Both ends of the link take a moment to know of it.
+        let far = || pair.right().ip(&["link", "show", pair.right().device()]).unwrap();
+        let knows = || far().contains("LOWER_UP") == (state == "up");
+        until(Span::from_secs(10), knows, "the other end does not know of it");
+        if state == "down" {
+            watch.until("it was down", |reports| reports.iter().any(link_was_down));
         }
-        send(&pair, IpVersion::V4, 10);
-    });
-    let down: Vec<bool> =
-        reports.iter().map(|report| report.captures.iter().any(|one| one.health.link_was_down)).collect();
+    }
+    send(&pair, IpVersion::V4, 10);
+    watch.until("20 packets", |reports| volume(reports) >= 20);
+    let reports = watch.end();
+    let down: Vec<bool> = reports.iter().map(link_was_down).collect();
     assert!(down.contains(&true), "{reports:?}");
     assert_eq!(down.last(), Some(&false), "it was up again: {down:?}");
-    let volumes = reports.iter().flat_map(|report| &report.rows);
-    let packets: u64 = volumes
-        .filter_map(|row| if let Row::Volume(row) = &row.row { Some(row.packets) } else { None })
-        .sum();
-    assert_eq!(packets, 20);
+    assert_eq!(volume(&reports), 20);
     // What hosts send by themselves meets an interface that is down, which counts it.
     let health = reports.iter().flat_map(|report| &report.captures).map(|one| &one.health);
     let lost: u64 = health.map(|it| it.lost_ring + it.lost_kernel).sum();
     assert_eq!(lost, 0, "of what came while the link was up: {reports:?}");
+}
+
+fn link_was_down(report: &ProbeReport) -> bool {
+    report.captures.iter().any(|one| one.health.link_was_down)
 }
 
 #[test]
@@ -205,15 +267,17 @@ fn packets_of_a_longer_mtu_are_packets_and_not_merged_frames() {
         return;
     }
     let pair = Pair::new("longer").unwrap();
-    let reports = watch(&pair, &["digest", "-f", "udp dst port 9099"], || {
-        for side in [pair.left(), pair.right()] {
-            side.ip(&["link", "set", side.device(), "mtu", "9000"]).unwrap();
-        }
-        let socket = pair.right().within(|| UdpSocket::bind((pair.right().v4(), 0))).unwrap();
-        for _ in 0..100 {
-            drop(socket.send_to(&[7; 8000], (pair.left().v4(), PORT)));
-        }
-    });
+    let mut watch = Watch::start(&pair, &["digest", "-f", "udp dst port 9099"]);
+    for side in [pair.left(), pair.right()] {
+        side.ip(&["link", "set", side.device(), "mtu", "9000"]).unwrap();
+    }
+    let socket = pair.right().within(|| UdpSocket::bind((pair.right().v4(), 0))).unwrap();
+    for _ in 0..100 {
+        drop(socket.send_to(&[7; 8000], (pair.left().v4(), PORT)));
+    }
+    let observed = |reports: &[ProbeReport]| digests(reports).iter().map(|row| row.observed).sum::<u64>();
+    watch.until("100 packets", |reports| observed(reports) >= 100);
+    let reports = watch.end();
     let sum = |of: fn(&DigestRow) -> u64| digests(&reports).into_iter().map(of).sum::<u64>();
     assert_eq!((sum(|row| row.observed), sum(|row| row.selected), sum(|row| row.unusable)), (100, 100, 0));
     let healths = || reports.iter().flat_map(|report| &report.captures).map(|capture| &capture.health);
@@ -283,8 +347,8 @@ on = ["all"]
 kind = "measure"
 command = "latency"
 target = "TARGET"
-options = { time = "1s" }
-every = "2s"
+options = { time = "500ms" }
+every = "1s"
 "#;
 
 /// A collector on the right, and the probe of the fleet on the left whose reports are kept in `state`.
@@ -376,29 +440,13 @@ fn every_datagram_is_counted_over_both_versions_and_privileges_are_gone() {
         return;
     }
     let pair = Pair::new("probe").unwrap();
-    let mut command = pair.left().command(netaware_path());
-    command
-        .args([
-            "probe",
-            "-i",
-            pair.left().device(),
-            "volume",
-            "--by",
-            "destination,protocol,destination_port",
-        ])
-        .args(["--format", "ndjson", "--for", "5s", "--quiet"])
-        .stdout(Stdio::piped());
-    let mut probe = Running::start(&mut command).unwrap();
-    let mut lines = BufReader::new(probe.child().stdout.take().unwrap()).lines();
-    // The first report shows that the tasks run.
-    let first = lines.next().unwrap().unwrap();
-    assert!(!is_root(probe.id()), "still root");
+    let mut watch = Watch::start(&pair, &["volume", "--by", "destination,protocol,destination_port"]);
+    assert!(!is_root(watch.probe.id()), "still root");
     send(&pair, IpVersion::V4, 1000);
     send(&pair, IpVersion::V6, 700);
-    let lines = std::iter::once(first).chain(lines.map(Result::unwrap));
-    let reports: Vec<ProbeReport> = lines.map(|line| serde_json::from_str(&line).unwrap()).collect();
-    assert!(probe.child().wait().unwrap().success());
-    assert!(reports.len() >= 4, "{} reports in 5 s", reports.len());
+    watch.until("1700 packets", |reports| counted(reports, false) + counted(reports, true) >= 1700);
+    let reports = watch.end();
+    assert!(reports.len() >= 3, "{} reports", reports.len());
     assert_eq!((counted(&reports, false), counted(&reports, true)), (1000, 700));
     for report in &reports {
         assert_eq!(report.captures.len(), 1);

@@ -2,7 +2,11 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
 
 use netaware_io::clock;
 use netaware_testkit::program::{Finished, Program, free_port, netaware, netaware_path, run, signal};
@@ -10,9 +14,81 @@ use netaware_units::Span;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Enough that it can be killed in the middle.
-const LARGE: usize = 384 << 20;
-const LIMIT: Span = Span::from_secs(120);
+/// Of which [`PASSED`] come before a transfer is broken off.
+const LARGE: usize = 16 << 20;
+/// Bytes that a [`Passage`] lets pass before it stops.
+const PASSED: usize = 8 << 20;
+/// Of these so much is in the receiver's file when the transfer is broken off; some may lie in sockets.
+const WRITTEN: u64 = 4 << 20;
+const LIMIT: Span = Span::from_secs(30);
+
+/// A program between sender and receiver that passes [`PASSED`] bytes of what the sender sends, and then no more until it is
+/// opened: so a transfer is in its middle for as long as a test wants.
+struct Passage {
+    port: u16,
+    left: Arc<(Mutex<usize>, Condvar)>,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Passage {
+    fn to(receiver: u16) -> Self {
+        let port = free_port();
+        let left = Arc::new((Mutex::new(PASSED), Condvar::new()));
+        let streams = Arc::<Mutex<Vec<TcpStream>>>::default();
+        for ip in [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()] {
+            let listener = TcpListener::bind((ip, port)).unwrap();
+            let (left, streams) = (left.clone(), streams.clone());
+            thread::spawn(move || {
+                for sender in listener.incoming().flatten() {
+                    let Ok(receiver) = TcpStream::connect((ip, receiver)) else { continue };
+                    let [near, far] = [&sender, &receiver].map(|stream| stream.try_clone().unwrap());
+                    streams.lock().unwrap().extend([&near, &far].map(|stream| stream.try_clone().unwrap()));
+                    let left = left.clone();
+                    thread::spawn(move || pass(near, far, Some(&left)));
+                    thread::spawn(move || pass(receiver, sender, None));
+                }
+            });
+        }
+        Self { port, left, streams }
+    }
+
+    fn port(&self) -> String {
+        self.port.to_string()
+    }
+
+    /// Ends all connections. A passage that has stopped reads no more, and does not see that a sender is gone.
+    fn end_connections(&self) {
+        for stream in self.streams.lock().unwrap().drain(..) {
+            // It may be closed already.
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
+
+    /// Lets everything pass from now on.
+    fn open(&self) {
+        *self.left.0.lock().unwrap() = usize::MAX;
+        self.left.1.notify_all();
+    }
+}
+
+/// Passes bytes on until one end closes, and no more than are left.
+fn pass(mut from: TcpStream, mut to: TcpStream, left: Option<&(Mutex<usize>, Condvar)>) {
+    let mut bytes = vec![0; 64 << 10];
+    let mut pass_some = || -> io::Result<bool> {
+        let length = from.read(&mut bytes)?;
+        if let Some((left, opened)) = left {
+            let mut left = opened.wait_while(left.lock().unwrap(), |left| *left < length).unwrap();
+            *left -= length;
+        }
+        to.write_all(&bytes[..length])?;
+        Ok(length > 0)
+    };
+    while pass_some().unwrap_or(false) {}
+    for stream in [&from, &to] {
+        // It may be closed already.
+        let _ = stream.shutdown(std::net::Shutdown::Both);
+    }
+}
 
 struct Place {
     folder: TempDir,
@@ -24,6 +100,11 @@ impl Place {
         let place = Self { folder: tempfile::tempdir().unwrap(), port: free_port().to_string() };
         fs::create_dir(place.incoming()).unwrap();
         place
+    }
+
+    /// A way to the receiver on which a transfer stops in its middle.
+    fn passage(&self) -> Passage {
+        Passage::to(self.port.parse().unwrap())
     }
 
     fn incoming(&self) -> PathBuf {
@@ -53,15 +134,8 @@ impl Place {
         program
     }
 
-    fn send_arguments<'a>(&'a self, file: &'a Path, options: &[&'a str]) -> Vec<&'a str> {
-        let mut arguments =
-            vec!["send", file.to_str().unwrap(), "::1,127.0.0.1", "-p", &self.port, "--format", "json"];
-        arguments.extend(options);
-        arguments
-    }
-
     fn send(&self, file: &Path, options: &[&str]) -> Finished {
-        run(&self.send_arguments(file, options), LIMIT)
+        run(&send_arguments(file, &self.port, options), LIMIT)
     }
 
     /// What has come of the large file.
@@ -76,6 +150,16 @@ impl Place {
         assert!(there == here, "the same bytes");
         assert_eq!(fs::read_dir(self.incoming()).unwrap().count(), 1, "nothing else is left");
     }
+}
+
+fn send_arguments<'a>(file: &'a Path, port: &'a str, options: &[&'a str]) -> Vec<&'a str> {
+    let fixed = ["send", file.to_str().unwrap(), "::1,127.0.0.1", "-p", port, "--format", "json"];
+    [&fixed[..], options].concat()
+}
+
+/// Starts a sender on the way through a passage.
+fn sender(file: &Path, passage: &Passage, options: &[&str]) -> Program {
+    Program::start(netaware(&send_arguments(file, &passage.port(), options)))
 }
 
 fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
@@ -101,15 +185,17 @@ fn a_killed_sender_goes_on_where_it_was() {
     let place = Place::new();
     let file = place.source(LARGE);
     let receiver = place.receive(&[]);
-    let sender = Program::start(netaware(&place.send_arguments(&file, &["--switch", "off"])));
-    wait_for("some of it comes", || place.partial() > 32 << 20);
+    let passage = place.passage();
+    let sender = sender(&file, &passage, &["--switch", "off"]);
+    wait_for("some of it comes", || place.partial() > WRITTEN);
     signal("KILL", sender.id());
     let killed = sender.finish_within(LIMIT);
     assert_eq!(killed.code, None, "{killed:?}");
+    passage.end_connections();
     assert!(!place.incoming().join("large").exists());
     let report = json(&place.send(&file, &[]).exits_with(0));
     let (resumed, sent) = (report["resumed_bytes"].as_u64().unwrap(), report["sent_bytes"].as_u64().unwrap());
-    assert!(resumed >= 32 << 20 && resumed + sent == LARGE as u64, "{report}");
+    assert!(resumed > WRITTEN && resumed + sent == LARGE as u64, "{report}");
     place.assert_same(&file);
     assert!(!received(&receiver)["ended"].is_null());
 }
@@ -119,14 +205,16 @@ fn a_killed_receiver_is_waited_for_and_the_transfer_goes_on_where_it_was() {
     let place = Place::new();
     let file = place.source(LARGE);
     let receiver = place.receive(&[]);
-    let sender = Program::start(netaware(&place.send_arguments(&file, &["--switch", "off"])));
-    wait_for("some of it comes", || place.partial() > 32 << 20);
+    let passage = place.passage();
+    let sender = sender(&file, &passage, &["--switch", "off"]);
+    wait_for("some of it comes", || place.partial() > WRITTEN);
     signal("KILL", receiver.id());
     let killed = receiver.finish_within(LIMIT);
     assert_eq!(killed.code, None, "{killed:?}");
+    passage.open();
     let receiver = place.receive(&["--once"]);
     let report = json(&sender.finish_within(LIMIT).exits_with(0));
-    assert!(report["resumed_bytes"].as_u64().unwrap() >= 32 << 20, "{report}");
+    assert!(report["resumed_bytes"].as_u64().unwrap() > WRITTEN, "{report}");
     assert!(report["reconnects"].as_u64().unwrap() >= 1, "{report}");
     place.assert_same(&file);
     let took = receiver.finish_within(LIMIT).exits_with(0);
@@ -144,8 +232,9 @@ fn both_killed_in_an_encrypted_transfer_go_on_where_they_were() {
     fs::write(&key, "a key of both").unwrap();
     let options = ["--tls", "--key-file", key.to_str().unwrap()];
     let receiver = place.receive(&options);
-    let sender = Program::start(netaware(&place.send_arguments(&file, &options)));
-    wait_for("some of it comes", || place.partial() > 32 << 20);
+    let passage = place.passage();
+    let sender = sender(&file, &passage, &options);
+    wait_for("some of it comes", || place.partial() > WRITTEN);
     for program in [sender, receiver] {
         signal("KILL", program.id());
         assert_eq!(program.finish_within(LIMIT).code, None);
@@ -160,29 +249,32 @@ fn both_killed_in_an_encrypted_transfer_go_on_where_they_were() {
 
 #[test]
 fn a_folder_whose_sender_was_killed_gets_only_what_it_lacks() {
+    const FILES: usize = 800;
     let place = Place::new();
     let many = place.folder.path().join("many");
     fs::create_dir(&many).unwrap();
-    for n in 0..3000 {
+    for n in 0..FILES {
         fs::write(many.join(n.to_string()), vec![(n % 251) as u8; 20_000]).unwrap();
     }
     let _receiver = place.receive(&[]);
     let came = || fs::read_dir(place.incoming().join("many")).map_or(0, Iterator::count);
-    let sender = Program::start(netaware(&place.send_arguments(&many, &[])));
+    let passage = place.passage();
+    let sender = sender(&many, &passage, &[]);
     wait_for("some of them come", || came() > 200);
     signal("KILL", sender.id());
     sender.finish_within(LIMIT);
-    assert!(came() < 3000, "it was killed in the middle");
+    passage.end_connections();
+    assert!(came() < FILES, "it was killed in the middle");
     let report = json(&place.send(&many, &[]).exits_with(0));
     let [written, present, sent] =
         ["written", "present", "sent_bytes"].map(|name| report[name].as_u64().unwrap());
-    assert!(written + present == 3000 && present >= 200, "{report}");
+    assert!(written + present == FILES as u64 && present >= 200, "{report}");
     assert!(sent <= written * 20_000, "{report}");
-    for n in 0..3000 {
+    for n in 0..FILES {
         let there = fs::read(place.incoming().join("many").join(n.to_string())).unwrap();
         assert_eq!(there, vec![(n % 251) as u8; 20_000], "{n}");
     }
-    assert_eq!(came(), 3000, "nothing else is left there");
+    assert_eq!(came(), FILES, "nothing else is left there");
 }
 
 #[test]
@@ -265,13 +357,15 @@ fn ctrl_c_breaks_off_and_the_same_command_goes_on() {
     let place = Place::new();
     let file = place.source(LARGE);
     let _receiver = place.receive(&[]);
-    let sender = Program::start(netaware(&place.send_arguments(&file, &[])));
-    wait_for("some of it comes", || place.partial() > 16 << 20);
+    let passage = place.passage();
+    let sender = sender(&file, &passage, &[]);
+    wait_for("some of it comes", || place.partial() > WRITTEN);
     signal("INT", sender.id());
     let broken = sender.finish_within(LIMIT).exits_with(2);
     assert!(broken.stderr.contains("the same command goes on"), "{broken:?}");
     assert_eq!(json(&broken)["ended"], "interrupted");
+    passage.end_connections();
     let report = json(&place.send(&file, &[]).exits_with(0));
-    assert!(report["resumed_bytes"].as_u64().unwrap() >= 16 << 20, "{report}");
+    assert!(report["resumed_bytes"].as_u64().unwrap() > WRITTEN, "{report}");
     place.assert_same(&file);
 }

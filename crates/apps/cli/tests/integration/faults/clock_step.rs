@@ -7,12 +7,14 @@ use netaware_netns::permitted;
 use netaware_testkit::program::{Program, Responder, netaware};
 use netaware_units::Span;
 
-/// Says that the owner of this machine agrees: other programs see the step, too.
+/// Says that the owner of this machine agrees: other programs see the step, too. No time namespace has a wall clock of its own.
 const AGREED: &str = "NETAWARE_TEST_STEP_CLOCK";
 
 #[test]
+#[ignore = "steps the clock of this machine by an hour: run it by name, with NETAWARE_TEST_STEP_CLOCK=1"]
 fn stepped_wall_clock_changes_no_result() {
     if std::env::var(AGREED).as_deref() != Ok("1") {
+        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "set {AGREED}=1, or leave this test out");
         return eprintln!("SKIPPED: steps the clock of this machine by an hour; set {AGREED}=1 to run it");
     }
     if !permitted() {
@@ -34,7 +36,7 @@ fn stepped_wall_clock_changes_no_result() {
     for rtt in [latency.rtt.unwrap(), latency.rtt_application.unwrap()] {
         assert!(rtt.min > Span::ZERO && rtt.max < Span::from_secs(1), "{rtt:#?}");
     }
-    let responder = latency.responder.unwrap_or_default();
+    let responder = latency.responder.unwrap();
     assert!(responder.min >= Span::ZERO && responder.max < Span::from_secs(1), "{responder:#?}");
 }
 

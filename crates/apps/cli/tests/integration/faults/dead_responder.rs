@@ -5,15 +5,19 @@ use netaware_record::{Outcome, Record, VersionResult};
 use netaware_testkit::program::{Finished, Program, Responder, netaware, run, signal};
 use netaware_units::Span;
 
+use super::{side_by_side, until_it_measures, until_it_prints};
+
 const ENDS_WITHIN: Span = Span::from_secs(5);
 const RATE: &[&str] = &["-t", "20s", "-b", "20Mbit/s"];
 const REVERSE: &[&str] = &["-t", "20s", "-b", "20Mbit/s", "-R"];
 const FULL: &[&str] = &["-t", "20s"];
+const EVERY_KIND: [(&str, &[&str]); 5] =
+    [("tcp", RATE), ("tcp", REVERSE), ("udp", RATE), ("udp", REVERSE), ("latency", FULL)];
 
 #[test]
 fn tcp_prober_outlives_a_killed_responder_with_what_it_has() {
     for options in [RATE, REVERSE, FULL] {
-        let record = ends_with_what_it_has("KILL", "tcp", options, Span::from_secs(2));
+        let record = ends_with_what_it_has("KILL", "tcp", options, When::Measuring);
         assert!(any(&record, |version| version.tcp.iter().any(|tcp| tcp.bytes.0 > 0)), "{record:#?}");
     }
 }
@@ -21,7 +25,7 @@ fn tcp_prober_outlives_a_killed_responder_with_what_it_has() {
 #[test]
 fn udp_prober_outlives_a_killed_responder_with_what_it_has() {
     for options in [RATE, REVERSE] {
-        let record = ends_with_what_it_has("KILL", "udp", options, Span::from_secs(2));
+        let record = ends_with_what_it_has("KILL", "udp", options, When::Measuring);
         assert!(
             any(&record, |version| version.udp.iter().any(|udp| udp.sent + udp.received > 0)),
             "{record:#?}"
@@ -31,7 +35,7 @@ fn udp_prober_outlives_a_killed_responder_with_what_it_has() {
 
 #[test]
 fn latency_prober_outlives_a_killed_responder_with_what_it_has() {
-    let record = ends_with_what_it_has("KILL", "latency", FULL, Span::from_secs(2));
+    let record = ends_with_what_it_has("KILL", "latency", FULL, When::Measuring);
     assert!(
         any(&record, |version| version.latency.as_ref().is_some_and(|it| it.received > 10)),
         "{record:#?}"
@@ -40,10 +44,11 @@ fn latency_prober_outlives_a_killed_responder_with_what_it_has() {
 
 #[test]
 fn main_job_outlives_a_responder_killed_in_any_phase() {
-    for delay in [1500, 3000, 4500] {
-        let record = ends_with_what_it_has("KILL", "test", &["-t", "6s"], Span::from_millis(delay));
+    // When it has begun with this, and has measured latency before.
+    for phase in [", 1 stream", ", 4 streams", "\"UDP "] {
+        let record = ends_with_what_it_has("KILL", "test", &["-t", "3s"], When::In(phase));
         let measured = |version: &VersionResult| version.latency.is_some() || !version.tcp.is_empty();
-        assert!(any(&record, measured), "after {delay} ms: {record:#?}");
+        assert!(any(&record, measured), "{phase}: {record:#?}");
     }
 }
 
@@ -51,7 +56,7 @@ fn main_job_outlives_a_responder_killed_in_any_phase() {
 fn responder_killed_in_the_first_moment_is_no_hang() {
     for command in ["tcp", "udp", "latency", "test"] {
         for delay in [5, 20, 60, 200] {
-            let finished = after_signal("KILL", command, &[], Span::from_millis(delay));
+            let finished = after_signal("KILL", command, &[], When::After(Span::from_millis(delay)));
             assert!(!finished.stderr.contains("panicked"), "{finished:#?}");
             finished.exits_with(2);
         }
@@ -60,25 +65,21 @@ fn responder_killed_in_the_first_moment_is_no_hang() {
 
 #[test]
 fn prober_gives_up_a_responder_that_stops_moving() {
-    for (command, options) in
-        [("tcp", RATE), ("tcp", REVERSE), ("udp", RATE), ("udp", REVERSE), ("latency", FULL)]
-    {
-        ends_with_what_it_has("STOP", command, options, Span::from_secs(1));
-    }
+    side_by_side(EVERY_KIND, |(command, options)| {
+        ends_with_what_it_has("STOP", command, options, When::Measuring);
+    });
 }
 
 #[test]
 fn responder_asked_to_stop_ends_running_tests_with_partial_results() {
-    for (command, options) in
-        [("tcp", RATE), ("tcp", REVERSE), ("udp", RATE), ("udp", REVERSE), ("latency", FULL)]
-    {
+    side_by_side(EVERY_KIND, |(command, options)| {
         let responder = Responder::start(&[]);
         let prober = prober(&responder, command, options);
         clock::sleep(Span::from_secs(2));
         signal("TERM", responder.id());
         responder.into_program().finish_within(ENDS_WITHIN).exits_with(0);
         let finished = prober.finish_within(ENDS_WITHIN);
-        let record = finished.record();
+        let record = last_record(&finished);
         assert_ne!(record.outcome, Outcome::Complete, "{finished:#?}");
         // Half of the two seconds at the least: this is a result, not a rest of one.
         let enough = |version: &VersionResult| {
@@ -87,7 +88,7 @@ fn responder_asked_to_stop_ends_running_tests_with_partial_results() {
                 || version.latency.as_ref().is_some_and(|it| it.received > 10)
         };
         assert!(any(&record, enough), "{command}: {record:#?}");
-    }
+    });
 }
 
 #[test]
@@ -101,26 +102,47 @@ fn idle_responder_stops_at_once_when_asked() {
     }
 }
 
-fn ends_with_what_it_has(by: &str, command: &str, options: &[&str], delay: Span) -> Record {
-    let finished = after_signal(by, command, options, delay).exits_with(2);
+/// When a responder is sent its signal.
+#[derive(Clone, Copy)]
+enum When {
+    /// So long after the prober's start.
+    After(Span),
+    /// As soon as the prober has measured something.
+    Measuring,
+    /// As soon as the prober has begun this phase.
+    In(&'static str),
+}
+
+fn ends_with_what_it_has(by: &str, command: &str, options: &[&str], when: When) -> Record {
+    let finished = after_signal(by, command, options, when).exits_with(2);
     assert!(!finished.stderr.trim().is_empty(), "it says why: {finished:#?}");
-    let record = finished.record();
+    let record = last_record(&finished);
     assert_eq!(record.outcome, Outcome::Failed, "{record:#?}");
     record
 }
 
-/// Starts both, sends the responder a signal after `delay`, and waits for the prober's end.
-fn after_signal(by: &str, command: &str, options: &[&str], delay: Span) -> Finished {
+/// The record, with which line-wise JSON ends.
+fn last_record(finished: &Finished) -> Record {
+    let last = finished.stdout.lines().last().unwrap_or_else(|| panic!("{finished:#?}"));
+    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {finished:#?}"))
+}
+
+/// Starts both, sends the responder a signal, and waits for the prober's end.
+fn after_signal(by: &str, command: &str, options: &[&str], when: When) -> Finished {
     let responder = Responder::start(&[]);
     let prober = prober(&responder, command, options);
-    clock::sleep(delay);
+    match when {
+        When::After(delay) => clock::sleep(delay),
+        When::Measuring => until_it_measures(&prober, command),
+        When::In(phase) => until_it_prints(&prober, phase),
+    }
     signal(by, responder.id());
     prober.finish_within(ENDS_WITHIN)
 }
 
 fn prober(responder: &Responder, command: &str, options: &[&str]) -> Program {
     let port = responder.port();
-    let fixed = [command, "127.0.0.1", "--port", &port, "--format", "json"];
+    let fixed = [command, "127.0.0.1", "--port", &port, "--format", "ndjson"];
     Program::start(netaware(&[&fixed[..], options].concat()))
 }
 

@@ -1,4 +1,4 @@
-//! Ten thousand random messages over TCP, and as many over UDP: the responder answers none with more than it got, takes
+//! Thousands of random messages over TCP, and over UDP: the responder answers none with more than it got, takes
 //! no memory for them, and goes on serving.
 
 use std::io::Write as _;
@@ -9,11 +9,14 @@ use netaware_testkit::control::hello;
 use netaware_testkit::program::{Responder, run};
 use netaware_units::Span;
 use netaware_wire::control::ClientMessage;
-use netaware_wire::datagram::{HEADER_LEN, Header, Kind};
+use netaware_wire::datagram::{HEADER_LEN, Header, Kind, Setup};
 use netaware_wire::preface::{Preface, Role};
-use netaware_wire::{PROTOCOL_VERSION, frame};
+use netaware_wire::{PROTOCOL_VERSION, Token, frame};
 
-const MESSAGES: u32 = 10_000;
+use super::{Holdings, settles};
+
+const TCP_MESSAGES: u32 = 5_000;
+const UDP_MESSAGES: u32 = 10_000;
 /// Allocators keep a little of what they once had.
 const FLAT_KIB: u64 = 4096;
 
@@ -22,7 +25,7 @@ fn random_tcp_messages_change_nothing() {
     let responder = Responder::start(&[]);
     let mut random = Random(0x5eed);
     let mut open = Vec::new();
-    stays_flat(&responder, |count| {
+    stays_flat(&responder, TCP_MESSAGES, |count| {
         for _ in 0..count {
             let mut stream = TcpStream::connect(responder.address()).unwrap();
             // The responder may hang up on garbage before all of it is written.
@@ -43,8 +46,16 @@ fn random_udp_messages_change_nothing_and_are_not_amplified() {
     let mut random = Random(0xda7a);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_nonblocking(true).unwrap();
+    // A valid message is answered, and `received` sees that.
+    let setup = Setup { token: Token([7; 16]), test: 1, cookie: Token::default() };
+    send(&socket, &setup.emit_request(Kind::Knock), responder.address());
+    let due = clock::now() + Span::from_secs(5);
+    while received(&socket) == 0 {
+        assert!(clock::now() < due, "a valid message gets no answer");
+        clock::sleep(Span::from_millis(5));
+    }
     let (mut sent, mut answered) = (0, 0);
-    stays_flat(&responder, |count| {
+    stays_flat(&responder, UDP_MESSAGES, |count| {
         for _ in 0..count {
             let message = udp_garbage(&mut random);
             sent += send(&socket, &message, responder.address());
@@ -55,20 +66,24 @@ fn random_udp_messages_change_nothing_and_are_not_amplified() {
 }
 
 /// Sends a tenth, then the rest; the rest must not make the process larger. Then it must still serve.
-fn stays_flat(responder: &Responder, mut send: impl FnMut(u32)) {
-    send(MESSAGES / 10);
-    let before = resident_when_quiet(responder);
-    send(MESSAGES - MESSAGES / 10);
-    let after = resident_when_quiet(responder);
+fn stays_flat(responder: &Responder, messages: u32, mut send: impl FnMut(u32)) {
+    let port = responder.port();
+    let latency = ["latency", "127.0.0.1", "--port", &port, "-t", "300ms"];
+    run(&latency, Span::from_secs(10)).exits_with(0);
+    settles(responder, None, clock::now() + Span::from_secs(5));
+    let idle = Holdings::of(responder);
+    send(messages / 10);
+    let before = resident_when_quiet(responder, idle);
+    send(messages - messages / 10);
+    let after = resident_when_quiet(responder, idle);
     assert!(after < before + FLAT_KIB, "{before} KiB grew to {after} KiB");
-    run(&["latency", "127.0.0.1", "--port", &responder.port(), "-t", "300ms"], Span::from_secs(10))
-        .exits_with(0);
-    run(&["tcp", "127.0.0.1", "--port", &responder.port(), "-t", "500ms"], Span::from_secs(10)).exits_with(0);
+    run(&latency, Span::from_secs(10)).exits_with(0);
+    run(&["tcp", "127.0.0.1", "--port", &port, "-t", "500ms"], Span::from_secs(10)).exits_with(0);
 }
 
-/// `VmRSS` once the connections of before must have been given up.
-fn resident_when_quiet(responder: &Responder) -> u64 {
-    clock::sleep(Span::from_secs(5));
+/// `VmRSS` once the responder has given up all connections.
+fn resident_when_quiet(responder: &Responder, idle: Holdings) -> u64 {
+    settles(responder, Some(idle), clock::now() + Span::from_secs(15));
     let status = std::fs::read_to_string(format!("/proc/{}/status", responder.id())).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
@@ -124,11 +139,13 @@ fn udp_garbage(random: &mut Random) -> Vec<u8> {
 }
 
 fn send(socket: &UdpSocket, message: &[u8], to: SocketAddr) -> usize {
+    let due = clock::now() + Span::from_secs(5);
     loop {
         match socket.send_to(message, to) {
             Ok(length) => return length,
-            Err(_) => clock::sleep(Span::from_micros(100)),
+            Err(error) => assert!(clock::now() < due, "cannot send for 5 s: {error}"),
         }
+        clock::sleep(Span::from_micros(100));
     }
 }
 

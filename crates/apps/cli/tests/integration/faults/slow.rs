@@ -10,23 +10,18 @@ use netaware_units::Span;
 use netaware_wire::preface::{Preface, Role};
 use netaware_wire::{PROTOCOL_VERSION, frame};
 
-#[test]
-fn slow_openings_are_cut_while_a_real_prober_is_served() {
-    let said =
-        [&Preface::new(Role::Control).emit()[..], &frame::emit(&hello(PROTOCOL_VERSION)).unwrap()].concat();
-    are_cut(200, &[], &said);
-}
+use super::side_by_side;
 
 #[test]
-fn slow_messages_within_a_session_are_cut_while_a_real_prober_is_served() {
-    let at_once =
+fn slow_openings_messages_and_attachments_are_cut_while_a_real_prober_is_served() {
+    let hello =
         [&Preface::new(Role::Control).emit()[..], &frame::emit(&hello(PROTOCOL_VERSION)).unwrap()].concat();
-    are_cut(16, &at_once, &[&60_000_u32.to_be_bytes()[..], &[b' '; 100]].concat());
-}
-
-#[test]
-fn slow_attachments_are_cut_while_a_real_prober_is_served() {
-    are_cut(100, &Preface::new(Role::Data).emit(), &[0; 24]);
+    let message = [&60_000_u32.to_be_bytes()[..], &[b' '; 100]].concat();
+    let attachment = Preface::new(Role::Data).emit();
+    // How many, what each says at once, and what it says slowly. Each kind has a responder of its own.
+    let kinds: [(usize, &[u8], &[u8]); 3] =
+        [(200, &[], &hello), (16, &hello, &message), (100, &attachment, &[0; 24])];
+    side_by_side(kinds, |(count, at_once, slowly)| are_cut(count, at_once, slowly));
 }
 
 /// Opens so many connections, says `at_once` on each and then `slowly` one byte a second, until all are cut.

@@ -3,56 +3,73 @@
 use netaware_io::clock;
 use netaware_testkit::control::{Control, Heard};
 use netaware_testkit::program::{Program, Responder, netaware, run, signal};
-use netaware_units::{Mono, Span};
+use netaware_units::Span;
 use netaware_wire::control::{ClientMessage, ServerMessage};
+
+use super::{Holdings, settles, side_by_side, until_it_measures, until_it_says};
 
 /// What the design promises.
 const FREED_WITHIN: Span = Span::from_secs(5);
 
 #[test]
 fn killed_tcp_prober_frees_its_place() {
-    for (options, delay) in
-        [(&["-t", "20s"][..], 50), (&["-t", "20s"], 1000), (&["-t", "20s", "-R", "-P", "4"], 1000)]
-    {
-        place_is_freed("KILL", "tcp", options, Span::from_millis(delay));
+    for (options, when) in [
+        (&["-t", "20s"][..], When::After(Span::from_millis(50))),
+        (&["-t", "20s"], When::Measuring),
+        (&["-t", "20s", "-R", "-P", "4"], When::Measuring),
+    ] {
+        place_is_freed("KILL", "tcp", options, when);
     }
 }
 
 #[test]
 fn killed_udp_prober_frees_its_place() {
     for options in [&["-t", "20s", "-b", "20Mbit/s"][..], &["-t", "20s", "-b", "20Mbit/s", "-R"]] {
-        place_is_freed("KILL", "udp", options, Span::from_secs(1));
+        place_is_freed("KILL", "udp", options, When::Measuring);
     }
 }
 
 #[test]
 fn killed_latency_prober_is_forgotten() {
-    place_is_freed("KILL", "latency", &["-t", "20s"], Span::from_secs(1));
+    place_is_freed("KILL", "latency", &["-t", "20s"], When::Measuring);
 }
 
 #[test]
 fn prober_killed_in_any_phase_of_the_main_job_frees_its_place() {
-    for delay in [300, 1000, 2000, 3000, 4000, 5000] {
-        place_is_freed("KILL", "test", &["-t", "6s"], Span::from_millis(delay));
-    }
+    let waited: usize = [100, 400, 900, 1400, 1900, 2400]
+        .map(|delay| place_is_freed("KILL", "test", &["-t", "3s"], When::After(Span::from_millis(delay))))
+        .into_iter()
+        .map(usize::from)
+        .sum();
+    assert!(waited > 0, "the main job held its place in none of its phases");
 }
 
 #[test]
 fn prober_that_stops_moving_is_given_up() {
     let rate = ["-t", "20s", "-b", "20Mbit/s"];
-    for (command, options) in [
+    let cases = [
         ("tcp", &rate[..]),
         ("udp", &rate),
         ("latency", &rate[..2]),
         ("udp", &["-t", "20s", "-R", "-b", "20Mbit/s"]),
-    ] {
-        place_is_freed("STOP", command, options, Span::from_secs(1));
-    }
+    ];
+    side_by_side(cases, |(command, options)| {
+        place_is_freed("STOP", command, options, When::Measuring);
+    });
+}
+
+/// When a prober is taken away.
+enum When {
+    /// So long after its start, whatever it does then.
+    After(Span),
+    /// As soon as it has measured something.
+    Measuring,
 }
 
 /// Starts a prober, lets a second one wait behind it, takes the first away, and sees the second admitted and everything
-/// that the first had used given back.
-fn place_is_freed(by: &str, command: &str, options: &[&str], delay: Span) {
+/// that the first had used given back. Returns whether the second had to wait: the main job may not have asked for its place
+/// yet, and latency never needs one.
+fn place_is_freed(by: &str, command: &str, options: &[&str], when: When) -> bool {
     let responder = Responder::start(&[]);
     let port = responder.port();
     let fixed = ["127.0.0.1", "--port", &port];
@@ -60,19 +77,21 @@ fn place_is_freed(by: &str, command: &str, options: &[&str], delay: Span) {
     settles(&responder, None, clock::now() + FREED_WITHIN);
     let idle = Holdings::of(&responder);
 
-    let victim = Program::start(netaware(&[&[command], &fixed[..], options].concat()));
-    clock::sleep(delay);
+    let ndjson = ["--format", "ndjson"];
+    let victim = Program::start(netaware(&[&[command], &fixed[..], options, &ndjson].concat()));
+    match when {
+        When::After(delay) => clock::sleep(delay),
+        When::Measuring => until_it_measures(&victim, command),
+    }
     let (mut waiting, _) = Control::session(responder.address());
     waiting.say(&ClientMessage::Reserve { expected: Span::from_secs(1), join: None });
-    // The main job may not have asked for its place yet, or hold it later; latency never needs one.
     let first = waiting.wait_for(Span::from_secs(2), |message| place(message).or(admitted(message)));
-    if delay >= Span::from_secs(1) && matches!(command, "tcp" | "udp") {
-        assert_eq!(
-            first,
-            1,
-            "{command} holds the only place, so the next one waits: {}",
-            victim.complained()
-        );
+    match (command, when) {
+        ("tcp" | "udp", When::Measuring) => {
+            assert_eq!(first, 1, "{command} holds the only place: {}", victim.complained());
+        }
+        ("latency", _) => assert_eq!(first, 0, "latency takes no place"),
+        _ => {}
     }
     signal(by, victim.id());
     let freed_by = clock::now() + FREED_WITHIN;
@@ -81,6 +100,7 @@ fn place_is_freed(by: &str, command: &str, options: &[&str], delay: Span) {
     }
     drop(waiting);
     settles(&responder, Some(idle), freed_by);
+    first != 0
 }
 
 #[test]
@@ -99,7 +119,16 @@ fn waiting_probers_are_told_their_place_and_move_up() {
     }
     sessions[0].say(&ClientMessage::Release);
     sessions[1].wait_for(Span::from_secs(2), admitted);
-    assert!(matches!(sessions[1].hear_until(clock::now()), Heard::Nothing));
+    // The one behind it has moved up, and goes on waiting.
+    sessions[2].wait_for(Span::from_secs(2), |message| (place(message)? == 1).then_some(()));
+    let due = clock::now() + Span::from_millis(300);
+    loop {
+        match sessions[2].hear_until(due) {
+            Heard::Nothing => break,
+            Heard::Message(message) => assert_eq!(place(&message), Some(1), "{message:?}"),
+            Heard::End => panic!("the responder closed the connection of a prober that waits"),
+        }
+    }
 }
 
 #[test]
@@ -126,13 +155,11 @@ fn expected_wait_covers_those_in_front() {
 fn second_prober_says_that_it_waits_and_is_served_in_turn() {
     let responder = Responder::start(&[]);
     let port = responder.port();
-    let command = |time| netaware(&["tcp", "127.0.0.1", "--port", &port, "-b", "20Mbit/s", "-t", time]);
-    let first = Program::start(command("4s"));
-    clock::sleep(Span::from_millis(1500));
-    let second = Program::start(command("1s"));
-    clock::sleep(Span::from_secs(1));
-    let told = second.complained().to_lowercase();
-    assert!(told.contains("wait") || told.contains("queue") || told.contains("place"), "{told}");
+    let command = ["tcp", "127.0.0.1", "--port", &port, "-b", "20Mbit/s", "-t"];
+    let first = Program::start(netaware(&[&command[..], &["3s", "--format", "ndjson"]].concat()));
+    until_it_measures(&first, "tcp");
+    let second = Program::start(netaware(&[&command[..], &["1s"]].concat()));
+    until_it_says(&second, "waiting for another measurement: place 1, ");
     first.finish_within(Span::from_secs(10)).exits_with(0);
     second.finish_within(Span::from_secs(10)).exits_with(0);
 }
@@ -147,40 +174,4 @@ fn place(message: &ServerMessage) -> Option<u32> {
 /// As place 0.
 fn admitted(message: &ServerMessage) -> Option<u32> {
     matches!(message, ServerMessage::Admitted { .. }).then_some(0)
-}
-
-/// What a process holds of the system.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Holdings {
-    files: usize,
-    threads: usize,
-}
-
-impl Holdings {
-    fn of(responder: &Responder) -> Self {
-        let count =
-            |what: &str| std::fs::read_dir(format!("/proc/{}/{what}", responder.id())).unwrap().count();
-        Self { files: count("fd"), threads: count("task") }
-    }
-
-    fn within(self, other: Self) -> bool {
-        self.files <= other.files && self.threads <= other.threads
-    }
-}
-
-/// Waits until the responder holds no more than `idle`; without it, until what it holds has been the same for 300 ms.
-fn settles(responder: &Responder, idle: Option<Holdings>, due: Mono) {
-    let (mut last, mut since) = (Holdings::of(responder), clock::now());
-    loop {
-        let held = Holdings::of(responder);
-        if held != last {
-            (last, since) = (held, clock::now());
-        }
-        match idle {
-            Some(idle) if held.within(idle) => return,
-            None if clock::now() - since > Span::from_millis(300) => return,
-            _ => assert!(clock::now() < due, "still holds {held:?}, idle it held {idle:?}"),
-        }
-        clock::sleep(Span::from_millis(20));
-    }
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use netaware_collector::Client;
 use netaware_io::clock;
 use netaware_lab::{Lab, LabOptions, RecordedPackets, Side, TruthDetail, TruthFile};
-use netaware_netns::{Transport, in_one_of, permitted, wait_until_bound};
+use netaware_netns::{Transport, permitted, wait_until_bound};
 use netaware_record::IpVersion;
 use netaware_record::passive::DelayRow;
 use netaware_testkit::lab;
@@ -21,7 +21,11 @@ use netaware_testkit::program::{Program, netaware_path};
 use netaware_units::{Span, Wall};
 use serde_json::Value;
 
-use super::{ALL, RUNS, VIDEO_LENGTH, video};
+use super::{ALL, PER_PICTURE, VIDEO_LENGTH, is_row, video};
+
+/// As the collectors' file has it.
+const PERIOD: Span = Span::from_millis(500);
+const PICTURES: u64 = 75;
 
 const PATH: &str = "about = \"shards\"
 [[hop]]
@@ -44,7 +48,7 @@ const COLLECTORS: [(&str, &str, u16, &str); 3] =
 fn file(port: u16, more: &str) -> String {
     format!(
         "listen = [\"[::]:{port}\"]
-period = \"1s\"
+period = \"500ms\"
 secret_file = \"../secret\"
 [probes.a]
 key_file = \"../a.key\"
@@ -57,7 +61,8 @@ filter = \"udp port 5004\"
 [joins.path]
 task = \"delay\"
 points = [\"a\", \"b\"]
-patience = \"1s\"
+patience = \"500ms\"
+clocks_apart = \"100ms\"
 {more}
 "
     )
@@ -141,9 +146,24 @@ impl Three {
         probes.len() == 2 && probes.iter().all(|probe| probe["counts"]["batches"].as_u64() >= Some(4))
     }
 
-    fn has_all(&self, at: usize) -> bool {
-        let view = &self.json(at, "/api/v1/joins")[0];
-        view["held"].as_u64() == Some(0) && view["taken"].as_u64() > Some(0)
+    /// Packets from a to b that a collector has joined, lost ones included.
+    fn packets(&self, at: usize, version: IpVersion) -> u64 {
+        let rows = self.json(at, "/api/v1/delays?from=-1h&resolution=36500d")["items"].clone();
+        let found = rows.as_array().unwrap().iter().find(|item| is_row(item, "a", "b", version));
+        found.and_then(|item| item["row"]["packets"].as_u64()).unwrap_or_default()
+    }
+
+    /// Waits until so many packets of each version are joined, or a capture has lost some, so that they never will be.
+    fn joined(&self, by: &str, all: u64, packets: &dyn Fn(&Self, IpVersion) -> u64) {
+        let due = clock::now() + Span::from_secs(30);
+        loop {
+            let found = [IpVersion::V4, IpVersion::V6].map(|version| packets(self, version));
+            if found == [all; 2] || self.missed() {
+                return;
+            }
+            assert!(clock::now() < due, "{by}: {found:?} packets of {all} are joined");
+            clock::sleep(Span::from_millis(100));
+        }
     }
 
     fn missed(&self) -> bool {
@@ -182,68 +202,62 @@ fn two_collector_processes_say_together_what_one_says() {
     if !permitted() {
         return;
     }
-    let mut seeds = 1..;
-    in_one_of(RUNS, || {
-        let three = Three::start(seeds.next().unwrap_or_default());
-        three.until("both probes watch", Span::from_secs(30), Three::watches);
-        // A period of its own, after all that a probe sees as it begins.
-        clock::sleep(Span::from_secs(1));
-        let from = Wall(clock::wall().0 / 1_000_000_000 * 1_000_000_000);
-        video(&three.lab);
-        clock::sleep(Span::from_secs(3));
-        three.until("all is joined", Span::from_secs(30), Three::has_all);
-        // A period is told when it is over, which may be a little after its packets are settled.
-        clock::sleep(Span::from_millis(2500));
-        if three.missed() {
-            return Err("captures lost packets".to_owned());
-        }
-        let stores = [0, 1, 2].map(|at| three.store(at));
-        let [whole, one, two] = stores.each_ref().map(PathBuf::as_path);
-        let of_one = results(&[whole], from, ALL);
-        let halves = [one, two].map(|store| results(&[store], from, ALL));
-        let both = results(&[one, two], from, ALL);
+    let three = Three::start(1);
+    three.until("both probes watch", Span::from_secs(30), Three::watches);
+    // From the next period on, so that nothing of the probes' beginning is in what is compared.
+    let from = Wall((clock::wall().0 / PERIOD.0 + 1) * PERIOD.0);
+    clock::sleep_until(clock::now() + from.since(clock::wall()));
+    video(&three.lab, PICTURES);
+    let all = PICTURES * PER_PICTURE;
+    three.joined("the whole", all, &|it, version| it.packets(0, version));
+    three.joined("the halves", all, &|it, version| it.packets(1, version) + it.packets(2, version));
+    if three.missed() {
+        return netaware_testkit::inconclusive("captures lost packets");
+    }
+    let stores = [0, 1, 2].map(|at| three.store(at));
+    let [whole, one, two] = stores.each_ref().map(PathBuf::as_path);
+    let of_one = results(&[whole], from, ALL);
+    let halves = [one, two].map(|store| results(&[store], from, ALL));
+    let both = results(&[one, two], from, ALL);
+    println!(
+        "halves have {:?} packets of {}",
+        halves.each_ref().map(|half| half[0]["row"]["packets"].clone()),
+        of_one[0]["row"]["packets"]
+    );
+    assert_eq!((of_one.len(), both.len()), (2, 2), "both versions, one way: {of_one:#?} {both:#?}");
+    for (of_one, both) in of_one.iter().zip(&both) {
+        let (whole, joint) = (row(of_one), row(both));
         println!(
-            "halves have {:?} packets of {}",
-            halves.each_ref().map(|half| half[0]["row"]["packets"].clone()),
-            of_one[0]["row"]["packets"]
+            "{:?}: {} packets, {} matched, {} lost, {} unobserved, {} duplicates, {} reordered",
+            whole.version,
+            whole.packets,
+            whole.matched,
+            whole.lost,
+            whole.unobserved,
+            whole.duplicates,
+            whole.reordered
         );
-        assert_eq!((of_one.len(), both.len()), (2, 2), "both versions, one way: {of_one:#?} {both:#?}");
-        for (of_one, both) in of_one.iter().zip(&both) {
-            let (whole, joint) = (row(of_one), row(both));
-            println!(
-                "{:?}: {} packets, {} matched, {} lost, {} unobserved, {} duplicates, {} reordered",
-                whole.version,
-                whole.packets,
-                whole.matched,
-                whole.lost,
-                whole.unobserved,
-                whole.duplicates,
-                whole.reordered
-            );
-            assert_eq!(joint, whole);
-            for name in ["p50", "p95", "p99", "pdv", "loss", "with_losses"] {
-                assert_eq!(both[name], of_one[name], "{name}");
-            }
-            assert!(
-                whole.lost > 0 && whole.duplicates > 0 && whole.reordered > 0,
-                "there was something to tell"
-            );
+        assert_eq!(joint, whole);
+        for name in ["p50", "p95", "p99", "pdv", "loss", "with_losses"] {
+            assert_eq!(both[name], of_one[name], "{name}");
         }
-        // Period by period too.
-        let fine = [results(&[whole], from, "0s"), results(&[one, two], from, "0s")];
-        assert_eq!(fine[0].iter().map(row).collect::<Vec<_>>(), fine[1].iter().map(row).collect::<Vec<_>>());
-        // Each half is a half.
-        for half in halves.iter().flatten() {
-            assert!((200..400).contains(&half["row"]["packets"].as_u64().unwrap()), "{half:#}");
-        }
-        let six = both.iter().map(row).find(|row| row.version == Some(IpVersion::V6)).unwrap();
-        let file = three.folder.path().join("truth.ndjson");
-        let Three { lab, folder: _folder, .. } = three;
-        lab.end().unwrap();
-        let truth = RecordedPackets::read(&file)
-            .unwrap()
-            .sum(|packet| packet.from == Some(Side::A) && packet.length == Some(VIDEO_LENGTH));
-        assert_eq!((six.packets, six.lost, six.unobserved), (truth.sent, truth.sent - truth.delivered, 0));
-        Ok(())
-    });
+        assert!(whole.lost > 0 && whole.duplicates > 0 && whole.reordered > 0, "there was something to tell");
+    }
+    // Period by period too.
+    let fine = [results(&[whole], from, "0s"), results(&[one, two], from, "0s")];
+    assert_eq!(fine[0].iter().map(row).collect::<Vec<_>>(), fine[1].iter().map(row).collect::<Vec<_>>());
+    // Each half is a half.
+    assert_eq!(halves.each_ref().map(Vec::len), [2, 2]);
+    for half in halves.iter().flatten() {
+        let packets = half["row"]["packets"].as_u64().unwrap();
+        assert!((all / 3..all * 2 / 3).contains(&packets), "{half:#}");
+    }
+    let six = both.iter().map(row).find(|row| row.version == Some(IpVersion::V6)).unwrap();
+    let file = three.folder.path().join("truth.ndjson");
+    let Three { lab, folder: _folder, .. } = three;
+    lab.end().unwrap();
+    let truth = RecordedPackets::read(&file)
+        .unwrap()
+        .sum(|packet| packet.from == Some(Side::A) && packet.length == Some(VIDEO_LENGTH));
+    assert_eq!((six.packets, six.lost, six.unobserved), (truth.sent, truth.sent - truth.delivered, 0));
 }

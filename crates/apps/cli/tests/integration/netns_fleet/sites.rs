@@ -13,13 +13,11 @@ use std::process::Command;
 
 use netaware_collector::Client;
 use netaware_io::clock;
-use netaware_netns::{Side, Star, Transport, in_one_of, permitted, wait_until_bound};
+use netaware_netns::{Side, Star, Transport, permitted, wait_until_bound};
 use netaware_record::passive::DelayRow;
 use netaware_testkit::program::{Program, netaware_path};
 use netaware_units::Span;
 use serde_json::Value;
-
-use super::RUNS;
 
 const PORT: u16 = 14_234;
 pub(crate) const FLOW: u16 = 5006;
@@ -60,7 +58,7 @@ impl Sites {
     fn begin(at: Place, disk: Option<&str>, names: &[&str], probes: &[&str], file: &str) -> Self {
         let star = Star::new("sites", names).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let mut text = format!("listen = [\"[::]:{PORT}\"]\nperiod = \"1s\"\n{file}");
+        let mut text = format!("listen = [\"[::]:{PORT}\"]\nperiod = \"500ms\"\n{file}");
         for name in probes {
             std::fs::write(folder.path().join(format!("{name}.key")), format!("the key of {name}\n"))
                 .unwrap();
@@ -167,6 +165,12 @@ impl Sites {
         });
     }
 
+    /// The packets of the only pair that were joined so far, lost ones included.
+    pub(crate) fn joined(&self) -> u64 {
+        let found = self.json("/api/v1/delays?from=-1h&resolution=36500d");
+        found["items"][0]["row"]["packets"].as_u64().unwrap_or_default()
+    }
+
     pub(crate) fn captures_lost(&self) -> bool {
         let probes = self.json("/api/v1/probes");
         probes.as_array().unwrap().iter().any(|probe| probe["counts"]["lost"].as_u64() != Some(0))
@@ -194,7 +198,7 @@ impl Sites {
                 for n in 0..packets {
                     before(&socket);
                     let mut bytes = vec![0; if n % 20 == 7 { DOOMED } else { OTHERS }];
-                    bytes[..8].copy_from_slice(&(n as u64).to_be_bytes());
+                    bytes[..8].copy_from_slice(&super::unused_content().to_be_bytes());
                     socket.send(&bytes)?;
                     due += Span::from_millis(2);
                     clock::sleep_until(due);
@@ -230,15 +234,15 @@ fn hops_and_reach_of_a_mesh_have_figures_of_every_pair() {
     let meshes = "[meshes.way]
 members = [\"all\"]
 method = \"hops\"
-every = \"10s\"
-spread = \"3s\"
-options = { time = \"4s\" }
+every = \"4s\"
+spread = \"1s\"
+options = { time = \"1s\" }
 [meshes.there]
 members = [\"all\"]
 method = \"reach\"
-every = \"10s\"
-spread = \"3s\"
-options = { count = \"5\", time = \"3s\" }
+every = \"4s\"
+spread = \"1s\"
+options = { count = \"3\", time = \"1s\" }
 ";
     let mut sites = Sites::start(&names, &names, meshes);
     // As systemd sets it; elsewhere it is as the kernel begins, and nobody may send echoes.
@@ -276,6 +280,7 @@ options = { count = \"5\", time = \"3s\" }
     for (probe, task, may) in [("bern", "there.oslo", true), ("oslo", "there.bern", false)] {
         let found = sites.results(&["active", "--task", task, "--probe", probe, "--format", "json"]);
         let found: Value = serde_json::from_str(&found).unwrap();
+        assert!(found[0]["record"].is_object(), "{probe}: {found:#}");
         let warned = found[0]["record"]["warnings"].to_string().contains("no ICMP echo");
         assert_eq!(warned, !may, "{probe}: {found:#}");
     }
@@ -293,9 +298,8 @@ fn two_interfaces_of_one_probe_are_two_points_of_a_path() {
     if !permitted() {
         return;
     }
-    in_one_of(RUNS, || {
-        let join = format!(
-            "[tasks.delay]
+    let join = format!(
+        "[tasks.delay]
 on = [\"wall\"]
 kind = \"digest\"
 filter = \"ip and udp port {FLOW}\"
@@ -303,31 +307,27 @@ filter = \"ip and udp port {FLOW}\"
 task = \"delay\"
 points = [\"wall/site1\", \"wall/site2\"]
 patience = \"500ms\"
+clocks_apart = \"100ms\"
 "
-        );
-        let mut sites = Sites::start(&["bern", "oslo"], &["wall"], &join);
-        sites.drop_doomed();
-        sites.probe("wall", Star::hub);
-        sites.watch(1);
-        sites.flow(2000, |_| {});
-        let counted = |it: &Sites| {
-            let found = it.json("/api/v1/delays?from=-1h&resolution=36500d");
-            found["items"][0]["row"]["packets"] == 2000
-        };
-        sites.until("all is joined", Span::from_secs(30), counted);
-        if sites.captures_lost() {
-            return Err("the capture lost packets".to_owned());
-        }
-        let row = sites.delay("wall/site1", "wall/site2");
-        println!("{row:?}");
-        assert_eq!((row.packets, row.matched, row.lost, row.unobserved), (2000, 1900, 100, 0));
-        assert_eq!((row.clock_method.as_str(), row.clock_bound), ("same_host", Some(Span::ZERO)));
-        assert_eq!((row.delay.count, row.below_bound), (1900, 0), "no delay below zero");
-        let shown = sites.results(&["delays", "--pair", "wall/site1,wall/site2"]);
-        assert!(shown.contains("wall/site1 -> wall/site2  (passive, IPv4, through)"), "{shown}");
-        let mean = row.delay.mean().unwrap();
-        if mean > Span::from_millis(1) { Err(format!("a router that takes {mean}")) } else { Ok(()) }
-    });
+    );
+    let mut sites = Sites::start(&["bern", "oslo"], &["wall"], &join);
+    sites.drop_doomed();
+    sites.probe("wall", Star::hub);
+    sites.watch(1);
+    sites.flow(500, |_| {});
+    sites.until("all is joined", Span::from_secs(30), |it| it.joined() == 500 || it.captures_lost());
+    if sites.captures_lost() {
+        return netaware_testkit::inconclusive("the capture lost packets");
+    }
+    let row = sites.delay("wall/site1", "wall/site2");
+    println!("{row:?}");
+    assert_eq!((row.packets, row.matched, row.lost, row.unobserved), (500, 475, 25, 0));
+    assert_eq!((row.clock_method.as_str(), row.clock_bound), ("same_host", Some(Span::ZERO)));
+    assert_eq!((row.delay.count, row.below_bound), (475, 0), "no delay below zero");
+    let shown = sites.results(&["delays", "--pair", "wall/site1,wall/site2"]);
+    assert!(shown.contains("wall/site1 -> wall/site2  (passive, IPv4, through)"), "{shown}");
+    // The quickest of so many met no other program on its way; how long the others take is the machine's doing.
+    assert!(row.delay.min < Span::from_millis(1), "{row:?}");
 }
 
 #[test]
@@ -335,9 +335,8 @@ fn marked_blocks_of_two_sites_are_loss_and_delay() {
     if !permitted() {
         return;
     }
-    in_one_of(RUNS, || {
-        let join = format!(
-            "[tasks.marked]
+    let join = format!(
+        "[tasks.marked]
 on = [\"all\"]
 kind = \"marking\"
 filter = \"ip and udp port {FLOW}\"
@@ -349,45 +348,35 @@ task = \"marked\"
 points = [\"bern\", \"oslo\"]
 pairs = [[\"bern\", \"oslo\"]]
 "
-        );
-        let mut sites = Sites::start(&["bern", "oslo"], &["bern", "oslo"], &join);
-        sites.drop_doomed();
-        sites.probe("bern", |star| &star.sites()[0]);
-        sites.probe("oslo", |star| &star.sites()[1]);
-        sites.watch(2);
-        let count = std::sync::atomic::AtomicU64::new(0);
-        sites.flow(3000, |socket| {
-            // The marker: colour of the block that it is now, every tenth packet marked for its delay.
-            let n = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            let colour = u32::from(clock::wall().0 / 500_000_000 % 2 == 1);
-            let marked = u32::from(n % 10 == 2) << 1;
-            socket2::SockRef::from(socket).set_tos_v4((colour | marked) << 2).unwrap();
-        });
-        clock::sleep(Span::from_secs(4));
-        let counted = |it: &Sites| {
-            let found = it.json("/api/v1/delays?from=-1h&resolution=36500d&pair=bern,oslo");
-            found["items"][0]["row"]["packets"] == 3000
-        };
-        sites.until("all blocks are joined", Span::from_secs(30), counted);
-        if sites.captures_lost() {
-            return Err("a capture lost packets".to_owned());
-        }
-        let row = sites.delay("bern", "oslo");
-        println!("{row:?}");
-        assert_eq!((row.method.as_str(), row.version), ("alternate_marking", None));
-        assert_eq!((row.packets, row.matched, row.lost, row.unobserved), (3000, 2850, 150, 0));
-        assert_eq!((row.delay.count, row.below_bound), (300, 0));
-        let shown = sites.results(&["delays"]);
-        println!("{shown}");
-        assert!(shown.contains("bern -> oslo  (alternate_marking, marks)"), "{shown}");
-        assert!(shown.contains("5.00%"), "{shown}");
-        let metrics = sites.ask("/metrics");
-        let lost = metrics.lines().find(|line| line.starts_with("netaware_path_lost_total"));
-        assert!(
-            lost.is_some_and(|line| line.contains("alternate_marking") && line.ends_with(" 150")),
-            "{lost:?}"
-        );
-        let mean = row.delay.mean().unwrap();
-        if mean > Span::from_millis(1) { Err(format!("a path that takes {mean}")) } else { Ok(()) }
+    );
+    let mut sites = Sites::start(&["bern", "oslo"], &["bern", "oslo"], &join);
+    sites.drop_doomed();
+    sites.probe("bern", |star| &star.sites()[0]);
+    sites.probe("oslo", |star| &star.sites()[1]);
+    sites.watch(2);
+    let count = std::sync::atomic::AtomicU64::new(0);
+    sites.flow(1000, |socket| {
+        // The marker: the colour of the present block; every tenth packet is marked for its delay.
+        let n = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let colour = u32::from(clock::wall().0 / 500_000_000 % 2 == 1);
+        let marked = u32::from(n % 10 == 2) << 1;
+        socket2::SockRef::from(socket).set_tos_v4((colour | marked) << 2).unwrap();
     });
+    sites.until("all blocks are joined", Span::from_secs(30), |it| it.joined() == 1000 || it.captures_lost());
+    if sites.captures_lost() {
+        return netaware_testkit::inconclusive("a capture lost packets");
+    }
+    let row = sites.delay("bern", "oslo");
+    println!("{row:?}");
+    assert_eq!((row.method.as_str(), row.version), ("alternate_marking", None));
+    assert_eq!((row.packets, row.matched, row.lost, row.unobserved), (1000, 950, 50, 0));
+    assert_eq!((row.delay.count, row.below_bound), (100, 0));
+    let shown = sites.results(&["delays"]);
+    println!("{shown}");
+    assert!(shown.contains("bern -> oslo  (alternate_marking, marks)"), "{shown}");
+    assert!(shown.contains("5.00%"), "{shown}");
+    let metrics = sites.ask("/metrics");
+    let lost = metrics.lines().find(|line| line.starts_with("netaware_path_lost_total"));
+    assert!(lost.is_some_and(|line| line.contains("alternate_marking") && line.ends_with(" 50")), "{lost:?}");
+    assert!(row.delay.min < Span::from_millis(1), "{row:?}");
 }

@@ -1,11 +1,18 @@
 //! Packets that vanish without a word: large ones, all of one version, all of everything.
 
+use std::net::{Ipv4Addr, SocketAddr};
+
 use netaware_io::clock;
-use netaware_netns::{IpVersion as Family, Pair, permitted};
-use netaware_record::{IpVersion, MtuFinding, Outcome, VersionResult};
+use netaware_netns::{IpVersion as Family, permitted};
+use netaware_record::{IpVersion, MtuFinding, Outcome, Record, VersionResult};
+use netaware_testkit::control::Control;
+use netaware_testkit::lab::PORT;
 use netaware_testkit::pair::{over, prober, responder};
-use netaware_testkit::program::{Program, netaware_path};
+use netaware_testkit::program::Program;
 use netaware_units::Span;
+use netaware_wire::control::{ClientMessage, ServerMessage};
+
+use super::{modest_pair, side_by_side};
 
 /// What the main job takes, a connect timeout on top, and room for a busy machine.
 const BOUND: Span = Span::from_secs(30);
@@ -15,14 +22,13 @@ fn mtu_black_hole_of_one_version_is_reported_and_the_other_measured() {
     if !permitted() {
         return;
     }
-    for (family, holed, whole) in
-        [(Family::V4, IpVersion::V4, IpVersion::V6), (Family::V6, IpVersion::V6, IpVersion::V4)]
-    {
-        let pair = Pair::new("mtu hole").unwrap();
+    let families = [(Family::V4, IpVersion::V4, IpVersion::V6), (Family::V6, IpVersion::V6, IpVersion::V4)];
+    side_by_side(families, |(family, holed, whole)| {
+        let pair = modest_pair("mtu hole");
         pair.blackhole_larger_than(1300, family).unwrap();
         let _responder = responder(&pair, &[]);
-        let finished =
-            prober(&pair, &["test", "both.test", "--format", "json"]).finish_within(BOUND).exits_with(0);
+        let test = ["test", "both.test", "-t", "4s", "--format", "json"];
+        let finished = prober(&pair, &test).finish_within(BOUND).exits_with(0);
         let record = finished.record();
         let path = over(&record, holed).path.as_ref().unwrap();
         assert_eq!(path.mtu_finding, MtuFinding::BlackHole, "{path:#?}");
@@ -33,7 +39,7 @@ fn mtu_black_hole_of_one_version_is_reported_and_the_other_measured() {
         let path = over(&record, whole).path.as_ref().unwrap();
         assert_eq!((path.mtu_finding, path.mtu), (MtuFinding::Confirmed, Some(1500)));
         is_measured(over(&record, whole));
-    }
+    });
 }
 
 #[test]
@@ -41,12 +47,11 @@ fn version_that_is_blackholed_costs_no_more_than_its_timeout() {
     if !permitted() {
         return;
     }
-    for (family, gone, stays) in
-        [(Family::V4, IpVersion::V4, IpVersion::V6), (Family::V6, IpVersion::V6, IpVersion::V4)]
-    {
-        let pair = Pair::new("hole").unwrap();
+    let families = [(Family::V4, IpVersion::V4, IpVersion::V6), (Family::V6, IpVersion::V6, IpVersion::V4)];
+    side_by_side(families, |(family, gone, stays)| {
+        let pair = modest_pair("hole");
         let _responder = responder(&pair, &[]);
-        let test = ["test", "both.test", "-t", "8s", "--connect-timeout", "1s", "--format", "json"];
+        let test = ["test", "both.test", "-t", "4s", "--connect-timeout", "1s", "--format", "json"];
         let untroubled = prober(&pair, &test).finish_within(BOUND).exits_with(0);
         pair.blackhole(family).unwrap();
         let finished = prober(&pair, &test).finish_within(BOUND).exits_with(0);
@@ -63,7 +68,7 @@ fn version_that_is_blackholed_costs_no_more_than_its_timeout() {
         assert_eq!(why.stage, "connect");
         assert!(over(&record, stays).unreachable.is_none());
         is_measured(over(&record, stays));
-    }
+    });
 }
 
 #[test]
@@ -71,15 +76,15 @@ fn both_versions_blackholed_end_with_an_error_after_the_timeout() {
     if !permitted() {
         return;
     }
-    let pair = Pair::new("both holes").unwrap();
+    let pair = modest_pair("both holes");
     let _responder = responder(&pair, &[]);
     pair.blackhole(Family::V4).unwrap();
     pair.blackhole(Family::V6).unwrap();
-    for command in ["test", "tcp", "udp", "latency"] {
+    side_by_side(["test", "tcp", "udp", "latency"], |command| {
         let prober = prober(&pair, &[command, "both.test", "--connect-timeout", "1s"]);
         let failed = prober.finish_within(Span::from_secs(4)).exits_with(2);
         assert!(failed.stderr.contains("10.77.0.2") && failed.stderr.contains("fd00:77::2"), "{failed:#?}");
-    }
+    });
 }
 
 #[test]
@@ -87,17 +92,18 @@ fn version_that_is_blackholed_midway_is_given_up_and_the_other_measured() {
     if !permitted() {
         return;
     }
-    for delay in [2, 5, 9] {
-        let pair = Pair::new("midway").unwrap();
+    // While it measures latency, a single stream, and several of them.
+    side_by_side([1000, 2500, 4000], |delay| {
+        let pair = modest_pair("midway");
         let _responder = responder(&pair, &[]);
-        let prober = prober(&pair, &["test", "both.test", "--format", "json"]);
-        clock::sleep(Span::from_secs(delay));
+        let prober = prober(&pair, &["test", "both.test", "-t", "6s", "--format", "json"]);
+        clock::sleep(Span::from_millis(delay));
         pair.blackhole(Family::V6).unwrap();
         let finished = prober.finish_within(BOUND).exits_with(0);
         let record = finished.record();
-        assert!(over(&record, IpVersion::V6).unreachable.is_some(), "after {delay} s: {record:#?}");
+        assert!(over(&record, IpVersion::V6).unreachable.is_some(), "after {delay} ms: {record:#?}");
         is_measured(over(&record, IpVersion::V4));
-    }
+    });
 }
 
 #[test]
@@ -105,20 +111,21 @@ fn responder_whose_network_vanishes_is_given_up_with_what_there_is() {
     if !permitted() {
         return;
     }
-    for command in ["tcp", "udp", "latency"] {
-        let pair = Pair::new("vanished").unwrap();
+    side_by_side(["tcp", "udp", "latency"], |command| {
+        let pair = modest_pair("vanished");
         let _responder = responder(&pair, &[]);
-        let rate = if command == "latency" { &[][..] } else { &["-b", "20Mbit/s"] };
-        let fixed = [command, "v4.test", "-t", "30s", "--format", "json"];
+        let rate = if command == "latency" { &[][..] } else { &["-b", "10Mbit/s"] };
+        let fixed = [command, "v4.test", "-t", "30s", "--format", "ndjson"];
         let prober = prober(&pair, &[&fixed[..], rate].concat());
-        clock::sleep(Span::from_secs(2));
+        until_it_measures(&prober, command);
         pair.blackhole(Family::V4).unwrap();
-        let record = prober.finish_within(Span::from_secs(5)).exits_with(2).record();
+        let ended = prober.finish_within(Span::from_secs(5)).exits_with(2);
+        let record: Record = serde_json::from_str(ended.stdout.lines().last().unwrap()).unwrap();
         assert_eq!(record.outcome, Outcome::Failed);
         let version = over(&record, IpVersion::V4);
         let something = version.latency.is_some() || !version.tcp.is_empty() || !version.udp.is_empty();
         assert!(something, "{command}: {record:#?}");
-    }
+    });
 }
 
 #[test]
@@ -126,23 +133,35 @@ fn prober_whose_network_vanishes_frees_its_place_within_five_seconds() {
     if !permitted() {
         return;
     }
-    for options in [&["tcp"][..], &["tcp", "-R"], &["udp"], &["udp", "-R"]] {
-        let pair = Pair::new("vanished").unwrap();
+    side_by_side([&["tcp"][..], &["tcp", "-R"], &["udp"], &["udp", "-R"]], |options| {
+        let pair = modest_pair("vanished");
         let _responder = responder(&pair, &[]);
-        let rate = ["v4.test", "-t", "30s", "-b", "20Mbit/s"];
-        let _prober = prober(&pair, &[options, &rate[..]].concat());
-        clock::sleep(Span::from_secs(2));
+        let rate = ["v4.test", "-t", "30s", "-b", "10Mbit/s", "--format", "ndjson"];
+        let prober = prober(&pair, &[options, &rate[..]].concat());
+        until_it_measures(&prober, options[0]);
+        // The next one is within the responder's own namespace, which still has its loopback.
+        let here = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
+        let (mut next, _) = pair.right().within(|| Ok(Control::session(here))).unwrap();
+        next.say(&ClientMessage::Reserve { expected: Span::from_secs(1), join: None });
+        next.wait_for(Span::from_secs(2), |it| {
+            matches!(it, ServerMessage::Queued { place: 1, .. }).then_some(())
+        });
         pair.blackhole(Family::V4).unwrap();
-        let vanished_at = clock::now();
-        // From within the responder's own namespace, which still has its loopback.
-        let mut next = pair.right().command(netaware_path());
-        next.args(["tcp", "127.0.0.1", "-t", "500ms", "-n", "1KiB"]);
-        Program::start(next).finish_within(Span::from_secs(8)).exits_with(0);
-        let waited = clock::now() - vanished_at;
-        assert!(
-            waited < Span::from_secs(6),
-            "{options:?}: served after {waited}, a second of which is its own test"
-        );
+        next.wait_for(Span::from_secs(5), |it| matches!(it, ServerMessage::Admitted { .. }).then_some(()));
+    });
+}
+
+/// Waits until a prober with `--format ndjson` has measured something: for its first interval, or half a second of `latency`,
+/// which prints none.
+fn until_it_measures(prober: &Program, command: &str) {
+    let words = if command == "latency" { r#""what":"latency""# } else { r#""event":"interval""# };
+    let due = clock::now() + Span::from_secs(10);
+    while !prober.printed().contains(words) {
+        assert!(clock::now() < due, "nothing is measured: {}", prober.complained());
+        clock::sleep(Span::from_millis(10));
+    }
+    if command == "latency" {
+        clock::sleep(Span::from_millis(500));
     }
 }
 

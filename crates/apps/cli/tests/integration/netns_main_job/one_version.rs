@@ -1,31 +1,35 @@
 //! A host with two versions, a responder with one.
 
-use netaware_netns::{Pair, permitted};
+use netaware_netns::permitted;
 use netaware_record::{IpVersion, Preference};
 use netaware_testkit::pair::{over, prober, responder};
 use netaware_units::Span;
+
+use super::{modest_pair, side_by_side};
 
 #[test]
 fn version_that_nobody_listens_on_is_explained_and_the_other_measured() {
     if !permitted() {
         return;
     }
-    for (bound, gone, stays, address) in [
+    let cases = [
         ("10.77.0.2", IpVersion::V6, IpVersion::V4, "fd00:77::2"),
         ("fd00:77::2", IpVersion::V4, IpVersion::V6, "10.77.0.2"),
-    ] {
-        let pair = Pair::new("one version").unwrap();
+    ];
+    side_by_side(cases, |(bound, gone, stays, address)| {
+        let pair = modest_pair("one version");
         let _responder = responder(&pair, &["--bind", bound]);
-        let test = ["test", "both.test", "-t", "6s", "--format", "json"];
+        let test = ["test", "both.test", "-t", "3s", "--format", "json"];
         let record = prober(&pair, &test).finish_within(Span::from_secs(20)).exits_with(0).record();
         let why = over(&record, gone).unreachable.as_ref().unwrap();
         assert!(why.reason.contains(address) && why.reason.contains("refused"), "{why:#?}");
         let measured = over(&record, stays);
         assert!(measured.unreachable.is_none() && measured.latency.is_some() && !measured.tcp.is_empty());
-        let verdicts = record.comparison.map_or_else(Vec::new, |it| it.verdicts);
+        let verdicts = record.comparison.unwrap().verdicts;
+        assert_eq!(verdicts.len(), 3);
         let without_comparison = [Preference::from(stays), Preference::NotCompared];
         assert!(verdicts.iter().all(|it| without_comparison.contains(&it.prefer)), "{verdicts:#?}");
-    }
+    });
 }
 
 #[test]
@@ -33,10 +37,10 @@ fn text_explains_the_missing_version() {
     if !permitted() {
         return;
     }
-    let pair = Pair::new("one version").unwrap();
+    let pair = modest_pair("one version");
     let _responder = responder(&pair, &["--bind", "10.77.0.2"]);
     let finished =
-        prober(&pair, &["test", "both.test", "-t", "4s"]).finish_within(Span::from_secs(20)).exits_with(0);
+        prober(&pair, &["test", "both.test", "-t", "2s"]).finish_within(Span::from_secs(20)).exits_with(0);
     assert!(
         finished.stdout.contains("fd00:77::2") && finished.stdout.contains("refused"),
         "{}",
@@ -49,9 +53,9 @@ fn name_with_one_address_says_that_the_other_version_has_none() {
     if !permitted() {
         return;
     }
-    let pair = Pair::new("one address").unwrap();
+    let pair = modest_pair("one address");
     let _responder = responder(&pair, &[]);
-    let test = ["test", "v4.test", "-t", "4s", "--format", "json"];
+    let test = ["test", "v4.test", "-t", "2s", "--format", "json"];
     let record = prober(&pair, &test).finish_within(Span::from_secs(20)).exits_with(0).record();
     let why = over(&record, IpVersion::V6).unreachable.as_ref().unwrap();
     assert_eq!(why.stage, "resolve");
