@@ -59,6 +59,17 @@ pub fn up(text: &str, seed: u64) -> Lab {
     start(&scenario(text), &LabOptions { seed, ..options() })
 }
 
+/// Keeps the calling thread, and every thread that it starts from then on, off the core that the emulator has for itself.
+/// Does nothing if the emulator shares its core.
+///
+/// # Errors
+/// If the system refuses it.
+pub fn keep_off_emulator(lab: &Lab) -> std::io::Result<()> {
+    let Some(core) = lab.state().core else { return Ok(()) };
+    let other = netaware_io::thread::allowed_cores().into_iter().find(|it| *it != core);
+    other.map_or(Ok(()), netaware_io::thread::pin)
+}
+
 /// Starts a responder on host B at [`PORT`] and waits until it listens.
 pub fn responder(lab: &Lab, options: &[&str]) -> Responder {
     let mut serve = lab.command(Side::B, netaware_path());

@@ -192,7 +192,9 @@ mod tests {
     }
 
     fn until(led: &Led<Counted>, holds: impl Fn(&Counted) -> bool) {
+        let deadline = clock::now() + Span::from_secs(15);
         while !holds(&led.lock()) {
+            assert!(clock::now() < deadline, "it did not come in 15 seconds");
             clock::sleep(Span::from_millis(1));
         }
     }

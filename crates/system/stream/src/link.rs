@@ -417,7 +417,9 @@ mod tests {
         let [bye, data, again] = records.map(|record| record.emit());
         far.write_all(&[&bye[..], &data, b"any", &again].concat()).unwrap();
         drop(far);
+        let deadline = clock::now() + Span::from_secs(15);
         let ended = loop {
+            assert!(clock::now() < deadline, "it does not end in 15 seconds");
             // The socket tells nobody here, so it is asked again.
             link.readable = true;
             if let Err(fault) = link.read(clock::now(), &mut stream, &mut inbox, None) {

@@ -311,7 +311,7 @@ fn path(version: &str, rate: &str, load: f64) -> String {
 }
 
 #[test]
-#[ignore = "an hour of packets takes minutes in a debug build"]
+#[ignore = "long: 2 minutes"]
 fn an_hour_beside_the_noise_of_others_does_not_make_it_flap() {
     let same = ["v4", "v6"].map(|version| path(version, "4Mbit/s", 0.3));
     for seed in 0..3 {
@@ -330,6 +330,27 @@ fn a_link_of_twice_the_rate_is_found_by_padding_it() {
         let [(at, IpVersion::V6)] = switches[..] else { panic!("seed {seed}: {switches:?}") };
         assert!(at <= Mono(0) + Span::from_secs(10), "seed {seed}: {switches:?}");
     }
+}
+
+#[test]
+fn a_transfer_that_begins_on_the_slow_version_takes_at_most_a_tenth_longer_than_the_fast_one_alone() {
+    // A policy needs some seconds to be sure, in which half of what could be carried is.
+    let minute = |v4: &str, v6: &str| {
+        let path = |rate| {
+            format!(
+                "about = \"a link of its own\"\n[[hop]]\nrate = \"{rate}\"\ndelay = \"15ms\"\nqueue = {{ time = \"60ms\" }}\n"
+            )
+        };
+        let mut steered = Steered::new([&path(v4), &path(v6)], 1);
+        steered.pass(Span::from_secs(60));
+        (steered.came, steered.switches)
+    };
+    let (alone, nowhere) = minute("8Mbit/s", "8Mbit/s");
+    let (came, switches) = minute("4Mbit/s", "8Mbit/s");
+    println!("{came} bytes instead of {alone}; {switches:?}");
+    assert!(nowhere.is_empty(), "{nowhere:?}");
+    assert!(matches!(switches[..], [(at, IpVersion::V6)] if at <= Mono(0) + Span::from_secs(10)), "{switches:?}");
+    assert!(came as f64 * 1.1 >= alone as f64, "{came} bytes instead of {alone}");
 }
 
 fn lossy(loss: &str) -> String {
