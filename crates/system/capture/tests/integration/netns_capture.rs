@@ -20,6 +20,8 @@ const PORT: u16 = 9000;
 /// Packets of the overload.
 const SENT: u32 = 30_000;
 const PATIENCE: Span = Span::from_millis(200);
+/// More than the packets of any test here.
+const MAX_READS: usize = 1_000_000;
 const BOTH: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
 
 fn options() -> Options {
@@ -62,7 +64,12 @@ fn send(socket: &UdpSocket, count: u32, length: usize) {
 /// All that comes until nothing does for [`PATIENCE`], twice: the kernel's timer that hands a block over waits for its core to wake
 /// (it is deferrable), and on an idle host the end of our first wait is what wakes it.
 fn drain(capture: &mut Capture, see: &mut dyn FnMut(Frame<'_>)) {
-    while capture.read(PATIENCE, see).unwrap() > 0 || capture.read(PATIENCE, see).unwrap() > 0 {}
+    for _ in 0..MAX_READS {
+        if capture.read(PATIENCE, see).unwrap() == 0 && capture.read(PATIENCE, see).unwrap() == 0 {
+            return;
+        }
+    }
+    panic!("packets do not cease to come");
 }
 
 fn drained(capture: &mut Capture) -> Counts {
@@ -325,6 +332,9 @@ fn captures_can_share_in_turn_or_by_the_core_that_received() {
     assert_eq!(shares(&pair, Spread::Core, 0), [100, 0]);
     if sched_getaffinity(None).unwrap().is_set(1) {
         assert_eq!(shares(&pair, Spread::Core, 1), [0, 100]);
+    } else {
+        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "there is one core, and CI=true");
+        eprintln!("SKIPPED: there is no second core to receive");
     }
 }
 

@@ -204,6 +204,8 @@ mod tests {
             };
             let one = found.iter().find(is_it).unwrap();
             assert!(one.rate > BitRate(0) && one.flows == 1, "{one:?}");
+            let is_udp = how != LoopbackHow::Tcp;
+            assert_eq!((one.lost.is_some(), one.packets_per_second.is_some()), (is_udp, is_udp), "{one:?}");
             assert!(one.lost.is_none_or(|lost| (0.0..1.0).contains(&lost)), "{one:?}");
             if let Some(packets) = one.packets_per_second {
                 let rate = packets * f64::from(payload) * 8.0;

@@ -115,7 +115,6 @@ mod tests {
     #[test]
     fn the_kernel_tells_its_steering_to_anybody() {
         let Fact::Known(steering) = clock_steering() else { panic!("adjtimex refused a reading") };
-        assert!(steering.maximum_error.0 >= 0 && steering.estimated_error.0 >= 0, "{steering:?}");
         // The kernel bends by 500 ppm at most.
         assert!(steering.frequency_ppb.abs() <= 500_000, "{steering:?}");
     }

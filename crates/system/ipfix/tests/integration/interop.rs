@@ -67,7 +67,10 @@ fn flows(at: Wall) -> Vec<VolumeRow> {
 }
 
 fn run(command: &mut Command) -> Output {
-    command.output().expect("the tool starts")
+    let output = command.output().expect("the tool starts");
+    // A field that a tool does not know is an error, and would otherwise look like one that is empty.
+    assert!(output.status.success(), "{command:?}: {}", text(&output.stderr));
+    output
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -105,7 +108,7 @@ fn nfcapd_takes_our_flows_with_their_counts() {
         })
         .unwrap();
     // What is in its socket when it is told to end may stay unread.
-    clock::sleep(Span::from_millis(300));
+    wait("nfcapd reads what came", || unread(port) == 0);
     end(nfcapd);
     let dumped = run(Command::new("nfdump").arg("-R").arg(folder.path()).args([
         "-q",
@@ -120,6 +123,17 @@ fn nfcapd_takes_our_flows_with_their_counts() {
     let mut expected: Vec<Vec<String>> = flows(at).iter().map(as_nfdump).collect();
     expected.sort();
     assert_eq!(told, expected, "{lines}{}", text(&dumped.stderr));
+}
+
+/// Bytes that the UDP socket of a port holds.
+fn unread(port: u16) -> u64 {
+    // A line: number, local address and port, remote ones, state, bytes to send and bytes to read, all in hexadecimal.
+    let table = std::fs::read_to_string("/proc/net/udp").unwrap();
+    let local = format!(":{port:04X}");
+    let mut lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let line = lines.find(|words| words.get(1).is_some_and(|address| address.ends_with(&local)));
+    let queues = line.expect("its socket is open")[4].to_owned();
+    u64::from_str_radix(queues.split_once(':').unwrap().1, 16).unwrap()
 }
 
 /// A flow as the format above prints it: IPv6 addresses are shortened and set off from their port by a dot.
