@@ -17,8 +17,8 @@ pub fn prefix() -> String {
     format!("netaware-{}-{:03}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The usual options, with a prefix of their own. Where tests run side by side, the runner sets `NETAWARE_LAB_CORE` to
-/// `shared`: the emulator of such a lab has no core of its own.
+/// The usual options, with a prefix of their own. Where tests run side by side, the runner sets
+/// `NETAWARE_LAB_CORE` to `shared`: the emulator of such a lab has no core of its own.
 pub fn options() -> LabOptions {
     let shared = std::env::var("NETAWARE_LAB_CORE").is_ok_and(|core| core == "shared");
     let core = if shared { EmulatorCore::Shared } else { EmulatorCore::Own };
@@ -59,8 +59,8 @@ pub fn up(text: &str, seed: u64) -> Lab {
     start(&scenario(text), &LabOptions { seed, ..options() })
 }
 
-/// Keeps the calling thread, and every thread that it starts from then on, off the core that the emulator has for itself.
-/// Does nothing if the emulator shares its core.
+/// Keeps the calling thread, and every thread that it starts from then on, off the core that the
+/// emulator has for itself. Does nothing if the emulator shares its core.
 ///
 /// # Errors
 /// If the system refuses it.

@@ -1,4 +1,5 @@
-//! WebSockets opened by the thousand, and filled by somebody who never reads: others are served as before, and memory stays flat.
+//! WebSockets opened by the thousand, and filled by somebody who never reads: others are served as
+//! before, and memory stays flat.
 //!
 //! An executable of its own, because memory is counted per process.
 

@@ -1,8 +1,9 @@
 //! How many sockets this process may have open.
 #![expect(unsafe_code, reason = "getrlimit and setrlimit have no safe wrapper in the standard library")]
 
-/// Raises this process's limit of open files to `wanted`, as far as the system lets it without a privilege (the hard
-/// limit), and returns the limit then in force; absent where the system does not tell. Never lowers it.
+/// Raises this process's limit of open files to `wanted`, as far as the system lets it without a
+/// privilege (the hard limit), and returns the limit then in force; absent where the system does
+/// not tell. Never lowers it.
 pub fn raise_open_files(wanted: u64) -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a live, writable `rlimit`, and the call keeps no pointer to it.

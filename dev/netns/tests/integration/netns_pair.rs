@@ -1,4 +1,4 @@
-//! Do real programs see the pair that the drawing promises? Run one at a time: `cargo xtask netns`.
+//! Do real programs see the pair that the drawing promises?
 
 use std::process::{Child, Command, Output, Stdio};
 

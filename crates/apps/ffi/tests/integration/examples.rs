@@ -1,4 +1,5 @@
-//! The examples in C and Python, built against the library and the header as a stranger would build them.
+//! The examples in C and Python, built against the library and the header as a stranger would build
+//! them.
 #![expect(unsafe_code, reason = "kill(2)")]
 
 use std::io::{BufRead, BufReader};
@@ -48,7 +49,8 @@ fn wait_within(child: &mut Child) -> ExitStatus {
 
 /// What a program prints, which is little enough for a pipe, and how it ends.
 fn output(command: &mut Command) -> Output {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_within(&mut child);
     child.wait_with_output().unwrap()
 }

@@ -1,4 +1,5 @@
-//! `include/netaware.h` is what the library has. After a change of the ABI: `BLESS=1 cargo test -p netaware-ffi --test integration header`.
+//! `include/netaware.h` is what the library has. After a change of the ABI: `BLESS=1 cargo test -p
+//! netaware-ffi --test integration header`.
 
 use std::path::Path;
 

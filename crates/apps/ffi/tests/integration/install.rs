@@ -1,6 +1,7 @@
 //! The library as a packager installs it, and a stranger's program against that.
 //!
-//! Needs cargo-c (`cargo install cargo-c`), and builds the library once more: `cargo xtask nightly --only installed`.
+//! Needs cargo-c (`cargo install cargo-c`), and builds the library once more: `cargo xtask nightly
+//! --only installed`.
 
 use std::collections::BTreeSet;
 use std::fs;

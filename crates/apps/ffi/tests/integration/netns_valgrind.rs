@@ -1,5 +1,5 @@
-//! The example in C as server and client in two namespaces, both under valgrind: no invalid access, and every byte and thread given
-//! back at the end.
+//! The example in C as server and client in two namespaces, both under valgrind: no invalid access,
+//! and every byte and thread given back at the end.
 //!
 //! The same against the library as a packager installs it is in `install`.
 #![expect(unsafe_code, reason = "kill(2)")]
@@ -20,12 +20,14 @@ const PORT: &str = "4449";
 const FOUND: i32 = 99;
 const RATE: BitRate = BitRate(100_000_000);
 
-/// What is only "still reachable" at the end is no finding: glibc and Rust's runtime keep some for good.
+/// What is only "still reachable" at the end is no finding: glibc and Rust's runtime keep some for
+/// good.
 fn valgrind(side: &Side, program: &Path, words: &[&str]) -> Child {
     let mut command = side.command("valgrind");
     command.args(["--leak-check=full", "--errors-for-leak-kinds=definite,indirect,possible"]);
     command.args([&format!("--error-exitcode={FOUND}"), "--fair-sched=yes"]).arg(program).args(words);
-    // Cargo's own, which comes before what the program names, and may lead to a library of an earlier build.
+    // Cargo's own, which comes before what the program names, and may lead to a library of an
+    // earlier build.
     command.env_remove("LD_LIBRARY_PATH");
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("valgrind is installed")
 }

@@ -1,7 +1,7 @@
 //! Every measurement against a responder in the same process, over both IP versions of loopback.
 //!
-//! What is asserted holds on the slowest machine: that figures are there, agree with each other and name the host as the
-//! limit. How fast loopback is, is no business of a test.
+//! What is asserted holds on the slowest machine: that figures are there, agree with each other and
+//! name the host as the limit. How fast loopback is, is no business of a test.
 
 use std::thread::JoinHandle;
 
@@ -119,7 +119,8 @@ fn requests_and_responses_of_any_two_sizes_are_exchanged() {
                 let found = version.latency.as_ref().unwrap();
                 let what = format!("{transport:?} {sizes:?} {rhythm:?} {found:#?} {:?}", record.warnings);
                 assert_eq!((found.received + found.lost, found.bad), (20, 0), "{what}");
-                // A socket's buffer holds two of the longest datagrams: a receiver that gets no core for 30 ms loses the third.
+                // A socket's buffer holds two of the longest datagrams: a receiver that gets no
+                // core for 30 ms loses the third.
                 let may_lose = transport == Transport::Udp && sizes.1 > 60_000;
                 assert!(found.received > 0 && (found.lost == 0 || may_lose), "{what}");
                 let payloads = (found.payload, found.response_payload());
@@ -151,7 +152,8 @@ fn both_transports_take_turns_in_one_run() {
         }
     });
     both_complete(&record);
-    // Eight blocks of each version over each transport, the order turned round from one to the next.
+    // Eight blocks of each version over each transport, the order turned round from one to the
+    // next.
     assert_eq!(phases.len(), 32);
     assert!(phases[0].1.ends_with("UDP") && phases[4].1.ends_with("TCP") && phases[1].1.ends_with("TCP"));
     assert_eq!((phases[0].0, phases[4].0), (IpVersion::V4, IpVersion::V6));

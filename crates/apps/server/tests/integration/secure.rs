@@ -229,7 +229,8 @@ fn echoes_come_back_encrypted_and_spaced_blocks_are_refused() {
     echo.send(Message::binary(vec![3; 64])).unwrap();
     let Message::Binary(reply) = echo.read().unwrap() else { panic!("no binary reply") };
     assert_eq!(&reply[16..], [3; 64]);
-    // One at a time: who stays would have the next wait until one of both has been silent for too long.
+    // One at a time: who stays would have the next wait until one of both has been silent for too
+    // long.
     drop((echo, session));
     let mut session = responder.session();
     session.open(&json!({"kind": "tcp", "direction": "reverse", "streams": 1, "duration": 400_000_000_u64,

@@ -5,7 +5,8 @@ mod host;
 use host::{HTTP, Host, Outcome};
 use netaware_netns::IpVersion;
 
-/// Asks for one address of the family in argv[2] and connects as argv[3] says; prints what it got and how long it took.
+/// Asks for one address of the family in argv[2] and connects as argv[3] says; prints what it got
+/// and how long it took.
 const CLIENT: &str = r#"
 import asyncio, os, select, socket, sys, time
 port, family, how = int(sys.argv[1]), {"4": socket.AF_INET, "6": socket.AF_INET6}[sys.argv[2]], sys.argv[3]

@@ -1,4 +1,5 @@
-//! Does a capture see every packet of a real interface, and count each one that it does not? Run one at a time: `cargo xtask netns`.
+//! Does a capture see every packet of a real interface, and count each one that it does not? Run
+//! one at a time: `cargo xtask netns`.
 
 #![expect(unsafe_code, reason = "segmentation has no safe wrapper")]
 
@@ -61,8 +62,9 @@ fn send(socket: &UdpSocket, count: u32, length: usize) {
     }
 }
 
-/// All that comes until nothing does for [`PATIENCE`], twice: the kernel's timer that hands a block over waits for its core to wake
-/// (it is deferrable), and on an idle host the end of our first wait is what wakes it.
+/// All that comes until nothing does for [`PATIENCE`], twice: the kernel's timer that hands a block
+/// over waits for its core to wake (it is deferrable), and on an idle host the end of our first
+/// wait is what wakes it.
 fn drain(capture: &mut Capture, see: &mut dyn FnMut(Frame<'_>)) {
     for _ in 0..MAX_READS {
         if capture.read(PATIENCE, see).unwrap() == 0 && capture.read(PATIENCE, see).unwrap() == 0 {
@@ -123,7 +125,8 @@ fn an_overload_on_purpose_is_counted_to_the_packet() {
     send(&sender, SENT, 64);
     let counts = drained(&mut capture);
     assert!(counts.seen > 0 && counts.lost_ring > 0 && counts.freezes > 0, "{counts:?}");
-    // What was lost before the ring is counted without looking at the filter, so it may be more than ours.
+    // What was lost before the ring is counted without looking at the filter, so it may be more
+    // than ours.
     let known = counts.seen + counts.lost_ring;
     assert!(known <= u64::from(SENT) && known + counts.lost_kernel >= u64::from(SENT), "{counts:?}");
     assert!(counts.lost_kernel > 0 || known == u64::from(SENT), "{counts:?}");

@@ -1,11 +1,13 @@
-//! A real ntpd (NTPsec) tells its clock: before it has a server that it knows nothing, and afterwards how far it may be off.
+//! A real ntpd (NTPsec) tells its clock: before it has a server that it knows nothing, and
+//! afterwards how far it may be off.
 //!
 //! ```text
 //!  namespace "…-left":  ntpd, asked on port 123  ◄── NTP ──  namespace "…-right":  chronyd -x (local clock, 1 s from the truth as it says)
 //! ```
 //!
-//! Neither touches the machine's clock: ntpd runs without the right to. Needs root and NTPsec; its Debian package cannot be installed
-//! beside chrony's and is unpacked into a folder here, unless `ntpd` is installed.
+//! Neither touches the machine's clock: ntpd runs without the right to. Needs root and NTPsec; its
+//! Debian package cannot be installed beside chrony's and is unpacked into a folder here, unless
+//! `ntpd` is installed.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -80,7 +82,8 @@ fn a_real_ntpd_is_understood() {
         ntpd: SocketAddr::from((Ipv4Addr::LOCALHOST, 123)),
         ptp4l: Vec::new(),
     };
-    // Its server does not answer it yet. The machine's own kernel, if a program keeps that right, is believed instead.
+    // Its server does not answer it yet. The machine's own kernel, if a program keeps that right,
+    // is believed instead.
     let state = told(&pair, &places, |state| state.source != "none");
     match state.source.as_str() {
         "kernel" => assert!(state.synchronised, "{state:?}"),

@@ -32,7 +32,8 @@ fn a_closed_port_on_loopback_answers_each_size_with_its_own_quote() {
             report.probes.iter().map(|told| told.reply().unwrap_or_else(|| panic!("{told:?}"))).collect();
         assert!(replies.iter().all(|reply| reply.what == What::PortUnreachable && reply.from == ip));
         let lengths: Vec<u32> = replies.iter().map(|reply| reply.length.unwrap()).collect();
-        // An error quotes the packet behind its own headers, up to 576 bytes (RFC 1812) or 1280 (RFC 4443).
+        // An error quotes the packet behind its own headers, up to 576 bytes (RFC 1812) or 1280
+        // (RFC 4443).
         let header = if ip.is_ipv4() { 28 } else { 48 };
         assert_eq!(lengths[..2], [64 + header, 200 + header], "{ip}");
         assert_eq!(lengths[2], if ip.is_ipv4() { 576 } else { 1280 });

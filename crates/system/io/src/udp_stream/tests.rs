@@ -61,7 +61,8 @@ fn every_way_of_sending_and_receiving_accounts_for_every_datagram() {
     for send in [UdpSend::Single, UdpSend::Mmsg, UdpSend::Gso] {
         for receive in [UdpReceive::Single, UdpReceive::Mmsg, UdpReceive::Gro] {
             for length in [HEADER_LEN as u32, 64, 1472, 9000] {
-                // Fewer bytes than the smallest default receive buffer: nothing may be lost even without privilege.
+                // Fewer bytes than the smallest default receive buffer: nothing may be lost even
+                // without privilege.
                 let packets = if length > 1500 { 10 } else { 77 };
                 let plan = UdpPlan { send, receive, packets: Some(packets), ..plan(length, None) };
                 let (sent, received, ticks) = transfer(&plan, &StopFlag::new());

@@ -258,8 +258,8 @@ fn the_end_of_a_lab_is_the_end_of_what_runs_in_it() {
     assert_eq!(down(prefix).unwrap(), Removed::default(), "there is nothing left to do");
 }
 
-/// Packets that come faster than the emulator takes them lie in the device: the probe of a host has stamped them before that, so the truth
-/// must not be without it.
+/// Packets that come faster than the emulator takes them lie in the device: the probe of a host has
+/// stamped them before that, so the truth must not be without it.
 #[test]
 fn a_burst_lies_in_the_device_and_the_truth_says_for_how_long() {
     if !permitted() {
@@ -280,7 +280,8 @@ fn a_burst_lies_in_the_device_and_the_truth_says_for_how_long() {
         near.send_to(&payload, far.local_addr().unwrap()).unwrap();
     }
     let took = clock::now() - begin;
-    // Each of them has come, or the receiving socket had no room for it: either way it is in the truth.
+    // Each of them has come, or the receiving socket had no room for it: either way it is in the
+    // truth.
     far.set_read_timeout(Some(Span::from_millis(600).to_std())).unwrap();
     while far.recv(&mut [0; 200]).is_ok() {}
     lab.end().unwrap();
@@ -289,7 +290,8 @@ fn a_burst_lies_in_the_device_and_the_truth_says_for_how_long() {
     assert_eq!((sum.sent, sum.unstamped), (BURST, 0));
     let [mean, max] = [sum.waited_mean, sum.waited_max];
     assert!(mean > 0.0 && max > mean && max < 1e9, "{mean} {max}");
-    // They leave one by one: of the first the delay is that of the path, and whoever waits arrives later by it.
+    // They leave one by one: of the first the delay is that of the path, and whoever waits arrives
+    // later by it.
     let longest = took.0 as f64 + max;
     assert!(sum.min >= 10e6 && sum.max < 10e6 + longest + 50e6, "{sum:?}");
 }

@@ -48,8 +48,9 @@ fn both_up(options: Options) -> (DualStream, DualStream, DualListener) {
     (opener, acceptor, listener)
 }
 
-/// An opener begins with a wish for the connection that it has: while that is under way one of the acceptor's would cross it. What
-/// comes after its answer, on the same connection, shows that it is over.
+/// An opener begins with a wish for the connection that it has: while that is under way one of the
+/// acceptor's would cross it. What comes after its answer, on the same connection, shows that it is
+/// over.
 fn agree(opener: &DualStream, acceptor: &DualStream) {
     for [mut from, to] in [[opener, acceptor], [acceptor, opener]] {
         from.write_all(b"x").unwrap();
@@ -338,7 +339,8 @@ fn strangers_are_closed_and_a_join_without_a_stream_is_refused() {
     assert_eq!(ask(Opening { speaks: (2, 9), ..opening }), Welcome::Refused(Refusal::Version));
 }
 
-/// Before the listener's IPv4 address; the first connection ends when the listener has taken it, but before its welcome comes.
+/// Before the listener's IPv4 address; the first connection ends when the listener has taken it,
+/// but before its welcome comes.
 fn loses_the_first_welcome(to: SocketAddr) -> SocketAddr {
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = proxy.local_addr().unwrap();

@@ -1,6 +1,8 @@
-//! Datagrams over emulated paths: a dead version is left and comes back, what is seen of each version, where a policy goes.
+//! Datagrams over emulated paths: a dead version is left and comes back, what is seen of each
+//! version, where a policy goes.
 //!
-//! Each test is one run that ends as soon as what it waits for has happened. [`accuracy`] has the same runs with tight bounds.
+//! Each test is one run that ends as soon as what it waits for has happened. [`accuracy`] has the
+//! same runs with tight bounds.
 
 mod accuracy;
 
@@ -29,8 +31,8 @@ fn lab(v4: &str, v6: &str) -> Lab {
     lab::up(&text, 1)
 }
 
-/// Both versions up. This thread and everything that it and the sockets start stay off the emulator's core, which leaves others
-/// next to nothing.
+/// Both versions up. This thread and everything that it and the sockets start stay off the
+/// emulator's core, which leaves others next to nothing.
 fn ends(lab: &Lab, options: DatagramOptions) -> (DualDatagram, DualDatagram) {
     lab::keep_off_emulator(lab).unwrap();
     let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
@@ -68,8 +70,8 @@ fn receive_all(bound: DualDatagram) -> thread::JoinHandle<Vec<(Mono, u32)>> {
     })
 }
 
-/// Sends one of 500 bytes each 2 ms until `is_over`, which is asked before each; returns how many. From within the namespace, in
-/// which a socket may have to be made once more.
+/// Sends one of 500 bytes each 2 ms until `is_over`, which is asked before each; returns how many.
+/// From within the namespace, in which a socket may have to be made once more.
 fn send_until(lab: &Lab, opener: &DualDatagram, is_over: impl FnMut(Mono) -> bool + Send) -> u32 {
     lab.within(Side::A, || Ok(send_here(opener, is_over))).unwrap()
 }
@@ -225,7 +227,8 @@ fn loss_and_round_trips_of_each_version_are_those_of_the_path() {
     assert!(excess.iter().all(|it| *it < Span::from_millis(40)), "{excess:?}");
 }
 
-/// Sends under the rules for media, over IPv6 which loses one in twenty, until the policy has left it; returns how long that took.
+/// Sends under the rules for media, over IPv6 which loses one in twenty, until the policy has left
+/// it; returns how long that took.
 fn leave_what_loses() -> Span {
     let lab =
         lab("rate = \"40Mbit/s\", delay = \"10ms\"", "rate = \"40Mbit/s\", delay = \"10ms\", loss = 0.05");

@@ -1,4 +1,5 @@
-//! Many bytes while the stream is switched and its connections fail at random: all of them come, and nothing grows.
+//! Many bytes while the stream is switched and its connections fail at random: all of them come,
+//! and nothing grows.
 //!
 //! ```text
 //!   sender ══ bytes of a seed ══► stream (IPv4 + IPv6 over veth) ══► SHA-256 ══ same? ══ SHA-256 of what was sent
@@ -6,7 +7,8 @@
 //!     └ at random bytes: a failure, ended at random ───────┘      backwards, at once: a sixteenth as many
 //! ```
 //!
-//! The short run is part of the gate, the long one of nightly: it takes some ten minutes. `SEED=n` repeats a run's plan.
+//! The short run is part of the gate, the long one of nightly: it takes some ten minutes. `SEED=n`
+//! repeats a run's plan.
 
 mod chance;
 mod failures;
@@ -95,7 +97,8 @@ fn run(plan: Plan) {
                 wishes.at(before, [&opener, &acceptor]);
             }
             if failures.is_under_way() || wishes.are_late(before) {
-                // A second without one of the versions is to be a part of the bytes, not most of them.
+                // A second without one of the versions is to be a part of the bytes, not most of
+                // them.
                 clock::sleep_until(clock::now() + PAUSE);
             }
             memory.at(before, plan.bytes);
@@ -155,7 +158,8 @@ fn both_up(ends: [&DualStream; 2], until: Mono) -> Result<Span, String> {
     }
 }
 
-/// Sends the bytes of a seed; the hash of them. `meanwhile` is told how many went before each block.
+/// Sends the bytes of a seed; the hash of them. `meanwhile` is told how many went before each
+/// block.
 fn send(stream: &DualStream, seed: u64, bytes: u64, mut meanwhile: impl FnMut(u64)) -> Vec<u8> {
     let (mut chance, mut hash) = (Chance::new(seed), Sha256::new());
     let mut block = vec![0; BLOCK];

@@ -1,7 +1,8 @@
-//! What the policy for media sees of paths that lose, by the kernel's own counts: the version that is not used is judged by packets
-//! that are sent to show its loss.
+//! What the policy for media sees of paths that lose, by the kernel's own counts: the version that
+//! is not used is judged by packets that are sent to show its loss.
 //!
-//! Where the policy goes for that is held on virtual time (`steer::simulated`), and in real time by [`accuracy`].
+//! Where the policy goes for that is held on virtual time (`steer::simulated`), and in real time by
+//! [`accuracy`].
 
 mod accuracy;
 
@@ -27,7 +28,8 @@ fn lab(v4: &str, v6: &str) -> Lab {
     lab::up(&text, 1)
 }
 
-/// Sends about two Mbit/s over IPv4 under the rules for media until `is_over`, which is asked before each block.
+/// Sends about two Mbit/s over IPv4 under the rules for media until `is_over`, which is asked
+/// before each block.
 fn media(lab: &Lab, callback: Option<Callback>, mut is_over: impl FnMut(&DualStream, Mono) -> bool) {
     let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
     let bind = || DualListener::bind_to(&any.map(|ip| SocketAddr::new(ip, PORT)), Options::default());
@@ -96,7 +98,8 @@ fn the_loss_of_both_versions_is_seen_by_the_kernels_counts() {
     println!("{evidence:?}; {}", lab.end().unwrap());
     assert_eq!(evidence.present, IpVersion::V4, "the callback kept it");
     let (v4, v6) = (evidence.v4.loss.unwrap(), evidence.v6.loss.unwrap());
-    // TCP sends a packet again that was only late, so what it counts may be more than the truth, though not much.
+    // TCP sends a packet again that was only late, so what it counts may be more than the truth,
+    // though not much.
     assert!((0.01..0.15).contains(&v4), "{v4} instead of 0.05");
     assert!((0.0..v4 / 2.0).contains(&v6), "{v6} instead of none, beside {v4}");
 }

@@ -1,5 +1,5 @@
-//! A policy where one version is twice as fast: it goes there, and a transfer that begins on the slow one costs little more than
-//! the same over the fast one alone. Kernel shapers on a veth.
+//! A policy where one version is twice as fast: it goes there, and a transfer that begins on the
+//! slow one costs little more than the same over the fast one alone. Kernel shapers on a veth.
 //!
 //! What that costs is held on virtual time (`steer::simulated`), and in real time by [`accuracy`].
 
@@ -33,7 +33,8 @@ fn steered() -> Options {
     Options { preferred: IpVersion::V4, policy: Some(Rules::of(Use::Bulk)), ..Options::default() }
 }
 
-/// Sends until `is_over`, which is asked before each block with the bytes so far, the time since the start, and the switches.
+/// Sends until `is_over`, which is asked before each block with the bytes so far, the time since
+/// the start, and the switches.
 fn transfer(
     pair: &Pair,
     options: Options,

@@ -1,4 +1,5 @@
-//! What a stream costs until the first byte is there, beside a plain TCP connection over the same path of 40 ms there and back.
+//! What a stream costs until the first byte is there, beside a plain TCP connection over the same
+//! path of 40 ms there and back.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};

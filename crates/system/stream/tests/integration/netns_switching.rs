@@ -1,8 +1,10 @@
-//! Streams over emulated paths: how long a reader waits when the stream is switched and when a version dies.
+//! Streams over emulated paths: how long a reader waits when the stream is switched and when a
+//! version dies.
 //!
-//! What holds in every run is asserted here in one short run, with bounds that only a stream which waits for TCP to give up would
-//! exceed. [`accuracy`] has the same runs with the bounds that are wanted. Where a policy goes is held on virtual time
-//! (`steer::simulated`) and over kernel shapers (`netns_policy`).
+//! What holds in every run is asserted here in one short run, with bounds that only a stream which
+//! waits for TCP to give up would exceed. [`accuracy`] has the same runs with the bounds that are
+//! wanted. Where a policy goes is held on virtual time (`steer::simulated`) and over kernel shapers
+//! (`netns_policy`).
 
 mod accuracy;
 
@@ -21,7 +23,8 @@ use netaware_units::{Mono, Span};
 const PORT: u16 = 4446;
 /// Both versions of 40 Mbit/s and 20 ms each way.
 const PATH: &str = "[[hop]]\nrate = \"40Mbit/s\"\ndelay = \"20ms\"\n";
-/// A stream that does not notice what happened waits for TCP to give up, which takes a quarter of an hour.
+/// A stream that does not notice what happened waits for TCP to give up, which takes a quarter of
+/// an hour.
 const MAX_STALL: Span = Span::from_secs(3);
 
 struct Ends {
@@ -118,7 +121,8 @@ fn send_until(stream: &DualStream, mut is_over: impl FnMut(Mono) -> bool) -> u64
     sent
 }
 
-/// Sends until `is_over`, which may do something to the stream; returns what the reader saw, and asserts that all of it came.
+/// Sends until `is_over`, which may do something to the stream; returns what the reader saw, and
+/// asserts that all of it came.
 fn transfer(ends: &Ends, is_over: impl FnMut(Mono) -> bool) -> Read {
     let acceptor = ends.acceptor.clone();
     let reader = thread::spawn(move || read_all(&acceptor));
@@ -161,7 +165,8 @@ fn each_of_five_requested_switches_happens_and_loses_no_byte() {
     }
 }
 
-/// How long a reader gets nothing when a version dies in both directions, one a little after the other.
+/// How long a reader gets nothing when a version dies in both directions, one a little after the
+/// other.
 fn stall_of_a_death() -> Span {
     let lab = lab::up(PATH, 1);
     let ends = ends(&lab, Options { window: 1 << 20, preferred: IpVersion::V6, ..Options::default() });

@@ -1,6 +1,8 @@
-//! Transfers over emulated paths: a version that dies in the middle, and a policy that finds the faster one.
+//! Transfers over emulated paths: a version that dies in the middle, and a policy that finds the
+//! faster one.
 //!
-//! Each test is one run. [`accuracy`] has the bounds of time that hold on a machine that is not busy.
+//! Each test is one run. [`accuracy`] has the bounds of time that hold on a machine that is not
+//! busy.
 
 mod accuracy;
 
@@ -76,7 +78,8 @@ fn hash(path: &Path) -> blake3::Hash {
     blake3::hash(&std::fs::read(path).unwrap())
 }
 
-/// IPv6, which is used, dies in the middle of a file; returns how long nothing came then. Asserts what holds in every run.
+/// IPv6, which is used, dies in the middle of a file; returns how long nothing came then. Asserts
+/// what holds in every run.
 fn lose_a_version() -> (Span, Report) {
     let lab = lab(40, 40);
     let kill = |side| {
@@ -148,7 +151,8 @@ fn both_versions_gone_for_a_while_only_delay_the_file() {
     lab.end().unwrap();
 }
 
-/// What a policy does where IPv4 has four times the rate of IPv6, which is used first. Asserts what holds in every run.
+/// What a policy does where IPv4 has four times the rate of IPv6, which is used first. Asserts what
+/// holds in every run.
 fn go_where_it_is_faster() -> (SendReport, Report) {
     let lab = lab(60, 15);
     let mut told = 0;

@@ -129,7 +129,8 @@ fn down_unpaced_everything_leaves_and_comes() {
     assert_eq!(end.bytes.0, 200_000);
 }
 
-/// Runs a stream of `count` datagrams up; how many the network lost, and what the responder counted.
+/// Runs a stream of `count` datagrams up; how many the network lost, and what the responder
+/// counted.
 fn up(count: u64, length: usize, lose: u64) -> (u64, UdpReceiverEnd) {
     let responder = Responder::start(Config::default());
     let to = responder.v6();

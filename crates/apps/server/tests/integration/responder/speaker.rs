@@ -206,7 +206,8 @@ pub(crate) fn enter(socket: &UdpSocket, token: Token, test: u32) -> u32 {
     header.flow
 }
 
-/// Whether something comes within a moment. Loopback delivers before `send` returns; the rest is the thread's wake-up.
+/// Whether something comes within a moment. Loopback delivers before `send` returns; the rest is
+/// the thread's wake-up.
 pub(crate) fn is_answered(socket: &UdpSocket) -> bool {
     socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let answered = socket.recv(&mut [0; 2048]).is_ok();

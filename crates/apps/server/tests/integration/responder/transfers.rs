@@ -231,7 +231,8 @@ fn a_udp_stream_is_counted_and_its_flow_kept_apart_from_everybody_elses() {
         let socket = udp(to);
         let flow = enter(&socket, speaker.token, 1);
         start(&mut speaker, 1);
-        // While the stream's own socket sits on the port, others still get through to the shared one.
+        // While the stream's own socket sits on the port, others still get through to the shared
+        // one.
         let mut other = Speaker::open(to);
         other.opened(
             1,

@@ -48,7 +48,8 @@ fn loss_and_duplication_of_real_packets_are_within_the_binomial_interval() {
     if !permitted() {
         return;
     }
-    // The draws depend on the seed and the packets, not on when these come: a count that is right is right every time.
+    // The draws depend on the seed and the packets, not on when these come: a count that is right
+    // is right every time.
     let path = scenario("[[hop]]\nrate = '1Gbit/s'\ndelay = '2ms'\nloss = '1%'\nduplication = '2%'\n");
     let mut judged = Judged::default();
     for (seed, version) in [1, 2].into_iter().zip(VERSIONS) {
@@ -58,7 +59,8 @@ fn loss_and_duplication_of_real_packets_are_within_the_binomial_interval() {
         let lab = lab::start(&path, &LabOptions { seed, truth: Some(file), ..options() });
         let count = stream(&lab, version);
         let report = lab.end().unwrap();
-        // However late it was: what the emulator or the receiving socket dropped by its own fault is no chance.
+        // However late it was: what the emulator or the receiving socket dropped by its own fault
+        // is no chance.
         if !judged.is_valid(&report, ANY_TIME) || !judged.has_room(count.socket) {
             continue;
         }
@@ -71,7 +73,8 @@ fn loss_and_duplication_of_real_packets_are_within_the_binomial_interval() {
     judged.end();
 }
 
-/// One thread sends and receives: while it does not have its core nothing is sent, so no socket overflows.
+/// One thread sends and receives: while it does not have its core nothing is sent, so no socket
+/// overflows.
 fn stream(lab: &Lab, version: IpVersion) -> Count {
     let [from, to] = [Side::A, Side::B].map(|side| lab.address(side, version));
     let receiver = lab.within(Side::B, || UdpSocket::bind((to, PORT))).unwrap();
@@ -87,14 +90,16 @@ fn stream(lab: &Lab, version: IpVersion) -> Count {
         sender.send(&number.to_be_bytes()).unwrap();
         take(&receiver, &mut seen, &mut count);
     }
-    // Half a second of silence closes the intervals of the truth; by then the last ones have come, too.
+    // Half a second of silence closes the intervals of the truth; by then the last ones have come,
+    // too.
     clock::sleep(Span::from_millis(600));
     take(&receiver, &mut seen, &mut count);
     count.socket = refused_by_sockets(lab);
     count
 }
 
-/// For all that an emulator lets go at once after its core was taken from it, past the system's limit.
+/// For all that an emulator lets go at once after its core was taken from it, past the system's
+/// limit.
 #[expect(unsafe_code, reason = "no crate offers the option that passes the limit")]
 fn make_room(receiver: &UdpSocket) {
     let bytes: libc::c_int = 16 << 20;
@@ -149,7 +154,8 @@ fn row(table: &str, name: &str) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Sum over the intervals of what link 0 lost of A's packets. Half a second of silence has closed them all.
+/// Sum over the intervals of what link 0 lost of A's packets. Half a second of silence has closed
+/// them all.
 fn lost_in_truth(file: &Path) -> u64 {
     let loss = netaware_netmodel::DropCause::Loss as usize;
     let text = std::fs::read_to_string(file).unwrap();

@@ -11,10 +11,11 @@ use super::wire::{Passage, packet_length, passages};
 
 /// Of the least: what is added to every packet.
 pub(crate) const BOUND: Span = Span::from_micros(20);
-/// Of the median, which has in it how fast this host wakes up who sleeps: 5 to 15 us on a good day, 25 us on a bad one.
+/// Of the median, which has in it how fast this host wakes up who sleeps: 5 to 15 us on a good day,
+/// 25 us on a bad one.
 pub(crate) const MEDIAN_BOUND: Span = Span::from_micros(60);
-/// Of the emulator's report. The second worst of a hundred says nothing about the median that is judged here, but a host
-/// that takes the core away more often than that does.
+/// Of the emulator's report. The second worst of a hundred says nothing about the median that is
+/// judged here, but a host that takes the core away more often than that does.
 const VALID: Span = Span::from_micros(200);
 const PACKETS: usize = 100;
 /// One at a time is on its way.
@@ -36,7 +37,8 @@ pub(crate) struct Added {
     pub(crate) line: String,
 }
 
-/// Measures a path over both versions and from both sides, in one lab. Asserts that nothing came early.
+/// Measures a path over both versions and from both sides, in one lab. Asserts that nothing came
+/// early.
 pub(crate) fn added(name: &str, text: &str) -> (Vec<Added>, Report) {
     let path = scenario(text);
     let (all, report) = measured(&path, |lab| {
@@ -81,7 +83,8 @@ fn nothing_comes_early_and_what_is_added_is_the_emulators_own_lateness() {
         if !judged.is_valid(&report, VALID) {
             continue;
         }
-        // What the emulator says of itself: how late it woke up, and how late half of the packets were let go.
+        // What the emulator says of itself: how late it woke up, and how late half of the packets
+        // were let go.
         let half = report.lateness_p50.unwrap();
         let wakes = report.oversleep_p99.unwrap_or_default();
         for added in &all {

@@ -1,4 +1,5 @@
-//! What these tests stand on: labs by text or name, runs that can be believed, and the delays that follow by arithmetic.
+//! What these tests stand on: labs by text or name, runs that can be believed, and the delays that
+//! follow by arithmetic.
 
 use std::process::{Command, Output};
 
@@ -29,7 +30,8 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
-    /// Whether a run can be judged: 99 of 100 packets were at most `bound` late, and the emulator lost none.
+    /// Whether a run can be judged: 99 of 100 packets were at most `bound` late, and the emulator
+    /// lost none.
     pub(crate) fn is_valid(&mut self, report: &Report, bound: Span) -> bool {
         let why = report.why_invalid(bound);
         self.spoiled.extend(why.as_ref().map(|why| format!("{why} ({report}, core {:?})", report.core)));
@@ -84,7 +86,8 @@ pub(crate) fn crossing(link: &Link, version: IpVersion, length: u32) -> Span {
     wire.rate[0].value.time_for(bytes) + wire.delay[0].value
 }
 
-/// From host A to the router at the far end of `hop` and its answer back, the router's own time included.
+/// From host A to the router at the far end of `hop` and its answer back, the router's own time
+/// included.
 pub(crate) fn to_router_and_back(
     scenario: &Scenario,
     hop: usize,

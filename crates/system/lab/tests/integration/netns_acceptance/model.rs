@@ -16,16 +16,18 @@ const SPACING: Span = Span::from_millis(1);
 /// What a host that takes the core from the emulator or from the sender now and then does not move.
 const PER_CENTS: &[usize] = &[1, 10, 25, 50, 75, 90];
 
-/// The simulated packets leave when the lab's really left, so both meet the same cross traffic. But jitter is drawn in
-/// order of arrival, and the lab sees a probe some microseconds after it was sent, now and then behind a packet that the
-/// simulation has it overtake: from there on chance falls out differently. The band of [`simulated`] is for that.
+/// The simulated packets leave when the lab's really left, so both meet the same cross traffic. But
+/// jitter is drawn in order of arrival, and the lab sees a probe some microseconds after it was
+/// sent, now and then behind a packet that the simulation has it overtake: from there on chance
+/// falls out differently. The band of [`simulated`] is for that.
 const PATH: &str = "[[hop]]\nrate = '20Mbit/s'\ndelay = '5ms'\n\
                     jitter = { distribution = 'exponential', mean = '1ms', max = '20ms' }\n\
                     [[hop]]\nrate = '50Mbit/s'\ndelay = '2ms'\n\
                     [[cross]]\nenter = 0\npattern = 'poisson'\nrate = '8Mbit/s'\n";
 
-/// Between the kernels' stamps and the emulator, at both ends: the system calls on the devices and what the kernel does
-/// in them. The constant delay of a lab exceeds its scenario's by that; medians of 5 to 11 us were measured.
+/// Between the kernels' stamps and the emulator, at both ends: the system calls on the devices and
+/// what the kernel does in them. The constant delay of a lab exceeds its scenario's by that;
+/// medians of 5 to 11 us were measured.
 const DEVICES: Span = Span::from_micros(15);
 const BOUND: Span = Span::from_micros(100);
 
@@ -78,8 +80,9 @@ fn quantile(sorted: &[Span], per_cent: usize) -> Span {
     sorted[(sorted.len() - 1) * per_cent / 100]
 }
 
-/// Where each quantile of one more run should lie: the range of twenty runs, each with all probes some microseconds later, is
-/// some four standard deviations wide, and as much again is added at either end.
+/// Where each quantile of one more run should lie: the range of twenty runs, each with all probes
+/// some microseconds later, is some four standard deviations wide, and as much again is added at
+/// either end.
 fn simulated(path: &Scenario, version: IpVersion, sent: &[Mono], per_cents: &[usize]) -> Vec<(Span, Span)> {
     let later = (0..20).map(|n| Span::from_micros(3 * n));
     let runs: Vec<Vec<Span>> = later.map(|later| run(path, version, sent, later)).collect();

@@ -10,10 +10,11 @@ use netaware_units::Span;
 
 use super::ground::{Judged, VERSIONS, measured, said, tried, words};
 
-/// The queue holds more than a bandwidth-delay product (125 kB), so that after a loss, when cubic's window falls to 0.7, the
-/// link still never runs dry: its rate is then the whole truth.
+/// The queue holds more than a bandwidth-delay product (125 kB), so that after a loss, when cubic's
+/// window falls to 0.7, the link still never runs dry: its rate is then the whole truth.
 const PATH: &str = "[[hop]]\nrate = '50Mbit/s'\ndelay = '10ms'\nqueue = { bytes = '150kB' }\n";
-/// A mean of 8 s of a full link is off by a hundredth if its last packets are 80 ms late; single ones in between do nothing.
+/// A mean of 8 s of a full link is off by a hundredth if its last packets are 80 ms late; single
+/// ones in between do nothing.
 pub(crate) const LATE: Span = Span::from_millis(5);
 /// What a segment of 1500 bytes of IP carries, TCP with timestamps.
 const TCP_HEADER: u32 = 32;
@@ -36,7 +37,8 @@ fn iperf3_gets_the_rate_of_the_scenario_within_a_hundredth() {
     judged.end();
 }
 
-/// The relative error of the rate that iperf3 finds in so many seconds. It is never above the truth.
+/// The relative error of the rate that iperf3 finds in so many seconds. It is never above the
+/// truth.
 pub(crate) fn error_of_rate((version, reverse): Combination, seconds: u32) -> (f64, Report, String) {
     let path = scenario(PATH);
     let share = f64::from(1500 - version.header_len() - TCP_HEADER) / 1500.0;
@@ -44,17 +46,21 @@ pub(crate) fn error_of_rate((version, reverse): Combination, seconds: u32) -> (f
     let (found, report) = measured(&path, |lab| iperf3(lab, version, reverse, seconds));
     let error = found / truth - 1.0;
     let way = if reverse { "down" } else { "up" };
-    let line =
-        format!("{} {way}: {found:.0} bit/s, {:+.3} % of {truth:.0}; {report}", version.name(), error * 100.0);
+    let line = format!(
+        "{} {way}: {found:.0} bit/s, {:+.3} % of {truth:.0}; {report}",
+        version.name(),
+        error * 100.0
+    );
     println!("{line}");
     // What lay in the queue when its seconds began, and the edges of its clock.
     assert!(error < 0.01, "more than the link carries: {line}");
     (error, report, line)
 }
 
-/// Payload rate at the receiver, bit/s, of the steady state. The first three seconds are omitted: in slow start the link
-/// is not yet full, and where that ends by overflowing the queue there is a round trip or two of recovery. Counted in, they
-/// would lower the mean of any test by more the shorter it is, which says something about TCP and nothing about the link.
+/// Payload rate at the receiver, bit/s, of the steady state. The first three seconds are omitted:
+/// in slow start the link is not yet full, and where that ends by overflowing the queue there is a
+/// round trip or two of recovery. Counted in, they would lower the mean of any test by more the
+/// shorter it is, which says something about TCP and nothing about the link.
 fn iperf3(lab: &Lab, version: IpVersion, reverse: bool, seconds: u32) -> f64 {
     let mut server = server(lab);
     let target = lab.address(Side::B, version).to_string();
@@ -106,7 +112,8 @@ fn ping_behind_a_full_queue_waits_as_long_as_the_queue_is() {
         });
         let found = median(&text).unwrap_or_else(|| panic!("{text}"));
         let base = path.base_rtt(version, 64 + version.header_len()).unwrap();
-        // Datagrams come in bursts of a millisecond: by so much, and one of them, the queue is short of full or overfull.
+        // Datagrams come in bursts of a millisecond: by so much, and one of them, the queue is
+        // short of full or overfull.
         let full = base + Span::from_millis(50);
         let burst = Span::from_micros(1500);
         if judged.is_valid(&report, Span::from_micros(200)) {

@@ -80,7 +80,8 @@ fn traceroute_reads_every_hop_with_its_delay() {
             VERSIONS.map(|version| {
                 let target = lab.address(Side::B, version).to_string();
                 let flag = if version == IpVersion::V4 { "-4" } else { "-6" };
-                // One at a time: beside each other they would wait for each other at the slow links.
+                // One at a time: beside each other they would wait for each other at the slow
+                // links.
                 let arguments = [flag, "-n", "-N", "1", "-q", "5", "-w", "2", "-z", "20", &target];
                 let text = said(lab, Side::A, "traceroute", &arguments);
                 parsed(&text)
@@ -93,9 +94,11 @@ fn traceroute_reads_every_hop_with_its_delay() {
             for (hop, (from, fastest)) in routers.iter().enumerate() {
                 assert_eq!(*from, netaware_lab::Addresses::new(path.hops.len()).router(hop, version));
                 let truth = to_router_and_back(&path, hop, version, lengths(version));
-                let line = format!("{name}, hop {}, {}: {fastest} instead of {truth}", hop + 1, version.name());
+                let line =
+                    format!("{name}, hop {}, {}: {fastest} instead of {truth}", hop + 1, version.name());
                 assert!(*fastest - truth > -ROUNDED, "{line}");
-                // Other traffic may have been in the way of all five, and routers answer with some jitter.
+                // Other traffic may have been in the way of all five, and routers answer with some
+                // jitter.
                 let slack = OWN_TIME_OF_TOOLS + path.hops[hop].answers.jitter + waits(name);
                 assert!(!is_valid || *fastest - truth < slack, "{line}; {report}");
             }
@@ -108,7 +111,8 @@ fn traceroute_reads_every_hop_with_its_delay() {
     judged.end();
 }
 
-/// Of a probe of traceroute, and of the error about it as the model counts it (IPv4: header and 8 bytes; IPv6: all of it).
+/// Of a probe of traceroute, and of the error about it as the model counts it (IPv4: header and 8
+/// bytes; IPv6: all of it).
 fn lengths(version: IpVersion) -> [u32; 2] {
     match version {
         IpVersion::V4 => [60, 56],

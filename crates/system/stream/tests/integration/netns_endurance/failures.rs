@@ -102,10 +102,16 @@ impl Failures {
             let with = chance.below(at as u64 + 1) as usize;
             (planned[at].kind, planned[with].kind) = (planned[with].kind, planned[at].kind);
         }
-        Self { planned, over: AtomicUsize::new(0), under_way: AtomicBool::new(false), broken: AtomicBool::new(false) }
+        Self {
+            planned,
+            over: AtomicUsize::new(0),
+            under_way: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
+        }
     }
 
-    /// A sender stays before the place of a failure until the one before is over, so that they come apart.
+    /// A sender stays before the place of a failure until the one before is over, so that they come
+    /// apart.
     pub(crate) fn wait_for_turn(&self, before: u64) {
         let reached = self.planned.partition_point(|failure| failure.at <= before);
         self.wait_until("a failure is over", || self.over.load(Ordering::Acquire) + 1 >= reached);

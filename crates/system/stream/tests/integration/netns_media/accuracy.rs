@@ -4,8 +4,8 @@ use netaware_stream::{Decision, Event, Reason};
 
 use super::*;
 
-/// Sends over IPv4 for so long, or until half a second after the first decision; returns what was decided, and where it went for
-/// that.
+/// Sends over IPv4 for so long, or until half a second after the first decision; returns what was
+/// decided, and where it went for that.
 fn decided(lab: &Lab, span: Span) -> (Vec<Decision>, Vec<IpVersion>) {
     let (mut decisions, mut went) = (Vec::new(), Vec::new());
     let began_at = clock::now();

@@ -19,7 +19,8 @@ const LARGE: usize = 32 << 20;
 /// What passes before the way is blocked.
 const PASSED: u64 = 16 << 20;
 
-/// A way to the receiver, over both versions, on which so many bytes pass and then none, until the connection ends. Returns its port.
+/// A way to the receiver, over both versions, on which so many bytes pass and then none, until the
+/// connection ends. Returns its port.
 fn way_of_so_many_bytes(to: u16, bytes: u64) -> u16 {
     let left = Arc::new(AtomicU64::new(bytes));
     let v6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).unwrap();
