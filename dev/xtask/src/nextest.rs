@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::shell::{CHECKED, cargo, root, run, works, workspace};
+use crate::shell::{CHECKED, cargo, root, run, works};
 
 /// A set of tests that run under the same conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
