@@ -1,8 +1,8 @@
-//! `netaware probe --export` as people run it, with the collectors of the field at the other end, and `netaware collect run
-//! --ipfix` with an exporter of the field at the other.
+//! `netaware probe --export` as people run it, with the collectors of the field at the other end,
+//! and `netaware collect run --ipfix` with an exporter of the field at the other.
 //!
-//! A capture file is the source, so that the truth is known and no privilege is needed. Where a tool is not installed its test says
-//! so and passes; in CI all of them are.
+//! A capture file is the source, so that the truth is known and no privilege is needed. Where a
+//! tool is not installed its test says so and passes; in CI all of them are.
 #![cfg(target_os = "linux")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -50,7 +50,8 @@ fn frame(six: bool, port: u16, n: u8) -> Vec<u8> {
     frame
 }
 
-/// Two flows, one of each version, 100 ms between their packets, in a capture file in the classic format.
+/// Two flows, one of each version, 100 ms between their packets, in a capture file in the classic
+/// format.
 fn capture(folder: &Path) -> PathBuf {
     let mut file: Vec<u8> =
         [0xa1b2_c3d4_u32, 2 | 4 << 16, 0, 0, 65_535, 1].into_iter().flat_map(u32::to_le_bytes).collect();
@@ -140,7 +141,8 @@ fn unread(port: u16) -> u64 {
     queues.map(|bytes| u64::from_str_radix(&bytes, 16).unwrap()).sum()
 }
 
-/// What a collector over TCP was sent, as a capture of it: one frame per 1400 bytes, so that tshark can put it together.
+/// What a collector over TCP was sent, as a capture of it: one frame per 1400 bytes, so that tshark
+/// can put it together.
 fn received(listener: &TcpListener) -> Vec<u8> {
     let (mut stream, _) = listener.accept().unwrap();
     let mut bytes = Vec::new();

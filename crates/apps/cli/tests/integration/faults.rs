@@ -1,5 +1,6 @@
-//! What happens when something goes wrong: strangers on the port, keys, versions, deaths on either side, garbage, a full
-//! disk. Everything runs on loopback, without root unless it says so, and ends by itself.
+//! What happens when something goes wrong: strangers on the port, keys, versions, deaths on either
+//! side, garbage, a full disk. Everything runs on loopback, without root unless it says so, and
+//! ends by itself.
 
 mod clock_step;
 mod dead_responder;
@@ -19,8 +20,8 @@ use netaware_io::clock;
 use netaware_testkit::program::{Program, Responder};
 use netaware_units::{Mono, Span};
 
-/// Waits until a program with `--format ndjson` has measured something: for its first interval, or half a second of `latency`,
-/// which prints none.
+/// Waits until a program with `--format ndjson` has measured something: for its first interval, or
+/// half a second of `latency`, which prints none.
 fn until_it_measures(prober: &Program, command: &str) {
     if command == "latency" {
         until_it_prints(prober, r#""what":"latency""#);
@@ -81,7 +82,8 @@ impl Holdings {
     }
 }
 
-/// Waits until the responder holds no more than `idle`; without it, until what it holds has been the same for 300 ms.
+/// Waits until the responder holds no more than `idle`; without it, until what it holds has been
+/// the same for 300 ms.
 fn settles(responder: &Responder, idle: Option<Holdings>, due: Mono) {
     let (mut last, mut since) = (Holdings::of(responder), clock::now());
     loop {

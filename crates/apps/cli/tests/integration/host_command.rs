@@ -1,5 +1,5 @@
-//! `netaware host` as a stranger runs it: what it prints, how long it takes, what it keeps, and what it does with a cache
-//! that is broken or cannot be written.
+//! `netaware host` as a stranger runs it: what it prints, how long it takes, what it keeps, and
+//! what it does with a cache that is broken or cannot be written.
 
 use std::path::PathBuf;
 use std::process::Output;
@@ -61,7 +61,8 @@ fn it_measures_once_and_remembers_until_told_otherwise() {
     assert_eq!(ability(&remembered).timings, ability(&measured).timings);
     assert_eq!(ability(&remembered).origin.measured_at, ability(&measured).origin.measured_at);
 
-    // A full measurement is not to be had from a quick one, and `--no-cache` neither reads nor writes.
+    // A full measurement is not to be had from a quick one, and `--no-cache` neither reads nor
+    // writes.
     let before = std::fs::read(cache(&home)).unwrap();
     let anew = record(&run(&home, &[&QUICK[..], &["--no-cache"]].concat()));
     assert!(!ability(&anew).origin.cached && ability(&anew).origin.cache.is_none());

@@ -1,8 +1,10 @@
-//! A responder that stands still for a moment: an open loop shows it, and a closed loop alone would hide it.
+//! A responder that stands still for a moment: an open loop shows it, and a closed loop alone would
+//! hide it.
 //!
-//! The responder is a process of its own and is stopped by signal, so its sockets, its kernel and the path go on. What an
-//! exchange has to wait then is the responder's own time: it shows in the figures that a user of the service meets, and the
-//! round trip of the network, from which that time is taken out over UDP, keeps out of it.
+//! The responder is a process of its own and is stopped by signal, so its sockets, its kernel and
+//! the path go on. What an exchange has to wait then is the responder's own time: it shows in the
+//! figures that a user of the service meets, and the round trip of the network, from which that
+//! time is taken out over UDP, keeps out of it.
 
 use netaware_io::clock;
 use netaware_record::{LatencyResult, Record};

@@ -1,14 +1,15 @@
-//! A fleet end to end, every program the one that is shipped: a collector and two probes beside a lossy path over which real
-//! programs send.
+//! A fleet end to end, every program the one that is shipped: a collector and two probes beside a
+//! lossy path over which real programs send.
 //!
 //! ```text
 //!   host a: probe, iperf3, a video's packets ── 2 routers' path, loss and delay by way ── host b: probe, collector, iperf3 -s
 //! ```
 //!
-//! What the page (drawn by a browser), the API and `netaware results delays` say is compared with the lab's own record of
-//! every packet: packets and losses must agree to the last one, delays to some milliseconds. How close delays are on a
-//! machine with a core to spare is in [`accuracy`]. Probes and collector talk over IPv6, on the same path; everything else
-//! over IPv4 is traffic. Needs root: `cargo xtask netns`.
+//! What the page (drawn by a browser), the API and `netaware results delays` say is compared with
+//! the lab's own record of every packet: packets and losses must agree to the last one, delays to
+//! some milliseconds. How close delays are on a machine with a core to spare is in [`accuracy`].
+//! Probes and collector talk over IPv6, on the same path; everything else over IPv4 is traffic.
+//! Needs root: `cargo xtask netns`.
 
 mod accuracy;
 mod full;
@@ -99,7 +100,8 @@ fn start(seed: u64, folder: tempfile::TempDir) -> Fleet {
     Fleet { lab, collector, probes, folder }
 }
 
-/// Why nothing can be claimed of the counts: the machine had no time for the captures, which then lost packets.
+/// Why nothing can be claimed of the counts: the machine had no time for the captures, which then
+/// lost packets.
 fn why_captures_lack(probes: &Value) -> Option<String> {
     let probes = probes.as_array().unwrap();
     let lost: Vec<u64> = probes.iter().map(|probe| probe["counts"]["lost"].as_u64().unwrap()).collect();
@@ -141,8 +143,9 @@ impl Fleet {
         }
     }
 
-    /// Both probes have run their task for three periods or more. A packet that only one point saw counts as lost only if the
-    /// other had watched for the patience and twice what clocks may be apart before.
+    /// Both probes have run their task for three periods or more. A packet that only one point saw
+    /// counts as lost only if the other had watched for the patience and twice what clocks may be
+    /// apart before.
     fn watches(&self) -> bool {
         let probes = self.json("/api/v1/probes");
         let probes = probes.as_array().unwrap();
@@ -162,8 +165,9 @@ impl Fleet {
         packets.and_then(Value::as_u64).unwrap_or_default()
     }
 
-    /// Waits until all traffic up to now is joined, or a capture has lost some of it. Periods are settled in their order, so packets that are sent now, and of
-    /// which nothing else is sent over IPv6, come last. `before` were sent that way already.
+    /// Waits until all traffic up to now is joined, or a capture has lost some of it. Periods are
+    /// settled in their order, so packets that are sent now, and of which nothing else is sent over
+    /// IPv6, come last. `before` were sent that way already.
     fn all_is_joined(&self, before: u64) {
         video(&self.lab, 1);
         let all = before + PER_PICTURE;
@@ -172,7 +176,8 @@ impl Fleet {
         self.until("all is joined", Span::from_secs(30), |it| are_there(it) || captures_lack(it));
     }
 
-    /// Both ends of every TCP connection over IPv4 have ended: none repeats what was lost on its way.
+    /// Both ends of every TCP connection over IPv4 have ended: none repeats what was lost on its
+    /// way.
     fn tcp_has_ended(&self) -> bool {
         let is_over = |line: &str| {
             let state = line.split_whitespace().nth(3);
@@ -204,10 +209,12 @@ fn is_row(item: &Value, from: &str, to: &str, version: IpVersion) -> bool {
         == (Some(from), Some(to), Some(version.name()))
 }
 
-/// Sends so many pictures of a video, one each 40 ms and of [`PER_PICTURE`] packets, over both versions.
+/// Sends so many pictures of a video, one each 40 ms and of [`PER_PICTURE`] packets, over both
+/// versions.
 fn video(lab: &Lab, pictures: u64) {
     let addresses = [IpVersion::V4, IpVersion::V6].map(|version| lab.address(Side::B, version));
-    // Both ports must be open: a host answers a packet to a closed port, and the answer would be a packet as well.
+    // Both ports must be open: a host answers a packet to a closed port, and the answer would be a
+    // packet as well.
     let sinks = addresses.map(|to| lab.within(Side::B, || UdpSocket::bind((to, VIDEO))).unwrap());
     let mut due = clock::now();
     lab.within(Side::A, || {
@@ -235,8 +242,9 @@ fn unused_content() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A bulk transfer of iperf3 over TCP and IPv4, with the video beside it. iperf3's datagrams begin with one each way that is
-/// never repeated; on a path that loses packets both of its ends may wait for ever, so the video is the traffic over UDP.
+/// A bulk transfer of iperf3 over TCP and IPv4, with the video beside it. iperf3's datagrams begin
+/// with one each way that is never repeated; on a path that loses packets both of its ends may wait
+/// for ever, so the video is the traffic over UDP.
 fn iperf3_beside_a_video(fleet: &Fleet, pictures: u64) {
     let mut server = fleet.lab.command(Side::B, "iperf3");
     server.args(["-4", "-s", "-1"]);
@@ -292,7 +300,8 @@ fn page_says(page: &Drawn, row: &Value) {
     }
 }
 
-/// The page has both probes, their captures and their one task, and none of them lost or missed anything.
+/// The page has both probes, their captures and their one task, and none of them lost or missed
+/// anything.
 fn page_says_all_is_well(page: &Drawn, probes: &Value) {
     let map = page.shapes("map");
     for (name, probe) in ["a", "b"].iter().zip(probes.as_array().unwrap()) {
@@ -313,7 +322,8 @@ fn page_says_all_is_well(page: &Drawn, probes: &Value) {
     assert!(page.table("runs")[0].values().any(|text| text.starts_with("no task measures throughput")));
 }
 
-/// A hundred years: spans of this length begin in 1970, so that midnight cannot make two of one run.
+/// A hundred years: spans of this length begin in 1970, so that midnight cannot make two of one
+/// run.
 const ALL: &str = "876000h";
 
 fn stored(store: &Path) -> Value {
@@ -323,8 +333,9 @@ fn stored(store: &Path) -> Value {
     serde_json::from_str(&found.stdout).unwrap()
 }
 
-/// How far the mean and the minimum may be from the lab's own where other tests share the cores, ns: a stamp is late by the time
-/// that its thread waited for a core. No bound holds for the maximum, which one such wait makes.
+/// How far the mean and the minimum may be from the lab's own where other tests share the cores,
+/// ns: a stamp is late by the time that its thread waited for a core. No bound holds for the
+/// maximum, which one such wait makes.
 const SHARED_CORES_NS: [f64; 3] = [5e6, 5e6, f64::INFINITY];
 
 #[test]
@@ -334,7 +345,8 @@ fn packets_and_losses_of_real_traffic_are_the_paths_own_wherever_they_are_shown(
     }
 }
 
-/// Counts are exact in every run; mean, minimum and maximum of delays are within `close_ns` of the lab's own.
+/// Counts are exact in every run; mean, minimum and maximum of delays are within `close_ns` of the
+/// lab's own.
 fn real_traffic_is_joined_as_the_path_treated_it(close_ns: [f64; 3]) {
     const PICTURES: u64 = 50;
     let fleet = start(1, tempfile::tempdir().unwrap());

@@ -1,4 +1,5 @@
-//! The fleet's guide as it is printed: its file and its commands, run by a shell on three sites and a collector's host.
+//! The fleet's guide as it is printed: its file and its commands, run by a shell on three sites and
+//! a collector's host.
 //!
 //! ```text
 //!   berlin: serve, probe ──┐
@@ -6,7 +7,8 @@
 //!   oslo:   serve, probe ──┘
 //! ```
 //!
-//! What a reader has to fill in is filled in: the collector's name, and each site's own. Needs root: `cargo xtask netns`.
+//! What a reader has to fill in is filled in: the collector's name, and each site's own. Needs
+//! root: `cargo xtask netns`.
 
 mod printed;
 
@@ -40,7 +42,8 @@ struct Fleet {
 }
 
 impl Fleet {
-    /// A shell that runs a script on `side` as somebody who is in `folder`; what it says goes to a file beside it.
+    /// A shell that runs a script on `side` as somebody who is in `folder`; what it says goes to a
+    /// file beside it.
     fn shell(side: &Side, folder: &Path, script: &str) -> Command {
         let programs = netaware_path().parent().unwrap().display();
         let path = format!("{programs}:{}", std::env::var("PATH").unwrap_or_default());
@@ -194,7 +197,8 @@ fn three_sites_are_set_up_measured_and_changed_as_the_guide_says() {
         fleet.measured("sites") == all && fleet.measured("owd") == all
     });
     for item in fleet.delays() {
-        // Two veth pairs of one machine: the quickest packet takes no time to speak of, and none is lost.
+        // Two veth pairs of one machine: the quickest packet takes no time to speak of, and none is
+        // lost.
         let row = &item["row"];
         let least = row["delay"]["min"].as_i64().unwrap();
         assert!((0..20_000_000).contains(&least), "{item:#}");

@@ -1,4 +1,5 @@
-//! `netaware lab` as a person uses it, and after it was killed. Run one at a time: `cargo xtask netns`.
+//! `netaware lab` as a person uses it, and after it was killed. Run one at a time: `cargo xtask
+//! netns`.
 
 use std::process::{Command, Output};
 

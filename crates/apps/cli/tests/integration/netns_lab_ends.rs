@@ -1,5 +1,5 @@
-//! However a lab ends, and whoever ends it: nothing is left behind, and nothing of others is touched. Run one at a time:
-//! `cargo xtask netns`.
+//! However a lab ends, and whoever ends it: nothing is left behind, and nothing of others is
+//! touched. Run one at a time: `cargo xtask netns`.
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -137,7 +137,8 @@ fn kill_up_and_take_it_down_at_once(moments: impl IntoIterator<Item = i64>) {
         up.wait().unwrap();
         let down = netaware(&["lab", "down", "--prefix", prefix]);
         assert!(down.status.success(), "{moment} ms: {}", words(&down));
-        // Whatever was still on its way when `down` looked finds nobody to report to, and ends itself.
+        // Whatever was still on its way when `down` looked finds nobody to report to, and ends
+        // itself.
         await_that("nothing left", || left_of(prefix).is_empty());
     }
 }
@@ -259,7 +260,8 @@ fn asked_to_written(file: &Path, holder: u32) -> Span {
     await_change(before) - asked_at
 }
 
-/// In a mount namespace of its own, so that "all" are the labs of this test and no others of this machine.
+/// In a mount namespace of its own, so that "all" are the labs of this test and no others of this
+/// machine.
 #[test]
 fn down_all_takes_every_lab_and_nothing_else() {
     if !permitted() {

@@ -1,4 +1,5 @@
-//! A hundred latency sessions at once. It needs no namespace and no root, but runs with the tests that mostly wait.
+//! A hundred latency sessions at once. It needs no namespace and no root, but runs with the tests
+//! that mostly wait.
 
 mod flow;
 

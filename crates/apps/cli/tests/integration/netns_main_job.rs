@@ -1,5 +1,6 @@
-//! The main job between two namespaces: shapers whose rate is known, packets that vanish, a responder with one version.
-//! Needs root. Shapers keep TCP from filling the machine, so that several measurements can run side by side.
+//! The main job between two namespaces: shapers whose rate is known, packets that vanish, a
+//! responder with one version. Needs root. Shapers keep TCP from filling the machine, so that
+//! several measurements can run side by side.
 
 mod accuracy;
 mod blackholes;

@@ -4,8 +4,9 @@
 //!   right ── sends datagrams ── veth ── left: netaware probe -i lan volume …
 //! ```
 //!
-//! Every datagram is counted, over both IP versions, and none is lost, with one ring and with two; a longer MTU is followed; and
-//! root is given back by every kind of probe. Needs root: `cargo xtask netns`.
+//! Every datagram is counted, over both IP versions, and none is lost, with one ring and with two;
+//! a longer MTU is followed; and root is given back by every kind of probe. Needs root: `cargo
+//! xtask netns`.
 
 use std::fs::{File, Permissions};
 use std::io::{BufRead as _, BufReader};
@@ -32,7 +33,8 @@ fn send(pair: &Pair, version: IpVersion, count: usize) {
         let any = if version == IpVersion::V4 { "0.0.0.0:0" } else { "[::]:0" };
         let socket = UdpSocket::bind(any)?;
         for _ in 0..count {
-            // Nobody listens there: an answer by ICMP may be told at the next call, and counts as sent.
+            // Nobody listens there: an answer by ICMP may be told at the next call, and counts as
+            // sent.
             drop(socket.send_to(&[7; 100], (to, PORT)));
         }
         Ok(())
@@ -351,7 +353,8 @@ options = { time = "500ms" }
 every = "1s"
 "#;
 
-/// A collector on the right, and the probe of the fleet on the left whose reports are kept in `state`.
+/// A collector on the right, and the probe of the fleet on the left whose reports are kept in
+/// `state`.
 struct Fleet<'a> {
     pair: &'a Pair,
     collector: Program,

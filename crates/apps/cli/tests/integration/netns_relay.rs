@@ -1,4 +1,5 @@
-//! `netaware relay` and `netaware run` between two namespaces, with programs that know nothing of them: python3 and curl.
+//! `netaware relay` and `netaware run` between two namespaces, with programs that know nothing of
+//! them: python3 and curl.
 
 use std::fs;
 use std::process::Command;
@@ -22,8 +23,8 @@ def serve(c):
 while True: threading.Thread(target=serve, args=s.accept()[:1], daemon=True).start()
 "#;
 
-/// Sends 24 MB, reads them back, prints `moving` when the first have come, and at the end whether they are equal and the longest
-/// wait in seconds.
+/// Sends 24 MB, reads them back, prints `moving` when the first have come, and at the end whether
+/// they are equal and the longest wait in seconds.
 const CLIENT: &str = r#"
 import hashlib, os, socket, threading, time
 s = socket.create_connection(("127.0.0.1", 8080))

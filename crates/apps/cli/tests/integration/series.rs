@@ -1,4 +1,5 @@
-//! Scans and repetitions as a person runs them: what is saved, what a failure or an interrupt leaves, how it goes on.
+//! Scans and repetitions as a person runs them: what is saved, what a failure or an interrupt
+//! leaves, how it goes on.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -263,7 +264,8 @@ fn a_repetition_keeps_to_its_times_and_sums_up() {
     assert!(shown.contains("OVER THE WHOLE RUN") && shown.contains("variance"), "{shown}");
 }
 
-/// How long after its slot each record began. The series is noted as begun shortly before its first slot.
+/// How long after its slot each record began. The series is noted as begun shortly before its first
+/// slot.
 fn lateness(place: &Place, every: Span) -> Vec<Span> {
     let began_at = Store::open(place.file("store.db")).unwrap().series("last").unwrap().started_at;
     let due = |record: &Record| every * i64::try_from(index(record)).unwrap();

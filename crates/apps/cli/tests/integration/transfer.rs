@@ -1,4 +1,5 @@
-//! `netaware send` and `netaware receive` as people run them: killed and started again, refused, encrypted.
+//! `netaware send` and `netaware receive` as people run them: killed and started again, refused,
+//! encrypted.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -18,12 +19,13 @@ use tempfile::TempDir;
 const LARGE: usize = 16 << 20;
 /// Bytes that a [`Passage`] lets pass before it stops.
 const PASSED: usize = 8 << 20;
-/// Of these so much is in the receiver's file when the transfer is broken off; some may lie in sockets.
+/// Of these so much is in the receiver's file when the transfer is broken off; some may lie in
+/// sockets.
 const WRITTEN: u64 = 4 << 20;
 const LIMIT: Span = Span::from_secs(30);
 
-/// A program between sender and receiver that passes [`PASSED`] bytes of what the sender sends, and then no more until it is
-/// opened: so a transfer is in its middle for as long as a test wants.
+/// A program between sender and receiver that passes [`PASSED`] bytes of what the sender sends, and
+/// then no more until it is opened: so a transfer is in its middle for as long as a test wants.
 struct Passage {
     port: u16,
     left: Arc<(Mutex<usize>, Condvar)>,
@@ -56,7 +58,8 @@ impl Passage {
         self.port.to_string()
     }
 
-    /// Ends all connections. A passage that has stopped reads no more, and does not see that a sender is gone.
+    /// Ends all connections. A passage that has stopped reads no more, and does not see that a
+    /// sender is gone.
     fn end_connections(&self) {
         for stream in self.streams.lock().unwrap().drain(..) {
             // It may be closed already.

@@ -1,4 +1,5 @@
-//! The wall clock is stepped by an hour while something is measured. Kernel stamps come from that clock.
+//! The wall clock is stepped by an hour while something is measured. Kernel stamps come from that
+//! clock.
 
 use std::process::Command;
 
@@ -7,7 +8,8 @@ use netaware_netns::permitted;
 use netaware_testkit::program::{Program, Responder, netaware};
 use netaware_units::Span;
 
-/// Says that the owner of this machine agrees: other programs see the step, too. No time namespace has a wall clock of its own.
+/// Says that the owner of this machine agrees: other programs see the step, too. No time namespace
+/// has a wall clock of its own.
 const AGREED: &str = "NETAWARE_TEST_STEP_CLOCK";
 
 #[test]

@@ -1,5 +1,5 @@
-//! Thousands of random messages over TCP, and over UDP: the responder answers none with more than it got, takes
-//! no memory for them, and goes on serving.
+//! Thousands of random messages over TCP, and over UDP: the responder answers none with more than
+//! it got, takes no memory for them, and goes on serving.
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -65,7 +65,8 @@ fn random_udp_messages_change_nothing_and_are_not_amplified() {
     assert!(answered <= sent, "{sent} bytes sent, {answered} bytes came back");
 }
 
-/// Sends a tenth, then the rest; the rest must not make the process larger. Then it must still serve.
+/// Sends a tenth, then the rest; the rest must not make the process larger. Then it must still
+/// serve.
 fn stays_flat(responder: &Responder, messages: u32, mut send: impl FnMut(u32)) {
     let port = responder.port();
     let latency = ["latency", "127.0.0.1", "--port", &port, "-t", "300ms"];

@@ -1,4 +1,5 @@
-//! An address translator between prober and responder that gives the flow of the trains another port in the middle of them.
+//! An address translator between prober and responder that gives the flow of the trains another
+//! port in the middle of them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

@@ -18,13 +18,15 @@ fn slow_openings_messages_and_attachments_are_cut_while_a_real_prober_is_served(
         [&Preface::new(Role::Control).emit()[..], &frame::emit(&hello(PROTOCOL_VERSION)).unwrap()].concat();
     let message = [&60_000_u32.to_be_bytes()[..], &[b' '; 100]].concat();
     let attachment = Preface::new(Role::Data).emit();
-    // How many, what each says at once, and what it says slowly. Each kind has a responder of its own.
+    // How many, what each says at once, and what it says slowly. Each kind has a responder of its
+    // own.
     let kinds: [(usize, &[u8], &[u8]); 3] =
         [(200, &[], &hello), (16, &hello, &message), (100, &attachment, &[0; 24])];
     side_by_side(kinds, |(count, at_once, slowly)| are_cut(count, at_once, slowly));
 }
 
-/// Opens so many connections, says `at_once` on each and then `slowly` one byte a second, until all are cut.
+/// Opens so many connections, says `at_once` on each and then `slowly` one byte a second, until all
+/// are cut.
 fn are_cut(count: usize, at_once: &[u8], slowly: &[u8]) {
     /// Long enough for any timeout of a state, far shorter than the bytes would last.
     const PATIENCE_S: usize = 15;

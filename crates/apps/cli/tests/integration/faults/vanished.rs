@@ -66,9 +66,9 @@ enum When {
     Measuring,
 }
 
-/// Starts a prober, lets a second one wait behind it, takes the first away, and sees the second admitted and everything
-/// that the first had used given back. Returns whether the second had to wait: the main job may not have asked for its place
-/// yet, and latency never needs one.
+/// Starts a prober, lets a second one wait behind it, takes the first away, and sees the second
+/// admitted and everything that the first had used given back. Returns whether the second had to
+/// wait: the main job may not have asked for its place yet, and latency never needs one.
 fn place_is_freed(by: &str, command: &str, options: &[&str], when: When) -> bool {
     let responder = Responder::start(&[]);
     let port = responder.port();

@@ -1,4 +1,5 @@
-//! How close delays of a fleet are to those of the path. That depends on the machine, so nightly runs each of these ten times.
+//! How close delays of a fleet are to those of the path. That depends on the machine, so nightly
+//! runs each of these ten times.
 
 use netaware_netns::permitted;
 

@@ -1,4 +1,5 @@
-//! A collector whose disk fills up while probes report: the probes keep what is refused, and nothing is lost.
+//! A collector whose disk fills up while probes report: the probes keep what is refused, and
+//! nothing is lost.
 
 use std::path::PathBuf;
 

@@ -1,12 +1,14 @@
-//! Two collectors with half of the digests each, beside one that has them all, each a process and each probe as well:
+//! Two collectors with half of the digests each, beside one that has them all, each a process and
+//! each probe as well:
 //!
 //! ```text
 //!   host a: probe ─► whole                        host b: probe ─► whole       collectors: whole, one (1/2), two (2/2)
 //!           probe ─► one, two   ── the path ──            probe ─► one, two
 //! ```
 //!
-//! What `netaware results delays` says of the two stores together is what it says of the one: every count, every delay and its
-//! histogram, IPDV and reordering too, because the one compares the same neighbours (`lanes = 2`).
+//! What `netaware results delays` says of the two stores together is what it says of the one: every
+//! count, every delay and its histogram, IPDV and reordering too, because the one compares the same
+//! neighbours (`lanes = 2`).
 
 use std::path::{Path, PathBuf};
 
@@ -153,7 +155,8 @@ impl Three {
         found.and_then(|item| item["row"]["packets"].as_u64()).unwrap_or_default()
     }
 
-    /// Waits until so many packets of each version are joined, or a capture has lost some, so that they never will be.
+    /// Waits until so many packets of each version are joined, or a capture has lost some, so that
+    /// they never will be.
     fn joined(&self, by: &str, all: u64, packets: &dyn Fn(&Self, IpVersion) -> u64) {
         let due = clock::now() + Span::from_secs(30);
         loop {

@@ -186,7 +186,8 @@ impl Sites {
         }
     }
 
-    /// A datagram each 2 ms from bern to oslo, every 20th doomed; `before` is told the socket before each.
+    /// A datagram each 2 ms from bern to oslo, every 20th doomed; `before` is told the socket
+    /// before each.
     pub(crate) fn flow(&self, packets: usize, before: impl Fn(&UdpSocket) + Send + Sync) {
         let to = (self.star.sites()[1].v4(), FLOW);
         let _sink = self.star.sites()[1].within(|| UdpSocket::bind(to)).unwrap();
@@ -326,7 +327,8 @@ clocks_apart = \"100ms\"
     assert_eq!((row.delay.count, row.below_bound), (475, 0), "no delay below zero");
     let shown = sites.results(&["delays", "--pair", "wall/site1,wall/site2"]);
     assert!(shown.contains("wall/site1 -> wall/site2  (passive, IPv4, through)"), "{shown}");
-    // The quickest of so many met no other program on its way; how long the others take is the machine's doing.
+    // The quickest of so many met no other program on its way; how long the others take is the
+    // machine's doing.
     assert!(row.delay.min < Span::from_millis(1), "{row:?}");
 }
 

@@ -1,4 +1,5 @@
-//! A probe's own STAMP packets, of which it says delay and loss itself, watched on their way by the digests of both ends.
+//! A probe's own STAMP packets, of which it says delay and loss itself, watched on their way by the
+//! digests of both ends.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +43,8 @@ fn a_stamp_task_and_the_digests_of_its_packets_count_what_the_path_did() {
     }
 }
 
-/// Counts are exact in every run; mean delays are within `close_ns` of the lab's own, and of each other's stated bound.
+/// Counts are exact in every run; mean delays are within `close_ns` of the lab's own, and of each
+/// other's stated bound.
 pub(crate) fn stamps_and_digests_agree(close_ns: f64) {
     let fleet = super::start(100, tempfile::tempdir().unwrap());
     let mut serve = fleet.lab.command(Side::B, netaware_path());

@@ -1,5 +1,5 @@
-//! What the main job says of shapers whose rates are known, to some percent. It depends on the machine, so nightly runs each of
-//! these ten times.
+//! What the main job says of shapers whose rates are known, to some percent. It depends on the
+//! machine, so nightly runs each of these ten times.
 
 use netaware_netns::permitted;
 use netaware_record::{Preference, Use};

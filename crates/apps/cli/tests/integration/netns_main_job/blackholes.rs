@@ -151,8 +151,8 @@ fn prober_whose_network_vanishes_frees_its_place_within_five_seconds() {
     });
 }
 
-/// Waits until a prober with `--format ndjson` has measured something: for its first interval, or half a second of `latency`,
-/// which prints none.
+/// Waits until a prober with `--format ndjson` has measured something: for its first interval, or
+/// half a second of `latency`, which prints none.
 fn until_it_measures(prober: &Program, command: &str) {
     let words = if command == "latency" { r#""what":"latency""# } else { r#""event":"interval""# };
     let due = clock::now() + Span::from_secs(10);

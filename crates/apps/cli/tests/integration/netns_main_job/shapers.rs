@@ -42,8 +42,8 @@ pub(super) fn reads_the_shapers(record: &Record, v4: BitRate, v6: BitRate, close
     assert!(off.is_empty(), "{off:#?}");
 }
 
-/// Figures that are farther than that from what the shaper leaves for payload: it counts frames with their 14 B of Ethernet
-/// header.
+/// Figures that are farther than that from what the shaper leaves for payload: it counts frames
+/// with their 14 B of Ethernet header.
 fn off_the_shapers(record: &Record, v4: BitRate, v6: BitRate, close: f64) -> Vec<String> {
     let mut off = Vec::new();
     for (version, rate, segment) in [(IpVersion::V4, v4, 1448.0), (IpVersion::V6, v6, 1428.0)] {
