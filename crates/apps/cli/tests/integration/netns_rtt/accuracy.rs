@@ -21,5 +21,5 @@ fn the_spin_bit_of_real_quic_is_the_paths_round_trip() {
     }
     let (rows, report) = of_conversations(quic::talk);
     // An edge turns round at both ends, and waits at each for the next datagram.
-    judge(&quic::far(&rows, quic::EVERY * 2), &report, LATE);
+    judge(&quic::far(&rows, Span::from_millis(1), quic::EVERY * 2), &report, LATE);
 }
