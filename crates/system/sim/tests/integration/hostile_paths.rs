@@ -146,6 +146,12 @@ fn all_honest(what: &str, of: impl Fn(&str) -> Estimated) -> Vec<(&'static str, 
         .filter_map(|(name, outcome)| Some(format!("{name}: {}", nonsense(outcome, truth(name))?)))
         .collect();
     assert!(liars.is_empty(), "{what}:\n{}", liars.join("\n"));
+    for (name, outcome) in &outcomes {
+        println!(
+            "ALL {what} {name}: {:?}",
+            outcome.answer.as_ref().map(|it| (it.rate.estimate, it.bound, &it.flags))
+        );
+    }
     outcomes
 }
 
@@ -314,6 +320,7 @@ fn every_method_tells_the_two_modes_of_a_bucket() {
                 format!("{IDLE}bucket = {{ kind = '{kind}', rate = '{tokens}bit/s', burst = '{credit}' }}\n");
             for name in METHODS.into_iter().filter(|name| *name != "maximum") {
                 let outcome = run(name, &text, noise(), &instrument());
+                println!("BUCKET {kind} {tokens} {credit} {name}: {}", outcome.answer.is_some());
                 let Some(answer) = &outcome.answer else { continue };
                 let shaped = has(&outcome, |flag| matches!(flag, Flag::Shaped { .. }));
                 let near = (answer.rate.estimate / tokens - 1.0).abs() <= 0.2;
@@ -359,6 +366,7 @@ fn a_greedy_flow_that_gives_way_is_told_or_in_the_interval() {
         );
         for name in ["curve", "slops", "chirp", "spruce", "available"] {
             let outcome = run(name, &path, noise(), &instrument());
+            println!("GREEDY {queue} {name}: {:?}", outcome.answer);
             let Some(answer) = &outcome.answer else { continue };
             let told = answer.flags.iter().any(|flag| !matches!(flag, Flag::Coalescing { .. }));
             // In a queue that is too short for it the flow leaves up to a quarter by itself.
