@@ -42,7 +42,9 @@ fn runs(method: Method, noise: HostNoise) -> Vec<Run> {
         let truth = if method.is_of_capacity() { truth.capacity } else { truth.available };
         Some(Run { plain, told, truth, away: path.away() })
     };
-    (0..SEEDS).filter_map(one).collect()
+    let runs: Vec<Run> = (0..SEEDS).filter_map(one).collect();
+    assert_eq!(runs.len() as u64, SEEDS, "{method}: seeds with an answer");
+    runs
 }
 
 fn is_flagged(answer: &Estimate) -> bool {
