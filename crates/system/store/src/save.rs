@@ -115,6 +115,7 @@ mod tests {
         store.connection.pragma_update(None, "max_page_count", pages + 8).unwrap();
         let mut saved = 0;
         let error = loop {
+            assert!(saved < 10_000, "it never gets full");
             match store.save(&record(saved)) {
                 Ok(()) => saved += 1,
                 Err(error) => break error,

@@ -19,7 +19,9 @@ fn scenarios() -> BTreeMap<String, Scenario> {
         let scenario = Scenario::parse(&std::fs::read_to_string(&file).unwrap());
         (name.clone(), scenario.unwrap_or_else(|error| panic!("{name}: {error}")))
     });
-    parsed.collect()
+    let scenarios: BTreeMap<_, _> = parsed.collect();
+    assert!(scenarios.len() > 40, "{} scenarios", scenarios.len());
+    scenarios
 }
 
 /// What must come out in half of the seeds at least: a plain figure, or why not.
