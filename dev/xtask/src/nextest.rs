@@ -167,7 +167,8 @@ const VERSION: &str = "^0.9.151";
 
 /// One build serves every suite and the browser tests. The whole workspace is named because a part of it may want fewer
 /// features of a dependency, which would then be built again. Examples are checked by clippy.
-const BUILD: [&str; 7] = ["--workspace", "--lib", "--bins", "--tests", "--locked", "--cargo-profile", CHECKED];
+const BUILD: [&str; 7] =
+    ["--workspace", "--lib", "--bins", "--tests", "--locked", "--cargo-profile", CHECKED];
 
 fn command(suite: Suite) -> Command {
     let profile = ["--profile", suite.profile()];

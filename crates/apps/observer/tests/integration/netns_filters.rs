@@ -60,7 +60,8 @@ impl Outlet for Told {
 }
 
 /// The time that each report is about.
-const PERIOD: Span = Span::from_millis(200);
+const PERIOD_MS: u64 = 200;
+const PERIOD: Span = Span::from_millis(PERIOD_MS as i64);
 
 /// Each with a filter of its own.
 fn instruction(number: u64, filters: &[&str]) -> Instruction {
@@ -70,13 +71,7 @@ fn instruction(number: u64, filters: &[&str]) -> Instruction {
         ((*filter).replace(' ', "-"), task)
     };
     let tasks = filters.iter().map(task).collect();
-    Instruction {
-        number,
-        tasks,
-        suppression: None,
-        seed: "0".repeat(32),
-        period_ms: PERIOD.millis_f64() as u64,
-    }
+    Instruction { number, tasks, suppression: None, seed: "0".repeat(32), period_ms: PERIOD_MS as u32 }
 }
 
 /// A broadcast frame with an empty UDP datagram behind these tags.
@@ -124,7 +119,7 @@ fn counted(from: &Side, reports: &Receiver<ProbeReport>, tasks: usize) -> BTreeM
         from.inject(&datagram(tags)).unwrap();
     }
     // A packet may be read a period after it came.
-    let over_at = Wall((clock::wall() + PERIOD * 2).0);
+    let over_at = Wall(clock::wall().0 + (PERIOD * 2).0);
     let mut sums = BTreeMap::new();
     let add = |report: &ProbeReport| {
         for (task, packets) in volumes(report) {

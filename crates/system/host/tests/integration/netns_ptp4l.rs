@@ -89,7 +89,7 @@ fn a_real_ptp4l_is_understood() {
     let theirs = Span((offset_ns.abs() + delay_ns) as i64);
     match state.bound {
         Some(bound) => {
-            assert!(state.synchronised && (bound - theirs).abs() < near + near, "{bound}, {theirs}")
+            assert!(state.synchronised && (bound - theirs).abs() < near + near, "{bound}, {theirs}");
         }
         None => assert!(!state.synchronised, "{state:?}"),
     }

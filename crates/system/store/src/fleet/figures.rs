@@ -18,7 +18,9 @@ pub(super) fn emit(row: &TaskRow) -> serde_json::Result<String> {
     if !row.lost.is_nothing() {
         // A row is an object with a kind, so there is a field before this one.
         json.pop();
-        json.push_str(&format!(",\"capture_lost\":{}}}", serde_json::to_string(&row.lost)?));
+        json.push_str(",\"capture_lost\":");
+        json.push_str(&serde_json::to_string(&row.lost)?);
+        json.push('}');
     }
     Ok(json)
 }

@@ -337,11 +337,7 @@ fn filters_take_what_they_say(store: &mut dyn Fleet, base: Wall) {
             all_delays(store, query).iter().map(|p| p.period.from.since(base).0 / 1_000_000_000).collect();
         assert_eq!(found, *want, "row {n}");
     }
-    assert!(
-        store
-            .delays(&DelayQuery { after: Some(netaware_store::fleet::Cursor::from_text("x")), ..all() })
-            .is_err()
-    );
+    assert!(store.delays(&DelayQuery { after: Some(Cursor::from_text("x")), ..all() }).is_err());
 }
 
 fn shares_of_two_collectors_add_up(store: &mut dyn Fleet, base: Wall) {
