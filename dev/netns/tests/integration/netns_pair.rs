@@ -158,7 +158,8 @@ fn short_tcp_segments_pass_a_length_limit_although_they_leave_in_aggregates() {
     pair.blackhole_larger_than(1400, V4).unwrap();
     let _server = iperf3_server(pair.right(), 5201);
     let rate = received(client(pair.left(), "v4.test", 5201, &["-t", "1", "-M", "1300"]).spawn().unwrap());
-    assert!(rate > 200e6, "{rate} bit/s");
+    // If aggregates were taken for long packets, nothing but retransmissions of single segments would pass.
+    assert!(rate > 20e6, "{rate} bit/s");
 }
 
 #[test]
