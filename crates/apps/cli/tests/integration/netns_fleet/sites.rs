@@ -260,7 +260,11 @@ options = { count = \"3\", time = \"1s\" }
     let found = |it: &Sites| -> BTreeSet<(String, String)> {
         let latest = it.json("/api/v1/latest");
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        latest.as_array().unwrap().iter().map(|one| (text(&one["probe"]), text(&one["task"]))).collect()
+        let has_rtt = |one: &&Value| {
+            one["figures"].as_array().unwrap().iter().any(|figure| text(&figure["name"]).ends_with(".rtt"))
+        };
+        let with_rtt = latest.as_array().unwrap().iter().filter(has_rtt);
+        with_rtt.map(|one| (text(&one["probe"]), text(&one["task"]))).collect()
     };
     sites.until("figures of all pairs", Span::from_secs(90), |it| found(it) == pairs);
     let latest = sites.json("/api/v1/latest");
