@@ -2,7 +2,8 @@
 
 use std::os::unix::fs::MetadataExt;
 
-/// Whether a test that needs namespaces can run. If not, it says on stderr that it is skipped, and the caller returns.
+/// Whether a test that needs namespaces can run. If not, it says on stderr that it is skipped, and
+/// the caller returns.
 ///
 /// # Panics
 /// When it cannot run and `CI=true`: there a skipped test would pass for a tested one.
@@ -10,7 +11,7 @@ pub fn permitted() -> bool {
     match verdict(is_root(), std::env::var("CI").as_deref() == Ok("true")) {
         Verdict::Run => true,
         Verdict::Skip => {
-            eprintln!("SKIPPED: needs root to make network namespaces; run `cargo xtask netns` as root");
+            eprintln!("SKIPPED: needs root to make network namespaces; run `cargo xtask ci` as root");
             false
         }
         Verdict::Fail => panic!("needs root to make network namespaces, and CI=true: a skip would hide that"),

@@ -62,7 +62,7 @@ impl Control {
     pub fn hear_until(&mut self, due: Mono) -> Heard {
         loop {
             if let Some(body) = self.take_frame() {
-                return Heard::Message(Box::new(frame::parse(&body, ServerMessage::TYPES).unwrap()));
+                return Heard::Message(Box::new(frame::parse(&body).unwrap()));
             }
             let left = due - clock::now();
             if left <= Span::ZERO {

@@ -17,8 +17,8 @@ pub fn prefix() -> String {
     format!("netaware-{}-{:03}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The usual options, with a prefix of their own. Where tests run side by side, the runner sets `NETAWARE_LAB_CORE` to
-/// `shared`: the emulator of such a lab has no core of its own.
+/// The usual options, with a prefix of their own. Where tests run side by side, the runner sets
+/// `NETAWARE_LAB_CORE` to `shared`: the emulator of such a lab has no core of its own.
 pub fn options() -> LabOptions {
     let shared = std::env::var("NETAWARE_LAB_CORE").is_ok_and(|core| core == "shared");
     let core = if shared { EmulatorCore::Shared } else { EmulatorCore::Own };
@@ -57,6 +57,17 @@ pub fn start(scenario: &Scenario, options: &LabOptions) -> Lab {
 #[track_caller]
 pub fn up(text: &str, seed: u64) -> Lab {
     start(&scenario(text), &LabOptions { seed, ..options() })
+}
+
+/// Keeps the calling thread, and every thread that it starts from then on, off the core that the
+/// emulator has for itself. Does nothing if the emulator shares its core.
+///
+/// # Errors
+/// If the system refuses it.
+pub fn keep_off_emulator(lab: &Lab) -> std::io::Result<()> {
+    let Some(core) = lab.state().core else { return Ok(()) };
+    let other = netaware_io::thread::allowed_cores().into_iter().find(|it| *it != core);
+    other.map_or(Ok(()), netaware_io::thread::pin)
 }
 
 /// Starts a responder on host B at [`PORT`] and waits until it listens.

@@ -7,7 +7,9 @@
 
 pub mod clickhouse;
 pub mod control;
+pub mod counters;
 pub mod drawn;
+pub mod figures;
 mod inconclusive;
 pub mod lab;
 pub mod pair;

@@ -170,6 +170,7 @@ impl Finished {
     ///
     /// # Panics
     /// When it ended with another exit code.
+    #[expect(clippy::return_self_not_must_use, reason = "often only the exit code is claimed")]
     pub fn exits_with(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
         self

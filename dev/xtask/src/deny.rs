@@ -20,7 +20,8 @@ pub(crate) fn check() -> Result<()> {
     }
 }
 
-fn ensure_tool() -> Result<()> {
+/// Installs cargo-deny from source if it is missing.
+pub(crate) fn ensure_tool() -> Result<()> {
     if works(&mut cargo(&["deny", "--version"])) {
         return Ok(());
     }

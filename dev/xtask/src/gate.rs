@@ -17,18 +17,25 @@ type Step = (&'static str, fn() -> Result<()>);
 
 /// Steps in their order. Steps on one line run side by side: tests that wait and a browser leave each other room.
 const STEPS: &[&[Step]] = &[
-    &[("packages", || packages::ensure(packages::FOR_TESTS))],
-    &[("nextest", nextest::ensure_tool)],
+    &[("packages", || packages::ensure(&[packages::FOR_TESTS, packages::FOR_WEB].concat()))],
+    &[("tools", tools)],
     &[("fmt", checks::formatting)],
     &[("build", tests::build)],
     &[("clippy", checks::lints)],
     &[("purity", purity::prove)],
     &[("doc tests", tests::documentation)],
     &[("computing", || tests::run(Suite::Computing))],
-    &[("waiting", || tests::run(Suite::Waiting)), ("web", web::all)],
+    &[("waiting", || tests::run(Suite::Waiting)), ("web", web::checks)],
     &[("exclusive", || tests::run(Suite::Exclusive))],
     &[("deny", deny::check)],
 ];
+
+/// Programs that come from other places than Debian.
+fn tools() -> Result<()> {
+    nextest::ensure_tool()?;
+    deny::ensure_tool()?;
+    web::install()
+}
 
 struct Done {
     name: &'static str,

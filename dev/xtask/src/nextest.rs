@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::shell::{CHECKED, cargo, root, run, works, workspace};
+use crate::shell::{CHECKED, cargo, root, run, works};
 
 /// A set of tests that run under the same conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,7 +121,7 @@ pub(crate) fn build() -> Result<()> {
 /// No test ran, or the report of the run cannot be read. A test that failed is no error here.
 pub(crate) fn run_suite(suite: Suite) -> Result<Outcome> {
     forget(suite)?;
-    let mut command = command(suite)?;
+    let mut command = command(suite);
     let ended = run(&mut command);
     let outcome = outcome(suite)?;
     match ended {
@@ -136,7 +136,7 @@ pub(crate) fn run_suite(suite: Suite) -> Result<Outcome> {
 /// # Errors
 /// The report cannot be read.
 pub(crate) fn outcome(suite: Suite) -> Result<Outcome> {
-    let Folder { report, inconclusive } = Folder::of(suite)?;
+    let Folder { report, inconclusive } = Folder::of(suite);
     let cases = if report.exists() { cases(&text(&report)?)? } else { Vec::new() };
     let told = if inconclusive.exists() { text(&inconclusive)? } else { String::new() };
     Ok(Outcome { cases, inconclusive: told.lines().filter_map(inconclusive_of).collect() })
@@ -165,19 +165,20 @@ pub(crate) fn ensure_tool() -> Result<()> {
 /// The newest version that the pinned toolchain builds.
 const VERSION: &str = "^0.9.151";
 
-/// One build serves every suite, clippy and the browser tests. The whole workspace is named because a part of it may
-/// want fewer features of a dependency, which would then be built again.
-const BUILD: [&str; 4] = ["--workspace", "--locked", "--cargo-profile", CHECKED];
+/// One build serves every suite and the browser tests. The whole workspace is named because a part of it may want fewer
+/// features of a dependency, which would then be built again. Examples are checked by clippy.
+const BUILD: [&str; 7] =
+    ["--workspace", "--lib", "--bins", "--tests", "--locked", "--cargo-profile", CHECKED];
 
-fn command(suite: Suite) -> Result<Command> {
+fn command(suite: Suite) -> Command {
     let profile = ["--profile", suite.profile()];
     let ignored: &[&str] = if suite.is_ignored() { &["--run-ignored", "only"] } else { &[] };
     let mut command = cargo(&[&["nextest", "run"], &BUILD[..], &profile, ignored].concat());
-    command.env(INCONCLUSIVE, Folder::of(suite)?.inconclusive);
+    command.env(INCONCLUSIVE, Folder::of(suite).inconclusive);
     if suite == Suite::Waiting {
         command.env(LAB_CORE, "shared");
     }
-    Ok(command)
+    command
 }
 
 /// The variable that tells a test in which file to note that it cannot be judged (`netaware_testkit::inconclusive`).
@@ -193,16 +194,15 @@ struct Folder {
 }
 
 impl Folder {
-    fn of(suite: Suite) -> Result<Self> {
-        let target =
-            workspace()?["target_directory"].as_str().map_or_else(|| root().join("target"), PathBuf::from);
-        let folder = target.join("nextest").join(suite.profile());
-        Ok(Self { report: folder.join("junit.xml"), inconclusive: folder.join("inconclusive.tsv") })
+    /// Below the folder that `.config/nextest.toml` names.
+    fn of(suite: Suite) -> Self {
+        let folder = root().join("target/nextest").join(suite.profile());
+        Self { report: folder.join("junit.xml"), inconclusive: folder.join("inconclusive.tsv") }
     }
 }
 
 fn forget(suite: Suite) -> Result<()> {
-    let Folder { report, inconclusive } = Folder::of(suite)?;
+    let Folder { report, inconclusive } = Folder::of(suite);
     for file in [report, inconclusive] {
         if file.exists() {
             fs::remove_file(&file).with_context(|| format!("could not remove {}", file.display()))?;

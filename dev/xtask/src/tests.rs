@@ -6,12 +6,14 @@ use crate::nextest::{self, Outcome};
 use crate::shell::{CHECKED, cargo, command, output, run as run_command, works};
 use crate::{packages, web};
 
-pub(crate) use crate::nextest::Suite;
+pub(crate) use crate::nextest::{Suite, build};
 
 /// Installs what the tests need, then runs those of the gate.
 pub(crate) fn all() -> Result<()> {
     packages::ensure(packages::FOR_TESTS)?;
     nextest::ensure_tool()?;
+    // One of the tests uses the collector's page as people do, by what drives a browser in the tests of the other page.
+    web::install()?;
     build()?;
     documentation()?;
     Suite::GATE.into_iter().try_for_each(run)
@@ -23,13 +25,6 @@ pub(crate) fn namespaces() -> Result<()> {
     nextest::ensure_tool()?;
     build()?;
     [Suite::Waiting, Suite::Exclusive].into_iter().try_for_each(run)
-}
-
-/// Builds every test and every program that tests start. One of the tests uses the collector's page as people do, by
-/// what drives a browser in the tests of the other page.
-pub(crate) fn build() -> Result<()> {
-    web::install()?;
-    nextest::build()
 }
 
 /// Runs a suite; a failed test is an error.

@@ -9,10 +9,15 @@ use anyhow::{Result, ensure};
 use crate::shell::{CHECKED, command, output, root, run, workspace};
 use crate::{packages, tests};
 
-/// Everything; what `cargo xtask web` and CI do.
+/// Installs what the page's tests need, then runs [`checks`].
 pub(crate) fn all() -> Result<()> {
     packages::ensure(packages::FOR_WEB)?;
     install()?;
+    checks()
+}
+
+/// The page's types and tests, whether its bundle is current, and what a browser does with it.
+pub(crate) fn checks() -> Result<()> {
     npm(&["run", "check"])?;
     npm(&["test"])?;
     npm(&["run", "build"])?;

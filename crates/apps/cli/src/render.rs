@@ -16,7 +16,7 @@ mod wrap;
 
 use std::io::{self, Write};
 
-use netaware_record::Record;
+use netaware_record::{Document as _, Record};
 
 pub(crate) use csv::has_form as has_csv_form;
 pub(crate) use figures::{NONE, rate_unit, time_unit};
@@ -32,11 +32,10 @@ pub(crate) fn record(out: &mut dyn Write, record: &Record, format: Format, paint
     match format {
         Format::Text => text::record(out, record, paint),
         Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, record)?;
-            writeln!(out)
+            writeln!(out, "{}", record.to_json_pretty()?)
         }
         Format::Ndjson => {
-            serde_json::to_writer(&mut *out, record)?;
+            record.write_json(out)?;
             writeln!(out)
         }
         Format::Csv => csv::record(out, record),

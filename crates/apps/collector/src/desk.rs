@@ -3,7 +3,7 @@
 //! One thread, so that the order in which batches of one probe are taken is that in which they came. What lies waiting is put into
 //! the store together, in one transaction. What the store says no to is left with the probes, whose disks keep it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -108,6 +108,8 @@ pub(crate) struct Desk {
     counts: Arc<DeskCounts>,
     totals: Arc<Totals>,
     highest: HashMap<(Arc<str>, Arc<str>), u64>,
+    /// Probes that were refused a batch and have not come back since.
+    refused: HashSet<Arc<str>>,
     own_sequence: u64,
     /// Own rows that the store did not take yet, and how many may be.
     waiting: Vec<TaskRow>,
@@ -141,6 +143,7 @@ impl Desk {
             counts,
             totals,
             highest,
+            refused: HashSet::new(),
             own_sequence: 0,
             waiting: Vec::new(),
             most_waiting: MOST_WAITING,
@@ -181,8 +184,7 @@ impl Desk {
                 Errand::Take(delivery) => deliveries.push(*delivery),
                 Errand::Highest { probe, incarnation, reply } => {
                     self.take(std::mem::take(&mut deliveries));
-                    let found = self.highest(&probe, &incarnation).map_err(|why| why.to_string());
-                    let _ = reply.send(found);
+                    let _ = reply.send(self.begin(&probe, &incarnation).map_err(|why| why.to_string()));
                 }
                 Errand::See(seen) => {
                     self.window.enter_seen(&seen.point, &seen.sightings);
@@ -207,6 +209,12 @@ impl Desk {
         goes_on
     }
 
+    /// A connection of a probe begins: it sends again what was refused. Returns the highest number that is on the disk.
+    fn begin(&mut self, probe: &Arc<str>, incarnation: &Arc<str>) -> Result<u64, FleetError> {
+        self.refused.remove(probe);
+        self.highest(probe, incarnation)
+    }
+
     fn highest(&mut self, probe: &Arc<str>, incarnation: &Arc<str>) -> Result<u64, FleetError> {
         let key = (probe.clone(), incarnation.clone());
         if let Some(known) = self.highest.get(&key) {
@@ -228,6 +236,7 @@ impl Desk {
             Ok(()) => self.well(),
             Err(error) => {
                 self.ill(&error);
+                self.refused.extend(probes.iter().cloned());
                 // Whoever's batch it was keeps it, and tries again in a while.
                 for probe in probes {
                     let why = "the collector's store takes nothing at present; keep what you have".to_owned();
@@ -241,7 +250,12 @@ impl Desk {
         let mut fresh = Vec::with_capacity(deliveries.len());
         let mut expected: HashMap<(Arc<str>, Arc<str>), u64> = HashMap::new();
         let mut answers: HashMap<Arc<str>, u64> = HashMap::new();
+        let mut lacking: Vec<(Arc<str>, u64)> = Vec::new();
         for mut delivery in deliveries {
+            // It left before the probe heard that an earlier one was refused. If it were taken, that one would be lost.
+            if self.refused.contains(&delivery.probe) {
+                continue;
+            }
             let key = (delivery.probe.clone(), delivery.incarnation.clone());
             let highest = match expected.get(&key) {
                 Some(highest) => *highest,
@@ -256,7 +270,7 @@ impl Desk {
             delivery.missing = delivery.sequence - highest - 1;
             // To a store that does not know the probe yet those before were told elsewhere, perhaps; its joins lack them all the same.
             let missing = if highest == 0 { 0 } else { delivery.missing };
-            self.roster.note(&key.0, |view| view.counts.missing += missing);
+            lacking.push((key.0.clone(), missing));
             expected.insert(key, delivery.sequence);
             fresh.push(delivery);
         }
@@ -266,6 +280,10 @@ impl Desk {
         let taken = if batches.is_empty() { Vec::new() } else { self.fleet.take_all(&batches)? };
         drop(batches);
         self.highest.extend(expected);
+        // Only now: what the store refuses comes again, and would be counted again.
+        for (probe, missing) in lacking {
+            self.roster.note(&probe, |view| view.counts.missing += missing);
+        }
         for (delivery, taken) in fresh.into_iter().zip(taken) {
             match taken {
                 Taken::New => self.pass_on(delivery),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use netaware_io::clock;
+use netaware_record::Document as _;
 use netaware_record::passive::{PacketSighting, ProbeReport};
 use netaware_wire::Token;
 use netaware_wire::frame::{self, FrameError};
@@ -372,7 +373,7 @@ impl Session {
 
     /// A report says whose it is and which; both have to be true.
     fn report(&self, json: &[u8], sequence: u64) -> Result<ProbeReport, Parting> {
-        let report: ProbeReport = serde_json::from_slice(json).map_err(|why| {
+        let report = ProbeReport::from_json(json).map_err(|why| {
             let why: String = why.to_string().chars().filter(|c| !c.is_control()).take(200).collect();
             refused(format!("batch {sequence} is no report: {why}"))
         })?;

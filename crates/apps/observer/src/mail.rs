@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use netaware_passive::join::{is_clock_sample, shard_of};
+use netaware_record::Document as _;
 use netaware_record::passive::{PacketSighting, ProbeReport, Row};
 use netaware_units::Wall;
 use netaware_wire::ipfix::sightings::{self, Selection};
@@ -125,12 +126,12 @@ impl Letterbox {
         }
         self.given_up = given_up;
         // A report of our own always serialises; one without bytes would be refused by the buffer and counted.
-        let mut json = serde_json::to_vec(report).unwrap_or_default();
+        let mut json = report.to_json().unwrap_or_default().into_bytes();
         if json.len() > REPORT {
             let mut shorter = report.clone();
             room::fit(&mut shorter, REPORT);
             tracing::warn!(cut = ?shorter.rows_cut, "a report is too long: the least rows are put together or cut");
-            json = serde_json::to_vec(&shorter).unwrap_or_default();
+            json = shorter.to_json().unwrap_or_default().into_bytes();
         }
         self.post(json, report.period.until, totals, selectors);
     }

@@ -232,7 +232,7 @@ impl Reader {
             if pending.len() < 4 + len {
                 break;
             }
-            let message = frame::parse::<ServerMessage>(&pending[4..4 + len], ServerMessage::TYPES);
+            let message = frame::parse::<ServerMessage>(&pending[4..4 + len]);
             pending.drain(..4 + len);
             match message {
                 Ok(ServerMessage::Pong { .. }) | Err(frame::FrameError::UnknownType(_)) => {}

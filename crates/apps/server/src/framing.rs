@@ -21,7 +21,7 @@ impl Frames {
             Err(error) => return Some(Err(error)),
         };
         let body = self.bytes.get(4..4 + len)?;
-        let message = frame::parse(body, ClientMessage::TYPES);
+        let message = frame::parse(body);
         self.bytes.drain(..4 + len);
         if self.bytes.is_empty() && self.bytes.capacity() > KEPT {
             self.bytes = Vec::new();

@@ -16,6 +16,7 @@ mod ends;
 mod headline;
 mod hops;
 mod host;
+mod json;
 mod latency;
 mod limit;
 mod matrix;
@@ -47,6 +48,7 @@ pub use ends::{
 pub use headline::{Headline, HeadlineValue};
 pub use hops::{Hop, HopCapacity, HopQueueing, HopTrain, HopsResult};
 pub use host::{HostInfo, NicInfo};
+pub use json::Document;
 pub use latency::{Arrivals, DelayTail, ExchangeTotal, LatencyResult, LoadedLatency};
 pub use limit::{Limit, LimitedBy, Side};
 pub use matrix::{MatrixCell, MatrixEnd, MatrixProtocol, MatrixResult, MatrixRun};

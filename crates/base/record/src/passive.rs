@@ -12,7 +12,9 @@ use std::net::IpAddr;
 
 use netaware_units::{ByteCount, Span, Wall};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 
 use crate::{Histogram, IpVersion};
 
@@ -209,7 +211,7 @@ impl CaptureLoss {
 }
 
 /// What a task can find. Sightings do not travel like this but as IPFIX.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Row {
     /// Packets and bytes of one key.
@@ -230,6 +232,35 @@ pub enum Row {
     Paths(PathsRow),
     /// Anything else that an active task measured: a whole record.
     Active(Box<crate::Record>),
+}
+
+/// Reads the kind, then the figures of that kind from the same text. What serde derives for an enum with its tag inside
+/// would compile every type of a record for one more source, and could not hold numbers wider than 64 bits.
+impl<'de> Deserialize<'de> for Row {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Tagged {
+            kind: String,
+        }
+        let text = Box::<RawValue>::deserialize(from)?;
+        let text = text.get().as_bytes();
+        let read = || {
+            let Tagged { kind } = serde_json::from_slice(text)?;
+            Ok(match kind.as_str() {
+                "volume" => Self::Volume(serde_json::from_slice(text)?),
+                "traffic" => Self::Traffic(serde_json::from_slice(text)?),
+                "rtt" => Self::Rtt(serde_json::from_slice(text)?),
+                "marking" => Self::Marking(serde_json::from_slice(text)?),
+                "capacity" => Self::Capacity(serde_json::from_slice(text)?),
+                "digests" => Self::Digests(serde_json::from_slice(text)?),
+                "delay" => Self::Delay(serde_json::from_slice(text)?),
+                "paths" => Self::Paths(serde_json::from_slice(text)?),
+                "active" => Self::Active(serde_json::from_slice(text)?),
+                _ => return Err(serde_json::Error::custom(format!("rows of kind '{kind}' are not known"))),
+            })
+        };
+        read().map_err(D::Error::custom)
+    }
 }
 
 /// What packets are counted together; absent fields are not part of the key.

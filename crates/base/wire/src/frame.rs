@@ -2,9 +2,6 @@
 
 use std::fmt;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
 /// No control message is longer.
 pub const MAX_FRAME: usize = 64 * 1024;
 
@@ -36,13 +33,51 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
+/// A set of messages that travel in frames. Its code for JSON is compiled in this crate, once, and not in every crate
+/// that reads or writes such a message.
+pub trait Message: Sized {
+    /// The types of message that are known, so that a message from a later version is told from a damaged one.
+    const TYPES: &'static [&'static str];
+
+    /// Appends the message as JSON.
+    ///
+    /// # Errors
+    /// It holds something that JSON cannot hold.
+    fn write_json(&self, out: &mut Vec<u8>) -> serde_json::Result<()>;
+
+    /// Reads the message from a JSON value.
+    ///
+    /// # Errors
+    /// The fields do not fit the type.
+    fn from_value(value: serde_json::Value) -> serde_json::Result<Self>;
+}
+
+/// Makes [`Message`]s of enums that serde tags by `type`.
+macro_rules! messages {
+    ($($message:ty),* $(,)?) => { $(
+        impl $crate::frame::Message for $message {
+            const TYPES: &'static [&'static str] = <$message>::TYPES;
+
+            fn write_json(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+                serde_json::to_writer(out, self)
+            }
+
+            fn from_value(value: serde_json::Value) -> serde_json::Result<Self> {
+                serde_json::from_value(value)
+            }
+        }
+    )* };
+}
+
+pub(crate) use messages;
+
 /// Writes a message with its length in front.
 ///
 /// # Errors
 /// A message of our own that is too long: the caller must split it.
-pub fn emit<M: Serialize>(message: &M) -> Result<Vec<u8>, FrameError> {
+pub fn emit<M: Message>(message: &M) -> Result<Vec<u8>, FrameError> {
     let mut out = vec![0; 4];
-    serde_json::to_writer(&mut out, message).map_err(|e| FrameError::BadFields(e.to_string()))?;
+    message.write_json(&mut out).map_err(|e| FrameError::BadFields(e.to_string()))?;
     let len = u32::try_from(out.len() - 4).unwrap_or(u32::MAX);
     if len as usize > MAX_FRAME {
         return Err(FrameError::TooLong(len));
@@ -57,16 +92,18 @@ pub fn body_len(header: [u8; 4]) -> Result<usize, FrameError> {
     if len as usize > MAX_FRAME { Err(FrameError::TooLong(len)) } else { Ok(len as usize) }
 }
 
-/// Gives meaning to the body of a frame. `known` lists the types of `M`, so that a message from a later version is told
-/// from a damaged one.
-pub fn parse<M: DeserializeOwned>(body: &[u8], known: &[&str]) -> Result<M, FrameError> {
+/// Gives meaning to the body of a frame.
+///
+/// # Errors
+/// It is not JSON, not of a type that is known here, or does not fit its type.
+pub fn parse<M: Message>(body: &[u8]) -> Result<M, FrameError> {
     let value: serde_json::Value =
         serde_json::from_slice(body).map_err(|e| FrameError::NotJson(short(&e.to_string())))?;
     let name = value.get("type").and_then(serde_json::Value::as_str).unwrap_or("");
-    if !known.contains(&name) {
+    if !M::TYPES.contains(&name) {
         return Err(FrameError::UnknownType(short(name)));
     }
-    serde_json::from_value(value).map_err(|e| FrameError::BadFields(short(&e.to_string())))
+    M::from_value(value).map_err(|e| FrameError::BadFields(short(&e.to_string())))
 }
 
 /// What a stranger wrote is repeated in logs and answers only so far, without control characters.
@@ -87,7 +124,7 @@ mod tests {
 
     #[test]
     fn errors_tell_the_future_from_damage() {
-        let parse = |text: &str| parse::<ClientMessage>(text.as_bytes(), ClientMessage::TYPES);
+        let parse = |text: &str| parse::<ClientMessage>(text.as_bytes());
         assert!(matches!(parse("{"), Err(FrameError::NotJson(_))));
         assert!(matches!(parse("{\"type\":\"teleport\"}"), Err(FrameError::UnknownType(_))));
         assert!(matches!(parse("[]"), Err(FrameError::UnknownType(_))));

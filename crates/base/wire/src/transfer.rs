@@ -115,13 +115,15 @@ impl Head {
     }
 }
 
+frame::messages!(SenderMessage, ReceiverMessage);
+
 impl SenderMessage {
     /// Reads the body of a message.
     ///
     /// # Errors
     /// No JSON, an unknown type, or a field that does not fit.
     pub fn parse(body: &[u8]) -> Result<Self, FrameError> {
-        frame::parse(body, Self::TYPES)
+        frame::parse(body)
     }
 }
 
@@ -131,7 +133,7 @@ impl ReceiverMessage {
     /// # Errors
     /// No JSON, an unknown type, or a field that does not fit.
     pub fn parse(body: &[u8]) -> Result<Self, FrameError> {
-        frame::parse(body, Self::TYPES)
+        frame::parse(body)
     }
 }
 

@@ -303,7 +303,7 @@ mod tests {
             [Row::Digests(DigestRow { observed: 7, selected: 3, unusable: 4, given_up: 0, cut: 1 })]
         );
         let digests: Vec<_> = found.sightings.iter().map(|sighting| sighting.digest).collect();
-        assert!(digests.iter().all(|digest| *digest == digests[0]), "the same bytes were there to hash");
+        assert_eq!(digests, [digests[0]; 3], "the same bytes were there to hash");
         task.link(Link { mtu: Some(9000), rate: None });
         task.observe(&Made::tcp4().payload(&[7; 3000]).observed(Wall(6)));
         let mut after = Found::default();

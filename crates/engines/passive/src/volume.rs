@@ -178,6 +178,7 @@ mod tests {
         let found = rows(&mut all).remove(0);
         assert_eq!((found.packets, found.bytes), (6, ByteCount(3 * 1040 + 3 * 1048)));
         let found = rows(&mut by_version);
+        assert_eq!(found.len(), 2);
         assert!(found.iter().all(|row| row.packets == 3), "{found:?}");
     }
 
@@ -191,6 +192,7 @@ mod tests {
         let found = rows(&mut by_dscp);
         assert_eq!(found.len(), 4);
         let fast: Vec<_> = found.iter().filter(|row| row.key.dscp == Some(46)).collect();
+        assert_eq!(fast.len(), 2);
         assert!(
             fast.iter().all(|row| row.packets == 2 && row.key.source.is_none() && row.key.protocol.is_none())
         );

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use netaware_record::{IpVersion, Outcome, Record};
+use netaware_record::{Document as _, IpVersion, Outcome, Record};
 use netaware_units::{Span, Wall};
 use rusqlite::{OptionalExtension, Row, ToSql, params_from_iter};
 use uuid::Uuid;
@@ -142,7 +142,7 @@ impl Store {
         let mut rows = statement.query(bound).map_err(|e| self.unread(e))?;
         while let Some(row) = rows.next().map_err(|e| self.unread(e))? {
             let text = |column| row.get::<_, String>(column).map_err(|e| self.unread(e));
-            let record = serde_json::from_str(&text(1)?)
+            let record = Record::from_json(text(1)?.as_bytes())
                 .map_err(|e| self.unreadable(&text(0).unwrap_or_default(), &e))?;
             if visit(record).is_break() {
                 break;
@@ -190,7 +190,7 @@ impl Store {
                 row.get(0)
             })
             .map_err(|e| self.unread(e))?;
-        serde_json::from_str(&json).map_err(|e| self.unreadable(&id.to_string(), &e))
+        Record::from_json(json.as_bytes()).map_err(|e| self.unreadable(&id.to_string(), &e))
     }
 
     /// Deletes the record that [`Store::get`] would read, readable or not, and tells its id.

@@ -1,6 +1,6 @@
 //! Writing records.
 
-use netaware_record::{IpVersion, Outcome, Record, VersionResult};
+use netaware_record::{Document as _, IpVersion, Outcome, Record, VersionResult};
 use rusqlite::{Connection, ErrorCode};
 use uuid::Uuid;
 
@@ -12,8 +12,7 @@ impl Store {
     /// # Errors
     /// The disk is full, the file stays locked, or a record with this id is there already.
     pub fn save(&self, record: &Record) -> Result<(), SaveError> {
-        insert(&self.connection, record, &serde_json::to_string(record)?)
-            .map_err(|source| self.unsaved(source, record.id))
+        insert(&self.connection, record, &record.to_json()?).map_err(|source| self.unsaved(source, record.id))
     }
 
     /// Keeps a record in place of earlier ones of the same point of its series: those of a failed attempt, when the
@@ -22,7 +21,7 @@ impl Store {
     /// # Errors
     /// As [`Store::save`]; the earlier ones are then kept.
     pub fn save_point(&self, record: &Record) -> Result<(), SaveError> {
-        let json = serde_json::to_string(record)?;
+        let json = record.to_json()?;
         let replaced = || {
             let transaction = self.connection.unchecked_transaction()?;
             if let Some(series) = &record.series {
@@ -116,6 +115,7 @@ mod tests {
         store.connection.pragma_update(None, "max_page_count", pages + 8).unwrap();
         let mut saved = 0;
         let error = loop {
+            assert!(saved < 10_000, "it never gets full");
             match store.save(&record(saved)) {
                 Ok(()) => saved += 1,
                 Err(error) => break error,

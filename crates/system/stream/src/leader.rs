@@ -1,8 +1,10 @@
-//! Leader and followers: of those in a call, and a keeper, one waits for the sockets on behalf of all; the others wait for that one.
+//! Leader and followers: of those in a call, and a keeper, one waits for the sockets on behalf of
+//! all; the others wait for that one.
 //!
-//! Streams and datagrams keep what they know behind a lock of this kind. Who has nothing left to do but wait leads where nobody
-//! does ([`Led::wait`]), and follows otherwise ([`Led::follow`]). Nobody leads while something is done, so whoever ends a call without
-//! having led last lets the next one lead ([`Led::pass_on`]).
+//! Streams and datagrams keep what they know behind a lock of this kind. Who has nothing left to do
+//! but wait leads where nobody does ([`Led::wait`]), and follows otherwise ([`Led::follow`]).
+//! Nobody leads while something is done, so whoever ends a call without having led last lets the
+//! next one lead ([`Led::pass_on`]).
 
 use std::io;
 use std::os::fd::AsFd;
@@ -80,7 +82,8 @@ impl<S: HasLead> Led<S> {
         self.bell.ring();
     }
 
-    /// Follows, if somebody leads. A keeper that leads is called back by an application, which then leads itself.
+    /// Follows, if somebody leads. A keeper that leads is called back by an application, which then
+    /// leads itself.
     ///
     /// # Errors
     /// Nobody leads; the lock is given back as it was.
@@ -104,7 +107,8 @@ impl<S: HasLead> Led<S> {
         Ok(state)
     }
 
-    /// Leads: waits, unlocked, for one of these sockets, until it is called back, or until then; what the sockets are ready for.
+    /// Leads: waits, unlocked, for one of these sockets, until it is called back, or until then;
+    /// what the sockets are ready for.
     pub(crate) fn wait<'a, F: AsFd>(
         &'a self,
         mut state: MutexGuard<'a, S>,
@@ -192,7 +196,9 @@ mod tests {
     }
 
     fn until(led: &Led<Counted>, holds: impl Fn(&Counted) -> bool) {
+        let deadline = clock::now() + Span::from_secs(15);
         while !holds(&led.lock()) {
+            assert!(clock::now() < deadline, "it did not come in 15 seconds");
             clock::sleep(Span::from_millis(1));
         }
     }

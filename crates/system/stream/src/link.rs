@@ -229,8 +229,8 @@ impl Link {
     fn write_data(&mut self, kept: &Kept, offset: u64, left: u32) -> io::Result<()> {
         let sent = match kept.piece(offset, left) {
             Piece::Kept { at, length } => system::send_file(&self.socket, kept.file(), at, length)?,
-            // The peer has them, by the other connection; the record has to be filled all the same, and not beyond them: it may
-            // need what follows.
+            // The peer has them, by the other connection; the record has to be filled all the same,
+            // and not beyond them: it may need what follows.
             Piece::Forgotten { length } => {
                 send(&self.socket, &[0; DROPPED][..DROPPED.min(length)], NO_SIGNAL)?
             }
@@ -286,8 +286,8 @@ impl Link {
     }
 }
 
-/// Whether a connection has acknowledged nothing of what it was given for longer than a live one would take. The only one there is
-/// gets more time: there is nowhere else to go.
+/// Whether a connection has acknowledged nothing of what it was given for longer than a live one
+/// would take. The only one there is gets more time: there is nowhere else to go.
 pub(crate) fn is_silent(info: &TcpInfo, only: bool) -> bool {
     let rto = info.rto / (1_i64 << info.backoff.min(16));
     let patience = if only { ONLY_PATIENCE } else { (rto * 2).clamp(LEAST_PATIENCE, MOST_PATIENCE) };
@@ -341,7 +341,8 @@ mod tests {
         (Link::new(near, IpVersion::V4, 1).unwrap(), stream, kept, far)
     }
 
-    /// What the far end reads when the bytes are changed where they are kept, after they were written to the connection.
+    /// What the far end reads when the bytes are changed where they are kept, after they were
+    /// written to the connection.
     #[cfg(target_os = "linux")]
     fn read_after_a_change(count: usize) -> Vec<u8> {
         let (mut link, mut stream, kept, mut far) = over_loopback(&vec![1; count]);
@@ -367,7 +368,8 @@ mod tests {
         assert!(read_after_a_change(COPIED).iter().all(|byte| *byte == 1));
     }
 
-    /// A record is half written, and then the peer says that it has more than that half: by the connection that was lost before.
+    /// A record is half written, and then the peer says that it has more than that half: by the
+    /// connection that was lost before.
     #[test]
     fn what_follows_forgotten_bytes_in_a_record_is_as_it_was() {
         const ALL: usize = 1 << 20;
@@ -417,7 +419,9 @@ mod tests {
         let [bye, data, again] = records.map(|record| record.emit());
         far.write_all(&[&bye[..], &data, b"any", &again].concat()).unwrap();
         drop(far);
+        let deadline = clock::now() + Span::from_secs(15);
         let ended = loop {
+            assert!(clock::now() < deadline, "it does not end in 15 seconds");
             // The socket tells nobody here, so it is asked again.
             link.readable = true;
             if let Err(fault) = link.read(clock::now(), &mut stream, &mut inbox, None) {

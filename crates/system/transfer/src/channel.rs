@@ -51,11 +51,7 @@ impl Channel {
     }
 
     /// Says a message.
-    pub(crate) fn say<M: serde::Serialize>(
-        &mut self,
-        message: &M,
-        look: &mut Look<'_>,
-    ) -> Result<(), Broken> {
+    pub(crate) fn say<M: frame::Message>(&mut self, message: &M, look: &mut Look<'_>) -> Result<(), Broken> {
         let bytes = frame::emit(message).map_err(|why| Broken::Protocol(why.to_string()))?;
         self.send(&bytes, look)
     }

@@ -1,7 +1,7 @@
 //! The page `docs/health.md`: one row per suite, and a section for each suite that has more to report. The parts
 //! between its markers are replaced; the rest of the page is written by people.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::fs;
 use std::time::Duration;
 
@@ -77,9 +77,10 @@ impl Page {
                 self.0.insert_str(range.start, &format!("{text}\n"));
             }
             Some(range) => self.0.replace_range(range, text),
-            None => self
-                .0
-                .push_str(&format!("\n## {part}\n\n<!-- begin {part} -->\n{text}\n<!-- end {part} -->\n")),
+            None => {
+                // Writing to a string cannot fail.
+                let _ = write!(self.0, "\n## {part}\n\n<!-- begin {part} -->\n{text}\n<!-- end {part} -->\n");
+            }
         }
     }
 }

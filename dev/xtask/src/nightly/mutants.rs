@@ -98,14 +98,14 @@ fn section(counts: &BTreeMap<String, Count>, survivors: &[String]) -> String {
     );
     for (package, Count { caught, missed, unviable }) in counts {
         let viable = caught + missed;
-        let share = if viable == 0 { "-".to_owned() } else { format!("{} %", caught * 100 / viable) };
+        let share = (caught * 100).checked_div(viable).map_or("-".to_owned(), |share| format!("{share} %"));
         let _ = writeln!(text, "| {package} | {caught} | {missed} | {unviable} | {share} |");
     }
     if !survivors.is_empty() {
         text.push_str("\nSurvivors:\n\n");
-        survivors.iter().for_each(|name| {
+        for name in survivors {
             let _ = writeln!(text, "- `{name}`");
-        });
+        }
     }
     text
 }

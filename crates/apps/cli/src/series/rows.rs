@@ -3,7 +3,7 @@
 use std::io;
 
 use jiff::tz::TimeZone;
-use netaware_record::Record;
+use netaware_record::{Document as _, Record};
 
 use super::table::PointTable;
 use crate::flags::output::Format;
@@ -58,7 +58,7 @@ impl Rows {
             }
             Format::Json => {
                 lines.extend_from_slice(if first { b"[\n" } else { b",\n" });
-                serde_json::to_writer(&mut lines, record)?;
+                record.write_json(&mut lines)?;
                 // The comma of the next one, or the bracket, ends the line.
             }
             format @ (Format::Ndjson | Format::Udpmon) => {

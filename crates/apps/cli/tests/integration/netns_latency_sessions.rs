@@ -60,7 +60,9 @@ fn exchange(sessions: &mut [Session]) {
     let is_open = |session: &Session| session.flow.answered() < (PER_SECOND * SECONDS) as u64;
     // Until all is answered; what the host dropped never is.
     while sessions.iter().any(is_open) && clock::now() < due {
-        sessions.iter_mut().for_each(|session| session.flow.drain());
+        for session in sessions.iter_mut() {
+            session.flow.drain();
+        }
         clock::sleep(Span::from_millis(1));
     }
 }

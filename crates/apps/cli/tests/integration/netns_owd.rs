@@ -1,22 +1,27 @@
 //! `netaware owd` over a lab path whose delays and losses differ by way, both IP versions, against a reflector in the other namespace.
 //!
-//! Losses are held against what the kernels of both ends counted, exactly and in every run; delays against the scenario, in
-//! one of some runs, as a machine whose cores are taken away spoils them. Both ends have one clock here, and say so. The second
-//! reflector is a program of its own in Python, for want of another one in the distribution: it knows RFC 8762 alone. Needs root.
+//! Losses are held against what the kernels of both ends counted, exactly; delays against the scenario: none is early, and a
+//! lab that was on time allows some milliseconds, as programs wait for their cores. Within microseconds they are held by
+//! [`accuracy`]. Both ends have one clock here, and say so. The second reflector is a program of its own in Python, for want
+//! of another one in the distribution: it knows RFC 8762 alone. Needs root.
+
+mod accuracy;
 
 use std::io;
 use std::process::Command;
 
-use netaware_lab::{Lab, Side};
-use netaware_netns::{Running, Transport, in_one_of, permitted, wait_until_bound};
+use netaware_lab::{Lab, Report, Side};
+use netaware_netns::{Running, Transport, permitted, wait_until_bound};
 use netaware_record::{IpVersion, OwdResult, Record};
+use netaware_testkit::counters::{self, UdpCounters};
+use netaware_testkit::figures::judge;
 use netaware_testkit::lab;
 use netaware_testkit::program::{Finished, Program, Responder, netaware_path};
 use netaware_units::Span;
 
 const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
 const STAMP: u16 = 8620;
-const RUNS: usize = 3;
+const SENT: u64 = 400;
 
 fn serve(lab: &Lab, options: &[&str]) -> Responder {
     let responder = lab::responder(lab, &[&[&format!("--stamp={STAMP}")[..]], options].concat());
@@ -35,25 +40,68 @@ fn of(record: &Record, version: IpVersion) -> &OwdResult {
     found.unwrap_or_else(|| panic!("nothing over {}: {record:#?}", version.name()))
 }
 
-/// UDP datagrams that a host's kernel gave to programs, and those that programs gave to it.
-fn counted(lab: &Lab, side: Side, version: IpVersion) -> (u64, u64) {
-    let read = || match version {
-        IpVersion::V4 => std::fs::read_to_string("/proc/thread-self/net/snmp"),
-        IpVersion::V6 => std::fs::read_to_string("/proc/thread-self/net/snmp6"),
-    };
-    let text = lab.within(side, read).unwrap();
-    let number = |name: &str| match version {
-        IpVersion::V4 => {
-            let mut rows = text.lines().filter(|line| line.starts_with("Udp: ")).map(str::split_whitespace);
-            let (names, values) = (rows.next().unwrap(), rows.next().unwrap());
-            names.zip(values).find(|(of, _)| *of == name).unwrap().1.parse::<u64>().unwrap()
+/// Runs once over a path of 5 ms there and 12 ms back that loses one in twenty and three in a hundred. Losses and what else does not
+/// depend on time are asserted.
+fn over_a_lossy_path() -> (Record, Report) {
+    let path = "[[hop]]\nforward = { rate = '1Gbit/s', delay = '5ms', loss = 0.05 }\n\
+                reverse = { rate = '1Gbit/s', delay = '12ms', loss = 0.03 }\n";
+    let lab = lab::up(path, 1);
+    let _reflector = serve(&lab, &[]);
+    let read = || VERSIONS.map(|version| [Side::A, Side::B].map(|side| counters::udp(&lab, side, version)));
+    let before = read();
+    let record = owd(&lab, &["-c", &SENT.to_string(), "-i", "4ms", "--dscp", "EF"], 0).record();
+    let after = read();
+    let report = lab.end().unwrap();
+    for (index, version) in VERSIONS.into_iter().enumerate() {
+        let found = of(&record, version);
+        let [near, far] = [0, 1].map(|side| {
+            let (before, after) = (before[index][side], after[index][side]);
+            UdpCounters { received: after.received - before.received, sent: after.sent - before.sent }
+        });
+        let (up, down) = (&found.forward, &found.reverse);
+        println!("{}: near {near:?}, far {far:?}; found {} and {}", version.name(), up.lost, down.lost);
+        // Packets that only close the flow are lost as well as others, and count nowhere.
+        let closing = near.sent - SENT;
+        for (lost, found) in [(near.sent - far.received, up.lost), (far.sent - near.received, down.lost)] {
+            assert!(
+                (lost.saturating_sub(closing)..=lost).contains(&found),
+                "{found} of {lost}, {closing} close"
+            );
         }
-        IpVersion::V6 => {
-            let line = text.lines().find(|line| line.starts_with(&format!("Udp6{name} "))).unwrap();
-            line.split_whitespace().nth(1).unwrap().parse().unwrap()
+        assert!(up.lost > 0 && down.lost > 0, "this path took nothing: {found:#?}");
+        assert_eq!((found.sent, found.lost_somewhere), (SENT, 0), "{found:#?}");
+        assert_eq!(found.received + up.lost + down.lost, SENT, "{found:#?}");
+        assert_eq!(up.dscp, Some(46), "{found:#?}");
+        let clock = found.clock.as_ref().unwrap();
+        assert_eq!((clock.method.as_str(), clock.offset), ("same_host", Span::ZERO), "{found:#?}");
+        for (delay, truth) in [(up.delay.unwrap(), UP), (down.delay.unwrap(), DOWN)] {
+            assert!(delay.min >= truth, "{found:#?}");
         }
-    };
-    (number("InDatagrams"), number("OutDatagrams"))
+    }
+    (record, report)
+}
+
+const UP: Span = Span::from_millis(5);
+const DOWN: Span = Span::from_millis(12);
+
+/// Smallest and mean delays that exceed the truth by more than this.
+fn late(record: &Record, smallest: Span, mean: Span) -> Vec<String> {
+    let mut late = Vec::new();
+    for version in VERSIONS {
+        let found = of(record, version);
+        for (way, truth) in [(&found.forward, UP), (&found.reverse, DOWN)] {
+            let delay = way.delay.unwrap();
+            let text = format!(
+                "{}: mean {} off, smallest {} off",
+                version.name(),
+                delay.mean - truth,
+                delay.min - truth
+            );
+            println!("{text}");
+            late.extend((delay.min - truth > smallest || delay.mean - truth > mean).then_some(text));
+        }
+    }
+    late
 }
 
 #[test]
@@ -61,57 +109,8 @@ fn delay_and_loss_of_each_way_are_the_paths_own() {
     if !permitted() {
         return;
     }
-    let path = "[[hop]]\nforward = { rate = '1Gbit/s', delay = '5ms', loss = 0.05 }\n\
-                reverse = { rate = '1Gbit/s', delay = '12ms', loss = 0.03 }\n";
-    let mut seeds = 1..;
-    in_one_of(RUNS, || {
-        let lab = lab::up(path, seeds.next().unwrap_or_default());
-        let _reflector = serve(&lab, &[]);
-        let before = VERSIONS.map(|version| [Side::A, Side::B].map(|side| counted(&lab, side, version)));
-        let record = owd(&lab, &["-c", "400", "-i", "4ms", "--dscp", "EF"], 0).record();
-        let after = VERSIONS.map(|version| [Side::A, Side::B].map(|side| counted(&lab, side, version)));
-        let report = lab.end().unwrap();
-        for (index, version) in VERSIONS.into_iter().enumerate() {
-            let found = of(&record, version);
-            let change = |side: usize| {
-                let (before, after) = (before[index][side], after[index][side]);
-                (after.0 - before.0, after.1 - before.1)
-            };
-            let ((back, left), (there, answered)) = (change(0), change(1));
-            let (up, down) = (&found.forward, &found.reverse);
-            println!(
-                "{}: kernels {left} > {there}, {answered} > {back}; found {} and {}",
-                version.name(),
-                up.lost,
-                down.lost
-            );
-            // Packets that only close the flow are lost as well as others, and count nowhere.
-            if left == 400 {
-                assert_eq!((up.lost, down.lost), (left - there, answered - back), "{found:#?}");
-            }
-            assert_eq!((found.sent, found.lost_somewhere), (400, 0), "{found:#?}");
-            assert_eq!(found.received + up.lost + down.lost, 400, "{found:#?}");
-            assert_eq!(up.dscp, Some(46), "{found:#?}");
-            let clock = found.clock.as_ref().unwrap();
-            assert_eq!((clock.method.as_str(), clock.offset), ("same_host", Span::ZERO), "{found:#?}");
-            for (way, truth) in [(up, Span::from_millis(5)), (down, Span::from_millis(12))] {
-                let delay = way.delay.ok_or("no delay")?;
-                let late = report.lateness_p50.unwrap_or_default() + report.oversleep_p99.unwrap_or_default();
-                println!(
-                    "  mean {} off, smallest {} off; the lab's lateness {late}",
-                    delay.mean - truth,
-                    delay.min - truth
-                );
-                assert!(delay.min >= truth, "{found:#?}");
-                if delay.min - truth > Span::from_micros(100)
-                    || delay.mean - truth > Span::from_micros(20) + late
-                {
-                    return Err(format!("{truth}: {delay:?}, {report}"));
-                }
-            }
-        }
-        Ok(())
-    });
+    let (record, report) = over_a_lossy_path();
+    judge(&late(&record, Span::from_millis(2), Span::from_millis(5)), &report, Span::from_millis(1));
 }
 
 #[test]
@@ -148,6 +147,7 @@ fn keys_restarts_and_bare_reflectors() {
     drop(reflector);
 
     // One that is killed in the middle and comes back.
+    let udp = |side| counters::udp(&lab, side, IpVersion::V4);
     let first = serve(&lab, &[]);
     let mut command = lab.command(Side::A, netaware_path());
     command.args([
@@ -162,11 +162,13 @@ fn keys_restarts_and_bare_reflectors() {
         "-c",
         "300",
     ]);
+    let (reached, left) = (udp(Side::B).received, || udp(Side::A).sent);
     let running = Program::start(command);
-    netaware_io::clock::sleep(Span::from_millis(1000));
+    until("packets arrive", || udp(Side::B).received >= reached + 50);
     drop(first);
-    // Long enough that some find nobody there.
-    netaware_io::clock::sleep(Span::from_millis(200));
+    // Some find nobody there.
+    let before = left();
+    until("packets leave", || left() >= before + 20);
     let second = serve(&lab, &[]);
     let record = running.finish_within(Span::from_secs(30)).exits_with(0).record();
     let found = of(&record, IpVersion::V4);
@@ -197,6 +199,14 @@ fn keys_restarts_and_bare_reflectors() {
     }
     drop(bare);
     lab.end().unwrap();
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let due = netaware_io::clock::now() + Span::from_secs(10);
+    while !is_so() {
+        assert!(netaware_io::clock::now() < due, "not within 10 s: {what}");
+        netaware_io::clock::sleep(Span::from_millis(5));
+    }
 }
 
 /// A stateless reflector that copies what it does not know.

@@ -17,7 +17,7 @@ use self::truth::Truth;
 /// All bundled ones whose chance takes or adds datagrams.
 const LOSSY: [&str; 7] =
     ["loss-0.1", "loss-1", "loss-5", "loss-bursty", "loss-periodic", "reordering", "copies-and-bit-errors"];
-const DATAGRAMS: u64 = 10_000;
+const DATAGRAMS: u64 = 2_000;
 /// No other packet of a run is as long.
 const PAYLOAD: u32 = 777;
 

@@ -23,7 +23,7 @@ const PATH: &str = "about = \"web datagrams\"
 forward = { rate = '20Mbit/s', delay = '10ms', loss = 0.02 }
 reverse = { rate = '20Mbit/s', delay = '10ms', loss = 0.03 }
 ";
-const BLOCKS: u64 = 1000;
+const BLOCKS: u64 = 400;
 const BLOCK: u64 = 777;
 /// Of the quick test's streams.
 const PAYLOAD: u64 = 200;
@@ -81,7 +81,7 @@ fn blocks_down_are_counted_as_the_emulator_had_them() {
         assert!(found.offered > BLOCKS * 9 / 10, "nearly all left: {what}");
         lost_in_all += found.lost;
     }
-    assert!(lost_in_all > 20, "this path took nothing: {lost_in_all}");
+    assert!(lost_in_all > 5, "this path took nothing: {lost_in_all}");
 }
 
 /// In CI all of it is there, so that a skip hides nothing.

@@ -1,6 +1,6 @@
 use std::sync::atomic::AtomicBool;
 
-use netaware_record::passive::{CaptureLoss, DigestRow, Period, Row};
+use netaware_record::passive::{CaptureLoss, ClockState, DigestRow, Period, Row};
 use netaware_store::fleet::{
     BacklogGauge, DelayPoint, DelayQuery, FleetReader, Page, ProbeSummary, RowQuery, StoredRow, TaskSummary,
     Upkeep,
@@ -108,4 +108,47 @@ fn own_rows_wait_for_a_full_disk_and_beyond_the_most_the_oldest_are_given_up_and
     assert_eq!((desk.waiting.len(), given_up()), (0, 3));
     assert_eq!(*held(&disk.kept), [&[0], &(4..=13).collect::<Vec<u64>>()[..]].concat());
     assert!(held(&counts.trouble).is_none(), "and is over");
+}
+
+fn delivery(sequence: u64) -> Delivery {
+    let report = ProbeReport {
+        probe: "bern".to_owned(),
+        sequence,
+        period: Period { from: Wall(0), until: Wall(1) },
+        captures: Vec::new(),
+        clock: ClockState::default(),
+        rows: vec![row(sequence)],
+        rows_cut: std::collections::BTreeMap::new(),
+        exchanges: Vec::new(),
+    };
+    let (probe, incarnation) = bern();
+    let room = Arc::new(tokio::sync::Semaphore::new(1)).try_acquire_owned().unwrap();
+    let (sightings, report) = (Vec::new(), Some(report));
+    Delivery { probe, incarnation, sequence, sightings, report, bytes: 1, malformed: 0, missing: 0, room }
+}
+
+fn bern() -> (Arc<str>, Arc<str>) {
+    ("bern".into(), "1".into())
+}
+
+#[test]
+fn a_batch_that_was_under_way_when_an_earlier_one_was_refused_is_not_taken_in_its_place() {
+    let (disk, folder) = (Disk::default(), tempfile::tempdir().unwrap());
+    let mut desk = desk(&disk, folder.path());
+    let (probe, incarnation) = bern();
+    desk.begin(&probe, &incarnation).unwrap();
+    let take = |desk: &mut Desk, sequences: &[u64]| {
+        let deliveries = sequences.iter().map(|sequence| delivery(*sequence)).collect();
+        desk.take(deliveries);
+    };
+    take(&mut desk, &[1]);
+    disk.is_full.store(true, Relaxed);
+    take(&mut desk, &[2, 3]);
+    disk.is_full.store(false, Relaxed);
+    take(&mut desk, &[4]);
+    assert_eq!(*held(&disk.kept), [1], "4 waits for 2 and 3");
+    assert_eq!(desk.begin(&probe, &incarnation).unwrap(), 1);
+    take(&mut desk, &[2, 3]);
+    take(&mut desk, &[4]);
+    assert_eq!(*held(&disk.kept), [1, 2, 3, 4]);
 }

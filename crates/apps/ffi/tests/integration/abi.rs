@@ -118,8 +118,16 @@ fn connected(listener: c_int, port: u16) -> (c_int, c_int) {
     assert!(server > 0, "{}", words());
     let up = |stream| status(stream).ipv4_up != 0 && status(stream).ipv6_up != 0;
     wait_for(|| up(client) && up(server));
-    // The opener's first wish, by which both agree on a connection, would cross one of the acceptor's.
-    netaware_io::clock::sleep(netaware_units::Span::from_millis(50));
+    // The opener's first wish, by which both agree on a connection, would cross one of the
+    // acceptor's. What comes after its answer, on the same connection, shows that it is over.
+    for (from, to) in [(client, server), (server, client)] {
+        let mut byte = [0_u8];
+        // SAFETY: buffers of one byte.
+        unsafe {
+            assert_eq!(na_send(from, [7_u8].as_ptr().cast(), 1, 0), 1, "{}", words());
+            assert_eq!(na_recv(to, byte.as_mut_ptr().cast(), 1, 0), 1, "{}", words());
+        }
+    }
     (client, server)
 }
 

@@ -1,7 +1,7 @@
 //! The library as a packager installs it, and a stranger's program against that.
 //!
-//! Needs cargo-c (`cargo install cargo-c`), and builds the library once more:
-//! `cargo test -p netaware-ffi --test integration install -- --ignored`. `netns_valgrind` has both ends of it under valgrind.
+//! Needs cargo-c (`cargo install cargo-c`), and builds the library once more: `cargo xtask nightly
+//! --only installed`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,9 +9,12 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use netaware_netns::permitted;
 use tempfile::TempDir;
 
+use super::c_library::Library;
 use super::installation::{Installation, output, repository};
+use super::netns_valgrind::{switched_by_a_policy, switched_by_signals};
 
 /// Of what a shared library defines for others.
 fn exported(library: &Path) -> BTreeSet<String> {
@@ -30,7 +33,7 @@ fn calls_in(header: &str) -> BTreeSet<String> {
 }
 
 #[test]
-#[ignore = "needs cargo-c, and builds the library once more"]
+#[ignore = "installed: needs cargo-c, and builds the library once more"]
 fn what_is_installed_has_a_soname_and_versions_and_a_c_program_finds_it_by_pkg_config() {
     let installation = Installation::new();
     let (prefix, lib) = (installation.prefix(), installation.lib());
@@ -60,4 +63,19 @@ fn what_is_installed_has_a_soname_and_versions_and_a_c_program_finds_it_by_pkg_c
     let told = output(&mut client);
     assert!(told.starts_with("500 blocks came back"), "{told}");
     assert!(server.wait().unwrap().success());
+}
+
+#[test]
+#[ignore = "installed: needs cargo-c, and builds the library once more"]
+fn under_valgrind_switched_by_signals_and_by_a_policy_nothing_is_found() {
+    if !permitted() {
+        return;
+    }
+    let installation = Installation::new();
+    let library = Library { folder: installation.lib(), flags: installation.flags() };
+    // What the flags name is below the prefix, and the program finds nothing elsewhere.
+    let prefix = installation.prefix().display().to_string();
+    assert!(library.flags.iter().any(|flag| flag.contains(&prefix)), "{:?}", library.flags);
+    switched_by_signals(&library);
+    switched_by_a_policy(&library);
 }

@@ -1,8 +1,7 @@
-//! The example in C as server and client in two namespaces, both under valgrind: no invalid access, and every byte and thread given
-//! back at the end. Run one at a time: `cargo xtask netns`.
+//! The example in C as server and client in two namespaces, both under valgrind: no invalid access,
+//! and every byte and thread given back at the end.
 //!
-//! The same against the library as a packager installs it needs cargo-c, and builds the library once more:
-//! `cargo test --release -p netaware-ffi --test netns_valgrind -- --ignored`, or `cargo xtask installed`.
+//! The same against the library as a packager installs it is in `install`.
 #![expect(unsafe_code, reason = "kill(2)")]
 
 use std::collections::BTreeSet;
@@ -15,19 +14,20 @@ use netaware_units::{BitRate, Span};
 use tempfile::TempDir;
 
 use super::c_library::Library;
-use super::installation::Installation;
 
 const PORT: &str = "4449";
 /// Of valgrind, where it finds something.
 const FOUND: i32 = 99;
 const RATE: BitRate = BitRate(100_000_000);
 
-/// What is only "still reachable" at the end is no finding: glibc and Rust's runtime keep some for good.
+/// What is only "still reachable" at the end is no finding: glibc and Rust's runtime keep some for
+/// good.
 fn valgrind(side: &Side, program: &Path, words: &[&str]) -> Child {
     let mut command = side.command("valgrind");
     command.args(["--leak-check=full", "--errors-for-leak-kinds=definite,indirect,possible"]);
     command.args([&format!("--error-exitcode={FOUND}"), "--fair-sched=yes"]).arg(program).args(words);
-    // Cargo's own, which comes before what the program names, and may lead to a library of an earlier build.
+    // Cargo's own, which comes before what the program names, and may lead to a library of an
+    // earlier build.
     command.env_remove("LD_LIBRARY_PATH");
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("valgrind is installed")
 }
@@ -48,8 +48,8 @@ fn echo(pair: &Pair, library: &Library, words: &[&str], meanwhile: impl FnOnce(&
         assert_eq!(loaded(process.id()), BTreeSet::from([file.clone()]));
     }
     meanwhile(&mut client);
-    let client = without_a_finding("client", &client.wait_with_output().unwrap());
-    without_a_finding("server", &server.wait_with_output().unwrap());
+    let client = without_a_finding("client", &ended(client));
+    without_a_finding("server", &ended(server));
     client
 }
 
@@ -60,6 +60,24 @@ fn loaded(process: u32) -> BTreeSet<PathBuf> {
     let paths = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
     paths.filter(|path| path.contains("libnetaware")).map(PathBuf::from).collect()
 }
+
+/// What a program has printed, which is little enough for a pipe, when it has ended.
+///
+/// # Panics
+/// If it does not end; it is killed then.
+fn ended(mut child: Child) -> Output {
+    let deadline = clock::now() + PATIENCE;
+    while child.try_wait().unwrap().is_none() {
+        if clock::now() > deadline {
+            let _ = child.kill();
+            panic!("it does not end within {PATIENCE}: {:?}", child.wait_with_output());
+        }
+        clock::sleep(Span::from_millis(20));
+    }
+    child.wait_with_output().unwrap()
+}
+
+const PATIENCE: Span = Span::from_secs(55);
 
 fn without_a_finding(who: &str, ended: &Output) -> String {
     let told = String::from_utf8_lossy(&ended.stderr);
@@ -93,12 +111,14 @@ fn changes(told: &str) -> u32 {
     number.unwrap_or_else(|| panic!("no number of changes: {told}"))
 }
 
-fn switched_by_signals(library: &Library) {
+pub(crate) fn switched_by_signals(library: &Library) {
     let pair = Pair::new("valgrind").unwrap();
     let told = echo(&pair, library, &["4000"], |client| {
         // None must come when it has ended and valgrind looks for leaks: that would end valgrind.
         let mut signals = [libc::SIGUSR1, libc::SIGUSR2].into_iter().cycle();
+        let deadline = clock::now() + PATIENCE;
         while is_connected(client.id()) {
+            assert!(clock::now() < deadline, "it is connected still");
             let signal = signals.next().expect("no end");
             // SAFETY: a child that has not been waited for.
             unsafe { libc::kill(client.id() as i32, signal) };
@@ -109,7 +129,7 @@ fn switched_by_signals(library: &Library) {
     assert!(changes(&told) > 2, "{told}");
 }
 
-fn switched_by_a_policy(library: &Library) {
+pub(crate) fn switched_by_a_policy(library: &Library) {
     let pair = Pair::new("valgrind").unwrap();
     // A block takes 80 ms there over IPv6, where the stream begins.
     pair.shape_two_classes(RATE, BitRate(2_000_000)).unwrap();
@@ -131,19 +151,4 @@ fn switched_by_a_policy_nothing_is_found() {
     if permitted() {
         switched_by_a_policy(&Library::built());
     }
-}
-
-#[test]
-#[ignore = "needs cargo-c, and builds the library once more"]
-fn with_the_installed_library_switched_by_signals_and_by_a_policy_nothing_is_found() {
-    if !permitted() {
-        return;
-    }
-    let installation = Installation::new();
-    let library = Library { folder: installation.lib(), flags: installation.flags() };
-    // What the flags name is below the prefix, and the program finds nothing elsewhere.
-    let prefix = installation.prefix().display().to_string();
-    assert!(library.flags.iter().any(|flag| flag.contains(&prefix)), "{:?}", library.flags);
-    switched_by_signals(&library);
-    switched_by_a_policy(&library);
 }

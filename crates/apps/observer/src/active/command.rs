@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_record::Record;
+use netaware_record::{Document as _, Record};
 use netaware_units::Span;
 
 /// This program. Not the name it was started by: that may lie where somebody else can write, or in a folder that only who
@@ -137,7 +137,7 @@ pub(super) fn run(
     if text.len() as u64 > OUTPUT {
         return Err(format!("'netaware {command}' yielded a record of more than 3 MiB"));
     }
-    let record = serde_json::from_slice(&text);
+    let record = Record::from_json(&text);
     record
         .map(Box::new)
         .map_err(|_| format!("'netaware {command} {target}' could not measure{}", reason(&complained)))

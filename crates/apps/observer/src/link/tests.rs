@@ -1,11 +1,10 @@
 //! A link against collectors that restart, lie, are silent, slow, or somebody else.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use netaware_units::ByteCount;
 use netaware_wire::frame;
@@ -18,6 +17,9 @@ use super::*;
 use crate::buffer::{Batch, BufferSettings};
 
 const KEY: &[u8] = b"sesame";
+
+/// The longest that anything here waits for the link.
+const PATIENCE: Span = Span::from_secs(20);
 
 trait Wire: Read + Write + Send {}
 impl<T: Read + Write + Send> Wire for T {}
@@ -64,13 +66,27 @@ impl Guest {
         hello
     }
 
+    /// The next message that is no status. A link sends a status every few seconds, so the timeout of a read alone would
+    /// not end this.
+    fn hear_no_status(&mut self) -> FromProbe {
+        let until = clock::now() + PATIENCE;
+        loop {
+            match self.hear() {
+                FromProbe::Status(_) => assert!(clock::now() < until, "nothing but statuses came"),
+                other => return other,
+            }
+        }
+    }
+
     /// The next batch; what else is said is passed over.
     fn batch(&mut self) -> (u64, Vec<u8>, Vec<u8>) {
+        let until = clock::now() + PATIENCE;
         loop {
             if let FromProbe::Batch { sequence, ipfix, report, .. } = self.hear() {
                 let ipfix = self.bytes(ipfix as usize);
                 return (sequence, ipfix, self.bytes(report as usize));
             }
+            assert!(clock::now() < until, "no batch came");
         }
     }
 }
@@ -126,8 +142,19 @@ impl Bench {
     }
 
     fn socket(&self) -> TcpStream {
-        let (socket, _) = self.listener.accept().unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        self.listener.set_nonblocking(true).unwrap();
+        let until = clock::now() + PATIENCE;
+        let socket = loop {
+            match self.listener.accept() {
+                Ok((socket, _)) => break socket,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => panic!("{error}"),
+            }
+            assert!(clock::now() < until, "the link does not connect");
+            clock::sleep(Span::from_millis(1));
+        };
+        socket.set_nonblocking(false).unwrap();
+        socket.set_read_timeout(Some(PATIENCE.to_std())).unwrap();
         socket
     }
 
@@ -144,10 +171,12 @@ impl Bench {
     }
 
     fn lost(&self) -> String {
+        let until = clock::now() + PATIENCE;
         loop {
-            if let Heard::Lost(_, why) = self.news.recv_timeout(Duration::from_secs(20)).unwrap() {
+            if let Heard::Lost(_, why) = self.news.recv_timeout(PATIENCE.to_std()).unwrap() {
                 return why;
             }
+            assert!(clock::now() < until, "the connection is not lost");
         }
     }
 }
@@ -258,21 +287,17 @@ fn instructions_starts_and_what_is_followed_go_both_ways() {
         Instruction { number: 5, seed: "0".repeat(32), period_ms: 1000, ..Instruction::default() };
     guest.say(&FromCollector::Instruction(instruction.clone()));
     guest.say(&FromCollector::Start { task: "bulk".into(), run: 3 });
-    let next = || bench.news.recv_timeout(Duration::from_secs(20)).unwrap();
+    let next = || bench.news.recv_timeout(PATIENCE.to_std()).unwrap();
     assert_eq!(next(), Heard::Joined(0));
     assert_eq!(next(), Heard::Instruction(0, Box::new(instruction)));
     assert_eq!(next(), Heard::Start(0, "bulk".into(), 3));
     let refused: BTreeMap<_, _> = [("rtt".to_owned(), "no interface eth9".to_owned())].into();
     held(&bench.shared.said).following = Some((5, refused.clone()));
-    loop {
-        match guest.hear() {
-            FromProbe::Following { instruction, refused: told } => {
-                assert_eq!((instruction, told), (5, refused));
-                break;
-            }
-            FromProbe::Status(_) => {}
-            other => panic!("{other:?}"),
+    match guest.hear_no_status() {
+        FromProbe::Following { instruction, refused: told } => {
+            assert_eq!((instruction, told), (5, refused));
         }
+        other => panic!("{other:?}"),
     }
 }
 

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use netaware_record::Document;
 use netaware_record::passive::{FlowKey, Period, ProbeReport, Row, TaskRow, VolumeRow};
 
 /// Cuts rows until the report's JSON has `most` bytes at most, or nothing is left to cut.
@@ -78,10 +79,10 @@ fn add(rests: &mut BTreeMap<Period, VolumeRow>, period: Period, volume: &VolumeR
 }
 
 /// Bytes of JSON, without writing them anywhere: a table of a million keys is a third of a gigabyte.
-fn length(of: &impl serde::Serialize) -> usize {
+fn length(of: &impl Document) -> usize {
     let mut count = Count(0);
     // Counting cannot fail.
-    let _ = serde_json::to_writer(&mut count, of);
+    let _ = of.write_json(&mut count);
     count.0
 }
 

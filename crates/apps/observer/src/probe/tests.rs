@@ -198,7 +198,9 @@ fn a_suppression_of_others_does_not_interrupt_a_flow_and_a_start_that_it_forbids
         Instruction { number: 1, tasks, suppression: None, seed: "0".repeat(32), period_ms: 1000 };
     probe.follow_at(instruction.clone(), Wall(1));
     probe.tick_at(Wall(2));
+    let until = clock::now() + Span::from_secs(10);
     while starts.load(Ordering::Relaxed) < 2 {
+        assert!(clock::now() < until, "both flows have begun");
         std::thread::yield_now();
     }
     let only = |name: &str| Suppression { tasks: vec![name.to_owned()], passive: true, until: None };

@@ -20,7 +20,7 @@ use netaware_observer::watch::source::Source;
 use netaware_observer::watch::station::Matcher;
 use netaware_passive::Link;
 use netaware_record::passive::{ClockState, PacketSighting, ProbeReport, Row};
-use netaware_units::Span;
+use netaware_units::{Span, Wall};
 use netaware_wire::lmap::{Instruction, Task, What};
 use netaware_wire::packet::Tunnels;
 
@@ -59,6 +59,10 @@ impl Outlet for Told {
     }
 }
 
+/// The time that each report is about.
+const PERIOD_MS: u64 = 200;
+const PERIOD: Span = Span::from_millis(PERIOD_MS as i64);
+
 /// Each with a filter of its own.
 fn instruction(number: u64, filters: &[&str]) -> Instruction {
     let task = |filter: &&str| {
@@ -67,7 +71,7 @@ fn instruction(number: u64, filters: &[&str]) -> Instruction {
         ((*filter).replace(' ', "-"), task)
     };
     let tasks = filters.iter().map(task).collect();
-    Instruction { number, tasks, suppression: None, seed: "0".repeat(32), period_ms: 200 }
+    Instruction { number, tasks, suppression: None, seed: "0".repeat(32), period_ms: PERIOD_MS as u32 }
 }
 
 /// A broadcast frame with an empty UDP datagram behind these tags.
@@ -79,21 +83,50 @@ fn datagram(tags: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// One of each kind, then what every task counted until the periods of that are over.
-fn counted(from: &Side, reports: &Receiver<ProbeReport>) -> BTreeMap<String, u64> {
-    // Until the tasks of the last instruction run, and what was before is told.
-    clock::sleep(Span::from_millis(700));
-    while reports.try_recv().is_ok() {}
+/// Packets that each task counted in the period of a report.
+fn volumes(report: &ProbeReport) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for row in &report.rows {
+        if let Row::Volume(volume) = &row.row {
+            *sums.entry(row.task.clone()).or_default() += volume.packets;
+        }
+    }
+    sums
+}
+
+/// The next report that meets a condition; those before it are given to `seen`.
+fn next(
+    reports: &Receiver<ProbeReport>,
+    is_wanted: impl Fn(&ProbeReport) -> bool,
+    mut seen: impl FnMut(&ProbeReport),
+) {
+    let until = clock::now() + Span::from_secs(10);
+    loop {
+        let report = reports.recv_timeout((until - clock::now()).to_std()).expect("a report in time");
+        if is_wanted(&report) {
+            return;
+        }
+        seen(&report);
+    }
+}
+
+/// Sends one packet of each kind; returns what every task counted until the periods of that are over.
+fn counted(from: &Side, reports: &Receiver<ProbeReport>, tasks: usize) -> BTreeMap<String, u64> {
+    // In a period that began after the instruction was given, with all of its tasks and no other.
+    let given_at = clock::wall();
+    next(reports, |report| report.period.from > given_at && volumes(report).len() == tasks, |_| {});
     for tags in [&[][..], &[0x81, 0, 0, 5], &[0x88, 0xa8, 0, 100, 0x81, 0, 0, 5]] {
         from.inject(&datagram(tags)).unwrap();
     }
-    clock::sleep(Span::from_millis(1200));
+    // A packet may be read a period after it came.
+    let over_at = Wall(clock::wall().0 + (PERIOD * 2).0);
     let mut sums = BTreeMap::new();
-    for row in reports.try_iter().flat_map(|report| report.rows) {
-        if let Row::Volume(volume) = row.row {
-            *sums.entry(row.task).or_default() += volume.packets;
+    let add = |report: &ProbeReport| {
+        for (task, packets) in volumes(report) {
+            *sums.entry(task).or_default() += packets;
         }
-    }
+    };
+    next(reports, |report| report.period.from > over_at, add);
     sums
 }
 
@@ -117,13 +150,12 @@ fn a_tagged_packet_passes_the_same_filter_beside_another_task() {
             };
             let rings = std::num::NonZeroUsize::MIN;
             let host = Host { options: Options::new("lan"), rings, only: Vec::new() };
-            let (mut probe, _reporting) =
-                Probe::new(Lan(host), settings, Told(sender), Span::from_millis(200))?;
+            let (mut probe, _reporting) = Probe::new(Lan(host), settings, Told(sender), PERIOD)?;
             probe.follow(instruction(1, &["udp port 9000"]));
             assert!(probe.refused().is_empty(), "{:?}", probe.refused());
-            let alone = counted(pair.left(), &reports);
+            let alone = counted(pair.left(), &reports, 1);
             probe.follow(instruction(2, &["udp port 9000", "tcp", "vlan 5 and udp"]));
-            let beside = counted(pair.left(), &reports);
+            let beside = counted(pair.left(), &reports, 3);
             probe.end();
             Ok((alone, beside))
         })

@@ -1,7 +1,7 @@
 //! Every measurement against a responder in the same process, over both IP versions of loopback.
 //!
-//! What is asserted holds on the slowest machine: that figures are there, agree with each other and name the host as the
-//! limit. How fast loopback is, is no business of a test.
+//! What is asserted holds on the slowest machine: that figures are there, agree with each other and
+//! name the host as the limit. How fast loopback is, is no business of a test.
 
 use std::thread::JoinHandle;
 
@@ -101,23 +101,6 @@ fn sized(responder: &Responder, transport: Transport, rhythm: Rhythm, sizes: (u3
     latency(&request, &StopFlag::new(), &mut quiet())
 }
 
-/// A socket's buffer holds two of the longest datagrams: a receiver that gets no core for 30 ms loses the third, so with those
-/// one of three runs has to be complete.
-fn exchanged(responder: &Responder, transport: Transport, rhythm: Rhythm, sizes: (u32, u32)) -> Record {
-    let complete = |record: &Record| {
-        record.versions.iter().all(|version| version.latency.as_ref().is_some_and(|found| found.lost == 0))
-    };
-    let runs = if transport == Transport::Udp && sizes.1 > 60_000 { 3 } else { 1 };
-    let mut record = sized(responder, transport, rhythm, sizes);
-    for _ in 1..runs {
-        if complete(&record) {
-            break;
-        }
-        record = sized(responder, transport, rhythm, sizes);
-    }
-    record
-}
-
 #[test]
 fn requests_and_responses_of_any_two_sizes_are_exchanged() {
     let responder = Responder::start();
@@ -130,12 +113,16 @@ fn requests_and_responses_of_any_two_sizes_are_exchanged() {
             if transport == Transport::Udp && rhythm == Rhythm::Closed(3) && sizes.1 > 60_000 {
                 continue;
             }
-            let record = exchanged(&responder, transport, rhythm, sizes);
+            let record = sized(&responder, transport, rhythm, sizes);
             both_complete(&record);
             for version in &record.versions {
                 let found = version.latency.as_ref().unwrap();
                 let what = format!("{transport:?} {sizes:?} {rhythm:?} {found:#?} {:?}", record.warnings);
-                assert_eq!((found.received, found.lost, found.bad), (20, 0, 0), "{what}");
+                assert_eq!((found.received + found.lost, found.bad), (20, 0), "{what}");
+                // A socket's buffer holds two of the longest datagrams: a receiver that gets no
+                // core for 30 ms loses the third.
+                let may_lose = transport == Transport::Udp && sizes.1 > 60_000;
+                assert!(found.received > 0 && (found.lost == 0 || may_lose), "{what}");
                 let payloads = (found.payload, found.response_payload());
                 assert_eq!(payloads, (ByteCount(sizes.0.into()), ByteCount(sizes.1.into())));
                 assert_eq!(found.responder.is_some(), transport == Transport::Udp && sizes.1 >= 44);
@@ -165,7 +152,8 @@ fn both_transports_take_turns_in_one_run() {
         }
     });
     both_complete(&record);
-    // Eight blocks of each version over each transport, the order turned round from one to the next.
+    // Eight blocks of each version over each transport, the order turned round from one to the
+    // next.
     assert_eq!(phases.len(), 32);
     assert!(phases[0].1.ends_with("UDP") && phases[4].1.ends_with("TCP") && phases[1].1.ends_with("TCP"));
     assert_eq!((phases[0].0, phases[4].0), (IpVersion::V4, IpVersion::V6));
@@ -218,6 +206,7 @@ fn spaced_blocks_are_told_by_both_ends_in_both_directions() {
     let record = tcp(&request, &StopFlag::new(), &mut quiet());
     both_complete(&record);
     assert_eq!(record.request.options["blocks"], "3000");
+    assert!(record.versions.iter().all(|version| version.tcp.len() == 2), "up and down: {record:#?}");
     for tcp in record.versions.iter().flat_map(|version| &version.tcp) {
         let blocks = tcp.blocks.unwrap();
         assert_eq!((blocks.written, blocks.asked, blocks.length), (3000, Some(3000), ByteCount(1000)));
@@ -227,6 +216,7 @@ fn spaced_blocks_are_told_by_both_ends_in_both_directions() {
         let times = tcp.times.unwrap();
         assert!(times.given.unwrap() <= times.acknowledged.unwrap(), "{times:?}");
         assert!(times.received_rate.is_some());
+        assert_eq!((tcp.sender.streams.len(), tcp.receiver.streams.len()), (3, 3));
         for (sent, received) in tcp.sender.streams.iter().zip(&tcp.receiver.streams) {
             assert_eq!((sent.bytes, sent.calls), (ByteCount(1_000_000), 1000));
             assert_eq!(received.bytes, sent.bytes);
@@ -273,7 +263,10 @@ fn header_fields_go_with_every_kind_of_measurement_that_can_have_them() {
     };
     let record = udp(&stream, &StopFlag::new(), &mut quiet());
     both_complete(&record);
-    assert!(record.versions.iter().flat_map(|version| &version.udp).all(|udp| udp.received == 50));
+    for version in &record.versions {
+        let received: Vec<_> = version.udp.iter().map(|udp| udp.received).collect();
+        assert_eq!(received, [50, 50], "up and down");
+    }
     let up = TcpRequest { bytes: Some(ByteCount(100_000)), ..TcpRequest::new(target.clone()) };
     both_complete(&tcp(&up, &StopFlag::new(), &mut quiet()));
     let down = TcpRequest { directions: Directions::Reverse, ..up };
@@ -339,7 +332,7 @@ fn a_raised_stop_ends_the_test_early_with_what_there_is() {
             stop.raise();
         }
     });
-    assert_eq!(record.outcome, Outcome::Interrupted);
+    assert_eq!((record.outcome, record.versions.len()), (Outcome::Interrupted, 2));
     assert!(record.elapsed < Span::from_secs(10));
     assert!(record.versions.iter().all(|version| version.latency.is_some()));
 }
@@ -349,6 +342,7 @@ fn nobody_listening_is_a_finding_for_each_version() {
     let responder = Responder::start();
     let target = Target { port: 1, ..responder.target.clone() };
     let record = test(&TestRequest::new(target), &StopFlag::new(), &mut quiet());
+    assert_eq!(record.versions.len(), 2);
     for version in &record.versions {
         let unreachable = version.unreachable.as_ref().unwrap();
         assert!(unreachable.reason.contains("refused"), "{unreachable:?}");
@@ -374,7 +368,7 @@ fn a_matrix_accounts_for_every_byte_at_both_ends() {
         for (result, cell) in version.matrix.iter().flat_map(|r| r.cells.iter().map(move |cell| (r, cell))) {
             let blocks = cell.bytes.0.div_ceil(cell.block.0);
             let is_udp = result.protocol == MatrixProtocol::Udp;
-            assert_eq!(cell.runs.len(), 2);
+            assert_eq!((result.cells.len(), cell.runs.len()), (4, 2));
             for run in &cell.runs {
                 let server = run.server.unwrap();
                 assert_eq!(run.outcome, Outcome::Complete, "{cell:?}");
@@ -403,7 +397,7 @@ fn a_stopped_matrix_keeps_what_it_has() {
             stop.raise();
         }
     });
-    assert_eq!(record.outcome, Outcome::Interrupted);
+    assert_eq!((record.outcome, record.versions.len()), (Outcome::Interrupted, 2));
     for version in &record.versions {
         assert_eq!(version.matrix.len(), 1, "TCP comes first");
         assert!((2..=3).contains(&version.matrix[0].cells.len()));

@@ -2,6 +2,9 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -77,6 +80,23 @@ fn server(work: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> u16 {
     port
 }
 
+/// A server that reports the first bytes of a connection, and then does `work` with it.
+fn reporting_server(work: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> (u16, Receiver<()>) {
+    let (report, reported) = channel();
+    let port = server(move |socket| {
+        if socket.peek(&mut [0]).is_ok() {
+            let _ = report.send(());
+        }
+        work(socket);
+    });
+    (port, reported)
+}
+
+/// Until the server has bytes of a connection.
+fn await_bytes(reported: &Receiver<()>) {
+    reported.recv_timeout(Duration::from_secs(20)).expect("bytes reach the server");
+}
+
 /// Answers only when the whole request has come, with the bytes turned round.
 fn turn_round(mut socket: TcpStream) {
     let mut bytes = Vec::new();
@@ -109,18 +129,76 @@ fn ask(mut socket: TcpStream, request: &[u8]) -> Vec<u8> {
 fn bytes_are_equal_over_switches_and_each_direction_ends_by_itself() {
     let far = far(server(turn_round), settings(Some("sesame")));
     let near = near(&far, "", settings(Some("sesame")));
-    let request = bytes(60_000_000, 1);
-    let switching = near.handle.clone();
-    let switches = thread::spawn(move || {
-        for n in 0..40 {
-            switching.switch(if n % 2 == 0 { IpVersion::V4 } else { IpVersion::V6 });
-            clock::sleep(Span::from_millis(25));
+    let request = bytes(40_000_000, 1);
+    let changes = Changes::counted();
+    let mut socket = connect(&near);
+    // Each block goes on its way while the stream of both ends changes its version.
+    let mut to = IpVersion::V4;
+    for block in request.chunks(5_000_000) {
+        let before = changes.load(Ordering::SeqCst);
+        let deadline = clock::now() + Span::from_secs(20);
+        near.handle.switch(to);
+        socket.write_all(block).unwrap();
+        let mut wished_at = clock::now();
+        while changes.load(Ordering::SeqCst) == before {
+            let now = clock::now();
+            assert!(now < deadline, "the stream does not change its version");
+            // A wish for the version that is in use, or for one that is not up yet, changes nothing.
+            if now - wished_at > Span::from_millis(300) {
+                to = to.other();
+                near.handle.switch(to);
+                wished_at = now;
+            }
+            clock::sleep(Span::from_millis(5));
         }
-    });
-    let mut answer = ask(connect(&near), &request);
+        to = to.other();
+    }
+    socket.shutdown(Shutdown::Write).unwrap();
+    let mut answer = Vec::new();
+    socket.read_to_end(&mut answer).unwrap();
     answer.reverse();
     assert!(answer == request, "{} of {} bytes", answer.len(), request.len());
-    switches.join().unwrap();
+}
+
+/// Counts how often a stream of this process is on another version, as its log says.
+struct Changes(Arc<AtomicUsize>);
+
+impl Changes {
+    fn counted() -> Arc<AtomicUsize> {
+        let count = Arc::new(AtomicUsize::new(0));
+        tracing::subscriber::set_global_default(Self(count.clone())).unwrap();
+        count
+    }
+}
+
+impl tracing::Subscriber for Changes {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.is_event()
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut text = String::new();
+        event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            if field.name() == "message" {
+                text = format!("{value:?}");
+            }
+        });
+        if text.contains(": is on IPv") {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
 }
 
 #[test]
@@ -159,8 +237,8 @@ fn a_server_that_refuses_or_breaks_off_is_a_reset() {
 
 #[test]
 fn a_client_that_breaks_off_is_a_reset_for_the_server() {
-    let (tell, told) = std::sync::mpsc::channel();
-    let server = server(move |mut socket| {
+    let (tell, told) = channel();
+    let (server, reported) = reporting_server(move |mut socket| {
         let mut all = Vec::new();
         let _ = tell.send(socket.read_to_end(&mut all).map_err(|error| error.kind()));
     });
@@ -168,7 +246,7 @@ fn a_client_that_breaks_off_is_a_reset_for_the_server() {
     let near = near(&far, "", settings(None));
     let mut socket = connect(&near);
     socket.write_all(b"half a reque").unwrap();
-    clock::sleep(Span::from_millis(300));
+    await_bytes(&reported);
     socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO)).unwrap();
     drop(socket);
     let seen = told.recv_timeout(Duration::from_secs(10)).unwrap();
@@ -177,7 +255,7 @@ fn a_client_that_breaks_off_is_a_reset_for_the_server() {
 
 #[test]
 fn without_the_key_nothing_is_carried() {
-    let (tell, told) = std::sync::mpsc::channel();
+    let (tell, told) = channel();
     let server = server(move |_| tell.send(()).unwrap());
     let far = far(server, settings(Some("sesame")));
     for wrong in [Some("simsim"), None] {
@@ -203,11 +281,12 @@ fn only_servers_of_the_command_line_are_connected_to() {
 
 #[test]
 fn beyond_the_places_connections_wait_for_their_turn() {
-    let far = far(server(turn_round), settings(None));
+    let (server, reported) = reporting_server(turn_round);
+    let far = far(server, settings(None));
     let near = near(&far, "", Settings { max: 1, ..settings(None) });
     let mut first = connect(&near);
     first.write_all(b"first").unwrap();
-    clock::sleep(Span::from_millis(300));
+    await_bytes(&reported);
     let mut second = connect(&near);
     second.write_all(b"second").unwrap();
     second.shutdown(Shutdown::Write).unwrap();
@@ -223,14 +302,18 @@ fn beyond_the_places_connections_wait_for_their_turn() {
 
 #[test]
 fn a_relay_that_is_told_to_stop_lets_open_connections_end() {
-    let mut far = far(server(turn_round), settings(None));
+    let (server, reported) = reporting_server(turn_round);
+    let mut far = far(server, settings(None));
     let mut near = near(&far, "", Settings { drain: Span::from_secs(10), ..settings(None) });
     let mut socket = connect(&near);
     socket.write_all(b"to the ").unwrap();
-    clock::sleep(Span::from_millis(300));
+    await_bytes(&reported);
     near.handle.stop();
-    clock::sleep(Span::from_millis(100));
-    assert!(TcpStream::connect(near.addresses[0]).is_err(), "new connections are taken");
+    let deadline = clock::now() + Span::from_secs(5);
+    while TcpStream::connect(near.addresses[0]).is_ok() {
+        assert!(clock::now() < deadline, "new connections are taken");
+        clock::sleep(Span::from_millis(5));
+    }
     assert_eq!(ask(socket, b"end"), b"dne eht ot");
     assert!(near.end() < Span::from_secs(5));
     far.end();
@@ -238,11 +321,12 @@ fn a_relay_that_is_told_to_stop_lets_open_connections_end() {
 
 #[test]
 fn a_relay_gives_up_what_does_not_end() {
-    let far = far(server(turn_round), settings(None));
+    let (server, reported) = reporting_server(turn_round);
+    let far = far(server, settings(None));
     let mut near = near(&far, "", Settings { drain: Span::from_millis(200), ..settings(None) });
     let mut socket = connect(&near);
     socket.write_all(b"never ends").unwrap();
-    clock::sleep(Span::from_millis(300));
+    await_bytes(&reported);
     near.end();
     let read = socket.read(&mut [0; 10]).map_err(|error| error.kind());
     assert_eq!(read, Err(ErrorKind::ConnectionReset));

@@ -11,7 +11,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use netaware_io::clock;
-use netaware_record::Record;
+use netaware_record::{Document as _, Record};
 use netaware_units::{Mono, Span, Wall};
 use serde::{Deserialize, Serialize};
 
@@ -170,7 +170,7 @@ pub(super) async fn keep(State(connection): State<Connection>, headers: HeaderMa
         return problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "a result is sent as application/json");
     }
     let Some(shelf) = &connection.context.shelf else { return nothing_is_kept() };
-    let record = match serde_json::from_slice::<Record>(&body) {
+    let record = match Record::from_json(&body) {
         Ok(record) => record,
         Err(error) => return problem(StatusCode::UNPROCESSABLE_ENTITY, &format!("no record: {error}")),
     };

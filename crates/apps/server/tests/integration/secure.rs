@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use netaware_io::clock;
 use netaware_server::{Config, Fingerprint, Identity, Server, Stopper};
+use netaware_units::Span;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -92,7 +94,9 @@ impl Session {
     }
 
     fn hear(&mut self, kind: &str) -> Value {
+        let deadline = clock::now() + Span::from_secs(30);
         loop {
+            assert!(clock::now() < deadline, "no {kind} within 30 s");
             let message: Value = match self.control.read().unwrap() {
                 Message::Text(text) => serde_json::from_str(&text).unwrap(),
                 _ => continue,
@@ -225,7 +229,8 @@ fn echoes_come_back_encrypted_and_spaced_blocks_are_refused() {
     echo.send(Message::binary(vec![3; 64])).unwrap();
     let Message::Binary(reply) = echo.read().unwrap() else { panic!("no binary reply") };
     assert_eq!(&reply[16..], [3; 64]);
-    // One at a time: who stays would have the next wait until one of both has been silent for too long.
+    // One at a time: who stays would have the next wait until one of both has been silent for too
+    // long.
     drop((echo, session));
     let mut session = responder.session();
     session.open(&json!({"kind": "tcp", "direction": "reverse", "streams": 1, "duration": 400_000_000_u64,
@@ -268,14 +273,14 @@ fn with_a_key_the_page_comes_but_what_it_asks_for_needs_a_session_that_knows_the
     let view = get("/api/v1/server", &mine);
     assert!(view.starts_with("HTTP/1.1 200") && view.contains("\"sessions\":[{"), "{view}");
     session.say(&json!({"type": "bye"}));
-    while session.control.read().is_ok() {}
-    assert!(
-        (0..50).any(|_| {
-            netaware_io::clock::sleep(netaware_units::Span::from_millis(100));
-            get("/api/v1/server", &mine).starts_with("HTTP/1.1 403")
-        }),
-        "a session that has gone still opens doors"
-    );
+    let deadline = clock::now() + Span::from_secs(20);
+    while session.control.read().is_ok() {
+        assert!(clock::now() < deadline, "a session that has said good-bye goes on");
+    }
+    while !get("/api/v1/server", &mine).starts_with("HTTP/1.1 403") {
+        assert!(clock::now() < deadline, "a session that has gone still opens doors");
+        clock::sleep(Span::from_millis(100));
+    }
     // Without TLS there is no page at all, and nothing leads to it but the redirection.
     let plain = ask(responder.plain(), &format!("GET /api/v1/server HTTP/1.1\r\nHost: {host}\r\n{mine}\r\n"));
     assert!(plain.starts_with("HTTP/1.1 307"), "{plain}");

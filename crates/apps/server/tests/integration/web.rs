@@ -1,13 +1,15 @@
 //! What a web browser can do with a responder, spoken to as a browser would.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use netaware_io::clock;
 use netaware_record::Record;
 use netaware_server::{Config, KeepError, Listed, Results, Server, Stopper};
+use netaware_units::Span;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
@@ -101,7 +103,9 @@ impl Session {
 
     /// The next message of that type; those of others are passed over, but for errors.
     fn hear(&mut self, kind: &str) -> Value {
+        let deadline = clock::now() + Span::from_secs(30);
         loop {
+            assert!(clock::now() < deadline, "no {kind} within 30 s");
             let message: Value = match self.control.read().unwrap() {
                 Message::Text(text) => serde_json::from_str(&text).unwrap(),
                 _ => continue,
@@ -316,11 +320,16 @@ fn messages_beyond_their_bound_end_the_session() {
     let responder = Responder::start();
     let mut session = responder.session();
     let _ = session.control.send(Message::text("x".repeat(70_000)));
-    loop {
+    let ended = loop {
         match session.control.read() {
-            Ok(Message::Close(_)) | Err(_) => break,
+            Ok(Message::Close(_)) => break None,
+            Err(error) => break Some(error),
             Ok(_) => {}
         }
+    };
+    if let Some(tungstenite::Error::Io(error)) = &ended {
+        let is_silent = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+        assert!(!is_silent, "the session is still open: {error}");
     }
     // Others are served as before.
     responder.session();
@@ -359,20 +368,22 @@ fn the_owner_sees_who_measures_who_waits_and_how_the_host_does() {
             && view["queue"]["held"] == json!([])
             && view["queue"]["waiting"] == json!([])
     };
-    assert!(
-        (0..100).any(|_| gone() || {
-            netaware_io::clock::sleep(netaware_units::Span::from_millis(100));
-            false
-        }),
-        "they stay"
-    );
+    let deadline = clock::now() + Span::from_secs(20);
+    while !gone() {
+        assert!(clock::now() < deadline, "they stay");
+        clock::sleep(Span::from_millis(100));
+    }
 }
 
 #[test]
 fn a_responder_with_a_key_has_no_page() {
     let key = netaware_server::Key::new(*b"sesame").unwrap();
     let responder = Responder::with(Config { key: Some(key), ..Config::default() });
-    assert_eq!(responder.get("/", ""), "");
+    let mut stream = responder.connect();
+    let request = format!("GET / HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", responder.address);
+    stream.write_all(request.as_bytes()).unwrap();
+    let closed = stream.read(&mut [0]).map_err(|error| error.kind());
+    assert!(matches!(closed, Ok(0) | Err(ErrorKind::ConnectionReset)), "it is not closed: {closed:?}");
 }
 
 /// A store that forgets.

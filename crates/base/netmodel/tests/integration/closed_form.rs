@@ -57,7 +57,7 @@ fn mean_waits_of_short_runs_are_near_the_closed_form() {
 }
 
 #[test]
-#[ignore = "10 million packets, eight times; for a release build"]
+#[ignore = "long: 1 minute, 10 million packets eight times"]
 fn mean_waits_over_ten_million_packets_are_within_one_per_cent() {
     for (seed, load) in [(7, 0.5), (7, 0.7), (8, 0.7), (9, 0.7)] {
         let (md1, mm1) = (deterministic(seed, 10_000_000, load), exponential(seed, 10_000_000, load));
@@ -115,7 +115,7 @@ fn hurst(seed: u64, alpha: f64, seconds: u64) -> f64 {
 }
 
 #[test]
-#[ignore = "simulates 600 s of traffic, 24 times; for a release build"]
+#[ignore = "long: 1 minute, 600 s of traffic 24 times"]
 fn on_off_traffic_has_the_hurst_parameter_of_its_tails() {
     for alpha in [1.3, 1.5, 1.7] {
         let found: Vec<f64> = (0..8).map(|seed| hurst(seed, alpha, 600)).collect();

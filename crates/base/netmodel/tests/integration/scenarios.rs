@@ -122,7 +122,9 @@ fn no_packet_is_faster_than_the_base_delay() {
     for (name, scenario) in all() {
         let (fates, _) = stream(&name, V4, 100, 100, Span::from_millis(3));
         let base = scenario.base_delay(Side::A, V4, 100).expect("100 bytes pass everywhere").millis_f64();
-        let least = delays(&fates).into_iter().fold(f64::INFINITY, f64::min);
+        let delays = delays(&fates);
+        assert!(delays.len() > 50, "{name}: only {} of 100 came", delays.len());
+        let least = delays.into_iter().fold(f64::INFINITY, f64::min);
         assert!(least > base - 0.001, "{name}: {least} ms below {base} ms");
     }
 }
@@ -133,6 +135,7 @@ fn idle_paths_show_the_base_delay_itself() {
     {
         let base = all()[name].base_delay(Side::A, V4, 1500).expect("passes").millis_f64();
         let (fates, _) = stream(name, V4, 1500, 50, Span::from_millis(20));
+        assert_eq!(delays(&fates).len(), 50, "{name}");
         assert!(delays(&fates).iter().all(|delay| (delay - base).abs() < 0.000_01), "{name}");
     }
 }
@@ -211,6 +214,7 @@ fn ip_versions_differ_where_their_files_say() {
     assert_eq!((capacity("ipv4-faster", V4), capacity("ipv4-faster", V6)), (Some(200), Some(60)));
     assert_eq!((capacity("ipv6-black-hole", V4), capacity("ipv6-black-hole", V6)), (Some(100), None));
     let (fates, _) = stream("ipv6-black-hole", V6, 100, 10, Span::from_millis(1));
+    assert_eq!(fates.len(), 10);
     assert!(
         fates.iter().all(|fate| matches!(fate, Fate::Dropped { hop: 1, cause: DropCause::BlackHole, .. }))
     );
@@ -219,8 +223,10 @@ fn ip_versions_differ_where_their_files_say() {
 #[test]
 fn one_tunnel_answers_and_the_other_is_silent() {
     let (fates, _) = stream("small-mtu", V6, 1500, 3, Span::from_millis(1));
+    assert_eq!(fates.len(), 3);
     assert!(fates.iter().all(|fate| matches!(fate, Fate::Answered { hop: 0, .. })), "{fates:?}");
     let (fates, _) = stream("mtu-black-hole", V4, 1500, 3, Span::from_millis(1));
+    assert_eq!(fates.len(), 3);
     assert!(
         fates.iter().all(|fate| matches!(fate, Fate::Dropped { cause: DropCause::Mtu, .. })),
         "{fates:?}"
@@ -260,6 +266,7 @@ fn order_is_broken_where_files_say_and_only_there() {
         let (fates, _) = stream(name, V4, 100, 2000, Span::from_micros(500));
         let ids: Vec<u64> =
             fates.iter().filter(|f| matches!(f, Fate::Delivered { .. })).map(Fate::id).collect();
+        assert!(ids.len() > 1500, "{name}: only {} of 2000 came", ids.len());
         assert_eq!(!ids.is_sorted(), broken, "{name}");
     }
 }

@@ -233,16 +233,28 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_sample_disappears(low in any::<i64>(), width in 1..u64::MAX, bins in 1..50_usize,
-                                samples in prop::collection::vec(any::<i64>(), 0..50)) {
-            if let Ok(mut hist) = FixedHistogram::new(low, width, bins) {
-                for &x in &samples {
-                    hist.observe(x);
-                }
-                let counted = hist.bins().iter().sum::<u64>() + hist.underflow() + hist.overflow();
-                prop_assert_eq!(counted, samples.len() as u64);
-                prop_assert_eq!(hist.iter().count(), bins);
+        fn no_sample_disappears(low in -(1_i64 << 60)..1 << 60, width in 1..1_u64 << 40, bins in 1..50_usize,
+                                near in prop::collection::vec(-(1_i64 << 46)..1 << 46, 0..50),
+                                anywhere in prop::collection::vec(any::<i64>(), 0..50)) {
+            let mut hist = FixedHistogram::new(low, width, bins).unwrap();
+            let samples: Vec<i64> = near.iter().map(|x| low + x).chain(anywhere).collect();
+            for &x in &samples {
+                hist.observe(x);
             }
+            let counted = hist.bins().iter().sum::<u64>() + hist.underflow() + hist.overflow();
+            prop_assert_eq!(counted, samples.len() as u64);
+            prop_assert_eq!(hist.iter().count(), bins);
+            prop_assert_eq!(hist.underflow(), samples.iter().filter(|x| **x < low).count() as u64);
+        }
+
+        #[test]
+        fn a_shape_is_refused_if_and_only_if_its_last_bin_ends_beyond_the_range(
+            low in any::<i64>(), width in 1..u64::MAX, bins in 1..50_usize,
+        ) {
+            let end = i128::from(low) + i128::from(width) * bins as i128;
+            let made = FixedHistogram::new(low, width, bins);
+            let refused = (end > i128::from(i64::MAX)).then_some(HistogramShapeError::BeyondRange);
+            prop_assert_eq!(made.err(), refused);
         }
 
         #[test]

@@ -496,6 +496,7 @@ mod tests {
             lengths.push((one.len() - message::HEADER_LEN - message::SET_HEADER_LEN) / REPORT_LEN);
             left = rest;
         }
+        assert_eq!((left.len(), lengths.len()), (0, 18));
         assert_eq!(lengths[1..lengths.len() - 1], vec![57; lengths.len() - 2]);
     }
 

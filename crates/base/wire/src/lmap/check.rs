@@ -111,6 +111,8 @@ const PROOF: &str = "64 hexadecimal digits";
 const WORDS: &str = "at most 256 words of 1 to 63 printable characters";
 const LINE: &str = "one line of at most 1024 bytes";
 
+frame::messages!(FromProbe, FromCollector);
+
 impl FromProbe {
     /// Types that are known, for [`frame::parse`].
     pub const TYPES: &[&str] = &["hello", "following", "status", "batch"];
@@ -120,7 +122,7 @@ impl FromProbe {
     /// # Errors
     /// It is no message, or one that is out of bounds.
     pub fn parse(body: &[u8]) -> Result<Self, MessageError> {
-        let message: Self = frame::parse(body, Self::TYPES)?;
+        let message: Self = frame::parse(body)?;
         message.check()?;
         Ok(message)
     }
@@ -188,7 +190,7 @@ impl FromCollector {
     /// # Errors
     /// It is no message, or one that is out of bounds.
     pub fn parse(body: &[u8]) -> Result<Self, MessageError> {
-        let message: Self = frame::parse(body, Self::TYPES)?;
+        let message: Self = frame::parse(body)?;
         message.check()?;
         Ok(message)
     }

@@ -4,7 +4,7 @@
 //!
 //! What the applications do, the wishes and the failures are budgets that are spent in any order; a connection that fails is
 //! made anew. Frames that mean nothing any more are left out ([`tidy`]), which leaves a twentieth of the states; the small walks are
-//! made with and without that, and end alike. What is walked through in CI, and what in hours (`cargo xtask walks`), and how many states
+//! made with and without that, and end alike. What is walked through in the gate, and what in hours (`cargo xtask nightly --only walks`), and how many states
 //! that are, is written down in docs/dual-stack-stream.md.
 
 mod explore;
@@ -179,12 +179,12 @@ const ONE_WISH: &[[u8; 2]] = &[[1, 0], [0, 1]];
 const TWO_WISHES: &[[u8; 2]] = &[[2, 0], [1, 1], [0, 2]];
 const THREE_WISHES: &[[u8; 2]] = &[[3, 0], [2, 1], [1, 2], [0, 3]];
 
-/// The walks for a release build: without leaving out as far as that goes.
+/// The walks for nightly: without leaving out as far as that goes.
 mod long {
     use super::*;
 
     #[test]
-    #[ignore = "millions of states; for a release build"]
+    #[ignore = "long: 1 minute, millions of states"]
     fn wishes_that_cross_and_failures_with_every_frame() {
         connected([1, 1], [1, 1], [0, 0]).holds_and_leaves_nothing_out();
         connected([1, 0], [1, 0], [1, 0]).holds_and_leaves_nothing_out();
@@ -195,7 +195,7 @@ mod long {
     }
 
     #[test]
-    #[ignore = "millions of states; for a release build"]
+    #[ignore = "long: 1 minute, millions of states"]
     fn two_wishes_and_ends_that_are_held_at_any_step() {
         for wishes in [[2, 0], [1, 1], [0, 2]] {
             for holds in [[1, 0], [0, 1], [1, 1]] {
@@ -209,14 +209,14 @@ mod long {
     }
 
     #[test]
-    #[ignore = "millions of states; for a release build"]
+    #[ignore = "long: 1 minute, millions of states"]
     fn a_failure_while_connections_come_up() {
         Walk::Unconnected(budget([1, 0], [0, 0], [1, 0])).holds();
         Walk::Unconnected(budget([1, 0], [0, 0], [0, 1])).holds();
     }
 
     #[test]
-    #[ignore = "millions of states; for a release build"]
+    #[ignore = "long: 1 minute, millions of states"]
     fn sockets_that_take_nothing_for_a_while() {
         for wishes in [[1, 0], [0, 1], [1, 1]] {
             slowly([1, 0], wishes, [0, 0]).holds();
@@ -229,7 +229,7 @@ mod long {
     }
 
     #[test]
-    #[ignore = "millions of states; for a release build"]
+    #[ignore = "long: 1 minute, millions of states"]
     fn two_failures_at_any_step() {
         for fail in [[2, 0], [1, 1], [0, 2]] {
             connected([1, 0], [0, 0], fail).holds();
@@ -239,7 +239,7 @@ mod long {
     }
 
     #[test]
-    #[ignore = "millions of states; for a release build"]
+    #[ignore = "long: 1 minute, millions of states"]
     fn three_wishes_and_a_failure_at_any_step() {
         for wishes in [[3, 0], [2, 1], [1, 2], [0, 3]] {
             for fail in [[0, 0], [1, 0], [0, 1]] {
@@ -249,20 +249,20 @@ mod long {
     }
 
     #[test]
-    #[ignore = "millions of states; for a release build"]
+    #[ignore = "long: 1 minute, millions of states"]
     fn bytes_both_ways_and_a_wish_and_a_failure_at_any_step() {
         each_with_a_failure(connected, &[[1, 1], [2, 1], [3, 0]], ONE_WISH);
         each_with_a_failure(connected, &[[2, 2]], &[[0, 0]]);
     }
 
     #[test]
-    #[ignore = "millions of states; for a release build"]
+    #[ignore = "long: 1 minute, millions of states"]
     fn bytes_both_ways_and_two_wishes_and_a_failure_at_any_step() {
         each_with_a_failure(connected, &[[1, 1]], TWO_WISHES);
     }
 
     #[test]
-    #[ignore = "millions of states; for a release build"]
+    #[ignore = "long: 1 minute, millions of states"]
     fn sockets_that_take_nothing_for_a_while_and_bytes_both_ways_and_a_failure() {
         each_with_a_failure(slowly, &[[1, 1]], &[[0, 0]]);
         each_with_a_failure(slowly_at(0), &[[1, 0]], ONE_WISH);
@@ -270,7 +270,7 @@ mod long {
     }
 
     #[test]
-    #[ignore = "millions of states; for a release build"]
+    #[ignore = "long: 1 minute, millions of states"]
     fn bytes_both_ways_and_a_failure_while_connections_come_up() {
         let unconnected = |bytes, wishes, fail| Walk::Unconnected(budget(bytes, wishes, fail));
         each_with_a_failure(unconnected, &[[1, 1]], &[[0, 0]]);
@@ -278,18 +278,18 @@ mod long {
     }
 }
 
-/// Minutes each and not a part of CI: `cargo xtask walks`.
+/// Minutes each, and not a part of the suite `long`: `cargo xtask nightly --only walks`.
 mod deep {
     use super::*;
 
     #[test]
-    #[ignore = "tens of millions of states; cargo xtask walks"]
+    #[ignore = "tens of millions of states; cargo xtask nightly --only walks"]
     fn bytes_both_ways_and_three_wishes_and_a_failure_at_any_step() {
         each_with_a_failure(connected, &[[1, 1]], THREE_WISHES);
     }
 
     #[test]
-    #[ignore = "tens of millions of states; cargo xtask walks"]
+    #[ignore = "tens of millions of states; cargo xtask nightly --only walks"]
     fn more_bytes_and_wishes_and_a_failure_at_any_step() {
         each_with_a_failure(connected, &[[2, 1]], &[[1, 1]]);
         each_with_a_failure(connected, &[[2, 2]], ONE_WISH);
@@ -298,14 +298,14 @@ mod deep {
     }
 
     #[test]
-    #[ignore = "tens of millions of states; cargo xtask walks"]
+    #[ignore = "tens of millions of states; cargo xtask nightly --only walks"]
     fn sockets_that_take_nothing_for_a_while_and_two_wishes_and_a_failure() {
         each_with_a_failure(slowly, &[[1, 0]], TWO_WISHES);
         each_with_a_failure(slowly, &[[1, 1]], ONE_WISH);
     }
 
     #[test]
-    #[ignore = "tens of millions of states; cargo xtask walks"]
+    #[ignore = "tens of millions of states; cargo xtask nightly --only walks"]
     fn one_end_whose_sockets_take_nothing_for_a_while_and_three_wishes_and_a_failure() {
         for slow in [0, 1] {
             each_with_a_failure(slowly_at(slow), &[[1, 0]], THREE_WISHES);

@@ -112,6 +112,7 @@ fn batches_that_the_interface_cannot_have_passed_are_told() {
     let came: Vec<Mono> = (0..800).map(|n| Mono(n / 4 * 480_000 + n % 4 * 1000)).collect();
     let link = Link { mtu: None, rate: Some(BitRate(1_000_000_000)) };
     let rows = rows(&came, &full(IpVersion::V4), link);
+    assert!(!rows.is_empty());
     assert!(rows.iter().all(|row| row.doubts.contains(&"coalesced".to_string())), "{rows:?}");
     assert!(rows.iter().all(|row| row.rate.estimate < 1e9), "{rows:?}");
 }

@@ -154,6 +154,7 @@ mod tests {
         for offset in [-20, 0, 10] {
             let (blocks, truth) = run(15, 3, offset);
             assert_eq!(blocks.len(), 30);
+            let mut with_marks = 0;
             for block in &blocks {
                 assert_eq!(
                     (block.lost(), block.doubt),
@@ -164,15 +165,22 @@ mod tests {
                     let mean = marked.iter().map(|delay| delay.0).sum::<i64>() / marked.len() as i64;
                     let expected = (15 + offset) * MS;
                     assert!((expected..expected + 5 * MS).contains(&mean), "{mean}");
+                    with_marks += 1;
                 }
                 assert_eq!(block.mean_delay.is_some(), block.lost() == 0);
             }
+            // Three in a hundred are lost: about a quarter of the blocks lose one of its ten marked packets.
+            assert!(
+                (15..30).contains(&with_marks),
+                "{with_marks} of 30 blocks with all of their marked packets"
+            );
         }
     }
 
     #[test]
     fn what_needs_half_a_block_is_doubted() {
         let (blocks, _) = run(45, 0, 5);
+        assert_eq!(blocks.len(), 30);
         assert!(
             blocks.iter().all(|block| matches!(block.doubt, Some(Doubt::GuardBand { .. }))),
             "{:?}",

@@ -191,9 +191,12 @@ fn collectors_with_half_of_the_traffic_each_know_the_clocks_alike() {
             "{one:?}, {other:?}"
         );
         let both = added(&halves);
-        for (both, one) in both.iter().zip(added(&[whole])) {
+        let whole = added(&[whole]);
+        assert_eq!(both.len(), whole.len());
+        for (both, one) in both.iter().zip(whole) {
             assert_eq!((both.period, &both.delays), (one.period, &one.delays));
         }
+        assert_eq!(rows(&both, &truth).count(), 4 * ways, "four periods each way");
         for (row, truth) in rows(&both, &truth) {
             assert_eq!((row.clock_method.as_str(), row.delay.count), (method, truth.delays.len() as u64));
             if ways == 2 {
@@ -236,12 +239,14 @@ fn traffic_one_way_only_is_helped_by_exchanges() {
         );
     }
     let (joined, truth) = world.run(with, 1);
+    assert_eq!(rows(&joined, &truth).count(), 3, "three periods one way");
     for (row, truth) in rows(&joined, &truth) {
         assert_eq!(row.clock_method, "active_exchange");
         assert_holds(row, truth);
         assert!(row.clock_bound.unwrap() <= Span::from_micros(1_100 + 100), "{:?}", row.clock_bound);
     }
-    let (joined, _) = world.run(join(), 1);
+    let (joined, truth) = world.run(join(), 1);
+    assert_eq!(rows(&joined, &truth).count(), 3, "as many without exchanges");
     for row in joined.iter().flat_map(|joined| &joined.delays) {
         assert_eq!((row.clock_bound, row.clock_method.as_str(), row.delay.min), (None, "none", Span::ZERO));
         assert!(row.warnings.iter().any(|warning| warning.starts_with("nothing is known")));
@@ -261,6 +266,7 @@ fn a_clock_that_jumps_costs_some_delays_and_no_truth() {
         clocks: [unsynchronised(), unsynchronised()],
     };
     let (joined, truth) = world.run(join(), 11);
+    assert_eq!(rows(&joined, &truth).count(), 12, "six periods both ways");
     for (row, truth) in rows(&joined, &truth) {
         assert_eq!(row.matched + row.lost + row.unobserved, row.packets);
         let most = *truth.delays.iter().max().unwrap();
@@ -298,6 +304,7 @@ fn good_daemons_are_believed_and_a_small_delay_is_flagged() {
         clocks: [kept.clone(), kept],
     };
     let (joined, truth) = world.run(join(), 2);
+    assert_eq!(rows(&joined, &truth).count(), 4, "two periods both ways");
     for (row, truth) in rows(&joined, &truth) {
         assert_eq!(
             (row.clock_method.as_str(), row.clock_bound),
@@ -328,6 +335,7 @@ fn daemons_that_claim_too_much_are_refuted_by_packets() {
         clocks: [boasting.clone(), boasting],
     };
     let (joined, truth) = world.run(join(), 3);
+    assert_eq!(rows(&joined, &truth).count(), 4, "two periods both ways");
     for (row, truth) in rows(&joined, &truth) {
         assert_eq!(row.clock_method, "traffic_both_ways");
         assert!(row.warnings.iter().any(|warning| warning.contains("further apart")), "{:?}", row.warnings);

@@ -46,7 +46,7 @@ fn show(tasks: &mut [Box<dyn Watch>], number: u64, bytes: &[u8]) {
 }
 
 #[test]
-#[ignore = "many seconds in a debug build"]
+#[ignore = "long: some seconds; measures the memory of its process, so it runs alone"]
 fn memory_is_bounded_and_heavy_flows_are_kept() {
     let names = ["source", "destination", "protocol", "source_port", "destination_port"];
     let by: Vec<String> = names.iter().map(ToString::to_string).collect();

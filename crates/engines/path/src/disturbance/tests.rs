@@ -176,7 +176,9 @@ fn nobodys_word_makes_an_interval_without_ends() {
             "{of}: {told:?}"
         );
         let sane = mad(of).sane();
-        assert!(sane.denied.is_none_or(|share| (0.0..=1.0).contains(&share)), "{of}: {sane:?}");
+        let shares = [sane.paused, sane.denied, sane.steal, sane.busy, sane.busiest_core];
+        let within = |most: f64| of.is_finite().then(|| of.clamp(0.0, most));
+        assert_eq!((shares, sane.own), ([within(1.0); 5], within(MOST_CORES)), "{of}");
     }
 }
 

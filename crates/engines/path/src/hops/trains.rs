@@ -109,6 +109,7 @@ mod tests {
     fn each_hop_has_the_outermost_pair_that_reaches_it() {
         let train = build(&[1, 2, 4], Some(5), 60, Span::from_millis(3));
         assert_eq!(train.probes.len(), 3 + 1 + LOAD + 1 + 3);
+        assert_eq!(train.ends.iter().map(|end| end.0).collect::<Vec<_>>(), [1, 2, 4, 5]);
         for (ttl, first, last) in &train.ends {
             for place in [*first, *last] {
                 let probe = train.probes[place];

@@ -55,11 +55,11 @@ impl Steady {
         (&self.arrivals[place(at(from))..place(at(to))], at(from)..at(to))
     }
 
-    /// Share of a part that was lost.
+    /// Share of a part that was lost, 0 to 1. If a receiver claims more packets than left, nothing was lost.
     pub(super) fn lost(&self, from: f64, to: f64) -> f64 {
         let (came, numbers) = self.part(from, to);
         let left = self.sent[numbers].iter().flatten().count();
-        1.0 - came.len() as f64 / left.max(1) as f64
+        (1.0 - came.len() as f64 / left.max(1) as f64).max(0.0)
     }
 
     /// bit/s that a part came at, and that it left at.

@@ -221,7 +221,9 @@ fn an_unreachable_version_loses_to_the_other_with_its_reason() {
         (Unreached { v4: Some("refused"), v6: Some("refused") }, Preference::NotCompared),
     ];
     for (unreached, want) in rows {
-        for verdict in compare(&[], unreached).verdicts {
+        let verdicts = compare(&[], unreached).verdicts;
+        assert_eq!(verdicts.len(), 3);
+        for verdict in verdicts {
             assert_eq!(verdict.prefer, want);
             let why = unreached.v4.or(unreached.v6).unwrap();
             assert!(verdict.because.contains(why), "{}", verdict.because);

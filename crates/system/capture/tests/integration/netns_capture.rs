@@ -1,4 +1,5 @@
-//! Does a capture see every packet of a real interface, and count each one that it does not? Run one at a time: `cargo xtask netns`.
+//! Does a capture see every packet of a real interface, and count each one that it does not? Run
+//! one at a time: `cargo xtask netns`.
 
 #![expect(unsafe_code, reason = "segmentation has no safe wrapper")]
 
@@ -20,6 +21,8 @@ const PORT: u16 = 9000;
 /// Packets of the overload.
 const SENT: u32 = 30_000;
 const PATIENCE: Span = Span::from_millis(200);
+/// More than the packets of any test here.
+const MAX_READS: usize = 1_000_000;
 const BOTH: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
 
 fn options() -> Options {
@@ -59,10 +62,16 @@ fn send(socket: &UdpSocket, count: u32, length: usize) {
     }
 }
 
-/// All that comes until nothing does for [`PATIENCE`], twice: the kernel's timer that hands a block over waits for its core to wake
-/// (it is deferrable), and on an idle host the end of our first wait is what wakes it.
+/// All that comes until nothing does for [`PATIENCE`], twice: the kernel's timer that hands a block
+/// over waits for its core to wake (it is deferrable), and on an idle host the end of our first
+/// wait is what wakes it.
 fn drain(capture: &mut Capture, see: &mut dyn FnMut(Frame<'_>)) {
-    while capture.read(PATIENCE, see).unwrap() > 0 || capture.read(PATIENCE, see).unwrap() > 0 {}
+    for _ in 0..MAX_READS {
+        if capture.read(PATIENCE, see).unwrap() == 0 && capture.read(PATIENCE, see).unwrap() == 0 {
+            return;
+        }
+    }
+    panic!("packets do not cease to come");
 }
 
 fn drained(capture: &mut Capture) -> Counts {
@@ -116,7 +125,8 @@ fn an_overload_on_purpose_is_counted_to_the_packet() {
     send(&sender, SENT, 64);
     let counts = drained(&mut capture);
     assert!(counts.seen > 0 && counts.lost_ring > 0 && counts.freezes > 0, "{counts:?}");
-    // What was lost before the ring is counted without looking at the filter, so it may be more than ours.
+    // What was lost before the ring is counted without looking at the filter, so it may be more
+    // than ours.
     let known = counts.seen + counts.lost_ring;
     assert!(known <= u64::from(SENT) && known + counts.lost_kernel >= u64::from(SENT), "{counts:?}");
     assert!(counts.lost_kernel > 0 || known == u64::from(SENT), "{counts:?}");
@@ -325,6 +335,9 @@ fn captures_can_share_in_turn_or_by_the_core_that_received() {
     assert_eq!(shares(&pair, Spread::Core, 0), [100, 0]);
     if sched_getaffinity(None).unwrap().is_set(1) {
         assert_eq!(shares(&pair, Spread::Core, 1), [0, 100]);
+    } else {
+        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "there is one core, and CI=true");
+        eprintln!("SKIPPED: there is no second core to receive");
     }
 }
 

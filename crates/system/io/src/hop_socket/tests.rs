@@ -9,6 +9,13 @@ fn probe(kind: Kind, length: u32) -> Probe {
     Probe { ttl: 64, length, kind, after: Span::from_millis(1), awaited: true, mute: false }
 }
 
+/// # Panics
+/// If `CI=true`: there a test that was skipped would pass for one that has run.
+fn skipped(why: &str) {
+    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{why}, and CI=true: a skip would hide that");
+    eprintln!("SKIPPED: {why}");
+}
+
 fn closed_port(ip: IpAddr) -> SocketAddr {
     // Bound and given up again: nobody listens there.
     let at = UdpSocket::bind((ip, 0)).unwrap().local_addr().unwrap();
@@ -25,7 +32,8 @@ fn a_closed_port_on_loopback_answers_each_size_with_its_own_quote() {
             report.probes.iter().map(|told| told.reply().unwrap_or_else(|| panic!("{told:?}"))).collect();
         assert!(replies.iter().all(|reply| reply.what == What::PortUnreachable && reply.from == ip));
         let lengths: Vec<u32> = replies.iter().map(|reply| reply.length.unwrap()).collect();
-        // An error quotes the packet behind its own headers, up to 576 bytes (RFC 1812) or 1280 (RFC 4443).
+        // An error quotes the packet behind its own headers, up to 576 bytes (RFC 1812) or 1280
+        // (RFC 4443).
         let header = if ip.is_ipv4() { 28 } else { 48 };
         assert_eq!(lengths[..2], [64 + header, 200 + header], "{ip}");
         assert_eq!(lengths[2], if ip.is_ipv4() { 576 } else { 1280 });
@@ -73,7 +81,7 @@ fn echoes_are_answered_where_they_are_permitted() {
     for ip in [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)] {
         let mut socket = HopSocket::open(closed_port(ip), &SocketOptions::default()).unwrap();
         if let EchoAccess::Refused(why) = socket.echo() {
-            println!("SKIPPED: no ICMP socket ({why})");
+            skipped(&format!("no ICMP socket ({why})"));
             continue;
         }
         let probes = vec![probe(Kind::Echo, 60), probe(Kind::Udp, 60), probe(Kind::Echo, 1200)];
@@ -91,7 +99,7 @@ fn the_kernel_answers_timestamps_over_ipv4_where_raw_sockets_are_permitted() {
     let mut socket =
         HopSocket::open(closed_port(Ipv4Addr::LOCALHOST.into()), &SocketOptions::default()).unwrap();
     if !socket.timestamps() {
-        println!("SKIPPED: no raw socket");
+        skipped("no raw socket");
         return;
     }
     let probes = vec![probe(Kind::Timestamp, 40), probe(Kind::Echo, 60), probe(Kind::Timestamp, 40)];

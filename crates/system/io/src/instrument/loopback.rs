@@ -14,10 +14,11 @@ use crate::options::{Reuse, SocketOptions, bind_udp, connect_tcp, listen_tcp};
 use crate::stop::StopFlag;
 use crate::{tcp, udp_stream};
 
-/// Small and large datagrams a call each and segmented, then TCP; each on one core, then on all. What cannot be run is
-/// left out. Quick takes 1.5 s, full 5 s.
+/// Small and large datagrams a call each and segmented, then TCP; each on one core, then on all.
+/// What cannot be run is left out. Quick takes 1.5 s, full 5 s.
 ///
-/// "All cores" is a flow for each two cores, so that each end has one: more would only take turns. TCP gets as many.
+/// "All cores" is a flow for each two cores, so that each end has one: more would only take turns.
+/// TCP gets as many.
 pub fn loopback(effort: Effort, stop: &StopFlag) -> Vec<LoopbackMaximum> {
     let duration = Span::from_millis(times(effort, 120, 500) as i64);
     let cores = allowed_cores();
@@ -179,7 +180,8 @@ fn tcp_maximum(cores: Cores, duration: Span, stop: &StopFlag) -> Option<Loopback
     })
 }
 
-/// What is run, with UDP payloads in bytes: the packet rate shows with small ones, the bit rate with large ones.
+/// What is run, with UDP payloads in bytes: the packet rate shows with small ones, the bit rate
+/// with large ones.
 const KINDS: [(LoopbackHow, u32); 5] = [
     (LoopbackHow::UdpSingle, 100),
     (LoopbackHow::UdpSingle, 1472),
@@ -204,6 +206,8 @@ mod tests {
             };
             let one = found.iter().find(is_it).unwrap();
             assert!(one.rate > BitRate(0) && one.flows == 1, "{one:?}");
+            let is_udp = how != LoopbackHow::Tcp;
+            assert_eq!((one.lost.is_some(), one.packets_per_second.is_some()), (is_udp, is_udp), "{one:?}");
             assert!(one.lost.is_none_or(|lost| (0.0..1.0).contains(&lost)), "{one:?}");
             if let Some(packets) = one.packets_per_second {
                 let rate = packets * f64::from(payload) * 8.0;

@@ -36,6 +36,14 @@ fn pairs_with(count: u16, options: &SocketOptions) -> (Vec<TcpStream>, Vec<TcpSt
         .unzip()
 }
 
+/// Until there is something to read on each of them.
+fn await_bytes(streams: &[TcpStream]) {
+    for stream in streams {
+        stream.set_read_timeout(Some(Span::from_secs(20).to_std())).unwrap();
+        assert_eq!(stream.peek(&mut [0]).unwrap(), 1, "bytes come");
+    }
+}
+
 struct Transfer {
     sent: TcpEnd,
     received: TcpEnd,
@@ -103,7 +111,8 @@ fn a_rate_is_obeyed_by_all_streams_together() {
     let plan = TcpPlan { rate: Some(BitRate(80_000_000)), ..plan(2, 1_000) };
     let done = transfer(&plan, &StopFlag::new());
     let bytes = done.received.bytes.0;
-    // 10 MB in a second; never more than the rate and a write per stream, less only if the machine is busy.
+    // 10 MB in a second; never more than the rate and a write per stream, less only if the machine
+    // is busy.
     assert!(bytes <= 10_300_000, "{bytes}");
     assert!(bytes >= 5_000_000, "{bytes}");
 }
@@ -150,7 +159,7 @@ fn a_killed_receiver_fails_the_sender_with_an_error() {
     let (out, into) = pairs(2);
     let sent = std::thread::scope(|scope| {
         let sender = scope.spawn(|| send(out, &plan(2, 60_000), &[], &StopFlag::new(), &mut |_| {}));
-        clock::sleep(Span::from_millis(100));
+        await_bytes(&into);
         into.iter().for_each(crate::options::close_now);
         drop(into);
         sender.join().unwrap()

@@ -1,6 +1,8 @@
-//! The tools of the field read what we write, and we read what they write: nfcapd, tshark, softflowd.
+//! The tools of the field read what we write, and we read what they write: nfcapd, tshark,
+//! softflowd.
 //!
-//! Where a tool is not installed its test says so and passes; in CI all of them are (`cargo xtask ci` installs them).
+//! Where a tool is not installed its test says so and passes; in CI all of them are (`cargo xtask
+//! ci` installs them).
 
 mod pcap;
 
@@ -67,7 +69,11 @@ fn flows(at: Wall) -> Vec<VolumeRow> {
 }
 
 fn run(command: &mut Command) -> Output {
-    command.output().expect("the tool starts")
+    let output = command.output().expect("the tool starts");
+    // A field that a tool does not know is an error, and would otherwise look like one that is
+    // empty.
+    assert!(output.status.success(), "{command:?}: {}", text(&output.stderr));
+    output
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -105,7 +111,7 @@ fn nfcapd_takes_our_flows_with_their_counts() {
         })
         .unwrap();
     // What is in its socket when it is told to end may stay unread.
-    clock::sleep(Span::from_millis(300));
+    wait("nfcapd reads what came", || unread(port) == 0);
     end(nfcapd);
     let dumped = run(Command::new("nfdump").arg("-R").arg(folder.path()).args([
         "-q",
@@ -122,7 +128,20 @@ fn nfcapd_takes_our_flows_with_their_counts() {
     assert_eq!(told, expected, "{lines}{}", text(&dumped.stderr));
 }
 
-/// A flow as the format above prints it: IPv6 addresses are shortened and set off from their port by a dot.
+/// Bytes that the UDP socket of a port holds.
+fn unread(port: u16) -> u64 {
+    // A line: number, local address and port, remote ones, state, bytes to send and bytes to read,
+    // all in hexadecimal.
+    let table = std::fs::read_to_string("/proc/net/udp").unwrap();
+    let local = format!(":{port:04X}");
+    let mut lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let line = lines.find(|words| words.get(1).is_some_and(|address| address.ends_with(&local)));
+    let queues = line.expect("its socket is open")[4].to_owned();
+    u64::from_str_radix(queues.split_once(':').unwrap().1, 16).unwrap()
+}
+
+/// A flow as the format above prints it: IPv6 addresses are shortened and set off from their port
+/// by a dot.
 fn as_nfdump(flow: &VolumeRow) -> Vec<String> {
     let key = &flow.key;
     let (source, destination, between) = match key.version {
@@ -226,7 +245,8 @@ fn tshark_finds_nothing_wrong_with_anything_we_send() {
         let at = read.find(word);
         assert!(at.is_none(), "{}", &read[at.unwrap_or(0).saturating_sub(2000)..]);
     }
-    // 21 flows, a delay, a capture, and reports; one of the delays' and one of the reports' elements show that they are known.
+    // 21 flows, a delay, a capture, and reports; one of the delays' and one of the reports'
+    // elements show that they are known.
     let count = |field: &str| {
         let read = tshark(&["-T", "fields", "-E", "aggregator=,", "-e", field]);
         read.split([',', '\n']).filter(|value| !value.is_empty()).count()
@@ -326,7 +346,8 @@ fn flows_of_softflowd_have_the_counts_and_times_of_the_traffic() {
     let mut capture = Capture::new();
     let (begin, _) = traffic(&mut capture);
     capture.write(&file);
-    // Times since its start, with the start in its options (adjusted to the file by -a), and absolute ones of two resolutions.
+    // Times since its start, with the start in its options (adjusted to the file by -a), and
+    // absolute ones of two resolutions.
     for options in [&["-v", "10", "-a"][..], &["-v", "10", "-A", "milli"], &["-v", "10", "-A", "nano"]] {
         let (listener, heard) = listen();
         let _softflowd = softflowd(&file, folder.path(), &listener, options);

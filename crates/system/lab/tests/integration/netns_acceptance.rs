@@ -1,9 +1,14 @@
-//! What a lab is for, tried with the tools of the field and with packets of our own: real ping, traceroute and iperf3 read
-//! the figures that follow from the scenario by arithmetic. Needs root and a quiet machine: `cargo xtask netns`.
+//! What a lab is for, tried with the tools of the field and with packets of our own: real ping,
+//! traceroute and iperf3 read the figures that follow from the scenario by arithmetic. Needs root
+//! and a machine that does nothing else.
 //!
-//! Whoever judges a figure here first asks the emulator for its own error ([`ground::believed`]): a run that it spoiled is
-//! repeated, three times at most, and then fails with its report.
+//! Each figure is of one run. What holds in every run (nothing early, nothing lost or doubled but
+//! by the scenario) is always asserted. What the emulator's lateness adds is judged by the
+//! emulator's own report; a run that the report says was spoiled is not judged
+//! ([`ground::Judged`]). [`accuracy`] has the bounds that hold on a machine that lends nobody its
+//! cores.
 
+mod accuracy;
 mod chance;
 mod delay;
 mod ground;

@@ -1,4 +1,4 @@
-//! Does a real lab do what its drawing promises, and leave nothing behind? Run one at a time: `cargo xtask netns`.
+//! Does a real lab do what its drawing promises, and leave nothing behind? It runs alone.
 
 use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
@@ -38,6 +38,17 @@ fn is_there(prefix: &str) -> bool {
         || names.contains(&format!("{prefix}-b"))
         || Path::new("/run/netaware-lab").join(prefix).exists()
         || Path::new("/etc/netns").join(format!("{prefix}-a")).exists()
+}
+
+/// Until what has to come, however busy the machine is.
+const PATIENCE: Span = Span::from_secs(20);
+
+fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = clock::now() + PATIENCE;
+    while !holds() {
+        assert!(clock::now() < deadline, "not within {PATIENCE}: {what}");
+        clock::sleep(Span::from_millis(10));
+    }
 }
 
 /// One datagram each way; the round trip.
@@ -167,8 +178,13 @@ fn what_a_killed_program_left_of_its_lab_is_in_nobodys_way() {
         .spawn()
         .unwrap();
     let is_up = || LabState::read(prefix).is_some_and(|state| state.phase == Phase::Up);
+    let deadline = clock::now() + PATIENCE;
     while !is_up() {
-        assert!(program.try_wait().unwrap().is_none(), "it waits");
+        assert!(program.try_wait().unwrap().is_none(), "it has ended");
+        if clock::now() > deadline {
+            program.kill().unwrap();
+            panic!("its lab is not up within {PATIENCE}");
+        }
         clock::sleep(Span::from_millis(20));
     }
     let scenario = lab::scenario(PATH);
@@ -227,15 +243,23 @@ fn the_end_of_a_lab_is_the_end_of_what_runs_in_it() {
     let prefix = &lab::prefix();
     let lab = up(prefix);
     let mut child = lab.command(Side::B, "sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
-    clock::sleep(Span::from_millis(200));
+    await_that("it runs in the lab", || {
+        let name = std::fs::read_to_string(format!("/proc/{}/comm", child.id()));
+        name.is_ok_and(|name| name.trim() == "sleep")
+    });
     lab.end().unwrap();
-    assert!(!child.wait().unwrap().success());
+    let mut ended = None;
+    await_that("it has ended", || {
+        ended = child.try_wait().unwrap();
+        ended.is_some()
+    });
+    assert!(!ended.unwrap().success());
     assert!(!is_there(prefix));
     assert_eq!(down(prefix).unwrap(), Removed::default(), "there is nothing left to do");
 }
 
-/// Packets that come faster than the emulator takes them lie in the device: the probe of a host has stamped them before that, so the truth
-/// must not be without it.
+/// Packets that come faster than the emulator takes them lie in the device: the probe of a host has
+/// stamped them before that, so the truth must not be without it.
 #[test]
 fn a_burst_lies_in_the_device_and_the_truth_says_for_how_long() {
     if !permitted() {
@@ -256,14 +280,18 @@ fn a_burst_lies_in_the_device_and_the_truth_says_for_how_long() {
         near.send_to(&payload, far.local_addr().unwrap()).unwrap();
     }
     let took = clock::now() - begin;
-    clock::sleep(Span::from_millis(600));
+    // Each of them has come, or the receiving socket had no room for it: either way it is in the
+    // truth.
+    far.set_read_timeout(Some(Span::from_millis(600).to_std())).unwrap();
+    while far.recv(&mut [0; 200]).is_ok() {}
     lab.end().unwrap();
     let packets = RecordedPackets::read(&path).unwrap();
     let sum = packets.sum(|packet| packet.length == Some(148));
     assert_eq!((sum.sent, sum.unstamped), (BURST, 0));
     let [mean, max] = [sum.waited_mean, sum.waited_max];
     assert!(mean > 0.0 && max > mean && max < 1e9, "{mean} {max}");
-    // They leave one by one: of the first the delay is that of the path, and whoever waits arrives later by it.
+    // They leave one by one: of the first the delay is that of the path, and whoever waits arrives
+    // later by it.
     let longest = took.0 as f64 + max;
     assert!(sum.min >= 10e6 && sum.max < 10e6 + longest + 50e6, "{sum:?}");
 }
@@ -281,7 +309,8 @@ fn the_truth_opens_with_the_scenario_and_closes_with_the_report() {
     let truth = TruthFile { path: path.clone(), detail: TruthDetail::Packets };
     let lab = Lab::up(&scenario, &LabOptions { truth: Some(truth), ..options(prefix) }).unwrap();
     exchange(&lab, IpVersion::V4).unwrap();
-    clock::sleep(Span::from_millis(600));
+    // Long enough for two intervals of each direction.
+    clock::sleep(Span::from_millis(300));
     lab.end().unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();

@@ -48,5 +48,6 @@ fn no_method_is_silently_wrong_on_a_bursty_path() {
     for method in [Method::Curve, Method::Slops, Method::Chirp, Method::Spruce, Method::Available] {
         let score = method.score(&cell, 0..5);
         assert!(score.misled == 0 && score.longest <= 20.1, "{method}: {}", figures(&score));
+        assert_eq!(score.silent, 0, "{method}: {}", figures(&score));
     }
 }

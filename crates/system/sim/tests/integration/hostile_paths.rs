@@ -138,14 +138,24 @@ fn nonsense(outcome: &Estimated, truth: f64) -> Option<String> {
     (!honest).then(|| format!("{answer:?}, but {truth}"))
 }
 
+/// Runs every method. Each must give an answer, and an honest one: whoever says nothing is never wrong.
 fn all_honest(what: &str, of: impl Fn(&str) -> Estimated) -> Vec<(&'static str, Estimated)> {
     let outcomes: Vec<_> = METHODS.iter().map(|name| (*name, of(name))).collect();
+    let without: Vec<&str> =
+        outcomes.iter().filter(|(_, outcome)| outcome.answer.is_none()).map(|(name, _)| *name).collect();
+    assert_eq!(without, [""; 0], "{what}: methods without an answer");
     let liars: Vec<String> = outcomes
         .iter()
         .filter(|(name, _)| *name != "maximum")
         .filter_map(|(name, outcome)| Some(format!("{name}: {}", nonsense(outcome, truth(name))?)))
         .collect();
     assert!(liars.is_empty(), "{what}:\n{}", liars.join("\n"));
+    for (name, outcome) in &outcomes {
+        println!(
+            "ALL {what} {name}: {:?}",
+            outcome.answer.as_ref().map(|it| (it.rate.estimate, it.bound, &it.flags))
+        );
+    }
     outcomes
 }
 
@@ -173,7 +183,7 @@ fn heavy_loss_is_told() {
     });
     for (name, outcome) in outcomes {
         let lossy = has(&outcome, |flag| matches!(flag, Flag::Lossy(share) if *share > 0.2));
-        assert!(outcome.answer.is_none() || lossy || name == "maximum", "{name}: {outcome:?}");
+        assert!(lossy || name == "maximum", "{name}: {outcome:?}");
     }
 }
 
@@ -265,12 +275,12 @@ fn a_host_that_is_too_slow_gives_a_bound() {
     let host = Instrument { send_gap: slow, ..instrument() };
     let capped = HostNoise { send_gap: slow, ..noise() };
     for (name, outcome) in all_honest("20 Mbit/s at most", |name| run(name, IDLE, capped, &host)) {
-        let Some(answer) = outcome.answer else { continue };
-        assert!(
-            answer.bound == Bound::AtLeast && answer.rate.lo <= 20.5e6
-                || answer.bound == Bound::AtMost && name == "spruce",
-            "{name}: {answer:?}"
-        );
+        let answer = outcome.answer.unwrap();
+        let is_right = match name {
+            "spruce" => answer.bound == Bound::AtMost,
+            _ => answer.bound == Bound::AtLeast && answer.rate.lo <= 20.5e6,
+        };
+        assert!(is_right, "{name}: {answer:?}");
     }
 }
 
@@ -314,7 +324,7 @@ fn every_method_tells_the_two_modes_of_a_bucket() {
                 format!("{IDLE}bucket = {{ kind = '{kind}', rate = '{tokens}bit/s', burst = '{credit}' }}\n");
             for name in METHODS.into_iter().filter(|name| *name != "maximum") {
                 let outcome = run(name, &text, noise(), &instrument());
-                let Some(answer) = &outcome.answer else { continue };
+                let answer = outcome.answer.as_ref().unwrap();
                 let shaped = has(&outcome, |flag| matches!(flag, Flag::Shaped { .. }));
                 let near = (answer.rate.estimate / tokens - 1.0).abs() <= 0.2;
                 let vague = answer.flags.contains(&Flag::Noisy) && answer.rate.contains(tokens);
@@ -359,11 +369,10 @@ fn a_greedy_flow_that_gives_way_is_told_or_in_the_interval() {
         );
         for name in ["curve", "slops", "chirp", "spruce", "available"] {
             let outcome = run(name, &path, noise(), &instrument());
-            let Some(answer) = &outcome.answer else { continue };
-            let told = answer.flags.iter().any(|flag| !matches!(flag, Flag::Coalescing { .. }));
+            let answer = outcome.answer.unwrap();
             // In a queue that is too short for it the flow leaves up to a quarter by itself.
-            let little = answer.rate.lo <= 25e6;
-            assert!(told || little, "{queue} {name}: {answer:?}");
+            let is_small_bound = answer.bound == Bound::AtMost && answer.rate.lo <= 25e6;
+            assert!(answer.flags.contains(&Flag::Noisy) || is_small_bound, "{queue} {name}: {answer:?}");
         }
     }
 }
@@ -395,6 +404,12 @@ fn a_short_limit_is_kept_and_costs_no_honesty() {
                 let case = format!("{what}, {seconds} s, {name}");
                 if !outcome.done || outcome.took > host.time_limit + OVERRUN {
                     failed.push(format!("{case}: {} {}", outcome.done, outcome.took));
+                }
+                // On these two paths a volley takes so long that methods of many volleys may have no answer in time.
+                let is_slow = ["a megabit", "far away"].contains(&what);
+                let may_be_silent = is_slow && ["pathrate", "chirp", "spruce"].contains(&name);
+                if outcome.answer.is_none() && !may_be_silent {
+                    failed.push(format!("{case}: no answer"));
                 }
                 let truth =
                     if ["bulk", "pathrate", "capacity"].contains(&name) { capacity } else { available };

@@ -19,7 +19,9 @@ fn scenarios() -> BTreeMap<String, Scenario> {
         let scenario = Scenario::parse(&std::fs::read_to_string(&file).unwrap());
         (name.clone(), scenario.unwrap_or_else(|error| panic!("{name}: {error}")))
     });
-    parsed.collect()
+    let scenarios: BTreeMap<_, _> = parsed.collect();
+    assert!(scenarios.len() > 40, "{} scenarios", scenarios.len());
+    scenarios
 }
 
 /// What must come out in half of the seeds at least: a plain figure, or why not.
@@ -46,7 +48,9 @@ enum Said {
 #[test]
 fn no_figure_of_any_scenario_is_off_by_a_fifth_without_a_mark() {
     let mut wrong = Vec::new();
-    for (name, scenario) in scenarios() {
+    let scenarios = scenarios();
+    assert!(scenarios.len() >= 40, "{:?}", scenarios.keys());
+    for (name, scenario) in scenarios {
         for version in [IpVersion::V4, IpVersion::V6] {
             let largest =
                 scenario.path_mtu(Side::A, version).min(scenario.path_mtu(Side::B, version)).min(1500);

@@ -107,6 +107,7 @@ fn under_load_the_smallest_round_trips_keep_the_slope_that_the_medians_blur() {
     let text = format!("{STAGES}{CROSS}");
     let scenario = Scenario::parse(&text).unwrap();
     let fits = size_fit(&scan(&scenario, Grows::Response, ping_pong(200)));
+    assert_eq!(fits.iter().map(|fit| fit.version).collect::<Vec<_>>(), VERSIONS);
     for fit in fits {
         let within = fit.smallest.interval.unwrap();
         assert!((fit.smallest.slope - 88.0).abs() < 1.0, "{:?}", fit.smallest);

@@ -2,16 +2,9 @@
 //!
 //! Rows of before that was told have nothing beside their figures; what lost nothing still has not.
 
+use netaware_record::Document as _;
 use netaware_record::passive::{CaptureLoss, Row, TaskRow};
-use serde::{Deserialize, Serialize};
-
-#[derive(Serialize)]
-struct Written<'a> {
-    #[serde(flatten)]
-    row: &'a Row,
-    #[serde(skip_serializing_if = "CaptureLoss::is_nothing")]
-    capture_lost: CaptureLoss,
-}
+use serde::Deserialize;
 
 /// Apart from the figures, whose own numbers may be wider than a flattened one can be.
 #[derive(Deserialize)]
@@ -21,12 +14,20 @@ struct Beside {
 }
 
 pub(super) fn emit(row: &TaskRow) -> serde_json::Result<String> {
-    serde_json::to_string(&Written { row: &row.row, capture_lost: row.lost })
+    let mut json = row.row.to_json()?;
+    if !row.lost.is_nothing() {
+        // A row is an object with a kind, so there is a field before this one.
+        json.pop();
+        json.push_str(",\"capture_lost\":");
+        json.push_str(&serde_json::to_string(&row.lost)?);
+        json.push('}');
+    }
+    Ok(json)
 }
 
 pub(super) fn parse(json: &str) -> serde_json::Result<(Row, CaptureLoss)> {
     let Beside { capture_lost } = serde_json::from_str(json)?;
-    Ok((serde_json::from_str(json)?, capture_lost))
+    Ok((Row::from_json(json.as_bytes())?, capture_lost))
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@ use netaware_record::passive::{
     VolumeRow,
 };
 use netaware_record::{Histogram, Interval, IpVersion};
-use netaware_store::fleet::{Batch, DelayQuery, Fleet, Kind, Origin, RowQuery, StoredRow, Taken};
+use netaware_store::fleet::{
+    Batch, Cursor, DelayQuery, Fleet, Kind, Origin, Page, RowQuery, StoredRow, Taken,
+};
 use netaware_units::{ByteCount, Span, Wall};
 
 /// A claim, and how it is put to the test.
@@ -284,33 +286,23 @@ fn pages_hold_every_point_once_and_in_order(store: &mut dyn Fleet, base: Wall) {
     let whole = all_delays(store, &DelayQuery::default());
     assert_eq!(whole.len(), 60);
     assert!(whole.is_sorted_by_key(|p| (p.period.from, p.row.from.clone(), p.row.method.clone())));
-    let (mut paged, mut after) = (Vec::new(), None);
-    loop {
+    let paged = all_pages(|after| {
         let page = store.delays(&DelayQuery { limit: 7, after, ..DelayQuery::default() }).unwrap();
         assert!(page.items.len() <= 7);
-        paged.extend(page.items);
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
+        page
+    });
     assert_eq!(paged, whole);
     let volumes: Vec<TaskRow> = (0..25)
         .map(|n| task_row("v", second(base, n / 5), volume(n as u16, second(base, n / 5), 1)))
         .collect();
     keep(store, 2, &volumes);
-    let (mut ports, mut after) = (Vec::new(), None);
-    loop {
-        let page = store.rows(&RowQuery { limit: 4, after, ..RowQuery::of(Kind::Volume) }).unwrap();
-        ports.extend(page.items.iter().map(|stored| match &stored.row {
-            Row::Volume(volume) => volume.key.destination_port.unwrap(),
-            other => panic!("{other:?}"),
-        }));
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
+    let rows =
+        all_pages(|after| store.rows(&RowQuery { limit: 4, after, ..RowQuery::of(Kind::Volume) }).unwrap());
+    let port = |stored: &StoredRow| match &stored.row {
+        Row::Volume(volume) => volume.key.destination_port.unwrap(),
+        other => panic!("{other:?}"),
+    };
+    let mut ports: Vec<u16> = rows.iter().map(port).collect();
     ports.sort_unstable();
     assert_eq!(ports, (0..25).collect::<Vec<u16>>());
 }
@@ -345,11 +337,7 @@ fn filters_take_what_they_say(store: &mut dyn Fleet, base: Wall) {
             all_delays(store, query).iter().map(|p| p.period.from.since(base).0 / 1_000_000_000).collect();
         assert_eq!(found, *want, "row {n}");
     }
-    assert!(
-        store
-            .delays(&DelayQuery { after: Some(netaware_store::fleet::Cursor::from_text("x")), ..all() })
-            .is_err()
-    );
+    assert!(store.delays(&DelayQuery { after: Some(Cursor::from_text("x")), ..all() }).is_err());
 }
 
 fn shares_of_two_collectors_add_up(store: &mut dyn Fleet, base: Wall) {
@@ -498,8 +486,34 @@ fn fine_rows(store: &mut dyn Fleet, base: Wall) -> Wall {
     start
 }
 
-fn grow_old(store: &mut dyn Fleet, now: Wall) {
-    while store.upkeep(now).unwrap().more {}
+/// Lets a store do all that is due at this time; returns how much it deleted.
+pub(crate) fn grow_old(store: &mut dyn Fleet, now: Wall) -> u64 {
+    let mut deleted = 0;
+    for _ in 0..MAX_ROUNDS {
+        let done = store.upkeep(now).unwrap();
+        deleted += done.deleted;
+        if !done.more {
+            return deleted;
+        }
+    }
+    panic!("there is always more to do");
+}
+
+/// More rounds of upkeep, and more pages, than any case needs.
+const MAX_ROUNDS: u32 = 10_000;
+
+/// The items of all pages, from the first to the one that names no other.
+fn all_pages<T>(mut page: impl FnMut(Option<Cursor>) -> Page<T>) -> Vec<T> {
+    let (mut found, mut after) = (Vec::new(), None);
+    for _ in 0..MAX_ROUNDS {
+        let page = page(after);
+        found.extend(page.items);
+        after = page.next;
+        if after.is_none() {
+            return found;
+        }
+    }
+    panic!("there is always another page");
 }
 
 fn fine(start: Wall, n: i64) -> Vec<TaskRow> {
@@ -590,15 +604,7 @@ fn sums_say_what_the_fine_said(store: &dyn Fleet, start: Wall, seconds: i64) {
 
 /// All of a kind, two on a page.
 fn paged(store: &dyn Fleet, kind: Kind) -> Vec<StoredRow> {
-    let (mut found, mut after) = (Vec::new(), None);
-    loop {
-        let page = store.rows(&RowQuery { limit: 2, after, ..RowQuery::of(kind) }).unwrap();
-        found.extend(page.items);
-        after = page.next;
-        if after.is_none() {
-            return found;
-        }
-    }
+    all_pages(|after| store.rows(&RowQuery { limit: 2, after, ..RowQuery::of(kind) }).unwrap())
 }
 
 fn delays_of(span: &std::ops::Range<i64>) -> DelayStatistics {

@@ -4,7 +4,7 @@ use netaware_record::passive::{ClockState, DigestRow, Period, ProbeReport, Row, 
 use netaware_store::fleet::{self, Ages, Fleet, FleetError, FleetReader, Kind, RowQuery, SqliteFleet, Taken};
 use netaware_units::{Span, Wall};
 
-use super::cases;
+use super::cases::{self, grow_old};
 
 const BASE: Wall = Wall(1_790_000_000_000_000_000);
 
@@ -54,6 +54,7 @@ fn a_full_disk_is_an_error_that_says_what_to_do_and_what_was_taken_stays() {
     store.limit_pages(8).unwrap();
     let mut taken = 0;
     let error = loop {
+        assert!(taken < 10_000, "it never gets full");
         match store.take("aa", &digests(taken + 1)) {
             Ok(known) => assert_eq!(known, Taken::New),
             Err(error) => break error,
@@ -104,7 +105,7 @@ fn rows_get_coarser_and_go_at_the_ages_that_were_asked_for() {
     ];
     for (after, rows, sum, reports) in table {
         let now = Wall(BASE.0 + hours(after).0);
-        while store.upkeep(now).unwrap().more {}
+        grow_old(&mut store, now);
         assert_eq!(counted(&store), (rows, sum), "{after} h");
         assert_eq!(!store.probes(&always).unwrap().is_empty(), reports, "{after} h");
     }
@@ -128,14 +129,7 @@ fn what_is_too_old_goes_and_numbers_are_still_known() {
         store.take("aa", &digests(sequence)).unwrap();
     }
     let later = Wall(BASE.0 + Span::from_secs(6 * 365 * 86_400).0);
-    let mut deleted = 0;
-    loop {
-        let done = store.upkeep(later).unwrap();
-        deleted += done.deleted;
-        if !done.more {
-            break;
-        }
-    }
+    let deleted = grow_old(&mut store, later);
     assert!(deleted >= 4, "three reports and what their rows became: {deleted}");
     assert!(store.rows(&RowQuery::of(Kind::Digests)).unwrap().items.is_empty());
     assert_eq!(store.take("aa", &digests(2)).unwrap(), Taken::Known);

@@ -1,4 +1,5 @@
-//! An hour of a steered stream on a virtual clock: the rates that the policy sees are measured, on paths of which the truth is known.
+//! An hour of a steered stream on a virtual clock: the rates that the policy sees are measured, on
+//! paths of which the truth is known.
 //!
 //! ```text
 //!  dual::Stream ── bytes, padding ──► Tcp ── packets ──► netmodel::Network (IPv4) ─┐ acknowledgements
@@ -6,9 +7,10 @@
 //!       └── wishes ── Steer ◄── TcpInfo (delivery rate as Linux takes it) ◄────────┘
 //! ```
 //!
-//! `Tcp` is as much of TCP as shapes these figures: slow start, one halving per round trip of losses, growth by a segment per round
-//! trip, and the delivery rate of each acknowledged segment with Linux's rule for those that were not limited by the window
-//! (net/ipv4/tcp_rate.c; draft-cheng-iccrg-delivery-rate-estimation).
+//! `Tcp` is as much of TCP as shapes these figures: slow start, one halving per round trip of
+//! losses, growth by a segment per round trip, and the delivery rate of each acknowledged segment
+//! with Linux's rule for those that were not limited by the window (net/ipv4/tcp_rate.c;
+//! draft-cheng-iccrg-delivery-rate-estimation).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -176,7 +178,8 @@ impl Tcp {
     }
 }
 
-/// A stream that always has bytes to send, its peer that grants what it wishes for, and what carries them.
+/// A stream that always has bytes to send, its peer that grants what it wishes for, and what
+/// carries them.
 struct Steered {
     stream: Stream,
     steer: Steer,
@@ -311,7 +314,7 @@ fn path(version: &str, rate: &str, load: f64) -> String {
 }
 
 #[test]
-#[ignore = "an hour of packets takes minutes in a debug build"]
+#[ignore = "long: 2 minutes"]
 fn an_hour_beside_the_noise_of_others_does_not_make_it_flap() {
     let same = ["v4", "v6"].map(|version| path(version, "4Mbit/s", 0.3));
     for seed in 0..3 {
@@ -332,13 +335,38 @@ fn a_link_of_twice_the_rate_is_found_by_padding_it() {
     }
 }
 
+#[test]
+fn a_transfer_that_begins_on_the_slow_version_takes_at_most_a_tenth_longer_than_the_fast_one_alone() {
+    // A policy needs some seconds to be sure, in which half of what could be carried is.
+    let minute = |v4: &str, v6: &str| {
+        let path = |rate| {
+            format!(
+                "about = \"a link of its own\"\n[[hop]]\nrate = \"{rate}\"\ndelay = \"15ms\"\nqueue = {{ time = \"60ms\" }}\n"
+            )
+        };
+        let mut steered = Steered::new([&path(v4), &path(v6)], 1);
+        steered.pass(Span::from_secs(60));
+        (steered.came, steered.switches)
+    };
+    // Where both are fast it does not matter which one is used.
+    let (alone, _) = minute("8Mbit/s", "8Mbit/s");
+    let (came, switches) = minute("4Mbit/s", "8Mbit/s");
+    println!("{came} bytes instead of {alone}; {switches:?}");
+    assert!(
+        matches!(switches[..], [(at, IpVersion::V6)] if at <= Mono(0) + Span::from_secs(10)),
+        "{switches:?}"
+    );
+    assert!(came as f64 * 1.1 >= alone as f64, "{came} bytes instead of {alone}");
+}
+
 fn lossy(loss: &str) -> String {
     format!(
         "about = \"a link that loses\"\n[[hop]]\nrate = \"20Mbit/s\"\ndelay = \"5ms\"\nloss = \"{loss}\"\n"
     )
 }
 
-/// Two Mbit/s under the rules for media, from IPv4 on. Preferring neither: a preferred version needs no lead.
+/// Two Mbit/s under the rules for media, from IPv4 on. Preferring neither: a preferred version
+/// needs no lead.
 fn media(losses: [&str; 2], seed: u64) -> Steered {
     let paths = losses.map(lossy);
     let rules = Rules { prefer: None, ..Rules::of(Use::Media) };
@@ -367,7 +395,8 @@ fn media_stays_where_both_lose_the_same() {
 
 #[test]
 fn what_shows_the_loss_of_the_other_version_is_within_the_budget() {
-    // A twentieth of 100 kbit/s pays for less than four packets each second, though 50 would be wanted.
+    // A twentieth of 100 kbit/s pays for less than four packets each second, though 50 would be
+    // wanted.
     let paths = ["1%", "1%"].map(lossy);
     let paths = paths.each_ref().map(String::as_str);
     let mut steered = Steered::under(Rules::of(Use::Media), 125, paths, 1);

@@ -44,9 +44,18 @@ fn both_up(options: Options) -> (DualStream, DualStream, DualListener) {
     wait_for(|| {
         [&opener, &acceptor].iter().all(|end| end.status().v4.is_some() && end.status().v6.is_some())
     });
-    // The opener's first wish, by which both agree on a connection, would cross one of the acceptor's.
-    clock::sleep_until(clock::now() + Span::from_millis(50));
+    agree(&opener, &acceptor);
     (opener, acceptor, listener)
+}
+
+/// An opener begins with a wish for the connection that it has: while that is under way one of the
+/// acceptor's would cross it. What comes after its answer, on the same connection, shows that it is
+/// over.
+fn agree(opener: &DualStream, acceptor: &DualStream) {
+    for [mut from, to] in [[opener, acceptor], [acceptor, opener]] {
+        from.write_all(b"x").unwrap();
+        assert_eq!(to.recv(&mut [0]).unwrap(), 1);
+    }
 }
 
 fn wait_for(done: impl Fn() -> bool) {
@@ -176,6 +185,8 @@ fn both_ends_switch_and_send_at_once() {
         thread.join().unwrap();
     }
     for end in ends {
+        let turned = end.happened().iter().filter(|it| matches!(it.event, Event::Turned { .. })).count();
+        assert!(turned > 0, "it has never changed its version");
         end.finish(soon()).unwrap();
     }
 }
@@ -218,13 +229,6 @@ fn both_dead_is_a_pause() {
 #[test]
 fn an_idle_stream_answers_wishes() {
     let (opener, acceptor, _listener) = pair();
-    // An opener begins with a wish for the connection that it has: while that is under way the acceptor's would be crossed. What
-    // comes after its answer, on the same connection, shows that it is over.
-    for [from, to] in [[&opener, &acceptor], [&acceptor, &opener]] {
-        let mut from = from;
-        from.write_all(b"x").unwrap();
-        assert_eq!(to.recv(&mut [0]).unwrap(), 1);
-    }
     let before = opener.status().current.unwrap();
     let to = if before == IpVersion::V4 { IpVersion::V6 } else { IpVersion::V4 };
     let serial = acceptor.switch(to).unwrap();
@@ -335,7 +339,8 @@ fn strangers_are_closed_and_a_join_without_a_stream_is_refused() {
     assert_eq!(ask(Opening { speaks: (2, 9), ..opening }), Welcome::Refused(Refusal::Version));
 }
 
-/// Before the listener's IPv4 address; the first connection ends when the listener has taken it, but before its welcome comes.
+/// Before the listener's IPv4 address; the first connection ends when the listener has taken it,
+/// but before its welcome comes.
 fn loses_the_first_welcome(to: SocketAddr) -> SocketAddr {
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = proxy.local_addr().unwrap();

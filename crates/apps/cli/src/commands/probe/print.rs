@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use netaware_observer::watch::report::Outlet;
+use netaware_record::Document as _;
 use netaware_record::passive::{
     CaptureHealth, CaptureLoss, DelayStatistics, FlowKey, PacketSighting, ProbeReport, Row, TaskRow,
     VolumeRow,
@@ -42,8 +43,8 @@ impl<W: Write + Send> Outlet for Printer<W> {
         report.sequence = self.reports;
         let text = match self.form {
             Form::Text => text(&report, self.top),
-            Form::Json => serde_json::to_string_pretty(&report).unwrap_or_default() + "\n",
-            Form::Ndjson => serde_json::to_string(&report).unwrap_or_default() + "\n",
+            Form::Json => report.to_json_pretty().unwrap_or_default() + "\n",
+            Form::Ndjson => report.to_json().unwrap_or_default() + "\n",
         };
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         if let Err(error) = written {

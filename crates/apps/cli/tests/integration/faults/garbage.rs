@@ -111,9 +111,9 @@ fn tcp_garbage(random: &mut Random) -> Vec<u8> {
     }
     match shape {
         0..=2 => bytes.extend(random.bytes(300)),
-        3 => bytes.extend(frame::emit(&serde_json::json!({ "type": random.next().to_string() })).unwrap()),
-        4 => {
-            let body = random.bytes(2000);
+        3 | 4 => {
+            let unknown = serde_json::json!({ "type": random.next().to_string() });
+            let body = if shape == 3 { unknown.to_string().into_bytes() } else { random.bytes(2000) };
             bytes.extend((body.len() as u32).to_be_bytes());
             bytes.extend(body);
         }

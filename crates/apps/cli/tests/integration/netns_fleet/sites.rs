@@ -266,18 +266,21 @@ options = { count = \"3\", time = \"1s\" }
         let with_rtt = latest.as_array().unwrap().iter().filter(has_rtt);
         with_rtt.map(|one| (text(&one["probe"]), text(&one["task"]))).collect()
     };
-    sites.until("figures of all pairs", Span::from_secs(90), |it| found(it) == pairs);
+    sites.until("results of all pairs", Span::from_secs(45), |it| found(it) == pairs);
     let latest = sites.json("/api/v1/latest");
     println!("{}", latest[0]);
-    let metrics = sites.ask("/metrics");
-    for (probe, task) in &pairs {
-        let line = metrics.lines().find(|line| {
-            line.starts_with("netaware_active_seconds")
-                && line.contains(&format!("probe=\"{probe}\""))
-                && line.contains(&format!("task=\"{task}\""))
-        });
-        assert!(line.is_some(), "{probe} {task}: {metrics}");
-    }
+    // A measurement of a second on a busy host may hear no answer; the next one then has a figure.
+    let has_figures = |it: &Sites| {
+        let metrics = it.ask("/metrics");
+        pairs.iter().all(|(probe, task)| {
+            metrics.lines().any(|line| {
+                line.starts_with("netaware_active_seconds")
+                    && line.contains(&format!("probe=\"{probe}\""))
+                    && line.contains(&format!("task=\"{task}\""))
+            })
+        })
+    };
+    sites.until("figures of all pairs", Span::from_secs(30), has_figures);
     let shown = sites.results(&["active", "--task", "way.oslo"]);
     println!("{shown}");
     assert!(shown.contains("bern  way.oslo") && !shown.contains("nothing was found"), "{shown}");

@@ -8,7 +8,7 @@ use netaware_record::passive::{PacketSighting, Period};
 use netaware_units::Span;
 
 use super::joined::{periods, sums};
-use super::killed::serve;
+use super::killed::{serve, serve_if_told};
 use super::probe::{Probe, seen};
 use super::{Running, TWO, start};
 
@@ -79,7 +79,7 @@ fn bring_all(disks: &[Disk], to: SocketAddr, until: u64) -> Vec<Probe> {
 fn stored(collector: &Running) -> BTreeMap<(String, i64), u64> {
     let mut all = BTreeMap::new();
     let mut after = String::new();
-    loop {
+    for _ in 0..100 {
         let page = collector.ask(&format!("/api/v1/rows/digests?from=0&limit=1000{after}"));
         for item in page["items"].as_array().unwrap() {
             let at = (item["probe"].as_str().unwrap().to_owned(), item["period"]["from"].as_i64().unwrap());
@@ -91,10 +91,15 @@ fn stored(collector: &Running) -> BTreeMap<(String, i64), u64> {
             None => return all,
         }
     }
+    panic!("there is always another page");
 }
+
+const TEST: &str =
+    "fleet::crowd::a_thousand_probes_lose_nothing_and_count_nothing_twice_when_their_collector_is_killed";
 
 #[test]
 fn a_thousand_probes_lose_nothing_and_count_nothing_twice_when_their_collector_is_killed() {
+    serve_if_told();
     // Both ends are here.
     let limit = netaware_host::raise_open_files(8192);
     assert!(limit.is_some_and(|limit| limit > 2 * COUNT as u64 + 200), "open files: {limit:?}");
@@ -102,7 +107,7 @@ fn a_thousand_probes_lose_nothing_and_count_nothing_twice_when_their_collector_i
     let text = known(folder.path());
     let (periods, mut taken_before) = (periods(3), 0);
     let disks: Vec<Disk> = (0..COUNT).map(|n| Disk::filled(n, &periods)).collect();
-    let (mut child, address) = serve(folder.path(), &text);
+    let (mut child, address) = serve(TEST, folder.path(), &text);
     let mut probes = bring_all(&disks, address, 2);
     // Half of them have heard that all is taken; of the others some of it is on the way, some in the store.
     for probe in probes.iter_mut().take(COUNT / 2) {

@@ -11,9 +11,11 @@ use super::{TWO, config, start};
 
 const FOLDER: &str = "NETAWARE_TEST_SERVES";
 
-/// Not a test of its own: what the other one starts and kills.
-#[test]
-fn serves_when_told_to() {
+const TEST: &str = "fleet::killed::packets_that_a_killed_collector_held_are_unobserved_and_none_is_lost";
+
+/// Serves until it is killed, if this process is one that [`serve`] started; returns at once otherwise. A test that
+/// starts such a process calls this first.
+pub(crate) fn serve_if_told() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let path = std::path::Path::new(&folder).join("collect.toml");
     let collector = netaware_collector::Collector::start(Config::load(&path).unwrap()).unwrap();
@@ -21,11 +23,12 @@ fn serves_when_told_to() {
     collector.run().unwrap();
 }
 
-/// A collector in a process of its own, and where it listens.
-pub(crate) fn serve(folder: &std::path::Path, text: &str) -> (Child, std::net::SocketAddr) {
+/// A collector in a process of its own, and where it listens. `test` is the path of the calling test, which that process
+/// begins to run as well, and gets no further than [`serve_if_told`].
+pub(crate) fn serve(test: &str, folder: &std::path::Path, text: &str) -> (Child, std::net::SocketAddr) {
     config(folder, text);
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "fleet::killed::serves_when_told_to", "--nocapture"])
+        .args(["--exact", test, "--nocapture"])
         .env(FOLDER, folder)
         .stdout(Stdio::piped())
         .spawn()
@@ -37,8 +40,9 @@ pub(crate) fn serve(folder: &std::path::Path, text: &str) -> (Child, std::net::S
 
 #[test]
 fn packets_that_a_killed_collector_held_are_unobserved_and_none_is_lost() {
+    serve_if_told();
     let folder = tempfile::tempdir().unwrap();
-    let (mut child, address) = serve(folder.path(), TWO);
+    let (mut child, address) = serve(TEST, folder.path(), TWO);
     let periods = periods(3);
     let at = |place: usize, n: u64| periods[place].from.0 + 100_000_000 + n as i64 * 100_000;
     let packets = |place: usize, delay: i64, ttl| -> Vec<_> {

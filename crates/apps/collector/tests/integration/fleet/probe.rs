@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
+use netaware_io::clock;
 use netaware_record::passive::{
     CaptureHealth, ClockState, DigestRow, InterfaceCapture, PacketSighting, Period, ProbeReport, Row, TaskRow,
 };
 use netaware_tls::Trust;
-use netaware_units::Wall;
+use netaware_units::{Span, Wall};
 use netaware_wire::ipfix::sightings::{self, Selection};
 use netaware_wire::lmap::{FromCollector, FromProbe, Instruction, PREFACE};
 use netaware_wire::{Token, frame, proof};
@@ -104,24 +104,33 @@ impl Probe {
         Ok(FromCollector::parse(&body).unwrap())
     }
 
+    /// What is found in the first message that has it; the others are let pass. Each of them comes within the timeout of a
+    /// read, so all of them together have a limit of their own.
+    pub(crate) fn hear_until<T>(&mut self, mut find: impl FnMut(FromCollector) -> Option<T>) -> T {
+        let until = clock::now() + PATIENCE;
+        loop {
+            if let Some(found) = find(self.hear()) {
+                return found;
+            }
+            assert!(clock::now() < until, "what was awaited did not come");
+        }
+    }
+
     /// The next instruction; whatever else comes before it is let pass.
     pub(crate) fn instruction(&mut self) -> Instruction {
-        loop {
-            if let FromCollector::Instruction(instruction) = self.hear() {
-                return instruction;
-            }
-        }
+        self.hear_until(|message| match message {
+            FromCollector::Instruction(instruction) => Some(instruction),
+            _ => None,
+        })
     }
 
     /// Waits until all up to this number is taken.
     pub(crate) fn until_taken(&mut self, sequence: u64) {
-        loop {
-            match self.hear() {
-                FromCollector::Taken { sequence: taken } if taken >= sequence => return,
-                FromCollector::Refusal { why, .. } => panic!("{why}"),
-                _ => {}
-            }
-        }
+        self.hear_until(|message| match message {
+            FromCollector::Taken { sequence: taken } => (taken >= sequence).then_some(()),
+            FromCollector::Refusal { why, .. } => panic!("{why}"),
+            _ => None,
+        });
     }
 
     /// A batch of the task `delay`, report included.
@@ -157,9 +166,12 @@ impl Probe {
 
 fn connect(to: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(to).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE.to_std())).unwrap();
     stream
 }
+
+/// The longest that a probe waits for the collector.
+const PATIENCE: Span = Span::from_secs(20);
 
 pub(crate) fn report(probe: &str, sequence: u64, period: Period, selected: u64) -> ProbeReport {
     let digests = DigestRow { observed: selected, selected, ..DigestRow::default() };

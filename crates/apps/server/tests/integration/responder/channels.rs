@@ -91,11 +91,18 @@ fn down(plan: UdpPlan, lose: u64) -> (Vec<Vec<u8>>, u64, UdpSenderEnd) {
     speaker.say(&ClientMessage::Start { test: 1 });
     let is_end = |bytes: &Vec<u8>| Header::parse(bytes).is_ok_and(|header| header.kind == Kind::End);
     assert!(browser.run_until(Span::from_secs(12), |browser| browser.inbox.iter().any(is_end)));
+    // The channel's own protocol confirms the last of it by a timer.
     browser.run_until(Span::from_millis(300), |_| false);
     let end = speaker.hear_until(|message| match message {
         ServerMessage::Finished { report: EndReport::UdpSender(end), .. } => Some(end.clone()),
         _ => None,
     });
+    // What it has sent is here, or was lost on purpose; the end may have overtaken some of it.
+    let accounted = |browser: &Browser| {
+        let data = browser.inbox.iter().filter(|bytes| !is_end(bytes)).count() as u64;
+        data + browser.lost[0] >= end.sent
+    };
+    browser.run_until(Span::from_secs(5), accounted);
     browser.inbox.retain(|bytes| !is_end(bytes));
     (browser.inbox, browser.lost[0], end)
 }
@@ -122,7 +129,8 @@ fn down_unpaced_everything_leaves_and_comes() {
     assert_eq!(end.bytes.0, 200_000);
 }
 
-/// Runs a stream of `count` datagrams up; how many the network lost, and what the responder counted.
+/// Runs a stream of `count` datagrams up; how many the network lost, and what the responder
+/// counted.
 fn up(count: u64, length: usize, lose: u64) -> (u64, UdpReceiverEnd) {
     let responder = Responder::start(Config::default());
     let to = responder.v6();
@@ -135,7 +143,9 @@ fn up(count: u64, length: usize, lose: u64) -> (u64, UdpReceiverEnd) {
     let mut datagram = vec![0xaa; length];
     for seq in 0..count {
         Header { kind: Kind::Data, flow: 1, seq, sent_at: clock::now().0 }.emit(&mut datagram);
+        let deadline = clock::now() + Span::from_secs(10);
         while !browser.write(&datagram) {
+            assert!(clock::now() < deadline, "datagram {seq} cannot be written");
             browser.run_until(Span::from_millis(5), |_| false);
         }
         browser.run_until(Span::from_millis(2), |_| false);

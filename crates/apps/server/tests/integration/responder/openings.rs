@@ -19,7 +19,7 @@ fn with_key() -> Responder {
 fn refusal(bytes: &[u8]) -> ServerMessage {
     let preface: [u8; PREFACE_LEN] = *bytes.first_chunk().expect("a preface");
     assert_eq!(Preface::parse(&preface), Ok(Preface::new(Role::Control)));
-    frame::parse(&bytes[PREFACE_LEN + 4..], ServerMessage::TYPES).expect("an error after the preface")
+    frame::parse(&bytes[PREFACE_LEN + 4..]).expect("an error after the preface")
 }
 
 #[test]

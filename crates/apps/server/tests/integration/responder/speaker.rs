@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use netaware_io::clock;
 use netaware_server::{Config, RunError, Server, Stopper};
 use netaware_units::Span;
 use netaware_wire::control::{ClientMessage, ServerMessage, TestPlan};
@@ -114,12 +115,14 @@ impl Speaker {
         }
         let mut body = vec![0; frame::body_len(len).unwrap()];
         self.stream.read_exact(&mut body).unwrap();
-        Some(frame::parse(&body, ServerMessage::TYPES).unwrap())
+        Some(frame::parse(&body).unwrap())
     }
 
     /// Skips until `pick` finds what it wants.
     pub(crate) fn hear_until<T>(&mut self, pick: impl Fn(&ServerMessage) -> Option<T>) -> T {
+        let deadline = clock::now() + Span::from_secs(60);
         loop {
+            assert!(clock::now() < deadline, "not within a minute");
             let message = self.hear();
             if let Some(found) = pick(&message) {
                 return found;
@@ -203,7 +206,8 @@ pub(crate) fn enter(socket: &UdpSocket, token: Token, test: u32) -> u32 {
     header.flow
 }
 
-/// Whether something comes within a moment. Loopback delivers before `send` returns; the rest is the thread's wake-up.
+/// Whether something comes within a moment. Loopback delivers before `send` returns; the rest is
+/// the thread's wake-up.
 pub(crate) fn is_answered(socket: &UdpSocket) -> bool {
     socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let answered = socket.recv(&mut [0; 2048]).is_ok();

@@ -127,7 +127,9 @@ fn both_directions_run_at_once() {
     up.write_all(&vec![0; 100_000]).unwrap();
     drop(up);
     let (mut received, mut sent) = (None, None);
+    let deadline = clock::now() + Span::from_secs(30);
     while received.is_none() || sent.is_none() {
+        assert!(clock::now() < deadline, "{received:?} {sent:?}");
         match speaker.hear() {
             ServerMessage::Finished { report: EndReport::TcpReceiver(end), .. } => received = Some(end),
             ServerMessage::Finished { report: EndReport::TcpSender(end), .. } => sent = Some(end),
@@ -229,7 +231,8 @@ fn a_udp_stream_is_counted_and_its_flow_kept_apart_from_everybody_elses() {
         let socket = udp(to);
         let flow = enter(&socket, speaker.token, 1);
         start(&mut speaker, 1);
-        // While the stream's own socket sits on the port, others still get through to the shared one.
+        // While the stream's own socket sits on the port, others still get through to the shared
+        // one.
         let mut other = Speaker::open(to);
         other.opened(
             1,
@@ -261,7 +264,9 @@ fn a_udp_stream_down_comes_from_the_address_that_was_spoken_to() {
         start(&mut speaker, 1);
         let mut buf = [0; 2048];
         let mut received = 0;
+        let deadline = clock::now() + Span::from_secs(30);
         loop {
+            assert!(clock::now() < deadline, "{received} received, and no end");
             let len = socket.recv(&mut buf).expect("data on the connected socket");
             let header = Header::parse(&buf[..len]).unwrap();
             assert_eq!(header.flow, flow);

@@ -23,12 +23,14 @@ fn what_is_limited_in_bytes_is_given_then_acknowledged_whole() {
 #[test]
 fn at_the_end_of_time_what_was_acknowledged_is_told() {
     let (out, into) = pairs(1);
-    // Nobody reads, so the receiver's TCP acknowledges what its buffer takes and the rest stays here.
+    // Nobody reads, so the receiver's TCP acknowledges what its buffer takes and the rest stays
+    // here.
     let sent = send(out, &plan(1, 300), &[], &StopFlag::new(), &mut |_| {});
     drop(into);
     let acknowledged = sent.acknowledged_bytes.unwrap();
     assert!(acknowledged > ByteCount(0) && acknowledged < sent.bytes, "{acknowledged} of {}", sent.bytes);
-    // Data went into the buffers at once; that all the time passed before the end is no time of giving.
+    // Data went into the buffers at once; that all the time passed before the end is no time of
+    // giving.
     assert!(sent.given.unwrap() < sent.acknowledged.unwrap());
     assert!(sent.acknowledged.unwrap() >= Span::from_millis(300));
 }
@@ -40,7 +42,7 @@ fn a_connection_that_breaks_ends_the_wait_for_acknowledgements() {
     let sent = std::thread::scope(|scope| {
         let plan = TcpPlan { bytes: Some(ByteCount(100_000)), ..plan(1, 60_000) };
         let sender = scope.spawn(move || send(out, &plan, &[], &StopFlag::new(), &mut |_| {}));
-        clock::sleep(Span::from_millis(100));
+        await_bytes(&into);
         into.iter().for_each(crate::options::close_now);
         drop(into);
         sender.join().unwrap()

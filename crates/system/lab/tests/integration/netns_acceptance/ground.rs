@@ -1,4 +1,5 @@
-//! What these tests stand on: labs by text or name, runs that can be believed, and the delays that follow by arithmetic.
+//! What these tests stand on: labs by text or name, runs that can be believed, and the delays that
+//! follow by arithmetic.
 
 use std::process::{Command, Output};
 
@@ -14,26 +15,43 @@ pub(crate) fn up(scenario: &Scenario) -> Lab {
     lab::start(scenario, &lab::options())
 }
 
-/// What `measure` finds in a lab of which 99 of 100 packets were at most `bound` late and none was lost by the emulator.
-///
-/// # Panics
-/// When all runs were spoiled: with their reports.
-pub(crate) fn believed<T>(scenario: &Scenario, bound: Span, measure: impl Fn(&Lab) -> T) -> (T, Report) {
-    let mut spoiled = Vec::new();
-    for _ in 0..RUNS {
-        let lab = up(scenario);
-        let found = measure(&lab);
-        let report = lab.end().unwrap();
-        match report.why_invalid(bound) {
-            None => return (found, report),
-            Some(why) => spoiled.push(format!("{why} ({report}, core {:?})", report.core)),
-        }
-    }
-    panic!("the emulator spoiled {RUNS} runs, so nothing is known:\n{}", spoiled.join("\n"))
+/// What `measure` finds in a lab, and the emulator's report of that run.
+pub(crate) fn measured<T>(scenario: &Scenario, measure: impl FnOnce(&Lab) -> T) -> (T, Report) {
+    let lab = up(scenario);
+    let found = measure(&lab);
+    (found, lab.end().unwrap())
 }
 
-/// Tests run on shared machines, too.
-const RUNS: usize = 6;
+/// Collects why runs of a test could not be judged. [`Self::end`] says so if there were any.
+#[derive(Debug, Default)]
+#[must_use]
+pub(crate) struct Judged {
+    spoiled: Vec<String>,
+}
+
+impl Judged {
+    /// Whether a run can be judged: 99 of 100 packets were at most `bound` late, and the emulator
+    /// lost none.
+    pub(crate) fn is_valid(&mut self, report: &Report, bound: Span) -> bool {
+        let why = report.why_invalid(bound);
+        self.spoiled.extend(why.as_ref().map(|why| format!("{why} ({report}, core {:?})", report.core)));
+        why.is_none()
+    }
+
+    /// Whether no socket of a host refused packets that the path had delivered.
+    pub(crate) fn has_room(&mut self, refused: u64) -> bool {
+        if refused > 0 {
+            self.spoiled.push(format!("a receiving socket had no room for {refused} packets"));
+        }
+        refused == 0
+    }
+
+    pub(crate) fn end(self) {
+        if !self.spoiled.is_empty() {
+            netaware_testkit::inconclusive(self.spoiled.join("; "));
+        }
+    }
+}
 
 /// One run of a program on a host, whatever comes of it.
 pub(crate) fn tried(lab: &Lab, side: Side, program: &str, arguments: &[&str]) -> Output {
@@ -68,7 +86,8 @@ pub(crate) fn crossing(link: &Link, version: IpVersion, length: u32) -> Span {
     wire.rate[0].value.time_for(bytes) + wire.delay[0].value
 }
 
-/// From host A to the router at the far end of `hop` and its answer back, the router's own time included.
+/// From host A to the router at the far end of `hop` and its answer back, the router's own time
+/// included.
 pub(crate) fn to_router_and_back(
     scenario: &Scenario,
     hop: usize,

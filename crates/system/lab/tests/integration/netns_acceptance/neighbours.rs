@@ -1,14 +1,13 @@
 //! Labs beside each other, and what others made.
 
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::Stdio;
 
-use netaware_io::clock;
 use netaware_lab::{Lab, LabError, LabState, Removed, Side, down};
 use netaware_netns::permitted;
 use netaware_record::IpVersion;
 use netaware_testkit::lab::{self, options, scenario};
-use netaware_units::Span;
 
 use super::ground::{ip, up};
 use super::tools::fastest;
@@ -20,7 +19,7 @@ fn path(delay_ms: u32) -> netaware_lab::Scenario {
 fn pinging(lab: &Lab) -> std::process::Child {
     let target = lab.address(Side::B, IpVersion::V4).to_string();
     let mut ping = lab.command(Side::A, "ping");
-    ping.args(["-n", "-c", "100", "-i", "0.02", "-W", "1", &target])
+    ping.args(["-n", "-c", "100", "-i", "0.02", "-W", "1", "-w", "20", &target])
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     ping.spawn().unwrap()
@@ -33,11 +32,16 @@ fn two_labs_have_their_own_delays_at_the_same_time_and_one_outlives_the_other() 
     }
     let (near, far, third) = (up(&path(5)), up(&path(30)), up(&path(1)));
     let pings = [pinging(&near), pinging(&far)];
-    clock::sleep(Span::from_millis(500));
-    // While both are busy.
+    // Until both are answered, and so busy.
+    let mut printed = pings.map(|ping| (BufReader::new(ping.stdout.unwrap()), String::new()));
+    for (output, text) in &mut printed {
+        while !text.contains("bytes from") {
+            assert!(output.read_line(text).unwrap() > 0, "it ended: {text}");
+        }
+    }
     third.end().unwrap();
-    for (ping, ms) in pings.into_iter().zip([10.0, 60.0]) {
-        let text = String::from_utf8(ping.wait_with_output().unwrap().stdout).unwrap();
+    for ((mut output, mut text), ms) in printed.into_iter().zip([10.0, 60.0]) {
+        output.read_to_string(&mut text).unwrap();
         assert!(text.contains("100 received"), "{text}");
         let found = fastest(&text).unwrap().millis_f64();
         assert!((ms..ms + 1.0).contains(&found), "{found} instead of {ms} ms");

@@ -498,6 +498,12 @@ mod tests {
         }
     }
 
+    /// Takes what room is left for a file of this name.
+    fn fill(path: &Path) {
+        let mut file = std::fs::File::create(path).unwrap();
+        while std::io::Write::write(&mut file, &[0; 512]).is_ok_and(|written| written > 0) {}
+    }
+
     #[test]
     fn a_full_disk_is_said_and_nothing_is_lost_or_sent_twice_once_there_is_room() {
         let Some(disk) = SmallDisk::new() else { return };
@@ -506,31 +512,33 @@ mod tests {
         let ballast = folder.join("ballast");
         let (mut spool, _) = Spool::open(&path, 1 << 30).unwrap();
         let mut outlet = Outlet::open(&path).unwrap();
-        std::fs::write(&ballast, vec![0; 500 << 10]).unwrap();
         let batch = |sequence| Origin { name: "p", incarnation: "x", sequence };
-        let mut taken = 0;
+        for sequence in 1..=40 {
+            take(&mut spool, sequence);
+        }
+        let begun = outlet.next().unwrap().unwrap();
+        assert_eq!(begun.rows.count, 40);
+        std::fs::write(&ballast, vec![0; 500 << 10]).unwrap();
+        let mut taken = 40;
         let error = loop {
+            assert!(taken < 10_000, "it never gets full");
             match spool.take_all(&[Batch { origin: batch(taken + 1), report: None, rows: &[row()] }]) {
                 Ok(_) => taken += 1,
                 Err(error) => break error,
             }
         };
         assert!(matches!(error, FleetError::DiskFull { .. }), "{error}");
-        assert!(taken > 10 && error.to_string().contains("buffer.db"), "{taken}: {error}");
+        assert!(taken > 50 && error.to_string().contains("buffer.db"), "{taken}: {error}");
         assert_eq!((spool.highest("p", "x").unwrap(), spool.shared.backlog().rows), (taken, taken));
+        fill(&folder.join("rest"));
         // What it cannot note as sent it sends again, under the same token.
-        let mut sent = BTreeMap::new();
         for _ in 0..3 {
-            let done = outlet.next().and_then(|insert| {
-                let insert = insert.unwrap();
-                sent.insert(insert.token, insert.rows.count);
-                outlet.done(insert.batch, &spool.shared())
-            });
-            if let Err(error) = done {
-                assert!(matches!(error, FleetError::DiskFull { .. }), "{error}");
-            }
+            let error = outlet.done(begun.batch, &spool.shared()).unwrap_err();
+            assert!(matches!(error, FleetError::DiskFull { .. }), "{error}");
+            assert_eq!(outlet.next().unwrap().as_ref(), Some(&begun));
         }
         std::fs::remove_file(&ballast).unwrap();
+        let mut sent = BTreeMap::new();
         for sequence in taken + 1..=taken + 5 {
             assert_eq!(take(&mut spool, sequence), Taken::New);
         }

@@ -13,7 +13,7 @@ use super::chance::Chance;
 
 /// What happens to a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     /// Nothing comes through.
     Blackhole,
     /// Nothing comes through towards the opener.
@@ -28,7 +28,7 @@ enum Kind {
     BothBlackhole,
 }
 
-const KINDS: [Kind; 6] = [
+pub(crate) const KINDS: [Kind; 6] = [
     Kind::Blackhole,
     Kind::TowardsOpener,
     Kind::TowardsAcceptor,
@@ -50,6 +50,19 @@ pub(crate) struct Failures {
     /// That many are over.
     over: AtomicUsize,
     under_way: AtomicBool,
+    /// A thread that takes part has panicked.
+    broken: AtomicBool,
+}
+
+/// Held by a thread that takes part: if it panics, the others do not wait for it.
+pub(crate) struct Participant<'a>(&'a AtomicBool);
+
+impl Drop for Participant<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::Release);
+        }
+    }
 }
 
 /// What came of them.
@@ -89,13 +102,32 @@ impl Failures {
             let with = chance.below(at as u64 + 1) as usize;
             (planned[at].kind, planned[with].kind) = (planned[with].kind, planned[at].kind);
         }
-        Self { planned, over: AtomicUsize::new(0), under_way: AtomicBool::new(false) }
+        Self {
+            planned,
+            over: AtomicUsize::new(0),
+            under_way: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
+        }
     }
 
-    /// A sender stays before the place of a failure until the one before is over, so that they come apart.
+    /// A sender stays before the place of a failure until the one before is over, so that they come
+    /// apart.
     pub(crate) fn wait_for_turn(&self, before: u64) {
         let reached = self.planned.partition_point(|failure| failure.at <= before);
-        while self.over.load(Ordering::Acquire) + 1 < reached {
+        self.wait_until("a failure is over", || self.over.load(Ordering::Acquire) + 1 >= reached);
+    }
+
+    pub(crate) fn take_part(&self) -> Participant<'_> {
+        Participant(&self.broken)
+    }
+
+    /// # Panics
+    /// If another thread has panicked, or it takes longer than anything here does.
+    fn wait_until(&self, what: &str, holds: impl Fn() -> bool) {
+        let deadline = clock::now() + MAX_WAIT;
+        while !holds() {
+            assert!(!self.broken.load(Ordering::Acquire), "another thread has panicked before {what}");
+            assert!(clock::now() < deadline, "not within {MAX_WAIT}: {what}");
             clock::sleep_until(clock::now() + Span::from_millis(1));
         }
     }
@@ -106,11 +138,10 @@ impl Failures {
 
     /// Each when so many bytes are sent.
     pub(crate) fn happen(&self, pair: &Pair, ends: [&DualStream; 2], sent: &AtomicU64) -> Done {
+        let _here = self.take_part();
         let mut done = Done::default();
         for failure in &self.planned {
-            while sent.load(Ordering::Acquire) < failure.at {
-                clock::sleep_until(clock::now() + Span::from_millis(1));
-            }
+            self.wait_until("its bytes are sent", || sent.load(Ordering::Acquire) >= failure.at);
             self.under_way.store(true, Ordering::Release);
             begin(pair, failure);
             clock::sleep_until(clock::now() + failure.lasts);
@@ -126,6 +157,9 @@ impl Failures {
         done
     }
 }
+
+/// Between two failures lie some hundred MB at most.
+const MAX_WAIT: Span = Span::from_secs(120);
 
 fn begin(pair: &Pair, failure: &Failure) {
     let version = failure.version;

@@ -2,13 +2,14 @@
 
 use netaware_lab::Side;
 use netaware_netns::permitted;
-use netaware_record::{Direction, Interval};
+use netaware_record::Direction;
 use netaware_units::Span;
 
+use super::super::measured::{over, over_text, over_within};
 use super::ledger::{Ledger, VERSIONS};
-use super::measured::{over, over_text, over_within};
 
 #[test]
+#[ignore = "accuracy in real time: judged by its pass rate in nightly"]
 fn one_in_a_hundred_lost_is_read_as_such() {
     if !permitted() {
         return;
@@ -21,6 +22,7 @@ fn one_in_a_hundred_lost_is_read_as_such() {
     for version in VERSIONS {
         ledger.hops(version);
         ledger.idle_rtt(version, Span::ZERO);
+        ledger.note(run.version(version).udp.len() == 2, "both directions have a stream");
         for udp in &run.version(version).udp {
             let what = format!("{} UDP loss {}", version.name(), udp.pedigree.direction.name());
             match udp.loss.ratio {
@@ -39,6 +41,7 @@ fn one_in_a_hundred_lost_is_read_as_such() {
 }
 
 #[test]
+#[ignore = "accuracy in real time: judged by its pass rate in nightly"]
 fn jitter_like_that_of_lte_is_seen_and_does_not_move_the_least_round_trip() {
     if !permitted() {
         return;
@@ -62,6 +65,7 @@ fn jitter_like_that_of_lte_is_seen_and_does_not_move_the_least_round_trip() {
 }
 
 #[test]
+#[ignore = "accuracy in real time: judged by its pass rate in nightly"]
 fn policer_is_never_read_above_its_rate() {
     if !permitted() {
         return;
@@ -71,24 +75,18 @@ fn policer_is_never_read_above_its_rate() {
     for version in VERSIONS {
         ledger.hops(version);
         ledger.idle_rtt(version, Span::ZERO);
+        ledger.note(run.version(version).tcp.len() == 4, "one stream and several, both ways");
         for tcp in &run.version(version).tcp {
             let direction = tcp.pedigree.direction;
             let from = if direction == Direction::Forward { Side::A } else { Side::B };
-            let truth = ledger.payload_rate(from, version);
+            let truth = run.payload_rate(from, version);
             // Its credit of 100 kB is 16 ms at that rate: some 2 % on top of a round of a second. A TCP that is not made
             // for policers stays below.
-            let Interval { estimate, lo, hi, .. } = tcp.goodput_interval.unwrap_or(Interval {
-                estimate: tcp.goodput.unwrap_or_default().0 as f64,
-                lo: 0.0,
-                hi: f64::INFINITY,
-                confidence: 0.0,
-            });
+            let estimate = tcp.goodput.unwrap_or_default().0 as f64;
+            let lo = tcp.goodput_interval.map_or(estimate, |interval| interval.lo);
             let what = format!("{} TCP {} x{}", version.name(), direction.name(), tcp.streams);
-            let right = lo <= truth * 1.005 && estimate > truth * 0.3;
-            ledger.note(
-                right,
-                &format!("{what}: {estimate:.4e} in {lo:.4e} ..= {hi:.4e}; policer {truth:.4e}"),
-            );
+            let right = lo <= truth * 1.005 && estimate <= truth * 1.03 && estimate > truth * 0.3;
+            ledger.note(right, &format!("{what}: {estimate:.4e}, at least {lo:.4e}; policer {truth:.4e}"));
         }
     }
     ledger.close();

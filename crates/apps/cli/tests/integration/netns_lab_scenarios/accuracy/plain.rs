@@ -4,12 +4,13 @@ use netaware_netns::permitted;
 use netaware_record::{Direction, Preference, Use};
 use netaware_units::Span;
 
+use super::super::measured::{over, over_text};
 use super::ledger::{Ledger, VERSIONS};
-use super::measured::{over, over_text};
 
 const TIME: [&str; 2] = ["-t", "20s"];
 
 #[test]
+#[ignore = "accuracy in real time: judged by its pass rate in nightly"]
 fn idle_10_mbit_is_read() {
     if !permitted() {
         return;
@@ -22,6 +23,7 @@ fn idle_10_mbit_is_read() {
 }
 
 #[test]
+#[ignore = "accuracy in real time: judged by its pass rate in nightly"]
 fn idle_50_mbit_is_read() {
     if !permitted() {
         return;
@@ -35,6 +37,7 @@ fn idle_50_mbit_is_read() {
 }
 
 #[test]
+#[ignore = "accuracy in real time: judged by its pass rate in nightly"]
 fn asymmetric_line_is_read_both_ways() {
     if !permitted() {
         return;
@@ -46,6 +49,7 @@ fn asymmetric_line_is_read_both_ways() {
 }
 
 #[test]
+#[ignore = "accuracy in real time: judged by its pass rate in nightly"]
 fn five_hops_are_counted_and_their_narrow_link_found() {
     if !permitted() {
         return;
@@ -61,6 +65,7 @@ fn five_hops_are_counted_and_their_narrow_link_found() {
 }
 
 #[test]
+#[ignore = "accuracy in real time: judged by its pass rate in nightly"]
 fn bufferbloat_shows_as_a_rise_of_the_round_trip_by_the_queue() {
     if !permitted() {
         return;
