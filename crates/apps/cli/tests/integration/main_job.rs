@@ -23,7 +23,7 @@ fn without_a_host_it_measures_its_own_responder_over_both_versions() {
 
 #[test]
 fn text_is_a_table_of_both_versions_within_eighty_columns_and_without_colours() {
-    let finished = run(&["test", "-t", "2s"], Span::from_secs(30)).exits_with(0);
+    let finished = run(&["test", "-t", "2s", "--rounds", "1"], Span::from_secs(30)).exits_with(0);
     for word in ["IPv4", "IPv6", "bulk transfer", "interactive", "media"] {
         assert!(finished.stdout.contains(word), "'{word}' is missing:\n{}", finished.stdout);
     }
@@ -39,7 +39,7 @@ fn result_is_saved_and_shown_again_unless_told_otherwise() {
     let shelf = tempfile::tempdir().unwrap();
     let store = shelf.path().join("store.db");
     let at = ["--store", store.to_str().unwrap()];
-    let short = ["test", "-t", "2s", "--format", "json"];
+    let short = ["test", "-t", "1s", "--rounds", "1", "--no-udp", "--format", "json"];
     run(&[&short[..], &at, &["--no-save"]].concat(), Span::from_secs(20)).exits_with(0);
     let saved = run(&[&short[..], &at].concat(), Span::from_secs(20)).exits_with(0).record();
     let id = saved.id.to_string();
@@ -58,7 +58,7 @@ fn result_is_saved_and_shown_again_unless_told_otherwise() {
 
 #[test]
 fn store_of_the_environment_is_used() {
-    let prober = Program::start(netaware(&["test", "-t", "1s", "--no-udp"]));
+    let prober = Program::start(netaware(&["test", "-t", "1s", "--no-tcp", "--no-udp"]));
     let store = prober.store();
     // The store lives in the program's own folder, so look at it before that goes.
     let due = netaware_io::clock::now() + Span::from_secs(20);

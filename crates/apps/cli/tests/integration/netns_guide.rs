@@ -15,7 +15,7 @@ mod printed;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use netaware_io::clock;
@@ -164,12 +164,20 @@ impl Fleet {
     }
 }
 
-#[test]
-#[ignore = "long: 2 minutes"]
-fn three_sites_are_set_up_measured_and_changed_as_the_guide_says() {
-    if !permitted() {
-        return;
-    }
+/// The guide's sites, set up as printed and measuring.
+struct Sites {
+    /// The collector and the sites' programs.
+    _running: Vec<Running>,
+    fleet: Fleet,
+    printed: printed::Guide,
+    /// The folder of the collector's file.
+    folder: PathBuf,
+    /// Each site with each other one.
+    pairs: BTreeSet<(String, String)>,
+}
+
+/// Sets the sites up, and waits until each has delays to each other one.
+fn set_up() -> Sites {
     let fleet = Fleet { star: Star::new("guide", &SITES).unwrap(), home: tempfile::tempdir().unwrap() };
     // Probes give up being root, and have to reach what they keep all the same.
     fs::set_permissions(fleet.home.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -184,18 +192,18 @@ fn three_sites_are_set_up_measured_and_changed_as_the_guide_says() {
     wait_until_bound(collector.id(), Transport::Tcp, 14_234)
         .unwrap_or_else(|error| panic!("{error}\n{}", fleet.complaints()));
 
-    let mut sites = Vec::new();
+    let mut running = vec![collector];
     for (site, side) in SITES.iter().zip(fleet.star.sites()) {
         let own = fleet.home.path().join(site);
         fs::create_dir(&own).unwrap();
         fs::copy(folder.join(format!("keys/{site}.key")), own.join(format!("{site}.key"))).unwrap();
         let script = printed.site.replace("COLLECTOR", "hub").replace("berlin", site);
-        sites.push(Fleet::started(side, &own, &script));
+        running.push(Fleet::started(side, &own, &script));
     }
     let each = SITES.iter().flat_map(|from| SITES.map(|to| (from.to_string(), to.to_string())));
-    let all: BTreeSet<_> = each.filter(|(from, to)| from != to).collect();
+    let pairs: BTreeSet<_> = each.filter(|(from, to)| from != to).collect();
     fleet.until("delays between all sites", Span::from_secs(60), |fleet| {
-        fleet.measured("sites") == all && fleet.measured("owd") == all
+        fleet.measured("sites") == pairs && fleet.measured("owd") == pairs
     });
     for item in fleet.delays() {
         // Two veth pairs of one machine: the quickest packet takes no time to speak of, and none is
@@ -205,16 +213,42 @@ fn three_sites_are_set_up_measured_and_changed_as_the_guide_says() {
         assert!((0..20_000_000).contains(&least), "{item:#}");
         assert_eq!(row["lost"], 0, "{item:#}");
     }
+    Sites { _running: running, printed, folder, pairs, fleet }
+}
+
+#[test]
+fn sites_set_up_as_the_guide_says_are_all_on_the_page_and_can_be_stopped() {
+    if !permitted() {
+        return;
+    }
+    let Sites { fleet, printed, folder, pairs, _running } = set_up();
+    let hub = fleet.star.hub();
     // The page in a browser has all probes, and the path of each pair.
     let page = Drawn::of(hub.command("chromium"), "http://127.0.0.1:14234/");
     for site in SITES {
         assert_eq!(page.line("probes", &[("probe", site)])["state"], "connected");
     }
-    for (from, to) in &all {
+    for (from, to) in &pairs {
         let line = page.line("paths", &[("task", "sites"), ("from", from), ("to", to)]);
         assert_eq!((&*line["method"], &*line["IP"], &*line["loss"]), ("passive", "4", "0.000 %"), "{line:?}");
     }
 
+    // Stopped, and let go again.
+    let [stop, go_on] = &printed.suppression;
+    assert!(fleet.active() >= pairs.len());
+    fleet.runs(&folder, stop);
+    fleet.until("nothing runs", Span::from_secs(20), |fleet| fleet.active() == 0);
+    fleet.runs(&folder, go_on);
+    fleet.until("all runs again", Span::from_secs(20), |fleet| fleet.active() >= pairs.len());
+}
+
+#[test]
+#[ignore = "long: 2 minutes"]
+fn throughput_and_every_other_method_between_the_guides_sites_is_measured_when_its_file_says_so() {
+    if !permitted() {
+        return;
+    }
+    let Sites { fleet, printed, folder, pairs, _running } = set_up();
     // Changed as printed, with throughput between the sites every few seconds.
     let often = printed
         .file
@@ -230,16 +264,8 @@ fn three_sites_are_set_up_measured_and_changed_as_the_guide_says() {
         let at_once = runs.iter().filter(|run| run["state"] == "running").count();
         // Three hosts, two of which each test fills.
         assert!(at_once <= 1, "{runs:#?}");
-        runs.len() == all.len() && runs.iter().all(|run| run["done"].as_u64() >= Some(1))
+        runs.len() == pairs.len() && runs.iter().all(|run| run["done"].as_u64() >= Some(1))
     });
 
     fleet.measures_everything(&folder, &printed);
-
-    // Stopped, and let go again.
-    let [stop, go_on] = &printed.suppression;
-    assert!(fleet.active() >= all.len());
-    fleet.runs(&folder, stop);
-    fleet.until("nothing runs", Span::from_secs(20), |fleet| fleet.active() == 0);
-    fleet.runs(&folder, go_on);
-    fleet.until("all runs again", Span::from_secs(20), |fleet| fleet.active() >= all.len());
 }

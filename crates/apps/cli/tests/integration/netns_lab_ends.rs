@@ -105,7 +105,7 @@ fn the_process_behind_up_killed_at_any_moment_is_cleared_away_by_down() {
 }
 
 #[test]
-#[ignore = "long: 3 minutes"]
+#[ignore = "long: 2 minutes"]
 fn whoever_is_killed_within_two_milliseconds_of_any_moment_is_cleared_away_by_down() {
     if permitted() {
         kill_up_and_take_it_down(every_moment_ms());
@@ -238,12 +238,12 @@ fn sigusr1_has_the_report_written_at_once() {
     assert!(ping.status.success(), "{}", words(&ping));
     let state = LabState::read(prefix).unwrap();
     let file = &Path::new("/run/netaware-lab").join(prefix).join("report.json");
-    let mut waits: Vec<Span> = (0..5).map(|_| asked_to_written(file, state.holder.pid)).collect();
+    let mut waits: Vec<Span> = (0..3).map(|_| asked_to_written(file, state.holder.pid)).collect();
     waits.sort_unstable();
     let report = LabState::read(prefix).unwrap().report();
     assert_cleared(prefix, "after SIGUSR1");
     // It writes by itself once a second: what came much earlier came because it was asked for.
-    assert!(waits[2] < Span::from_millis(300), "{waits:?}");
+    assert!(waits[1] < Span::from_millis(300), "{waits:?}");
     assert!(report.is_some_and(|report| report.taken >= 10 && report.released >= 10), "five pings each way");
 }
 

@@ -109,8 +109,10 @@ fn every_command_prints_what_the_schema_promises() {
     let schema = jsonschema::validator_for(&schema).unwrap();
     let responder = Responder::start(&[]);
     for command in ["test", "tcp", "udp", "latency"] {
-        let arguments = [command, "127.0.0.1", "--port", &responder.port(), "-t", "2s", "--format", "json"];
-        let finished = run(&arguments, Span::from_secs(20)).exits_with(0);
+        let port = responder.port();
+        let fixed = [command, "127.0.0.1", "--port", &port, "-t", "1500ms", "--format", "json"];
+        let rate = if matches!(command, "tcp" | "udp") { &["-b", "20Mbit/s"][..] } else { &[] };
+        let finished = run(&[&fixed[..], rate].concat(), Span::from_secs(20)).exits_with(0);
         let printed: serde_json::Value = serde_json::from_str(&finished.stdout).unwrap();
         let errors: Vec<String> = schema.iter_errors(&printed).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{command}: {errors:#?}");

@@ -5,10 +5,10 @@ use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 
 use netaware_io::clock;
-use netaware_testkit::control::hello;
+use netaware_testkit::control::{Control, hello};
 use netaware_testkit::program::{Responder, run};
 use netaware_units::Span;
-use netaware_wire::control::ClientMessage;
+use netaware_wire::control::{ClientMessage, ServerMessage, TestPlan};
 use netaware_wire::datagram::{HEADER_LEN, Header, Kind, Setup};
 use netaware_wire::preface::{Preface, Role};
 use netaware_wire::{PROTOCOL_VERSION, Token, frame};
@@ -46,14 +46,7 @@ fn random_udp_messages_change_nothing_and_are_not_amplified() {
     let mut random = Random(0xda7a);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_nonblocking(true).unwrap();
-    // A valid message is answered, and `received` sees that.
-    let setup = Setup { token: Token([7; 16]), test: 1, cookie: Token::default() };
-    send(&socket, &setup.emit_request(Kind::Knock), responder.address());
-    let due = clock::now() + Span::from_secs(5);
-    while received(&socket) == 0 {
-        assert!(clock::now() < due, "a valid message gets no answer");
-        clock::sleep(Span::from_millis(5));
-    }
+    is_answered_where_it_is_valid(&responder, &socket);
     let (mut sent, mut answered) = (0, 0);
     stays_flat(&responder, UDP_MESSAGES, |count| {
         for _ in 0..count {
@@ -63,6 +56,22 @@ fn random_udp_messages_change_nothing_and_are_not_amplified() {
         }
     });
     assert!(answered <= sent, "{sent} bytes sent, {answered} bytes came back");
+}
+
+/// A valid message is answered, and `received` sees the answer.
+fn is_answered_where_it_is_valid(responder: &Responder, socket: &UdpSocket) {
+    let (mut control, token) = Control::session(responder.address());
+    let (test, duration) = (1, Span::from_secs(60));
+    let plan = TestPlan::UdpEcho { length: 64, response: None, duration, dscp: 0 };
+    control.say(&ClientMessage::Open { test, plan });
+    control.wait_for(Span::from_secs(5), |it| matches!(it, ServerMessage::Opened { .. }).then_some(()));
+    let setup = Setup { token, test, cookie: Token::default() };
+    send(socket, &setup.emit_request(Kind::Knock), responder.address());
+    let due = clock::now() + Span::from_secs(5);
+    while received(socket) == 0 {
+        assert!(clock::now() < due, "a valid message gets no answer");
+        clock::sleep(Span::from_millis(5));
+    }
 }
 
 /// Sends a tenth, then the rest; the rest must not make the process larger. Then it must still

@@ -27,7 +27,7 @@ fn mtu_black_hole_of_one_version_is_reported_and_the_other_measured() {
         let pair = modest_pair("mtu hole");
         pair.blackhole_larger_than(1300, family).unwrap();
         let _responder = responder(&pair, &[]);
-        let test = ["test", "both.test", "-t", "4s", "--format", "json"];
+        let test = ["test", "both.test", "-t", "4s", "--rounds", "1", "--format", "json"];
         let finished = prober(&pair, &test).finish_within(BOUND).exits_with(0);
         let record = finished.record();
         let path = over(&record, holed).path.as_ref().unwrap();
@@ -51,7 +51,8 @@ fn version_that_is_blackholed_costs_no_more_than_its_timeout() {
     side_by_side(families, |(family, gone, stays)| {
         let pair = modest_pair("hole");
         let _responder = responder(&pair, &[]);
-        let test = ["test", "both.test", "-t", "4s", "--connect-timeout", "1s", "--format", "json"];
+        let test =
+            ["test", "both.test", "-t", "4s", "--rounds", "1", "--connect-timeout", "1s", "--format", "json"];
         let untroubled = prober(&pair, &test).finish_within(BOUND).exits_with(0);
         pair.blackhole(family).unwrap();
         let finished = prober(&pair, &test).finish_within(BOUND).exits_with(0);
