@@ -40,6 +40,8 @@ struct Plan {
     seed: u64,
     bytes: u64,
     wishes: usize,
+    /// So many wishes are granted at least. The others meet a failure or each other.
+    granted: usize,
     failures: usize,
 }
 
@@ -52,13 +54,13 @@ impl Plan {
 
 #[test]
 fn a_sixteenth_of_a_gibibyte_with_twenty_switches_and_a_failure_of_each_kind() {
-    run(Plan { seed: seed(), bytes: 64 << 20, wishes: 20, failures: failures::KINDS.len() });
+    run(Plan { seed: seed(), bytes: 64 << 20, wishes: 20, granted: 10, failures: failures::KINDS.len() });
 }
 
 #[test]
 #[ignore = "long: 10 minutes"]
 fn ten_gibibytes_with_a_thousand_switches_and_a_hundred_failures() {
-    run(Plan { seed: seed(), bytes: 10 << 30, wishes: 1000, failures: 100 });
+    run(Plan { seed: seed(), bytes: 10 << 30, wishes: 1000, granted: 600, failures: 100 });
 }
 
 /// Another one each time, and printed, unless the environment has one.
@@ -123,8 +125,7 @@ fn run(plan: Plan) {
     assert_eq!(done.happened, plan.failures);
     assert!(wishes.due.is_empty(), "wishes that were not made: {:?}", wishes.due);
     assert_eq!(events.wishes_ended(), plan.wishes, "a wish without an end: {events:?}");
-    // The others met a failure or each other, which of fifty some more do by chance.
-    assert!(events.granted * 10 >= plan.wishes * 6, "{events:?}");
+    assert!(events.granted >= plan.granted, "{events:?}");
     memory.assert_flat();
 }
 
