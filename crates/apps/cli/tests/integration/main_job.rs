@@ -1,5 +1,7 @@
 //! The main job as a newcomer runs it: no host, no option, one machine.
 
+mod accuracy;
+
 use netaware_record::{IpVersion, Outcome, Record, Side, TcpResult, VersionResult};
 use netaware_testkit::program::{Program, netaware, run};
 use netaware_units::Span;
@@ -7,7 +9,6 @@ use netaware_units::Span;
 #[test]
 fn without_a_host_it_measures_its_own_responder_over_both_versions() {
     let finished = run(&["test", "--format", "json"], Span::from_secs(40)).exits_with(0);
-    assert!(finished.took < Span::from_secs(25), "about 15 s were promised: {}", finished.took);
     assert!(finished.stderr.contains("loopback"), "it says what it measures: {}", finished.stderr);
     let record = finished.record();
     assert_eq!(record.outcome, Outcome::Complete);
@@ -17,7 +18,7 @@ fn without_a_host_it_measures_its_own_responder_over_both_versions() {
         [IpVersion::V4, IpVersion::V6]
     );
     record.versions.iter().for_each(is_complete);
-    record.versions.iter().for_each(blames_the_host);
+    record.versions.iter().for_each(does_not_blame_the_network);
     is_compared(&record);
 }
 
@@ -90,11 +91,12 @@ fn is_complete(version: &VersionResult) {
     );
 }
 
-fn blames_the_host(version: &VersionResult) {
+/// There is no network on loopback: the host is what limits, or nothing is said to.
+fn does_not_blame_the_network(version: &VersionResult) {
     assert_eq!((version.tcp.len(), version.udp.len()), (4, 2), "{version:#?}");
     let limits = version.tcp.iter().map(|TcpResult { limit, .. }| limit);
     for limit in limits {
-        assert_eq!(limit.side, Side::Host, "{limit:#?}");
+        assert!(matches!(limit.side, Side::Host | Side::Unknown), "{limit:#?}");
         assert!(!limit.evidence.is_empty() && !limit.evidence.contains('\n'), "{limit:#?}");
     }
     for udp in &version.udp {

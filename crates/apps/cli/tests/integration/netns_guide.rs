@@ -217,11 +217,11 @@ fn set_up() -> Sites {
 }
 
 #[test]
-fn sites_set_up_as_the_guide_says_are_all_on_the_page_and_can_be_stopped() {
+fn sites_set_up_as_the_guide_says_have_delays_to_each_other_and_are_all_on_the_page() {
     if !permitted() {
         return;
     }
-    let Sites { fleet, printed, folder, pairs, _running } = set_up();
+    let Sites { fleet, pairs, _running, .. } = set_up();
     let hub = fleet.star.hub();
     // The page in a browser has all probes, and the path of each pair.
     let page = Drawn::of(hub.command("chromium"), "http://127.0.0.1:14234/");
@@ -232,19 +232,11 @@ fn sites_set_up_as_the_guide_says_are_all_on_the_page_and_can_be_stopped() {
         let line = page.line("paths", &[("task", "sites"), ("from", from), ("to", to)]);
         assert_eq!((&*line["method"], &*line["IP"], &*line["loss"]), ("passive", "4", "0.000 %"), "{line:?}");
     }
-
-    // Stopped, and let go again.
-    let [stop, go_on] = &printed.suppression;
-    assert!(fleet.active() >= pairs.len());
-    fleet.runs(&folder, stop);
-    fleet.until("nothing runs", Span::from_secs(20), |fleet| fleet.active() == 0);
-    fleet.runs(&folder, go_on);
-    fleet.until("all runs again", Span::from_secs(20), |fleet| fleet.active() >= pairs.len());
 }
 
 #[test]
 #[ignore = "long: 2 minutes"]
-fn throughput_and_every_other_method_between_the_guides_sites_is_measured_when_its_file_says_so() {
+fn throughput_and_every_other_method_between_the_guides_sites_is_measured_and_stopped() {
     if !permitted() {
         return;
     }
@@ -268,4 +260,12 @@ fn throughput_and_every_other_method_between_the_guides_sites_is_measured_when_i
     });
 
     fleet.measures_everything(&folder, &printed);
+
+    // Stopped, and let go again.
+    let [stop, go_on] = &printed.suppression;
+    assert!(fleet.active() >= pairs.len());
+    fleet.runs(&folder, stop);
+    fleet.until("nothing runs", Span::from_secs(20), |fleet| fleet.active() == 0);
+    fleet.runs(&folder, go_on);
+    fleet.until("all runs again", Span::from_secs(20), |fleet| fleet.active() >= pairs.len());
 }
