@@ -15,7 +15,8 @@ use crate::{checks, deny, nextest, packages, purity, tests, web};
 
 type Step = (&'static str, fn() -> Result<()>);
 
-/// Steps in their order. Steps on one line run side by side: tests that wait and a browser leave each other room.
+/// Steps in their order. Steps on one line run side by side. A browser that measures on loopback fills both cores, so no
+/// test of another suite runs beside it.
 const STEPS: &[&[Step]] = &[
     &[("packages", || packages::ensure(&[packages::FOR_TESTS, packages::FOR_WEB].concat()))],
     &[("tools", tools)],
@@ -25,9 +26,9 @@ const STEPS: &[&[Step]] = &[
     &[("purity", purity::prove)],
     &[("doc tests", tests::documentation)],
     &[("computing", || tests::run(Suite::Computing))],
-    &[("waiting", || tests::run(Suite::Waiting)), ("web", web::checks)],
+    &[("waiting", || tests::run(Suite::Waiting))],
+    &[("web", web::checks), ("deny", deny::check)],
     &[("exclusive", || tests::run(Suite::Exclusive))],
-    &[("deny", deny::check)],
 ];
 
 /// Programs that come from other places than Debian.

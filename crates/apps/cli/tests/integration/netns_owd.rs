@@ -75,12 +75,14 @@ fn over_a_lossy_path() -> (Record, Report) {
         let clock = found.clock.as_ref().unwrap();
         assert_eq!((clock.method.as_str(), clock.offset), ("same_host", Span::ZERO), "{found:#?}");
         for (delay, truth) in [(up.delay.unwrap(), UP), (down.delay.unwrap(), DOWN)] {
-            assert!(delay.min >= truth, "{found:#?}");
+            assert!(delay.min >= truth - STAMP_ERROR, "{found:#?}");
         }
     }
     (record, report)
 }
 
+/// What mapping a kernel stamp to the monotonic clock may be off by.
+const STAMP_ERROR: Span = Span::from_micros(5);
 const UP: Span = Span::from_millis(5);
 const DOWN: Span = Span::from_millis(12);
 

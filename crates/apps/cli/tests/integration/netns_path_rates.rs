@@ -177,7 +177,8 @@ fn a_responder_that_dies_in_the_middle_is_named_and_the_time_is_kept() {
         let record = ended.record();
         for version in &record.versions {
             let why = version.unreachable.as_ref().unwrap_or_else(|| panic!("{command}: {record:#?}"));
-            assert!(why.reason.contains("the connection to"), "{why:?}");
+            // It may die before the other version's session is open; the host is named all the same.
+            assert!(["10.77.0.2", "fd77::2"].iter().any(|host| why.reason.contains(host)), "{why:?}");
         }
         // What was found until then is told, and still does not mislead.
         judge(&misleading(&figures(&record), truth), &report, LATE);

@@ -9,13 +9,12 @@ use netaware_lab::{Lab, Side};
 use netaware_netns::permitted;
 use netaware_record::IpVersion;
 use netaware_record::passive::RttRow;
-use netaware_testkit::figures::judge;
 use netaware_units::Span;
 use quinn::rustls::RootCertStore;
 use quinn::rustls::pki_types::PrivatePkcs8KeyDer;
 use quinn::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime};
 
-use super::{LATE, ROUND_TRIP, VERSIONS, of_conversations};
+use super::{ROUND_TRIP, VERSIONS, of_conversations};
 
 const PORT: u16 = 7443;
 /// At the same time, each from a port of its own. That fewer than two of so many spin at both ends happens once in thousands of runs.
@@ -118,6 +117,8 @@ fn connections_of_real_quic_are_seen_to_spin() {
     if !permitted() {
         return;
     }
-    let (rows, report) = of_conversations(talk);
-    judge(&far(&rows, Span::from_millis(15), Span::from_millis(20)), &report, LATE);
+    let (rows, _) = of_conversations(talk);
+    // How near they are to the path's round trip depends on when the ends get a core: `accuracy` judges that.
+    let far = far(&rows, Span::from_secs(1), Span::from_secs(1));
+    assert!(far.is_empty(), "{far:?}");
 }

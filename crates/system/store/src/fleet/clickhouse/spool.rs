@@ -513,13 +513,13 @@ mod tests {
         let (mut spool, _) = Spool::open(&path, 1 << 30).unwrap();
         let mut outlet = Outlet::open(&path).unwrap();
         let batch = |sequence| Origin { name: "p", incarnation: "x", sequence };
-        for sequence in 1..=40 {
+        for sequence in 1..=10 {
             take(&mut spool, sequence);
         }
         let begun = outlet.next().unwrap().unwrap();
-        assert_eq!(begun.rows.count, 40);
-        std::fs::write(&ballast, vec![0; 500 << 10]).unwrap();
-        let mut taken = 40;
+        assert_eq!(begun.rows.count, 10);
+        std::fs::write(&ballast, vec![0; 300 << 10]).unwrap();
+        let mut taken = 10;
         let error = loop {
             assert!(taken < 10_000, "it never gets full");
             match spool.take_all(&[Batch { origin: batch(taken + 1), report: None, rows: &[row()] }]) {
@@ -528,7 +528,7 @@ mod tests {
             }
         };
         assert!(matches!(error, FleetError::DiskFull { .. }), "{error}");
-        assert!(taken > 50 && error.to_string().contains("buffer.db"), "{taken}: {error}");
+        assert!(taken > 10 && error.to_string().contains("buffer.db"), "{taken}: {error}");
         assert_eq!((spool.highest("p", "x").unwrap(), spool.shared.backlog().rows), (taken, taken));
         fill(&folder.join("rest"));
         // What it cannot note as sent it sends again, under the same token.
