@@ -1,7 +1,6 @@
-//! Loss and duplication of 30,000 real packets of each version.
+//! Loss and duplication of 100,000 real packets of each version.
 
 use std::net::UdpSocket;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use netaware_io::clock;
@@ -13,10 +12,11 @@ use netaware_testkit::lab::{self, options, scenario};
 use netaware_units::Span;
 
 use super::ground::{Judged, VERSIONS};
+use super::wire::make_room;
 
-const PACKETS: u32 = 30_000;
-/// 10,000/s.
-const GAP_PS: u64 = 100_000_000;
+const PACKETS: u32 = 100_000;
+/// 20,000/s.
+const GAP_PS: u64 = 50_000_000;
 /// Half the width of the interval that a binomial count misses once in a hundred.
 const NINETY_NINE: f64 = 2.576;
 
@@ -96,24 +96,6 @@ fn stream(lab: &Lab, version: IpVersion) -> Count {
     take(&receiver, &mut seen, &mut count);
     count.socket = refused_by_sockets(lab);
     count
-}
-
-/// For all that an emulator lets go at once after its core was taken from it, past the system's
-/// limit.
-#[expect(unsafe_code, reason = "no crate offers the option that passes the limit")]
-fn make_room(receiver: &UdpSocket) {
-    let bytes: libc::c_int = 16 << 20;
-    // SAFETY: the option takes an int, which lives until the call returns.
-    let status = unsafe {
-        libc::setsockopt(
-            receiver.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_RCVBUFFORCE,
-            (&raw const bytes).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    assert_eq!(status, 0, "{}", std::io::Error::last_os_error());
 }
 
 const PORT: u16 = 9;

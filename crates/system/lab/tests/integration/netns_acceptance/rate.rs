@@ -23,7 +23,7 @@ const TCP_HEADER: u32 = 32;
 pub(crate) type Combination = (IpVersion, bool);
 
 #[test]
-fn iperf3_gets_the_rate_of_the_scenario_within_a_hundredth() {
+fn iperf3_gets_the_rate_of_the_scenario_within_three_hundredths() {
     if !permitted() {
         return;
     }
@@ -31,7 +31,8 @@ fn iperf3_gets_the_rate_of_the_scenario_within_a_hundredth() {
     for combination in [(IpVersion::V6, false), (IpVersion::V4, true)] {
         let (error, report, line) = error_of_rate(combination, 4);
         if judged.is_valid(&report, LATE) {
-            assert!(error.abs() < 0.01, "{line}");
+            // When its process is without a core for longer than the queue lasts, the link runs dry.
+            assert!(error.abs() < 0.03, "{line}");
         }
     }
     judged.end();
@@ -116,7 +117,7 @@ fn ping_behind_a_full_queue_waits_as_long_as_the_queue_is() {
         // short of full or overfull.
         let full = base + Span::from_millis(50);
         let burst = Span::from_micros(1500);
-        if judged.is_valid(&report, Span::from_micros(200)) {
+        if judged.is_valid(&report, Span::from_millis(1)) {
             assert!((found - full).abs() < burst, "{found} instead of {full}: {text}; {report}");
         }
     }

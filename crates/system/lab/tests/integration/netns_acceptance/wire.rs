@@ -5,6 +5,7 @@
 
 use std::io;
 use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
 
 use netaware_io::pacer::Pacer;
 use netaware_io::probe_socket::{ProbeSocket, Stamping};
@@ -44,6 +45,8 @@ pub(crate) fn passages(
 ) -> Vec<Passage> {
     let bound = |side| lab.within(side, || UdpSocket::bind((lab.address(side, version), 7))).unwrap();
     let (near, far) = (bound(from), bound(from.other()));
+    make_room(&near);
+    make_room(&far);
     near.connect((lab.address(from.other(), version), 7)).unwrap();
     let [near, far] = [near, far].map(|socket| ProbeSocket::new(socket, Stamping::Kernel).unwrap());
     let exchanged = std::thread::scope(|scope| {
@@ -57,6 +60,24 @@ pub(crate) fn passages(
     let found: Vec<Passage> = exchanged.passages().collect();
     assert!(found.len() * 100 >= count * 99, "{} of {count} probes came with both stamps", found.len());
     found
+}
+
+/// For all that an emulator lets go at once after its core was taken from it, past the system's
+/// limit.
+#[expect(unsafe_code, reason = "no crate offers the option that passes the limit")]
+pub(crate) fn make_room(receiver: &UdpSocket) {
+    let bytes: libc::c_int = 16 << 20;
+    // SAFETY: the option takes an int, which lives until the call returns.
+    let status = unsafe {
+        libc::setsockopt(
+            receiver.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVBUFFORCE,
+            (&raw const bytes).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    assert_eq!(status, 0, "{}", std::io::Error::last_os_error());
 }
 
 struct Exchange {
