@@ -77,7 +77,7 @@ pub(crate) fn make_room(receiver: &UdpSocket) {
             size_of::<libc::c_int>() as libc::socklen_t,
         )
     };
-    assert_eq!(status, 0, "{}", std::io::Error::last_os_error());
+    assert_eq!(status, 0, "{}", io::Error::last_os_error());
 }
 
 struct Exchange {
