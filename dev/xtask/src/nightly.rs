@@ -41,8 +41,8 @@ enum Name {
     Installed,
     /// Whether the portable crates compile for macOS
     Platforms,
-    /// The page in Firefox
-    Firefox,
+    /// Every scene of the page in Chromium, and the page in Firefox
+    Browsers,
     /// Deliberate faults in base and engines, and how many of them the tests find
     Mutants,
 }
@@ -146,7 +146,7 @@ impl Name {
                 suite(Suite::Installed)
             }
             Self::Platforms => purity::portable().map(|()| Findings::one()),
-            Self::Firefox => web::firefox().map(|()| Findings::one()),
+            Self::Browsers => web::browsers().map(|()| Findings::one()),
             Self::Mutants => mutants::run(),
         }
     }

@@ -39,10 +39,12 @@ pub(crate) fn lighthouse(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The page in Firefox, as far as its tests coming to their end.
-pub(crate) fn firefox() -> Result<()> {
+/// Every scene of the page in Chromium, then the page in Firefox, as far as its tests coming to their end.
+pub(crate) fn browsers() -> Result<()> {
     packages::ensure(&[packages::FOR_WEB, &["firefox-esr"]].concat())?;
     install()?;
+    let mut chromium = in_web("npm", &["run", "browser"]);
+    run(chromium.env("NETAWARE", built()?).env("SCENES", "all"))?;
     let mut firefox = in_web("npm", &["run", "firefox"]);
     run(firefox.env("NETAWARE", built()?))
 }
