@@ -4,8 +4,9 @@
 //!
 //! What the applications do, the wishes and the failures are budgets that are spent in any order; a connection that fails is
 //! made anew. Frames that mean nothing any more are left out ([`tidy`]), which leaves a twentieth of the states; the small walks are
-//! made with and without that, and end alike. What is walked through in the gate, and what in hours (`cargo xtask nightly --only walks`), and how many states
-//! that are, is written down in docs/dual-stack-stream.md.
+//! made with and without that, and end alike. What is walked through in the gate, and what in hours
+//! (`cargo xtask nightly --only walks`), and how many states that are, is written down in
+//! docs/dual-stack-stream.md.
 
 mod explore;
 mod name;
