@@ -150,12 +150,6 @@ fn all_honest(what: &str, of: impl Fn(&str) -> Estimated) -> Vec<(&'static str, 
         .filter_map(|(name, outcome)| Some(format!("{name}: {}", nonsense(outcome, truth(name))?)))
         .collect();
     assert!(liars.is_empty(), "{what}:\n{}", liars.join("\n"));
-    for (name, outcome) in &outcomes {
-        println!(
-            "ALL {what} {name}: {:?}",
-            outcome.answer.as_ref().map(|it| (it.rate.estimate, it.bound, &it.flags))
-        );
-    }
     outcomes
 }
 
