@@ -9,18 +9,21 @@ use std::time::{Duration, Instant};
 
 /// Counts from its creation.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stopwatch(Instant);
+pub struct Stopwatch(Instant);
 
 impl Stopwatch {
-    pub(crate) fn start() -> Self {
+    /// Counts from now.
+    pub fn start() -> Self {
         Self(Instant::now())
     }
 
-    pub(crate) fn elapsed(self) -> Duration {
+    /// How long it has counted.
+    pub fn elapsed(self) -> Duration {
         self.0.elapsed()
     }
 }
 
-pub(crate) fn pause(span: Duration) {
+/// Waits.
+pub fn pause(span: Duration) {
     std::thread::sleep(span);
 }

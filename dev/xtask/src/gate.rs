@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use crate::clock::Stopwatch;
 use crate::nextest::Suite;
 use crate::shell::{CI, run as run_command};
-use crate::{checks, deny, nextest, packages, purity, tests, web};
+use crate::{checks, deny, nextest, node, packages, purity, tests, web};
 
 type Step = (&'static str, fn() -> Result<()>);
 
@@ -35,7 +35,7 @@ const STEPS: &[&[Step]] = &[
 fn tools() -> Result<()> {
     nextest::ensure_tool()?;
     deny::ensure_tool()?;
-    web::install()
+    node::install()
 }
 
 struct Done {

@@ -1,21 +1,18 @@
 //! Tasks of this repository: `cargo xtask --help`. CI runs `cargo xtask ci` and nothing else.
 
-mod bench;
 mod checks;
-mod clock;
 mod deny;
 mod fuzz;
 mod gate;
 mod nextest;
 mod nightly;
-mod packages;
 mod purity;
-mod shell;
 mod sim;
 mod tests;
 mod web;
 
 use clap::{Parser, Subcommand};
+use xtask::{clock, node, packages, shell};
 
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", about = "Tasks of this repository")]
@@ -41,10 +38,12 @@ enum Task {
     Deny,
     /// Proves that the base and the engines need no operating system
     Purity,
-    /// Compares netaware with the tools of the field
+    /// Compares netaware with the tools of the field; `bench --help` says how
+    #[command(disable_help_flag = true)]
     Bench {
-        #[command(subcommand)]
-        bench: bench::Bench,
+        /// For the program in `dev/bench`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
     },
     /// Accuracy of the estimators over the simulator's whole matrix, written to docs/accuracy
     Sim(sim::Sim),
@@ -65,10 +64,16 @@ fn main() -> anyhow::Result<()> {
         Task::Fuzz { seconds } => fuzz::run(seconds).map(drop),
         Task::Deny => deny::check(),
         Task::Purity => purity::prove(),
-        Task::Bench { bench } => bench::run(&bench),
+        Task::Bench { arguments } => bench(&arguments),
         Task::Sim(sim) => sim::run(&sim),
         Task::Web => web::all(),
         Task::Ci => gate::run(),
         Task::Nightly(nightly) => nightly::run(&nightly),
     }
+}
+
+/// A program of its own, since it is built on rooms that no other task needs.
+fn bench(arguments: &[String]) -> anyhow::Result<()> {
+    let start = ["run", "--quiet", "--profile", shell::CHECKED, "--package", "netaware-bench", "--"];
+    shell::run(shell::cargo(&start).args(arguments))
 }

@@ -6,7 +6,7 @@ use crate::shell::{command, output, run, works};
 
 /// What the tests start: namespaces and shapers, black holes, a foreign server on our port, what a path says of its routers;
 /// and a compiler for libFuzzer.
-pub(crate) const FOR_TESTS: &[&str] = &[
+pub const FOR_TESTS: &[&str] = &[
     "iproute2",
     "nftables",
     "iperf3",
@@ -26,13 +26,13 @@ pub(crate) const FOR_TESTS: &[&str] = &[
 ];
 
 /// What a program in C is built with against the library as it is installed, and the observer of its symbols.
-pub(crate) const FOR_INSTALLED: &[&str] = &["gcc", "libc6-dev", "pkg-config", "binutils"];
+pub const FOR_INSTALLED: &[&str] = &["gcc", "libc6-dev", "pkg-config", "binutils"];
 
 /// What builds the page, a browser that uses it, and what makes a certificate for it.
-pub(crate) const FOR_WEB: &[&str] = &["npm", "chromium", "openssl"];
+pub const FOR_WEB: &[&str] = &["npm", "chromium", "openssl"];
 
 /// The tools that we compare ourselves with, the neutral observer, and a compiler for the reference program.
-pub(crate) const FOR_BENCHMARKS: &[&str] = &[
+pub const FOR_BENCHMARKS: &[&str] = &[
     "iproute2",
     "nftables",
     "iperf3",
@@ -49,7 +49,7 @@ pub(crate) const FOR_BENCHMARKS: &[&str] = &[
 ];
 
 /// Installs what is missing, saying so. Without root it says what to run instead, and fails.
-pub(crate) fn ensure(packages: &[&str]) -> Result<()> {
+pub fn ensure(packages: &[&str]) -> Result<()> {
     if !works(&mut command("dpkg-query", &["--version"])) {
         eprintln!("note: this is not Debian; these must be installed: {}", packages.join(" "));
         return Ok(());

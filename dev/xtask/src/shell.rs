@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, bail};
 
 /// Top folder of the checkout.
-pub(crate) fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     // Cargo sets it when it runs us; the compile-time value serves a binary started by hand.
     let here = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
     let above = Path::new(&here).ancestors().nth(2);
@@ -14,25 +14,25 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// The variable by which tests know that nothing may be skipped.
-pub(crate) const CI: &str = "CI";
+pub const CI: &str = "CI";
 
 /// The profile in which everything is tested.
-pub(crate) const CHECKED: &str = "checked";
+pub const CHECKED: &str = "checked";
 
 /// `cargo …`, to be run in the top folder.
-pub(crate) fn cargo(arguments: &[&str]) -> Command {
+pub fn cargo(arguments: &[&str]) -> Command {
     command("cargo", arguments)
 }
 
 /// Any program.
-pub(crate) fn command(program: &str, arguments: &[&str]) -> Command {
+pub fn command(program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments);
     command
 }
 
 /// Runs to the end; an exit status other than 0 is an error.
-pub(crate) fn run(command: &mut Command) -> Result<()> {
+pub fn run(command: &mut Command) -> Result<()> {
     let line = line(command);
     eprintln!("$ {line}");
     let status = command.status().with_context(|| format!("could not start `{line}`"))?;
@@ -43,14 +43,14 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 }
 
 /// Runs to the end, whatever its exit status: for programs whose findings are in a file.
-pub(crate) fn run_to_end(command: &mut Command) -> Result<()> {
+pub fn run_to_end(command: &mut Command) -> Result<()> {
     let line = line(command);
     eprintln!("$ {line}");
     command.status().map(drop).with_context(|| format!("could not start `{line}`"))
 }
 
 /// What a program prints; an exit status other than 0 is an error that carries its stderr.
-pub(crate) fn output(command: &mut Command) -> Result<String> {
+pub fn output(command: &mut Command) -> Result<String> {
     let line = line(command);
     let output =
         command.stdin(Stdio::null()).output().with_context(|| format!("could not start `{line}`"))?;
@@ -62,7 +62,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 }
 
 /// Whether a program can be started and ends well.
-pub(crate) fn works(command: &mut Command) -> bool {
+pub fn works(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).output().is_ok_and(|output| output.status.success())
 }
 
@@ -72,7 +72,7 @@ fn line(command: &Command) -> String {
 }
 
 /// What `cargo metadata` says of the packages of this workspace.
-pub(crate) fn workspace() -> Result<serde_json::Value> {
+pub fn workspace() -> Result<serde_json::Value> {
     let text = output(&mut cargo(&["metadata", "--format-version=1", "--no-deps", "--locked"]))?;
     serde_json::from_str(&text).context("`cargo metadata` printed something that is not JSON")
 }

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use crate::nextest::{self, Outcome};
 use crate::shell::{CHECKED, cargo, command, output, run as run_command, works};
-use crate::{packages, web};
+use crate::{node, packages};
 
 pub(crate) use crate::nextest::{Suite, build};
 
@@ -13,7 +13,7 @@ pub(crate) fn all() -> Result<()> {
     packages::ensure(packages::FOR_TESTS)?;
     nextest::ensure_tool()?;
     // One of the tests uses the collector's page as people do, by what drives a browser in the tests of the other page.
-    web::install()?;
+    node::install()?;
     build()?;
     documentation()?;
     Suite::GATE.into_iter().try_for_each(run)

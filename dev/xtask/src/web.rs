@@ -2,10 +2,11 @@
 //!
 //! The bundle is committed, so that a build of the program needs no Node; here it is made anew and compared.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 
+use crate::node::{in_web, install};
 use crate::shell::{CHECKED, command, output, root, run, workspace};
 use crate::{packages, tests};
 
@@ -23,20 +24,6 @@ pub(crate) fn checks() -> Result<()> {
     npm(&["run", "build"])?;
     is_current()?;
     in_a_browser()
-}
-
-/// What the page's tests and its bundle need.
-pub(crate) fn install() -> Result<()> {
-    npm(&["ci", "--no-audit", "--no-fund"])
-}
-
-/// Lighthouse's scores of the page that this program serves; fails where they are low.
-pub(crate) fn lighthouse(program: &Path) -> Result<()> {
-    for arguments in [&["ci", "--no-audit", "--no-fund"] as &[&str], &["run", "score"]] {
-        let mut npm = in_web("npm", arguments);
-        run(npm.current_dir(root().join("web/lighthouse")).env("NETAWARE", program))?;
-    }
-    Ok(())
 }
 
 /// Every scene of the page in Chromium, then the page in Firefox, as far as its tests coming to their end.
@@ -72,10 +59,4 @@ fn built() -> Result<PathBuf> {
 
 fn npm(arguments: &[&str]) -> Result<()> {
     run(&mut in_web("npm", arguments))
-}
-
-pub(crate) fn in_web(program: &str, arguments: &[&str]) -> std::process::Command {
-    let mut command = command(program, arguments);
-    command.current_dir(root().join("web"));
-    command
 }

@@ -4,9 +4,9 @@ use anyhow::{Context as _, Result};
 use netaware_netns::{IpVersion, Transport};
 
 use super::cpu_percent;
-use crate::bench::contest::Reading;
-use crate::bench::place::Place;
-use crate::bench::session::{Finished, Session};
+use crate::contest::Reading;
+use crate::place::Place;
+use crate::session::{Finished, Session};
 
 const CONTROL_PORT: u16 = 5000;
 

@@ -1,8 +1,8 @@
 //! Who is held against whom, and whether the two agree.
 
-use crate::bench::contest::{Contest, Outcome};
-use crate::bench::sample::Sample;
-use crate::bench::table::{failures, markdown};
+use crate::contest::{Contest, Outcome};
+use crate::sample::Sample;
+use crate::table::{failures, markdown};
 
 /// A contest whose tools should say the same.
 pub(super) struct Comparison<'a> {
@@ -166,7 +166,7 @@ fn judge(outcome: &Outcome, [peer, ours]: [Told; 2]) -> Option<Verdict> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::contest::{Contender, Reading};
+    use crate::contest::{Contender, Reading};
 
     /// Tools that tell these values, one per round.
     fn outcome(tools: &[(&'static str, &[f64])]) -> Outcome {

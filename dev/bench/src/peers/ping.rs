@@ -2,9 +2,9 @@
 
 use anyhow::{Context as _, Result};
 
-use crate::bench::contest::Reading;
-use crate::bench::place::Place;
-use crate::bench::session::finish;
+use crate::contest::Reading;
+use crate::place::Place;
+use crate::session::finish;
 
 /// Needs no server: the other host's kernel answers. Packets are as long as UDP datagrams of that payload, because both
 /// headers have 8 bytes.

@@ -8,9 +8,9 @@ use netaware_netns::Transport;
 use netaware_record::{DelaySummary, LatencyResult, Outcome, Record, TcpResult, UdpResult, VersionResult};
 
 use super::cpu_percent;
-use crate::bench::contest::Reading;
-use crate::bench::place::Place;
-use crate::bench::session::{Finished, Session};
+use crate::contest::Reading;
+use crate::place::Place;
+use crate::session::{Finished, Session};
 
 pub(crate) const PORT: u16 = 14233;
 

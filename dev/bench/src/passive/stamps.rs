@@ -13,7 +13,7 @@ use netaware_units::Span;
 use super::published::Stamps;
 use super::traffic::{self, FILTER, Pace, Traffic};
 use super::{Bench, OURS};
-use crate::bench::contest::{Bound, Claim, Contender, Contest, Reading};
+use crate::contest::{Bound, Claim, Contender, Contest, Reading};
 
 /// The published test: bytes of a frame; then interval at the sender, packets per second, longest and shortest interval at the probe,
 /// its standard deviation, error of its mean, all in us; loss in per cent.

@@ -7,9 +7,9 @@ use netaware_netns::IpVersion;
 use super::VERSIONS;
 use super::compare::{Comparison, Figure, Told};
 use super::path::Paths;
-use crate::bench::contest::Contest;
-use crate::bench::peers::sockperf::{Tells, Waits};
-use crate::bench::peers::{irtt, netaware, ping, qperf, sockperf};
+use crate::contest::Contest;
+use crate::peers::sockperf::{Tells, Waits};
+use crate::peers::{irtt, netaware, ping, qperf, sockperf};
 
 const PAYLOAD: u32 = 64;
 const SPACING_MS: u32 = 10;

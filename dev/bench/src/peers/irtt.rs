@@ -4,9 +4,9 @@ use anyhow::{Context as _, Result};
 use netaware_netns::Transport;
 use serde_json::Value;
 
-use crate::bench::contest::Reading;
-use crate::bench::place::Place;
-use crate::bench::session::Session;
+use crate::contest::Reading;
+use crate::place::Place;
+use crate::session::Session;
 
 const PORT: u16 = 2112;
 

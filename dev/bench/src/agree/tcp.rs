@@ -8,9 +8,9 @@ use netaware_netns::IpVersion;
 use super::VERSIONS;
 use super::compare::{Comparison, Figure, Told};
 use super::path::Paths;
-use crate::bench::contest::{Contest, Reading};
-use crate::bench::peers::{iperf3, netaware, nuttcp, qperf};
-use crate::bench::place::Place;
+use crate::contest::{Contest, Reading};
+use crate::peers::{iperf3, netaware, nuttcp, qperf};
+use crate::place::Place;
 
 const FIGURE: &str = "Mbit/s";
 /// Leaves out what its warm-up rule finds, as by default.

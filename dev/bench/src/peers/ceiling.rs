@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use netaware_netns::Transport;
 
-use crate::bench::contest::Reading;
-use crate::bench::place::Place;
-use crate::bench::session::Session;
+use crate::contest::Reading;
+use crate::place::Place;
+use crate::session::Session;
 
 const PORT: u16 = 7700;
 

@@ -16,9 +16,9 @@ use serde_json::Value;
 use super::published::DelayErrors;
 use super::traffic::{self, Pace, Traffic};
 use super::{Bench, OURS};
-use crate::bench::contest::{Bound, Claim, Contender, Contest, Reading};
-use crate::bench::session::finish;
 use crate::clock::{Stopwatch, pause};
+use crate::contest::{Bound, Claim, Contender, Contest, Reading};
+use crate::session::finish;
 use crate::shell::{command, output};
 
 /// As slow as the published path in the mean, with losses that fall anywhere.

@@ -7,9 +7,9 @@ use netaware_netns::Transport;
 use serde_json::Value;
 
 use super::cpu_percent;
-use crate::bench::contest::Reading;
-use crate::bench::place::Place;
-use crate::bench::session::{Finished, Session};
+use crate::contest::Reading;
+use crate::place::Place;
+use crate::session::{Finished, Session};
 
 const PORT: u16 = 5201;
 

@@ -8,8 +8,8 @@ use super::published;
 use super::reader::{Reader, Seen, USUAL, Watching};
 use super::traffic::{self, FILTER, Pace, Sent, Traffic};
 use super::{Bench, OURS, TCPDUMP};
-use crate::bench::contest::{Bound, Claim, Contender, Contest, Reading};
 use crate::clock::pause;
+use crate::contest::{Bound, Claim, Contender, Contest, Reading};
 
 /// Bytes of the smallest frame of the published tests.
 const SMALL: u32 = 84;

@@ -3,9 +3,9 @@
 use anyhow::{Context as _, Result};
 use netaware_netns::Transport;
 
-use crate::bench::contest::Reading;
-use crate::bench::place::Place;
-use crate::bench::session::Session;
+use crate::contest::Reading;
+use crate::place::Place;
+use crate::session::Session;
 
 const PORT: u16 = 11111;
 

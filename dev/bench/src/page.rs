@@ -2,15 +2,15 @@
 //!
 //! The page is driven where it lives, by `web/tests/figures.mjs`; here it gets the program and the tools that it needs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 use super::peers::netaware_program;
+use crate::node::{in_web, install};
 use crate::packages;
-use crate::shell::run;
-use crate::web;
+use crate::shell::{root, run};
 
 #[derive(Debug, Args)]
 pub(crate) struct Page {
@@ -43,15 +43,24 @@ enum Part {
 pub(crate) fn measure(options: &Page) -> Result<()> {
     packages::ensure(packages::FOR_WEB)?;
     let program = std::path::absolute(netaware_program(options.netaware.clone())?)?;
-    web::install()?;
+    install()?;
     if options.only.is_none_or(|part| part == Part::Lighthouse) {
-        web::lighthouse(&program)?;
+        lighthouse(&program)?;
     }
     if options.only == Some(Part::Lighthouse) {
         return Ok(());
     }
     let part = options.only.and_then(|part| part.to_possible_value());
     let part = part.as_ref().map_or("all", clap::builder::PossibleValue::get_name);
-    let mut figures = web::in_web("node", &["tests/figures.mjs", part, &options.runs.to_string()]);
+    let mut figures = in_web("node", &["tests/figures.mjs", part, &options.runs.to_string()]);
     run(figures.env("NETAWARE", program))
+}
+
+/// Lighthouse's scores of the page that this program serves; fails where they are low.
+fn lighthouse(program: &Path) -> Result<()> {
+    for arguments in [&["ci", "--no-audit", "--no-fund"] as &[&str], &["run", "score"]] {
+        let mut npm = in_web("npm", arguments);
+        run(npm.current_dir(root().join("web/lighthouse")).env("NETAWARE", program))?;
+    }
+    Ok(())
 }

@@ -7,9 +7,9 @@ use netaware_netns::IpVersion;
 use super::VERSIONS;
 use super::compare::{Comparison, Figure, Told};
 use super::path::{EmulatedPath, LOSS, MEAN_JITTER_US, Paths};
-use crate::bench::contest::{Contest, Reading};
-use crate::bench::peers::{iperf3, netaware, nuttcp};
-use crate::bench::place::Place;
+use crate::contest::{Contest, Reading};
+use crate::peers::{iperf3, netaware, nuttcp};
+use crate::place::Place;
 
 const PAYLOAD: u32 = 1400;
 const SPACING_US: u32 = 560;

@@ -29,15 +29,23 @@ mod udp;
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use netaware_netns::Pair;
 
-use crate::packages;
+use xtask::{clock, node, packages, shell};
+
 use contest::{Contest, Outcome};
 use peers::Tools;
 
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask bench", about = "Compares netaware with the tools of the field")]
+struct Arguments {
+    #[command(subcommand)]
+    bench: Bench,
+}
+
 #[derive(Debug, Subcommand)]
-pub(crate) enum Bench {
+enum Bench {
     /// Throughput, UDP, pacing, latency and the idle responder, against iperf3 and its kin (needs root)
     Active(Active),
     /// Whether netaware and the tools of the field say the same of an emulated path (needs root)
@@ -113,8 +121,9 @@ impl Plan {
     }
 }
 
-pub(crate) fn run(bench: &Bench) -> Result<()> {
-    match bench {
+fn main() -> Result<()> {
+    std::env::set_current_dir(shell::root())?;
+    match &Arguments::parse().bench {
         Bench::Active(options) => active(options),
         Bench::Agree(options) => agree::run(options),
         Bench::Page(options) => page::measure(options),

@@ -7,8 +7,8 @@ use netaware_lab::{Lab, LabOptions, Report, Scenario, Side, scenarios};
 use netaware_netns::IpVersion;
 use netaware_units::Span;
 
-use crate::bench::contest::{Contender, Reading};
-use crate::bench::place::Place;
+use crate::contest::{Contender, Reading};
+use crate::place::Place;
 
 /// The path that everybody measures, and two that differ from it in one thing each.
 pub(super) struct Paths {
