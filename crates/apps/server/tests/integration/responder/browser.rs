@@ -14,6 +14,9 @@ use str0m::{Candidate, Event, IceCreds, Input, Output, Rtc, RtcConfig};
 
 use super::speaker::Speaker;
 
+/// Bytes that the kernel needs at most for the datagrams of one test.
+const BURST: usize = 16 << 20;
+
 pub(crate) struct Browser {
     rtc: Rtc,
     channel: ChannelId,
@@ -38,6 +41,8 @@ impl Browser {
         let now = clock::now();
         let mut rtc = RtcConfig::new().set_crypto_provider(provider).build(clock::instant(now));
         let socket = UdpSocket::bind(SocketAddr::new(there.ip(), 0)).unwrap();
+        // Room for a whole unpaced burst, so that the socket loses nothing however late it is read. Only root gets it.
+        let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, BURST);
         let here = socket.local_addr().unwrap();
         rtc.add_local_candidate(Candidate::host(here, "udp").unwrap());
         let mut direct = rtc.direct_api();

@@ -1,7 +1,7 @@
 //! What broke off goes on.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -23,10 +23,8 @@ const PASSED: u64 = 16 << 20;
 /// connection ends. Returns its port.
 fn way_of_so_many_bytes(to: u16, bytes: u64) -> u16 {
     let left = Arc::new(AtomicU64::new(bytes));
-    let v6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).unwrap();
-    let port = v6.local_addr().unwrap().port();
-    let v4 = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
-    for listener in [v6, v4] {
+    let (port, listeners) = listeners_on_one_port();
+    for listener in listeners {
         let left = left.clone();
         thread::spawn(move || {
             for near in listener.incoming().map_while(Result::ok) {
@@ -40,6 +38,20 @@ fn way_of_so_many_bytes(to: u16, bytes: u64) -> u16 {
         });
     }
     port
+}
+
+/// Listens over both versions on a port that is free over both.
+fn listeners_on_one_port() -> (u16, [TcpListener; 2]) {
+    loop {
+        let v6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).unwrap();
+        let port = v6.local_addr().unwrap().port();
+        // The kernel chose a port that is free over IPv6; over IPv4 another program may use it.
+        match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            Ok(v4) => return (port, [v6, v4]),
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 /// Passes bytes on until either end closes, or so many have passed on all connections together.
