@@ -36,5 +36,5 @@ async function streams() {
   await page.getByRole("button", { name: "Start", exact: true }).click();
   await page.locator(".tile.down.active").waitFor({ timeout: PATIENCE_MS });
   await page.getByRole("button", { name: "Stop" }).click();
-  await page.getByText("Ended early").waitFor({ timeout: PATIENCE_MS });
+  await page.getByText("Ended early: what had been measured").waitFor({ timeout: PATIENCE_MS });
 }

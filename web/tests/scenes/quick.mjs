@@ -133,7 +133,7 @@ export const scenes = {
     await second.getByText("Another tab of this page is measuring").waitFor();
     await accessible(second, "busy elsewhere");
     await page.getByRole("button", { name: "Stop" }).click();
-    await page.getByText("Ended early").waitFor({ timeout: 10_000 });
+    await page.getByText("Ended early: what had been measured").waitFor({ timeout: 10_000 });
     const [record] = await kept(page);
     assert.equal(record.outcome, "interrupted");
     // Both at once: one of them has the turn.
@@ -161,7 +161,7 @@ export const scenes = {
     await page.keyboard.press("Enter");
     await page.locator(".tile.latency.active b", { hasText: /\d/ }).first().waitFor();
     await page.keyboard.press("Enter");
-    await page.getByText("Ended early").waitFor({ timeout: 10_000 });
+    await page.getByText("Ended early: what had been measured").waitFor({ timeout: 10_000 });
     quiet();
     await context.close();
   },
