@@ -8,7 +8,7 @@ fn round_trips_and_the_narrow_link_of_a_host_that_runs_nothing_are_read() {
     if !permitted() {
         return;
     }
-    let (record, report) = bare("16s");
+    let (record, report) = bare("8s");
     let mut off = Vec::new();
     for version in VERSIONS {
         for protocol in [ReachProtocol::Echo, ReachProtocol::Tcp, ReachProtocol::Udp] {
@@ -24,12 +24,12 @@ fn round_trips_and_the_narrow_link_of_a_host_that_runs_nothing_are_read() {
     judge(&off, &report, LATE);
 }
 
-/// Asks for 8 s over a path on which this way queues.
+/// Asks for 6 s over a path on which this way queues.
 fn told(path: &str, want: QueuedWay) {
     if !permitted() {
         return;
     }
-    let (found, report) = timestamps(path, "8s");
+    let (found, report) = timestamps(path, "6s");
     let milli = Span::from_millis(1);
     let is_right = found.queues.as_ref().is_some_and(|queues| {
         let (loaded, free) = match want {
@@ -66,7 +66,7 @@ fn connections_take_as_long_as_echoes() {
     if !permitted() {
         return;
     }
-    let (record, report) = connections("10s");
+    let (record, report) = connections("6s");
     let mut off = Vec::new();
     for version in VERSIONS {
         let [tcp, echo] =

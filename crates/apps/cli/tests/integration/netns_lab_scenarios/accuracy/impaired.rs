@@ -16,7 +16,7 @@ fn one_in_a_hundred_lost_is_read_as_such() {
     }
     // UDP at a rate of its own: what TCP reaches with this loss is its own affair.
     let path = "[[hop]]\nrate = '50Mbit/s'\ndelay = '10ms'\nloss = '1%'\n";
-    let run = over_text("1 % of loss", path, &["-t", "20s", "-b", "20Mbit/s", "-l", "500"]);
+    let run = over_text("1 % of loss", path, &["-t", "10s", "-b", "20Mbit/s", "-l", "500"]);
     let mut ledger = Ledger::of(&run);
     let (mut lost, mut sent) = (0, 0);
     for version in VERSIONS {
@@ -47,7 +47,7 @@ fn jitter_like_that_of_lte_is_seen_and_does_not_move_the_least_round_trip() {
         return;
     }
     // The grid of its jitter is 1 ms, and so is the time within which a burst has to be out.
-    let run = over_within(Span::from_millis(1), "lte", &["-t", "20s"]);
+    let run = over_within(Span::from_millis(1), "lte", &["-t", "10s"]);
     let mut ledger = Ledger::of(&run);
     for version in VERSIONS {
         ledger.hops(version);
@@ -70,7 +70,7 @@ fn policer_is_never_read_above_its_rate() {
     if !permitted() {
         return;
     }
-    let run = over("policer", &["-t", "20s"]);
+    let run = over("policer", &["-t", "10s"]);
     let mut ledger = Ledger::of(&run);
     for version in VERSIONS {
         ledger.hops(version);
