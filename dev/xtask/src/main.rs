@@ -47,6 +47,8 @@ enum Task {
     },
     /// Accuracy of the estimators over the simulator's whole matrix, written to docs/accuracy
     Sim(sim::Sim),
+    /// Writes the committed schemas of records and of the collector's API anew, from the types
+    Schemas,
     /// The page: its tests, whether the committed bundle is current, and what a real browser does with it
     Web,
     /// The gate: everything that a change must pass
@@ -64,16 +66,16 @@ fn main() -> anyhow::Result<()> {
         Task::Fuzz { seconds } => fuzz::run(seconds).map(drop),
         Task::Deny => deny::check(),
         Task::Purity => purity::prove(),
-        Task::Bench { arguments } => bench(&arguments),
+        Task::Bench { arguments } => shell::run(cargo_run("netaware-bench").args(arguments)),
         Task::Sim(sim) => sim::run(&sim),
+        Task::Schemas => shell::run(&mut cargo_run("netaware-schemas")),
         Task::Web => web::all(),
         Task::Ci => gate::run(),
         Task::Nightly(nightly) => nightly::run(&nightly),
     }
 }
 
-/// A program of its own, since it is built on rooms that no other task needs.
-fn bench(arguments: &[String]) -> anyhow::Result<()> {
-    let start = ["run", "--quiet", "--profile", shell::CHECKED, "--package", "netaware-bench", "--"];
-    shell::run(shell::cargo(&start).args(arguments))
+/// A program of `dev/` that is built on rooms which the other tasks do not need.
+fn cargo_run(package: &str) -> std::process::Command {
+    shell::cargo(&["run", "--quiet", "--profile", shell::CHECKED, "--package", package, "--"])
 }

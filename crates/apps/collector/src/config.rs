@@ -5,6 +5,8 @@
 
 mod check;
 mod names;
+#[cfg(feature = "schema")]
+mod schema;
 mod task;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +16,7 @@ use std::path::{Path, PathBuf};
 use netaware_passive::join::{Direction, Expects};
 use netaware_units::Span;
 use netaware_wire::lmap::Suppression;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +28,8 @@ pub use task::TaskRule;
 pub(crate) use task::schedule;
 
 /// All of the file.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Where to listen, TCP; empty: `127.0.0.1` and `::1` at the default port.
@@ -104,7 +108,8 @@ pub struct Start {
 }
 
 /// How long the store keeps rows of each resolution.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Retention {
     /// Rows as they come.
@@ -125,7 +130,8 @@ impl Retention {
 }
 
 /// Tokens for HTTP, each in a file of its own. Without any only this host itself is answered.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Access {
     /// Whoever has it may change everything.
@@ -143,7 +149,8 @@ impl Access {
 }
 
 /// Certificate and key, PEM.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
     /// The collector's, the chain behind it.
@@ -156,7 +163,8 @@ pub struct Tls {
 }
 
 /// One probe.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Probe {
     /// File with its key; without one it needs a certificate of `tls.client_ca` with its name.
@@ -183,7 +191,8 @@ pub struct Probe {
 }
 
 /// By what an exporter is known.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ExporterRule {
     /// Where its messages come from.
@@ -194,7 +203,8 @@ pub struct ExporterRule {
 }
 
 /// An active measurement from each member to each other.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Mesh {
     /// Probes and groups.
@@ -222,7 +232,8 @@ pub struct Mesh {
 }
 
 /// Points whose sightings of the same packets are put together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct JoinRule {
     /// The task of digests, or of alternate marking, that all points run that are probes; none where all are exporters.

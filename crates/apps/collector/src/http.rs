@@ -24,7 +24,9 @@ use crate::access::May;
 use crate::shared::Shared;
 
 pub use client::{Answer, Client, ClientError};
-pub use openapi::document;
+pub use openapi::OPENAPI;
+#[cfg(feature = "schema")]
+pub use openapi::derived_openapi;
 
 /// Who asks; `None` where the connection does not say.
 type Peer = ConnectInfo<Option<SocketAddr>>;

@@ -19,6 +19,7 @@ use netaware_record::passive::{
     Period, ProbeReport, Row, TaskRow,
 };
 use netaware_units::{Span, Wall};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
@@ -31,7 +32,8 @@ use crate::parked::{self, Gaps, Parked};
 use crate::roster::Roster;
 
 /// What a join has done, as the HTTP API shows it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct JoinView {
     /// Its name.
     pub name: String,

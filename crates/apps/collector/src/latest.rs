@@ -7,6 +7,7 @@ use netaware_record::passive::{ProbeReport, Row};
 use netaware_record::{Direction, Headline, HeadlineValue, IpVersion};
 use netaware_units::Wall;
 use netaware_wire::lmap::What;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,8 @@ use crate::held;
 use crate::instruct::run_name;
 
 /// What one task of one probe found last, as the HTTP API shows it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct LatestView {
     /// The probe that measured.
     pub probe: String,
@@ -34,7 +36,8 @@ pub struct LatestView {
 }
 
 /// One figure.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct FigureView {
     /// `tcp`, `udp.loss`, `rtt.p50`, ...
     pub name: String,

@@ -39,7 +39,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use collector::{Collector, StartError, Stopper};
 pub use config::{Config, Fault, ReadError, Start, folder_of};
 pub use controller::ApplyError;
-pub use http::{Answer, Client, ClientError, document};
+#[cfg(feature = "schema")]
+pub use http::derived_openapi;
+pub use http::{Answer, Client, ClientError, OPENAPI};
 pub use instruct::{instruction, seed};
 pub use joins::JoinView;
 pub use latest::{FigureView, LatestView};

@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use netaware_record::passive::{ProbeReport, Row};
 use netaware_units::{Mono, Span};
 use netaware_wire::lmap::What;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +63,8 @@ struct RunCounts {
 }
 
 /// A run as the HTTP API shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct RunView {
     /// The probe that measures.
     pub probe: String,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use netaware_wire::lmap::{Instruction, Task};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,8 @@ use crate::config::Config;
 use crate::instruct;
 
 /// What happens to one task of one probe.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
     /// It begins.
@@ -36,7 +38,8 @@ pub enum Change {
 }
 
 /// What happens to one probe.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ProbePlan {
     /// Which.
     pub probe: String,
@@ -47,7 +50,8 @@ pub struct ProbePlan {
 }
 
 /// All differences; empty if nothing would change.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Plan {
     /// By name; probes that nothing changes for are not here.
     pub probes: Vec<ProbePlan>,

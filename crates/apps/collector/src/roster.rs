@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use netaware_record::passive::{CaptureHealth, ClockState, InterfaceCapture, Period, ProbeReport};
 use netaware_units::{Mono, Span, Wall};
 use netaware_wire::lmap::{FromCollector, ProbeStatus};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc};
@@ -23,7 +24,8 @@ pub(crate) const OUTBOX: usize = 256;
 const QUIET: Span = Span::from_secs(25);
 
 /// A probe as the HTTP API shows it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ProbeView {
     /// Its name.
     pub name: String,
@@ -74,7 +76,8 @@ pub struct ProbeView {
 }
 
 /// What came from one probe since this process started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Counts {
     /// Connections that were let in.
     pub connections: u64,

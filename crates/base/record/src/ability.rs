@@ -20,11 +20,13 @@ pub use timings::{
 };
 
 use netaware_units::{BitRate, Span, Wall};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What `netaware host` tells.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct HostAbility {
     /// Where the timings come from.
     pub origin: TimingsOrigin,
@@ -40,7 +42,8 @@ pub struct HostAbility {
 }
 
 /// Where timings come from, and what they belong to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct TimingsOrigin {
     /// They were read from the cache, not measured for this record.
     pub cached: bool,
@@ -58,7 +61,8 @@ pub struct TimingsOrigin {
 }
 
 /// The hardware and the kernel under a measurement. Timings hold for as long as it stays the same.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Fingerprint {
     /// Version of netaware: another one may measure in another way.
     pub software: String,
@@ -102,7 +106,8 @@ impl Fingerprint {
 }
 
 /// A value, or why there is none.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(untagged)]
 pub enum Fact<T> {
     /// It could not be had. First of the two, so that what is read back as a value never was an absence.
@@ -112,7 +117,8 @@ pub enum Fact<T> {
 }
 
 /// Why a value could not be had.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct NotKnown {
     /// In words.
     pub not_known: String,
@@ -155,7 +161,8 @@ impl<T> Fact<T> {
 }
 
 /// The highest rate at which this host can probe with packets of one size, one way, and what limits it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct HonestRate {
     /// How packets are laid out: `sizes`, `pairs`, `chirps`, `trains`, `streams`, `filling`, `paced` or `bulk`.
     pub way: String,
@@ -175,7 +182,8 @@ pub struct HonestRate {
 }
 
 /// One reason why a host cannot probe any faster.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Ceiling {
     /// `sending`, `receiving`, `stamps`, `clock`, `coalescing`, `pacing`, `memory`, `loopback`, `ring` or `link`.
     pub by: String,

@@ -1,12 +1,14 @@
 //! IPv4 beside IPv6.
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Direction, Interval, IpVersion};
 
 /// What is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
     /// TCP payload rate with one stream, bit/s.
@@ -46,7 +48,8 @@ impl Metric {
 }
 
 /// Which version a comparison favours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Preference {
     /// IPv4 does better.
@@ -71,7 +74,8 @@ impl From<IpVersion> for Preference {
 }
 
 /// One metric, IPv6 minus IPv4, paired in time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct MetricComparison {
     /// What.
     pub metric: Metric,
@@ -96,7 +100,8 @@ pub struct MetricComparison {
 }
 
 /// What a person wants to do with the path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Use {
     /// Backups, downloads: rate.
@@ -119,7 +124,8 @@ impl Use {
 }
 
 /// The advice for one use.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Verdict {
     /// For what.
     #[serde(rename = "for")]
@@ -131,7 +137,8 @@ pub struct Verdict {
 }
 
 /// All metrics and the advice.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Comparison {
     /// Each metric and direction.
     pub metrics: Vec<MetricComparison>,

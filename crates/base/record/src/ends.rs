@@ -1,13 +1,15 @@
 //! What one end of a bulk transfer saw. Both hosts fill the same structures; the prober joins them into a result.
 
 use netaware_units::{BitRate, ByteCount, Span};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{DelaySummary, GapSummary, Histogram, SpacedBlocks, StreamSample};
 
 /// How a measurement, or one end's part of it, came to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// As planned.
@@ -20,7 +22,8 @@ pub enum Outcome {
 }
 
 /// CPU time used during a phase, as shares of one core (1.0 = one core fully busy).
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct CpuUse {
     /// By this process, user mode.
     pub process_user: f64,
@@ -46,7 +49,8 @@ pub struct CpuUse {
 
 /// Packets this host dropped after they had arrived, by where. Counted over the phase, for the whole host except
 /// `socket`, so other programs' drops are in it: the loss split takes the smaller of this and what is missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct HostDrops {
     /// Our own sockets' receive queues overflowed (`SO_RXQ_OVFL`, less datagrams that came damaged). Linux counts datagrams merged by `UDP_GRO` once per
     /// bundle, here and in `stack`; whoever fills this in scales it.
@@ -59,7 +63,8 @@ pub struct HostDrops {
 }
 
 /// One end of a TCP transfer of one or more streams.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct TcpEnd {
     /// How it ended.
     pub outcome: Outcome,
@@ -92,7 +97,8 @@ pub struct TcpEnd {
 }
 
 /// One TCP stream at one end; TCP_INFO at its end.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct StreamEnd {
     /// Position among the streams.
     pub index: u16,
@@ -159,7 +165,8 @@ pub struct StreamEnd {
 }
 
 /// What a receiver saw in one slice of time.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ReceiverTick {
     /// End of the slice, since the start of the transfer on the receiver's clock.
     pub end: Span,
@@ -179,7 +186,8 @@ pub struct ReceiverTick {
 }
 
 /// What a sender knew at the end of one slice of time.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct SenderTick {
     /// End of the slice, since the start of the transfer on the sender's clock.
     pub end: Span,
@@ -202,7 +210,8 @@ pub struct SenderTick {
 }
 
 /// The sending end of a UDP stream.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct UdpSenderEnd {
     /// How it ended.
     pub outcome: Outcome,
@@ -232,7 +241,8 @@ pub struct UdpSenderEnd {
 }
 
 /// A datagram of a logged stream at its receiver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct LoggedArrival(
     /// Its number, from zero.
     pub u64,
@@ -244,7 +254,8 @@ pub struct LoggedArrival(
 );
 
 /// Bursts that arrived whole and in order: how much longer they took to arrive than to leave is what queued.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct BurstSummary {
     /// Datagrams in each.
     pub size: u32,
@@ -264,7 +275,8 @@ pub struct BurstSummary {
 }
 
 /// The receiving end of a UDP stream.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct UdpReceiverEnd {
     /// How it ended.
     pub outcome: Outcome,

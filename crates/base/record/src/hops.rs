@@ -1,13 +1,15 @@
 //! What each hop of a path is like, seen from one end.
 
 use netaware_units::{BitRate, ByteCount, Span};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Health, HonestRate, Interval, Pedigree, RateBound};
 
 /// The hops towards a host that need not cooperate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct HopsResult {
     /// Where it comes from. Sizes count IP bytes; a capacity is that of the link per byte of packet, so framing that is the
     /// same for every packet is not in it.
@@ -54,7 +56,8 @@ pub struct HopsResult {
 }
 
 /// One hop: a router, or the destination.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Hop {
     /// Its number: 1 is the first router.
     pub ttl: u8,
@@ -93,7 +96,8 @@ pub struct Hop {
 }
 
 /// What round trips took beyond the smallest of their size.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct HopQueueing {
     /// Half of them took no longer.
     pub median: Span,
@@ -104,7 +108,8 @@ pub struct HopQueueing {
 }
 
 /// The rate of the link in front of a hop.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct HopCapacity {
     /// bit/s; of a bound only the end that bounds.
     pub rate: Interval,
@@ -128,7 +133,8 @@ pub struct HopCapacity {
 }
 
 /// A train of packets as it came by a hop.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct HopTrain {
     /// Its bits over the time between the answers to its ends, median, bit/s: between available bandwidth and capacity of
     /// the links so far.

@@ -1,13 +1,15 @@
 //! Who measured: the facts about a host that change what its figures mean.
 
 use netaware_units::BitRate;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::StampTiming;
 
 /// A host at one end of the path. Every field may be empty: absent is better than guessed.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct HostInfo {
     /// Host name.
     pub name: String,
@@ -37,7 +39,8 @@ pub struct HostInfo {
 }
 
 /// A network interface.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct NicInfo {
     /// "eth0".
     pub name: String,

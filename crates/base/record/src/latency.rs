@@ -1,13 +1,15 @@
 //! Request-response delay.
 
 use netaware_units::{BitRate, ByteCount, Span};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{DelaySummary, Health, Histogram, Pedigree};
 
 /// Round-trip delay over UDP (or TCP) request-responses. Time spent inside the responder is taken out where it is known.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct LatencyResult {
     /// Source of [`Self::rtt`]; its clock names the worse of the two stamps used.
     pub pedigree: Pedigree,
@@ -92,7 +94,8 @@ impl LatencyResult {
 }
 
 /// How the requests of an open loop follow each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
     /// At equal distances.
@@ -103,7 +106,8 @@ pub enum Arrivals {
 }
 
 /// Quantiles that need many samples; absent where there are fewer than it takes for one of them to lie above.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct DelayTail {
     /// 90th percentile; from 10 samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,7 +121,8 @@ pub struct DelayTail {
 }
 
 /// All exchanges together, by the program's clock.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ExchangeTotal {
     /// From the first request's hand-over to the last verdict, summed over the blocks. What was waited for answers that
     /// never came is in it, and in an open loop the spacing.
@@ -129,7 +134,8 @@ pub struct ExchangeTotal {
 }
 
 /// Delay while a bulk transfer filled the path.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct LoadedLatency {
     /// The delay itself.
     pub latency: LatencyResult,

@@ -65,6 +65,7 @@ pub use tcp::{SpacedBlocks, TcpBlocks, TcpCount, TcpResult, TcpTimes, WarmUp};
 pub use udp::{Exchanges, GapSummary, LossSplit, UdpResult, WireRates};
 
 use netaware_units::{Span, Wall};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -73,7 +74,8 @@ use uuid::Uuid;
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// One measurement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Record {
     /// [`SCHEMA_VERSION`] of the writer.
     pub schema: u32,
@@ -121,7 +123,8 @@ pub struct Record {
 }
 
 /// What was asked for.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Request {
     /// The host as typed; empty when netaware started a responder of its own.
     pub host: String,
@@ -135,7 +138,8 @@ pub struct Request {
 }
 
 /// Everything learnt over one IP version.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct VersionResult {
     /// Which one.
     pub version: IpVersion,
@@ -211,7 +215,8 @@ impl VersionResult {
 }
 
 /// A threshold the user gave, and how it turned out.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Expectation {
     /// As typed: `rtt.p99<20ms`.
     pub text: String,
@@ -221,7 +226,11 @@ pub struct Expectation {
     pub found: String,
 }
 
-/// The JSON Schema (2020-12) of [`Record`].
-pub fn json_schema() -> serde_json::Value {
+/// The JSON Schema (2020-12) of [`Record`], as `dev/schemas` derives it from the types.
+pub const JSON_SCHEMA: &str = include_str!("../schema.json");
+
+/// The JSON Schema (2020-12) of [`Record`], from the types themselves.
+#[cfg(feature = "schema")]
+pub fn derived_json_schema() -> serde_json::Value {
     schemars::schema_for!(Record).to_value()
 }

@@ -1,13 +1,15 @@
 //! Short transfers by protocol, total and block size.
 
 use netaware_units::{BitRate, ByteCount, Span};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Interval, Outcome, Pedigree};
 
 /// How the blocks of a matrix travel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MatrixProtocol {
     /// A TCP connection of its own for each transfer; TCP may join small blocks (RFC 896).
@@ -42,7 +44,8 @@ impl MatrixProtocol {
 }
 
 /// One protocol over one IP version.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct MatrixResult {
     /// Where the figures come from.
     pub pedigree: Pedigree,
@@ -72,7 +75,8 @@ impl MatrixResult {
 }
 
 /// One total in one block size, all runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct MatrixCell {
     /// Total asked for.
     pub bytes: ByteCount,
@@ -96,7 +100,8 @@ pub struct MatrixCell {
 }
 
 /// One transfer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct MatrixRun {
     /// Round of the plan, from zero.
     pub round: u16,
@@ -118,7 +123,8 @@ pub struct MatrixRun {
 }
 
 /// What one end of a transfer counted.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct MatrixEnd {
     /// Payload written, or read without duplicates.
     pub bytes: ByteCount,

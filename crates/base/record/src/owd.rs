@@ -1,6 +1,7 @@
 //! One-way delay by packets of our own.
 
 use netaware_units::{ByteCount, Span};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,8 @@ use crate::passive::ClockState;
 use crate::{DelaySummary, Health, Histogram, Pedigree};
 
 /// Delay and loss of each way, from STAMP packets (RFC 8762) to a reflector and back.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct OwdResult {
     /// Source of [`Self::forward`] and [`Self::reverse`]; its clock names the worse of our two stamps.
     pub pedigree: Pedigree,
@@ -52,7 +54,8 @@ pub struct OwdResult {
 }
 
 /// One way.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct OwdWay {
     /// One-way delay of packets that made both ways, with the clocks' offset taken off. Those that came out negative are not in
     /// it, they are among [`Self::below_bound`].
@@ -90,7 +93,8 @@ pub struct OwdWay {
 }
 
 /// The two clocks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct OwdClock {
     /// The reflector's minus ours when it began; was taken off.
     pub offset: Span,
@@ -116,7 +120,8 @@ pub struct OwdClock {
 }
 
 /// What showed of the reflector.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct OwdReflector {
     /// Packets were proven by a shared key.
     pub authenticated: bool,

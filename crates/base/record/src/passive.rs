@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use netaware_units::{ByteCount, Span, Wall};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -21,7 +22,8 @@ use crate::{Histogram, IpVersion};
 pub use statistics::DelayTally;
 
 /// From when to when, by the wall clock of the probe that says so; `until` is not in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Period {
     /// First instant.
     pub from: Wall,
@@ -30,7 +32,8 @@ pub struct Period {
 }
 
 /// What the capture itself lost or could not use, by cause. All are counts of this period.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct CaptureHealth {
     /// Packets that tasks were shown.
     pub seen: u64,
@@ -88,7 +91,8 @@ impl CaptureHealth {
 }
 
 /// What disciplines a clock, and how far it may be off.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ClockState {
     /// `chrony`, `ntpd`, `ptp4l`, `kernel` (adjtimex only) or `none`.
     pub source: String,
@@ -113,7 +117,8 @@ pub struct ClockState {
 }
 
 /// One probe, one period.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ProbeReport {
     /// Which probe.
     pub probe: String,
@@ -137,7 +142,8 @@ pub struct ProbeReport {
 }
 
 /// Packets of our own to another probe and back: of every bin of time those that limit the difference of the clocks most.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ClockExchanges {
     /// The probe on whose host the answers were given.
     pub with: String,
@@ -146,7 +152,8 @@ pub struct ClockExchanges {
 }
 
 /// A question and its answer, each stamped at both ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ClockExchange {
     /// The question left, by the clock of the probe that reports.
     pub sent_at: Wall,
@@ -159,7 +166,8 @@ pub struct ClockExchange {
 }
 
 /// The capture on one interface.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct InterfaceCapture {
     /// Its name, or that of the file that was read.
     pub interface: String,
@@ -169,7 +177,8 @@ pub struct InterfaceCapture {
 }
 
 /// A row and the task that made it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct TaskRow {
     /// The task's name in the instruction.
     pub task: String,
@@ -191,7 +200,8 @@ impl TaskRow {
 
 /// How far figures of a capture may lean low: what it did not see in their period. The packets are those of the whole interface (of
 /// which a task's filter might have taken none), and of the whole period of the report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct CaptureLoss {
     /// Packets that should have been seen and were not: [`CaptureHealth::lost`].
     pub packets: u64,
@@ -211,7 +221,8 @@ impl CaptureLoss {
 }
 
 /// What a task can find. Sightings do not travel like this but as IPFIX.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Row {
     /// Packets and bytes of one key.
@@ -264,7 +275,8 @@ impl<'de> Deserialize<'de> for Row {
 }
 
 /// What packets are counted together; absent fields are not part of the key.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct FlowKey {
     /// IP version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -299,7 +311,8 @@ pub struct FlowKey {
 }
 
 /// Packets and bytes of one key in one period.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct VolumeRow {
     /// What they have in common; the empty key is everything that the filter lets pass.
     pub key: FlowKey,
@@ -318,7 +331,8 @@ pub struct VolumeRow {
 }
 
 /// Rate over time and what it was made of.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct TrafficRow {
     /// Packets.
     pub packets: u64,
@@ -343,7 +357,8 @@ pub struct TrafficRow {
 }
 
 /// Round-trip times seen at one point.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct RttRow {
     /// The flow, source being the side whose packets were waited on.
     pub key: FlowKey,
@@ -354,7 +369,8 @@ pub struct RttRow {
 }
 
 /// One block of alternate marking (RFC 9341) at one point.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct MarkingRow {
     /// The flow.
     pub key: FlowKey,
@@ -378,7 +394,8 @@ pub struct MarkingRow {
 }
 
 /// Capacity from spacing of other people's packets.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct CapacityRow {
     /// The source whose packets these are, or the whole link.
     pub key: FlowKey,
@@ -394,7 +411,8 @@ pub struct CapacityRow {
 }
 
 /// What a digest task did.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct DigestRow {
     /// Packets that passed the filter (RFC 5477 selectorIdTotalPktsObserved).
     pub observed: u64,
@@ -411,7 +429,8 @@ pub struct DigestRow {
 }
 
 /// Packets of a join by the points that they passed.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct PathsRow {
     /// Most packets first.
     pub paths: Vec<PathTaken>,
@@ -420,7 +439,8 @@ pub struct PathsRow {
 }
 
 /// Packets that passed the same points in the same order.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct PathTaken {
     /// Names of the points, by TTL and then by stamps.
     pub points: Vec<String>,
@@ -444,7 +464,8 @@ pub struct PacketSighting {
 }
 
 /// Distribution of a delay, mergeable: histograms of the same shape add up.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct DelayStatistics {
     /// Packets.
     pub count: u64,
@@ -454,7 +475,7 @@ pub struct DelayStatistics {
     pub max: Span,
     /// Sum of all, ns: the mean is `sum / count`.
     #[serde(with = "crate::wide_number")]
-    #[schemars(with = "i64")]
+    #[cfg_attr(feature = "schema", schemars(with = "i64"))]
     pub sum_ns: i128,
     /// Sum of squares of all, ns², for the deviation.
     pub sum_squares: f64,
@@ -463,7 +484,8 @@ pub struct DelayStatistics {
 }
 
 /// Three quantiles of one distribution, as tables show them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Quantiles {
     /// Median, ns.
     pub p50: Option<Span>,
@@ -474,7 +496,8 @@ pub struct Quantiles {
 }
 
 /// From one point to another.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct DelayRow {
     /// First point.
     pub from: String,

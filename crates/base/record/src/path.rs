@@ -1,11 +1,13 @@
 //! What is known of a path before any load: can it be reached, how long is it, how big a packet fits.
 
 use netaware_units::Span;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why nothing, or nothing more, could be measured over an IP version.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Unreachable {
     /// What was being tried: `resolve`, `connect`, `hello`, `reserve`, `udp`, `tcp`, …
     pub stage: String,
@@ -17,7 +19,8 @@ pub struct Unreachable {
 }
 
 /// Name resolution and connection set-up.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Reach {
     /// Time of the name lookup (one for both versions); absent for literal addresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,7 +32,8 @@ pub struct Reach {
 }
 
 /// Path MTU and hop counts.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct PathFacts {
     /// Largest IP packet that passed unfragmented there and back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,7 +53,8 @@ pub struct PathFacts {
 }
 
 /// What the search for the path MTU found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MtuFinding {
     /// Not searched, or no answer at all.

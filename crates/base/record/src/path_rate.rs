@@ -1,13 +1,15 @@
 //! What a path can carry: its capacity, and what of it is available.
 
 use netaware_units::{BitRate, ByteCount, Span};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Direction, Health, HonestRate, Interval, Pedigree};
 
 /// Which rate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PathMetric {
     /// Rate of the narrowest link (RFC 5136 §2.3.2).
@@ -30,7 +32,8 @@ impl PathMetric {
 }
 
 /// Whether the truth may lie outside the interval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RateBound {
     /// It lies in it.
@@ -43,7 +46,8 @@ pub enum RateBound {
 }
 
 /// A rate of a path in one direction, of whole IP packets.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct PathRate {
     /// Where it comes from; the layer is IP.
     pub pedigree: Pedigree,
@@ -108,7 +112,8 @@ pub struct PathRate {
 }
 
 /// A bandwidth at which packet pairs gathered.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct RateMode {
     /// Slowest pair of its fullest window, bit/s of whole IP packets.
     pub lo: BitRate,
@@ -124,7 +129,8 @@ pub struct RateMode {
 }
 
 /// The link with the least available bandwidth.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct TightLink {
     /// bit/s of whole IP packets.
     pub capacity: Interval,
@@ -133,7 +139,8 @@ pub struct TightLink {
 }
 
 /// A rate of a path that is followed, as known at one instant.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct RatePoint {
     /// Since the path was followed.
     pub at: Span,
@@ -149,7 +156,8 @@ pub struct RatePoint {
 }
 
 /// What capacity and available bandwidth of one direction say together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct PathUse {
     /// Which way.
     pub direction: Direction,
@@ -163,7 +171,8 @@ pub struct PathUse {
 }
 
 /// Whether others use the path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PathVerdict {
     /// They do, by a share that is told.

@@ -1,11 +1,13 @@
 //! How a figure came about, and what the instrument did wrong meanwhile.
 
 use netaware_units::{ClockSource, Span};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// IPv4 or IPv6.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum IpVersion {
     /// RFC 791.
     #[serde(rename = "IPv4")]
@@ -53,7 +55,8 @@ impl IpVersion {
 }
 
 /// Which way the measured packets ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// Prober to responder: "up".
@@ -76,7 +79,8 @@ impl Direction {
 }
 
 /// Which bytes a size or rate counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
     /// What the application handed over: TCP or UDP payload.
@@ -88,7 +92,8 @@ pub enum Layer {
 }
 
 /// Where a figure comes from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Pedigree {
     /// Name of the method; `docs/methods/<method>.md` explains it.
     pub method: String,
@@ -105,7 +110,8 @@ pub struct Pedigree {
 }
 
 /// What the measuring hosts did wrong while a figure was taken. All zero or absent is a healthy instrument.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Health {
     /// Datagrams that left later than the tolerance after their due time.
     pub late_sends: u64,

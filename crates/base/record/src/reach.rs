@@ -1,13 +1,15 @@
 //! What a host that does not cooperate answers to.
 
 use netaware_units::{ByteCount, Span};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{DelaySummary, Health, HonestRate, Interval, Pedigree, RateBound};
 
 /// What it was asked with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ReachProtocol {
     /// ICMP echo.
@@ -33,7 +35,8 @@ impl ReachProtocol {
 }
 
 /// One protocol's answers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ReachResult {
     /// Where it comes from.
     pub pedigree: Pedigree,
@@ -87,7 +90,8 @@ pub struct ReachResult {
 }
 
 /// Losses within bursts whose neighbours were answered, told apart by the identification that the host counts up per answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ReachLoss {
     /// Lost on the way there: the host has not counted them.
     pub forward: u32,
@@ -98,7 +102,8 @@ pub struct ReachLoss {
 }
 
 /// How far apart two questions sent back to back are answered.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ReachCapacity {
     /// bit/s of IP packets; of a bound only the end that bounds.
     pub rate: Interval,
@@ -112,7 +117,8 @@ pub struct ReachCapacity {
 }
 
 /// How much longer packets took each way than the fastest, by the stamps that the host puts into its answers to ICMP timestamps.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ReachQueues {
     /// Which way queued: `forward`, `reverse`, `both` or `neither`; a queue is one whose 90th percentile is two steps or more.
     pub queued: QueuedWay,
@@ -130,7 +136,8 @@ pub struct ReachQueues {
 }
 
 /// One way's queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ReachQueue {
     /// Beyond the fastest packet, of half of them.
     pub median: Span,
@@ -141,7 +148,8 @@ pub struct ReachQueue {
 }
 
 /// Which way packets wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum QueuedWay {
     /// There.

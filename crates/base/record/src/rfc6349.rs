@@ -1,11 +1,13 @@
 //! The three figures of RFC 6349, "Framework for TCP Throughput Testing".
 
 use netaware_units::{BitRate, Span};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Figures of one direction and number of streams, all rounds together. A figure whose ground is missing is absent.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Rfc6349 {
     /// The bottleneck's rate as the person gave it; nothing stands in for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,7 +39,8 @@ pub struct Rfc6349 {
 }
 
 /// The narrowest link as somebody knows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Bottleneck {
     /// Its rate.
     pub rate: BitRate,

@@ -2,11 +2,13 @@
 
 use netaware_stats::hist::FixedHistogram;
 use netaware_units::Span;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Order statistics of delays. Exact (sorted samples), not read off a histogram, unless the result's page says so.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct DelaySummary {
     /// Samples.
     pub count: u64,
@@ -29,7 +31,8 @@ pub struct DelaySummary {
 }
 
 /// An estimate between its bounds, in the unit of whatever it belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Interval {
     /// Best guess.
     pub estimate: f64,
@@ -49,7 +52,8 @@ impl Interval {
 }
 
 /// Counts per bin of a delay; bins without entries are left out.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Histogram {
     /// `(lower edge in ns, entries)`, ascending.
     pub bins: Vec<(u64, u64)>,
@@ -75,7 +79,8 @@ pub struct Histogram {
 
 /// Moments and quartiles of a histogram's values, as UDPmon reports them: of the values themselves, not of bin centres, and
 /// with those that fell outside the bins.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct HistogramMoments {
     /// Values.
     pub entries: u64,
@@ -99,7 +104,8 @@ pub struct HistogramMoments {
 }
 
 /// The bins that somebody wants to see: UDPmon's low limit and bin width.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct HistogramShape {
     /// Lower edge of the first bin.
     pub low: Span,

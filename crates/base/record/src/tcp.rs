@@ -1,6 +1,7 @@
 //! TCP throughput.
 
 use netaware_units::{BitRate, ByteCount, Span};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,8 @@ use crate::{
 };
 
 /// One direction with one number of streams, all rounds together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct TcpResult {
     /// Where the rate comes from.
     pub pedigree: Pedigree,
@@ -82,7 +84,8 @@ pub struct TcpResult {
 
 /// Three times of the same data, warm-up included, sums over the rounds, each with the mean rate that it means. Absent is
 /// what an end did not tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct TcpTimes {
     /// First write begun to last write returned, at the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,7 +108,8 @@ pub struct TcpTimes {
 }
 
 /// A transfer as its sender's application sees it: blocks of one length.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct TcpBlocks {
     /// Bytes of each.
     pub length: ByteCount,
@@ -126,7 +130,8 @@ pub struct TcpBlocks {
 }
 
 /// How a sender of spaced blocks kept its times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct SpacedBlocks {
     /// Whole blocks given to the stack.
     pub written: u64,
@@ -144,7 +149,8 @@ pub struct SpacedBlocks {
 }
 
 /// Whose count of payload bytes a rate goes by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TcpCount {
     /// The receiving application's: bytes it read (`receiver_ticks`). No segment was held back from it.
@@ -158,7 +164,8 @@ pub enum TcpCount {
 }
 
 /// The part of a transfer that does not count.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct WarmUp {
     /// How long, mean over rounds.
     pub omitted: Span,

@@ -1,13 +1,15 @@
 //! UDP at a given rate, or as fast as it goes.
 
 use netaware_units::{BitRate, ByteCount, Span};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Health, Interval, Limit, Outcome, Pedigree, ReceiverTick, UdpReceiverEnd, UdpSenderEnd};
 
 /// One direction, all rounds together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct UdpResult {
     /// Where the figures come from.
     pub pedigree: Pedigree,
@@ -56,7 +58,8 @@ pub struct UdpResult {
 }
 
 /// Rates on Ethernet, where a datagram occupies more than its payload.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct WireRates {
     /// Bytes of one datagram on the wire, all fragments together: interframe gap 12, preamble 8, Ethernet header 14 (18 with
     /// a VLAN tag), IP 20 or 40, UDP 8, payload, padding up to the shortest frame, checksum 4.
@@ -73,7 +76,8 @@ pub struct WireRates {
 
 /// What UDPmon calls time-outs: messages around the data that had to be repeated, because they or their answers were lost or
 /// late. They travel before and after the data, never beside it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Exchanges {
     /// While the receiver's statistics were cleared and the stream was set up: repeated set-up datagrams, and segments of the
     /// control connection sent again.
@@ -83,7 +87,8 @@ pub struct Exchanges {
 }
 
 /// Loss by where it happened.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct LossSplit {
     /// Sent and never received.
     pub lost: u64,
@@ -97,7 +102,8 @@ pub struct LossSplit {
 }
 
 /// Gaps between successive packets against their plan.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct GapSummary {
     /// What was planned; zero if nothing was.
     pub planned: Span,

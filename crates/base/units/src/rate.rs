@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,9 +11,8 @@ use crate::scaled::{ParseUnitError, Suffix, parse_scaled, write_scaled};
 use crate::{ByteCount, Span};
 
 /// A rate in bit/s; decimal prefixes, as on every link's label (1 Mbit/s = 1,000,000 bit/s).
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(transparent)]
 pub struct BitRate(pub u64);
 

@@ -1,14 +1,14 @@
 //! When something happened, by whose clock, and how wrong that may be.
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Mono, Span};
 
 /// Where in the machine a timestamp was taken. Later variants stand closer to the wire.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ClockSource {
     /// Read by the program around the system call: contains the scheduler's delay.

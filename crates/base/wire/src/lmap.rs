@@ -15,6 +15,7 @@ mod check;
 use std::collections::BTreeMap;
 
 use netaware_units::Wall;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -205,7 +206,8 @@ pub struct Instruction {
 }
 
 /// Stops tasks without taking them away.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Suppression {
     /// Names of tasks and meshes, or of what one of them does on one interface (`TASK/INTERFACE`) or towards one member
     /// (`MESH.MEMBER`); empty: all.
@@ -266,7 +268,8 @@ pub struct Schedule {
 }
 
 /// How packets are labelled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DigestFunction {
     /// 64 bits by SipHash-1-3: no false matches, and nobody outside the fleet can make them.
@@ -277,7 +280,8 @@ pub enum DigestFunction {
 }
 
 /// What a task does.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum What {
     /// Packets and bytes by key.

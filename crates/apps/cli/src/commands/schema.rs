@@ -21,7 +21,8 @@ impl Schema {
     #[expect(clippy::unused_self, reason = "all commands run the same way")]
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let mut out = std::io::stdout().lock();
-        serde_json::to_writer_pretty(&mut out, &netaware_record::json_schema())?;
+        let schema: serde_json::Value = serde_json::from_str(netaware_record::JSON_SCHEMA)?;
+        serde_json::to_writer_pretty(&mut out, &schema)?;
         writeln!(out)?;
         Ok(Exit::Done)
     }
@@ -29,11 +30,17 @@ impl Schema {
 
 #[cfg(test)]
 mod tests {
+    use jsonschema::Validator;
+
     use crate::render::fixture;
+
+    fn schema() -> Validator {
+        jsonschema::validator_for(&serde_json::from_str(netaware_record::JSON_SCHEMA).unwrap()).unwrap()
+    }
 
     #[test]
     fn every_kind_of_record_obeys_the_schema() {
-        let schema = jsonschema::validator_for(&netaware_record::json_schema()).unwrap();
+        let schema = schema();
         for record in fixture::all() {
             let value = serde_json::to_value(&record).unwrap();
             let errors: Vec<String> =
@@ -44,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_record_without_its_id_does_not_obey() {
-        let schema = jsonschema::validator_for(&netaware_record::json_schema()).unwrap();
+        let schema = schema();
         let mut value = serde_json::to_value(fixture::test()).unwrap();
         value.as_object_mut().unwrap().remove("id");
         assert!(!schema.is_valid(&value));

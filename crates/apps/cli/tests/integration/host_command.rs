@@ -49,7 +49,8 @@ fn it_measures_once_and_remembers_until_told_otherwise() {
     let first = run(&home, &QUICK);
     let measured = record(&first);
     assert!(!ability(&measured).origin.cached && cache(&home).exists());
-    let schema = jsonschema::validator_for(&netaware_record::json_schema()).unwrap();
+    let schema = serde_json::from_str(netaware_record::JSON_SCHEMA).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
     let value: serde_json::Value = serde_json::from_slice(&first.stdout).unwrap();
     let errors: Vec<String> =
         schema.iter_errors(&value).map(|e| format!("{}: {e}", e.instance_path())).collect();

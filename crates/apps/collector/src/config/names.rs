@@ -1,10 +1,8 @@
 //! Words of the file that stand for numbers.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use netaware_units::{ByteCount, Span};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// The probe of a point: a point is a probe, or an interface of one as in `bern/eth0`.
@@ -72,20 +70,6 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
-impl JsonSchema for Time {
-    fn schema_name() -> Cow<'static, str> {
-        "Time".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
-            "description": "A time with its unit, as in 10min; d, h, min, s, ms, us or ns",
-            "pattern": "^[0-9.]+ ?[a-z]+$",
-        })
-    }
-}
-
 /// Bytes, as in `"4GiB"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub ByteCount);
@@ -112,20 +96,6 @@ impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map(Self).map_err(de::Error::custom)
-    }
-}
-
-impl JsonSchema for Size {
-    fn schema_name() -> Cow<'static, str> {
-        "Size".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
-            "description": "Bytes, as in 4GiB; B, kB, MB, GB, KiB, MiB or GiB",
-            "pattern": "^[0-9.]+ ?[A-Za-z]*$",
-        })
     }
 }
 

@@ -1,11 +1,9 @@
 //! One task of the file: where it runs, when, and what it does, in the words of the protocol.
 
-use std::borrow::Cow;
-
 use netaware_wire::lmap::{Schedule, Task, What};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use serde_json::Value;
 
 use super::check::is_throughput;
 use super::names::Time;
@@ -53,9 +51,10 @@ pub(crate) fn schedule(every: Option<Time>, spread: Option<Time>) -> Option<Sche
 }
 
 /// What stands beside the words of the kind.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "TaskFrame")]
-struct Frame {
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "TaskFrame"))]
+pub(super) struct Frame {
     on: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     interface: Option<String>,
@@ -70,7 +69,7 @@ struct Frame {
 const FRAME: [&str; 5] = ["on", "interface", "filter", "every", "spread"];
 
 /// Numbers that hardly anybody wants to think about.
-const USUAL: &[(&str, &str, i64)] = &[
+pub(super) const USUAL: &[(&str, &str, i64)] = &[
     ("volume", "keys", 10_000),
     ("traffic", "slice_ms", 100),
     ("traffic", "top", 20),
@@ -81,23 +80,6 @@ const USUAL: &[(&str, &str, i64)] = &[
     ("stamp", "interval_ns", 10_000_000),
     ("stamp", "length", 44),
 ];
-
-impl JsonSchema for TaskRule {
-    fn schema_name() -> Cow<'static, str> {
-        "TaskRule".into()
-    }
-
-    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
-        let mut what = What::json_schema(schemas);
-        let kinds = what.get_mut("oneOf").and_then(Value::as_array_mut);
-        let required =
-            kinds.into_iter().flatten().filter_map(|kind| kind.get_mut("required")?.as_array_mut());
-        for words in required {
-            words.retain(|word| word != "share" && USUAL.iter().all(|(_, usual, _)| word != usual));
-        }
-        json_schema!({ "allOf": [Frame::json_schema(schemas), what] })
-    }
-}
 
 impl<'de> Deserialize<'de> for TaskRule {
     /// A flattened enum would take any misspelt word in silence; here each word has to be known.

@@ -15,6 +15,7 @@ use netaware_record::passive::{CaptureLoss, DelayRow, Period, Quantiles, Row};
 use netaware_store::fleet::{Cursor, DelayPoint, DelayQuery, Kind, MOST_ITEMS, RowQuery, StoredRow};
 use netaware_units::{Span, Wall};
 use netaware_wire::lmap::Suppression;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +30,8 @@ use crate::shared::Shared;
 type Here = State<Arc<Shared>>;
 
 /// How the collector is.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub(super) struct Health {
     /// Version of netaware.
     pub(super) version: String,
@@ -46,7 +48,8 @@ pub(super) struct Health {
 }
 
 /// Delays of one pair in one time.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub(super) struct DelayView {
     /// The join, or the task that measured.
     pub(super) task: String,
@@ -81,7 +84,8 @@ impl From<DelayPoint> for DelayView {
 }
 
 /// A page of an answer.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub(super) struct DelayPage {
     /// Oldest first.
     pub(super) items: Vec<DelayView>,
@@ -90,7 +94,8 @@ pub(super) struct DelayPage {
 }
 
 /// A row of another kind.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub(super) struct RowView {
     /// Who saw it.
     pub(super) probe: String,
@@ -106,7 +111,8 @@ pub(super) struct RowView {
 }
 
 /// A page of them.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub(super) struct RowPage {
     /// Oldest first.
     pub(super) items: Vec<RowView>,
@@ -114,15 +120,9 @@ pub(super) struct RowPage {
     pub(super) next: Option<String>,
 }
 
-/// Why something cannot be.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub(super) struct Problem {
-    /// In words.
-    pub(super) error: String,
-}
-
 /// What was changed.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub(super) struct Applied {
     /// Number of the configuration that runs now.
     pub(super) number: u64,

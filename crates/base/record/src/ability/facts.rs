@@ -1,13 +1,15 @@
 //! What the system tells about itself.
 
 use netaware_units::{BitRate, ByteCount, Span};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Fact;
 
 /// What the system tells, read when the record was made.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct HostFacts {
     /// Clock source of the kernel: "tsc", "kvm-clock", "hpet".
     pub clock_source: Fact<String>,
@@ -28,7 +30,8 @@ pub struct HostFacts {
 }
 
 /// The kernel's view of who steers the wall clock (`adjtimex`), usually over NTP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ClockSteering {
     /// Somebody says that it is right.
     pub synchronised: bool,
@@ -41,7 +44,8 @@ pub struct ClockSteering {
 }
 
 /// A clock of a network card.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct HardwareClock {
     /// "/dev/ptp0".
     pub device: String,
@@ -54,7 +58,8 @@ pub struct HardwareClock {
 }
 
 /// Limits of socket buffers, bytes of kernel memory: payload fills a half or less.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct SocketBuffers {
     /// Of a new UDP socket (`net.core.rmem_default`).
     pub receive_default: Fact<ByteCount>,
@@ -71,7 +76,8 @@ pub struct SocketBuffers {
 }
 
 /// The range of a buffer that tunes itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct BufferRange {
     /// Granted always.
     pub min: ByteCount,
@@ -82,7 +88,8 @@ pub struct BufferRange {
 }
 
 /// Congestion controls of TCP.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct CongestionControls {
     /// Of new sockets.
     pub default: Fact<String>,
@@ -91,7 +98,8 @@ pub struct CongestionControls {
 }
 
 /// A network interface, with everything that shapes when packets leave and are seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct InterfaceFacts {
     /// "eth0".
     pub name: String,
@@ -123,7 +131,8 @@ pub struct InterfaceFacts {
 }
 
 /// Packets that a ring holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct RingSizes {
     /// Receiving.
     pub receive: u32,
@@ -136,7 +145,8 @@ pub struct RingSizes {
 }
 
 /// Interrupt moderation as configured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Moderation {
     /// An interrupt comes so long after the first packet at the latest.
     pub receive_wait: Span,
@@ -151,7 +161,8 @@ pub struct Moderation {
 }
 
 /// Queues in use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct QueueCounts {
     /// That only receive.
     pub receive: u32,
@@ -162,7 +173,8 @@ pub struct QueueCounts {
 }
 
 /// One interrupt of a card.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct InterruptLine {
     /// Its number.
     pub number: u32,
@@ -178,7 +190,8 @@ pub struct InterruptLine {
 }
 
 /// Who can stamp packets of an interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Timestamping {
     /// The kernel, arrivals.
     pub receive_kernel: bool,

@@ -1,13 +1,15 @@
 //! What a host was measured to cost and to reach.
 
 use netaware_units::{BitRate, ByteCount, Span};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Fact;
 
 /// How much time went into the measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
     /// Two seconds or so: tails are rough.
@@ -18,7 +20,8 @@ pub enum Effort {
 }
 
 /// Everything that was measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct HostTimings {
     /// How much was spent on it.
     pub effort: Effort,
@@ -50,7 +53,8 @@ pub struct HostTimings {
 }
 
 /// The clock.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ClockTiming {
     /// One reading, ns, median.
     pub read_ns: f64,
@@ -62,7 +66,8 @@ pub struct ClockTiming {
 }
 
 /// How a thread waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WaitHow {
     /// A sleep as programs usually do it: the kernel may merge it with later timers.
@@ -85,7 +90,8 @@ impl WaitHow {
 }
 
 /// How late waits of one kind ended. Never early.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct WaitTiming {
     /// Which kind.
     pub how: WaitHow,
@@ -106,7 +112,8 @@ pub struct WaitTiming {
 }
 
 /// A system call, or what stands for one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HostCall {
     /// Enters the kernel and leaves it.
@@ -144,7 +151,8 @@ impl HostCall {
 }
 
 /// What one datagram costs in calls of one kind; the clock's reading is taken out.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct CallTiming {
     /// Which call.
     pub call: HostCall,
@@ -161,7 +169,8 @@ pub struct CallTiming {
 }
 
 /// How far stamps can be trusted, and how fast single packets leave.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct StampTiming {
     /// Arrivals have the kernel's stamp; otherwise the application's, a wake-up later.
     pub by_kernel: bool,
@@ -175,7 +184,8 @@ pub struct StampTiming {
 }
 
 /// How bytes were moved over loopback.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LoopbackHow {
     /// A call per datagram.
@@ -198,7 +208,8 @@ impl LoopbackHow {
 }
 
 /// The most that came through loopback.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct LoopbackMaximum {
     /// How.
     pub how: LoopbackHow,
@@ -221,7 +232,8 @@ pub struct LoopbackMaximum {
 }
 
 /// Packets and interrupts of an interface over a time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ObservedModeration {
     /// Which one.
     pub interface: String,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use netaware_units::Span;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,8 @@ use serde::{Deserialize, Serialize};
 pub struct PointId(pub u8);
 
 /// How it is known which way a packet went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// The point with the higher TTL saw it first; where they are equal, the one with the earlier corrected stamp did.
@@ -22,7 +24,8 @@ pub enum Direction {
 }
 
 /// Which packets of the first point must come to the second.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Expects {
     /// All that the tasks' filter lets pass: the loss is exact.
