@@ -150,6 +150,11 @@ export async function quickTest(page) {
   await page.getByRole("button", { name: "Again" }).waitFor({ timeout: QUICK_MS });
 }
 
+/** The results of this device alone: those that an earlier scene left on the server are listed on the same page. */
+export function here(page) {
+  return page.getByRole("region", { name: "On this device" });
+}
+
 /** On loopback nothing is lost, and both ends agree. */
 export function datagramsAreCounted({ latency, latency_tcp, udp }) {
   assert.equal(latency.pedigree.method, "web-datagrams-latency");

@@ -1,7 +1,7 @@
 // Links that go, devices that sleep or are full, servers with one IP version.
 
 import assert from "node:assert/strict";
-import { DESKTOP, LEFT_OUT, NETAWARE, ORIGIN, PHONE, PORT, QUICK_MS, accessible, accessibleAnywhere, accessibleInBoth, kept, measures, ofBothVersions, open, picture, quickTest, rest } from "../stage.mjs";
+import { DESKTOP, LEFT_OUT, NETAWARE, ORIGIN, PHONE, PORT, QUICK_MS, accessible, accessibleAnywhere, accessibleInBoth, here, kept, measures, ofBothVersions, open, picture, quickTest, rest } from "../stage.mjs";
 
 export const scenes = {
   async "stored results open without a server, and a test that loses it keeps what it had and goes on"(browser, server) {
@@ -23,9 +23,9 @@ export const scenes = {
     await page.reload();
     await page.getByText("The server does not answer").waitFor();
     await page.getByRole("link", { name: "Results" }).click();
-    await page.waitForSelector(".item");
+    await here(page).locator(".item").first().waitFor();
     await accessible(page, "without a server");
-    await page.locator(".item button.plain").click();
+    await here(page).locator(".item button.plain").click();
     await page.locator("figure.picture", { hasText: "over time" }).locator("polyline[class*=tone]").nth(3).waitFor({ state: "attached" });
     await server.start();
     quiet();
@@ -105,7 +105,7 @@ export const scenes = {
     await page.close();
     const again = await context.newPage();
     await again.goto(`${ORIGIN}/#results`);
-    await again.locator(".item", { hasText: "ended early" }).getByRole("button").click();
+    await here(again).locator(".item", { hasText: "ended early" }).getByRole("button").click();
     await accessible(again, "a test that was cut off");
     const [record] = await kept(again);
     assert.equal(record.outcome, "interrupted");
@@ -125,8 +125,8 @@ export const scenes = {
     await accessible(page, "full");
     assert.deepEqual(await kept(page), []);
     await page.getByRole("link", { name: "Results" }).click();
-    await page.locator(".item").first().waitFor();
-    assert.equal(await page.locator(".item").count(), 1, "it is shown all the same");
+    await here(page).locator(".item").first().waitFor();
+    assert.equal(await here(page).locator(".item").count(), 1, "it is shown all the same");
     await quota({});
     await page.getByRole("link", { name: "Test" }).click();
     await page.getByRole("button", { name: "Again" }).click();

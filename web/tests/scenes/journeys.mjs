@@ -1,7 +1,7 @@
 // One way through every page, by each kind of device, over each IP version, in each theme: any two of these meet in one journey.
 
 import assert from "node:assert/strict";
-import { DESKTOP, PHONE, PORT, QUICK_MS, accessible, kept, open } from "../stage.mjs";
+import { DESKTOP, PHONE, PORT, QUICK_MS, accessible, here, kept, open } from "../stage.mjs";
 
 const HOSTS = { IPv4: "127.0.0.1", IPv6: "[::1]" };
 const JOURNEYS = [
@@ -83,12 +83,12 @@ async function results(page, context) {
   await goTo(page, "Results");
   assert.equal(await page.locator("section[aria-label='On this device'] .item").count(), 3);
   await accessible(page, "results");
-  for (const box of await page.getByRole("checkbox").all()) await box.check();
+  for (const box of await here(page).getByRole("checkbox").all()) await box.check();
   await page.getByRole("button", { name: "Compare" }).click();
   await page.getByRole("row", { name: /^Down [\d.]+ [kMG]bit\/s/ }).waitFor();
   await accessible(page, "compared");
   await page.getByRole("button", { name: "All results" }).click();
-  await page.locator(".item button.plain", { hasText: "Test" }).last().click();
+  await here(page).locator(".item button.plain", { hasText: "Test" }).last().click();
   await page.locator("figure.picture").first().waitFor();
   await accessible(page, "one result");
   await page.getByRole("button", { name: "Share link" }).click();

@@ -1,7 +1,7 @@
 // What was measured: listed, found again, compared, shared, and what other programs make of it.
 
 import assert from "node:assert/strict";
-import { DESKTOP, LEFT_OUT, NETAWARE, ORIGIN, PHONE, PORT, QUICK_MS, accessible, keepOnServer, kept, netaware, open, picture, quickTest, store } from "../stage.mjs";
+import { DESKTOP, LEFT_OUT, NETAWARE, ORIGIN, PHONE, PORT, QUICK_MS, accessible, here, keepOnServer, kept, netaware, open, picture, quickTest, store } from "../stage.mjs";
 
 /** Of the command line, as the page gets them from a file, and the pictures that fit them. */
 const COMMANDS = {
@@ -24,10 +24,10 @@ export const scenes = {
     await page.getByRole("button", { name: "Again" }).waitFor({ timeout: QUICK_MS });
     await labelled(page, "with VPN");
     await page.getByRole("link", { name: "Results" }).click();
-    await page.waitForSelector(".item");
+    await here(page).locator(".item").first().waitFor();
     await accessible(page, "results");
     await picture(page, "results-phone-dark");
-    for (const box of await page.locator(".item input[type=checkbox]").all()) await box.check();
+    for (const box of await here(page).locator(".item input[type=checkbox]").all()) await box.check();
     await page.getByRole("button", { name: "Compare" }).click();
     await comparedSideBySide(page);
     await accessible(page, "compared");
@@ -35,9 +35,9 @@ export const scenes = {
     await page.getByRole("link", { name: "Test" }).click();
     await labelled(page, "<img src=x onerror=alert(1)>");
     await page.getByRole("link", { name: "Results" }).click();
-    await page.locator(".item", { hasText: "<img" }).waitFor();
+    await here(page).locator(".item", { hasText: "<img" }).waitFor();
     assert.equal(await page.locator("main img").count(), 0, "a label is text");
-    await page.locator(".item button.plain", { hasText: "<img" }).click();
+    await here(page).locator(".item button.plain", { hasText: "<img" }).click();
     await accessible(page, "one result");
     await page.getByRole("button", { name: "Share link" }).click();
     const link = await page.locator("input.link").inputValue();
@@ -56,7 +56,7 @@ export const scenes = {
   async "records that the command line printed are opened, found by kind and word, and have their pictures"(browser) {
     if (!NETAWARE) return LEFT_OUT;
     const { page, context, quiet } = await open(browser, { ...DESKTOP, colorScheme: "light" }, "#results");
-    const own = page.getByRole("region", { name: "On this device" });
+    const own = here(page);
     const opened = (words) => openRecord(page, [...words, "--format", "json", ...(words[0] === "host" ? [] : ["--port", String(PORT)])]);
     for (const { words } of Object.values(COMMANDS)) await opened(words);
     await own.locator(".item").nth(3).waitFor();

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import jsQr from "jsqr";
 import { ANY_CERTIFICATE, startChromium } from "../chromium.mjs";
-import { KEY, LEFT_OUT, NETAWARE, ORIGIN, PHONE, PORT, QUICK_MS, accessible, accessibleInBoth, home, kept, netaware, ofBothVersions, open, picture, quickTest, rest } from "../stage.mjs";
+import { KEY, LEFT_OUT, NETAWARE, ORIGIN, PHONE, PORT, QUICK_MS, accessible, accessibleInBoth, here, home, kept, netaware, ofBothVersions, open, picture, quickTest, rest } from "../stage.mjs";
 
 const SECURE = ORIGIN.replace("http:", "https:");
 
@@ -112,7 +112,7 @@ export const scenes = {
     await page.getByRole("link", { name: "Results" }).click();
     const record = await netaware("latency", "127.0.0.1", "-p", String(PORT), "-c", "20", "-i", "1ms", "--format", "json");
     await page.locator("input[type=file]").setInputFiles({ name: "record.json", mimeType: "application/json", buffer: Buffer.from(record) });
-    await page.locator(".item button.plain").first().click();
+    await here(page).locator(".item button.plain").first().click();
     await page.getByRole("button", { name: "Share link" }).click();
     await page.getByText("Copy this link.").waitFor();
     assert.ok((await page.locator("input.link").inputValue()).startsWith(`${origin}/#r=`));
@@ -141,7 +141,7 @@ export const scenes = {
     await page.reload();
     await page.getByText("The server does not answer").waitFor();
     await page.getByRole("link", { name: "Results" }).click();
-    await page.locator(".item button.plain").click();
+    await here(page).locator(".item button.plain").click();
     await page.getByRole("table", { name: /TCP_NODELAY, IPv6/ }).waitFor();
     quiet();
     await browser.close();
