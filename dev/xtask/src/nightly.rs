@@ -35,7 +35,7 @@ enum Name {
     Accuracy,
     /// Orders in which two ends of a stream can act, to the depth that takes minutes
     Walks,
-    /// Hostile input for every target below fuzz/, 30 s each
+    /// Hostile input for every target below fuzz/, 15 s each
     Fuzz,
     /// The library as cargo-c installs it, and a program in C against it
     Installed,
@@ -163,7 +163,7 @@ fn suite(suite: Suite) -> Result<Findings> {
 
 fn fuzzed() -> Result<Findings> {
     /// Seconds for each target.
-    const SECONDS: u32 = 30;
+    const SECONDS: u32 = 15;
     let targets = fuzz::run(SECONDS)?;
     Ok(Findings { ran: targets, held: targets, failure: None, section: None })
 }

@@ -37,6 +37,8 @@ pub(super) fn run() -> Result<Findings> {
     let into = folder.path().to_string_lossy().into_owned();
     let how = [
         "mutants",
+        "--jobs",
+        "2",
         "--shard",
         &shard,
         "--sharding",

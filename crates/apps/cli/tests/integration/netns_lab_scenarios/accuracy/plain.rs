@@ -1,7 +1,7 @@
 //! Paths that do nothing but carry: rate, delay, queue, hops.
 
 use netaware_netns::permitted;
-use netaware_record::{Direction, Preference, Use};
+use netaware_record::Direction;
 use netaware_units::Span;
 
 use super::super::measured::{over, over_text};

@@ -2,7 +2,7 @@
 
 use netaware_lab::Side;
 use netaware_netns::permitted;
-use netaware_record::{Direction, IpVersion, Metric, Preference, Use};
+use netaware_record::{Direction, Metric, Preference, Use};
 
 use super::super::measured::over_text;
 use super::ledger::{Ledger, VERSIONS};
