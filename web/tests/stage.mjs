@@ -175,7 +175,7 @@ export async function keepOnServer(page, record) {
   if (NETAWARE) assert.equal(await button.count(), 1, "the program keeps results");
   if ((await button.count()) === 0) return;
   await button.click();
-  await page.getByText("Kept on the server.").waitFor({ timeout: 5000 });
+  await page.getByText("Kept on the server.").waitFor();
   if (!NETAWARE) return;
   const back = await fetch(`${ORIGIN}/api/v1/results/${record.id}`).then((response) => response.json());
   assert.equal(back.id, record.id);

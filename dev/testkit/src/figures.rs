@@ -4,7 +4,7 @@
 //! is judged only in a lab that was itself on time: see [`judge`].
 
 use netaware_lab::Report;
-use netaware_record::{Interval, RateBound};
+use netaware_record::{Interval, PathRate, RateBound};
 use netaware_units::Span;
 
 use crate::inconclusive;
@@ -30,6 +30,13 @@ pub fn misleads(rate: &Interval, bound: RateBound, doubts: &[String], truth: f64
         )
     })
 }
+
+/// Whether a figure, or the lack of one, is said to be the doing of a host that others used.
+pub fn has_a_busy_host(found: &PathRate) -> bool {
+    found.flags.iter().any(|flag| BUSY.contains(&flag.as_str()))
+}
+
+const BUSY: [&str; 3] = ["host_busy", "host_limited", "fell_behind"];
 
 /// This flag describes how packets arrive and expresses no doubt.
 const HARMLESS: &str = "coalescing";

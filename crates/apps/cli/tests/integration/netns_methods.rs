@@ -11,8 +11,8 @@ mod accuracy;
 use netaware_lab::Report;
 use netaware_netns::permitted;
 use netaware_record::{Direction, HopsResult, IpVersion, PathMetric, PathRate, Record};
-use netaware_testkit::figures::{judge, misleads};
-use netaware_testkit::lab;
+use netaware_testkit::figures::{has_a_busy_host, judge, misleads};
+use netaware_testkit::{inconclusive, lab};
 use netaware_units::Span;
 
 const BOTH: &[IpVersion] = &[IpVersion::V4, IpVersion::V6];
@@ -135,9 +135,10 @@ fn run(
         [IpVersion::V6] => others.push("-6"),
         _ => {}
     }
-    let ended =
-        lab::prober(&lab, &[arguments, &others].concat()).finish_within(Span::from_secs(120)).exits_with(0);
+    let ended = lab::prober(&lab, &[arguments, &others].concat()).finish_within(Span::from_secs(120));
     drop(responder);
+    // Where nothing could be measured the program says so and exits with 2.
+    assert!(matches!(ended.code, Some(0 | 2)), "{ended:?}");
     (ended.record(), ended.took, lab.end().unwrap())
 }
 
@@ -150,8 +151,12 @@ fn measures(path: &str, arguments: &[&str], seconds: i64, versions: &[IpVersion]
         let why = misleads(rate, found.bound, &found.flags, want.truth);
         misleading.extend(why.map(|why| format!("{arguments:?}, {}: {why}", text(found, want))));
     }
-    let is_said = figures.iter().any(|(found, _)| found.rate.is_some());
-    assert!(is_said, "{arguments:?}: nothing was said: {record:#?}");
+    if figures.iter().all(|(found, _)| found.rate.is_none()) {
+        let is_excused = figures.iter().all(|(found, _)| has_a_busy_host(found));
+        assert!(is_excused, "{arguments:?}: nothing was said: {record:#?}");
+        inconclusive(format!("{arguments:?}: the host was too busy for a figure"));
+        return record;
+    }
     judge(&misleading, &report, LATE);
     record
 }

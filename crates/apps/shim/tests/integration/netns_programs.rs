@@ -73,7 +73,7 @@ fn a_program_that_asks_for_the_silent_version_connects_over_the_other_one() {
                 ran.stderr
             );
             assert_eq!(seen, over, "{how}");
-            assert!((0.2..1.0).contains(&took), "{how}: {took} s");
+            assert!((0.2..2.0).contains(&took), "{how}: {took} s");
             // What the program takes for an address of its own family.
             assert_eq!(peer, if family == "6" { "::ffff:10.77.0.2" } else { "10.77.0.2" }, "{how}");
             assert!(ran.stderr.contains("no answer; IPv"), "{}", ran.stderr);
@@ -92,7 +92,7 @@ fn a_program_that_never_asked_for_the_other_version_gets_it_when_it_is_needed() 
         let ran = host.python(CLIENT, &["4", how], Some("race,verbose"));
         let (seen, _, took) = ran.connected();
         assert_eq!(seen, "6", "{how}");
-        assert!(took < 1.0, "{how}: {took} s");
+        assert!(took < 2.0, "{how}: {took} s");
     }
 }
 

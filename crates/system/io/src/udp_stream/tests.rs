@@ -98,7 +98,8 @@ fn a_paced_stream_keeps_its_mean_and_counts_what_it_left_out() {
     let gaps = sent.gaps.unwrap();
     assert_eq!((gaps.planned, gaps.count), (gap, sent.sent - 1));
     // From the first deadline to the last: never faster than planned.
-    assert!(sent.elapsed + gap * 2 >= gap * 999, "{}", sent.elapsed);
+    let left_out = i64::try_from(sent.not_sent).unwrap();
+    assert!(sent.elapsed + gap * (2 + left_out) >= gap * 999, "{}", sent.elapsed);
     assert!((Span::ZERO..sent.elapsed).contains(&received.jitter) && received.receive_buffer > ByteCount(0));
 }
 
@@ -127,7 +128,7 @@ fn a_sender_without_a_receiver_fails_after_a_few_refusals() {
         drop(into);
         let sent = send(out, 1, &plan(100, gap), None, &StopFlag::new());
         assert_eq!(sent.outcome, Outcome::Failed, "{gap:?}");
-        assert!(sent.not_sent > 0 && sent.not_sent < 100, "{sent:?}");
+        assert!(sent.not_sent > 0 && sent.sent <= 30, "{sent:?}");
     }
 }
 
@@ -177,5 +178,7 @@ fn a_full_receive_buffer_is_counted_as_drops_of_this_host() {
         receiver.join().unwrap()
     });
     assert!(received.drops.socket > 0, "{received:?}");
-    assert_eq!(received.received + received.drops.socket, 2000, "each loss here is a drop: {received:?}");
+    // The datagrams that say the end are five, and may find no room either.
+    let all = received.received + received.drops.socket;
+    assert!((2000..=2005).contains(&all), "each loss here is a drop: {received:?}");
 }

@@ -76,13 +76,15 @@ fn both_versions_take_the_time_that_the_scenario_says() {
     let prefix = &lab::prefix();
     let lab = up(prefix);
     for version in VERSIONS {
-        let round_trip = exchange(&lab, version).expect("both datagrams arrive");
+        let exchange = |_| exchange(&lab, version).expect("both datagrams arrive");
+        let round_trips: Vec<Span> = (0..EXCHANGES).map(exchange).collect();
         // Wide above, because this may run beside others: lateness has a bench of its own.
-        assert!(round_trip >= Span::from_millis(20), "{version:?}: {round_trip}");
-        assert!(round_trip < Span::from_millis(40), "{version:?}: {round_trip}");
+        let least = *round_trips.iter().min().unwrap();
+        assert!(least >= Span::from_millis(20), "{version:?}: {round_trips:?}");
+        assert!(least < Span::from_millis(40), "{version:?}: {round_trips:?}");
     }
     let report = lab.end().unwrap();
-    assert_eq!((report.taken, report.own_drops.total(), report.ended), (4, 0, None));
+    assert_eq!((report.taken, report.own_drops.total(), report.ended), (4 * EXCHANGES, 0, None));
     assert!(!is_there(prefix));
 }
 
@@ -284,7 +286,7 @@ fn a_burst_lies_in_the_device_and_the_truth_says_for_how_long() {
     // truth.
     far.set_read_timeout(Some(Span::from_millis(600).to_std())).unwrap();
     while far.recv(&mut [0; 200]).is_ok() {}
-    lab.end().unwrap();
+    let report = lab.end().unwrap();
     let packets = RecordedPackets::read(&path).unwrap();
     let sum = packets.sum(|packet| packet.length == Some(148));
     assert_eq!((sum.sent, sum.unstamped), (BURST, 0));
@@ -292,11 +294,14 @@ fn a_burst_lies_in_the_device_and_the_truth_says_for_how_long() {
     assert!(mean > 0.0 && max > mean && max < 1e9, "{mean} {max}");
     // They leave one by one: of the first the delay is that of the path, and whoever waits arrives
     // later by it.
-    let longest = took.0 as f64 + max;
+    let late = report.lateness_max.map_or(0.0, |late| late.0 as f64);
+    let longest = took.0 as f64 + max + late;
     assert!(sum.min >= 10e6 && sum.max < 10e6 + longest + 50e6, "{sum:?}");
 }
 
 const BURST: u64 = 2_000;
+/// Round trips over each version.
+const EXCHANGES: u64 = 10;
 
 #[test]
 fn the_truth_opens_with_the_scenario_and_closes_with_the_report() {

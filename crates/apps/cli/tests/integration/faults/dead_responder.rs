@@ -7,7 +7,7 @@ use netaware_units::Span;
 
 use super::{side_by_side, until_it_measures, until_it_prints};
 
-const ENDS_WITHIN: Span = Span::from_secs(5);
+const ENDS_WITHIN: Span = Span::from_secs(8);
 const RATE: &[&str] = &["-t", "20s", "-b", "20Mbit/s"];
 const REVERSE: &[&str] = &["-t", "20s", "-b", "20Mbit/s", "-R"];
 const FULL: &[&str] = &["-t", "20s"];

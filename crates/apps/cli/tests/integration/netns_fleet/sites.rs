@@ -148,7 +148,7 @@ impl Sites {
         self.probes.iter().map(Program::complained).collect()
     }
 
-    pub(crate) fn until(&self, what: &str, within: Span, holds: impl Fn(&Self) -> bool) {
+    pub(crate) fn until(&self, what: &str, within: Span, mut holds: impl FnMut(&Self) -> bool) {
         let due = clock::now() + within;
         while !holds(self) {
             let probes = self.complaints();
@@ -268,24 +268,26 @@ options = { count = \"3\", time = \"1s\" }
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         latest.as_array().unwrap().iter().map(|one| (text(&one["probe"]), text(&one["task"]))).collect()
     };
-    sites.until("results of all pairs", Span::from_secs(45), |it| found(it) == pairs);
+    sites.until("results of all pairs", Span::from_secs(20), |it| found(it) == pairs);
     let latest = sites.json("/api/v1/latest");
     println!("{}", latest[0]);
-    // A measurement of a second on a busy host may hear no answer; the next one then has a figure.
-    let has_figures = |it: &Sites| {
+    // A measurement of a second on a busy host may hear no answer; a later one of the same pair then has a figure.
+    let mut without = pairs.clone();
+    sites.until("figures of all pairs", Span::from_secs(30), |it| {
         let metrics = it.ask("/metrics");
-        pairs.iter().all(|(probe, task)| {
-            metrics.lines().any(|line| {
+        without.retain(|(probe, task)| {
+            !metrics.lines().any(|line| {
                 line.starts_with("netaware_active_seconds")
                     && line.contains(&format!("probe=\"{probe}\""))
                     && line.contains(&format!("task=\"{task}\""))
             })
-        })
-    };
-    sites.until("figures of all pairs", Span::from_secs(30), has_figures);
+        });
+        without.is_empty()
+    });
     let shown = sites.results(&["active", "--task", "way.oslo"]);
     println!("{shown}");
-    assert!(shown.contains("bern  way.oslo") && !shown.contains("nothing was found"), "{shown}");
+    let is_figure = |line: &str| line.contains("bern  way.oslo") && !line.contains("nothing was found");
+    assert!(shown.lines().any(is_figure), "{shown}");
     // Who may send echoes does, and who may not says so.
     for (probe, task, may) in [("bern", "there.oslo", true), ("oslo", "there.bern", false)] {
         let found = sites.results(&["active", "--task", task, "--probe", probe, "--format", "json"]);
@@ -297,10 +299,11 @@ options = { count = \"3\", time = \"1s\" }
     // The router is the one hop between two sites.
     let records: Value =
         serde_json::from_str(&sites.results(&["active", "--task", "way.oslo", "--format", "json"])).unwrap();
-    let record = records[0]["record"].to_string();
-    let bern = records[0]["probe"] == "bern";
-    let router = if bern { "10.80.1.1" } else { "10.80.3.1" };
-    assert!(record.contains(router), "{router}: {record}");
+    let names_its_router = |one: &Value| {
+        let router = if one["probe"] == "bern" { "10.80.1.1" } else { "10.80.3.1" };
+        one["record"].to_string().contains(router)
+    };
+    assert!(records.as_array().unwrap().iter().any(names_its_router), "{records:#}");
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn version_that_is_blackholed_costs_no_more_than_its_timeout() {
         pair.blackhole(family).unwrap();
         let finished = prober(&pair, &test).finish_within(BOUND).exits_with(0);
         assert!(
-            finished.took < untroubled.took + Span::from_secs(2),
+            finished.took < untroubled.took + Span::from_secs(4),
             "{} and {}",
             finished.took,
             untroubled.took
@@ -83,7 +83,7 @@ fn both_versions_blackholed_end_with_an_error_after_the_timeout() {
     pair.blackhole(Family::V6).unwrap();
     side_by_side(["test", "tcp", "udp", "latency"], |command| {
         let prober = prober(&pair, &[command, "both.test", "--connect-timeout", "1s"]);
-        let failed = prober.finish_within(Span::from_secs(4)).exits_with(2);
+        let failed = prober.finish_within(Span::from_secs(10)).exits_with(2);
         assert!(failed.stderr.contains("10.77.0.2") && failed.stderr.contains("fd00:77::2"), "{failed:#?}");
     });
 }
@@ -120,7 +120,7 @@ fn responder_whose_network_vanishes_is_given_up_with_what_there_is() {
         let prober = prober(&pair, &[&fixed[..], rate].concat());
         until_it_measures(&prober, command);
         pair.blackhole(Family::V4).unwrap();
-        let ended = prober.finish_within(Span::from_secs(5)).exits_with(2);
+        let ended = prober.finish_within(Span::from_secs(10)).exits_with(2);
         let record: Record = serde_json::from_str(ended.stdout.lines().last().unwrap()).unwrap();
         assert_eq!(record.outcome, Outcome::Failed);
         let version = over(&record, IpVersion::V4);

@@ -105,7 +105,7 @@ fn short_requests_draw_little_and_from_their_own_address_only() {
     stranger.send(&[1; 8]).unwrap();
     assert!(!is_answered(&stranger), "an address that has not echoed the cookie");
     socket.send(&[1; 8]).unwrap();
-    assert!(is_answered(&socket));
+    socket.recv(&mut [0; 2048]).expect("an answer");
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn answers_leave_from_the_address_that_was_spoken_to() {
     socket.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
     let flow = enter(&socket, speaker.token, 1);
     socket.send(&request(flow, 0, 64)).unwrap();
-    assert!(is_answered(&socket));
+    socket.recv(&mut [0; 2048]).expect("an answer");
 }
 
 #[test]
@@ -175,11 +175,13 @@ fn a_vanished_sessions_flow_dies_with_it() {
     let socket = udp(responder.v6());
     let flow = enter(&socket, speaker.token, 1);
     drop(speaker);
-    // It is seen soon, and then for good.
+    // It is seen soon.
     let is_silent = || {
         socket.send(&request(flow, 0, 64)).unwrap();
         !is_answered(&socket)
     };
     assert!((0..1000).any(|_| is_silent()));
+    // Then for good, once answers that were late are out of the way.
+    while is_answered(&socket) {}
     assert!(is_silent());
 }
