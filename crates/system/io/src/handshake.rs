@@ -151,6 +151,26 @@ mod tests {
     }
 
     #[test]
+    fn data_of_other_connections_do_not_crowd_out_the_kernels_time() {
+        for host in ["127.0.0.1:0", "[::1]:0"] {
+            let to = TcpListener::bind(host).unwrap().local_addr().unwrap();
+            let Ok(mut ear) = AnswerEar::open(to.ip()) else { return };
+            let listener = TcpListener::bind(host).unwrap();
+            let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let mut receiver = listener.accept().unwrap().0;
+            let read = std::thread::spawn(move || io::copy(&mut receiver, &mut io::sink()).unwrap());
+            for _ in 0..1000 {
+                io::Write::write_all(&mut sender, &[7; 64 << 10]).unwrap();
+            }
+            let outcome = Handshake::attempt(to, &SocketOptions::default(), PATIENCE, Some(&mut ear));
+            let Handshake::Refused(timed) = outcome else { panic!("{outcome:?}") };
+            assert_eq!(timed.clock, ClockSource::Kernel, "{to}");
+            drop(sender);
+            assert_eq!(read.join().unwrap(), 1000 * (64 << 10));
+        }
+    }
+
+    #[test]
     fn an_option_that_cannot_be_had_sends_nothing() {
         let to = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let options = SocketOptions { congestion: Some("no-such-thing".into()), ..SocketOptions::default() };

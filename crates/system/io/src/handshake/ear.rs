@@ -35,6 +35,7 @@ impl AnswerEar {
         socket.connect(&SocketAddr::new(host, 0).into())?;
         let stamps = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_RX_SOFTWARE;
         set(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &stamps)?;
+        hear_nothing_but_answers(&socket, host.is_ipv4())?;
         Ok(Self { socket, is_v4: host.is_ipv4(), clocks: RealTime::start(), opened_at: clock::now() })
     }
 
@@ -58,6 +59,30 @@ impl AnswerEar {
     }
 }
 
+/// Keeps out every segment that has neither SYN nor RST: the data of other connections to the same host would fill the
+/// socket's buffer, and then the answer would find no room.
+fn hear_nothing_but_answers(socket: &Socket, is_v4: bool) -> io::Result<()> {
+    let step = |code: u32, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf, k };
+    // A raw socket of IPv4 is given the IP header too, one of IPv6 is not.
+    let flags: &[libc::sock_filter] = if is_v4 {
+        &[
+            step(libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH, 0, 0),
+            step(libc::BPF_LD | libc::BPF_B | libc::BPF_IND, 0, FLAGS_AT),
+        ]
+    } else {
+        &[step(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, 0, FLAGS_AT)]
+    };
+    let verdict = [
+        step(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 1, u32::from(SYN | RST)),
+        step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0),
+    ];
+    let mut program = [flags, &verdict].concat();
+    let length = program.len() as u16;
+    let program = libc::sock_fprog { len: length, filter: program.as_mut_ptr() };
+    set(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+}
+
 /// Whether a segment of these ports is a RST or a SYN with an acknowledgement (RFC 9293 §3.1).
 fn is_answer(segment: &[u8], theirs: u16, ours: u16) -> bool {
     let Some(head) = segment.first_chunk::<20>() else { return false };
@@ -65,6 +90,8 @@ fn is_answer(segment: &[u8], theirs: u16, ours: u16) -> bool {
     ports == (theirs, ours) && (head[13] & RST != 0 || head[13] & (SYN | ACK) == SYN | ACK)
 }
 
+/// Where the flags are in a TCP header.
+const FLAGS_AT: u32 = 13;
 const SYN: u8 = 0x02;
 const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
