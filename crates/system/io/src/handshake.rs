@@ -159,8 +159,9 @@ mod tests {
             let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let mut receiver = listener.accept().unwrap().0;
             let read = std::thread::spawn(move || io::copy(&mut receiver, &mut io::sink()).unwrap());
+            let block = vec![7; 64 << 10];
             for _ in 0..1000 {
-                io::Write::write_all(&mut sender, &[7; 64 << 10]).unwrap();
+                io::Write::write_all(&mut sender, &block).unwrap();
             }
             let outcome = Handshake::attempt(to, &SocketOptions::default(), PATIENCE, Some(&mut ear));
             let Handshake::Refused(timed) = outcome else { panic!("{outcome:?}") };

@@ -4,10 +4,10 @@
 //! the wait until the program has a core again, which may be longer than the path. Nothing is sent through it.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsRawFd;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsRawFd, RawFd};
 
-use netaware_units::Mono;
+use netaware_units::{Mono, Span};
 use netaware_wire::icmp::behind_ipv4;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -33,8 +33,8 @@ impl AnswerEar {
         let socket =
             Socket::new(Domain::for_address(SocketAddr::new(host, 0)), Type::RAW, Some(Protocol::TCP))?;
         socket.connect(&SocketAddr::new(host, 0).into())?;
-        let stamps = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_RX_SOFTWARE;
-        set(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &stamps)?;
+        ask_for_stamps(socket.as_raw_fd())?;
+        await_stamps();
         hear_nothing_but_answers(&socket, host.is_ipv4())?;
         Ok(Self { socket, is_v4: host.is_ipv4(), clocks: RealTime::start(), opened_at: clock::now() })
     }
@@ -56,6 +56,28 @@ impl AnswerEar {
             }
         }
         first
+    }
+}
+
+fn ask_for_stamps(socket: RawFd) -> io::Result<()> {
+    let stamps = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_RX_SOFTWARE;
+    set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &stamps)
+}
+
+/// Waits until the kernel stamps what comes in. It begins some time after the first socket of the system has asked for
+/// it (`net_enable_timestamp` leaves that to a worker), and an answer on a short path would come before.
+fn await_stamps() {
+    let Ok(socket) = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)) else { return };
+    let is_ready = socket.local_addr().and_then(|here| socket.connect(here));
+    if is_ready.and_then(|()| ask_for_stamps(socket.as_raw_fd())).is_err() {
+        return;
+    }
+    for _ in 0..MOST_TRIALS {
+        let heard = socket.send(&[0]).and_then(|_| receive(socket.as_raw_fd(), &mut [0], Queue::Arrivals));
+        match heard {
+            Ok((_, told)) if told.stamp.is_none() => clock::sleep(Span::from_micros(200)),
+            _ => return,
+        }
     }
 }
 
@@ -90,6 +112,8 @@ fn is_answer(segment: &[u8], theirs: u16, ours: u16) -> bool {
     ports == (theirs, ours) && (head[13] & RST != 0 || head[13] & (SYN | ACK) == SYN | ACK)
 }
 
+/// Bounds the wait for the kernel's stamps: some 30 ms.
+const MOST_TRIALS: usize = 100;
 /// Where the flags are in a TCP header.
 const FLAGS_AT: u32 = 13;
 const SYN: u8 = 0x02;
