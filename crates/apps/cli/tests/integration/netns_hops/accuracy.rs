@@ -51,7 +51,7 @@ fn far(hop: &Hop, truth: f64, tolerance: f64) -> Option<String> {
 fn every_link_the_hidden_switch_and_the_choke_point_are_found() {
     reads(
         |_| "",
-        &["-t", "20s"],
+        &["-t", "40s"],
         0.05,
         |found| {
             let segments = found.hops[1].capacity.as_ref().map(|it| it.segments.clone());

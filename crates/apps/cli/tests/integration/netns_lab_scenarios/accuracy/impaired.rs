@@ -47,7 +47,7 @@ fn jitter_like_that_of_lte_is_seen_and_does_not_move_the_least_round_trip() {
         return;
     }
     // The grid of its jitter is 1 ms, and so is the time within which a burst has to be out.
-    let run = over_within(Span::from_millis(1), "lte", &["-t", "10s"]);
+    let run = over_within(Span::from_millis(1), "lte", &["-t", "20s"]);
     let mut ledger = Ledger::of(&run);
     for version in VERSIONS {
         ledger.hops(version);

@@ -28,7 +28,7 @@ fn bufferbloat_shows_as_a_rise_of_the_round_trip_by_the_queue() {
     // 300 ms of queue towards B, 20 ms back.
     let path = "[[hop]]\nforward = { rate = '20Mbit/s', delay = '10ms', queue = { time = '300ms' } }\n\
                 reverse = { rate = '20Mbit/s', delay = '10ms', queue = { time = '20ms' } }\n";
-    let run = over_text("bufferbloat", path, &["-t", "20s", "-C", "cubic"]);
+    let run = over_text("bufferbloat", path, &["-t", "40s", "-C", "cubic"]);
     let mut ledger = Ledger::of(&run);
     for version in VERSIONS {
         ledger.hops(version);
