@@ -137,7 +137,7 @@ fn run(
     }
     let ended = lab::prober(&lab, &[arguments, &others].concat()).finish_within(Span::from_secs(120));
     drop(responder);
-    // Where nothing could be measured the program says so and exits with 2.
+    // If nothing could be measured, the program says so and exits with 2.
     assert!(matches!(ended.code, Some(0 | 2)), "{ended:?}");
     (ended.record(), ended.took, lab.end().unwrap())
 }

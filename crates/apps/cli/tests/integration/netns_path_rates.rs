@@ -40,7 +40,7 @@ fn over(path: &str, arguments: &[&str]) -> (Record, Report) {
     (recorded(&ended), lab.end().unwrap())
 }
 
-/// Where nothing could be measured the program says so and exits with 2.
+/// If nothing could be measured, the program says so and exits with 2.
 #[track_caller]
 fn recorded(ended: &Finished) -> Record {
     assert!(matches!(ended.code, Some(0 | 2)), "{ended:?}");

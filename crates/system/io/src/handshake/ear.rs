@@ -72,7 +72,7 @@ fn await_stamps() {
     if is_ready.and_then(|()| ask_for_stamps(socket.as_raw_fd())).is_err() {
         return;
     }
-    for _ in 0..MOST_TRIALS {
+    for _ in 0..MAX_STAMP_CHECKS {
         let heard = socket.send(&[0]).and_then(|_| receive(socket.as_raw_fd(), &mut [0], Queue::Arrivals));
         match heard {
             Ok((_, told)) if told.stamp.is_none() => clock::sleep(Span::from_micros(200)),
@@ -112,9 +112,9 @@ fn is_answer(segment: &[u8], theirs: u16, ours: u16) -> bool {
     ports == (theirs, ours) && (head[13] & RST != 0 || head[13] & (SYN | ACK) == SYN | ACK)
 }
 
-/// Bounds the wait for the kernel's stamps: some 30 ms.
-const MOST_TRIALS: usize = 100;
-/// Where the flags are in a TCP header.
+/// At 200 us each: the wait for the kernel's stamps ends after about 30 ms.
+const MAX_STAMP_CHECKS: usize = 100;
+/// Offset of the flags in a TCP header, bytes.
 const FLAGS_AT: u32 = 13;
 const SYN: u8 = 0x02;
 const RST: u8 = 0x04;

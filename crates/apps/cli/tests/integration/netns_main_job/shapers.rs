@@ -12,7 +12,7 @@ use super::side_by_side;
 pub(super) const SLOW: BitRate = BitRate(40_000_000);
 pub(super) const FAST: BitRate = BitRate(80_000_000);
 
-/// How much more than its rate a shaper lets through in the shortest transfer, as a share of it: its credit.
+/// A shaper's token bucket lets more than its rate through in a short transfer: at most this share of the rate.
 const CREDIT: f64 = 0.25;
 
 #[test]

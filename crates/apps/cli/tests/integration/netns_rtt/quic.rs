@@ -118,7 +118,7 @@ fn connections_of_real_quic_are_seen_to_spin() {
         return;
     }
     let (rows, _) = of_conversations(talk);
-    // How near they are to the path's round trip depends on when the ends get a core: `accuracy` judges that.
+    // The suite `accuracy` judges how close they are to the round trip of the path: that depends on the host.
     let far = far(&rows, Span::from_secs(1), Span::from_secs(1));
     assert!(far.is_empty(), "{far:?}");
 }
