@@ -30,6 +30,8 @@ use sha2::{Digest, Sha256};
 
 const PORT: u16 = 4447;
 const BLOCK: usize = 64 * 1024;
+/// What either end keeps at most, bytes.
+const WINDOW: u32 = 4 << 20;
 const PAUSE: Span = Span::from_millis(4);
 /// No run takes as long, whatever fails.
 const LONGEST: Span = Span::from_secs(3600);
@@ -131,7 +133,7 @@ fn run(plan: Plan) {
 
 /// Both ends, in namespaces of their own, with both connections up.
 fn ends(pair: &Pair) -> (DualStream, DualStream, DualListener) {
-    let options = || Options { window: 4 << 20, ..Options::default() };
+    let options = || Options { window: WINDOW, ..Options::default() };
     let listener = pair.right().within(|| DualListener::bind(PORT, options())).unwrap();
     let right = pair.right();
     let addresses = [SocketAddr::from((right.v6(), PORT)), SocketAddr::from((right.v4(), PORT))];
