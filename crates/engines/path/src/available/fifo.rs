@@ -90,6 +90,8 @@ pub(crate) struct Path {
     pub(crate) reordering: Option<(u64, f64)>,
     /// From this instant on the cross traffic is multiplied so.
     pub(crate) swell: Option<(f64, f64)>,
+    /// The receiver takes nothing from the first instant to the second, and then all that came meanwhile, ns.
+    pub(crate) stall: Option<(f64, f64)>,
     tokens: (f64, f64),
     rng: SplitMix64,
     rtt: f64,
@@ -131,6 +133,7 @@ impl Path {
             policer: None,
             reordering: None,
             swell: None,
+            stall: None,
             tokens: (0.0, 0.0),
             rng: SplitMix64::new(seed),
             rtt: 1e7,
@@ -195,6 +198,9 @@ impl Path {
             && self.rng.next_u64().is_multiple_of(one_of)
         {
             through += by;
+        }
+        if let Some((_, until)) = self.stall.filter(|(from, until)| (*from..*until).contains(&through)) {
+            through = until;
         }
         Some(through)
     }

@@ -6,7 +6,7 @@
 //! link more than the available bandwidth, C R / (R + X), and the capacity only where there is no other traffic. **Published**:
 //! RFC 9097 §8 with its Appendix A (type B) and the multiplicative type C of OB-UDPST, thresholds as there. Where we differ:
 //! each feedback interval is a volley, and no packet leaves while its report travels, so a queue drains a little between
-//! steps; a sub-interval is twenty volleys, and its rate that over their own times, pauses apart; delay variation is one-way;
+//! steps; a sub-interval is twenty volleys, begins with any of them, and its rate is that over their own times, pauses apart; delay variation is one-way;
 //! rows go on above 10 Gbit/s by 1 Gbit/s.
 
 mod load;
@@ -38,8 +38,6 @@ pub struct Maximum {
     volleys: Vec<VolleySeen>,
     sent: u64,
     arrived: u64,
-    /// Whether the path ever said "enough".
-    congested: bool,
     /// Whether the host could not send as fast as it should.
     host_limited: bool,
     over: bool,
@@ -59,7 +57,6 @@ impl Maximum {
             volleys: Vec::new(),
             sent: 0,
             arrived: 0,
-            congested: false,
             host_limited: false,
             over: false,
         }
@@ -68,7 +65,7 @@ impl Maximum {
     /// What passed at first and what lasts, bit/s, where a credit is spent: volleys that the path holds back by then come well below the
     /// best sub-interval. On a link without credit they come at its rate. Credit grows in the pauses, so these count.
     fn two_modes(&self) -> Option<(f64, f64)> {
-        let peak = highest(&self.sub_intervals())?;
+        let peak = self.best()?.rate;
         let later = &self.volleys[self.volleys.len() / 2..];
         let held: Vec<f64> = later.iter().filter(|it| it.held_back).map(VolleySeen::rate).collect();
         let within = netaware_stats::quantile::median(&held).filter(|_| held.len() >= FEWEST_HELD)?;
@@ -81,9 +78,11 @@ impl Maximum {
         (peak > SPENT * within).then_some((peak, lasts))
     }
 
-    /// Receive rates of the sub-intervals that are over, bit/s.
-    fn sub_intervals(&self) -> Vec<f64> {
-        self.volleys.chunks_exact(SUB_INTERVAL).map(mean_rate).collect()
+    /// The sub-interval with the highest receive rate. One may begin with any volley. Before the first is over, what there is of it.
+    fn best(&self) -> Option<SubInterval> {
+        let whole = self.volleys.windows(SUB_INTERVAL).map(SubInterval::of);
+        let part = (!self.volleys.is_empty()).then(|| SubInterval::of(&self.volleys));
+        whole.max_by(|one, other| one.rate.total_cmp(&other.rate)).or(part)
     }
 
     fn compose(&self) -> Volley {
@@ -113,21 +112,20 @@ impl Maximum {
             errors: seen.sent - seen.arrived.min(seen.sent) + seen.reordered,
             delay_variation: Span(i64::try_from(spread).unwrap_or(i64::MAX)),
         };
-        self.congested |= self.load.take(&feedback);
+        let is_congested = self.load.take(&feedback);
         if let Some((bits, seconds)) = seen.received() {
             self.budget.saw(bits / seconds, seen.arrived as f64);
             // A queue that the pauses empty again holds the packets up all the same.
             let held_back = seen.rate().is_some_and(|sent| bits / seconds < FULL * sent);
-            self.congested |= held_back;
             let begin = seen.arrivals.map_or(0, |(first, _)| first);
-            self.volleys.push(VolleySeen { bits, seconds, begin, held_back });
+            self.volleys.push(VolleySeen { bits, seconds, begin, held_back, is_congested });
         }
         self.host_limited |= seen.rate().is_some_and(|rate| rate < 0.9 * planned(asked));
     }
 
-    fn estimate(&self, best: f64) -> Estimate {
+    fn estimate(&self, best: SubInterval) -> Estimate {
         let mut flags = Vec::new();
-        let at_top = self.load.is_at_top() && !self.congested;
+        let at_top = self.load.is_at_top() && !best.is_limited;
         if at_top || self.host_limited {
             flags.push(Flag::HostLimited);
         }
@@ -140,18 +138,44 @@ impl Maximum {
         }
         let modes = self.two_modes();
         flags.extend(modes.map(|(peak, _)| Flag::Shaped { peak }));
-        let best = modes.map_or(best, |(_, lasts)| lasts);
-        let bound = if self.congested { Bound::None } else { Bound::AtLeast };
+        let rate = modes.map_or(best.rate, |(_, lasts)| lasts);
+        // What passed while more was sent; the mean is below it by the volleys of less than that.
+        let filled = best.filled.filter(|_| modes.is_none()).unwrap_or(rate);
         // Within a sub-interval the rate is counted, not estimated: what errs are the ends of twenty volleys.
-        let rate = Interval { estimate: best, lo: best * 0.98, hi: best * 1.02, confidence: CONFIDENCE };
+        let (lo, hi) = (rate * 0.98, rate.max(filled) * 1.02);
         Estimate {
-            rate,
-            bound,
+            rate: Interval { estimate: rate, lo, hi, confidence: CONFIDENCE },
+            bound: if best.is_limited || modes.is_some() { Bound::None } else { Bound::AtLeast },
             method: "maximum-capacity",
             bytes: self.budget.bytes,
             packets: self.budget.packets,
             took: self.budget.took(),
             flags,
+        }
+    }
+}
+
+/// Twenty volleys in a row.
+#[derive(Debug, Clone, Copy)]
+struct SubInterval {
+    /// Mean receive rate, pauses apart, bit/s.
+    rate: f64,
+    /// Whether the path was the limit. One volley that a busy host held up does not say so, and while the search still climbs the
+    /// rate is only a lower bound.
+    is_limited: bool,
+    /// Median rate of the volleys that the path held back, bit/s.
+    filled: Option<f64>,
+}
+
+impl SubInterval {
+    fn of(volleys: &[VolleySeen]) -> Self {
+        let bits: f64 = volleys.iter().map(|it| it.bits).sum();
+        let limited = volleys.iter().filter(|it| it.held_back || it.is_congested).count();
+        let held: Vec<f64> = volleys.iter().filter(|it| it.held_back).map(VolleySeen::rate).collect();
+        Self {
+            rate: bits / volleys.iter().map(|it| it.seconds).sum::<f64>(),
+            is_limited: limited >= FEWEST_LIMITED,
+            filled: netaware_stats::quantile::median(&held),
         }
     }
 }
@@ -167,6 +191,8 @@ struct VolleySeen {
     begin: i64,
     /// Whether the path took less than it was sent.
     held_back: bool,
+    /// Whether the search called it congested: for its losses or its delays.
+    is_congested: bool,
 }
 
 impl VolleySeen {
@@ -245,15 +271,6 @@ fn planned(volley: &Volley) -> f64 {
     })
 }
 
-fn mean_rate(volleys: &[VolleySeen]) -> f64 {
-    let bits: f64 = volleys.iter().map(|it| it.bits).sum();
-    bits / volleys.iter().map(|it| it.seconds).sum::<f64>()
-}
-
-fn highest(rates: &[f64]) -> Option<f64> {
-    rates.iter().copied().max_by(f64::total_cmp)
-}
-
 impl Estimator for Maximum {
     fn next(&mut self, now: Mono) -> Step {
         self.budget.begin(now);
@@ -277,10 +294,7 @@ impl Estimator for Maximum {
     }
 
     fn answer(&self) -> Option<Estimate> {
-        // Before a sub-interval is over, what there is of it.
-        let best = highest(&self.sub_intervals())
-            .or_else(|| (!self.volleys.is_empty()).then(|| mean_rate(&self.volleys)))?;
-        Some(self.estimate(best))
+        self.best().map(|best| self.estimate(best))
     }
 }
 
@@ -295,6 +309,9 @@ const MOST_PACKETS: f64 = 500_000.0;
 const FULL: f64 = 0.95;
 /// The best of a second over what lasts, where it lived on a credit.
 const SPENT: f64 = 1.2;
+/// Volleys of a sub-interval that the path limited, if it was the limit: a search that swings about the limit is beyond it in one of
+/// three.
+const FEWEST_LIMITED: usize = 5;
 /// Volleys that tell what lasts.
 const FEWEST_HELD: usize = 5;
 const LOSS_LIMIT: f64 = 0.1;

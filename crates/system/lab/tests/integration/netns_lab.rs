@@ -55,7 +55,7 @@ fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
 fn exchange(lab: &Lab, version: IpVersion) -> Option<Span> {
     let bind = |side| {
         let socket = lab.within(side, || UdpSocket::bind((lab.address(side, version), 7))).unwrap();
-        socket.set_read_timeout(Some(Span::from_millis(300).to_std())).unwrap();
+        socket.set_read_timeout(Some(Span::from_secs(5).to_std())).unwrap();
         socket
     };
     let (near, far) = (bind(Side::A), bind(Side::B));

@@ -1,4 +1,5 @@
-//! A box between prober and responder, on this host: passes TCP on as it is, and datagrams until it has passed so many.
+//! A box between prober and responder, on this host: passes TCP on as it is, and datagrams until it has passed so many of
+//! trains.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -9,10 +10,13 @@ use std::time::Duration;
 
 use netaware_testkit::program::free_port;
 
-/// What it does to datagrams after that.
+/// What it does to all datagrams of both directions once `after` of trains have passed. Those that set a flow up are not
+/// counted: on a busy machine some are sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whim {
-    /// Drops each, in both directions.
+    /// Drops each from the very first, set-up included.
+    DropAll,
+    /// Drops each.
     Drop,
     /// Has them come from another port, as an address translator that has forgotten the flow.
     Rebind,
@@ -25,8 +29,8 @@ pub(crate) struct Middle {
 }
 
 impl Middle {
-    /// Stands before `responder`, on the same address with a port of its own. `after` datagrams are passed, those of both
-    /// directions together; then the whim begins.
+    /// Stands before `responder`, on the same address with a port of its own. `after` datagrams of trains are passed, those
+    /// of both directions together; then the whim begins.
     pub(crate) fn before(responder: SocketAddr, whim: Whim, after: u32) -> Self {
         let (port, ip) = (free_port(), responder.ip());
         let over = Arc::new(AtomicBool::new(false));
@@ -55,20 +59,24 @@ impl Drop for Middle {
 struct Shared {
     outside: Mutex<UdpSocket>,
     client: Mutex<Option<SocketAddr>>,
+    /// Datagrams of trains.
     passed: AtomicU32,
+    has_begun: AtomicBool,
     responder: SocketAddr,
     whim: Whim,
     after: u32,
 }
 
 impl Shared {
-    /// Counts a datagram; whether it passes.
-    fn lets_pass(&self) -> bool {
-        let passed = self.passed.fetch_add(1, Ordering::Relaxed);
-        if passed == self.after && self.whim == Whim::Rebind {
-            *self.outside.lock().unwrap() = outside(self.responder);
+    /// Whether a datagram of this length passes.
+    fn lets_pass(&self, length: usize) -> bool {
+        if length > SET_UP && self.passed.fetch_add(1, Ordering::Relaxed) == self.after {
+            self.has_begun.store(true, Ordering::Relaxed);
+            if self.whim == Whim::Rebind {
+                *self.outside.lock().unwrap() = outside(self.responder);
+            }
         }
-        passed < self.after || self.whim == Whim::Rebind
+        self.whim == Whim::Rebind || !self.has_begun.load(Ordering::Relaxed)
     }
 }
 
@@ -77,6 +85,7 @@ fn pass_datagrams(inside: UdpSocket, responder: SocketAddr, whim: Whim, after: u
         outside: Mutex::new(outside(responder)),
         client: Mutex::new(None),
         passed: AtomicU32::new(0),
+        has_begun: AtomicBool::new(whim == Whim::DropAll),
         responder,
         whim,
         after,
@@ -88,7 +97,7 @@ fn pass_datagrams(inside: UdpSocket, responder: SocketAddr, whim: Whim, after: u
         while !over_there.load(Ordering::Relaxed) {
             let Ok((length, address)) = there.recv_from(&mut bytes) else { continue };
             *shared_there.client.lock().unwrap() = Some(address);
-            if shared_there.lets_pass() {
+            if shared_there.lets_pass(length) {
                 let _ = shared_there.outside.lock().unwrap().send(&bytes[..length]);
             }
         }
@@ -100,7 +109,7 @@ fn pass_datagrams(inside: UdpSocket, responder: SocketAddr, whim: Whim, after: u
             let socket = shared.outside.lock().unwrap().try_clone().unwrap();
             let Ok(length) = socket.recv(&mut bytes) else { continue };
             let client: Option<SocketAddr> = *shared.client.lock().unwrap();
-            if let Some(client) = client.filter(|_| shared.lets_pass()) {
+            if let Some(client) = client.filter(|_| shared.lets_pass(length)) {
                 let _ = back.send_to(&bytes[..length], client);
             }
         }
@@ -129,4 +138,6 @@ fn splice(mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
     }
 }
 
+/// Bytes. No datagram that sets a flow up is as long; those of trains are longer.
+const SET_UP: usize = 100;
 const SOON: Duration = Duration::from_millis(50);

@@ -8,8 +8,8 @@ use netaware_units::Span;
 
 use super::middle::{Middle, Whim};
 
-/// The flow's set-up is four datagrams; the first trains pass, and the whim begins within one.
-const AFTER: u32 = 14;
+/// The first trains pass, and the whim begins within one.
+const AFTER: u32 = 10;
 const CAPACITY: &[&str] = &["capacity"];
 /// The other methods are content with what one train shows of loopback.
 const MAXIMUM: &[&str] = &["available", "--method", "maximum", "--max-load", "100%"];

@@ -77,3 +77,27 @@ fn a_dead_path_has_no_answer() {
     path.loss = 1.1;
     assert_eq!(path.run(&mut Maximum::new(&filling(5e7), Search::TypeB)).answer, None);
 }
+
+#[test]
+fn a_receiver_that_stalls_once_in_a_short_run_makes_no_figure_that_misleads() {
+    let searches = [Search::TypeB, Search::TypeC];
+    for (search, capacity) in searches.into_iter().flat_map(|it| [(it, 1e7), (it, 2e7), (it, 4e7), (it, 3e8)])
+    {
+        let mut bounds = 0;
+        let mut worst = 1.0_f64;
+        for (tenth, ms) in (0..30).flat_map(|tenth| [0, 20, 60, 120].map(|ms| (tenth, ms))) {
+            let mut path = Path::single(capacity, 0.0, Traffic::Even, 1);
+            let from = f64::from(tenth) * 1e8;
+            path.stall = Some((from, from + f64::from(ms) * 1e6));
+            let short = Instrument { time_limit: Span::from_secs(3), ..filling(capacity) };
+            let answer = path.run(&mut Maximum::new(&short, search)).answer.unwrap();
+            let ratio = answer.rate.estimate / capacity;
+            let is_right = (ratio - 1.0).abs() < 0.1 || answer.rate.contains(capacity);
+            let is_bound = answer.bound == Bound::AtLeast && answer.rate.lo < capacity;
+            assert!(is_right || is_bound, "{search:?}, stalled {ms} ms after {tenth} tenths: {answer:?}");
+            bounds += u32::from(is_bound);
+            worst = worst.min(ratio);
+        }
+        println!("{search:?} {capacity:.1e}: {bounds} bounds, worst x {worst:.3}");
+    }
+}

@@ -47,8 +47,7 @@ fn two_labs_have_their_own_delays_at_the_same_time_and_one_outlives_the_other() 
         assert!((ms..ms + 1.0).contains(&found), "{found} instead of {ms} ms");
     }
     for lab in [near, far] {
-        let report = lab.end().unwrap();
-        assert_eq!((report.own_drops.total(), report.ended), (0, None));
+        assert_eq!(lab.end().unwrap().ended, None);
     }
 }
 
