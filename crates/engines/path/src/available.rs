@@ -27,6 +27,8 @@ mod spruce;
 
 #[cfg(test)]
 pub(crate) mod fifo;
+#[cfg(test)]
+mod stalled;
 
 pub use automatic::Automatic;
 pub use chirp::Chirp;

@@ -9,6 +9,9 @@ use netaware_units::{Mono, Span};
 
 use crate::{Arrival, Estimate, Estimator, Gaps, Instrument, Step, Train, TrainReport, Volley, VolleyReport};
 
+/// The instant at which every run begins, ns.
+const BEGIN: f64 = 1e9;
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Traffic {
     Even,
@@ -91,7 +94,7 @@ pub(crate) struct Path {
     /// From this instant on the cross traffic is multiplied so.
     pub(crate) swell: Option<(f64, f64)>,
     /// The receiver takes nothing from the first instant to the second, and then all that came meanwhile, ns.
-    pub(crate) stall: Option<(f64, f64)>,
+    stall: Option<(f64, f64)>,
     tokens: (f64, f64),
     rng: SplitMix64,
     rtt: f64,
@@ -143,6 +146,11 @@ impl Path {
 
     pub(crate) fn single(capacity: f64, load: f64, traffic: Traffic, seed: u64) -> Self {
         Self::new(vec![Hop::new(capacity, load, traffic)], seed)
+    }
+
+    /// Lets the receiver stall once: so long after the first packet may leave, and for so long, ns.
+    pub(crate) fn stall_after(&mut self, after: f64, lasts: f64) {
+        self.stall = Some((BEGIN + after, BEGIN + after + lasts));
     }
 
     /// When the packets of a train are sent, from `start` on.
@@ -245,8 +253,8 @@ impl Path {
     }
 
     /// Drives a method to its end.
-    pub(crate) fn run(&mut self, method: &mut impl Estimator) -> Outcome {
-        let (mut now, mut bits, mut volleys) = (1e9_f64, 0.0, 0);
+    pub(crate) fn run(&mut self, method: &mut (impl Estimator + ?Sized)) -> Outcome {
+        let (mut now, mut bits, mut volleys) = (BEGIN, 0.0, 0);
         let begin = now;
         while let Step::Volley { volley, due } = method.next(Mono(now as u64)) {
             let start = now.max(due.0 as f64) + self.rtt / 2.0;

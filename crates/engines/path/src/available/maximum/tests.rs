@@ -87,8 +87,7 @@ fn a_receiver_that_stalls_once_in_a_short_run_makes_no_figure_that_misleads() {
         let mut worst = 1.0_f64;
         for (tenth, ms) in (0..30).flat_map(|tenth| [0, 20, 60, 120].map(|ms| (tenth, ms))) {
             let mut path = Path::single(capacity, 0.0, Traffic::Even, 1);
-            let from = f64::from(tenth) * 1e8;
-            path.stall = Some((from, from + f64::from(ms) * 1e6));
+            path.stall_after(f64::from(tenth) * 1e8, f64::from(ms) * 1e6);
             let short = Instrument { time_limit: Span::from_secs(3), ..filling(capacity) };
             let answer = path.run(&mut Maximum::new(&short, search)).answer.unwrap();
             let ratio = answer.rate.estimate / capacity;
