@@ -5,6 +5,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::node;
+
 /// Top folder of the checkout.
 pub fn root() -> PathBuf {
     // Cargo sets it when it runs us; the compile-time value serves a binary started by hand.
@@ -24,10 +26,17 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command("cargo", arguments)
 }
 
-/// Any program.
+/// Any program. It and what it starts find the newer Node, where one was installed, before the system's.
 pub fn command(program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments);
+    if let Some(newer) = node::newer() {
+        let others = std::env::var_os("PATH").unwrap_or_default();
+        let all = std::iter::once(newer).chain(std::env::split_paths(&others));
+        if let Ok(path) = std::env::join_paths(all) {
+            command.env("PATH", path);
+        }
+    }
     command
 }
 
