@@ -61,8 +61,11 @@ pub(crate) fn ensure_cargo_c() -> Result<()> {
         return Ok(());
     }
     eprintln!("installing cargo-c");
-    run_command(&mut cargo(&["install", "cargo-c", "--locked"]))
+    run_command(&mut cargo(&["install", "cargo-c", "--locked", "--version", CARGO_C]))
 }
+
+/// The newest version that the pinned toolchain builds.
+const CARGO_C: &str = "0.10.24";
 
 /// What the suites of the gate did in their last run, together.
 pub(crate) struct Totals {

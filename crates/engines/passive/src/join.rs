@@ -147,7 +147,7 @@ impl Join {
 mod tests {
     use netaware_stats::rng::SplitMix64;
 
-    use super::{is_clock_sample, shard_of};
+    use super::{Join, JoinSettings, PointId, is_clock_sample, shard_of};
 
     #[test]
     fn the_clock_sample_is_a_sixteenth_of_every_range() {
@@ -173,5 +173,12 @@ mod tests {
         assert_eq!(long.map(|digest| shard_of(digest, 4)), [0, 1, 2, 3]);
         let short = [0, 0x3fff_ffff, 0x4000_0000, 0x8000_0000, 0xffff_ffff];
         assert_eq!(short.map(|digest| shard_of(digest, 4)), [0, 0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_point_is_found_by_its_name() {
+        let join = Join::new(JoinSettings::of(["here", "there"])).unwrap();
+        let found = ["here", "there", "elsewhere"].map(|name| join.point(name));
+        assert_eq!(found, [Some(PointId(0)), Some(PointId(1)), None]);
     }
 }

@@ -297,4 +297,13 @@ mod tests {
         let row = close(&mut task, PERIOD);
         assert_eq!((row.utilisation, row.sizes.overflow), (None, 1));
     }
+
+    #[test]
+    fn bins_of_sizes_are_a_byte_wide_and_begin_at_zero() {
+        let mut task = task(1000, 0);
+        task.observe(&Made::udp4().observed(Wall(0)));
+        let sizes = close(&mut task, PERIOD).sizes;
+        assert_eq!((sizes.low, sizes.width), (Some(Span(0)), Some(Span(1))));
+        assert_eq!((sizes.bins, sizes.underflow, sizes.overflow), (vec![(28, 1)], 0, 0));
+    }
 }

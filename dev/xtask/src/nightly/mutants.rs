@@ -1,4 +1,5 @@
-//! Deliberate faults: cargo-mutants changes one place of base or an engine, and the tests of that package must notice.
+//! Deliberate faults: cargo-mutants changes one place of base or an engine, and the tests of that package must notice, or
+//! those of the simulator where they hold its claims.
 //! A sample is taken, spread evenly over all places, so that every night costs about the same.
 //!
 //! Mutants that no test can find, because what they change cannot be observed, are excluded in `.cargo/mutants.toml`,
@@ -9,13 +10,16 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
 use super::Findings;
 use crate::purity;
 use crate::shell::{cargo, command, output, run_to_end, works};
 
+/// Packages whose claims the simulator's tests hold, besides their own.
+const SIMULATED: [&str; 2] = ["netaware-netmodel", "netaware-path"];
+const SIMULATOR: &str = "netaware-sim";
 /// How many places are changed.
 const SAMPLE: usize = 200;
 /// How many of a hundred viable mutants must be found.
@@ -26,13 +30,28 @@ const OUTCOMES: &str = "mutants.out/outcomes.json";
 pub(super) fn run() -> Result<Findings> {
     ensure_tool()?;
     let packages = purity::pure_packages()?;
-    let packages: Vec<&str> = packages.iter().flat_map(|name| ["--package", name]).collect();
-    let listed = output(&mut cargo(&[&["mutants", "--list", "--json"], &packages[..]].concat()))?;
+    let listed =
+        output(&mut cargo(&[&["mutants", "--list", "--json"], &named("--package", &packages)[..]].concat()))?;
     let listed: Value =
         serde_json::from_str(&listed).context("cargo-mutants listed something that is not JSON")?;
     let all = listed.as_array().map_or(0, Vec::len);
     ensure!(all > 0, "cargo-mutants found nothing to change");
     let shard = format!("0/{}", all.div_ceil(SAMPLE));
+    let (simulated, others): (Vec<String>, Vec<String>) =
+        packages.into_iter().partition(|name| SIMULATED.contains(&name.as_str()));
+    let tests: Vec<String> = simulated.iter().cloned().chain([SIMULATOR.to_owned()]).collect();
+    let mut outcomes = found(&shard, &named("--package", &others))?;
+    outcomes
+        .extend(found(&shard, &[named("--package", &simulated), named("--test-package", &tests)].concat())?);
+    judge(&outcomes)
+}
+
+fn named<'a>(option: &'a str, packages: &'a [String]) -> Vec<&'a str> {
+    packages.iter().flat_map(|name| [option, name]).collect()
+}
+
+/// What became of each mutant of a sample of these packages.
+fn found(shard: &str, packages: &[&str]) -> Result<Vec<Value>> {
     let folder = tempfile::tempdir().context("could not make a folder for cargo-mutants")?;
     let into = folder.path().to_string_lossy().into_owned();
     let how = [
@@ -40,7 +59,7 @@ pub(super) fn run() -> Result<Findings> {
         "--jobs",
         "2",
         "--shard",
-        &shard,
+        shard,
         "--sharding",
         "round-robin",
         "--test-tool",
@@ -51,8 +70,11 @@ pub(super) fn run() -> Result<Findings> {
         &into,
     ];
     // Mutants that survive make it exit with a status of their own; what counts is in its file.
-    run_to_end(&mut cargo(&[&how[..], &packages[..]].concat()))?;
-    judge(&read(folder.path())?)
+    run_to_end(&mut cargo(&[&how[..], packages].concat()))?;
+    match read(folder.path())?["outcomes"].take() {
+        Value::Array(outcomes) => Ok(outcomes),
+        _ => bail!("the findings of cargo-mutants have no list"),
+    }
 }
 
 fn read(folder: &Path) -> Result<Value> {
@@ -68,11 +90,10 @@ struct Count {
     unviable: usize,
 }
 
-fn judge(outcomes: &Value) -> Result<Findings> {
+fn judge(outcomes: &[Value]) -> Result<Findings> {
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
     let mut survivors = Vec::new();
-    let list = outcomes["outcomes"].as_array().context("the findings of cargo-mutants have no list")?;
-    for outcome in list {
+    for outcome in outcomes {
         let mutant = &outcome["scenario"]["Mutant"];
         let Some(package) = mutant["package"].as_str() else { continue };
         let count = counts.entry(package.to_owned()).or_default();
@@ -136,7 +157,7 @@ mod claims {
         let baseline = serde_json::json!({ "scenario": "Baseline", "summary": "Success" });
         let mut list = vec![baseline, outcome("stats", "Unviable"), outcome("stats", "MissedMutant")];
         list.extend((0..9).map(|_| outcome("stats", "CaughtMutant")));
-        let findings = judge(&serde_json::json!({ "outcomes": list })).unwrap();
+        let findings = judge(&list).unwrap();
         assert_eq!((findings.ran, findings.held), (10, 9));
         assert_eq!(findings.failure, None);
         let section = findings.section.unwrap();
@@ -147,8 +168,7 @@ mod claims {
     #[test]
     fn too_many_survivors_are_a_failure_and_so_is_nothing_at_all() {
         let list = vec![outcome("stats", "MissedMutant"), outcome("stats", "CaughtMutant")];
-        assert!(judge(&serde_json::json!({ "outcomes": list })).unwrap().failure.is_some());
-        assert!(judge(&serde_json::json!({ "outcomes": [] })).unwrap().failure.is_some());
-        assert!(judge(&serde_json::json!({})).is_err());
+        assert!(judge(&list).unwrap().failure.is_some());
+        assert!(judge(&[]).unwrap().failure.is_some());
     }
 }

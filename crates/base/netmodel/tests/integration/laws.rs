@@ -74,6 +74,50 @@ fn bursty_loss_has_its_rate_and_its_burst_length() {
     assert!((losses / bursts - 5.0).abs() < 0.5, "{losses} in {bursts} bursts");
 }
 
+/// Delays beyond the least possible of a hop with these words, ms: of packets so far apart that none waits for another.
+fn extra_delays(words: &str) -> Vec<f64> {
+    const APART: u64 = 1_000_000_000;
+    let fates = stream(&format!("{HOP}{words}\n"), 3, 20_000, 125, APART);
+    let delay = |fate: &Fate| match fate {
+        Fate::Delivered { id, at, .. } => (at.0 - id * APART) as f64 / 1e6 - 1.001,
+        other => panic!("{other:?}"),
+    };
+    fates.iter().map(delay).collect()
+}
+
+fn mean_and_deviation(of: &[f64]) -> (f64, f64) {
+    let n = of.len() as f64;
+    let mean = of.iter().sum::<f64>() / n;
+    (mean, (of.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / n).sqrt())
+}
+
+#[test]
+fn jitter_has_the_mean_and_the_spread_of_its_distribution() {
+    // Mean and standard deviation, ms. Of Pareto's there is no spread at this alpha that a sample would show.
+    let rows = [
+        ("distribution = 'uniform', mean = '4ms'", 4.0, Some(4.0 / 3.0_f64.sqrt())),
+        ("distribution = 'normal', mean = '20ms', deviation = '3ms'", 20.0, Some(3.0)),
+        ("distribution = 'exponential', mean = '4ms'", 4.0, Some(4.0)),
+        ("distribution = 'pareto', mean = '4ms', alpha = 3.0", 4.0, None),
+    ];
+    for (words, mean, deviation) in rows {
+        let found = mean_and_deviation(&extra_delays(&format!("jitter = {{ {words} }}")));
+        assert!((found.0 / mean - 1.0).abs() < 0.04, "{words}: {found:?}");
+        assert!(deviation.is_none_or(|it| (found.1 / it - 1.0).abs() < 0.04), "{words}: {found:?}");
+    }
+}
+
+#[test]
+fn access_to_a_shared_medium_costs_its_time_and_a_random_part_of_the_contention() {
+    let delays = extra_delays("aggregation = { packets = 4, access = '2ms', contention = '6ms' }");
+    let (mean, deviation) = mean_and_deviation(&delays);
+    assert!(
+        (mean / 5.0 - 1.0).abs() < 0.02 && (deviation / 3.0_f64.sqrt() - 1.0).abs() < 0.02,
+        "{mean} {deviation}"
+    );
+    assert!(delays.iter().all(|it| (2.0 - 1e-6..8.0).contains(it)));
+}
+
 #[test]
 fn the_link_serves_at_exactly_its_rate_with_overhead() {
     // 1000 packets of 1462 + 38 bytes at once on 10 Mbit/s: the last one leaves after 1000 x 1.2 ms.

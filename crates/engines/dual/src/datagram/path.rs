@@ -325,3 +325,27 @@ const LOSS_WINDOW: Span = Span::from_secs(10);
 const LOSS_STEP: Span = Span::from_millis(200);
 /// Fewer datagrams give no share.
 const LOSS_LEAST: u64 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_after_all_is_no_longer_counted_as_lost() {
+        let mut path = Path { sent: 10, ..Path::new(IpVersion::V4, Mono(0)) };
+        path.told(Mono(1), Came { highest: 10, received: 7 }).unwrap();
+        assert_eq!(path.status().lost, 3);
+        path.told(Mono(2), Came { highest: 10, received: 9 }).unwrap();
+        assert_eq!(path.status().lost, 1);
+        // A report that was overtaken by a later one.
+        path.told(Mono(3), Came { highest: 8, received: 8 }).unwrap();
+        assert_eq!(path.status().lost, 1);
+    }
+
+    #[test]
+    fn reports_of_what_was_never_sent_are_refused() {
+        let mut path = Path { sent: 10, ..Path::new(IpVersion::V6, Mono(0)) };
+        assert_eq!(path.told(Mono(1), Came { highest: 11, received: 11 }), Err(()));
+        assert_eq!(path.told(Mono(1), Came { highest: 5, received: 6 }), Err(()));
+    }
+}

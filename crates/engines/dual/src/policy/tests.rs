@@ -112,3 +112,16 @@ fn what_may_be_chance_decides_nothing() {
     assert_eq!(by_loss((0.03, [0.025, 0.035]), (0.0, [0.0, 0.025])), None);
     assert_eq!(by_loss((0.03, [0.004, 0.09]), (0.0, [0.0, 0.005])), None);
 }
+
+#[test]
+fn a_decision_says_how_much_was_seen_of_either_version_and_no_more_than_is_kept() {
+    let mut policy = Policy::new(Rules::of(Use::Bulk));
+    for n in 0..24 {
+        policy.observe(&rate(n, IpVersion::V6, 200.0));
+    }
+    for n in 0..600 {
+        policy.observe(&rate(100 + n * 50, IpVersion::V4, 100.0));
+    }
+    let decision = policy.decide(mono(40_000), IpVersion::V4).unwrap();
+    assert_eq!(decision.of, [KEPT, LEAST_SEEN]);
+}

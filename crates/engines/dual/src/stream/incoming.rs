@@ -166,3 +166,29 @@ const STEPS: u32 = 8;
 const MOST_STEP: u32 = 512 * 1024;
 /// A sender goes back to what is not acknowledged at most once for each connection that it lost or left.
 const MOST_HELD: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_eighth_of_the_room_is_acknowledged_at_once_and_less_when_it_is_due() {
+        let mut incoming = Incoming::new(800);
+        incoming.arrived(0, 99, Mono(50)).unwrap();
+        assert_eq!(incoming.ack(Mono(49)), None);
+        incoming.arrived(99, 1, Mono(60)).unwrap();
+        assert_eq!(incoming.ack(Mono(49)), Some(Record::Ack { received: 100, room: 700, all: false }));
+        incoming.arrived(100, 1, Mono(70)).unwrap();
+        assert_eq!((incoming.ack(Mono(69)), incoming.ack_at()), (None, Some(Mono(70))));
+        assert_eq!(incoming.ack(Mono(70)), Some(Record::Ack { received: 101, room: 699, all: false }));
+    }
+
+    #[test]
+    fn the_end_is_acknowledged_at_once() {
+        let mut incoming = Incoming::new(800);
+        incoming.take_fin(1).unwrap();
+        assert!(incoming.ack(Mono(0)).is_some());
+        incoming.arrived(0, 1, Mono(50)).unwrap();
+        assert_eq!(incoming.ack(Mono(0)), Some(Record::Ack { received: 1, room: 799, all: true }));
+    }
+}

@@ -81,4 +81,13 @@ mod tests {
         let found = densest(&gaps).unwrap();
         assert_eq!(found.candidates.len(), 2);
     }
+
+    #[test]
+    fn a_density_counts_neighbours_on_both_sides() {
+        let found = densities(&[18.0, 18.02, 18.04, 19.0]);
+        assert_eq!(found.len(), 4);
+        for (found, want) in found.into_iter().zip([1.8, 2.2, 1.8, 1.0]) {
+            assert!((found - want).abs() < 1e-9, "{found} instead of {want}");
+        }
+    }
 }

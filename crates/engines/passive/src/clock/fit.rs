@@ -243,4 +243,18 @@ mod tests {
         assert!(!steady(&envelope, 0, 20 * SECOND));
         assert_eq!(corridor(&envelope, (0, 20 * SECOND), (0, SECOND)), Found::Contradiction);
     }
+
+    #[test]
+    fn limits_that_touch_leave_a_line() {
+        // Packets that took no time either way: the difference is exactly known at one instant.
+        let (at, difference) = (SECOND / 2, 7);
+        let mut envelope = Envelope::new(Span(1000));
+        envelope.forward(Wall(at), Wall(at + difference));
+        envelope.reverse(Wall(at + difference), Wall(at));
+        assert!(steady(&envelope, 0, SECOND));
+        let Found::Corridor(found) = corridor(&envelope, (0, SECOND), (at, at)) else {
+            panic!("limits that touch are no contradiction")
+        };
+        assert_eq!(found.middle, [difference; 2]);
+    }
 }

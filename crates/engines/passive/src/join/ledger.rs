@@ -477,6 +477,7 @@ const MOST_REPORTS: usize = 1024;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::join::Expects;
 
     fn fate(sent_at: i64, seen_at: i64) -> Fate {
         Fate { sent_at, seen_at }
@@ -548,5 +549,30 @@ mod tests {
             (row.offset, row.delay.max, row.delay.count, row.below_bound),
             (Span(-500), Span(0), 2, 0)
         );
+    }
+
+    #[test]
+    fn where_stamps_leave_doubt_a_packet_went_the_only_way_that_is_wanted() {
+        // The clock of b is 50 ns ahead, give or take 5.
+        let period = Period { from: Wall(0), until: Wall(1000) };
+        let estimate = Estimate::steady(Method::ClockDaemons, period, Span(50), Span(5));
+        // The way that is wanted, stamps of a and b, and what is made of them.
+        let rows = [
+            (0, fate(100, 180), Some(fate(100, 180))),
+            (0, fate(100, 147), Some(fate(100, 147))),
+            // By raw stamps a was the first.
+            (0, fate(100, 120), None),
+            (1, fate(100, 120), Some(fate(120, 100))),
+            (1, fate(100, 152), Some(fate(152, 100))),
+            (1, fate(100, 180), None),
+        ];
+        for (way, stamps, want) in rows {
+            let mut wanted = [None; 2];
+            wanted[way] = Some(Expects::Everything);
+            let mut cell = Cell { either_way: vec![stamps], ..Cell::default() };
+            cell.decide_ways(Link { a: 0, b: 1, wanted, given: false }, &estimate);
+            assert_eq!(cell.fates[way].as_slice(), want.as_slice(), "way {way} with {stamps:?}");
+            assert!(cell.fates[1 - way].is_empty() && cell.either_way.is_empty(), "{cell:?}");
+        }
     }
 }

@@ -279,4 +279,16 @@ mod tests {
             assert!(!spin.spins(0, &delays), "a packet every {every} ns");
         }
     }
+
+    #[test]
+    fn a_first_flight_of_several_packets_is_no_answered_handshake() {
+        let mut spin = Spin::default();
+        for at in [-40, -39, -38] {
+            spin.observe(0, Header::Long { fixed: true }, Wall(at * MS));
+        }
+        assert!(matches!(spin.handshake, Handshake::Asked(0, Wall(since)) if since == -40 * MS), "{spin:?}");
+        spin.observe(1, Header::Long { fixed: false }, Wall(-10 * MS));
+        spin.observe(0, Header::Long { fixed: true }, Wall(0));
+        assert!(matches!(spin.handshake, Handshake::Took(Span(took)) if took == 40 * MS), "{spin:?}");
+    }
 }

@@ -109,4 +109,14 @@ mod tests {
         assert_eq!((header.takes(), header.stamps), (702, None));
         assert_eq!(TcpHeader::parse(&Made::tcp4().captured(39).packet()), None);
     }
+
+    #[test]
+    fn a_bare_acknowledgement_carries_nothing_that_is_answered() {
+        let carries = |made: &Made| TcpHeader::parse(&made.packet()).unwrap().carries();
+        let bare = Made::tcp4().flags(ACK);
+        assert!(!carries(&bare) && !carries(&bare.clone().stamps(1, 2)));
+        for made in [bare.clone().payload(b"x"), bare.clone().flags(SYN), bare.flags(FIN | ACK)] {
+            assert!(carries(&made), "{made:?}");
+        }
+    }
 }

@@ -196,6 +196,18 @@ fn nonsense_is_counted_and_not_kept() {
 }
 
 #[test]
+fn a_stamp_may_be_ahead_by_a_period_a_window_and_what_clocks_are_apart_and_no_more() {
+    let mut join = join(settings());
+    join.advance(Wall(10 * SECOND));
+    // The window is patience, lateness, and clocks apart on either side.
+    let latest = 10 * SECOND + (1000 + (200 + 200 + 2 * 10) + 10) * MS;
+    let at = |ns: i64| PacketSighting { at: Wall(ns), ..packets(0, 1, 0)[0] };
+    join.offer(A, &[at(latest), at(latest + 1)]);
+    let counts = join.counts();
+    assert_eq!((counts.taken, counts.absurd, counts.held), (1, 1, 1));
+}
+
+#[test]
 fn in_a_mesh_a_packet_that_went_elsewhere_is_no_loss() {
     let mesh = |expects| {
         let pairs = vec![Pair { expects, ..Pair::new("a", "b") }, Pair { expects, ..Pair::new("a", "c") }];

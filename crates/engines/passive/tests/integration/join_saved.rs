@@ -108,6 +108,18 @@ proptest! {
 }
 
 #[test]
+fn bytes_behind_the_end_of_a_join_are_refused() {
+    let mut join = Join::new(settings()).unwrap();
+    tell(&mut join, 0, &[(); 3].map(|()| Slot { seen: vec![(1, 5), (2, 6)], lost: 0 }));
+    let (bytes, known) = put_away(&mut join);
+    for (behind, is_join) in [(0, true), (1, false), (8, false)] {
+        let longer = [bytes.clone(), vec![0; behind]].concat();
+        let found = Join::restore(settings(), &longer, known.clone());
+        assert_eq!(found.is_some(), is_join, "{behind} bytes more");
+    }
+}
+
+#[test]
 fn what_other_settings_made_is_refused() {
     let mut join = Join::new(settings()).unwrap();
     tell(&mut join, 0, &[(); 3].map(|()| Slot { seen: vec![(1, 5), (2, 6)], lost: 0 }));
