@@ -145,3 +145,59 @@ pub struct LoadedLatency {
     /// 60 s over the mean loaded round trip: how many exchanges, one after the other, fit a minute.
     pub round_trips_per_minute: Option<f64>,
 }
+
+#[cfg(test)]
+mod tests {
+    use netaware_units::ClockSource;
+
+    use super::*;
+    use crate::{Direction, IpVersion, Layer};
+
+    /// Nothing but requests of 64 bytes.
+    fn result(response: Option<ByteCount>) -> LatencyResult {
+        LatencyResult {
+            pedigree: Pedigree {
+                method: "latency".to_owned(),
+                layer: Layer::Payload,
+                direction: Direction::RoundTrip,
+                version: IpVersion::V6,
+                clock: ClockSource::Kernel,
+                uncertainty: String::new(),
+            },
+            payload: ByteCount(64),
+            response,
+            depth: None,
+            arrivals: None,
+            spacing: Span::ZERO,
+            sent: 0,
+            not_sent: 0,
+            received: 0,
+            lost: 0,
+            late: 0,
+            reordered: 0,
+            duplicates: 0,
+            bad: 0,
+            patience: Span::ZERO,
+            rtt: None,
+            rtt_application: None,
+            rtt_from_due: None,
+            tail: None,
+            tail_from_due: None,
+            total: None,
+            responder: None,
+            ipdv: None,
+            pdv: None,
+            jitter: Span::ZERO,
+            histogram: None,
+            bins: None,
+            health: Health::default(),
+        }
+    }
+
+    #[test]
+    fn a_response_is_as_long_as_the_request_unless_its_own_length_is_known() {
+        for (response, want) in [(None, 64), (Some(1), 1), (Some(1472), 1472)] {
+            assert_eq!(result(response.map(ByteCount)).response_payload(), ByteCount(want));
+        }
+    }
+}

@@ -166,6 +166,23 @@ mod tests {
     }
 
     #[test]
+    fn extremes_are_the_smallest_and_the_largest_sample_of_whatever_sign() {
+        let rows = [
+            (vec![3.0, -7.0, 8.0, 0.25], (-7.0, 8.0)),
+            (vec![-2.0, -7.0, -1.0], (-7.0, -1.0)),
+            (vec![2.0, 7.0, 1.0], (1.0, 7.0)),
+            (vec![0.0], (0.0, 0.0)),
+        ];
+        for (samples, (min, max)) in rows {
+            let moments: Moments = samples.iter().copied().collect();
+            assert_eq!((moments.min(), moments.max()), (Some(min), Some(max)), "{samples:?}");
+            let mut merged = Moments::new();
+            merged.merge(&moments);
+            assert_eq!((merged.min(), merged.max()), (Some(min), Some(max)), "{samples:?}");
+        }
+    }
+
+    #[test]
     fn what_is_unknown_is_none() {
         let mut moments = Moments::new();
         assert_eq!((moments.mean(), moments.min(), moments.max(), moments.sd()), (None, None, None, None));

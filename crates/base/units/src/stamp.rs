@@ -49,3 +49,15 @@ impl Stamp {
         Self { at, by: ClockSource::Application, error: Span::ZERO }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_are_named_and_ordered_from_the_program_to_the_wire() {
+        let clocks = [ClockSource::Application, ClockSource::Kernel, ClockSource::Nic];
+        assert_eq!(clocks.map(ClockSource::name), ["application", "kernel", "NIC"]);
+        assert!(clocks.is_sorted());
+    }
+}

@@ -63,3 +63,49 @@ impl<E: Estimator + ?Sized> Estimator for Box<E> {
         (**self).modes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use netaware_stats::interval::Interval;
+
+    use super::*;
+    use crate::Bound;
+
+    const RATE: Interval = Interval { estimate: 5e7, lo: 4e7, hi: 6e7, confidence: 0.9 };
+
+    /// Has all that a method can have.
+    struct Known;
+
+    impl Estimator for Known {
+        fn next(&mut self, now: Mono) -> Step {
+            Step::Volley { volley: Volley::default(), due: now }
+        }
+
+        fn take(&mut self, _now: Mono, _report: &VolleyReport, _took: Span) {}
+
+        fn answer(&self) -> Option<Estimate> {
+            let (bound, flags) = (Bound::None, Vec::new());
+            Some(Estimate { rate: RATE, bound, method: "known", bytes: 1, packets: 1, took: Span(1), flags })
+        }
+
+        fn tight_link(&self) -> Option<TightLink> {
+            Some(TightLink { capacity: RATE, quality: 0.5 })
+        }
+
+        fn modes(&self) -> Vec<RateMode> {
+            vec![RateMode { lo: 4e7, hi: 6e7, share: 0.5, merit: 1.0, chosen: true }]
+        }
+    }
+
+    fn all_of(mut method: impl Estimator) -> (Step, Option<Estimate>, Option<TightLink>, Vec<RateMode>) {
+        (method.next(Mono(7)), method.answer(), method.tight_link(), method.modes())
+    }
+
+    #[test]
+    fn a_boxed_method_says_what_the_method_says() {
+        let boxed: Box<dyn Estimator> = Box::new(Known);
+        let said = all_of(boxed);
+        assert!(said.1.is_some() && said.2.is_some(), "{said:?}");
+        assert_eq!(said, all_of(Known));
+    }
+}

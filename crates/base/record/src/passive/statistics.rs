@@ -482,4 +482,35 @@ mod tests {
         assert_eq!(sum.quantiles().as_array(), [Some(Span(1_000)); 3]);
         assert_eq!(sum.variation_quantiles().as_array(), [Some(Span::ZERO); 3]);
     }
+
+    #[test]
+    fn the_wider_bound_holds_for_a_merged_row_and_one_without_delays_adds_none() {
+        let row = |delays: usize, clock_bound: Option<i64>, offset: i64, clock_method: &str| DelayRow {
+            delay: tallied(&vec![5; delays]),
+            clock_bound: clock_bound.map(Span),
+            offset: Span(offset),
+            clock_method: clock_method.to_owned(),
+            ..DelayRow::empty("passive")
+        };
+        // Number of delays and bound of the one and of the other, and the bound of both together.
+        let rows = [
+            ((1, Some(10)), (1, Some(20)), Some(20)),
+            ((1, Some(20)), (1, Some(10)), Some(20)),
+            ((2, Some(10)), (3, None), None),
+            ((2, None), (3, Some(10)), None),
+            ((1, Some(10)), (0, Some(20)), Some(10)),
+            ((1, Some(10)), (0, None), Some(10)),
+            ((0, Some(10)), (1, Some(5)), Some(5)),
+            ((0, Some(10)), (1, None), None),
+            ((0, None), (1, Some(10)), Some(10)),
+        ];
+        for (n, ((ours, our_bound), (theirs, their_bound), want)) in rows.into_iter().enumerate() {
+            let mut sum = row(ours, our_bound, 1, "clock_daemons");
+            sum.merge(&row(theirs, their_bound, 2, "active_exchange"));
+            assert_eq!(sum.clock_bound, want.map(Span), "row {n}");
+            assert_eq!(sum.delay.count, (ours + theirs) as u64, "row {n}");
+            let kept = if ours == 0 { (Span(2), "active_exchange") } else { (Span(1), "clock_daemons") };
+            assert_eq!((sum.offset, sum.clock_method.as_str()), kept, "row {n}");
+        }
+    }
 }

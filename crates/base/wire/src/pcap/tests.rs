@@ -180,6 +180,25 @@ fn each_fault_is_told_behind_what_was_read_before() {
 }
 
 #[test]
+fn the_longest_frame_is_read_and_one_of_a_byte_more_is_refused() {
+    for (length, is_read) in [(LONGEST, true), (LONGEST + 1, false)] {
+        let bytes = vec![7; length as usize];
+        let frame = Kept { at: 5, wire_length: length, bytes, link: 1, interface: 0, outgoing: None };
+        let mut pcap = Writer::pcap(Vec::new(), LinkType::Ethernet, length).unwrap();
+        pcap.write(&record(&frame)).unwrap();
+        for file in [write_pcapng(std::slice::from_ref(&frame)), pcap.finish().unwrap()] {
+            let (kept, _, fault) = read_all(&file);
+            if is_read {
+                assert!(fault.is_none() && kept == std::slice::from_ref(&frame), "{fault:?}");
+            } else {
+                assert!(kept.is_empty(), "{} frames", kept.len());
+                assert!(matches!(fault, Some(FileError::TooLong(most)) if most == length), "{fault:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn too_many_interfaces_are_refused() {
     let many = vec![interfaces()[0].clone(); MOST_INTERFACES + 1];
     let file = Writer::pcapng(Vec::new(), &many).unwrap().finish().unwrap();

@@ -216,6 +216,17 @@ fn questions_fill_any_room_but_three_lengths() {
     }
 }
 
+#[test]
+fn each_error_has_a_word_to_count_it_by_and_a_sentence() {
+    assert_eq!(StampError::ALL.map(StampError::name), ["short", "proof", "error_estimate"]);
+    let sentences = [
+        "the packet is shorter than STAMP's",
+        "the packet does not prove the key",
+        "the packet's error estimate has a multiplier of zero",
+    ];
+    assert_eq!(StampError::ALL.map(|error| error.to_string()), sentences);
+}
+
 proptest! {
     #[test]
     fn whatever_comes_is_taken_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300), proven: bool) {

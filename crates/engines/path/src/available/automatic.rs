@@ -212,4 +212,31 @@ mod tests {
         dead.loss = 1.1;
         assert_eq!(dead.run(&mut Automatic::new(&instrument(1e8))).answer, None);
     }
+
+    #[test]
+    fn the_answer_bears_the_name_of_this_method_and_not_that_of_the_curve() {
+        let mut path = Path::single(1e8, 0.5, Traffic::Even, 2);
+        let answer = path.run(&mut Automatic::new(&instrument(1e8))).answer.unwrap();
+        assert_eq!(answer.method, "automatic");
+    }
+
+    #[test]
+    fn a_bound_by_the_streams_is_ambiguous_only_if_it_excludes_the_curves_interval() {
+        let curve = || estimate(50.0, 48.0, 52.0);
+        let bounded = |bound, rate| Estimate { bound, ..estimate(rate, rate, rate) };
+        for (row, (bound, rate)) in
+            [(Bound::AtLeast, 51.0), (Bound::AtLeast, 40.0), (Bound::AtMost, 49.0), (Bound::AtMost, 60.0)]
+                .into_iter()
+                .enumerate()
+        {
+            let both = together(curve(), bounded(bound, rate));
+            assert!(!both.flags.contains(&Flag::Ambiguous), "row {row}: {both:?}");
+            assert_eq!(both.rate, curve().rate, "row {row}");
+        }
+        for (bound, rate) in [(Bound::AtLeast, 60.0), (Bound::AtMost, 40.0)] {
+            let both = together(curve(), bounded(bound, rate));
+            assert!(both.flags.contains(&Flag::Ambiguous), "{both:?}");
+            assert!(both.rate.contains(rate) && both.rate.contains(50.0), "{both:?}");
+        }
+    }
 }

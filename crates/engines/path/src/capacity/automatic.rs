@@ -125,3 +125,48 @@ fn both(first: Estimate, second: Estimate) -> Estimate {
 const TELLING: f64 = 0.2;
 /// Methods whose figures differ by more contradict each other.
 const DISAGREE: f64 = 0.1;
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::{drive, ideal, instrument};
+    use super::*;
+
+    /// Its bulks have grown on an ideal link, and none has been sampled yet; with the instant at which it began.
+    fn in_doubt(time_limit: Span) -> (Automatic, Mono) {
+        let began = Mono(1_000_000);
+        let mut automatic = Automatic::new(&Instrument { time_limit, ..instrument() }, 1);
+        let mut now = began;
+        while automatic.bulk.answer().is_none() {
+            let Step::Volley { volley, due } = automatic.next(now) else { panic!("it ended before it grew") };
+            now = now.max(due);
+            let reports = volley.trains.iter().map(|train| ideal(train, now.0.cast_signed(), 12_000));
+            let report = VolleyReport { trains: reports.collect() };
+            now += Span::from_millis(10);
+            automatic.take(now, &report, Span::from_millis(10));
+        }
+        (automatic, began)
+    }
+
+    #[test]
+    fn without_a_second_of_time_left_there_is_no_second_opinion() {
+        for (limit, left) in [(60, 30), (30, 30), (5, 5)] {
+            let (mut automatic, began) = in_doubt(Span::from_secs(limit));
+            let after = |secs: i64| began + Span::from_secs(secs);
+            assert!(automatic.doubt(after(left - 2)).is_some(), "{limit}");
+            assert!(automatic.doubt(after(left - 1)).is_none(), "{limit}");
+        }
+    }
+
+    #[test]
+    fn the_second_opinion_takes_no_more_than_the_time_that_is_left() {
+        let took_with = |left: i64| {
+            let (mut automatic, began) = in_doubt(Span::from_secs(30));
+            let mut second = automatic.doubt(began + Span::from_secs(30 - left)).unwrap();
+            // At 10 Mbit/s its preliminary trains are paid for after more than five seconds.
+            drive(&mut second, |train, at| ideal(train, at, 1_200_000))
+        };
+        let (with_all, with_little) = (took_with(30), took_with(3));
+        assert!(with_all > Span::from_secs(5), "{with_all}");
+        assert!(with_little <= Span::from_secs(3), "{with_little}");
+    }
+}

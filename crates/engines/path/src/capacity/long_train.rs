@@ -101,4 +101,13 @@ mod tests {
         long.look_for_knee(&report, 1500, 12_000.0);
         assert_eq!(long.sustained, None);
     }
+
+    #[test]
+    fn a_rate_that_falls_to_less_than_half_is_told_by_ten_packets_and_not_by_nine() {
+        let falls = |packets: i64| train((0..packets).map(|n| if n < 10 { 12_000 } else { 240_000 }));
+        let (rate, packets) = halves(&falls(20).arrivals, 12_000.0, 1500).unwrap();
+        assert!((rate / 50e6 - 1.0).abs() < 1e-9 && packets == 10, "{rate} {packets}");
+        assert_eq!(halves(&falls(19).arrivals, 12_000.0, 1500), None);
+        assert_eq!(halves(&train((0..40).map(|_| 240_000)).arrivals, 12_000.0, 1500), None);
+    }
 }

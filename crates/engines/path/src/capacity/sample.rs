@@ -64,3 +64,27 @@ pub(super) fn count(trains: &[TrainReport]) -> (u64, u64) {
     let came = trains.iter().map(|train| train.arrivals.len() as u64).sum();
     (trains.iter().map(sent).sum(), came)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_delays_of_two_packets_add_up_whatever_the_clocks_begin_at() {
+        for offset in [0, -9_000] {
+            let arrivals = (0..3).map(|number| Arrival {
+                number,
+                at: offset + 100 + i64::from(number) * 1_000,
+            });
+            let report = TrainReport {
+                sent: vec![Some(0), Some(500), Some(1_000)],
+                arrivals: arrivals.collect(),
+            };
+            let whole = Whole::of(&report).unwrap();
+            // The third one took 1100 ns, by these clocks.
+            let sum = whole.delay_sum(2).unwrap();
+            assert!((sum - (1_200 + 2 * offset) as f64).abs() < 1e-9, "{offset}: {sum}");
+            assert_eq!(whole.delay_sum(3), None);
+        }
+    }
+}

@@ -185,3 +185,54 @@ impl Hops {
         large > small + 8 && ((far - near).nanos() as f64) < slope.value * f64::from(large)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::log::Exchange;
+    use super::super::plan::{CapacityWay, HopsPlan};
+    use super::*;
+
+    /// A first hop behind 100 Mbit/s, with answers to twelve sizes, the nth of which came later by `late(n)` ns.
+    fn measured(late: impl Fn(u32) -> i64) -> HopFinding {
+        let mut hops = Hops::new(HopsPlan {
+            max_hops: 1,
+            smallest: 64,
+            largest: 1500,
+            tail: 40,
+            header: 20,
+            sizes: Vec::new(),
+            time: Span::from_secs(10),
+            per_hop: None,
+            way: CapacityWay::Automatic,
+            echo: true,
+            trains: false,
+            stamp_error: Span(50),
+            send_gap: Span(1_000),
+            seed: 1,
+        });
+        hops.end = 1;
+        hops.routes = vec![Some(Route::Direct { from: 64 })];
+        hops.logs[0].exchanges.extend((0..12).map(|n| {
+            let length = 64 + 120 * n;
+            let rtt = Span(4_000_000 + i64::from(length) * 80 + late(n));
+            Exchange { kind: Kind::Udp, length, rtt, reply_length: Some(56) }
+        }));
+        hops.finding().hops.remove(0)
+    }
+
+    #[test]
+    fn fits_disagree_if_least_squares_is_beyond_the_interval_on_either_side() {
+        let rows: [(fn(u32) -> i64, bool); 3] = [
+            (|_| 0, false),
+            // A queue at the largest size makes the least-squares rate too low, at the smallest size too high.
+            (|n| if n == 11 { 200_000 } else { 0 }, true),
+            (|n| if n == 0 { 200_000 } else { 0 }, true),
+        ];
+        for (row, (late, disagree)) in rows.into_iter().enumerate() {
+            let hop = measured(late);
+            let capacity = hop.capacity.as_ref().unwrap();
+            assert!((capacity.rate.estimate / 1e8 - 1.0).abs() < 0.01, "row {row}: {hop:?}");
+            assert_eq!(hop.flags.contains(&HopFlag::FitsDisagree), disagree, "row {row}: {hop:?}");
+        }
+    }
+}

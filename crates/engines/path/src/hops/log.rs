@@ -322,4 +322,19 @@ mod tests {
         assert!(!log(|n| n % 7 * millis(1)).changed(64));
         assert!(!log(|_| 0).changed(64));
     }
+
+    #[test]
+    fn free_tails_count_alone_if_there_are_enough_and_a_fifth_of_all() {
+        for (free, behind, alone) in [(30, 0, true), (29, 0, false), (30, 120, true), (30, 121, false)] {
+            let mut hop = HopLog::default();
+            for (count, behind_answer) in [(free, false), (behind, true)] {
+                for _ in 0..count {
+                    hop.note_tail(1500, Span(1), behind_answer);
+                }
+            }
+            assert_eq!(hop.has_free_tails(), alone, "{free} {behind}");
+            let samples = if alone { free } else { free + behind };
+            assert_eq!(hop.tail_samples().len(), samples, "{free} {behind}");
+        }
+    }
 }

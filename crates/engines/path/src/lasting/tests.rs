@@ -128,6 +128,36 @@ fn more_arrivals_than_departures_are_no_loss_below_zero() {
     assert_eq!(Steady::of(&[train], &[report]).lost(0.0, 1.0).to_bits(), 0.0_f64.to_bits());
 }
 
+/// Has its figure without a question, and these flags.
+struct Flagged(Vec<Flag>);
+
+impl Estimator for Flagged {
+    fn next(&mut self, _now: Mono) -> Step {
+        Step::Done
+    }
+
+    fn take(&mut self, _now: Mono, _report: &VolleyReport, _took: Span) {}
+
+    fn answer(&self) -> Option<Estimate> {
+        let rate = Interval { estimate: 9e7, lo: 8e7, hi: 1e8, confidence: 0.9 };
+        let (bound, flags) = (Bound::None, self.0.clone());
+        Some(Estimate { rate, bound, method: "", bytes: 0, packets: 0, took: Span(1), flags })
+    }
+}
+
+#[test]
+fn a_bucket_that_is_found_replaces_the_methods_own_peak_and_none_of_its_other_flags() {
+    let flags = vec![Flag::Noisy, Flag::Shaped { peak: 9e7 }, Flag::Elastic];
+    let host = instrument(1e8);
+    let mut lasting = Lasting::new(&host, Metric::Available, LONGEST, |_| Flagged(flags.clone()));
+    assert_eq!(lasting.answer().unwrap().flags, flags);
+    let lasts = Interval { estimate: 3e7, lo: 2.9e7, hi: 3.1e7, confidence: 0.9 };
+    lasting.found = Some(Found::Bucket { peak: 1e8, lasts, bound: Bound::AtMost });
+    let answer = lasting.answer().unwrap();
+    assert_eq!(answer.flags, [Flag::Noisy, Flag::Elastic, Flag::Shaped { peak: 1e8 }]);
+    assert_eq!((answer.rate, answer.bound), (lasts, Bound::AtMost));
+}
+
 proptest! {
     #[test]
     fn hostile_reports_do_no_harm(

@@ -197,6 +197,23 @@ fn stop_ends_the_train_soon_and_abandons_what_is_too_young_to_be_lost() {
 }
 
 #[test]
+fn a_first_stop_leaves_answers_a_short_while_and_a_second_one_none() {
+    for (patience, while_left) in [(MS * 1000, LINGER), (MS * 100, MS * 100)] {
+        let endless = EchoPlan { count: None, patience, ..plan(0, Pacing::Even(MS * 10)) };
+        let mut train = EchoTrain::new(endless).unwrap();
+        let mut out = [0; 64];
+        assert!(matches!(train.poll(endless.start, &mut out), Output::Send { .. }));
+        // When it left is not known yet, so that it would be awaited for twice the patience.
+        let stopped_at = endless.start + MS;
+        train.handle(stopped_at, Input::Stop);
+        assert_eq!(train.poll(stopped_at, &mut out), Output::Wait(stopped_at + while_left));
+        train.handle(stopped_at + MS, Input::Stop);
+        assert_eq!(train.poll(stopped_at + MS, &mut out), Output::Done);
+        assert_eq!((train.counts().abandoned, train.counts().lost), (1, 0));
+    }
+}
+
+#[test]
 fn refused_sends_in_ping_pong_do_not_spin() {
     let mut train = train(1000, Pacing::PingPong);
     let (mut out, mut now, mut sends) = ([0; 64], Mono(0), 0);

@@ -253,3 +253,23 @@ impl Window {
 const MOST_OPEN: u64 = 4 * EchoPlan::MOST_OUTSTANDING as u64;
 /// Verdicts kept to recognise copies and late answers: 40 s of them at a request every 10 ms.
 const REMEMBERED: u64 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_for_so_many_without_a_verdict_and_for_one_more_with_each_verdict() {
+        let mut window = Window::new(Span::from_secs(1));
+        for seq in 0..MOST_OPEN {
+            assert!(window.has_room(), "{seq}");
+            assert_eq!(window.push(Mono(0), Mono(0)), seq);
+        }
+        assert!(!window.has_room());
+        window.settle(0, Fate::Lost);
+        assert!(window.first_open().is_some_and(|open| open.seq == 1));
+        assert!(window.has_room());
+        window.push(Mono(0), Mono(0));
+        assert!(!window.has_room());
+    }
+}

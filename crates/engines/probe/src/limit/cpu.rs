@@ -73,3 +73,23 @@ const OURS_CORE: f64 = 0.5;
 /// Interrupts are counted for the whole host. Where the busiest data thread wanted less than this, they were others'.
 const OURS_DEMAND: f64 = 0.1;
 const WORTH_TELLING: f64 = 0.05;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_names_waiting_where_it_is_worth_it_and_the_core_where_it_is_known() {
+        let rows = [
+            (0.7, 0.9, Some(0.8), "busiest thread ran 70 % and waited 20 %, busiest core 80 %", "90 %"),
+            (0.7, 0.9, None, "busiest thread ran 70 % and waited 20 %", "90 %"),
+            (0.7, 0.74, Some(1.0), "busiest thread ran 70 %, busiest core 100 %", "74 %"),
+            (0.7, 0.7, None, "busiest thread ran 70 %", "70 %"),
+            (0.0, WORTH_TELLING, None, "busiest thread ran 0 % and waited 5 %", "5 %"),
+        ];
+        for (thread, demand, busiest_core, long, brief) in rows {
+            let load = CpuLoad { thread, demand, work: thread, busiest_core };
+            assert_eq!((load.describe().as_str(), load.brief().as_str()), (long, brief));
+        }
+    }
+}

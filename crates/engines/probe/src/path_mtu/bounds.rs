@@ -161,4 +161,26 @@ mod tests {
         bounds.fail(1400, Failure::Silent);
         assert_eq!((bounds.passed(), bounds.smallest_failed()), (Some(1492), 1501));
     }
+
+    #[test]
+    fn a_size_that_passes_takes_back_failures_below_it_and_keeps_what_was_told_above_it() {
+        // The MTU that was told, the size that passes after 1400 failed, and what is known then.
+        let rows = [
+            (None, 1399, false, 1400, MtuFinding::BlackHole),
+            (None, 1400, true, 1501, MtuFinding::Unknown),
+            (None, 1500, true, 1501, MtuFinding::Confirmed),
+            (Some(1450), 1450, true, 1451, MtuFinding::Learnt),
+            (Some(1450), 1451, true, 1501, MtuFinding::Unknown),
+        ];
+        for (told, size, contradicts, failed, finding) in rows {
+            let mut bounds = Bounds::new(1500, 576);
+            if told.is_some() {
+                bounds.told(1500, told);
+            }
+            bounds.fail(1400, Failure::Silent);
+            assert_eq!(bounds.pass(size), contradicts, "{told:?}, {size}");
+            assert_eq!((bounds.smallest_failed(), bounds.finding()), (failed, finding), "{told:?}, {size}");
+            assert_eq!(bounds.passed(), Some(size));
+        }
+    }
 }

@@ -107,6 +107,18 @@ fn scan(name: &str, slope: f64, sizes: impl Iterator<Item = u64>) -> Vec<Record>
         .collect()
 }
 
+/// The same results over TCP besides.
+fn with_tcp(mut records: Vec<Record>) -> Vec<Record> {
+    for record in &mut records {
+        for version in &mut record.versions {
+            let mut tcp = version.latency.clone().unwrap();
+            tcp.pedigree.method = "latency-tcp".into();
+            version.latency_tcp = Some(tcp);
+        }
+    }
+    records
+}
+
 #[test]
 fn a_known_slope_is_found_for_each_version_whatever_grows() {
     for (name, grows) in [("request", Grows::Request), ("response", Grows::Response), ("length", Grows::Both)]
@@ -134,6 +146,18 @@ fn sizes_of_several_packets_are_fitted_apart() {
         [(Some(true), 7), (Some(false), 7)]
     );
     assert_eq!((of_v4[0].to, of_v4[1].from), (ByteCount(1400), ByteCount(1600)));
+}
+
+#[test]
+fn one_packet_holds_what_the_headers_leave_of_the_smaller_mtu() {
+    let mut records = with_tcp(scan("response", 10.0, 1420..=1480));
+    for record in &mut records {
+        record.responder.as_mut().unwrap().nics[0].mtu = 9000;
+    }
+    let fits = size_fit(&records);
+    let edges: Vec<_> = fits.chunks(2).map(|of| (of[0].to.0, of[1].from.0)).collect();
+    // IPv4, then IPv6, and UDP first of each.
+    assert_eq!(edges, [(1472, 1473), (1448, 1449), (1452, 1453), (1428, 1429)]);
 }
 
 #[test]
@@ -191,14 +215,7 @@ fn a_slope_that_is_not_above_zero_means_no_rate() {
 
 #[test]
 fn udp_and_tcp_of_one_run_are_two_fits() {
-    let mut records = scan("response", 80.0, (64..=1000).step_by(24));
-    for record in &mut records {
-        for version in &mut record.versions {
-            let mut tcp = version.latency.clone().unwrap();
-            tcp.pedigree.method = "latency-tcp".into();
-            version.latency_tcp = Some(tcp);
-        }
-    }
+    let records = with_tcp(scan("response", 80.0, (64..=1000).step_by(24)));
     let methods: Vec<String> = size_fit(&records).into_iter().map(|fit| fit.method).collect();
     assert_eq!(methods, ["latency", "latency-tcp", "latency", "latency-tcp"]);
 }

@@ -288,6 +288,14 @@ mod tests {
             .collect()
     }
 
+    /// Sets the reflector's clock forward before these exchanges.
+    fn set_clock(exchanges: &mut [StampExchange], by: Span) {
+        for it in exchanges {
+            it.received_at = Wall(it.received_at.0 + by.0);
+            it.answered_at = Wall(it.answered_at.0 + by.0);
+        }
+    }
+
     /// Against the truth of the first test path.
     fn worst(all: &[StampExchange], relation: &ClockRelation, offset: i64, ppm: f64) -> Span {
         let of = |(n, it): (usize, &StampExchange)| {
@@ -357,11 +365,19 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_in_between_is_noticed() {
         let mut all = exchanges(400, 0, 0.0, Span::ZERO, ErrorEstimate::UNKNOWN);
-        for it in &mut all[200..] {
-            it.received_at = Wall(it.received_at.0 + 700_000_000);
-            it.answered_at = Wall(it.answered_at.0 + 700_000_000);
-        }
+        set_clock(&mut all[200..], Span::from_millis(700));
         let relation = relate(&all, ErrorEstimate::UNKNOWN, false).unwrap();
         assert!(relation.stepped, "{relation:?}");
+    }
+
+    #[test]
+    fn a_step_is_noticed_once_twice_the_round_trip_and_a_millisecond_do_not_explain_it() {
+        // The gap is what the step exceeds the round trip of 8 ms by; 9 ms of it are allowed.
+        for (step_ms, noticed) in [(16, false), (18, true), (-16, false), (-18, true)] {
+            let mut all = exchanges(400, 0, 0.0, Span::ZERO, ErrorEstimate::UNKNOWN);
+            set_clock(&mut all[200..], Span::from_millis(step_ms));
+            let relation = relate(&all, ErrorEstimate::UNKNOWN, false).unwrap();
+            assert_eq!(relation.stepped, noticed, "{step_ms} ms: {relation:?}");
+        }
     }
 }

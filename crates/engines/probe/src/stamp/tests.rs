@@ -306,6 +306,29 @@ fn a_restart_of_the_reflector_is_told_and_no_loss() {
 }
 
 #[test]
+fn a_row_warns_of_restarts_and_of_clocks_only_where_there_is_something_to_warn_of() {
+    let path = Path::new(link(3_000), link(2_000));
+    let (_, quiet, _) = path.run(&plan(400));
+    let (_, restarted, _) = Path { restart_at: Some(Mono(2_000_000_000)), ..path }.run(&plan(400));
+    let good = relate(quiet.exchanges(), ErrorEstimate::UNKNOWN, false).unwrap();
+    let (mut contradicted, mut stepped) = (good, good);
+    contradicted.contradicted = true;
+    stepped.stepped = true;
+    let rows = [
+        (&quiet, good, vec![]),
+        (&restarted, good, vec!["the reflector began to count anew 1 times"]),
+        (&quiet, contradicted, vec!["both clocks say that they are synchronised, and cannot both be right"]),
+        (&quiet, stepped, vec!["a clock was set in this period"]),
+    ];
+    let names = RowNames { here: "a", there: "b", version: IpVersion::V4, patience: Span::from_millis(500) };
+    for (log, relation, want) in rows {
+        for way in [Way::Forward, Way::Reverse] {
+            assert_eq!(log.row(way, Some(&relation), &names).warnings, want, "{way:?}");
+        }
+    }
+}
+
+#[test]
 fn a_path_that_dies_ends_in_losses_of_no_known_way() {
     let path = Path { deaf_from: Some(Mono(1_000_000_000)), ..Path::new(link(3_000), link(2_000)) };
     let (flow, _, truth) = path.run(&plan(200));
@@ -333,6 +356,21 @@ fn silence_ends_by_patience() {
     let (flow, log, _) = Path::new(Link { loss: 1.0, ..link(1) }, link(1)).run(&plan(20));
     assert_eq!((flow.counts().lost, flow.counts().lost_somewhere(), log.exchanges().len()), (20, 20, 0));
     assert_eq!(log.way(Way::Forward, None).loss, None);
+}
+
+#[test]
+fn a_first_stop_leaves_answers_a_short_while_and_a_second_one_none() {
+    let ms = Span::from_millis(1);
+    let mut flow = StampFlow::new(StampPlan { count: None, ..plan(0) }).unwrap();
+    let mut out = [0; 144];
+    assert!(matches!(flow.poll(Mono(0), &mut out), Output::Send { .. }));
+    let stopped_at = Mono(0) + ms;
+    flow.handle(stopped_at, Input::Stop);
+    assert_eq!(flow.poll(stopped_at, &mut out), Output::Wait(stopped_at + LINGER));
+    flow.handle(stopped_at + ms, Input::Stop);
+    assert_eq!(flow.poll(stopped_at + ms, &mut out), Output::Event(StampEvent::Abandoned { count: 1 }));
+    assert_eq!(flow.poll(stopped_at + ms, &mut out), Output::Done);
+    assert_eq!((flow.counts().abandoned, flow.counts().lost), (1, 0));
 }
 
 #[test]

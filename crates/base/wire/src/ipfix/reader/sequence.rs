@@ -167,6 +167,18 @@ mod tests {
     }
 
     #[test]
+    fn what_fills_a_gap_leaves_open_what_is_before_and_behind_it_and_no_more() {
+        use Standing::{AfterGap, Late, Next, Replay};
+        // Of 2 to 7 message 4 leaves 2 and 3, 6 and 7. What is sent again has an earlier time.
+        let (standings, missing) =
+            run(&[(0, 5), (8, 5), (4, 5), (4, 4), (5, 4), (8, 4), (9, 4), (3, 5), (7, 5), (2, 5)]);
+        let want = [Next, AfterGap(6), Late, Replay, Replay, Replay, Replay, Late, Late, Late];
+        assert_eq!(standings, want);
+        // Each of the last three fills one place, though it has two records. Number 6 never came.
+        assert_eq!(missing, 1);
+    }
+
+    #[test]
     fn the_number_wraps_without_a_gap() {
         assert_eq!(run(&[(u32::MAX - 1, 1), (0, 1), (3, 1)]).0[1..], [Standing::Next, Standing::AfterGap(1)]);
     }

@@ -100,3 +100,15 @@ fn a_receiver_that_stalls_once_in_a_short_run_makes_no_figure_that_misleads() {
         println!("{search:?} {capacity:.1e}: {bounds} bounds, worst x {worst:.3}");
     }
 }
+
+#[test]
+fn a_plan_without_distances_has_no_rate_that_the_host_could_miss() {
+    let rate = |gaps: Gaps| {
+        planned(&Volley { trains: vec![Train { packets: 10, length: 1500, gaps, rest: Span::ZERO }] })
+    };
+    assert!((rate(Gaps::Even(12_000_000)) / 1e9 - 1.0).abs() < 1e-9);
+    for gaps in [Gaps::Even(0), Gaps::BackToBack] {
+        assert_eq!(rate(gaps).to_bits(), 0.0_f64.to_bits());
+    }
+    assert_eq!(planned(&Volley::default()).to_bits(), 0.0_f64.to_bits());
+}

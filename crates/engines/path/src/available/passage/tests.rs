@@ -120,3 +120,18 @@ fn nonsense_is_survived() {
     let nothing = Passage::of(&train(6), &TrainReport::default());
     assert!((nothing.lost() - 1.0).abs() < 1e-9 && nothing.level().is_none());
 }
+
+#[test]
+fn a_train_of_uneven_gaps_is_interrupted_beyond_twice_its_longest_gap() {
+    // Twice 40 us, and 10 us that stamps may err.
+    for (gap, interrupted) in [(89_000, false), (91_000, true)] {
+        let gaps = Gaps::Each(vec![40_000_000, 10_000_000, 20_000_000, 20_000_000, 20_000_000]);
+        let train = Train { packets: 6, length: 1500, gaps, rest: Span::ZERO };
+        let times = [0, 40_000, 50_000, 50_000 + gap, 70_000 + gap, 90_000 + gap];
+        let report = TrainReport {
+            sent: times.iter().map(|at| Some(*at)).collect(),
+            arrivals: (0..).zip(times).map(|(number, at)| Arrival { number, at }).collect(),
+        };
+        assert_eq!(Passage::of(&train, &report).interrupted, interrupted, "{gap}");
+    }
+}
