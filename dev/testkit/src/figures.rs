@@ -67,7 +67,7 @@ pub fn is_exact(report: &Report) -> bool {
     let holes = (missing > 0).then(|| format!("what became of {missing} packets was not written down"));
     // Lateness moves no count.
     let why = report.why_invalid(Span(i64::MAX)).or(holes);
-    why.map(|why| inconclusive(why)).is_none()
+    why.map(inconclusive).is_none()
 }
 
 #[cfg(test)]

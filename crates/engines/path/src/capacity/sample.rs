@@ -72,14 +72,10 @@ mod tests {
     #[test]
     fn the_delays_of_two_packets_add_up_whatever_the_clocks_begin_at() {
         for offset in [0, -9_000] {
-            let arrivals = (0..3).map(|number| Arrival {
-                number,
-                at: offset + 100 + i64::from(number) * 1_000,
-            });
-            let report = TrainReport {
-                sent: vec![Some(0), Some(500), Some(1_000)],
-                arrivals: arrivals.collect(),
-            };
+            let arrivals =
+                (0..3).map(|number| Arrival { number, at: offset + 100 + i64::from(number) * 1_000 });
+            let report =
+                TrainReport { sent: vec![Some(0), Some(500), Some(1_000)], arrivals: arrivals.collect() };
             let whole = Whole::of(&report).unwrap();
             // The third one took 1100 ns, by these clocks.
             let sum = whole.delay_sum(2).unwrap();

@@ -222,14 +222,11 @@ mod tests {
 
     #[test]
     fn fits_disagree_if_least_squares_is_beyond_the_interval_on_either_side() {
-        let rows: [(fn(u32) -> i64, bool); 3] = [
-            (|_| 0, false),
-            // A queue at the largest size makes the least-squares rate too low, at the smallest size too high.
-            (|n| if n == 11 { 200_000 } else { 0 }, true),
-            (|n| if n == 0 { 200_000 } else { 0 }, true),
-        ];
-        for (row, (late, disagree)) in rows.into_iter().enumerate() {
-            let hop = measured(late);
+        // A queue at the largest size makes the least-squares rate too low, at the smallest size too high.
+        for (row, (queued, disagree)) in
+            [(None, false), (Some(11), true), (Some(0), true)].into_iter().enumerate()
+        {
+            let hop = measured(|n| if queued == Some(n) { 200_000 } else { 0 });
             let capacity = hop.capacity.as_ref().unwrap();
             assert!((capacity.rate.estimate / 1e8 - 1.0).abs() < 0.01, "row {row}: {hop:?}");
             assert_eq!(hop.flags.contains(&HopFlag::FitsDisagree), disagree, "row {row}: {hop:?}");
