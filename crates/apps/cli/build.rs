@@ -1,4 +1,5 @@
-//! Asks the linker to pack the program's relocations, which saves 1.25 MB, if the C library can unpack them.
+//! Asks the linker to pack the program's relocations, which saves 1.25 MB, if the C library can
+//! unpack them.
 
 use std::process::Command;
 

@@ -60,8 +60,8 @@ pub fn judge(off: &[String], report: &Report, bound: Span) {
     }
 }
 
-/// Whether every packet can be counted: the emulator lost none itself and wrote down what became of each. Otherwise the
-/// calling test is inconclusive and must return.
+/// Whether every packet can be counted: the emulator lost none itself and wrote down what became of
+/// each. Otherwise the calling test is inconclusive and must return.
 pub fn is_exact(report: &Report) -> bool {
     let missing = report.truth_missing;
     let holes = (missing > 0).then(|| format!("what became of {missing} packets was not written down"));

@@ -47,7 +47,8 @@ enum Task {
     },
     /// Accuracy of the estimators over the simulator's whole matrix, written to docs/accuracy
     Sim(sim::Sim),
-    /// Derives the schemas of records and of the collector's API from the types, and writes the committed files
+    /// Derives the schemas of records and of the collector's API from the types, and writes the
+    /// committed files
     Schemas,
     /// The page: its tests, whether the committed bundle is current, and what a real browser does with it
     Web,

@@ -7,7 +7,8 @@ use anyhow::{Result, bail};
 
 use crate::shell::{command, output, root, run};
 
-/// Installs what the page's tests and its bundle need, and a newer Node below `target/tmp` where the system's is too old.
+/// Installs what the page's tests and its bundle need, and a newer Node below `target/tmp` where
+/// the system's is too old.
 ///
 /// # Errors
 /// npm cannot, or Node is too old and there is no newer one for this processor.
@@ -25,13 +26,15 @@ pub fn in_web(program: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// The folder with the newer Node's program, if one was installed. [`command`] puts it before the system's.
+/// The folder with the newer Node's program, if one was installed. [`command`] puts it before the
+/// system's.
 pub fn newer() -> Option<PathBuf> {
     let folder = folder().join("node_modules").join(package()?).join("bin");
     folder.is_dir().then_some(folder)
 }
 
-/// Whether the page's tools run on this version, as `node --version` prints it: on 20 from 20.19 on, and from 22 on.
+/// Whether the page's tools run on this version, as `node --version` prints it: on 20 from 20.19
+/// on, and from 22 on.
 fn is_new_enough(printed: &str) -> bool {
     let mut numbers =
         printed.trim().trim_start_matches('v').split('.').map_while(|part| part.parse::<u32>().ok());

@@ -26,7 +26,8 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command("cargo", arguments)
 }
 
-/// Any program. It and what it starts find the newer Node, where one was installed, before the system's.
+/// Any program. It and what it starts find the newer Node, where one was installed, before the
+/// system's.
 pub fn command(program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments);

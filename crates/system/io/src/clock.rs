@@ -90,7 +90,8 @@ impl Epoch {
     }
 }
 
-/// Like [`wall_at_zero`], from one reading of 90 ns that was not interrupted. Its error is about 500 ns.
+/// Like [`wall_at_zero`], from one reading of 90 ns that was not interrupted. Its error is about
+/// 500 ns.
 pub fn wall_at_zero_quickly() -> Epoch {
     Epoch(uninterrupted(reading))
 }

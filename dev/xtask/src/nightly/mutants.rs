@@ -1,6 +1,6 @@
-//! Deliberate faults: cargo-mutants changes one place of base or an engine, and the tests of that package must notice, or
-//! those of the simulator where they hold its claims.
-//! A sample is taken, spread evenly over all places, so that every night costs about the same.
+//! Deliberate faults: cargo-mutants changes one place of base or an engine, and the tests of that
+//! package must notice, or those of the simulator where they hold its claims. A sample is taken,
+//! spread evenly over all places, so that every night costs about the same.
 //!
 //! Mutants that no test can find, because what they change cannot be observed, are excluded in `.cargo/mutants.toml`,
 //! each with its reason.

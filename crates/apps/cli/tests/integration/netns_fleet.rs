@@ -339,7 +339,8 @@ fn stored(store: &Path) -> Value {
 /// maximum, which one such wait makes.
 const SHARED_CORES_NS: [f64; 3] = [5e6, 5e6, f64::INFINITY];
 
-/// Where the emulator had no core for longer than this, the captures had none either, and delays are not judged.
+/// Delays are not judged if the emulator was without a core for longer than this: the captures were
+/// without one too.
 const LATENESS: Span = Span::from_millis(1);
 
 #[test]

@@ -71,7 +71,8 @@ fn await_that(what: &str, done: impl Fn() -> bool) {
 
 #[track_caller]
 fn assert_cleared(prefix: &str, story: &str) {
-    // A program that was just being started when its parent was killed may appear after `down` has looked.
+    // A program that was just being started when its parent was killed may appear after `down` has
+    // looked.
     await_that(&format!("nothing is left, {story}"), || {
         let down = netaware(&["lab", "down", "--prefix", prefix]);
         assert!(down.status.success(), "{story}: {}", words(&down));

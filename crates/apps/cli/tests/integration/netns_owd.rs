@@ -81,7 +81,8 @@ fn over_a_lossy_path() -> (Record, Report) {
     (record, report)
 }
 
-/// The largest error that is allowed for a kernel stamp on the monotonic clock. It is a guess, not a measured bound.
+/// The largest error that is allowed for a kernel stamp on the monotonic clock. It is a guess, not
+/// a measured bound.
 const STAMP_ERROR: Span = Span::from_micros(50);
 const UP: Span = Span::from_millis(5);
 const DOWN: Span = Span::from_millis(12);

@@ -54,7 +54,8 @@ fn echo(pair: &Pair, library: &Library, words: &[&str], meanwhile: impl FnOnce(&
     client
 }
 
-/// The files of our library that a process has in its memory, by their numbers: a path depends on the root from which it is read.
+/// The files of our library that a process has in its memory, by their numbers: a path depends on
+/// the root from which it is read.
 fn loaded(process: u32) -> BTreeSet<u64> {
     // A line: addresses, rights, offset, device, number of the file, its path.
     let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap();

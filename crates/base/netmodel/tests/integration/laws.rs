@@ -74,7 +74,8 @@ fn bursty_loss_has_its_rate_and_its_burst_length() {
     assert!((losses / bursts - 5.0).abs() < 0.5, "{losses} in {bursts} bursts");
 }
 
-/// Delays beyond the least possible of a hop with these words, ms: of packets so far apart that none waits for another.
+/// By how many ms the delays of a hop with these settings exceed the least possible one. The
+/// packets are so far apart that none waits for another.
 fn extra_delays(words: &str) -> Vec<f64> {
     const APART: u64 = 1_000_000_000;
     let fates = stream(&format!("{HOP}{words}\n"), 3, 20_000, 125, APART);
@@ -93,7 +94,8 @@ fn mean_and_deviation(of: &[f64]) -> (f64, f64) {
 
 #[test]
 fn jitter_has_the_mean_and_the_spread_of_its_distribution() {
-    // Mean and standard deviation, ms. Of Pareto's there is no spread at this alpha that a sample would show.
+    // Mean and standard deviation, ms. At this alpha the spread of a Pareto sample converges too
+    // slowly to be compared.
     let rows = [
         ("distribution = 'uniform', mean = '4ms'", 4.0, Some(4.0 / 3.0_f64.sqrt())),
         ("distribution = 'normal', mean = '20ms', deviation = '3ms'", 20.0, Some(3.0)),

@@ -93,7 +93,8 @@ pub(crate) struct Path {
     pub(crate) reordering: Option<(u64, f64)>,
     /// From this instant on the cross traffic is multiplied so.
     pub(crate) swell: Option<(f64, f64)>,
-    /// The receiver takes nothing from the first instant to the second, and then all that came meanwhile, ns.
+    /// From the first instant to the second, ns, the receiver takes nothing. Then it takes
+    /// everything that came meanwhile.
     stall: Option<(f64, f64)>,
     tokens: (f64, f64),
     rng: SplitMix64,

@@ -1,13 +1,15 @@
 //! Maximum IP-layer capacity: fill the path and count what arrives (RFC 9097, ITU-T Y.1540 Annex B, TR-471).
 //!
-//! **Measures** the highest receive rate of any sub-interval of a load search over UDP. **Assumes** that the path may be
-//! filled: `max_load` must be near 1, for otherwise the search has to rest after each step and hardly climbs in its time.
-//! **Biased**: it is what this flow gets, cross traffic that yields or that is pushed aside counted in; on a first-in-first-out
-//! link more than the available bandwidth, C R / (R + X), and the capacity only where there is no other traffic. **Published**:
-//! RFC 9097 §8 with its Appendix A (type B) and the multiplicative type C of OB-UDPST, thresholds as there. Where we differ:
-//! each feedback interval is a volley, and no packet leaves while its report travels, so a queue drains a little between
-//! steps; a sub-interval is twenty volleys, begins with any of them, and its rate is that over their own times, pauses apart; delay variation is one-way;
-//! rows go on above 10 Gbit/s by 1 Gbit/s.
+//! **Measures** the highest receive rate of any sub-interval of a load search over UDP. **Assumes**
+//! that the path may be filled: `max_load` must be near 1, for otherwise the search has to rest
+//! after each step and hardly climbs in its time. **Biased**: it is what this flow gets, cross
+//! traffic that yields or that is pushed aside counted in; on a first-in-first-out link more than
+//! the available bandwidth, C R / (R + X), and the capacity only where there is no other traffic.
+//! **Published**: RFC 9097 §8 with its Appendix A (type B) and the multiplicative type C of
+//! OB-UDPST, thresholds as there. Where we differ: each feedback interval is a volley, and no
+//! packet leaves while its report travels, so a queue drains a little between steps; a sub-interval
+//! is twenty volleys, begins with any of them, and its rate is that over their own times, pauses
+//! apart; delay variation is one-way; rows go on above 10 Gbit/s by 1 Gbit/s.
 
 mod load;
 #[cfg(test)]
@@ -78,7 +80,8 @@ impl Maximum {
         (peak > SPENT * within).then_some((peak, lasts))
     }
 
-    /// The sub-interval with the highest receive rate. One may begin with any volley. Before the first is over, what there is of it.
+    /// The sub-interval with the highest receive rate. One may begin with any volley. Before the
+    /// first is over, what there is of it.
     fn best(&self) -> Option<SubInterval> {
         let whole = self.volleys.windows(SUB_INTERVAL).map(SubInterval::of);
         let part = (!self.volleys.is_empty()).then(|| SubInterval::of(&self.volleys));
@@ -139,7 +142,8 @@ impl Maximum {
         let modes = self.two_modes();
         flags.extend(modes.map(|(peak, _)| Flag::Shaped { peak }));
         let rate = modes.map_or(best.rate, |(_, lasts)| lasts);
-        // What passed while more was sent; the mean is below it by the volleys of less than that.
+        // The rate that passed while more was sent. The mean is lower, because some volleys were
+        // sent more slowly.
         let filled = best.filled.filter(|_| modes.is_none()).unwrap_or(rate);
         // Within a sub-interval the rate is counted, not estimated: what errs are the ends of twenty volleys.
         let (lo, hi) = (rate * 0.98, rate.max(filled) * 1.02);
@@ -160,8 +164,8 @@ impl Maximum {
 struct SubInterval {
     /// Mean receive rate, pauses apart, bit/s.
     rate: f64,
-    /// Whether the path was the limit. One volley that a busy host held up does not say so, and while the search still climbs the
-    /// rate is only a lower bound.
+    /// Whether the path was the limit. One volley that a busy host held up does not prove it. While
+    /// the search still climbs, the rate is only a lower bound.
     is_limited: bool,
     /// Median rate of the volleys that the path held back, bit/s.
     filled: Option<f64>,
@@ -309,8 +313,8 @@ const MOST_PACKETS: f64 = 500_000.0;
 const FULL: f64 = 0.95;
 /// The best of a second over what lasts, where it lived on a credit.
 const SPENT: f64 = 1.2;
-/// Volleys of a sub-interval that the path limited, if it was the limit: a search that swings about the limit is beyond it in one of
-/// three.
+/// Volleys of a sub-interval that the path limited, if it was the limit: a search that swings about
+/// the limit is beyond it in one of three.
 const FEWEST_LIMITED: usize = 5;
 /// Volleys that tell what lasts.
 const FEWEST_HELD: usize = 5;

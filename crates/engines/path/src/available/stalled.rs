@@ -1,5 +1,5 @@
-//! A receiver that takes nothing for a while, once, in a short run of each method: no figure may be wrong without a flag.
-//! The same for the load searches is among their own tests.
+//! A receiver that takes nothing for a while, once, in a short run of each method: no figure may be
+//! wrong without a flag. The same for the load searches is among their own tests.
 
 use netaware_stats::interval::Interval;
 use netaware_units::Span;

@@ -131,7 +131,8 @@ mod tests {
     use super::super::made_up::{drive, ideal, instrument};
     use super::*;
 
-    /// Its bulks have grown on an ideal link, and none has been sampled yet; with the instant at which it began.
+    /// Its bulks have grown on an ideal link, and none has been sampled yet; with the instant at
+    /// which it began.
     fn in_doubt(time_limit: Span) -> (Automatic, Mono) {
         let began = Mono(1_000_000);
         let mut automatic = Automatic::new(&Instrument { time_limit, ..instrument() }, 1);

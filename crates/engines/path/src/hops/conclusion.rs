@@ -192,7 +192,8 @@ mod tests {
     use super::super::plan::{CapacityWay, HopsPlan};
     use super::*;
 
-    /// A first hop behind 100 Mbit/s, with answers to twelve sizes, the nth of which came later by `late(n)` ns.
+    /// A first hop behind 100 Mbit/s, with answers to twelve sizes, the nth of which came later by
+    /// `late(n)` ns.
     fn measured(late: impl Fn(u32) -> i64) -> HopFinding {
         let mut hops = Hops::new(HopsPlan {
             max_hops: 1,
@@ -222,7 +223,8 @@ mod tests {
 
     #[test]
     fn fits_disagree_if_least_squares_is_beyond_the_interval_on_either_side() {
-        // A queue at the largest size makes the least-squares rate too low, at the smallest size too high.
+        // A queue at the largest size makes the least-squares rate too low, at the smallest size
+        // too high.
         for (row, (queued, disagree)) in
             [(None, false), (Some(11), true), (Some(0), true)].into_iter().enumerate()
         {

@@ -30,7 +30,7 @@ use sha2::{Digest, Sha256};
 
 const PORT: u16 = 4447;
 const BLOCK: usize = 64 * 1024;
-/// What either end keeps at most, bytes.
+/// The window of each end, bytes: an end keeps no more than this to send again.
 const WINDOW: u32 = 4 << 20;
 const PAUSE: Span = Span::from_millis(4);
 /// No run takes as long, whatever fails.

@@ -1,5 +1,5 @@
-//! A box between prober and responder, on this host: passes TCP on as it is, and datagrams until it has passed so many of
-//! trains.
+//! A box on this host between prober and responder. It passes TCP on as it is. Datagrams pass until
+//! it has seen a given number of them that belong to trains.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use netaware_testkit::program::free_port;
 
-/// What it does to all datagrams of both directions once `after` of trains have passed. Those that set a flow up are not
-/// counted: on a busy machine some are sent again.
+/// What the box does to every datagram, in both directions, after `after` datagrams of trains have
+/// passed. Datagrams that set a flow up are not counted, because a busy machine sends some of them
+/// again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whim {
     /// Drops each from the very first, set-up included.
@@ -29,8 +30,8 @@ pub(crate) struct Middle {
 }
 
 impl Middle {
-    /// Stands before `responder`, on the same address with a port of its own. `after` datagrams of trains are passed, those
-    /// of both directions together; then the whim begins.
+    /// Stands before `responder`, on the same address with a port of its own. `after` datagrams of
+    /// trains are passed, those of both directions together; then the whim begins.
     pub(crate) fn before(responder: SocketAddr, whim: Whim, after: u32) -> Self {
         let (port, ip) = (free_port(), responder.ip());
         let over = Arc::new(AtomicBool::new(false));

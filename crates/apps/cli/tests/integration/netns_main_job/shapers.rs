@@ -12,7 +12,8 @@ use super::side_by_side;
 pub(super) const SLOW: BitRate = BitRate(40_000_000);
 pub(super) const FAST: BitRate = BitRate(80_000_000);
 
-/// A shaper's token bucket lets more than its rate through in a short transfer: at most this share of the rate.
+/// A shaper's token bucket lets more than its rate through in a short transfer: at most this share
+/// of the rate.
 const CREDIT: f64 = 0.25;
 
 #[test]

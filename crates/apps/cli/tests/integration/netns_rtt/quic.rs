@@ -118,7 +118,8 @@ fn connections_of_real_quic_are_seen_to_spin() {
         return;
     }
     let (rows, _) = of_conversations(talk);
-    // The suite `accuracy` judges how close they are to the round trip of the path: that depends on the host.
+    // The suite `accuracy` judges how close they are to the round trip of the path: that depends on
+    // the host.
     let far = far(&rows, Span::from_secs(1), Span::from_secs(1));
     assert!(far.is_empty(), "{far:?}");
 }

@@ -43,7 +43,8 @@ fn a_hundred_sessions_at_a_hundred_packets_a_second_lose_nothing_here() {
     }
     let mut dropped = 0;
     for (speaker, socket, _) in &mut sessions {
-        // If this host stood still, a socket buffer may have overflowed. Those drops are counted; no other request is missing.
+        // If this host stood still, a socket buffer may have overflowed. Those drops are counted;
+        // no other request is missing.
         let mut here = 0;
         while here < REQUESTS
             && let Ok(len) = socket.recv(&mut [0; 128])

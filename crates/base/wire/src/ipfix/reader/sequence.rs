@@ -169,7 +169,8 @@ mod tests {
     #[test]
     fn what_fills_a_gap_leaves_open_what_is_before_and_behind_it_and_no_more() {
         use Standing::{AfterGap, Late, Next, Replay};
-        // Of 2 to 7 message 4 leaves 2 and 3, 6 and 7. What is sent again has an earlier time.
+        // Numbers 2 to 7 are missing. Message 4 brings 4 and 5, so 2, 3, 6 and 7 stay open. A message that is sent
+        // again carries an earlier time.
         let (standings, missing) =
             run(&[(0, 5), (8, 5), (4, 5), (4, 4), (5, 4), (8, 4), (9, 4), (3, 5), (7, 5), (2, 5)]);
         let want = [Next, AfterGap(6), Late, Replay, Replay, Replay, Replay, Late, Late, Late];

@@ -95,7 +95,8 @@ fn a_queue_that_holds_less_than_a_stream_makes_streams_shorter() {
 
 #[test]
 fn a_stream_has_seventy_packets_and_lasts_long_against_bursts_and_the_error_of_stamps() {
-    // Error of a stamp in ns, rate in bit/s, bits of a stream: 70 packets, 2.5 ms, and 600 times 10 us.
+    // Error of a stamp in ns, rate in bit/s, bits of a stream: 70 packets, 2.5 ms, and 600 times 10
+    // us.
     for (error, rate, bits) in [(100, 1e7, 840_000.0), (100, 1e9, 2.5e6), (10_000, 1e9, 6e6)] {
         let host = Instrument { send_error: Span::ZERO, receive_error: Span(error), ..instrument(1e9) };
         let mut slops = Slops::new(&host);

@@ -76,8 +76,8 @@ impl Memory {
         self.tenths[tenth] = self.tenths[tenth].most(usage);
     }
 
-    /// No end keeps more than its window, and the second half of a run needs no more than the first but for the window of
-    /// either end, which it may happen to fill for the first time.
+    /// No end keeps more than its window, and the second half of a run needs no more than the first
+    /// but for the window of either end, which it may happen to fill for the first time.
     ///
     /// # Panics
     /// It does.
@@ -86,15 +86,15 @@ impl Memory {
         let (first, second) = self.tenths.split_at(self.tenths.len() / 2);
         let (first, second) = (most(first), most(second));
         let kept = first.kept.max(second.kept);
-        assert!(kept <= 2 * MOST_KEPT_KIB, "more is kept than both windows: {first:?} then {second:?}");
+        assert!(kept <= 2 * MOST_KEPT_KIB, "the ends keep more than both windows: {first:?} then {second:?}");
         assert!(second.resident <= first.resident + 2 * WINDOW_KIB, "{first:?} then {second:?}");
         assert!(second.threads <= first.threads + 4, "{first:?} then {second:?}");
         assert!(second.descriptors <= first.descriptors + 8, "{first:?} then {second:?}");
     }
 }
 
-/// Of either end, as the run asks for.
+/// The window of each end.
 const WINDOW_KIB: u64 = super::WINDOW as u64 / 1024;
-/// A window, one more block of 256 KiB because a window may begin within one, and what is left over of a large page of
-/// 2 MiB.
+/// A window, one more block of 256 KiB because a window may begin within one, and what is left over
+/// of a large page of 2 MiB.
 const MOST_KEPT_KIB: u64 = WINDOW_KIB + 256 + 2048;
