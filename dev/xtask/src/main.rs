@@ -31,7 +31,8 @@ enum Task {
     Netns,
     /// Feeds every target below fuzz/ with hostile input
     Fuzz {
-        /// Seconds for each target
+        /// Seconds for each target, at least one: libFuzzer takes zero for "without end"
+        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
         seconds: u32,
     },
     /// Licences, sources and known holes of the dependencies
