@@ -182,14 +182,18 @@ impl Incoming {
 
     /// What was found stands in the file's place.
     fn look_at_complete(&mut self, busy: &mut dyn FnMut() -> bool) -> Result<(), Refusal> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mut found = File::from(openat(&self.folder, self.file.path.name(), flags, Bits::empty())?);
+        let mut found = self.open_complete()?;
         let bytes = hash(&mut found, &mut self.hasher, busy)?;
         if bytes > 0 {
             let digest = Digest(self.hasher.finalize().into());
             self.have = Some(Have { bytes, digest, complete: true });
         }
         Ok(())
+    }
+
+    fn open_complete(&self) -> Result<File, Refusal> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(openat(&self.folder, self.file.path.name(), flags, Bits::empty())?.into())
     }
 
     /// Whether there was something of an earlier transfer.
@@ -301,9 +305,21 @@ impl Incoming {
         };
         match renamed {
             Ok(()) => Ok(Done::Written),
+            // Another transfer has brought the same file meanwhile: the one of a sender that was killed may still have had its bytes.
+            Err(Errno::EXIST) if self.is_in_place(digest) => {
+                unlinkat(&self.folder, &name, AtFlags::empty())?;
+                Ok(Done::Present)
+            }
             Err(Errno::EXIST) => refused(RefusalCode::Exists, DIFFERENT),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Whether the file that has this one's name is a regular file with this content.
+    fn is_in_place(&self, digest: Digest) -> bool {
+        let mut hasher = blake3::Hasher::new();
+        let hashed = self.open_complete().and_then(|mut file| hash(&mut file, &mut hasher, &mut || true));
+        hashed.is_ok_and(|bytes| bytes == self.file.bytes) && Digest(hasher.finalize().into()) == digest
     }
 
     /// The sender leaves it. What has come stays for another time.

@@ -111,6 +111,40 @@ fn a_file_that_appears_meanwhile_is_not_replaced() {
 }
 
 #[test]
+fn a_file_that_another_transfer_brings_meanwhile_is_present() {
+    for content in [&b"new"[..], b""] {
+        let (folder, place) = place(Existing::Keep);
+        let examined = || examine(&place, "a", content.len() as u64).unwrap();
+        // Both are told that nothing is there, as two senders of the same folder are.
+        let [mut first, mut second] = [examined(), examined()];
+        first.begin(0).unwrap();
+        first.write(content).unwrap();
+        assert_eq!(first.end(digest(content), Existing::Keep), Ok(Done::Written));
+        second.begin(0).unwrap();
+        second.write(content).unwrap();
+        assert_eq!(second.end(digest(content), Existing::Keep), Ok(Done::Present));
+        let names: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["a"], "nothing is left of the second one");
+    }
+}
+
+#[test]
+fn what_is_no_file_is_never_taken_for_the_one_that_comes() {
+    for make in
+        [|path: &Path| fs::create_dir(path).unwrap(), |path: &Path| symlink("elsewhere", path).unwrap()]
+    {
+        let (folder, place) = place(Existing::Keep);
+        fs::write(folder.path().join("elsewhere"), "new").unwrap();
+        let mut incoming = examine(&place, "a", 3).unwrap();
+        incoming.begin(0).unwrap();
+        incoming.write(b"new").unwrap();
+        make(&folder.path().join("a"));
+        assert_eq!(code(incoming.end(digest(b"new"), Existing::Keep)), RefusalCode::Exists);
+    }
+}
+
+#[test]
 fn links_lead_nowhere() {
     let (folder, place) = place(Existing::Overwrite);
     let outside = tempfile::tempdir().unwrap();
