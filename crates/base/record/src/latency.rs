@@ -87,6 +87,40 @@ pub struct LatencyResult {
 }
 
 impl LatencyResult {
+    /// What is known before any request has left: that requests carry so much, and that nothing has happened.
+    pub fn before_any(pedigree: Pedigree, payload: ByteCount) -> Self {
+        Self {
+            pedigree,
+            payload,
+            response: None,
+            depth: None,
+            arrivals: None,
+            spacing: Span::ZERO,
+            sent: 0,
+            not_sent: 0,
+            received: 0,
+            lost: 0,
+            late: 0,
+            reordered: 0,
+            duplicates: 0,
+            bad: 0,
+            patience: Span::ZERO,
+            rtt: None,
+            rtt_application: None,
+            rtt_from_due: None,
+            tail: None,
+            tail_from_due: None,
+            total: None,
+            responder: None,
+            ipdv: None,
+            pdv: None,
+            jitter: Span::ZERO,
+            histogram: None,
+            bins: None,
+            health: Health::default(),
+        }
+    }
+
     /// Payload of a response.
     pub fn response_payload(&self) -> ByteCount {
         self.response.unwrap_or(self.payload)
@@ -155,43 +189,15 @@ mod tests {
 
     /// Nothing but requests of 64 bytes.
     fn result(response: Option<ByteCount>) -> LatencyResult {
-        LatencyResult {
-            pedigree: Pedigree {
-                method: "latency".to_owned(),
-                layer: Layer::Payload,
-                direction: Direction::RoundTrip,
-                version: IpVersion::V6,
-                clock: ClockSource::Kernel,
-                uncertainty: String::new(),
-            },
-            payload: ByteCount(64),
-            response,
-            depth: None,
-            arrivals: None,
-            spacing: Span::ZERO,
-            sent: 0,
-            not_sent: 0,
-            received: 0,
-            lost: 0,
-            late: 0,
-            reordered: 0,
-            duplicates: 0,
-            bad: 0,
-            patience: Span::ZERO,
-            rtt: None,
-            rtt_application: None,
-            rtt_from_due: None,
-            tail: None,
-            tail_from_due: None,
-            total: None,
-            responder: None,
-            ipdv: None,
-            pdv: None,
-            jitter: Span::ZERO,
-            histogram: None,
-            bins: None,
-            health: Health::default(),
-        }
+        let pedigree = Pedigree {
+            method: "latency".to_owned(),
+            layer: Layer::Payload,
+            direction: Direction::RoundTrip,
+            version: IpVersion::V6,
+            clock: ClockSource::Kernel,
+            uncertainty: String::new(),
+        };
+        LatencyResult { response, ..LatencyResult::before_any(pedigree, ByteCount(64)) }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Records for this crate's tests.
 
-use netaware_record::{Direction, Health, LatencyResult, Layer, Pedigree};
+use netaware_record::{Direction, LatencyResult, Layer, Pedigree};
 use netaware_record::{HostInfo, IpVersion, Outcome, Reach, Record, Request, VersionResult};
 use netaware_record::{SeriesKind, SeriesPoint};
 use netaware_units::{ByteCount, ClockSource, Span, Wall};
@@ -44,41 +44,19 @@ pub(crate) fn point(n: u64, index: u64) -> Record {
 }
 
 fn latency() -> LatencyResult {
+    let pedigree = Pedigree {
+        method: "echo".into(),
+        layer: Layer::Payload,
+        direction: Direction::RoundTrip,
+        version: IpVersion::V4,
+        clock: ClockSource::Kernel,
+        uncertainty: String::new(),
+    };
     LatencyResult {
-        pedigree: Pedigree {
-            method: "echo".into(),
-            layer: Layer::Payload,
-            direction: Direction::RoundTrip,
-            version: IpVersion::V4,
-            clock: ClockSource::Kernel,
-            uncertainty: String::new(),
-        },
-        payload: ByteCount(64),
-        response: None,
-        depth: None,
-        arrivals: None,
         spacing: Span::from_millis(10),
         sent: 200,
-        not_sent: 0,
         received: 200,
-        lost: 0,
-        late: 0,
-        reordered: 0,
-        duplicates: 0,
-        bad: 0,
         patience: Span::from_secs(1),
-        rtt: None,
-        rtt_application: None,
-        rtt_from_due: None,
-        tail: None,
-        tail_from_due: None,
-        total: None,
-        responder: None,
-        ipdv: None,
-        pdv: None,
-        jitter: Span::ZERO,
-        histogram: None,
-        bins: None,
-        health: Health::default(),
+        ..LatencyResult::before_any(pedigree, ByteCount(64))
     }
 }

@@ -342,27 +342,19 @@ fn delays(p50_us: i64) -> DelaySummary {
 
 fn idle(version: IpVersion) -> LatencyResult {
     let lost = u64::from(version == IpVersion::V6);
+    let pedigree = pedigree("echo", version, Direction::RoundTrip, ClockSource::Kernel);
     LatencyResult {
-        pedigree: pedigree("echo", version, Direction::RoundTrip, ClockSource::Kernel),
-        payload: ByteCount(64),
-        response: None,
-        depth: None,
         arrivals: Some(Arrivals::Even),
         spacing: Span::from_millis(10),
         sent: 200,
-        not_sent: 0,
         received: 200 - lost,
         lost,
         late: lost,
-        reordered: 0,
-        duplicates: 0,
-        bad: 0,
         patience: Span::from_secs(1),
         rtt: Some(delays(if version == IpVersion::V4 { 212 } else { 214 })),
         rtt_application: Some(delays(260)),
         rtt_from_due: Some(delays(260)),
         tail: Some(DelayTail { p90: Some(Span::from_micros(251)), ..DelayTail::default() }),
-        tail_from_due: None,
         total: Some(ExchangeTotal {
             time: Span::from_millis(2000),
             per_exchange_ns: 1e7,
@@ -377,8 +369,8 @@ fn idle(version: IpVersion) -> LatencyResult {
             digits: Some(2),
             ..Histogram::default()
         }),
-        bins: None,
         health: Health { late_sends: 2 * lost, worst_lateness: Span::from_micros(310), ..Health::default() },
+        ..LatencyResult::before_any(pedigree, ByteCount(64))
     }
 }
 
