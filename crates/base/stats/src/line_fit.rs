@@ -43,14 +43,28 @@ fn slope_interval(points: &[(f64, f64)], estimate: f64, confidence: f64) -> Opti
     let variance = if points.len() <= MOST_POINTS_ALL_PAIRS { kendall_variance(points) } else { count };
     // A thousand degrees of freedom are normal to 0.2 %.
     let within = student_t_two_sided(confidence, 1000)? * variance.sqrt();
-    let below = (count - within) / 2.0;
+    let mut below = (count - within) / 2.0;
     // Ranks count from one; the bounds must be slopes that exist.
     if below < 1.0 {
-        return None;
+        // Of few points the normal distribution is only near the truth, and asks for more than it takes.
+        if extremes_confidence(points) < confidence {
+            return None;
+        }
+        below = 1.0;
     }
     let lo = *slopes.get(below.floor() as usize - 1)?;
     let hi = *slopes.get(slopes.len() - below.floor() as usize)?;
     Some(Interval { estimate, lo: lo.min(estimate), hi: hi.max(estimate), confidence })
+}
+
+/// How often the true slope is between the least and the largest slope of all pairs: always but where all points are in the order
+/// of x, or all in the reverse one, after the true line was taken out. 0 where points share an x.
+fn extremes_confidence(points: &[(f64, f64)]) -> f64 {
+    let mut xs: Vec<f64> = points.iter().map(|(x, _)| *x).collect();
+    xs.sort_unstable_by(f64::total_cmp);
+    let is_tied = xs.windows(2).any(|pair| pair[0] >= pair[1]);
+    let orders: f64 = (1..=points.len()).map(|n| n as f64).product();
+    if is_tied { 0.0 } else { 1.0 - 2.0 / orders }
 }
 
 /// Variance of Kendall's statistic, less what pairs above each other would have added.
@@ -122,6 +136,23 @@ mod tests {
         let slope = found.slope.unwrap();
         assert!(slope.contains(80.0) && slope.width() < 4.0, "{slope:?}");
         assert!(found.residual < 1500.0);
+    }
+
+    #[test]
+    fn five_points_have_bounds_at_95_percent_and_they_are_the_least_and_the_largest_slope() {
+        let points = [(1.0, 1.0), (2.0, 2.5), (3.0, 3.0), (4.0, 4.0), (5.0, 5.0)];
+        let slope = fit(&points, 0.95).unwrap().slope.unwrap();
+        assert_eq!((slope.lo, slope.hi), (0.5, 1.5));
+        // One of 60 orders of five is one of the two that the bounds do not hold: 98.3 %.
+        assert!(fit(&points, 0.983).unwrap().slope.is_some());
+        assert_eq!(fit(&points, 0.984).unwrap().slope, None);
+        let shared = [(1.0, 1.0), (2.0, 2.5), (3.0, 3.0), (4.0, 4.0), (4.0, 5.0)];
+        assert_eq!(fit(&shared, 0.95).unwrap().slope, None);
+        let held = (0..2000)
+            .filter(|seed| fit(&noisy(5, *seed), 0.95).unwrap().slope.unwrap().contains(80.0))
+            .count();
+        // Five standard deviations of a binomial around 98.3 %.
+        assert!((1938..=1996).contains(&held), "{held} of 2000");
     }
 
     #[test]
