@@ -225,9 +225,7 @@ fn warnings_of(version: IpVersion, flow: &Flow) -> Vec<String> {
             "{name}: this host's clock was set by {by} meanwhile; delays are by the clock as it was before"
         ));
     }
-    if flow.log.restarts() > 0 {
-        warnings.push(format!("{name}: the reflector began to count anew {} times", flow.log.restarts()));
-    }
+    warnings.extend(flow.log.restarts_in_words().map(|text| format!("{name}: {text}")));
     if flow.run.counts.lost_somewhere() > 0 {
         warnings.push(format!(
             "{name}: of {} lost packets it is not known on which way; the reflector does not count its answers, or \

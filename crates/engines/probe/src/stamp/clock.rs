@@ -380,4 +380,132 @@ mod tests {
             assert_eq!(relation.stepped, noticed, "{step_ms} ms: {relation:?}");
         }
     }
+
+    /// The reflector's clock is 50 ms ahead and gains 500 ns from each exchange to the next: 50 ppm.
+    fn gaining(count: i64) -> Vec<StampExchange> {
+        let mut all = exchanges(count, 50_000_000, 0.0, Span::ZERO, ErrorEstimate::UNKNOWN);
+        for (n, one) in all.iter_mut().enumerate() {
+            set_clock(std::slice::from_mut(one), Span(500 * n as i64));
+        }
+        all
+    }
+
+    /// By the exchanges, of clocks that nobody speaks well of.
+    fn estimated(offset: i64, skew_ppm: f64, bound: i64) -> ClockRelation {
+        ClockRelation {
+            offset: Span(offset),
+            skew_ppm,
+            bound: Span(bound),
+            method: ClockMethod::ActiveExchange,
+            contradicted: false,
+            stepped: false,
+            origin: 1_700_000_000_000_000_000,
+        }
+    }
+
+    #[test]
+    fn a_steady_gain_is_taken_off_whole_and_each_way_gets_half_of_the_round_trip() {
+        let all = gaining(1_000);
+        let relation = relate(&all, ErrorEstimate::UNKNOWN, false).unwrap();
+        assert_eq!(relation, estimated(49_000_000, 50.0, 4_000_000));
+        assert_eq!(relation.offset_at(&all[999]), Span(49_000_000 + 499_500));
+        let half = Span::from_millis(4);
+        assert!(all.iter().all(|it| relation.forward(it) == half && relation.reverse(it) == half));
+    }
+
+    #[test]
+    fn a_gain_shows_from_four_parts_on_and_only_if_it_exceeds_what_the_parts_scatter() {
+        // Parts of five exchanges. Of three of them the first and the last exchange set the bounds.
+        let rows = [
+            (20, 0, estimated(49_000_000, 50.0, 4_000_000)),
+            (15, 0, estimated(49_003_500, 0.0, 3_996_500)),
+            // The first part is off by so much; from part to part the line rises by 7.5 us in all.
+            (20, 1_000, estimated(49_000_500, 50.0, 4_000_500)),
+            (20, 2_750, estimated(49_006_000, 0.0, 3_996_500)),
+        ];
+        for (count, off, want) in rows {
+            let mut all = gaining(count);
+            set_clock(&mut all[..5], Span(off));
+            let found = relate(&all, ErrorEstimate::UNKNOWN, false);
+            assert_eq!(found, Some(want), "{count} exchanges, off by {off} ns");
+        }
+    }
+
+    #[test]
+    fn the_bound_holds_the_gap_that_a_step_leaves_and_the_middle_lies_between() {
+        for (step, offset, bound, stepped) in
+            [(17_000_000, 7_500_000, 9_000_000, false), (17_000_002, 7_500_001, 9_000_002, true)]
+        {
+            let mut all = exchanges(2, 0, 0.0, Span::ZERO, ErrorEstimate::UNKNOWN);
+            set_clock(&mut all[1..], Span(step));
+            let want = ClockRelation { stepped, ..estimated(offset, 0.0, bound) };
+            assert_eq!(relate(&all, ErrorEstimate::UNKNOWN, false), Some(want), "{step} ns");
+        }
+    }
+
+    /// Synchronised to 2^-9 or 2^-8 s.
+    fn synchronised(scale: u8) -> ErrorEstimate {
+        ErrorEstimate { synchronised: true, format: TimeFormat::Ntp, scale, multiplier: 1 }
+    }
+
+    #[test]
+    fn clocks_are_believed_up_to_the_last_nanosecond_that_the_exchanges_allow() {
+        let same_host = |bound| ClockRelation { method: ClockMethod::SameHost, ..estimated(0, 0.0, bound) };
+        let daemons = ClockRelation { method: ClockMethod::ClockDaemons, ..estimated(0, 0.0, 3_908_400) };
+        let contradicted = |offset| ClockRelation { contradicted: true, ..estimated(offset, 0.0, 4_000_150) };
+        let (unknown, good, poor) = (ErrorEstimate::UNKNOWN, synchronised(23), synchronised(24));
+        // Ours, theirs, whether both are one, the true offset. The estimate is 1 ms less, give or take 4 ms.
+        let rows = [
+            (unknown, unknown, true, 5_002_150, same_host(2_150)),
+            (unknown, unknown, true, -3_002_150, same_host(2_150)),
+            (unknown, unknown, true, 5_002_151, contradicted(4_002_151)),
+            (good, good, false, 1_000_000, daemons),
+            (good, good, false, 8_908_400, daemons),
+            (good, good, false, 8_908_401, contradicted(7_908_401)),
+            // What they promise is worse than what the exchanges say.
+            (poor, poor, false, 1_000_000, estimated(0, 0.0, 4_000_150)),
+            (unknown, good, false, 1_000_000, estimated(0, 0.0, 4_000_150)),
+            (good, unknown, false, 1_000_000, estimated(0, 0.0, 4_000_150)),
+        ];
+        for (n, (ours, theirs, same, offset, want)) in rows.into_iter().enumerate() {
+            let mut all = exchanges(3, offset, 0.0, Span::ZERO, theirs);
+            for it in &mut all {
+                (it.tx.error, it.rx.error) = (Span(100), Span(50));
+            }
+            assert_eq!(relate(&all, ours, same), Some(want), "row {n}");
+        }
+        // One answer that is not synchronised makes the promises of the others void.
+        let mut all = exchanges(3, 1_000_000, 0.0, Span::ZERO, good);
+        all[1].error = unknown;
+        assert_eq!(relate(&all, good, false), Some(estimated(0, 0.0, 4_000_000)));
+        assert_eq!(relate(&[], good, true), None);
+    }
+
+    #[test]
+    fn of_each_part_of_a_period_the_first_of_the_tightest_stay() {
+        let template = exchanges(1, 0, 0.0, Span::ZERO, ErrorEstimate::UNKNOWN)[0];
+        let stamps = |(sent, there, back): (i64, i64, i64)| ClockExchange {
+            sent_at: Wall(sent),
+            received_at: Wall(sent + there),
+            answered_at: Wall(sent + there),
+            came_at: Wall(sent + there + back),
+        };
+        // When it was sent, and how long it took there and back; a part is 10 ns long.
+        let rows = [(1_000, 5, 5), (1_003, 4, 6), (1_006, 4, 5), (1_010, 9, 9), (1_019, 9, 8)];
+        let all = rows.map(stamps).map(|of| StampExchange {
+            sent_at: of.sent_at,
+            received_at: of.received_at,
+            answered_at: of.answered_at,
+            came_at: of.came_at,
+            ..template
+        });
+        let want = [rows[0], rows[1], rows[3], rows[4]].map(stamps);
+        assert_eq!(tightest(&all, Span(160)), want);
+    }
+
+    #[test]
+    fn methods_have_the_words_that_records_know() {
+        let all = [ClockMethod::SameHost, ClockMethod::ClockDaemons, ClockMethod::ActiveExchange];
+        assert_eq!(all.map(ClockMethod::name), ["same_host", "clock_daemons", "active_exchange"]);
+    }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use netaware_units::{Mono, Span, Wall};
 use netaware_wire::proof::Key;
-use netaware_wire::stamp::tlv::Question;
+use netaware_wire::stamp::tlv::{HEADER, Question};
 use netaware_wire::stamp::{ErrorEstimate, Mode};
 
 /// A flow.
@@ -44,10 +44,12 @@ pub enum StampPlanError {
         /// Bytes of that.
         least: usize,
     },
-    /// One to three bytes are left behind the base packet, into which no TLV fits.
+    /// What is left behind the base packet, or behind the proof of its TLVs, is too short for a TLV.
     NoTlvFits {
-        /// Bytes of the base packet.
-        least: usize,
+        /// Bytes of the next shorter packet that there can be.
+        shorter: usize,
+        /// Bytes of the next longer one.
+        longer: usize,
     },
     /// Longer than a UDP datagram.
     TooLong,
@@ -63,18 +65,17 @@ impl fmt::Display for StampPlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooShort { least } => write!(f, "the shortest packet has {least} bytes"),
-            Self::NoTlvFits { least } => {
+            Self::NoTlvFits { shorter, longer } => {
                 write!(
                     f,
-                    "packets have {least} bytes, or {} and more",
-                    least + netaware_wire::stamp::tlv::HEADER
+                    "no packet has that many bytes: the nearest lengths are {shorter} and {longer} bytes"
                 )
             }
             Self::TooLong => write!(f, "no packet is longer than {LONGEST} bytes"),
             Self::Interval => {
                 write!(
                     f,
-                    "within the time that an answer is waited for at most {MOST_OUTSTANDING} packets may be sent"
+                    "within the time that an answer is waited for, at most {MOST_IN_PATIENCE} packets may be sent"
                 )
             }
             Self::Patience => f.write_str("answers must be waited for"),
@@ -88,19 +89,15 @@ impl std::error::Error for StampPlanError {}
 impl StampPlan {
     pub(super) fn check(&self) -> Result<(), StampPlanError> {
         let least = Mode::of(self.key.as_ref()).base_len();
+        if self.length < least {
+            return Err(StampPlanError::TooShort { least });
+        }
         // With a key, TLVs need a proof of their own.
-        let header = netaware_wire::stamp::tlv::HEADER + if self.key.is_some() { 16 } else { 0 };
-        match self.length.checked_sub(least) {
-            None => return Err(StampPlanError::TooShort { least }),
-            Some(0) => {}
-            Some(rest) if rest < header => {
-                return Err(StampPlanError::NoTlvFits { least: least + header - 4 });
+        let proven = least + if self.key.is_some() { HEADER + PROOF } else { 0 };
+        for (shorter, longer) in [(least, proven), (proven, proven + HEADER)] {
+            if shorter < self.length && self.length < longer {
+                return Err(StampPlanError::NoTlvFits { shorter, longer });
             }
-            // Room for the proof and 1 to 3 bytes.
-            Some(rest) if self.key.is_some() && (header + 1..header + 4).contains(&rest) => {
-                return Err(StampPlanError::NoTlvFits { least: least + header });
-            }
-            Some(_) => {}
         }
         if self.length > LONGEST {
             return Err(StampPlanError::TooLong);
@@ -108,9 +105,7 @@ impl StampPlan {
         if self.patience <= Span::ZERO {
             return Err(StampPlanError::Patience);
         }
-        if self.interval <= Span::ZERO
-            || self.patience.nanos() / self.interval.nanos() > (MOST_OUTSTANDING as i64) / 4
-        {
+        if self.interval <= Span::ZERO || self.patience.nanos() / self.interval.nanos() > MOST_IN_PATIENCE {
             return Err(StampPlanError::Interval);
         }
         if self.ssid == 0 { Err(StampPlanError::Ssid) } else { Ok(()) }
@@ -127,5 +122,9 @@ impl StampPlan {
 
 /// UDP over IPv6 without jumbograms.
 const LONGEST: usize = 65_527;
+/// Bytes of the proof of TLVs (RFC 8972 §4.8).
+const PROOF: usize = 16;
+/// A loss may wait for its verdict for longer than patience, until an answer tells its way.
+const MOST_IN_PATIENCE: i64 = (MOST_OUTSTANDING as i64) / 4;
 /// Packets without a verdict, at most: 200 bytes each.
 pub(super) const MOST_OUTSTANDING: usize = 1 << 18;

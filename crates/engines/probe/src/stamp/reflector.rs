@@ -359,4 +359,54 @@ mod tests {
         let refused = reflector.take(&incoming(0, 5000), &mut [0; 112]).unwrap_err();
         assert_eq!((refused, reflector.sessions()), (Refused::Packet(StampError::Proof), 0));
     }
+
+    #[test]
+    fn the_port_of_any_reflector_and_its_own_are_a_loop() {
+        for (here, from, want) in [(5000, PORT, true), (5000, 5000, true), (5000, 5001, false)] {
+            let mut reflector = Reflector::new(ReflectorSettings::default());
+            let incoming = Incoming { port: here, ..incoming(0, from) };
+            let refused = reflector.take(&incoming, &mut request(0, 1)).err();
+            assert_eq!(refused, want.then_some(Refused::Loop), "{from} to {here}");
+        }
+    }
+
+    #[test]
+    fn the_marks_of_a_request_are_told_back_and_those_wished_for_are_given() {
+        let mut reflector = Reflector::new(ReflectorSettings::default());
+        let mut packet = [0; 52];
+        packet[..44].copy_from_slice(&request(0, 1));
+        let wish = tlv::Questions::fitting(&[tlv::Question::ClassOfService(10)], 8, None);
+        wish.emit(&mut packet[44..], None, 0, 1);
+        let ready = reflector.take(&incoming(0, 5000), &mut packet).unwrap();
+        let class = tlv::ClassOfService { dscp: 46, ecn: 1, refused: false };
+        assert_eq!((ready.dscp, tlv::told(&packet[44..], None, 0).class), (10, Some(class)));
+    }
+
+    #[test]
+    fn a_session_is_forgotten_once_it_was_idle_for_five_minutes() {
+        let settings = ReflectorSettings { most_sessions: 1, ..Default::default() };
+        for (idle, refused) in [(IDLE - Span(1), Some(Refused::Full)), (IDLE, None)] {
+            let mut reflector = Reflector::new(settings.clone());
+            reflector.take(&incoming(0, 5000), &mut request(0, 1)).unwrap();
+            let other = reflector.take(&incoming(idle.nanos(), 5001), &mut request(0, 1));
+            assert_eq!((other.err(), reflector.sessions()), (refused, 1), "after {idle}");
+        }
+    }
+
+    #[test]
+    fn each_reason_has_a_word_and_a_count_of_its_own() {
+        let names = ["short", "proof", "error_estimate", "loop", "full", "rate"];
+        assert_eq!(Refused::ALL.map(Refused::name), names);
+        let mut reflector = Reflector::new(ReflectorSettings { most_sessions: 0, ..Default::default() });
+        let mut without_multiplier = request(0, 1);
+        without_multiplier[13] = 0;
+        let packets: [&mut [u8]; 4] =
+            [&mut [0; 40], &mut without_multiplier, &mut request(0, 1), &mut request(1, 1)];
+        for packet in packets {
+            reflector.take(&incoming(0, 5000), packet).unwrap_err();
+        }
+        reflector.take(&incoming(0, PORT), &mut request(0, 1)).unwrap_err();
+        let counts = reflector.counts();
+        assert_eq!((counts.answered, Refused::ALL.map(|why| counts.refused(why))), (0, [1, 0, 1, 1, 2, 0]));
+    }
 }

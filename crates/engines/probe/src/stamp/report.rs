@@ -72,6 +72,15 @@ impl StampLog {
         self.restarts
     }
 
+    /// What to warn of where it did.
+    pub fn restarts_in_words(&self) -> Option<String> {
+        match self.restarts {
+            0 => None,
+            1 => Some("the reflector began to count anew once".to_owned()),
+            often => Some(format!("the reflector began to count anew {often} times")),
+        }
+    }
+
     /// Packets that left and have a verdict.
     pub fn sent(&self) -> u64 {
         self.exchanges.len() as u64 + self.lost.count
@@ -195,9 +204,7 @@ impl StampLog {
         if relation.is_some_and(|relation| relation.stepped) {
             warnings.push("a clock was set in this period".to_owned());
         }
-        if self.restarts > 0 {
-            warnings.push(format!("the reflector began to count anew {} times", self.restarts));
-        }
+        warnings.extend(self.restarts_in_words());
         DelayRow {
             from: from.to_owned(),
             to: to.to_owned(),

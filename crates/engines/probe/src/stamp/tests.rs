@@ -1,3 +1,6 @@
+mod by_hand;
+mod figures;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -316,7 +319,7 @@ fn a_row_warns_of_restarts_and_of_clocks_only_where_there_is_something_to_warn_o
     stepped.stepped = true;
     let rows = [
         (&quiet, good, vec![]),
-        (&restarted, good, vec!["the reflector began to count anew 1 times"]),
+        (&restarted, good, vec!["the reflector began to count anew once"]),
         (&quiet, contradicted, vec!["both clocks say that they are synchronised, and cannot both be right"]),
         (&quiet, stepped, vec!["a clock was set in this period"]),
     ];
@@ -415,7 +418,10 @@ fn a_proven_flow_takes_nothing_unproven() {
 fn plans_that_cannot_be_are_refused() {
     let refused = |plan: StampPlan| StampFlow::new(plan).unwrap_err();
     assert_eq!(refused(StampPlan { length: 43, ..plan(1) }), StampPlanError::TooShort { least: 44 });
-    assert_eq!(refused(StampPlan { length: 46, ..plan(1) }), StampPlanError::NoTlvFits { least: 44 });
+    assert_eq!(
+        refused(StampPlan { length: 46, ..plan(1) }),
+        StampPlanError::NoTlvFits { shorter: 44, longer: 48 }
+    );
     assert_eq!(refused(StampPlan { ssid: 0, ..plan(1) }), StampPlanError::Ssid);
     assert_eq!(refused(StampPlan { interval: Span(1), ..plan(1) }), StampPlanError::Interval);
     assert_eq!(refused(StampPlan { patience: Span::ZERO, ..plan(1) }), StampPlanError::Patience);
@@ -426,6 +432,52 @@ fn plans_that_cannot_be_are_refused() {
             fits,
             "{length}"
         );
+    }
+}
+
+#[test]
+fn lengths_rhythms_and_reasons_are_bounded_to_the_last_one() {
+    let plan = plan(1);
+    let keyed = Key::new(*b"sesame").ok();
+    let rhythm =
+        |interval, patience| StampPlan { interval: Span(interval), patience: Span(patience), ..plan.clone() };
+    let rows = [
+        (StampPlan { length: 65_527, ..plan.clone() }, None),
+        (StampPlan { length: 65_528, ..plan.clone() }, Some(StampPlanError::TooLong)),
+        (StampPlan { length: 48, ..plan.clone() }, None),
+        (
+            StampPlan { length: 133, key: keyed.clone(), ..plan.clone() },
+            Some(StampPlanError::NoTlvFits { shorter: 132, longer: 136 }),
+        ),
+        (
+            StampPlan { length: 131, key: keyed.clone(), ..plan.clone() },
+            Some(StampPlanError::NoTlvFits { shorter: 112, longer: 132 }),
+        ),
+        (rhythm(1, 65_536), None),
+        (rhythm(1, 65_537), Some(StampPlanError::Interval)),
+        (rhythm(0, 1), Some(StampPlanError::Interval)),
+        (rhythm(-1, 1), Some(StampPlanError::Interval)),
+        (rhythm(1, 1), None),
+    ];
+    for (n, (plan, want)) in rows.into_iter().enumerate() {
+        assert_eq!(StampFlow::new(plan).err(), want, "row {n}");
+    }
+    let told = [
+        (StampPlanError::TooShort { least: 44 }, "the shortest packet has 44 bytes"),
+        (
+            StampPlanError::NoTlvFits { shorter: 44, longer: 48 },
+            "no packet has that many bytes: the nearest lengths are 44 and 48 bytes",
+        ),
+        (
+            StampPlanError::Interval,
+            "within the time that an answer is waited for, at most 65536 packets may be sent",
+        ),
+        (StampPlanError::TooLong, "no packet is longer than 65527 bytes"),
+        (StampPlanError::Patience, "answers must be waited for"),
+        (StampPlanError::Ssid, "the session's number must not be zero"),
+    ];
+    for (error, words) in told {
+        assert_eq!(error.to_string(), words);
     }
 }
 

@@ -37,8 +37,8 @@ struct Slot {
     seen: Option<Seen>,
     not_sent: bool,
     closes: bool,
-    /// Its answer came after the deadline.
-    late: bool,
+    /// The reflector's number of an answer that came after the deadline.
+    late: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,7 +146,7 @@ impl Window {
     pub(super) fn push(&mut self, sent_at: Mono, told_at: Wall, closes: bool) -> u64 {
         let seq = self.next();
         let deadline = sent_at + self.patience;
-        let slot = Slot { told_at, deadline, tx: None, seen: None, not_sent: false, closes, late: false };
+        let slot = Slot { told_at, deadline, tx: None, seen: None, not_sent: false, closes, late: None };
         self.slots.push_back(slot);
         seq
     }
@@ -185,13 +185,16 @@ impl Window {
         let dead = self.dead;
         let blames_reverse = self.blames_reverse(index, &seen, &wall);
         let Some(slot) = self.slots.get_mut(index) else { return Arrival::Forgotten };
-        if slot.seen.is_some() || slot.late {
-            let forward = !known;
-            self.numbers.insert(seen.number);
-            return Arrival::Copy { forward };
+        if slot.seen.is_some() || slot.late.is_some() {
+            // The number of a late answer is not noted where the way back is to blame.
+            let is_known = known || slot.late == Some(seen.number);
+            if !is_known {
+                self.numbers.insert(seen.number);
+            }
+            return Arrival::Copy { forward: !is_known };
         }
         if index < dead {
-            slot.late = true;
+            slot.late = Some(seen.number);
             if !blames_reverse {
                 self.numbers.insert(seen.number);
             }
@@ -221,6 +224,7 @@ impl Window {
         match *past {
             Past::Lost => {
                 *past = Past::Closed;
+                self.numbers.insert(number);
                 Arrival::Late
             }
             Past::Answered | Past::Closed => Arrival::Copy { forward: self.numbers.insert(number) },
@@ -282,7 +286,7 @@ impl Window {
                     }
                 }
                 Fate::Lost | Fate::NotSent => return self.settle_losses(now, over, nothing_follows),
-                Fate::Pending if over => return Some(self.abandon()),
+                Fate::Pending if over => return Some(self.abandon(now)),
                 Fate::Pending => return None,
             }
         }
@@ -360,7 +364,7 @@ impl Window {
             self.anchor = None;
         }
         for _ in 0..dead {
-            let closed = self.slots.front().is_some_and(|slot| slot.not_sent || slot.late);
+            let closed = self.slots.front().is_some_and(|slot| slot.not_sent || slot.late.is_some());
             self.pop(if closed { Past::Closed } else { Past::Lost });
         }
         StampEvent::Lost(run)
@@ -385,12 +389,14 @@ impl Window {
         Some(reflected)
     }
 
-    fn abandon(&mut self) -> StampEvent {
-        let count = self.slots.iter().filter(|slot| !slot.not_sent && !slot.closes).count() as u64;
-        self.base += self.slots.len() as u64;
-        self.slots.clear();
+    /// The packets at the front that nobody waits for any longer; those behind them have verdicts of their own.
+    fn abandon(&mut self, now: Mono) -> StampEvent {
+        let pending = self.slots.iter().take_while(|slot| slot.fate(now, true) == Fate::Pending).count();
+        let count = self.slots.drain(..pending).filter(|slot| !slot.closes).count() as u64;
+        self.base += pending as u64;
         self.past.clear();
-        self.dead = 0;
+        // Whether the reflector counted answers to them is not known.
+        self.anchor = None;
         StampEvent::Abandoned { count }
     }
 
