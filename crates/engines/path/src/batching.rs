@@ -64,20 +64,6 @@ impl Batching {
     pub fn flag(&self) -> Flag {
         Flag::Coalescing { period: netaware_units::Span(self.period as i64), batch: self.batch }
     }
-
-    /// Of several trains: medians of both, if at least half of the trains are batched.
-    pub fn of_all<'a>(trains: impl IntoIterator<Item = &'a [Arrival]>) -> Option<Self> {
-        let (mut seen, mut found) = (0, Vec::new());
-        for train in trains {
-            seen += usize::from(train.len() > FEWEST_GAPS);
-            found.extend(Self::of(train));
-        }
-        if found.is_empty() || found.len() * 2 < seen {
-            return None;
-        }
-        let of = |of: fn(&Self) -> f64| median(&found.iter().map(of).collect::<Vec<_>>());
-        Some(Self { period: of(|batching| batching.period)?, batch: of(|batching| batching.batch)? })
-    }
 }
 
 /// Places in `arrivals` at which a batch begins, but for the first, which may have been cut: whoever came after more than

@@ -24,6 +24,8 @@
 mod conclusion;
 mod finding;
 mod log;
+#[cfg(test)]
+mod made_up;
 mod method;
 mod plan;
 mod round;

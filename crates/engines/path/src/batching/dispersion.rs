@@ -44,11 +44,4 @@ impl Dispersion {
     pub fn gap(&self) -> f64 {
         self.span / f64::from(self.packets)
     }
-
-    /// Standard error of its rate as a share of it, when the stamp of each end is wrong by `error` ns and batch starts by
-    /// up to one packet.
-    pub fn relative_error(&self, error: f64, batching: Option<&Batching>) -> f64 {
-        let of_a_packet = if batching.is_some() { self.gap() / 12_f64.sqrt() } else { 0.0 };
-        std::f64::consts::SQRT_2 * error.hypot(of_a_packet) / self.span
-    }
 }

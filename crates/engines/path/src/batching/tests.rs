@@ -113,3 +113,88 @@ fn batches_of_two_among_single_packets_are_seen() {
         .collect();
     assert!(Batching::of(&arrivals).is_some());
 }
+
+/// One arrival, and one more after each of these gaps, ns.
+fn after(gaps: &[i64]) -> Vec<Arrival> {
+    let times = gaps.iter().scan(0_i64, |at, gap| {
+        *at += *gap;
+        Some(*at)
+    });
+    (0..).zip(std::iter::once(0).chain(times)).map(|(number, at)| Arrival { number, at }).collect()
+}
+
+#[test]
+fn six_gaps_of_ten_that_are_short_or_two_of_twelve_that_are_tiny_make_batches() {
+    // A quarter of 100 is short, a twentieth is tiny. Batches begin behind the long gaps.
+    let rows: [(&[i64], bool); 6] = [
+        (&[20, 20, 20, 20, 20, 20, 100, 100, 100, 100], true),
+        (&[20, 20, 20, 20, 20, 100, 100, 100, 100, 100], false),
+        (&[5, 5, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100], true),
+        (&[5, 6, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100], false),
+        // Eight gaps are enough, and seven are not.
+        (&[20, 20, 20, 20, 20, 20, 100, 100], true),
+        (&[20, 20, 20, 20, 20, 100, 100], false),
+    ];
+    for (gaps, are_batches) in rows {
+        let want = are_batches.then_some(Batching { period: 100.0, batch: 1.0 });
+        assert_eq!(Batching::of(&after(gaps)), want, "{gaps:?}");
+    }
+    // Time that goes back and forth has no period.
+    assert_eq!(Batching::of(&after(&[100, -100, 100, -100, 100, -100, 100, -100, 100, -100])), None);
+}
+
+#[test]
+fn half_of_the_time_is_spent_in_the_typical_gap_or_longer_ones() {
+    let mut gaps = [100; 20];
+    gaps[7] = 1_000;
+    assert_eq!(typical_gap(&after(&gaps)), Some(100.0));
+    gaps[8] = 2_000;
+    assert_eq!(typical_gap(&after(&gaps)), Some(1_000.0));
+    assert_eq!(typical_gap(&after(&[0, 0])), None);
+    // A batch begins behind more than half of it.
+    assert_eq!(starts(&after(&[100, 50, 51, 100, 100])), [1, 3, 4, 5]);
+}
+
+#[test]
+fn batches_have_a_period_and_a_size_and_few_arrivals_have_none() {
+    let short = after(&[20, 20, 20, 20, 20, 20, 100, 100]);
+    let long = after(&[20, 20, 20, 20, 20, 20, 20, 20, 300, 20, 20, 300, 20, 20, 20, 20, 300]);
+    assert_eq!(Batching::of(&long), Some(Batching { period: 360.0, batch: 4.0 }));
+    assert_eq!(Batching::of(&short), Some(Batching { period: 100.0, batch: 1.0 }));
+    // Eight arrivals say nothing either way.
+    assert_eq!([even(20, 100), even(8, 100)].map(|train| Batching::of(&train)), [None, None]);
+}
+
+#[test]
+fn of_more_than_three_batches_the_last_one_does_not_count() {
+    // Batches of three begin at 3, 6, 9 and 12.
+    let three = after(&[20, 20, 300, 20, 20, 310, 20, 20, 320, 20]);
+    let four = after(&[20, 20, 300, 20, 20, 310, 20, 20, 320, 20, 20, 330, 20]);
+    let batching = Batching { period: 350.0, batch: 3.0 };
+    let found = Some(Dispersion { packets: 6, span: 710.0 });
+    assert_eq!(starts(&four), [3, 6, 9, 12]);
+    assert_eq!(Dispersion::of(&three, Some(&batching)), found);
+    assert_eq!(Dispersion::of(&four, Some(&batching)), found);
+    assert_eq!(Dispersion::of(&four, None), Some(Dispersion { packets: 13, span: 1_440.0 }));
+    assert_eq!(Dispersion::between(&four, 2, 4), Some(Dispersion { packets: 2, span: 320.0 }));
+    assert_eq!(Dispersion::between(&four, 4, 4), None);
+}
+
+#[test]
+fn a_rate_is_of_all_packets_over_the_whole_span() {
+    let seen = Dispersion { packets: 100, span: 1.2e6 };
+    let near = |found: f64, want: f64| (found / want - 1.0).abs() < 1e-9;
+    assert!(near(seen.gap(), 12_000.0) && near(seen.rate(1500), 1e9), "{seen:?}");
+}
+
+#[test]
+fn gaps_are_averaged_from_one_spike_to_the_next() {
+    let (sent, received) = ([1.0, 2.0, 3.0, 4.0, 5.0], [10.0, 20.0, 10.0, 30.0]);
+    // What is as long as a spike is none yet; of the sender's gaps the last has no counterpart.
+    assert_eq!(
+        smooth(&sent, &received, 20.0),
+        (vec![2.0, 2.0, 2.0, 4.0], vec![40.0 / 3.0, 40.0 / 3.0, 40.0 / 3.0, 30.0])
+    );
+    assert_eq!(smooth(&sent, &received, 19.0), (vec![1.0, 2.5, 2.5, 4.0], vec![10.0, 15.0, 15.0, 30.0]));
+    assert_eq!(smooth(&sent, &[], 19.0), (vec![], vec![]));
+}

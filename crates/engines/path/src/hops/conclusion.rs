@@ -188,30 +188,23 @@ impl Hops {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
+    use netaware_stats::interval::Interval;
+    use netaware_units::Mono;
+
+    use super::super::finding::Queueing;
     use super::super::log::Exchange;
-    use super::super::plan::{CapacityWay, HopsPlan};
+    use super::super::made_up::{SILENT, answered, hops, told};
+    use super::super::round::What;
+    use super::super::segments::Segments;
+    use super::super::slope::Way;
     use super::*;
 
     /// A first hop behind 100 Mbit/s, with answers to twelve sizes, the nth of which came later by
     /// `late(n)` ns.
     fn measured(late: impl Fn(u32) -> i64) -> HopFinding {
-        let mut hops = Hops::new(HopsPlan {
-            max_hops: 1,
-            smallest: 64,
-            largest: 1500,
-            tail: 40,
-            header: 20,
-            sizes: Vec::new(),
-            time: Span::from_secs(10),
-            per_hop: None,
-            way: CapacityWay::Automatic,
-            echo: true,
-            trains: false,
-            stamp_error: Span(50),
-            send_gap: Span(1_000),
-            seed: 1,
-        });
-        hops.end = 1;
+        let mut hops = hops(1);
         hops.routes = vec![Some(Route::Direct { from: 64 })];
         hops.logs[0].exchanges.extend((0..12).map(|n| {
             let length = 64 + 120 * n;
@@ -233,5 +226,166 @@ mod tests {
             assert!((capacity.rate.estimate / 1e8 - 1.0).abs() < 0.01, "row {row}: {hop:?}");
             assert_eq!(hop.flags.contains(&HopFlag::FitsDisagree), disagree, "row {row}: {hop:?}");
         }
+    }
+
+    #[test]
+    fn of_hops_without_slopes_it_is_told_who_answered_and_how_late() {
+        let mut hops = hops(2);
+        (hops.began_at, hops.now) = (Some(Mono(1_000_000_000)), Mono(3_000_000_000));
+        (hops.refused, hops.mtu, hops.packets, hops.bytes) = (true, Some(1400), 6, 384);
+        for millis in [10, 20, 12] {
+            hops.note_exchange(1, Kind::Udp, 64, &told(What::TimeExceeded, 1, millis));
+            hops.note_exchange(2, Kind::Udp, 64, &SILENT);
+        }
+        let silent = HopFinding {
+            ttl: 2,
+            addresses: Vec::new(),
+            asked: 3,
+            answered: 0,
+            rtt_min: None,
+            rtt_median: None,
+            queueing: None,
+            capacity: None,
+            train: None,
+            flags: vec![HopFlag::Silent],
+        };
+        let first = HopFinding {
+            ttl: 1,
+            addresses: vec![IpAddr::from([192, 0, 2, 1])],
+            answered: 3,
+            rtt_min: Some(Span::from_millis(10)),
+            rtt_median: Some(Span::from_millis(12)),
+            queueing: Some(Queueing {
+                median: Span::from_millis(2),
+                p90: Span::from_micros(8_400),
+                own_mean: Span::from_millis(4),
+            }),
+            flags: Vec::new(),
+            ..silent.clone()
+        };
+        let flags =
+            vec![PathFlag::DestinationSilent, PathFlag::Refused, PathFlag::Mtu(1400), PathFlag::CutShort];
+        let found = HopsFinding {
+            hops: vec![first, silent],
+            reached: false,
+            choke_point: None,
+            trains: 0,
+            largest: 1500,
+            packets: 6,
+            bytes: 384,
+            took: Span::from_secs(2),
+            flags,
+        };
+        assert_eq!(hops.finding(), found);
+        (hops.reached, hops.refused, hops.mtu, hops.end) = (true, false, None, 0);
+        assert_eq!(hops.finding().flags, []);
+    }
+
+    /// Twelve sizes, each byte of which takes so many ns.
+    fn line(each: i64) -> Vec<Exchange> {
+        let at = |n: u32| {
+            let length = 64 + 120 * n;
+            let rtt = Span(4_000_000 + i64::from(length) * each);
+            Exchange { kind: Kind::Udp, length, rtt, reply_length: Some(56) }
+        };
+        (0..12).map(at).collect()
+    }
+
+    #[test]
+    fn a_link_is_its_hops_own_where_the_hop_before_has_a_slope() {
+        let mut hops = hops(2);
+        hops.routes = vec![Some(Route::Direct { from: 64 }); 2];
+        for (log, each) in hops.logs.iter_mut().zip([160, 320]) {
+            (log.answered, log.exchanges) = (12, line(each));
+        }
+        // Stamps err by 50 ns, over 1320 bytes.
+        let half = 50.0 / 1_320.0;
+        let rate =
+            Interval { estimate: 5e7, lo: 8e9 / (160.0 + half), hi: 8e9 / (160.0 - half), confidence: 0.95 };
+        let first = HopCapacity {
+            rate,
+            bound: Bound::None,
+            least_squares: Some(5e7),
+            way: Way::Direct,
+            from: 1,
+            segments: Some(Segments { rates: vec![1e8, 1e8] }),
+            sizes: 12,
+            samples: 12,
+        };
+        let found = hops.finding();
+        assert_eq!(found.hops[0].capacity, Some(first));
+        let second = found.hops[1].capacity.as_ref().unwrap();
+        assert!((second.rate.estimate / 5e7 - 1.0).abs() < 1e-9, "{second:?}");
+        assert_eq!((second.from, second.segments.is_some()), (2, true), "{second:?}");
+        assert_eq!(
+            (&found.hops[1].flags[..], &found.flags[..]),
+            (&[][..], &[PathFlag::DestinationSilent][..])
+        );
+        // Two links together have no segments.
+        hops.routes[0] = None;
+        let found = hops.finding();
+        let both = found.hops[1].capacity.as_ref().unwrap();
+        assert!((both.rate.estimate / 2.5e7 - 1.0).abs() < 1e-9, "{both:?}");
+        assert_eq!((found.hops[0].capacity.is_none(), both.from, &both.segments), (true, 1, &None));
+        // Too few sizes, and a slope that falls.
+        hops.routes[0] = Some(Route::Direct { from: 64 });
+        hops.logs[1].exchanges = line(80);
+        assert_eq!(hops.finding().hops[1].flags, [HopFlag::SlopeFalls]);
+        hops.logs[1].exchanges.truncate(4);
+        assert_eq!(hops.finding().hops[1].flags, [HopFlag::TooFewAnswers]);
+    }
+
+    #[test]
+    fn a_small_packet_falls_behind_at_fifteen_times_the_rate_of_the_link_before() {
+        // Large ones are of 600 bytes at least, small ones of 40.
+        let hops = hops(2);
+        let flags = |route, rate: f64, before| hops.way_flags(1, route, &Slope::ZERO, rate, before);
+        assert_eq!(flags(Route::TailByEcho, 15e6, Some(1e6)), []);
+        assert_eq!(flags(Route::TailByHop(2), 15e6 + 1.0, Some(1e6)), [HopFlag::FellBehind]);
+        assert_eq!(flags(Route::TailByEcho, 15e6 + 1.0, None), []);
+        assert_eq!(flags(Route::TwoWay, 15e6 + 1.0, Some(1e6)), [HopFlag::AssumesSymmetry]);
+        assert_eq!(flags(Route::Direct { from: 64 }, 15e6 + 1.0, Some(1e6)), []);
+        // 600 bytes in the microsecond in which the host sends the next one.
+        assert!(!hops.outruns_the_host(Route::TailByEcho, 4.79e9));
+        assert!(hops.outruns_the_host(Route::TailByEcho, 4.81e9));
+        assert!(hops.outruns_the_host(Route::TailByHop(2), 4.81e9));
+        assert!(!hops.outruns_the_host(Route::TwoWay, 4.81e9));
+    }
+
+    /// A hop that answers 1500 bytes by 500 and 600 by `small`; the last hop is 4 ms behind it.
+    fn in_the_way(small: u32, each: f64, change: fn(&mut Hops)) -> bool {
+        let mut hops = hops(2);
+        let own = [
+            answered(Kind::Udp, 64, 56, &[10]),
+            answered(Kind::Udp, 600, small, &[11]),
+            answered(Kind::Udp, 1500, 500, &[12]),
+            // A shorter question and another kind do not count.
+            answered(Kind::Udp, 599, 100, &[11]),
+            answered(Kind::Echo, 600, 100, &[11]),
+        ];
+        hops.logs[0].exchanges = own.concat();
+        hops.logs[0].note_leader(true);
+        hops.logs[1].exchanges = answered(Kind::Udp, 64, 56, &[14]);
+        change(&mut hops);
+        hops.answers_in_the_way(1, &Slope { value: each, ..Slope::ZERO })
+    }
+
+    #[test]
+    fn long_answers_are_in_the_way_for_as_long_as_they_take() {
+        // 500 bytes take 4 ms at 8 us a byte.
+        assert!(!in_the_way(491, 8_000.0, |_| {}));
+        assert!(in_the_way(491, 8_001.0, |_| {}));
+        assert!(!in_the_way(492, 8_001.0, |_| {}));
+        assert!(!in_the_way(491, 8_001.0, |hops| hops.logs[0].note_leader(false)));
+        // Small packets that no answer of the destination came before.
+        let free: fn(&mut Hops) = |hops| {
+            (hops.end, hops.reached) = (1, true);
+            (0..30).for_each(|_| hops.logs[0].note_tail(1500, Span(1), false));
+        };
+        assert!(!in_the_way(491, 8_001.0, free));
+        assert!(in_the_way(491, 8_001.0, |hops| (hops.end, hops.reached) = (1, true)));
+        assert!(in_the_way(491, 8_001.0, |hops| {
+            (0..30).for_each(|_| hops.logs[0].note_tail(1500, Span(1), false));
+        }));
     }
 }

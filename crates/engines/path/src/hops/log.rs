@@ -287,6 +287,137 @@ mod tests {
     }
 
     #[test]
+    fn half_of_twelve_answers_are_a_limit_and_then_half_of_six() {
+        let mut hop = HopLog { answered: 1, ..HopLog::default() };
+        let mut next = |answers: [bool; 6]| {
+            answers.iter().for_each(|answered| hop.note_outcome(*answered, true, Mono(7)));
+            (hop.pace.limited, hop.pace.every, hop.recent.len())
+        };
+        let half = [true, true, true, false, false, false];
+        let mostly = [true, true, true, true, false, false];
+        // Seven of twelve; then the oldest, an answer, is forgotten, and the next one stays out.
+        assert_eq!(next(half), (false, 1, 6));
+        assert_eq!(next(mostly), (false, 1, 11));
+        assert_eq!(next([false; 6]), (true, 2, 5));
+        assert_eq!(next(mostly), (true, 4, 5));
+        assert_eq!(next(half), (true, 8, 2));
+        // What has never answered has no limit, and nobody is asked more seldom than once in 64 rounds.
+        let mut silent = HopLog::default();
+        let mut slow = HopLog { answered: 1, ..HopLog::default() };
+        for _ in 0..100 {
+            silent.note_outcome(false, true, Mono(7));
+            slow.note_outcome(false, true, Mono(7));
+        }
+        assert_eq!((silent.pace.limited, silent.pace.every, slow.pace.every), (false, 1, 64));
+        assert_eq!(slow.pace.since, Some(Mono(7)));
+    }
+
+    #[test]
+    fn the_pace_of_answers_is_told_from_a_second_on() {
+        let pace = Pace { since: Some(Mono(1_000_000_000)), answers: 30, ..Pace::default() };
+        let mut hop = HopLog { pace, ..HopLog::default() };
+        let per_second = |hop: &HopLog, now: u64| hop.answers_per_second(Mono(now), 7.0);
+        let close = |found: f64, want: f64| (found - want).abs() < 1e-9;
+        assert!(close(per_second(&hop, 1_999_999_999), 7.0));
+        assert!(close(per_second(&hop, 2_000_000_000), 30.0));
+        assert!(close(per_second(&hop, 5_000_000_000), 7.5));
+        hop.restart_pace_count();
+        assert!(close(per_second(&hop, 5_000_000_000), 0.0));
+        assert!(close(per_second(&HopLog::default(), 5_000_000_000), 7.0));
+    }
+
+    #[test]
+    fn only_so_much_is_kept_and_all_of_it_is_counted() {
+        let exchange = Exchange { kind: Kind::Udp, length: 64, rtt: Span(1), reply_length: None };
+        let mut hop = HopLog {
+            exchanges: vec![exchange; MOST_SAMPLES - 1],
+            tails: vec![Sample { bytes: 1500, delay: Span(1) }; MOST_SAMPLES - 1],
+            ..HopLog::default()
+        };
+        for from in 0..20 {
+            hop.note_answer(Kind::Udp, 64, Mono(3), reply(from, 10));
+            hop.note_tail(1500, Span(2), false);
+        }
+        hop.note_answer(Kind::Udp, 64, Mono(3), reply(5, 12));
+        assert_eq!((hop.answered, hop.pace.answers), (21, 21));
+        assert_eq!((hop.exchanges.len(), hop.tails.len()), (MOST_SAMPLES, MOST_SAMPLES));
+        assert_eq!(hop.exchanges[MOST_SAMPLES - 1].rtt, Span(7));
+        assert_eq!(hop.exchanges[MOST_SAMPLES - 1].reply_length, Some(56));
+        // The most frequent first, and no more than sixteen.
+        let order: Vec<u8> = [5].into_iter().chain((0..16).filter(|from| *from != 5)).collect();
+        assert_eq!(hop.addresses(), order.iter().map(|from| reply(*from, 0).from).collect::<Vec<_>>());
+        let leaders = [false, true, true].map(|answered| {
+            hop.note_leader(answered);
+            hop.leaders_are_answered()
+        });
+        assert_eq!(leaders, [false, false, true]);
+    }
+
+    #[test]
+    fn an_address_that_begins_when_the_other_ends_does_not_alternate() {
+        let log = |second: u64| {
+            let mut hop = HopLog::default();
+            for (from, at) in [(1, 0), (1, 5), (2, second), (2, 9)] {
+                hop.note_address(reply(from, at).from, Mono(at));
+            }
+            (hop.alternates(), hop.changed(64))
+        };
+        assert_eq!([4, 5, 6].map(log), [(true, false), (false, true), (false, true)]);
+    }
+
+    #[test]
+    fn a_step_is_longer_than_a_millisecond_and_than_three_times_what_queues_make() {
+        // Six round trips a quarter, us: the smallest of it and others that waited.
+        let changed = |quarters: [i64; 4], waits: i64, count: usize| {
+            let rtts = quarters
+                .map(|least| [least, least + waits, least + waits, least + waits, least + waits, least]);
+            let exchange = |us: i64| Exchange {
+                kind: Kind::Echo,
+                length: 64,
+                rtt: Span::from_micros(us),
+                reply_length: None,
+            };
+            let mut hop = HopLog::default();
+            hop.exchanges.extend(rtts.concat().into_iter().take(count).map(exchange));
+            // Others do not count: a longer packet, and what answered less often.
+            hop.exchanges.extend([Exchange { length: 1500, ..exchange(90_000) }; 9]);
+            hop.exchanges.extend([Exchange { kind: Kind::Udp, ..exchange(90_000) }; 9]);
+            hop.changed(64)
+        };
+        assert!(!changed([10_000, 10_000, 11_000, 10_000], 0, 24));
+        assert!(changed([10_000, 10_000, 11_001, 10_000], 0, 24));
+        assert!(!changed([10_000, 10_000, 11_001, 10_000], 0, 23));
+        assert!(!changed([10_000, 10_000, 13_000, 10_000], 1_000, 24));
+        assert!(changed([10_000, 10_000, 13_001, 10_000], 1_000, 24));
+        assert!(changed([13_001, 10_000, 10_000, 10_000], 1_000, 24));
+    }
+
+    #[test]
+    fn round_trips_of_a_size_are_those_of_the_kind_that_answers_most() {
+        let mut hop = HopLog::default();
+        let rtts = [
+            (Kind::Udp, 64, vec![10, 20, 12]),
+            (Kind::Echo, 64, vec![1, 2]),
+            (Kind::Udp, 1500, vec![33, 30, 30]),
+            (Kind::Echo, 1500, vec![5, 9, 6, 7]),
+        ];
+        for (kind, length, all) in rtts {
+            let exchange = |ms| Exchange { kind, length, rtt: Span::from_millis(ms), reply_length: None };
+            hop.exchanges.extend(all.into_iter().map(exchange));
+        }
+        assert_eq!(hop.rtt(64), Some((Span::from_millis(10), Span::from_millis(12))));
+        assert_eq!(hop.rtt(1500), Some((Span::from_millis(5), Span::from_micros(6_500))));
+        assert_eq!(hop.rtt(576), None);
+        // Beyond the smallest of its kind and size, of which there have to be three.
+        let excess = hop.excess();
+        assert_eq!(excess, [0.0, 0.0, 0.0, 0.0, 1e6, 2e6, 2e6, 3e6, 4e6, 10e6]);
+        assert!((mean(&excess).unwrap() - 2.2e6).abs() < 1e-6 && mean(&[]).is_none());
+        let told = Queueing { median: Span(1_500_000), p90: Span(4_600_000), own_mean: Span(1_200_000) };
+        assert_eq!(queueing(&excess, 1e6), Some(told));
+        assert_eq!(queueing(&[], 1e6), None);
+    }
+
+    #[test]
     fn losses_that_everybody_shares_are_no_limit() {
         let mut hop = HopLog { answered: 6, ..HopLog::default() };
         for n in 0..200 {

@@ -65,7 +65,8 @@ impl Hops {
             self.plan.smallest
         } else {
             // A message of the largest size quotes as much as it ever will.
-            large.saturating_sub(self.plan.header + ICMP_HEADER).next_multiple_of(8)
+            let quoted = large.saturating_sub(self.plan.header + ICMP_HEADER).next_multiple_of(8);
+            quoted.max(self.plan.smallest)
         };
         (from + self.largest * 2 / 5 <= self.largest).then_some(from)
     }
@@ -101,3 +102,154 @@ impl Hops {
 
 /// ICMP and ICMPv6 alike.
 const ICMP_HEADER: u32 = 8;
+
+#[cfg(test)]
+mod tests {
+    use netaware_units::Span;
+
+    use super::super::log::Exchange;
+    use super::super::made_up::{answered, hops};
+    use super::super::round::Kind;
+    use super::*;
+
+    type Change = fn(&mut Hops);
+
+    /// Answers of one length to the smallest and the largest packet.
+    fn constant() -> Vec<Exchange> {
+        [answered(Kind::Udp, 64, 56, &[10]), answered(Kind::Udp, 1500, 56, &[12])].concat()
+    }
+
+    #[test]
+    fn answers_are_read_from_where_they_grow_no_more_if_two_fifths_of_the_sizes_are_left() {
+        let rows = [
+            (1500, 563, Some(64)),
+            // Eight bytes more are more: then 536 are quoted, behind two headers.
+            (1500, 564, Some(536)),
+            (1500, 576, Some(552)),
+            (1500, 924, Some(896)),
+            (1500, 928, None),
+            (1000, 628, Some(600)),
+        ];
+        for (largest, reply, from) in rows {
+            let mut hops = hops(1);
+            hops.largest = largest;
+            hops.logs[0].exchanges.extend(answered(Kind::Udp, 64, 556, &[10]));
+            hops.logs[0].exchanges.extend(answered(Kind::Udp, largest, reply, &[12]));
+            hops.logs[0].exchanges.extend(answered(Kind::Udp, largest, 100, &[13]));
+            assert_eq!(hops.direct_from(1), from, "{largest} {reply}");
+        }
+        let mut hops = hops(1);
+        hops.logs[0].exchanges.extend(answered(Kind::Udp, 64, 556, &[10]));
+        assert_eq!(hops.direct_from(1), None);
+    }
+
+    #[test]
+    fn each_hop_is_measured_by_what_answers_best() {
+        let (direct, tail) = (Some(Route::Direct { from: 64 }), Some(Route::TailByHop(2)));
+        let rows: [(CapacityWay, Change, Option<Route>); 11] = [
+            (CapacityWay::Automatic, |_| {}, direct),
+            (CapacityWay::Automatic, |hops| hops.logs[0].pace.limited = true, tail),
+            (
+                CapacityWay::Automatic,
+                |hops| (hops.logs[0].pace.limited, hops.logs[1].pace.limited) = (true, true),
+                direct,
+            ),
+            // Seven answers to eleven questions are too few.
+            (
+                CapacityWay::Automatic,
+                |hops| (hops.logs[0].pace.limited, hops.logs[1].asked) = (true, 11),
+                direct,
+            ),
+            (CapacityWay::Automatic, |hops| hops.logs[0].exchanges.clear(), tail),
+            (CapacityWay::Direct, |hops| hops.logs[0].pace.limited = true, direct),
+            (CapacityWay::Direct, |hops| hops.logs[0].exchanges.clear(), Some(Route::TwoWay)),
+            (
+                CapacityWay::Direct,
+                |hops| {
+                    hops.logs[0].exchanges.clear();
+                    hops.logs[0].answered = 0;
+                },
+                None,
+            ),
+            (CapacityWay::Tailgating, |_| {}, tail),
+            (CapacityWay::Tailgating, |hops| hops.whole = (10, 7), Some(Route::TailByEcho)),
+            (CapacityWay::Tailgating, |hops| hops.whole = (10, 6), tail),
+        ];
+        for (row, (way, change, want)) in rows.into_iter().enumerate() {
+            let mut hops = hops(2);
+            hops.plan.way = way;
+            hops.logs[0].answered = 1;
+            hops.logs[0].exchanges = constant();
+            (hops.logs[1].asked, hops.logs[1].answered) = (10, 7);
+            change(&mut hops);
+            assert_eq!(hops.route(1), want, "row {row}");
+        }
+    }
+
+    #[test]
+    fn a_destination_that_answers_echoes_is_not_read_directly() {
+        let rows = [
+            (true, (10, 7), Some(Route::TwoWay)),
+            (true, (10, 0), Some(Route::Direct { from: 64 })),
+            (false, (10, 7), Some(Route::Direct { from: 64 })),
+        ];
+        for (reached, whole, want) in rows {
+            let mut hops = hops(1);
+            hops.plan.way = CapacityWay::Direct;
+            (hops.reached, hops.whole) = (reached, whole);
+            hops.logs[0].answered = 1;
+            hops.logs[0].exchanges = constant();
+            assert_eq!(hops.route(1), want, "{reached} {whole:?}");
+        }
+    }
+
+    #[test]
+    fn a_small_packet_goes_to_the_furthest_hop_behind_that_does_not_ration() {
+        let mut hops = hops(4);
+        for log in &mut hops.logs {
+            (log.asked, log.answered) = (10, 10);
+        }
+        hops.logs[3].pace.limited = true;
+        let tails = [1, 2, 3, 4].map(|ttl| hops.tail(ttl));
+        assert_eq!(tails, [Some(Route::TailByHop(3)), Some(Route::TailByHop(3)), None, None]);
+        (hops.logs[2].asked, hops.logs[2].answered) = (0, 0);
+        assert_eq!([1, 2].map(|ttl| hops.tail(ttl)), [Some(Route::TailByHop(2)), None]);
+    }
+
+    #[test]
+    fn the_order_of_sizes_is_thrown_away_when_the_routes_change_and_only_then() {
+        let mut hops = hops(1);
+        hops.logs[0].answered = 1;
+        hops.settle_routes();
+        assert_eq!(hops.routes, [Some(Route::TwoWay)]);
+        hops.logs[0].order = vec![100, 200];
+        hops.settle_routes();
+        assert_eq!(hops.logs[0].order, [100, 200]);
+        hops.logs[0].exchanges = constant();
+        hops.settle_routes();
+        assert_eq!(hops.routes, [Some(Route::Direct { from: 64 })]);
+        assert!(hops.logs[0].order.is_empty());
+    }
+
+    #[test]
+    fn each_route_takes_the_delays_that_belong_to_it() {
+        let hops = hops(1);
+        let mut log = HopLog::default();
+        let (kind, rtt) = (Kind::Udp, Span(9));
+        let lengths = [(199, Some(56)), (200, Some(57)), (1500, None), (1501, Some(58))];
+        let exchange = |(length, reply_length)| Exchange { kind, length, rtt, reply_length };
+        log.exchanges.extend(lengths.map(exchange));
+        log.note_tail(1400, Span(7), false);
+        let samples = |route| {
+            let samples = hops.samples(&log, route);
+            samples.into_iter().map(|it| (it.bytes, it.delay)).collect::<Vec<_>>()
+        };
+        assert_eq!(samples(Route::Direct { from: 200 }), [(200, Span(9)), (1500, Span(9))]);
+        assert_eq!(samples(Route::TwoWay), [(255, Span(9)), (257, Span(9)), (1559, Span(9))]);
+        for route in [Route::TailByEcho, Route::TailByHop(2)] {
+            assert_eq!((samples(route), route.way()), (vec![(1400, Span(7))], Way::Tailgating));
+        }
+        let ways = [Route::Direct { from: 64 }, Route::TwoWay].map(Route::way);
+        assert_eq!(ways, [Way::Direct, Way::TwoWay]);
+    }
+}

@@ -86,6 +86,24 @@ mod tests {
     }
 
     #[test]
+    fn the_closest_series_counts_and_a_reading_that_is_too_wide_has_none() {
+        let of = |estimate: f64, lo: f64, hi: f64| {
+            let mbits = |rate: f64| rate * 1e6;
+            let rate = Interval { estimate: mbits(estimate), lo: mbits(lo), hi: mbits(hi), confidence: 0.95 };
+            segments(&rate).map(|found| found.rates)
+        };
+        // A series of 100 Mbit/s and 1, 2.5 or 5 Gbit/s reads 90.9, 96.2 or 98.0.
+        assert_eq!(of(96.9, 91.0, 97.5), Some(vec![1e8, 2.5e9]));
+        // Two per cent are allowed beyond the interval.
+        assert_eq!(of(50.9, 50.85, 50.95), Some(vec![1e8, 1e8]));
+        assert_eq!(of(51.2, 51.1, 51.3), None);
+        // At 35 % of the estimate the interval is not yet too wide.
+        assert_eq!(of(50.0, 41.25, 58.75), Some(vec![1e8, 1e8]));
+        assert_eq!(of(50.0, 41.25, 58.76), None);
+        assert_eq!(of(0.0, 0.0, 0.0), None);
+    }
+
+    #[test]
     fn series_add_their_times() {
         assert!((in_series(&[1e8, 1e8]) - 5e7).abs() < 1.0);
         assert!((in_series(&[1e7, 1e8]) - 9.0909e6).abs() < 100.0);

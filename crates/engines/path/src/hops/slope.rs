@@ -147,6 +147,69 @@ mod tests {
     }
 
     #[test]
+    fn a_slope_is_known_as_well_as_its_points_lie_on_a_line_and_stamps_err() {
+        // 44 ns over 880 bytes.
+        assert_eq!(
+            slope(&samples(80.0, |_| 0), Span(44)),
+            Some(Slope {
+                value: 80.0,
+                half: 0.05,
+                host_half: 0.05,
+                least_squares: 80.0,
+                sizes: 12,
+                samples: 12
+            })
+        );
+        // One of six sizes is off by 4 us: of all fifteen slopes the second and the last but one are 60 and
+        // 80, or 80 and 100. 7.5 us over 500 bytes are 15.
+        for (late, least_squares) in [(4_000, 80.0 - 24.0 / 7.0), (-4_000, 80.0 + 24.0 / 7.0)] {
+            let delay = |n: u32| Span(i64::from(n) * 8_000 + if n == 2 { late } else { 0 });
+            let points: Vec<Sample> = (1..=6).map(|n| Sample { bytes: n * 100, delay: delay(n) }).collect();
+            let found = slope(&points, Span(7_500)).unwrap();
+            let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+            assert!(near(found.value, 80.0) && near(found.half, 25.0), "{found:?}");
+            assert!(near(found.host_half, 15.0) && near(found.least_squares, least_squares), "{found:?}");
+        }
+        assert_eq!(least_squares(&[(0.0, 0.0), (1.0, 2.0), (2.0, 1.0)]), Some(0.5));
+        assert_eq!(least_squares(&[(1.0, 1.0), (1.0, 2.0)]), None);
+    }
+
+    #[test]
+    fn two_slopes_are_a_link_or_a_bound_by_what_their_difference_leaves() {
+        let of = |value: f64, half: f64, host_half: f64, least_squares: f64| Slope {
+            value,
+            half,
+            host_half,
+            least_squares,
+            ..Slope::ZERO
+        };
+        let rate = |estimate: f64, lo: f64, hi: f64| Interval { estimate, lo, hi, confidence: 0.95 };
+        // ns a byte: 2 and 12, whose halves are 3 and 4, or 5 together.
+        let before = of(2.0, 3.0, 0.0, 1.0);
+        let least = 8e9 / 15.0;
+        let bound = |is_host_limited: bool, least_squares: Option<f64>| Link {
+            rate: rate(least, least, least),
+            bound: Bound::AtLeast,
+            is_host_limited,
+            least_squares,
+        };
+        assert_eq!(link(&before, &of(12.0, 4.0, 3.5, 5.0)), Some(bound(false, Some(2e9))));
+        assert_eq!(link(&before, &of(12.0, 4.0, 3.6, 1.0)), Some(bound(true, None)));
+        // Less than half of the difference is known of it.
+        let known = Link {
+            rate: rate(8e8, 8e9 / 14.0, 8e9 / 6.0),
+            bound: Bound::None,
+            is_host_limited: false,
+            least_squares: None,
+        };
+        assert_eq!(link(&of(2.0, 0.0, 0.0, 5.0), &of(12.0, 4.0, 4.0, 4.0)), Some(known));
+        // It may be nothing, and it cannot be less.
+        let nothing = Link { rate: rate(1e9, 1e9, 1e9), ..bound(false, None) };
+        assert_eq!(link(&before, &of(5.0, 4.0, 0.0, 1.0)), Some(nothing));
+        assert_eq!(link(&before, &of(-3.0, 4.0, 0.0, 1.0)), None);
+    }
+
+    #[test]
     fn neighbouring_slopes_give_the_link_between_them() {
         let before = slope(&samples(80.0, |_| 0), Span(1)).unwrap();
         let after = slope(&samples(880.0, |_| 0), Span(1)).unwrap();

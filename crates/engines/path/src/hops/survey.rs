@@ -175,3 +175,192 @@ const MOST_GAP: Span = Span::from_millis(200);
 const LADDER: [u32; 7] = [1492, 1480, 1420, 1400, 1280, 1000, 576];
 /// RFC 791: nothing believable is smaller.
 const LEAST_MTU: u32 = 68;
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::{SILENT, answered, hops, told};
+    use super::*;
+
+    type Change = fn(&mut Hops);
+    /// TTL, kind and length.
+    type Shape = (u8, Kind, u32);
+
+    #[test]
+    fn each_possible_hop_and_the_destination_are_looked_for() {
+        let mut hops = hops(2);
+        let probe = |ttl, kind| Probe {
+            ttl,
+            length: 64,
+            kind,
+            after: Span::from_millis(5),
+            awaited: true,
+            mute: false,
+        };
+        let asked = |kind| [1, 2].map(|ttl| (probe(ttl, kind), Asked::Find { ttl })).to_vec();
+        assert_eq!(hops.find(Kind::Echo), asked(Kind::Echo));
+        let whole = (probe(FAR, Kind::Echo), Asked::Whole);
+        assert_eq!(hops.find(Kind::Udp), [asked(Kind::Udp), vec![whole]].concat());
+    }
+
+    #[test]
+    fn the_first_answer_of_the_destination_ends_the_path() {
+        let mut hops = hops(4);
+        hops.end = 0;
+        let asked: Vec<Asked> = hops.find(Kind::Udp).into_iter().map(|(_, asked)| asked).collect();
+        let probes = vec![
+            told(What::TimeExceeded, 1, 10),
+            SILENT,
+            told(What::PortUnreachable, 9, 30),
+            told(What::PortUnreachable, 9, 31),
+            told(What::EchoReply, 9, 29),
+        ];
+        hops.take_find(&asked, &RoundReport { probes });
+        assert_eq!((hops.end, hops.reached, hops.refused), (3, true, false));
+        // Twice the longest round trip, and a tenth of a second.
+        assert_eq!(hops.patience, Span::from_millis(162));
+        let counts: Vec<(u32, u32)> = hops.logs.iter().map(|log| (log.asked, log.answered)).collect();
+        assert_eq!(counts, [(1, 1), (1, 0), (1, 1), (0, 0)]);
+        assert_eq!(hops.by_echo, [false; 4]);
+    }
+
+    #[test]
+    fn who_answers_echoes_alone_is_asked_by_echoes_from_then_on() {
+        let mut hops = hops(5);
+        hops.end = 0;
+        let asked = [1, 2, 3, 4, 5].map(|ttl| Asked::Find { ttl });
+        let silence = [SILENT; 4].to_vec();
+        let probes = [vec![told(What::TimeExceeded, 1, 10)], silence].concat();
+        hops.take_find(&asked, &RoundReport { probes });
+        assert_eq!((hops.end, hops.reached), (1, false));
+        hops.stage = Stage::FindByEcho;
+        let probes = vec![
+            told(What::TimeExceeded, 1, 10),
+            SILENT,
+            told(What::TimeExceeded, 3, 12),
+            told(What::EchoReply, 9, 14),
+            told(What::EchoReply, 9, 14),
+        ];
+        hops.take_find(&asked, &RoundReport { probes });
+        assert_eq!((hops.end, hops.reached), (4, true));
+        assert_eq!(hops.by_echo, [false, false, true, true, false]);
+    }
+
+    #[test]
+    fn a_path_that_is_refused_ends_where_it_is() {
+        let mut hops = hops(3);
+        hops.end = 0;
+        let asked = [1, 2, 3].map(|ttl| Asked::Find { ttl });
+        let probes =
+            vec![told(What::TimeExceeded, 1, 10), told(What::Refused, 2, 10), told(What::Refused, 2, 2_000)];
+        hops.take_find(&asked, &RoundReport { probes });
+        assert_eq!((hops.end, hops.reached, hops.refused), (2, false, true));
+        // No longer than before anything was known.
+        assert_eq!(hops.patience, FIRST_PATIENCE);
+    }
+
+    #[test]
+    fn the_largest_packet_is_looked_for_at_the_furthest_router_that_answers() {
+        let with_small_ones = |ttl: u8, kind: Kind, lengths: &[u32]| -> Vec<Shape> {
+            lengths.iter().flat_map(|length| [(ttl, kind, *length), (ttl, kind, 64)]).collect()
+        };
+        let all = [1500, 1492, 1480, 1420, 1400, 1280, 1000, 576];
+        let rows: [(Change, Vec<Shape>); 6] = [
+            (|hops| hops.reached = true, with_small_ones(2, Kind::Udp, &all)),
+            (|_| {}, with_small_ones(3, Kind::Udp, &all)),
+            (|hops| hops.by_echo[2] = true, with_small_ones(3, Kind::Echo, &all)),
+            (|hops| hops.whole = (10, 7), with_small_ones(FAR, Kind::Echo, &all)),
+            (|hops| hops.plan.largest = 1400, with_small_ones(3, Kind::Udp, &[1400, 1400, 1280, 1000, 576])),
+            (|hops| hops.end = 0, Vec::new()),
+        ];
+        for (row, (change, want)) in rows.into_iter().enumerate() {
+            let mut hops = hops(3);
+            hops.logs.iter_mut().for_each(|log| log.answered = 1);
+            change(&mut hops);
+            let ladder = hops.ladder();
+            let found: Vec<Shape> = ladder.iter().map(|(it, _)| (it.ttl, it.kind, it.length)).collect();
+            assert_eq!(found, want, "row {row}");
+            assert!(ladder.iter().all(|(it, asked)| *asked == Asked::Ladder { length: it.length }));
+        }
+        // Who has never answered is asked where nobody else is.
+        let mut quiet = hops(3);
+        assert_eq!(quiet.ladder()[0].0.ttl, 3);
+        quiet.logs[1].answered = 1;
+        assert_eq!(quiet.ladder()[0].0.ttl, 2);
+    }
+
+    #[test]
+    fn what_a_router_passed_on_has_passed_and_small_ones_beside_it_are_counted() {
+        let mut hops = hops(3);
+        let asked = [1500, 64, 1400, 64, 1420, 64].map(|length| Asked::Ladder { length });
+        let passed = told(What::TimeExceeded, 3, 20);
+        let probes =
+            vec![told(What::TooBig(1492), 2, 10), passed, passed, SILENT, told(What::Refused, 2, 10), passed];
+        hops.take_ladder(&asked, &RoundReport { probes });
+        assert_eq!((hops.passed, hops.controls, hops.mtu), (Some(1400), (3, 2), Some(1492)));
+    }
+
+    #[test]
+    fn a_path_mtu_is_believed_if_it_is_smaller_and_not_too_small() {
+        let rows = [
+            (Fate::TooBig(1400), Some(1400)),
+            (told(What::TooBig(1300), 2, 10).fate, Some(1300)),
+            (Fate::TooBig(67), None),
+            (Fate::TooBig(68), Some(68)),
+            (Fate::TooBig(1499), Some(1499)),
+            (Fate::TooBig(1500), None),
+            (told(What::TimeExceeded, 2, 10).fate, None),
+            (Fate::Silent, None),
+        ];
+        for (fate, mtu) in rows {
+            let mut hops = hops(1);
+            hops.note_too_big(&Told { fate, ..SILENT });
+            assert_eq!(hops.mtu, mtu, "{fate:?}");
+        }
+        let mut hops = hops(1);
+        for mtu in [1400, 1300, 1450] {
+            hops.note_too_big(&Told { fate: Fate::TooBig(mtu), ..SILENT });
+        }
+        assert_eq!(hops.mtu, Some(1300));
+    }
+
+    #[test]
+    fn the_largest_that_passed_counts_if_nine_of_ten_small_ones_passed_beside_it() {
+        // Passed, said by a router, small ones: what is used, and what is told.
+        let rows = [
+            (Some(1500), None, (10, 10), (1500, None)),
+            (Some(1400), None, (10, 9), (1400, Some(1400))),
+            (Some(1400), None, (10, 8), (1500, None)),
+            (Some(1400), Some(1450), (10, 10), (1450, Some(1450))),
+            (None, Some(1280), (10, 10), (1280, Some(1280))),
+            (None, None, (0, 0), (1500, None)),
+        ];
+        for (passed, mtu, controls, want) in rows {
+            let mut hops = hops(1);
+            (hops.passed, hops.mtu, hops.controls) = (passed, mtu, controls);
+            hops.settle_largest();
+            assert_eq!((hops.largest, hops.mtu), want, "{passed:?} {mtu:?} {controls:?}");
+        }
+    }
+
+    #[test]
+    fn probes_are_as_far_apart_as_the_largest_takes_one_way_and_a_tenth_more() {
+        // It takes 20 ms longer there and back; the smallest round trip of each size counts.
+        let rows = [
+            (30, 56, 21_208_225),
+            // An answer as long as the question took half of it, and a longer one no more.
+            (30, 1500, 11_000_000),
+            (30, 2000, 11_000_000),
+            (11, 1500, 2_000_000),
+            (400, 1500, 200_000_000),
+        ];
+        for (millis, reply, gap) in rows {
+            let mut hops = hops(2);
+            hops.logs[0].exchanges.extend(answered(Kind::Udp, 64, 56, &[12, 10]));
+            hops.logs[0].exchanges.extend(answered(Kind::Udp, 1500, reply, &[millis + 7, millis]));
+            // The further hop has not answered the largest.
+            hops.logs[1].exchanges.extend(answered(Kind::Udp, 64, 56, &[20]));
+            hops.settle_gap();
+            assert_eq!(hops.gap, Span(gap), "{millis} ms, {reply} B");
+        }
+    }
+}
