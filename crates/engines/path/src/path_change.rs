@@ -86,6 +86,17 @@ mod tests {
     }
 
     #[test]
+    fn a_step_is_more_than_hosts_and_more_than_queues_make() {
+        let step = |by: i128| changed([0, 0, 0, by, by, by]);
+        assert_eq!([20_000, 20_001, -20_000, -20_001].map(step), [false, true, false, true]);
+        // Within either group the levels differ by 50 us.
+        let before = |by: i128| changed([0, 20_000, 50_000, by, by, by]);
+        let behind = |by: i128| changed([0, 0, 0, by, by + 20_000, by + 50_000]);
+        assert_eq!([100_000, 100_001].map(before), [false, true]);
+        assert_eq!([50_000, 50_001].map(behind), [false, true]);
+    }
+
+    #[test]
     fn queues_and_drifting_clocks_are_not() {
         assert!(!changed([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9].map(|n| n * 300_000)));
         assert!(!changed((0..30).map(|n| n * 50_000)));
@@ -103,5 +114,17 @@ mod tests {
         levels.saw_train(&report);
         levels.saw_train(&TrainReport::default());
         assert_eq!(levels.0, [120]);
+    }
+
+    #[test]
+    fn a_quarter_of_a_train_has_not_met_its_own_queue() {
+        let arrivals = [(0, 130), (1, 125), (2, 90), (3, 80)];
+        let report = TrainReport {
+            sent: vec![Some(10); 8],
+            arrivals: arrivals.map(|(number, at)| crate::Arrival { number, at }).to_vec(),
+        };
+        let mut levels = Levels::default();
+        levels.saw_train(&report);
+        assert_eq!(levels.0, [115]);
     }
 }

@@ -103,6 +103,28 @@ mod tests {
     }
 
     #[test]
+    fn the_share_that_is_used_lies_between_the_corners_of_both_intervals() {
+        let capacity = answer(100.0, 80.0, 128.0);
+        let available = answer(50.0, 32.0, 60.0);
+        let rate = Interval { confidence: 0.9, ..available.rate };
+        assert_eq!(
+            Use::of(Some(&capacity), Some(&Estimate { rate, ..available })),
+            Use::Shared(Interval { estimate: 0.5, lo: 0.25, hi: 0.75, confidence: 0.9 })
+        );
+        // A host that was late all the same has measured what it says: it is no bound.
+        let late = Estimate { flags: vec![Flag::HostLimited], ..answer(100.0, 80.0, 128.0) };
+        assert_eq!(
+            Use::of(Some(&late), Some(&answer(50.0, 32.0, 60.0))),
+            Use::Shared(Interval { estimate: 0.5, lo: 0.25, hi: 0.75, confidence: 0.95 })
+        );
+        // Intervals that touch do not contradict each other.
+        assert_eq!(
+            Use::of(Some(&answer(100.0, 90.0, 110.0)), Some(&answer(120.0, 110.0, 130.0))),
+            Use::NotShown { at_most: 0.0 }
+        );
+    }
+
+    #[test]
     fn more_than_there_is_cannot_be() {
         let of = Use::of(Some(&answer(100.0, 99.0, 101.0)), Some(&answer(120.0, 110.0, 130.0)));
         assert_eq!(of, Use::Contradiction);

@@ -178,6 +178,57 @@ mod tests {
     }
 
     #[test]
+    fn the_capacity_is_what_one_of_sixteen_trains_has_passed() {
+        let host = instrument(1e8);
+        let mut budget = Budget::new(&host, Span::from_secs(10));
+        for nothing in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            budget.saw(nothing, 100.0);
+        }
+        assert_eq!((budget.capacity().to_bits(), budget.arrived), (0.0_f64.to_bits(), 0));
+        let after = (1..=32_u32).map(|rate| {
+            budget.knows(f64::from(rate) * 1e6);
+            (budget.capacity() / 1e6).round() as u32
+        });
+        let after: Vec<u32> = after.collect();
+        assert_eq!([0, 14, 15, 30, 31].map(|n| after[n]), [1, 15, 15, 30, 30]);
+        // Of 36 packets a tenth may be chance, of a single one six tenths.
+        let of = |packets: f64| {
+            let mut budget = Budget::new(&host, Span::from_secs(10));
+            budget.saw(1e8, packets);
+            (budget.capacity() / 1e6).round() as u32
+        };
+        assert_eq!([36.0, 1.0, 0.25].map(of), [90, 40, 40]);
+    }
+
+    #[test]
+    fn what_may_still_be_sent_is_bounded_by_the_load_and_at_the_end_by_the_time() {
+        let host = instrument(1e8);
+        let sender = Sender::new(&host);
+        let mut budget = Budget::new(&host, Span::from_secs(10));
+        let second = |n: u64| Mono(n * 1_000_000_000);
+        assert_eq!((budget.took(), budget.time_left(second(3))), (Span::ZERO, Span::from_secs(10)));
+        budget.begin(second(1));
+        budget.begin(second(2));
+        budget.knows(1e8);
+        let left = |budget: &Budget, now: Mono| budget.bits_left(now).round() as u64;
+        // 95 % of a tenth, for ten seconds less twelve round trips of 10 ms and 60 ms.
+        assert_eq!(left(&budget, second(1)), 93_290_000);
+        budget.charge(&volley(&sender, 100));
+        assert_eq!((budget.bytes, budget.packets), (150_000, 100));
+        assert_eq!(left(&budget, second(1)), 92_090_000);
+        // Half of what the link carries in the last tenth of a second.
+        assert_eq!(left(&budget, Mono(10_900_000_000)), 5_000_000);
+        assert_eq!(left(&budget, second(12)), 0);
+        budget.heard(second(3));
+        budget.heard(second(2));
+        assert_eq!((budget.took(), budget.time_left(second(4))), (Span::from_secs(2), Span::from_secs(7)));
+        // Ten gaps of 120 us, four of 60 us, and a rest.
+        let fast = crate::Train { packets: 5, length: 1500, gaps: crate::Gaps::BackToBack, rest: Span::ZERO };
+        let trains = vec![sender.train(1e8, 11, Span::from_millis(5)), fast];
+        assert_eq!(volley_duration(&Volley { trains }, &sender), Span::from_micros(6_440));
+    }
+
+    #[test]
     fn nothing_leaves_that_cannot_be_back_in_time() {
         let host = instrument(1e8);
         let sender = Sender::new(&host);

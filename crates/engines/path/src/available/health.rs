@@ -117,6 +117,54 @@ mod tests {
     }
 
     #[test]
+    fn what_is_odd_is_told_beyond_a_third_of_the_trains_and_a_share_of_the_packets() {
+        let batchings =
+            vec![Batching { period: 50_000.0, batch: 4.0 }, Batching { period: 70_000.0, batch: 6.0 }];
+        let odd = Health {
+            sent: 200,
+            arrived: 150,
+            reordered: 30,
+            trains: 5,
+            interrupted: 2,
+            levels: Levels::default(),
+            batchings,
+        };
+        let coalescing = Flag::Coalescing { period: Span(60_000), batch: 5.0 };
+        let (late, lossy, reordered) = (Flag::HostLimited, Flag::Lossy(0.25), Flag::Reordered(0.2));
+        assert_eq!(odd.flags(0.24), [late, coalescing, lossy, reordered]);
+        assert_eq!(odd.period(), Span(60_000));
+        // A quarter of the packets, a third of the trains and one packet of a hundred are none too many.
+        assert_eq!(odd.flags(0.25), [late, coalescing, reordered]);
+        assert_eq!(Health { trains: 6, ..odd.clone() }.flags(0.25), [reordered]);
+        assert_eq!(Health { trains: 6, arrived: 100, reordered: 1, ..odd.clone() }.flags(0.5), []);
+    }
+
+    #[test]
+    fn trains_and_their_packets_are_counted() {
+        let mut found = health([0, 1, 2].into_iter());
+        let train = Train { packets: 10, length: 1500, gaps: Gaps::Even(1_000_000), rest: Span::ZERO };
+        // One comes late, one is lost, and the sender paused behind the sixth.
+        let at = |number: i64| number * 1_000 + if number > 5 { 1_000_000 } else { 0 };
+        let arrivals =
+            [0, 2, 1, 3, 4, 6, 7, 8, 9].map(|number| Arrival { number, at: at(i64::from(number)) });
+        let report = TrainReport {
+            sent: (0..10).map(|number| Some(at(number))).collect(),
+            arrivals: arrivals.to_vec(),
+        };
+        found.saw(&Passage::of(&train, &report));
+        let Health { sent, arrived, reordered, trains, interrupted, .. } = found;
+        assert_eq!((sent, arrived, reordered, trains, interrupted), (40, 39, 1, 4, 1));
+        assert!((found.lost() - 0.025).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_path_that_changes_from_one_method_to_the_next_is_seen_by_the_next() {
+        let before = health((0..20).map(|n| 5_000_000 + if n < 8 { 0 } else { 2_000_000 }));
+        let after = Health::after(&before);
+        assert_eq!((after.flags(0.1), after.sent), (vec![Flag::PathChanged], 0));
+    }
+
+    #[test]
     fn nothing_sent_is_nothing_lost() {
         assert_eq!(Health::default().flags(0.0), []);
     }

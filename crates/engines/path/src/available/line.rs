@@ -173,6 +173,36 @@ mod tests {
         assert!(fit.quality > 0.999_999 && fit.scatter < 1e-6);
     }
 
+    /// Rates and stretches less one, in units of 100 Mbit/s and one; all of one weight.
+    fn of_one_weight(points: &[(f64, f64)]) -> Vec<Sample> {
+        let sample = |(x, y): &(f64, f64)| Sample { rate: x * 1e8, stretch: 1.0 + y, lasted: 1.0 + y };
+        points.iter().map(sample).collect()
+    }
+
+    #[test]
+    fn four_trains_have_the_line_and_the_jackknife_of_the_textbooks() {
+        let fitter = Fitter::new((1e8, 1e10));
+        let four = of_one_weight(&[(1.0, 1.0), (1.0, 2.0), (3.0, 2.0), (3.0, 3.0)]);
+        // y = 1 + x / 2, each off by a half; of a variance of 2 half is left.
+        let fit = Fit { capacity: 2e8, available: -2e8, quality: 0.5, scatter: 0.5_f64.sqrt() };
+        assert_eq!(fitter.fit(&four), Some(fit));
+        // Without one of them: available -7, -1/3, -1 and -5, capacity 4, 4/3, 4/3 and 4.
+        let t = student_t_two_sided(0.95, 1).unwrap();
+        let (available, capacity) = fitter.intervals(&four, 0.95).unwrap();
+        for (found, estimate, half) in
+            [(available, -2e8, t * 23.0_f64.sqrt() * 1e8), (capacity, 2e8, t * (16.0_f64 / 3.0).sqrt() * 1e8)]
+        {
+            let pairs =
+                [(found.estimate, estimate), (found.lo, estimate - half), (found.hi, estimate + half)];
+            assert!(pairs.iter().all(|(a, b)| (a - b).abs() < 1.0), "{found:?}");
+        }
+        // Two of one rate have no slope of their own, and nothing to be explained.
+        let fit = Fit { capacity: 2e8, available: -5e7, quality: 0.0, scatter: 0.0 };
+        assert_eq!(Fitter::new((1e8, 2e8)).fit(&of_one_weight(&[(1.5, 1.0); 2])), Some(fit));
+        let timeless: Vec<Sample> = four.iter().map(|sample| Sample { lasted: 0.0, ..*sample }).collect();
+        assert_eq!(fitter.fit(&timeless), None);
+    }
+
     #[test]
     fn the_interval_holds_the_truth_as_often_as_it_claims() {
         let fitter = Fitter::new((6e7, 1e9));

@@ -86,6 +86,26 @@ mod tests {
     }
 
     #[test]
+    fn packets_and_trains_are_as_long_as_the_host_allows() {
+        let host = instrument(1e9);
+        let told = |host: &Instrument, length: u32| {
+            let sender = Sender::with_length(host, length);
+            (sender.length, sender.longest, (sender.fastest / 1e6).round() as u64)
+        };
+        // A packet each 6 us, and 6.25 MB of them.
+        assert_eq!(told(&host, 700), (700, 8_928, 933));
+        assert_eq!(told(&host, 9_000), (1500, 4_166, 2_000));
+        assert_eq!(told(&host, 1), (64, 60_000, 85));
+        let quick = Instrument { send_gap: Span::ZERO, largest_burst: 3_000, ..host };
+        assert_eq!(told(&quick, 1500), (1500, 8, 1_000_000));
+        let each = Gaps::Each(vec![1_500, 2_000_600]);
+        let train = Train { packets: 3, length: 1500, gaps: each, rest: Span::ZERO };
+        assert_eq!(duration(&train, 12_000.0, 1e9), Span(2_002));
+        let train = Train { packets: 10, gaps: Gaps::BackToBack, ..train };
+        assert_eq!(duration(&train, 12_000.0, 1e9), Span::from_micros(108));
+    }
+
+    #[test]
     fn what_the_host_cannot_do_is_not_planned() {
         let mut host = instrument(1e9);
         host.send_gap = Span::from_micros(12);

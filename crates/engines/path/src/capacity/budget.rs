@@ -104,6 +104,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_rate_is_not_taken_for_one_and_time_does_not_run_backwards() {
+        let mut budget = Budget::new(&instrument(), Span::from_secs(3));
+        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            budget.saw_rate(rate);
+        }
+        assert_eq!((budget.bytes_left(), budget.picoseconds(1_000)), (u64::MAX, 0));
+        assert_eq!(budget.took(), Span::ZERO);
+        for now in [5, 9, 7] {
+            budget.at(Mono(now));
+        }
+        assert_eq!((budget.took(), budget.bytes(), budget.packets()), (Span(4), 0, 0));
+        // 8000 bit at a tenth of 10 Mbit/s.
+        budget.saw_rate(1e7);
+        assert_eq!(budget.picoseconds(1_000), 8_000_000_000);
+    }
+
+    #[test]
     fn the_average_load_is_kept_by_waiting_and_the_limit_by_not_sending() {
         let mut budget = Budget::new(&instrument(), Span::from_secs(30));
         budget.at(Mono(1_000));

@@ -95,6 +95,36 @@ mod tests {
     }
 
     #[test]
+    fn behind_a_knee_are_five_packets_that_last_more_than_a_quarter_of_the_train() {
+        let of = |gaps: [(usize, i64); 3]| {
+            let gaps = gaps.into_iter().flat_map(|(count, gap)| std::iter::repeat_n(gap, count));
+            knee(&train(std::iter::once(0).chain(gaps)).arrivals, 100.0, 1500)
+        };
+        // 12,000 bit in 400 ns. The first gap behind the last near one is of both kinds.
+        assert_eq!(of([(6, 100), (0, 0), (6, 400)]), Some((3e10, 5)));
+        assert_eq!(of([(6, 100), (0, 0), (5, 400)]), None);
+        assert_eq!(of([(55, 100), (0, 0), (6, 400)]), Some((3e10, 5)));
+        assert_eq!(of([(56, 100), (0, 0), (6, 400)]), None);
+        // Half as much again is not near.
+        assert_eq!(of([(6, 100), (1, 150), (6, 400)]), Some((3e10, 6)));
+        assert_eq!(of([(6, 100), (1, 149), (6, 400)]), Some((3e10, 5)));
+        let report = |sent: &[Option<i64>]| TrainReport { sent: sent.to_vec(), arrivals: Vec::new() };
+        assert!((sent_gap(&report(&[Some(100), None, Some(700)])) - 300.0).abs() < 1e-9);
+        assert!(sent_gap(&report(&[Some(100)])).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_rate_falls_to_less_than_half_and_to_less_than_half_of_what_nothing_holds_up() {
+        let of = |early: i64, late: i64, distance: f64| {
+            let gaps = (0..41).map(|n| if n <= 20 { early } else { late });
+            halves(&train(gaps).arrivals, distance, 1500)
+        };
+        assert_eq!(of(199, 400, 199.0), Some((3e10, 20)));
+        assert_eq!(of(200, 400, 199.0), None);
+        assert_eq!(of(199, 400, 200.0), None);
+    }
+
+    #[test]
     fn load_is_no_knee() {
         let report = train((0..200).map(|n| if n % 5 == 0 { 12_000 } else { 36_000 }));
         let mut long = LongTrain::of(&report, 1500).unwrap();

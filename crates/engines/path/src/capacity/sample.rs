@@ -69,6 +69,32 @@ pub(super) fn count(trains: &[TrainReport]) -> (u64, u64) {
 mod tests {
     use super::*;
 
+    fn report(sent: &[i64], came: &[i64]) -> TrainReport {
+        let arrivals = (0..).zip(came).map(|(number, at)| Arrival { number, at: *at }).collect();
+        TrainReport { sent: sent.iter().copied().map(Some).collect(), arrivals }
+    }
+
+    #[test]
+    fn a_train_is_whole_if_all_came_in_order_and_none_left_after_a_pause() {
+        let is_whole = |sent: &[i64], came: &[i64]| Whole::of(&report(sent, came)).is_some();
+        // Half of the time in one gap is no pause, more of it is one if it shows in the arrivals.
+        assert!(is_whole(&[0, 500, 1_000], &[0, 600, 999]));
+        assert!(is_whole(&[0, 400, 1_000], &[0, 600, 1_200]));
+        assert!(!is_whole(&[0, 400, 1_000], &[0, 600, 1_199]));
+        assert!(is_whole(&[0, 1_000], &[0, 10]) && !is_whole(&[0], &[0]));
+        assert!(!is_whole(&[0, 500, 1_000], &[0, 600]));
+        let (mut swapped, mut unsent) = (report(&[0, 5, 10], &[0, 6, 12]), report(&[0, 5, 10], &[0, 6, 12]));
+        swapped.arrivals.swap(1, 2);
+        unsent.sent[1] = None;
+        assert!(Whole::of(&swapped).is_none() && Whole::of(&unsent).is_none());
+        assert_eq!(count(&[swapped, unsent, report(&[0, 5, 10], &[])]), (8, 6));
+        let same = report(&[10, 30, 60], &[100, 100, 300]);
+        let whole = Whole::of(&same).unwrap();
+        assert_eq!([0, 1, 2, 3].map(|n| whole.dispersion(n)), [None, None, Some(200.0), None]);
+        assert_eq!([0, 1, 2, 3].map(|n| whole.sending(n)), [Some(0.0), Some(20.0), Some(50.0), None]);
+        assert_eq!(whole.arrivals(), same.arrivals);
+    }
+
     #[test]
     fn the_delays_of_two_packets_add_up_whatever_the_clocks_begin_at() {
         for offset in [0, -9_000] {

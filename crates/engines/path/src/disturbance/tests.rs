@@ -61,6 +61,7 @@ fn a_sender_is_away_in_pauses_and_a_receiver_only_for_what_it_stamps_itself() {
         (stolen(0.1, 0.5), QUIET, 0.0, 0.2),
         (QUIET, stolen(0.1, 0.5), 0.0, 0.2),
         (stolen(0.005, 0.01), QUIET, 0.0, 0.0),
+        (stolen(0.01, 0.1), QUIET, 0.0, 0.1),
         (EndLoad { paused: Some(0.5), ..stolen(0.1, 0.5) }, stolen(0.1, 1.0), 0.0, 1.0 - 0.5 * 0.8 * 0.9),
         (QUIET, QUIET, 1.0, 0.0),
     ];

@@ -199,3 +199,34 @@ impl fmt::Display for Bits {
 
 /// Around an IP packet on Ethernet without a VLAN: header, checksum, preamble, gap between frames; bytes.
 const ETHERNET: u32 = 38;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_with_three_digits_in_the_unit_that_fits() {
+        let rows = [
+            (0.5, "0.50 ns"),
+            (9.99, "9.99 ns"),
+            (10.0, "10.0 ns"),
+            (99.9, "99.9 ns"),
+            (100.0, "100 ns"),
+            (999.0, "999 ns"),
+            (1e3, "1.00 us"),
+            (2.5e6, "2.50 ms"),
+            (12e9, "12.0 s"),
+        ];
+        for (nanos, want) in rows {
+            assert_eq!(Nanos(nanos).to_string(), want);
+        }
+    }
+
+    #[test]
+    fn only_a_positive_number_is_a_cost_or_a_rate() {
+        let values = [2.0, 0.0, -1.0, f64::NAN, f64::INFINITY];
+        assert_eq!(values.map(some), [Some(2.0), None, None, None, None]);
+        let is_usable = |rate| Ceiling { by: "link", rate, because: String::new() }.is_usable();
+        assert_eq!(values.map(is_usable), [true, false, false, false, false]);
+    }
+}

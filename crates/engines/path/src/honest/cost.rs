@@ -46,6 +46,16 @@ mod tests {
     }
 
     #[test]
+    fn of_three_sizes_the_two_around_a_packet_say_what_it_costs() {
+        let costs = CostBySize::new([(3000, 2300.0), (500, 1000.0), (1500, 2000.0)]);
+        let rows = [(1000, 1500.0), (1500, 2000.0), (2000, 2100.0), (3000, 2300.0), (4000, 2500.0)];
+        for (packet, want) in rows {
+            let found = costs.at(packet).unwrap();
+            assert!((found - want).abs() < 1e-9, "{packet} B: {found}");
+        }
+    }
+
+    #[test]
     fn a_line_that_falls_does_not_go_on_falling() {
         assert_eq!(CostBySize::new([(500, 1000.0), (1500, 900.0)]).at(9000), Some(900.0));
     }

@@ -146,3 +146,157 @@ fn a_table_has_each_way_for_each_size_and_reads_as_a_formula() {
         "a pair: two stamps, wrong by 1.00 us each, are 5 % of 28.3 us: 8 x 1500 B / 28.3 us"
     );
 }
+
+#[test]
+fn each_way_has_its_word_and_its_methods_and_each_method_its_way() {
+    let rows: [(Way, &str, &[&str]); 8] = [
+        (Way::Sizes, "sizes", &["hops"]),
+        (Way::Pairs, "pairs", &["pathrate", "spruce", "reach"]),
+        (Way::Chirps, "chirps", &["chirp"]),
+        (Way::Streams, "streams", &["slops"]),
+        (Way::Trains, "trains", &["bulk", "curve"]),
+        (Way::Paced, "paced", &["udp --spacing"]),
+        (Way::Filling, "filling", &["maximum"]),
+        (Way::Bulk, "bulk", &["udp"]),
+    ];
+    assert_eq!(Way::ALL.map(|way| (way, way.name(), way.methods())), rows);
+    let methods = [
+        ("pathrate", Way::Pairs),
+        ("spruce", Way::Pairs),
+        ("reach", Way::Pairs),
+        ("hops", Way::Sizes),
+        ("chirp", Way::Chirps),
+        ("slops", Way::Streams),
+        ("maximum-capacity", Way::Filling),
+        ("bulk", Way::Trains),
+        ("curve", Way::Trains),
+    ];
+    for (method, way) in methods {
+        assert_eq!(Way::of_method(method), way, "{method}");
+    }
+}
+
+/// Of which everything is known, and whose programs stamp arrivals themselves.
+fn known() -> HostCosts {
+    HostCosts {
+        kernel_stamps: false,
+        coalescing: Some(50_000.0),
+        ring: Some(64.0),
+        link: Some(1e9),
+        ..host()
+    }
+}
+
+#[test]
+fn all_ceilings_of_a_pair_are_told_with_their_formulas() {
+    let found = HonestRate::of(&known(), Way::Pairs, 1500, 0.05).unwrap();
+    let because: Vec<(&str, &str)> = found.ceilings.iter().map(|it| (it.by, it.because.as_str())).collect();
+    let want = [
+        (
+            "coalescing",
+            "a pair: arrivals are handed over every 50.0 us, it has to last 50.0 us: 8 x 1500 B / 50.0 us",
+        ),
+        ("stamps", "a pair: two stamps, wrong by 1.00 us each, are 5 % of 28.3 us: 8 x 1500 B / 28.3 us"),
+        ("link", "the link carries 1500 B in 1538 B at 1.00 Gbit/s"),
+        ("sending", "a packet can leave every 1.50 us: 8 x 1500 B / 1.50 us"),
+        (
+            "receiving",
+            "stamps are the program's: two readings and two calls take 1.06 us: 8 x 1500 B / 1.06 us",
+        ),
+        ("clock", "50.0 ns, which two readings tell apart, is 5 % of 1.00 us: 8 x 1500 B / 1.00 us"),
+        (
+            "ring",
+            "the ring holds 64 packets between two interrupts, 50.0 us apart: 64 x 8 x 1500 B / 50.0 us",
+        ),
+        ("memory", "copying costs 0.100 ns a byte: 8 bit / 0.100 ns"),
+    ];
+    assert_eq!(because, want);
+    let rates = [
+        240e6,
+        12_000.0 * 0.05 / (std::f64::consts::SQRT_2 * 1e-6),
+        1e9 * 1500.0 / 1538.0,
+        8e9,
+        12_000.0 / 1.06e-6,
+        12e9,
+        15.36e9,
+        80e9,
+    ];
+    for (ceiling, rate) in found.ceilings.iter().zip(rates) {
+        assert!(is_near(ceiling.rate, rate), "{ceiling:?}, not {rate}");
+    }
+}
+
+#[test]
+fn each_other_way_has_ceilings_of_its_own_among_those_of_the_host() {
+    let rows: [(Way, &[&str], usize, &str); 7] = [
+        (
+            Way::Sizes,
+            &["stamps", "link", "clock", "ring", "memory"],
+            0,
+            "two hops' round trips of the largest and the smallest packet, wrong by 2.83 us together, are \
+             5 % of 56.6 us: 8 x (1500 - 64) B / 56.6 us",
+        ),
+        (
+            Way::Chirps,
+            &["coalescing", "link", "stamps", "sending", "ring", "memory"],
+            0,
+            "a step of three packets: arrivals are handed over every 50.0 us, it has to last 125 us: \
+             3 x 8 x 1500 B / 125 us",
+        ),
+        (
+            Way::Streams,
+            &["link", "stamps", "coalescing", "sending", "ring", "memory"],
+            1,
+            "a stream of 133 packets: it lasts 600 times what a packet's stamps err, 1.41 us: \
+             132 x 8 x 1500 B / 849 us",
+        ),
+        (
+            Way::Trains,
+            &["link", "coalescing", "sending", "ring", "stamps", "memory"],
+            1,
+            "a train of 133 packets: arrivals are handed over every 50.0 us, it has to last 1.00 ms: \
+             132 x 8 x 1500 B / 1.00 ms",
+        ),
+        (
+            Way::Paced,
+            &["link", "pacing", "sending", "ring", "memory"],
+            1,
+            "99 of 100 packets are late by 100 ns at most, 5 % of 2.00 us: 8 x 1500 B / 2.00 us",
+        ),
+        (
+            Way::Filling,
+            &["link", "sending", "ring", "receiving", "memory"],
+            3,
+            "taking one in costs 500 ns: 8 x 1500 B / 500 ns",
+        ),
+        (
+            Way::Bulk,
+            &["link", "ring", "loopback", "memory"],
+            2,
+            "loopback moved one every 240 ns: 8 x 1500 B / 240 ns",
+        ),
+    ];
+    for (way, by, place, because) in rows {
+        let found = HonestRate::of(&known(), way, 1500, 0.05).unwrap();
+        assert_eq!(found.ceilings.iter().map(|it| it.by).collect::<Vec<_>>(), by, "{way:?}");
+        assert_eq!(found.ceilings[place].because, because, "{way:?}");
+    }
+}
+
+#[test]
+fn a_size_that_tells_no_slope_has_no_ceiling_by_it() {
+    // The smallest packet is no larger than the smallest: what it takes longer is nothing.
+    let ceiling = |by, rate, because: &str| Ceiling { by, rate, because: because.to_owned() };
+    let ceilings = vec![
+        ceiling(
+            "clock",
+            512e6,
+            "50.0 ns, which two readings tell apart, is 5 % of 1.00 us: 8 x 64 B / 1.00 us",
+        ),
+        ceiling("memory", 80e9, "copying costs 0.100 ns a byte: 8 bit / 0.100 ns"),
+    ];
+    assert_eq!(
+        HonestRate::of(&host(), Way::Sizes, 64, 0.05),
+        Some(HonestRate { way: Way::Sizes, packet: 64, error: 0.05, ceilings })
+    );
+}

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::steady::Stretch;
 use super::*;
 use crate::available::fifo::{Path, Traffic, instrument};
 use crate::{Arrival, Gaps, TrainReport};
@@ -156,6 +157,63 @@ fn a_bucket_that_is_found_replaces_the_methods_own_peak_and_none_of_its_other_fl
     let answer = lasting.answer().unwrap();
     assert_eq!(answer.flags, [Flag::Noisy, Flag::Elastic, Flag::Shaped { peak: 1e8 }]);
     assert_eq!((answer.rate, answer.bound), (lasts, Bound::AtMost));
+}
+
+/// A line through 4, 6 and 8 bit/s that came `by` times more slowly, behind a link of 10 bit/s.
+fn three_rates(by: [f64; 3], error: f64, metric: Metric) -> Option<Found> {
+    let [slow, middle, fast] = by;
+    let parts = [(4.0, slow), (6.0, middle), (8.0, fast)].map(|(rate, by)| Stretch { rate, by, error });
+    line(10.0, &parts, metric)
+}
+
+#[test]
+fn a_line_through_three_rates_tells_a_bucket_or_what_is_not_known_of_it() {
+    // Tokens for 4 bit/s, of which others take 1: sent over received rate is (rate + 1) / 4.
+    let bucket = [1.25, 1.75, 2.25];
+    let is_told = |by: [f64; 3], error: f64, metric: Metric, want: [f64; 3], bound: Bound| {
+        let told = three_rates(by, error, metric);
+        let Some(Found::Bucket { peak, lasts, bound: found }) = told else { panic!("{told:?}") };
+        let pairs = [(peak, 10.0), (lasts.estimate, want[0]), (lasts.lo, want[1]), (lasts.hi, want[2])];
+        assert!(pairs.iter().all(|(a, b)| (a - b).abs() < 1e-9) && found == bound, "{told:?}");
+    };
+    // The slope errs by the error over the root of 8, the middle by it over the root of 3.
+    let half = 0.48 / 8_f64.sqrt() + 0.42;
+    is_told(bucket, 0.01, Metric::Capacity, [4.0, 4.0 - half, 4.0 + half], Bound::None);
+    let half = 0.12 * (1.0_f64 / 3.0 + 9.0 / 8.0).sqrt() + 0.39;
+    is_told(bucket, 0.01, Metric::Available, [3.0, 3.0 - half, 3.0 + half], Bound::None);
+    // The middle one is off by 0.03: the errors are the root of 6 times as large.
+    let half = 0.48 * 0.75_f64.sqrt() + 0.432;
+    is_told([1.25, 1.78, 2.25], 0.01, Metric::Capacity, [4.0, 4.0 - half, 4.0 + half], Bound::None);
+    // Too rough for a figure: 3.2 bit/s came of the slowest.
+    is_told(bucket, 0.1, Metric::Capacity, [3.2, 3.2, 4.0], Bound::AtLeast);
+    is_told(bucket, 0.1, Metric::Available, [3.2, 0.0, 3.2], Bound::AtMost);
+    assert_eq!(three_rates(bucket, 1.0, Metric::Capacity), Some(Found::Unclear(3.2)));
+    // No slope: what was lost is lost by chance.
+    assert_eq!(three_rates([1.1; 3], 0.01, Metric::Capacity), None);
+}
+
+/// A train that came in two halves, each in blocks of ten gaps that are so long in turns, us.
+fn in_halves(halves: [[i64; 2]; 2]) -> Steady {
+    let times = (0..160).scan(0_i64, |at, number: usize| {
+        let now = *at;
+        *at += halves[number / 80][number / 10 % 2] * 1_000;
+        Some(now)
+    });
+    let arrivals = (0..).zip(times).map(|(number, at)| Arrival { number, at }).collect();
+    let sent = (0..160).map(|number| Some(number * 80_000)).collect();
+    let train = Train { packets: 160, length: 1500, gaps: Gaps::Even(80_000_000), rest: Span::ZERO };
+    Steady::of(&[train], &[TrainReport { sent, arrivals }])
+}
+
+#[test]
+fn a_step_is_larger_than_six_times_what_the_means_of_both_sides_err() {
+    // Blocks scatter by 4 per cent, means of seven or eight by half of that.
+    assert!(in_halves([[96, 104], [113, 123]]).steps_down());
+    assert!(!in_halves([[96, 104], [108, 117]]).steps_down());
+    // Without scatter twelve per cent are needed.
+    assert!(in_halves([[100, 100], [113, 113]]).steps_down());
+    assert!(!in_halves([[100, 100], [111, 111]]).steps_down());
+    assert!(!in_halves([[113, 113], [100, 100]]).steps_down());
 }
 
 proptest! {

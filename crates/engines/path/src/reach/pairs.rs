@@ -102,6 +102,72 @@ const BATCHED: Span = Span::from_micros(5);
 mod tests {
     use super::*;
 
+    /// A pair whose answers come so far apart, ns, sent 10 us apart.
+    fn pair(delay_ms: i64, apart: i64) -> Pair {
+        Pair { delay: Span::from_millis(delay_ms), apart: Span(apart), sent_apart: Span::from_micros(10) }
+    }
+
+    #[test]
+    fn the_fifth_of_the_pairs_that_was_delayed_least_has_the_figure() {
+        // 1500 bytes in 120 us are 100 Mbit/s; what was delayed more came further apart.
+        let mut pairs = vec![pair(30, 200_000); 24];
+        pairs.extend([119_000, 122_000, 120_000, 120_000, 121_000, 120_000].map(|apart| pair(20, apart)));
+        let error = 1_000.0 * std::f64::consts::SQRT_2;
+        let rate = Interval {
+            estimate: 1e8,
+            lo: 1.2e13 / (122_000.0 + error),
+            hi: 1.2e13 / (119_000.0 - error),
+            confidence: 0.96875,
+        };
+        let sent_apart = Span::from_micros(10);
+        assert_eq!(
+            capacity(&pairs, 1500, Span(1_000)),
+            Some(Narrowest { rate, bound: Bound::None, is_host_limited: false, sent_apart })
+        );
+        // Of few pairs five count, and fewer say nothing.
+        let few = [120_000; 5].map(|apart| pair(20, apart));
+        let rate = Interval { estimate: 1e8, lo: 1e8, hi: 1e8, confidence: 0.9375 };
+        assert_eq!(
+            capacity(&few, 1500, Span::ZERO),
+            Some(Narrowest { rate, bound: Bound::None, is_host_limited: false, sent_apart })
+        );
+        assert_eq!(capacity(&few[1..], 1500, Span::ZERO), None);
+    }
+
+    #[test]
+    fn a_bound_is_the_least_of_what_pairs_and_their_sending_allow() {
+        let narrowest = |apart: i64, sent_apart: i64, error: i64| {
+            let pairs = [Pair { sent_apart: Span(sent_apart), ..pair(20, apart) }; 5];
+            capacity(&pairs, 1500, Span(error)).unwrap()
+        };
+        let bound = |least: f64, sent_apart: i64| Narrowest {
+            rate: Interval { estimate: least, lo: least, hi: least, confidence: 0.9375 },
+            bound: Bound::AtLeast,
+            is_host_limited: true,
+            sent_apart: Span(sent_apart),
+        };
+        assert_eq!(narrowest(12_000, 10_000, 0), bound(1e9, 10_000));
+        assert_eq!(narrowest(8_000, 10_000, 0), bound(1.2e9, 10_000));
+        // Sent a quarter faster than the link is fast enough.
+        assert_eq!(narrowest(120_000, 96_000, 0).bound, Bound::None);
+        assert_eq!(narrowest(120_000, 96_001, 0), bound(1e8, 96_001));
+        // Two stamps that err by half of the distance together.
+        assert_eq!(narrowest(120_000, 10_000, 42_426).bound, Bound::None);
+        let error = 42_427.0 * std::f64::consts::SQRT_2;
+        assert_eq!(narrowest(120_000, 10_000, 42_427), bound(1.2e13 / (120_000.0 + error), 10_000));
+    }
+
+    #[test]
+    fn half_of_the_answers_within_five_microseconds_are_batched() {
+        let batched = |apart: &[i64]| are_batched(&apart.iter().map(|ns| pair(20, *ns)).collect::<Vec<_>>());
+        assert!(batched(&[4_999, 5_000]) && !batched(&[4_999, 5_000, 5_000]));
+        assert!(batched(&[1, 2, 120_000, 120_000]) && !batched(&[]));
+        assert_eq!(
+            capacity(&[1, 2, 3, 120_000, 120_000, 120_000].map(|ns| pair(20, ns)), 1500, Span(0)),
+            None
+        );
+    }
+
     #[test]
     fn a_link_as_fast_as_the_host_sends_is_a_bound() {
         let slow = |apart: i64| Pair {
@@ -123,6 +189,8 @@ mod tests {
             (9, 1, 7, 0.9609),
             (20, 5, 14, 0.9586),
             (100, 39, 60, 0.9648),
+            (200, 85, 114, 0.96),
+            (201, 86, 114, 0.95),
         ];
         for (n, first, last, confidence) in rows {
             let (f, l, c) = median_ranks(n);

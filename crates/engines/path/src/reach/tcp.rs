@@ -94,6 +94,30 @@ mod tests {
     }
 
     #[test]
+    fn each_end_of_a_connection_is_counted_as_what_it_is() {
+        let mut tries = TcpTries::default();
+        let ends = [
+            TcpAnswer::Accepted(Span(5)),
+            TcpAnswer::Unreachable,
+            TcpAnswer::Refused(Span(3)),
+            TcpAnswer::Silent,
+            TcpAnswer::Accepted(Span(4)),
+        ];
+        for (second, end) in (1..).zip(ends) {
+            tries.take(Mono(second), end);
+        }
+        let want = TcpTries {
+            asked: 5,
+            accepted: 2,
+            refused: 1,
+            unreachable: 1,
+            rtts: vec![Span(5), Span(3), Span(4)],
+            asked_at: Some(Mono(5)),
+        };
+        assert_eq!((tries.answered(), tries), (3, want));
+    }
+
+    #[test]
     fn a_port_that_never_answers_is_tried_twice_and_one_that_has_answered_for_ever() {
         let tried = |first: TcpAnswer| {
             let mut tries = TcpTries::default();

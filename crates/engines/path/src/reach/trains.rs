@@ -263,6 +263,55 @@ mod tests {
         assert_eq!(lasting(&[silent], PAIR, 1500), Lasting::Slower(0.0));
     }
 
+    fn first(packets: usize, of: &EchoTrain) -> EchoTrain {
+        let (mut sent, mut answers) = (of.sent.clone(), of.answers.clone());
+        sent.truncate(packets);
+        answers.retain(|(number, _)| *number < packets);
+        EchoTrain { kind: of.kind, sent, answers }
+    }
+
+    #[test]
+    fn four_fifths_of_a_second_half_of_eight_packets_are_needed_to_confirm() {
+        let cut = |after: usize| {
+            let answer = |n: usize, at: u64| (n < after).then_some(at);
+            lasting(&[train(Train::Paced, 12_000, answer)], PAIR, 1500)
+        };
+        // Of the last 48 questions 24 are answered, as far apart as they were sent.
+        assert_eq!(cut(104), Lasting::Slower(5e8));
+        assert_eq!((cut(115) == Lasting::Confirmed, cut(116)), (false, Lasting::Confirmed));
+        let whole = train(Train::Paced, 12_000, |_, at| Some(at));
+        let of = |packets: usize| lasting(&[first(packets, &whole)], PAIR, 1500);
+        assert_eq!([12, 14, 15].map(of), [Lasting::Unknown, Lasting::Unknown, Lasting::Confirmed]);
+    }
+
+    #[test]
+    fn trains_of_more_than_half_the_length_of_the_longest_say_whether_pairs_read_low() {
+        let fast = |apart: u64| train(Train::Fast, 2_000, move |n, _| Some(n as u64 * apart));
+        // A fifth faster is as fast.
+        assert_eq!(lasting(&[fast(10_000)], PAIR, 1500), Lasting::Confirmed);
+        assert_eq!(lasting(&[fast(9_999)], PAIR, 1500), Lasting::Faster(1.2e13 * 127.0 / 1_269_873.0));
+        let with = |packets: usize| lasting(&[fast(9_600), first(packets, &fast(12_000))], PAIR, 1500);
+        assert_eq!([64, 65].map(with), [Lasting::Faster(1.25e9), Lasting::Confirmed]);
+    }
+
+    #[test]
+    fn a_bound_is_told_by_all_of_its_interval() {
+        let rate = Interval { estimate: 100.0, lo: 95.0, hi: 105.0, confidence: 0.95 };
+        let (bound, sent_apart) = (Bound::None, Span(2_000));
+        let pairs = Narrowest { rate, bound, is_host_limited: false, sent_apart };
+        let at = |value: f64, bound: Bound| {
+            let rate = Interval { estimate: value, lo: value, hi: value, ..rate };
+            Some(Narrowest { rate, bound, ..pairs })
+        };
+        assert_eq!(judged(pairs, Lasting::Confirmed), Some(pairs));
+        assert_eq!(judged(pairs, Lasting::Faster(200.0)), at(180.0, Bound::AtLeast));
+        assert_eq!(judged(pairs, Lasting::Slower(5.0)), at(105.0, Bound::AtMost));
+        // An interval whose end is a fifth above its begin is not wide.
+        let wider = |hi: f64| Narrowest { rate: Interval { lo: 100.0, hi, ..rate }, ..pairs };
+        assert_eq!(judged(wider(120.0), Lasting::Confirmed), Some(wider(120.0)));
+        assert_eq!(judged(wider(120.1), Lasting::Confirmed), at(100.0, Bound::AtLeast));
+    }
+
     #[test]
     fn only_what_is_borne_out_is_a_figure() {
         let pairs = |lo: f64, hi: f64, bound| Narrowest {

@@ -172,6 +172,22 @@ mod tests {
     }
 
     #[test]
+    fn a_strain_corrects_by_the_variance_of_all_in_proportion_to_its_rate() {
+        let mut tracker = Tracker::new(40e6, 100e6);
+        let strain = |rate: f64, strain: f64| Strain { rate, strain, variance: 0.1 };
+        // The first is expected to be 0.36 and is more; the second is no strain, but has a variance.
+        tracker.take(&[strain(80e6, 0.46), strain(10e6, 0.0)]);
+        // 0.1 / 80 and 0.1 / 10 are 0.45 / 80 on average.
+        let (ha, hb) = (0.050_01 * 0.8 - 0.03, -0.03 * 0.8 + 0.300_4);
+        let s = ha * 0.8 + hb + 0.45;
+        let near = |found: f64, want: f64| (found - want).abs() < 1e-9;
+        assert!(near(tracker.a, 0.9 + ha / s * 0.1) && near(tracker.b, -0.36 + hb / s * 0.1), "{tracker:?}");
+        let p = [0.050_01 - ha * ha / s, -0.03 - ha * hb / s, 0.300_4 - hb * hb / s];
+        assert!(tracker.p.iter().zip(p).all(|(found, want)| near(*found, want)), "{tracker:?}");
+        assert_eq!((tracker.rounds(), tracker.chirps), (1, None));
+    }
+
+    #[test]
     fn it_follows_a_jump() {
         let mut tracker = Tracker::new(40e6, 100e6);
         for round in 0..60 {

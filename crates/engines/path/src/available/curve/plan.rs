@@ -160,3 +160,67 @@ const LEAST: f64 = 0.06;
 const MOST: f64 = 0.7;
 /// Part of a train that does not count.
 const SKIPPED: f64 = super::SKIP;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::available::fifo::instrument;
+    use crate::{Gaps, Train};
+
+    /// Trains near 40 Mbit/s that are available of 100, of which a tenth may be used for as long as `limit`.
+    fn volley(limit: Span, narrow: f64) -> Volley {
+        let host = instrument(1e8);
+        let mut budget = Budget::new(&host, limit);
+        budget.begin(Mono(0));
+        budget.knows(1e8);
+        let mut plan = Plan::new(0.0);
+        plan.begin(4e7, 1e8, 0);
+        // 240 packets last 72 ms: the strain that this scatter asks of them is a tenth.
+        let fit = Fit { capacity: 1e8, available: 4e7, quality: 1.0, scatter: 0.0 };
+        plan.improve(&fit, 0.1 * 0.018_f64.sqrt() / 1.2, narrow);
+        plan.volley(&Sender::new(&host), &budget, &Health::default(), Mono(0))
+    }
+
+    #[test]
+    fn rates_are_as_far_above_what_is_available_as_trains_are_short_and_traffic_scatters() {
+        let train = |gap: u64, rest: i64| Train {
+            packets: 240,
+            length: 1500,
+            gaps: Gaps::Even(gap),
+            rest: Span(rest),
+        };
+        // 50, 52, 65 and 90 Mbit/s; all 303 ms, since 2.88 Mbit are 95 % of a tenth of 100 Mbit/s then.
+        let (near, next) = (train(240_000_000, 245_557_895), train(230_769_231, 247_773_280));
+        let (middle, far) = (train(184_615_385, 258_850_203), train(133_333_333, 271_157_895));
+        let few = [&near, &next, &middle, &near, &next, &far].map(Train::clone);
+        assert_eq!(volley(Span::from_secs(60), 0.0).trains, few);
+        // Behind a link of 50 Mbit/s no more than 55.
+        let most = train(218_181_818, 250_794_259);
+        let narrow = [&near, &next, &most, &near, &next, &most].map(Train::clone);
+        assert_eq!(volley(Span::from_secs(60), 5e7).trains, narrow);
+    }
+
+    #[test]
+    fn trains_of_less_than_a_hundred_packets_are_longer_and_fewer() {
+        let shape = |millis: i64| {
+            let trains = volley(Span::from_millis(millis), 0.0).trains;
+            (trains.len(), trains.iter().map(|train| train.packets).max())
+        };
+        assert_eq!(shape(1_380), (3, Some(100)));
+        assert_eq!(shape(2_572), (3, Some(198)));
+        assert_eq!(shape(2_575), (6, Some(100)));
+    }
+
+    #[test]
+    fn a_queue_is_empty_for_the_share_that_a_random_walk_falls_below_what_the_skipped_part_lifted() {
+        let fit = Fit { capacity: 1e8, available: 4e7, quality: 1.0, scatter: 0.02 };
+        let sample = |rate: f64, lasted: f64| Sample { rate, stretch: 1.1, lasted };
+        let used = [sample(5e7, 0.04), sample(6e7, 0.02), sample(4e7, 0.04)];
+        // Strains of 0.1, 0.2 and, at least, 0.01: falls of 2, 1 and 20 ms, lifted by a third of each.
+        let each =
+            [0.05 * (-2.0_f64 / 3.0).exp(), 0.05 * (-4.0_f64 / 3.0).exp(), 0.5 * (-1.0_f64 / 150.0).exp()];
+        let found = empty(&used, &fit);
+        assert!((found - each.iter().sum::<f64>() / 3.0).abs() < 1e-9, "{found}");
+        assert!(empty(&[], &fit).abs() < 1e-9);
+    }
+}

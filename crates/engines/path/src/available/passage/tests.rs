@@ -135,3 +135,85 @@ fn a_train_of_uneven_gaps_is_interrupted_beyond_twice_its_longest_gap() {
         assert_eq!(Passage::of(&train, &report).interrupted, interrupted, "{gap}");
     }
 }
+
+/// Packets that left every 100 us and came when they did, ns; these numbers were lost.
+fn seen(came: &[i64], lost: &[u32]) -> Passage {
+    let train =
+        Train { packets: came.len() as u32, length: 1500, gaps: Gaps::Even(100_000_000), rest: Span::ZERO };
+    let arrivals = (0..).zip(came).map(|(number, at)| Arrival { number, at: *at });
+    let report = TrainReport {
+        sent: (0_i64..).zip(came).map(|(number, _)| Some(number * 100_000)).collect(),
+        arrivals: arrivals.filter(|arrival| !lost.contains(&arrival.number)).collect(),
+    };
+    Passage::of(&train, &report)
+}
+
+#[test]
+fn a_dispersion_has_all_that_left_and_a_share_that_was_lost() {
+    let whole =
+        Dispersion { sent_ns: 300_000.0, received_ns: 240_000.0, bits: 36_000.0, lost: 0.0, packets: 3.0 };
+    // Four packets are a train, and four fifths of the time are enough.
+    assert_eq!(seen(&[0, 80_000, 160_000, 240_000], &[]).dispersion(0.0), Ok(whole));
+    assert_eq!(seen(&[0, 80_000, 160_000, 239_999], &[]).dispersion(0.0), Err(Unusable::TooShort));
+    assert_eq!(seen(&[0, 80_000, 160_000], &[]).dispersion(0.0), Err(Unusable::Lost));
+    // Behind the first packet.
+    let rest =
+        Dispersion { sent_ns: 200_000.0, received_ns: 170_000.0, bits: 24_000.0, packets: 2.0, ..whole };
+    assert_eq!(seen(&[5, 80_000, 190_000, 250_000], &[]).dispersion(0.25), Ok(rest));
+    assert_eq!(seen(&[5, 80_000, 190_000, 290_000], &[]).dispersion(0.5), Err(Unusable::Lost));
+    let lossy = seen(&[0, 110_000, 0, 330_000, 440_000], &[2]);
+    let found = lossy.dispersion(0.0).unwrap();
+    let want =
+        Dispersion { sent_ns: 400_000.0, received_ns: 440_000.0, bits: 48_000.0, lost: 0.25, packets: 4.0 };
+    assert_eq!(found, want);
+    let near = |found: f64, want: f64| (found / want - 1.0).abs() < 1e-9;
+    assert!(near(found.rate(), 1.2e8) && near(found.received_rate(), 0.75 * 48e12 / 440e3));
+    // Two per cent of loss are stray.
+    assert!(near(found.stretch(), 1.1 / 0.77) && near(lossy.lost(), 0.2), "{found:?}");
+}
+
+#[test]
+fn a_segment_is_between_the_packets_nearest_to_its_ends() {
+    let passage = seen(&[0, 110_000, 0, 330_000, 440_000], &[2]);
+    let segment = |sent_ns: f64, received_ns: f64, bits: f64, delay: f64| {
+        Some(Segment { sent_ns, received_ns, bits, delay })
+    };
+    // The third was lost: the second stands for it in segments of two.
+    let two = [segment(1e5, 1.1e5, 12_000.0, 0.0), segment(3e5, 3.3e5, 36_000.0, 10_000.0)];
+    assert_eq!(passage.segments(&[0, 2, 4]), two);
+    assert_eq!(passage.segments(&[0, 4]), [segment(4e5, 4.4e5, 48_000.0, 0.0)]);
+    assert_eq!(passage.segments(&[1, 2, 3]), [None::<Segment>; 2]);
+    assert_eq!(passage.delays(), [0.0, 10_000.0, 30_000.0, 40_000.0]);
+    // Of the first two of five.
+    assert_eq!(seen(&[50, 100_040, 200_030, 300_060, 400_060], &[]).level(), Some(40));
+}
+
+#[test]
+fn a_sender_may_be_late_by_its_own_gap_or_a_twentieth_of_the_train() {
+    let longest =
+        |packets: u32, gaps: Gaps| longest_gap(&Train { packets, length: 1500, gaps, rest: Span::ZERO });
+    let even = |packets: u32, ns: u64| longest(packets, Gaps::Even(ns * 1_000));
+    let found = [
+        // Stamps err by ten microseconds, and more than a millisecond is too much.
+        (even(10, 1_000), 11_000.0),
+        (even(4, 100_000), 200_000.0),
+        (even(40, 100_000), 300_000.0),
+        (even(400, 100_000), 1_100_000.0),
+        (even(100, 10_000_000), 20_000_000.0),
+        (longest(3, Gaps::Each(vec![7_000_000, 40_000_000])), 90_000.0),
+        (longest(3, Gaps::BackToBack), 1_000_000.0),
+    ];
+    assert!(found.iter().all(|(found, want)| (found - want).abs() < 1e-6), "{found:?}");
+}
+
+#[test]
+fn pairs_by_a_slow_timer_are_batches_of_two() {
+    // Two packets within a microsecond, ten times, 100 us apart.
+    let came = |pairs: i64| -> Vec<i64> {
+        let single = (pairs..20 - pairs).map(|n| n * 100_000);
+        (0..pairs).flat_map(|n| [n * 100_000, n * 100_000 + 1_000]).chain(single).collect()
+    };
+    assert_eq!(seen(&came(10), &[]).batching(), Some(Batching { period: 100_000.0, batch: 2.0 }));
+    // Eight short gaps for twenty packets are just enough.
+    assert!(seen(&came(8), &[]).batching().is_some() && seen(&came(7), &[]).batching().is_none());
+}

@@ -269,3 +269,93 @@ const MOST: f64 = 0.6;
 const DIFFER: f64 = 0.03;
 /// Fewer samples are no cluster, and none to be sure of.
 const FEWEST: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bulks(floor: f64, samples: [Vec<Sample>; 3]) -> Bulks {
+        Bulks { length: 1500, error: 0.0, steps: [1, 1, 1], packets: 3, samples, floor }
+    }
+
+    fn dispersion(gap: f64, sent_gap: f64) -> Sample {
+        Sample { gap, sent_gap, delay: 0.0 }
+    }
+
+    /// Packets of 1500 bytes come 120 us apart: 100 Mbit/s.
+    const VIEW: View = View {
+        gap: 120_000.0,
+        error: 1_200.0,
+        share: 1.0,
+        weight: 20,
+        fast: 120_000.0,
+        middle: 150_000.0,
+        quiet: false,
+        width: 9_600.0,
+        rival: None,
+    };
+
+    #[test]
+    fn an_interval_holds_all_that_bulks_may_mean() {
+        let fast = View { fast: 100_000.0, ..VIEW };
+        let near = View { middle: 110_000.0, ..VIEW };
+        let rivalled = View { rival: Some(200_000.0), ..VIEW };
+        let rival = View { rival: Some(80_000.0), ..fast };
+        // Best and shortest view, quiet, weak, contradicted, floor; ends in Mbit/s, whether it is a bound.
+        let rows = [
+            // Two errors of 1 %, an eighth of the width of 8 %, and 0.2 %.
+            (VIEW, fast, [false, false, false], 0.0, [96.8, 103.2], false),
+            (VIEW, fast, [true, false, false], 0.0, [97.8, 102.2], false),
+            // The median of all bulks, less 2 %.
+            (VIEW, fast, [false, true, false], 0.0, [78.4, 103.2], true),
+            // From the median of all to the fastest, and 1 %.
+            (VIEW, fast, [false, false, true], 0.0, [80.0, 121.2], false),
+            (near, fast, [false, false, true], 0.0, [96.8, 121.2], false),
+            (rivalled, rival, [false, false, true], 0.0, [59.4, 151.5], false),
+            // A long train was faster than that.
+            (VIEW, VIEW, [false, false, true], 110e6, [80.0, 111.1], true),
+            (VIEW, fast, [false, false, false], 110e6, [96.8, 103.2], true),
+        ];
+        for (row, (best, one, [quiet, weak, contradicted], floor, ends, is_bound)) in
+            rows.into_iter().enumerate()
+        {
+            let bulks = bulks(floor, [Vec::new(), Vec::new(), Vec::new()]);
+            let told = bulks.judged(&best, &one, quiet, weak, contradicted);
+            let rate = [told.rate.estimate, told.rate.lo, told.rate.hi].map(|rate| rate / 1e6);
+            let is_near = rate.iter().zip([100.0, ends[0], ends[1]]).all(|(a, b)| (a - b).abs() < 1e-6);
+            assert!(is_near, "row {row}: {told:?}");
+            let rate = told.rate;
+            let want =
+                Reading { rate, is_quiet: quiet, is_bound, is_host: false, is_ambiguous: contradicted };
+            assert_eq!((told, rate.confidence.to_bits()), (want, 0.95_f64.to_bits()), "row {row}");
+        }
+    }
+
+    #[test]
+    fn bulks_that_come_as_they_were_sent_are_the_hosts() {
+        let is_host =
+            |sent: f64| bulks(0.0, [Vec::new(), Vec::new(), vec![dispersion(100.0, sent); 3]]).is_host();
+        assert_eq!([90.0, 97.0, 97.1].map(is_host), [false, false, true]);
+    }
+
+    #[test]
+    fn a_cluster_that_is_faster_or_a_long_train_that_is_not_slower_makes_it_ambiguous() {
+        // Sixteen around 100 us (sd 206.6 ns, mean known to 51.6), five that are faster, three far off.
+        let reading = |fast: f64, floor: f64| {
+            let mut gaps = [99_800.0, 100_200.0].repeat(8);
+            gaps.extend([&[fast; 5][..], &[130_000.0; 3][..]].concat());
+            let samples: Vec<Sample> = gaps.into_iter().map(|gap| dispersion(gap, 1.0)).collect();
+            let told = bulks(floor, [samples.clone(), samples.clone(), samples]).reading().unwrap();
+            assert!((told.rate.estimate / 1.2e8 - 1.0).abs() < 1e-9 && !told.is_quiet, "{told:?}");
+            (told.is_ambiguous, told.is_bound)
+        };
+        // Three per cent and three errors are 96,845.
+        assert_eq!(reading(96_800.0, 0.0), (true, false));
+        assert_eq!(reading(96_900.0, 0.0), (false, false));
+        // 120 Mbit/s are three per cent above 116.5, and as much below 123.7.
+        assert_eq!(reading(96_900.0, 1.16e8), (false, false));
+        assert_eq!(reading(96_900.0, 1.17e8), (true, false));
+        assert_eq!(reading(96_900.0, 1.23e8), (true, false));
+        assert_eq!(reading(96_900.0, 1.24e8), (true, true));
+    }
+}

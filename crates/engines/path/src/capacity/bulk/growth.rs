@@ -211,3 +211,69 @@ const LASTS: f64 = 1e6;
 const PERIODS: f64 = 5.0;
 /// More than most credits.
 const BYTES: f64 = 300_000.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Arrival;
+    use crate::capacity::made_up::instrument;
+
+    /// Packets that left 100 us apart and came so, but for those that were lost.
+    fn train(packets: u32, lost: &[u32]) -> TrainReport {
+        let at = |number: u32| i64::from(number) * 100_000;
+        let came = (0..packets).filter(|number| !lost.contains(number));
+        TrainReport {
+            sent: (0..packets).map(|number| Some(at(number))).collect(),
+            arrivals: came.map(|number| Arrival { number, at: at(number) }).collect(),
+        }
+    }
+
+    #[test]
+    fn a_paced_train_that_lost_more_than_one_of_twenty_early_on_is_sent_more_slowly() {
+        let host = instrument();
+        let gaps_after = |lost: &[u32]| {
+            let mut growth = Growth { paced: Paced::Asked(1_600_000), ..Growth::new(&host) };
+            let mut budget = Budget::new(&host, Span::from_secs(3));
+            growth.take(&VolleyReport { trains: vec![train(20, lost)] }, &mut budget);
+            growth.volley().trains[0].gaps.clone()
+        };
+        assert_eq!(gaps_after(&[3]), Gaps::BackToBack);
+        // Eight times the distance of which 1.6 times was too fast.
+        assert_eq!(gaps_after(&[3, 4]), Gaps::Even(8_000_000));
+    }
+
+    #[test]
+    fn a_policer_is_told_from_the_end_of_a_train_that_loses_packets_without_a_queue() {
+        let rate = |gaps: u32, packets_lost: u32| {
+            Some((1.2e13 * f64::from(gaps) / (f64::from(gaps + packets_lost) * 100_000.0), gaps as usize))
+        };
+        // The last fourteen of forty.
+        assert_eq!(policed(&train(40, &[30]), 1500, 50_000.0), rate(12, 1));
+        assert_eq!(policed(&train(40, &[3, 4, 5]), 1500, 50_000.0), None);
+        // Nine that came are enough, eight are not.
+        assert_eq!(policed(&train(40, &[27, 28, 29, 30, 31]), 1500, 50_000.0), rate(8, 5));
+        assert_eq!(policed(&train(40, &[27, 28, 29, 30, 31, 32]), 1500, 50_000.0), None);
+        // Those that came had waited for as long as two packets take.
+        let waited = |by: i64| {
+            let mut report = train(40, &[30]);
+            report.arrivals.iter_mut().filter(|it| it.number >= 26).for_each(|it| it.at += by);
+            policed(&report, 1500, 50_000.0)
+        };
+        assert_eq!((waited(99_999), waited(100_000)), (rate(12, 1), None));
+    }
+
+    #[test]
+    fn what_a_policer_lets_through_is_told_if_it_is_less_than_six_tenths_of_the_peak() {
+        let report = train(40, &[]);
+        let long = LongTrain::of(&report, 1500).unwrap();
+        let grown = Grown { long, distance: 12_000.0, report, policed: Some((6e7, 50)) };
+        let told = grown.sustained(1500, 1.01e8).unwrap();
+        // Two per cent, and one packet of fifty.
+        for (found, want) in
+            [(told.estimate, 6e7), (told.lo, 5.76e7), (told.hi, 6.24e7), (told.confidence, 0.9)]
+        {
+            assert!((found / want - 1.0).abs() < 1e-9, "{told:?}");
+        }
+        assert_eq!(grown.sustained(1500, 0.99e8), None);
+    }
+}
