@@ -257,6 +257,7 @@ fn bin_width(period: Span) -> Span {
 
 #[cfg(test)]
 mod tests {
+    use super::envelope::{Bin, Limit};
     use super::*;
 
     const SECOND: i64 = 1_000_000_000;
@@ -347,5 +348,137 @@ mod tests {
             off.abs() <= found.bound().unwrap() && found.bound().unwrap() < Span::from_micros(30),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn a_line_goes_on_to_both_sides_and_one_of_no_length_stays_where_it_is() {
+        let line = |until: i64, offset: [i64; 2]| Line {
+            from: Wall(100),
+            until: Wall(until),
+            offset: offset.map(Span),
+            bound: Span(5),
+        };
+        let instants = [50, 100, 150, 153, 200, 400].map(Wall);
+        let (rising, falling) = (line(200, [10, 30]), line(200, [30, 10]));
+        assert_eq!(instants.map(|at| rising.at(at)), [0, 10, 20, 21, 30, 70].map(Span));
+        assert_eq!(instants.map(|at| falling.at(at)), [40, 30, 20, 19, 10, -30].map(Span));
+        assert_eq!(line(200, [7, 7]).at(Wall(900)), Span(7));
+        assert_eq!(line(100, [5, 9]).at(Wall(300)), Span(5));
+    }
+
+    #[test]
+    fn lines_hold_where_they_are_and_beyond_the_edges_that_they_reach() {
+        let line = |from: i64, until: i64, offset: i64| Line {
+            from: Wall(from),
+            until: Wall(until),
+            offset: [Span(offset); 2],
+            bound: Span(until - from),
+        };
+        let period = Period { from: Wall(100), until: Wall(200) };
+        let estimate = |lines: &[Line]| Estimate { lines: lines.to_vec(), ..Estimate::none(period) };
+        let some = |offset: i64| Some(Span(offset));
+
+        let whole = estimate(&[line(100, 140, 1), line(150, 200, 2)]);
+        let found = [0, 99, 100, 139, 140, 149, 150, 199, 200, 900].map(|at| whole.offset_at(Wall(at)));
+        let (one, two) = (some(1), some(2));
+        assert_eq!(found, [one, one, one, one, None, None, two, two, two, two]);
+        assert_eq!((whole.bound(), whole.middle()), (some(50), two));
+
+        let inside = estimate(&[line(120, 130, 3), line(160, 180, 4)]);
+        let found = [99, 110, 120, 129, 130, 179, 180, 200, 900].map(|at| inside.offset_at(Wall(at)));
+        assert_eq!(found, [None, None, some(3), some(3), None, some(4), None, None, None]);
+        assert_eq!((inside.bound(), inside.middle()), (some(20), some(3)));
+
+        let before = estimate(&[line(40, 80, 5), line(100, 200, 6)]);
+        let found = [30, 50, 90, 100].map(|at| before.offset_at(Wall(at)));
+        assert_eq!(found, [some(5), some(5), None, some(6)]);
+
+        let nothing = Estimate::none(period);
+        assert_eq!((nothing.bound(), nothing.middle(), nothing.offset_at(Wall(150))), (None, None, None));
+    }
+
+    #[test]
+    fn what_is_older_than_the_window_is_forgotten_and_the_rest_stays() {
+        let length = Span::from_secs(10);
+        assert_eq!(ClockBook::envelope(length), Envelope::new(Span(39_062_500)));
+        let of = |seconds: &[i64]| {
+            let mut envelope = ClockBook::envelope(length);
+            let packet = |at: &i64| envelope.forward(Wall(at * SECOND), Wall(at * SECOND + 7));
+            seconds.iter().for_each(packet);
+            envelope
+        };
+        let mut book = ClockBook::new(length, Span::from_secs(64));
+        book.learn(&of(&[1, 45, 46, 90]));
+        book.active.merge(&of(&[2, 45, 46, 91]));
+        book.forget_before(Period { from: Wall(100 * SECOND), until: Wall(110 * SECOND) });
+        assert_eq!((&book.traffic, &book.active), (&of(&[46, 90]), &of(&[46, 91])));
+        // A period that is longer than the window is kept as a whole.
+        let longer = Period { from: Wall(50 * SECOND), until: Wall(300 * SECOND) };
+        assert_eq!(book.estimate(longer, [&[], &[]]), Estimate::none(longer));
+        assert_eq!((&book.traffic, &book.active), (&of(&[90]), &of(&[91])));
+    }
+
+    #[test]
+    fn a_book_that_cannot_have_grown_from_another_is_told() {
+        let length = Span::from_secs(10);
+        let new = ClockBook::new(length, Span::from_secs(64));
+        let grown = |traffic: i64, active: i64| {
+            let mut book = new.clone();
+            book.traffic.forward(Wall(5000), Wall(5000 + traffic));
+            book.active.forward(Wall(5000), Wall(5000 + active));
+            book
+        };
+        for (traffic, active, can_follow) in
+            [(100, 100, true), (-100, -100, true), (101, 100, false), (100, 101, false), (-101, 0, false)]
+        {
+            let book = grown(traffic, active);
+            assert_eq!(book.can_follow(&new, 100), can_follow, "{traffic} {active}");
+        }
+        assert!(!grown(0, 0).can_follow(&ClockBook::new(length, Span::from_secs(65)), 100));
+    }
+
+    #[test]
+    fn an_exchange_says_the_same_whichever_point_asked() {
+        // Clock b is 3 ms ahead. A packet takes 20 us from a to b and 30 us back.
+        let theta = 3_000_000;
+        let asked_by_a = Exchange {
+            sent: Wall(0),
+            received: Wall(20_000 + theta),
+            answered: Wall(30_000 + theta),
+            returned: Wall(60_000),
+        };
+        let asked_by_b = Exchange {
+            sent: Wall(theta),
+            received: Wall(30_000),
+            answered: Wall(40_000),
+            returned: Wall(60_000 + theta),
+        };
+        let mut books = [(); 2].map(|()| ClockBook::new(Span::from_secs(10), Span::from_secs(64)));
+        books[0].exchange(&asked_by_a);
+        books[1].exchange_back(&asked_by_b);
+        for (book, most_at, least_at) in [(&books[0], 0, 60_000), (&books[1], 40_000, 30_000)] {
+            let most = Limit { difference: 3_020_000, at: most_at };
+            let least = Limit { difference: 2_970_000, at: least_at };
+            let found: Vec<Bin> = book.active.limits(0, SECOND).collect();
+            assert_eq!(found, [Bin { most: Some(most), least: Some(least) }]);
+        }
+    }
+
+    #[test]
+    fn daemons_are_refuted_only_by_a_difference_beyond_both_bounds() {
+        for (offset, bound, refuted) in [
+            ([15, 0], 10, false),
+            ([16, 0], 10, true),
+            ([0, -15], 10, false),
+            ([0, -16], 10, true),
+            ([-15, 0], 9, true),
+        ] {
+            let line = Line { from: Wall(0), until: Wall(10), offset: offset.map(Span), bound: Span(5) };
+            assert_eq!(contradicts(&line, Span(bound)), refuted, "{offset:?} with {bound}");
+        }
+        let (told, other) = ([state(5), state(7)], [state(3)]);
+        let unsure = [ClockState { synchronised: false, ..state(3) }];
+        assert_eq!(by_daemons([&told, &other]), Some(Span::from_micros(10)));
+        assert_eq!(by_daemons([&told, &unsure]), None);
     }
 }

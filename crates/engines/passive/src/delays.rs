@@ -135,4 +135,48 @@ mod tests {
             prop_assert!((said - exact).abs() <= exact / 1024.0 + 1.0 || exact > 3.5e12, "{} {}", said, exact);
         }
     }
+
+    #[test]
+    fn merged_delays_are_those_of_both() {
+        let observed = |delays: &[i64]| {
+            let mut found = Delays::default();
+            delays.iter().for_each(|ns| found.observe(Span(*ns)));
+            found
+        };
+        let mut merged = observed(&[-5, 3, 5003]);
+        merged.merge(&observed(&[-7, 3, 4097]));
+        let want = DelayStatistics {
+            count: 6,
+            min: Span(-7),
+            max: Span(5003),
+            sum_ns: 9094,
+            sum_squares: 41_815_510.0,
+            histogram: Histogram {
+                bins: vec![(3, 2), (4096, 1), (5000, 1)],
+                digits: Some(3),
+                underflow: 2,
+                ..Histogram::default()
+            },
+        };
+        assert_eq!(merged.statistics(), want);
+        assert_eq!((merged.count(), merged.median()), (6, Some(Span(3))));
+        merged.merge(&Delays::default());
+        assert_eq!(merged.statistics(), want);
+        let mut empty = Delays::default();
+        empty.merge(&observed(&[10, 20]));
+        assert_eq!(empty, observed(&[10, 20]));
+        assert_eq!(
+            [&[10, 20][..], &[1, 2, 3], &[5, 5, 9, 9]].map(|delays| observed(delays).median()),
+            [10, 2, 5].map(|ns| Some(Span(ns)))
+        );
+    }
+
+    #[test]
+    fn a_bin_begins_at_the_eleven_leading_bits() {
+        for (ns, edge) in
+            [(0, 0), (1, 1), (2047, 2047), (2048, 2048), (2049, 2048), (4099, 4096), (4100, 4100)]
+        {
+            assert_eq!(lower_edge(ns), edge);
+        }
+    }
 }

@@ -240,4 +240,82 @@ mod tests {
             assert!(task.blocks.len() <= MOST_BLOCKS);
         }
     }
+
+    #[test]
+    fn the_nearer_neighbour_of_a_block_takes_a_packet_of_the_other_colour() {
+        let task = MarkingWatch::new(0, None, 100).unwrap();
+        for (at, colour, block) in [
+            (0, 0, 0),
+            (99_999_999, 0, 0),
+            (100_000_000, 1, 1),
+            (100_000_000, 0, 0),
+            (149_999_999, 0, 0),
+            (150_000_000, 0, 2),
+            (249_999_999, 1, 1),
+            (250_000_000, 1, 3),
+            (-1, 1, -1),
+            (-1, 0, 0),
+            (-60_000_000, 0, -2),
+        ] {
+            assert_eq!(task.block(Wall(at), colour), block, "colour {colour} at {at}");
+        }
+    }
+
+    #[test]
+    fn a_row_says_all_of_its_block_and_who_came_late_since_the_last_of_its_colour() {
+        let row = |block: u64, [packets, bytes, late]: [u64; 3], [first, mean]: [i64; 2]| MarkingRow {
+            key: FlowKey::default(),
+            colour: (block & 1) as u8,
+            block,
+            packets,
+            bytes: ByteCount(bytes),
+            first_at: Wall(first),
+            mean_at: Wall(mean),
+            marked_at: Vec::new(),
+            late,
+        };
+        let mut task = MarkingWatch::new(2, Some(0), 100).unwrap();
+        let merged = Made::udp6().payload(&[7; 300]).dscp(1);
+        task.observe(&Made::udp6().observed(Wall(10 * MS)));
+        task.observe(&Observed { segments: 3, ..merged.observed(Wall(40 * MS)) });
+        task.observe(&Made::udp6().dscp(4).observed(Wall(110 * MS)));
+        // Three packets 30 ms after the first, with 48 bytes of headers each.
+        let even = row(0, [4, 48 + 300 + 3 * 48, 0], [10 * MS, 32_500_000]);
+        assert_eq!(rows(&mut task, 150 * MS), [MarkingRow { marked_at: vec![Wall(40 * MS)], ..even }]);
+        task.observe(&Observed { segments: 3, ..merged.observed(Wall(20 * MS)) });
+        assert_eq!(rows(&mut task, 350 * MS), [row(1, [1, 48, 0], [110 * MS; 2])]);
+        task.observe(&Made::udp6().observed(Wall(210 * MS)));
+        task.observe(&Made::udp6().observed(Wall(410 * MS)));
+        assert_eq!(rows(&mut task, 600 * MS), [row(4, [1, 48, 4], [410 * MS; 2])]);
+    }
+
+    #[test]
+    fn stamps_of_marked_packets_have_a_bound_and_packets_have_none() {
+        let mut task = MarkingWatch::new(0, Some(1), 100).unwrap();
+        for n in 0..1025 {
+            task.observe(&Made::udp4().dscp(2).observed(Wall(n * 10_000)));
+        }
+        let row = rows(&mut task, 150 * MS).remove(0);
+        assert_eq!((row.packets, row.marked_at.len()), (1025, 1024));
+    }
+
+    #[test]
+    fn the_oldest_block_makes_room_and_what_it_had_is_late() {
+        let mut task = MarkingWatch::new(0, None, 10).unwrap();
+        let show = |task: &mut MarkingWatch, number: i64| {
+            let made = Made::udp4().dscp((number & 1) as u8);
+            task.observe(&made.observed(Wall(number * 10 * MS)));
+        };
+        (0..4096).for_each(|number| show(&mut task, number));
+        // One that is there needs no room.
+        show(&mut task, 5);
+        assert_eq!((task.blocks.len(), task.blocks.contains_key(&0)), (4096, true));
+        show(&mut task, 4096);
+        assert_eq!((task.blocks.len(), task.blocks.contains_key(&0)), (4096, false));
+        show(&mut task, 0);
+        let said = rows(&mut task, 50_000 * MS);
+        let said: Vec<_> = said.iter().map(|row| (row.block, row.packets, row.late)).collect();
+        assert_eq!(said[..5], [(1, 1, 0), (2, 1, 2), (3, 1, 0), (4, 1, 0), (5, 2, 0)]);
+        assert_eq!((said.len(), said[4095]), (4096, (4096, 1, 0)));
+    }
 }

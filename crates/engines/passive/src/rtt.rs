@@ -221,6 +221,8 @@ const SILENCE: Span = Span::from_secs(120);
 
 #[cfg(test)]
 mod tests {
+    use netaware_record::passive::DelayStatistics;
+
     use super::*;
     use crate::made_up::{Made, PERIOD};
 
@@ -300,6 +302,90 @@ mod tests {
         let later = Period { from: Wall(300_000 * MS), until: Wall(310_000 * MS) };
         task.close(later, &mut Found::default());
         assert!(task.flows.is_empty());
+    }
+
+    #[test]
+    fn connections_of_quic_tell_the_round_of_each_direction() {
+        let mut task = task(10);
+        let client = Made::udp4();
+        let server = client.clone().answer();
+        let show = |task: &mut RttWatch, made: &Made, payload: &[u8], ms: i64| {
+            task.observe(&made.clone().payload(payload).observed(Wall(ms * MS)));
+        };
+        show(&mut task, &client, &[0x40], 0);
+        assert!(task.flows.is_empty(), "only a long header begins a connection");
+        // A handshake of 40 ms, then edges.
+        for (made, ms) in [(&client, 0), (&server, 20), (&client, 40)] {
+            show(&mut task, made, &[0xc3, 0, 0, 0, 1], ms);
+        }
+        for (ms, first) in [(50, 0x40), (90, 0x60), (130, 0x40), (170, 0x60)] {
+            show(&mut task, &client, &[first], ms);
+        }
+        for (ms, first) in [(60, 0x40), (100, 0x60), (141, 0x40)] {
+            show(&mut task, &server, &[first], ms);
+        }
+        let row = |made: &Made, rounds: &[i64]| {
+            let mut delay = DelayStatistics::default();
+            rounds.iter().for_each(|ms| delay.observe(Span::from_millis(*ms)));
+            RttRow { key: Flow::five_tuple(&made.packet()).key(), method: "spin_bit".to_string(), delay }
+        };
+        assert_eq!(close(&mut task), [row(&client, &[40, 40]), row(&server, &[41])]);
+    }
+
+    #[test]
+    fn what_nobody_answers_begins_no_conversation() {
+        let mut task = task(10);
+        for made in [Made::tcp4(), Made::tcp4().payload(b"x").later_fragment(), Made::icmp6()] {
+            task.observe(&made.observed(Wall(0)));
+        }
+        assert!(task.flows.is_empty());
+        task.observe(&Made::tcp4().payload(b"x").observed(Wall(0)));
+        assert_eq!(task.flows.len(), 1);
+    }
+
+    #[test]
+    fn the_half_that_was_silent_longest_makes_room() {
+        let flow = |number: u8| Flow { source: number.into(), ..Flow::default() };
+        let full = |at: fn(u8) -> i64| {
+            let mut task = task(10);
+            for number in 0..10 {
+                let conversation = task.conversation(flow(number), Wall(at(number)), true).unwrap();
+                conversation.directions[0].found[TIMESTAMPS].observe(Span(number.into()));
+            }
+            task
+        };
+        let mut task = full(i64::from);
+        assert_eq!(task.conversation(flow(9), Wall(1), false).unwrap().last_at, Wall(9));
+        assert!(task.conversation(flow(99), Wall(50), false).is_none());
+        assert_eq!(task.flows.len(), 10);
+        assert!(task.conversation(flow(99), Wall(50), true).is_some());
+        let mut left: Vec<u128> = task.flows.keys().map(|flow| flow.source).collect();
+        left.sort_unstable();
+        assert_eq!(left, [5, 6, 7, 8, 9, 99]);
+        let rest = task.rest.each_ref().map(|rest| (rest.count(), rest.statistics().sum_ns));
+        assert_eq!(rest, [(5, 10), (0, 0), (0, 0)]);
+        let mut equals = full(|_| 3);
+        assert!(equals.conversation(flow(99), Wall(50), true).is_some());
+        assert_eq!((equals.flows.len(), equals.rest[TIMESTAMPS].count()), (6, 5));
+    }
+
+    #[test]
+    fn a_conversation_is_forgotten_after_two_minutes_of_silence() {
+        let mut task = task(10);
+        for (port, at) in [(1, 0), (2, 1)] {
+            task.observe(&Made::tcp4().ports(port, 80).payload(b"x").observed(Wall(at)));
+        }
+        for (until, left) in [(120_000 * MS, 2), (120_000 * MS + 1, 1)] {
+            task.close(Period { from: Wall(0), until: Wall(until) }, &mut Found::default());
+            assert_eq!(task.flows.len(), left);
+        }
+        assert!(task.flows.values().all(|conversation| conversation.last_at == Wall(1)));
+    }
+
+    #[test]
+    fn a_round_trip_is_not_negative_and_no_longer_than_a_minute() {
+        let found = [-1, 0, 60_000 * MS, 60_000 * MS + 1].map(|ns| plausible(Span(ns)));
+        assert_eq!(found, [false, true, true, false]);
     }
 
     const SYN: u8 = 2;

@@ -195,6 +195,7 @@ const LARGEST: usize = 9216;
 #[cfg(test)]
 mod tests {
     use netaware_units::{BitRate, Wall};
+    use netaware_wire::packet::Packet;
 
     use super::*;
     use crate::made_up::{Made, PERIOD};
@@ -305,5 +306,108 @@ mod tests {
         let sizes = close(&mut task, PERIOD).sizes;
         assert_eq!((sizes.low, sizes.width), (Some(Span(0)), Some(Span(1))));
         assert_eq!((sizes.bins, sizes.underflow, sizes.overflow), (vec![(28, 1)], 0, 0));
+    }
+
+    #[test]
+    fn a_row_says_all_of_its_period() {
+        let mut task = task(3000, 1);
+        let (udp, tcp) = (Made::udp4(), Made::tcp4());
+        let elsewhere = udp.clone().destination_of(9);
+        let at = |seconds: i64| Wall(seconds * 1_000_000_000);
+        task.observe(&udp.observed(at(5)));
+        task.observe(&tcp.observed(at(6)));
+        task.observe(&Observed { outgoing: true, ..elsewhere.observed(at(9)) });
+        let top = VolumeRow {
+            key: Flow::hosts(&udp.packet()).key(),
+            packets: 2,
+            bytes: ByteCount(68),
+            first_at: at(5),
+            last_at: at(6),
+            packets_error: 0,
+            rest: false,
+        };
+        let sizes = Histogram {
+            bins: vec![(28, 2), (40, 1)],
+            width: Some(Span(1)),
+            low: Some(Span(0)),
+            ..Histogram::default()
+        };
+        let want = TrafficRow {
+            packets: 3,
+            bytes: ByteCount(96),
+            // Each frame is padded.
+            link_bytes: ByteCount(3 * 84),
+            sent_link_bytes: ByteCount(84),
+            // Of 1 Mbit/s for 7 s.
+            utilisation: Some(168.0 / 875_000.0),
+            // Two whole slices and a part; what began before the period is in the first.
+            slices: [68, 28, 0].map(ByteCount).to_vec(),
+            slice: Span::from_secs(3),
+            top: vec![top],
+            sizes,
+        };
+        assert_eq!(close(&mut task, Period { from: at(5), until: at(12) }), want);
+    }
+
+    #[test]
+    fn slices_are_added_up_and_made_longer_only_where_there_are_too_many() {
+        let compacted = |slice: i64, slices: Vec<(i64, u64)>| {
+            let mut task = task(1, 0);
+            (task.slice, task.slices) = (slice, slices);
+            task.compact();
+            (task.slice, task.slices)
+        };
+        let numbered = |from: i64| (from..MOST_SLICES).map(|number| (number, 1)).collect::<Vec<_>>();
+        let found = compacted(1_000_000, vec![(5, 1), (4, 2), (5, 3), (4, 10)]);
+        assert_eq!(found, (1_000_000, vec![(4, 12), (5, 4)]));
+        assert_eq!(compacted(1_000_000, numbered(0)), (1_000_000, numbered(0)));
+        let (slice, slices) = compacted(1_000_000, numbered(-1));
+        assert_eq!((slice, slices.len()), (2_000_000, 5001));
+        assert_eq!([slices[0], slices[1], slices[5000]], [(-1, 1), (0, 2), (4999, 2)]);
+        // A slice of centuries grows no longer.
+        assert_eq!(compacted(i64::MAX / 2, numbered(-1)), (i64::MAX / 2, numbered(-1)));
+    }
+
+    #[test]
+    fn a_long_period_has_longer_slices_and_one_of_no_length_no_utilisation() {
+        let period = |until: i64| Period { from: Wall(0), until: Wall(until) };
+        for (until, slice, slices) in [(9_999_000_000, 1, 9999), (10_000_000_000, 2, 5000)] {
+            let row = close(&mut task(1, 0), period(until));
+            assert_eq!((row.slice, row.slices.len()), (Span::from_millis(slice), slices));
+            assert!(row.utilisation.is_some_and(|share| share.abs() < 1e-9), "{:?}", row.utilisation);
+        }
+        let mut task = task(1, 0);
+        task.observe(&Made::udp4().observed(Wall(0)));
+        let row = close(&mut task, period(0));
+        assert_eq!((row.utilisation, row.slices), (None, vec![ByteCount(28)]));
+    }
+
+    #[test]
+    fn a_talker_that_may_have_been_put_out_before_says_so() {
+        let mut task = task(1000, 1);
+        for number in 0..1000_u16 {
+            let made = Made::udp4().source_of((number / 250) as u8).destination_of((number % 250) as u8);
+            task.observe(&made.observed(Wall(1)));
+        }
+        task.observe(&Made::udp4().source_of(9).payload(&[0; 1000]).observed(Wall(2)));
+        let row = close(&mut task, PERIOD);
+        let said: Vec<_> =
+            row.top.iter().map(|talker| (talker.packets, talker.bytes, talker.packets_error)).collect();
+        assert_eq!(said, [(1, ByteCount(1028), 1)]);
+    }
+
+    #[test]
+    fn a_packet_without_a_link_header_is_all_that_the_link_carries_and_jumbo_frames_have_bins() {
+        let mut task = task(1000, 0);
+        let made = Made::udp4().payload(&[0; 100]);
+        let packet = made.packet();
+        let bare = Packet { frame_length: packet.length, ..packet };
+        task.observe(&Observed { packet: bare, ..made.observed(Wall(1)) });
+        for payload in [9188, 9189] {
+            task.observe(&Made::udp4().payload(&vec![0; payload]).observed(Wall(1)));
+        }
+        let row = close(&mut task, PERIOD);
+        assert_eq!(row.link_bytes, ByteCount(128 + (9216 + 38) + (9217 + 38)));
+        assert_eq!((row.sizes.bins, row.sizes.overflow), (vec![(128, 1), (9216, 1)], 1));
     }
 }

@@ -237,4 +237,32 @@ mod tests {
         assert!(heavy.packets <= 3000 && heavy.packets + heavy.packets_error >= 3000);
         assert_eq!(found.iter().filter(|row| row.rest).count(), 1);
     }
+
+    #[test]
+    fn a_key_that_was_put_out_may_miss_packets_and_the_rest_is_one_row() {
+        let mut by_source = task(&["source"], None, 2);
+        for (host, at) in [(1, 1), (1, 2), (1, 3), (2, 4), (3, 5)] {
+            by_source.observe(&Made::udp4().source_of(host).observed(Wall(at)));
+        }
+        let key = |host: u8| FlowKey {
+            version: Some(netaware_record::IpVersion::V4),
+            source: format!("192.0.2.{host}").parse().ok(),
+            ..FlowKey::default()
+        };
+        let row = |key: FlowKey, packets: u64, (first, last): (i64, i64), packets_error: u64| VolumeRow {
+            key,
+            packets,
+            bytes: ByteCount(28 * packets),
+            first_at: Wall(first),
+            last_at: Wall(last),
+            packets_error,
+            rest: false,
+        };
+        let rest = VolumeRow { rest: true, ..row(FlowKey::default(), 1, (4, 4), 0) };
+        assert_eq!(rows(&mut by_source), [row(key(1), 3, (1, 3), 0), row(key(3), 1, (5, 5), 1), rest]);
+        // The next period begins anew.
+        by_source.observe(&Made::udp4().source_of(4).observed(Wall(6)));
+        assert_eq!(rows(&mut by_source), [row(key(4), 1, (6, 6), 0)]);
+        assert!(rows(&mut by_source).is_empty());
+    }
 }

@@ -165,4 +165,18 @@ mod tests {
             assert!(refused.as_ref().is_some_and(|text| text.contains(why)), "{what:?}: {refused:?}");
         }
     }
+
+    #[test]
+    fn limits_are_within_them_and_what_is_beyond_says_so() {
+        for (value, is_within) in [(4_u32, false), (5, true), (9, true), (10, false)] {
+            let beyond = TaskError::OutOfRange { name: "x", value: value.into(), least: 5.0, most: 9.0 };
+            assert_eq!(within("x", value, 5, 9), if is_within { Ok(value) } else { Err(beyond) });
+        }
+    }
+
+    #[test]
+    fn only_what_is_longer_than_the_mtu_was_merged() {
+        let link = Link { mtu: Some(1500), rate: None };
+        assert!(!link.merged(1500) && link.merged(1501) && !Link::default().merged(u32::MAX));
+    }
 }

@@ -91,4 +91,37 @@ mod tests {
         let gaps: Vec<Gap> = (0..400).map(|n| Gap { ns: 120_000 + n, length: 1500 }).collect();
         assert_eq!(equally_spaced(&gaps, 1e8), None);
     }
+
+    #[test]
+    fn only_full_places_of_full_packets_tell_the_distance_and_all_of_them_count() {
+        let place = |at: u32, count: u32| (0..count).map(move |n| Gap { ns: at + n % 5 * 100, length: 1500 });
+        // A twelfth of the strongest place is too weak.
+        for (weak, samples) in [(10, 360), (11, 371)] {
+            let strong = [100_000, 220_000, 340_000].into_iter().flat_map(|at| place(at, 120));
+            let mut gaps: Vec<Gap> = strong.chain(place(460_000, weak)).collect();
+            // Shorter packets take less time, and eight packets' time is a pause.
+            gaps.extend([Gap { ns: 160_000, length: 1400 }; 200]);
+            gaps.extend([Gap { ns: 960_000, length: 1500 }; 30]);
+            let want = Estimate { candidates: vec![1e8], samples };
+            assert_eq!(equally_spaced(&gaps, 1e8), Some(want), "{weak} weak ones");
+        }
+    }
+
+    #[test]
+    fn the_centre_of_a_place_is_the_median_of_its_samples() {
+        for (sorted, hi, want) in [
+            (&[1.0, 2.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 90.0][..], 15.0, 13.0),
+            (&[1.0, 2.0, 10.0, 11.0, 12.0, 13.0, 14.0, 90.0], 14.0, 12.0),
+        ] {
+            let found = centre(sorted, 10.0, hi);
+            assert!((found - want).abs() < 1e-9, "{found} instead of {want}");
+        }
+    }
+
+    #[test]
+    fn a_step_that_misses_one_may_be_off_by_twice_as_much() {
+        let found = distance(&[0.0, 100.0, 320.0]).unwrap();
+        assert!((found - 320.0 / 3.0).abs() < 1e-9, "{found}");
+        assert_eq!(distance(&[0.0, 100.0, 325.0]), None);
+    }
 }

@@ -90,4 +90,42 @@ mod tests {
             assert!((found - want).abs() < 1e-9, "{found} instead of {want}");
         }
     }
+
+    #[test]
+    fn a_place_that_is_less_than_seven_tenths_as_dense_is_no_answer() {
+        for (fewer, answers) in [(45, 2), (42, 2), (41, 1)] {
+            let mut gaps = vec![gap(120_000); 60];
+            gaps.resize(60 + fewer, gap(240_000));
+            let found = densest(&gaps).unwrap();
+            assert_eq!((found.candidates.len(), found.samples), (answers, gaps.len() as u64), "{fewer}");
+            for (found, want) in found.candidates.into_iter().zip([1e8, 5e7]) {
+                assert!((found / want - 1.0).abs() < 1e-9, "{found} instead of {want}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_more_than_eight_places_are_answers_and_near_ones_are_one() {
+        let places = [100_000, 150_000, 225_000, 337_500, 506_250, 759_375, 1_139_063, 1_708_594, 2_562_891];
+        let gaps: Vec<Gap> = places.iter().flat_map(|ns| [gap(*ns); 10]).collect();
+        assert_eq!(densest(&gaps).unwrap().candidates.len(), MOST_RIVALS);
+        let near: Vec<Gap> = [120_000, 132_000].iter().flat_map(|ns| [gap(*ns); 50]).collect();
+        assert_eq!(densest(&near).unwrap().candidates.len(), 1);
+    }
+
+    #[test]
+    fn the_middle_of_a_peak_is_the_median_of_what_is_near() {
+        for (sorted, peak, want) in [
+            (&[0.4, 0.5, 1.0, 1.01, 1.02, 1.03, 1.04, 1.05, 1.2][..], 1.03, 1.03),
+            (&[0.4, 0.5, 1.0, 1.01, 1.02, 1.2], 1.01, 1.01),
+        ] {
+            let found = middle(sorted, peak).ln();
+            assert!((found - want).abs() < 1e-9, "{found} instead of {want}");
+        }
+    }
+
+    #[test]
+    fn a_rate_is_in_bits_per_second() {
+        assert!((gap(120_000).rate() - 1e8).abs() < 1e-3);
+    }
 }

@@ -144,3 +144,173 @@ fn sources_and_their_gaps_have_a_bound() {
     let heavy = task.sources.values().map(|source| source.gaps.len()).max();
     assert_eq!(heavy, Some(MOST_GAPS), "the one that sends most stays");
 }
+
+/// A source with so many gaps of 1500 bytes at 100 Mbit/s, and so many that its interface cannot have made.
+fn source(gaps: usize, impossible: u64) -> Source {
+    Source { gaps: vec![Gap { ns: 120_000, length: 1500 }; gaps], impossible, ..Source::new(Wall(0)) }
+}
+
+#[test]
+fn only_gaps_between_two_large_packets_within_a_second_are_taken() {
+    let mut source = Source::new(Wall(0));
+    let seen = [
+        (1500, 0),
+        (1500, 120_000),
+        (1349, 240_000),
+        (1500, 360_000),
+        (1350, 480_000),
+        (1500, 600_000),
+        (1500, 1_000_600_000),
+        (1500, 2_000_600_001),
+        (1500, 2_000_600_000),
+        (1500, 2_000_600_000),
+    ];
+    for (length, at) in seen {
+        source.observe(length, Wall(at), &Link::default());
+    }
+    let want = [(120_000, 1500), (120_000, 1350), (120_000, 1500), (1_000_000_000, 1500)];
+    assert_eq!(source.gaps, want.map(|(ns, length)| Gap { ns, length }));
+    // The last two came at one instant.
+    assert_eq!((source.impossible, source.longest, source.last_length), (1, 1500, 1500));
+    assert_eq!(source.last_at, Wall(2_000_600_000));
+}
+
+#[test]
+fn a_gap_is_impossible_where_it_is_faster_than_the_interface_by_more_than_a_tenth() {
+    let link = Link { mtu: None, rate: Some(BitRate(1_000_000_000)) };
+    let mut source = Source { last_length: 1500, longest: 1500, ..Source::new(Wall(0)) };
+    // 1500 bytes in 10,909 ns are 1100.01 Mbit/s, in one ns more 1099.91 Mbit/s.
+    source.observe(1500, Wall(10_909), &link);
+    source.observe(1500, Wall(10_909 + 10_910), &link);
+    assert_eq!(source.gaps, [Gap { ns: 10_910, length: 1500 }]);
+    assert_eq!(source.impossible, 1);
+}
+
+#[test]
+fn the_newest_gaps_take_the_places_of_the_oldest() {
+    let mut source = Source { last_length: 1500, longest: 1500, ..Source::new(Wall(0)) };
+    let mut at = 0;
+    let mut show = |source: &mut Source, gaps: std::ops::Range<i64>| {
+        for ns in gaps {
+            at += ns;
+            source.observe(1500, Wall(at), &Link::default());
+        }
+    };
+    show(&mut source, 1000..2503);
+    let kept: Vec<u32> = source.gaps.iter().map(|gap| gap.ns).collect();
+    let want: Vec<u32> = (2500..2503).chain(1003..2500).collect();
+    assert_eq!((kept, source.next), (want, 3));
+    show(&mut source, 2503..4000);
+    let kept: Vec<u32> = source.gaps.iter().map(|gap| gap.ns).collect();
+    let want: Vec<u32> = (2500..4000).collect();
+    assert_eq!((kept, source.next), (want, 0));
+}
+
+#[test]
+fn what_makes_a_capacity_doubtful_is_told_with_it() {
+    let flow = Flow::hosts(&full(IpVersion::V4).packet());
+    let (few, coalesced) = ("few_samples", "coalesced");
+    let table = [
+        (49, 0, None),
+        (50, 0, Some(vec![few])),
+        (50, 10, Some(vec![few])),
+        (50, 11, Some(vec![few, coalesced])),
+        (199, 0, Some(vec![few])),
+        (200, 0, Some(vec![])),
+        (200, 40, Some(vec![])),
+        (200, 41, Some(vec![coalesced])),
+    ];
+    for (gaps, impossible, doubts) in table {
+        let (mut source, mut found) = (source(gaps, impossible), Found::default());
+        source.rows(flow, &mut found);
+        let Some(doubts) = doubts else {
+            assert!(found.rows.is_empty(), "{found:?}");
+            assert_eq!(source.gaps.len(), gaps, "they wait for more");
+            continue;
+        };
+        let [Row::Capacity(said)] = found.rows.as_slice() else { panic!("{found:?}") };
+        assert_eq!(said.doubts, doubts, "{gaps} gaps, {impossible} impossible");
+        assert_eq!((&said.key, said.method.as_str()), (&flow.key(), "packet_pairs"));
+        assert_eq!((said.samples, said.rate.confidence.to_bits()), (gaps as u64, 0.85_f64.to_bits()));
+        for (found, want) in [(said.rate.estimate, 1e8), (said.rate.lo, 9e7), (said.rate.hi, 1.1e8)] {
+            assert!((found / want - 1.0).abs() < 1e-9, "{said:?}");
+        }
+        assert_eq!((source.gaps.len(), source.impossible, source.next), (0, 0, 0), "it begins anew");
+    }
+}
+
+#[test]
+fn the_interval_holds_all_candidates_and_a_tenth_beyond() {
+    let flow = Flow::hosts(&full(IpVersion::V6).packet());
+    let estimate = Estimate { candidates: vec![2e8, 1e8, 4e8], samples: 77 };
+    let want = CapacityRow {
+        key: flow.key(),
+        method: "packet_pairs".to_string(),
+        rate: Interval { estimate: 2e8, lo: 1e8 * 0.9, hi: 4e8 * 1.1, confidence: 0.85 },
+        samples: 77,
+        doubts: vec!["coalesced".to_string(), "many_modes".to_string()],
+    };
+    let found = row(flow, "packet_pairs", &estimate, vec!["coalesced".to_string()]);
+    assert_eq!(found, Row::Capacity(want));
+}
+
+#[test]
+fn a_merged_packet_ends_the_gap_before_it_and_small_ones_and_fragments_are_not_looked_at() {
+    let link = Link { mtu: Some(1500), rate: None };
+    let mut task = CapacityWatch::new(10, &Seed::new([1; 16]), link).unwrap();
+    let (whole, sized) = (full(IpVersion::V4), |payload: usize| Made::udp4().payload(&vec![0; payload]));
+    task.observe(&sized(471).observed(Wall(1)));
+    task.observe(&sized(472).later_fragment().observed(Wall(2)));
+    assert!(task.sources.is_empty());
+    task.observe(&sized(472).observed(Wall(3)));
+    assert_eq!(task.sources.len(), 1, "500 bytes are enough");
+    for at in [1_000, 121_000] {
+        task.observe(&whole.observed(Wall(at)));
+    }
+    task.observe(&Observed { segments: 2, ..whole.observed(Wall(241_000)) });
+    task.observe(&whole.observed(Wall(361_000)));
+    task.observe(&Made::tcp4().payload(&[0; 1461]).observed(Wall(481_000)));
+    for at in [601_000, 721_000] {
+        task.observe(&whole.observed(Wall(at)));
+    }
+    let source = task.sources.values().next().unwrap();
+    assert_eq!(source.gaps, [Gap { ns: 120_000, length: 1500 }; 2]);
+    assert_eq!((source.impossible, task.sources.len()), (2, 1));
+}
+
+#[test]
+fn a_source_is_forgotten_after_two_minutes_of_silence_and_with_the_interface() {
+    let mut task = CapacityWatch::new(10, &Seed::new([1; 16]), Link::default()).unwrap();
+    for (host, at) in [(1, 0), (2, 1)] {
+        task.observe(&full(IpVersion::V4).source_of(host).observed(Wall(at)));
+    }
+    for (until, left) in [(120_000_000_000, 2), (120_000_000_001, 1)] {
+        task.close(Period { from: Wall(0), until: Wall(until) }, &mut Found::default());
+        assert_eq!(task.sources.len(), left);
+    }
+    assert!(task.sources.values().all(|source| source.last_at == Wall(1)));
+    let other = Link { mtu: Some(9000), rate: None };
+    task.link(other);
+    assert!(task.sources.is_empty());
+    assert_eq!(task.link, other);
+}
+
+#[test]
+fn the_half_of_the_sources_that_told_least_makes_room() {
+    let flow = |number: usize| Flow { source: number as u128, ..Flow::default() };
+    let full = |gaps: fn(usize) -> usize| {
+        let mut task = CapacityWatch::new(10, &Seed::new([1; 16]), Link::default()).unwrap();
+        task.sources.extend((0..10).map(|number| (flow(number), source(gaps(number), 0))));
+        task
+    };
+    let mut task = full(|number| number);
+    assert_eq!(task.source(flow(3), Wall(7)).gaps.len(), 3, "a known one needs no room");
+    assert_eq!(task.sources.len(), 10);
+    assert_eq!(task.source(flow(99), Wall(7)).last_at, Wall(7));
+    let mut left: Vec<u128> = task.sources.keys().map(|flow| flow.source).collect();
+    left.sort_unstable();
+    assert_eq!(left, [5, 6, 7, 8, 9, 99]);
+    let mut equals = full(|_| 3);
+    equals.source(flow(99), Wall(7));
+    assert_eq!(equals.sources.len(), 6);
+}

@@ -197,4 +197,55 @@ mod tests {
         assert_eq!(envelope.limits(0, 100_000).count(), 5);
         assert_eq!(envelope.limits(0, 7000).filter(|bin| bin.most.is_some()).count(), 2);
     }
+
+    /// The first stamp that is of no clock: three quarters of what there is room for.
+    const END: i64 = 6_917_529_027_641_081_853;
+
+    #[test]
+    fn an_exchange_counts_with_stamps_of_this_time_that_are_near_each_other() {
+        let rows = [
+            ([0, 10, 0, 10], true),
+            ([10, 0, 10, 0], true),
+            ([0, 11, 0, 10], false),
+            ([0, 10, 0, 11], false),
+            ([11, 0, 10, 0], false),
+            ([-1, 0, 0, 0], false),
+            ([END - 1; 4], true),
+            ([END - 1, END - 1, END - 1, END], false),
+        ];
+        for (stamps, want) in rows {
+            let [sent, received, answered, returned] = stamps.map(Wall);
+            let exchange = Exchange { sent, received, answered, returned };
+            assert_eq!(exchange.is_within(10), want, "{stamps:?}");
+        }
+    }
+
+    #[test]
+    fn an_envelope_that_cannot_have_grown_from_another_is_told() {
+        let new = Envelope::new(Span(1000));
+        let grown = |at: i64, [forward, back]: [i64; 2]| {
+            let mut envelope = new.clone();
+            envelope.forward(Wall(at), Wall(at + forward));
+            envelope.reverse(Wall(at - back), Wall(at));
+            envelope
+        };
+        let sane = grown(5000, [100, 40]);
+        assert!(sane.can_follow(&new, 100) && !sane.can_follow(&new, 99));
+        assert!(!sane.can_follow(&Envelope::new(Span(2000)), 100), "bins of another width");
+        assert!(!grown(5000, [0, 101]).can_follow(&new, 100));
+        assert!(grown(END - 1, [0, 0]).can_follow(&new, 100) && !grown(END, [0, 0]).can_follow(&new, 100));
+    }
+
+    #[test]
+    fn beyond_a_bound_only_the_newest_limits_are_kept() {
+        let mut envelope = Envelope::new(Span(1000));
+        (0..5).for_each(|at| envelope.forward(Wall(at * 1000), Wall(at * 1000 + 5)));
+        for (bins, want) in
+            [(9, vec![0, 1000, 2000, 3000, 4000]), (3, vec![2000, 3000, 4000]), (3, vec![2000, 3000, 4000])]
+        {
+            envelope.keep_newest(bins);
+            let kept: Vec<i64> = envelope.limits(0, 5000).filter_map(|bin| Some(bin.most?.at)).collect();
+            assert_eq!(kept, want);
+        }
+    }
 }

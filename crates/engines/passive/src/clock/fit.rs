@@ -257,4 +257,60 @@ mod tests {
         };
         assert_eq!(found.middle, [difference; 2]);
     }
+
+    #[test]
+    fn a_corridor_is_as_wide_as_limits_slopes_and_stamps_leave_it() {
+        // Clock b gains 20 us in each second. Two packets each way take 3 us and 1 us, 10 s apart.
+        let mut envelope = Envelope::new(Span::from_millis(40));
+        for second in [100, 110] {
+            let (at, theta) = (second * SECOND, 50_000_000 + 20_000 * (second - 100));
+            envelope.forward(Wall(at), Wall(at + theta + 3000));
+            envelope.reverse(Wall(at + theta - 1000), Wall(at));
+        }
+        let (span, part) = ((100 * SECOND, 120 * SECOND), (110 * SECOND, 120 * SECOND));
+        let Found::Corridor(found) = corridor(&envelope, span, part) else { panic!("a line fits") };
+        assert_eq!((found.from, found.until), part);
+        // At 110 s limits are 2 us around the middle; 10 s later lines of all slopes are 6 us around it.
+        assert_eq!(found.middle, [50_201_000, 50_401_000]);
+        // The wander of 20 s is 1 us, and stamps err by another.
+        assert!((8000..=8001).contains(&found.half_width), "{found:?}");
+    }
+
+    #[test]
+    fn the_other_direction_alone_says_nothing_either() {
+        let mut envelope = Envelope::new(Span::from_millis(1));
+        (0..100).for_each(|at| envelope.reverse(Wall(at * SECOND / 100), Wall(at * SECOND / 100 + 5)));
+        assert_eq!(corridor(&envelope, (0, SECOND), (0, SECOND)), Found::OneSided);
+        assert!(steady(&envelope, 0, SECOND));
+    }
+
+    #[test]
+    fn only_what_a_line_from_below_can_touch_is_kept() {
+        let mut points = vec![
+            (3.0, 0.0),
+            (1.0, -1.0),
+            (2.0, 7.0),
+            (0.0, 0.0),
+            (7.0, 12.0),
+            (2.0, -2.0),
+            (5.0, 3.0),
+            (4.0, -1.0),
+        ];
+        lower_hull(&mut points);
+        // The second lies on the line between its neighbours.
+        assert_eq!(points, [(0.0, 0.0), (2.0, -2.0), (4.0, -1.0), (5.0, 3.0), (7.0, 12.0)]);
+    }
+
+    #[test]
+    fn least_values_and_edges_are_found_to_the_last_digits() {
+        let near = |found: f64, want: f64| (found - want).abs() < 1e-12;
+        let (at, least) = least_of(|x| (x - 3.0).abs() + 7.0, -4.0, 16.0);
+        assert!(near(at, 3.0) && near(least, 7.0), "{least} at {at}");
+        let (at, least) = least_of(|x| 2.0 * x, -4.0, 16.0);
+        assert!(near(at, -4.0) && near(least, -8.0), "{least} at {at}");
+        for (outside, want) in [(100.0, 5.0), (5.0, 5.0), (3.0, 3.0), (-100.0, -5.0)] {
+            let found = edge(|x: f64| x.abs() - 5.0, 0.0, outside);
+            assert!(near(found, want) && found.abs() >= want.abs(), "{found} on the way to {outside}");
+        }
+    }
 }

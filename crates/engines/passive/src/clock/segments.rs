@@ -227,4 +227,72 @@ mod tests {
     fn a_jump_before_the_period_does_not_touch_it() {
         check(|at| if at < 12 * SECOND { -7_000_000 } else { 0 }, 1.0, 3);
     }
+
+    /// A packet each way every 10 ms of the period, all of them as fast as can be: 1 ms and 1.4 ms.
+    fn even_traffic(theta: impl Fn(i64) -> i64) -> Envelope {
+        let mut envelope = super::super::ClockBook::envelope(Span::from_secs(10));
+        for at in (PERIOD.from.0..PERIOD.until.0).step_by(10_000_000) {
+            envelope.forward(Wall(at), Wall(at + 1_000_000 + theta(at)));
+            envelope.reverse(Wall(at + theta(at)), Wall(at + 1_400_000));
+        }
+        envelope
+    }
+
+    #[test]
+    fn lines_end_a_grain_before_a_jump_and_begin_a_grain_behind_it() {
+        // When clock b jumps and from what to what; ends of the lines around it. A grain is 625 ms.
+        let rows = [
+            (25_300_000_000, [1_000_000, -900_000], [24_375_000_000, 26_250_000_000]),
+            (24_000_000_777, [0, 30_000_000], [23_750_000_000, 25_000_000_000]),
+        ];
+        for (jump, [before, after], ends) in rows {
+            let traffic = even_traffic(|at| if at < jump { before } else { after });
+            let found = lines(&traffic, PERIOD.from, PERIOD);
+            let [first, second] = found.as_slice() else { panic!("{found:?}") };
+            assert_eq!([first.until, second.from], ends.map(Wall));
+            assert!(first.from <= PERIOD.from && second.until >= PERIOD.until, "{found:?}");
+            for (line, theta) in [(first, before), (second, after)] {
+                // Limits are 1 ms above the truth and 1.4 ms below it.
+                let off = line.offset.map(|offset| (offset - Span(theta - 200_000)).abs());
+                assert!(off.iter().all(|off| *off < Span(10_000)), "{line:?}");
+                assert!((1_200_000..1_250_000).contains(&line.bound.0), "{line:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_jump_of_less_than_a_tenth_of_the_round_trip_is_no_jump() {
+        let traffic = even_traffic(|at| if at < 25_300_000_000 { 0 } else { 100_000 });
+        let found = lines(&traffic, PERIOD.from, PERIOD);
+        let [line] = found.as_slice() else { panic!("{found:?}") };
+        assert!(line.from <= PERIOD.from && line.until >= PERIOD.until, "{line:?}");
+    }
+
+    #[test]
+    fn a_line_goes_on_beyond_the_period_by_as_much_as_the_clocks_are_apart() {
+        // Clock b is 5 ms ahead. Packets take 1 ms either way, at the period's beginning and 9 s later.
+        let mut envelope = super::super::ClockBook::envelope(Span::from_secs(10));
+        for at in [20 * SECOND, 29 * SECOND] {
+            envelope.forward(Wall(at), Wall(at + 6_000_000));
+            envelope.reverse(Wall(at + 4_000_000), Wall(at));
+        }
+        // From when on it is fitted, how far it goes on, and the bound of there: clocks wander longer.
+        for (start, apart, bound) in [(20, 6_223_723, 1_225_106), (10, 6_224_223, 1_225_606)] {
+            let want = Line {
+                from: Wall(20 * SECOND - apart),
+                until: Wall(30 * SECOND + apart),
+                offset: [Span(5_000_000); 2],
+                bound: Span(bound),
+            };
+            assert_eq!(lines(&envelope, Wall(start * SECOND), PERIOD), [want]);
+        }
+    }
+
+    #[test]
+    fn limits_of_several_grains_are_the_tightest_of_them_where_each_has_both() {
+        assert_eq!(tightest(&[(Some(5), Some(1)), (Some(3), Some(2))]), Some((3, 2)));
+        assert_eq!(tightest(&[(Some(5), None), (Some(3), Some(2))]), None);
+        assert_eq!(tightest(&[(Some(5), Some(1)), (None, Some(2))]), None);
+        assert_eq!(tightest(&[]), None);
+    }
 }

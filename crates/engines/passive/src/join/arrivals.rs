@@ -63,4 +63,29 @@ mod tests {
         point.heard(300, 201, PATIENCE);
         assert!(point.is_waited_for(314, 100, PATIENCE));
     }
+
+    #[test]
+    fn one_is_waited_for_since_it_caught_up_was_quiet_or_was_not_behind() {
+        // When it reported and until when, and since when it is waited for then.
+        for (reports, since) in [
+            // 95 behind after 10: no better than 100 less half of the time; 94 is.
+            ([(0, -100), (10, -85)], 0),
+            ([(0, -100), (10, -84)], 10),
+            // As far behind as it was, after as long as patience, and after more.
+            ([(0, -100), (15, -85)], 0),
+            ([(0, -100), (16, -84)], 16),
+            // Behind by no more than patience, and by more.
+            ([(0, -10), (10, -5)], 10),
+            ([(0, -10), (10, -6)], 0),
+        ] {
+            let mut point = Arrivals::default();
+            for (now, until) in reports {
+                point.heard(now, until, PATIENCE);
+            }
+            let waited =
+                [since + PATIENCE - 1, since + PATIENCE].map(|now| point.is_waited_for(now, -50, PATIENCE));
+            assert_eq!(waited, [true, false], "{reports:?}");
+            assert!(point.is_waited_for(64, 50, PATIENCE) && !point.is_waited_for(65, 50, PATIENCE));
+        }
+    }
 }

@@ -476,7 +476,10 @@ const MOST_REPORTS: usize = 1024;
 
 #[cfg(test)]
 mod tests {
+    use netaware_record::passive::DelayStatistics;
+
     use super::*;
+    use crate::clock::Line;
     use crate::join::Expects;
 
     fn fate(sent_at: i64, seen_at: i64) -> Fate {
@@ -574,5 +577,239 @@ mod tests {
             assert_eq!(cell.fates[way].as_slice(), want.as_slice(), "way {way} with {stamps:?}");
             assert!(cell.fates[1 - way].is_empty() && cell.either_way.is_empty(), "{cell:?}");
         }
+    }
+
+    fn tallied(delays: &[i64]) -> DelayStatistics {
+        let mut tally = DelayTally::new();
+        delays.iter().for_each(|ns| tally.observe(Span(*ns)));
+        tally.finish()
+    }
+
+    #[test]
+    fn each_fate_is_counted_and_only_delays_are_measured() {
+        // The clock of b is 50 ns ahead, give or take 5.
+        let period = Period { from: Wall(0), until: Wall(1000) };
+        let estimate = Estimate::steady(Method::ClockDaemons, period, Span(50), Span(5));
+        let mut fates = [
+            fate(0, 60),
+            // As late as may be, and later.
+            fate(10, 165),
+            fate(20, 176),
+            // Within the bound, and before it was sent.
+            fate(30, 83),
+            fate(40, 85),
+            fate(50, Fate::LOST),
+            fate(60, Fate::UNOBSERVED),
+            fate(70, Fate::GIVEN_UP),
+            fate(80, Fate::COPIED),
+            fate(90, Fate::COLLIDED),
+            fate(100, 155),
+        ];
+        let mut reckoning = Reckoning::new(0, &estimate, Span(100), [&[], &[]]);
+        reckoning.lane(&mut fates);
+        let copied =
+            "1 packets passed the first point more often than the second: no delay was taken of them";
+        let want = DelayRow {
+            packets: 11,
+            matched: 6,
+            lost: 2,
+            unobserved: 1,
+            late: 1,
+            reordered: 1,
+            given_up: 1,
+            patience: Span(100),
+            delay: tallied(&[10, 105, 3, 5]),
+            ipdv: tallied(&[95, 8]),
+            offset: Span(50),
+            clock_bound: Some(Span(5)),
+            clock_method: "clock_daemons".to_owned(),
+            below_bound: 2,
+            warnings: vec![copied.to_owned()],
+            ..DelayRow::empty("passive")
+        };
+        assert_eq!(reckoning.finish(), want);
+    }
+
+    #[test]
+    fn the_other_way_has_the_other_offset_and_none_where_clocks_were_not_steady() {
+        let period = Period { from: Wall(0), until: Wall(1000) };
+        let line = Line { from: Wall(0), until: Wall(500), offset: [Span(50); 2], bound: Span(5) };
+        let estimate =
+            Estimate { method: Method::TrafficBothWays, lines: vec![line], ..Estimate::none(period) };
+        let mut reckoning = Reckoning::new(1, &estimate, Span(100), [&[], &[]]);
+        reckoning.lane(&mut [fate(160, 120), fate(600, 700)]);
+        let unclear = "1 packets came while the clocks did not run steadily: no delay was taken of them";
+        let want = DelayRow {
+            packets: 2,
+            matched: 2,
+            patience: Span(100),
+            delay: tallied(&[10]),
+            offset: Span(-50),
+            clock_bound: Some(Span(5)),
+            clock_method: "traffic_both_ways".to_owned(),
+            warnings: vec![unclear.to_owned()],
+            ..DelayRow::empty("passive")
+        };
+        assert_eq!(reckoning.finish(), want);
+    }
+
+    const TEN_SECONDS: Span = Span::from_secs(10);
+
+    /// The nth period of ten seconds.
+    fn period(number: i64) -> Period {
+        Part::new(number, TEN_SECONDS, 0).period()
+    }
+
+    #[test]
+    fn a_part_becomes_rows_of_both_versions_and_paths() {
+        let mut ledger = Ledger::new(JoinSettings::of(["a", "b"])).unwrap();
+        let clock = ClockState { identity: Some("here".to_owned()), ..ClockState::default() };
+        let jumped = ClockState { stepped: Some(Span::from_millis(-2)), ..clock.clone() };
+        ledger.watched(PointId(0), period(0), 3, &clock);
+        ledger.watched(PointId(0), period(1), 100, &clock);
+        ledger.watched(PointId(1), period(0), 0, &jumped);
+        let mut part = Part::new(0, TEN_SECONDS, 2);
+        part.cells[0] = Cell {
+            fates: [vec![fate(1000, 2000), fate(5000, Fate::LOST)], Vec::new()],
+            duplicates: [2, 0],
+            collisions: [1, 0],
+            ..Cell::default()
+        };
+        part.cells[1] = Cell { fates: [Vec::new(), vec![fate(9000, 9500)]], ..Cell::default() };
+        [(0x0201, 5), (0x01, 7), (0x0102, 5)]
+            .into_iter()
+            .for_each(|(path, count)| part.paths.add(path, count));
+        part.paths.others = 4;
+        let row = |[from, to]: [&str; 2], version: IpVersion, delay: i64| DelayRow {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            version: Some(version),
+            matched: 1,
+            patience: Span::from_secs(3),
+            delay: tallied(&[delay]),
+            clock_bound: Some(Span::ZERO),
+            clock_method: "same_host".to_owned(),
+            warnings: vec![
+                "'a' lost 3 packets in its capture".to_owned(),
+                "the clock of 'b' jumped by -2.00 ms".to_owned(),
+            ],
+            ..DelayRow::empty("passive")
+        };
+        let four = row(["a", "b"], IpVersion::V4, 1000);
+        let path = |points: &[&str], packets: u64| PathCount {
+            points: points.iter().map(ToString::to_string).collect(),
+            packets,
+        };
+        let want = Joined {
+            period: period(0),
+            delays: vec![
+                DelayRow { packets: 2, lost: 1, duplicates: 2, collisions: 1, ..four },
+                DelayRow { packets: 1, ..row(["b", "a"], IpVersion::V6, 500) },
+            ],
+            paths: vec![path(&["a"], 7), path(&["a", "b"], 5), path(&["b", "a"], 5)],
+            other_paths: 4,
+        };
+        assert_eq!(ledger.settle(part), want);
+        // Later nothing came, and what was said of the first period is forgotten.
+        let nothing = Joined { period: period(2), delays: Vec::new(), paths: Vec::new(), other_paths: 0 };
+        assert_eq!(ledger.settle(Part::new(2, TEN_SECONDS, 2)), nothing);
+        assert_eq!(ledger.reports.iter().map(VecDeque::len).collect::<Vec<_>>(), [1, 0]);
+    }
+
+    /// A stamp in a bin of its own.
+    fn at(number: i64) -> i64 {
+        number * 100_000_000
+    }
+
+    #[test]
+    fn packets_say_of_clocks_what_is_beyond_doubt() {
+        let mut ledger = Ledger::new(JoinSettings::of(["a", "b"])).unwrap();
+        let clock = ClockState { synchronised: true, bound: Some(Span(5)), ..ClockState::default() };
+        let clocks = [vec![clock.clone()], vec![clock]];
+        let four = Cell {
+            fates: [
+                vec![fate(at(1), at(1) + 20), fate(at(2), Fate::LOST)],
+                vec![fate(at(3) + 60, at(3) + 45)],
+            ],
+            // Together the clocks may be 10 off.
+            either_way: vec![
+                fate(at(4), at(4) + 80),
+                fate(at(5), at(5) - 50),
+                fate(at(6), at(6) + 10),
+                fate(at(7), at(7) - 10),
+            ],
+            ..Cell::default()
+        };
+        let six =
+            Cell { either_way: vec![fate(at(8), at(8) + 11), fate(at(9), at(9) - 11)], ..Cell::default() };
+        let mut want = ClockBook::envelope(TEN_SECONDS);
+        for (number, delay) in [(1, 20), (4, 80), (8, 11)] {
+            want.forward(Wall(at(number)), Wall(at(number) + delay));
+        }
+        for (number, ahead) in [(3, 15), (5, -50), (9, -11)] {
+            let seen_at = if number == 3 { at(3) + 45 } else { at(number) };
+            want.reverse(Wall(seen_at + ahead), Wall(seen_at));
+        }
+        assert_eq!(ledger.envelope_of(0, &[four, six], period(0), &clocks), want);
+    }
+
+    #[test]
+    fn where_a_join_is_shared_only_the_sample_says_something_of_clocks() {
+        let settings = JoinSettings { lanes: 2, ..JoinSettings::of(["a", "b"]) };
+        let mut ledger = Ledger::new(settings).unwrap();
+        let cells: Vec<Cell> = (1..=6)
+            .map(|n| Cell { fates: [vec![fate(at(n), at(n) + n)], Vec::new()], ..Cell::default() })
+            .collect();
+        let mut want = ClockBook::envelope(TEN_SECONDS);
+        for n in [3, 6] {
+            want.forward(Wall(at(n)), Wall(at(n) + n));
+        }
+        let clocks = [Vec::new(), Vec::new()];
+        assert_eq!(ledger.envelope_of(0, &cells, period(0), &clocks), want);
+    }
+
+    #[test]
+    fn an_exchange_is_for_the_two_points_that_it_was_between() {
+        let mut ledger = Ledger::new(JoinSettings::of(["a", "b", "c"])).unwrap();
+        let exchange =
+            Exchange { sent: Wall(1000), received: Wall(1500), answered: Wall(1600), returned: Wall(1900) };
+        ledger.exchange(PointId(2), PointId(0), &exchange);
+        ledger.exchange(PointId(1), PointId(2), &exchange);
+        // Further apart than clocks and patience allow, and of a point that there is not.
+        let apart = Exchange { returned: Wall(1600 + 8_000_000_001), ..exchange };
+        ledger.exchange(PointId(0), PointId(1), &apart);
+        ledger.exchange(PointId(0), PointId(3), &exchange);
+        let none = ClockBook::new(TEN_SECONDS, Span::from_secs(64));
+        let (mut back, mut forth) = (none.clone(), none.clone());
+        back.exchange_back(&exchange);
+        forth.exchange(&exchange);
+        assert_eq!(format!("{:?}", ledger.books), format!("{:?}", [none, back, forth]));
+    }
+
+    #[test]
+    fn what_a_ledger_cannot_have_known_makes_none() {
+        let settings = || JoinSettings::of(["a", "b"]);
+        let mut ledger = Ledger::new(settings()).unwrap();
+        for number in 0..1025 {
+            ledger.watched(PointId(0), period(number), 0, &ClockState::default());
+        }
+        let known = ledger.state();
+        assert_eq!((known.reports[0].len(), known.reports[0][0].period), (1024, period(1)));
+        assert!(Ledger::restore(settings(), known.clone()).is_some());
+        let refused = |change: fn(&mut LedgerState)| {
+            let mut changed = known.clone();
+            change(&mut changed);
+            Ledger::restore(settings(), changed).is_none()
+        };
+        assert!(refused(|state| {
+            let first = state.reports[0].front().cloned();
+            state.reports[0].extend(first);
+        }));
+        assert!(refused(|state| drop(state.reports.pop())));
+        assert!(refused(|state| drop(state.books.pop())));
+        assert!(refused(|state| {
+            let far = Wall(8_000_000_001);
+            state.books[0].exchange(&Exchange { sent: Wall(0), received: far, answered: far, returned: far });
+        }));
     }
 }

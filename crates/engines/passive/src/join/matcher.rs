@@ -576,3 +576,137 @@ const SHED: f64 = 0.125;
 
 /// The year 2262 less room for windows: no stamp is later, so sums of stamps and windows do not overflow.
 pub(crate) const FARTHEST: i64 = i64::MAX / 4 * 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: PointId = PointId(0);
+    const B: PointId = PointId(1);
+
+    /// Sightings of one packet are within 170 ns of each other, and all is known of it after 280.
+    fn matcher() -> Matcher {
+        let settings = JoinSettings {
+            period: Span(1_000_000),
+            patience: Span(100),
+            lateness: Span(50),
+            clocks_apart: Span(10),
+            ..JoinSettings::of(["a", "b"])
+        };
+        Matcher::new(settings).unwrap()
+    }
+
+    fn seen(digest: u64, at: i64, ttl: u8) -> PacketSighting {
+        PacketSighting { digest, at: Wall(at), length: 100, ttl, version: 4 }
+    }
+
+    fn fates(stamps: &[(i64, i64)]) -> Vec<Fate> {
+        stamps.iter().map(|(sent_at, seen_at)| Fate { sent_at: *sent_at, seen_at: *seen_at }).collect()
+    }
+
+    #[test]
+    fn every_packet_has_the_fate_that_its_sightings_tell() {
+        let mut matcher = matcher();
+        let of_a = [
+            seen(1, 1000, 64),
+            // Too near the beginning and the end of what b watched, and just not.
+            seen(3, 109, 64),
+            seen(4, 110, 64),
+            seen(5, 899_890, 64),
+            seen(6, 899_891, 64),
+            // Twice here and once there, and the other way round.
+            seen(7, 3000, 64),
+            seen(7, 3010, 64),
+            seen(8, 4000, 64),
+            // Another packet there, and one of the same TTL.
+            seen(9, 5000, 64),
+            seen(10, 6000, 64),
+            // As far apart as may be, and further.
+            seen(11, 7000, 64),
+            seen(12, 8000, 64),
+            seen(13, 9030, 63),
+        ];
+        let of_b = [
+            seen(1, 1050, 63),
+            PacketSighting { version: 6, ..seen(2, 2000, 64) },
+            seen(7, 3050, 63),
+            seen(8, 4020, 63),
+            seen(8, 4030, 63),
+            PacketSighting { length: 101, ..seen(9, 5010, 63) },
+            seen(10, 6010, 64),
+            seen(11, 7170, 63),
+            seen(12, 8171, 63),
+            seen(13, 9000, 64),
+        ];
+        matcher.offer(A, &of_a);
+        matcher.offer(B, &of_b);
+        for point in [A, B] {
+            matcher.watched(point, Period { from: Wall(0), until: Wall(900_000) }, 0);
+        }
+        let mut parts = matcher.finish();
+        assert_eq!((parts.len(), matcher.counts()), (1, JoinCounts { taken: 23, ..JoinCounts::default() }));
+        let part = &mut parts[0];
+        for cell in &mut part.cells {
+            for fates in &mut cell.fates {
+                fates.sort_unstable();
+            }
+        }
+        let four = Cell {
+            fates: [
+                fates(&[
+                    (109, Fate::UNOBSERVED),
+                    (110, Fate::LOST),
+                    (1000, 1050),
+                    (3000, Fate::COPIED),
+                    (3010, Fate::LOST),
+                    (4000, 4020),
+                    (5000, Fate::COLLIDED),
+                    (7000, 7170),
+                    (8000, Fate::LOST),
+                    (899_890, Fate::LOST),
+                    (899_891, Fate::UNOBSERVED),
+                ]),
+                fates(&[(5010, Fate::COLLIDED), (8171, Fate::LOST), (9000, 9030)]),
+            ],
+            either_way: fates(&[(6000, 6010)]),
+            duplicates: [1, 0],
+            collisions: [1, 1],
+        };
+        let six = Cell { fates: [Vec::new(), fates(&[(2000, Fate::LOST)])], ..Cell::default() };
+        assert_eq!((part.number, part.length), (0, Span(1_000_000)));
+        assert_eq!(part.cells, [four, six]);
+        assert_eq!(part.paths.counts, BTreeMap::from([(0x01, 5), (0x02, 2), (0x0102, 1), (0x0201, 4)]));
+        assert_eq!(part.paths.open, [0x0201, 1, 6000, 6010]);
+        assert_eq!(part.paths.others, 0);
+    }
+
+    #[test]
+    fn sightings_are_taken_in_their_time_and_counted_otherwise() {
+        let mut matcher = matcher();
+        let offer = |matcher: &mut Matcher, stamps: &[i64]| {
+            let sightings: Vec<PacketSighting> = stamps.iter().map(|at| seen(1, *at, 64)).collect();
+            matcher.offer(A, &sightings);
+        };
+        assert!(matcher.advance(Wall(5_000_000)).is_empty(), "nobody was heard yet");
+        // A period, a window and the clocks' difference ahead.
+        offer(&mut matcher, &[-1, 0, 6_000_180, 6_000_181]);
+        matcher.offer(PointId(2), &[seen(1, 7, 64); 3]);
+        for point in [A, B] {
+            matcher.watched(point, Period { from: Wall(0), until: Wall(4_000_000) }, 0);
+        }
+        let parts = matcher.advance(Wall(5_000_000));
+        assert_eq!(parts.iter().map(|part| part.number).collect::<Vec<_>>(), [0]);
+        assert_eq!(parts[0].cells[0].fates[0], fates(&[(0, Fate::UNOBSERVED)]));
+        offer(&mut matcher, &[3_999_999, 4_000_000]);
+        let want = JoinCounts { taken: 3, came_late: 1, absurd: 5, held: 2, ..JoinCounts::default() };
+        assert_eq!(matcher.counts(), want);
+    }
+
+    #[test]
+    fn before_the_collector_has_a_clock_stamps_of_two_centuries_are_taken() {
+        let mut matcher = matcher();
+        matcher.offer(A, &[seen(1, FARTHEST, 64), seen(2, FARTHEST + 1, 64)]);
+        let want = JoinCounts { taken: 1, absurd: 1, held: 1, ..JoinCounts::default() };
+        assert_eq!(matcher.counts(), want);
+    }
+}

@@ -146,3 +146,84 @@ impl Paths {
         self.last = 0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fates(stamps: &[(i64, i64)]) -> Vec<Fate> {
+        stamps.iter().map(|(sent_at, seen_at)| Fate { sent_at: *sent_at, seen_at: *seen_at }).collect()
+    }
+
+    #[test]
+    fn a_fate_has_a_stamp_unless_it_is_one_of_five_that_have_none() {
+        let none = [Fate::LOST, Fate::UNOBSERVED, Fate::COPIED, Fate::COLLIDED, Fate::GIVEN_UP];
+        assert_eq!(none, [0, 1, 2, 3, 4].map(|less| i64::MAX - less));
+        assert_eq!(none.map(|seen_at| Fate { sent_at: 1, seen_at }.seen()), [None; 5]);
+        let some = [-7, 0, i64::MAX - 5];
+        assert_eq!(some.map(|seen_at| Fate { sent_at: 1, seen_at }.seen()), some.map(Some));
+    }
+
+    #[test]
+    fn parts_of_one_period_add_up_and_others_are_given_back() {
+        let part = |cell: Cell, paths: Paths| {
+            let mut part = Part { paths, ..Part::new(3, Span(100), 2) };
+            part.cells[1] = cell;
+            part
+        };
+        let paths = |counts: &[(u64, u64)], others: u64, open: &[i64], (last, run): (u64, u64)| Paths {
+            counts: counts.iter().copied().collect(),
+            others,
+            open: open.to_vec(),
+            last,
+            run,
+        };
+        let one = Cell {
+            fates: [fates(&[(1, 2)]), Vec::new()],
+            either_way: fates(&[(3, 4)]),
+            duplicates: [1, 2],
+            collisions: [3, 4],
+        };
+        let other = Cell {
+            fates: [fates(&[(5, 6)]), fates(&[(7, 8)])],
+            either_way: fates(&[(9, 10)]),
+            duplicates: [10, 20],
+            collisions: [30, 40],
+        };
+        let both = Cell {
+            fates: [fates(&[(1, 2), (5, 6)]), fates(&[(7, 8)])],
+            either_way: fates(&[(3, 4), (9, 10)]),
+            duplicates: [11, 22],
+            collisions: [33, 44],
+        };
+        // Packets of the last path are not written down yet.
+        let mut sum = part(one, paths(&[(5, 10), (6, 1)], 2, &[8], (5, 3)));
+        assert_eq!(sum.merge(part(other, paths(&[(5, 100)], 40, &[9], (7, 2)))), Ok(()));
+        let want = part(both, paths(&[(5, 113), (6, 1), (7, 2)], 42, &[8, 9], (0, 0)));
+        assert_eq!(sum, want);
+        for strange in [
+            Part { number: 4, ..want.clone() },
+            Part { length: Span(99), ..want.clone() },
+            Part::new(3, Span(100), 1),
+        ] {
+            assert_eq!(sum.merge(strange.clone()), Err(Box::new(strange)));
+        }
+        assert_eq!(sum, want);
+        assert_eq!(sum.period(), Period { from: Wall(300), until: Wall(400) });
+    }
+
+    #[test]
+    fn packets_of_paths_that_have_no_room_are_counted_together() {
+        let mut paths = Paths::default();
+        [9, 9, 1, 9].into_iter().for_each(|path| paths.count(path));
+        paths.flush();
+        paths.flush();
+        assert_eq!(paths.counts, BTreeMap::from([(1, 1), (9, 3)]));
+        (100..354).for_each(|path| paths.add(path, 2));
+        assert_eq!((paths.counts.len(), paths.others), (256, 0));
+        for (path, packets) in [(1000, 5), (9, 4), (1001, 0), (1000, 1)] {
+            paths.add(path, packets);
+        }
+        assert_eq!((paths.counts.len(), paths.others, paths.counts[&9]), (256, 6, 7));
+    }
+}

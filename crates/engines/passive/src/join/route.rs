@@ -171,4 +171,34 @@ mod tests {
             assert_eq!(routes(words), 0, "{words:?}");
         }
     }
+
+    #[test]
+    fn a_path_has_eight_steps_at_most() {
+        let steps: Vec<(u8, u8, i64)> = (0..10).map(|point| (point, 64 - point, 0)).collect();
+        let paths = told(route(&steps));
+        let counts: Vec<_> = paths.counts.into_iter().collect();
+        assert_eq!(counts, [(0x0807_0605_0403_0201, 1)]);
+    }
+
+    #[test]
+    fn points_of_each_ttl_are_put_in_order_by_themselves() {
+        let paths = told(route(&[(1, 64, 500), (0, 64, 100), (3, 63, 900), (2, 63, 800)]));
+        assert_eq!(paths.open, [0x0304_0102, 0b101, 500, 100, 900, 800]);
+        let open: Vec<_> = OpenRoutes(&paths.open).collect();
+        assert_eq!((open.len(), open[0].is_sane(4)), (1, true));
+        // Point 1 is 350 ahead of point 0, and point 3 is 150 ahead of point 2.
+        let apart = |a: u8, b: u8, at: i64| match (a, b, at) {
+            (0, 1, 100) => Some(350),
+            (2, 3, 800) => Some(150),
+            other => panic!("{other:?} is of no use"),
+        };
+        assert_eq!(open[0].path(apart), 0x0304_0201);
+        assert_eq!(open[0].path(|_, _, _| None), 0x0403_0201);
+    }
+
+    #[test]
+    fn a_route_of_one_step_is_not_open() {
+        let open: Vec<_> = OpenRoutes(&[1, 0, 5]).collect();
+        assert_eq!((open.len(), open[0].stamps, open[0].is_sane(64)), (1, &[5][..], false));
+    }
 }

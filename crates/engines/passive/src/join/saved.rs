@@ -204,3 +204,122 @@ impl Source<'_> {
         self.word().filter(|count| *count <= u64::MAX >> 16)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn saved(save: impl FnOnce(&mut Sink<'_>)) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut out = |word: &[u8]| bytes.extend_from_slice(word);
+        save(&mut Sink::new(&mut out));
+        bytes
+    }
+
+    fn words(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn an_entry_is_three_words_and_comes_back_for_a_point_that_there_is() {
+        for (version, bit) in [(4, 0), (6, 1)] {
+            let digest = 0x1234_5678_9abc_def0;
+            let seen = PacketSighting { digest, at: Wall(77), length: 0xabcd, ttl: 0x3f, version };
+            let entry = Entry::new(5, &seen);
+            let bytes = saved(|sink| entry.save(sink));
+            assert_eq!(bytes, words(&[digest, 77, 0xabcd_003f_0500 | bit]));
+            let restored = [6, 5].map(|points| Entry::restore(&mut Source::new(&bytes), points));
+            assert_eq!(restored, [Some(entry), None]);
+        }
+        for (at, is_entry) in [(0, true), (FARTHEST, true), (-1, false), (FARTHEST + 1, false)] {
+            let bytes = words(&[1, i64::cast_unsigned(at), 0]);
+            assert_eq!(Entry::restore(&mut Source::new(&bytes), 1).is_some(), is_entry, "{at}");
+        }
+    }
+
+    #[test]
+    fn what_is_known_of_watching_comes_back() {
+        let mut watching = Watching::default();
+        for (from, until, lost) in [(0, 10, 0), (10, 20, 3), (30, 40, 0)] {
+            watching.add(from, until, lost);
+        }
+        let bytes = saved(|sink| watching.save(sink));
+        assert_eq!(bytes, words(&[2, 0, 20, 30, 40, 2, 0, 10, 30, 40]));
+        let restored = Watching::restore(&mut Source::new(&bytes)).unwrap();
+        assert_eq!(restored.spans(), watching.spans());
+    }
+
+    fn fate(sent_at: i64, seen_at: i64) -> Fate {
+        Fate { sent_at, seen_at }
+    }
+
+    /// Of a period of 100 ns, with something in everything.
+    fn part() -> Part {
+        let mut part = Part::new(3, Span(100), 2);
+        part.cells[1] = Cell {
+            fates: [vec![fate(1, 2), fate(3, Fate::LOST)], vec![fate(4, 5)]],
+            either_way: vec![fate(6, 7)],
+            duplicates: [8, 9],
+            collisions: [10, 11],
+        };
+        part.paths.add(0x01, 12);
+        part.paths.add(0x0201, 13);
+        part.paths.others = 14;
+        part.paths.open = vec![0x0201, 1, 15, 16, 0x0102, 0, 17, 18];
+        part
+    }
+
+    #[test]
+    fn a_part_comes_back_as_it_was_and_only_whole_and_with_the_same_settings() {
+        let bytes = saved(|sink| part().save(sink));
+        let restored = |bytes: &[u8], length: i64, cells: usize, points: usize| {
+            let mut source = Source::new(bytes);
+            Part::restore(&mut source, Span(length), cells, points).filter(|_| source.is_empty())
+        };
+        assert_eq!(restored(&bytes, 100, 2, 2), Some(part()));
+        for cut in 0..bytes.len() / 8 {
+            assert_eq!(restored(&bytes[..cut * 8], 100, 2, 2), None, "the first {cut} words");
+        }
+        assert_eq!(restored(&[bytes.as_slice(), &[0; 8]].concat(), 100, 2, 2), None);
+        assert_eq!(restored(&bytes, 100, 3, 2), None, "more cells");
+        assert_eq!(restored(&bytes, 100, 2, 1), None, "fewer points");
+        // Its third period ends before any stamp can be, or not.
+        assert!(
+            restored(&bytes, FARTHEST / 3, 2, 2).is_some()
+                && restored(&bytes, FARTHEST / 3 + 1, 2, 2).is_none()
+        );
+    }
+
+    #[test]
+    fn stamps_that_cannot_be_are_refused() {
+        for (stamps, is_part) in [
+            (fate(0, FARTHEST), true),
+            (fate(FARTHEST, 0), true),
+            (fate(5, Fate::GIVEN_UP), true),
+            (fate(-1, 5), false),
+            (fate(5, -1), false),
+            (fate(FARTHEST + 1, 5), false),
+            (fate(5, FARTHEST + 1), false),
+        ] {
+            let mut part = Part::new(0, Span(100), 1);
+            part.cells[0].fates[1].push(stamps);
+            let bytes = saved(|sink| part.save(sink));
+            let found = Part::restore(&mut Source::new(&bytes), Span(100), 1, 2);
+            assert_eq!(found, is_part.then_some(part), "{stamps:?}");
+        }
+    }
+
+    #[test]
+    fn counts_and_instants_have_their_limits() {
+        let count = |number: u64, words_of_each: usize| {
+            Source::new(&words(&[number, 1, 2, 3, 4])).count(words_of_each)
+        };
+        assert_eq!([count(2, 2), count(3, 2), count(4, 1), count(5, 1)], [Some(2), None, Some(4), None]);
+        let packets = [u64::MAX >> 16, (u64::MAX >> 16) + 1];
+        let found = packets.map(|number| Source::new(&words(&[number])).count_of_packets());
+        assert_eq!(found, [Some(packets[0]), None]);
+        let instants = [i64::MIN, FARTHEST, FARTHEST + 1];
+        let found = instants.map(|at| Source::new(&words(&[at.cast_unsigned()])).instant());
+        assert_eq!(found, [Some(i64::MIN), Some(FARTHEST), None]);
+    }
+}

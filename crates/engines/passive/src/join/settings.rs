@@ -355,4 +355,92 @@ mod tests {
             assert!(!want.to_string().is_empty());
         }
     }
+
+    #[test]
+    fn a_window_holds_patience_lateness_and_clocks_apart_on_either_side() {
+        let settings = JoinSettings {
+            patience: Span(5),
+            lateness: Span(7),
+            clocks_apart: Span(11),
+            ..JoinSettings::of(["a", "b"])
+        };
+        assert_eq!(settings.window(), 5 + 7 + 2 * 11);
+        for (lanes, is_shared, cells) in [(1, false, 1), (2, true, 3), (4, true, 5)] {
+            let settings = JoinSettings { lanes, ..settings.clone() };
+            assert_eq!((settings.is_shared(), settings.cells()), (is_shared, cells), "{lanes} lanes");
+        }
+    }
+
+    #[test]
+    fn the_least_and_the_most_of_each_setting_are_allowed_and_nothing_beyond() {
+        let points = JoinSettings::of(["a", "b"]);
+        let many = |points: usize| JoinSettings::of((0..points).map(|point| point.to_string()));
+        let day = 86_400_000_000_000;
+        for settings in [
+            JoinSettings { period: Span(1_000_000), patience: Span(1), ..points.clone() },
+            JoinSettings { period: Span(day), patience: Span(day), ..points.clone() },
+            JoinSettings { lateness: Span::ZERO, most_sightings: 1024, ..points.clone() },
+            JoinSettings { part: (1, 2), lanes: 4, ..points.clone() },
+            many(64),
+        ] {
+            assert!(settings.links().is_ok(), "{settings:?}");
+        }
+        let span = |what: &'static str, span: i64| SettingsError::Span { what, span: Span(span) };
+        for (settings, want) in [
+            (JoinSettings { period: Span(999_999), ..points.clone() }, span("period", 999_999)),
+            (JoinSettings { period: Span(day + 1), ..points.clone() }, span("period", day + 1)),
+            (JoinSettings { patience: Span::ZERO, ..points.clone() }, span("patience", 0)),
+            (JoinSettings { lateness: Span(-1), ..points.clone() }, span("lateness", -1)),
+            (JoinSettings { most_sightings: 1023, ..points }, SettingsError::Zero),
+            (many(65), SettingsError::Points(65)),
+        ] {
+            assert_eq!(settings.links(), Err(want));
+        }
+    }
+
+    #[test]
+    fn both_directions_of_two_points_are_one_link_unless_one_is_given() {
+        let given = |from: &str, to: &str| Pair { direction: Direction::Given, ..Pair::new(from, to) };
+        let links = |pairs: &[Pair]| {
+            JoinSettings { pairs: pairs.to_vec(), ..JoinSettings::of(["a", "b", "c"]) }.links()
+        };
+        let (all, few) = (Some(Expects::Everything), Some(Expects::NothingSeenElsewhere));
+        let back = Pair { expects: Expects::NothingSeenElsewhere, ..Pair::new("c", "a") };
+        let want = [
+            Link { a: 0, b: 2, wanted: [all, few], given: false },
+            Link { a: 0, b: 1, wanted: [None, all], given: true },
+        ];
+        assert_eq!(links(&[Pair::new("a", "c"), given("b", "a"), back]).unwrap(), want);
+        for (one, other) in [
+            (Pair::new("a", "b"), Pair::new("a", "b")),
+            (given("a", "b"), Pair::new("b", "a")),
+            (Pair::new("a", "b"), given("b", "a")),
+        ] {
+            let want = SettingsError::Contradiction(other.from.clone(), other.to.clone());
+            assert_eq!(links(&[one, other]), Err(want));
+        }
+    }
+
+    #[test]
+    fn reasons_are_sentences() {
+        let name = || "a".to_owned();
+        for (why, text) in [
+            (SettingsError::Points(1), "a join has 2 to 64 points, not 1"),
+            (SettingsError::Twice(name()), "the point 'a' is named twice"),
+            (SettingsError::Unknown(name()), "a pair names 'a', which is none of the points"),
+            (SettingsError::Same(name()), "the point 'a' cannot be compared with itself"),
+            (
+                SettingsError::Contradiction(name(), "b".to_owned()),
+                "the pair from 'a' to 'b' contradicts another of the same two points",
+            ),
+            (SettingsError::Span { what: "period", span: Span(5) }, "period cannot be 5 ns"),
+            (
+                SettingsError::Part { part: (2, 2), lanes: 3 },
+                "3 of 2 is no part whose digests are whole lanes of 3",
+            ),
+            (SettingsError::Zero, "a join needs at least one lane and room for 1024 sightings"),
+        ] {
+            assert_eq!(why.to_string(), text);
+        }
+    }
 }

@@ -222,4 +222,44 @@ mod tests {
         let cut = shelves.oldest(0.125).unwrap();
         assert!((9_000..11_000).contains(&cut), "{cut}");
     }
+
+    #[test]
+    fn sightings_of_one_length_and_version_are_alike() {
+        let entry =
+            |length: u16, version: u8| Entry::new(3, &PacketSighting { length, version, ..seen(7, 5) });
+        let found = [(100, 4), (101, 4), (100, 6)]
+            .map(|(length, version)| entry(length, version).alike(&entry(100, 4)));
+        assert_eq!(found, [true, false, false]);
+    }
+
+    #[test]
+    fn two_sorted_lists_become_one() {
+        let entries = |of: &[(u64, i64)]| -> Vec<Entry> {
+            of.iter().map(|(key, at)| Entry { key: *key, at: *at, ..Entry::new(0, &seen(0, 0)) }).collect()
+        };
+        let mut all = entries(&[(9, 9)]);
+        merge(&entries(&[(1, 1), (1, 3), (4, 0)]), &entries(&[(1, 2), (2, 7), (5, 0)]), &mut all);
+        assert_eq!(all, entries(&[(1, 1), (1, 2), (1, 3), (2, 7), (4, 0), (5, 0)]));
+    }
+
+    #[test]
+    fn a_list_that_was_long_gives_its_room_back_and_a_short_one_keeps_it() {
+        let capacity = |room: usize, held: usize| {
+            let mut shelf = Shelf { sorted: Vec::with_capacity(room), fresh: Vec::new() };
+            shelf.sorted.resize(held, Entry::new(0, &seen(0, 0)));
+            shelf.give_back();
+            shelf.sorted.capacity()
+        };
+        assert!((20..100).contains(&capacity(1000, 10)));
+        assert!(capacity(800, 100) >= 800, "an eighth is held");
+        assert!(capacity(64, 0) >= 64, "it is small anyway");
+    }
+
+    #[test]
+    fn the_oldest_of_few_are_found_exactly() {
+        let mut shelves = Shelves::new();
+        (0..10).for_each(|at| shelves.put(Entry::new(0, &seen(7, at * 10))));
+        assert_eq!([0.0, 0.125, 0.5, 1.0].map(|share| shelves.oldest(share)), [0, 10, 50, 90].map(Some));
+        assert_eq!((shelves.held(), shelves.entries().count()), (10, 10));
+    }
 }

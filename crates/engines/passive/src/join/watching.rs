@@ -135,4 +135,27 @@ mod tests {
             prop_assert!(spans.0.windows(2).all(|pair| pair[0].1 < pair[1].0));
         }
     }
+
+    #[test]
+    fn what_ended_before_is_forgotten_and_edges_belong_to_their_spans() {
+        let mut watching = Watching::default();
+        for (from, until, lost) in [(0, 10, 0), (10, 20, 1), (20, 30, 0), (50, 60, 0)] {
+            watching.add(from, until, lost);
+        }
+        assert_eq!(watching.spans(), [&[(0, 30), (50, 60)][..], &[(0, 10), (20, 30), (50, 60)]]);
+        let reported = &watching.reported;
+        assert_eq!(
+            [-1, 0, 30, 31, 50].map(|at| reported.end_around(at)),
+            [None, Some(30), Some(30), None, Some(60)]
+        );
+        assert!(reported.cover(0, 30) && !reported.cover(-1, 30) && !reported.cover(0, 31));
+        assert_eq!(watching.reported_until(Some(15)), Some(30));
+        watching.forget_before(10);
+        assert_eq!(watching.spans(), [&[(0, 30), (50, 60)][..], &[(0, 10), (20, 30), (50, 60)]]);
+        watching.forget_before(11);
+        assert_eq!(watching.spans(), [&[(0, 30), (50, 60)][..], &[(20, 30), (50, 60)]]);
+        watching.forget_before(31);
+        assert_eq!(watching.spans(), [&[(50, 60)][..], &[(50, 60)]]);
+        assert_eq!(watching.reported_until(None), Some(60));
+    }
 }

@@ -114,8 +114,9 @@ fn guard_band<'a>(blocks: impl Iterator<Item = &'a BlockLoss>, settings: &JoinSe
 
 #[cfg(test)]
 mod tests {
+    use netaware_record::passive::FlowKey;
     use netaware_stats::rng::SplitMix64;
-    use netaware_units::Wall;
+    use netaware_units::{ByteCount, Wall};
 
     use super::super::tests::rows;
     use super::*;
@@ -199,5 +200,70 @@ mod tests {
         let blocks = join(&all, &all[1..], &settings);
         assert_eq!(blocks.len(), 2);
         assert!(blocks.iter().all(|block| block.doubt == Some(Doubt::Clocks)));
+    }
+
+    fn row(block: u64, packets: u64, [first, mean]: [i64; 2], marked: &[i64], late: u64) -> MarkingRow {
+        MarkingRow {
+            key: FlowKey::default(),
+            colour: (block & 1) as u8,
+            block,
+            packets,
+            bytes: ByteCount(100 * packets),
+            first_at: Wall(first),
+            mean_at: Wall(mean),
+            marked_at: marked.iter().copied().map(Wall).collect(),
+            late,
+        }
+    }
+
+    #[test]
+    fn blocks_of_two_points_say_their_loss_delays_and_doubts() {
+        let first = [
+            row(4, 10, [100, 150], &[110, 120], 0),
+            row(5, 8, [200, 300], &[201], 0),
+            row(6, 3, [400, 450], &[], 0),
+            row(7, 1, [600, 600], &[], 0),
+        ];
+        let second = [
+            row(4, 10, [130, 185], &[140, 150], 0),
+            row(5, 7, [250, 333], &[], 2),
+            row(6, 0, [400, 400], &[], 0),
+        ];
+        // Delays of 30, 30 and 50 have a mean of 36.7 and a deviation of 9.4; the clocks are 10 apart.
+        let needs = Some(Doubt::GuardBand { needs: Span(74) });
+        for (block, doubts) in [(150, [None, Some(Doubt::Late), None]), (149, [needs; 3]), (148, [needs; 3])]
+        {
+            let settings = JoinSettings { block: Span(block), clock_bound: Some(Span(-10)) };
+            let found = join(&first, &second, &settings);
+            let one = |block: u64, [sent, received]: [u64; 2], delays: [Option<i64>; 2]| BlockLoss {
+                block,
+                sent,
+                received,
+                first_delay: delays[0].map(Span),
+                mean_delay: delays[1].map(Span),
+                marked: None,
+                doubt: doubts[block as usize - 4],
+            };
+            let marked = Some(vec![Span(30); 2]);
+            let want = [
+                BlockLoss { marked, ..one(4, [10, 10], [Some(30), Some(35)]) },
+                one(5, [8, 7], [Some(50), None]),
+                one(6, [3, 0], [None, None]),
+            ];
+            assert_eq!(found, want, "blocks of {block}");
+            assert_eq!(found.iter().map(BlockLoss::lost).collect::<Vec<_>>(), [0, 1, 3]);
+        }
+        let more = join(&second[1..2], &first[1..2], &JoinSettings { block: Span(150), clock_bound: None });
+        assert_eq!(more[0].lost(), -1);
+    }
+
+    #[test]
+    fn marked_delays_are_told_unless_some_stamps_may_have_been_left_out() {
+        for (count, told) in [(1023, true), (1024, false)] {
+            let marked: Vec<i64> = (0..count).collect();
+            let rows = [row(2, 5000, [0, 500], &marked, 0)];
+            let found = join(&rows, &rows, &JoinSettings { block: Span(5000), clock_bound: None });
+            assert_eq!(found[0].marked, told.then(|| vec![Span::ZERO; 1023]), "{count} marked packets");
+        }
     }
 }

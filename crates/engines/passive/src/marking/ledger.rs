@@ -561,4 +561,241 @@ mod tests {
         join.watched(PointId(1), forever, 0, &ClockState::default());
         assert!(join.advance(Wall(START + SECOND)).len() <= MOST_ROWS * 2);
     }
+
+    /// What a point counted of a block; stamps are ms after its beginning.
+    fn counted(number: i64, packets: u64, [first, mean]: [i64; 2], marked: &[i64]) -> MarkingRow {
+        let at = |ms: i64| Wall(number * BLOCK + ms * MS);
+        MarkingRow {
+            packets,
+            bytes: ByteCount(100 * packets),
+            first_at: at(first),
+            mean_at: at(mean),
+            marked_at: marked.iter().map(|ms| at(*ms)).collect(),
+            ..nothing(number, at(0))
+        }
+    }
+
+    fn observed(delays: &[i64]) -> DelayStatistics {
+        let mut found = DelayStatistics::default();
+        delays.iter().for_each(|ns| found.observe(Span(*ns)));
+        found
+    }
+
+    /// Both points watched, a second before the first block until two behind it.
+    fn watched_by_both(join: &mut MarkingJoin, clock: &ClockState) {
+        let period = Period { from: Wall(START - SECOND), until: Wall(START + 2 * SECOND) };
+        for point in [PointId(0), PointId(1)] {
+            join.watched(point, period, 0, clock);
+        }
+    }
+
+    #[test]
+    fn a_row_says_all_that_two_points_counted_of_its_blocks() {
+        let number = START / BLOCK;
+        let mut join = MarkingJoin::new(rule()).unwrap();
+        join.offer(PointId(0), &counted(number, 10, [5, 100], &[10, 20]));
+        join.offer(PointId(1), &MarkingRow { late: 1, ..counted(number, 9, [17, 113], &[22, 32]) });
+        join.offer(PointId(0), &counted(number + 1, 4, [3, 90], &[]));
+        join.offer(PointId(1), &counted(number + 1, 4, [15, 102], &[]));
+        watched_by_both(&mut join, &same_host());
+        let want = DelayRow {
+            from: "a".to_owned(),
+            to: "b".to_owned(),
+            packets: 14,
+            matched: 13,
+            lost: 1,
+            late: 1,
+            patience: Span(BLOCK / 2),
+            delay: observed(&[12 * MS, 12 * MS]),
+            clock_bound: Some(Span::ZERO),
+            clock_method: "same_host".to_owned(),
+            warnings: vec![
+                "delays are of marked packets alone".to_owned(),
+                "packets came after their block had been read".to_owned(),
+            ],
+            ..DelayRow::empty("alternate_marking")
+        };
+        let period = Period { from: Wall(START), until: Wall(START + SECOND) };
+        assert_eq!(join.advance(Wall(START + 2 * SECOND)), [(period, want)]);
+        assert!(join.advance(Wall(START + 3 * SECOND)).is_empty());
+        let names = ["a", "b", "c"].map(|name| join.point(name));
+        assert_eq!(names, [Some(PointId(0)), Some(PointId(1)), None]);
+    }
+
+    #[test]
+    fn exchanges_of_either_point_tell_how_far_the_clocks_are_apart() {
+        // Clock b is 3 ms ahead; a packet of an exchange takes 20 us from a to b and 30 us back.
+        for asked in [0, 1] {
+            let mut join = MarkingJoin::new(rule()).unwrap();
+            for n in 0..10 {
+                let (a, b) = (START + n * 100 * MS, START + n * 100 * MS + 3 * MS);
+                let stamps = match asked {
+                    0 => [a, b + 20_000, b + 30_000, a + 60_000],
+                    _ => [b, a + 30_000, a + 40_000, b + 60_000],
+                };
+                let [sent, received, answered, returned] = stamps.map(Wall);
+                let exchange = Exchange { sent, received, answered, returned };
+                join.exchange(PointId(asked), PointId(1 - asked), &exchange);
+            }
+            let number = START / BLOCK;
+            join.offer(PointId(0), &counted(number, 1, [5, 5], &[5]));
+            join.offer(PointId(1), &counted(number, 1, [20, 20], &[20]));
+            watched_by_both(&mut join, &ClockState::default());
+            let rows = join.advance(Wall(START + 2 * SECOND));
+            let (_, row) = &rows[0];
+            assert_eq!(row.clock_method, "active_exchange", "{asked} asked");
+            // Half a round trip is 25 us; lines of other slopes, wander and stamps are less than 15.
+            let bound = row.clock_bound.unwrap();
+            assert!((Span(25_000)..Span(40_000)).contains(&bound), "{bound}");
+            assert!((row.offset - Span(3 * MS)).abs() <= bound, "{}", row.offset);
+            assert_eq!(row.delay.count, 1);
+            assert!((row.delay.min - Span(12 * MS)).abs() <= bound, "{}", row.delay.min);
+        }
+    }
+
+    #[test]
+    fn rows_of_one_block_add_up() {
+        let row = |packets: u64, [first, mean]: [i64; 2], marked: &[i64], late: u64| MarkingRow {
+            packets,
+            bytes: ByteCount(10 * packets),
+            first_at: Wall(first),
+            mean_at: Wall(mean),
+            marked_at: marked.iter().copied().map(Wall).collect(),
+            late,
+            ..nothing(7, Wall(0))
+        };
+        let mut block = row(3, [100, 200], &[150], 1);
+        add(&mut block, &row(1, [90, 400], &[140, 120], 2));
+        assert_eq!(block, row(4, [90, 250], &[120, 140, 150], 3));
+        add(&mut block, &row(0, [1, 1], &[1], 5));
+        assert_eq!(block, row(4, [90, 250], &[120, 140, 150], 8));
+        let mut empty = row(0, [500, 500], &[], 4);
+        add(&mut empty, &row(2, [60, 70], &[65], 3));
+        assert_eq!(empty, row(2, [60, 70], &[65], 7));
+        let none = nothing(7, Wall(9));
+        assert_eq!(
+            none,
+            MarkingRow { colour: 1, block: 7, first_at: Wall(9), mean_at: Wall(9), ..row(0, [0, 0], &[], 0) }
+        );
+        assert_eq!(nothing(6, Wall(9)).colour, 0);
+    }
+
+    #[test]
+    fn blocks_that_are_settled_or_too_far_ahead_are_not_taken() {
+        let takes = |join: &mut MarkingJoin, number: i64| {
+            join.offer(PointId(0), &nothing(number, Wall(0)));
+            join.points[0].blocks.contains_key(&number)
+        };
+        let mut join = MarkingJoin::new(rule()).unwrap();
+        let most = i64::MAX / 4 / BLOCK;
+        assert!(!takes(&mut join, most) && takes(&mut join, most - 1), "without any clock");
+
+        let mut join = MarkingJoin::new(rule()).unwrap();
+        join.advance(Wall(START));
+        let ahead = (START + 3600 * SECOND) / BLOCK;
+        assert!(!takes(&mut join, ahead) && takes(&mut join, ahead - 1), "an hour ahead");
+        watched_by_both(&mut join, &same_host());
+        join.advance(Wall(START + 2 * SECOND));
+        let number = START / BLOCK;
+        assert!(!takes(&mut join, number + 4) && takes(&mut join, number + 5), "of the second behind");
+    }
+
+    #[test]
+    fn a_block_counts_where_half_a_block_around_it_was_watched() {
+        let (begin, half) = (7 * BLOCK, BLOCK / 2);
+        let (from, until) = (begin - half, begin + BLOCK + half);
+        for (from, until, is_whole) in
+            [(from, until, true), (from + 1, until, false), (from, until - 1, false)]
+        {
+            let mut point = Point::default();
+            point.watching.add(from, until, 0);
+            assert_eq!(point.whole(7, Span(BLOCK)), is_whole.then(|| nothing(7, Wall(begin))));
+        }
+        let period = |from: i64, until: i64| Period { from: Wall(from), until: Wall(until) };
+        let states =
+            [(0, 10, "before"), (0, 11, "into"), (12, 15, "within"), (19, 30, "out"), (20, 30, "behind")];
+        let clocks = states.map(|(from, until, source)| {
+            (period(from, until), ClockState { source: source.to_owned(), ..ClockState::default() })
+        });
+        let point = Point { clocks: clocks.to_vec(), ..Point::default() };
+        let touching = point.clocks_of(period(10, 20));
+        let touching: Vec<&str> = touching.iter().map(|clock| clock.source.as_str()).collect();
+        assert_eq!(touching, ["into", "within", "out"]);
+    }
+
+    const HOUR: Period = Period { from: Wall(0), until: Wall(3600 * SECOND) };
+
+    fn block(sent: u64, received: u64, mean: Option<i64>, doubt: Option<Doubt>) -> BlockLoss {
+        let mean_delay = mean.map(Span);
+        BlockLoss { block: 0, sent, received, first_delay: None, mean_delay, marked: None, doubt }
+    }
+
+    #[test]
+    fn doubted_blocks_are_unobserved_and_doubts_are_told() {
+        let needs = |ms: i64| Some(Doubt::GuardBand { needs: Span::from_millis(ms) });
+        let blocks = vec![
+            block(5, 7, None, Some(Doubt::Clocks)),
+            block(9, 1, Some(3), needs(120)),
+            block(2, 2, Some(4), needs(110)),
+        ];
+        let estimate = Estimate::steady(Method::SameHost, HOUR, Span::ZERO, Span::ZERO);
+        let want = DelayRow {
+            packets: 5 + 3 + 9 + 2,
+            matched: 5,
+            unobserved: 3 + 9 + 2,
+            late: 2,
+            patience: Span(BLOCK / 2),
+            clock_bound: Some(Span::ZERO),
+            clock_method: "same_host".to_owned(),
+            warnings: vec![
+                "clocks, delay and its spread need 120 ms, half a block or more: packets may count in \
+                 another block, and none is told lost"
+                    .to_owned(),
+                "how far the clocks are apart is not known: packets may count in another block".to_owned(),
+                "2 packets more came than were sent: blocks of the two points do not fit".to_owned(),
+            ],
+            ..DelayRow::empty("alternate_marking")
+        };
+        assert_eq!(Counted { blocks, unwatched: 3, late: 2 }.row(&estimate, Span(BLOCK)), Some(want));
+        let only = |blocks: Vec<BlockLoss>| Counted { blocks, unwatched: 0, late: 5 };
+        assert_eq!(only(Vec::new()).row(&estimate, Span(BLOCK)), None);
+        let came = only(vec![block(0, 4, None, None)]).row(&estimate, Span(BLOCK)).unwrap();
+        assert_eq!((came.packets, came.matched, came.lost, came.late), (0, 0, 0, 5));
+    }
+
+    #[test]
+    fn means_of_blocks_count_from_the_smallest_where_nothing_is_known_of_the_clocks() {
+        let means = "delays are means of blocks that lost nothing".to_owned();
+        let counted = |means: [i64; 4]| {
+            let blocks = means.map(|mean| block(1, 1, Some(mean), None)).to_vec();
+            Counted { blocks, unwatched: 0, late: 0 }
+        };
+        let known = Estimate::steady(Method::ClockDaemons, HOUR, Span::ZERO, Span(20));
+        let common = DelayRow {
+            packets: 4,
+            matched: 4,
+            patience: Span(BLOCK / 2),
+            ..DelayRow::empty("alternate_marking")
+        };
+        let want = DelayRow {
+            // 10 and -5 are within the bound, and the latter is shown nowhere.
+            below_bound: 2,
+            delay: observed(&[10, 20, 30]),
+            clock_bound: Some(Span(20)),
+            clock_method: "clock_daemons".to_owned(),
+            warnings: vec![means.clone()],
+            ..common.clone()
+        };
+        assert_eq!(counted([10, 20, 30, -5]).row(&known, Span(BLOCK)), Some(want));
+        let unknown = "nothing is known of the clocks: delays count from the smallest difference";
+        let want = DelayRow {
+            offset: Span(30),
+            delay: observed(&[0, 20, 10, 0]),
+            clock_method: "none".to_owned(),
+            warnings: vec![means, unknown.to_owned()],
+            ..common
+        };
+        let found = counted([30, 50, 40, 30]).row(&Estimate::none(HOUR), Span(BLOCK));
+        assert_eq!(found, Some(want));
+    }
 }

@@ -123,4 +123,39 @@ mod tests {
             assert!(!why.to_string().is_empty(), "row {row}");
         }
     }
+
+    #[test]
+    fn the_least_and_the_most_of_each_are_allowed_and_nothing_beyond() {
+        let (least, hour, day) = (10_000_000, 3_600_000_000_000, 86_400_000_000_000);
+        for (block, period, is_rule) in [
+            (least, 1, true),
+            (least - 1, 1, false),
+            (hour, day, true),
+            (hour + 1, day, false),
+            (hour, day + 1, false),
+            (hour, 0, false),
+        ] {
+            let rule = MarkingRule { block: Span(block), period: Span(period), ..rule() };
+            let want = if is_rule { Ok(()) } else { Err(MarkingRuleError::Block(Span(block))) };
+            assert_eq!(rule.check(), want, "blocks of {block} in {period}");
+        }
+        let most = MarkingRule { points: vec!["a".into(); 64], pairs: pair(63, 0), ..rule() };
+        assert_eq!(most.check(), Ok(()));
+        let half = MarkingRule { pairs: [pair(0, 1), pair(2, 1)].concat(), ..rule() };
+        assert_eq!(half.check(), Err(MarkingRuleError::Pairs));
+    }
+
+    #[test]
+    fn reasons_are_sentences() {
+        for (why, text) in [
+            (MarkingRuleError::Points(65), "a join has 2 to 64 points, not 65"),
+            (
+                MarkingRuleError::Pairs,
+                "marked packets go from one point to another: name 'pairs' of two points each",
+            ),
+            (MarkingRuleError::Block(Span(5)), "blocks of 5 ns are no blocks"),
+        ] {
+            assert_eq!(why.to_string(), text);
+        }
+    }
 }

@@ -291,4 +291,70 @@ mod tests {
         spin.observe(0, Header::Long { fixed: true }, Wall(0));
         assert!(matches!(spin.handshake, Handshake::Took(Span(took)) if took == 40 * MS), "{spin:?}");
     }
+
+    #[test]
+    fn edges_within_a_tenth_of_the_usual_round_are_none_and_ten_times_it_must_stay() {
+        let mut way = Way::default();
+        let seen = |way: &mut Way, steps: &[(bool, i64, Option<i64>)]| {
+            for (spin, at, round) in steps {
+                assert_eq!(way.observe(*spin, Wall(*at), None), round.map(Span), "at {at}");
+            }
+        };
+        seen(
+            &mut way,
+            &[(false, 0, None), (true, 100, None), (false, 500, Some(400)), (true, 980, Some(480))],
+        );
+        assert_eq!((way.usual, way.accepted), (Some(Span(410)), 2));
+        // A tenth is 41.
+        seen(&mut way, &[(false, 1020, None), (false, 1021, Some(41))]);
+        assert_eq!((way.usual, way.accepted, way.too_early), (Some(Span(364)), 3, 1));
+        seen(&mut way, &[(true, 4661, Some(3640))]);
+        assert_eq!((way.usual, way.too_late), (Some(Span(773)), 0));
+        seen(&mut way, &[(false, 12_392, None), (true, 20_123, None), (false, 27_854, None)]);
+        assert_eq!((way.usual, way.accepted, way.too_late), (Some(Span(773)), 4, 3));
+        seen(&mut way, &[(true, 35_585, Some(7731))]);
+        assert_eq!((way.usual, way.accepted, way.too_late), (Some(Span(7731)), 5, 0));
+        // The clock steps back.
+        seen(&mut way, &[(false, 30_000, None), (true, 38_000, Some(8000))]);
+        assert_eq!((way.usual, way.accepted, way.too_early), (Some(Span(7764)), 6, 1));
+    }
+
+    #[test]
+    fn before_the_first_round_the_handshake_says_what_is_too_early() {
+        let mut way = Way::default();
+        let handshake = Some(Span(400));
+        for (spin, at, round) in [
+            (false, 0, None),
+            (true, 100, None),
+            (false, 139, None),
+            (false, 140, Some(40)),
+            (true, 4141, None),
+        ] {
+            assert_eq!(way.observe(spin, Wall(at), handshake), round.map(Span), "at {at}");
+        }
+        assert_eq!((way.accepted, way.too_early, way.too_late), (1, 1, 1));
+    }
+
+    #[test]
+    fn a_bit_spins_unless_most_edges_were_early_or_rounds_are_half_the_handshake() {
+        let edges = |accepted: u32, too_early: u32| Spin {
+            ways: [Way { accepted, too_early, ..Way::default() }, Way::default()],
+            ..Spin::default()
+        };
+        for (accepted, too_early, spins) in [(8, 32, true), (8, 33, false), (7, 100, true), (9, 36, true)] {
+            let spin = edges(accepted, too_early);
+            assert_eq!(spin.spins(0, &Delays::default()), spins, "{accepted} and {too_early}");
+            assert!(spin.spins(1, &Delays::default()), "the other direction has its own");
+        }
+        let took = Spin { handshake: Handshake::Took(Span(100)), ..Spin::default() };
+        for (count, ns, spins) in [(15, 1, true), (16, 50, false), (16, 51, true)] {
+            let mut found = Delays::default();
+            (0..count).for_each(|_| found.observe(Span(ns)));
+            assert_eq!(took.spins(1, &found), spins, "{count} of {ns}");
+            assert!(Spin::default().spins(1, &found), "there is nothing to hold it against");
+        }
+        let mut spin = edges(8, 33);
+        spin.begin_period();
+        assert_eq!((spin.ways[0].accepted, spin.ways[0].too_early), (0, 0));
+    }
 }

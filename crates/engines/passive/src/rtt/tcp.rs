@@ -119,4 +119,48 @@ mod tests {
             assert!(carries(&made), "{made:?}");
         }
     }
+
+    #[test]
+    fn a_header_is_read_field_by_field_and_one_that_is_too_short_is_none() {
+        let made = Made::tcp4().sequence(0x0102_0304, 0x0506_0708).payload(b"abc");
+        let want = TcpHeader {
+            sequence: 0x0102_0304,
+            acknowledged: 0x0506_0708,
+            flags: ACK,
+            payload: 3,
+            stamps: None,
+        };
+        assert_eq!(TcpHeader::parse(&made.packet()), Some(want));
+        for (words, is_header) in [(4, false), (5, true)] {
+            let mut bytes = [0; 20];
+            bytes[12] = words << 4;
+            let made = Made::raw4([192, 0, 2, 1], [192, 0, 2, 2], 6, &bytes);
+            assert_eq!(TcpHeader::parse(&made.packet()).is_some(), is_header, "{words} words");
+        }
+    }
+
+    #[test]
+    fn flags_say_what_opens_what_acknowledges_and_what_takes_numbers() {
+        for (flags, opens, acknowledges, takes) in [
+            (0, false, false, 0),
+            (SYN, true, false, 1),
+            (FIN, false, false, 1),
+            (ACK, false, true, 0),
+            (SYN | ACK, false, true, 1),
+            (SYN | FIN, true, false, 2),
+            (FIN | ACK, false, true, 1),
+            (!(SYN | FIN | ACK), false, false, 0),
+        ] {
+            let header = TcpHeader::parse(&Made::tcp4().flags(flags).packet()).unwrap();
+            let found = (header.opens(), header.acknowledges(), header.takes(), header.carries());
+            assert_eq!(found, (opens, acknowledges, takes, takes > 0), "{flags:#x}");
+        }
+    }
+
+    #[test]
+    fn an_option_of_two_bytes_is_skipped_and_a_shorter_one_ends_all() {
+        assert_eq!(stamps(&[5, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]), Some((1, 2)));
+        assert_eq!(stamps(&[5, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]), None);
+        assert_eq!((stamps(&[]), stamps(&[8])), (None, None));
+    }
 }

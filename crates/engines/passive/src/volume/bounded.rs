@@ -217,4 +217,31 @@ mod tests {
         assert_eq!(top, [0, 1, 2, 3, 4]);
         assert!(taken.keys[4].1.count.packets > 4500, "{:?}", taken.keys[4]);
     }
+
+    #[test]
+    fn the_lighter_half_makes_room_and_the_heaviest_of_it_is_the_floor() {
+        let mut bounded = Bounded::new(4, Weight::Bytes, &Seed::new([1; 16]));
+        for (number, bytes) in [(1_u64, 4), (1, 3), (1, 3), (2, 20), (3, 30), (4, 40), (5, 5)] {
+            bounded.add(flow(number), 1, bytes, Wall(number.cast_signed()));
+        }
+        // The first has more packets than the second, and fewer bytes.
+        assert_eq!((bounded.packets_floor, bounded.bytes_floor), (3, 20));
+        let taken = bounded.take();
+        let said = taken.keys.iter().map(|(key, counted)| {
+            (key.source, counted.count.bytes, counted.packets_error, counted.bytes_error)
+        });
+        assert_eq!(said.collect::<Vec<_>>(), [(4, 40, 0, 0), (3, 30, 0, 0), (5, 5, 3, 20)]);
+        assert_eq!(taken.rest, Some(Count { packets: 4, bytes: 30, first_at: 1, last_at: 2 }));
+        assert_eq!((bounded.packets_floor, bounded.bytes_floor), (0, 0));
+    }
+
+    #[test]
+    fn of_keys_that_weigh_the_same_one_half_goes() {
+        for (most, left) in [(1, 1), (4, 3), (5, 3)] {
+            let mut bounded = Bounded::new(most, Weight::Packets, &Seed::new([1; 16]));
+            (0..=most).for_each(|number| bounded.add(flow(number as u64), 1, 10, Wall(0)));
+            assert_eq!(bounded.keys.len(), left, "of {most}");
+            assert_eq!(bounded.take().rest.map(|rest| rest.packets), Some((most + 1 - left) as u64));
+        }
+    }
 }

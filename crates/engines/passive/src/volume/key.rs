@@ -158,4 +158,57 @@ mod tests {
         let parts = KeyParts::new(&["destination".into()], Some((0, 0))).unwrap();
         assert_eq!(parts.of(&Made::udp6().packet()).destination, 0);
     }
+
+    #[test]
+    fn a_key_of_all_parts_says_what_the_packet_said() {
+        let names = [
+            "version",
+            "source",
+            "destination",
+            "protocol",
+            "source_port",
+            "destination_port",
+            "dscp",
+            "flow_label",
+        ];
+        let parts = KeyParts::new(&names.map(String::from), Some((24, 127))).unwrap();
+        let key = |made: Made| parts.key(parts.of(&made.packet()));
+        let six = FlowKey {
+            version: Some(netaware_record::IpVersion::V6),
+            source: "2001:db8::".parse().ok(),
+            source_prefix: Some(127),
+            destination: "2001:db8::2".parse().ok(),
+            destination_prefix: Some(127),
+            protocol: Some(17),
+            source_port: Some(12345),
+            destination_port: Some(443),
+            dscp: Some(46),
+            flow_label: Some(0xabcde),
+        };
+        assert_eq!(key(Made::udp6().forwarded()), six);
+        let four = FlowKey {
+            version: Some(netaware_record::IpVersion::V4),
+            source: "192.0.2.0".parse().ok(),
+            source_prefix: Some(24),
+            destination: "192.0.2.0".parse().ok(),
+            destination_prefix: Some(24),
+            dscp: Some(0),
+            flow_label: Some(0),
+            ..six
+        };
+        assert_eq!(key(Made::udp4()), four);
+    }
+
+    #[test]
+    fn a_prefix_as_long_as_the_address_is_not_told() {
+        let told = |prefix: (u8, u8), made: Made| {
+            let parts = KeyParts::new(&["source".into(), "destination".into()], Some(prefix)).unwrap();
+            let key = parts.key(parts.of(&made.packet()));
+            (key.source_prefix, key.destination_prefix)
+        };
+        assert_eq!(told((31, 128), Made::udp4()), (Some(31), Some(31)));
+        assert_eq!(told((32, 127), Made::udp4()), (None, None));
+        assert_eq!(told((32, 127), Made::udp6()), (Some(127), Some(127)));
+        assert_eq!(told((31, 128), Made::udp6()), (None, None));
+    }
 }
