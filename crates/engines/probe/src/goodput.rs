@@ -131,4 +131,30 @@ mod tests {
         }
         assert!(held >= 188, "{held} of 200 at 95 %");
     }
+
+    #[test]
+    fn a_slice_cut_short_counts_in_the_rate_and_the_interval_is_stretched_to_hold_it() {
+        let ticks = [tick(100, 100), tick(100, 100), tick(100, 100), tick(100, 100), tick(35, 10)];
+        let round = MeasuredRound { ticks: &ticks, warm_up: WarmUpEnd::Asked(0) };
+        let want = Goodput {
+            // 435 bytes in 410 ms.
+            rate: BitRate(8_487),
+            interval: Some(Interval { estimate: 8_487.0, lo: 8_000.0, hi: 8_487.0, confidence: 0.95 }),
+            rounds: vec![BitRate(8_487)],
+            measured: Span::from_millis(410),
+        };
+        assert_eq!(goodput(&[round]), Some(want));
+        let alone = MeasuredRound { ticks: &ticks[..1], ..round };
+        assert_eq!(goodput(&[alone]).unwrap().interval, None, "a single slice does not vary");
+    }
+
+    #[test]
+    fn a_block_is_half_a_second_of_slices_but_at_least_one_and_at_most_fifty() {
+        for (millis, want) in [(100, 5), (20, 25), (10, 50), (1, 50), (500, 1), (501, 1), (2_000, 1)] {
+            let ticks = [tick(1, 1), tick(1, millis), tick(1, 1)];
+            let round = MeasuredRound { ticks: &ticks, warm_up: WarmUpEnd::Asked(0) };
+            assert_eq!(block(&[round]), want, "{millis} ms");
+        }
+        assert_eq!(block(&[]), 50);
+    }
 }

@@ -76,4 +76,19 @@ mod tests {
         assert_eq!(arrivals(&ticks(&[(100, 0), (100, 0)])), None);
         assert_eq!(arrivals(&ticks(&[(0, 0), (0, 0)])), None);
     }
+
+    #[test]
+    fn slices_of_arrivals_are_the_senders_own_and_of_one_stream() {
+        let slice = |n: i64, bytes| ReceiverTick {
+            end: Span::from_millis(25 * n),
+            length: Span::from_millis(25),
+            bytes: ByteCount(bytes),
+            packets: 0,
+            lost: 0,
+            streams: 1,
+        };
+        let sender = ticks(&[(100, 0), (0, 80), (200, 0)]);
+        assert_eq!(arrivals(&sender), Some(vec![slice(1, 100), slice(2, 80), slice(3, 120)]));
+        assert_eq!(arrivals(&ticks(&[(0, 80)])), None, "nothing tells what was acknowledged");
+    }
 }

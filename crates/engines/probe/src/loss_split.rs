@@ -102,4 +102,12 @@ mod tests {
         let ticks = [tick(9, 1), tick(0, 0), tick(5, -3), tick(0, 4)];
         assert_eq!(per_tick(&ticks), [0.1, 0.0, 1.0]);
     }
+
+    #[test]
+    fn drops_of_phases_add_up_by_place_and_never_overflow() {
+        let drops = |socket, stack, nic| HostDrops { socket, stack, nic };
+        assert_eq!(sum([drops(1, 2, 3), drops(10, 20, 30), drops(0, 0, 5)]), drops(11, 22, 38));
+        assert_eq!(sum([drops(u64::MAX, 1, 2), drops(1, 1, 1)]), drops(u64::MAX, 2, 3));
+        assert_eq!(sum([]), HostDrops::default());
+    }
 }

@@ -195,4 +195,64 @@ mod tests {
         assert_eq!((found.estimate, found.lo, found.hi, found.confidence), (110.0, 100.0, 300.0, 0.75));
         assert_eq!((cell.server_throughput, cell.client_time), (None, None));
     }
+
+    #[test]
+    fn a_run_over_udp_says_of_both_ends_what_they_counted() {
+        let client = UdpSenderEnd {
+            sent: 20,
+            bytes: ByteCount(1000),
+            elapsed: Span::from_millis(10),
+            ..UdpSenderEnd::default()
+        };
+        let server = UdpReceiverEnd {
+            received: 15,
+            duplicates: 2,
+            bytes: ByteCount(750),
+            // Two more than the client knows of have left it.
+            highest: 22,
+            elapsed: Span::from_millis(5),
+            drops: HostDrops { socket: 2, ..HostDrops::default() },
+            ..UdpReceiverEnd::default()
+        };
+        let want = MatrixRun {
+            round: 3,
+            outcome: Outcome::Interrupted,
+            client: MatrixEnd {
+                bytes: ByteCount(1000),
+                calls: 20,
+                elapsed: Some(Span::from_millis(10)),
+                throughput: Some(BitRate(800_000)),
+            },
+            // The first datagram came before the clock began.
+            server: Some(MatrixEnd {
+                bytes: ByteCount(750),
+                calls: 17,
+                elapsed: Some(Span::from_millis(5)),
+                throughput: Some(BitRate(1_120_000)),
+            }),
+            lost: ByteCount(350),
+            lost_in_host: ByteCount(100),
+            retransmits: 0,
+        };
+        let found = udp_run(3, Outcome::Interrupted, ByteCount(50), Some(&client), Some(&server));
+        assert_eq!(found, want);
+    }
+
+    #[test]
+    fn a_cell_has_the_times_and_the_throughputs_of_both_ends() {
+        let (client, server) = (tcp_end(2_000, 4, 0, 80), tcp_end(1_500, 3, 500, 40));
+        let run = tcp_run(2, Outcome::Complete, Some(&client), Some(&server));
+        assert_eq!((run.round, run.lost, run.lost_in_host), (2, ByteCount(500), ByteCount(0)));
+        let once = |value| Some(Interval { estimate: value, lo: value, hi: value, confidence: 0.0 });
+        let want = MatrixCell {
+            bytes: ByteCount(2_000),
+            block: ByteCount(500),
+            client_time: once(80_000.0),
+            client_throughput: once(200_000_000.0),
+            server_time: once(40_000.0),
+            server_throughput: once(200_000_000.0),
+            runs: vec![run.clone()],
+        };
+        assert_eq!(cell(ByteCount(2_000), ByteCount(500), vec![run]), want);
+    }
 }

@@ -169,4 +169,40 @@ mod tests {
         let silent = TcpEnd::default();
         assert_eq!(figures(&of(&[&silent], &[&silent])), None);
     }
+
+    #[test]
+    fn what_one_end_did_not_tell_is_absent_and_what_the_other_told_is_there() {
+        let mut sender = sender(1460, false, 100_000, 1_000);
+        // A stream that sent nothing knows no segment size.
+        sender.streams.insert(0, StreamEnd { timestamps: true, ..StreamEnd::default() });
+        let link = Bottleneck { rate: BitRate(100_000_000), overhead: ETHERNET_OVERHEAD };
+        let alone = Rfc6349 {
+            bottleneck: Some(link),
+            ideal_rate: Some(BitRate(94_928_478)),
+            ideal_time: None,
+            actual_time: None,
+            transfer_time_ratio: None,
+            efficiency: Some(0.99),
+            baseline_rtt: None,
+            mean_rtt: None,
+            buffer_delay: None,
+        };
+        assert_eq!(figures(&of(&[&sender], &[])).as_ref(), Some(&alone));
+        let receiver = receiver(11_866_060, 1_100);
+        let connects = [Span::ZERO, Span::from_millis(27), Span::from_millis(25)];
+        let (senders, receivers) = ([&sender], [&receiver]);
+        let rounds =
+            Rounds { connects: &connects, mean_rtt: Span::from_millis(32), ..of(&senders, &receivers) };
+        let all = Rfc6349 {
+            // 94,928,480 bits, 2 more than a second takes.
+            ideal_time: Some(Span(1_000_000_022)),
+            actual_time: Some(Span::from_millis(1_100)),
+            transfer_time_ratio: Some(1_100_000_000.0 / 1_000_000_022.0),
+            baseline_rtt: Some(Span::from_millis(25)),
+            mean_rtt: Some(Span::from_millis(32)),
+            buffer_delay: Some(0.28),
+            ..alone
+        };
+        assert_eq!(figures(&rounds), Some(all));
+    }
 }

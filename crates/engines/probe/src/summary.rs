@@ -140,4 +140,24 @@ mod tests {
         assert_eq!(counts.iter().sum::<u64>(), 4);
         assert_eq!(edges, [0, 5, 1_233_920]);
     }
+
+    #[test]
+    fn a_thousand_samples_are_enough_for_a_999th_of_them() {
+        let delays: Vec<_> = (0..1000).map(Span::from_micros).collect();
+        let found = of_delays(&delays).unwrap();
+        // Type 7: 0.999 of the way from 0 to 999 us.
+        assert_eq!((found.p999, found.max), (Span(998_001), Span::from_micros(999)));
+    }
+
+    #[test]
+    fn an_hour_is_the_longest_delay_that_has_a_bin() {
+        let hour = DelayHistogram::LONGEST_NS as i64;
+        let found = histogram_of(&[5, 5, 7].map(Span)).unwrap();
+        let want = Histogram { bins: vec![(5, 2), (7, 1)], digits: Some(3), ..Histogram::default() };
+        assert_eq!(found, want);
+        let found = histogram_of(&[hour, hour + 1, hour + 2].map(Span)).unwrap();
+        let held: u64 = found.bins.iter().map(|(_, count)| count).sum();
+        assert_eq!((held, found.underflow, found.overflow), (1, 0, 2));
+        assert!(histogram_of(&[]).is_none());
+    }
 }

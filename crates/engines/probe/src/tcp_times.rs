@@ -129,4 +129,20 @@ mod tests {
         assert_eq!((found.written, found.kept), (80, Some(twice)));
         assert_eq!(blocks(asked, &[]), None);
     }
+
+    #[test]
+    fn not_even_one_block_takes_no_time_that_means_anything() {
+        let asked = BlocksAsked { length: ByteCount(1000), spacing: None, count: None };
+        let want = TcpBlocks {
+            length: ByteCount(1000),
+            spacing: None,
+            asked: None,
+            written: 0,
+            each_ns: None,
+            kept: None,
+        };
+        assert_eq!(blocks(asked, &[&sender(100, 999, None)]), Some(want));
+        let without_length = BlocksAsked { length: ByteCount(0), ..asked };
+        assert_eq!(blocks(without_length, &[&sender(100, 999, None)]).unwrap().written, 0);
+    }
 }

@@ -281,4 +281,35 @@ mod tests {
         assert_eq!((one.omitted, one.rule.as_str()), (TICK, "never ended"));
         assert_eq!(published([]).rule, "never ended");
     }
+
+    #[test]
+    fn slow_start_may_pause_for_two_rounds_and_not_for_three() {
+        let rows = [
+            ("two", then(&[1.0, 2.0, 2.2, 2.2, 5.0, 10.0, 20.0], 40.0, 20), WarmUpEnd::SlowStartOver(8)),
+            // Then it is over, and the slices go that are unlike the second half.
+            ("three", then(&[1.0, 2.0, 2.2, 2.2, 2.2], 40.0, 20), WarmUpEnd::SlowStartOver(5)),
+        ];
+        for (pauses, rates, want) in rows {
+            assert_eq!(slow_start(&series(&rates), Span::ZERO), want, "{pauses}");
+        }
+    }
+
+    #[test]
+    fn a_slice_stays_within_three_deviations_of_the_second_half_or_a_twentieth_of_it() {
+        // Of 90, 100 and 110 the median deviation is 10; three standard deviations of such noise are 44.5.
+        let before_noise = |rate: f64| [vec![rate; 3], [90.0, 100.0, 110.0].repeat(4)].concat();
+        let rows = [
+            (then(&[40.0, 42.0, 42.0], 40.0, 20), 1),
+            (then(&[40.0, 42.1, 42.1], 40.0, 20), 3),
+            (before_noise(144.0), 1),
+            (before_noise(145.0), 3),
+            // As many as half of all may go, and the second half alone says what is typical.
+            (then(&[80.0; 11], 40.0, 10), 11),
+            (then(&[80.0; 12], 40.0, 10), 1),
+        ];
+        for (rates, want) in rows {
+            let found = slow_start(&series(&rates), Span::ZERO);
+            assert_eq!(found, WarmUpEnd::SlowStartOver(want), "{rates:?}");
+        }
+    }
 }

@@ -109,3 +109,22 @@ const CONNECT_MARGIN: f64 = 0.1;
 const CONNECT_MARGIN_NS: f64 = 200_000.0;
 /// A tenth of a percentage point of datagrams; concealment of audio and video copes with more.
 const LOSS_MARGIN: f64 = 0.001;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_of_a_round_become_one_value_and_what_is_left_at_its_end_another() {
+        let rounds = || vec![vec![1.0, 3.0, 5.0, 7.0, 9.0], vec![], vec![4.0]];
+        let rows = [
+            (1, Statistic::Mean, rounds()),
+            (2, Statistic::Mean, vec![vec![2.0, 6.0, 9.0], vec![], vec![4.0]]),
+            (3, Statistic::Median, vec![vec![3.0, 8.0], vec![], vec![4.0]]),
+            (4, Statistic::Mean, vec![vec![4.0, 9.0], vec![], vec![4.0]]),
+        ];
+        for (run, statistic, want) in rows {
+            assert_eq!(thinned(rounds(), run, statistic), want, "{run}");
+        }
+    }
+}

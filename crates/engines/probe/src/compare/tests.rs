@@ -1,6 +1,6 @@
 //! Comparisons of paths whose difference is known.
 
-use netaware_record::{MetricComparison, Preference, Use};
+use netaware_record::{Interval, MetricComparison, Preference, Use, Verdict};
 use netaware_stats::rng::SplitMix64;
 
 use super::*;
@@ -229,4 +229,127 @@ fn an_unreachable_version_loses_to_the_other_with_its_reason() {
             assert!(verdict.because.contains(why), "{}", verdict.because);
         }
     }
+}
+
+/// Two rounds of two samples each, all alike.
+fn alike(metric: Metric, v4: f64, v6: f64) -> RoundSamples {
+    let rounds = |level: f64| vec![vec![level; 2]; 2];
+    RoundSamples {
+        metric,
+        direction: Direction::Reverse,
+        rounds_v4: rounds(v4),
+        rounds_v6: rounds(v6),
+        host_limited: true,
+    }
+}
+
+#[test]
+fn a_difference_counts_from_two_rounds_on_if_it_exceeds_the_margin() {
+    let want = MetricComparison {
+        metric: Metric::TcpSingle,
+        direction: Direction::Reverse,
+        v4: 15.0,
+        v6: 16.0,
+        difference: Interval { estimate: 1.0, lo: 1.0, hi: 1.0, confidence: 0.95 },
+        pairs: 4,
+        rounds: 2,
+        // A twentieth of the larger one.
+        margin: 0.8,
+        favours: Preference::V6,
+        host_limited: true,
+    };
+    assert_eq!(compare_metric(&alike(Metric::TcpSingle, 15.0, 16.0)), Some(want));
+    // The margin of a round trip is 50 us where that is more than a twentieth.
+    let rows = [(150_000.0, Preference::NoDifferenceShown), (150_001.0, Preference::V4)];
+    for (v6, want) in rows {
+        assert_eq!(favours(&alike(Metric::IdleRtt, 100_000.0, v6)), want, "{v6}");
+    }
+    assert_eq!(favours(&alike(Metric::IdleRtt, 150_001.0, 100_000.0)), Preference::V6);
+}
+
+#[test]
+fn every_metric_has_its_own_margin() {
+    let rows = [
+        (Metric::TcpParallel, 100e6, 5e6),
+        (Metric::IdleRtt, 2e6, 1e5),
+        (Metric::IdleRtt, 1e5, 5e4),
+        (Metric::LoadedRtt, 1e7, 2e6),
+        (Metric::LoadedRtt, 1e6, 5e5),
+        (Metric::DelayVariation, 1e7, 2e6),
+        (Metric::Connect, 1e7, 1e6),
+        (Metric::Connect, 1e6, 2e5),
+        (Metric::UdpLoss, 0.5, 0.001),
+    ];
+    for (metric, larger, want) in rows {
+        for (v4, v6) in [(larger, larger / 2.0), (larger / 2.0, larger)] {
+            let found = compare_metric(&alike(metric, v4, v6)).unwrap().margin;
+            assert!((found / want - 1.0).abs() < 1e-9, "{metric:?}, {v4} and {v6}: {found}");
+        }
+    }
+}
+
+/// Of IPv4, of IPv6, their difference and its bounds.
+fn told(metric: Metric, direction: Direction, [v4, v6, estimate, lo, hi]: [f64; 5]) -> MetricComparison {
+    MetricComparison {
+        metric,
+        direction,
+        v4,
+        v6,
+        difference: Interval { estimate, lo, hi, confidence: 0.95 },
+        pairs: 30,
+        rounds: 2,
+        margin: 0.0,
+        favours: Preference::NoDifferenceShown,
+        host_limited: false,
+    }
+}
+
+#[test]
+fn an_advice_tells_the_figures_that_it_rests_on_in_their_units() {
+    use Direction::{Forward, Reverse, RoundTrip};
+    use Metric::{DelayVariation, IdleRtt, LoadedRtt, TcpParallel, UdpLoss};
+    let metrics = [
+        MetricComparison {
+            favours: Preference::V6,
+            ..told(TcpParallel, Reverse, [38.2e6, 76.1e6, 37.9e6, 37.1e6, 38.6e6])
+        },
+        told(IdleRtt, RoundTrip, [20e6, 20e6, 0.0, -1e6, 5e5]),
+        MetricComparison {
+            favours: Preference::V6,
+            host_limited: true,
+            ..told(LoadedRtt, Forward, [60e6, 20e6, -40e6, -41e6, -39e6])
+        },
+        MetricComparison {
+            favours: Preference::V4,
+            ..told(UdpLoss, Reverse, [0.001, 0.02, 0.019, 0.018, 0.02])
+        },
+        MetricComparison {
+            favours: Preference::V6,
+            ..told(DelayVariation, RoundTrip, [3e6, 2e6, -1e6, -1.1e6, -9e5])
+        },
+    ];
+    let verdict = |purpose, prefer, because: &str| Verdict { purpose, prefer, because: because.to_owned() };
+    let want = [
+        verdict(
+            Use::Bulk,
+            Preference::V6,
+            "TCP, parallel streams down: IPv4 38.2 Mbit/s, IPv6 76.1 Mbit/s, \
+             difference 37.9 Mbit/s (37.1 Mbit/s to 38.6 Mbit/s)",
+        ),
+        // What a host set decides nothing, but is told.
+        verdict(
+            Use::Interactive,
+            Preference::NoDifferenceShown,
+            "idle round trip: IPv4 20.0 ms, IPv6 20.0 ms, difference 0 ns (-1.00 ms to 500 us); round trip \
+             under load up: IPv4 60.0 ms, IPv6 20.0 ms, difference -40.0 ms (-41.0 ms to -39.0 ms) (in part \
+             set by the hosts)",
+        ),
+        verdict(
+            Use::Media,
+            Preference::NoDifferenceShown,
+            "contradictory: UDP loss down: IPv4 0.10 %, IPv6 2.00 %, difference 1.90 % (1.80 % to 2.00 %), \
+             but delay variation: IPv4 3.00 ms, IPv6 2.00 ms, difference -1.00 ms (-1.10 ms to -900 us)",
+        ),
+    ];
+    assert_eq!(verdict::all(&metrics, Unreached::default()), want);
 }

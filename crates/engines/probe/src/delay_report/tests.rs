@@ -1,9 +1,10 @@
 //! The report against a path that knows the truth.
 
 use super::*;
-use crate::echo::{EchoPlan, EchoTrain, Pacing};
+use crate::echo::{EchoPlan, EchoTrain, Ignored, Pacing};
 use crate::virtual_path::{FLOW, Link, VirtualPath, WAKE_UP};
-use netaware_units::Mono;
+use netaware_record::{Arrivals, Histogram};
+use netaware_units::{Mono, Stamp};
 
 const MS: Span = Span::from_millis(1);
 
@@ -160,4 +161,221 @@ fn answers_without_stamps_leave_the_responders_time_in_and_say_so() {
     assert_eq!((result.responder, result.received), (None, 20));
     assert_eq!(result.rtt.unwrap().p50, MS * 2 + Span::from_micros(30));
     assert!(result.pedigree.uncertainty.contains("carry no stamps"), "{}", result.pedigree.uncertainty);
+}
+
+/// An exchange with this round trip: handed over 5 ns after it was due and 5 ns before it left, held by the
+/// responder for 30 ns, and its answer seen by the program 20 ns after it had come.
+fn exchange(seq: u64, rtt: i64) -> Exchange {
+    let due = Mono(10_000 * seq);
+    let tx = Stamp { at: due + Span(10), by: ClockSource::Kernel, error: Span(100) };
+    let rx = Stamp { at: tx.at + Span(rtt + 30), by: ClockSource::Nic, error: Span(50) };
+    Exchange {
+        seq,
+        due,
+        tx,
+        rx,
+        tx_application: due + Span(5),
+        rx_application: rx.at + Span(20),
+        responder: Some(Span(30)),
+        responder_told: true,
+        responder_clock: ClockSource::Kernel,
+        ttl_forward: Some(60),
+        ttl_reverse: Some(120),
+    }
+}
+
+fn logged(exchanges: &[Exchange]) -> EchoLog {
+    let mut log = EchoLog::default();
+    for exchange in exchanges {
+        log.observe(&EchoEvent::Answered(*exchange));
+    }
+    log
+}
+
+/// Of 100 ns between each of three and the next.
+fn three(min: i64) -> DelaySummary {
+    DelaySummary {
+        count: 3,
+        min: Span(min),
+        p50: Span(min + 100),
+        p95: Span(min + 190),
+        p99: Span(min + 198),
+        p999: Span(min + 200),
+        max: Span(min + 200),
+        mean: Span(min + 100),
+        sd: Span(100),
+    }
+}
+
+/// Of equal ones.
+fn alike(count: u64, value: i64) -> DelaySummary {
+    let value = Span(value);
+    DelaySummary {
+        count,
+        min: value,
+        p50: value,
+        p95: value,
+        p99: value,
+        p999: value,
+        max: value,
+        mean: value,
+        sd: Span::ZERO,
+    }
+}
+
+#[test]
+fn every_figure_of_three_answers_is_what_their_stamps_say() {
+    let ignored = Ignored { wrong_length: 2, altered: 3, ..Ignored::default() };
+    let counts = EchoCounts {
+        asked: 6,
+        not_sent: 1,
+        received: 3,
+        lost: 1,
+        late: 1,
+        reordered: 2,
+        duplicates: 4,
+        abandoned: 1,
+        outstanding: 0,
+        ignored,
+    };
+    // They came in another order than they were sent in, and the third was lost.
+    let log = logged(&[exchange(1, 1_200), exchange(0, 1_000), exchange(3, 1_100)]);
+    let round = log.finish(counts).lasting(Span(3_000));
+    assert_eq!((round.counts(), round.hops()), (counts, (Some(4), Some(8))));
+    assert_eq!(round.rtts_ns(), [1_000.0, 1_200.0, 1_100.0]);
+    let uncertainty = "exact order statistics; stamps off by up to 150 ns; \
+                       responder's time taken out between its kernel and its application stamp";
+    let want = LatencyResult {
+        pedigree: Pedigree {
+            method: "latency".to_owned(),
+            layer: Layer::Payload,
+            direction: Direction::RoundTrip,
+            version: IpVersion::V4,
+            clock: ClockSource::Kernel,
+            uncertainty: uncertainty.to_owned(),
+        },
+        payload: ByteCount(64),
+        response: None,
+        depth: None,
+        arrivals: Some(Arrivals::Even),
+        spacing: MS * 5,
+        sent: 4,
+        not_sent: 1,
+        received: 3,
+        lost: 1,
+        late: 1,
+        reordered: 2,
+        duplicates: 4,
+        bad: 5,
+        patience: MS * 500,
+        rtt: Some(three(1_000)),
+        rtt_application: Some(three(1_055)),
+        rtt_from_due: Some(three(1_060)),
+        tail: None,
+        tail_from_due: None,
+        // Three responses of 64 bytes in 3 us.
+        total: Some(ExchangeTotal {
+            time: Span(3_000),
+            per_exchange_ns: 750.0,
+            response_rate: BitRate(512_000_000),
+        }),
+        responder: Some(alike(3, 30)),
+        ipdv: Some(alike(1, 200)),
+        pdv: Some(three(0)),
+        // A sixteenth of 200 ns.
+        jitter: Span(13),
+        histogram: Some(Histogram {
+            bins: vec![(1_000, 1), (1_100, 1), (1_200, 1)],
+            digits: Some(3),
+            ..Histogram::default()
+        }),
+        bins: None,
+        health: Health { late_sends: 3, not_sent: 1, ..Health::default() },
+    };
+    assert_eq!(latency(&[round], &context()), want);
+}
+
+#[test]
+fn the_uncertainty_names_the_worst_clocks_and_what_the_responder_did_not_tell() {
+    let good = exchange(0, 1_000);
+    let worse = Exchange {
+        tx: Stamp { by: ClockSource::Application, error: Span(300), ..good.tx },
+        responder_clock: ClockSource::Application,
+        ..good
+    };
+    let impossible = Exchange { responder: None, ..good };
+    let silent = Exchange { responder: None, responder_told: false, ..good };
+    let exact = "exact order statistics; stamps off by up to";
+    let rows = [
+        (vec![], ClockSource::Application, "nothing was answered".to_owned()),
+        (
+            vec![good, worse],
+            ClockSource::Application,
+            format!(
+                "{exact} 350 ns; responder's time taken out between its application and its application stamp"
+            ),
+        ),
+        (
+            vec![good, impossible],
+            ClockSource::Kernel,
+            format!(
+                "{exact} 150 ns; responder's time taken out between its kernel and its application stamp; \
+                 some of its claims were impossible and left in"
+            ),
+        ),
+        (
+            vec![good, silent],
+            ClockSource::Kernel,
+            format!("{exact} 150 ns; responder's time in it: its answers carry no stamps"),
+        ),
+    ];
+    for (exchanges, clock, uncertainty) in rows {
+        let round = logged(&exchanges).finish(EchoCounts::default());
+        let found = latency(&[round], &context()).pedigree;
+        assert_eq!((found.clock, found.uncertainty), (clock, uncertainty));
+    }
+}
+
+#[test]
+fn a_responder_that_held_a_request_for_a_nanosecond_has_told_so() {
+    let quick = Exchange { responder: Some(Span(1)), ..exchange(0, 1_000) };
+    let round = logged(&[quick]).finish(EchoCounts::default());
+    assert_eq!(latency(&[round], &context()).responder, Some(alike(1, 1)));
+}
+
+#[test]
+fn a_log_counts_answers_and_nothing_else() {
+    let mut log = EchoLog::default();
+    assert_eq!((log.len(), log.is_empty()), (0, true));
+    for seq in 0..2 {
+        log.observe(&EchoEvent::Answered(exchange(seq, 1_000)));
+    }
+    log.observe(&EchoEvent::Lost(2));
+    assert_eq!((log.len(), log.is_empty()), (2, false));
+}
+
+#[test]
+fn half_a_block_has_a_variation_and_less_has_none() {
+    // Within each block the round trips rise from 1000 ns by 100 ns each.
+    let of = |count: u64| {
+        let exchanges: Vec<_> = (0..count).map(|n| exchange(n, 1_000 + 100 * (n % 20) as i64)).collect();
+        logged(&exchanges).finish(EchoCounts::default()).variation_blocks_ns()
+    };
+    assert_eq!(of(30), [1_805.0, 855.0]);
+    assert_eq!(of(29), [1_805.0]);
+    assert!(of(9).is_empty());
+}
+
+#[test]
+fn ten_answers_have_a_tail_and_what_nothing_is_known_of_has_no_total_and_no_rate() {
+    let ten: Vec<_> = (0..10).map(|n| exchange(n, 1_000 + 100 * n as i64)).collect();
+    let found = latency(&[logged(&ten).finish(EchoCounts::default())], &context());
+    let tail = |p90| Some(DelayTail { p90: Some(Span(p90)), ..DelayTail::default() });
+    assert_eq!((found.tail, found.tail_from_due, found.total), (tail(1_810), tail(1_870), None));
+    let nothing = EchoLog::default().finish(EchoCounts::default()).lasting(Span(5));
+    assert_eq!(latency(&[nothing], &context()).total, None);
+    // Stamps may contradict each other by less than their error: then there was no time that means a rate.
+    let at_once = latency(&[logged(&[exchange(0, 0)]).finish(EchoCounts::default())], &context());
+    let loaded = under_load(at_once, Some(&found));
+    assert_eq!((loaded.rise, loaded.round_trips_per_minute), (Some(Span(-1_450)), None));
 }

@@ -219,4 +219,40 @@ mod tests {
             assert_eq!(plan.check(), want, "row {n}");
         }
     }
+
+    #[test]
+    fn patience_may_be_so_many_spacings_and_no_more() {
+        let most = EchoPlan::MOST_OUTSTANDING;
+        assert_eq!(Pacing::Even(Span(2)).check(Span(2 * most + 1)), Ok(()));
+        let refused = Err(PlanError::Outstanding(most + 1));
+        assert_eq!(Pacing::Even(Span(2)).check(Span(2 * most + 2)), refused);
+        assert_eq!(Pacing::Poisson { mean: Span(2), seed: 1 }.check(Span(2 * most + 2)), refused);
+    }
+
+    #[test]
+    fn every_reason_is_a_sentence_for_whoever_made_the_plan() {
+        let rows = [
+            (PlanError::Length(0), "a datagram of 0 B is not within 1 to 65507 B"),
+            (
+                PlanError::Amplifies(65),
+                "a request below 24 B draws at most 64 B, not 65 B: ask for less, or send 24 B",
+            ),
+            (
+                PlanError::Ambiguous(200),
+                "200 requests would await their answers at once, more than so short a datagram can number: \
+                 make it longer, shorten the patience, or widen the spacing",
+            ),
+            (PlanError::Depth(1025), "1025 requests outstanding are not within 1 to 1024"),
+            (PlanError::Spacing, "requests need a spacing above zero, or ping-pong"),
+            (PlanError::Patience, "patience must be longer than zero"),
+            (
+                PlanError::Outstanding(65_537),
+                "65537 requests would await their answers at once, more than 65536: \
+                 shorten the patience or widen the spacing",
+            ),
+        ];
+        for (error, words) in rows {
+            assert_eq!(error.to_string(), words);
+        }
+    }
 }

@@ -256,6 +256,8 @@ const REMEMBERED: u64 = 4096;
 
 #[cfg(test)]
 mod tests {
+    use netaware_units::RemoteMono;
+
     use super::*;
 
     #[test]
@@ -271,5 +273,116 @@ mod tests {
         assert!(window.has_room());
         window.push(Mono(0), Mono(0));
         assert!(!window.has_room());
+    }
+
+    #[test]
+    fn there_is_room_for_four_times_what_a_plan_may_have_outstanding() {
+        let mut window = Window::new(Span::from_secs(1));
+        for _ in 1..4 * EchoPlan::MOST_OUTSTANDING {
+            window.push(Mono(0), Mono(0));
+        }
+        assert!(window.has_room());
+        window.push(Mono(0), Mono(0));
+        assert!(!window.has_room());
+    }
+
+    /// Due at 90 ns, given to the driver at 100 ns.
+    fn probe(handed_at: Option<u64>, tx: Option<Stamp>) -> Probe {
+        let handed_at = handed_at.map(Mono);
+        Probe { due: Mono(90), sent_at: Mono(100), handed_at, tx, reply: None, fate: Fate::Open }
+    }
+
+    /// Good to 3 ns.
+    fn kernel(at: u64) -> Stamp {
+        Stamp { at: Mono(at), by: ClockSource::Kernel, error: Span(3) }
+    }
+
+    #[test]
+    fn patience_is_doubled_only_while_nothing_is_known_of_the_departure() {
+        let rows = [
+            (None, None, 140),
+            (Some(105), None, 125),
+            (None, Some(kernel(107)), 127),
+            (Some(105), Some(kernel(107)), 127),
+        ];
+        for (handed_at, tx, want) in rows {
+            assert_eq!(probe(handed_at, tx).deadline(Span(20)), Mono(want), "{handed_at:?} {tx:?}");
+        }
+    }
+
+    #[test]
+    fn an_exchange_has_the_best_stamps_there_are_and_no_claim_that_cannot_be() {
+        let answered = |handed_at, tx, held: u64, ttl| {
+            let (received_at, answered_at) = (RemoteMono(1_000), RemoteMono(1_000 + held));
+            let stamps = EchoStamps { received_at, answered_at, ttl, kernel_stamp: true };
+            let reply = Reply { rx: kernel(150), handled_at: Mono(160), stamps: Some(stamps), ttl: Some(57) };
+            Probe { reply: Some(reply), ..probe(handed_at, tx) }.exchange(4)
+        };
+        let stamped = Exchange {
+            seq: 4,
+            due: Mono(90),
+            tx: kernel(107),
+            rx: kernel(150),
+            tx_application: Mono(105),
+            rx_application: Mono(160),
+            // 43 ns between the stamps, and what they may be off by.
+            responder: Some(Span(49)),
+            responder_told: true,
+            responder_clock: ClockSource::Kernel,
+            ttl_forward: Some(61),
+            ttl_reverse: Some(57),
+        };
+        assert_eq!(answered(Some(105), Some(kernel(107)), 49, 61), Some(stamped));
+        let doubted = Exchange { responder: None, ttl_forward: None, ..stamped };
+        assert_eq!(answered(Some(105), Some(kernel(107)), 50, 0), Some(doubted));
+        // Nobody told when the program handed it over: what the request says stands for it.
+        let of_kernel = Exchange { tx_application: Mono(100), ..stamped };
+        assert_eq!(answered(None, Some(kernel(107)), 49, 61), Some(of_kernel));
+        let told = Stamp::application(Mono(107));
+        let of_program = Exchange { tx: told, tx_application: Mono(107), responder: None, ..stamped };
+        assert_eq!(answered(None, Some(told), 49, 61), Some(of_program));
+        let nobody_told =
+            Exchange { tx: Stamp::application(Mono(100)), tx_application: Mono(100), ..stamped };
+        assert_eq!(answered(None, None, 49, 61), Some(nobody_told));
+        assert_eq!(probe(None, None).exchange(4), None);
+    }
+
+    #[test]
+    fn a_request_that_left_or_was_answered_is_not_called_unsent_afterwards() {
+        let mut window = Window::new(Span(20));
+        for seq in 0..3 {
+            assert_eq!(window.push(Mono(90), Mono(100)), seq);
+        }
+        assert!(!window.sent(0, kernel(107)), "no answer waits for it");
+        let arrival = window.arrive(1, Some(100), (Mono(130), kernel(120)), None, None);
+        assert_eq!(arrival, Arrival::InTime { complete: false });
+        assert_eq!([0, 1, 2, 2].map(|seq| window.not_sent(seq)), [false, false, true, false]);
+        assert!(window.sent(1, kernel(107)), "its answer waits for it");
+        assert!(window.settle_answer(1).is_some() && window.settle_answer(1).is_none());
+        assert_eq!(window.arrive(2, Some(100), (Mono(130), kernel(120)), None, None), Arrival::Unasked);
+    }
+
+    #[test]
+    fn an_answer_at_the_very_end_of_patience_is_in_time_and_one_later_is_too_late() {
+        for (at, want) in [(127, Arrival::InTime { complete: true }), (128, Arrival::TooLate)] {
+            let mut window = Window::new(Span(20));
+            window.push(Mono(90), Mono(100));
+            window.sent(0, kernel(107));
+            assert_eq!(window.arrive(0, Some(100), (Mono(200), kernel(at)), None, None), want, "{at}");
+        }
+    }
+
+    #[test]
+    fn so_many_verdicts_are_remembered_and_no_more() {
+        for (count, want) in [(REMEMBERED, Arrival::Late), (REMEMBERED + 1, Arrival::Forgotten)] {
+            let mut window = Window::new(Span(20));
+            for seq in 0..count {
+                window.push(Mono(90), Mono(100));
+                window.settle(seq, Fate::Lost);
+            }
+            assert!(window.first_open().is_none());
+            assert_eq!(window.arrive(0, None, (Mono(200), kernel(150)), None, None), want);
+            assert_eq!(window.next(), count);
+        }
     }
 }

@@ -76,6 +76,8 @@ const WORTH_TELLING: f64 = 0.05;
 
 #[cfg(test)]
 mod tests {
+    use netaware_record::StreamEnd;
+
     use super::*;
 
     #[test]
@@ -90,6 +92,60 @@ mod tests {
         for (thread, demand, busiest_core, long, brief) in rows {
             let load = CpuLoad { thread, demand, work: thread, busiest_core };
             assert_eq!((load.describe().as_str(), load.brief().as_str()), (long, brief));
+        }
+    }
+
+    /// Thread, demand, work, busiest core.
+    fn parts(load: CpuLoad) -> (f64, f64, f64, Option<f64>) {
+        (load.thread, load.demand, load.work, load.busiest_core)
+    }
+
+    #[test]
+    fn our_work_is_that_of_the_process_or_its_busiest_thread_and_of_all_interrupts() {
+        let cpu = CpuUse {
+            process_user: 0.25,
+            process_system: 0.5,
+            busiest_thread: 0.5,
+            busiest_core: Some(0.75),
+            softirq: Some(0.125),
+            cores: 4,
+            ..CpuUse::default()
+        };
+        assert_eq!(parts(CpuLoad::of(&cpu)), (0.5, 0.5, 1.25, Some(0.75)));
+        let of_one_thread = CpuUse { busiest_thread: 0.875, softirq: None, busiest_core: None, ..cpu };
+        assert_eq!(parts(CpuLoad::of(&of_one_thread)), (0.875, 0.875, 0.875, None));
+    }
+
+    #[test]
+    fn of_a_tcp_end_the_thread_and_the_demand_are_those_of_its_busiest_streams() {
+        let stream =
+            |thread_cpu, thread_waiting| StreamEnd { thread_cpu, thread_waiting, ..StreamEnd::default() };
+        let cpu = CpuUse { process_user: 0.25, busiest_thread: 0.125, ..CpuUse::default() };
+        let streams = vec![stream(0.5, 0.25), stream(0.25, 0.625)];
+        let end = TcpEnd { cpu, streams, ..TcpEnd::default() };
+        assert_eq!(parts(CpuLoad::of_tcp(&end)), (0.5, 0.875, 0.5, None));
+        let denied = TcpEnd { streams: vec![stream(0.75, 0.5)], ..end };
+        assert_eq!(parts(CpuLoad::of_tcp(&denied)), (0.75, 1.0, 0.75, None));
+    }
+
+    #[test]
+    fn an_end_is_saturated_by_its_thread_by_a_wish_for_a_core_or_by_its_part_in_a_full_core() {
+        // Thread, demand, work, busiest core.
+        let rows = [
+            ((0.9, 0.9, 0.0, None), true),
+            ((0.89, 0.89, 0.89, None), false),
+            ((0.4, 0.9, 0.4, None), true),
+            ((0.39, 0.9, 0.4, None), false),
+            ((0.4, 0.89, 0.4, None), false),
+            ((0.1, 0.1, 0.5, Some(0.9)), true),
+            ((0.1, 0.1, 0.5, Some(0.89)), false),
+            ((0.1, 0.1, 0.5, None), false),
+            ((0.1, 0.1, 0.49, Some(0.9)), false),
+            ((0.09, 0.09, 0.5, Some(0.9)), false),
+        ];
+        for ((thread, demand, work, busiest_core), want) in rows {
+            let load = CpuLoad { thread, demand, work, busiest_core };
+            assert_eq!(load.is_saturated(0.9), want, "{load:?}");
         }
     }
 }

@@ -63,4 +63,25 @@ mod tests {
         assert_eq!(flatness(&[]), None);
         assert_eq!(flatness(&ticks([5; 5])), Some(0.0));
     }
+
+    /// Slices of so many bytes and milliseconds.
+    fn slices(of: &[(u64, i64)]) -> Vec<ReceiverTick> {
+        let tick = |(bytes, millis): &(u64, i64)| ReceiverTick {
+            length: Span::from_millis(*millis),
+            bytes: ByteCount(*bytes),
+            ..ReceiverTick::default()
+        };
+        of.iter().map(tick).collect()
+    }
+
+    #[test]
+    fn flatness_is_the_deviation_of_full_slices_over_their_mean() {
+        // Of 6, 2, 6, 2 and 4 B/s the mean is 4 and the deviation 2; the short slice does not count.
+        let found = flatness(&slices(&[(6, 1000), (2, 1000), (6, 1000), (2, 1000), (4, 1000), (900, 400)]));
+        assert!((found.unwrap() - 0.5).abs() < 1e-12, "{found:?}");
+        // It is the rates that are compared, not the bytes.
+        let of_two_lengths = slices(&[(500, 100), (250, 50), (500, 100), (250, 50), (500, 100), (250, 50)]);
+        assert_eq!(flatness(&of_two_lengths), Some(0.0));
+        assert_eq!(flatness(&slices(&[(9, 0); 5])), None, "no time has passed");
+    }
 }

@@ -170,24 +170,93 @@ mod tests {
             Row { planned: None, sent: 0, received: 0, ..row("nothing", Unknown) },
         ];
         for row in rows {
-            let sender = UdpSenderEnd {
-                sent: row.sent,
-                not_sent: row.not_sent,
-                late: row.late,
-                cpu: cpu(row.cpus.0),
-                ..UdpSenderEnd::default()
-            };
-            let receiver = UdpReceiverEnd { cpu: cpu(row.cpus.1), ..UdpReceiverEnd::default() };
-            let drops = HostDrops { socket: row.host, ..HostDrops::default() };
-            let limit = udp_limit(&UdpEvidence {
-                sender: &sender,
-                receiver: &receiver,
-                planned: row.planned.map(BitRate),
-                sent_rate: BitRate(row.rate),
-                loss: &loss_split::split(row.sent, row.received, drops),
-                across: row.across,
-            });
+            let limit = verdict(&row);
             assert_eq!(limit.by, row.want, "{}: {}", row.name, limit.evidence);
+        }
+    }
+
+    fn verdict(row: &Row) -> Limit {
+        let sender = UdpSenderEnd {
+            sent: row.sent,
+            not_sent: row.not_sent,
+            late: row.late,
+            cpu: cpu(row.cpus.0),
+            ..UdpSenderEnd::default()
+        };
+        let receiver = UdpReceiverEnd { cpu: cpu(row.cpus.1), ..UdpReceiverEnd::default() };
+        let drops = HostDrops { socket: row.host, ..HostDrops::default() };
+        udp_limit(&UdpEvidence {
+            sender: &sender,
+            receiver: &receiver,
+            planned: row.planned.map(BitRate),
+            sent_rate: BitRate(row.rate),
+            loss: &loss_split::split(row.sent, row.received, drops),
+            across: row.across,
+        })
+    }
+
+    #[test]
+    fn what_just_passes_blames_nobody_and_a_little_more_does() {
+        use LimitedBy::{Network, RequestedRate, SenderCpu, SocketBuffer};
+        let rows = [
+            Row { received: 99_900, ..row("a thousandth lost", RequestedRate) },
+            Row { received: 99_899, ..row("more than a thousandth lost", Network) },
+            Row { received: 90_000, host: 5_000, ..row("half of it lost in the host", SocketBuffer) },
+            Row { received: 90_000, host: 4_999, ..row("less than half of it lost in the host", Network) },
+            Row {
+                sent: 99_000,
+                received: 99_000,
+                not_sent: 1_000,
+                ..row("a hundredth stayed", RequestedRate)
+            },
+            Row { sent: 98_999, received: 98_999, not_sent: 1_001, ..row("more stayed", SenderCpu) },
+            Row { late: 20_000, ..row("a fifth late", RequestedRate) },
+            Row { late: 20_001, ..row("more than a fifth late", SenderCpu) },
+            Row { rate: 77_600_000, ..row("3 % below its rate", RequestedRate) },
+            Row { rate: 77_599_999, ..row("more than 3 % below, with time to spare", SocketBuffer) },
+            // What stayed at home of a stream that reached its rate was not held up by queues.
+            Row { rate: 77_600_000, not_sent: 3_000, ..row("3 % below and skipped", SenderCpu) },
+            Row { planned: Some(0), not_sent: 3_000, ..row("no rate to be behind of", RequestedRate) },
+        ];
+        for row in rows {
+            let limit = verdict(&row);
+            assert_eq!(limit.by, row.want, "{}: {}", row.name, limit.evidence);
+        }
+    }
+
+    #[test]
+    fn the_evidence_says_in_figures_what_decided() {
+        use LimitedBy::{Network, ReceiverCpu, RequestedRate, SenderCpu, Unknown};
+        let busy = "busiest thread ran 95 %, busiest core 95 %";
+        let lost = "10000 of 100000 datagrams lost (10.00 %)";
+        let rows = [
+            (
+                Row { received: 90_000, ..row("", Network) },
+                format!("{lost}, 0 of them by the receiving host's own count"),
+            ),
+            (
+                Row { received: 90_000, host: 9_000, cpus: (0.3, 0.95), ..row("", ReceiverCpu) },
+                format!("{lost}, 9000 of them by the receiving host's own count; receiver's {busy}"),
+            ),
+            (
+                Row { rate: 60_000_000, late: 7, not_sent: 2, cpus: (0.95, 0.3), ..row("", SenderCpu) },
+                format!("the sender reached 75 % of 80.0 Mbit/s: 7 datagrams late, 2 not sent; its {busy}"),
+            ),
+            (
+                Row { received: 99_950, ..row("", RequestedRate) },
+                "80.0 Mbit/s was sent as planned and 50 of 100000 datagrams lost".to_owned(),
+            ),
+            (
+                Row { planned: None, cpus: (0.95, 0.3), ..row("", SenderCpu) },
+                format!("sent as fast as it goes, 0 of 100000 datagrams lost; sender's {busy}"),
+            ),
+            (
+                Row { planned: None, sent: 0, received: 0, ..row("", Unknown) },
+                "0 datagrams left the sender".to_owned(),
+            ),
+        ];
+        for (row, evidence) in rows {
+            assert_eq!(verdict(&row), Limit::new(row.want, evidence));
         }
     }
 }

@@ -219,3 +219,140 @@ fn udp_and_tcp_of_one_run_are_two_fits() {
     let methods: Vec<String> = size_fit(&records).into_iter().map(|fit| fit.method).collect();
     assert_eq!(methods, ["latency", "latency-tcp", "latency", "latency-tcp"]);
 }
+
+/// Points on lines: 1000 ns and 2 ns for each byte, the smallest half a microsecond less.
+fn exact_scan(sizes: &[u64]) -> Vec<Record> {
+    let points = sizes.iter().enumerate().map(|(index, size)| {
+        let mut found = result(IpVersion::V6, 64, *size, 0.0, &mut SplitMix64::new(1));
+        let rtt = found.rtt.unwrap();
+        let p50 = Span::from_nanos(1_000 + 2 * *size as i64);
+        found.rtt = Some(DelaySummary { p50, min: p50 - Span(500), ..rtt });
+        let of_v6 = VersionResult { latency: Some(found), ..VersionResult::new(IpVersion::V6) };
+        record(index as u64, &[("response", size.to_string())], vec![of_v6])
+    });
+    points.collect()
+}
+
+#[test]
+fn points_on_a_line_have_that_line_and_bounds_from_five_of_them_on() {
+    let slope = Interval { estimate: 2.0, lo: 2.0, hi: 2.0, confidence: 0.95 };
+    let rows: [(&[u64], Option<Interval>); 2] =
+        [(&[64, 128, 192, 256], None), (&[64, 128, 192, 256, 320], Some(slope))];
+    for (sizes, interval) in rows {
+        let line = |intercept_ns| SizeLine { slope: 2.0, interval, intercept_ns, residual_ns: 0.0 };
+        let want = SizeFit {
+            version: IpVersion::V6,
+            method: "latency".to_owned(),
+            grows: Grows::Response,
+            one_packet: Some(true),
+            from: ByteCount(64),
+            to: ByteCount(*sizes.last().unwrap()),
+            points: sizes.len(),
+            others: BTreeMap::new(),
+            median: line(1_000.0),
+            smallest: line(500.0),
+        };
+        assert_eq!(size_fit(&exact_scan(sizes)), [want]);
+    }
+}
+
+#[test]
+fn the_first_point_is_kept_and_learns_what_a_copy_costs_unless_it_knows() {
+    let mut scan = SizeScan::default();
+    assert_eq!(scan.first(), None);
+    scan.note_memory_copy(|| panic!("there is nobody who could learn it"));
+    let mut records = exact_scan(&[64, 128]);
+    for record in &mut records {
+        record.prober.memory_copy_ns_per_byte = None;
+        scan.observe(record);
+    }
+    assert_eq!(scan.first(), Some(&records[0]));
+    scan.note_memory_copy(|| Some(0.25));
+    scan.note_memory_copy(|| panic!("it is known"));
+    assert_eq!(scan.first().unwrap().prober.memory_copy_ns_per_byte, Some(0.25));
+}
+
+#[test]
+fn an_interface_that_tells_no_mtu_bounds_no_packet() {
+    let mut records = exact_scan(&[64, 128]);
+    for record in &mut records {
+        record.prober.nics[0].mtu = 0;
+    }
+    assert_eq!(size_fit(&records)[0].one_packet, Some(true), "the responder's tells");
+    for record in &mut records {
+        record.responder.as_mut().unwrap().nics[0].mtu = 0;
+    }
+    assert_eq!(size_fit(&records)[0].one_packet, None);
+}
+
+#[test]
+fn messages_that_grow_out_of_step_have_no_size_to_fit() {
+    let of = |request, response| {
+        let found = result(IpVersion::V4, request, response, 1_000.0, &mut SplitMix64::new(1));
+        let latency = VersionResult { latency: Some(found), ..VersionResult::new(IpVersion::V4) };
+        record(0, &[("request", request.to_string())], vec![latency])
+    };
+    assert_eq!(size_fit(&[of(64, 64), of(128, 128)])[0].grows, Grows::Both);
+    assert_eq!(size_fit(&[of(64, 64), of(128, 129)]), []);
+}
+
+/// A fit whose smallest round trips grow by so many ns per byte.
+fn fit_with(grows: Grows, slope: f64) -> SizeFit {
+    let line = SizeLine { slope, interval: None, intercept_ns: 0.0, residual_ns: 0.0 };
+    SizeFit {
+        version: IpVersion::V4,
+        method: "latency".to_owned(),
+        grows,
+        one_packet: None,
+        from: ByteCount(64),
+        to: ByteCount(128),
+        points: 2,
+        others: BTreeMap::new(),
+        median: line,
+        smallest: line,
+    }
+}
+
+#[test]
+fn a_meaning_names_every_known_stage_and_all_that_is_unknown() {
+    let nic = |name: &str, driver: &str, speed| NicInfo {
+        name: name.to_owned(),
+        driver: driver.to_owned(),
+        speed: Some(BitRate(speed)),
+        ..NicInfo::default()
+    };
+    let mut record = record(0, &[], Vec::new());
+    record.prober.memory_copy_ns_per_byte = Some(0.5);
+    record.prober.nics = vec![
+        nic("eth0", "virtio_net", 1_000_000_000),
+        nic("veth0", "veth", 10_000_000_000),
+        nic("eth1", "e1000", 0),
+    ];
+    // What costs nothing is not known.
+    record.responder = Some(host(Some(BitRate(2_000_000_000)), Some(0.0)));
+    let cost = |what: &str, ns_per_byte, stages| KnownCost { what: what.to_owned(), ns_per_byte, stages };
+    let unknown = ["memory copies on the responder", "the buses of both hosts"].map(str::to_owned).to_vec();
+    let want = Meaning {
+        crossings: 2,
+        one_stage: Some(BitRate(1_000_000_000)),
+        known: vec![
+            cost("the prober's eth0, 1.00 Gbit/s", 16.0, Some(1.0)),
+            cost("the responder's eth0, 2.00 Gbit/s", 8.0, Some(2.0)),
+            cost("a memory copy on the prober", 1.0, Some(16.0)),
+        ],
+        unknown: unknown.clone(),
+    };
+    assert_eq!(meaning(&fit_with(Grows::Both, 16.0), &record), want);
+    // A slope of zero has no rate, and each stage is crossed once where one message grows.
+    let flat = Meaning {
+        crossings: 1,
+        one_stage: None,
+        known: vec![
+            cost("the prober's eth0, 1.00 Gbit/s", 8.0, None),
+            cost("the responder's eth0, 2.00 Gbit/s", 4.0, None),
+            cost("a memory copy on the prober", 0.5, None),
+        ],
+        unknown,
+    };
+    assert_eq!(meaning(&fit_with(Grows::Response, 0.0), &record), flat);
+}

@@ -235,3 +235,144 @@ fn ends_that_tell_nothing_leave_it_unknown() {
     let row = Row { sender: nothing.clone(), receiver: nothing, ..Row::new("", LimitedBy::Unknown) };
     assert_eq!(Row { loaded_rtt: None, ..row }.verdict().by, LimitedBy::Unknown);
 }
+
+/// The verdict on a transfer over a network whose slices say nothing.
+fn judged(sender: &TcpEnd, receiver: &TcpEnd, requested: Option<u64>, rtts: Option<(Span, Span)>) -> Limit {
+    tcp_limit(&TcpEvidence {
+        sender,
+        receiver,
+        goodput: BitRate(40_000_000),
+        requested: requested.map(BitRate),
+        idle_rtt: rtts.map(|(idle, _)| idle),
+        loaded_rtt: rtts.map(|(_, loaded)| loaded),
+        counted: &[],
+        across: Across::Network,
+    })
+}
+
+#[test]
+fn the_evidence_says_in_figures_what_decided() {
+    use LimitedBy::{Network, ReceiveWindow, ReceiverCpu, RequestedRate, SenderCpu, SocketBuffer, Unknown};
+    let idle = || end(0.1, 0.0, 0.2);
+    let lossy = with(idle(), |stream: &mut StreamEnd| stream.retransmits = 40);
+    let rows = [
+        (
+            idle(),
+            idle(),
+            Some(41_000_000),
+            Limit::new(RequestedRate, "98 % of the 41.0 Mbit/s asked for was reached"),
+        ),
+        (
+            spaced(MS * 1500, MS * 20),
+            idle(),
+            Some(80_000_000),
+            Limit::new(
+                SenderCpu,
+                "the sender put off its blocks by 1.50 s in all, and waited only 20.0 ms of it \
+                 for room in a stream's buffer",
+            ),
+        ),
+        (
+            end(0.97, 0.0, 0.99),
+            idle(),
+            None,
+            Limit::new(SenderCpu, "sender's busiest thread ran 97 %, busiest core 99 %; receiver's ran 10 %"),
+        ),
+        (
+            with(end(0.96, 0.0, 1.0), held(60, 0)),
+            end(0.93, 0.0, 1.0),
+            None,
+            Limit::new(
+                ReceiverCpu,
+                "receiver's busiest thread ran 93 %, busiest core 100 %, \
+                 its window held the sender back 60 % of the time; sender's ran 96 %",
+            ),
+        ),
+        (
+            with(idle(), held(70, 0)),
+            idle(),
+            None,
+            Limit::new(
+                ReceiveWindow,
+                "the receive window held the sender back 70 % of its busy time \
+                 (receive buffer 6.00 MiB at a round trip of 10.0 ms), receiver CPU 10 %",
+            ),
+        ),
+        (
+            with(idle(), held(0, 80)),
+            idle(),
+            None,
+            Limit::new(
+                SocketBuffer,
+                "the send buffer held the sender back 80 % of its busy time \
+                 (4.00 MiB at a round trip of 10.0 ms), sender CPU 10 %",
+            ),
+        ),
+        (
+            lossy,
+            idle(),
+            None,
+            Limit::new(
+                Network,
+                "40 segments sent again; round trip 10.0 ms idle, 11.0 ms loaded; \
+                 CPU sender 10 %, receiver 10 %; held by window 0 %, by buffer 0 %",
+            ),
+        ),
+        // A rate of zero is none that was asked for.
+        (
+            idle(),
+            idle(),
+            Some(0),
+            Limit::new(
+                Unknown,
+                "nothing stands out: 0 segments sent again; round trip 10.0 ms idle, 11.0 ms loaded; \
+                 CPU sender 10 %, receiver 10 %; held by window 0 %, by buffer 0 %",
+            ),
+        ),
+    ];
+    for (sender, receiver, requested, want) in rows {
+        assert_eq!(judged(&sender, &receiver, requested, Some((MS * 10, MS * 11))), want);
+    }
+}
+
+#[test]
+fn what_a_system_does_not_tell_is_left_out_of_the_evidence() {
+    let silent = TcpEnd::default();
+    let evidence = "nothing stands out: 0 segments sent again; CPU sender 0 %, receiver 0 %";
+    assert_eq!(judged(&silent, &silent, None, None), Limit::new(LimitedBy::Unknown, evidence));
+    // Round trips of streams stand in for those that nobody measured; zero is none.
+    let stream = |rtt, min_rtt| StreamEnd { rtt: MS * rtt, min_rtt: MS * min_rtt, ..StreamEnd::default() };
+    let streams = vec![stream(10, 0), stream(30, 4), stream(0, 9)];
+    let sender = TcpEnd { streams, ..TcpEnd::default() };
+    let evidence =
+        "0 segments sent again; round trip 4.00 ms idle, 20.0 ms loaded; CPU sender 0 %, receiver 0 %";
+    assert_eq!(judged(&sender, &silent, None, None), Limit::new(LimitedBy::Network, evidence));
+}
+
+#[test]
+fn a_round_trip_that_grew_by_half_is_no_queue_yet_nor_is_one_that_grew_by_2_ms() {
+    let idle = end(0.1, 0.0, 0.2);
+    let (half, two_ms) = (MS * 10, MS * 2);
+    let rows = [
+        (half, MS * 15, LimitedBy::Unknown),
+        (half, MS * 15 + Span(1), LimitedBy::Network),
+        (two_ms, MS * 4, LimitedBy::Unknown),
+        (two_ms, MS * 4 + Span(1), LimitedBy::Network),
+    ];
+    for (unloaded, loaded, want) in rows {
+        let limit = judged(&idle, &idle, None, Some((unloaded, loaded)));
+        assert_eq!(limit.by, want, "{}", limit.evidence);
+    }
+}
+
+#[test]
+fn of_two_full_ends_the_one_under_more_pressure_is_blamed_and_the_sender_if_both_are_alike() {
+    for (sender, receiver, want) in [
+        (0.93, 0.99, LimitedBy::ReceiverCpu),
+        (0.99, 0.93, LimitedBy::SenderCpu),
+        (0.95, 0.95, LimitedBy::SenderCpu),
+    ] {
+        let limit = judged(&end(sender, 0.0, 1.0), &end(receiver, 0.0, 1.0), None, None);
+        assert_eq!(limit.by, want, "{}", limit.evidence);
+    }
+}
