@@ -78,6 +78,17 @@ mod tests {
     }
 
     #[test]
+    fn the_quickest_of_the_period_before_counts_and_that_of_an_earlier_one_does_not() {
+        let mut delay = Delay::default();
+        // Second, difference of the clocks, and what is told then: an eighth of the way to the new delay.
+        let rows = [(0, 1_000, 0), (10, 9_000, 1_000), (30, 9_000, 1_875), (60, 9_000, 1_640)];
+        for (second, difference, told) in rows {
+            delay.observe(mono(second * 1000), difference);
+            assert_eq!(delay.smoothed(), Some(Span::from_micros(told)), "second {second}");
+        }
+    }
+
+    #[test]
     fn months_of_drift_do_not_overflow() {
         let mut delay = Delay::default();
         for n in 0..2000_u32 {

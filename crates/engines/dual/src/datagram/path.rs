@@ -328,7 +328,15 @@ const LOSS_LEAST: u64 = 10;
 
 #[cfg(test)]
 mod tests {
+    use netaware_wire::dual::DatagramKind;
+
     use super::*;
+
+    const EVERY: Span = Span::from_millis(500);
+
+    fn mono(millis: i64) -> Mono {
+        Mono(0) + Span::from_millis(millis)
+    }
 
     #[test]
     fn what_came_after_all_is_no_longer_counted_as_lost() {
@@ -347,5 +355,152 @@ mod tests {
         let mut path = Path { sent: 10, ..Path::new(IpVersion::V6, Mono(0)) };
         assert_eq!(path.told(Mono(1), Came { highest: 11, received: 11 }), Err(()));
         assert_eq!(path.told(Mono(1), Came { highest: 5, received: 6 }), Err(()));
+    }
+
+    #[test]
+    fn one_in_twenty_milliseconds_is_a_mark_until_it_is_taken_back_or_there_are_very_many() {
+        let marks = |path: &Path| -> Vec<(u64, Mono, Option<Mono>)> {
+            path.marks.iter().map(|mark| (mark.sequence, mark.at, mark.data_at)).collect()
+        };
+        let mut path = Path::new(IpVersion::V4, mono(0));
+        let sent = [(0, false), (19, true), (20, false), (21, true)];
+        assert_eq!(sent.map(|(at, is_data)| path.number(mono(at), is_data)), [1, 2, 3, 4]);
+        let (first, second) = ((1, mono(0), Some(mono(19))), (3, mono(20), Some(mono(21))));
+        assert_eq!(marks(&path), [first, second]);
+        path.take_back();
+        assert_eq!((path.sent(), marks(&path)), (3, vec![first, second]));
+        path.take_back();
+        assert_eq!((path.sent(), marks(&path)), (2, vec![first]));
+        for n in 0..300 {
+            path.number(mono(100 + n * 20), false);
+        }
+        assert_eq!(path.marks.len(), MOST_MARKS);
+    }
+
+    #[test]
+    fn only_what_was_sent_into_the_silence_proves_that_it_works_again() {
+        let mut path = Path { sent: 10, ..Path::new(IpVersion::V6, mono(0)) };
+        assert_eq!(path.told(mono(0), Came { highest: 0, received: 0 }), Ok(false), "nothing came yet");
+        path.come_up(mono(0));
+        assert_eq!(path.told(mono(1), Came { highest: 4, received: 4 }), Ok(false), "it works");
+        path.fall_silent(mono(2), EVERY);
+        assert_eq!(path.number(mono(3), false), 11);
+        assert_eq!(path.told(mono(4), Came { highest: 10, received: 10 }), Ok(false), "sent before");
+        assert_eq!(path.told(mono(5), Came { highest: 11, received: 10 }), Ok(true));
+        // A report of as much that was made before another one came.
+        assert_eq!(path.told(mono(6), Came { highest: 11, received: 9 }), Ok(true));
+        assert_eq!(path.status().lost, 1);
+    }
+
+    #[test]
+    fn loss_is_that_of_the_last_ten_seconds_and_of_ten_datagrams_at_least() {
+        let mut path = Path { sent: 1000, ..Path::new(IpVersion::V4, mono(0)) };
+        // When, highest and received as told, and the thousandths lost.
+        let rows = [
+            (0, 5, 5, None),
+            (100, 14, 13, None),
+            (150, 15, 14, Some(100)),
+            (200, 25, 24, Some(50)),
+            (10_000, 30, 29, Some(40)),
+            (10_150, 40, 37, Some(80)),
+        ];
+        // The times that are remembered then.
+        let remembered: [&[i64]; 6] =
+            [&[0], &[0, 100], &[0, 150], &[0, 150, 200], &[0, 150, 200, 10_000], &[150, 200, 10_000, 10_150]];
+        for ((at, highest, received, lost), remembered) in rows.into_iter().zip(remembered) {
+            path.told(mono(at), Came { highest, received }).unwrap();
+            let times: Vec<Mono> = path.history.iter().map(|told| told.0).collect();
+            assert_eq!(times, remembered.iter().map(|at| mono(*at)).collect::<Vec<_>>(), "at {at} ms");
+            assert_eq!(path.loss().map(|share| (share * 1000.0).round() as i64), lost, "at {at} ms");
+        }
+    }
+
+    #[test]
+    fn a_probe_says_what_came_last_how_long_it_was_kept_and_how_much_longer_it_took() {
+        let mut path = Path::new(IpVersion::V6, mono(0));
+        path.come_up(mono(0));
+        let (kind, ip, session) = (DatagramKind::Data, IpVersion::V6, 77);
+        let head = DatagramHead { kind, ip, sequence: 1, session, sent_at: 777, number: 1 };
+        assert_eq!(path.arrive(mono(1000), &head, 5_777), Arrival::First);
+        let first = Probe { echo: Some((777, 3_000)), delay: Some(0), ..Probe::default() };
+        assert_eq!(path.report(mono(1003), EVERY), first);
+        assert_eq!((path.probe_at, path.probed_at), (mono(1503), Some(mono(1003))));
+        // This one takes 8 ms longer, of which the smoothed delay has an eighth.
+        let later = DatagramHead { sequence: 2, sent_at: 1_000, number: 2, ..head };
+        assert_eq!(path.arrive(mono(1010), &later, 14_000), Arrival::First);
+        let second = Probe { echo: Some((1_000, 0)), delay: Some(1_000), ..Probe::default() };
+        assert_eq!(path.report(mono(1010), EVERY), second);
+        let third = Probe { echo: None, ..second };
+        assert_eq!(path.report(mono(61_010), EVERY), third, "a minute ago says nothing of now");
+    }
+
+    #[test]
+    fn round_trips_are_smoothed_by_an_eighth_and_one_of_a_minute_is_none() {
+        let mut path = Path::new(IpVersion::V4, mono(0));
+        let echo = |echo| Probe { echo: Some(echo), ..Probe::default() };
+        path.probed(mono(0), 1_000_000, &echo((900_000, 20_000)));
+        assert_eq!((path.round_trip(), path.samples), (Some(Span::from_millis(80)), 1));
+        path.probed(mono(1), 2_000_000, &echo((1_800_000, 40_000)));
+        path.probed(mono(2), 60_000_000, &echo((0, 0)));
+        assert_eq!((path.round_trip(), path.samples), (Some(Span::from_millis(90)), 2));
+        // One that asks for an answer gets it a little after the last probe.
+        path.report(mono(100), EVERY);
+        path.probed(mono(105), 0, &Probe { delay: Some(7), prompt: true, ..Probe::default() });
+        assert_eq!((path.probe_at, path.told_delay), (mono(120), Some(Span::from_micros(7))));
+    }
+
+    #[test]
+    fn an_answer_is_asked_for_when_none_came_and_ever_more_seldom_in_silence() {
+        let mut path = Path::new(IpVersion::V6, mono(0));
+        path.come_up(mono(0));
+        path.number(mono(0), false);
+        // Two round trips after the next probe; how long they are is not known yet.
+        let asks = [999, 1000].map(|at| path.report(mono(at), EVERY).prompt);
+        assert_eq!(asks, [false, true]);
+        path.fall_silent(mono(1000), EVERY);
+        let pauses = [(); 6].map(|()| {
+            let at = path.probe_at;
+            path.report(at, EVERY);
+            path.probe_at - at
+        });
+        assert_eq!(pauses, [500, 1000, 2000, 4000, 5000, 5000].map(Span::from_millis));
+    }
+
+    #[test]
+    fn silence_is_suspected_and_believed_in_sooner_where_data_went() {
+        let path = |standing| Path {
+            standing,
+            round_trip: Some(Span::from_millis(100)),
+            probe_at: mono(5000),
+            ..Path::new(IpVersion::V6, mono(0))
+        };
+        let mut idle = path(Standing::Up);
+        idle.number(mono(0), false);
+        assert_eq!(idle.suspected_at(EVERY), Some(mono(700)));
+        assert_eq!([true, false].map(|carries| idle.silent_at(EVERY, carries)), [Some(mono(1900)); 2]);
+        let mut used = path(Standing::Up);
+        used.number(mono(0), false);
+        used.number(mono(10), true);
+        assert_eq!(used.suspected_at(EVERY), Some(mono(410)));
+        let silent_at = [true, false].map(|carries| used.silent_at(EVERY, carries));
+        assert_eq!(silent_at, [Some(mono(910)), Some(mono(1900))]);
+        let due_at = [true, false].map(|carries| used.probe_due_at(EVERY, carries));
+        assert_eq!(due_at, [Some(mono(410)), Some(mono(5000))]);
+        used.probed_at = Some(mono(350));
+        assert_eq!(used.probe_due_at(EVERY, true), Some(mono(450)));
+        // What came is reported at once, or a little after the last probe.
+        let mut owes = path(Standing::Up);
+        owes.owe_report(mono(300));
+        owes.owe_report(mono(390));
+        let due_at = [None, Some(mono(250)), Some(mono(310))].map(|probed_at| {
+            owes.probed_at = probed_at;
+            owes.probe_due_at(EVERY, false)
+        });
+        assert_eq!(due_at, [300, 350, 400].map(|at| Some(mono(at))));
+        let silent_and_greeting = [Standing::Silent, Standing::Greeting].map(|standing| {
+            let path = path(standing);
+            (path.silent_at(EVERY, true), path.probe_due_at(EVERY, true))
+        });
+        assert_eq!(silent_and_greeting, [(None, Some(mono(5000))), (None, None)]);
     }
 }

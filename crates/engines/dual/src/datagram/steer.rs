@@ -164,3 +164,86 @@ const PROBE_COST: f64 = 112.0;
 /// Probes that can be saved up for later.
 const MOST_SAVED: f64 = 20.0;
 const LEAST_BETWEEN: Span = Span::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datagram::Standing;
+    use crate::policy::VersionEvidence;
+
+    const V4: IpVersion = IpVersion::V4;
+    const V6: IpVersion = IpVersion::V6;
+
+    fn mono(millis: i64) -> Mono {
+        Mono(0) + Span::from_millis(millis)
+    }
+
+    fn steer(rules: Rules) -> Steer {
+        Steer {
+            policy: Policy::new(rules),
+            judged: false,
+            fresh: false,
+            look_at: mono(0),
+            allowance: 0.0,
+            probed_at: [None; 2],
+            samples: [0; 2],
+            log: DecisionLog::default(),
+        }
+    }
+
+    #[test]
+    fn probes_are_paid_for_by_what_is_sent_and_twenty_can_be_saved_up() {
+        let mut steer = steer(Rules { budget: 0.5, ..Rules::of(Use::Media) });
+        steer.spend(100);
+        assert!((steer.allowance - 50.0).abs() < 1e-9, "{}", steer.allowance);
+        steer.spend(1_000_000);
+        assert!((steer.allowance - 2240.0).abs() < 1e-9, "{}", steer.allowance);
+        steer.probed(mono(7), V4);
+        assert!((steer.allowance - 2128.0).abs() < 1e-9, "{}", steer.allowance);
+        assert_eq!(steer.probed_at, [Some(mono(7)), None]);
+        (0..20).for_each(|_| steer.probed(mono(8), V6));
+        assert!(steer.allowance.abs() < 1e-9, "{}", steer.allowance);
+    }
+
+    #[test]
+    fn a_further_probe_follows_the_last_one_where_it_is_of_use_and_paid_for() {
+        let by = |metric, allowance| Steer {
+            allowance,
+            probed_at: [Some(mono(7)); 2],
+            ..steer(Rules { metric, ..Rules::of(Use::Media) })
+        };
+        let paid = by(Metric::Loss, 112.0);
+        assert_eq!(paid.probe_at(V4, Some(V6)), Some(mono(27)));
+        assert_eq!([paid.probe_at(V6, Some(V6)), paid.probe_at(V4, None)], [None; 2]);
+        assert_eq!(by(Metric::Loss, 111.0).probe_at(V4, Some(V6)), None);
+        assert_eq!(by(Metric::RoundTrip, 112.0).probe_at(V4, Some(V6)), None);
+        let never_probed = Steer { probed_at: [None; 2], ..paid };
+        assert_eq!(never_probed.probe_at(V4, Some(V6)), None);
+    }
+
+    #[test]
+    fn only_news_of_a_version_that_works_is_looked_at_and_a_turn_begins_anew() {
+        let mut steer = steer(Rules::of(Use::Media));
+        let mut path = Path::new(V4, mono(0));
+        path.samples = 1;
+        steer.observe(mono(1), &path);
+        path.standing = Standing::Up;
+        steer.observe(mono(2), &path);
+        path.samples = 2;
+        steer.observe(mono(3), &path);
+        let seen = VersionEvidence {
+            up: true,
+            observations: 1,
+            seen_at: Some(mono(3)),
+            goodput: None,
+            round_trip: None,
+            loss: None,
+        };
+        let evidence = steer.policy.evidence(mono(4), V4, [true, false]);
+        assert_eq!((evidence.v4, evidence.v6.observations, evidence.switched_at), (seen, 0, None));
+        steer.turned(mono(1000));
+        let evidence = steer.policy.evidence(mono(1001), V4, [true, false]);
+        assert_eq!((evidence.v4.observations, evidence.switched_at), (0, Some(mono(1000))));
+        assert_eq!(steer.look_at(), mono(1500));
+    }
+}

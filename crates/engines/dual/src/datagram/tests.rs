@@ -1,5 +1,7 @@
 //! Two ends on a virtual clock, with a network between them that each test makes.
 
+mod alone;
+
 use std::net::SocketAddr;
 
 use netaware_record::Use;

@@ -148,4 +148,37 @@ mod tests {
         assert!(fault("prefers = \"6\"").contains("unknown field"));
         assert!("policy = 3".parse::<Rules>().is_err());
     }
+
+    #[test]
+    fn every_word_means_what_it_says() {
+        let bulk = Rules {
+            metric: Metric::Goodput,
+            margin: 0.1,
+            after: Span::from_secs(4),
+            hold: Span::from_secs(30),
+            every: Span::from_millis(500),
+            budget: 0.05,
+            prefer: Some(IpVersion::V6),
+        };
+        let interactive = Rules { metric: Metric::RoundTrip, margin: 0.15, ..bulk };
+        let media = Rules { metric: Metric::Loss, margin: 0.005, hold: Span::from_secs(60), ..bulk };
+        let (after, every) = (Span::from_secs(2), Span::from_millis(250));
+        let rows = [
+            ("use = \"bulk\"", bulk),
+            ("use = \"interactive\"", interactive),
+            ("use = \"media\"", media),
+            ("metric = \"round-trip\"", Rules { metric: Metric::RoundTrip, ..bulk }),
+            ("metric = \"loss\"", Rules { metric: Metric::Loss, ..bulk }),
+            ("use = \"media\"\nmetric = \"goodput\"", Rules { metric: Metric::Goodput, ..media }),
+            ("prefer = \"4\"", Rules { prefer: Some(IpVersion::V4), ..bulk }),
+            ("prefer = \"6\"", bulk),
+            (
+                "after = \"2s\"\nevery = \"250ms\"\nbudget = \"50%\"",
+                Rules { after, every, budget: 0.5, ..bulk },
+            ),
+        ];
+        for (lines, rules) in rows {
+            assert_eq!(format!("[policy]\n{lines}\n").parse(), Ok(rules), "{lines}");
+        }
+    }
 }

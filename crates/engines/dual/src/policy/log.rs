@@ -181,6 +181,19 @@ mod tests {
     }
 
     #[test]
+    fn each_reason_has_its_word_and_its_sentence() {
+        let rows = [
+            (NotDone::Held, "held", "it is held where it is"),
+            (NotDone::Down, "down", "there is no way over that version"),
+            (NotDone::Unsettled, "unsettled", "another switch is under way"),
+            (NotDone::Over, "over", "it has ended"),
+        ];
+        for (why, word, sentence) in rows {
+            assert_eq!((why.name(), why.to_string()), (word, sentence.to_owned()));
+        }
+    }
+
+    #[test]
     fn of_very_many_the_latest_stay() {
         let mut log = DecisionLog::default();
         for second in 0..1000 {

@@ -125,3 +125,147 @@ fn a_decision_says_how_much_was_seen_of_either_version_and_no_more_than_is_kept(
     let decision = policy.decide(mono(40_000), IpVersion::V4).unwrap();
     assert_eq!(decision.of, [KEPT, LEAST_SEEN]);
 }
+
+#[test]
+fn better_is_by_more_than_the_margin_and_any_less_loss_is_enough_towards_the_preferred_version() {
+    let (v4, v6) = (Some(IpVersion::V4), Some(IpVersion::V6));
+    // Metric, preferred version, figures of the other one (IPv6) and the present one, whether it is better.
+    let rows = [
+        (Metric::Goodput, None, 150.0, 100.0, false),
+        (Metric::Goodput, None, 151.0, 100.0, true),
+        (Metric::RoundTrip, None, 100.0, 150.0, false),
+        (Metric::RoundTrip, None, 100.0, 151.0, true),
+        (Metric::Loss, None, 0.25, 0.5, false),
+        (Metric::Loss, None, 0.2, 0.5, true),
+        (Metric::Loss, v4, 0.4, 0.5, false),
+        (Metric::Loss, v4, 0.6, 0.5, false),
+        (Metric::Loss, v6, 0.4, 0.5, true),
+        (Metric::Loss, v6, 0.5, 0.5, false),
+    ];
+    for (row, (metric, prefer, there, here, better)) in rows.into_iter().enumerate() {
+        let policy = Policy::new(Rules { metric, margin: 0.25, prefer, ..Rules::of(Use::Bulk) });
+        // Loss goes by the rules' own margin, however few the observations are.
+        assert_eq!(policy.is_better(there, here, 0.5, IpVersion::V4), better, "row {row}");
+    }
+}
+
+#[test]
+fn nine_of_ten_of_the_last_observations_must_be_better() {
+    let mut policy = Policy::new(Rules::of(Use::Bulk));
+    // The last one is no better, so that it takes nine others.
+    for n in 0..10 {
+        policy.observe(&rate(n, IpVersion::V6, if n == 9 { 100.0 } else { 1000.0 }));
+    }
+    for n in 20..23 {
+        policy.observe(&rate(n, IpVersion::V4, 100.0));
+    }
+    let expected = Decision {
+        at: mono(5000),
+        to: IpVersion::V6,
+        by: DecidedBy::Rules,
+        metric: Metric::Goodput,
+        present: 1e8,
+        other: 1e9,
+        of: [3, 10],
+        margin: 0.1 + 0.4 * (1.0 - 10.0 / 24.0),
+        not_done: None,
+    };
+    assert_eq!(policy.decide(mono(5000), IpVersion::V4), Some(expected));
+}
+
+#[test]
+fn three_of_each_decide_once_the_first_of_them_is_as_old_as_the_rules_ask() {
+    let decided = |here: i64, now: Mono| {
+        let mut policy = Policy::new(Rules::of(Use::Bulk));
+        (0..3).for_each(|n| policy.observe(&rate(n, IpVersion::V6, 200.0)));
+        (0..here).for_each(|n| policy.observe(&rate(n, IpVersion::V4, 100.0)));
+        policy.decide(now, IpVersion::V4).map(|it| it.of)
+    };
+    assert_eq!(decided(3, mono(4000)), Some([3, 3]));
+    assert_eq!(decided(3, Mono(3_999_999_999)), None);
+    assert_eq!(decided(2, mono(4000)), None);
+}
+
+/// Three looks at both versions, of which IPv6 is twice as good.
+fn look(policy: &mut Policy, at: i64) {
+    for _ in 0..3 {
+        policy.observe(&rate(at, IpVersion::V4, 100.0));
+        policy.observe(&rate(at, IpVersion::V6, 200.0));
+    }
+}
+
+#[test]
+fn a_switch_holds_and_one_soon_after_it_twice_as_long_up_to_an_hour() {
+    let mut policy = Policy::new(Rules { hold: Span::from_secs(10), ..Rules::of(Use::Bulk) });
+    // When it switched, and from when on it may again.
+    for (at, free) in [(0, 10_000), (39_999, 59_999), (119_999, 129_999)] {
+        policy.switched(mono(at));
+        look(&mut policy, at);
+        let decides = |at| policy.decide(mono(at), IpVersion::V4).is_some();
+        assert_eq!((decides(free - 1), decides(free)), (false, true), "switched at {at} ms");
+    }
+    (120_000..120_010).for_each(|at| policy.switched(mono(at)));
+    look(&mut policy, 120_009);
+    let decides = |at| policy.decide(mono(at), IpVersion::V4).is_some();
+    assert_eq!((decides(120_009 + 3_599_999), decides(120_009 + 3_600_000)), (false, true));
+}
+
+#[test]
+fn a_callback_sees_the_medians_of_the_last_two_dozen() {
+    let mut policy = Policy::new(Rules::of(Use::Bulk));
+    policy.switched(mono(0));
+    for n in 0..30_i64 {
+        let (goodput, round_trip) = (Some(BitRate(1000 + n as u64)), Some(Span(2000 + n)));
+        // Every other one says nothing of loss.
+        let loss = (n % 2 == 0).then_some(n as f64 / 64.0);
+        let (at, ip, loss_bounds) = (mono(n), IpVersion::V4, None);
+        policy.observe(&Observation { at, ip, goodput, round_trip, loss, loss_bounds });
+    }
+    let v4 = VersionEvidence {
+        up: true,
+        observations: 24,
+        seen_at: Some(mono(29)),
+        goodput: Some(BitRate(1017)),
+        round_trip: Some(Span(2017)),
+        loss: Some(17.0 / 64.0),
+    };
+    let v6 = VersionEvidence {
+        up: false,
+        observations: 0,
+        seen_at: None,
+        goodput: None,
+        round_trip: None,
+        loss: None,
+    };
+    let (at, present, switched_at) = (mono(50), IpVersion::V4, Some(mono(0)));
+    let expected = Evidence { at, present, v4, v6, rules_say: None, switched_at };
+    assert_eq!(policy.evidence(mono(50), IpVersion::V4, [true, false]), expected);
+}
+
+#[test]
+fn figures_that_cannot_be_tell_nothing_and_a_callback_is_noted_with_those_that_can() {
+    let mut policy = Policy::new(Rules::of(Use::Media));
+    let see = |policy: &mut Policy, ip, loss| {
+        let (at, goodput, round_trip, loss_bounds) = (mono(1), None, None, None);
+        policy.observe(&Observation { at, ip, goodput, round_trip, loss, loss_bounds });
+    };
+    for loss in [None, Some(-0.5), Some(f64::NAN), Some(f64::INFINITY)] {
+        see(&mut policy, IpVersion::V4, loss);
+    }
+    let nothing = policy.called(mono(2), IpVersion::V4);
+    assert!(nothing.of == [0, 0] && nothing.present.is_nan() && nothing.other.is_nan(), "{nothing:?}");
+    see(&mut policy, IpVersion::V4, Some(0.25));
+    see(&mut policy, IpVersion::V6, Some(0.5));
+    let expected = Decision {
+        at: mono(3),
+        to: IpVersion::V6,
+        by: DecidedBy::Callback,
+        metric: Metric::Loss,
+        present: 0.25,
+        other: 0.5,
+        of: [1, 1],
+        margin: 0.0,
+        not_done: None,
+    };
+    assert_eq!(policy.called(mono(3), IpVersion::V4), expected);
+}

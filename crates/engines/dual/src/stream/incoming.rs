@@ -191,4 +191,59 @@ mod tests {
         incoming.arrived(0, 1, Mono(50)).unwrap();
         assert_eq!(incoming.ack(Mono(0)), Some(Record::Ack { received: 1, room: 799, all: true }));
     }
+
+    #[test]
+    fn pieces_that_touch_become_one_and_what_is_reached_is_received() {
+        let mut incoming = Incoming::new(800);
+        // From where, how many, and what is held beyond the gap then.
+        let rows = [
+            (10, 5, vec![(10, 15)]),
+            (20, 5, vec![(10, 15), (20, 25)]),
+            (15, 5, vec![(10, 25)]),
+            (30, 5, vec![(10, 25), (30, 35)]),
+            (5, 3, vec![(5, 8), (10, 25), (30, 35)]),
+            (7, 30, vec![(5, 37)]),
+        ];
+        for (offset, bytes, held) in rows {
+            incoming.arrived(offset, bytes, Mono(50)).unwrap();
+            assert_eq!(incoming.held, held, "{bytes} from {offset} on");
+        }
+        incoming.arrived(0, 5, Mono(50)).unwrap();
+        assert!(incoming.received() == 37 && incoming.held.is_empty(), "{incoming:?}");
+    }
+
+    #[test]
+    fn what_fits_exactly_is_taken_and_a_byte_more_is_not() {
+        let mut incoming = Incoming::new(800);
+        assert_eq!([0, 1].map(|offset| incoming.expect(offset, 800)), [Ok(()), Err(Violation::BeyondRoom)]);
+        assert_eq!([800, 801].map(|at| incoming.take_marker(at)), [Ok(()), Err(Violation::BeyondRoom)]);
+        assert_eq!([700, 701].map(|at| incoming.take_fin(at)), [Ok(()), Err(Violation::OtherEnd)]);
+        assert_eq!(incoming.take_fin(700), Ok(()), "told once more");
+        let expected = [Ok(()), Err(Violation::BeyondEnd)];
+        assert_eq!([600, 601].map(|offset| incoming.expect(offset, 100)), expected);
+    }
+
+    #[test]
+    fn room_that_opens_is_told_at_once_where_it_is_an_eighth_of_all_and_later_where_it_is_less() {
+        let ack = |received, room| Some(Record::Ack { received, room, all: false });
+        let mut incoming = Incoming::new(800);
+        incoming.arrived(0, 100, Mono(10)).unwrap();
+        assert_eq!(incoming.ack(Mono(0)), ack(100, 700));
+        incoming.consumed(0, Mono(20));
+        assert_eq!((incoming.unread(), incoming.ack_at()), (100, None));
+        incoming.consumed(99, Mono(50));
+        assert_eq!((incoming.ack(Mono(49)), incoming.ack_at()), (None, Some(Mono(50))));
+        assert_eq!(incoming.ack(Mono(50)), ack(100, 799));
+        incoming.arrived(100, 100, Mono(60)).unwrap();
+        assert_eq!(incoming.ack(Mono(0)), ack(200, 699));
+        incoming.consumed(100, Mono(80));
+        assert_eq!(incoming.ack(Mono(0)), ack(200, 799));
+
+        // An eighth of very much is more than a sender is to keep.
+        let mut large = Incoming::new(u32::MAX);
+        large.arrived(0, 512 * 1024 - 1, Mono(10)).unwrap();
+        assert_eq!(large.ack(Mono(0)), None);
+        large.arrived(512 * 1024 - 1, 1, Mono(10)).unwrap();
+        assert!(large.ack(Mono(0)).is_some());
+    }
 }

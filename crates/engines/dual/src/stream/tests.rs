@@ -380,11 +380,13 @@ fn an_end_stands_where_it_was_told_first() {
 #[test]
 fn questions_without_end_and_pieces_without_end_are_refused() {
     let mut pair = Pair::new();
-    let asked = (0..1000).find_map(|nonce| pair.ends[0].take(NOW, V4, Record::Ping { nonce }).err());
-    assert_eq!(asked, Some(Violation::TooMuchAsked));
+    let mut asks = |nonce| pair.ends[0].take(NOW, V4, Record::Ping { nonce });
+    let asked = (0..1000).find_map(|nonce| asks(nonce).err().map(|why| (nonce, why)));
+    assert_eq!(asked, Some((64, Violation::TooMuchAsked)), "after 64 without an answer");
     let mut pair = Pair::new();
-    let pieces = (1..1000).find_map(|n| pair.ends[0].arrived(NOW, n * 2, 1).err());
-    assert_eq!(pieces, Some(Violation::TooManyPieces));
+    let mut sends = |n: u64| pair.ends[0].arrived(NOW, n * 2, 1);
+    let pieces = (1..1000).find_map(|n| sends(n).err().map(|why| (n, why)));
+    assert_eq!(pieces, Some((65, Violation::TooManyPieces)));
 }
 
 #[test]
@@ -475,4 +477,118 @@ fn what_follows_a_farewell_is_not_heeded() {
     left.ends[0].take(NOW, V6, Record::Gone { ip: V6, generation }).unwrap();
     assert_eq!(left.ends[0].take(NOW, V6, anywhere), Ok(Reception::Ignored));
     assert!(left.ends[0].take(NOW, V4, anywhere).is_err());
+}
+
+const UNDER_WAY: Setting =
+    Setting { side: Side::Acceptor, room: 5000, longest: 1000, ack_delay: Span::from_millis(20) };
+
+fn written(stream: &mut Stream, ip: IpVersion) -> Vec<Due> {
+    std::iter::from_fn(|| stream.poll(NOW, ip)).collect()
+}
+
+fn happened(stream: &mut Stream) -> Vec<Event> {
+    std::iter::from_fn(|| stream.event()).collect()
+}
+
+/// One end alone: both connections are there, and 3000 bytes went over IPv6, 1000 of which are acknowledged.
+fn under_way() -> Stream {
+    let mut stream = Stream::new(UNDER_WAY);
+    for ip in [V6, V4] {
+        stream.connected(NOW, ip, 7, Peer { room: 10_000, received: 0 }).unwrap();
+    }
+    stream.queued(3000);
+    let ack = Due::Record(Record::Ack { received: 0, room: 5000, all: false });
+    let data = [0, 1000, 2000].map(|offset| Due::Data { offset, length: 1000 });
+    assert_eq!(written(&mut stream, V6), [ack, data[0], data[1], data[2]]);
+    stream.take(NOW, V6, Record::Ack { received: 1000, room: 10_000, all: false }).unwrap();
+    assert_eq!(happened(&mut stream), [V6, V4].map(|ip| Event::Up { ip, generation: 7 }));
+    stream
+}
+
+#[test]
+fn a_turn_sends_again_what_is_under_way_where_that_takes_more_than_half_as_long_again() {
+    for (slow, again) in [(150_000_000, 0), (150_000_001, 2000)] {
+        let mut stream = under_way();
+        stream.takes(V6, Span::from_nanos(slow));
+        stream.takes(V4, Span::from_millis(100));
+        stream.take(NOW, V4, Record::Wish { to: V4, serial: 5 }).unwrap();
+        let reason = Reason::PeersWish;
+        let turning = Event::Turning { from: V6, to: V4, reason, offset: 3000, again };
+        assert_eq!(happened(&mut stream), [turning]);
+        let marker = Due::Record(Record::Marker { offset: 3000, switches: 1 });
+        assert_eq!(written(&mut stream, V6), [marker]);
+        let answer = Record::Answer { serial: 5, outcome: Answer::Granted, decision: 0 };
+        let ack = Record::Ack { received: 0, room: 5000, all: false };
+        let data = [1000, 2000].map(|offset| Due::Data { offset, length: 1000 });
+        let sent_again = data.into_iter().filter(|_| again > 0);
+        let expected: Vec<Due> = [answer, ack].map(Due::Record).into_iter().chain(sent_again).collect();
+        assert_eq!(written(&mut stream, V4), expected);
+        let all = Record::Ack { received: 3000, room: 10_000, all: false };
+        stream.take(NOW + Span::from_millis(70), V4, all).unwrap();
+        assert_eq!(happened(&mut stream), [Event::Turned { to: V4, took: Span::from_millis(70) }]);
+        assert!(stream.is_settled());
+    }
+}
+
+#[test]
+fn what_a_lost_connection_leaves_goes_over_the_other_one_and_the_peer_is_told_unless_it_said_so() {
+    for (why, tells) in [(Loss::Silent, true), (Loss::PeerSaid, false)] {
+        let mut stream = under_way();
+        stream.lost(NOW, V6, 7, why);
+        let down = Event::Down { ip: V6, generation: 7, why };
+        let reason = Reason::Loss;
+        let turning = Event::Turning { from: V6, to: V4, reason, offset: 3000, again: 2000 };
+        assert_eq!(happened(&mut stream), [down, turning]);
+        let gone = tells.then_some(Record::Gone { ip: V6, generation: 7 });
+        let ack = Record::Ack { received: 0, room: 5000, all: false };
+        let data = [1000, 2000].map(|offset| Due::Data { offset, length: 1000 });
+        let expected: Vec<Due> = gone.into_iter().chain([ack]).map(Due::Record).chain(data).collect();
+        assert_eq!(written(&mut stream, V4), expected);
+        assert_eq!((stream.is_up(V6), stream.generation(V6)), (false, 7));
+    }
+}
+
+#[test]
+fn padding_goes_over_a_connection_that_is_there_and_carries_nothing_else() {
+    let mut stream = under_way();
+    let padded = [(V6, 9), (V4, 9), (V4, 0), (V4, u32::MAX)].map(|(ip, length)| stream.pad(ip, length));
+    assert_eq!(padded, [false, true, true, true]);
+    let expected = [9, 1, MAX_DATA].map(|length| Due::Record(Record::Pad { length }));
+    assert_eq!(written(&mut stream, V4), expected);
+    stream.lost(NOW, V4, 7, Loss::Ended);
+    assert!(!stream.pad(V4, 9));
+    let mut broken = under_way();
+    broken.abandon();
+    assert!(!broken.pad(V4, 9));
+}
+
+#[test]
+fn a_stream_says_how_far_it_is_and_when_it_has_more_to_say() {
+    let mut stream = under_way();
+    assert_eq!((stream.acked(), stream.received(), stream.unread(), stream.wake_at()), (1000, 0, 0, None));
+    stream.take(NOW, V6, Record::Data { offset: 0, length: 300 }).unwrap();
+    stream.arrived(NOW, 0, 300).unwrap();
+    assert_eq!(stream.wake_at(), Some(NOW + Span::from_millis(20)));
+    let ack = Due::Record(Record::Ack { received: 300, room: 4700, all: false });
+    assert_eq!(stream.poll(NOW + Span::from_millis(20), V6), Some(ack));
+    stream.consumed(NOW + Span::from_millis(30), 100);
+    assert_eq!(stream.wake_at(), Some(NOW + Span::from_millis(50)));
+    assert_eq!((stream.received(), stream.unread()), (300, 200));
+    assert_eq!(stream.own(), Peer { room: 4800, received: 300 });
+    assert!(!stream.has_all() && !stream.is_finishing());
+    stream.take(NOW, V6, Record::Fin { offset: 300 }).unwrap();
+    stream.finish();
+    assert!(stream.has_all() && stream.is_finishing() && !stream.is_delivered());
+    stream.hold();
+    stream.hold();
+    assert_eq!(stream.holds(), 2);
+}
+
+#[test]
+fn what_the_application_wants_is_more_than_what_both_ends_agree_by() {
+    let mut stream = Stream::new(Setting { side: Side::Opener, ..UNDER_WAY });
+    assert_eq!((stream.generation(V6), stream.is_settled()), (0, true));
+    stream.connected(NOW, V6, 1, Peer { room: 10_000, received: 0 }).unwrap();
+    assert!(!stream.is_settled(), "the peer may have begun with the other one");
+    assert_eq!(stream.switch(NOW, V6), Ok(1));
 }
