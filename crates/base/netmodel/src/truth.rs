@@ -337,4 +337,72 @@ mod tests {
         assert_eq!(link.closed(0), KEPT as u64 + 500);
         assert_eq!(link.intervals(0)[0].start, Mono(500_000_000));
     }
+
+    #[test]
+    fn what_happens_counts_in_the_intervals_in_which_it_happened() {
+        let mut link = LinkTruth::default();
+        link.arrived(BIN_PS + 5);
+        link.waited(BIN_PS + 5, 250_000);
+        link.waited(BIN_PS + 6, 100_000);
+        link.occupied(BIN_PS, BIN_PS + BIN_PS / 2, true);
+        link.dropped(BIN_PS + 7, DropCause::Policer);
+        let start = 2 * BIN_PS + 1_000_100;
+        link.passed(2 * BIN_PS + 100, start, start + BIN_PS / 4);
+        link.passed(3 * BIN_PS, 3 * BIN_PS + BIN_PS / 2, 4 * BIN_PS + BIN_PS / 2);
+        link.copied();
+        link.left();
+        link.answer_entered();
+        // Two transmitters share the load; together they have 1 Mbit/s more in each millisecond.
+        link.close(20 * BIN_PS, 2, |at| (at / BIN_PS + 1) * 1_000_000);
+
+        let dropped = [0, 0, 0, 1, 0, 0, 0, 0];
+        let idle = |start: u64, rate: u64| {
+            let (start, rate) = (Mono(start * 1_000_000), BitRate(rate));
+            LinkInterval { start, capacity: rate, available: rate, ..LinkInterval::default() }
+        };
+        let mut fine: Vec<LinkInterval> = (0..20).map(|ms| idle(ms, (ms + 1) * 1_000_000)).collect();
+        let longest_wait = Span(250);
+        fine[1] = LinkInterval { offered_ppm: 250_000, longest_wait, arrived: 1, dropped, ..fine[1] };
+        let (available, longest_wait) = (BitRate(2_625_000), Span(1000));
+        fine[2] = LinkInterval { available, longest_wait, arrived: 1, ..fine[2] };
+        let (available, longest_wait) = (BitRate(3_000_000), Span(500_000));
+        fine[3] = LinkInterval { available, longest_wait, arrived: 1, ..fine[3] };
+        fine[4] = LinkInterval { available: BitRate(3_750_000), ..fine[4] };
+        assert_eq!(*link.intervals(0), fine);
+        let mut coarse = [idle(0, 5_500_000), idle(10, 15_500_000)];
+        coarse[0] = LinkInterval {
+            available: BitRate(5_156_250),
+            offered_ppm: 25_000,
+            longest_wait,
+            arrived: 3,
+            dropped,
+            ..coarse[0]
+        };
+        assert_eq!(*link.intervals(1), coarse);
+
+        let dropped = dropped.map(u64::from);
+        assert_eq!(*link.counts(), Counts { arrived: 3, copied: 1, left: 3, dropped, answers: 1 });
+        let by = [DropCause::Policer, DropCause::Queue].map(|cause| link.counts().dropped_by(cause));
+        assert_eq!((by, link.cross_time()), ([1, 0], 1_250_000_000));
+    }
+
+    #[test]
+    fn what_is_far_ahead_is_cut_and_a_long_pause_is_counted_but_not_kept() {
+        let mut ahead = LinkTruth::default();
+        ahead.occupied(0, (AHEAD as u64 + 5) * BIN_PS, true);
+        assert_eq!(ahead.open.len(), AHEAD + 1);
+
+        let mut asked = LinkTruth::default();
+        asked.close(600_000 * BIN_PS, 1, |_| 1);
+        asked.close(600_001 * BIN_PS, 1, |_| 1);
+        assert_eq!((asked.closed(0), asked.intervals(3).len()), (600_001, 600));
+
+        let mut paused = LinkTruth::default();
+        paused.close((PAUSE + 7_777) * BIN_PS, 1, |_| 1);
+        let closed = [0, 1, 2, 3].map(|scale| paused.closed(scale));
+        assert_eq!(closed, [1_007_777, 100_777, 10_077, 1_007]);
+        // Half a pause before the present, from a whole second on.
+        assert_eq!(paused.intervals(3).len(), 500);
+        assert_eq!(paused.intervals(3)[0].start, Mono(507_000_000_000));
+    }
 }

@@ -83,3 +83,81 @@ impl CoDelState {
         from + (self.interval as f64 / f64::from(self.count).sqrt()) as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use netaware_units::Span;
+
+    use super::*;
+
+    const MS: u64 = 1_000_000_000;
+
+    fn codel() -> CoDelState {
+        CoDelState::new(&CoDel { target: Span::from_millis(5), interval: Span::from_millis(100) }, 1500)
+    }
+
+    /// The packet at the head has waited for just as long as the target, and more than one waits behind it.
+    fn above(codel: &mut CoDelState, at: u64) -> Verdict {
+        codel.dequeue(at, 5 * MS, 1501)
+    }
+
+    /// Four packets dropped within one episode, which is then over.
+    fn after_an_episode() -> CoDelState {
+        let mut codel = codel();
+        for (ms, verdict) in [
+            (0, Verdict::Send),
+            (99, Verdict::Send),
+            (100, Verdict::Drop),
+            (100, Verdict::Send),
+            (199, Verdict::Send),
+            (200, Verdict::Drop),
+            (200, Verdict::Send),
+            // 100 ms over the square roots of 2 and 3 later.
+            (270, Verdict::Send),
+            (271, Verdict::Drop),
+            (328, Verdict::Send),
+            (329, Verdict::Drop),
+        ] {
+            assert_eq!(above(&mut codel, ms * MS), verdict, "at {ms} ms");
+        }
+        assert_eq!(codel.dequeue(330 * MS, 5 * MS - 1, 1501), Verdict::Send);
+        codel
+    }
+
+    #[test]
+    fn drops_follow_each_other_ever_sooner_and_a_new_episode_resumes_where_the_last_one_was() {
+        let mut codel = after_an_episode();
+        // As if its first drop were the third: 100 ms over the square root of 3 from it to the next.
+        for (ms, verdict) in [
+            (340, Verdict::Send),
+            (439, Verdict::Send),
+            (440, Verdict::Drop),
+            (497, Verdict::Send),
+            (498, Verdict::Drop),
+        ] {
+            assert_eq!(above(&mut codel, ms * MS), verdict, "at {ms} ms");
+        }
+    }
+
+    #[test]
+    fn an_episode_sixteen_intervals_later_begins_from_one() {
+        let drops_after = |pause: u64| {
+            let mut codel = after_an_episode();
+            let at = codel.drop_next + pause;
+            assert_eq!(above(&mut codel, at - 100 * MS), Verdict::Send);
+            assert_eq!(above(&mut codel, at), Verdict::Drop);
+            codel.count
+        };
+        assert_eq!((drops_after(1600 * MS - 1), drops_after(1600 * MS)), (3, 1));
+    }
+
+    #[test]
+    fn a_queue_of_a_single_packet_ends_what_was_above_the_target() {
+        let mut codel = codel();
+        assert_eq!(above(&mut codel, 0), Verdict::Send);
+        assert_eq!(codel.dequeue(50 * MS, 5 * MS, 1500), Verdict::Send);
+        assert_eq!(above(&mut codel, 100 * MS), Verdict::Send);
+        assert_eq!(above(&mut codel, 199 * MS), Verdict::Send);
+        assert_eq!(above(&mut codel, 200 * MS), Verdict::Drop);
+    }
+}

@@ -233,3 +233,44 @@ pub(super) fn hand_over(probes: &mut Probes, fates: &mut Fates, from: Side, at: 
     };
     fates.0[to.index()].push(at, fate);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::pace::SECOND;
+
+    const MS: u64 = 1_000_000_000;
+    const ANSWERS: Answers =
+        Answers { silent: false, delay: Span::from_millis(1), jitter: Span::ZERO, rate: 10.0, burst: 3 };
+
+    #[test]
+    fn a_router_answers_a_burst_at_once_and_then_at_its_rate() {
+        let mut router = Router::new(ANSWERS, 1, 0);
+        let rows = [
+            (SECOND, true),
+            (SECOND, true),
+            (SECOND, true),
+            (SECOND, false),
+            (SECOND + 100 * MS - 1, false),
+            (SECOND + 100 * MS, true),
+            (SECOND + 100 * MS, false),
+        ];
+        for (row, (at, answers)) in rows.into_iter().enumerate() {
+            assert_eq!(router.answers_at(at), answers.then_some(at + MS), "row {row}");
+        }
+        let mut silent = Router::new(Answers { silent: true, ..ANSWERS }, 1, 0);
+        assert_eq!(silent.answers_at(SECOND), None);
+    }
+
+    #[test]
+    fn answers_are_late_by_anything_up_to_their_jitter() {
+        let answers = Answers { jitter: Span::from_millis(10), rate: 0.0, ..ANSWERS };
+        let mut router = Router::new(answers, 1, 0);
+        let late: Vec<u64> =
+            (0..1000).filter_map(|_| router.answers_at(SECOND)).map(|at| at - SECOND - MS).collect();
+        let (least, most) = (late.iter().min().copied(), late.iter().max().copied());
+        assert_eq!(late.len(), 1000);
+        assert!(least.is_some_and(|least| least < MS), "{least:?}");
+        assert!(most.is_some_and(|most| (9 * MS..10 * MS).contains(&most)), "{most:?}");
+    }
+}

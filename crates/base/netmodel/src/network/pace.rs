@@ -94,4 +94,37 @@ mod tests {
             assert!(exact - taken <= 1 + exact / 1_000_000_000, "{rate}: {taken} instead of {exact}");
         }
     }
+
+    #[test]
+    fn spans_are_picoseconds_from_nothing_to_a_hundred_days() {
+        let rows = [
+            (Span(-1), 0),
+            (Span(1), 1000),
+            (Span::from_secs(60), 60 * SECOND),
+            (Span(i64::MAX), 8_640_000 * SECOND),
+        ];
+        for (span, picoseconds) in rows {
+            assert_eq!(ps(span), picoseconds, "{span}");
+        }
+    }
+
+    #[test]
+    fn a_value_holds_from_its_instant_on_whether_time_is_asked_for_forwards_or_backwards() {
+        let changes = [(5, 1), (10, 2), (20, 3)].map(|(at, value)| Change { at: Span(at), value });
+        let mut timeline = Timeline::new(&changes, |value: u64| value * 10);
+        let rows = [
+            (0, 10),
+            (9_999, 10),
+            (10_000, 20),
+            (9_999, 10),
+            (25_000, 30),
+            (0, 10),
+            (20_000, 30),
+            (19_999, 20),
+        ];
+        for (row, (at, value)) in rows.into_iter().enumerate() {
+            assert_eq!(timeline.at(at), value, "row {row}");
+        }
+        assert_eq!(timeline.values().collect::<Vec<_>>(), [10, 20, 30]);
+    }
 }

@@ -89,4 +89,16 @@ mod tests {
         assert_eq!(out, [(1, 5), (5, 0), (7, 2), (7, 3), (9, 1), (9, 4), (12, 6)]);
         assert_eq!(queue.head(), u64::MAX);
     }
+
+    #[test]
+    fn what_comes_late_for_an_instant_follows_in_its_order_what_was_there_already() {
+        let mut queue = TimeQueue::new();
+        queue.push(5, 0);
+        queue.push(9, 1);
+        (2..100).for_each(|n| queue.push(5, n));
+        assert_eq!(queue.iter().count(), 100);
+        let out: Vec<u32> = std::iter::from_fn(|| queue.pop()).map(|(_, n)| n).collect();
+        let expected: Vec<u32> = [0].into_iter().chain(2..100).chain([1]).collect();
+        assert_eq!(out, expected);
+    }
 }

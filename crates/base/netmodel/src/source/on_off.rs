@@ -92,3 +92,54 @@ impl OnOff {
         next
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000_000;
+    /// Tails so light that every time is as long as its mean.
+    const LIGHT: f64 = 1e12;
+
+    /// Each sends a byte in 250 ns for 10 ms, and then nothing for 30 ms.
+    fn sources(count: u32, rng: &mut SplitMix64) -> OnOff {
+        let rate = BitRate(8_000_000 * u64::from(count));
+        OnOff::new(rate, count, LIGHT, Span::from_millis(10), Span::from_millis(30), rng)
+    }
+
+    #[test]
+    fn sources_begin_anywhere_in_their_times() {
+        let source = sources(40_000, &mut SplitMix64::new(1));
+        let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
+        let until: Vec<f64> = source.until.iter().map(|until| *until as f64 / MS as f64).collect();
+        // A quarter sends; one in fifty of those has too little time left for its first packet.
+        let sending = until.iter().filter(|until| **until < 9.999_999).count() as f64 / 40_000.0;
+        assert!((sending - 0.245).abs() < 0.012, "{sending}");
+        // On average 5 ms are left of a time of sending, or 15 ms of one of silence and 10 ms of sending.
+        assert!((mean(&until) - 20.19).abs() < 0.3, "{}", mean(&until));
+        // First packets come at any phase of the 375 us that a packet of 1500 bytes takes.
+        let first = source.next.iter().map(|Reverse((at, number))| (*at, source.until[*number as usize]));
+        let silent = first.filter(|(_, until)| *until > 10 * MS + 1000);
+        let phases: Vec<f64> =
+            silent.map(|(at, until)| ((at + 10 * MS) as f64 - until as f64) / 1e6).collect();
+        assert!((mean(&phases) - 187.5).abs() < 5.0, "{} us", mean(&phases));
+    }
+
+    #[test]
+    fn with_times_that_are_all_alike_each_source_repeats_itself_every_period() {
+        let mut rng = SplitMix64::new(1);
+        let mut source = sources(3, &mut rng);
+        let mut sent: [Vec<u64>; 3] = Default::default();
+        for _ in 0..600 {
+            let at = source.next_at();
+            sent[source.emit(1000, &mut rng) as usize].push(at);
+        }
+        for times in sent {
+            assert!(times.len() > 100, "{times:?}");
+            // 40 packets of 250 us in 10 ms, and 30 ms of silence; times are cut to picoseconds.
+            assert!(times.windows(41).all(|it| (it[40] - it[0]).abs_diff(40 * MS) < 1000), "{times:?}");
+            let is_gap = |gap: u64| [MS / 4, 30 * MS + MS / 4].iter().any(|it| gap.abs_diff(*it) < 1000);
+            assert!(times.windows(2).all(|it| is_gap(it[1] - it[0])), "{times:?}");
+        }
+    }
+}

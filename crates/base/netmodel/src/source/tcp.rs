@@ -123,3 +123,73 @@ impl Flow {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use netaware_units::Span;
+
+    use super::*;
+    use crate::scenario::{Factor, Schedule};
+
+    /// May send at these factors from these microseconds on.
+    fn schedule(steps: &[(i64, f64)]) -> Warp {
+        let step = |(at, factor): &(i64, f64)| Factor { at: Span::from_micros(*at), factor: *factor };
+        Warp::new(&Schedule::Steps(steps.iter().map(step).collect()))
+    }
+
+    /// When it sends and which flow, until it waits for news.
+    fn sent(tcp: &mut Tcp, warp: &mut Warp) -> Vec<(u64, u32)> {
+        let mut sent = Vec::new();
+        loop {
+            let at = tcp.next_at();
+            let Some(flow) = tcp.emit(warp) else { return sent };
+            sent.push((at, flow));
+        }
+    }
+
+    #[test]
+    fn a_flow_doubles_halves_once_for_what_was_in_flight_and_then_adds() {
+        let (mut tcp, mut always) = (Tcp::new(1, 0), schedule(&[(0, 1.0)]));
+        tcp.wake_all(0);
+        assert_eq!(sent(&mut tcp, &mut always), [(0, 0); 10]);
+        assert_eq!(tcp.next_at(), u64::MAX);
+        // What is heard, how many packets go for it, and thousandths of the window, in flight, forgiven.
+        let rows = [
+            (Outcome::Arrived, 2, (11_000, 11, 0)),
+            (Outcome::Lost, 0, (5_500, 10, 10)),
+            (Outcome::Lost, 0, (5_500, 9, 9)),
+            (Outcome::Arrived, 0, (5_682, 8, 8)),
+        ];
+        for (at, (outcome, packets, state)) in (5..).zip(rows) {
+            tcp.hear(at, 0, outcome);
+            assert_eq!(tcp.next_at(), at);
+            assert_eq!(sent(&mut tcp, &mut always), vec![(at, 0); packets]);
+            let flow = &tcp.flows[0];
+            let thousandths = (flow.window * 1000.0).round() as u64;
+            assert_eq!((thousandths, flow.in_flight, flow.forgiven), state, "heard at {at}");
+        }
+    }
+
+    #[test]
+    fn flows_begin_a_microsecond_apart_and_send_no_more_than_the_largest_window() {
+        let (mut tcp, mut always) = (Tcp::new(3, 2), schedule(&[(0, 1.0)]));
+        tcp.wake_all(7);
+        let expected = [(7, 0), (7, 0), (1_000_007, 1), (1_000_007, 1), (2_000_007, 2), (2_000_007, 2)];
+        assert_eq!(sent(&mut tcp, &mut always), expected);
+        let mut never = Tcp::new(2, 0);
+        never.wake_all(u64::MAX);
+        assert_eq!(never.next_at(), u64::MAX);
+    }
+
+    #[test]
+    fn a_flow_that_is_silent_by_schedule_begins_again_once_all_it_sent_has_been_heard_of() {
+        let (mut tcp, mut pausing) = (Tcp::new(1, 2), schedule(&[(0, 1.0), (1, 0.0), (2, 1.0)]));
+        tcp.wake_all(0);
+        assert_eq!(sent(&mut tcp, &mut pausing), [(0, 0); 2]);
+        tcp.hear(1_500_000, 0, Outcome::Arrived);
+        assert_eq!((tcp.emit(&mut pausing), tcp.next_at()), (None, u64::MAX));
+        tcp.hear(1_600_000, 0, Outcome::Arrived);
+        assert_eq!((tcp.emit(&mut pausing), tcp.next_at()), (None, 2_000_000));
+        assert_eq!(sent(&mut tcp, &mut pausing), [(2_000_000, 0); 2]);
+    }
+}

@@ -131,4 +131,17 @@ mod tests {
         assert_eq!(warp.active_from(1001 * SECOND), 1002 * SECOND);
         assert_eq!(warp.active_from(1000 * SECOND), 1000 * SECOND);
     }
+
+    #[test]
+    fn a_square_wave_of_two_speeds_is_cut_where_it_changes() {
+        let period = Span::from_secs(4);
+        let mut warp = Warp::new(&Schedule::Square { period, duty: 0.25, high: 2.0, low: 0.5 });
+        // Tenths of a second of the source, and of real time.
+        for (own, real) in [(10, 5), (20, 10), (25, 20), (35, 40), (45, 45), (55, 50), (60, 60)] {
+            assert_eq!(warp.real(own * SECOND / 10), real * SECOND / 10, "{own}");
+        }
+        for at in [0, SECOND, 3 * SECOND, 9 * SECOND] {
+            assert_eq!(warp.active_from(at), at);
+        }
+    }
 }

@@ -146,3 +146,57 @@ fn more_than_the_bounds_is_refused() {
     let large = format!("{SANE}#{}", " ".repeat(1 << 20));
     assert!(refusal(&large).ends_with("at most 1 MiB would do"));
 }
+
+/// Lines of a hop, or what follows it; what may just stand for the question mark; and what may not any more.
+const BOUNDS: &[(&str, &str, &str)] = &[
+    ("forward.rate = '?'", "1Tbit/s", "1.1Tbit/s"),
+    ("forward.rate = '?'", "1kbit/s", "999bit/s"),
+    ("v6.delay = '?'", "60s", "60.1s"),
+    ("mtu = ?", "65535", "65536"),
+    ("mtu = ?", "68", "67"),
+    ("loss = '?%'", "100", "101"),
+    ("members = { count = ? }", "64", "65"),
+    ("queue = { bytes = ? }", "1500", "1499"),
+    ("overhead = 38\nqueue = { bytes = ? }", "1538", "1537"),
+    ("bucket = { rate = '1Mbit/s', kind = 'shaper', burst = ? }", "1500", "1499"),
+    ("overhead = 38\nbucket = { rate = '1Mbit/s', kind = 'shaper', burst = ? }", "1538", "1537"),
+    ("queue = { codel = true? }", "", ", time = '1s'"),
+    ("v4.rate = [{ at = '0s', value = '1Mbit/s' }, { at = '?', value = '2Mbit/s' }]", "1ns", "0s"),
+    ("[host.a]\nclock = { offset = '?' }", "8760h", "8761h"),
+    ("[host.a]\nclock = { offset = '-?' }", "8760h", "8761h"),
+    ("[host.a]\nclock = { skew_ppm = ? }", "-100000.0", "-100001.0"),
+    ("[host.a]\nclock = { steps = [{ at = '1s', by = '1ms' }, { at = '?', by = '1ms' }] }", "2s", "1s"),
+];
+
+/// The same of cross traffic.
+const CROSS_BOUNDS: &[(&str, &str, &str)] = &[
+    ("load = ?", "10", "10.5"),
+    ("load = 1\nsizes = ?", "20", "19"),
+    ("load = 1\nstart = '?'", "720h", "721h"),
+    ("load = 1\nsteps = [{ at = '1s', factor = 1 }, { at = '?', factor = 0 }]", "2s", "1s"),
+    ("load = 1\nsquare = { period = '?' }", "24h", "25h"),
+    ("load = 1\nsquare = { period = '1s', high = 0, low = ? }", "1", "0"),
+    ("load = 1\nleave = ?", "1", "0"),
+    ("load = 1\nfrom = 'b'\nleave = ?", "1", "2"),
+];
+
+#[test]
+fn what_stands_at_a_bound_is_taken_and_what_is_beyond_is_refused() {
+    let cross =
+        "[[hop]]\nrate = '1Mbit/s'\n[[hop]]\nrate = '1Mbit/s'\n[[cross]]\npattern = 'poisson'\nenter = 1\n";
+    let of_cross = CROSS_BOUNDS.iter().map(|row| (cross, row));
+    for (before, &(lines, taken, refused)) in BOUNDS.iter().map(|row| ("", row)).chain(of_cross) {
+        let parsed = |value: &str| Scenario::parse(&format!("{SANE}{before}{}\n", lines.replace('?', value)));
+        assert!(parsed(taken).is_ok(), "{lines}, {taken}: {:?}", parsed(taken));
+        assert!(parsed(refused).is_err(), "{lines}, {refused}");
+    }
+}
+
+#[test]
+fn as_much_as_the_bounds_allow_is_taken() {
+    let padded = |length: usize| format!("{SANE}#{}", " ".repeat(length - SANE.len() - 1));
+    assert!(Scenario::parse(&padded(1 << 20)).is_ok());
+    assert!(refusal(&padded((1 << 20) + 1)).contains("the file has 1048577 bytes"));
+    let hops = "[[hop]]\nrate = '1Mbit/s'\n".repeat(64);
+    assert!(Scenario::parse(&format!("about = 'x'\n{hops}")).is_ok());
+}
