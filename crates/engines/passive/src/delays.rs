@@ -140,7 +140,9 @@ mod tests {
     fn merged_delays_are_those_of_both() {
         let observed = |delays: &[i64]| {
             let mut found = Delays::default();
-            delays.iter().for_each(|ns| found.observe(Span(*ns)));
+            for ns in delays {
+                found.observe(Span(*ns));
+            }
             found
         };
         let mut merged = observed(&[-5, 3, 5003]);

@@ -326,7 +326,9 @@ mod tests {
         }
         let row = |made: &Made, rounds: &[i64]| {
             let mut delay = DelayStatistics::default();
-            rounds.iter().for_each(|ms| delay.observe(Span::from_millis(*ms)));
+            for ms in rounds {
+                delay.observe(Span::from_millis(*ms));
+            }
             RttRow { key: Flow::five_tuple(&made.packet()).key(), method: "spin_bit".to_string(), delay }
         };
         assert_eq!(close(&mut task), [row(&client, &[40, 40]), row(&server, &[41])]);

@@ -581,7 +581,9 @@ mod tests {
 
     fn tallied(delays: &[i64]) -> DelayStatistics {
         let mut tally = DelayTally::new();
-        delays.iter().for_each(|ns| tally.observe(Span(*ns)));
+        for ns in delays {
+            tally.observe(Span(*ns));
+        }
         tally.finish()
     }
 
@@ -676,9 +678,9 @@ mod tests {
             ..Cell::default()
         };
         part.cells[1] = Cell { fates: [Vec::new(), vec![fate(9000, 9500)]], ..Cell::default() };
-        [(0x0201, 5), (0x01, 7), (0x0102, 5)]
-            .into_iter()
-            .for_each(|(path, count)| part.paths.add(path, count));
+        for (path, count) in [(0x0201, 5), (0x01, 7), (0x0102, 5)] {
+            part.paths.add(path, count);
+        }
         part.paths.others = 4;
         let row = |[from, to]: [&str; 2], version: IpVersion, delay: i64| DelayRow {
             from: from.to_owned(),

@@ -215,7 +215,9 @@ mod tests {
     #[test]
     fn packets_of_paths_that_have_no_room_are_counted_together() {
         let mut paths = Paths::default();
-        [9, 9, 1, 9].into_iter().for_each(|path| paths.count(path));
+        for path in [9, 9, 1, 9] {
+            paths.count(path);
+        }
         paths.flush();
         paths.flush();
         assert_eq!(paths.counts, BTreeMap::from([(1, 1), (9, 3)]));

@@ -577,7 +577,9 @@ mod tests {
 
     fn observed(delays: &[i64]) -> DelayStatistics {
         let mut found = DelayStatistics::default();
-        delays.iter().for_each(|ns| found.observe(Span(*ns)));
+        for ns in delays {
+            found.observe(Span(*ns));
+        }
         found
     }
 
