@@ -27,6 +27,8 @@ mod instrument;
 mod lasting;
 mod path_change;
 mod train;
+#[cfg(test)]
+mod unchanged;
 mod verdict;
 
 pub use disturbance::{Disturbance, EndLoad, Level};

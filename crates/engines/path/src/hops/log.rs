@@ -290,7 +290,9 @@ mod tests {
     fn half_of_twelve_answers_are_a_limit_and_then_half_of_six() {
         let mut hop = HopLog { answered: 1, ..HopLog::default() };
         let mut next = |answers: [bool; 6]| {
-            answers.iter().for_each(|answered| hop.note_outcome(*answered, true, Mono(7)));
+            for answered in answers {
+                hop.note_outcome(answered, true, Mono(7));
+            }
             (hop.pace.limited, hop.pace.every, hop.recent.len())
         };
         let half = [true, true, true, false, false, false];

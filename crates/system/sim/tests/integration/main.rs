@@ -10,3 +10,4 @@ mod reach;
 mod reach_scenarios;
 mod size_slope;
 mod truth;
+mod unchanged;
