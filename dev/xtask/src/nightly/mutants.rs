@@ -18,8 +18,11 @@ use crate::purity;
 use crate::shell::{cargo, command, output, run_to_end, works};
 
 /// Packages whose claims the simulator's tests hold, besides their own.
-const SIMULATED: [&str; 2] = ["netaware-netmodel", "netaware-path"];
+const SIMULATED: [&str; 3] = ["netaware-netmodel", "netaware-path", "netaware-probe"];
 const SIMULATOR: &str = "netaware-sim";
+/// Seconds that the tests may take on one mutant. cargo-mutants would derive it from the mutated package's tests alone, and
+/// those of the simulator take longer.
+const LONGEST: &str = "150";
 /// How many places are changed.
 const SAMPLE: usize = 200;
 /// How many of a hundred viable mutants must be found.
@@ -41,8 +44,9 @@ pub(super) fn run() -> Result<Findings> {
         packages.into_iter().partition(|name| SIMULATED.contains(&name.as_str()));
     let tests: Vec<String> = simulated.iter().cloned().chain([SIMULATOR.to_owned()]).collect();
     let mut outcomes = found(&shard, &named("--package", &others))?;
-    outcomes
-        .extend(found(&shard, &[named("--package", &simulated), named("--test-package", &tests)].concat())?);
+    let longest = vec!["--timeout", LONGEST];
+    let how = [longest, named("--package", &simulated), named("--test-package", &tests)].concat();
+    outcomes.extend(found(&shard, &how)?);
     Ok(judge(&outcomes))
 }
 
@@ -51,7 +55,7 @@ fn named<'a>(option: &'a str, packages: &'a [String]) -> Vec<&'a str> {
 }
 
 /// What became of each mutant of a sample of these packages.
-fn found(shard: &str, packages: &[&str]) -> Result<Vec<Value>> {
+fn found(shard: &str, what: &[&str]) -> Result<Vec<Value>> {
     let folder = tempfile::tempdir().context("could not make a folder for cargo-mutants")?;
     let into = folder.path().to_string_lossy().into_owned();
     let how = [
@@ -70,7 +74,8 @@ fn found(shard: &str, packages: &[&str]) -> Result<Vec<Value>> {
         &into,
     ];
     // Mutants that survive make it exit with a status of their own; what counts is in its file.
-    run_to_end(&mut cargo(&[&how[..], packages].concat()))?;
+    let first_failure_ends = ["--", "--fail-fast"];
+    run_to_end(&mut cargo(&[&how[..], what, &first_failure_ends].concat()))?;
     match read(folder.path())?["outcomes"].take() {
         Value::Array(outcomes) => Ok(outcomes),
         _ => bail!("the findings of cargo-mutants have no list"),
