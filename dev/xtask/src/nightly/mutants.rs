@@ -1,6 +1,7 @@
 //! Deliberate faults: cargo-mutants changes one place of base or an engine, and the tests of that
 //! package must notice, or those of the simulator where they hold its claims. A sample is taken,
-//! spread evenly over all places, so that every night costs about the same.
+//! spread evenly over all places, so that every night costs about the same; each day has another
+//! one, so that tests cannot be written for the sample alone.
 //!
 //! Mutants that no test can find, because what they change cannot be observed, are excluded in `.cargo/mutants.toml`,
 //! each with its reason.
@@ -39,7 +40,10 @@ pub(super) fn run() -> Result<Findings> {
         serde_json::from_str(&listed).context("cargo-mutants listed something that is not JSON")?;
     let all = listed.as_array().map_or(0, Vec::len);
     ensure!(all > 0, "cargo-mutants found nothing to change");
-    let shard = format!("0/{}", all.div_ceil(SAMPLE));
+    let samples = all.div_ceil(SAMPLE) as u64;
+    let seconds = output(&mut command("date", &["-u", "+%s"]))?;
+    let day = seconds.trim().parse::<u64>().context("date told no number")? / 86_400;
+    let shard = format!("{}/{samples}", day % samples);
     let (simulated, others): (Vec<String>, Vec<String>) =
         packages.into_iter().partition(|name| SIMULATED.contains(&name.as_str()));
     let tests: Vec<String> = simulated.iter().cloned().chain([SIMULATOR.to_owned()]).collect();
@@ -47,7 +51,7 @@ pub(super) fn run() -> Result<Findings> {
     let longest = vec!["--timeout", LONGEST];
     let how = [longest, named("--package", &simulated), named("--test-package", &tests)].concat();
     outcomes.extend(found(&shard, &how)?);
-    Ok(judge(&outcomes))
+    Ok(judge(&shard, &outcomes))
 }
 
 fn named<'a>(option: &'a str, packages: &'a [String]) -> Vec<&'a str> {
@@ -95,7 +99,7 @@ struct Count {
     unviable: usize,
 }
 
-fn judge(outcomes: &[Value]) -> Findings {
+fn judge(shard: &str, outcomes: &[Value]) -> Findings {
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
     let mut survivors = Vec::new();
     for outcome in outcomes {
@@ -117,12 +121,13 @@ fn judge(outcomes: &[Value]) -> Findings {
     let is_good = viable > 0 && caught * 100 >= viable * REQUIRED_PERCENT;
     let failure = (!is_good)
         .then(|| format!("{caught} of {viable} mutants were found, {REQUIRED_PERCENT} % are required"));
-    Findings { ran: viable, held: caught, failure, section: Some(section(&counts, &survivors)) }
+    Findings { ran: viable, held: caught, failure, section: Some(section(shard, &counts, &survivors)) }
 }
 
-fn section(counts: &BTreeMap<String, Count>, survivors: &[String]) -> String {
-    let mut text = String::from(
-        "| crate | found | survived | did not compile | found of viable |\n|---|---|---|---|---|\n",
+fn section(shard: &str, counts: &BTreeMap<String, Count>, survivors: &[String]) -> String {
+    let mut text = format!(
+        "Sample {shard} (`cargo mutants --shard`).\n\n\
+         | crate | found | survived | did not compile | found of viable |\n|---|---|---|---|---|\n"
     );
     for (package, Count { caught, missed, unviable }) in counts {
         let viable = caught + missed;
@@ -162,10 +167,11 @@ mod claims {
         let baseline = serde_json::json!({ "scenario": "Baseline", "summary": "Success" });
         let mut list = vec![baseline, outcome("stats", "Unviable"), outcome("stats", "MissedMutant")];
         list.extend((0..9).map(|_| outcome("stats", "CaughtMutant")));
-        let findings = judge(&list);
+        let findings = judge("3/85", &list);
         assert_eq!((findings.ran, findings.held), (10, 9));
         assert_eq!(findings.failure, None);
         let section = findings.section.unwrap();
+        assert!(section.starts_with("Sample 3/85 "), "{section}");
         assert!(section.contains("| stats | 9 | 1 | 1 | 90 % |"), "{section}");
         assert!(section.contains("- `stats: replace + with -`"), "{section}");
     }
@@ -173,7 +179,7 @@ mod claims {
     #[test]
     fn too_many_survivors_are_a_failure_and_so_is_nothing_at_all() {
         let list = vec![outcome("stats", "MissedMutant"), outcome("stats", "CaughtMutant")];
-        assert!(judge(&list).failure.is_some());
-        assert!(judge(&[]).failure.is_some());
+        assert!(judge("0/1", &list).failure.is_some());
+        assert!(judge("0/1", &[]).failure.is_some());
     }
 }
