@@ -204,7 +204,10 @@ impl StampFlow {
                 StampEvent::Answered(_) => self.counts.answered += 1,
                 StampEvent::Lost(lost) => self.counts.add_lost(lost),
                 StampEvent::NotSent { .. } => self.counts.not_sent += 1,
-                StampEvent::Abandoned { count } => self.counts.abandoned += count,
+                StampEvent::Abandoned { count, not_sent } => {
+                    self.counts.abandoned += count;
+                    self.counts.not_sent += not_sent;
+                }
                 _ => {}
             }
             self.events.push_back(event);

@@ -85,8 +85,10 @@ pub enum StampEvent {
     },
     /// Not judged, because the flow was stopped before patience was over.
     Abandoned {
-        /// How many.
+        /// How many that left, answered ones behind the first without a verdict among them.
         count: u64,
+        /// How many behind that first one never left.
+        not_sent: u64,
     },
     /// Answered after it had been given up; stays lost.
     Late {

@@ -371,7 +371,8 @@ fn a_first_stop_leaves_answers_a_short_while_and_a_second_one_none() {
     flow.handle(stopped_at, Input::Stop);
     assert_eq!(flow.poll(stopped_at, &mut out), Output::Wait(stopped_at + LINGER));
     flow.handle(stopped_at + ms, Input::Stop);
-    assert_eq!(flow.poll(stopped_at + ms, &mut out), Output::Event(StampEvent::Abandoned { count: 1 }));
+    let abandoned = StampEvent::Abandoned { count: 1, not_sent: 0 };
+    assert_eq!(flow.poll(stopped_at + ms, &mut out), Output::Event(abandoned));
     assert_eq!(flow.poll(stopped_at + ms, &mut out), Output::Done);
     assert_eq!((flow.counts().abandoned, flow.counts().lost), (1, 0));
 }

@@ -286,7 +286,7 @@ impl Window {
                     }
                 }
                 Fate::Lost | Fate::NotSent => return self.settle_losses(now, over, nothing_follows),
-                Fate::Pending if over => return Some(self.abandon(now)),
+                Fate::Pending if over => return Some(self.abandon()),
                 Fate::Pending => return None,
             }
         }
@@ -389,15 +389,16 @@ impl Window {
         Some(reflected)
     }
 
-    /// The packets at the front that nobody waits for any longer; those behind them have verdicts of their own.
-    fn abandon(&mut self, now: Mono) -> StampEvent {
-        let pending = self.slots.iter().take_while(|slot| slot.fate(now, true) == Fate::Pending).count();
-        let count = self.slots.drain(..pending).filter(|slot| !slot.closes).count() as u64;
-        self.base += pending as u64;
+    /// All that is left, answered or not: who counted the answers alone would find less loss than there was.
+    fn abandon(&mut self) -> StampEvent {
+        let planned = || self.slots.iter().filter(|slot| !slot.closes);
+        let not_sent = planned().filter(|slot| slot.not_sent).count() as u64;
+        let count = planned().count() as u64 - not_sent;
+        self.base += self.slots.len() as u64;
+        self.slots.clear();
         self.past.clear();
-        // Whether the reflector counted answers to them is not known.
-        self.anchor = None;
-        StampEvent::Abandoned { count }
+        self.dead = 0;
+        StampEvent::Abandoned { count, not_sent }
     }
 
     fn pop(&mut self, past: Past) -> Option<Slot> {

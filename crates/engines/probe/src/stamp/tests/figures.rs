@@ -57,7 +57,7 @@ fn log() -> StampLog {
         StampEvent::Copy { seq: 0, forward: true },
         StampEvent::Copy { seq: 0, forward: true },
         StampEvent::Copy { seq: 0, forward: false },
-        StampEvent::Abandoned { count: 7 },
+        StampEvent::Abandoned { count: 7, not_sent: 2 },
     ];
     for event in others {
         log.observe(&event);
