@@ -1,5 +1,7 @@
 //! Whether this process may make namespaces, and what a test does if it may not.
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::os::unix::fs::MetadataExt;
 
 /// Whether a test that needs namespaces can run. If not, it says on stderr that it is skipped, and
@@ -11,12 +13,27 @@ pub fn permitted() -> bool {
     match verdict(is_root(), std::env::var("CI").as_deref() == Ok("true")) {
         Verdict::Run => true,
         Verdict::Skip => {
-            eprintln!("SKIPPED: needs root to make network namespaces; run `cargo xtask ci` as root");
+            eprintln!("SKIPPED: needs root to make network namespaces; run `cargo xtask netns` as root");
+            note();
             false
         }
         Verdict::Fail => panic!("needs root to make network namespaces, and CI=true: a skip would hide that"),
     }
 }
+
+/// A line for each test that is skipped, in the file that the runner names, so that it can count them: it does not show what a
+/// test prints that has not failed.
+fn note() {
+    let Some(file) = std::env::var_os(FILE) else { return };
+    let opened = OpenOptions::new().create(true).append(true).open(&file);
+    let written = opened.and_then(|mut file| file.write_all(b"skipped\n"));
+    written.unwrap_or_else(|error| {
+        panic!("could not note in {} that a test is skipped: {error}", file.display())
+    });
+}
+
+/// The variable with which `cargo xtask` names the file.
+const FILE: &str = "NETAWARE_SKIPPED";
 
 #[derive(Debug, PartialEq)]
 enum Verdict {

@@ -18,6 +18,15 @@ pub(crate) fn run(seconds: u32) -> Result<usize> {
     run_targets(seconds)
 }
 
+/// Reads how long each target is to run.
+pub(crate) fn seconds(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(seconds) if seconds > 0 => Ok(seconds),
+        _ => Err("a whole number of seconds, at least 1, is needed: libFuzzer takes 0 for 'without end'"
+            .to_owned()),
+    }
+}
+
 fn run_targets(seconds: u32) -> Result<usize> {
     let listed = output(&mut cargo(&["+nightly", "fuzz", "list"]))?;
     let targets: Vec<&str> = listed.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

@@ -1,8 +1,8 @@
 //! The gate: everything that a change must pass. What is worth running but too long for every change is in
 //! [`crate::nightly`].
 //!
-//! Every step runs even after a failure, so that one run shows everything that is wrong. The last lines say how long
-//! each step took. No step runs a failed test again.
+//! Every step runs even after a failure, so that one run shows everything that is wrong; but for the first two, without
+//! which nothing else can run. The last lines say how long each step took. No step runs a failed test again.
 
 use std::time::Duration;
 
@@ -10,19 +10,23 @@ use anyhow::{Result, bail};
 
 use crate::clock::Stopwatch;
 use crate::nextest::Suite;
-use crate::shell::{CI, run as run_command};
+use crate::shell::{self, CI};
 use crate::{checks, deny, nextest, node, packages, purity, tests, web};
 
 type Step = (&'static str, fn() -> Result<()>);
 
+/// What every other step needs.
+const FIRST: &[Step] = &[
+    ("packages", || {
+        packages::ensure(&[packages::FOR_TESTS, packages::FOR_WEB].concat())?;
+        packages::unpack()
+    }),
+    ("tools", tools),
+];
+
 /// Steps in their order. Steps on one line run side by side. A browser that measures on loopback fills both cores, so no
 /// test of another suite runs beside it.
 const STEPS: &[&[Step]] = &[
-    &[("packages", || {
-        packages::ensure(&[packages::FOR_TESTS, packages::FOR_WEB].concat())?;
-        packages::unpack()
-    })],
-    &[("tools", tools)],
     &[("fmt", checks::formatting)],
     &[("build", tests::build)],
     &[("clippy", checks::lints)],
@@ -50,11 +54,14 @@ struct Done {
 /// Runs every step and reports which failed.
 pub(crate) fn run() -> Result<()> {
     if std::env::var(CI).as_deref() != Ok("true") {
-        return run_as_ci();
+        return shell::become_ci(["ci".into()]);
     }
     let watch = Stopwatch::start();
     nextest::forget_inconclusive()?;
-    let done: Vec<Done> = STEPS.iter().flat_map(|steps| side_by_side(steps)).collect();
+    let mut done: Vec<Done> = FIRST.iter().map(perform).collect();
+    if done.iter().all(|done| done.failure.is_none()) {
+        done.extend(STEPS.iter().flat_map(|steps| side_by_side(steps)));
+    }
     eprint!("\n{}", summary(&done, watch.elapsed()));
     let tests = tests::gate_totals();
     println!("{tests}");
@@ -65,13 +72,6 @@ pub(crate) fn run() -> Result<()> {
         bail!("failed: {}", failed.join(", "));
     }
     Ok(())
-}
-
-/// With `CI=true` a test that cannot run fails instead of skipping. Every child process must see it, so the program
-/// starts itself again with it.
-fn run_as_ci() -> Result<()> {
-    let this = std::env::current_exe()?;
-    run_command(std::process::Command::new(this).arg("ci").env(CI, "true"))
 }
 
 fn side_by_side(steps: &[Step]) -> Vec<Done> {

@@ -15,7 +15,7 @@ use clap::{Parser, Subcommand};
 use xtask::{clock, node, packages, shell};
 
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask", about = "Tasks of this repository")]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "Tasks of this repository")]
 struct Arguments {
     #[command(subcommand)]
     task: Task,
@@ -23,23 +23,23 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Formatting and lints, without building anything to run
+    /// Formatting and lints (clippy); runs no test
     Check,
-    /// Installs by package name what the tests need, then runs those of the gate
+    /// Installs what the gate's tests need, then runs them
     Test,
     /// The gate's tests in network namespaces only (needs root)
     Netns,
     /// Feeds every target below fuzz/ with hostile input
     Fuzz {
-        /// Seconds for each target, at least one: libFuzzer takes zero for "without end"
-        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+        /// Seconds for each target, at least one, as in `cargo xtask fuzz 30`
+        #[arg(value_parser = fuzz::seconds)]
         seconds: u32,
     },
-    /// Licences, sources and known holes of the dependencies
+    /// Licences, sources and known vulnerabilities of the dependencies
     Deny,
     /// Proves that the base and the engines need no operating system
     Purity,
-    /// Compares netaware with the tools of the field; `bench --help` says how
+    /// Compares netaware with iperf3 and similar tools; `cargo xtask bench --help` says how
     #[command(disable_help_flag = true)]
     Bench {
         /// For the program in `dev/bench`

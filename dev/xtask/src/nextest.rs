@@ -71,6 +71,8 @@ pub(crate) struct Inconclusive {
 pub(crate) struct Outcome {
     pub(crate) cases: Vec<Case>,
     pub(crate) inconclusive: Vec<Inconclusive>,
+    /// Tests that did nothing because they were not run as root; they are among the cases that held.
+    pub(crate) skipped: usize,
 }
 
 impl Outcome {
@@ -79,7 +81,7 @@ impl Outcome {
     }
 
     pub(crate) fn passed(&self) -> usize {
-        self.cases.len() - self.failed()
+        (self.cases.len() - self.failed()).saturating_sub(self.skipped)
     }
 
     pub(crate) fn longest(&self) -> Option<&Case> {
@@ -91,11 +93,15 @@ impl std::ops::AddAssign for Outcome {
     fn add_assign(&mut self, other: Self) {
         self.cases.extend(other.cases);
         self.inconclusive.extend(other.inconclusive);
+        self.skipped += other.skipped;
     }
 }
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.cases.is_empty() {
+            return f.write_str("no test ran");
+        }
         for Inconclusive { test, reason } in &self.inconclusive {
             writeln!(f, "INCONCLUSIVE {test}: {reason}")?;
         }
@@ -103,6 +109,9 @@ impl fmt::Display for Outcome {
             writeln!(f, "longest test: {name}, {:.1} s", took.as_secs_f64())?;
         }
         writeln!(f, "inconclusive: {} of {}", self.inconclusive.len(), self.cases.len())?;
+        if self.skipped > 0 {
+            writeln!(f, "SKIPPED {} tests, which need root: `cargo xtask netns` as root", self.skipped)?;
+        }
         write!(f, "{} passed, {} failed", self.passed(), self.failed())
     }
 }
@@ -136,14 +145,15 @@ pub(crate) fn run_suite(suite: Suite) -> Result<Outcome> {
 /// # Errors
 /// The report cannot be read.
 pub(crate) fn outcome(suite: Suite) -> Result<Outcome> {
-    let Folder { report, inconclusive } = Folder::of(suite);
+    let Folder { report, inconclusive, skipped } = Folder::of(suite);
+    let skipped = if skipped.exists() { text(&skipped)?.lines().count() } else { 0 };
     let cases = if report.exists() { cases(&text(&report)?)? } else { Vec::new() };
     let told = if inconclusive.exists() { text(&inconclusive)? } else { String::new() };
     let mut inconclusive: Vec<Inconclusive> = told.lines().filter_map(inconclusive_of).collect();
     // A test that notes several reasons is one test.
     inconclusive.sort_by(|a, b| a.test.cmp(&b.test));
     inconclusive.dedup_by(|a, b| a.test == b.test);
-    Ok(Outcome { cases, inconclusive })
+    Ok(Outcome { cases, inconclusive, skipped })
 }
 
 /// Removes what earlier runs of the gate's suites left, so that no old report is taken for a new one.
@@ -178,7 +188,8 @@ fn command(suite: Suite) -> Command {
     let profile = ["--profile", suite.profile()];
     let ignored: &[&str] = if suite.is_ignored() { &["--run-ignored", "only"] } else { &[] };
     let mut command = cargo(&[&["nextest", "run"], &BUILD[..], &profile, ignored].concat());
-    command.env(INCONCLUSIVE, Folder::of(suite).inconclusive);
+    let Folder { inconclusive, skipped, .. } = Folder::of(suite);
+    command.envs([(INCONCLUSIVE, inconclusive), (SKIPPED, skipped)]);
     if suite == Suite::Waiting {
         command.env(LAB_CORE, "shared");
     }
@@ -188,6 +199,9 @@ fn command(suite: Suite) -> Command {
 /// The variable that tells a test in which file to note that it cannot be judged (`netaware_testkit::inconclusive`).
 const INCONCLUSIVE: &str = "NETAWARE_INCONCLUSIVE";
 
+/// The variable that tells a test where to note that it is skipped (`netaware_netns::permitted`).
+const SKIPPED: &str = "NETAWARE_SKIPPED";
+
 /// The variable that tells the testkit whether the emulators of labs have a core of their own.
 const LAB_CORE: &str = "NETAWARE_LAB_CORE";
 
@@ -195,19 +209,22 @@ const LAB_CORE: &str = "NETAWARE_LAB_CORE";
 struct Folder {
     report: PathBuf,
     inconclusive: PathBuf,
+    skipped: PathBuf,
 }
 
 impl Folder {
     /// Below the folder that `.config/nextest.toml` names.
     fn of(suite: Suite) -> Self {
         let folder = root().join("target/nextest").join(suite.profile());
-        Self { report: folder.join("junit.xml"), inconclusive: folder.join("inconclusive.tsv") }
+        let [report, inconclusive, skipped] =
+            ["junit.xml", "inconclusive.tsv", "skipped.txt"].map(|name| folder.join(name));
+        Self { report, inconclusive, skipped }
     }
 }
 
 fn forget(suite: Suite) -> Result<()> {
-    let Folder { report, inconclusive } = Folder::of(suite);
-    for file in [report, inconclusive] {
+    let Folder { report, inconclusive, skipped } = Folder::of(suite);
+    for file in [report, inconclusive, skipped] {
         if file.exists() {
             fs::remove_file(&file).with_context(|| format!("could not remove {}", file.display()))?;
         }
@@ -269,10 +286,14 @@ mod claims {
     #[test]
     fn closing_line_counts_what_passed_and_what_failed() {
         let spoiled = Inconclusive { test: "a".into(), reason: "late".into() };
-        let outcome = Outcome { cases: cases(REPORT).unwrap(), inconclusive: vec![spoiled] };
+        let outcome = Outcome { cases: cases(REPORT).unwrap(), inconclusive: vec![spoiled], skipped: 0 };
         let text = outcome.to_string();
         assert!(text.starts_with("INCONCLUSIVE a: late\nlongest test: "), "{text}");
         assert!(text.ends_with("inconclusive: 1 of 2\n1 passed, 1 failed"), "{text}");
+        let text = Outcome { skipped: 1, ..outcome }.to_string();
+        assert!(text.contains("\nSKIPPED 1 tests, which need root"), "{text}");
+        assert!(text.ends_with("\n0 passed, 1 failed"), "{text}");
+        assert_eq!(Outcome::default().to_string(), "no test ran");
     }
 
     #[test]

@@ -18,8 +18,9 @@ use health::{Page, Row};
 
 #[derive(Debug, Args)]
 pub(crate) struct Nightly {
-    /// Suites to run, separated by commas; all of them if none is named
-    #[arg(long, value_delimiter = ',', value_enum)]
+    /// Suites to run, separated by commas without spaces, as in `--only long,accuracy`; all of them if none is named. Those of
+    /// the gate are run by `cargo xtask ci`
+    #[arg(long, value_name = "SUITES", value_delimiter = ',', value_enum)]
     only: Vec<Name>,
     /// Print the page instead of writing docs/health.md
     #[arg(long)]
@@ -64,10 +65,7 @@ struct Findings {
 /// A suite failed, or the page cannot be written.
 pub(crate) fn run(nightly: &Nightly) -> Result<()> {
     if std::env::var(CI).as_deref() != Ok("true") {
-        let this = std::env::current_exe()?;
-        return shell::run(
-            std::process::Command::new(this).args(std::env::args_os().skip(1)).env(CI, "true"),
-        );
+        return shell::become_ci(std::env::args_os().skip(1));
     }
     packages::ensure(packages::FOR_TESTS)?;
     nextest::ensure_tool()?;

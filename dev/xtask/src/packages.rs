@@ -1,5 +1,6 @@
 //! Debian packages that tests and benchmarks need.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
@@ -56,7 +57,8 @@ pub fn ensure(packages: &[&str]) -> Result<()> {
         eprintln!("note: this is not Debian; these must be installed: {}", packages.join(" "));
         return Ok(());
     }
-    let missing: Vec<&str> = packages.iter().copied().filter(|package| !is_installed(package)).collect();
+    let different: BTreeSet<&str> = packages.iter().copied().collect();
+    let missing: Vec<&str> = different.into_iter().filter(|package| !is_installed(package)).collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -1,5 +1,6 @@
 //! Runs other programs, showing each command line before its output.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -45,7 +46,7 @@ pub fn command(program: &str, arguments: &[&str]) -> Command {
 pub fn run(command: &mut Command) -> Result<()> {
     let line = line(command);
     eprintln!("$ {line}");
-    let status = command.status().with_context(|| format!("could not start `{line}`"))?;
+    let status = command.status().map_err(|error| not_started(command, error))?;
     if !status.success() {
         bail!("`{line}` failed ({status})");
     }
@@ -56,14 +57,13 @@ pub fn run(command: &mut Command) -> Result<()> {
 pub fn run_to_end(command: &mut Command) -> Result<()> {
     let line = line(command);
     eprintln!("$ {line}");
-    command.status().map(drop).with_context(|| format!("could not start `{line}`"))
+    command.status().map(drop).map_err(|error| not_started(command, error))
 }
 
 /// What a program prints; an exit status other than 0 is an error that carries its stderr.
 pub fn output(command: &mut Command) -> Result<String> {
     let line = line(command);
-    let output =
-        command.stdin(Stdio::null()).output().with_context(|| format!("could not start `{line}`"))?;
+    let output = command.stdin(Stdio::null()).output().map_err(|error| not_started(command, error))?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         bail!("`{line}` failed ({}): {}", output.status, stderr.trim());
@@ -71,9 +71,31 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+fn not_started(command: &Command, error: std::io::Error) -> anyhow::Error {
+    let program = command.get_program().to_string_lossy();
+    let advice = match (error.kind(), &*program) {
+        (ErrorKind::NotFound, "cargo" | "rustup") => "; install it from https://rustup.rs",
+        (ErrorKind::NotFound, "node" | "npm") => "; install Node 20.19 or newer",
+        (ErrorKind::NotFound, _) => "; install it, or put its folder into PATH",
+        _ => "",
+    };
+    anyhow::Error::new(error).context(format!("could not start `{}`{advice}", line(command)))
+}
+
 /// Whether a program can be started and ends well.
 pub fn works(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).output().is_ok_and(|output| output.status.success())
+}
+
+/// Runs this program once more with `CI=true`, so that every child process sees it, and ends as that did. With it a test that
+/// cannot run fails instead of skipping.
+pub fn become_ci(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<()> {
+    let this = std::env::current_exe()?;
+    let mut again = Command::new(this);
+    let status =
+        again.args(arguments).env(CI, "true").status().map_err(|error| not_started(&again, error))?;
+    // What failed has been said.
+    std::process::exit(status.code().unwrap_or(1))
 }
 
 fn line(command: &Command) -> String {

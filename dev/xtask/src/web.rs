@@ -8,11 +8,12 @@ use anyhow::{Context as _, Result};
 
 use crate::node::{in_web, install};
 use crate::shell::{CHECKED, command, run, workspace};
-use crate::{packages, tests};
+use crate::{nextest, packages, tests};
 
 /// Installs what the page's tests need, then runs [`checks`].
 pub(crate) fn all() -> Result<()> {
     packages::ensure(packages::FOR_WEB)?;
+    nextest::ensure_tool()?;
     install()?;
     checks()
 }
