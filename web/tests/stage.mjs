@@ -49,6 +49,8 @@ export async function serve(more = [], origin = ORIGIN) {
   child.printed = "";
   child.stdout?.on("data", (text) => (child.printed += text));
   for (let tries = 0; tries < 100; tries += 1) {
+    // Whoever answers then is another server, left there by another run.
+    if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}`);
     if (origin.startsWith("https") && child.printed.includes("SHA-256")) return child;
     if (await fetch(`${origin}/api/v1/about`).then((response) => response.ok, () => false)) return child;
     await rest(100);

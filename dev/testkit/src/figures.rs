@@ -47,13 +47,14 @@ const HARMLESS: &str = "coalescing";
 /// Call it last. Whatever must hold in every run is asserted before.
 ///
 /// # Panics
-/// If something was off although the lab was on time.
+/// If something was off although the lab was on time, or its emulator ended with an error.
 #[track_caller]
 pub fn judge(off: &[String], report: &Report, bound: Span) {
     if off.is_empty() {
         return;
     }
     let off = off.join("\n");
+    assert_eq!(report.ended, None, "the emulator failed, which excuses nothing; {off}");
     match report.why_invalid(bound) {
         Some(why) => inconclusive(format!("{why}; {off}")),
         None => panic!("{off}\n{report}"),
@@ -63,6 +64,7 @@ pub fn judge(off: &[String], report: &Report, bound: Span) {
 /// Whether every packet can be counted: the emulator lost none itself and wrote down what became of
 /// each. Otherwise the calling test is inconclusive and must return.
 pub fn is_exact(report: &Report) -> bool {
+    assert_eq!(report.ended, None, "the emulator failed, which excuses nothing");
     let missing = report.truth_missing;
     let holes = (missing > 0).then(|| format!("what became of {missing} packets was not written down"));
     // Lateness moves no count.

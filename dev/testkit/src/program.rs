@@ -161,6 +161,16 @@ impl Program {
     }
 }
 
+impl Drop for Program {
+    /// A panic of any of its threads is a failure, whatever the test asks of it.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let complained = self.complained();
+            assert!(!complained.contains("panicked at"), "the program panicked: {complained}");
+        }
+    }
+}
+
 const STDOUT: &str = "stdout";
 const STDERR: &str = "stderr";
 const STORE: &str = "store.db";

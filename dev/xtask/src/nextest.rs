@@ -26,6 +26,8 @@ pub(crate) enum Suite {
     Accuracy,
     /// The library as cargo-c installs it; nightly only.
     Installed,
+    /// Orders in which two ends of a stream can act, to the depth that takes minutes; nightly only.
+    Walks,
 }
 
 impl Suite {
@@ -41,12 +43,13 @@ impl Suite {
             Self::Long => "long",
             Self::Accuracy => "accuracy",
             Self::Installed => "installed",
+            Self::Walks => "walks",
         }
     }
 
     /// Whether its tests are marked `#[ignore]`, so that a plain `cargo test` leaves them out.
     fn is_ignored(self) -> bool {
-        matches!(self, Self::Long | Self::Accuracy | Self::Installed)
+        matches!(self, Self::Long | Self::Accuracy | Self::Installed | Self::Walks)
     }
 }
 
@@ -187,13 +190,25 @@ const BUILD: [&str; 7] =
 fn command(suite: Suite) -> Command {
     let profile = ["--profile", suite.profile()];
     let ignored: &[&str] = if suite.is_ignored() { &["--run-ignored", "only"] } else { &[] };
-    let mut command = cargo(&[&["nextest", "run"], &BUILD[..], &profile, ignored].concat());
+    let mut command = cargo(&[&["nextest", "run", "--retries", "0"], &BUILD[..], &profile, ignored].concat());
+    for (name, _) in std::env::vars_os() {
+        if softens(&name.to_string_lossy()) {
+            command.env_remove(name);
+        }
+    }
     let Folder { inconclusive, skipped, .. } = Folder::of(suite);
     command.envs([(INCONCLUSIVE, inconclusive), (SKIPPED, skipped)]);
     if suite == Suite::Waiting {
         command.env(LAB_CORE, "shared");
     }
     command
+}
+
+/// Whether a variable of the environment changes what tests ask for: how often nextest runs them, whether snapshots and other
+/// committed files are written instead of compared, how many cases of a property are tried.
+fn softens(variable: &str) -> bool {
+    variable == "BLESS"
+        || ["NEXTEST_", "INSTA_", "PROPTEST_"].iter().any(|prefix| variable.starts_with(prefix))
 }
 
 /// The variable that tells a test in which file to note that it cannot be judged (`netaware_testkit::inconclusive`).
@@ -255,7 +270,9 @@ fn case(node: &roxmltree::Node<'_, '_>) -> Result<Case> {
     let attribute =
         |name: &str| node.attribute(name).with_context(|| format!("a test case without `{name}`"));
     let seconds: f64 = attribute("time")?.parse().context("the time of a test case is not a number")?;
-    let held = !node.children().any(|child| child.has_tag_name("failure") || child.has_tag_name("error"));
+    // A test that failed first and passed when it was run again has failed.
+    let failures = ["failure", "error", "flakyFailure", "flakyError", "rerunFailure", "rerunError"];
+    let held = !node.children().any(|child| failures.contains(&child.tag_name().name()));
     let name = format!("{} {}", attribute("classname")?, attribute("name")?);
     Ok(Case { name, took: Duration::from_secs_f64(seconds.max(0.0)), held })
 }
@@ -284,6 +301,21 @@ mod claims {
     }
 
     #[test]
+    fn what_passed_only_when_it_was_run_again_has_failed() {
+        let rerun =
+            REPORT.replace("failure type", "flakyFailure type").replace("</failure>", "</flakyFailure>");
+        assert!(!cases(&rerun).unwrap()[1].held);
+    }
+
+    #[test]
+    fn no_variable_of_the_environment_makes_tests_ask_for_less() {
+        for variable in ["NEXTEST_RETRIES", "INSTA_UPDATE", "INSTA_FORCE_PASS", "PROPTEST_CASES", "BLESS"] {
+            assert!(softens(variable), "{variable}");
+        }
+        assert!(!softens("NETAWARE_LAB_CORE") && !softens("CI") && !softens("PATH"));
+    }
+
+    #[test]
     fn closing_line_counts_what_passed_and_what_failed() {
         let spoiled = Inconclusive { test: "a".into(), reason: "late".into() };
         let outcome = Outcome { cases: cases(REPORT).unwrap(), inconclusive: vec![spoiled], skipped: 0 };
@@ -304,7 +336,8 @@ mod claims {
     #[test]
     fn every_suite_has_a_profile() {
         let config = text(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.config/nextest.toml")).unwrap();
-        let suites = [&Suite::GATE[..], &[Suite::Long, Suite::Accuracy, Suite::Installed]].concat();
+        let suites =
+            [&Suite::GATE[..], &[Suite::Long, Suite::Accuracy, Suite::Installed, Suite::Walks]].concat();
         for suite in suites {
             assert!(config.contains(&format!("[profile.{}]", suite.profile())), "{suite:?}");
         }

@@ -45,16 +45,6 @@ pub(crate) fn documentation() -> Result<()> {
     run_command(&mut cargo(&["test", "--profile", CHECKED, "--locked", "--workspace", "--doc"]))
 }
 
-/// Those orders in which two ends of a stream can act that take minutes.
-pub(crate) fn deep_walks() -> Result<()> {
-    let which = ["--package", "netaware-dual", "--test", "integration"];
-    let how = ["--", "--ignored", "--nocapture", DEEP_WALKS];
-    run_command(&mut cargo(&[&["test", "--profile", CHECKED, "--locked"], &which[..], &how].concat()))
-}
-
-/// The module of the walks that take minutes.
-const DEEP_WALKS: &str = "deep::";
-
 /// Installs cargo-c from source if it is missing: it installs the library as a packager would.
 pub(crate) fn ensure_cargo_c() -> Result<()> {
     if works(&mut cargo(&["cinstall", "--version"])) {

@@ -183,6 +183,26 @@ mod tests {
     }
 
     #[test]
+    fn two_parts_of_different_size_and_shape_have_the_moments_of_the_whole() {
+        let (few, many) = ([1.0, 2.0, 12.0], [-3.0, 4.0, 4.5, 5.0, 21.0]);
+        let whole: Moments = few.iter().chain(&many).copied().collect();
+        let [few, many]: [Moments; 2] = [few.iter().copied().collect(), many.iter().copied().collect()];
+        for (first, second) in [(&few, &many), (&many, &few)] {
+            let mut merged = first.clone();
+            merged.merge(second);
+            let parts = [
+                (merged.m2, whole.m2),
+                (merged.m3, whole.m3),
+                (merged.m4, whole.m4),
+                (merged.mean, whole.mean),
+            ];
+            for (merged, whole) in parts {
+                assert!((merged / whole - 1.0).abs() < 1e-12, "{merged} and {whole}");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_unknown_is_none() {
         let mut moments = Moments::new();
         assert_eq!((moments.mean(), moments.min(), moments.max(), moments.sd()), (None, None, None, None));

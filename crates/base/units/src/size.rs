@@ -99,4 +99,13 @@ mod tests {
         assert_eq!("1500".parse(), Ok(ByteCount(1500)));
         assert_eq!(ByteCount(131_072).to_string(), "128 KiB");
     }
+
+    #[test]
+    fn sums_stop_at_the_largest_count() {
+        let mut sum = ByteCount(7);
+        sum += ByteCount(3);
+        assert_eq!((sum, ByteCount(7) + ByteCount(3)), (ByteCount(10), ByteCount(10)));
+        sum += ByteCount(u64::MAX);
+        assert_eq!(sum, ByteCount(u64::MAX));
+    }
 }

@@ -245,6 +245,12 @@ mod tests {
     }
 
     #[test]
+    fn a_span_is_cut_into_equal_parts_and_into_no_parts_it_is_nothing() {
+        assert_eq!([Span(10) / 3, Span(-10) / 3, Span(10) / 0], [Span(3), Span(-3), Span::ZERO]);
+        assert_eq!(Span(i64::MIN) / -1, Span::ZERO, "no such span");
+    }
+
+    #[test]
     fn spans_print_with_a_unit_that_fits() {
         let rows = [
             (0, "0 ns"),

@@ -81,9 +81,19 @@ fn found(shard: &str, what: &[&str]) -> Result<Vec<Value>> {
     let first_failure_ends = ["--", "--fail-fast"];
     run_to_end(&mut cargo(&[&how[..], what, &first_failure_ends].concat()))?;
     match read(folder.path())?["outcomes"].take() {
-        Value::Array(outcomes) => Ok(outcomes),
+        Value::Array(outcomes) => is_whole(&outcomes).map(|()| outcomes),
         _ => bail!("the findings of cargo-mutants have no list"),
     }
+}
+
+/// Whether the tests passed on the code as it is, and something was changed then.
+fn is_whole(outcomes: &[Value]) -> Result<()> {
+    let is_baseline = |outcome: &&Value| outcome["scenario"] == "Baseline";
+    let baseline =
+        outcomes.iter().find(is_baseline).context("cargo-mutants tried no tests on the code as it is")?;
+    ensure!(baseline["summary"] == "Success", "the tests fail on the code as it is");
+    ensure!(outcomes.len() > 1, "cargo-mutants changed nothing");
+    Ok(())
 }
 
 fn read(folder: &Path) -> Result<Value> {
@@ -174,6 +184,16 @@ mod claims {
         assert!(section.starts_with("Sample 3/85 "), "{section}");
         assert!(section.contains("| stats | 9 | 1 | 1 | 90 % |"), "{section}");
         assert!(section.contains("- `stats: replace + with -`"), "{section}");
+    }
+
+    #[test]
+    fn findings_need_tests_that_pass_on_the_code_as_it_is() {
+        let baseline = |summary: &str| serde_json::json!({ "scenario": "Baseline", "summary": summary });
+        let mutant = outcome("stats", "CaughtMutant");
+        assert!(is_whole(&[baseline("Success"), mutant.clone()]).is_ok());
+        for broken in [vec![baseline("Failure"), mutant.clone()], vec![baseline("Success")], vec![mutant]] {
+            assert!(is_whole(&broken).is_err(), "{broken:?}");
+        }
     }
 
     #[test]

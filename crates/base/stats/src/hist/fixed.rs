@@ -197,6 +197,7 @@ mod tests {
         }
         assert_eq!(hist.iter().collect::<Vec<_>>(), [(10, 2), (15, 1), (20, 1)]);
         assert_eq!((hist.underflow(), hist.overflow(), hist.count()), (1, 1, 6));
+        assert_eq!((hist.low(), hist.width(), hist.bins()), (10, 5, &[2, 1, 1][..]));
         assert_close(hist.moments().mean().unwrap(), 97.0 / 6.0, 1e-12);
     }
 
