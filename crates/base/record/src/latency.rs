@@ -87,7 +87,7 @@ pub struct LatencyResult {
 }
 
 impl LatencyResult {
-    /// What is known before any request has left: that requests carry so much, and that nothing has happened.
+    /// A result in which no request has been sent yet.
     pub fn before_any(pedigree: Pedigree, payload: ByteCount) -> Self {
         Self {
             pedigree,

@@ -46,7 +46,7 @@ fn slope_interval(points: &[(f64, f64)], estimate: f64, confidence: f64) -> Opti
     let mut below = (count - within) / 2.0;
     // Ranks count from one; the bounds must be slopes that exist.
     if below < 1.0 {
-        // Of few points the normal distribution is only near the truth, and asks for more than it takes.
+        // The normal approximation is too strict for few points; the exact confidence is known.
         if extremes_confidence(points) < confidence {
             return None;
         }
