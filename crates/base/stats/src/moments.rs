@@ -188,7 +188,7 @@ mod tests {
         let whole: Moments = few.iter().chain(&many).copied().collect();
         let [few, many]: [Moments; 2] = [few.iter().copied().collect(), many.iter().copied().collect()];
         for (first, second) in [(&few, &many), (&many, &few)] {
-            let mut merged = first.clone();
+            let mut merged = *first;
             merged.merge(second);
             let parts = [
                 (merged.m2, whole.m2),
