@@ -1,4 +1,5 @@
-//! Whoever can send to a host's daemons' ports can answer in their place: no answer of chronyd, ntpd or ptp4l breaks us.
+//! Whoever can send to a host's daemons' ports can answer in their place: no answer of chronyd,
+//! ntpd or ptp4l breaks us.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Any datagram: header, set-up and echo; whatever is understood survives being written and read again.
+//! Any datagram: header, set-up and echo; whatever is understood survives being written and read
+//! again.
 #![no_main]
 
 use libfuzzer_sys::{arbitrary, fuzz_target};

@@ -1,5 +1,6 @@
-//! A peer that says anything on either connection of a dual-stack stream: nothing panics, nothing grows beyond its bound, what
-//! was read stays within what was allowed, and what parses comes back as it was.
+//! A peer that says anything on either connection of a dual-stack stream: nothing panics, nothing
+//! grows beyond its bound, what was read stays within what was allowed, and what parses comes back
+//! as it was.
 #![no_main]
 
 use libfuzzer_sys::{arbitrary, fuzz_target};

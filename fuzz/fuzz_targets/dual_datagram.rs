@@ -1,6 +1,6 @@
-//! A peer that says anything in datagrams of a dual-stack session: nothing panics, no datagram of the application comes twice, what
-//! a peer tells cannot make counts go wrong, the session always says when it wants to be woken, and what parses comes back as it
-//! was.
+//! A peer that says anything in datagrams of a dual-stack session: nothing panics, no datagram of
+//! the application comes twice, what a peer tells cannot make counts go wrong, the session always
+//! says when it wants to be woken, and what parses comes back as it was.
 #![no_main]
 
 use std::collections::HashSet;

@@ -1,5 +1,5 @@
-//! Any inputs in any order, true and forged answers among them: the books of an echo train stay balanced, it never
-//! outgrows its bound, and it ends when told to.
+//! Any inputs in any order, true and forged answers among them: the books of an echo train stay
+//! balanced, it never outgrows its bound, and it ends when told to.
 #![no_main]
 
 use libfuzzer_sys::{arbitrary, fuzz_target};
@@ -132,7 +132,8 @@ impl Driver {
         self.train.handle(self.now, Input::Datagram { bytes, rx: Stamp::application(at), ttl });
     }
 
-    /// Polls as a driver does, up to a bound: at a spacing of 1 us a leap of the clock asks for billions.
+    /// Polls as a driver does, up to a bound: at a spacing of 1 us a leap of the clock asks for
+    /// billions.
     fn poll(&mut self) {
         for _ in 0..300 {
             match self.train.poll(self.now, &mut self.out) {

@@ -1,4 +1,5 @@
-//! Input for readers of JSON. Random bytes hardly ever are JSON, so most inputs are edits of a text that is.
+//! Input for readers of JSON. Random bytes hardly ever are JSON, so most inputs are edits of a text
+//! that is.
 
 use libfuzzer_sys::arbitrary;
 

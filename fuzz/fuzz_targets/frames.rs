@@ -1,5 +1,5 @@
-//! A stream of bytes, however it is cut: the same messages come out, and an announced length is never believed beyond
-//! the limit.
+//! A stream of bytes, however it is cut: the same messages come out, and an announced length is
+//! never believed beyond the limit.
 #![no_main]
 
 #[path = "../../crates/apps/server/src/framing.rs"]

@@ -1,4 +1,5 @@
-//! Anybody on a path may send ICMP: no message breaks the parser, and a quote lies within the message.
+//! Anybody on a path may send ICMP: no message breaks the parser, and a quote lies within the
+//! message.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! What any exporter may send: several messages to one session, over both kinds of transport, and batches of sightings.
+//! What any exporter may send: several messages to one session, over both kinds of transport, and
+//! batches of sightings.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

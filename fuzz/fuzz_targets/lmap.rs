@@ -1,5 +1,5 @@
-//! What probes and collectors say: nothing panics, and what is within bounds is so when it is said again. (Shares may come back
-//! one unit in the last place off, so messages are not compared.)
+//! What probes and collectors say: nothing panics, and what is within bounds is so when it is said
+//! again. (Shares may come back one unit in the last place off, so messages are not compared.)
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,6 @@
-//! Any packets, stamped at any time, into all passive tasks at once, and any filter program over their frames: nothing panics, tables keep
-//! their bounds, and no packet disappears from the counts.
+//! Any packets, stamped at any time, into all passive tasks at once, and any filter program over
+//! their frames: nothing panics, tables keep their bounds, and no packet disappears from the
+//! counts.
 #![no_main]
 
 use libfuzzer_sys::{arbitrary, fuzz_target};

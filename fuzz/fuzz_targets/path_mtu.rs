@@ -1,5 +1,5 @@
-//! A path that answers, refuses and lies as it likes: the search ends within its budget and finds no size that was never
-//! answered.
+//! A path that answers, refuses and lies as it likes: the search ends within its budget and finds
+//! no size that was never answered.
 #![no_main]
 
 use libfuzzer_sys::{arbitrary, fuzz_target};

@@ -1,4 +1,5 @@
-//! What opens a TCP connection: whatever is understood is written back byte for byte, where bytes have a meaning.
+//! What opens a TCP connection: whatever is understood is written back byte for byte, where bytes
+//! have a meaning.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

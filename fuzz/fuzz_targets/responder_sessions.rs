@@ -1,5 +1,6 @@
-//! Two probers that say whatever they like in any order, and hosts that fail as they like: the responder's sessions do
-//! nothing after they have closed, run and halt no test twice, and leave an empty queue behind.
+//! Two probers that say whatever they like in any order, and hosts that fail as they like: the
+//! responder's sessions do nothing after they have closed, run and halt no test twice, and leave an
+//! empty queue behind.
 //!
 //! The state machines are private to their crate, so their files are compiled into this target.
 #![no_main]

@@ -1,4 +1,5 @@
-//! Scenario files: read or refused with a place, and what is accepted runs for a while and keeps its books.
+//! Scenario files: read or refused with a place, and what is accepted runs for a while and keeps
+//! its books.
 #![no_main]
 
 mod edited;

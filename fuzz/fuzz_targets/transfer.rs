@@ -1,5 +1,5 @@
-//! A peer of a file transfer that says anything: nothing panics, what parses comes back as it was, and no name that is taken leads
-//! out of a folder.
+//! A peer of a file transfer that says anything: nothing panics, what parses comes back as it was,
+//! and no name that is taken leads out of a folder.
 #![no_main]
 
 use std::path::{Component, Path};

@@ -1,5 +1,5 @@
-//! Any volley that a prober may ask for: one without a fault keeps every bound that sending and waiting rely on, and none is
-//! too much to be counted.
+//! Any volley that a prober may ask for: one without a fault keeps every bound that sending and
+//! waiting rely on, and none is too much to be counted.
 #![no_main]
 
 use libfuzzer_sys::{arbitrary, fuzz_target};

@@ -1,9 +1,11 @@
-//! Do netaware and the tools of the field say the same of one path? The path is emulated, so its truth is known.
+//! Do netaware and the tools of the field say the same of one path? The path is emulated, so its
+//! truth is known.
 //!
-//! Each tool measures in its own way and with its own idea of what counts. Two of them *agree* when their medians differ
-//! by no more than both spreads together, half the range of the runs each and no less than the last digit it prints.
-//! Where two mean different things by one word, the tool is held against that of our figures which means the same, and
-//! against the one that a user sees first. Reading order: [`path`], [`compare`], then one file per subject.
+//! Each tool measures in its own way and with its own idea of what counts. Two of them *agree* when
+//! their medians differ by no more than both spreads together, half the range of the runs each and
+//! no less than the last digit it prints. Where two mean different things by one word, the tool is
+//! held against that of our figures which means the same, and against the one that a user sees
+//! first. Reading order: [`path`], [`compare`], then one file per subject.
 
 mod compare;
 mod path;

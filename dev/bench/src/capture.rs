@@ -19,13 +19,14 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Begins to record UDP datagrams of exactly this payload towards the server; IPv4 only, because the filter
-    /// language reaches no UDP header behind an IPv6 one.
+    /// Begins to record UDP datagrams of exactly this payload towards the server; IPv4 only,
+    /// because the filter language reaches no UDP header behind an IPv6 one.
     pub(crate) fn start(place: Place<'_>, payload: u32) -> Result<Self> {
         let file = NamedTempFile::new().context("no room for a capture")?;
         let filter = format!("udp and dst host {} and udp[4:2] = {}", place.address(), payload + UDP_HEADER);
         let mut tcpdump = place.server("tcpdump");
-        // 64 B are enough for the headers; the large buffer outlives the moments in which tcpdump gets no CPU.
+        // 64 B are enough for the headers; the large buffer outlives the moments in which tcpdump
+        // gets no CPU.
         tcpdump.args(["-i", place.server_device(), "-n", "-s", "64", "-B", "65536", "-Z", "root"]);
         tcpdump.args(["--time-stamp-precision=nano", "-w"]).arg(file.path()).arg(filter);
         let mut tcpdump = Running::start(tcpdump.stdin(Stdio::null()).stderr(Stdio::piped()))?;
@@ -35,7 +36,8 @@ impl Capture {
         Ok(capture)
     }
 
-    /// Ends it and reads the gaps. A capture that missed a packet is an error: its gap would be the observer's fault.
+    /// Ends it and reads the gaps. A capture that missed a packet is an error: its gap would be the
+    /// observer's fault.
     pub(crate) fn stop(mut self) -> Result<Gaps> {
         let id = self.tcpdump.id().to_string();
         output(&mut command("sh", &["-c", &format!("kill -INT {id}")]))?;
@@ -61,7 +63,8 @@ impl Capture {
 
 const UDP_HEADER: u32 = 8;
 
-/// Stamps in nanoseconds of all records of a capture file (classic pcap with nanoseconds, written on this host).
+/// Stamps in nanoseconds of all records of a capture file (classic pcap with nanoseconds, written
+/// on this host).
 fn read_stamps(mut file: impl Read) -> Result<Vec<u64>> {
     const NANOSECONDS: u32 = 0xa1b2_3c4d;
     let mut header = [0; 24];

@@ -63,8 +63,8 @@ pub(crate) struct Measured {
 }
 
 impl Contest<'_> {
-    /// Holds `rounds` rounds. The order turns round each time (ABBA), so that a slow drift of the machine hits all
-    /// alike. A failed run is counted and told, and the others go on.
+    /// Holds `rounds` rounds. The order turns round each time (ABBA), so that a slow drift of the
+    /// machine hits all alike. A failed run is counted and told, and the others go on.
     pub(crate) fn hold(self, rounds: u32) -> Outcome {
         let mut measured: Vec<Measured> =
             self.contenders.iter().map(|contender| Measured::new(contender.name)).collect();

@@ -1,12 +1,13 @@
 //! Comparisons with the tools of the field, on the same path, in turn, in the same run.
 //!
-//! A shared machine changes its speed from minute to minute, so absolute figures of different runs mean nothing side
-//! by side. All contenders of a contest run once per round, in an order that turns round each time; ratios are formed
-//! within rounds, and their median counts. Every contender gets fresh processes, and its own client's CPU time is
-//! taken from the kernel. Reading order: [`place`], [`session`], [`contest`], then one file per section.
+//! A shared machine changes its speed from minute to minute, so absolute figures of different runs
+//! mean nothing side by side. All contenders of a contest run once per round, in an order that
+//! turns round each time; ratios are formed within rounds, and their median counts. Every contender
+//! gets fresh processes, and its own client's CPU time is taken from the kernel. Reading order:
+//! [`place`], [`session`], [`contest`], then one file per section.
 //!
-//! [`agree`] asks another question of the same tools: whether we say the same of a path whose truth is known. [`passive`] is about
-//! probes, which have other peers.
+//! [`agree`] asks another question of the same tools: whether we say the same of a path whose truth
+//! is known. [`passive`] is about probes, which have other peers.
 
 mod agree;
 mod capture;
@@ -46,13 +47,16 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Bench {
-    /// Throughput, UDP, pacing, latency and the idle responder, against iperf3 and its kin (needs root)
+    /// Throughput, UDP, pacing, latency and the idle responder, against iperf3 and its kin (needs
+    /// root)
     Active(Active),
     /// Whether netaware and the tools of the field say the same of an emulated path (needs root)
     Agree(agree::Agree),
-    /// The page of `netaware serve` in a real browser, beside `netaware` on the same path (needs root)
+    /// The page of `netaware serve` in a real browser, beside `netaware` on the same path (needs
+    /// root)
     Page(page::Page),
-    /// Cost and truth of passive probes, beside tcpdump and what was published of the system before (needs root)
+    /// Cost and truth of passive probes, beside tcpdump and what was published of the system before
+    /// (needs root)
     Passive(passive::Passive),
 }
 

@@ -1,5 +1,5 @@
-//! Evenly spaced UDP. What a sender says of its own pacing proves nothing, so all are judged by one observer: a capture
-//! at the receiving interface with the kernel's stamps, the same for everybody.
+//! Evenly spaced UDP. What a sender says of its own pacing proves nothing, so all are judged by one
+//! observer: a capture at the receiving interface with the kernel's stamps, the same for everybody.
 
 use anyhow::Result;
 use netaware_netns::{IpVersion, Pair};
@@ -11,7 +11,8 @@ use super::peers::{Tools, contender, cpu_percent, iperf3, netaware, nuttcp};
 use super::place::{Link, Place};
 use super::session::Finished;
 
-/// 10,000 bits: every spacing in whole microseconds is a whole rate, which tools that pace by rate need.
+/// 10,000 bits: every spacing in whole microseconds is a whole rate, which tools that pace by rate
+/// need.
 const PAYLOAD: u32 = 1250;
 const SPACINGS_US: [u32; 3] = [100, 20, 10];
 const NEWEST: &str = "iperf3 newest";
@@ -29,7 +30,8 @@ fn contest<'a>(place: Place<'a>, tools: &'a Tools, spacing_us: u32, seconds: u32
         let run = move |at| netaware::paced(ours, at, PAYLOAD, spacing_us, seconds);
         contenders.push(contender("netaware", place, move |at| stream.observe(at, run)));
     }
-    // Debian's paces by a timer of a millisecond and is no match; the newest is, where there is one.
+    // Debian's paces by a timer of a millisecond and is no match; the newest is, where there is
+    // one.
     let (name, program) = tools.iperf3_new().map_or(("iperf3", "iperf3".as_ref()), |newest| (NEWEST, newest));
     let run = move |at| iperf3::paced(program, at, PAYLOAD, bits, seconds, &[]);
     contenders.push(contender(name, place, move |at| stream.observe(at, run)));

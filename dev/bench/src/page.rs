@@ -1,6 +1,8 @@
-//! What the page's figures are worth: measured in a real browser, beside the program and beside what the path carries.
+//! What the page's figures are worth: measured in a real browser, beside the program and beside
+//! what the path carries.
 //!
-//! The page is driven where it lives, by `web/tests/figures.mjs`; here it gets the program and the tools that it needs.
+//! The page is driven where it lives, by `web/tests/figures.mjs`; here it gets the program and the
+//! tools that it needs.
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +41,8 @@ enum Part {
     Rate,
 }
 
-/// Prints the tables; which of them stand in docs/benchmarks.md, and why a figure is missed, is a person's business.
+/// Prints the tables; which of them stand in docs/benchmarks.md, and why a figure is missed, is a
+/// person's business.
 pub(crate) fn measure(options: &Page) -> Result<()> {
     packages::ensure(packages::FOR_WEB)?;
     let program = std::path::absolute(netaware_program(options.netaware.clone())?)?;

@@ -1,7 +1,9 @@
-//! What watching costs and how true its figures are: the tables of the system before, measured anew, theirs beside ours.
+//! What watching costs and how true its figures are: the tables of the system before, measured
+//! anew, theirs beside ours.
 //!
-//! Load is put on a veth pair by one thread, and `netaware probe` and tcpdump watch in turn; delays are those of a lab, which knows the
-//! truth about every packet. Reading order: [`traffic`], [`reader`], then one file per kind of table.
+//! Load is put on a veth pair by one thread, and `netaware probe` and tcpdump watch in turn; delays
+//! are those of a lab, which knows the truth about every packet. Reading order: [`traffic`],
+//! [`reader`], then one file per kind of table.
 
 mod delay;
 mod generator;
@@ -42,7 +44,8 @@ pub(crate) struct Passive {
     /// Only these sections; the others in docs/benchmarks.md stay as they are
     #[arg(long, value_enum)]
     only: Vec<Section>,
-    /// Only contests whose title has this in it; prints the tables, and docs/benchmarks.md is left alone
+    /// Only contests whose title has this in it; prints the tables, and docs/benchmarks.md is left
+    /// alone
     #[arg(long, value_name = "TEXT")]
     matching: Option<String>,
     /// This netaware instead of a release build of the checkout

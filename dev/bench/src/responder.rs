@@ -1,4 +1,5 @@
-//! The responder by itself: what it costs while nobody asks, and whether a hundred clients at once lose anything.
+//! The responder by itself: what it costs while nobody asks, and whether a hundred clients at once
+//! lose anything.
 
 use std::fs;
 use std::path::Path;
@@ -51,7 +52,8 @@ fn cpu_ticks(pid: u32) -> Result<u64> {
     parse_ticks(&stat).context("/proc/…/stat has no times")
 }
 
-/// Fields 14 and 15 (user, system), counted behind the name, which may contain spaces and ends with the last `)`.
+/// Fields 14 and 15 (user, system), counted behind the name, which may contain spaces and ends with
+/// the last `)`.
 fn parse_ticks(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)

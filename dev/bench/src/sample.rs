@@ -20,13 +20,15 @@ impl Sample {
         }
     }
 
-    /// Smallest and largest. With five runs a quartile would be no more than a single run, so the whole range is told.
+    /// Smallest and largest. With five runs a quartile would be no more than a single run, so the
+    /// whole range is told.
     pub(crate) fn range(&self) -> Option<(f64, f64)> {
         let sorted = self.sorted();
         Some((*sorted.first()?, *sorted.last()?))
     }
 
-    /// Round by round, `self` over `other`; rounds that one of them lacks do not count, nor those where `other` is 0.
+    /// Round by round, `self` over `other`; rounds that one of them lacks do not count, nor those
+    /// where `other` is 0.
     pub(crate) fn ratio(&self, other: &Self) -> Self {
         let partner = |round| other.0.iter().find(|(theirs, value)| *theirs == round && *value != 0.0);
         let pairs = self.0.iter().filter_map(|&(round, ours)| Some((round, ours / partner(round)?.1)));

@@ -69,15 +69,16 @@ fn last_lines(text: &str) -> String {
     lines[lines.len().saturating_sub(3)..].join(" / ")
 }
 
-/// Waits like [`Child::wait`], and learns the CPU time of the child and of those it waited for itself.
+/// Waits like [`Child::wait`], and learns the CPU time of the child and of those it waited for
+/// itself.
 fn reap(child: &Child) -> Result<(i32, f64)> {
     let pid = libc::pid_t::try_from(child.id())?;
     let mut status = 0;
     // SAFETY: an all-zero rusage is a valid value of this plain C structure.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     loop {
-        // SAFETY: both pointers are to live locals of the right type. `pid` is our own child, which nobody else has
-        // waited for, so the number cannot have been given to another process.
+        // SAFETY: both pointers are to live locals of the right type. `pid` is our own child, which
+        // nobody else has waited for, so the number cannot have been given to another process.
         let waited = unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) };
         if waited == pid {
             return Ok((status, seconds(usage.ru_utime) + seconds(usage.ru_stime)));

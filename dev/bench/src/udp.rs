@@ -9,7 +9,8 @@ use super::contest::{Bound, Claim, Contender, Contest};
 use super::peers::{Tools, ceiling, contender, iperf2, iperf3, netaware, nuttcp};
 use super::place::Place;
 
-/// Payloads in bytes: the smallest frame of Ethernet nearly, and the largest that IPv4 fits into 1500.
+/// Payloads in bytes: the smallest frame of Ethernet nearly, and the largest that IPv4 fits into
+/// 1500.
 const PAYLOADS: [u32; 2] = [64, 1472];
 
 /// With segmentation offload: the kernel cuts (and glues), the program handles 64 KiB at a time.
@@ -55,8 +56,8 @@ pub(crate) fn plain<'a>(pair: &'a Pair, tools: &'a Tools, plan: Plan) -> Vec<Con
 
 const BATCHED: &str = "netaware mmsg";
 
-/// What it costs to count the times between arrivals in bins of 1 us, at the rate at which most of them pass: small
-/// datagrams, one by one.
+/// What it costs to count the times between arrivals in bins of 1 us, at the rate at which most of
+/// them pass: small datagrams, one by one.
 pub(crate) fn with_histogram<'a>(pair: &'a Pair, tools: &'a Tools, plan: Plan) -> Vec<Contest<'a>> {
     let contest = |place: Place<'a>, call: &'static str| {
         let contenders = [("netaware", &[][..]), (COUNTING, &["--hist", "1us"][..])].map(|(name, extra)| {

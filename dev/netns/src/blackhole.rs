@@ -1,19 +1,21 @@
 //! Packets that vanish without a word: no ICMP, no error for the sender.
 //!
-//! They are dropped where they enter a side, because a drop on the way out would be told to the sender (`EPERM`).
+//! They are dropped where they enter a side, because a drop on the way out would be told to the
+//! sender (`EPERM`).
 
 use crate::tool::run_with_input;
 use crate::{IpVersion, NetnsError, Pair, Side};
 
 impl Pair {
-    /// Drops everything of one IP version, both ways, except neighbour discovery: without that the sender's own kernel
-    /// would soon report "no route to host", and nothing would be silent any more.
+    /// Drops everything of one IP version, both ways, except neighbour discovery: without that the
+    /// sender's own kernel would soon report "no route to host", and nothing would be silent any
+    /// more.
     pub fn blackhole(&self, version: IpVersion) -> Result<(), NetnsError> {
         self.filter(everything(version))
     }
 
-    /// Answers every TCP segment of one IP version with a reset, both ways: what is connected dies at once, and nothing
-    /// connects.
+    /// Answers every TCP segment of one IP version with a reset, both ways: what is connected dies
+    /// at once, and nothing connects.
     pub fn reset(&self, version: IpVersion) -> Result<(), NetnsError> {
         self.filter(&[&format!(
             "meta nfproto {} meta l4proto tcp counter reject with tcp reset",
@@ -21,11 +23,11 @@ impl Pair {
         )])
     }
 
-    /// Drops packets of one IP version that are longer than `bytes`, IP header included, both ways: a path MTU that
-    /// nobody announces.
+    /// Drops packets of one IP version that are longer than `bytes`, IP header included, both ways:
+    /// a path MTU that nobody announces.
     ///
-    /// From now on both sides cut segments before they reach the wire, as otherwise a 64 KiB aggregate of small
-    /// segments would be taken for one long packet.
+    /// From now on both sides cut segments before they reach the wire, as otherwise a 64 KiB
+    /// aggregate of small segments would be taken for one long packet.
     pub fn blackhole_larger_than(&self, bytes: u32, version: IpVersion) -> Result<(), NetnsError> {
         for side in self.sides() {
             side.ip(&["link", "set", "dev", side.device(), "gso_max_segs", "1"])?;

@@ -1,5 +1,5 @@
-//! Waits until a program has opened its port, by asking the kernel instead of connecting: a connection would count as
-//! a client, and some servers serve one only.
+//! Waits until a program has opened its port, by asking the kernel instead of connecting: a
+//! connection would count as a client, and some servers serve one only.
 
 use std::time::Duration;
 
@@ -33,8 +33,8 @@ impl Transport {
 const POLL: Duration = Duration::from_millis(10);
 const POLLS: u32 = 500;
 
-/// Returns as soon as `port` is open, over either IP version, in the network namespace of process `pid` (which may be
-/// the host's own). Gives up after 5 s, or when the process is gone.
+/// Returns as soon as `port` is open, over either IP version, in the network namespace of process
+/// `pid` (which may be the host's own). Gives up after 5 s, or when the process is gone.
 pub fn wait_until_bound(pid: u32, transport: Transport, port: u16) -> Result<(), NetnsError> {
     for poll in 0..POLLS {
         match is_bound(pid, transport, port) {
@@ -56,7 +56,8 @@ pub(crate) fn pause(span: Duration) {
     std::thread::sleep(span);
 }
 
-/// Whether `port` is open, over either IP version, in the network namespace of process `pid`. `None` when the process is gone.
+/// Whether `port` is open, over either IP version, in the network namespace of process `pid`.
+/// `None` when the process is gone.
 pub fn is_bound(pid: u32, transport: Transport, port: u16) -> Option<bool> {
     let mut readable = false;
     for table in transport.tables() {

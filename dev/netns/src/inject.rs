@@ -1,4 +1,5 @@
-//! Frames as they are: what no socket of a higher layer can be made to send, as tags that the kernel would take out.
+//! Frames as they are: what no socket of a higher layer can be made to send, as tags that the
+//! kernel would take out.
 
 #![expect(unsafe_code, reason = "raw frames have no safe wrapper")]
 
@@ -30,7 +31,8 @@ impl Side {
             to.sll_ifindex = unsafe { libc::if_nametoindex(device.as_ptr()) } as i32;
             to.sll_protocol = u16::from_be_bytes(kind).to_be();
             let size = size_of::<libc::sockaddr_ll>() as u32;
-            // SAFETY: frame and address are valid for their lengths; the descriptor is ours and closed once.
+            // SAFETY: frame and address are valid for their lengths; the descriptor is ours and
+            // closed once.
             unsafe {
                 let sent =
                     libc::sendto(fd, frame.as_ptr().cast(), frame.len(), 0, (&raw const to).cast(), size);

@@ -17,10 +17,11 @@
 //!        └─ class 6 ── tbf (IPv6 rate)
 //! ```
 //!
-//! The addresses are the same in every pair: namespaces keep them apart, so pairs can live side by side. Nothing
-//! outside the two namespaces is touched, except files below `/etc/netns/<namespace>` (host names), which go with them.
-//! Needs root, and `ip`, `tc` and `nft` (Debian: iproute2, nftables). Delay and random loss are not offered: that
-//! needs netem, which the kernels that these tests must run on do not have.
+//! The addresses are the same in every pair: namespaces keep them apart, so pairs can live side by
+//! side. Nothing outside the two namespaces is touched, except files below `/etc/netns/<namespace>`
+//! (host names), which go with them. Needs root, and `ip`, `tc` and `nft` (Debian: iproute2,
+//! nftables). Delay and random loss are not offered: that needs netem, which the kernels that these
+//! tests must run on do not have.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), netaware_netns::NetnsError> {

@@ -9,7 +9,8 @@ use crate::tool::run;
 
 /// Two namespaces joined by a veth pair; see the drawing at the top of the crate.
 ///
-/// Dropping it kills every process left inside (SIGKILL) and removes the namespaces, their links and their files.
+/// Dropping it kills every process left inside (SIGKILL) and removes the namespaces, their links
+/// and their files.
 #[derive(Debug)]
 pub struct Pair {
     left: Side,
@@ -20,7 +21,8 @@ pub struct Pair {
 const USUAL_MTU: u32 = 1500;
 
 impl Pair {
-    /// A pair with an MTU of 1500. `name` only helps a person who looks at `ip netns`; it need not be unique.
+    /// A pair with an MTU of 1500. `name` only helps a person who looks at `ip netns`; it need not
+    /// be unique.
     pub fn new(name: &str) -> Result<Self, NetnsError> {
         Self::with_mtu(name, USUAL_MTU)
     }
@@ -28,7 +30,8 @@ impl Pair {
     /// A pair whose wire has this MTU in bytes, 1280 (the least that IPv6 allows) to 65535.
     pub fn with_mtu(name: &str, mtu: u32) -> Result<Self, NetnsError> {
         let number = next_number();
-        // Built before the first command runs, so that a failure half-way is cleaned up by `Drop` too.
+        // Built before the first command runs, so that a failure half-way is cleaned up by `Drop`
+        // too.
         let pair = Self {
             left: side(namespace_name(number, name, "left"), 1),
             right: side(namespace_name(number, name, "right"), 2),
@@ -62,8 +65,8 @@ impl Pair {
         for side in self.sides() {
             side.ip(&["link", "set", DEVICE, "up"])?;
         }
-        // Addresses come last: set on a link that is up on both ends, and without duplicate address detection, they
-        // can be used at once.
+        // Addresses come last: set on a link that is up on both ends, and without duplicate address
+        // detection, they can be used at once.
         configure(&self.left, &self.right)?;
         configure(&self.right, &self.left)
     }

@@ -21,8 +21,8 @@ pub fn permitted() -> bool {
     }
 }
 
-/// A line for each test that is skipped, in the file that the runner names, so that it can count them: it does not show what a
-/// test prints that has not failed.
+/// A line for each test that is skipped, in the file that the runner names, so that it can count
+/// them: it does not show what a test prints that has not failed.
 fn note() {
     let Some(file) = std::env::var_os(FILE) else { return };
     let opened = OpenOptions::new().create(true).append(true).open(&file);

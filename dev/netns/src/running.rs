@@ -4,7 +4,8 @@ use std::process::{Child, Command};
 
 use crate::NetnsError;
 
-/// A started program. Dropping it kills the program (SIGKILL) and reaps it, so a failing test leaves no server behind.
+/// A started program. Dropping it kills the program (SIGKILL) and reaps it, so a failing test
+/// leaves no server behind.
 #[derive(Debug)]
 pub struct Running(Child);
 

@@ -1,8 +1,8 @@
 //! A bottleneck per IP version.
 //!
-//! The classes of `htb` only sort (`prio` would be simpler, but kernels without it exist); the token buckets below
-//! them shape. Segmentation offload may stay on: `tbf` cuts whatever exceeds its bucket, and counts the headers of
-//! every segment that a smaller aggregate will become.
+//! The classes of `htb` only sort (`prio` would be simpler, but kernels without it exist); the
+//! token buckets below them shape. Segmentation offload may stay on: `tbf` cuts whatever exceeds
+//! its bucket, and counts the headers of every segment that a smaller aggregate will become.
 
 use netaware_units::BitRate;
 
@@ -12,9 +12,9 @@ use crate::{NetnsError, Pair, Side};
 impl Pair {
     /// Limits what leaves either side, separately for IPv4 and IPv6, replacing limits set before.
     ///
-    /// Rates count Ethernet frames without preamble and checksum (14 B of header), so the largest payload rate of TCP
-    /// with timestamps at MTU 1500 is 1448/1514 of it over IPv4 and 1428/1514 over IPv6. The queue holds 50 ms.
-    /// Other protocols (ARP) pass at once.
+    /// Rates count Ethernet frames without preamble and checksum (14 B of header), so the largest
+    /// payload rate of TCP with timestamps at MTU 1500 is 1448/1514 of it over IPv4 and 1428/1514
+    /// over IPv6. The queue holds 50 ms. Other protocols (ARP) pass at once.
     pub fn shape_two_classes(&self, v4_rate: BitRate, v6_rate: BitRate) -> Result<(), NetnsError> {
         self.unshape()?;
         for side in self.sides() {
@@ -58,9 +58,10 @@ impl Side {
     }
 }
 
-/// Bytes that may pass at once: what the rate moves in 10 ms. Tokens are lost while the bucket is full, so a bucket
-/// that fills before a busy host's timer fires falls short of its rate: with 3 ms (16 kB at 40 Mbit/s) it read up to 4 %
-/// low beside a compiler. The price is a credit of 10 ms after each pause, 1 % of the first second.
+/// Bytes that may pass at once: what the rate moves in 10 ms. Tokens are lost while the bucket is
+/// full, so a bucket that fills before a busy host's timer fires falls short of its rate: with 3 ms
+/// (16 kB at 40 Mbit/s) it read up to 4 % low beside a compiler. The price is a credit of 10 ms
+/// after each pause, 1 % of the first second.
 fn burst_for(rate: BitRate) -> u64 {
     const SMALLEST: u64 = 16_000;
     (rate.0 / 8 / 100).max(SMALLEST)

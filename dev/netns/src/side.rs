@@ -56,21 +56,22 @@ impl Side {
         &self.namespace
     }
 
-    /// A command that will run inside. `ip netns exec` replaces itself by the program, so the child's process id is
-    /// the program's own.
+    /// A command that will run inside. `ip netns exec` replaces itself by the program, so the
+    /// child's process id is the program's own.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.namespace]).arg(program);
         command
     }
 
-    /// Runs `ip` inside, for whatever this crate does not wrap: `side.ip(&["link", "set", "lan", "down"])`.
+    /// Runs `ip` inside, for whatever this crate does not wrap: `side.ip(&["link", "set", "lan",
+    /// "down"])`.
     pub fn ip(&self, arguments: &[&str]) -> Result<String, NetnsError> {
         run("ip", &[&["-netns", &*self.namespace], arguments].concat())
     }
 
-    /// Does something in a thread of its own that is inside, as are the threads that it starts, and the sockets that it makes
-    /// stay there.
+    /// Does something in a thread of its own that is inside, as are the threads that it starts, and
+    /// the sockets that it makes stay there.
     ///
     /// # Errors
     /// The namespace cannot be entered, or what `work` says; that it panicked.
@@ -105,7 +106,8 @@ impl Side {
     /// Host names known inside, as lines of `/etc/hosts`; none is asked for elsewhere.
     pub(crate) fn know_hosts(&self, lines: &str) -> Result<(), NetnsError> {
         self.write_file("hosts", &format!("127.0.0.1 localhost\n::1 localhost ip6-localhost\n{lines}"))?;
-        // Without name servers, so that an unknown name fails at once instead of asking the real network.
+        // Without name servers, so that an unknown name fails at once instead of asking the real
+        // network.
         self.write_file("resolv.conf", "options timeout:1 attempts:1\n")
     }
 
@@ -117,8 +119,9 @@ impl Side {
 
     pub(crate) fn remove(&self) {
         self.kill_processes();
-        // Deleting one end deletes both; without it the link would live until the kernel has reaped the namespace.
-        // Errors are expected here after a half-finished set-up, and nobody could act on others.
+        // Deleting one end deletes both; without it the link would live until the kernel has reaped
+        // the namespace. Errors are expected here after a half-finished set-up, and nobody could
+        // act on others.
         let _ = self.ip(&["link", "delete", self.device]);
         let _ = run("ip", &["netns", "delete", &self.namespace]);
         let _ = fs::remove_dir_all(self.files());
@@ -134,7 +137,8 @@ impl Side {
                 return;
             }
             let ids = inside.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
-            // The shell's own `kill`: a minimal Debian has no other. An error means that they were gone already.
+            // The shell's own `kill`: a minimal Debian has no other. An error means that they were
+            // gone already.
             let _ = run("sh", &["-c", &format!("kill -9 {ids}")]);
             pause(Duration::from_millis(5));
         }

@@ -22,8 +22,8 @@ pub(crate) fn namespace_name(number: u32, name: &str, side: &str) -> String {
     format!("{PREFIX}-{}-{number}-{harmless}-{side}", std::process::id())
 }
 
-/// Removes the namespaces that test runs left behind when they were killed, and says which. Those of living processes
-/// stay.
+/// Removes the namespaces that test runs left behind when they were killed, and says which. Those
+/// of living processes stay.
 pub fn remove_stale() -> Result<Vec<String>, NetnsError> {
     let listed = run("ip", &["netns", "list"])?;
     let names = listed.lines().filter_map(|line| line.split_whitespace().next());

@@ -15,8 +15,9 @@ use crate::tool::run;
 ///   …                                                     ┘
 /// ```
 ///
-/// Each site reaches the others and the hub through the hub, and knows them all by name, the hub as `hub`. Dropping it kills
-/// every process left inside (SIGKILL) and removes the namespaces, their links and their files.
+/// Each site reaches the others and the hub through the hub, and knows them all by name, the hub as
+/// `hub`. Dropping it kills every process left inside (SIGKILL) and removes the namespaces, their
+/// links and their files.
 #[derive(Debug)]
 pub struct Star {
     hub: Side,
@@ -27,7 +28,8 @@ impl Star {
     /// Sites that one can have.
     pub const MOST: u8 = 250;
 
-    /// Sites of these names, at most [`Self::MOST`]. `name` only helps a person who looks at `ip netns`; it need not be unique.
+    /// Sites of these names, at most [`Self::MOST`]. `name` only helps a person who looks at `ip
+    /// netns`; it need not be unique.
     pub fn new(name: &str, sites: &[&str]) -> Result<Self, NetnsError> {
         let number = next_number();
         let hub = Side::new(namespace_name(number, name, "hub"), "lo", v4(0, 1), v6(0, 1));
@@ -35,7 +37,8 @@ impl Star {
         let side = |(n, site): (u8, &&str)| {
             Side::new(namespace_name(number, name, site), "eth0", v4(n, 2), v6(n, 2))
         };
-        // Built before the first command runs, so that a failure half-way is cleaned up by `Drop` too.
+        // Built before the first command runs, so that a failure half-way is cleaned up by `Drop`
+        // too.
         let star = Self { hub, sites: numbered.map(side).collect() };
         star.create(sites)?;
         Ok(star)

@@ -59,7 +59,8 @@ pub(crate) fn run_with_input(program: &str, arguments: &[&str], input: &str) -> 
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
     };
     let output = pipes(Command::new(program).args(arguments)).and_then(|mut child| {
-        // A child that dies before it has read everything says why on stderr; the broken pipe says less.
+        // A child that dies before it has read everything says why on stderr; the broken pipe says
+        // less.
         let _ = child.stdin.take().map(|mut stdin| stdin.write_all(input.as_bytes()));
         child.wait_with_output()
     });

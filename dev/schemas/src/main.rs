@@ -1,5 +1,6 @@
-//! Derives the schemas that the product prints and serves from its types, and writes them where the product takes them from:
-//! `cargo xtask schemas`. So the product is built without what derives them, and a change of a schema shows in its diff.
+//! Derives the schemas that the product prints and serves from its types, and writes them where the
+//! product takes them from: `cargo xtask schemas`. So the product is built without what derives
+//! them, and a change of a schema shows in its diff.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +26,8 @@ impl Document {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(self.file)
     }
 
-    /// A line for each value, so that a change shows in a diff, but not indented, since the product carries it.
+    /// A line for each value, so that a change shows in a diff, but not indented, since the product
+    /// carries it.
     fn text(&self) -> Result<String> {
         let mut text = Vec::new();
         let lines = PrettyFormatter::with_indent(b"");

@@ -1,7 +1,7 @@
 //! Judges figures whose truth is known.
 //!
-//! Two rules. A figure may be wrong, but never without saying so: see [`misleads`]. And what depends on the machine's time
-//! is judged only in a lab that was itself on time: see [`judge`].
+//! Two rules. A figure may be wrong, but never without saying so: see [`misleads`]. And what
+//! depends on the machine's time is judged only in a lab that was itself on time: see [`judge`].
 
 use netaware_lab::Report;
 use netaware_record::{Interval, PathRate, RateBound};
@@ -11,9 +11,10 @@ use crate::inconclusive;
 
 /// Returns why a rate misleads its reader; `None` if it does not.
 ///
-/// A rate is honest if one of its `doubts` (flags that say why it may be wrong) is there, if it is within a fifth of
-/// `truth`, or if its own interval allows the truth. Intervals that claim 95 % miss now and then, by little: half of the
-/// width is added on both sides. A bound has to hold on its one side.
+/// A rate is honest if one of its `doubts` (flags that say why it may be wrong) is there, if it is
+/// within a fifth of `truth`, or if its own interval allows the truth. Intervals that claim 95 %
+/// miss now and then, by little: half of the width is added on both sides. A bound has to hold on
+/// its one side.
 pub fn misleads(rate: &Interval, bound: RateBound, doubts: &[String], truth: f64) -> Option<String> {
     let half = (rate.hi - rate.lo).max(0.0) / 2.0;
     let is_honest = match bound {
@@ -41,8 +42,9 @@ const BUSY: [&str; 3] = ["host_busy", "host_limited", "fell_behind"];
 /// This flag describes how packets arrive and expresses no doubt.
 const HARMLESS: &str = "coalescing";
 
-/// Ends a test by what was `off`: if nothing was, it has passed. Otherwise it has failed, unless the lab reports that it
-/// released packets later than `bound` or lost some itself: then nothing is known, and the test is inconclusive.
+/// Ends a test by what was `off`: if nothing was, it has passed. Otherwise it has failed, unless
+/// the lab reports that it released packets later than `bound` or lost some itself: then nothing is
+/// known, and the test is inconclusive.
 ///
 /// Call it last. Whatever must hold in every run is asserted before.
 ///

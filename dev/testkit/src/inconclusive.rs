@@ -1,7 +1,7 @@
 //! Tests that cannot be judged, because the machine or the emulator spoiled the run.
 //!
-//! Such a test has neither passed nor failed. It reports its reason and ends; the runner counts it and fails if there
-//! are more than a few of them. A run is never repeated.
+//! Such a test has neither passed nor failed. It reports its reason and ends; the runner counts it
+//! and fails if there are more than a few of them. A run is never repeated.
 //!
 //! ```no_run
 //! # use netaware_units::Span;
@@ -18,11 +18,12 @@ use std::io::Write as _;
 
 /// Notes that the calling test cannot be judged, and why. The test must return right after it.
 ///
-/// Only what depends on the machine's time may be left out this way. Counts, bytes, order, exit codes and flags are
-/// asserted before, in every run.
+/// Only what depends on the machine's time may be left out this way. Counts, bytes, order, exit
+/// codes and flags are asserted before, in every run.
 ///
 /// # Panics
-/// If the runner named a file for such notes and it cannot be written: a note that is lost would look like a pass.
+/// If the runner named a file for such notes and it cannot be written: a note that is lost would
+/// look like a pass.
 pub fn inconclusive(reason: impl Display) {
     let reason = reason.to_string().replace(['\n', '\t'], " ");
     let test = name();
@@ -34,8 +35,8 @@ pub fn inconclusive(reason: impl Display) {
     written.unwrap_or_else(|error| panic!("could not note in {} that {test}: {error}", file.display()));
 }
 
-/// The path of the calling test, as the test harness names its thread. A test that runs on the main thread has its name
-/// from nextest.
+/// The path of the calling test, as the test harness names its thread. A test that runs on the main
+/// thread has its name from nextest.
 fn name() -> String {
     let thread = std::thread::current();
     match thread.name() {

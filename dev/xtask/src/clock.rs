@@ -1,5 +1,5 @@
-//! The only reader of clocks among the tasks. It times builds and lets servers settle; no figure of a benchmark comes
-//! from here, those are the tools' own or a capture's.
+//! The only reader of clocks among the tasks. It times builds and lets servers settle; no figure of
+//! a benchmark comes from here, those are the tools' own or a capture's.
 #![expect(
     clippy::disallowed_methods,
     reason = "builds are timed and servers settle; nothing that is measured depends on it"

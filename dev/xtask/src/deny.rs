@@ -4,10 +4,12 @@ use anyhow::Result;
 
 use crate::shell::{cargo, output, run, works};
 
-/// Installs cargo-deny if it is missing (about three minutes on two cores, from source), then asks it.
+/// Installs cargo-deny if it is missing (about three minutes on two cores, from source), then asks
+/// it.
 ///
-/// The list of known holes is a git repository elsewhere. Where it is out of reach that part cannot be checked: this
-/// is said, and is no failure, because it depends on the network and not on the change.
+/// The list of known holes is a git repository elsewhere. Where it is out of reach that part cannot
+/// be checked: this is said, and is no failure, because it depends on the network and not on the
+/// change.
 pub(crate) fn check() -> Result<()> {
     ensure_tool()?;
     run(&mut cargo(&["deny", "--locked", "check", "--hide-inclusion-graph", "licenses", "bans", "sources"]))?;

@@ -1,11 +1,12 @@
-//! Feeds hostile input to every target below `fuzz/`, with libFuzzer through cargo-fuzz on a nightly toolchain.
+//! Feeds hostile input to every target below `fuzz/`, with libFuzzer through cargo-fuzz on a
+//! nightly toolchain.
 
 use anyhow::{Result, bail};
 
 use crate::shell::{self, cargo, command, output, works};
 
-/// Runs each target for so many seconds, after installing what is missing, and returns how many there are. Findings stay
-/// in `fuzz/artifacts`.
+/// Runs each target for so many seconds, after installing what is missing, and returns how many
+/// there are. Findings stay in `fuzz/artifacts`.
 pub(crate) fn run(seconds: u32) -> Result<usize> {
     if !std::path::Path::new("fuzz/Cargo.toml").exists() {
         bail!("there is no fuzz/Cargo.toml");

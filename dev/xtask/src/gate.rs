@@ -1,8 +1,9 @@
-//! The gate: everything that a change must pass. What is worth running but too long for every change is in
-//! [`crate::nightly`].
+//! The gate: everything that a change must pass. What is worth running but too long for every
+//! change is in [`crate::nightly`].
 //!
-//! Every step runs even after a failure, so that one run shows everything that is wrong; but for the first two, without
-//! which nothing else can run. The last lines say how long each step took. No step runs a failed test again.
+//! Every step runs even after a failure, so that one run shows everything that is wrong; but for
+//! the first two, without which nothing else can run. The last lines say how long each step took.
+//! No step runs a failed test again.
 
 use std::time::Duration;
 
@@ -24,8 +25,8 @@ const FIRST: &[Step] = &[
     ("tools", tools),
 ];
 
-/// Steps in their order. Steps on one line run side by side. A browser that measures on loopback fills both cores, so no
-/// test of another suite runs beside it.
+/// Steps in their order. Steps on one line run side by side. A browser that measures on loopback
+/// fills both cores, so no test of another suite runs beside it.
 const STEPS: &[&[Step]] = &[
     &[("fmt", checks::formatting)],
     &[("build", tests::build)],

@@ -51,7 +51,8 @@ enum Task {
     /// Derives the schemas of records and of the collector's API from the types, and writes the
     /// committed files
     Schemas,
-    /// The page: its tests, whether the committed bundle is current, and what a real browser does with it
+    /// The page: its tests, whether the committed bundle is current, and what a real browser does
+    /// with it
     Web,
     /// The gate: everything that a change must pass
     Ci,

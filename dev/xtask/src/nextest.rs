@@ -1,5 +1,6 @@
-//! Runs tests with cargo-nextest, which gives every test a process of its own. Which tests belong to a suite, how many
-//! run side by side and how long one may take is written in `.config/nextest.toml`: a suite is a profile there.
+//! Runs tests with cargo-nextest, which gives every test a process of its own. Which tests belong
+//! to a suite, how many run side by side and how long one may take is written in
+//! `.config/nextest.toml`: a suite is a profile there.
 
 use std::fmt;
 use std::fs;
@@ -74,7 +75,8 @@ pub(crate) struct Inconclusive {
 pub(crate) struct Outcome {
     pub(crate) cases: Vec<Case>,
     pub(crate) inconclusive: Vec<Inconclusive>,
-    /// Tests that did nothing because they were not run as root; they are among the cases that held.
+    /// Tests that did nothing because they were not run as root; they are among the cases that
+    /// held.
     pub(crate) skipped: usize,
 }
 
@@ -159,7 +161,8 @@ pub(crate) fn outcome(suite: Suite) -> Result<Outcome> {
     Ok(Outcome { cases, inconclusive, skipped })
 }
 
-/// Removes what earlier runs of the gate's suites left, so that no old report is taken for a new one.
+/// Removes what earlier runs of the gate's suites left, so that no old report is taken for a new
+/// one.
 ///
 /// # Errors
 /// A file cannot be removed.
@@ -182,8 +185,9 @@ pub(crate) fn ensure_tool() -> Result<()> {
 /// The newest version that the pinned toolchain builds.
 const VERSION: &str = "^0.9.151";
 
-/// One build serves every suite and the browser tests. The whole workspace is named because a part of it may want fewer
-/// features of a dependency, which would then be built again. Examples are checked by clippy.
+/// One build serves every suite and the browser tests. The whole workspace is named because a part
+/// of it may want fewer features of a dependency, which would then be built again. Examples are
+/// checked by clippy.
 const BUILD: [&str; 7] =
     ["--workspace", "--lib", "--bins", "--tests", "--locked", "--cargo-profile", CHECKED];
 
@@ -204,14 +208,16 @@ fn command(suite: Suite) -> Command {
     command
 }
 
-/// Whether a variable of the environment changes what tests ask for: how often nextest runs them, whether snapshots and other
-/// committed files are written instead of compared, how many cases of a property are tried.
+/// Whether a variable of the environment changes what tests ask for: how often nextest runs them,
+/// whether snapshots and other committed files are written instead of compared, how many cases of a
+/// property are tried.
 fn softens(variable: &str) -> bool {
     variable == "BLESS"
         || ["NEXTEST_", "INSTA_", "PROPTEST_"].iter().any(|prefix| variable.starts_with(prefix))
 }
 
-/// The variable that tells a test in which file to note that it cannot be judged (`netaware_testkit::inconclusive`).
+/// The variable that tells a test in which file to note that it cannot be judged
+/// (`netaware_testkit::inconclusive`).
 const INCONCLUSIVE: &str = "NETAWARE_INCONCLUSIVE";
 
 /// The variable that tells a test where to note that it is skipped (`netaware_netns::permitted`).

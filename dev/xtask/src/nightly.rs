@@ -1,5 +1,6 @@
-//! Nightly: everything that is worth running but too long for every change. Each suite that ran gets its row and its
-//! section in `docs/health.md`; what did not run keeps what was written there before.
+//! Nightly: everything that is worth running but too long for every change. Each suite that ran
+//! gets its row and its section in `docs/health.md`; what did not run keeps what was written there
+//! before.
 
 mod accuracy;
 mod health;
@@ -18,8 +19,8 @@ use health::{Page, Row};
 
 #[derive(Debug, Args)]
 pub(crate) struct Nightly {
-    /// Suites to run, separated by commas without spaces, as in `--only long,accuracy`; all of them if none is named. Those of
-    /// the gate are run by `cargo xtask ci`
+    /// Suites to run, separated by commas without spaces, as in `--only long,accuracy`; all of them
+    /// if none is named. Those of the gate are run by `cargo xtask ci`
     #[arg(long, value_name = "SUITES", value_delimiter = ',', value_enum)]
     only: Vec<Name>,
     /// Print the page instead of writing docs/health.md

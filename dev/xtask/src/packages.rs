@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::shell::{command, output, run, works, workspace};
 
-/// What the tests start: namespaces and shapers, black holes, a foreign server on our port, what a path says of its routers;
-/// and a compiler for libFuzzer.
+/// What the tests start: namespaces and shapers, black holes, a foreign server on our port, what a
+/// path says of its routers; and a compiler for libFuzzer.
 pub const FOR_TESTS: &[&str] = &[
     "iproute2",
     "nftables",
@@ -28,13 +28,15 @@ pub const FOR_TESTS: &[&str] = &[
     "chromium",
 ];
 
-/// What a program in C is built with against the library as it is installed, and the observer of its symbols.
+/// What a program in C is built with against the library as it is installed, and the observer of
+/// its symbols.
 pub const FOR_INSTALLED: &[&str] = &["gcc", "libc6-dev", "pkg-config", "binutils"];
 
 /// What builds the page, a browser that uses it, and what makes a certificate for it.
 pub const FOR_WEB: &[&str] = &["npm", "chromium", "openssl"];
 
-/// The tools that we compare ourselves with, the neutral observer, and a compiler for the reference program.
+/// The tools that we compare ourselves with, the neutral observer, and a compiler for the reference
+/// program.
 pub const FOR_BENCHMARKS: &[&str] = &[
     "iproute2",
     "nftables",
@@ -73,8 +75,8 @@ pub fn ensure(packages: &[&str]) -> Result<()> {
     })
 }
 
-/// Packages that tests need but that cannot be installed beside others (NTPsec's beside chrony's): each is unpacked into a folder
-/// of its name, where tests find it.
+/// Packages that tests need but that cannot be installed beside others (NTPsec's beside chrony's):
+/// each is unpacked into a folder of its name, where tests find it.
 const UNPACKED: [&str; 1] = ["ntpsec"];
 
 /// Unpacks those into `target/tmp`, unless they are there.
@@ -99,7 +101,8 @@ pub fn unpack() -> Result<()> {
     Ok(())
 }
 
-/// Packages whose program often comes another way: Node's own packages hold `npm`, and Debian's may not stand beside them.
+/// Packages whose program often comes another way: Node's own packages hold `npm`, and Debian's may
+/// not stand beside them.
 const PROGRAMS: &[(&str, &str)] = &[("npm", "npm")];
 
 fn is_installed(package: &str) -> bool {

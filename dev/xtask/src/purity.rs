@@ -1,5 +1,5 @@
-//! Proves what the architecture claims: base and engines compile for a target without an operating system, and
-//! everything that is meant to be portable compiles for macOS.
+//! Proves what the architecture claims: base and engines compile for a target without an operating
+//! system, and everything that is meant to be portable compiles for macOS.
 
 use std::path::Path;
 
@@ -7,9 +7,9 @@ use anyhow::{Result, bail};
 
 use crate::shell::{cargo, command, output, root, run, workspace};
 
-/// Nothing below it: whatever needs libc, a socket library or a source of randomness does not compile here. What the
-/// standard library offers does compile and would fail when called; clocks and sleep are left to clippy's disallowed
-/// methods.
+/// Nothing below it: whatever needs libc, a socket library or a source of randomness does not
+/// compile here. What the standard library offers does compile and would fail when called; clocks
+/// and sleep are left to clippy's disallowed methods.
 const NO_SYSTEM: &str = "wasm32-unknown-unknown";
 const MACOS: &str = "x86_64-apple-darwin";
 const PORTABLE: &[&str] = &[
@@ -49,8 +49,8 @@ pub(crate) fn prove() -> Result<()> {
 /// Whether everything that is meant to be portable compiles for macOS.
 pub(crate) fn portable() -> Result<()> {
     ensure_targets(&[MACOS])?;
-    // Checked, not built: what this proves is the Rust of it. C code among the dependencies would need a compiler and
-    // headers of macOS; two programs that do nothing stand in for them.
+    // Checked, not built: what this proves is the Rust of it. C code among the dependencies would
+    // need a compiler and headers of macOS; two programs that do nothing stand in for them.
     let mut check = cargo(&for_target(MACOS, PORTABLE.iter().copied()));
     run(check.envs([("CC_x86_64_apple_darwin", "true"), ("AR_x86_64_apple_darwin", "true")]))
 }

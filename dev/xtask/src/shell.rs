@@ -87,8 +87,8 @@ pub fn works(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).output().is_ok_and(|output| output.status.success())
 }
 
-/// Runs this program once more with `CI=true`, so that every child process sees it, and ends as that did. With it a test that
-/// cannot run fails instead of skipping.
+/// Runs this program once more with `CI=true`, so that every child process sees it, and ends as
+/// that did. With it a test that cannot run fails instead of skipping.
 pub fn become_ci(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<()> {
     let this = std::env::current_exe()?;
     let mut again = Command::new(this);

@@ -1,4 +1,5 @@
-//! The golden tables of accuracy: every estimator over every cell of the simulator's matrix, into docs/accuracy.
+//! The golden tables of accuracy: every estimator over every cell of the simulator's matrix, into
+//! docs/accuracy.
 
 use std::fmt::Write as _;
 use std::fs;

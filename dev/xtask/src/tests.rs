@@ -13,7 +13,8 @@ pub(crate) fn all() -> Result<()> {
     packages::ensure(packages::FOR_TESTS)?;
     packages::unpack()?;
     nextest::ensure_tool()?;
-    // One of the tests uses the collector's page as people do, by what drives a browser in the tests of the other page.
+    // One of the tests uses the collector's page as people do, by what drives a browser in the
+    // tests of the other page.
     node::install()?;
     build()?;
     documentation()?;
@@ -78,8 +79,9 @@ pub(crate) fn gate_totals() -> Totals {
 }
 
 impl Totals {
-    /// Why the gate fails for want of verdicts, if it does: more than 5 % of the tests in namespaces could not be
-    /// judged. Only those can be inconclusive, so a share of all tests would never be reached.
+    /// Why the gate fails for want of verdicts, if it does: more than 5 % of the tests in
+    /// namespaces could not be judged. Only those can be inconclusive, so a share of all tests
+    /// would never be reached.
     pub(crate) fn too_many_inconclusive(&self) -> Option<String> {
         let count = self.all.inconclusive.len();
         (count * 20 > self.in_namespaces)

@@ -1,6 +1,7 @@
 //! The page: its tests, its bundle, and what a real browser does with it.
 //!
-//! The bundle is committed, so that a build of the program needs no Node; here it is made anew and compared.
+//! The bundle is committed, so that a build of the program needs no Node; here it is made anew and
+//! compared.
 
 use std::path::PathBuf;
 
@@ -26,7 +27,8 @@ pub(crate) fn checks() -> Result<()> {
     in_a_browser()
 }
 
-/// Every scene of the page in Chromium, then the page in Firefox, as far as its tests coming to their end.
+/// Every scene of the page in Chromium, then the page in Firefox, as far as its tests coming to
+/// their end.
 pub(crate) fn browsers() -> Result<()> {
     packages::ensure(&[packages::FOR_WEB, &["firefox-esr"]].concat())?;
     install()?;
@@ -36,8 +38,8 @@ pub(crate) fn browsers() -> Result<()> {
     run(firefox.env("NETAWARE", built()?))
 }
 
-/// Whether the sources build to what is committed. They are built elsewhere: the program carries `web/dist`, and would be
-/// compiled again after each build.
+/// Whether the sources build to what is committed. They are built elsewhere: the program carries
+/// `web/dist`, and would be compiled again after each build.
 fn is_current() -> Result<()> {
     let built = target()?.join("web-dist");
     let built = built.to_string_lossy();
@@ -52,8 +54,8 @@ fn in_a_browser() -> Result<()> {
     run(browser.env("NETAWARE", built()?))
 }
 
-/// The program, built together with the tests: alone it wants fewer features of what it is built on, and all of that
-/// would be built again.
+/// The program, built together with the tests: alone it wants fewer features of what it is built
+/// on, and all of that would be built again.
 fn built() -> Result<PathBuf> {
     tests::build()?;
     Ok(target()?.join(CHECKED).join("netaware"))

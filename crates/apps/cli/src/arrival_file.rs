@@ -7,7 +7,8 @@ use std::path::Path;
 use anyhow::Context;
 use netaware_record::{LoggedArrival, Record};
 
-/// Makes the file, empty, before anything is measured: a long run whose log cannot be written would be in vain.
+/// Makes the file, empty, before anything is measured: a long run whose log cannot be written would
+/// be in vain.
 ///
 /// # Errors
 /// The file is there already, or cannot be made.
@@ -16,7 +17,8 @@ pub(crate) fn reserve(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Moves the arrivals out of the record into a reserved file; what cannot be written is a warning in the record.
+/// Moves the arrivals out of the record into a reserved file; what cannot be written is a warning
+/// in the record.
 pub(crate) fn write(path: &Path, record: &mut Record) {
     if let Err(error) = File::create(path).and_then(|file| rows(BufWriter::new(file), record)) {
         record.warnings.push(format!("the arrivals are not all in {}: {error}", path.display()));
@@ -51,8 +53,8 @@ fn ends(record: &Record) -> impl Iterator<Item = &netaware_record::UdpReceiverEn
     record.versions.iter().flat_map(|version| &version.udp).map(|result| &result.receiver)
 }
 
-/// Clocks of two hosts have no common origin: each column begins at its own first value, and the delay is that over the
-/// shortest of the stream.
+/// Clocks of two hosts have no common origin: each column begins at its own first value, and the
+/// delay is that over the shortest of the stream.
 struct Relative<'a> {
     arrivals: std::slice::Iter<'a, LoggedArrival>,
     sent: u64,

@@ -1,8 +1,9 @@
 //! Flag over environment over file over default, merged once, before anything else looks at them.
 //!
-//! Every long flag of a command is also a key of `netaware.toml` and a variable: `--connect-timeout` is `connect-timeout`
-//! and `NETAWARE_CONNECT_TIMEOUT`. The merge happens on the command line itself: what the files and the environment say
-//! is put in front of what was typed, so one parser reads everything and no value has two ways in.
+//! Every long flag of a command is also a key of `netaware.toml` and a variable:
+//! `--connect-timeout` is `connect-timeout` and `NETAWARE_CONNECT_TIMEOUT`. The merge happens on
+//! the command line itself: what the files and the environment say is put in front of what was
+//! typed, so one parser reads everything and no value has two ways in.
 //!
 //! ```toml
 //! port = 14300          # for every command that has --port
@@ -10,8 +11,8 @@
 //! streams = 8           # for `netaware tcp` only; stronger than the same key above
 //! ```
 //!
-//! Flags that exclude each other form a group (`--rate` and `--spacing`): a stronger layer that sets one of them silences
-//! the whole group in the weaker ones.
+//! Flags that exclude each other form a group (`--rate` and `--spacing`): a stronger layer that
+//! sets one of them silences the whole group in the weaker ones.
 
 mod file;
 mod layer;
@@ -36,7 +37,8 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// `netaware.toml` in the user's configuration folder, then in the present one, then `NETAWARE_*`.
+    /// `netaware.toml` in the user's configuration folder, then in the present one, then
+    /// `NETAWARE_*`.
     pub(crate) fn of_this_process() -> Self {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let folder = set("XDG_CONFIG_HOME")
@@ -55,7 +57,8 @@ impl Sources {
 /// `typed` with the settings of all sources put in, ready for the real parse.
 ///
 /// # Errors
-/// A file that cannot be read, a key that no command has, or a value that its flag refuses; each named with its file.
+/// A file that cannot be read, a key that no command has, or a value that its flag refuses; each
+/// named with its file.
 pub(crate) fn merged(
     command: &Command,
     typed: &[OsString],
@@ -114,7 +117,8 @@ impl<'a> Chosen<'a> {
         configurable(self.leaf)
     }
 
-    /// The variable that stands for a flag. The store of a fleet is not the file of results, which `NETAWARE_STORE` names.
+    /// The variable that stands for a flag. The store of a fleet is not the file of results, which
+    /// `NETAWARE_STORE` names.
     fn variable(&self, long: &str) -> String {
         let is_a_fleets = match self.path.first().map(String::as_str) {
             Some("collect") => true,

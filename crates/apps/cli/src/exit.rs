@@ -34,7 +34,8 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The error and its causes on one line. Many of our errors name their cause themselves; it is not said twice.
+/// The error and its causes on one line. Many of our errors name their cause themselves; it is not
+/// said twice.
 pub(crate) fn sentence(error: &anyhow::Error) -> String {
     let mut sentence = String::new();
     for cause in error.chain().map(ToString::to_string) {

@@ -1,7 +1,8 @@
 //! `--expect 'rtt.p99<20ms'`: thresholds that turn a measurement into a check.
 //!
-//! A threshold holds when every figure it speaks of is on the right side: all IP versions and directions measured, unless
-//! it names one. Without any figure it fails, because a check that could not look must not pass.
+//! A threshold holds when every figure it speaks of is on the right side: all IP versions and
+//! directions measured, unless it names one. Without any figure it fails, because a check that
+//! could not look must not pass.
 
 mod metric;
 

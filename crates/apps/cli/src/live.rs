@@ -1,4 +1,5 @@
-//! What is shown while a measurement runs: a bar on a terminal's stderr, interval lines or events on stdout.
+//! What is shown while a measurement runs: a bar on a terminal's stderr, interval lines or events
+//! on stdout.
 
 use std::io::{self, IsTerminal};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -276,7 +277,8 @@ impl<'a> Live<'a> {
 /// Remarks that are not made again; a long series may give rise to ever new ones.
 const MOST_REMEMBERED: usize = 100;
 
-/// Connecting is a phase of no version; what is done over one version is done with an answering responder.
+/// Connecting is a phase of no version; what is done over one version is done with an answering
+/// responder.
 fn somebody_answered(progress: &Progress) -> bool {
     match progress {
         Progress::Phase { version, .. } => version.is_some(),

@@ -1,8 +1,9 @@
-//! The `netaware` command: flags, printing, exit codes. It decides how a measurement is asked for and shown; what is
-//! measured, and how, lies in the rooms below.
+//! The `netaware` command: flags, printing, exit codes. It decides how a measurement is asked for
+//! and shown; what is measured, and how, lies in the rooms below.
 //!
-//! Reading order: `cli` (the commands), one file per command in `commands`, `measure` (what all measuring commands do),
-//! `series` (more than one measurement), `config` (where values come from), `render` (how a record looks).
+//! Reading order: `cli` (the commands), one file per command in `commands`, `measure` (what all
+//! measuring commands do), `series` (more than one measurement), `config` (where values come from),
+//! `render` (how a record looks).
 
 mod arrival_file;
 mod cli;

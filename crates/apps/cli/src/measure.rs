@@ -1,5 +1,5 @@
-//! What every measuring command does around its measurement: a responder if none is named, signals, progress, thresholds,
-//! printing, keeping, and the exit code.
+//! What every measuring command does around its measurement: a responder if none is named, signals,
+//! progress, thresholds, printing, keeping, and the exit code.
 
 use std::io::{self, Write};
 
@@ -23,7 +23,8 @@ use crate::sink::{Existing, Sink};
 
 /// A command that measures: once by itself, or as a point of a series.
 pub(crate) trait Measuring {
-    /// Holds flags against each other that the parser cannot. Called once for each measurement, before anything is done.
+    /// Holds flags against each other that the parser cannot. Called once for each measurement,
+    /// before anything is done.
     ///
     /// # Errors
     /// They contradict each other, or a file that they name cannot be had.
@@ -68,7 +69,8 @@ impl Measurement<'_> {
     /// Runs it. Results go to stdout or to the file of `--output`, everything else to stderr.
     ///
     /// # Errors
-    /// Flags that contradict each other, no responder of our own, or a result that cannot be written.
+    /// Flags that contradict each other, no responder of our own, or a result that cannot be
+    /// written.
     pub(crate) fn run(
         &self,
         measure: impl FnOnce(Target, &StopFlag, &mut dyn FnMut(Progress)) -> Record,
@@ -235,7 +237,8 @@ fn open_store(output: &OutputFlags) -> anyhow::Result<Store> {
     Ok(output.store.as_ref().map_or_else(Store::open_default, Store::open)?)
 }
 
-/// The time part of a UUIDv7 and four digits more: enough for people who do not measure many times a millisecond.
+/// The time part of a UUIDv7 and four digits more: enough for people who do not measure many times
+/// a millisecond.
 pub(crate) fn short_id(id: uuid::Uuid) -> String {
     id.hyphenated().to_string().chars().take(18).collect()
 }

@@ -15,7 +15,8 @@ pub(crate) struct OwnResponder {
 }
 
 impl OwnResponder {
-    /// Listens on both loopback addresses, or on the one this host has, on a port that the system chooses.
+    /// Listens on both loopback addresses, or on the one this host has, on a port that the system
+    /// chooses.
     ///
     /// # Errors
     /// Neither can be listened on.

@@ -1,4 +1,5 @@
-//! A record as text, JSON, NDJSON, CSV or in UDPmon's form. Everything shown is in the record; nothing is measured or judged here.
+//! A record as text, JSON, NDJSON, CSV or in UDPmon's form. Everything shown is in the record;
+//! nothing is measured or judged here.
 
 pub(crate) mod csv;
 pub(crate) mod figures;
@@ -27,7 +28,8 @@ pub(crate) use wrap::{WIDTH, paragraph};
 
 use crate::flags::output::Format;
 
-/// Writes the whole record. NDJSON is one line here: its events belong to the time of the measurement.
+/// Writes the whole record. NDJSON is one line here: its events belong to the time of the
+/// measurement.
 pub(crate) fn record(out: &mut dyn Write, record: &Record, format: Format, paint: Paint) -> io::Result<()> {
     match format {
         Format::Text => text::record(out, record, paint),

@@ -1,4 +1,5 @@
-//! Ctrl-C once ends a measurement with what there is, twice ends the program; SIGUSR1 asks how it stands.
+//! Ctrl-C once ends a measurement with what there is, twice ends the program; SIGUSR1 asks how it
+//! stands.
 
 use anyhow::Context;
 use netaware_io::stop::StopFlag;
@@ -8,8 +9,8 @@ use signal_hook::iterator::Signals;
 /// Exit code of a measurement that was cut off twice: nothing was measured.
 const ABANDONED: i32 = 2;
 
-/// Raises `stop` at the first SIGINT or SIGTERM and exits at the second. `told` runs in a thread of its own, at the first
-/// with [`Event::Stopping`], and at each SIGUSR1 with [`Event::Asked`].
+/// Raises `stop` at the first SIGINT or SIGTERM and exits at the second. `told` runs in a thread of
+/// its own, at the first with [`Event::Stopping`], and at each SIGUSR1 with [`Event::Asked`].
 ///
 /// # Errors
 /// The system refuses a handler.

@@ -32,7 +32,8 @@ pub(crate) enum Existing {
 }
 
 impl Sink {
-    /// Standard output without a path. Told now, before anything is measured, that a file cannot be written.
+    /// Standard output without a path. Told now, before anything is measured, that a file cannot be
+    /// written.
     ///
     /// # Errors
     /// The file is there already and must not be, or cannot be made, opened or read.

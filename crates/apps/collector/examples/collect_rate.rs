@@ -1,14 +1,17 @@
-//! How many IPFIX messages of other exporters a collector takes in a second, over TCP on loopback, store and join included:
+//! How many IPFIX messages of other exporters a collector takes in a second, over TCP on loopback,
+//! store and join included:
 //!
 //! ```text
 //! cargo run --release -p netaware-collector --example collect_rate -- [seconds] [messages/s, 0: as many as it takes]
 //! ```
 //!
-//! Three exporters, each with a connection, all in one thread here: one of flows (half of the messages), and two of packet
-//! reports that see the same packets 0.376 ms apart, which the collector joins to delays. Messages have 1400 bytes: 17 flows (of
-//! 8,000 different ones, as far as a second goes), or 57 reports. Every report has a digest and a stamp of its own. At the end all has
-//! to be accounted for: what was sent, what the collector counted, and the packets in its rows. It fails if a message or a packet is
-//! missing, and, unless it was told to send fewer, if the collector takes fewer than 100,000 messages a second.
+//! Three exporters, each with a connection, all in one thread here: one of flows (half of the
+//! messages), and two of packet reports that see the same packets 0.376 ms apart, which the
+//! collector joins to delays. Messages have 1400 bytes: 17 flows (of 8,000 different ones, as far
+//! as a second goes), or 57 reports. Every report has a digest and a stamp of its own. At the end
+//! all has to be accounted for: what was sent, what the collector counted, and the packets in its
+//! rows. It fails if a message or a packet is missing, and, unless it was told to send fewer, if
+//! the collector takes fewer than 100,000 messages a second.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -244,7 +247,8 @@ fn ntp(at: Wall) -> u64 {
     whole << 32 | ((nanos as u64) << 32).div_ceil(1_000_000_000)
 }
 
-/// The message with the template and one flow, and full ones without it, each with its number of flows.
+/// The message with the template and one flow, and full ones without it, each with its number of
+/// flows.
 fn made_flows() -> (Vec<u8>, Vec<(Vec<u8>, u32)>) {
     let at = clock::wall();
     let mut emitter = Emitter::new(9, LENGTH, Transport::Stream);

@@ -1,8 +1,8 @@
 //! Who may ask over HTTP, and who may change.
 //!
-//! With tokens: whoever shows one. Without: this host only, and only when the request names this host, so that a page of somebody
-//! else cannot reach it through the browser of a person who sits here (DNS rebinding). Changes have to come with a type that
-//! no form can send.
+//! With tokens: whoever shows one. Without: this host only, and only when the request names this
+//! host, so that a page of somebody else cannot reach it through the browser of a person who sits
+//! here (DNS rebinding). Changes have to come with a type that no form can send.
 
 use std::net::SocketAddr;
 

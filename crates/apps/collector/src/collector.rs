@@ -224,7 +224,8 @@ fn start_runs(shared: &Shared) {
     }
     let here = shared.roster.here();
     let now = clock::wall();
-    // Whatever is suppressed does not start, as its probe would not start it; its turns count as missed.
+    // Whatever is suppressed does not start, as its probe would not start it; its turns count as
+    // missed.
     let may = |probe: &str, task: &str| {
         let suppression = running.config.suppression.as_ref();
         here.iter().any(|name| name == probe) && !suppression.is_some_and(|held| held.names(task, now))
@@ -237,7 +238,8 @@ fn start_runs(shared: &Shared) {
     }
 }
 
-/// Name of this collector's own rows, and an identity for their numbers that no process before it had.
+/// Name of this collector's own rows, and an identity for their numbers that no process before it
+/// had.
 fn own(config: &Config) -> Result<Own, StartError> {
     let mut random = Token::default();
     getrandom::fill(&mut random.0).map_err(ApplyError::Random)?;

@@ -1,7 +1,9 @@
-//! `collect.toml`: the fleet in one declarative file. What it says is what runs; nothing is set anywhere else.
+//! `collect.toml`: the fleet in one declarative file. What it says is what runs; nothing is set
+//! anywhere else.
 //!
-//! Reading has two steps. [`Config::read`] is about form: names, units, unknown words. [`Config::check`] is about meaning: whether
-//! everybody that is named exists, and whether each probe can be told its part. Both say where and what to do.
+//! Reading has two steps. [`Config::read`] is about form: names, units, unknown words.
+//! [`Config::check`] is about meaning: whether everybody that is named exists, and whether each
+//! probe can be told its part. Both say where and what to do.
 
 mod check;
 mod names;
@@ -41,20 +43,23 @@ pub struct Config {
     /// File with the secret that digests are seeded from; made at the first start if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_file: Option<PathBuf>,
-    /// Fleet store: a file of SQLite or `clickhouse://…`; `fleet.db` in the state folder unless given.
+    /// Fleet store: a file of SQLite or `clickhouse://…`; `fleet.db` in the state folder unless
+    /// given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<String>,
-    /// Bytes on the disk that wait for a store elsewhere, at most; when they are more the oldest are given up and counted. 4 GiB
-    /// unless given.
+    /// Bytes on the disk that wait for a store elsewhere, at most; when they are more the oldest
+    /// are given up and counted. 4 GiB unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store_buffer: Option<Size>,
     /// Folder for what has to survive a restart; `netaware-collect` beside the file unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<PathBuf>,
-    /// Where IPFIX of other exporters is taken: `udp://ADDRESS:PORT`, `tcp://ADDRESS:PORT`, `tls://ADDRESS:PORT`.
+    /// Where IPFIX of other exporters is taken: `udp://ADDRESS:PORT`, `tcp://ADDRESS:PORT`,
+    /// `tls://ADDRESS:PORT`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ipfix: Vec<String>,
-    /// Collectors of anybody's that get the delays too, over IPFIX: `tcp://HOST:PORT`, `tls://HOST:PORT`, `udp://HOST:PORT`.
+    /// Collectors of anybody's that get the delays too, over IPFIX: `tcp://HOST:PORT`,
+    /// `tls://HOST:PORT`, `udp://HOST:PORT`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub export: Vec<String>,
     /// Authority that signed the certificates of those with `tls://`.
@@ -94,10 +99,12 @@ pub struct Config {
     pub suppression: Option<Suppression>,
 }
 
-/// What a collector is told when it is started and no file changes: it is laid over every configuration that it takes.
+/// What a collector is told when it is started and no file changes: it is laid over every
+/// configuration that it takes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Start {
-    /// Where relative paths of every configuration begin; `None`: at the folder above the state folder.
+    /// Where relative paths of every configuration begin; `None`: at the folder above the state
+    /// folder.
     pub folder: Option<PathBuf>,
     /// Instead of [`Config::store`]; a relative path begins at `folder`.
     pub store: Option<String>,
@@ -236,7 +243,8 @@ pub struct Mesh {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct JoinRule {
-    /// The task of digests, or of alternate marking, that all points run that are probes; none where all are exporters.
+    /// The task of digests, or of alternate marking, that all points run that are probes; none
+    /// where all are exporters.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub task: String,
     /// Probes, groups, interfaces of probes (`bern/eth1`) and exporters.
@@ -244,12 +252,12 @@ pub struct JoinRule {
     /// Ordered pairs that are wanted; every one of the points unless given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<(String, String)>,
-    /// Which packets of one point must come to another; `nothing_seen_elsewhere` unless given where each of three and more points is
-    /// compared with each other, otherwise `everything`.
+    /// Which packets of one point must come to another; `nothing_seen_elsewhere` unless given where
+    /// each of three and more points is compared with each other, otherwise `everything`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expects: Option<Expects>,
-    /// How it is known which way a packet went: `by_hops` unless given; `given`: the tasks' filter lets only packets of the named
-    /// `pairs` pass.
+    /// How it is known which way a packet went: `by_hops` unless given; `given`: the tasks' filter
+    /// lets only packets of the named `pairs` pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direction: Option<Direction>,
     /// How far the clocks of two points may be apart at most; 1 s unless given.
@@ -258,8 +266,8 @@ pub struct JoinRule {
     /// Sightings in memory at most, 24 bytes each; 24 million unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_sightings: Option<usize>,
-    /// Into how many equal ranges digests are divided for delay variation and reordering, a multiple of the collectors that share
-    /// the joins; as many as they are unless given.
+    /// Into how many equal ranges digests are divided for delay variation and reordering, a
+    /// multiple of the collectors that share the joins; as many as they are unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lanes: Option<u16>,
     /// How long a packet may be on its way before it is lost (Tmax of RFC 7679); 2 s unless given.
@@ -325,7 +333,8 @@ impl Config {
         Ok(config)
     }
 
-    /// Lays what a collector was started with over what the file says. Doing it again changes nothing.
+    /// Lays what a collector was started with over what the file says. Doing it again changes
+    /// nothing.
     pub fn lay_over(&mut self, start: &Start) {
         for (mine, its) in [(&mut self.store, &start.store), (&mut self.shard, &start.shard)] {
             if its.is_some() {
@@ -388,7 +397,8 @@ impl Config {
         members
     }
 
-    /// Where a probe runs a task: on the interfaces by which joins of it have that probe as a point; `None` stands for the task's own.
+    /// Where a probe runs a task: on the interfaces by which joins of it have that probe as a
+    /// point; `None` stands for the task's own.
     pub(crate) fn places<'a>(&'a self, task: &str, probe: &str) -> BTreeSet<Option<&'a str>> {
         let joins = self.joins.values().filter(|join| join.task == task);
         let points = joins.flat_map(|join| self.members(&join.points));

@@ -1,7 +1,8 @@
 //! The configuration that runs, its number, and what each probe is told by it.
 //!
-//! The state folder keeps both: the text as `running.toml`, the number as `number`. Written first beside and then renamed, the
-//! text before the number: after a crash in between the same text gets a number that no probe has seen, which does no harm.
+//! The state folder keeps both: the text as `running.toml`, the number as `number`. Written first
+//! beside and then renamed, the text before the number: after a crash in between the same text gets
+//! a number that no probe has seen, which does no harm.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -75,8 +76,8 @@ pub(crate) struct Controller {
 }
 
 impl Controller {
-    /// Puts a configuration to work. What was applied over HTTP before the last end is *not* taken up again: the file rules, and
-    /// whoever changed something over HTTP was told so.
+    /// Puts a configuration to work. What was applied over HTTP before the last end is *not* taken
+    /// up again: the file rules, and whoever changed something over HTTP was told so.
     pub(crate) fn start(mut config: Config, start: Start) -> Result<Self, ApplyError> {
         let above = || config.state.as_ref()?.parent().map(Path::to_path_buf);
         let folder = start.folder.clone().or_else(above).unwrap_or_default();
@@ -96,8 +97,9 @@ impl Controller {
         Ok(Self { running, changing: Mutex::new(()), state, folder, start })
     }
 
-    /// What a text that comes over HTTP means here: its paths are this host's and begin where those of the file do that this
-    /// collector was started with, and what it was started with beside the file holds for it as well.
+    /// What a text that comes over HTTP means here: its paths are this host's and begin where those
+    /// of the file do that this collector was started with, and what it was started with beside the
+    /// file holds for it as well.
     pub(crate) fn read(&self, text: &str) -> Result<Config, ApplyError> {
         let mut config = Config::read(text)?;
         config.lay_over(&self.start);

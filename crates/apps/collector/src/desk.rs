@@ -1,7 +1,9 @@
-//! Takes what probes deliver: to the disk first, then to the joins, and only then is the probe told to forget it.
+//! Takes what probes deliver: to the disk first, then to the joins, and only then is the probe told
+//! to forget it.
 //!
-//! One thread, so that the order in which batches of one probe are taken is that in which they came. What lies waiting is put into
-//! the store together, in one transaction. What the store says no to is left with the probes, whose disks keep it.
+//! One thread, so that the order in which batches of one probe are taken is that in which they
+//! came. What lies waiting is put into the store together, in one transaction. What the store says
+//! no to is left with the probes, whose disks keep it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -152,7 +154,8 @@ impl Desk {
         }
     }
 
-    /// Works until told to end; what the joins hold then is left for the next process, so that a planned end loses nothing.
+    /// Works until told to end; what the joins hold then is left for the next process, so that a
+    /// planned end loses nothing.
     pub(crate) fn run(mut self) {
         let mut upkeep_at = clock::now() + UPKEEP;
         let lost = self.window.lost_rows();
@@ -209,7 +212,8 @@ impl Desk {
         goes_on
     }
 
-    /// A connection of a probe begins: it sends again what was refused. Returns the highest number that is on the disk.
+    /// A connection of a probe begins: it sends again what was refused. Returns the highest number
+    /// that is on the disk.
     fn begin(&mut self, probe: &Arc<str>, incarnation: &Arc<str>) -> Result<u64, FleetError> {
         self.refused.remove(probe);
         self.highest(probe, incarnation)
@@ -252,7 +256,8 @@ impl Desk {
         let mut answers: HashMap<Arc<str>, u64> = HashMap::new();
         let mut lacking: Vec<(Arc<str>, u64)> = Vec::new();
         for mut delivery in deliveries {
-            // It left before the probe heard that an earlier one was refused. If it were taken, that one would be lost.
+            // It left before the probe heard that an earlier one was refused. If it were taken,
+            // that one would be lost.
             if self.refused.contains(&delivery.probe) {
                 continue;
             }
@@ -268,14 +273,16 @@ impl Desk {
                 continue;
             }
             delivery.missing = delivery.sequence - highest - 1;
-            // To a store that does not know the probe yet those before were told elsewhere, perhaps; its joins lack them all the same.
+            // To a store that does not know the probe yet those before were told elsewhere,
+            // perhaps; its joins lack them all the same.
             let missing = if highest == 0 { 0 } else { delivery.missing };
             lacking.push((key.0.clone(), missing));
             expected.insert(key, delivery.sequence);
             fresh.push(delivery);
         }
         let batches: Vec<Batch<'_>> = fresh.iter().map(|delivery| self.batch(delivery)).collect();
-        // The window is told first: what is in it and not in the store does no harm, the other way round would be a lie.
+        // The window is told first: what is in it and not in the store does no harm, the other way
+        // round would be a lie.
         self.window.enter(&fresh);
         let taken = if batches.is_empty() { Vec::new() } else { self.fleet.take_all(&batches)? };
         drop(batches);
@@ -322,7 +329,8 @@ impl Desk {
         self.joins.offer(delivery);
     }
 
-    /// Rows of our own; those that the store does not take wait, the oldest given up when they are too many.
+    /// Rows of our own; those that the store does not take wait, the oldest given up when they are
+    /// too many.
     fn keep(&mut self, rows: Vec<TaskRow>) {
         self.waiting.extend(rows);
         if self.waiting.is_empty() {

@@ -1,8 +1,9 @@
 //! Delays to collectors of anybody's, as IPFIX (docs/ipfix.md).
 //!
-//! What goes into the store goes to them as well: rows that joins have made, and those that probes report of their own packets.
-//! Each has a queue and a thread, so that one that hangs holds nobody up. IPFIX has no acknowledgements: what one does not take is
-//! lost to it, and counted; the store has it.
+//! What goes into the store goes to them as well: rows that joins have made, and those that probes
+//! report of their own packets. Each has a queue and a thread, so that one that hangs holds nobody
+//! up. IPFIX has no acknowledgements: what one does not take is lost to it, and counted; the store
+//! has it.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,12 +1,13 @@
-//! IPFIX of other exporters: their flow records become volumes in the fleet store, packet reports of those that `collect.toml` names
-//! go to the joins.
+//! IPFIX of other exporters: their flow records become volumes in the fleet store, packet reports
+//! of those that `collect.toml` names go to the joins.
 //!
 //! ```text
 //!  exporters ──► listener (system/ipfix) ──► a gathering for each session ──► desk ──► fleet store, joins
 //! ```
 //!
-//! A gathering hands over many records at a time. When the desk does not keep up it waits: connections are not read then, and
-//! datagrams are lost in the kernel, which their sequence numbers tell (`missing`).
+//! A gathering hands over many records at a time. When the desk does not keep up it waits:
+//! connections are not read then, and datagrams are lost in the kernel, which their sequence
+//! numbers tell (`missing`).
 
 mod flows;
 mod gathering;
@@ -27,7 +28,8 @@ use crate::held;
 use gathering::Gathering;
 pub(crate) use place::Place;
 
-/// Kibibytes of packet reports of others that may be in memory: those of probes have room of their own.
+/// Kibibytes of packet reports of others that may be in memory: those of probes have room of their
+/// own.
 const ROOM_KIB: usize = 64 << 10;
 
 /// What became of records, for metrics.
@@ -45,7 +47,8 @@ pub(crate) struct ForeignCounts {
     pub(crate) delays: AtomicU64,
     /// Records that are none of these and no options.
     pub(crate) others: AtomicU64,
-    /// The highest number of missing records: it falls when what was missing comes late, and what is shown must not.
+    /// The highest number of missing records: it falls when what was missing comes late, and what
+    /// is shown must not.
     missing: AtomicU64,
 }
 
@@ -70,7 +73,8 @@ impl Entrance {
         Self(Arc::new(Inside { names: names.collect(), counts: Arc::default(), counter, room }))
     }
 
-    /// Its name in `collect.toml`; one that is given for the very domain goes before one for all domains of an address.
+    /// Its name in `collect.toml`; one that is given for the very domain goes before one for all
+    /// domains of an address.
     fn name(&self, address: IpAddr, domain: u32) -> Option<Arc<str>> {
         let of = |wanted: Option<u32>| {
             let mut names = self.0.names.iter();
@@ -93,7 +97,8 @@ pub(crate) struct Foreign {
 }
 
 impl Foreign {
-    /// Listens at all places, each with `usual` bounds of its own; `tls` is what those with TLS show.
+    /// Listens at all places, each with `usual` bounds of its own; `tls` is what those with TLS
+    /// show.
     ///
     /// # Errors
     /// One of them cannot be listened at.

@@ -80,8 +80,8 @@ fn literal(address: IpAddr) -> String {
     address.to_string()
 }
 
-/// The digests' seed, made from the fleet's secret so that it can be told to probes without telling the secret: 32
-/// hexadecimal digits.
+/// The digests' seed, made from the fleet's secret so that it can be told to probes without telling
+/// the secret: 32 hexadecimal digits.
 pub fn seed(secret: &[u8]) -> String {
     use std::fmt::Write;
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret) else { return "0".repeat(32) };

@@ -1,7 +1,8 @@
-//! The joins of a fleet, one thread each: sightings and reports go in, delays between points come out.
+//! The joins of a fleet, one thread each: sightings and reports go in, delays between points come
+//! out.
 //!
-//! A thread has a queue of bounded length; when a join does not keep up, the desk waits, the probes are not answered, and what
-//! they see stays on their disks. Nothing is dropped on the way.
+//! A thread has a queue of bounded length; when a join does not keep up, the desk waits, the probes
+//! are not answered, and what they see stays on their disks. Nothing is dropped on the way.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,7 +48,8 @@ pub struct JoinView {
     pub absurd: u64,
     /// Sightings settled early because memory was full.
     pub given_up: u64,
-    /// Sightings that another collector joins: used for the clocks where they are of the sample, else not at all.
+    /// Sightings that another collector joins: used for the clocks where they are of the sample,
+    /// else not at all.
     #[serde(default)]
     pub elsewhere: u64,
     /// Sightings in memory now.
@@ -107,7 +109,8 @@ pub(crate) fn setup(config: &Config, rule: &JoinRule) -> Setup {
     }
 }
 
-/// What is compared. In a mesh with one filter for all most packets of a point are for another than the one it is compared with.
+/// What is compared. In a mesh with one filter for all most packets of a point are for another than
+/// the one it is compared with.
 fn pairs(rule: &JoinRule, points: &BTreeSet<&str>) -> Vec<Pair> {
     let is_mesh = rule.pairs.is_empty() && points.len() > 2;
     let usual = if is_mesh { Expects::NothingSeenElsewhere } else { Expects::Everything };
@@ -136,7 +139,8 @@ struct Worker {
     thread: JoinHandle<()>,
 }
 
-/// Sightings of a time that a collector before this one took and lost with its memory: by join, point and beginning of the period.
+/// Sightings of a time that a collector before this one took and lost with its memory: by join,
+/// point and beginning of the period.
 pub(crate) type LostTimes = BTreeSet<(String, String, i64)>;
 
 /// See the module.
@@ -153,12 +157,13 @@ pub(crate) struct Joins {
 const QUEUE: usize = 256;
 /// How often rows are looked for.
 const TURN: Duration = Duration::from_millis(100);
-/// A stamp further ahead of this host's time is not joined: it would lie in memory until then. One of the past may have lain on a
-/// disk for as long as the collector was away.
+/// A stamp further ahead of this host's time is not joined: it would lie in memory until then. One
+/// of the past may have lain on a disk for as long as the collector was away.
 const UNTIMELY: Span = Span::from_secs(3600);
 
 impl Joins {
-    /// They go on from where those of the process before were, as far as that is known; else they lack the times that it lost.
+    /// They go on from where those of the process before were, as far as that is known; else they
+    /// lack the times that it lost.
     pub(crate) fn new(
         config: &Config,
         views: Views,
@@ -250,7 +255,8 @@ impl Joins {
                 for point in points_of(&worker.setup.settings.points, &probe) {
                     for (period, lost) in watched(&report, &worker.setup.task, interface_of(point)) {
                         let before = (name.clone(), point.clone(), period.from.0);
-                        // What a collector before this one took is not here: that this point watched says nothing about it.
+                        // What a collector before this one took is not here: that this point
+                        // watched says nothing about it.
                         let lost_before = u64::from(self.gaps.lost.contains(&before));
                         let lost = lost.saturating_add(lacking).saturating_add(lost_before);
                         let clock = Box::new(report.clock.clone());
@@ -261,8 +267,8 @@ impl Joins {
         }
     }
 
-    /// Packet reports of an exporter that joins have as a point, whatever made its digests. It does not say when it watched, so what
-    /// it did not see is unobserved.
+    /// Packet reports of an exporter that joins have as a point, whatever made its digests. It does
+    /// not say when it watched, so what it did not see is unobserved.
     pub(crate) fn offer_seen(&mut self, point: &str, seen: Vec<PacketSighting>, room: OwnedSemaphorePermit) {
         let (seen, room) = (Arc::new(self.timely(point, seen)), Arc::new(room));
         for worker in self.workers.values() {
@@ -295,7 +301,8 @@ impl Joins {
         Self::new(&Config::default(), views, roster, LostTimes::new(), Parked::default())
     }
 
-    /// Ends all; what they hold lies in the state folder for the next process, and rows that were made come back.
+    /// Ends all; what they hold lies in the state folder for the next process, and rows that were
+    /// made come back.
     pub(crate) fn park(mut self, state: &Path) -> Vec<TaskRow> {
         for (_, worker) in std::mem::take(&mut self.workers) {
             // A thread that is gone has said why.
@@ -308,10 +315,12 @@ impl Joins {
 
 /// When the task watched, and how many packets are missing from what it saw.
 ///
-/// A merged frame hides packets of this task only if it passed the task's filter, and then it is among those the task could not use.
-/// So are packets that the snap length cut, which a point that captures more sees.
+/// A merged frame hides packets of this task only if it passed the task's filter, and then it is
+/// among those the task could not use. So are packets that the snap length cut, which a point that
+/// captures more sees.
 ///
-/// `interface`: of what it did there, the losses of that capture alone; else any capture's losses may be of its packets.
+/// `interface`: of what it did there, the losses of that capture alone; else any capture's losses
+/// may be of its packets.
 pub(crate) fn watched(report: &ProbeReport, task: &str, interface: Option<&str>) -> Vec<(Period, u64)> {
     let its = |name: &str| interface.is_none_or(|interface| interface == name);
     let healths = || {
@@ -333,7 +342,8 @@ pub(crate) fn watched(report: &ProbeReport, task: &str, interface: Option<&str>)
                 sum.unusable = sum.unusable.saturating_add(digests.unusable);
                 sum.cut = sum.cut.saturating_add(digests.cut);
             }
-            // Frames that stand for several packets count as so many, each in the block of its colour.
+            // Frames that stand for several packets count as so many, each in the block of its
+            // colour.
             Row::Marking(_) => drop(spans.entry(row.period).or_default()),
             _ => {}
         }
@@ -350,7 +360,8 @@ pub(crate) fn points_of<'a>(points: &'a [String], probe: &str) -> impl Iterator<
     points.iter().filter(move |point| probe_of(point) == probe)
 }
 
-/// Shows what a probe and others said to each other: interfaces of one probe have one clock. Who is none of these points is left out.
+/// Shows what a probe and others said to each other: interfaces of one probe have one clock. Who is
+/// none of these points is left out.
 pub(crate) fn for_exchanges(
     points: &[String],
     probe: &str,
@@ -378,7 +389,8 @@ impl Worker {
         }
     }
 
-    /// What it and others said to each other; those who are none of this join's points are left out.
+    /// What it and others said to each other; those who are none of this join's points are left
+    /// out.
     fn exchanges(&self, probe: &str, all: &[ClockExchanges]) {
         for_exchanges(&self.setup.settings.points, probe, all, |asked, answered, timely| {
             let _ = self.offers.send(Offer::Exchanges(asked, answered, timely));

@@ -1,21 +1,24 @@
 //! What never came of a probe's sightings, though its own reports take them for sent.
 //!
-//! Batches that the probe gave up (its disk was full), records that could not be read, stamps that no join takes: those packets
-//! were seen, and whoever is not told so takes them for lost by the network. So they count as lost by the probe, in the report that
-//! comes next and in the [`AHEAD`] behind it: an interface that is ahead of another has sightings of later periods in the same
+//! Batches that the probe gave up (its disk was full), records that could not be read, stamps that
+//! no join takes: those packets were seen, and whoever is not told so takes them for lost by the
+//! network. So they count as lost by the probe, in the report that comes next and in the [`AHEAD`]
+//! behind it: an interface that is ahead of another has sightings of later periods in the same
 //! batch. Leans to `unobserved`: the batch may have held nothing of those periods.
 //!
-//! A report says itself how many batches were given up since the one before (`reports_given_up`), but not of which time. The
-//! numbers that were left out do.
+//! A report says itself how many batches were given up since the one before (`reports_given_up`),
+//! but not of which time. The numbers that were left out do.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A probe sends its report of a period when an interface has closed the next but one, at the latest.
+/// A probe sends its report of a period when an interface has closed the next but one, at the
+/// latest.
 const AHEAD: usize = 2;
 
-/// See the module. By probe, whatever its incarnation: one that numbers its batches anew sends the same batches.
+/// See the module. By probe, whatever its incarnation: one that numbers its batches anew sends the
+/// same batches.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Lacks(BTreeMap<String, [u64; AHEAD + 1]>);
 

@@ -1,4 +1,5 @@
-//! What active tasks found last, of each probe and task: for the page and /metrics. All that they ever found is in the store.
+//! What active tasks found last, of each probe and task: for the page and /metrics. All that they
+//! ever found is in the store.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

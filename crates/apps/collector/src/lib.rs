@@ -1,7 +1,8 @@
 //! Controller and collector of passive and active probes.
 //!
-//! One process: probes dial in and are told their tasks ([`Config`], `collect.toml`); what they see and measure is taken into
-//! the fleet store, sightings of the same packets at several points are joined, and all of it is shown over HTTP.
+//! One process: probes dial in and are told their tasks ([`Config`], `collect.toml`); what they see
+//! and measure is taken into the fleet store, sightings of the same packets at several points are
+//! joined, and all of it is shown over HTTP.
 //!
 //! ```text
 //!  probes ──► listener ──► session ──► desk ──► fleet store        browsers ──► listener ──► http
@@ -50,7 +51,8 @@ pub use netaware_tls::Judge;
 pub use plan::{Plan, plan};
 pub use roster::{Counts, ProbeView};
 
-/// A lock, whoever panicked with it: what is behind ours is counts and states that each stand for themselves.
+/// A lock, whoever panicked with it: what is behind ours is counts and states that each stand for
+/// themselves.
 pub(crate) fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }

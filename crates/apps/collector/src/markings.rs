@@ -1,7 +1,7 @@
 //! Joins of marked blocks: counts of two points go in, loss and delay between them come out.
 //!
-//! A few rows a period of each point, so the desk works them off itself. What they hold is not kept over an end of the process:
-//! blocks that were under way are `unobserved`.
+//! A few rows a period of each point, so the desk works them off itself. What they hold is not kept
+//! over an end of the process: blocks that were under way are `unobserved`.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,8 @@ struct Marking {
 pub(crate) struct Markings(BTreeMap<String, Marking>);
 
 impl Markings {
-    /// Joins from now on. Reports of blocks come to the first collector alone, so it alone joins them.
+    /// Joins from now on. Reports of blocks come to the first collector alone, so it alone joins
+    /// them.
     pub(crate) fn follow(&mut self, config: &Config, views: &Views) {
         let joins = config.joins.iter().filter(|_| config.shard().0 == 0);
         let wanted: BTreeMap<&String, Setup> =

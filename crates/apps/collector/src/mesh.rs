@@ -1,8 +1,9 @@
 //! When throughput tests between probes run: no two at a time on one host or named link.
 //!
-//! Each ordered pair of a mesh is a [`Run`] that becomes due every so often. Those that are due wait in order of their time; one
-//! starts when all that it needs (both hosts, their named links) is free *and no older one waits for any of that*, so a run that
-//! needs much is not overtaken for ever. A run that is still waiting when its next turn comes is missed and counted: measuring it
+//! Each ordered pair of a mesh is a [`Run`] that becomes due every so often. Those that are due
+//! wait in order of their time; one starts when all that it needs (both hosts, their named links)
+//! is free *and no older one waits for any of that*, so a run that needs much is not overtaken for
+//! ever. A run that is still waiting when its next turn comes is missed and counted: measuring it
 //! twice in a row would say less than measuring it on time.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,7 +79,8 @@ pub struct RunView {
     pub started: u64,
     /// Times it ended in time.
     pub done: u64,
-    /// Times it could not start before its next turn: hosts or links were taken, or the probe was away.
+    /// Times it could not start before its next turn: hosts or links were taken, or the probe was
+    /// away.
     pub missed: u64,
     /// Times it did not end within its patience; hosts and links were given to others.
     pub overdue: u64,
@@ -184,7 +186,8 @@ impl Scheduler {
         starts
     }
 
-    /// What the probe says that it runs. A run that it began and no longer has is over, and so is one that it never began.
+    /// What the probe says that it runs. A run that it began and no longer has is over, and so is
+    /// one that it never began.
     pub(crate) fn status(&mut self, probe: &str, running: &[String], now: Mono) {
         for ((_, task), run) in self.runs.iter_mut().filter(|((of, _), _)| of == probe) {
             let State::Running { since, seen } = run.state else { continue };
@@ -237,7 +240,8 @@ impl Scheduler {
     }
 }
 
-/// A probe that was told to start says so within this (a status comes every ten seconds) or has not started.
+/// A probe that was told to start says so within this (a status comes every ten seconds) or has not
+/// started.
 const BEGIN: Span = Span::from_secs(25);
 
 impl Run {
@@ -263,7 +267,8 @@ impl Run {
         }
     }
 
-    /// The next turn is the first of its row that is still to come; those that passed while it ran are missed.
+    /// The next turn is the first of its row that is still to come; those that passed while it ran
+    /// are missed.
     fn end(&mut self, now: Mono) {
         self.state = State::Idle;
         let passed = now.since(self.due).0.max(0) / self.rule.every.0.max(1);
@@ -272,8 +277,8 @@ impl Run {
     }
 }
 
-/// A part of a span that differs from pair to pair and from draw to draw: not all of a mesh is due at once, and the starts of one
-/// pair do not keep step with anything.
+/// A part of a span that differs from pair to pair and from draw to draw: not all of a mesh is due
+/// at once, and the starts of one pair do not keep step with anything.
 fn share((probe, task): &Name, draw: &[u8], of: Span) -> Span {
     // FNV-1a.
     let bytes = probe.bytes().chain([0]).chain(task.bytes()).chain(draw.iter().copied());

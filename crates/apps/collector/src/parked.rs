@@ -1,8 +1,9 @@
 //! What joins hold, on the disk from a planned end to the next start.
 //!
-//! A file for each join in `joins` of the state folder: a first line, the words of the join, what is known besides (JSON), the
-//! length of that, and a checksum. It is read once, and taken away before anything else happens: a process that is killed later must
-//! not leave it for another. Where anything is in doubt there was no file, and what it held is told as `unobserved` from
+//! A file for each join in `joins` of the state folder: a first line, the words of the join, what
+//! is known besides (JSON), the length of that, and a checksum. It is read once, and taken away
+//! before anything else happens: a process that is killed later must not leave it for another.
+//! Where anything is in doubt there was no file, and what it held is told as `unobserved` from
 //! `window.log`.
 
 use std::collections::BTreeMap;
@@ -49,7 +50,8 @@ fn folder(state: &Path) -> PathBuf {
     state.join("joins")
 }
 
-/// Takes what lies there: of joins that are wanted as they were, what they held. All files are gone after that.
+/// Takes what lies there: of joins that are wanted as they were, what they held. All files are gone
+/// after that.
 pub(crate) fn take(state: &Path, setups: &BTreeMap<String, Setup>) -> Parked {
     let mut parked = Parked::default();
     let Ok(files) = fs::read_dir(folder(state)) else { return parked };

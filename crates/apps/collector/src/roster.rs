@@ -1,4 +1,5 @@
-//! What is known of each probe while this process runs: whether it is here, how it is, what it sent.
+//! What is known of each probe while this process runs: whether it is here, how it is, what it
+//! sent.
 //!
 //! Everything in it can be lost: what has to survive is in the fleet store or in the state folder.
 
@@ -194,8 +195,9 @@ impl Roster {
         }
     }
 
-    /// Lets a probe in. The same probe (by its incarnation) replaces its own dead connection; another one of the same name has to
-    /// wait until this one has been quiet for a while, because two that send under one name cannot be told apart afterwards.
+    /// Lets a probe in. The same probe (by its incarnation) replaces its own dead connection;
+    /// another one of the same name has to wait until this one has been quiet for a while, because
+    /// two that send under one name cannot be told apart afterwards.
     pub(crate) fn arrive(
         &self,
         arrival: Arrival,
@@ -290,7 +292,8 @@ impl Roster {
         });
     }
 
-    /// Puts a message into the outbox of a probe that is here. One that does not read is parted with.
+    /// Puts a message into the outbox of a probe that is here. One that does not read is parted
+    /// with.
     pub(crate) fn send(&self, probe: &str, message: FromCollector) -> bool {
         let entries = self.held();
         let Some(session) = entries.get(probe).and_then(|entry| entry.session.as_ref()) else { return false };

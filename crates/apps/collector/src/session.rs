@@ -261,7 +261,8 @@ async fn write(
                     return Parting::Refused { why: "the collector ends".into(), again_after: Some(5) };
                 }
                 let instruction = changes.borrow_and_update().instruction(probe);
-                // A change that does not concern this probe is not told: it would only be a new number.
+                // A change that does not concern this probe is not told: it would only be a new
+                // number.
                 let same = Instruction { number: told.number, ..instruction.clone() } == told;
                 if same {
                     continue;
@@ -361,7 +362,8 @@ impl Session {
         Ok(())
     }
 
-    /// Memory for a batch, shared by all probes: who comes when there is none waits before its bytes are read.
+    /// Memory for a batch, shared by all probes: who comes when there is none waits before its
+    /// bytes are read.
     async fn room(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Parting> {
         let kibibytes = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
         let wanted = self.shared.room.clone().acquire_many_owned(kibibytes);

@@ -1,4 +1,5 @@
-//! TLS 1.3 at the listener: our certificate, and those of probes where an authority for them is named.
+//! TLS 1.3 at the listener: our certificate, and those of probes where an authority for them is
+//! named.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +24,8 @@ pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ApplyError> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// For exporters: where an authority for certificates is named they have to show one, as there is nothing else to know them by.
+/// For exporters: where an authority for certificates is named they have to show one, as there is
+/// nothing else to know them by.
 ///
 /// # Errors
 /// As [`acceptor`].
@@ -53,7 +55,8 @@ fn server(
     builder.with_single_cert(chain, key).map_err(|why| wrong(&tls.key, &why))
 }
 
-/// Whether a verified certificate is that of the probe: its name is one of the certificate's DNS names.
+/// Whether a verified certificate is that of the probe: its name is one of the certificate's DNS
+/// names.
 pub(crate) fn names(certificate: &CertificateDer<'_>, probe: &str) -> bool {
     let (Ok(end), Ok(name)) = (webpki::EndEntityCert::try_from(certificate), ServerName::try_from(probe))
     else {

@@ -1,9 +1,11 @@
-//! What the joins hold in memory, kept on the disk as numbers: how many packets of which point and period wait for their row.
+//! What the joins hold in memory, kept on the disk as numbers: how many packets of which point and
+//! period wait for their row.
 //!
-//! When the process is killed, the sightings are gone. The next one finds these numbers, and tells the packets as `unobserved`:
-//! taken, and nothing is known of their way. It also knows which times of which points it must not take for watched. An
-//! append-only file of short lines; it is not synced, so the end of the process is survived, and the end of the machine's power
-//! is not (`unobserved` is too small then). A line that was cut off is left out.
+//! When the process is killed, the sightings are gone. The next one finds these numbers, and tells
+//! the packets as `unobserved`: taken, and nothing is known of their way. It also knows which times
+//! of which points it must not take for watched. An append-only file of short lines; it is not
+//! synced, so the end of the process is survived, and the end of the machine's power is not
+//! (`unobserved` is too small then). A line that was cut off is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -156,8 +158,8 @@ impl Window {
         self.append(&text);
     }
 
-    /// Rows that are in the store. Rows of one period come together, so all that waited for it waits no longer, at points of
-    /// which no row is made too.
+    /// Rows that are in the store. Rows of one period come together, so all that waited for it
+    /// waits no longer, at points of which no row is made too.
     pub(crate) fn leave(&mut self, rows: &[TaskRow]) {
         let made = |row: &&TaskRow| matches!(row.row, Row::Delay(_));
         let ended: BTreeSet<(&str, i64)> =

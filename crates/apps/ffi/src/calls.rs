@@ -36,7 +36,8 @@ pub const NA_DGRAM: c_int = 16;
 
 /// na_send, na_recv and their kin: do not wait; EAGAIN where it would have to.
 pub const NA_DONTWAIT: c_int = 1;
-/// na_send, na_recv: leave this call out of switching: while it runs the stream is held, see na_hold. Of streams alone.
+/// na_send, na_recv: leave this call out of switching: while it runs the stream is held, see
+/// na_hold. Of streams alone.
 pub const NA_MSG_HOLD: c_int = 2;
 
 /// na_shutdown: no more is sent. Of streams alone.
@@ -44,8 +45,8 @@ pub const NA_SHUT_WR: c_int = 1;
 /// na_shutdown: the stream is given up; a socket of datagrams ends its sessions.
 pub const NA_SHUT_RDWR: c_int = 2;
 
-/// na_setsockopt: bytes kept until they are acknowledged, and taken until they are read; of datagrams the latter alone. Before
-/// connecting or listening.
+/// na_setsockopt: bytes kept until they are acknowledged, and taken until they are read; of
+/// datagrams the latter alone. Before connecting or listening.
 pub const NA_WINDOW: c_int = 1;
 /// na_setsockopt: milliseconds that na_send may wait; 0 for no end.
 pub const NA_SNDTIMEO: c_int = 2;
@@ -53,7 +54,8 @@ pub const NA_SNDTIMEO: c_int = 2;
 pub const NA_RCVTIMEO: c_int = 3;
 /// na_setsockopt: other than 0 for calls that do not wait.
 pub const NA_NONBLOCK: c_int = 4;
-/// na_getsockopt: how many holds there are, those of calls with NA_MSG_HOLD included. na_hold makes them.
+/// na_getsockopt: how many holds there are, those of calls with NA_MSG_HOLD included. na_hold makes
+/// them.
 pub const NA_HOLD: c_int = 5;
 
 /// As writev(2) has it on Linux.
@@ -86,8 +88,8 @@ pub(crate) unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Failure> {
     unsafe { CStr::from_ptr(text) }.to_str().map_err(|_| invalid("a text that is not UTF-8"))
 }
 
-/// A new stream, not connected yet: NA_DUAL, NA_FIRST, NA_IPV4 or NA_IPV6; with NA_DGRAM a socket of datagrams. Its number,
-/// or -1.
+/// A new stream, not connected yet: NA_DUAL, NA_FIRST, NA_IPV4 or NA_IPV6; with NA_DGRAM a socket
+/// of datagrams. Its number, or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn na_socket(kind: c_int) -> c_int {
     guarded(|| {
@@ -126,7 +128,8 @@ fn insert(what: What, options: Options, carries: Carries) -> Result<c_int, Failu
     table::insert(entry)
 }
 
-/// Says where na_listen listens: an address, or NULL for all addresses of the IP versions of na_socket; port 0 for any. 0, or -1.
+/// Says where na_listen listens: an address, or NULL for all addresses of the IP versions of
+/// na_socket; port 0 for any. 0, or -1.
 ///
 /// # Safety
 /// `address` is NULL or a text.
@@ -155,8 +158,8 @@ pub unsafe extern "C" fn na_bind(stream: c_int, address: *const c_char, port: u1
     })
 }
 
-/// Begins to take streams, or datagrams of all who connect. `backlog` is there as in listen(2); the library's own limit is 128,
-/// of datagrams 1024 sessions. The port, or -1.
+/// Begins to take streams, or datagrams of all who connect. `backlog` is there as in listen(2); the
+/// library's own limit is 128, of datagrams 1024 sessions. The port, or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn na_listen(stream: c_int, backlog: c_int) -> c_int {
     let _ = backlog;
@@ -204,7 +207,8 @@ pub extern "C" fn na_accept(stream: c_int) -> c_int {
     })
 }
 
-/// Connects to a host which listens with na_listen: a name or address, or several of one host with commas between. 0, or -1.
+/// Connects to a host which listens with na_listen: a name or address, or several of one host with
+/// commas between. 0, or -1.
 ///
 /// # Safety
 /// `host` is a text.
@@ -256,8 +260,8 @@ pub(crate) fn deadline(entry: &Entry, flags: c_int, patience: Option<Span>) -> O
     }
 }
 
-/// Sends bytes. Without NA_DONTWAIT all of them, as far as no error or time-out comes in between; of datagrams they are one.
-/// How many, or -1.
+/// Sends bytes. Without NA_DONTWAIT all of them, as far as no error or time-out comes in between;
+/// of datagrams they are one. How many, or -1.
 ///
 /// # Safety
 /// `bytes` has `length` bytes to read.
@@ -275,8 +279,8 @@ pub unsafe extern "C" fn na_send(stream: c_int, bytes: *const c_void, length: us
     })
 }
 
-/// As na_send, of bytes that lie in `count` places, at most 1024, behind each other: a head and what follows need no buffer to be put
-/// together in. Of datagrams they are one. How many, or -1.
+/// As na_send, of bytes that lie in `count` places, at most 1024, behind each other: a head and
+/// what follows need no buffer to be put together in. Of datagrams they are one. How many, or -1.
 ///
 /// # Safety
 /// `parts` has `count` of them, and each has as many bytes to read as it says.
@@ -375,8 +379,8 @@ fn send_all(
     Ok(sent as isize)
 }
 
-/// Reads what has come, at most `length` bytes; of datagrams one, whose rest is dropped. How many, 0 at the end of the peer's
-/// direction, or -1.
+/// Reads what has come, at most `length` bytes; of datagrams one, whose rest is dropped. How many,
+/// 0 at the end of the peer's direction, or -1.
 ///
 /// # Safety
 /// `out` has `length` bytes to write.
@@ -453,8 +457,8 @@ pub extern "C" fn na_shutdown(stream: c_int, how: c_int) -> c_int {
     })
 }
 
-/// Lets go of a stream: what was sent still goes on its way. A callback of its policy is not called any more when this returns,
-/// unless it is the caller. 0, or -1.
+/// Lets go of a stream: what was sent still goes on its way. A callback of its policy is not called
+/// any more when this returns, unless it is the caller. 0, or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn na_close(stream: c_int) -> c_int {
     guarded(|| {
@@ -466,8 +470,8 @@ pub extern "C" fn na_close(stream: c_int) -> c_int {
     })
 }
 
-/// Asks for both directions to go over this IP version, NA_IPV4 or NA_IPV6; of datagrams with all peers. 0, or -1 where it
-/// cannot be had now.
+/// Asks for both directions to go over this IP version, NA_IPV4 or NA_IPV6; of datagrams with all
+/// peers. 0, or -1 where it cannot be had now.
 #[unsafe(no_mangle)]
 pub extern "C" fn na_switch(stream: c_int, version: c_int) -> c_int {
     guarded(|| {
@@ -488,14 +492,16 @@ pub extern "C" fn na_switch(stream: c_int, version: c_int) -> c_int {
     })
 }
 
-/// Other than 0: from now on wishes of the peer are refused and there are none of this end; what was wished for before waits. A lost
-/// connection is left all the same. 0: takes back one such call; the last one ends the hold. 0, or -1.
+/// Other than 0: from now on wishes of the peer are refused and there are none of this end; what
+/// was wished for before waits. A lost connection is left all the same. 0: takes back one such
+/// call; the last one ends the hold. 0, or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn na_hold(stream: c_int, on: c_int) -> c_int {
     guarded(|| {
         let entry = table::entry(stream)?;
         let mut entry = lock(&entry);
-        // Counted apart from the holds of calls under way, which are not the program's to take back.
+        // Counted apart from the holds of calls under way, which are not the program's to take
+        // back.
         let holds = match on {
             0 => entry.holds.checked_sub(1).ok_or_else(|| invalid("na_hold has not been called before"))?,
             _ => entry.holds.checked_add(1).ok_or_else(|| invalid("held too often"))?,
@@ -514,9 +520,9 @@ pub extern "C" fn na_hold(stream: c_int, on: c_int) -> c_int {
     })
 }
 
-/// A descriptor for poll(2) and its kin: readable where na_recv or na_accept would not wait, writable where na_send would not,
-/// which of datagrams is always.
-/// It is the library's until na_close, and not to be read, written or closed. -1 where there is none.
+/// A descriptor for poll(2) and its kin: readable where na_recv or na_accept would not wait,
+/// writable where na_send would not, which of datagrams is always. It is the library's until
+/// na_close, and not to be read, written or closed. -1 where there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn na_poll_fd(stream: c_int) -> c_int {
     guarded(|| {
@@ -588,7 +594,8 @@ pub extern "C" fn na_getsockopt(stream: c_int, option: c_int) -> i64 {
     })
 }
 
-/// Why the last call of this thread that failed did so, in words; valid until the next one that does.
+/// Why the last call of this thread that failed did so, in words; valid until the next one that
+/// does.
 #[unsafe(no_mangle)]
 pub extern "C" fn na_strerror() -> *const c_char {
     error::last()

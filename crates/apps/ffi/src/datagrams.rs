@@ -9,7 +9,8 @@ use crate::calls::{NA_DONTWAIT, deadline, guarded, invalid, to_read, to_write};
 use crate::error::Failure;
 use crate::table::{self, Entry, datagrams_of, lock};
 
-/// Sends one datagram to a peer, as na_recvfrom names it. How many bytes, or -1. That it was sent does not mean that it came.
+/// Sends one datagram to a peer, as na_recvfrom names it. How many bytes, or -1. That it was sent
+/// does not mean that it came.
 ///
 /// # Safety
 /// `bytes` has `length` bytes to read.
@@ -28,8 +29,8 @@ pub unsafe extern "C" fn na_sendto(
     })
 }
 
-/// Receives one datagram and cuts off what does not fit; `peer`, where it is not NULL, becomes the number of who sent it. How many
-/// bytes, which may be none, or -1.
+/// Receives one datagram and cuts off what does not fit; `peer`, where it is not NULL, becomes the
+/// number of who sent it. How many bytes, which may be none, or -1.
 ///
 /// # Safety
 /// `out` has `length` bytes to write, `peer` is NULL or has room for one.

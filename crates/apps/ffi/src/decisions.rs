@@ -37,8 +37,8 @@ pub struct NaDecision {
     pub by: c_int,
     /// NA_GOODPUT, NA_ROUND_TRIP or NA_LOSS: by what the rules compare.
     pub metric: c_int,
-    /// 0 where the switch was begun; else why not: EBUSY the stream is held, ENETUNREACH no connection of that version, EALREADY
-    /// another switch was under way, ENOTCONN it has ended.
+    /// 0 where the switch was begun; else why not: EBUSY the stream is held, ENETUNREACH no
+    /// connection of that version, EALREADY another switch was under way, ENOTCONN it has ended.
     pub not_done: c_int,
     /// Observations behind `present`.
     pub present_looks: c_int,
@@ -48,13 +48,14 @@ pub struct NaDecision {
     pub present: f64,
     /// Median of the other version; -1 where nothing was seen.
     pub other: f64,
-    /// How much better the other one had to be: a share of the present figure, of loss a share of the packets; 0 where a callback
-    /// decided.
+    /// How much better the other one had to be: a share of the present figure, of loss a share of
+    /// the packets; 0 where a callback decided.
     pub margin: f64,
 }
 
-/// Writes the oldest decision of a policy that has not been read, also one that came to nothing. 1, 0 where there is none, or -1.
-/// The latest 256 are kept, and what repeats itself is kept once in ten seconds.
+/// Writes the oldest decision of a policy that has not been read, also one that came to nothing. 1,
+/// 0 where there is none, or -1. The latest 256 are kept, and what repeats itself is kept once in
+/// ten seconds.
 ///
 /// # Safety
 /// `decision` has room for one.

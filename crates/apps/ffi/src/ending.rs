@@ -1,8 +1,9 @@
 //! What a program that ends still owes.
 //!
-//! Bytes given to a plain socket are sent by the kernel though the program has ended. Bytes given to a stream are sent by a thread
-//! of the library, so the library waits for it, for a while, when the program returns from `main` or calls `exit`. A program
-//! that is killed or calls `_exit` takes with it what the peer does not have.
+//! Bytes given to a plain socket are sent by the kernel though the program has ended. Bytes given
+//! to a stream are sent by a thread of the library, so the library waits for it, for a while, when
+//! the program returns from `main` or calls `exit`. A program that is killed or calls `_exit` takes
+//! with it what the peer does not have.
 
 use std::sync::OnceLock;
 
@@ -17,7 +18,8 @@ static PROCESS: OnceLock<u32> = OnceLock::new();
 /// From the first stream on.
 pub(crate) fn arrange() {
     PROCESS.get_or_init(|| {
-        // SAFETY: the function is this library's, and such functions run before a library is unloaded.
+        // SAFETY: the function is this library's, and such functions run before a library is
+        // unloaded.
         unsafe { libc::atexit(at_exit) };
         std::process::id()
     });

@@ -1,8 +1,10 @@
-//! The C ABI of streams and datagrams over both IP versions: names and arguments of sockets, numbers as handles, `errno` for errors. No
-//! decisions of its own: everything is [`netaware_stream`]'s.
+//! The C ABI of streams and datagrams over both IP versions: names and arguments of sockets,
+//! numbers as handles, `errno` for errors. No decisions of its own: everything is
+//! [`netaware_stream`]'s.
 //!
-//! No call panics across the boundary, a null or a number that is no stream is an error, and signals stay the program's:
-//! the library's threads block all of them, and only [`na_signals`] makes it listen to two.
+//! No call panics across the boundary, a null or a number that is no stream is an error, and
+//! signals stay the program's: the library's threads block all of them, and only [`na_signals`]
+//! makes it listen to two.
 #![expect(unsafe_code, reason = "the other side is C; each block says what it relies on")]
 
 mod calls;

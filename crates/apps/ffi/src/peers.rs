@@ -14,12 +14,14 @@ use crate::table::{self, Carries, datagrams_of, lock, stream_of};
 /// na_peer: room for any address as a text.
 pub const NA_ADDRESS_LENGTH: usize = 64;
 
-/// Writes the address of the other end as a text that ends with a null byte, and its port unless `port` is NULL: over NA_IPV4 or
-/// NA_IPV6, the connection there is or was last; or with 0 over the version in use. Behind a translator the address may be of the
-/// other version. NA_IPV4 or NA_IPV6, whichever it told of; or -1.
+/// Writes the address of the other end as a text that ends with a null byte, and its port unless
+/// `port` is NULL: over NA_IPV4 or NA_IPV6, the connection there is or was last; or with 0 over the
+/// version in use. Behind a translator the address may be of the other version. NA_IPV4 or NA_IPV6,
+/// whichever it told of; or -1.
 ///
 /// # Safety
-/// `address` has room for `length` bytes; NA_ADDRESS_LENGTH is enough. `port` is NULL or has room for one.
+/// `address` has room for `length` bytes; NA_ADDRESS_LENGTH is enough. `port` is NULL or has room
+/// for one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn na_peer(
     stream: c_int,

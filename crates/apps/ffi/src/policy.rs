@@ -44,12 +44,14 @@ pub struct NaEvidence {
     pub ipv6: NaVersionEvidence,
 }
 
-/// A program's own policy: NA_KEEP, NA_IPV4 or NA_IPV6; anything else is NA_KEEP. The evidence is the library's and good until it
-/// returns. It is called on a thread of the library, see na_policy_callback.
+/// A program's own policy: NA_KEEP, NA_IPV4 or NA_IPV6; anything else is NA_KEEP. The evidence is
+/// the library's and good until it returns. It is called on a thread of the library, see
+/// na_policy_callback.
 pub type NaDecide = Option<unsafe extern "C" fn(evidence: *const NaEvidence, user: *mut c_void) -> c_int>;
 
-/// Switches by rules from now on: the text of a policy file, or NULL for no longer. Also before connecting; of a listening
-/// stream it is for those that it accepts from then on. Datagrams have no metric goodput. 0, or -1.
+/// Switches by rules from now on: the text of a policy file, or NULL for no longer. Also before
+/// connecting; of a listening stream it is for those that it accepts from then on. Datagrams have
+/// no metric goodput. 0, or -1.
 ///
 /// # Safety
 /// `rules` is NULL or a text.
@@ -74,13 +76,15 @@ pub unsafe extern "C" fn na_policy(stream: c_int, rules: *const c_char) -> c_int
     })
 }
 
-/// Lets a function of the program decide from now on, or with NULL the rules again; what is looked at, how often and at what cost
-/// is as na_policy has it. Also before connecting or listening; of a listening stream it is for those that it accepts from then on.
+/// Lets a function of the program decide from now on, or with NULL the rules again; what is looked
+/// at, how often and at what cost is as na_policy has it. Also before connecting or listening; of a
+/// listening stream it is for those that it accepts from then on.
 ///
-/// It is called on a thread of the library that blocks all signals, for one stream never twice at once, when there is something
-/// new and no switch is under way. It may call anything that does not wait, also na_close and this; it must not block, and not
-/// leave by longjmp or an exception. When this returns, or na_close, the function before is not called any more for that
-/// stream, unless it is the caller; so its `user` can be freed then. 0, or -1.
+/// It is called on a thread of the library that blocks all signals, for one stream never twice at
+/// once, when there is something new and no switch is under way. It may call anything that does not
+/// wait, also na_close and this; it must not block, and not leave by longjmp or an exception. When
+/// this returns, or na_close, the function before is not called any more for that stream, unless it
+/// is the caller; so its `user` can be freed then. 0, or -1.
 ///
 /// # Safety
 /// `decide` can be called from any thread with `user` until it is replaced or the stream is closed.
@@ -122,7 +126,8 @@ impl User {
     }
 }
 
-// SAFETY: it is only given back to the program, which has promised that its function may have it on any thread.
+// SAFETY: it is only given back to the program, which has promised that its function may have it on
+// any thread.
 unsafe impl Send for User {}
 // SAFETY: as above.
 unsafe impl Sync for User {}

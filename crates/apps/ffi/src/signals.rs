@@ -1,7 +1,8 @@
 //! SIGUSR1 and SIGUSR2, for programs that want to be told from outside where to go.
 //!
-//! The handler writes a byte into a pipe that a thread reads: what a handler may do is little. `signal-hook` would do, but for one
-//! thing: it never gives a signal back, and [`na_signals`] does, to what the program had for it before.
+//! The handler writes a byte into a pipe that a thread reads: what a handler may do is little.
+//! `signal-hook` would do, but for one thing: it never gives a signal back, and [`na_signals`]
+//! does, to what the program had for it before.
 
 use std::ffi::c_int;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -22,9 +23,11 @@ use crate::calls::guarded;
 use crate::table;
 
 static LISTENING: Mutex<Option<Listening>> = Mutex::new(None);
-/// Where the handler writes; it is never closed, as a handler may still be about to write when its signal has been given back.
+/// Where the handler writes; it is never closed, as a handler may still be about to write when its
+/// signal has been given back.
 static WRITES_TO: AtomicI32 = AtomicI32::new(-1);
-/// A child of `fork` has the handler and the pipe, but its signals are not for the streams of its parent.
+/// A child of `fork` has the handler and the pipe, but its signals are not for the streams of its
+/// parent.
 static PROCESS: AtomicI32 = AtomicI32::new(-1);
 static PIPE: Mutex<Option<(PipeReader, PipeWriter)>> = Mutex::new(None);
 
@@ -68,8 +71,9 @@ impl Listening {
     }
 }
 
-/// With `on` other than 0: from now on SIGUSR1 moves all streams and datagrams to IPv4 and SIGUSR2 to IPv6. With 0 they do again what
-/// they did before. A stream without a connection of that version stays. 0, or -1.
+/// With `on` other than 0: from now on SIGUSR1 moves all streams and datagrams to IPv4 and SIGUSR2
+/// to IPv6. With 0 they do again what they did before. A stream without a connection of that
+/// version stays. 0, or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn na_signals(on: c_int) -> c_int {
     guarded(|| {
@@ -87,7 +91,8 @@ pub extern "C" fn na_signals(on: c_int) -> c_int {
     })
 }
 
-/// At the program's end. Signals stay here: one that comes now and was fatal before must not kill a program that is ending well.
+/// At the program's end. Signals stay here: one that comes now and was fatal before must not kill a
+/// program that is ending well.
 pub(crate) fn stop() {
     if let Some(listening) = LISTENING.lock().unwrap_or_else(PoisonError::into_inner).take() {
         listening.end();
@@ -119,8 +124,8 @@ fn own_process() -> c_int {
 /// With what there was before.
 fn install(signal: c_int) -> io::Result<(c_int, sigaction)> {
     let mut before = MaybeUninit::uninit();
-    // SAFETY: all zero is a disposition without flags and with an empty mask; the handler does only what one may, and where the
-    // call succeeds it has written what was before.
+    // SAFETY: all zero is a disposition without flags and with an empty mask; the handler does only
+    // what one may, and where the call succeeds it has written what was before.
     unsafe {
         let mut wanted: sigaction = MaybeUninit::zeroed().assume_init();
         wanted.sa_sigaction = handle as extern "C" fn(c_int) as usize;

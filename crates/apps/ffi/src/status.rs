@@ -79,7 +79,8 @@ pub unsafe extern "C" fn na_status(stream: c_int, status: *mut NaStatus) -> c_in
     })
 }
 
-/// Writes how the session of a socket of datagrams with this peer stands, as na_recvfrom names it. 0, or -1.
+/// Writes how the session of a socket of datagrams with this peer stands, as na_recvfrom names it.
+/// 0, or -1.
 ///
 /// # Safety
 /// `status` has room for one.

@@ -51,7 +51,8 @@ pub(crate) enum What {
 }
 
 impl What {
-    /// When this returns the callback before is not called any more for it, unless it is the caller.
+    /// When this returns the callback before is not called any more for it, unless it is the
+    /// caller.
     pub(crate) fn set_callback(&self, callback: Option<Callback>) {
         match self {
             Self::Stream(stream) => stream.set_policy_callback(callback),

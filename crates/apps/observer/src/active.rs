@@ -1,11 +1,13 @@
 //! Tasks that send: when they run, and what they find.
 //!
-//! A task with a schedule starts by its own clock, spread at random so that a fleet does not start at one instant. One that loads
-//! the path never does: it runs when the collector says so, which knows what else runs on the hosts and links. Two
-//! runs of one task never overlap, nor do two that fill a path; what could not start is counted as missed.
+//! A task with a schedule starts by its own clock, spread at random so that a fleet does not start
+//! at one instant. One that loads the path never does: it runs when the collector says so, which
+//! knows what else runs on the hosts and links. Two runs of one task never overlap, nor do two that
+//! fill a path; what could not start is counted as missed.
 //!
-//! A measurement runs as a process of its own, the very program that runs here (`netaware tcp …`): what an instruction can ask
-//! for is then what a user could, no more ([`command`] has the list), and nothing that happens to it reaches the capture.
+//! A measurement runs as a process of its own, the very program that runs here (`netaware tcp …`):
+//! what an instruction can ask for is then what a user could, no more ([`command`] has the list),
+//! and nothing that happens to it reaches the capture.
 
 mod command;
 mod schedule;
@@ -105,7 +107,8 @@ impl Active {
         running.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Tasks from now on, and how long their periods are. Tasks that stay the same are not disturbed, others are stopped.
+    /// Tasks from now on, and how long their periods are. Tasks that stay the same are not
+    /// disturbed, others are stopped.
     pub fn set(&mut self, tasks: BTreeMap<String, Task>, period: Span, now: Wall) {
         self.period = period;
         let before = std::mem::take(&mut self.entries);
@@ -153,7 +156,8 @@ impl Active {
         }
     }
 
-    /// Starts a task now, because the collector says so. One that is not known is none of ours any more.
+    /// Starts a task now, because the collector says so. One that is not known is none of ours any
+    /// more.
     pub fn start(&mut self, name: &str) {
         let filling = self.entries.values().any(|entry| entry.is_running() && entry.fills());
         let Some(entry) = self.entries.get_mut(name) else {

@@ -1,15 +1,17 @@
 //! Keeps batches on disk until a collector has them on its own.
 //!
-//! A folder of segment files, each a row of batches ([`segment`] has the layout). Batches are appended to the newest; a
-//! segment goes when all in it were taken. Bounded: when there is no room, be it ours or the disk's, the oldest segment is given
-//! up with what is in it, and [`Buffer::given_up`] counts the batches.
+//! A folder of segment files, each a row of batches ([`segment`] has the layout). Batches are
+//! appended to the newest; a segment goes when all in it were taken. Bounded: when there is no
+//! room, be it ours or the disk's, the oldest segment is given up with what is in it, and
+//! [`Buffer::given_up`] counts the batches.
 //!
-//! A number must never be used for two batches, or the collector would take the second for a copy of the first. So nothing is
-//! sent before [`Buffer::sync`], and the newest segment stays, even when it is empty, to say what comes next. A state folder
-//! that was brought back from a backup is behind what the collector knows; then [`Buffer::start_anew`] takes another identity.
+//! A number must never be used for two batches, or the collector would take the second for a copy
+//! of the first. So nothing is sent before [`Buffer::sync`], and the newest segment stays, even
+//! when it is empty, to say what comes next. A state folder that was brought back from a backup is
+//! behind what the collector knows; then [`Buffer::start_anew`] takes another identity.
 //!
-//! After a crash, or a loss of power, the end of the newest segment may be torn: everything from the first batch whose checksum
-//! does not fit is cut off. What was synced comes before it.
+//! After a crash, or a loss of power, the end of the newest segment may be torn: everything from
+//! the first batch whose checksum does not fit is cut off. What was synced comes before it.
 
 mod segment;
 
@@ -89,7 +91,8 @@ impl Buffer {
     /// Opens what is in the folder, or begins.
     ///
     /// # Errors
-    /// The folder cannot be used, or another process uses it. Damaged segments are no error: what is whole in them is kept.
+    /// The folder cannot be used, or another process uses it. Damaged segments are no error: what
+    /// is whole in them is kept.
     pub fn open(settings: BufferSettings) -> Result<Self, BufferError> {
         let folder = settings.folder.clone();
         fs::create_dir_all(&folder).map_err(|source| failed("create", &folder, source))?;
@@ -139,8 +142,9 @@ impl Buffer {
         self.next
     }
 
-    /// Adds a batch; makes room for it if it must. `None`: there is no room even so, or it is empty or longer than
-    /// [`MAX_BATCH`], and it is given up and counted. The number is used up either way, so that the collector sees the gap.
+    /// Adds a batch; makes room for it if it must. `None`: there is no room even so, or it is empty
+    /// or longer than [`MAX_BATCH`], and it is given up and counted. The number is used up either
+    /// way, so that the collector sees the gap.
     pub fn append(&mut self, batch: &Batch) -> Option<u64> {
         let sequence = self.next;
         self.next += 1;
@@ -213,7 +217,8 @@ impl Buffer {
     fn roll(&mut self) -> Result<(), BufferError> {
         self.sync()?;
         let number = self.segments.back().map_or(1, |last| last.number + 1);
-        // The number of the batch that is being stored was counted already if there is one before it.
+        // The number of the batch that is being stored was counted already if there is one before
+        // it.
         let first = if self.segments.is_empty() { self.next } else { self.next - 1 };
         let segment = Segment::create(&self.settings.folder, number, self.incarnation, first)?;
         self.segments.push_back(segment);
@@ -241,12 +246,14 @@ impl Buffer {
         self.segments.iter().map(|segment| segment.length).sum()
     }
 
-    /// An eighth of everything, so that giving one up gives little up; never so short that files become many.
+    /// An eighth of everything, so that giving one up gives little up; never so short that files
+    /// become many.
     fn segment_size(&self) -> u64 {
         (self.settings.most.0 / 8).clamp(4096, 16 << 20)
     }
 
-    /// The next batch after this number. Bytes that changed since they were written are given up and counted.
+    /// The next batch after this number. Bytes that changed since they were written are given up
+    /// and counted.
     pub fn after(&mut self, sequence: u64) -> Option<(u64, Batch)> {
         loop {
             let place = self.waiting.partition_point(|entry| entry.sequence <= sequence);
@@ -292,7 +299,8 @@ impl Buffer {
         }
     }
 
-    /// Takes another identity and numbers what waits from 1 on: for a folder that is behind what the collector knows of it.
+    /// Takes another identity and numbers what waits from 1 on: for a folder that is behind what
+    /// the collector knows of it.
     ///
     /// # Errors
     /// The disk does not take it; then everything is as before.
@@ -306,7 +314,8 @@ impl Buffer {
         for entry in batches {
             let segment = self.segments.iter().find(|segment| segment.number == entry.segment);
             let Some(batch) = segment.and_then(|segment| segment.read(&entry)) else {
-                // Its number is left out, so that the collector knows that something is missing there.
+                // Its number is left out, so that the collector knows that something is missing
+                // there.
                 self.given_up += 1;
                 next += 1;
                 continue;

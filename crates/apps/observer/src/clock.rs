@@ -22,7 +22,8 @@ impl ClockWatch {
         Self { steps: StepWatch::new(), asked: None }
     }
 
-    /// The state now, and the largest jump since the last call. To be called each period: a jump is seen between two calls.
+    /// The state now, and the largest jump since the last call. To be called each period: a jump is
+    /// seen between two calls.
     pub fn state(&mut self) -> ClockState {
         let before = clock::now();
         let wall = clock::wall();

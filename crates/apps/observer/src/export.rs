@@ -1,8 +1,9 @@
 //! Reports and sightings as IPFIX to collectors of anybody's, without a channel back.
 //!
-//! Each collector has a queue and a thread of its own, so that one that hangs holds nobody up. IPFIX has no acknowledgements and
-//! nothing is kept on disk: what a collector does not take is lost to it, and counted. Counts of packets lean low there and nowhere
-//! else. Each batch of packet reports brings what chose them along, so that a collector that came late, or missed datagrams,
+//! Each collector has a queue and a thread of its own, so that one that hangs holds nobody up.
+//! IPFIX has no acknowledgements and nothing is kept on disk: what a collector does not take is
+//! lost to it, and counted. Counts of packets lean low there and nowhere else. Each batch of packet
+//! reports brings what chose them along, so that a collector that came late, or missed datagrams,
 //! understands the next batch.
 
 use std::collections::BTreeMap;
@@ -20,7 +21,8 @@ use crate::link::held;
 use crate::selections::Selectors;
 use crate::watch::report::Outlet;
 
-/// Batches that wait for one collector. A station hands out sightings 8192 at a time, so this is 17 MB at most.
+/// Batches that wait for one collector. A station hands out sightings 8192 at a time, so this is 17
+/// MB at most.
 const WAITING: usize = 64;
 
 /// What happens while a collector is slower than the packets.
@@ -155,8 +157,8 @@ impl Outlet for Export {
 
     fn report(&mut self, mut report: ProbeReport) {
         self.selectors.hear(&report);
-        // What a digest task counted goes with its selection; the rows of several interfaces are of one task, and belong to the
-        // first of its selections.
+        // What a digest task counted goes with its selection; the rows of several interfaces are of
+        // one task, and belong to the first of its selections.
         let interface = report.captures.first().map(|capture| capture.interface.clone()).unwrap_or_default();
         let mut counted: BTreeMap<String, (u64, u64)> = BTreeMap::new();
         report.rows.retain(|row| match &row.row {

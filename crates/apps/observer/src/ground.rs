@@ -25,7 +25,8 @@ use crate::watch::station::Matcher;
 pub struct Host {
     /// How each is captured; the name of the interface in it is not looked at.
     pub options: Options,
-    /// Rings, each with a thread of its own, that share an interface's packets flow by flow, both directions of a flow in one.
+    /// Rings, each with a thread of its own, that share an interface's packets flow by flow, both
+    /// directions of a flow in one.
     pub rings: NonZeroUsize,
     /// Only these, the first being the usual one; empty: all there are.
     pub only: Vec<String>,
@@ -95,8 +96,8 @@ impl Ground for Host {
     }
 }
 
-/// Until the first tasks say what they want: a task whose filter is the kernel's looks at no packet again, so none may lie in the ring
-/// that came through no filter.
+/// Until the first tasks say what they want: a task whose filter is the kernel's looks at no packet
+/// again, so none may lie in the ring that came through no filter.
 const NOTHING: &str = "less 0";
 
 fn matcher(text: &str, link: LinkType) -> Result<Matcher, String> {
@@ -106,7 +107,8 @@ fn matcher(text: &str, link: LinkType) -> Result<Matcher, String> {
     Ok(Box::new(move |frame, wire_length| program.matches(frame, wire_length)))
 }
 
-/// Live captures follow the MTU by themselves and say which frames are merged, so tasks need not know it.
+/// Live captures follow the MTU by themselves and say which frames are merged, so tasks need not
+/// know it.
 fn link(interface: &str) -> Interface {
     let speed = attribute(interface, "speed").and_then(|text| text.parse::<u64>().ok());
     // Mbit/s; -1 or nothing where it has none, as loopback.
@@ -114,7 +116,8 @@ fn link(interface: &str) -> Interface {
     Interface { mtu: None, rate: rate.map(|speed| BitRate(speed * 1_000_000)) }
 }
 
-/// A card's clock may be so far from the host's: a packet waits in the ring for less, and periods bear as much.
+/// A card's clock may be so far from the host's: a packet waits in the ring for less, and periods
+/// bear as much.
 fn is_bearable(apart: Span) -> bool {
     apart.0.abs() <= Span::from_secs(1).0
 }
@@ -227,7 +230,8 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Of a pcap or pcapng file, which is open from now on: what is read of it needs no privilege any more.
+    /// Of a pcap or pcapng file, which is open from now on: what is read of it needs no privilege
+    /// any more.
     ///
     /// # Errors
     /// It cannot be opened, or is no such file.

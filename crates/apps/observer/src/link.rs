@@ -1,9 +1,10 @@
 //! The connection to a collector: dialled by the probe, and again whenever it breaks.
 //!
-//! One thread per collector. It shows who it is, hears instructions, and sends batches from the buffer in order, several under
-//! way at a time; a batch is forgotten when the collector says that it is on its disk. Whatever breaks (a collector that
-//! restarts, lies, is silent or slow, or has the wrong key) ends the connection, is told by [`Heard::Lost`], and is tried again
-//! after a wait that doubles up to a minute. Measuring goes on meanwhile.
+//! One thread per collector. It shows who it is, hears instructions, and sends batches from the
+//! buffer in order, several under way at a time; a batch is forgotten when the collector says that
+//! it is on its disk. Whatever breaks (a collector that restarts, lies, is silent or slow, or has
+//! the wrong key) ends the connection, is told by [`Heard::Lost`], and is tried again after a wait
+//! that doubles up to a minute. Measuring goes on meanwhile.
 
 mod backoff;
 mod channel;
@@ -158,7 +159,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// Dials and works until told to stop; then sends what is waiting if the collector takes it within a second.
+    /// Dials and works until told to stop; then sends what is waiting if the collector takes it
+    /// within a second.
     pub fn run(&self, stop: &StopFlag) {
         let mut backoff = Backoff::new(seed(self.index));
         while !stop.is_raised() {
@@ -203,7 +205,8 @@ fn nonce() -> Result<Token, getrandom::Error> {
     Ok(token)
 }
 
-/// A thread that died while it held a lock must not take the probe with it: the value is whole, or counted as damaged.
+/// A thread that died while it held a lock must not take the probe with it: the value is whole, or
+/// counted as damaged.
 pub(crate) fn held<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

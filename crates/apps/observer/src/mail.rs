@@ -1,9 +1,10 @@
 //! From reports to batches on disk, one buffer for each collector.
 //!
-//! Each collector gets the sightings of its share of the digests (the top bits decide), the few of the clock sample whose share they
-//! are of no matter, so that all find the same clocks, and the report of each period behind them:
-//! it has to know when this probe watched, and how well. So what digest tasks did goes to each; other rows go to the first
-//! alone, so that nothing is counted twice.
+//! Each collector gets the sightings of its share of the digests (the top bits decide), the few of
+//! the clock sample whose share they are of no matter, so that all find the same clocks, and the
+//! report of each period behind them: it has to know when this probe watched, and how well. So what
+//! digest tasks did goes to each; other rows go to the first alone, so that nothing is counted
+//! twice.
 
 mod room;
 
@@ -125,7 +126,8 @@ impl Letterbox {
             first.health.reports_given_up = given_up - self.given_up;
         }
         self.given_up = given_up;
-        // A report of our own always serialises; one without bytes would be refused by the buffer and counted.
+        // A report of our own always serialises; one without bytes would be refused by the buffer
+        // and counted.
         let mut json = report.to_json().unwrap_or_default().into_bytes();
         if json.len() > REPORT {
             let mut shorter = report.clone();

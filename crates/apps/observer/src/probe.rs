@@ -1,8 +1,10 @@
-//! The probe as a whole: follows instructions, keeps stations and active tasks as they say, and says how it is.
+//! The probe as a whole: follows instructions, keeps stations and active tasks as they say, and
+//! says how it is.
 //!
-//! One controller instructs a probe (RFC 7594 §5): the first collector that was named. Further ones get sightings and reports
-//! only. A task that cannot be done is refused with its reason, the others run. When an instruction changes, tasks that stay the
-//! same go on undisturbed, with what they have counted.
+//! One controller instructs a probe (RFC 7594 §5): the first collector that was named. Further ones
+//! get sightings and reports only. A task that cannot be done is refused with its reason, the
+//! others run. When an instruction changes, tasks that stay the same go on undisturbed, with what
+//! they have counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
@@ -34,7 +36,8 @@ pub trait Ground: Send {
     /// Interfaces that packets can be watched on, the usual one first.
     fn interfaces(&self) -> Vec<String>;
 
-    /// Opens one: a source, or several that share its packets, both directions of a flow in one of them.
+    /// Opens one: a source, or several that share its packets, both directions of a flow in one of
+    /// them.
     ///
     /// # Errors
     /// Why not, and what to do, for people.
@@ -136,7 +139,8 @@ impl<O> Reporting<O> {
 }
 
 impl<G: Ground> Probe<G> {
-    /// Without instruction. Reports go to `outlet`; periods of probes without packets have this `length`.
+    /// Without instruction. Reports go to `outlet`; periods of probes without packets have this
+    /// `length`.
     ///
     /// # Errors
     /// The system gives no thread.
@@ -207,7 +211,8 @@ impl<G: Ground> Probe<G> {
         }
     }
 
-    /// What the process takes, seldom: asking for it at every tick was more than half of what an idle probe took.
+    /// What the process takes, seldom: asking for it at every tick was more than half of what an
+    /// idle probe took.
     fn own_use_if_due(&mut self, now: Mono) -> Option<(u64, u64)> {
         let is_due = now >= self.own_use_at;
         is_due.then(|| {
@@ -236,7 +241,8 @@ impl<G: Ground> Probe<G> {
             before.seed != instruction.seed || before.period_ms != instruction.period_ms
         });
         if anew {
-            // Digests of two seeds must not meet in one table, nor rows of two lengths in one period.
+            // Digests of two seeds must not meet in one table, nor rows of two lengths in one
+            // period.
             self.leave_posts();
         }
         self.instruction = Some(instruction);
@@ -366,16 +372,18 @@ impl<G: Ground> Probe<G> {
         let program =
             task.filter.as_ref().map(|filter| self.ground.compile(filter, interface)).transpose()?;
         let make = || watch(&task.what, seed, link).map_err(|error| error.to_string());
-        // Which of two tables is there would depend on how fast threads are, and what each remembers on that.
+        // Which of two tables is there would depend on how fast threads are, and what each
+        // remembers on that.
         let changes = is_changed(&task.what) && self.ground.pace() == Pace::Live;
         let spare = if changes { Some(make()?) } else { None };
         Ok(Setup { watch: make()?, spare, name: name.to_owned(), program, task: task.clone() })
     }
 
-    /// One filter for the kernel that lets through what any task wants; `None`: everything, tasks look themselves.
+    /// One filter for the kernel that lets through what any task wants; `None`: everything, tasks
+    /// look themselves.
     ///
-    /// In tcpdump's language some words (`vlan`, `mpls`, ...) move the offsets of everything behind them, so filters with such
-    /// words are not joined.
+    /// In tcpdump's language some words (`vlan`, `mpls`, ...) move the offsets of everything behind
+    /// them, so filters with such words are not joined.
     fn union(&self, filters: &BTreeSet<Option<&str>>, interface: &str) -> Option<String> {
         const MOVING: [&str; 6] = ["vlan", "mpls", "pppoes", "pppoed", "geneve", "gtp"];
         let texts: Option<Vec<&str>> = filters.iter().copied().collect();
@@ -446,7 +454,8 @@ impl<G: Ground> Probe<G> {
         Ok(RingPost { orders, thread, stop, index })
     }
 
-    /// A station whose source failed (an interface that was taken away) is tried again as soon as its interface is there.
+    /// A station whose source failed (an interface that was taken away) is tried again as soon as
+    /// its interface is there.
     fn mend(&mut self, now: Wall) {
         if self.ground.pace() == Pace::Replay {
             return;
@@ -502,8 +511,9 @@ impl<G: Ground> Probe<G> {
     }
 }
 
-/// The core that each ring of an interface stays on: its tables are then in that core's caches, and two rings never wait for one core
-/// while another is idle. None where there is one ring, or fewer cores than rings.
+/// The core that each ring of an interface stays on: its tables are then in that core's caches, and
+/// two rings never wait for one core while another is idle. None where there is one ring, or fewer
+/// cores than rings.
 fn cores_of(rings: usize, allowed: &[usize]) -> Vec<Option<usize>> {
     let pinned = (2..=allowed.len()).contains(&rings);
     (0..rings).map(|ring| allowed.get(ring).copied().filter(|_| pinned)).collect()
@@ -511,7 +521,8 @@ fn cores_of(rings: usize, allowed: &[usize]) -> Vec<Option<usize>> {
 
 /// Whether a task can do with one ring's share of the packets at a time.
 fn suits(what: &What, rings: usize) -> Result<(), String> {
-    // Flows of one source come apart, and what lies between its packets is then missing in each ring.
+    // Flows of one source come apart, and what lies between its packets is then missing in each
+    // ring.
     if rings > 1 && matches!(what, What::Capacity { .. }) {
         return Err("capacity needs all packets of a source in one ring: use --rings 1".to_owned());
     }
@@ -525,7 +536,8 @@ const OWN_USE_EVERY: Span = Span::from_secs(1);
 fn own_use() -> (u64, u64) {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = statm.split_whitespace().nth(1).and_then(|text| text.parse().ok()).unwrap_or(0);
-    // User and system time are the 14th and 15th field, the 12th and 13th behind the name; 100 ticks a second on every Linux.
+    // User and system time are the 14th and 15th field, the 12th and 13th behind the name; 100
+    // ticks a second on every Linux.
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
     let ticks: u64 = fields.skip(11).take(2).filter_map(|text| text.parse::<u64>().ok()).sum();

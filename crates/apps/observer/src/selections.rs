@@ -1,4 +1,5 @@
-//! What is told beside packet reports: how each task chose its packets, and how exact their stamps are.
+//! What is told beside packet reports: how each task chose its packets, and how exact their stamps
+//! are.
 
 use std::collections::BTreeMap;
 

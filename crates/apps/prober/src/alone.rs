@@ -1,4 +1,5 @@
-//! What nobody at the far end has to cooperate in: one IP version after the other, as two at a time would be each other's traffic.
+//! What nobody at the far end has to cooperate in: one IP version after the other, as two at a time
+//! would be each other's traffic.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};

@@ -13,7 +13,8 @@ use netaware_wire::preface::{ATTACHED, Attach, Preface, Role};
 use crate::session::Session;
 use crate::stage::Cause;
 
-/// A UDP datagram of the set-up is repeated this often, at growing distances, before UDP counts as blocked.
+/// A UDP datagram of the set-up is repeated this often, at growing distances, before UDP counts as
+/// blocked.
 const KNOCK_WAITS: [Span; 6] = [
     Span::from_millis(100),
     Span::from_millis(200),
@@ -25,7 +26,8 @@ const KNOCK_WAITS: [Span; 6] = [
 
 const ATTACH_PATIENCE: Span = Span::from_secs(3);
 
-/// Opens `count` data connections of a test, some at a time: one after the other they would take two round trips each.
+/// Opens `count` data connections of a test, some at a time: one after the other they would take
+/// two round trips each.
 pub(crate) fn streams(
     session: &Session,
     options: &SocketOptions,

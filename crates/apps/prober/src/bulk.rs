@@ -1,7 +1,7 @@
 //! Runs one or more bulk transfers of a session at once and collects what both ends saw.
 //!
-//! The data moves in threads of its own; this one only listens: to the responder's control messages and to the local
-//! slices. Several transfers at once are what `--bidir` is.
+//! The data moves in threads of its own; this one only listens: to the responder's control messages
+//! and to the local slices. Several transfers at once are what `--bidir` is.
 
 mod local;
 
@@ -78,7 +78,8 @@ pub(crate) enum Tick {
     Sender(SenderTick),
 }
 
-/// Runs all jobs at the same time. On failure everything collected so far is returned beside the cause.
+/// Runs all jobs at the same time. On failure everything collected so far is returned beside the
+/// cause.
 pub(crate) fn run(
     session: &mut Session,
     options: &SocketOptions,
@@ -340,7 +341,8 @@ impl Transfer {
         self.ended
     }
 
-    /// A receiving responder that died has told its slices up to then; they stand in for its report.
+    /// A receiving responder that died has told its slices up to then; they stand in for its
+    /// report.
     fn piece_together(&mut self) {
         let ticks = &self.ended.receiver_ticks;
         let Some(last) = ticks.last().filter(|_| self.plan.direction() == Direction::Forward) else { return };

@@ -1,8 +1,8 @@
 //! How trains really left: what the sending host did to a plan.
 //!
-//! A packet may leave later than planned, never earlier, and those behind keep their distance to it. So a distance that
-//! is longer than planned is the host's doing, and the shortest distance seen bounds every rate that this measurement
-//! can tell.
+//! A packet may leave later than planned, never earlier, and those behind keep their distance to
+//! it. So a distance that is longer than planned is the host's doing, and the shortest distance
+//! seen bounds every rate that this measurement can tell.
 
 use netaware_path::hops::{Fate, Round, RoundReport};
 use netaware_path::{Gaps, Train, TrainReport, Volley, VolleyReport};
@@ -11,8 +11,8 @@ use netaware_units::Span;
 /// Of all volleys so far.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Departures {
-    /// Packets that left later after the one before than planned, by more than a tenth of the distance, and more
-    /// than a microsecond.
+    /// Packets that left later after the one before than planned, by more than a tenth of the
+    /// distance, and more than a microsecond.
     pub(crate) late: u64,
     /// The worst of it.
     pub(crate) worst: Span,
@@ -60,7 +60,8 @@ impl Departures {
         }
     }
 
-    /// Of the time in which trains were being sent, the share in pauses that nobody planned, 0..=1; absent without trains.
+    /// Of the time in which trains were being sent, the share in pauses that nobody planned, 0..=1;
+    /// absent without trains.
     pub(crate) fn paused(&self) -> Option<f64> {
         (self.sending > Span::ZERO).then(|| (self.pauses.secs_f64() / self.sending.secs_f64()).min(1.0))
     }

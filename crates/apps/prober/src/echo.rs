@@ -104,7 +104,8 @@ pub(crate) struct EchoFlow {
 }
 
 impl EchoFlow {
-    /// Opens an echo test and attaches a flow to it. `duration` is how long it will be needed at most.
+    /// Opens an echo test and attaches a flow to it. `duration` is how long it will be needed at
+    /// most.
     pub(crate) fn open(
         session: &mut Session,
         options: &SocketOptions,

@@ -229,7 +229,8 @@ impl EstimationRequest {
     }
 }
 
-/// Estimates in each direction asked for, over both versions volley by volley: two at a time would be each other's traffic.
+/// Estimates in each direction asked for, over both versions volley by volley: two at a time would
+/// be each other's traffic.
 pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
     let opened = report::Opening::now(request.command(), &request.target, request.options());
     let versions = i64::try_from(request.target.versions.len()).unwrap_or(1);
@@ -255,8 +256,9 @@ pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn
     record
 }
 
-/// Each request over each lane, a direction at a time, versions in turns of a volley each. A lane of which capacity and available bandwidth of a
-/// direction are known is told what they say together.
+/// Each request over each lane, a direction at a time, versions in turns of a volley each. A lane
+/// of which capacity and available bandwidth of a direction are known is told what they say
+/// together.
 pub(crate) fn path_rates(
     requests: &[EstimationRequest],
     lanes: &mut [Lane],
@@ -299,7 +301,8 @@ pub(crate) fn path_rates(
     }
 }
 
-/// What a method may take, so that the responder's owner lets its test run to its end; a time that is shortened for that is told.
+/// What a method may take, so that the responder's owner lets its test run to its end; a time that
+/// is shortened for that is told.
 fn allowed(lane: &mut Lane, asked: Span) -> Option<Span> {
     lane.session()?;
     let Some((cap, longest)) = longest(lane) else { return Some(asked) };
@@ -418,7 +421,8 @@ impl<'a> Opened<'a> {
     }
 }
 
-/// Opens trains in a direction, runs what is to run over them until the session or a person ends it, and closes them.
+/// Opens trains in a direction, runs what is to run over them until the session or a person ends
+/// it, and closes them.
 fn turn(
     session: &mut Session,
     request: &EstimationRequest,

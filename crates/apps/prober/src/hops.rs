@@ -156,6 +156,7 @@ fn stage(stage: Stage) -> &'static str {
 
 const NOBODY: &str =
     "check the route and whether a firewall drops UDP or ICMP; --port names another UDP port";
-/// Of a smallest delay, at least: what the way through two kernels may differ between sizes, measured on loopback as below 1 us.
+/// Of a smallest delay, at least: what the way through two kernels may differ between sizes,
+/// measured on loopback as below 1 us.
 const STAMP_ERROR: Span = Span::from_nanos(700);
 const TOLD_EVERY: Span = Span::from_millis(100);

@@ -1,7 +1,7 @@
 //! `netaware host`: what this host can measure, and what it can probe because of that.
 //!
-//! Timings are measured once and kept for as long as the machine stays the same; what the system tells is read each time.
-//! Nothing leaves this host.
+//! Timings are measured once and kept for as long as the machine stays the same; what the system
+//! tells is read each time. Nothing leaves this host.
 
 mod costs;
 mod during;
@@ -43,7 +43,8 @@ pub struct HostRequest {
     pub effort: Effort,
     /// Whether what is known is good enough.
     pub cache: CacheUse,
-    /// The interface to tell of, and whose link and coalescing limit rates; absent: those with hardware.
+    /// The interface to tell of, and whose link and coalescing limit rates; absent: those with
+    /// hardware.
     pub interface: Option<String>,
 }
 

@@ -31,8 +31,9 @@ impl IntervalMeter {
         Self { version, every, forward: Open::default(), reverse: Open::default() }
     }
 
-    /// Adds a slice; tells the interval once it is long enough. The sender's figures come from another clock and another
-    /// message, so they are those known when the receiver's interval closed.
+    /// Adds a slice; tells the interval once it is long enough. The sender's figures come from
+    /// another clock and another message, so they are those known when the receiver's interval
+    /// closed.
     pub(crate) fn take(&mut self, direction: Direction, tick: &Tick, watch: &mut Watch<'_>) {
         let every = self.every;
         let open = self.open(direction);
@@ -48,7 +49,8 @@ impl IntervalMeter {
                 open.packets += tick.packets;
                 open.lost += tick.lost;
                 open.is_udp = tick.streams == 0;
-                // Half a slice of tolerance: slices are cut by a clock that is a little late each time.
+                // Half a slice of tolerance: slices are cut by a clock that is a little late each
+                // time.
                 if open.length + tick.length / 2 >= every {
                     self.tell(direction, watch);
                 }

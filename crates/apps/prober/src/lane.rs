@@ -74,7 +74,8 @@ impl Lane {
         }
     }
 
-    /// Sends a train over the echo flow; ends early with the person's patience, or with the responder.
+    /// Sends a train over the echo flow; ends early with the person's patience, or with the
+    /// responder.
     pub(crate) fn echo(&mut self, order: &EchoOrder) -> Option<EchoRun> {
         let over = self.session.as_ref()?.over.clone();
         let run = self.echo.as_mut()?.run(order, &over);
@@ -119,8 +120,8 @@ impl Lane {
         self.session.is_some()
     }
 
-    /// Writes down why a phase failed. The lane dies with its control connection, and lives on when the responder merely
-    /// refused a phase.
+    /// Writes down why a phase failed. The lane dies with its control connection, and lives on when
+    /// the responder merely refused a phase.
     pub(crate) fn fail(&mut self, stage: &'static str, cause: Cause) {
         let Some(session) = &self.session else { return };
         let failure = session.failure(stage, cause);
@@ -137,8 +138,8 @@ impl Lane {
     }
 }
 
-/// Finds the addresses and opens all sessions, IPv4 first in the result, at the same time, so that a version into the void costs its own time-out
-/// and nobody else's.
+/// Finds the addresses and opens all sessions, IPv4 first in the result, at the same time, so that
+/// a version into the void costs its own time-out and nobody else's.
 pub(crate) fn open_all(target: &Target, stop: &StopFlag) -> Vec<Lane> {
     let mut versions = target.versions.clone();
     versions.sort_unstable();
@@ -236,8 +237,8 @@ pub(crate) fn note_dead(lanes: &[Lane], watch: &mut Watch<'_>) {
     }
 }
 
-/// The order of turns in a round: forth in even rounds, back in odd ones (ABBA), so that a drift of the path or of the
-/// hosts hits both versions alike.
+/// The order of turns in a round: forth in even rounds, back in odd ones (ABBA), so that a drift of
+/// the path or of the hosts hits both versions alike.
 pub(crate) fn turns(lanes: usize, round: u16) -> Vec<usize> {
     if round.is_multiple_of(2) { (0..lanes).collect() } else { (0..lanes).rev().collect() }
 }

@@ -17,7 +17,8 @@ use crate::report::{self, Findings};
 use crate::request::{LatencyRequest, Rhythm, Target, Transport};
 use crate::tcp_echo::TcpEcho;
 
-/// Versions and transports take turns in this many blocks; short ones, so that a drift hits all alike.
+/// Versions and transports take turns in this many blocks; short ones, so that a drift hits all
+/// alike.
 const BLOCKS: u16 = 8;
 
 /// Measures each version and transport asked for, in turns when there are several.
@@ -67,8 +68,8 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
 /// A measurement that took so long is not noticeably longer for what [`memory_copy`] takes.
 const LONG_ENOUGH: Span = Span::from_secs(1);
 
-/// What copying memory costs on this host, ns per byte: a part of what a byte more costs. It does not change while a program
-/// runs, so it is measured once, in some 50 ms.
+/// What copying memory costs on this host, ns per byte: a part of what a byte more costs. It does
+/// not change while a program runs, so it is measured once, in some 50 ms.
 pub fn memory_copy() -> Option<f64> {
     static COST: OnceLock<Option<f64>> = OnceLock::new();
     *COST.get_or_init(|| netaware_host::memory_copy_ns_per_byte(clock::now))
@@ -148,7 +149,8 @@ fn turns_of_each(request: &LatencyRequest) -> i64 {
     i64::try_from(request.target.versions.len() * request.transports.len()).unwrap_or(1)
 }
 
-/// How long one version takes over one transport, for the person who waits: a closed loop as on a path of 100 us.
+/// How long one version takes over one transport, for the person who waits: a closed loop as on a
+/// path of 100 us.
 fn expected(request: &LatencyRequest) -> Span {
     let each = match request.rhythm {
         Rhythm::Closed(_) => Span::from_micros(100),
@@ -157,8 +159,8 @@ fn expected(request: &LatencyRequest) -> Span {
     lasting(request, each)
 }
 
-/// How long all of it takes at most, for the responder: a closed loop with round trips of four times what connecting took,
-/// and messages at 100 Mbit/s.
+/// How long all of it takes at most, for the responder: a closed loop with round trips of four
+/// times what connecting took, and messages at 100 Mbit/s.
 fn at_most(request: &LatencyRequest, lanes: &[Lane]) -> Span {
     let reaches = lanes.iter().filter_map(|lane| lane.result.reach.as_ref());
     let connect = reaches.flat_map(|reach| reach.connects.iter().copied()).max().unwrap_or_default();

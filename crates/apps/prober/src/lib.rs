@@ -1,12 +1,14 @@
 //! Runs a measurement plan against a responder and yields records.
 //!
-//! [`test`] is the main job; [`tcp`], [`udp`] and [`latency`] are its phases as measurements of their own, [`matrix()`] is
-//! many short transfers; [`hops()`] and [`reach()`] need no responder, and [`host()`] looks at this host alone. None of those
-//! fails with an error: a path that cannot be measured is a finding, and the [`netaware_record::Record`] says why. What
-//! was measured before something broke is always in it.
+//! [`test`] is the main job; [`tcp`], [`udp`] and [`latency`] are its phases as measurements of
+//! their own, [`matrix()`] is many short transfers; [`hops()`] and [`reach()`] need no responder,
+//! and [`host()`] looks at this host alone. None of those fails with an error: a path that cannot
+//! be measured is a finding, and the [`netaware_record::Record`] says why. What was measured before
+//! something broke is always in it.
 //!
-//! Reading order: [`Target`] and the requests, `test` (the rounds), `lane` (one version), `session` and
-//! `link` (the control connection), `transfer` and `echo`, then one module per phase. `report` turns what the phases saw into the record.
+//! Reading order: [`Target`] and the requests, `test` (the rounds), `lane` (one version), `session`
+//! and `link` (the control connection), `transfer` and `echo`, then one module per phase. `report`
+//! turns what the phases saw into the record.
 
 mod alone;
 mod attach;

@@ -1,7 +1,8 @@
 //! The control connection: one TCP connection, a reader thread that also keeps it alive, an inbox.
 //!
-//! A responder that says nothing for [`SILENCE_LIMIT`] is gone. The reader therefore wakes four times a second to send
-//! pings and to look at the silence; that is all the traffic a running test sees from it.
+//! A responder that says nothing for [`SILENCE_LIMIT`] is gone. The reader therefore wakes four
+//! times a second to send pings and to look at the silence; that is all the traffic a running test
+//! sees from it.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -37,11 +38,12 @@ const READER_WAKES: Span = Span::from_millis(250);
 const WRITE_PATIENCE: Span = Span::from_secs(2);
 
 impl Link {
-    /// Sends preface and first message on a fresh connection, checks who answers and starts the reader. `over` is raised
-    /// when the responder is gone, so that whoever measures without listening here ends soon as well.
+    /// Sends preface and first message on a fresh connection, checks who answers and starts the
+    /// reader. `over` is raised when the responder is gone, so that whoever measures without
+    /// listening here ends soon as well.
     ///
-    /// Both go out at once: it saves a round trip, and a server of another protocol that waits for more than a preface
-    /// speaks up and can be named.
+    /// Both go out at once: it saves a round trip, and a server of another protocol that waits for
+    /// more than a preface speaks up and can be named.
     pub(crate) fn open(
         mut stream: TcpStream,
         peer: SocketAddr,

@@ -1,9 +1,10 @@
 //! `netaware matrix`: short transfers by protocol, total and block size.
 //!
-//! One session per version serves the whole matrix. Each transfer is a test of its own: the responder has acknowledged it
-//! and is ready before the first byte leaves, and tells what it counted after the last (`open`, `ready`, `started`,
-//! `finished`). In each round every cell is run once over each version, in ABBA order from cell to cell and from round to
-//! round, so that a drift of the path or of a host hits both versions and all cells alike.
+//! One session per version serves the whole matrix. Each transfer is a test of its own: the
+//! responder has acknowledged it and is ready before the first byte leaves, and tells what it
+//! counted after the last (`open`, `ready`, `started`, `finished`). In each round every cell is run
+//! once over each version, in ABBA order from cell to cell and from round to round, so that a drift
+//! of the path or of a host hits both versions and all cells alike.
 
 mod plan;
 
@@ -134,7 +135,8 @@ fn connect_time(lane: &Lane) -> Span {
     connects.min().copied().unwrap_or(Span::ZERO)
 }
 
-/// How long the whole takes, a path of [`SLOW`] assumed: the reservation must not run out before the matrix is through.
+/// How long the whole takes, a path of [`SLOW`] assumed: the reservation must not run out before
+/// the matrix is through.
 fn expected(request: &MatrixRequest, steps: &[Step], lanes: &[Lane]) -> Span {
     let alive = lanes.iter().filter(|lane| lane.is_alive());
     let round = |lane: &Lane| -> Span {

@@ -146,8 +146,8 @@ pub(crate) fn finish_alone(
     opened.record(outcome, versions, warnings, local)
 }
 
-/// A responder that is stopping ends its transfers and then says goodbye: who has the ends may be done before the goodbye
-/// comes, and yet nothing has run as long as it was to.
+/// A responder that is stopping ends its transfers and then says goodbye: who has the ends may be
+/// done before the goodbye comes, and yet nothing has run as long as it was to.
 fn outcome_of(told: Outcome, versions: &[VersionResult]) -> Outcome {
     let transfers = |v: &VersionResult| {
         v.tcp.iter().map(|r| r.outcome).chain(v.udp.iter().map(|r| r.outcome)).collect::<Vec<_>>()

@@ -84,7 +84,8 @@ pub struct TestRequest {
     pub udp: bool,
     /// TCP congestion control of both senders.
     pub congestion: Option<String>,
-    /// Estimate capacity and available bandwidth as well, both ways; takes its time beyond the budget.
+    /// Estimate capacity and available bandwidth as well, both ways; takes its time beyond the
+    /// budget.
     pub path: bool,
 }
 
@@ -117,8 +118,8 @@ pub struct TcpRequest {
     pub bytes: Option<ByteCount>,
     /// The same as a number of blocks of `length`, instead of `bytes`.
     pub blocks: Option<u64>,
-    /// One block so often to the streams in turn; absent: each stream as fast as it goes. With neither `rate` nor
-    /// `zerocopy`.
+    /// One block so often to the streams in turn; absent: each stream as fast as it goes. With
+    /// neither `rate` nor `zerocopy`.
     pub block_spacing: Option<Span>,
     /// Parallel streams.
     pub streams: u16,
@@ -167,7 +168,8 @@ impl TcpRequest {
         }
     }
 
-    /// After how many bytes each version's transfer ends, if after any; blocks are counted in bytes here.
+    /// After how many bytes each version's transfer ends, if after any; blocks are counted in bytes
+    /// here.
     pub fn bytes_in_all(&self) -> Option<ByteCount> {
         let length = u64::from(self.length.unwrap_or(netaware_io::tcp::DEFAULT_LENGTH));
         self.blocks.map(|blocks| ByteCount(blocks.saturating_mul(length))).or(self.bytes)
@@ -187,7 +189,8 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// The distance in picoseconds, from start to start, of datagrams with `length` bytes of payload.
+    /// The distance in picoseconds, from start to start, of datagrams with `length` bytes of
+    /// payload.
     pub fn gap_ps(self, length: u32) -> Option<u64> {
         match self {
             Self::Unlimited => None,
@@ -292,7 +295,8 @@ pub struct LatencyRequest {
     pub rhythm: Rhythm,
     /// Payload of a request, bytes. UDP: 1..=65,507; TCP: 1..=100,000,000.
     pub request: u32,
-    /// Payload of a response, bytes, with the same bounds. To a UDP request below 24 bytes at most 64.
+    /// Payload of a response, bytes, with the same bounds. To a UDP request below 24 bytes at most
+    /// 64.
     pub response: u32,
     /// Over what, one or both; in turns where there are two.
     pub transports: Vec<Transport>,
@@ -305,7 +309,8 @@ pub struct LatencyRequest {
 /// When requests go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rhythm {
-    /// Closed loop: so many are outstanding, and each response triggers the next request. One is ping-pong.
+    /// Closed loop: so many are outstanding, and each response triggers the next request. One is
+    /// ping-pong.
     Closed(u32),
     /// Open loop: at times of their own.
     Open {

@@ -29,9 +29,9 @@ impl Resolved {
     }
 }
 
-/// Looks the target up. The system's resolver cannot be cancelled, so it runs in a thread that is left behind when it
-/// takes too long. A responder of our own is on both
-/// loopback addresses, whatever "localhost" means on this host.
+/// Looks the target up. The system's resolver cannot be cancelled, so it runs in a thread that is
+/// left behind when it takes too long. A responder of our own is on both loopback addresses,
+/// whatever "localhost" means on this host.
 pub(crate) fn resolve(target: &Target) -> Result<Resolved, Failure> {
     let host = target.host.clone();
     if target.own_responder {

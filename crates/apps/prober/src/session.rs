@@ -1,7 +1,7 @@
 //! A session with a responder over one IP version: connect, greet, reserve, open tests.
 //!
-//! Each version has a session of its own, so that whatever fails over one of them cannot hurt the other. Their
-//! throughput reservations are joined: a prober holds one place in the queue.
+//! Each version has a session of its own, so that whatever fails over one of them cannot hurt the
+//! other. Their throughput reservations are joined: a prober holds one place in the queue.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -39,7 +39,8 @@ pub(crate) struct Session {
 
 /// How often the connect time is taken.
 const CONNECTS: usize = 3;
-/// A responder that does not answer a control message for so long is broken, even if it still answers pings.
+/// A responder that does not answer a control message for so long is broken, even if it still
+/// answers pings.
 pub(crate) const ANSWER_PATIENCE: Span = Span::from_secs(4);
 
 impl Session {
@@ -174,7 +175,8 @@ impl Session {
     }
 }
 
-/// Has the responder send with the header fields that this end sends with; says nothing where none are asked for.
+/// Has the responder send with the header fields that this end sends with; says nothing where none
+/// are asked for.
 fn set_header(link: &mut Link, options: &SocketOptions, version: IpVersion) -> Result<(), Cause> {
     let flow_label = options.flow_label.filter(|_| version == IpVersion::V6);
     let header = HeaderFields { dscp: options.dscp, ttl: options.ttl, flow_label };
@@ -217,7 +219,8 @@ fn connect(target: &Target, at: SocketAddr) -> Result<(TcpStream, Span), Failure
     Ok((stream, clock::now() - began_at))
 }
 
-/// Segments that pass wherever IPv6 does: on a path that swallows larger ones the session goes on, and can say so.
+/// Segments that pass wherever IPv6 does: on a path that swallows larger ones the session goes on,
+/// and can say so.
 fn control_options(options: &SocketOptions) -> SocketOptions {
     let mss = if cfg!(target_os = "linux") { Some(CONTROL_MSS) } else { None };
     SocketOptions { mss, ..options.clone() }
@@ -226,8 +229,8 @@ fn control_options(options: &SocketOptions) -> SocketOptions {
 /// 1280 bytes of IPv6 (RFC 8200 §5) with TCP's header.
 const CONTROL_MSS: u32 = 1280 - 40 - 20;
 
-/// Further connections are only timed, and only once a netaware responder has answered: servers of other protocols, one
-/// client at a time, would be upset by them and could no longer be named.
+/// Further connections are only timed, and only once a netaware responder has answered: servers of
+/// other protocols, one client at a time, would be upset by them and could no longer be named.
 fn more_connects(target: &Target, at: SocketAddr, first: Span) -> Result<Vec<Span>, Failure> {
     let more = (1..CONNECTS).map(|_| connect(target, at).map(|(_, took)| took));
     std::iter::once(Ok(first)).chain(more).collect()
@@ -275,7 +278,8 @@ fn greet(link: &mut Link, target: &Target, nonce: Token) -> Result<Welcome, Caus
     }
 }
 
-/// With a key, both sides prove themselves: a responder that does not ask for it is an impostor or misconfigured.
+/// With a key, both sides prove themselves: a responder that does not ask for it is an impostor or
+/// misconfigured.
 fn check_responder(target: &Target, expected: Option<&str>, given: Option<&str>) -> Result<(), Cause> {
     match (target.key.is_some(), expected, given) {
         (false, ..) => Ok(()),

@@ -1,11 +1,13 @@
 //! Request-responses over one TCP connection.
 //!
-//! TCP repairs loss by itself, so there is none to see: a lost segment shows as a round trip longer by a retransmission
-//! time-out. A connection that stays silent for `patience` while an answer is owed has lost a request to us, and in a closed
-//! loop that ends the run. What is still owed is read off before the next one, so that no answer is taken for another's.
+//! TCP repairs loss by itself, so there is none to see: a lost segment shows as a round trip longer
+//! by a retransmission time-out. A connection that stays silent for `patience` while an answer is
+//! owed has lost a request to us, and in a closed loop that ends the run. What is still owed is
+//! read off before the next one, so that no answer is taken for another's.
 //!
-//! One request at a time needs one thread, which is quickest. With more of them outstanding, or due at times of their own,
-//! writing and reading are apart: a request leaves when it is due, however long earlier answers take.
+//! One request at a time needs one thread, which is quickest. With more of them outstanding, or due
+//! at times of their own, writing and reading are apart: a request leaves when it is due, however
+//! long earlier answers take.
 
 mod duplex;
 mod lockstep;
@@ -36,8 +38,8 @@ pub(crate) struct TcpEcho {
     sizes: EchoSizes,
     /// Requests written on this connection: their numbers go on from run to run.
     asked: u64,
-    /// Bytes of answers that a run gave up on and that may still come; `None` when a request was cut off half-way, after
-    /// which nobody knows what the next byte means.
+    /// Bytes of answers that a run gave up on and that may still come; `None` when a request was
+    /// cut off half-way, after which nobody knows what the next byte means.
     owed: Option<u64>,
 }
 

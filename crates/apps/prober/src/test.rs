@@ -27,17 +27,21 @@ const IDLE_BLOCKS: u16 = 8;
 const IDLE_REQUESTS: u64 = 25;
 const IDLE_SPACING: Span = Span::from_millis(5);
 const IDLE_PAYLOAD: u32 = 64;
-/// Between echoes beside a bulk transfer, at the least, and while nothing is known of the path's rate.
+/// Between echoes beside a bulk transfer, at the least, and while nothing is known of the path's
+/// rate.
 const LOADED_SPACING: Span = Span::from_millis(10);
 const CAREFUL_SPACING: Span = Span::from_millis(50);
 /// A slow path gets some echoes all the same.
 const LONGEST_SPACING: Span = Span::from_millis(100);
-/// Of the path's rate, at most, for the echoes: 2 promille. They would be missing from what TCP reaches.
+/// Of the path's rate, at most, for the echoes: 2 promille. They would be missing from what TCP
+/// reaches.
 const ECHO_SHARE: u64 = 500;
 const TICK: Span = Span::from_millis(50);
-/// What opening, attaching and ending one transfer costs on a short path; subtracted from the budget.
+/// What opening, attaching and ending one transfer costs on a short path; subtracted from the
+/// budget.
 const TRANSFER_OVERHEAD: Span = Span::from_millis(60);
-/// And the round trips of it: open, connect, attach, start, end, and what is left in the path's queue.
+/// And the round trips of it: open, connect, attach, start, end, and what is left in the path's
+/// queue.
 const TRANSFER_ROUND_TRIPS: i64 = 7;
 /// What connecting and the search for the MTU cost on a short path, and their round trips.
 const SET_UP: Span = Span::from_millis(500);
@@ -126,8 +130,8 @@ fn idle_latency(lanes: &mut [Lane], findings: &mut [Findings], stop: &StopFlag, 
     }
 }
 
-/// After which an answer on an idle path counts as lost. Each block in which one is lost waits that long: with a second, a
-/// path that loses 1 % would cost a third of the budget.
+/// After which an answer on an idle path counts as lost. Each block in which one is lost waits that
+/// long: with a second, a path that loses 1 % would cost a third of the budget.
 fn idle_patience(round_trip: Span) -> Span {
     (round_trip * 10).clamp(Span::from_millis(250), Span::from_secs(1))
 }
@@ -199,11 +203,12 @@ fn udp_order(
     UdpOrder::paced(direction, duration, length, rate.unwrap_or(CAREFUL_RATE), TICK)
 }
 
-/// Beyond this many datagrams per second one core can no longer keep an even pace on the hosts we know, and the phase would
-/// tell their limit instead of the path's loss.
+/// Beyond this many datagrams per second one core can no longer keep an even pace on the hosts we
+/// know, and the phase would tell their limit instead of the path's loss.
 const MOST_PACED: u64 = 200_000;
 
-/// A rate that is derived from TCP's is cut to what can be paced, with a warning; one that a person asked for is not.
+/// A rate that is derived from TCP's is cut to what can be paced, with a warning; one that a person
+/// asked for is not.
 fn paceable(lane: &mut Lane, rate: BitRate, length: u32) -> BitRate {
     let highest = BitRate(MOST_PACED * u64::from(length) * 8);
     if rate <= highest {
@@ -230,8 +235,9 @@ struct Schedule {
 }
 
 impl Schedule {
-    /// Shares what the latency phase leaves of the budget among all transfers: UDP's gaps and losses settle sooner than
-    /// TCP's rate, and one stream sooner than several. On a long path the exchanges around transfers take their part.
+    /// Shares what the latency phase leaves of the budget among all transfers: UDP's gaps and
+    /// losses settle sooner than TCP's rate, and one stream sooner than several. On a long path the
+    /// exchanges around transfers take their part.
     fn new(request: &TestRequest, lanes: usize, round_trip: Span) -> Self {
         let lanes = i64::try_from(lanes.max(1)).unwrap_or(1);
         let set_up = SET_UP + round_trip * (SET_UP_ROUND_TRIPS + i64::from(IDLE_BLOCKS) * lanes);
@@ -307,7 +313,8 @@ mod tests {
         let request = TestRequest { budget: Span::from_secs(60), ..TestRequest::new(Target::new("::1")) };
         let near = Schedule::new(&request, 2, Span::ZERO);
         let far = Schedule::new(&request, 2, Span::from_millis(20));
-        // Three transfers per turn, each 140 ms shorter for its round trips, and an eighth of what setting up takes.
+        // Three transfers per turn, each 140 ms shorter for its round trips, and an eighth of what
+        // setting up takes.
         let less = (near.single + near.parallel + near.udp) - (far.single + far.parallel + far.udp);
         let expected = Span::from_millis(20) * (7 * 3) + Span::from_millis(20) * (12 + 16) / 8;
         assert!((less - expected).abs() < Span::from_micros(1), "{less}");

@@ -1,7 +1,8 @@
-//! Runs an estimator over a session: its volleys travel over a UDP flow, what became of them comes back by the control
-//! connection.
+//! Runs an estimator over a session: its volleys travel over a UDP flow, what became of them comes
+//! back by the control connection.
 //!
-//! The estimator is always here, whichever end sends: so it asks, and a session that breaks leaves what it had found.
+//! The estimator is always here, whichever end sends: so it asks, and a session that breaks leaves
+//! what it had found.
 
 use netaware_host::CoreDemand;
 use netaware_io::clock;
@@ -44,8 +45,9 @@ pub(crate) struct Trains<'a> {
     pub(crate) silence: Silence,
 }
 
-/// What has not come since anything came: a firewall that begins to drop, or an address translator that gives the flow
-/// another port, leaves nothing of any later train, while the control connection lives on.
+/// What has not come since anything came: a firewall that begins to drop, or an address translator
+/// that gives the flow another port, leaves nothing of any later train, while the control
+/// connection lives on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Silence {
     /// Packets in a row that left and did not come, up to the end.
@@ -170,8 +172,9 @@ impl<'a> Trains<'a> {
         })
     }
 
-    /// Asks the estimator and answers it until it is content, somebody stops it, or its next volley were due only after
-    /// `until`. That volley is then in `pending`, and the first one of the next call.
+    /// Asks the estimator and answers it until it is content, somebody stops it, or its next volley
+    /// were due only after `until`. That volley is then in `pending`, and the first one of the next
+    /// call.
     pub(crate) fn run(
         &mut self,
         estimator: &mut dyn Estimator,
@@ -198,7 +201,8 @@ impl<'a> Trains<'a> {
         }
     }
 
-    /// Asks the estimator for one volley, in its own time, and answers it; says why not where there is none.
+    /// Asks the estimator for one volley, in its own time, and answers it; says why not where there
+    /// is none.
     pub(crate) fn step(
         &mut self,
         estimator: &mut dyn Estimator,

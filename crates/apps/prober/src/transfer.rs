@@ -160,8 +160,8 @@ impl TcpRound {
     }
 }
 
-/// A sender that broke off tells less than the receiver has seen of the planned time. What comes after that, while queues
-/// drain, is nobody's rate.
+/// A sender that broke off tells less than the receiver has seen of the planned time. What comes
+/// after that, while queues drain, is nobody's rate.
 fn sender_tells_all(order: &TcpOrder, ended: &Ended) -> bool {
     let told = ended.sender_ticks.last().map_or(Span::ZERO, |tick| tick.end);
     let seen = ended.receiver_ticks.last().map_or(Span::ZERO, |tick| tick.end);
@@ -174,7 +174,8 @@ pub(crate) struct UdpRound {
     pub(crate) ended: Ended,
 }
 
-/// Runs TCP transfers of one lane at the same time. A failure is written to the lane; what was measured is returned.
+/// Runs TCP transfers of one lane at the same time. A failure is written to the lane; what was
+/// measured is returned.
 pub(crate) fn tcp(
     lane: &mut Lane,
     target: &Target,
@@ -201,7 +202,8 @@ pub(crate) fn tcp(
         .collect()
 }
 
-/// Shortens and slows a transfer to what the responder's owner allows; blocks that have a spacing get a longer one.
+/// Shortens and slows a transfer to what the responder's owner allows; blocks that have a spacing
+/// get a longer one.
 fn obey_limits(lane: &mut Lane, plan: &mut TcpPlan) {
     let Some(spacing) = plan.block_spacing else {
         return lane.obey_limits(&mut plan.duration, &mut plan.rate);

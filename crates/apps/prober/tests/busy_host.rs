@@ -1,5 +1,6 @@
-//! Path rates while other programs keep every core of both hosts busy. Loopback has no truth of its own, so nothing may be
-//! told without saying so. An executable of its own: the programs would be in the way of every other test.
+//! Path rates while other programs keep every core of both hosts busy. Loopback has no truth of its
+//! own, so nothing may be told without saying so. An executable of its own: the programs would be
+//! in the way of every other test.
 
 use std::process::{Child, Command, Stdio};
 use std::thread;

@@ -157,7 +157,8 @@ impl Bound {
     pub fn run(self) {
         let Self { runtime, shared, part } = self;
         runtime.block_on(async {
-            // Listeners live until all is over: further connections of open streams come through the far one's.
+            // Listeners live until all is over: further connections of open streams come through
+            // the far one's.
             match part {
                 Part::Near(near, lobby) => {
                     near::serve(&shared, Arc::new(near), lobby).await;
@@ -180,7 +181,8 @@ fn runtime() -> io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(threads).thread_name("relay").enable_all().build()
 }
 
-/// What both ends do to a plain connection: small writes go at once, a vanished host is noticed in the end.
+/// What both ends do to a plain connection: small writes go at once, a vanished host is noticed in
+/// the end.
 pub(crate) fn prepare(socket: &TcpStream) {
     // Without them it works as well.
     let _ = socket.set_nodelay(true);

@@ -6,12 +6,14 @@
 //!                   on loopback                                                 own command line says
 //! ```
 //!
-//! [`Near`] takes plain connections and opens a stream for each; [`Far`] takes streams and connects each to a server.
-//! What they say to each other first is [`netaware_wire::relay`]; from then on a stream carries the bytes of one connection,
-//! both directions end by themselves, and an end before the end becomes a reset at the other side.
+//! [`Near`] takes plain connections and opens a stream for each; [`Far`] takes streams and connects
+//! each to a server. What they say to each other first is [`netaware_wire::relay`]; from then on a
+//! stream carries the bytes of one connection, both directions end by themselves, and an end before
+//! the end becomes a reset at the other side.
 //!
-//! **Bounds.** Connections are counted ([`Settings::max`]); each holds two windows of [`Options::window`] at most and two
-//! blocks. Nobody reads faster than it can write, so a slow program slows the other one down and nothing piles up.
+//! **Bounds.** Connections are counted ([`Settings::max`]); each holds two windows of
+//! [`Options::window`] at most and two blocks. Nobody reads faster than it can write, so a slow
+//! program slows the other one down and nothing piles up.
 
 mod carry;
 mod end;

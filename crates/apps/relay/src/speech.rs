@@ -71,7 +71,8 @@ pub(crate) async fn ask(
     }
 }
 
-/// The far end: hears what is wanted. `Ok(None)` is somebody who does not know the key; they have been told.
+/// The far end: hears what is wanted. `Ok(None)` is somebody who does not know the key; they have
+/// been told.
 pub(crate) async fn hear(
     stream: &mut AsyncDualStream,
     key: Option<&Key>,

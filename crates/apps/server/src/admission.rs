@@ -1,11 +1,12 @@
 //! Who may run throughput tests now, and who is told to wait how long.
 //!
-//! A fair queue: first come, first served, `slots` reservations at a time. A reservation may have several members (a
-//! prober's sessions over IPv4 and over IPv6) and is free again when the last has left. Two throughput tests at once
-//! would each measure the other, so the default is one slot.
+//! A fair queue: first come, first served, `slots` reservations at a time. A reservation may have
+//! several members (a prober's sessions over IPv4 and over IPv6) and is free again when the last
+//! has left. Two throughput tests at once would each measure the other, so the default is one slot.
 //!
-//! The expected wait assumes that everybody in front uses exactly what they asked for. It is wrong on the high side when
-//! they finish early, which is usual, and on the low side by up to half when they overrun into the slack of their lease.
+//! The expected wait assumes that everybody in front uses exactly what they asked for. It is wrong
+//! on the high side when they finish early, which is usual, and on the low side by up to half when
+//! they overrun into the slack of their lease.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -70,8 +71,8 @@ impl Admission {
         Self { slots: slots.max(1), longest, held: Vec::new(), waiting: VecDeque::new(), notices: Vec::new() }
     }
 
-    /// Takes a place in the queue. `token` names the reservation that will come of it. A session that already waits or
-    /// holds keeps what it has.
+    /// Takes a place in the queue. `token` names the reservation that will come of it. A session
+    /// that already waits or holds keeps what it has.
     pub(crate) fn reserve(&mut self, now: Mono, session: SessionId, expected: Span, token: Token) {
         if !self.knows(session) {
             let expected = Span(expected.0.clamp(SHORTEST.0, self.longest.0.max(SHORTEST.0)));

@@ -82,7 +82,8 @@ fn open_all(config: &Config) -> Result<Doors, ConnectError> {
                 port = door.address.port();
                 doors.open.push(door);
             }
-            // A host without one IP version still serves the other; an address that was named must be there.
+            // A host without one IP version still serves the other; an address that was named must
+            // be there.
             Err(error) if config.bind.is_empty() && !is_in_use(&error) => doors.absent.push(error),
             Err(error) => return Err(error),
         }
@@ -135,8 +136,8 @@ fn is_in_use(error: &ConnectError) -> bool {
 const TRIES: u32 = 16;
 /// The streams of one test arrive at once: 512 of them.
 const BACKLOG: i32 = 1024;
-/// Room for the requests of a thousand flows while the reflecting thread has no core. The kernel may give less
-/// (`net.core.rmem_max`).
+/// Room for the requests of a thousand flows while the reflecting thread has no core. The kernel
+/// may give less (`net.core.rmem_max`).
 const ECHO_BUFFER: u32 = 4 << 20;
 
 #[cfg(test)]

@@ -9,10 +9,11 @@
 //!   |                                                                |  connected, so the kernel sorts from here on
 //! ```
 //!
-//! Inside the channel travel the datagrams of docs/protocol.md §4, one in a message, and reports are the same. All of WebRTC is a
-//! library's ([`association`]), which does no I/O; nothing is sent to an address before its STUN request has proven that it
-//! knows the password, which went over the control connection. What cannot be seen here: copies (DTLS drops them), and what
-//! comes after SCTP has given it up (docs/methods/data-channel.md).
+//! Inside the channel travel the datagrams of docs/protocol.md §4, one in a message, and reports
+//! are the same. All of WebRTC is a library's ([`association`]), which does no I/O; nothing is sent
+//! to an address before its STUN request has proven that it knows the password, which went over the
+//! control connection. What cannot be seen here: copies (DTLS drops them), and what comes after
+//! SCTP has given it up (docs/methods/data-channel.md).
 
 mod association;
 mod courier;

@@ -1,4 +1,5 @@
-//! Warnings about strangers, so many a minute: whoever knocks a million times must not fill the disk with our log.
+//! Warnings about strangers, so many a minute: whoever knocks a million times must not fill the
+//! disk with our log.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};

@@ -38,7 +38,8 @@ pub struct Config {
     pub max_bytes: Option<ByteCount>,
     /// Most streams of a test.
     pub max_streams: Option<u16>,
-    /// UDP port of a STAMP reflector beside it, on the same addresses; 0 lets the system choose, absent: none.
+    /// UDP port of a STAMP reflector beside it, on the same addresses; 0 lets the system choose,
+    /// absent: none.
     pub stamp: Option<u16>,
     /// Certificate and key of the page; absent: it comes without TLS.
     pub identity: Option<Identity>,
@@ -46,7 +47,8 @@ pub struct Config {
     pub results: Option<Arc<dyn Results>>,
     /// Networks that may connect; empty means all.
     pub allow: Vec<Network>,
-    /// Cores for the threads that move data, by the kernel's numbers; empty leaves them to the scheduler.
+    /// Cores for the threads that move data, by the kernel's numbers; empty leaves them to the
+    /// scheduler.
     pub affinity: Vec<usize>,
 }
 
@@ -60,7 +62,8 @@ impl Default for Config {
             max_sessions: 1000,
             max_sessions_per_address: 200,
             max_echo_flows: 1000,
-            // Long enough for a soak test by somebody who asks for it, short enough that a forgotten one ends.
+            // Long enough for a soak test by somebody who asks for it, short enough that a
+            // forgotten one ends.
             max_duration: Some(Span::from_secs(3600)),
             max_reservation: Span::from_secs(2 * 3600),
             max_rate: None,

@@ -27,8 +27,8 @@ use crate::roster::Roster;
 use crate::session::Rules;
 use crate::web::{LastLook, Shelf};
 
-/// Where events of a session go. Unbounded, because its task never waits for anything but events: what may pile up is
-/// bounded by what the test threads produce while it runs once.
+/// Where events of a session go. Unbounded, because its task never waits for anything but events:
+/// what may pile up is bounded by what the test threads produce while it runs once.
 pub(crate) type Events = UnboundedSender<Event>;
 
 pub(crate) struct Context {
@@ -96,7 +96,8 @@ impl Context {
         }
     }
 
-    /// A number that no session has had: each reservation gets its own, so that news of an old one is recognised.
+    /// A number that no session has had: each reservation gets its own, so that news of an old one
+    /// is recognised.
     pub(crate) fn ticket(&self) -> SessionId {
         SessionId(self.tickets.fetch_add(1, Ordering::Relaxed))
     }
@@ -118,8 +119,8 @@ impl Context {
         locked(&self.admission).outlook(now)
     }
 
-    /// This host as seen by whoever speaks to `local`, with what its stamps and sends are worth, since who asks it for trains has
-    /// to know. Costs some milliseconds the first time.
+    /// This host as seen by whoever speaks to `local`, with what its stamps and sends are worth,
+    /// since who asks it for trains has to know. Costs some milliseconds the first time.
     pub(crate) fn host(&self, local: IpAddr) -> HostInfo {
         let mut hosts = locked(&self.hosts);
         if hosts.len() >= MAX_HOSTS {
@@ -129,7 +130,8 @@ impl Context {
         hosts.entry(local).or_insert_with(|| HostInfo { stamps: stamps(), ..describe(&[local]) }).clone()
     }
 
-    /// What this responder's data channels show; made when the first one is opened. `None` without random bytes.
+    /// What this responder's data channels show; made when the first one is opened. `None` without
+    /// random bytes.
     pub(crate) fn certificate(&self) -> Option<&Certificate> {
         self.certificate.get_or_init(Certificate::make).as_ref()
     }
@@ -185,7 +187,8 @@ impl Registry {
     }
 }
 
-/// A thread that panicked while it held a lock leaves consistent data here: every change is one call.
+/// A thread that panicked while it held a lock leaves consistent data here: every change is one
+/// call.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
 //! A control connection: carries the session's messages and carries out its actions.
 //!
-//! All decisions are the session's; here are its sockets, its timer and the set-up of its tests. One task, which waits
-//! for whatever comes first and never blocks.
+//! All decisions are the session's; here are its sockets, its timer and the set-up of its tests.
+//! One task, which waits for whatever comes first and never blocks.
 
 mod attach;
 
@@ -74,7 +74,8 @@ struct Control<'a> {
     session: Session<'a>,
     events: Events,
     outbox: Outbox,
-    /// Long ends of tests, which wait until the outbox has room; what comes after them about the same tests, too.
+    /// Long ends of tests, which wait until the outbox has room; what comes after them about the
+    /// same tests, too.
     details: VecDeque<ServerMessage>,
     rigs: HashMap<u32, Rig>,
     /// Of the tests in `rigs`, for the report of a thread that fails.
@@ -275,7 +276,8 @@ impl Control<'_> {
         self.context.admit(|admission| match (join, fresh) {
             (Some(reservation), _) => admission.join(now, ticket, reservation),
             (None, Ok([token])) => admission.reserve(now, ticket, expected, token),
-            // Without randomness there is no reservation that only its owner could name; nothing can be joined then.
+            // Without randomness there is no reservation that only its owner could name; nothing
+            // can be joined then.
             (None, Err(_)) => admission.join(now, ticket, Token::default()),
         });
     }

@@ -8,11 +8,13 @@
 //!   |    <-  Entered (flow)      |   said again as often as it is asked for
 //! ```
 //!
-//! Nothing is sent to an address that has not echoed its cookie, except the cookie itself, which is shorter than the
-//! knock and needs a session's token. Everything that is not answered is counted by reason.
+//! Nothing is sent to an address that has not echoed its cookie, except the cookie itself, which is
+//! shorter than the knock and needs a session's token. Everything that is not answered is counted
+//! by reason.
 //!
-//! A request below 24 bytes has no room for its flow's number and belongs to the flow of the address that it comes from,
-//! if that flow's plan is of such requests. Whoever forges that address draws answers for it, so the plan keeps them short.
+//! A request below 24 bytes has no room for its flow's number and belongs to the flow of the
+//! address that it comes from, if that flow's plan is of such requests. Whoever forges that address
+//! draws answers for it, so the plan keeps them short.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -42,7 +44,8 @@ pub(crate) struct Flow {
 /// What a flow is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Requests up to this length are answered, with this DSCP; with so many bytes, or with as many as they have.
+    /// Requests up to this length are answered, with this DSCP; with so many bytes, or with as many
+    /// as they have.
     Echo { longest: usize, response: Option<usize>, dscp: u8 },
     /// A stream has a socket of its own from its start on.
     Stream,
@@ -84,7 +87,8 @@ struct Inner {
     flows: HashMap<u32, Arc<Flow>>,
     /// Numbers of the flows of short requests.
     short: HashMap<SocketAddr, u32>,
-    /// Numbers are given out in an order that nobody can predict, so that a number guessed is a number refused.
+    /// Numbers are given out in an order that nobody can predict, so that a number guessed is a
+    /// number refused.
     drawn: u32,
 }
 
@@ -230,7 +234,8 @@ impl FlowTable {
     ) -> Result<Deed, Reason> {
         let setup = Setup::parse(header, bytes)?;
         let Setup { token, test, .. } = setup;
-        // A stream's own socket is bound to the address that was spoken to, which must be one host's.
+        // A stream's own socket is bound to the address that was spoken to, which must be one
+        // host's.
         if local.is_some_and(|local| local.is_multicast()) {
             return Err(Reason::Address);
         }
@@ -270,7 +275,8 @@ impl FlowTable {
         }
     }
 
-    /// A number that is not taken. It is no secret, its address guards it; it is only kept from being guessed in order.
+    /// A number that is not taken. It is no secret, its address guards it; it is only kept from
+    /// being guessed in order.
     fn draw(&self, drawn: &mut u32, taken: impl Fn(u32) -> bool) -> u32 {
         loop {
             *drawn = drawn.wrapping_add(1);

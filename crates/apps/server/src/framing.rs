@@ -3,7 +3,8 @@
 use netaware_wire::control::ClientMessage;
 use netaware_wire::frame::{self, FrameError};
 
-/// Collects bytes until they are a frame. Holds what has arrived and no more: the announced length allocates nothing.
+/// Collects bytes until they are a frame. Holds what has arrived and no more: the announced length
+/// allocates nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     bytes: Vec<u8>,
@@ -14,7 +15,8 @@ impl Frames {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next message; an announced length over the limit stays in place, because what follows it has no meaning.
+    /// The next message; an announced length over the limit stays in place, because what follows it
+    /// has no meaning.
     pub(crate) fn pop(&mut self) -> Option<Result<ClientMessage, FrameError>> {
         let len = match frame::body_len(*self.bytes.first_chunk()?) {
             Ok(len) => len,

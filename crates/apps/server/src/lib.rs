@@ -1,4 +1,5 @@
-//! The responder: what `netaware serve` runs, and what `netaware test` runs against itself on loopback.
+//! The responder: what `netaware serve` runs, and what `netaware test` runs against itself on
+//! loopback.
 //!
 //! ```text
 //!            TCP                                   UDP, one thread per IP version
@@ -11,14 +12,16 @@
 //!  session (decides)  admission (whose turn)  rig, runner (threads that move data)
 //! ```
 //!
-//! One thread runs every control connection; it never measures. Tests run in threads of their own, bulk transfer with
-//! the loops of `netaware-io`. Pure decisions (`session`, `admission`, `flows`, `plan`) take time as an argument
-//! and know no socket.
+//! One thread runs every control connection; it never measures. Tests run in threads of their own,
+//! bulk transfer with the loops of `netaware-io`. Pure decisions (`session`, `admission`, `flows`,
+//! `plan`) take time as an argument and know no socket.
 //!
-//! Everything from the network is hostile: what may be held per connection, session and address is bounded, whoever says
-//! nothing is forgotten, and no UDP goes to an address that has not proven itself.
+//! Everything from the network is hostile: what may be held per connection, session and address is
+//! bounded, whoever says nothing is forgotten, and no UDP goes to an address that has not proven
+//! itself.
 //!
-//! Reading order: [`Config`], [`Server`], then `session`, `control`, `flows`, `reflector`; `web` for browsers.
+//! Reading order: [`Config`], [`Server`], then `session`, `control`, `flows`, `reflector`; `web`
+//! for browsers.
 
 mod admission;
 mod bind;

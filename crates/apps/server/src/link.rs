@@ -1,8 +1,10 @@
-//! A browser's connection, with encryption or without, and how it is handed to the loops that move data.
+//! A browser's connection, with encryption or without, and how it is handed to the loops that move
+//! data.
 //!
-//! TLS ends in this process. The event loop speaks it through a library's stream; a connection that will carry bulk data leaves that
-//! stream behind and takes the keys along to its own thread ([`Encrypted`]). Encryption costs that thread about a nanosecond for
-//! each two bytes, which is in its `thread_cpu` like everything else that it does.
+//! TLS ends in this process. The event loop speaks it through a library's stream; a connection that
+//! will carry bulk data leaves that stream behind and takes the keys along to its own thread
+//! ([`Encrypted`]). Encryption costs that thread about a nanosecond for each two bytes, which is in
+//! its `thread_cpu` like everything else that it does.
 
 use std::io::{self, Read as _};
 use std::net::TcpStream as StdStream;

@@ -4,7 +4,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// A network in CIDR notation, "192.0.2.0/24" or "2001:db8::/32"; a single address is a network of its own.
+/// A network in CIDR notation, "192.0.2.0/24" or "2001:db8::/32"; a single address is a network of
+/// its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
@@ -62,7 +63,8 @@ impl FromStr for Network {
     }
 }
 
-/// Whom limits "per address" count as one: an IPv4 address, or an IPv6 /64, of which one host has 2^64 addresses.
+/// Whom limits "per address" count as one: an IPv4 address, or an IPv6 /64, of which one host has
+/// 2^64 addresses.
 pub(crate) fn household(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         v4 @ IpAddr::V4(_) => v4,

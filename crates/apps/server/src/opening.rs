@@ -1,7 +1,8 @@
 //! The first bytes of a TCP connection: who is it, and what for?
 //!
-//! Everybody is a stranger until they have said so, for at most [`OPENING_PATIENCE`] in all, however slowly the bytes
-//! drip; a protocol that is not ours is turned away at the first byte that differs.
+//! Everybody is a stranger until they have said so, for at most [`OPENING_PATIENCE`] in all,
+//! however slowly the bytes drip; a protocol that is not ours is turned away at the first byte that
+//! differs.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -70,7 +71,8 @@ async fn begins_encrypted(stream: &TcpStream) -> bool {
     matches!(stream.peek(&mut first).await, Ok(1)) && first[0] == HANDSHAKE
 }
 
-/// Only browsers come with TLS. With a key they get the page and no more than that before they have proven to know it.
+/// Only browsers come with TLS. With a key they get the page and no more than that before they have
+/// proven to know it.
 async fn serve_encrypted(
     context: &Arc<Context>,
     tls: &TlsAcceptor,
@@ -171,8 +173,8 @@ async fn say_and_part(stream: &mut TcpStream, bytes: &[u8]) {
     }
 }
 
-/// Closes so that the last words arrive: closing while bytes of the other end are unread would reset the connection, and
-/// a reset may overtake what was said.
+/// Closes so that the last words arrive: closing while bytes of the other end are unread would
+/// reset the connection, and a reset may overtake what was said.
 pub(crate) async fn part<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) {
     let drained = async {
         stream.shutdown().await?;

@@ -1,4 +1,5 @@
-//! Bytes that wait to be sent on a control connection. Bounded: who does not read is closed, not buffered for.
+//! Bytes that wait to be sent on a control connection. Bounded: who does not read is closed, not
+//! buffered for.
 
 /// See the module.
 #[derive(Debug)]
@@ -17,7 +18,8 @@ impl Outbox {
         Self { bytes: Vec::new(), sent: 0, most: MOST }
     }
 
-    /// From now on holds what a throughput test has to tell, which needs an admission that few have at a time.
+    /// From now on holds what a throughput test has to tell, which needs an admission that few have
+    /// at a time.
     pub(crate) fn widen(&mut self) {
         self.most = MOST_WITH_TESTS;
     }
@@ -63,7 +65,8 @@ impl Outbox {
 }
 
 const MOST: usize = 64 << 10;
-/// The ends of 512 streams in both directions, with longest errors, the samples of one, and a while of ticks.
+/// The ends of 512 streams in both directions, with longest errors, the samples of one, and a while
+/// of ticks.
 pub(crate) const MOST_WITH_TESTS: usize = 3 << 20;
 const KEPT: usize = 4096;
 

@@ -1,10 +1,11 @@
 //! What a test may ask for: hard limits of the program, and caps of the owner.
 //!
-//! A plan is either taken as it stands or refused with the reason. It is never trimmed to fit: the prober would then
-//! report a figure for something that it did not ask.
+//! A plan is either taken as it stands or refused with the reason. It is never trimmed to fit: the
+//! prober would then report a figure for something that it did not ask.
 //!
-//! Echo tests run beside everything else, so their plans bound what one exchange may move: over UDP what a short request
-//! draws, over TCP 64 KiB each way. Longer exchanges over TCP fill the path and wait for their turn as bulk does.
+//! Echo tests run beside everything else, so their plans bound what one exchange may move: over UDP
+//! what a short request draws, over TCP 64 KiB each way. Longer exchanges over TCP fill the path
+//! and wait for their turn as bulk does.
 
 use netaware_record::{Direction, HistogramShape};
 use netaware_units::{BitRate, ByteCount, Span};
@@ -65,7 +66,8 @@ pub(crate) fn check(plan: &TestPlan, limits: &Limits) -> Result<(), Refusal> {
             within("dscp", *dscp, 0, 63)
         }
         TestPlan::TcpEcho { length, response, .. } => {
-            // Without a length of its own the response is the request, which must then be held whole.
+            // Without a length of its own the response is the request, which must then be held
+            // whole.
             let most = if response.is_some() { MAX_TCP_ECHO } else { MAX_TCP_ECHO_BESIDE };
             within("length", *length, 1, most)?;
             optional("response", *response, 1, MAX_TCP_ECHO)?;
@@ -85,8 +87,9 @@ fn check_udp_echo(length: u32, response: Option<u32>) -> Result<(), Refusal> {
     within("response", response, 1, drawn)
 }
 
-/// What one exchange moves, against the owner's caps. How many there will be nobody knows, so a cap on the rate allows no
-/// exchange that draws more than it brings, and none that fills the path by itself.
+/// What one exchange moves, against the owner's caps. How many there will be nobody knows, so a cap
+/// on the rate allows no exchange that draws more than it brings, and none that fills the path by
+/// itself.
 fn check_exchange(length: u32, response: Option<u32>, limits: &Limits) -> Result<(), Refusal> {
     let moved = ByteCount(u64::from(length) + u64::from(response.unwrap_or(length)));
     if let Some(cap) = limits.bytes.filter(|cap| moved > *cap) {
@@ -136,7 +139,8 @@ pub(crate) fn check_header(header: &HeaderFields) -> Result<(), Refusal> {
     header.fault().map_or(Ok(()), |fault| Err(bad(fault)))
 }
 
-/// Whether a test can be run with these fields: who accepts a TCP connection cannot choose its flow label.
+/// Whether a test can be run with these fields: who accepts a TCP connection cannot choose its flow
+/// label.
 pub(crate) fn check_label(plan: &TestPlan, header: &HeaderFields) -> Result<(), Refusal> {
     let sends_tcp = match plan {
         TestPlan::Tcp(plan) => plan.direction == Direction::Reverse,
@@ -170,7 +174,8 @@ fn check_udp(plan: &UdpPlan, limits: &Limits) -> Result<(), Refusal> {
     under_caps(limits, bytes, plan.rate())
 }
 
-/// Whether a data channel can carry a plan's flow: each of its datagrams in a packet of its own, sent one by one.
+/// Whether a data channel can carry a plan's flow: each of its datagrams in a packet of its own,
+/// sent one by one.
 pub(crate) fn check_channel(plan: &TestPlan) -> Result<(), Refusal> {
     let longest = match plan {
         TestPlan::UdpEcho { length, response, .. } => longest(*length, *response),
@@ -192,7 +197,8 @@ pub(crate) fn check_channel(plan: &TestPlan) -> Result<(), Refusal> {
     }
 }
 
-/// What trains do is to exceed the path for a moment: a cap on the rate allows none. Their bytes are counted as they are asked for.
+/// What trains do is to exceed the path for a moment: a cap on the rate allows none. Their bytes
+/// are counted as they are asked for.
 fn check_trains(plan: &TrainsPlan, limits: &Limits) -> Result<(), Refusal> {
     one_way(plan.direction)?;
     within("length", plan.length, HEADER_LEN as u32, MAX_PAYLOAD as u32)?;
@@ -216,10 +222,11 @@ fn under_caps(limits: &Limits, bytes: Option<ByteCount>, rate: Option<BitRate>) 
     }
 }
 
-/// Holds a running test to the owner's caps, whatever its plan said: the other end may not keep to it.
+/// Holds a running test to the owner's caps, whatever its plan said: the other end may not keep to
+/// it.
 ///
-/// Judged at each tick, so up to one tick's worth passes before a test is stopped; the rate has a second's worth and a
-/// quarter of slack, because a buffer on the path may empty itself at once.
+/// Judged at each tick, so up to one tick's worth passes before a test is stopped; the rate has a
+/// second's worth and a quarter of slack, because a buffer on the path may empty itself at once.
 pub(crate) fn exceeded(limits: &Limits, bytes: ByteCount, elapsed: Span) -> Option<Refusal> {
     if let Some(cap) = limits.bytes.filter(|cap| bytes > *cap) {
         return Some(over_cap("bytes", &cap));

@@ -1,9 +1,10 @@
-//! The thread behind each UDP socket of the responder: it attaches flows, answers echo requests, and passes on what is of a data
-//! channel that is being opened.
+//! The thread behind each UDP socket of the responder: it attaches flows, answers echo requests,
+//! and passes on what is of a data channel that is being opened.
 //!
-//! It blocks in the kernel between datagrams, so an idle responder costs nothing. What it adds to an answer: the kernel's
-//! stamp of the arrival, and the clock just before the answer is handed to the kernel. The difference of the two is the
-//! responder's own delay; the way down through the stack is not in it and counts as network.
+//! It blocks in the kernel between datagrams, so an idle responder costs nothing. What it adds to
+//! an answer: the kernel's stamp of the arrival, and the clock just before the answer is handed to
+//! the kernel. The difference of the two is the responder's own delay; the way down through the
+//! stack is not in it and counts as network.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -76,7 +77,8 @@ impl Reflector {
         &self.doors
     }
 
-    /// Sends for a data channel, to an address that has proven itself, from the one that it spoke to.
+    /// Sends for a data channel, to an address that has proven itself, from the one that it spoke
+    /// to.
     pub(crate) fn send_from(&self, bytes: &[u8], to: SocketAddr, from: Option<IpAddr>) -> io::Result<()> {
         self.set(HeaderFields::default());
         self.socket.send_to(bytes, to, from)
@@ -96,7 +98,8 @@ impl Reflector {
                 Ok(Some(_)) if self.stop.is_raised() => {}
                 Ok(Some(arrival)) => self.serve(&mut buf, &arrival),
                 Ok(None) => {}
-                // None is known of an unconnected socket; should there be one that stays, it must not cost a core.
+                // None is known of an unconnected socket; should there be one that stays, it must
+                // not cost a core.
                 Err(error) => {
                     tracing::warn!(local = %self.local, %error, "cannot receive UDP");
                     clock::sleep(Span::from_millis(100));
@@ -142,7 +145,8 @@ impl Reflector {
                     kernel_stamp: arrival.rx.by != ClockSource::Application,
                 };
                 if echo::answer(buf, arrival.len, response, flow.number, &stamps).is_ok() {
-                    // Counted first: its prober may have the answer, and ask for the count, before `send_to` returns.
+                    // Counted first: its prober may have the answer, and ask for the count, before
+                    // `send_to` returns.
                     flow.answered.fetch_add(1, Ordering::AcqRel);
                     let fields = HeaderFields { dscp, ..flow.header };
                     if self.answer(&buf[..response], arrival, fields).is_err() {
@@ -153,8 +157,8 @@ impl Reflector {
         }
     }
 
-    /// From the address that was spoken to: a host with several would else answer from another, and the prober's
-    /// connected socket or its firewall would drop that.
+    /// From the address that was spoken to: a host with several would else answer from another, and
+    /// the prober's connected socket or its firewall would drop that.
     fn answer(&self, bytes: &[u8], arrival: &Arrival, fields: HeaderFields) -> io::Result<()> {
         self.set(fields);
         let to = match fields.flow_label {

@@ -93,7 +93,8 @@ impl Rig {
         }
     }
 
-    /// The report of a test that no thread reports about. `drops` is the shared socket's counter now.
+    /// The report of a test that no thread reports about. `drops` is the shared socket's counter
+    /// now.
     pub(crate) fn report(&self, drops: u64) -> Option<EndReport> {
         let outcome = Outcome::Interrupted;
         Some(match self {

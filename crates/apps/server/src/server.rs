@@ -42,8 +42,8 @@ pub struct Server {
 pub struct Stopper(Arc<watch::Sender<bool>>);
 
 impl Stopper {
-    /// Asks it to stop: running tests end with what they have, sessions are told, [`Server::run`] returns within 2 s.
-    /// Takes a lock, so it must not be called *in* a signal handler.
+    /// Asks it to stop: running tests end with what they have, sessions are told, [`Server::run`]
+    /// returns within 2 s. Takes a lock, so it must not be called *in* a signal handler.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
@@ -55,7 +55,8 @@ impl Stopper {
 pub struct RunError(#[from] io::Error);
 
 impl Server {
-    /// Opens the sockets. From here on connections are queued by the system, though nobody serves them yet.
+    /// Opens the sockets. From here on connections are queued by the system, though nobody serves
+    /// them yet.
     pub fn bind(config: Config) -> Result<Self, BindError> {
         let doors = bind::open(&config)?;
         let stamp = StampReflectors::bind(&config)
@@ -102,8 +103,8 @@ impl Server {
         &self.addresses
     }
 
-    /// Where a browser on another host finds the page; nowhere if a key is set and no certificate: a key is given to no page that came
-    /// without.
+    /// Where a browser on another host finds the page; nowhere if a key is set and no certificate:
+    /// a key is given to no page that came without.
     pub fn page_addresses(&self) -> Vec<SocketAddr> {
         if self.context.rules.key.is_some() && self.context.tls.is_none() {
             return Vec::new();
@@ -125,7 +126,8 @@ impl Server {
         self.stamp.addresses()
     }
 
-    /// The IP version that this host does not have, if nobody insisted on it, with what the system said.
+    /// The IP version that this host does not have, if nobody insisted on it, with what the system
+    /// said.
     pub fn absent(&self) -> &[ConnectError] {
         &self.absent
     }
@@ -158,7 +160,8 @@ pub fn names() -> Vec<String> {
     let loopback = [IpAddr::from([127, 0, 0, 1]), IpAddr::from(std::net::Ipv6Addr::LOCALHOST)];
     let addresses = netaware_host::reachable_addresses().into_iter().chain(loopback);
     let names = [host.clone(), format!("{host}.local"), "localhost".to_owned()];
-    // A host without a name has none to certify; others that are no names of the DNS would be refused.
+    // A host without a name has none to certify; others that are no names of the DNS would be
+    // refused.
     let is_name = |name: &String| {
         !name.starts_with('.')
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))
@@ -247,7 +250,8 @@ async fn accept(context: Arc<Context>, listener: TcpListener, alive: mpsc::Sende
                 }
                 Err(_) => context.warn(peer, "too many connections that have not said what they want"),
             },
-            // Out of file descriptors, mostly: without a pause this loop would take a core and free none.
+            // Out of file descriptors, mostly: without a pause this loop would take a core and free
+            // none.
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
                 sleep(ACCEPT_PAUSE).await;

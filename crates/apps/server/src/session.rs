@@ -7,14 +7,17 @@
 //!   +------------------ timeout, refusal ---------------+--------------------------------+
 //! ```
 //!
-//! The owner feeds it messages and events, and carries out its [`Action`]s. Promises between the two:
+//! The owner feeds it messages and events, and carries out its [`Action`]s. Promises between the
+//! two:
 //!
 //! 1. each `Enrol` is answered by [`Session::enrolled`], each `Prepare` by [`Session::prepared`];
-//! 2. each `Halt` and each `Run` is followed, now or later, by exactly one [`Session::ended`] of that test;
+//! 2. each `Halt` and each `Run` is followed, now or later, by exactly one [`Session::ended`] of
+//!    that test;
 //! 3. the owner calls [`Session::wake`] at [`Session::deadline`].
 //!
-//! A session holds its place in the admission queue until its last throughput test has ended, so that the next one in
-//! the queue never measures the remains of this one; [`WIND_DOWN`] bounds how long that may take.
+//! A session holds its place in the admission queue until its last throughput test has ended, so
+//! that the next one in the queue never measures the remains of this one; [`WIND_DOWN`] bounds how
+//! long that may take.
 
 mod messages;
 mod report;
@@ -136,7 +139,8 @@ pub(crate) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// A connection whose preface asked for a control session. `token` and `nonce` are fresh and random.
+    /// A connection whose preface asked for a control session. `token` and `nonce` are fresh and
+    /// random.
     pub(crate) fn new(rules: &'a Rules, now: Mono, token: Token, nonce: Token) -> Self {
         Self {
             rules,
@@ -310,7 +314,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Refuses who has no session yet. With a key set, strangers learn about versions and proofs and nothing else.
+    /// Refuses who has no session yet. With a key set, strangers learn about versions and proofs
+    /// and nothing else.
     fn turn_away(&mut self, now: Mono, code: ErrorCode, why: &str) {
         if self.rules.key.is_none() || matches!(code, ErrorCode::Version | ErrorCode::Key) {
             self.say_error(code, why, None);
@@ -359,8 +364,8 @@ impl<'a> Session<'a> {
 /// For the hello to arrive; the connection's first bytes had their own patience.
 const HELLO_PATIENCE: Span = Span::from_secs(3);
 const PROOF_PATIENCE: Span = Span::from_secs(3);
-/// For running tests to end once they are told to. With the silence limit of 4 s this keeps the promise that a vanished
-/// client is forgotten within 5 s.
+/// For running tests to end once they are told to. With the silence limit of 4 s this keeps the
+/// promise that a vanished client is forgotten within 5 s.
 pub(crate) const WIND_DOWN: Span = Span::from_millis(900);
 /// Damaged or unknown messages of one session that are answered; then it is closed.
 const MAX_STRIKES: u32 = 32;

@@ -1,6 +1,8 @@
-//! STAMP reflectors beside the responder: one thread per address, under the responder's key and allowed networks.
+//! STAMP reflectors beside the responder: one thread per address, under the responder's key and
+//! allowed networks.
 //!
-//! They share nothing else with it: no session, no admission, as what they send is never more than what comes.
+//! They share nothing else with it: no session, no admission, as what they send is never more than
+//! what comes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,8 +24,8 @@ pub(crate) struct StampReflectors {
 }
 
 impl StampReflectors {
-    /// On every address of the configuration, if it wants any. An IP version that this host does not have is left out where nobody
-    /// insisted on it.
+    /// On every address of the configuration, if it wants any. An IP version that this host does
+    /// not have is left out where nobody insisted on it.
     pub(crate) fn bind(config: &Config) -> Result<Self, ReflectorError> {
         let Some(mut port) = config.stamp else { return Ok(Self::default()) };
         let settings = ReflectorSettings {

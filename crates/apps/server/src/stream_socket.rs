@@ -1,8 +1,10 @@
-//! The socket of a UDP stream or of a data channel: connected to its prober, on the responder's own port.
+//! The socket of a UDP stream or of a data channel: connected to its prober, on the responder's own
+//! port.
 //!
-//! The stream must come from the address and port that the prober spoke to, or no firewall or NAT would let it through;
-//! and its datagrams must not pass the thread that serves everybody. So a second socket is bound to the same address and
-//! port and connected; from then on the kernel gives it what comes from that peer, and all else to the shared one.
+//! The stream must come from the address and port that the prober spoke to, or no firewall or NAT
+//! would let it through; and its datagrams must not pass the thread that serves everybody. So a
+//! second socket is bound to the same address and port and connected; from then on the kernel gives
+//! it what comes from that peer, and all else to the shared one.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
@@ -14,8 +16,8 @@ use socket2::SockRef;
 
 use crate::reflector::{LARGEST, Reflector};
 
-/// Opens it. Between bind and connect datagrams of strangers may have come to it: these are served as if they had come to
-/// the shared socket.
+/// Opens it. Between bind and connect datagrams of strangers may have come to it: these are served
+/// as if they had come to the shared socket.
 pub(crate) fn open(
     reflector: &Reflector,
     peer: SocketAddr,
@@ -68,6 +70,6 @@ fn return_strays(reflector: &Reflector, ours: Option<IpAddr>, socket: &UdpSocket
     }
 }
 
-/// The stream's peer is silent before its start, so what is here came within the microseconds before `connect`. The bound
-/// is for a flood from the peer itself.
+/// The stream's peer is silent before its start, so what is here came within the microseconds
+/// before `connect`. The bound is for a flood from the peer itself.
 const MOST_STRAYS: usize = 4096;

@@ -1,8 +1,9 @@
-//! Answers requests on a TCP connection, whatever their length, from memory that does not grow with it.
+//! Answers requests on a TCP connection, whatever their length, from memory that does not grow with
+//! it.
 //!
-//! Up to 64 KiB a request without a response length of its own goes back as it came. All other responses are made here, of
-//! a pattern that the asker can check, numbered from zero on each connection. A request is complete when its last byte has
-//! been read; then the response begins.
+//! Up to 64 KiB a request without a response length of its own goes back as it came. All other
+//! responses are made here, of a pattern that the asker can check, numbered from zero on each
+//! connection. A request is complete when its last byte has been read; then the response begins.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -13,7 +14,8 @@ use netaware_wire::pattern;
 
 use crate::runner::spawn;
 
-/// Answers until the connection closes; in a thread of its own, because what is measured is how soon.
+/// Answers until the connection closes; in a thread of its own, because what is measured is how
+/// soon.
 pub(crate) fn answer(
     stream: TcpStream,
     request: u32,
@@ -61,7 +63,8 @@ fn make<S: Read + Write>(
     Ok(())
 }
 
-/// Counted first: the prober may have the answer, and ask for the count, before the last write returns.
+/// Counted first: the prober may have the answer, and ask for the count, before the last write
+/// returns.
 fn counted(answered: &AtomicU64, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     answered.fetch_add(1, Ordering::AcqRel);
     write().inspect_err(|_| {

@@ -13,9 +13,9 @@
 //!
 //! All of it with TLS where the owner has set it up; a browser that comes without is led there.
 //!
-//! What is bulk data leaves HTTP behind once the connection stands: its socket goes to the very loops that serve other probers. All else
-//! is a library's. Who may ask is decided by [`origin`]: a page of somebody else's cannot use a browser to reach a responder behind
-//! its firewall.
+//! What is bulk data leaves HTTP behind once the connection stands: its socket goes to the very
+//! loops that serve other probers. All else is a library's. Who may ask is decided by [`origin`]: a
+//! page of somebody else's cannot use a browser to reach a responder behind its firewall.
 
 mod about;
 mod assets;
@@ -68,7 +68,8 @@ struct Connection {
     leave: data::Leave,
 }
 
-/// Serves a connection of which `read` has been read and is HTTP, to its end or to where a test takes it over.
+/// Serves a connection of which `read` has been read and is HTTP, to its end or to where a test
+/// takes it over.
 pub(crate) async fn serve<L: Link>(
     context: Arc<Context>,
     link: L,
@@ -184,7 +185,8 @@ fn whose(headers: &HeaderMap, local: SocketAddr) -> Result<Origin, origin::Refus
     Origin::judge(text(header::HOST), text(header::ORIGIN), local)
 }
 
-/// Nothing is loaded from elsewhere, nothing inline is run; the page may reach this host by each of its addresses.
+/// Nothing is loaded from elsewhere, nothing inline is run; the page may reach this host by each of
+/// its addresses.
 async fn hardened(mut response: Response) -> Response {
     let rows = [
         (

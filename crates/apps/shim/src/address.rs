@@ -23,7 +23,8 @@ impl Raw {
         Self { bytes: Aligned([0; V6_LEN]), length: V6_LEN as socklen_t }
     }
 
-    /// For a socket of this domain: IPv4 is written into IPv6 where the socket is of that (RFC 4291 §2.5.5.2).
+    /// For a socket of this domain: IPv4 is written into IPv6 where the socket is of that (RFC 4291
+    /// §2.5.5.2).
     pub(crate) fn new(address: SocketAddr, domain: i32) -> Self {
         let mut raw = Self::empty();
         let address = match (address.ip(), domain) {

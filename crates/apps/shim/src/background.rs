@@ -1,7 +1,8 @@
 //! The race of a socket that does not block: begun in the call, watched by a thread.
 //!
-//! The program waits for its number to become writable, in whatever way it likes. As long as its own attempt may succeed nothing
-//! happens to it; [`crate::claims`] moves it when another one has won.
+//! The program waits for its number to become writable, in whatever way it likes. As long as its
+//! own attempt may succeed nothing happens to it; [`crate::claims`] moves it when another one has
+//! won.
 
 use netaware_io::clock;
 use netaware_io::signals::block_all;
@@ -104,7 +105,8 @@ fn watch(mut race: Race) {
     claims::end(&movable);
 }
 
-/// The program's number is not waited for but looked at that often: waiting would keep it open after the program closed it.
+/// The program's number is not waited for but looked at that often: waiting would keep it open
+/// after the program closed it.
 const SLICE: Span = Span::from_millis(5);
 /// The system's own attempts end by then (tcp_syn_retries).
 const LONGEST: Span = Span::from_secs(150);

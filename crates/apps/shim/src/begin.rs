@@ -121,7 +121,8 @@ fn run_blocking(mut race: Race) -> Connected {
     }
 }
 
-/// The program does not wait for longer. As after the system's connect(2), an attempt goes on under its number.
+/// The program does not wait for longer. As after the system's connect(2), an attempt goes on under
+/// its number.
 fn leave(mut race: Race, errno: c_int) -> Connected {
     race.movable.set_blocking(true);
     if let Some(first) = race.first_under_way().filter(|_| !race.own_is_under_way()) {
@@ -130,7 +131,8 @@ fn leave(mut race: Race, errno: c_int) -> Connected {
     Err(errno)
 }
 
-/// How long a socket that blocks waits (`SO_SNDTIMEO`, socket(7)); `None` is for as long as it takes.
+/// How long a socket that blocks waits (`SO_SNDTIMEO`, socket(7)); `None` is for as long as it
+/// takes.
 fn send_timeout(fd: c_int) -> Option<Span> {
     let mut bytes = [0; size_of::<libc::timeval>()];
     option(fd, libc::SOL_SOCKET, libc::SO_SNDTIMEO, &mut bytes).ok()?;

@@ -63,8 +63,8 @@ impl Book {
         self.hosts.push(host);
     }
 
-    /// The host of an address. Nothing where two names claim it that differ in the other version: whom the program means cannot
-    /// be told.
+    /// The host of an address. Nothing where two names claim it that differ in the other version:
+    /// whom the program means cannot be told.
     pub(crate) fn host_of(&self, now: Mono, address: IpAddr) -> Option<Known> {
         let own = IpVersion::of(address);
         let fresh = |host: &&Host| now - host.at <= FRESH;

@@ -1,7 +1,8 @@
-//! Sockets of the program on which a thread of ours works, and what has to be known to move them under it.
+//! Sockets of the program on which a thread of ours works, and what has to be known to move them
+//! under it.
 //!
-//! A claim ends when its number is closed; whoever closes waits for the moment in which a socket is moved, so that what we put
-//! under a number is never put under another file's.
+//! A claim ends when its number is closed; whoever closes waits for the moment in which a socket is
+//! moved, so that what we put under a number is never put under another file's.
 
 use std::ffi::c_int;
 use std::sync::Mutex;
@@ -18,7 +19,8 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// A child of a fork has none of its parent's threads.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 
-/// By number, the socket that an epoll was told to watch under it; it is remembered even when it was told no longer to.
+/// By number, the socket that an epoll was told to watch under it; it is remembered even when it
+/// was told no longer to.
 static WATCHED: [AtomicU64; WATCHABLE] = [const { AtomicU64::new(0) }; WATCHABLE];
 
 #[derive(Debug)]
@@ -99,7 +101,8 @@ pub(crate) fn watch(
     done
 }
 
-/// Whether an epoll may watch this socket from before. One with a number too high to be remembered may be.
+/// Whether an epoll may watch this socket from before. One with a number too high to be remembered
+/// may be.
 pub(crate) fn is_watched(fd: c_int, inode: u64) -> bool {
     usize::try_from(fd)
         .ok()
@@ -107,8 +110,9 @@ pub(crate) fn is_watched(fd: c_int, inode: u64) -> bool {
         .is_none_or(|watched| watched.load(Ordering::Acquire) == inode)
 }
 
-/// Puts `winner` in the place of a claimed socket, and ends the claim; whoever waits for the old one waits for the new one
-/// then. `false` where the claim has ended; `winner` is still the caller's then.
+/// Puts `winner` in the place of a claimed socket, and ends the claim; whoever waits for the old
+/// one waits for the new one then. `false` where the claim has ended; `winner` is still the
+/// caller's then.
 pub(crate) fn move_to(movable: &Movable, winner: c_int) -> bool {
     let Some(mut claims) = lock_soon(&CLAIMS) else { return false };
     let at = claims.iter().position(|claim| claim.fd == movable.fd && claim.inode == movable.inode);

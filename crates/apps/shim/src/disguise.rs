@@ -1,8 +1,9 @@
 //! What a program that made an IPv4 socket is told of the addresses of an IPv6 connection.
 //!
-//! It may have room for an IPv4 address alone, and take what it gets for one. So it is told the address that it asked for as the
-//! peer's, which is the same host's, and no address (0.0.0.0) with the true port as its own. A program that made an IPv6 socket
-//! needs none of this: IPv4 comes to it written into IPv6, as the system does it.
+//! It may have room for an IPv4 address alone, and take what it gets for one. So it is told the
+//! address that it asked for as the peer's, which is the same host's, and no address (0.0.0.0) with
+//! the true port as its own. A program that made an IPv6 socket needs none of this: IPv4 comes to
+//! it written into IPv6, as the system does it.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Mutex;
@@ -21,7 +22,8 @@ pub(crate) enum End {
 static MOVED: Mutex<Vec<(u64, SocketAddr)>> = Mutex::new(Vec::new());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// The socket that `fd` stands for is not what the program made, or will not be as soon as it has the program's number.
+/// The socket that `fd` stands for is not what the program made, or will not be as soon as it has
+/// the program's number.
 pub(crate) fn put_on(fd: i32, asked: SocketAddr) {
     if let Some(mut moved) = lock_soon(&MOVED) {
         if moved.len() >= MOST {

@@ -1,4 +1,5 @@
-//! Keeps what goes wrong here away from the program: panics, locks that somebody holds, our own calls seen as the program's.
+//! Keeps what goes wrong here away from the program: panics, locks that somebody holds, our own
+//! calls seen as the program's.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,8 +12,8 @@ thread_local! {
     static BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does it unless it is being done in this thread already; nothing where it panics. Leaves `errno` as it was, unless `work` sets one
-/// by what it returns.
+/// Does it unless it is being done in this thread already; nothing where it panics. Leaves `errno`
+/// as it was, unless `work` sets one by what it returns.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Option<T>) -> Option<T> {
     if BUSY.try_with(|busy| busy.replace(true)).unwrap_or(true) {
         return None;
@@ -29,8 +30,8 @@ pub(crate) fn always_busy() {
     let _ = BUSY.try_with(|busy| busy.set(true));
 }
 
-/// A lock, if it is free soon. It may never be: a signal's handler may have interrupted its holder, or the holder was a thread of the
-/// process that this one was forked from.
+/// A lock, if it is free soon. It may never be: a signal's handler may have interrupted its holder,
+/// or the holder was a thread of the process that this one was forked from.
 pub(crate) fn lock_soon<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     for _ in 0..PATIENCE {
         match mutex.try_lock() {
@@ -42,7 +43,8 @@ pub(crate) fn lock_soon<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     None
 }
 
-/// Turns given away: some milliseconds at most, and what is done under our locks takes microseconds.
+/// Turns given away: some milliseconds at most, and what is done under our locks takes
+/// microseconds.
 const PATIENCE: u32 = 2000;
 
 #[cfg(test)]

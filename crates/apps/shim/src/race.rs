@@ -56,7 +56,8 @@ pub(crate) enum Standing {
 }
 
 impl Race {
-    /// The address asked for first, or the version preferred; `others` are those of the other version, where they are known.
+    /// The address asked for first, or the version preferred; `others` are those of the other
+    /// version, where they are known.
     pub(crate) fn new(
         movable: Movable,
         order: Order,
@@ -161,8 +162,8 @@ impl Race {
         self.connect.failed(number);
     }
 
-    /// Looks at what became of the attempts on sockets of ours, and with `own` of that on the program's: its error is taken from the
-    /// socket then, where the program would find it.
+    /// Looks at what became of the attempts on sockets of ours, and with `own` of that on the
+    /// program's: its error is taken from the socket then, where the program would find it.
     pub(crate) fn observe(&mut self, own: bool) {
         for number in 0..self.attempts.len() {
             let attempt = self.attempts[number];
@@ -172,8 +173,8 @@ impl Race {
             match stage(attempt.fd) {
                 Some(Stage::Connecting) => {}
                 Some(Stage::Up) => self.end(number, Ok(())),
-                // A socket of ours is of no more use; the program's may be used again, so the system has to be asked by another
-                // connect(2), after which it is as new.
+                // A socket of ours is of no more use; the program's may be used again, so the
+                // system has to be asked by another connect(2), after which it is as new.
                 _ if attempt.own => {
                     let how = begin_connect(attempt.fd, &self.raw(attempt.ip));
                     self.end(number, how.and(Err(libc::ECONNABORTED)));
@@ -212,7 +213,8 @@ impl Race {
         std::mem::replace(&mut self.attempts[number].fd, -1)
     }
 
-    /// The program's number stands for this attempt from now on. `false` where it stands for something else by now.
+    /// The program's number stands for this attempt from now on. `false` where it stands for
+    /// something else by now.
     pub(crate) fn place(&mut self, number: usize) -> bool {
         let attempt = self.attempts[number];
         if attempt.own || !self.movable.is_there() {
@@ -233,8 +235,8 @@ impl Race {
         true
     }
 
-    /// A program with an IPv4 socket takes addresses for IPv4's. Before its number stands for this socket of the attempt: it may ask
-    /// at once.
+    /// A program with an IPv4 socket takes addresses for IPv4's. Before its number stands for this
+    /// socket of the attempt: it may ask at once.
     pub(crate) fn disguise(&self, number: usize, socket: c_int) {
         if self.movable.domain == libc::AF_INET && self.attempts[number].ip.is_ipv6() {
             disguise::put_on(socket, self.asked);

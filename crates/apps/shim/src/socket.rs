@@ -11,7 +11,8 @@ use crate::system::{
     close_own, fcntl, inode, int_option, local_address, option, set_option, socket, take_place,
 };
 
-/// A socket of the program that can be moved: TCP, not bound, not connected, nothing special about it.
+/// A socket of the program that can be moved: TCP, not bound, not connected, nothing special about
+/// it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Movable {
     pub(crate) fd: c_int,
@@ -62,7 +63,8 @@ impl Movable {
         inode(self.fd) == self.inode
     }
 
-    /// A socket of ours that can connect to there and is set like the program's; it does not block and is closed on exec.
+    /// A socket of ours that can connect to there and is set like the program's; it does not block
+    /// and is closed on exec.
     pub(crate) fn alike(&self, to: IpAddr) -> Result<c_int, c_int> {
         let domain = if to.is_ipv6() { libc::AF_INET6 } else { self.domain };
         let fd = socket(domain)?;
@@ -98,14 +100,16 @@ impl Movable {
         let of_ip = usize::from(self.domain == libc::AF_INET6);
         for pair in OF_IP {
             for target in pair {
-                // An option of the version that the other socket is not of has no effect there, and may be refused.
+                // An option of the version that the other socket is not of has no effect there, and
+                // may be refused.
                 let _ = copy(self.fd, pair[of_ip], to, target);
             }
         }
         Ok(())
     }
 
-    /// The program's number stands for `winner` from now on, with the flags that its own socket has now. Ours is closed.
+    /// The program's number stands for `winner` from now on, with the flags that its own socket has
+    /// now. Ours is closed.
     pub(crate) fn give(&self, winner: c_int) -> Result<(), c_int> {
         let flags = fcntl(self.fd, libc::F_GETFL, 0)?;
         let kept = fcntl(self.fd, libc::F_GETFD, 0)? & libc::FD_CLOEXEC != 0;

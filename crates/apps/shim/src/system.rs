@@ -1,7 +1,8 @@
 //! The functions that ours stand before, and system calls as such.
 //!
-//! Calls of our own go past the C library: its functions of the same name are ours, and some of them are points at which a
-//! thread may be cancelled, which must not happen in the middle of our work.
+//! Calls of our own go past the C library: its functions of the same name are ours, and some of
+//! them are points at which a thread may be cancelled, which must not happen in the middle of our
+//! work.
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -31,7 +32,8 @@ impl Next {
     }
 }
 
-/// One function of the C library that we have taken the place of; `$absent` is what it is without it.
+/// One function of the C library that we have taken the place of; `$absent` is what it is without
+/// it.
 macro_rules! next {
     ($name:ident ( $($argument:ident : $kind:ty),* ) -> $result:ty, $absent:expr) => {
         /// The C library's.
@@ -50,7 +52,8 @@ macro_rules! next {
             if found.is_null() {
                 return $absent;
             }
-            // SAFETY: the C library's function of that name has this type; the caller keeps to its contract.
+            // SAFETY: the C library's function of that name has this type; the caller keeps to its
+            // contract.
             unsafe { std::mem::transmute::<*mut c_void, Function>(found)($($argument),*) }
         }
     };
@@ -160,7 +163,8 @@ pub(crate) fn local_address(fd: c_int) -> Option<std::net::SocketAddr> {
     raw.parse(length)
 }
 
-/// Waits until one of these can be written to or has failed; which. `Err(EINTR)` where a signal came.
+/// Waits until one of these can be written to or has failed; which. `Err(EINTR)` where a signal
+/// came.
 pub(crate) fn wait_to_write(polled: &mut [libc::pollfd], nanos: Option<i64>) -> Result<(), c_int> {
     let span = nanos.map(|nanos| libc::timespec {
         tv_sec: nanos.max(0) / 1_000_000_000,

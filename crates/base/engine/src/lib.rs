@@ -1,14 +1,16 @@
 //! The contract between a method and the world that drives it.
 //!
-//! A method whose product is *when* is an [`Engine`]: a state machine without socket, clock or thread. The driver
-//! owns those and keeps three promises:
+//! A method whose product is *when* is an [`Engine`]: a state machine without socket, clock or
+//! thread. The driver owns those and keeps three promises:
 //!
 //! 1. after every `handle` it calls `poll` until that returns [`Output::Wait`] or [`Output::Done`];
 //! 2. `now` never runs backwards between calls;
-//! 3. each `Send` is answered by exactly one `Sent` or `NotSent` with its `tag`, in any order and at any later time.
+//! 3. each `Send` is answered by exactly one `Sent` or `NotSent` with its `tag`, in any order and
+//!    at any later time.
 //!
-//! The plan (`due`) and what happened (`tx` in `Sent`) stay apart, so a late send is visible and published instead of
-//! silently stretching a result. The same engine runs under the real-time driver, in a simulator and over a trace.
+//! The plan (`due`) and what happened (`tx` in `Sent`) stay apart, so a late send is visible and
+//! published instead of silently stretching a result. The same engine runs under the real-time
+//! driver, in a simulator and over a trace.
 
 use netaware_units::{ByteCount, Mono, Span, Stamp};
 
@@ -18,7 +20,8 @@ pub type Tag = u64;
 /// What the world tells an engine.
 #[derive(Debug, Clone, Copy)]
 pub enum Input<'a> {
-    /// The instant asked for with [`Output::Wait`] has come, or the driver woke early; look at `now`.
+    /// The instant asked for with [`Output::Wait`] has come, or the driver woke early; look at
+    /// `now`.
     Wake,
     /// Wind down: give what there is.
     Stop,
@@ -31,9 +34,9 @@ pub enum Input<'a> {
         /// TTL (IPv4) or hop limit (IPv6) it arrived with, when the system tells.
         ttl: Option<u8>,
     },
-    /// The program is about to hand a datagram to the system. Optional, at most once for each `Send`, before its `Sent`:
-    /// a driver whose `tx` stamps are the kernel's tells here when the application itself sent, as an application would
-    /// have timed it.
+    /// The program is about to hand a datagram to the system. Optional, at most once for each
+    /// `Send`, before its `Sent`: a driver whose `tx` stamps are the kernel's tells here when the
+    /// application itself sent, as an application would have timed it.
     Handed {
         /// Of the `Send` that is carried out.
         tag: Tag,
@@ -81,8 +84,8 @@ pub enum Output<E> {
         /// The plan; a `due` in the past means at once.
         due: Mono,
     },
-    /// Send `count` datagrams of `len` bytes, `gap` apart, the first not before `due`; the driver asks
-    /// [`Engine::fill`] for each and answers with tags `tag..tag + count`.
+    /// Send `count` datagrams of `len` bytes, `gap` apart, the first not before `due`; the driver
+    /// asks [`Engine::fill`] for each and answers with tags `tag..tag + count`.
     Train {
         /// Datagrams in the train.
         count: u32,
@@ -111,10 +114,12 @@ pub trait Engine {
     /// Takes in what happened.
     fn handle(&mut self, now: Mono, input: Input<'_>);
 
-    /// Says what to do next. `out` is at least as long as the largest datagram that the engine was configured for.
+    /// Says what to do next. `out` is at least as long as the largest datagram that the engine was
+    /// configured for.
     fn poll(&mut self, now: Mono, out: &mut [u8]) -> Output<Self::Event>;
 
-    /// Writes the datagram of a train that carries `tag` and returns its length. Engines without trains keep this.
+    /// Writes the datagram of a train that carries `tag` and returns its length. Engines without
+    /// trains keep this.
     fn fill(&mut self, tag: Tag, out: &mut [u8]) -> usize {
         let _ = (tag, out);
         0

@@ -4,8 +4,9 @@ use netaware_units::{Mono, Span, Wall};
 
 use crate::scenario::Clock;
 
-/// A host's clock: offset, constant frequency error, steps. Readings go backwards when a step is negative, as wall
-/// clocks do; they count nanoseconds from the scenario's time zero, so an offset of zero reads the true time.
+/// A host's clock: offset, constant frequency error, steps. Readings go backwards when a step is
+/// negative, as wall clocks do; they count nanoseconds from the scenario's time zero, so an offset
+/// of zero reads the true time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostClock {
     clock: Clock,

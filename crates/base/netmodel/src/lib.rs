@@ -1,17 +1,22 @@
-//! A network path whose truth is known: links, queues, impairments and cross traffic as arithmetic over time.
+//! A network path whose truth is known: links, queues, impairments and cross traffic as arithmetic
+//! over time.
 //!
-//! A [`Scenario`] says what the path is; a [`Network`] is one scenario with one seed, told packets and asked for their
-//! [`Fate`]s. The caller keeps one contract:
+//! A [`Scenario`] says what the path is; a [`Network`] is one scenario with one seed, told packets
+//! and asked for their [`Fate`]s. The caller keeps one contract:
 //!
-//! 1. Time is the caller's. [`Network::offer`] and [`Network::advance`] take it as an argument and it never runs backwards.
-//! 2. Every packet that is offered gets exactly one fate, except that a [`Fate::Delivered`] marked `duplicate` may come
-//!    on top.
-//! 3. What happens depends on the scenario, the seed and the offered packets, never on how often `advance` is called.
+//! 1. Time is the caller's. [`Network::offer`] and [`Network::advance`] take it as an argument and
+//!    it never runs backwards.
+//! 2. Every packet that is offered gets exactly one fate, except that a [`Fate::Delivered`] marked
+//!    `duplicate` may come on top.
+//! 3. What happens depends on the scenario, the seed and the offered packets, never on how often
+//!    `advance` is called.
 //!
-//! Cross traffic needs no packets from outside: it is drawn inside and costs arithmetic only. Who waits long between
-//! two calls of `advance` pays for all of it at once, so a caller in real time calls at least once a millisecond.
+//! Cross traffic needs no packets from outside: it is drawn inside and costs arithmetic only. Who
+//! waits long between two calls of `advance` pays for all of it at once, so a caller in real time
+//! calls at least once a millisecond.
 //!
-//! Nothing here reads a clock, starts a thread, opens a socket or draws randomness that the seed does not fix.
+//! Nothing here reads a clock, starts a thread, opens a socket or draws randomness that the seed
+//! does not fix.
 
 mod clock;
 mod network;
@@ -28,7 +33,8 @@ use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
 use serde::{Deserialize, Serialize};
 
-/// One of the two hosts at the ends of the path. What A sends travels forward: hop 0, 1, 2 and so on.
+/// One of the two hosts at the ends of the path. What A sends travels forward: hop 0, 1, 2 and so
+/// on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
@@ -64,7 +70,8 @@ pub struct Packet {
     pub length: u32,
     /// Time to live or hop limit as sent; each router takes one.
     pub hop_limit: u8,
-    /// Whatever identifies its flow: parallel links that balance by flow send equal values the same way.
+    /// Whatever identifies its flow: parallel links that balance by flow send equal values the same
+    /// way.
     pub flow: u64,
     /// Whether an IPv4 router must refuse it rather than fragment it. IPv6 routers always refuse.
     pub dont_fragment: bool,
@@ -101,8 +108,8 @@ pub enum Fate {
         to: Side,
         /// Which router answers: router `i` stands at the far end of hop `i` as seen from A.
         hop: usize,
-        /// By which of the parallel links of the hop before it the packet came there, from 0: routers answer with the address of
-        /// the interface that a packet came in by.
+        /// By which of the parallel links of the hop before it the packet came there, from 0:
+        /// routers answer with the address of the interface that a packet came in by.
         member: u16,
         /// What the router says.
         answer: Answer,

@@ -1,8 +1,9 @@
 //! One scenario with one seed.
 //!
-//! Time passes in slices. Within a slice each direction is worked off stage by stage, so that every stage sees its
-//! packets in order of time without a queue of events for the whole network. A slice is shorter than anything takes to
-//! act backwards (an ICMP answer, the feedback of a responsive source), so nothing arrives in a stage's past.
+//! Time passes in slices. Within a slice each direction is worked off stage by stage, so that every
+//! stage sees its packets in order of time without a queue of events for the whole network. A slice
+//! is shorter than anything takes to act backwards (an ICMP answer, the feedback of a responsive
+//! source), so nothing arrives in a stage's past.
 
 mod bucket;
 mod codel;
@@ -30,7 +31,8 @@ use server::{Carried, OFFERED};
 use stage::Stage;
 use time_queue::TimeQueue;
 
-/// A path on which time passes. See the crate's header for the contract. Its time ends after 100 days.
+/// A path on which time passes. See the crate's header for the contract. Its time ends after 100
+/// days.
 #[derive(Debug, Clone)]
 pub struct Network {
     clocks: [HostClock; 2],
@@ -126,8 +128,8 @@ impl Network {
         self.directions[from.index()].stages[0].inbox.push(at, carried);
     }
 
-    /// The earliest instant at which [`Network::advance`] may have a fate to tell; `None` when nothing is under way.
-    /// It may turn out that there is none yet; then the next answer is later.
+    /// The earliest instant at which [`Network::advance`] may have a fate to tell; `None` when
+    /// nothing is under way. It may turn out that there is none yet; then the next answer is later.
     pub fn next_event(&self) -> Option<Mono> {
         let told = self.fates.0.iter().map(TimeQueue::head).min().unwrap_or(u64::MAX);
         let under_way = self.directions.iter().map(Direction::next_offered).min().unwrap_or(u64::MAX);
@@ -135,9 +137,9 @@ impl Network {
         (next < u64::MAX).then(|| outlet::mono(next))
     }
 
-    /// Not later than the next instant at which a host receives something, a packet or an ICMP error; `None` when nothing
-    /// is under way. Who only wants to know that may let time pass in larger steps than by [`Network::next_event`]: drops
-    /// are told by the `advance` that comes.
+    /// Not later than the next instant at which a host receives something, a packet or an ICMP
+    /// error; `None` when nothing is under way. Who only wants to know that may let time pass in
+    /// larger steps than by [`Network::next_event`]: drops are told by the `advance` that comes.
     pub fn next_arrival(&self) -> Option<Mono> {
         let told = self.fates.0[..2].iter().map(TimeQueue::head).min().unwrap_or(u64::MAX);
         let under_way = self.directions.iter().map(Direction::next_arrival).min().unwrap_or(u64::MAX);
@@ -145,7 +147,8 @@ impl Network {
         (next < u64::MAX).then(|| outlet::mono(next))
     }
 
-    /// Lets time pass up to and including `now` and tells the fates that fell in it, in order of time.
+    /// Lets time pass up to and including `now` and tells the fates that fell in it, in order of
+    /// time.
     pub fn advance(&mut self, now: Mono, sink: &mut dyn FnMut(Fate)) {
         let end = picoseconds(now);
         loop {
@@ -173,12 +176,14 @@ impl Network {
         &self.truth
     }
 
-    /// Offered packets whose fate has not been told yet; copies of them do not count. Looks at every one.
+    /// Offered packets whose fate has not been told yet; copies of them do not count. Looks at
+    /// every one.
     pub fn under_way(&self) -> usize {
         self.probes.originals() + self.fates.originals()
     }
 
-    /// Packets of any kind that wait in queues which decide at their head (CoDel, aggregation) of the link of `hop`.
+    /// Packets of any kind that wait in queues which decide at their head (CoDel, aggregation) of
+    /// the link of `hop`.
     pub fn waiting(&self, from: Side, hop: usize) -> usize {
         let direction = &self.directions[from.index()];
         direction.first_of_hop.get(hop).map_or(0, |stage| direction.stages[*stage].waiting())
@@ -226,7 +231,8 @@ impl Network {
             debug_assert_eq!(probe.from, side, "an answer goes back to who sent the packet");
             self.truth.links[back.from.index()][hop].answer_entered();
             let stage = &mut back.stages[back.first_of_hop[hop]];
-            // Marked as seen: the router that sends it does not take from its own hop limit, nor do others.
+            // Marked as seen: the router that sends it does not take from its own hop limit, nor do
+            // others.
             stage.inbox.push(at, packet);
         }
     }
@@ -278,7 +284,8 @@ fn lookahead(scenario: &Scenario) -> u64 {
     answers.chain(back).min().unwrap_or(MILLISECOND).clamp(1, MILLISECOND)
 }
 
-/// By stage of `there`, see [`Direction::soonest`]: on to the end, or back from a router in front of a stage on the way.
+/// By stage of `there`, see [`Direction::soonest`]: on to the end, or back from a router in front
+/// of a stage on the way.
 fn soonest(scenario: &Scenario, there: &Direction, back: &Direction) -> Vec<u64> {
     let way_back: Vec<u64> = sums_to_the_end(back);
     let mut soonest = vec![0; there.stages.len()];

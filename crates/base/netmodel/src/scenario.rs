@@ -1,7 +1,7 @@
 //! What a path is: plain, validated structs, and how they are read from TOML.
 //!
-//! A value of these types that came from [`Scenario::parse`] is sane: rates are above zero, indices are in range, the
-//! bounds of [`bounds`] hold. The format is described in docs/guide/scenarios.md.
+//! A value of these types that came from [`Scenario::parse`] is sane: rates are above zero, indices
+//! are in range, the bounds of [`bounds`] hold. The format is described in docs/guide/scenarios.md.
 
 mod cross;
 mod error;
@@ -61,7 +61,8 @@ pub struct ClockStep {
     pub by: Span,
 }
 
-/// Interrupt coalescing: the first packet starts a timer, everything that came until it ends is handed over together.
+/// Interrupt coalescing: the first packet starts a timer, everything that came until it ends is
+/// handed over together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Coalescing {
     /// From the first packet of a batch to the interrupt.
@@ -216,10 +217,11 @@ pub struct Switch {
 /// What one IP version meets on a link.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Wire {
-    /// From time zero, and then from each instant on; sorted. A packet is sent at the rate that holds when its
-    /// transmission starts.
+    /// From time zero, and then from each instant on; sorted. A packet is sent at the rate that
+    /// holds when its transmission starts.
     pub rate: Vec<Change<BitRate>>,
-    /// Whether this version has a transmitter and a queue of its own, because its rate was given apart.
+    /// Whether this version has a transmitter and a queue of its own, because its rate was given
+    /// apart.
     pub apart: bool,
     /// Propagation, from time zero and then from each instant on; sorted.
     pub delay: Vec<Change<Span>>,
@@ -250,7 +252,8 @@ pub struct Change<T> {
     pub value: T,
 }
 
-/// What becomes of a packet above the MTU. (IPv4 without "don't fragment" passes and pays for its fragments' headers.)
+/// What becomes of a packet above the MTU. (IPv4 without "don't fragment" passes and pays for its
+/// fragments' headers.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MtuAnswer {
@@ -271,7 +274,8 @@ pub enum Loss {
         /// Per packet.
         probability: f64,
     },
-    /// Two states with a loss probability each (Gilbert 1960, Elliott 1963). It starts in the good one.
+    /// Two states with a loss probability each (Gilbert 1960, Elliott 1963). It starts in the good
+    /// one.
     GilbertElliott {
         /// From good to bad, per packet.
         to_bad: f64,
@@ -381,7 +385,8 @@ pub struct Cross {
     pub sizes: Vec<SizeShare>,
     /// How it sends.
     pub pattern: Pattern,
-    /// Factor on its rate over time, sorted, the first at time zero. Not for `Tcp`, which only obeys zero and non-zero.
+    /// Factor on its rate over time, sorted, the first at time zero. Not for `Tcp`, which only
+    /// obeys zero and non-zero.
     pub schedule: Schedule,
 }
 
@@ -432,7 +437,8 @@ pub enum Pattern {
     Tcp {
         /// How many.
         flows: u32,
-        /// From the end of the last hop back to the sender: what comes on top of the delay of the hops.
+        /// From the end of the last hop back to the sender: what comes on top of the delay of the
+        /// hops.
         back: Span,
         /// Largest window, packets; 0 is no limit.
         window: u32,

@@ -113,7 +113,8 @@ impl Source {
         self.next_at
     }
 
-    /// The packet that comes at `next_at`; `None` when a responsive source only heard something then.
+    /// The packet that comes at `next_at`; `None` when a responsive source only heard something
+    /// then.
     pub(crate) fn emit(&mut self) -> Option<Carried> {
         let (length, flow) = match &mut self.kind {
             Kind::Open { gap, own, length } => {

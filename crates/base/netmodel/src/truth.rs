@@ -1,11 +1,12 @@
 //! What really happened, per link and per interval: the figures that methods are held against.
 //!
-//! Times are true time, bytes are those of layer 2. The available bandwidth of a link over an interval is its capacity
-//! minus what cross traffic used of it; offered packets do not count as load, because they are the measurement.
-//! Transmissions are booked in the milliseconds in which they took place, to the picosecond. Which way it errs: the
-//! capacity of a millisecond is the one that held at its start, so the millisecond of a rate change may be off. Capacity
-//! is what IPv4 meets; where IPv6 has a transmitter of its own, its load is booked on the same link all the same, so the
-//! available bandwidth is then too low for either version while both are in use.
+//! Times are true time, bytes are those of layer 2. The available bandwidth of a link over an
+//! interval is its capacity minus what cross traffic used of it; offered packets do not count as
+//! load, because they are the measurement. Transmissions are booked in the milliseconds in which
+//! they took place, to the picosecond. Which way it errs: the capacity of a millisecond is the one
+//! that held at its start, so the millisecond of a rate change may be off. Capacity is what IPv4
+//! meets; where IPv6 has a transmitter of its own, its load is booked on the same link all the
+//! same, so the available bandwidth is then too low for either version while both are in use.
 
 use std::collections::VecDeque;
 
@@ -53,8 +54,8 @@ impl Truth {
         closed.for_each(VecDeque::clear);
     }
 
-    /// Available bandwidth of the path over the newest intervals of `SCALES[scale]` that all links have, oldest first:
-    /// the least of its links.
+    /// Available bandwidth of the path over the newest intervals of `SCALES[scale]` that all links
+    /// have, oldest first: the least of its links.
     pub fn available(&self, from: Side, scale: usize) -> Vec<(Mono, BitRate)> {
         let links = &self.links[from.index()];
         let Some(first) = links.first() else { return Vec::new() };
@@ -79,10 +80,11 @@ pub struct Counts {
     pub arrived: u64,
     /// Copies that this link made.
     pub copied: u64,
-    /// Packets that the link sent on; they may still be on the wire or in a hidden switch. So `arrived + copied` is the sum of `left`,
-    /// `dropped` and what waits.
+    /// Packets that the link sent on; they may still be on the wire or in a hidden switch. So
+    /// `arrived + copied` is the sum of `left`, `dropped` and what waits.
     pub left: u64,
-    /// By cause, in the order of `DropCause::ALL`; those that a router answered are in `HopLimit` and `Mtu`.
+    /// By cause, in the order of `DropCause::ALL`; those that a router answered are in `HopLimit`
+    /// and `Mtu`.
     pub dropped: [u64; 8],
     /// Of those that arrived: ICMP errors of the router in front, about what came the other way.
     pub answers: u64,
@@ -100,7 +102,8 @@ impl Counts {
 pub struct LinkInterval {
     /// Begin.
     pub start: Mono,
-    /// Layer-2 rate (or that of the token bucket, if lower) that IPv4 meets, all parallel links together.
+    /// Layer-2 rate (or that of the token bucket, if lower) that IPv4 meets, all parallel links
+    /// together.
     pub capacity: BitRate,
     /// `capacity` less the share of time that cross traffic occupied.
     pub available: BitRate,
@@ -144,8 +147,8 @@ impl LinkTruth {
         &self.counts
     }
 
-    /// Closed intervals of `SCALES[scale]`, oldest first, at most [`KEPT`]. The number of the last one plus one is
-    /// [`LinkTruth::closed`].
+    /// Closed intervals of `SCALES[scale]`, oldest first, at most [`KEPT`]. The number of the last
+    /// one plus one is [`LinkTruth::closed`].
     ///
     /// # Panics
     /// If there is no such scale.
@@ -153,7 +156,8 @@ impl LinkTruth {
         &self.closed[scale]
     }
 
-    /// How many intervals of `SCALES[scale]` have been closed since time zero, forgotten ones included.
+    /// How many intervals of `SCALES[scale]` have been closed since time zero, forgotten ones
+    /// included.
     ///
     /// # Panics
     /// If there is no such scale.
@@ -161,7 +165,8 @@ impl LinkTruth {
         self.told[scale]
     }
 
-    /// For how long cross traffic has occupied the link since time zero, its parallel links added up; ps. What waits is in it.
+    /// For how long cross traffic has occupied the link since time zero, its parallel links added
+    /// up; ps. What waits is in it.
     pub const fn cross_time(&self) -> u128 {
         self.cross_ps
     }
@@ -176,7 +181,8 @@ impl LinkTruth {
         bin.longest_wait_ps = bin.longest_wait_ps.max(wait);
     }
 
-    /// A packet of cross traffic came, waited until `start` and was sent on by `end`; all that is counted of it at once.
+    /// A packet of cross traffic came, waited until `start` and was sent on by `end`; all that is
+    /// counted of it at once.
     #[inline]
     pub(crate) fn passed(&mut self, at: u64, start: u64, end: u64) {
         self.counts.arrived += 1;
@@ -231,7 +237,8 @@ impl LinkTruth {
 
     #[inline]
     fn bin(&mut self, number: u64) -> &mut Bin {
-        // What lies before the first open bin can only be a transmission that was decided late; it counts as now.
+        // What lies before the first open bin can only be a transmission that was decided late; it
+        // counts as now.
         let index = (number.saturating_sub(self.first) as usize).min(AHEAD);
         if index >= self.open.len() {
             self.open.resize(index + 1, Bin::default());
@@ -239,8 +246,8 @@ impl LinkTruth {
         &mut self.open[index]
     }
 
-    /// Closes all milliseconds that end at or before `now` (ps). `capacity` tells the rate at an instant, `members` how
-    /// many transmitters share the load.
+    /// Closes all milliseconds that end at or before `now` (ps). `capacity` tells the rate at an
+    /// instant, `members` how many transmitters share the load.
     pub(crate) fn close(&mut self, now: u64, members: u64, mut capacity: impl FnMut(u64) -> u64) {
         self.skip(now / BIN_PS);
         while (self.first + 1) * BIN_PS <= now {

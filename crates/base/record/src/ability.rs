@@ -1,9 +1,9 @@
-//! What a host can measure: what its clock, its calls and its network stack cost, what its interfaces are, and the highest
-//! rates that it can probe because of that.
+//! What a host can measure: what its clock, its calls and its network stack cost, what its
+//! interfaces are, and the highest rates that it can probe because of that.
 //!
-//! Three kinds of things, kept apart because they age differently: [`HostTimings`] were measured, and may come from a
-//! cache; [`HostFacts`] were read when the record was made; [`HonestRate`]s are arithmetic over both, with the formula
-//! beside each.
+//! Three kinds of things, kept apart because they age differently: [`HostTimings`] were measured,
+//! and may come from a cache; [`HostFacts`] were read when the record was made; [`HonestRate`]s are
+//! arithmetic over both, with the formula beside each.
 //!
 //! Nothing here is ever made up: a value that could not be had is [`Fact::NotKnown`] and says why.
 
@@ -34,7 +34,8 @@ pub struct HostAbility {
     pub timings: HostTimings,
     /// What the system tells.
     pub facts: HostFacts,
-    /// The interface whose link and coalescing are among the limits; absent where there are several to choose from.
+    /// The interface whose link and coalescing are among the limits; absent where there are several
+    /// to choose from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub through: Option<String>,
     /// What follows: one entry per way of probing and packet size.
@@ -110,7 +111,8 @@ impl Fingerprint {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(untagged)]
 pub enum Fact<T> {
-    /// It could not be had. First of the two, so that what is read back as a value never was an absence.
+    /// It could not be had. First of the two, so that what is read back as a value never was an
+    /// absence.
     NotKnown(NotKnown),
     /// It is this.
     Known(T),
@@ -160,11 +162,13 @@ impl<T> Fact<T> {
     }
 }
 
-/// The highest rate at which this host can probe with packets of one size, one way, and what limits it.
+/// The highest rate at which this host can probe with packets of one size, one way, and what limits
+/// it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct HonestRate {
-    /// How packets are laid out: `sizes`, `pairs`, `chirps`, `trains`, `streams`, `filling`, `paced` or `bulk`.
+    /// How packets are laid out: `sizes`, `pairs`, `chirps`, `trains`, `streams`, `filling`,
+    /// `paced` or `bulk`.
     pub way: String,
     /// The methods that probe so, as `netaware` calls them.
     pub methods: Vec<String>,
@@ -185,7 +189,8 @@ pub struct HonestRate {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Ceiling {
-    /// `sending`, `receiving`, `stamps`, `clock`, `coalescing`, `pacing`, `memory`, `loopback`, `ring` or `link`.
+    /// `sending`, `receiving`, `stamps`, `clock`, `coalescing`, `pacing`, `memory`, `loopback`,
+    /// `ring` or `link`.
     pub by: String,
     /// bit/s of whole IP packets.
     pub rate: BitRate,

@@ -91,7 +91,8 @@ pub struct MetricComparison {
     pub pairs: u64,
     /// Rounds that the pairs come from: with few of them the interval is wide on purpose.
     pub rounds: u64,
-    /// Differences smaller than this are of no consequence, whatever the interval says; in the metric's unit.
+    /// Differences smaller than this are of no consequence, whatever the interval says; in the
+    /// metric's unit.
     pub margin: f64,
     /// What follows.
     pub favours: Preference,

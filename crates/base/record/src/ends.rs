@@ -1,4 +1,5 @@
-//! What one end of a bulk transfer saw. Both hosts fill the same structures; the prober joins them into a result.
+//! What one end of a bulk transfer saw. Both hosts fill the same structures; the prober joins them
+//! into a result.
 
 use netaware_units::{BitRate, ByteCount, Span};
 #[cfg(feature = "schema")]
@@ -39,24 +40,27 @@ pub struct CpuUse {
     pub softirq: Option<f64>,
     /// Share withheld by the hypervisor, 0..=1.
     pub steal: Option<f64>,
-    /// Of the time in which the thread that sent or took in packets had to be on time, the share for which it waited for a
-    /// core, 0..=1; told of trains and probes, whose product is the instant of each packet.
+    /// Of the time in which the thread that sent or took in packets had to be on time, the share
+    /// for which it waited for a core, 0..=1; told of trains and probes, whose product is the
+    /// instant of each packet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub denied: Option<f64>,
     /// Cores online.
     pub cores: u32,
 }
 
-/// Packets this host dropped after they had arrived, by where. Counted over the phase, for the whole host except
-/// `socket`, so other programs' drops are in it: the loss split takes the smaller of this and what is missing.
+/// Packets this host dropped after they had arrived, by where. Counted over the phase, for the
+/// whole host except `socket`, so other programs' drops are in it: the loss split takes the smaller
+/// of this and what is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct HostDrops {
-    /// Our own sockets' receive queues overflowed (`SO_RXQ_OVFL`, less datagrams that came damaged). Linux counts datagrams merged by `UDP_GRO` once per
-    /// bundle, here and in `stack`; whoever fills this in scales it.
+    /// Our own sockets' receive queues overflowed (`SO_RXQ_OVFL`, less datagrams that came
+    /// damaged). Linux counts datagrams merged by `UDP_GRO` once per bundle, here and in `stack`;
+    /// whoever fills this in scales it.
     pub socket: u64,
-    /// `UdpRcvbufErrors` and `UdpMemErrors` of the stack (/proc/net/snmp, snmp6); not the rest of `UdpInErrors`, which
-    /// the network caused.
+    /// `UdpRcvbufErrors` and `UdpMemErrors` of the stack (/proc/net/snmp, snmp6); not the rest of
+    /// `UdpInErrors`, which the network caused.
     pub stack: u64,
     /// Receive drops and misses of the interface.
     pub nic: u64,
@@ -74,15 +78,15 @@ pub struct TcpEnd {
     pub bytes: ByteCount,
     /// CPU time of this end.
     pub cpu: CpuUse,
-    /// Sender: from the first write begun to the last one returned, all streams. So long it took to give the data to the
-    /// stack; what still lay in the stack then was not on the network.
+    /// Sender: from the first write begun to the last one returned, all streams. So long it took to
+    /// give the data to the stack; what still lay in the stack then was not on the network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<Span>,
     /// Sender: from the first write begun until `acknowledged_bytes` were known to be acknowledged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<Span>,
-    /// Sender: payload acknowledged in order, all of it where a number of bytes was asked for, else what was by the end of
-    /// the time. Absent where the system does not tell.
+    /// Sender: payload acknowledged in order, all of it where a number of bytes was asked for, else
+    /// what was by the end of the time. Absent where the system does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged_bytes: Option<ByteCount>,
     /// Receiver: from the first read to the last one that had data, all streams.
@@ -106,8 +110,8 @@ pub struct StreamEnd {
     pub bytes: ByteCount,
     /// System calls that moved them: writes that gave at least a byte, or reads that had one.
     pub calls: u64,
-    /// What the first of them moved, at the receiving end: its time is not in `elapsed`, which begins with it. Zero at the
-    /// sending end, and where the other end does not tell.
+    /// What the first of them moved, at the receiving end: its time is not in `elapsed`, which
+    /// begins with it. Zero at the sending end, and where the other end does not tell.
     #[serde(default)]
     pub first_read: ByteCount,
     /// Congestion control in use.
@@ -142,7 +146,8 @@ pub struct StreamEnd {
     pub send_buffer: ByteCount,
     /// Receive buffer in force.
     pub receive_buffer: ByteCount,
-    /// Payload bytes sent, those sent again included (`tcpi_bytes_sent`); zero where the system does not tell.
+    /// Payload bytes sent, those sent again included (`tcpi_bytes_sent`); zero where the system
+    /// does not tell.
     #[serde(default)]
     pub bytes_sent: ByteCount,
     /// Payload bytes sent again (`tcpi_bytes_retrans`).
@@ -151,12 +156,14 @@ pub struct StreamEnd {
     /// Whether segments carry timestamps, which take 12 bytes of each (RFC 7323).
     #[serde(default)]
     pub timestamps: bool,
-    /// TCP_INFO over time, oldest first, where it was asked for; evenly thinned out when there would be too many.
+    /// TCP_INFO over time, oldest first, where it was asked for; evenly thinned out when there
+    /// would be too many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<StreamSample>,
     /// CPU share of the thread that moved this stream.
     pub thread_cpu: f64,
-    /// Of that share: seconds in which the thread was runnable but another task had the core, as a share.
+    /// Of that share: seconds in which the thread was runnable but another task had the core, as a
+    /// share.
     #[serde(default)]
     pub thread_waiting: f64,
     /// What broke the stream, if something did.
@@ -201,10 +208,12 @@ pub struct SenderTick {
     pub rtt: Span,
     /// Sum of the congestion windows.
     pub cwnd: ByteCount,
-    /// Payload bytes that the receiver's TCP acknowledged in order in the slice; zero where the system does not tell.
+    /// Payload bytes that the receiver's TCP acknowledged in order in the slice; zero where the
+    /// system does not tell.
     #[serde(default)]
     pub acked: ByteCount,
-    /// Payload bytes that it holds at the end of the slice behind gaps, as its selective acknowledgements tell.
+    /// Payload bytes that it holds at the end of the slice behind gaps, as its selective
+    /// acknowledgements tell.
     #[serde(default)]
     pub held: ByteCount,
 }
@@ -227,11 +236,12 @@ pub struct UdpSenderEnd {
     pub late: u64,
     /// The worst delay behind plan.
     pub worst_lateness: Span,
-    /// Gaps between send calls, for bursts between the first of each; absent when not paced, or when the queueing discipline
-    /// did it.
+    /// Gaps between send calls, for bursts between the first of each; absent when not paced, or
+    /// when the queueing discipline did it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gaps: Option<GapSummary>,
-    /// Whether the queueing discipline released each datagram at its time (`SO_TXTIME`); else the program did.
+    /// Whether the queueing discipline released each datagram at its time (`SO_TXTIME`); else the
+    /// program did.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub released_by_queue: bool,
     /// System calls.
@@ -248,12 +258,13 @@ pub struct LoggedArrival(
     pub u64,
     /// When it was sent, on the sender's clock, in nanoseconds; the origin means nothing.
     pub u64,
-    /// When it arrived, on the receiver's clock, in nanoseconds. The difference of both is its one-way delay plus a constant
-    /// that nobody knows.
+    /// When it arrived, on the receiver's clock, in nanoseconds. The difference of both is its
+    /// one-way delay plus a constant that nobody knows.
     pub u64,
 );
 
-/// Bursts that arrived whole and in order: how much longer they took to arrive than to leave is what queued.
+/// Bursts that arrived whole and in order: how much longer they took to arrive than to leave is
+/// what queued.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct BurstSummary {
@@ -267,10 +278,12 @@ pub struct BurstSummary {
     pub sent_over: Span,
     /// First to last datagram of a whole burst as it arrived.
     pub arrived_over: GapSummary,
-    /// Median of what arriving took longer than leaving: the time that the last datagram waited in queues behind its own
-    /// burst. Negative where the path or the receiver pushed the datagrams together.
+    /// Median of what arriving took longer than leaving: the time that the last datagram waited in
+    /// queues behind its own burst. Negative where the path or the receiver pushed the datagrams
+    /// together.
     pub extra: Span,
-    /// What queued of a burst at most: the bytes that the path carries in `extra`, at the rate at which the burst arrived.
+    /// What queued of a burst at most: the bytes that the path carries in `extra`, at the rate at
+    /// which the burst arrived.
     pub queue_growth: ByteCount,
 }
 
@@ -313,18 +326,21 @@ pub struct UdpReceiverEnd {
     /// Bursts that arrived whole, of a stream that left in bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts: Option<BurstSummary>,
-    /// Arrivals in their order, if they were to be logged; at most the first 2^20. Emptied once they are written to a file.
+    /// Arrivals in their order, if they were to be logged; at most the first 2^20. Emptied once
+    /// they are written to a file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arrivals: Vec<LoggedArrival>,
     /// Arrivals that were to be logged and came after the log was full.
     #[serde(default)]
     pub unlogged: u64,
-    /// One-way delay over its own minimum: only its variation means something, the clocks are not synchronised.
+    /// One-way delay over its own minimum: only its variation means something, the clocks are not
+    /// synchronised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_variation: Option<DelaySummary>,
     /// Packets dropped inside this host.
     pub drops: HostDrops,
-    /// Datagrams on the socket that did not belong to the stream: too short, not ours, of another flow. Ignored.
+    /// Datagrams on the socket that did not belong to the stream: too short, not ours, of another
+    /// flow. Ignored.
     #[serde(default)]
     pub foreign: u64,
     /// Receive buffer in force (`SO_RCVBUF`), bytes as the kernel counts them.

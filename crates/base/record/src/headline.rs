@@ -1,7 +1,7 @@
 //! What a record says first: the few figures that stand for it where there is no room for more.
 //!
-//! Their names are those of the thresholds of `--expect`. A rate is that of the transfer with the most streams; a delay is the
-//! median of the idle path.
+//! Their names are those of the thresholds of `--expect`. A rate is that of the transfer with the
+//! most streams; a delay is the median of the idle path.
 
 use netaware_units::{BitRate, Span};
 
@@ -10,7 +10,8 @@ use crate::{Direction, IpVersion, PathMetric, ReachProtocol, Record, VersionResu
 /// One figure of one IP version.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Headline {
-    /// `tcp`, `udp`, `udp.loss`, `rtt.p50`, `loss`, `capacity`, `available`, `hops.rtt`, `reach.rtt` or `reach.loss`.
+    /// `tcp`, `udp`, `udp.loss`, `rtt.p50`, `loss`, `capacity`, `available`, `hops.rtt`,
+    /// `reach.rtt` or `reach.loss`.
     pub name: &'static str,
     /// Which IP version.
     pub version: IpVersion,

@@ -11,14 +11,15 @@ use crate::{Health, HonestRate, Interval, Pedigree, RateBound};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct HopsResult {
-    /// Where it comes from. Sizes count IP bytes; a capacity is that of the link per byte of packet, so framing that is the
-    /// same for every packet is not in it.
+    /// Where it comes from. Sizes count IP bytes; a capacity is that of the link per byte of
+    /// packet, so framing that is the same for every packet is not in it.
     pub pedigree: Pedigree,
     /// From the first router on.
     pub hops: Vec<Hop>,
     /// Whether the last of them is the destination.
     pub reached: bool,
-    /// Number of the hop at which trains are stretched last: the tight link as seen from here. Absent where no train told.
+    /// Number of the hop at which trains are stretched last: the tight link as seen from here.
+    /// Absent where no train told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choke_point: Option<u8>,
     /// Trains sent to find it.
@@ -46,8 +47,8 @@ pub struct HopsResult {
     /// What this host can tell of links by sizes of this packet, and what limits it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HonestRate>,
-    /// What holds for all hops, as words for programs: `destination_silent`, `refused`, `mtu`, `path_changed`, `cut_short`,
-    /// `host_limited`, `host_busy`.
+    /// What holds for all hops, as words for programs: `destination_silent`, `refused`, `mtu`,
+    /// `path_changed`, `cut_short`, `host_limited`, `host_busy`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
     /// The same in sentences.
@@ -67,7 +68,8 @@ pub struct Hop {
     pub asked: u32,
     /// Of these, answered.
     pub answered: u32,
-    /// Share without an answer, there or back, 0..=1; absent for a silent hop and for one that rations its answers.
+    /// Share without an answer, there or back, 0..=1; absent for a silent hop and for one that
+    /// rations its answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
     /// Smallest round trip of the smallest packets.
@@ -85,9 +87,9 @@ pub struct Hop {
     /// Trains as they came by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub train: Option<HopTrain>,
-    /// What a reader must know, as words for programs: `silent`, `rate_limited`, `several_addresses`, `path_changed`,
-    /// `fits_disagree`, `slope_falls`, `too_few_answers`, `assumes_symmetry`, `answers_in_the_way`, `fell_behind`,
-    /// `host_limited`.
+    /// What a reader must know, as words for programs: `silent`, `rate_limited`,
+    /// `several_addresses`, `path_changed`, `fits_disagree`, `slope_falls`, `too_few_answers`,
+    /// `assumes_symmetry`, `answers_in_the_way`, `fell_behind`, `host_limited`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
     /// The same in sentences.
@@ -121,9 +123,11 @@ pub struct HopCapacity {
     pub least_squares: Option<f64>,
     /// How the slope came about: `direct`, `tailgating` or `two_way`.
     pub way: String,
-    /// The first hop that it covers: its own number unless hops before it have no figure of their own.
+    /// The first hop that it covers: its own number unless hops before it have no figure of their
+    /// own.
     pub from: u8,
-    /// Rates of links one after the other that would explain it, bit/s: a device of layer 2 may be hidden there.
+    /// Rates of links one after the other that would explain it, bit/s: a device of layer 2 may be
+    /// hidden there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub segments: Vec<f64>,
     /// Packet sizes behind the slope.
@@ -136,8 +140,8 @@ pub struct HopCapacity {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct HopTrain {
-    /// Its bits over the time between the answers to its ends, median, bit/s: between available bandwidth and capacity of
-    /// the links so far.
+    /// Its bits over the time between the answers to its ends, median, bit/s: between available
+    /// bandwidth and capacity of the links so far.
     pub rate: f64,
     /// Trains of which both ends were answered.
     pub seen: u32,

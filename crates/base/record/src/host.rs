@@ -30,10 +30,12 @@ pub struct HostInfo {
     /// Interfaces that carried the measured traffic.
     #[serde(default)]
     pub nics: Vec<NicInfo>,
-    /// What copying memory costs, ns per byte, best of several copies of 16 MiB; only where it was measured.
+    /// What copying memory costs, ns per byte, best of several copies of 16 MiB; only where it was
+    /// measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_copy_ns_per_byte: Option<f64>,
-    /// How fast it sends single packets and how far its stamps can be trusted; only where it was measured.
+    /// How fast it sends single packets and how far its stamps can be trusted; only where it was
+    /// measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamps: Option<StampTiming>,
 }

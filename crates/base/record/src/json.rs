@@ -1,8 +1,9 @@
 //! The schema as JSON text.
 //!
-//! serde compiles the code that reads or writes a type in the crate that asks for it, and a record is made of hundreds of
-//! types. So every crate reads and writes documents by these functions, which are compiled here once. A call of
-//! `serde_json` for one of these types elsewhere compiles all of it again: seconds of every build.
+//! serde compiles the code that reads or writes a type in the crate that asks for it, and a record
+//! is made of hundreds of types. So every crate reads and writes documents by these functions,
+//! which are compiled here once. A call of `serde_json` for one of these types elsewhere compiles
+//! all of it again: seconds of every build.
 
 use std::io::Write;
 
@@ -43,8 +44,8 @@ pub trait Document: Sized {
     }
 }
 
-/// Sets JSON text without white space over several lines. A second form of every type, compiled for this alone, would
-/// cost seconds of every build.
+/// Sets JSON text without white space over several lines. A second form of every type, compiled for
+/// this alone, would cost seconds of every build.
 fn indented(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);

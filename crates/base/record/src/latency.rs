@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DelaySummary, Health, Histogram, Pedigree};
 
-/// Round-trip delay over UDP (or TCP) request-responses. Time spent inside the responder is taken out where it is known.
+/// Round-trip delay over UDP (or TCP) request-responses. Time spent inside the responder is taken
+/// out where it is known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct LatencyResult {
@@ -18,14 +19,16 @@ pub struct LatencyResult {
     /// Payload of a response where it differs from the request's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<ByteCount>,
-    /// Of a closed loop: requests kept outstanding. Absent in an open loop, and in records of older versions.
+    /// Of a closed loop: requests kept outstanding. Absent in an open loop, and in records of older
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
-    /// Of an open loop: how its requests follow each other. Absent in a closed loop, and in records of older versions.
+    /// Of an open loop: how its requests follow each other. Absent in a closed loop, and in records
+    /// of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
-    /// Planned time from request to request, the mean where it is random, the longest where rounds differ; zero for ping-pong, where each response
-    /// triggers the next request.
+    /// Planned time from request to request, the mean where it is random, the longest where rounds
+    /// differ; zero for ping-pong, where each response triggers the next request.
     pub spacing: Span,
     /// Requests that left.
     pub sent: u64,
@@ -48,11 +51,12 @@ pub struct LatencyResult {
     pub patience: Span,
     /// Round trip between the stamps closest to the wire, responder's own time taken out.
     pub rtt: Option<DelaySummary>,
-    /// The same round trip as the application sees it: with system calls, wake-ups and the responder's time.
+    /// The same round trip as the application sees it: with system calls, wake-ups and the
+    /// responder's time.
     pub rtt_application: Option<DelaySummary>,
-    /// Of an open loop: as [`Self::rtt_application`], but from when each request should have left. What a user meets who
-    /// does not wait for earlier answers: a send that was held up counts with all of its delay, so that a stall shows in
-    /// every request that was due in it.
+    /// Of an open loop: as [`Self::rtt_application`], but from when each request should have left.
+    /// What a user meets who does not wait for earlier answers: a send that was held up counts with
+    /// all of its delay, so that a stall shows in every request that was due in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt_from_due: Option<DelaySummary>,
     /// Further quantiles of [`Self::rtt`].
@@ -135,11 +139,13 @@ pub enum Arrivals {
     /// At equal distances.
     #[default]
     Even,
-    /// At exponentially distributed distances, so that nothing periodic can keep in step with them (RFC 3432 §1.1).
+    /// At exponentially distributed distances, so that nothing periodic can keep in step with them
+    /// (RFC 3432 §1.1).
     Poisson,
 }
 
-/// Quantiles that need many samples; absent where there are fewer than it takes for one of them to lie above.
+/// Quantiles that need many samples; absent where there are fewer than it takes for one of them to
+/// lie above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct DelayTail {
@@ -158,8 +164,8 @@ pub struct DelayTail {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ExchangeTotal {
-    /// From the first request's hand-over to the last verdict, summed over the blocks. What was waited for answers that
-    /// never came is in it, and in an open loop the spacing.
+    /// From the first request's hand-over to the last verdict, summed over the blocks. What was
+    /// waited for answers that never came is in it, and in an open loop the spacing.
     pub time: Span,
     /// [`Self::time`] over the requests that have a verdict, ns.
     pub per_exchange_ns: f64,

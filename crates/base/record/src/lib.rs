@@ -1,12 +1,13 @@
 //! The versioned result schema: one measurement is one [`Record`].
 //!
-//! Text output, JSON, the store and any page render this and nothing else. The rule of the house is **no figure without
-//! its pedigree**: every result carries a [`Pedigree`] (method, layer, direction, IP version, clock, uncertainty) and a
-//! [`Health`] (what the instrument itself did wrong while it measured).
+//! Text output, JSON, the store and any page render this and nothing else. The rule of the house is
+//! **no figure without its pedigree**: every result carries a [`Pedigree`] (method, layer,
+//! direction, IP version, clock, uncertainty) and a [`Health`] (what the instrument itself did
+//! wrong while it measured).
 //!
 //! Units are in the field names (`_ns`) or in the types: a [`netaware_units::BitRate`] is bit/s, a
-//! [`netaware_units::ByteCount`] bytes, a [`netaware_units::Span`] nanoseconds. `forward` runs from the prober to the
-//! responder ("up" for people), `reverse` the other way ("down").
+//! [`netaware_units::ByteCount`] bytes, a [`netaware_units::Span`] nanoseconds. `forward` runs from
+//! the prober to the responder ("up" for people), `reverse` the other way ("down").
 //!
 //! Reading order: [`Record`], [`VersionResult`], then one module per phase.
 
@@ -70,7 +71,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The version of this schema. It grows when a reader of the old one could misread the new one; added fields do not count.
+/// The version of this schema. It grows when a reader of the old one could misread the new one;
+/// added fields do not count.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// One measurement.
@@ -83,7 +85,8 @@ pub struct Record {
     pub id: Uuid,
     /// Version of netaware that measured.
     pub software: String,
-    /// What was run: `test`, `tcp`, `udp`, `latency`, `matrix`, `capacity`, `available`, `hops`, `reach`, `owd` or `host`.
+    /// What was run: `test`, `tcp`, `udp`, `latency`, `matrix`, `capacity`, `available`, `hops`,
+    /// `reach`, `owd` or `host`.
     pub command: String,
     /// When it began, by the prober's wall clock: a label, never used in arithmetic.
     pub started_at: Wall,
@@ -161,7 +164,8 @@ pub struct VersionResult {
     /// Request-response delay without load of ours; for the `latency` command the result itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencyResult>,
-    /// Request-response delay over TCP, where it was measured in the same run as [`Self::latency`] over UDP.
+    /// Request-response delay over TCP, where it was measured in the same run as [`Self::latency`]
+    /// over UDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_tcp: Option<LatencyResult>,
     /// TCP throughput, one entry per direction and number of streams.
@@ -220,7 +224,8 @@ impl VersionResult {
 pub struct Expectation {
     /// As typed: `rtt.p99<20ms`.
     pub text: String,
-    /// Whether it held for every IP version and direction measured; `false` too when there was no figure to hold.
+    /// Whether it held for every IP version and direction measured; `false` too when there was no
+    /// figure to hold.
     pub held: bool,
     /// The figures that decided it.
     pub found: String,

@@ -56,8 +56,8 @@ pub struct MatrixResult {
 }
 
 impl MatrixResult {
-    /// Throughput at the server of the largest total, in the blocks in which it came fastest; the figure that stands for the
-    /// whole. Absent where no run took the server any time.
+    /// Throughput at the server of the largest total, in the blocks in which it came fastest; the
+    /// figure that stands for the whole. Absent where no run took the server any time.
     pub fn best(&self) -> Option<&Interval> {
         let largest = self.cells.iter().map(|cell| cell.bytes).max()?;
         let of_largest = self.cells.iter().filter(|cell| cell.bytes == largest);
@@ -91,8 +91,9 @@ pub struct MatrixCell {
     /// The server's time over the runs, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_time: Option<Interval>,
-    /// The server's throughput over the runs, bit/s. These four are medians; the bounds are the smallest and the largest run,
-    /// between which the true median lies with a probability of `1 - 2^(1 - runs)`.
+    /// The server's throughput over the runs, bit/s. These four are medians; the bounds are the
+    /// smallest and the largest run, between which the true median lies with a probability of `1 -
+    /// 2^(1 - runs)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_throughput: Option<Interval>,
     /// Each run, in the order made.
@@ -107,7 +108,8 @@ pub struct MatrixRun {
     pub round: u16,
     /// How it ended.
     pub outcome: Outcome,
-    /// The end that asked: it sends where the pedigree's direction is forward, and receives where it is reverse.
+    /// The end that asked: it sends where the pedigree's direction is forward, and receives where
+    /// it is reverse.
     pub client: MatrixEnd,
     /// The receiving end; absent when it never reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,12 +132,13 @@ pub struct MatrixEnd {
     pub bytes: ByteCount,
     /// System calls that moved them: writes or reads.
     pub calls: u64,
-    /// Sender: from the first write until the receiver had confirmed all of it (TCP) or the last write returned (UDP).
-    /// Receiver: from the first byte to the last. Absent when no time passed between the two.
+    /// Sender: from the first write until the receiver had confirmed all of it (TCP) or the last
+    /// write returned (UDP). Receiver: from the first byte to the last. Absent when no time passed
+    /// between the two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed: Option<Span>,
-    /// Sender: payload over its time. Receiver: payload that came after the first read over its time, since the first read's
-    /// own time is not in it. Absent when everything came at once.
+    /// Sender: payload over its time. Receiver: payload that came after the first read over its
+    /// time, since the first read's own time is not in it. Absent when everything came at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<BitRate>,
 }

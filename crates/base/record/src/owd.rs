@@ -12,7 +12,8 @@ use crate::{DelaySummary, Health, Histogram, Pedigree};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct OwdResult {
-    /// Source of [`Self::forward`] and [`Self::reverse`]; its clock names the worse of our two stamps.
+    /// Source of [`Self::forward`] and [`Self::reverse`]; its clock names the worse of our two
+    /// stamps.
     pub pedigree: Pedigree,
     /// The reflector's port.
     pub port: u16,
@@ -26,7 +27,8 @@ pub struct OwdResult {
     pub not_sent: u64,
     /// Packets whose answer came in time.
     pub received: u64,
-    /// Packets without an answer within [`Self::patience`]: those lost on either way and [`Self::lost_somewhere`].
+    /// Packets without an answer within [`Self::patience`]: those lost on either way and
+    /// [`Self::lost_somewhere`].
     pub lost: u64,
     /// Of the lost: on which way is not known.
     pub lost_somewhere: u64,
@@ -57,12 +59,12 @@ pub struct OwdResult {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct OwdWay {
-    /// One-way delay of packets that made both ways, with the clocks' offset taken off. Those that came out negative are not in
-    /// it, they are among [`Self::below_bound`].
+    /// One-way delay of packets that made both ways, with the clocks' offset taken off. Those that
+    /// came out negative are not in it, they are among [`Self::below_bound`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<DelaySummary>,
-    /// Delays smaller than [`OwdClock::bound`], negative ones included: of these it is only known that they are at most
-    /// twice the bound.
+    /// Delays smaller than [`OwdClock::bound`], negative ones included: of these it is only known
+    /// that they are at most twice the bound.
     pub below_bound: u64,
     /// Of these, the negative ones.
     pub negative: u64,
@@ -75,7 +77,8 @@ pub struct OwdWay {
     pub duplicates: u64,
     /// Overtaken by a later one (RFC 4737 §3).
     pub reordered: u64,
-    /// Absolute difference of successive delays (RFC 3393, consecutive packets); needs no clock to be right.
+    /// Absolute difference of successive delays (RFC 3393, consecutive packets); needs no clock to
+    /// be right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipdv: Option<DelaySummary>,
     /// Excess over the smallest delay (RFC 5481 PDV); needs no clock to be right.
@@ -102,8 +105,9 @@ pub struct OwdClock {
     pub skew_ppm: f64,
     /// No one-way delay is further off than this because of the clocks.
     pub bound: Span,
-    /// Where that is from: `same_host` (one kernel's clock), `clock_daemons` (both say how good they are), `active_exchange` (half
-    /// of the least round trip, as how unequal the ways are cannot be known from it).
+    /// Where that is from: `same_host` (one kernel's clock), `clock_daemons` (both say how good
+    /// they are), `active_exchange` (half of the least round trip, as how unequal the ways are
+    /// cannot be known from it).
     pub method: String,
     /// Ours.
     pub local: ClockState,
@@ -111,10 +115,12 @@ pub struct OwdClock {
     pub remote_synchronised: bool,
     /// What the reflector says that its clock may be off by.
     pub remote_error: Span,
-    /// What synchronises the reflector's clock, where it says: `ntp`, `ptp`, `satellites`, `bits` or `nothing`.
+    /// What synchronises the reflector's clock, where it says: `ntp`, `ptp`, `satellites`, `bits`
+    /// or `nothing`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote_source: Option<String>,
-    /// What makes it doubtful: `contradicted` (both say that they are synchronised, and cannot both be right), `stepped`.
+    /// What makes it doubtful: `contradicted` (both say that they are synchronised, and cannot both
+    /// be right), `stepped`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
 }

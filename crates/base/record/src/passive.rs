@@ -1,9 +1,10 @@
 //! What probes that watch traffic report, and what a collector makes of it.
 //!
-//! A [`ProbeReport`] is what one probe says of one period: how its capture and its clock were, and the [`Row`]s of its tasks.
-//! Every row carries its [`Period`]; figures of two points ([`DelayRow`]) are made by the collector from [`PacketSighting`]s. No
-//! figure without its pedigree: a probe that lost packets says so in [`CaptureHealth`], which stands in every report, and a
-//! delay between two clocks stands beside its bound.
+//! A [`ProbeReport`] is what one probe says of one period: how its capture and its clock were, and
+//! the [`Row`]s of its tasks. Every row carries its [`Period`]; figures of two points
+//! ([`DelayRow`]) are made by the collector from [`PacketSighting`]s. No figure without its
+//! pedigree: a probe that lost packets says so in [`CaptureHealth`], which stands in every report,
+//! and a delay between two clocks stands beside its bound.
 
 mod statistics;
 
@@ -46,8 +47,9 @@ pub struct CaptureHealth {
     /// Lost by the card, as its driver counts; `None` where it does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_nic: Option<u64>,
-    /// Frames of several packets that offloads merged, by the kernel's own note or else longer than the MTU: useless for digests,
-    /// counted once each here, while `seen` and tasks count the packets.
+    /// Frames of several packets that offloads merged, by the kernel's own note or else longer than
+    /// the MTU: useless for digests, counted once each here, while `seen` and tasks count the
+    /// packets.
     pub merged: u64,
     /// Frames that no IP packet was found in.
     pub not_ip: u64,
@@ -60,8 +62,8 @@ pub struct CaptureHealth {
     /// Its MTU changed.
     #[serde(default)]
     pub mtu_changed: bool,
-    /// Dropped from the queues between drivers and stack of *all* interfaces of the host: a part of `lost_kernel` if not 0, and then
-    /// its cause; `None` where it is not told.
+    /// Dropped from the queues between drivers and stack of *all* interfaces of the host: a part of
+    /// `lost_kernel` if not 0, and then its cause; `None` where it is not told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog: Option<u64>,
     /// A file said that whoever wrote it lost these; in `lost_ring` too.
@@ -70,8 +72,8 @@ pub struct CaptureHealth {
     /// Of those seen: stamped by the card's own clock, not by the host's.
     #[serde(default)]
     pub stamped_by_nic: u64,
-    /// Packets of this period may be among those that a neighbouring one counts as lost: the kernel says how many it dropped since
-    /// it was asked last, and not when.
+    /// Packets of this period may be among those that a neighbouring one counts as lost: the kernel
+    /// says how many it dropped since it was asked last, and not when.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub doubtful: bool,
 }
@@ -83,8 +85,8 @@ impl CaptureHealth {
         CaptureLoss { packets: self.lost(), merged: self.merged, doubtful }
     }
 
-    /// Packets that should have been seen and were not; 0 means that every figure of the period is complete, unless it is
-    /// [`Self::doubtful`].
+    /// Packets that should have been seen and were not; 0 means that every figure of the period is
+    /// complete, unless it is [`Self::doubtful`].
     pub fn lost(&self) -> u64 {
         self.lost_ring.saturating_add(self.lost_kernel).saturating_add(self.lost_nic.unwrap_or(0))
     }
@@ -101,17 +103,19 @@ pub struct ClockState {
     /// Its estimate of this clock minus true time; `None` where it does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<Span>,
-    /// No further from true time than this, by what it says (root dispersion plus half the root delay, or the kernel's maximum
-    /// error); `None`: not known, which is not the same as good.
+    /// No further from true time than this, by what it says (root dispersion plus half the root
+    /// delay, or the kernel's maximum error); `None`: not known, which is not the same as good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<Span>,
     /// Frequency error that is being corrected, parts per million.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frequency_ppm: Option<f64>,
-    /// How far it was seen to jump in this period against the monotonic clock (largest, signed); `None`: it did not.
+    /// How far it was seen to jump in this period against the monotonic clock (largest, signed);
+    /// `None`: it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stepped: Option<Span>,
-    /// What clock it is: the running kernel's boot id. Points of the same identity stamp by one clock.
+    /// What clock it is: the running kernel's boot id. Points of the same identity stamp by one
+    /// clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
 }
@@ -122,7 +126,8 @@ pub struct ClockState {
 pub struct ProbeReport {
     /// Which probe.
     pub probe: String,
-    /// Numbered from 1 by the probe and kept on its disk: what a collector has seen it does not count again.
+    /// Numbered from 1 by the probe and kept on its disk: what a collector has seen it does not
+    /// count again.
     pub sequence: u64,
     /// Which time.
     pub period: Period,
@@ -132,8 +137,8 @@ pub struct ProbeReport {
     pub clock: ClockState,
     /// What the tasks found.
     pub rows: Vec<TaskRow>,
-    /// By task, rows that are missing because the report was too long for a batch. Volumes are never among them: of those, keys that had no
-    /// room are in the row of the rest.
+    /// By task, rows that are missing because the report was too long for a batch. Volumes are
+    /// never among them: of those, keys that had no room are in the row of the rest.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rows_cut: BTreeMap<String, u64>,
     /// What active tasks' packets say of this probe's clock and others'.
@@ -141,7 +146,8 @@ pub struct ProbeReport {
     pub exchanges: Vec<ClockExchanges>,
 }
 
-/// Packets of our own to another probe and back: of every bin of time those that limit the difference of the clocks most.
+/// Packets of our own to another probe and back: of every bin of time those that limit the
+/// difference of the clocks most.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ClockExchanges {
@@ -186,7 +192,8 @@ pub struct TaskRow {
     pub period: Period,
     /// The figures.
     pub row: Row,
-    /// What the capture behind the figures lost meanwhile; of what a collector made, nothing: delays have their own `unobserved`.
+    /// What the capture behind the figures lost meanwhile; of what a collector made, nothing:
+    /// delays have their own `unobserved`.
     #[serde(default, skip_serializing_if = "CaptureLoss::is_nothing")]
     pub lost: CaptureLoss,
 }
@@ -198,8 +205,9 @@ impl TaskRow {
     }
 }
 
-/// How far figures of a capture may lean low: what it did not see in their period. The packets are those of the whole interface (of
-/// which a task's filter might have taken none), and of the whole period of the report.
+/// How far figures of a capture may lean low: what it did not see in their period. The packets are
+/// those of the whole interface (of which a task's filter might have taken none), and of the whole
+/// period of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct CaptureLoss {
@@ -245,8 +253,9 @@ pub enum Row {
     Active(Box<crate::Record>),
 }
 
-/// Reads the kind, then the figures of that kind from the same text. What serde derives for an enum with its tag inside
-/// would compile every type of a record for one more source, and could not hold numbers wider than 64 bits.
+/// Reads the kind, then the figures of that kind from the same text. What serde derives for an enum
+/// with its tag inside would compile every type of a record for one more source, and could not hold
+/// numbers wider than 64 bits.
 impl<'de> Deserialize<'de> for Row {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -324,7 +333,8 @@ pub struct VolumeRow {
     pub first_at: Wall,
     /// Last of them.
     pub last_at: Wall,
-    /// At most so many packets of this key may be missing because it was not in the table all the time (space-saving); 0: exact.
+    /// At most so many packets of this key may be missing because it was not in the table all the
+    /// time (space-saving); 0: exact.
     pub packets_error: u64,
     /// This row is not one key but all that had no room in the table.
     pub rest: bool,
@@ -378,7 +388,8 @@ pub struct MarkingRow {
     pub colour: u8,
     /// Number of the block since the epoch: time over block length, rounded down.
     pub block: u64,
-    /// Packets of that colour; 0 in the one row of a period in which the task watched and no block had any.
+    /// Packets of that colour; 0 in the one row of a period in which the task watched and no block
+    /// had any.
     pub packets: u64,
     /// Bytes from the IP header on.
     pub bytes: ByteCount,
@@ -389,7 +400,8 @@ pub struct MarkingRow {
     /// Stamps of double-marked packets, in order, at most 1024.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marked_at: Vec<Wall>,
-    /// Packets of this colour that were stamped when the block had been read already; they are in no count.
+    /// Packets of this colour that were stamped when the block had been read already; they are in
+    /// no count.
     pub late: u64,
 }
 
@@ -418,12 +430,14 @@ pub struct DigestRow {
     pub observed: u64,
     /// Packets whose digest was reported (selectorIdTotalPktsSelected).
     pub selected: u64,
-    /// Packets that cannot be told apart from another point's (merged frames, later fragments, cut off by the snap length).
+    /// Packets that cannot be told apart from another point's (merged frames, later fragments, cut
+    /// off by the snap length).
     pub unusable: u64,
     /// Chosen, but not reported because memory was full.
     #[serde(default)]
     pub given_up: u64,
-    /// Of those unusable: less was captured than is hashed. Another point that captures more can use them.
+    /// Of those unusable: less was captured than is hashed. Another point that captures more can
+    /// use them.
     #[serde(default)]
     pub cut: u64,
 }
@@ -448,7 +462,8 @@ pub struct PathTaken {
     pub packets: u64,
 }
 
-/// One packet seen at one point: what the join is made from. Travels as IPFIX (`wire::ipfix`), 24 bytes a packet.
+/// One packet seen at one point: what the join is made from. Travels as IPFIX (`wire::ipfix`), 24
+/// bytes a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PacketSighting {
     /// Digest of what does not change on the way.
@@ -506,43 +521,50 @@ pub struct DelayRow {
     /// IP version of the packets; `None`: both together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<IpVersion>,
-    /// `passive` (the same packet seen at both), `alternate_marking` (blocks counted at both) or `active` (packets of our own).
+    /// `passive` (the same packet seen at both), `alternate_marking` (blocks counted at both) or
+    /// `active` (packets of our own).
     pub method: String,
     /// Packets seen at the first point, or sent.
     pub packets: u64,
     /// Seen at both.
     pub matched: u64,
-    /// Seen at the first, not at the second within [`Self::patience`] plus both clocks' bounds, while the second was watching.
+    /// Seen at the first, not at the second within [`Self::patience`] plus both clocks' bounds,
+    /// while the second was watching.
     pub lost: u64,
-    /// Seen at the first while it is not known whether the second watched (its report is missing, it lost packets itself): no
-    /// loss of the network can be told from these.
+    /// Seen at the first while it is not known whether the second watched (its report is missing,
+    /// it lost packets itself): no loss of the network can be told from these.
     pub unobserved: u64,
     /// Came after they had been given up.
     pub late: u64,
     /// Further copies at the second point.
     pub duplicates: u64,
-    /// Came with an earlier stamp of the first point than one that came before (RFC 4737 type-P-reordered).
+    /// Came with an earlier stamp of the first point than one that came before (RFC 4737
+    /// type-P-reordered).
     pub reordered: u64,
-    /// Digests that two different packets had at one point within the window; none of them was matched.
+    /// Digests that two different packets had at one point within the window; none of them was
+    /// matched.
     pub collisions: u64,
     /// Packets given up because memory was full, oldest first.
     pub given_up: u64,
     /// How long was waited for a packet.
     pub patience: Span,
-    /// Delays, corrected by [`Self::offset`]; those that came out negative are not in it but counted in `below_bound`.
+    /// Delays, corrected by [`Self::offset`]; those that came out negative are not in it but
+    /// counted in `below_bound`.
     pub delay: DelayStatistics,
     /// IP delay variation: difference of consecutive delays (RFC 3393), absolute values.
     pub ipdv: DelayStatistics,
     /// Second clock minus first that was taken off, estimated from traffic or told by the clocks.
     pub offset: Span,
-    /// Every delay may be off by so much because of the clocks; `None`: nothing is known, and delays are no more than differences
-    /// among themselves.
+    /// Every delay may be off by so much because of the clocks; `None`: nothing is known, and
+    /// delays are no more than differences among themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_bound: Option<Span>,
-    /// How `offset` and `clock_bound` came about: `same_host`, `clock_daemons`, `traffic_both_ways`, `active_exchange`; `none`:
-    /// nothing is known, and `offset` is the smallest difference seen, so that delays count from there.
+    /// How `offset` and `clock_bound` came about: `same_host`, `clock_daemons`,
+    /// `traffic_both_ways`, `active_exchange`; `none`: nothing is known, and `offset` is the
+    /// smallest difference seen, so that delays count from there.
     pub clock_method: String,
-    /// Delays smaller than the bound, negative ones included: they say that the delay is at most the bound, no more.
+    /// Delays smaller than the bound, negative ones included: they say that the delay is at most
+    /// the bound, no more.
     pub below_bound: u64,
     /// What a reader must know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,4 +1,5 @@
-//! What is known of a path before any load: can it be reached, how long is it, how big a packet fits.
+//! What is known of a path before any load: can it be reached, how long is it, how big a packet
+//! fits.
 
 use netaware_units::Span;
 #[cfg(feature = "schema")]
@@ -43,8 +44,8 @@ pub struct PathFacts {
     /// MTU the kernel assumed for the path before any probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu_believed: Option<u32>,
-    /// Routers crossed, forward: common initial TTL (64, 128, 255) minus the TTL that arrived. A guess of the initial
-    /// value, wrong when a host starts elsewhere or a tunnel hides hops.
+    /// Routers crossed, forward: common initial TTL (64, 128, 255) minus the TTL that arrived. A
+    /// guess of the initial value, wrong when a host starts elsewhere or a tunnel hides hops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hops_forward: Option<u8>,
     /// The same on the way back.

@@ -80,8 +80,9 @@ pub struct PathRate {
     pub took: Span,
     /// The mean load that the trains were, bit/s.
     pub load: BitRate,
-    /// What a reader must know, as words for programs: `host_limited`, `host_busy`, `coalescing`, `lossy`, `reordered`, `path_changed`,
-    /// `elastic`, `ambiguous`, `cut_short`, `noisy`, `shaped`, `silent`.
+    /// What a reader must know, as words for programs: `host_limited`, `host_busy`, `coalescing`,
+    /// `lossy`, `reordered`, `path_changed`, `elastic`, `ambiguous`, `cut_short`, `noisy`,
+    /// `shaped`, `silent`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
     /// The same in sentences.
@@ -94,16 +95,17 @@ pub struct PathRate {
     /// What the instrument did meanwhile: late sends, processors, steal.
     #[serde(default)]
     pub health: Health,
-    /// What the prober's host can do with packets of this size in the method's way, and what limits it.
+    /// What the prober's host can do with packets of this size in the method's way, and what limits
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HonestRate>,
-    /// The rate at which the closest two packets of a train really left, bit/s: no figure above it comes from this
-    /// measurement.
+    /// The rate at which the closest two packets of a train really left, bit/s: no figure above it
+    /// comes from this measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fastest_sent: Option<BitRate>,
-    /// Where the bandwidths of single packet pairs gathered, the fullest first, of a method that looks for that (`pathrate`, and
-    /// `automatic` where it doubts). The capacity is one of them; cross traffic makes slower ones, faster links behind
-    /// the narrow one make faster ones.
+    /// Where the bandwidths of single packet pairs gathered, the fullest first, of a method that
+    /// looks for that (`pathrate`, and `automatic` where it doubts). The capacity is one of them;
+    /// cross traffic makes slower ones, faster links behind the narrow one make faster ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modes: Vec<RateMode>,
     /// What was known at which time, where the path was followed (`--watch`); the newest are kept.
@@ -121,9 +123,11 @@ pub struct RateMode {
     pub hi: BitRate,
     /// Of all pairs, those in that window, 0..=1.
     pub share: f64,
-    /// How sharp and how strong it is: kurtosis times share. It decides among modes; more is better.
+    /// How sharp and how strong it is: kurtosis times share. It decides among modes; more is
+    /// better.
     pub merit: f64,
-    /// Whether the method took it for the capacity. The figure may be that of another method all the same.
+    /// Whether the method took it for the capacity. The figure may be that of another method all
+    /// the same.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub chosen: bool,
 }
@@ -179,7 +183,8 @@ pub enum PathVerdict {
     Shared,
     /// That they do could not be shown.
     UseNotShown,
-    /// Other programs used the hosts while a figure was taken: if a share is told, it is what the figures say all the same.
+    /// Other programs used the hosts while a figure was taken: if a share is told, it is what the
+    /// figures say all the same.
     HostSuspected,
     /// The hosts were the limit: it is not known.
     HostLimited,

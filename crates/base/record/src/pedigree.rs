@@ -109,7 +109,8 @@ pub struct Pedigree {
     pub uncertainty: String,
 }
 
-/// What the measuring hosts did wrong while a figure was taken. All zero or absent is a healthy instrument.
+/// What the measuring hosts did wrong while a figure was taken. All zero or absent is a healthy
+/// instrument.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Health {
@@ -121,32 +122,37 @@ pub struct Health {
     pub not_sent: u64,
     /// Datagrams the receiving host dropped after they had arrived there.
     pub host_drops: u64,
-    /// Samples whose kernel timestamp was missing or implausible (for example because the wall clock was stepped), so
-    /// that the application's was used.
+    /// Samples whose kernel timestamp was missing or implausible (for example because the wall
+    /// clock was stepped), so that the application's was used.
     pub stamp_fallbacks: u64,
-    /// Share of CPU time the hypervisor withheld from the prober's host, 0..=1; absent where the system does not tell.
+    /// Share of CPU time the hypervisor withheld from the prober's host, 0..=1; absent where the
+    /// system does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steal: Option<f64>,
     /// The prober's busiest core during the phase, 0..=1; absent where the system does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prober_busiest_core: Option<f64>,
-    /// The responder's busiest core during the phase, 0..=1; absent where it does not tell: it is not asked about echoes.
+    /// The responder's busiest core during the phase, 0..=1; absent where it does not tell: it is
+    /// not asked about echoes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub responder_busiest_core: Option<f64>,
-    /// Of the time in which trains were being sent, the share in pauses of their sender that nobody planned, 0..=1.
+    /// Of the time in which trains were being sent, the share in pauses of their sender that nobody
+    /// planned, 0..=1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<f64>,
-    /// Share of CPU time the hypervisor withheld from the responder's host, 0..=1; absent where it does not tell.
+    /// Share of CPU time the hypervisor withheld from the responder's host, 0..=1; absent where it
+    /// does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub responder_steal: Option<f64>,
-    /// CPU that the prober's process used, in cores: 1.0 is one core all the time. Told of path methods, as what follows.
+    /// CPU that the prober's process used, in cores: 1.0 is one core all the time. Told of path
+    /// methods, as what follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prober_process: Option<f64>,
     /// CPU that the responder's process used, in cores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub responder_process: Option<f64>,
-    /// Of the time in which the prober's thread that sent or took in packets had to be on time, the share for which it waited
-    /// for a core while others had it, 0..=1.
+    /// Of the time in which the prober's thread that sent or took in packets had to be on time, the
+    /// share for which it waited for a core while others had it, 0..=1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prober_denied: Option<f64>,
     /// The same of the responder's thread.

@@ -49,12 +49,14 @@ pub struct ReachResult {
     pub asked: u32,
     /// Of these, answered in time.
     pub answered: u32,
-    /// What the answers were: `echo_reply`, `accepted`, `refused`, `port_unreachable`, `unreachable`, …, each once.
+    /// What the answers were: `echo_reply`, `accepted`, `refused`, `port_unreachable`,
+    /// `unreachable`, …, each once.
     pub answers: Vec<String>,
     /// Who answered, if it was not the host itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
-    /// Share without an answer, 0..=1; absent where nothing ever answered or the host rations its answers.
+    /// Share without an answer, 0..=1; absent where nothing ever answered or the host rations its
+    /// answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
     /// Which way it was lost, where that can be told.
@@ -63,7 +65,8 @@ pub struct ReachResult {
     /// Round trips of lone small questions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<DelaySummary>,
-    /// The narrowest link there and back, from pairs, where trains bear them out; else a bound, or absent, with a flag that says why.
+    /// The narrowest link there and back, from pairs, where trains bear them out; else a bound, or
+    /// absent, with a flag that says why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<ReachCapacity>,
     /// Which way queues, from the host's own stamps; absent where it has none that can be believed.
@@ -76,12 +79,14 @@ pub struct ReachResult {
     /// What the instrument did while this version was asked: late sends, processors, steal.
     #[serde(default)]
     pub health: Health,
-    /// What this host can tell from pairs of this packet, and what limits it; where there is a capacity.
+    /// What this host can tell from pairs of this packet, and what limits it; where there is a
+    /// capacity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HonestRate>,
-    /// As words for programs: `silent`, `rate_limited`, `filtered`, `batched`, `host_limited`, `host_busy`, and of what trains say to the
-    /// pairs' capacity `not_sustained`, `pairs_slow`, `unsettled`, `unconfirmed`; of timestamps also `too_few`, `little_endian`,
-    /// `non_standard`, `unsteady`, `ambiguous`, `clock_stepped`.
+    /// As words for programs: `silent`, `rate_limited`, `filtered`, `batched`, `host_limited`,
+    /// `host_busy`, and of what trains say to the pairs' capacity `not_sustained`, `pairs_slow`,
+    /// `unsettled`, `unconfirmed`; of timestamps also `too_few`, `little_endian`, `non_standard`,
+    /// `unsteady`, `ambiguous`, `clock_stepped`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
     /// The same in sentences.
@@ -89,7 +94,8 @@ pub struct ReachResult {
     pub remarks: Vec<String>,
 }
 
-/// Losses within bursts whose neighbours were answered, told apart by the identification that the host counts up per answer.
+/// Losses within bursts whose neighbours were answered, told apart by the identification that the
+/// host counts up per answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ReachLoss {
@@ -116,11 +122,13 @@ pub struct ReachCapacity {
     pub packet: u32,
 }
 
-/// How much longer packets took each way than the fastest, by the stamps that the host puts into its answers to ICMP timestamps.
+/// How much longer packets took each way than the fastest, by the stamps that the host puts into
+/// its answers to ICMP timestamps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ReachQueues {
-    /// Which way queued: `forward`, `reverse`, `both` or `neither`; a queue is one whose 90th percentile is two steps or more.
+    /// Which way queued: `forward`, `reverse`, `both` or `neither`; a queue is one whose 90th
+    /// percentile is two steps or more.
     pub queued: QueuedWay,
     /// There.
     pub forward: ReachQueue,
@@ -128,7 +136,8 @@ pub struct ReachQueues {
     pub reverse: ReachQueue,
     /// Step of the host's clock: 1 ms, or coarser. Queues are whole multiples of it.
     pub resolution: Span,
-    /// How much faster than this host's clock the host's ran, parts per million; absent where none can be told.
+    /// How much faster than this host's clock the host's ran, parts per million; absent where none
+    /// can be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift_ppm: Option<f64>,
     /// Answers looked at.

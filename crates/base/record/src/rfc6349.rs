@@ -5,7 +5,8 @@ use netaware_units::{BitRate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Figures of one direction and number of streams, all rounds together. A figure whose ground is missing is absent.
+/// Figures of one direction and number of streams, all rounds together. A figure whose ground is
+/// missing is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Rfc6349 {
@@ -44,8 +45,8 @@ pub struct Rfc6349 {
 pub struct Bottleneck {
     /// Its rate.
     pub rate: BitRate,
-    /// Bytes that the rate counts for each IP packet beside the packet itself: 38 for Ethernet (header, check sum,
-    /// preamble, gap), 0 for a shaper of IP packets.
+    /// Bytes that the rate counts for each IP packet beside the packet itself: 38 for Ethernet
+    /// (header, check sum, preamble, gap), 0 for a shaper of IP packets.
     pub overhead: u32,
 }
 

@@ -19,7 +19,8 @@ pub struct SeriesPoint {
     pub index: u64,
     /// How many were planned; zero for a series that goes on until it is stopped.
     pub planned: u64,
-    /// The scanned options by their long names, with units, as this record was measured: `spacing` is `20us`.
+    /// The scanned options by their long names, with units, as this record was measured: `spacing`
+    /// is `20us`.
     #[serde(default)]
     pub point: BTreeMap<String, String>,
 }

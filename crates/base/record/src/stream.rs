@@ -5,7 +5,8 @@ use netaware_units::{ByteCount, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the sender's TCP knew of a stream at one instant (TCP_INFO). Counts run from the stream's start.
+/// What the sender's TCP knew of a stream at one instant (TCP_INFO). Counts run from the stream's
+/// start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct StreamSample {

@@ -6,7 +6,8 @@ use netaware_units::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Order statistics of delays. Exact (sorted samples), not read off a histogram, unless the result's page says so.
+/// Order statistics of delays. Exact (sorted samples), not read off a histogram, unless the
+/// result's page says so.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct DelaySummary {
@@ -77,8 +78,8 @@ pub struct Histogram {
     pub moments: Option<HistogramMoments>,
 }
 
-/// Moments and quartiles of a histogram's values, as UDPmon reports them: of the values themselves, not of bin centres, and
-/// with those that fell outside the bins.
+/// Moments and quartiles of a histogram's values, as UDPmon reports them: of the values themselves,
+/// not of bin centres, and with those that fell outside the bins.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct HistogramMoments {
@@ -88,9 +89,11 @@ pub struct HistogramMoments {
     pub mean: f64,
     /// Standard deviation, ns (divided by the number of values less one); zero for a single value.
     pub sigma: f64,
-    /// Coefficient of skew: mean of `(x - mean)^3` over the population sigma cubed; zero when all are equal.
+    /// Coefficient of skew: mean of `(x - mean)^3` over the population sigma cubed; zero when all
+    /// are equal.
     pub skew: f64,
-    /// Excess kurtosis: mean of `(x - mean)^4` over the population variance squared, minus 3; zero when all are equal.
+    /// Excess kurtosis: mean of `(x - mean)^4` over the population variance squared, minus 3; zero
+    /// when all are equal.
     pub kurtosis: f64,
     /// Median, ns, read off the bins; absent when it lies outside them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,7 +122,8 @@ impl HistogramShape {
     /// Half a megabyte of counters: the asker may sit on the other side of the network.
     pub const MOST_BINS: u32 = 1 << 16;
 
-    /// An empty histogram; `None` for a shape that cannot be: no width, no or too many bins, an edge beyond all times.
+    /// An empty histogram; `None` for a shape that cannot be: no width, no or too many bins, an
+    /// edge beyond all times.
     pub fn empty(&self) -> Option<FixedHistogram> {
         let width = u64::try_from(self.width.0).ok()?;
         let bins = Some(self.bins).filter(|bins| *bins <= Self::MOST_BINS)? as usize;

@@ -63,8 +63,9 @@ pub struct TcpResult {
     /// The data as blocks: how many, and how often.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<TcpBlocks>,
-    /// Socket buffers asked for at both ends; what was granted stands in the streams, as the kernel counts it (Linux:
-    /// twice what was asked, up to a limit). Absent leaves them to the kernel's tuning.
+    /// Socket buffers asked for at both ends; what was granted stands in the streams, as the kernel
+    /// counts it (Linux: twice what was asked, up to a limit). Absent leaves them to the kernel's
+    /// tuning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_asked: Option<ByteCount>,
     /// The figures of RFC 6349.
@@ -82,8 +83,8 @@ pub struct TcpResult {
     pub health: Health,
 }
 
-/// Three times of the same data, warm-up included, sums over the rounds, each with the mean rate that it means. Absent is
-/// what an end did not tell.
+/// Three times of the same data, warm-up included, sums over the rounds, each with the mean rate
+/// that it means. Absent is what an end did not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct TcpTimes {
@@ -139,7 +140,8 @@ pub struct SpacedBlocks {
     pub late: u64,
     /// The worst delay behind the plan.
     pub worst_lateness: Span,
-    /// By so much the plan was put off in all: a sender that falls behind by more than one spacing does not catch up.
+    /// By so much the plan was put off in all: a sender that falls behind by more than one spacing
+    /// does not catch up.
     pub slipped: Span,
     /// Blocks for which no stream had room when they were due.
     pub waits: u64,
@@ -153,11 +155,13 @@ pub struct SpacedBlocks {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TcpCount {
-    /// The receiving application's: bytes it read (`receiver_ticks`). No segment was held back from it.
+    /// The receiving application's: bytes it read (`receiver_ticks`). No segment was held back from
+    /// it.
     #[default]
     Delivered,
-    /// The sender's TCP: bytes acknowledged in order or selectively (`acked` and `held` of `sender_ticks`). The
-    /// receiver's TCP held data back behind gaps, so that the application's count ran behind what had arrived.
+    /// The sender's TCP: bytes acknowledged in order or selectively (`acked` and `held` of
+    /// `sender_ticks`). The receiver's TCP held data back behind gaps, so that the application's
+    /// count ran behind what had arrived.
     Acknowledged,
     /// Some rounds the one, some the other.
     Mixed,

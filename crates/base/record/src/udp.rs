@@ -61,8 +61,9 @@ pub struct UdpResult {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct WireRates {
-    /// Bytes of one datagram on the wire, all fragments together: interframe gap 12, preamble 8, Ethernet header 14 (18 with
-    /// a VLAN tag), IP 20 or 40, UDP 8, payload, padding up to the shortest frame, checksum 4.
+    /// Bytes of one datagram on the wire, all fragments together: interframe gap 12, preamble 8,
+    /// Ethernet header 14 (18 with a VLAN tag), IP 20 or 40, UDP 8, payload, padding up to the
+    /// shortest frame, checksum 4.
     pub bytes: ByteCount,
     /// Frames that one datagram takes; more than one where IP cuts it up.
     pub frames: u32,
@@ -74,15 +75,16 @@ pub struct WireRates {
     pub received: BitRate,
 }
 
-/// What UDPmon calls time-outs: messages around the data that had to be repeated, because they or their answers were lost or
-/// late. They travel before and after the data, never beside it.
+/// What UDPmon calls time-outs: messages around the data that had to be repeated, because they or
+/// their answers were lost or late. They travel before and after the data, never beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Exchanges {
-    /// While the receiver's statistics were cleared and the stream was set up: repeated set-up datagrams, and segments of the
-    /// control connection sent again.
+    /// While the receiver's statistics were cleared and the stream was set up: repeated set-up
+    /// datagrams, and segments of the control connection sent again.
     pub clearing: u64,
-    /// While the receiver's statistics were fetched: segments of the control connection sent again since the stream began.
+    /// While the receiver's statistics were fetched: segments of the control connection sent again
+    /// since the stream began.
     pub fetching: u64,
 }
 

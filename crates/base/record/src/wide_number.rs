@@ -1,7 +1,7 @@
 //! 128-bit sums in JSON.
 //!
-//! As a number while 64 bits hold it, which is nearly always, and as text beyond: serde reads no 128-bit number within a tagged
-//! enum, and readers in other languages would round it.
+//! As a number while 64 bits hold it, which is nearly always, and as text beyond: serde reads no
+//! 128-bit number within a tagged enum, and readers in other languages would round it.
 
 use std::fmt;
 

@@ -1,7 +1,8 @@
-//! Prints how often the 95 % interval of `hierarchical_paired` holds the truth: the table in its module header.
+//! Prints how often the 95 % interval of `hierarchical_paired` holds the truth: the table in its
+//! module header.
 //!
-//! `cargo run --release -p netaware-stats --example coverage`. Takes seconds; the seeds are fixed, so a changed figure
-//! is a changed method.
+//! `cargo run --release -p netaware-stats --example coverage`. Takes seconds; the seeds are fixed,
+//! so a changed figure is a changed method.
 
 use netaware_stats::bootstrap::{Resampling, Statistic, hierarchical_paired};
 use netaware_stats::rng::SplitMix64;

@@ -1,19 +1,21 @@
 //! Confidence intervals by resampling, for data that is neither normal nor independent.
 //!
-//! [`percentile`] is for independent samples, [`difference()`] for two groups of them that nothing pairs.
-//! [`hierarchical_paired`] is for what netaware really measures: two things compared in turns (IPv4 and IPv6, idle and
-//! loaded), in a few rounds, the packets of one round correlated with their neighbours. It resamples rounds with
-//! replacement, and blocks of consecutive pairs within each round.
+//! [`percentile`] is for independent samples, [`difference()`] for two groups of them that nothing
+//! pairs. [`hierarchical_paired`] is for what netaware really measures: two things compared in
+//! turns (IPv4 and IPv6, idle and loaded), in a few rounds, the packets of one round correlated
+//! with their neighbours. It resamples rounds with replacement, and blocks of consecutive pairs
+//! within each round.
 //!
 //! # Few rounds
 //!
-//! The bootstrap sees only the rounds it has. With `R` rounds it understates the variance between rounds by the factor
-//! `(R - 1) / R`, and with two or three it hardly sees any. We therefore return the union of the bootstrap interval
-//! and a Student-t interval over the statistics of the rounds. Its degrees of freedom are `R - 1`, but at least 2:
-//! with two rounds `t(1) = 12.7` would give an interval so wide that it never says anything.
+//! The bootstrap sees only the rounds it has. With `R` rounds it understates the variance between
+//! rounds by the factor `(R - 1) / R`, and with two or three it hardly sees any. We therefore
+//! return the union of the bootstrap interval and a Student-t interval over the statistics of the
+//! rounds. Its degrees of freedom are `R - 1`, but at least 2: with two rounds `t(1) = 12.7` would
+//! give an interval so wide that it never says anything.
 //!
-//! What is reached for a nominal 95 %, simulated over 1000 repetitions of rounds of 40 pairs with AR(1) noise (lag-one
-//! correlation 0.5, blocks of 8), mean of the pairs:
+//! What is reached for a nominal 95 %, simulated over 1000 repetitions of rounds of 40 pairs with
+//! AR(1) noise (lag-one correlation 0.5, blocks of 8), mean of the pairs:
 //!
 //! | rounds | no difference between rounds | rounds differ (sd equal to that of the noise) |
 //! |---|---|---|
@@ -23,14 +25,17 @@
 //! | 4 | 98.5 % | 95.4 % |
 //! | 8 | 97.2 % | 96.1 % |
 //!
-//! The median behaves alike, within four points; so does the mean of log-normal noise, but with 92 % for two like
-//! rounds and 41 % for one among differing ones. `examples/coverage.rs` prints all of them.
+//! The median behaves alike, within four points; so does the mean of log-normal noise, but with 92
+//! % for two like rounds and 41 % for one among differing ones. `examples/coverage.rs` prints all
+//! of them.
 //!
-//! So: two rounds are an indication, four are a measurement. With one round nothing is known about other rounds, only
-//! the blocks speak, and the interval is too narrow: read `rounds` before you believe it.
+//! So: two rounds are an indication, four are a measurement. With one round nothing is known about
+//! other rounds, only the blocks speak, and the interval is too narrow: read `rounds` before you
+//! believe it.
 //!
-//! Sources: Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 1979; Künsch 1989 (moving
-//! blocks); Davison and Hinkley, "Bootstrap methods and their application", 1997, §3.8 (hierarchical data).
+//! Sources: Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 1979;
+//! Künsch 1989 (moving blocks); Davison and Hinkley, "Bootstrap methods and their application",
+//! 1997, §3.8 (hierarchical data).
 
 mod difference;
 
@@ -53,14 +58,16 @@ pub enum Statistic {
     Median,
 }
 
-/// How to resample. The same `Resampling` over the same data yields the same interval on every machine.
+/// How to resample. The same `Resampling` over the same data yields the same interval on every
+/// machine.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Resampling {
     /// What is estimated.
     pub statistic: Statistic,
     /// Nominal coverage of the interval, strictly between 0 and 1.
     pub confidence: f64,
-    /// How many resamples are drawn; raised to 100, cut to 100,000. The cost is this times the number of samples.
+    /// How many resamples are drawn; raised to 100, cut to 100,000. The cost is this times the
+    /// number of samples.
     pub resamples: usize,
     /// Seed of the generator; publish it with the result.
     pub seed: u64,
@@ -80,14 +87,17 @@ pub struct PairedInterval {
     pub interval: Interval,
     /// Pairs in all rounds together.
     pub pairs: usize,
-    /// Rounds that held at least one pair. With 1 the interval is blind to differences between rounds and too narrow.
+    /// Rounds that held at least one pair. With 1 the interval is blind to differences between
+    /// rounds and too narrow.
     pub rounds: usize,
 }
 
-/// Percentile bootstrap of *independent* samples: the quantiles of the statistic over resamples with replacement.
+/// Percentile bootstrap of *independent* samples: the quantiles of the statistic over resamples
+/// with replacement.
 ///
-/// Too narrow for few samples (about 90 % instead of 95 % for the mean of ten normal ones), and much too narrow for
-/// correlated ones. `None` below two samples, for a sample that is not finite, or a `confidence` outside (0, 1).
+/// Too narrow for few samples (about 90 % instead of 95 % for the mean of ten normal ones), and
+/// much too narrow for correlated ones. `None` below two samples, for a sample that is not finite,
+/// or a `confidence` outside (0, 1).
 pub fn percentile(samples: &[f64], how: &Resampling) -> Option<Interval> {
     if samples.len() < 2 {
         return None;
@@ -100,12 +110,14 @@ pub fn percentile(samples: &[f64], how: &Resampling) -> Option<Interval> {
 
 /// Interval for the mean or median of paired differences that come in rounds.
 ///
-/// `rounds[r]` holds the differences of one round in the order in which they were measured; empty rounds are skipped.
-/// `block` is the number of consecutive pairs kept together, longer than the correlation lasts; it is cut to a third
-/// of each round so that there is something to draw from. See the module for the rule and for what it covers.
+/// `rounds[r]` holds the differences of one round in the order in which they were measured; empty
+/// rounds are skipped. `block` is the number of consecutive pairs kept together, longer than the
+/// correlation lasts; it is cut to a third of each round so that there is something to draw from.
+/// See the module for the rule and for what it covers.
 ///
-/// If rounds differ in length, the estimate weighs pairs equally, the Student-t part rounds equally. `None` below two
-/// pairs in all, for a difference that is not finite, or a `confidence` outside (0, 1).
+/// If rounds differ in length, the estimate weighs pairs equally, the Student-t part rounds
+/// equally. `None` below two pairs in all, for a difference that is not finite, or a `confidence`
+/// outside (0, 1).
 pub fn hierarchical_paired(rounds: &[Vec<f64>], block: usize, how: &Resampling) -> Option<PairedInterval> {
     let rounds: Vec<&[f64]> = rounds.iter().map(Vec::as_slice).filter(|round| !round.is_empty()).collect();
     let pairs = rounds.iter().map(|round| round.len()).sum();
@@ -123,7 +135,8 @@ pub fn hierarchical_paired(rounds: &[Vec<f64>], block: usize, how: &Resampling) 
     Some(PairedInterval { interval, pairs, rounds: rounds.len() })
 }
 
-/// The percentile interval of the statistic over what `draw` draws, always holding the estimate itself.
+/// The percentile interval of the statistic over what `draw` draws, always holding the estimate
+/// itself.
 fn resampled(
     groups: &[&[f64]],
     how: &Resampling,
@@ -150,7 +163,8 @@ fn resampled(
     Some(Interval { estimate, lo: estimate, hi: estimate, confidence }.widened_to(lo, hi))
 }
 
-/// As many pairs as the round has, in blocks of neighbours that begin anywhere (Künsch 1989); the last is cut short.
+/// As many pairs as the round has, in blocks of neighbours that begin anywhere (Künsch 1989); the
+/// last is cut short.
 fn draw_blocks(round: &[f64], block: usize, drawn: &mut Vec<f64>, rng: &mut SplitMix64) {
     let block = block.min(round.len() / FEWEST_BLOCKS).max(1);
     let mut left = round.len();
@@ -188,7 +202,8 @@ impl Statistic {
 const FEWEST_RESAMPLES: usize = 100;
 /// Above this the ends no longer move; bounds the time that a careless request can take.
 const MOST_RESAMPLES: usize = 100_000;
-/// With one block as long as the round every resample would equal the round and the interval have no width.
+/// With one block as long as the round every resample would equal the round and the interval have
+/// no width.
 const FEWEST_BLOCKS: usize = 3;
 /// See "Few rounds" above.
 const FEWEST_DEGREES: u64 = 2;

@@ -1,11 +1,15 @@
-//! Two reference distributions: Student's t for intervals over few rounds, the normal for trend tests.
+//! Two reference distributions: Student's t for intervals over few rounds, the normal for trend
+//! tests.
 
-/// The half-width multiplier of a two-sided Student-t interval: the `t` with `P(|T| <= t) = confidence`.
+/// The half-width multiplier of a two-sided Student-t interval: the `t` with `P(|T| <= t) =
+/// confidence`.
 ///
-/// `confidence` must lie strictly between 0 and 1 and `degrees` be at least 1, else `None`. Above 1000 degrees we answer
-/// for 1000, which is too wide by less than 0.2 % at 95 %. Relative error below 1e-9 for `confidence` up to 0.999.
+/// `confidence` must lie strictly between 0 and 1 and `degrees` be at least 1, else `None`. Above
+/// 1000 degrees we answer for 1000, which is too wide by less than 0.2 % at 95 %. Relative error
+/// below 1e-9 for `confidence` up to 0.999.
 ///
-/// Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4, solved by bisection.
+/// Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4, solved by
+/// bisection.
 pub fn student_t_two_sided(confidence: f64, degrees: u64) -> Option<f64> {
     if !(confidence > 0.0 && confidence < 1.0) || degrees == 0 {
         return None;
@@ -19,8 +23,8 @@ pub fn student_t_two_sided(confidence: f64, degrees: u64) -> Option<f64> {
     Some(f64::midpoint(low, high).tan() * (degrees as f64).sqrt())
 }
 
-/// `P(|Z| >= |z|)` for a standard normal `Z`: the two-sided p-value. Absolute error below 1.5e-7, so treat anything
-/// smaller as "about zero".
+/// `P(|Z| >= |z|)` for a standard normal `Z`: the two-sided p-value. Absolute error below 1.5e-7,
+/// so treat anything smaller as "about zero".
 ///
 /// Source: Abramowitz and Stegun 7.1.26.
 pub fn normal_two_sided_p(z: f64) -> f64 {

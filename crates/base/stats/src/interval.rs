@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A confidence interval. Invariant of those made in this crate: `lo <= estimate <= hi`, all finite.
+/// A confidence interval. Invariant of those made in this crate: `lo <= estimate <= hi`, all
+/// finite.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The point estimate, in the unit of the samples.
@@ -11,12 +12,14 @@ pub struct Interval {
     pub lo: f64,
     /// Upper end, same unit.
     pub hi: f64,
-    /// Nominal coverage, between 0 and 1 (0.95 = 95 %). What is really reached is documented by whoever made it.
+    /// Nominal coverage, between 0 and 1 (0.95 = 95 %). What is really reached is documented by
+    /// whoever made it.
     pub confidence: f64,
 }
 
 impl Interval {
-    /// Whether the data rule out "no difference": both ends lie on the same side of zero, neither on it.
+    /// Whether the data rule out "no difference": both ends lie on the same side of zero, neither
+    /// on it.
     pub fn excludes_zero(&self) -> bool {
         self.lo > 0.0 || self.hi < 0.0
     }

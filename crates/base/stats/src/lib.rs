@@ -1,12 +1,12 @@
 //! Statistics of delays, rates and losses: pure functions and small structs over plain numbers.
 //!
-//! The one contract: **nothing here invents a figure.** Where the data cannot support an answer (no samples, no
-//! spread, a quantile beyond the last bin) the answer is `None`, never zero. Nothing here reads a clock, starts a
-//! thread or draws randomness: the bootstrap takes its seed as an argument, so a published interval can be
-//! recomputed to the last digit.
+//! The one contract: **nothing here invents a figure.** Where the data cannot support an answer (no
+//! samples, no spread, a quantile beyond the last bin) the answer is `None`, never zero. Nothing
+//! here reads a clock, starts a thread or draws randomness: the bootstrap takes its seed as an
+//! argument, so a published interval can be recomputed to the last digit.
 //!
-//! Numbers carry the unit of the samples they came from; netaware feeds nanoseconds. Each module header says what is
-//! assumed, which way the result leans, and where the method was published.
+//! Numbers carry the unit of the samples they came from; netaware feeds nanoseconds. Each module
+//! header says what is assumed, which way the result leans, and where the method was published.
 //!
 //! | question | module |
 //! |---|---|

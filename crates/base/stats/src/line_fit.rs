@@ -1,10 +1,11 @@
 //! A straight line through points, with bounds for its slope.
 //!
-//! **Assumes** that the noise of the points is independent and equally distributed, and nothing of its shape. **Biased**:
-//! delays have a long right tail; where it grows with x, the slope reads high. Points of one repetition each may share a
-//! disturbance that lasted, and then the interval is too narrow. **Published**: Theil 1950; Sen, "Estimates of the
-//! regression coefficient based on Kendall's tau", JASA 63, 1968, with its interval from the ranks of the slopes; ties in
-//! x after Sen §5.
+//! **Assumes** that the noise of the points is independent and equally distributed, and nothing of
+//! its shape. **Biased**: delays have a long right tail; where it grows with x, the slope reads
+//! high. Points of one repetition each may share a disturbance that lasted, and then the interval
+//! is too narrow. **Published**: Theil 1950; Sen, "Estimates of the regression coefficient based on
+//! Kendall's tau", JASA 63, 1968, with its interval from the ranks of the slopes; ties in x after
+//! Sen §5.
 
 use crate::distribution::student_t_two_sided;
 use crate::interval::Interval;
@@ -15,17 +16,20 @@ use crate::trend::{Line, MOST_POINTS_ALL_PAIRS, pair_slopes, theil_sen};
 pub struct LineFit {
     /// The Theil-Sen line.
     pub line: Line,
-    /// The slope between its bounds; absent for fewer points than the confidence needs: five at 95 %.
+    /// The slope between its bounds; absent for fewer points than the confidence needs: five at 95
+    /// %.
     pub slope: Option<Interval>,
     /// Median distance of the points from the line, unit of y.
     pub residual: f64,
 }
 
-/// Robust line through points (x, y), the slope with a distribution-free interval of about `confidence`.
+/// Robust line through points (x, y), the slope with a distribution-free interval of about
+/// `confidence`.
 ///
-/// Up to 1000 points all pairs are used: the bounds are the slopes of rank `(N ∓ C) / 2` among all `N`, with `C` the normal
-/// quantile times the standard deviation of Kendall's statistic. Above, the pairs half a series apart, which are
-/// independent, and the bounds are those of their median (binomial); points should then be in order of x.
+/// Up to 1000 points all pairs are used: the bounds are the slopes of rank `(N ∓ C) / 2` among all
+/// `N`, with `C` the normal quantile times the standard deviation of Kendall's statistic. Above,
+/// the pairs half a series apart, which are independent, and the bounds are those of their median
+/// (binomial); points should then be in order of x.
 ///
 /// `None` with fewer than two distinct x, or for values that are not finite.
 pub fn fit(points: &[(f64, f64)], confidence: f64) -> Option<LineFit> {
@@ -57,8 +61,9 @@ fn slope_interval(points: &[(f64, f64)], estimate: f64, confidence: f64) -> Opti
     Some(Interval { estimate, lo: lo.min(estimate), hi: hi.max(estimate), confidence })
 }
 
-/// How often the true slope is between the least and the largest slope of all pairs: always but where all points are in the order
-/// of x, or all in the reverse one, after the true line was taken out. 0 where points share an x.
+/// How often the true slope is between the least and the largest slope of all pairs: always but
+/// where all points are in the order of x, or all in the reverse one, after the true line was taken
+/// out. 0 where points share an x.
 fn extremes_confidence(points: &[(f64, f64)]) -> f64 {
     let mut xs: Vec<f64> = points.iter().map(|(x, _)| *x).collect();
     xs.sort_unstable_by(f64::total_cmp);
@@ -112,7 +117,8 @@ mod tests {
             let held = (0..2000)
                 .filter(|seed| fit(&noisy(n, *seed), 0.95).unwrap().slope.unwrap().contains(80.0))
                 .count();
-            // Five standard deviations of a binomial around 95 %, and the discreteness of few ranks above.
+            // Five standard deviations of a binomial around 95 %, and the discreteness of few ranks
+            // above.
             assert!((1850..=1960).contains(&held), "{held} of 2000 with {n} points");
         }
     }

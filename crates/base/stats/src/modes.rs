@@ -1,11 +1,15 @@
-//! Where samples gather: local modes, and the narrow clusters of samples that noise alone tells apart.
+//! Where samples gather: local modes, and the narrow clusters of samples that noise alone tells
+//! apart.
 //!
-//! A histogram would depend on where its bins begin; both methods here slide a window of given width over the sorted samples
-//! instead. [`modes`] is the mode search of Pathrate (Dovrolis, Ramanathan, Moore, "Packet-dispersion techniques and a
-//! capacity-estimation methodology", IEEE/ACM Trans. Networking 12(6), 2004): the fullest window is the centre of a bell,
-//! which is followed to both sides for as long as the windows do not grow again, nor leave a hole as wide as themselves. [`clusters`] is its first step alone.
+//! A histogram would depend on where its bins begin; both methods here slide a window of given
+//! width over the sorted samples instead. [`modes`] is the mode search of Pathrate (Dovrolis,
+//! Ramanathan, Moore, "Packet-dispersion techniques and a capacity-estimation methodology",
+//! IEEE/ACM Trans. Networking 12(6), 2004): the fullest window is the centre of a bell, which is
+//! followed to both sides for as long as the windows do not grow again, nor leave a hole as wide as
+//! themselves. [`clusters`] is its first step alone.
 //!
-//! Bias: both always find something, in flat noise too. Look at [`Mode::share`] and [`Mode::merit`].
+//! Bias: both always find something, in flat noise too. Look at [`Mode::share`] and
+//! [`Mode::merit`].
 
 use std::ops::Range;
 
@@ -16,7 +20,8 @@ use crate::moments::Moments;
 pub struct ModeRules {
     /// Of the window, in the unit of the samples.
     pub width: f64,
-    /// A window belongs to the bell while it holds less than this times what its neighbour towards the centre holds.
+    /// A window belongs to the bell while it holds less than this times what its neighbour towards
+    /// the centre holds.
     pub tolerance: f64,
     /// A mode has more samples than this in its central window.
     pub fewest: usize,
@@ -52,14 +57,16 @@ impl Mode {
         f64::midpoint(self.lo, self.hi)
     }
 
-    /// How sharp and how strong it is: kurtosis of the bell times share of the central window. Pathrate's program
-    /// leaves out a division in the kurtosis, so that its figure is this times the size of the bell and favours wide bells; we
-    /// take the kurtosis of the textbooks. A bell of equal samples is as sharp as can be and counts as 3.
+    /// How sharp and how strong it is: kurtosis of the bell times share of the central window.
+    /// Pathrate's program leaves out a division in the kurtosis, so that its figure is this times
+    /// the size of the bell and favours wide bells; we take the kurtosis of the textbooks. A bell
+    /// of equal samples is as sharp as can be and counts as 3.
     pub fn merit(&self) -> f64 {
         self.kurtosis.unwrap_or(3.0) * self.share
     }
 
-    /// The figure of merit as Pathrate's papers describe it: share of the bell in its centre times share of the centre.
+    /// The figure of merit as Pathrate's papers describe it: share of the bell in its centre times
+    /// share of the centre.
     pub fn peak_merit(&self) -> f64 {
         self.count as f64 / self.bell.len().max(1) as f64 * self.share
     }
@@ -79,7 +86,8 @@ pub fn modes(sorted: &[f64], rules: &ModeRules) -> Vec<Mode> {
     found
 }
 
-/// Windows of `width` without common samples, fullest first, over ascending `sorted`; at most `most` of them.
+/// Windows of `width` without common samples, fullest first, over ascending `sorted`; at most
+/// `most` of them.
 pub fn clusters(sorted: &[f64], width: f64, most: usize) -> Vec<Range<usize>> {
     let mut free = Free::new(sorted);
     let mut found = Vec::new();
@@ -167,7 +175,8 @@ impl<'a> Free<'a> {
         bell
     }
 
-    /// The fullest of the windows that end inside `window` or just below it, unless it is fuller than a bell allows.
+    /// The fullest of the windows that end inside `window` or just below it, unless it is fuller
+    /// than a bell allows.
     fn downhill_left(&self, window: &Range<usize>, rules: &ModeRules) -> Option<Range<usize>> {
         let near = |below: &usize| self.sorted[window.start] - self.sorted[*below] <= rules.width;
         let below = window.start.checked_sub(1).filter(|below| !self.taken[*below]).filter(near)?;

@@ -1,13 +1,15 @@
-//! Mean, variance, skewness and kurtosis of a stream, in constant memory, without keeping the samples.
+//! Mean, variance, skewness and kurtosis of a stream, in constant memory, without keeping the
+//! samples.
 //!
-//! Update and merge formulas: Welford 1962 for the variance; Pébay, "Formulas for robust, one-pass parallel computation
-//! of covariances and arbitrary-order statistical moments", SAND2008-6212, for the rest. They never subtract large sums
-//! from each other, so a spread of nanoseconds survives an offset of hours. It does not survive nanoseconds since the
-//! epoch, which an `f64` cannot tell apart to begin with: subtract an origin first.
+//! Update and merge formulas: Welford 1962 for the variance; Pébay, "Formulas for robust, one-pass
+//! parallel computation of covariances and arbitrary-order statistical moments", SAND2008-6212, for
+//! the rest. They never subtract large sums from each other, so a spread of nanoseconds survives an
+//! offset of hours. It does not survive nanoseconds since the epoch, which an `f64` cannot tell
+//! apart to begin with: subtract an origin first.
 //!
-//! Bias: the variance is unbiased; its root, the standard deviation, reads low by about `1 / 4n` for normal samples
-//! (6 % at four samples). Skewness and kurtosis are the plain population forms and read low for few samples with a
-//! long tail.
+//! Bias: the variance is unbiased; its root, the standard deviation, reads low by about `1 / 4n`
+//! for normal samples (6 % at four samples). Skewness and kurtosis are the plain population forms
+//! and read low for few samples with a long tail.
 
 use serde::{Deserialize, Serialize};
 
@@ -102,8 +104,8 @@ impl Moments {
         self.variance().map(f64::sqrt)
     }
 
-    /// Skewness `g1 = (m3/n) / (m2/n)^1.5`, 0 for symmetric noise, positive for a long right tail (delays).
-    /// `None` below two samples or when all are equal.
+    /// Skewness `g1 = (m3/n) / (m2/n)^1.5`, 0 for symmetric noise, positive for a long right tail
+    /// (delays). `None` below two samples or when all are equal.
     pub fn skewness(&self) -> Option<f64> {
         (self.count > 1 && self.m2 > 0.0).then(|| (self.count as f64).sqrt() * self.m3 / self.m2.powf(1.5))
     }

@@ -1,11 +1,12 @@
 //! Exact quantiles of samples that are all at hand.
 //!
-//! Two definitions, never mixed within a figure. [`linear`] is type 7 of Hyndman and Fan ("Sample quantiles in
-//! statistical packages", 1996), the default of R and `NumPy`: it interpolates between neighbours and is what [`Summary`]
-//! reports. [`nearest_rank`] always answers with a value that really occurred.
+//! Two definitions, never mixed within a figure. [`linear`] is type 7 of Hyndman and Fan ("Sample
+//! quantiles in statistical packages", 1996), the default of R and `NumPy`: it interpolates between
+//! neighbours and is what [`Summary`] reports. [`nearest_rank`] always answers with a value that
+//! really occurred.
 //!
-//! Bias: for a long right tail, both read low when `q` is close to 1 and samples are few. A p99.9 of fewer than 1000
-//! samples is hardly more than the maximum.
+//! Bias: for a long right tail, both read low when `q` is close to 1 and samples are few. A p99.9
+//! of fewer than 1000 samples is hardly more than the maximum.
 
 use std::cmp::Ordering;
 
@@ -48,8 +49,8 @@ impl Sample for f64 {
     }
 }
 
-/// Type-7 quantile of ascending `sorted`: with `h = (n - 1) q`, interpolates linearly between the samples of (zero-based)
-/// rank `floor(h)` and `floor(h) + 1`.
+/// Type-7 quantile of ascending `sorted`: with `h = (n - 1) q`, interpolates linearly between the
+/// samples of (zero-based) rank `floor(h)` and `floor(h) + 1`.
 ///
 /// `None` if there are no samples or `q` is outside `0.0..=1.0`.
 pub fn linear<S: Sample>(sorted: &[S], q: f64) -> Option<f64> {
@@ -64,8 +65,8 @@ pub fn linear<S: Sample>(sorted: &[S], q: f64) -> Option<f64> {
     Some(low + (position - below as f64) * (high - low))
 }
 
-/// Nearest-rank quantile of ascending `sorted`: the smallest sample that at least the fraction `q` of samples do not
-/// exceed, i.e. the one of (one-based) rank `ceil(q n)`; the minimum for `q = 0`.
+/// Nearest-rank quantile of ascending `sorted`: the smallest sample that at least the fraction `q`
+/// of samples do not exceed, i.e. the one of (one-based) rank `ceil(q n)`; the minimum for `q = 0`.
 ///
 /// `None` if there are no samples or `q` is outside `0.0..=1.0`.
 pub fn nearest_rank<S: Sample>(sorted: &[S], q: f64) -> Option<S> {
@@ -77,7 +78,8 @@ pub fn nearest_rank<S: Sample>(sorted: &[S], q: f64) -> Option<S> {
     Some(sorted[rank.saturating_sub(1).min(last)])
 }
 
-/// The middle sample, or the mean of the two middle ones; in any order, in linear time. `None` if there are none.
+/// The middle sample, or the mean of the two middle ones; in any order, in linear time. `None` if
+/// there are none.
 pub fn median<S: Sample>(samples: &[S]) -> Option<f64> {
     median_in_place(&mut samples.to_vec())
 }
@@ -97,17 +99,19 @@ pub fn median_in_place<S: Sample>(samples: &mut [S]) -> Option<f64> {
     Some(f64::midpoint(lower.value(), upper.value()))
 }
 
-/// Median absolute deviation from the median: `median(|x - median(x)|)`, unscaled, in the unit of the samples.
+/// Median absolute deviation from the median: `median(|x - median(x)|)`, unscaled, in the unit of
+/// the samples.
 ///
-/// Multiply by 1.4826 to estimate the standard deviation of *normal* noise (Rousseeuw and Croux 1993); delays are not
-/// normal, so we leave that to the caller. `None` if there are no samples.
+/// Multiply by 1.4826 to estimate the standard deviation of *normal* noise (Rousseeuw and Croux
+/// 1993); delays are not normal, so we leave that to the caller. `None` if there are no samples.
 pub fn mad<S: Sample>(samples: &[S]) -> Option<f64> {
     let centre = median(samples)?;
     let mut deviations: Vec<f64> = samples.iter().map(|sample| (sample.value() - centre).abs()).collect();
     median_in_place(&mut deviations)
 }
 
-/// The usual figures of a set of samples, all in the unit of the samples; quantiles are type 7 (see [`linear`]).
+/// The usual figures of a set of samples, all in the unit of the samples; quantiles are type 7 (see
+/// [`linear`]).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// How many samples.
@@ -126,7 +130,8 @@ pub struct Summary {
     pub max: f64,
     /// Arithmetic mean.
     pub mean: f64,
-    /// Standard deviation with divisor `n - 1`; `None` for a single sample, whose spread nobody knows.
+    /// Standard deviation with divisor `n - 1`; `None` for a single sample, whose spread nobody
+    /// knows.
     pub sd: Option<f64>,
 }
 

@@ -1,9 +1,9 @@
 //! A seeded source of pseudo-random numbers for resampling. Not for secrets, not for cookies.
 //!
-//! `SplitMix64` (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014) is eight lines, has
-//! period 2^64, and its outputs are fixed by the seed on every platform. That reproducibility is why we do not take a
-//! library: a general generator may change its stream between versions, and a stored interval would no longer
-//! recompute.
+//! `SplitMix64` (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014)
+//! is eight lines, has period 2^64, and its outputs are fixed by the seed on every platform. That
+//! reproducibility is why we do not take a library: a general generator may change its stream
+//! between versions, and a stored interval would no longer recompute.
 
 mod exponential;
 
@@ -31,8 +31,8 @@ impl SplitMix64 {
 
     /// A number in `0..bound`, and 0 if `bound` is 0.
     ///
-    /// Multiply and shift (Lemire 2019) without the rejection step: some results are more likely than others by one
-    /// part in 2^64 / `bound`, far below what any resampling could show.
+    /// Multiply and shift (Lemire 2019) without the rejection step: some results are more likely
+    /// than others by one part in 2^64 / `bound`, far below what any resampling could show.
     #[inline]
     pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize

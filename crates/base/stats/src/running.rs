@@ -1,8 +1,9 @@
 //! Figures of a series that may go on for weeks: moments and the median, in bounded memory.
 //!
-//! Up to [`RunningSummary::EXACT`] values the median is exact. Beyond, the values are kept in a histogram of three
-//! significant digits ([`DelayHistogram`]): the median is then within 0.05 % of a value that occurred, or within one
-//! unit of resolution where that is coarser. Minimum, maximum, mean, deviation and variance stay exact.
+//! Up to [`RunningSummary::EXACT`] values the median is exact. Beyond, the values are kept in a
+//! histogram of three significant digits ([`DelayHistogram`]): the median is then within 0.05 % of
+//! a value that occurred, or within one unit of resolution where that is coarser. Minimum, maximum,
+//! mean, deviation and variance stay exact.
 
 use crate::hist::DelayHistogram;
 use crate::moments::Moments;
@@ -27,8 +28,8 @@ impl RunningSummary {
     /// How many values are kept one by one.
     pub const EXACT: usize = 10_000;
 
-    /// Of nothing yet. `resolution` is the smallest difference that matters, in the unit of the values and above zero;
-    /// values up to 3.6e12 times as large are told apart.
+    /// Of nothing yet. `resolution` is the smallest difference that matters, in the unit of the
+    /// values and above zero; values up to 3.6e12 times as large are told apart.
     pub fn new(resolution: f64) -> Self {
         Self { moments: Moments::new(), resolution, values: Values::All(Vec::new()) }
     }

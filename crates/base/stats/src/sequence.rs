@@ -1,19 +1,20 @@
 //! Tells lost, duplicate, reordered and late packets apart from sequence numbers alone.
 //!
 //! Packets are numbered one by one from [`SequenceTracker::starting_at`] and shown to
-//! [`SequenceTracker::observe`] in the order of arrival. A packet that continues the stream costs one comparison and
-//! one addition; everything else costs at most one pass over the window.
+//! [`SequenceTracker::observe`] in the order of arrival. A packet that continues the stream costs
+//! one comparison and one addition; everything else costs at most one pass over the window.
 //!
-//! Loss is a verdict. A missing packet becomes `lost` when it leaves the window, about 65,000 numbers behind the
-//! highest seen, or at [`SequenceTracker::finish`]. If it turns up after that it is `late`, the loss stays, and we
-//! cannot know whether it had come before: a duplicate that travels so long counts as late, too.
+//! Loss is a verdict. A missing packet becomes `lost` when it leaves the window, about 65,000
+//! numbers behind the highest seen, or at [`SequenceTracker::finish`]. If it turns up after that it
+//! is `late`, the loss stays, and we cannot know whether it had come before: a duplicate that
+//! travels so long counts as late, too.
 //!
-//! Bias: packets lost after the last arrival are invisible without the sender's count, so loss reads low until
-//! `finish` is told it. One forged or damaged number far ahead makes everything after it late: authenticate first, or
-//! refuse absurd jumps.
+//! Bias: packets lost after the last arrival are invisible without the sender's count, so loss
+//! reads low until `finish` is told it. One forged or damaged number far ahead makes everything
+//! after it late: authenticate first, or refuse absurd jumps.
 //!
-//! Sources: RFC 4737 §3.3 (reordered), §4.2 (extent); loss runs after RFC 3357. Where we differ: reordering is judged
-//! within the window only.
+//! Sources: RFC 4737 §3.3 (reordered), §4.2 (extent); loss runs after RFC 3357. Where we differ:
+//! reordering is judged within the window only.
 
 mod window;
 
@@ -44,7 +45,8 @@ pub enum Arrival {
     Rejected,
 }
 
-/// Counts up to now. At any time `received + duplicates + late + rejected` is the number of arrivals.
+/// Counts up to now. At any time `received + duplicates + late + rejected` is the number of
+/// arrivals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SequenceCounts {
     /// Different packets that arrived in time.
@@ -72,25 +74,27 @@ pub struct SequenceReport {
     pub lost: u64,
     /// Lengths of runs of consecutive lost packets; their sum is `lost`.
     pub loss_runs: LengthHistogram,
-    /// Reordering extents (RFC 4737 §4.2): packets that arrived from the first overtaker to this one, itself left out.
-    /// A receiver must buffer that many to restore the order.
+    /// Reordering extents (RFC 4737 §4.2): packets that arrived from the first overtaker to this
+    /// one, itself left out. A receiver must buffer that many to restore the order.
     pub reorder_extents: LengthHistogram,
-    /// Numbers between the highest seen and the reordered packet, `highest - seq` (`UDPmon`'s out-of-order distance).
+    /// Numbers between the highest seen and the reordered packet, `highest - seq` (`UDPmon`'s
+    /// out-of-order distance).
     pub reorder_distances: LengthHistogram,
 }
 
-/// Follows one numbered stream. Memory: 8 KiB of window, three histograms, 16 bytes per gap in the window (at most
-/// 512 KiB, when every other packet is missing).
+/// Follows one numbered stream. Memory: 8 KiB of window, three histograms, 16 bytes per gap in the
+/// window (at most 512 KiB, when every other packet is missing).
 #[derive(Debug, Clone)]
 pub struct SequenceTracker {
     /// The number expected next: highest seen plus one.
     next: u64,
-    /// Numbers `marked..next` arrived in order and are not yet in `window`. This is what makes the usual packet cheap;
-    /// everything that reads `window` calls `catch_up` before.
+    /// Numbers `marked..next` arrived in order and are not yet in `window`. This is what makes the
+    /// usual packet cheap; everything that reads `window` calls `catch_up` before.
     marked: u64,
     first: u64,
     window: Window,
-    /// Gaps opened within the window, ascending; lets `extent` find the first overtaker of a packet.
+    /// Gaps opened within the window, ascending; lets `extent` find the first overtaker of a
+    /// packet.
     gaps: VecDeque<Gap>,
     /// First arrivals below `marked`.
     received: u64,
@@ -115,8 +119,8 @@ impl SequenceTracker {
         Self::starting_at(0)
     }
 
-    /// For a stream whose first packet has number `first` (cut to 2^63): if it does not come it is lost, what comes with
-    /// a lower number is late.
+    /// For a stream whose first packet has number `first` (cut to 2^63): if it does not come it is
+    /// lost, what comes with a lower number is late.
     pub fn starting_at(first: u64) -> Self {
         let first = first.min(BEYOND_REACH);
         Self {
@@ -161,8 +165,8 @@ impl SequenceTracker {
 
     /// Ends the stream: what is still missing is lost.
     ///
-    /// `sent` is how many packets the sender says it sent; those beyond the highest arrival are lost as well. A count
-    /// smaller than what was seen is disbelieved and taken as `None`.
+    /// `sent` is how many packets the sender says it sent; those beyond the highest arrival are
+    /// lost as well. A count smaller than what was seen is disbelieved and taken as `None`.
     pub fn finish(mut self, sent: Option<u64>) -> SequenceReport {
         self.catch_up();
         let counts = self.counts();
@@ -176,7 +180,8 @@ impl SequenceTracker {
         }
     }
 
-    /// Kept out of line so that the usual case stays small enough to be inlined into a receive loop.
+    /// Kept out of line so that the usual case stays small enough to be inlined into a receive
+    /// loop.
     #[cold]
     #[inline(never)]
     fn observe_disorder(&mut self, seq: u64) -> Arrival {
@@ -216,8 +221,9 @@ impl SequenceTracker {
         Arrival::Reordered
     }
 
-    /// RFC 4737 §4.2: `i - j`, where `i` is the place of this packet among the arrivals and `j` that of the first one
-    /// with a higher number. The first one higher is the one that opened the gap in which this packet was missing.
+    /// RFC 4737 §4.2: `i - j`, where `i` is the place of this packet among the arrivals and `j`
+    /// that of the first one with a higher number. The first one higher is the one that opened the
+    /// gap in which this packet was missing.
     fn extent(&self, seq: u64) -> u64 {
         let after = self.gaps.partition_point(|gap| gap.from <= seq);
         let gap = after.checked_sub(1).and_then(|index| self.gaps.get(index));
@@ -225,8 +231,9 @@ impl SequenceTracker {
         gap.map_or(0, |gap| self.received - gap.arrived)
     }
 
-    /// A gap may go when the next one begins at or below the floor; the last one whose start lies below is kept, for its
-    /// end may reach into the window. At least one arrival lies between gaps, so this bounds their number.
+    /// A gap may go when the next one begins at or below the floor; the last one whose start lies
+    /// below is kept, for its end may reach into the window. At least one arrival lies between
+    /// gaps, so this bounds their number.
     fn forget_old_gaps(&mut self) {
         let floor = self.window.floor();
         while self.gaps.get(1).is_some_and(|gap| gap.from <= floor) {
@@ -253,8 +260,9 @@ impl Default for SequenceTracker {
     }
 }
 
-/// A sender that numbers 10^9 packets per second gets here after 292 years; whoever jumps here is damaged or hostile.
-/// Staying this far below `u64::MAX` keeps every sum of this module from overflowing.
+/// A sender that numbers 10^9 packets per second gets here after 292 years; whoever jumps here is
+/// damaged or hostile. Staying this far below `u64::MAX` keeps every sum of this module from
+/// overflowing.
 const BEYOND_REACH: u64 = 1 << 63;
 
 /// Longer runs are counted together; the longest of all is known exactly.

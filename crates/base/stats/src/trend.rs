@@ -1,17 +1,20 @@
 //! Is the delay rising? Tests and a robust slope for short series.
 //!
-//! A series of one-way delays that rises while we send says that a queue fills: we send faster than the available
-//! bandwidth. None of these assumes normal noise, and a constant clock offset changes none of them.
+//! A series of one-way delays that rises while we send says that a queue fills: we send faster than
+//! the available bandwidth. None of these assumes normal noise, and a constant clock offset changes
+//! none of them.
 //!
-//! Values must be finite, else `None`. Take large offsets off before (delays between unsynchronised clocks hold the
-//! difference of two epochs), for an `f64` resolves nanoseconds only up to 104 days.
+//! Values must be finite, else `None`. Take large offsets off before (delays between unsynchronised
+//! clocks hold the difference of two epochs), for an `f64` resolves nanoseconds only up to 104
+//! days.
 
 use serde::{Deserialize, Serialize};
 
 use crate::distribution::normal_two_sided_p;
 use crate::quantile::median_in_place;
 
-/// Medians of blocks of `floor(sqrt(n))` consecutive values, the filter that pathload puts before [`pct`] and [`pdt`].
+/// Medians of blocks of `floor(sqrt(n))` consecutive values, the filter that pathload puts before
+/// [`pct`] and [`pdt`].
 ///
 /// Takes single outliers away. What is left over at the end after the last full block is dropped.
 ///
@@ -21,21 +24,26 @@ pub fn block_medians(delays: &[f64]) -> Vec<f64> {
     delays.chunks_exact(block).filter_map(|chunk| median_in_place(&mut chunk.to_vec())).collect()
 }
 
-/// Pairwise comparison test: the fraction of steps that go up, `#{m[i] > m[i-1]} / (n - 1)`, from 0 to 1.
+/// Pairwise comparison test: the fraction of steps that go up, `#{m[i] > m[i-1]} / (n - 1)`, from 0
+/// to 1.
 ///
-/// About 0.5 without a trend, 1 for a strict rise. Blind to the size of the steps. `None` below two values.
+/// About 0.5 without a trend, 1 for a strict rise. Blind to the size of the steps. `None` below two
+/// values.
 ///
-/// Source: Jain and Dovrolis 2002, §4. We divide by the number of steps as published; the pathload program divides by
-/// the number of values, so its thresholds (0.495 and 0.605) are for figures smaller by the factor `(n - 1) / n`.
+/// Source: Jain and Dovrolis 2002, §4. We divide by the number of steps as published; the pathload
+/// program divides by the number of values, so its thresholds (0.495 and 0.605) are for figures
+/// smaller by the factor `(n - 1) / n`.
 pub fn pct(values: &[f64]) -> Option<f64> {
     let steps = finite(values)?.len().checked_sub(1).filter(|&steps| steps > 0)?;
     let rises = values.windows(2).filter(|pair| pair[1] > pair[0]).count();
     Some(rises as f64 / steps as f64)
 }
 
-/// Pairwise difference test: net rise over total movement, `(m[n] - m[1]) / sum |m[i] - m[i-1]|`, from -1 to 1.
+/// Pairwise difference test: net rise over total movement, `(m[n] - m[1]) / sum |m[i] - m[i-1]|`,
+/// from -1 to 1.
 ///
-/// About 0 without a trend, 1 for a monotonic rise; 0 if nothing moves at all. `None` below two values.
+/// About 0 without a trend, 1 for a monotonic rise; 0 if nothing moves at all. `None` below two
+/// values.
 ///
 /// Source: Jain and Dovrolis 2002, §4; pathload calls it a rise above 0.44, no trend below 0.36.
 pub fn pdt(values: &[f64]) -> Option<f64> {
@@ -53,14 +61,16 @@ pub struct Line {
     pub intercept: f64,
 }
 
-/// Robust line through points (x, y): the median of the slopes of all pairs; the intercept is the median of
-/// `y - slope * x`.
+/// Robust line through points (x, y): the median of the slopes of all pairs; the intercept is the
+/// median of `y - slope * x`.
 ///
-/// Up to 29 % of the points may be arbitrarily wrong. Unbiased for symmetric noise. Above 1000 points only the pairs
-/// half a series apart are used (Theil's abbreviated method): linear time, 25 % wrong points tolerated, somewhat
-/// noisier; points should then be in order of x. `None` with fewer than two distinct x.
+/// Up to 29 % of the points may be arbitrarily wrong. Unbiased for symmetric noise. Above 1000
+/// points only the pairs half a series apart are used (Theil's abbreviated method): linear time, 25
+/// % wrong points tolerated, somewhat noisier; points should then be in order of x. `None` with
+/// fewer than two distinct x.
 ///
-/// Source: Theil 1950; Sen, "Estimates of the regression coefficient based on Kendall's tau", JASA 1968.
+/// Source: Theil 1950; Sen, "Estimates of the regression coefficient based on Kendall's tau", JASA
+/// 1968.
 pub fn theil_sen(points: &[(f64, f64)]) -> Option<Line> {
     if points.iter().any(|(x, y)| !x.is_finite() || !y.is_finite()) {
         return None;
@@ -96,9 +106,10 @@ pub struct MannKendall {
 
 /// Mann-Kendall test for a monotonic trend in values taken one after the other.
 ///
-/// The normal approximation is good from 10 values on. Assumes independent values: positive autocorrelation, usual for
-/// delays of closely spaced packets, makes `p` too small, so it finds trends too often. Quadratic time: a thousand
-/// values take a fraction of a millisecond. `None` below three values; all equal gives `z = 0`, `p = 1`.
+/// The normal approximation is good from 10 values on. Assumes independent values: positive
+/// autocorrelation, usual for delays of closely spaced packets, makes `p` too small, so it finds
+/// trends too often. Quadratic time: a thousand values take a fraction of a millisecond. `None`
+/// below three values; all equal gives `z = 0`, `p = 1`.
 ///
 /// Source: Mann 1945; Kendall, Rank Correlation Methods, 1975; ties as in Gilbert 1987, §16.4.
 pub fn mann_kendall(values: &[f64]) -> Option<MannKendall> {

@@ -14,7 +14,8 @@ pub(crate) fn normal(rng: &mut SplitMix64) -> f64 {
     radius * (std::f64::consts::TAU * rng.unit()).cos()
 }
 
-/// `n` values of a stationary AR(1) process with unit variance, zero mean and lag-one correlation `phi`.
+/// `n` values of a stationary AR(1) process with unit variance, zero mean and lag-one correlation
+/// `phi`.
 pub(crate) fn autocorrelated(rng: &mut SplitMix64, n: usize, phi: f64) -> Vec<f64> {
     let mut x = normal(rng);
     let innovation = (1.0 - phi * phi).sqrt();

@@ -1,36 +1,44 @@
 //! Delay variation of a packet series: IPDV, PDV and the RTP jitter.
 //!
-//! The three answer different questions and must not be compared with each other (RFC 5481 §7 weighs their uses). IPDV says how much
-//! the delay changes from packet to packet; PDV how much buffer a receiver needs, because it is the delay beyond the
-//! smallest; RFC 3550 jitter is a smoothed mean of |IPDV| that other tools print.
+//! The three answer different questions and must not be compared with each other (RFC 5481 §7
+//! weighs their uses). IPDV says how much the delay changes from packet to packet; PDV how much
+//! buffer a receiver needs, because it is the delay beyond the smallest; RFC 3550 jitter is a
+//! smoothed mean of |IPDV| that other tools print.
 //!
-//! Delays may be one-way between unsynchronised clocks: a constant offset cancels in all three. Clock *skew* does not;
-//! it adds to PDV in proportion to the length of the series (1 ppm = 1 us per second).
+//! Delays may be one-way between unsynchronised clocks: a constant offset cancels in all three.
+//! Clock *skew* does not; it adds to PDV in proportion to the length of the series (1 ppm = 1 us
+//! per second).
 //!
-//! `None` in a series stands for a lost packet. A pair that touches a loss is left out; joining the neighbours of a
-//! gap would compare packets sent further apart than the others.
+//! `None` in a series stands for a lost packet. A pair that touches a loss is left out; joining the
+//! neighbours of a gap would compare packets sent further apart than the others.
 
-/// Inter-packet delay variation: `delay[i] - delay[i - 1]` of each pair of adjacent packets that both arrived.
+/// Inter-packet delay variation: `delay[i] - delay[i - 1]` of each pair of adjacent packets that
+/// both arrived.
 ///
-/// RFC 3393 with the selection function "consecutive packets" (RFC 5481 §4.1). Signed; the sum telescopes, so the mean
-/// is near zero whatever the path does: look at the quantiles. Saturates at the ends of `i64`.
+/// RFC 3393 with the selection function "consecutive packets" (RFC 5481 §4.1). Signed; the sum
+/// telescopes, so the mean is near zero whatever the path does: look at the quantiles. Saturates at
+/// the ends of `i64`.
 pub fn ipdv(delays: &[Option<i64>]) -> Vec<i64> {
     delays.windows(2).filter_map(|pair| Some(pair[1]?.saturating_sub(pair[0]?))).collect()
 }
 
-/// Packet delay variation: `delay[i] - min(delay)` of each packet that arrived (RFC 5481 §4.2). Never negative.
+/// Packet delay variation: `delay[i] - min(delay)` of each packet that arrived (RFC 5481 §4.2).
+/// Never negative.
 ///
-/// Leans low if no packet of the series met empty queues, for then the minimum holds queueing as well.
+/// Leans low if no packet of the series met empty queues, for then the minimum holds queueing as
+/// well.
 pub fn pdv(delays: &[Option<i64>]) -> Vec<u64> {
     let arrived = || delays.iter().copied().flatten();
     let Some(least) = arrived().min() else { return Vec::new() };
     arrived().map(|delay| delay.abs_diff(least)).collect()
 }
 
-/// The inter-arrival jitter of RTP: `J += (|D| - J) / 16` (RFC 3550 §6.4.1), in the unit of the delays.
+/// The inter-arrival jitter of RTP: `J += (|D| - J) / 16` (RFC 3550 §6.4.1), in the unit of the
+/// delays.
 ///
-/// Starts at zero as the RFC says and therefore reads low for the first fifty packets. Differs from the RFC in that a
-/// pair which touches a loss is left out, where RTP pairs with the last packet that arrived.
+/// Starts at zero as the RFC says and therefore reads low for the first fifty packets. Differs from
+/// the RFC in that a pair which touches a loss is left out, where RTP pairs with the last packet
+/// that arrived.
 #[derive(Debug, Clone, Default)]
 pub struct RtpJitter {
     previous: Option<i64>,

@@ -1,8 +1,9 @@
 //! Time, rate and size as types, so that a unit can never be guessed wrong.
 //!
-//! Everything is an integer with a zero: nanoseconds, bits per second, bytes. Two clocks exist and never mix: [`Mono`]
-//! belongs to this host, [`RemoteMono`] to the other end, and there is no subtraction between them without an offset
-//! estimate, because the difference of two unsynchronised clocks is not a duration.
+//! Everything is an integer with a zero: nanoseconds, bits per second, bytes. Two clocks exist and
+//! never mix: [`Mono`] belongs to this host, [`RemoteMono`] to the other end, and there is no
+//! subtraction between them without an offset estimate, because the difference of two
+//! unsynchronised clocks is not a duration.
 
 mod rate;
 mod scaled;

@@ -17,7 +17,8 @@ use crate::{ByteCount, Span};
 pub struct BitRate(pub u64);
 
 impl BitRate {
-    /// The mean rate of `bytes` over `span`; zero when no time has passed, because no rate was then observed.
+    /// The mean rate of `bytes` over `span`; zero when no time has passed, because no rate was then
+    /// observed.
     pub fn mean(bytes: ByteCount, span: Span) -> Self {
         if span.0 <= 0 {
             return Self(0);

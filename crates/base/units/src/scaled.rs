@@ -33,10 +33,12 @@ impl std::error::Error for ParseUnitError {}
 /// One accepted suffix and how many base units it stands for.
 pub(crate) type Suffix = (&'static str, u64);
 
-/// Splits number and suffix and multiplies without floating point, so that "0.1s" is exactly 100,000,000 ns.
+/// Splits number and suffix and multiplies without floating point, so that "0.1s" is exactly
+/// 100,000,000 ns.
 ///
-/// A suffix matches exactly first and without regard to case second ("100mbit/s" is kind; "1MS" stays an error only
-/// where two suffixes differ in case alone). A suffix of "" in the table makes the unit optional.
+/// A suffix matches exactly first and without regard to case second ("100mbit/s" is kind; "1MS"
+/// stays an error only where two suffixes differ in case alone). A suffix of "" in the table makes
+/// the unit optional.
 pub(crate) fn parse_scaled(
     text: &str,
     suffixes: &[Suffix],
@@ -76,7 +78,8 @@ fn exact_product(whole: &str, fraction: &str, scale: u64) -> Option<u64> {
     u64::try_from(whole.checked_mul(u128::from(scale))? + fine / tens).ok()
 }
 
-/// Writes `value` with the largest unit that leaves at least one whole digit, three significant digits or more.
+/// Writes `value` with the largest unit that leaves at least one whole digit, three significant
+/// digits or more.
 pub(crate) fn write_scaled(f: &mut fmt::Formatter<'_>, value: f64, units: &[(&str, f64)]) -> fmt::Result {
     let (name, scale) = units
         .iter()

@@ -81,7 +81,8 @@ const SIZES: &[Suffix] = &[
 
 impl FromStr for ByteCount {
     type Err = ParseUnitError;
-    /// Reads "1500", "1500B", "64KiB", "1.5MB", and "128K" (binary) as a user of iperf3 would type it.
+    /// Reads "1500", "1500B", "64KiB", "1.5MB", and "128K" (binary) as a user of iperf3 would type
+    /// it.
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
         parse_scaled(text, SIZES, "B, kB, MB, GB, KiB, MiB or GiB, as in '1500B' or '64KiB'").map(Self)
     }

@@ -14,7 +14,8 @@ pub enum ClockSource {
     /// Read by the program around the system call: contains the scheduler's delay.
     #[default]
     Application,
-    /// Taken by the kernel where the packet leaves or enters the network stack (`SO_TIMESTAMPING`, software).
+    /// Taken by the kernel where the packet leaves or enters the network stack (`SO_TIMESTAMPING`,
+    /// software).
     Kernel,
     /// Taken by the network card.
     Nic,
@@ -38,8 +39,9 @@ pub struct Stamp {
     pub at: Mono,
     /// Who read the clock.
     pub by: ClockSource,
-    /// Half-width of the error known at the time, for example from mapping the kernel's real-time stamp to the
-    /// monotonic clock. Scheduling delay of application stamps is not in it: nobody can know that one.
+    /// Half-width of the error known at the time, for example from mapping the kernel's real-time
+    /// stamp to the monotonic clock. Scheduling delay of application stamps is not in it: nobody
+    /// can know that one.
     pub error: Span,
 }
 

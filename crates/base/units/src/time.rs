@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::scaled::{ParseUnitError, Suffix, parse_scaled, write_scaled};
 
-/// An instant of this host's monotonic clock: nanoseconds since a zero that means nothing by itself.
+/// An instant of this host's monotonic clock: nanoseconds since a zero that means nothing by
+/// itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(transparent)]
@@ -23,15 +24,15 @@ pub struct Mono(pub u64);
 #[serde(transparent)]
 pub struct RemoteMono(pub u64);
 
-/// Nanoseconds since 1970-01-01 UTC as this host believes them. It may step at any time, so nothing is ever measured
-/// with it; it labels results.
+/// Nanoseconds since 1970-01-01 UTC as this host believes them. It may step at any time, so nothing
+/// is ever measured with it; it labels results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(transparent)]
 pub struct Wall(pub i64);
 
-/// A signed duration in nanoseconds, ±292 years. Arithmetic saturates: a hostile far-away instant yields a huge span,
-/// never a panic.
+/// A signed duration in nanoseconds, ±292 years. Arithmetic saturates: a hostile far-away instant
+/// yields a huge span, never a panic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(transparent)]

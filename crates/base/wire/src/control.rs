@@ -25,8 +25,8 @@
 //!   | Bye                       ------------>  |
 //! ```
 //!
-//! Unknown fields are ignored, unknown types answered with [`ErrorCode::UnknownMessage`]. Each side gives up after
-//! [`SILENCE_LIMIT`] without a byte from the other.
+//! Unknown fields are ignored, unknown types answered with [`ErrorCode::UnknownMessage`]. Each side
+//! gives up after [`SILENCE_LIMIT`] without a byte from the other.
 
 mod channel;
 mod plan;
@@ -75,7 +75,8 @@ pub enum ClientMessage {
         /// [`crate::proof::client`] in hexadecimal.
         proof: String,
     },
-    /// Asks for fields of the IP header in what the responder sends for its tests; before the first test is opened.
+    /// Asks for fields of the IP header in what the responder sends for its tests; before the first
+    /// test is opened.
     SetHeader {
         /// Which.
         header: HeaderFields,
@@ -84,7 +85,8 @@ pub enum ClientMessage {
     Reserve {
         /// How long it will be needed.
         expected: Span,
-        /// Shares another session's reservation: a prober that alternates two IP versions holds one place, not two.
+        /// Shares another session's reservation: a prober that alternates two IP versions holds one
+        /// place, not two.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         join: Option<Token>,
     },
@@ -228,15 +230,16 @@ pub enum ServerMessage {
         /// New slices, oldest first.
         ticks: Vec<SenderTick>,
     },
-    /// One stream's final figures; they come before `Finished`, because 512 of them exceed one message.
+    /// One stream's final figures; they come before `Finished`, because 512 of them exceed one
+    /// message.
     StreamEnds {
         /// Which.
         test: u32,
         /// Some streams.
         streams: Vec<StreamEnd>,
     },
-    /// Filled bins of a histogram that somebody asked for, as `(lower edge in ns, entries)`; they come before `Finished`,
-    /// because thousands of them exceed one message.
+    /// Filled bins of a histogram that somebody asked for, as `(lower edge in ns, entries)`; they
+    /// come before `Finished`, because thousands of them exceed one message.
     Bins {
         /// Which.
         test: u32,
@@ -250,7 +253,8 @@ pub enum ServerMessage {
         /// Some of them.
         arrivals: Vec<LoggedArrival>,
     },
-    /// Samples of one stream over time, oldest first; they come before `Finished`, after the stream's end.
+    /// Samples of one stream over time, oldest first; they come before `Finished`, after the
+    /// stream's end.
     StreamSamples {
         /// Which test.
         test: u32,
@@ -259,7 +263,8 @@ pub enum ServerMessage {
         /// Some samples.
         samples: Vec<StreamSample>,
     },
-    /// When packets of a volley came to this end, in the order of arrival, or left it; in as many messages as it takes.
+    /// When packets of a volley came to this end, in the order of arrival, or left it; in as many
+    /// messages as it takes.
     VolleyTimes {
         /// Which test.
         test: u32,
@@ -269,7 +274,8 @@ pub enum ServerMessage {
         times: Vec<(u64, u64)>,
         /// Nothing more will come of this volley.
         last: bool,
-        /// Of the packets in this message that came, those stamped by the program because the kernel had no stamp.
+        /// Of the packets in this message that came, those stamped by the program because the
+        /// kernel had no stamp.
         #[serde(default, skip_serializing_if = "is_zero")]
         unstamped: u64,
     },

@@ -7,9 +7,10 @@
 //! +------+------+------+----------+----------+----------+--------------------
 //! ```
 //!
-//! All big-endian; `sent at` is the sender's monotonic clock in nanoseconds. A flow is set up by [`Kind::Knock`] and
-//! [`Kind::Enter`], each padded so that no answer is longer than what asked for it: before an address has proven itself
-//! by repeating the cookie, a responder cannot be used to amplify.
+//! All big-endian; `sent at` is the sender's monotonic clock in nanoseconds. A flow is set up by
+//! [`Kind::Knock`] and [`Kind::Enter`], each padded so that no answer is longer than what asked for
+//! it: before an address has proven itself by repeating the cookie, a responder cannot be used to
+//! amplify.
 
 use netaware_units::{Mono, RemoteMono};
 
@@ -23,7 +24,8 @@ pub const SETUP_LEN: usize = 64;
 pub const ANSWER_LEN: usize = 40;
 /// Bytes of an echo's header with its stamps; shorter echoes do without (see [`crate::echo`]).
 pub const ECHO_LEN: usize = 44;
-/// Largest UDP payload over IPv4 (RFC 768, RFC 791); IPv6 without jumbograms allows 20 bytes more, not used here.
+/// Largest UDP payload over IPv4 (RFC 768, RFC 791); IPv6 without jumbograms allows 20 bytes more,
+/// not used here.
 pub const MAX_PAYLOAD: usize = 65_507;
 
 const MAGIC: [u8; 2] = *b"Na";
@@ -46,7 +48,8 @@ pub enum Kind {
     EchoReply = 6,
     /// A datagram of a stream, either way.
     Data = 7,
-    /// The stream has ended: `sequence` is the number of datagrams sent. Repeated a few times, never answered.
+    /// The stream has ended: `sequence` is the number of datagrams sent. Repeated a few times,
+    /// never answered.
     End = 8,
 }
 
@@ -173,7 +176,8 @@ impl Setup {
     }
 }
 
-/// What a responder adds to an echo. Sequence and `sent_at` are the request's, so the prober needs no table to match.
+/// What a responder adds to an echo. Sequence and `sent_at` are the request's, so the prober needs
+/// no table to match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EchoStamps {
     /// When the request arrived there.

@@ -7,15 +7,16 @@
 //! 44..        the header, then 20 bytes for the responder's stamps pattern
 //! ```
 //!
-//! Request and response have the form of their own length each. A short request has no room for its flow's number and
-//! belongs to the flow of the address that it comes from; a short response is matched by what it has of the number; a
-//! response below 44 bytes has no stamps, so the responder's own time cannot be taken out of its round trip.
+//! Request and response have the form of their own length each. A short request has no room for its
+//! flow's number and belongs to the flow of the address that it comes from; a short response is
+//! matched by what it has of the number; a response below 44 bytes has no stamps, so the
+//! responder's own time cannot be taken out of its round trip.
 
 use crate::datagram::{DatagramError, ECHO_LEN, EchoStamps, HEADER_LEN, Header, Kind};
 use crate::pattern;
 
-/// A request without a flow's number is answered by its address alone, which can be forged. What it draws is therefore
-/// bounded: with IP and UDP headers by three times the request.
+/// A request without a flow's number is answered by its address alone, which can be forged. What it
+/// draws is therefore bounded: with IP and UDP headers by three times the request.
 pub const MOST_TO_SHORT: usize = 64;
 
 /// What a datagram of some length carries beside its pattern.
@@ -54,8 +55,8 @@ pub fn number_bits(length: usize) -> u32 {
     if length < HEADER_LEN { 8 * length.min(NUMBER_LEN) as u32 } else { u64::BITS }
 }
 
-/// The whole number of which only the lowest `bits` are known: the latest one below `next` that ends in them. `None` if
-/// there is none.
+/// The whole number of which only the lowest `bits` are known: the latest one below `next` that
+/// ends in them. `None` if there is none.
 pub fn number_from(low: u64, bits: u32, next: u64) -> Option<u64> {
     if bits >= u64::BITS {
         return Some(low);
@@ -73,7 +74,8 @@ pub fn emit_request(out: &mut [u8], flow: u32, seq: u64, sent_at: u64) {
     fill_pattern(&mut out[..length], seq);
 }
 
-/// What the request in `bytes` says of itself. Of a short one flow and send time are zero, and its number is what it has.
+/// What the request in `bytes` says of itself. Of a short one flow and send time are zero, and its
+/// number is what it has.
 pub fn parse_request(bytes: &[u8]) -> Result<Header, DatagramError> {
     match Form::of(bytes.len()) {
         Form::Short => {
@@ -84,11 +86,11 @@ pub fn parse_request(bytes: &[u8]) -> Result<Header, DatagramError> {
     }
 }
 
-/// Turns the request in the first `request` bytes of `buf` into its response in the first `response` bytes. `flow` is
-/// that of a request too short to say so itself.
+/// Turns the request in the first `request` bytes of `buf` into its response in the first
+/// `response` bytes. `flow` is that of a request too short to say so itself.
 ///
-/// Equal lengths with room for the stamps leave the request's own bytes as they are, so that what was altered on the way
-/// there shows to the asker; in all other cases the pattern is made anew.
+/// Equal lengths with room for the stamps leave the request's own bytes as they are, so that what
+/// was altered on the way there shows to the asker; in all other cases the pattern is made anew.
 ///
 /// # Errors
 /// No request, or no room for the response.

@@ -17,8 +17,8 @@ pub struct Occupancy {
     pub bytes: u64,
 }
 
-/// The frames of a UDP datagram with `payload` bytes on links of this MTU (IP bytes per frame). An MTU too small to carry
-/// anything counts as one that never cuts.
+/// The frames of a UDP datagram with `payload` bytes on links of this MTU (IP bytes per frame). An
+/// MTU too small to carry anything counts as one that never cuts.
 pub fn occupancy(version: IpVersion, payload: u32, mtu: u32, vlan: bool) -> Occupancy {
     let header = version.header_len();
     let whole = UDP_HEADER.saturating_add(payload);

@@ -12,7 +12,8 @@ pub enum FrameError {
     TooLong(u32),
     /// The bytes are not JSON.
     NotJson(String),
-    /// JSON without a `type`, or with one not known here. It is answered, and the connection goes on.
+    /// JSON without a `type`, or with one not known here. It is answered, and the connection goes
+    /// on.
     UnknownType(String),
     /// A known type with fields that do not fit.
     BadFields(String),
@@ -33,10 +34,11 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// A set of messages that travel in frames. Its code for JSON is compiled in this crate, once, and not in every crate
-/// that reads or writes such a message.
+/// A set of messages that travel in frames. Its code for JSON is compiled in this crate, once, and
+/// not in every crate that reads or writes such a message.
 pub trait Message: Sized {
-    /// The types of message that are known, so that a message from a later version is told from a damaged one.
+    /// The types of message that are known, so that a message from a later version is told from a
+    /// damaged one.
     const TYPES: &'static [&'static str];
 
     /// Appends the message as JSON.

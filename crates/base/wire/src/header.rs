@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Flow labels have 20 bits (RFC 8200 §3); 0 means "no label" (RFC 6437 §2), so it cannot be asked for.
+/// Flow labels have 20 bits (RFC 8200 §3); 0 means "no label" (RFC 6437 §2), so it cannot be asked
+/// for.
 pub const MAX_FLOW_LABEL: u32 = 0xf_ffff;
 
 /// Asked for once per session, before its tests; absent fields are left to the responder's system.

@@ -1,7 +1,9 @@
-//! ICMP (RFC 792) and ICMPv6 (RFC 4443): echoes, timestamps, and errors with the packet that they quote.
+//! ICMP (RFC 792) and ICMPv6 (RFC 4443): echoes, timestamps, and errors with the packet that they
+//! quote.
 //!
-//! Errors come from anybody on the path, or from somebody who only says so: what is short or inconsistent is refused with a
-//! reason, and a quote says no more than that it names our own addresses and ports. Nothing is allocated.
+//! Errors come from anybody on the path, or from somebody who only says so: what is short or
+//! inconsistent is refused with a reason, and a quote says no more than that it names our own
+//! addresses and ports. Nothing is allocated.
 
 mod timestamp;
 
@@ -116,8 +118,8 @@ impl<'a> Message<'a> {
 }
 
 impl Verdict {
-    /// What a type and a code mean; `info` is the next-hop MTU where there is one. `None` for what is no error, or one
-    /// that says nothing about a path.
+    /// What a type and a code mean; `info` is the next-hop MTU where there is one. `None` for what
+    /// is no error, or one that says nothing about a path.
     pub fn of(version: IpVersion, kind: u8, code: u8, info: u32) -> Option<Self> {
         match (version, kind, code) {
             (IpVersion::V4, 11, 0) | (IpVersion::V6, 3, 0) => Some(Self::TimeExceeded),
@@ -165,16 +167,18 @@ impl<'a> Quote<'a> {
     }
 }
 
-/// What follows the header of an IPv4 packet, as raw sockets hand it over; `None` for what is no IPv4 packet.
+/// What follows the header of an IPv4 packet, as raw sockets hand it over; `None` for what is no
+/// IPv4 packet.
 pub fn behind_ipv4(bytes: &[u8]) -> Option<&[u8]> {
     let first = *bytes.first()?;
     let header = usize::from(first & 0x0f) * 4;
     if first >> 4 != 4 || header < 20 { None } else { bytes.get(header..) }
 }
 
-/// Writes an echo request into `out`, all of which it is to be: at least [`HEADER_LEN`] + 2 bytes. The first two bytes of the
-/// payload make up for the number, so that the checksum is the same for all requests of one id and length, and routers that
-/// balance by it send all of them one way. The checksum is written for IPv4; for IPv6 the kernel does it.
+/// Writes an echo request into `out`, all of which it is to be: at least [`HEADER_LEN`] + 2 bytes.
+/// The first two bytes of the payload make up for the number, so that the checksum is the same for
+/// all requests of one id and length, and routers that balance by it send all of them one way. The
+/// checksum is written for IPv4; for IPv6 the kernel does it.
 ///
 /// # Panics
 /// When `out` is shorter.

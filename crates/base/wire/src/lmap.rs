@@ -1,14 +1,18 @@
-//! What probes and their controller and collector say to each other, in the terms of LMAP (RFC 7594).
+//! What probes and their controller and collector say to each other, in the terms of LMAP (RFC
+//! 7594).
 //!
-//! A probe (measurement agent) dials out, so it works behind NAT; one TCP connection, TLS if the collector has a certificate,
-//! carries control both ways as frames of [`crate::frame`]. It opens with [`PREFACE`], then `Challenge`, `Hello`, `Welcome` or
-//! `Refusal`. The reports follow in the same connection: a [`FromProbe::Batch`] announces how many bytes follow it outside
-//! of frames: IPFIX messages back to back (packet sightings), then JSON of a `ProbeReport`. The collector answers with
-//! [`FromCollector::Taken`] when it is on its disk; until then the probe keeps it on its own. A number is never used twice, so what
-//! comes a second time is known and not counted again.
+//! A probe (measurement agent) dials out, so it works behind NAT; one TCP connection, TLS if the
+//! collector has a certificate, carries control both ways as frames of [`crate::frame`]. It opens
+//! with [`PREFACE`], then `Challenge`, `Hello`, `Welcome` or `Refusal`. The reports follow in the
+//! same connection: a [`FromProbe::Batch`] announces how many bytes follow it outside of frames:
+//! IPFIX messages back to back (packet sightings), then JSON of a `ProbeReport`. The collector
+//! answers with [`FromCollector::Taken`] when it is on its disk; until then the probe keeps it on
+//! its own. A number is never used twice, so what comes a second time is known and not counted
+//! again.
 //!
-//! Everything that comes is read by [`FromProbe::parse`] or [`FromCollector::parse`], which hold it against bounds and say what
-//! is out of them; proofs are those of [`crate::proof::fleet_probe`] and [`crate::proof::fleet_collector`].
+//! Everything that comes is read by [`FromProbe::parse`] or [`FromCollector::parse`], which hold it
+//! against bounds and say what is out of them; proofs are those of [`crate::proof::fleet_probe`]
+//! and [`crate::proof::fleet_collector`].
 
 mod check;
 
@@ -61,8 +65,9 @@ pub const KEY_PARTS: [&str; 8] =
 /// Measurements that [`What::Measure`] can name; of those that [`fills_path`] one runs at a time.
 pub const MEASUREMENTS: [&str; 7] = ["tcp", "udp", "latency", "capacity", "available", "hops", "reach"];
 
-/// Whether one of [`MEASUREMENTS`] loads the path so that nothing else can be measured on it meanwhile: it starts when the collector
-/// says so, which knows what else runs on the hosts and links.
+/// Whether one of [`MEASUREMENTS`] loads the path so that nothing else can be measured on it
+/// meanwhile: it starts when the collector says so, which knows what else runs on the hosts and
+/// links.
 pub fn fills_path(measurement: &str) -> bool {
     matches!(measurement, "tcp" | "udp" | "capacity" | "available")
 }
@@ -86,7 +91,8 @@ pub enum FromProbe {
         probe: String,
         /// Random, 32 hexadecimal digits, for the collector's own proof.
         nonce: String,
-        /// HMAC-SHA-256 under the probe's own key over label, both nonces and the name; hexadecimal.
+        /// HMAC-SHA-256 under the probe's own key over label, both nonces and the name;
+        /// hexadecimal.
         proof: String,
         /// Version of netaware.
         software: String,
@@ -98,8 +104,8 @@ pub enum FromProbe {
         addresses: Vec<std::net::IpAddr>,
         /// Number of the instruction that it follows at present.
         instruction: Option<u64>,
-        /// Identity of its report counter: made at random with an empty state folder, so that a probe that was set up anew is not
-        /// taken for its predecessor; hexadecimal.
+        /// Identity of its report counter: made at random with an empty state folder, so that a
+        /// probe that was set up anew is not taken for its predecessor; hexadecimal.
         incarnation: String,
     },
     /// It follows this instruction, or why it does not (task by task).
@@ -117,11 +123,11 @@ pub enum FromProbe {
         sequence: u64,
         /// Bytes of IPFIX messages.
         ipfix: u32,
-        /// Bytes of JSON of one `netaware_record::passive::ProbeReport`; may be 0: more sightings of the period follow, and the
-        /// report comes behind the last of them.
+        /// Bytes of JSON of one `netaware_record::passive::ProbeReport`; may be 0: more sightings
+        /// of the period follow, and the report comes behind the last of them.
         report: u32,
-        /// Names of the digest tasks that have sightings here, each with the `selectionSequenceId` (IE 301) that stands for it
-        /// in this batch.
+        /// Names of the digest tasks that have sightings here, each with the `selectionSequenceId`
+        /// (IE 301) that stands for it in this batch.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         selections: BTreeMap<String, u64>,
     },
@@ -159,7 +165,8 @@ pub enum FromCollector {
     Welcome {
         /// The collector's proof over both nonces under the same key; hexadecimal.
         proof: String,
-        /// Highest batch that is on its disk; the probe goes on with the next and forgets those before.
+        /// Highest batch that is on its disk; the probe goes on with the next and forgets those
+        /// before.
         taken: u64,
     },
     /// Not let in, or thrown out; the connection ends.
@@ -169,7 +176,8 @@ pub enum FromCollector {
         /// Seconds after which trying again makes sense; `None`: not before something is changed.
         again_after: Option<u32>,
     },
-    /// What to do from now on; replaces what was before. Tasks that stay the same go on undisturbed.
+    /// What to do from now on; replaces what was before. Tasks that stay the same go on
+    /// undisturbed.
     Instruction(Instruction),
     /// All batches up to this are on its disk.
     Taken {
@@ -187,9 +195,10 @@ pub enum FromCollector {
 
 /// All that a probe is to do. Tasks, schedules and suppression as in RFC 7594 §5.4.
 ///
-/// The report channel is not named in it, because a collector cannot send a probe's reports to where the probe itself was not told
-/// to trust: it is the connection to each collector that the probe was started with, every period. Each gets every report and
-/// its share of the sightings; rows of other tasks go to the first, which is also the one that instructs.
+/// The report channel is not named in it, because a collector cannot send a probe's reports to
+/// where the probe itself was not told to trust: it is the connection to each collector that the
+/// probe was started with, every period. Each gets every report and its share of the sightings;
+/// rows of other tasks go to the first, which is also the one that instructs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Instruction {
     /// Rises with every change.
@@ -199,7 +208,8 @@ pub struct Instruction {
     /// Nothing runs while this is set (emergency brake); passive tasks too if `passive`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suppression: Option<Suppression>,
-    /// Secret of the fleet that digests are seeded with, 32 hexadecimal digits; travels only over an authenticated connection.
+    /// Secret of the fleet that digests are seeded with, 32 hexadecimal digits; travels only over
+    /// an authenticated connection.
     pub seed: String,
     /// Periods are this long, ms, aligned to the epoch.
     pub period_ms: u32,
@@ -209,8 +219,8 @@ pub struct Instruction {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Suppression {
-    /// Names of tasks and meshes, or of what one of them does on one interface (`TASK/INTERFACE`) or towards one member
-    /// (`MESH.MEMBER`); empty: all.
+    /// Names of tasks and meshes, or of what one of them does on one interface (`TASK/INTERFACE`)
+    /// or towards one member (`MESH.MEMBER`); empty: all.
     pub tasks: Vec<String>,
     /// Passive ones as well.
     pub passive: bool,
@@ -227,8 +237,9 @@ impl Suppression {
     /// Whether it holds for an active task of this name now.
     pub fn names(&self, task: &str, now: Wall) -> bool {
         let over = self.until.is_some_and(|until| now.0.div_euclid(1_000_000_000) >= until);
-        // What a task does on one of several interfaces has its name and, behind a slash, that of the interface; what a mesh does
-        // towards one member has the mesh's and, behind a dot, that member's. A task's own name has neither.
+        // What a task does on one of several interfaces has its name and, behind a slash, that of
+        // the interface; what a mesh does towards one member has the mesh's and, behind a dot, that
+        // member's. A task's own name has neither.
         let whole = task.split(['/', '.']).next().unwrap_or(task);
         !over && (self.tasks.is_empty() || self.tasks.iter().any(|one| one == task || one == whole))
     }
@@ -311,8 +322,8 @@ pub enum What {
         /// The hash.
         #[serde(default)]
         function: DigestFunction,
-        /// Where BOB begins (hashInitialiserValue), for probes that do not have the fleet's seed; `None`: made from the seed. Which
-        /// packets are chosen comes from the seed all the same.
+        /// Where BOB begins (hashInitialiserValue), for probes that do not have the fleet's seed;
+        /// `None`: made from the seed. Which packets are chosen comes from the seed all the same.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         initialiser: Option<u32>,
     },

@@ -1,10 +1,11 @@
 //! A captured packet and what its headers say, as views into its bytes.
 //!
-//! Everything is read where it lies; nothing is copied or allocated. A packet that ends early (snap length) says how much of it is
-//! there: what lies beyond is `None`, never zero. Checksums are not looked at: a sender's card fills them in behind the capture.
+//! Everything is read where it lies; nothing is copied or allocated. A packet that ends early (snap
+//! length) says how much of it is there: what lies beyond is `None`, never zero. Checksums are not
+//! looked at: a sender's card fills them in behind the capture.
 //!
-//! [`link`] finds the IP packet in a frame, [`ip`] reads its headers, [`tunnel`] looks inside where a rule says so,
-//! [`transport`] reads what they carry.
+//! [`link`] finds the IP packet in a frame, [`ip`] reads its headers, [`tunnel`] looks inside where
+//! a rule says so, [`transport`] reads what they carry.
 
 mod ip;
 mod link;
@@ -34,22 +35,24 @@ pub struct Packet<'a> {
     pub ttl: u8,
     /// IPv6 flow label; 0 for IPv4.
     pub flow_label: u32,
-    /// Length of the whole packet as its header says, bytes from the IP header on. Where the header cannot say it (more than 65,535
-    /// bytes: packets merged by offloads, jumbograms) what the frame has room for.
+    /// Length of the whole packet as its header says, bytes from the IP header on. Where the header
+    /// cannot say it (more than 65,535 bytes: packets merged by offloads, jumbograms) what the
+    /// frame has room for.
     pub length: u32,
     /// Fragment identification (IPv4: always there; IPv6: only with a fragment header).
     pub identification: Option<u32>,
-    /// Flags and offset as IPv4 has them on the wire (bytes 6 and 7); for IPv6 the fragment header's in the same places, 0 without
-    /// one.
+    /// Flags and offset as IPv4 has them on the wire (bytes 6 and 7); for IPv6 the fragment
+    /// header's in the same places, 0 without one.
     pub fragment: u16,
     /// A fragment that is not the first: it has no ports.
     pub later_fragment: bool,
-    /// Protocol of the last header in the chain. Where the snap length cut the chain it is that of the first header that is not
-    /// there in whole.
+    /// Protocol of the last header in the chain. Where the snap length cut the chain it is that of
+    /// the first header that is not there in whole.
     pub protocol: u8,
     /// Bytes from the IP header on, as far as captured, without what pads the frame.
     pub bytes: &'a [u8],
-    /// Where the last header's payload (TCP, UDP, ICMP header) begins in `bytes`; may be beyond what was captured.
+    /// Where the last header's payload (TCP, UDP, ICMP header) begins in `bytes`; may be beyond
+    /// what was captured.
     pub transport: usize,
     /// VLAN identifiers, outermost first; 0 where there is none.
     pub vlans: [u16; 2],
@@ -57,7 +60,8 @@ pub struct Packet<'a> {
     pub frame_length: u32,
 }
 
-/// Why no packet was found in a frame. Whether it is the frame's fault: [`PacketError::is_malformed`].
+/// Why no packet was found in a frame. Whether it is the frame's fault:
+/// [`PacketError::is_malformed`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PacketError {
     /// ARP, spanning tree, or whatever else is not IP.
@@ -102,8 +106,8 @@ impl PacketError {
         self as usize
     }
 
-    /// Whether the frame contradicts itself or ended too early on the wire; neither is said of frames without IP and of those
-    /// that the snap length cut.
+    /// Whether the frame contradicts itself or ended too early on the wire; neither is said of
+    /// frames without IP and of those that the snap length cut.
     pub fn is_malformed(self) -> bool {
         !matches!(self, Self::NotIp | Self::Cut)
     }
@@ -125,8 +129,9 @@ impl PacketError {
     }
 }
 
-/// Reads the outermost IP packet of a frame. `frame` is what was captured of it, VLAN tags where they were on the wire;
-/// `wire_length` is what it had there, bytes without checksum (what is less than `frame` counts as all of it).
+/// Reads the outermost IP packet of a frame. `frame` is what was captured of it, VLAN tags where
+/// they were on the wire; `wire_length` is what it had there, bytes without checksum (what is less
+/// than `frame` counts as all of it).
 ///
 /// # Errors
 /// Why there is none.
@@ -138,11 +143,13 @@ pub fn parse(link: LinkType, frame: &[u8], wire_length: u32) -> Result<Packet<'_
     ip::read(bytes, wire_length - found.at as u32, found.says, found.vlans, wire_length)
 }
 
-/// As [`parse`], and looks into tunnels of the kinds that `rules` name, one within the other up to four times: the packet is
-/// the innermost that can be read. Its `vlans` and `frame_length` stay those of the frame.
+/// As [`parse`], and looks into tunnels of the kinds that `rules` name, one within the other up to
+/// four times: the packet is the innermost that can be read. Its `vlans` and `frame_length` stay
+/// those of the frame.
 ///
 /// # Errors
-/// Why there is no outermost packet. A tunnel with something else inside is no error: then the packet is the tunnel's own.
+/// Why there is no outermost packet. A tunnel with something else inside is no error: then the
+/// packet is the tunnel's own.
 #[inline]
 pub fn parse_with(
     rules: Tunnels,
@@ -166,7 +173,8 @@ fn innermost(rules: Tunnels, mut packet: Packet<'_>) -> Packet<'_> {
 }
 
 impl<'a> Packet<'a> {
-    /// What follows the IP headers, as far as captured: TCP, UDP or ICMP header first, unless it is a later fragment.
+    /// What follows the IP headers, as far as captured: TCP, UDP or ICMP header first, unless it is
+    /// a later fragment.
     pub fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.transport..).unwrap_or_default()
     }
@@ -186,8 +194,8 @@ impl<'a> Packet<'a> {
         self.fragment & (MORE_FRAGMENTS | FRAGMENT_OFFSET) != 0
     }
 
-    /// Source and destination port of TCP, UDP, UDP-Lite, DCCP and SCTP; `None` for others, for later fragments, and where the
-    /// snap length cut them off.
+    /// Source and destination port of TCP, UDP, UDP-Lite, DCCP and SCTP; `None` for others, for
+    /// later fragments, and where the snap length cut them off.
     #[inline]
     pub fn ports(&self) -> Option<(u16, u16)> {
         if self.later_fragment || !matches!(self.protocol, TCP | UDP | DCCP | SCTP | UDP_LITE) {

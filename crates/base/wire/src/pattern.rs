@@ -1,13 +1,15 @@
-//! Payload that can be checked: bytes that follow from their position, so that an altered or misplaced answer shows.
+//! Payload that can be checked: bytes that follow from their position, so that an altered or
+//! misplaced answer shows.
 //!
-//! Not random and no secret: what matters is that filling and checking cost no more than a copy. The table is as long as
-//! a prime, so that a block moved by any power of two does not fit its new place. A fault that moves bytes by exactly a
-//! multiple of [`PERIOD`] goes unnoticed.
+//! Not random and no secret: what matters is that filling and checking cost no more than a copy.
+//! The table is as long as a prime, so that a block moved by any power of two does not fit its new
+//! place. A fault that moves bytes by exactly a multiple of [`PERIOD`] goes unnoticed.
 
 /// The pattern repeats after so many bytes.
 pub const PERIOD: usize = 4093;
 
-/// Fills `out` with the bytes of exchange number `exchange` from position `offset` of its payload on.
+/// Fills `out` with the bytes of exchange number `exchange` from position `offset` of its payload
+/// on.
 ///
 /// Only the lowest eight bits of `exchange` count, since the shortest requests carry no more of it.
 #[inline]

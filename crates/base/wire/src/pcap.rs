@@ -1,7 +1,8 @@
-//! Capture files: pcap (draft-ietf-opsawg-pcap) and pcapng (draft-ietf-opsawg-pcapng), read and written.
+//! Capture files: pcap (draft-ietf-opsawg-pcap) and pcapng (draft-ietf-opsawg-pcapng), read and
+//! written.
 //!
-//! A file is as hostile as a network: its lengths are believed only within bounds, and memory does not grow with it. What was
-//! read before a fault counts; the fault is told behind it.
+//! A file is as hostile as a network: its lengths are believed only within bounds, and memory does
+//! not grow with it. What was read before a fault counts; the fault is told behind it.
 
 mod buffer;
 mod classic;
@@ -22,7 +23,8 @@ pub use writer::{Interface, Writer};
 /// One frame of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// When, as far as the file says: files in us end in three zeros, and simple packet blocks of pcapng say nothing, which is 0.
+    /// When, as far as the file says: files in us end in three zeros, and simple packet blocks of
+    /// pcapng say nothing, which is 0.
     pub at: Wall,
     /// Bytes of the frame on the wire.
     pub wire_length: u32,
@@ -116,7 +118,8 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Packets that whoever wrote the file says were lost, by interfaces and systems together; 0 where nothing is said, as in pcap.
+    /// Packets that whoever wrote the file says were lost, by interfaces and systems together; 0
+    /// where nothing is said, as in pcap.
     pub fn lost(&self) -> u64 {
         match &self.format {
             Format::Classic(_) => 0,
@@ -125,7 +128,8 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// Bytes of one frame: more than any link carries or any offload merges (what tcpdump takes at most).
+/// Bytes of one frame: more than any link carries or any offload merges (what tcpdump takes at
+/// most).
 pub const LONGEST: u32 = 262_144;
 /// Interfaces in one section of a pcapng file.
 pub const MOST_INTERFACES: usize = 4096;

@@ -7,9 +7,9 @@
 //! +--------+---------+-------+------+------------------------------------------------+
 //! ```
 //!
-//! The responder answers a control preface with its own, whose version is the highest it speaks, and a data preface
-//! with one byte, [`ATTACHED`] or [`REFUSED`]. A version that is not spoken is answered with a typed error, never with
-//! silence, so that an old program can say what is wrong.
+//! The responder answers a control preface with its own, whose version is the highest it speaks,
+//! and a data preface with one byte, [`ATTACHED`] or [`REFUSED`]. A version that is not spoken is
+//! answered with a typed error, never with silence, so that an old program can say what is wrong.
 
 use crate::{PROTOCOL_VERSION, Token};
 
@@ -73,7 +73,8 @@ impl Preface {
         Ok(Self { version: u16::from_be_bytes([bytes[8], bytes[9]]), role })
     }
 
-    /// Whether `bytes`, however few, can still become a preface. Lets a listener turn other protocols away early.
+    /// Whether `bytes`, however few, can still become a preface. Lets a listener turn other
+    /// protocols away early.
     pub fn may_start_with(bytes: &[u8]) -> bool {
         let known = bytes.len().min(MAGIC.len());
         bytes[..known] == MAGIC[..known]
@@ -105,7 +106,8 @@ pub struct Attach {
 }
 
 impl Attach {
-    /// Reads what follows the preface. Any bytes are a meaning here; whether it exists is for the responder to say.
+    /// Reads what follows the preface. Any bytes are a meaning here; whether it exists is for the
+    /// responder to say.
     pub fn parse(bytes: &[u8; ATTACH_LEN]) -> Self {
         let mut token = [0; 16];
         token.copy_from_slice(&bytes[..16]);

@@ -1,7 +1,8 @@
 //! Proofs of knowing a shared key, and the cookie that proves an address.
 //!
-//! HMAC-SHA-256 (RFC 2104, FIPS 180-4). The key never travels; both nonces are in both proofs, so neither side can be
-//! made to sign what it did not choose; the labels keep a proof of one side from being played back as the other's.
+//! HMAC-SHA-256 (RFC 2104, FIPS 180-4). The key never travels; both nonces are in both proofs, so
+//! neither side can be made to sign what it did not choose; the labels keep a proof of one side
+//! from being played back as the other's.
 
 use std::fmt::{self, Write};
 use std::net::SocketAddr;
@@ -76,8 +77,8 @@ pub fn server(key: &[u8], responder_nonce: Token, prober_nonce: Token) -> String
     proof(b"netaware responder 1", key, responder_nonce, prober_nonce)
 }
 
-/// The proof of who sends files. `binding` is what both ends know of the encryption below, 32 bytes of its key material
-/// (RFC 9266) or nothing: somebody in between has another one.
+/// The proof of who sends files. `binding` is what both ends know of the encryption below, 32 bytes
+/// of its key material (RFC 9266) or nothing: somebody in between has another one.
 pub fn sender(key: &[u8], receiver_nonce: Token, sender_nonce: Token, binding: &[u8]) -> String {
     bound(b"netaware sender 1", key, receiver_nonce, sender_nonce, binding)
 }
@@ -124,8 +125,8 @@ pub fn relay_far(key: &[u8], far_nonce: Token, near_nonce: Token) -> String {
     proof(b"netaware relay far 1", key, far_nonce, near_nonce)
 }
 
-/// A value that only someone who receives packets at `address` can know. It is not stored: the responder computes it
-/// again when it comes back, so a flood of knocks costs no memory.
+/// A value that only someone who receives packets at `address` can know. It is not stored: the
+/// responder computes it again when it comes back, so a flood of knocks costs no memory.
 pub fn cookie(secret: &[u8; 32], address: SocketAddr, session: Token, test: u32) -> Token {
     let ip = match address.ip() {
         std::net::IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),

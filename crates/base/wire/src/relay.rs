@@ -1,4 +1,5 @@
-//! What two relays say to each other at the start of a stream, before it carries a connection of a local program.
+//! What two relays say to each other at the start of a stream, before it carries a connection of a
+//! local program.
 //!
 //! ```text
 //!  near (local programs connect to it)        far (connects to servers)
@@ -8,8 +9,9 @@
 //!        │◄──────────── bytes both ways ──────────►│
 //! ```
 //!
-//! The request names a service and never an address: where the far relay connects to is for its owner to say. Numbers are
-//! single bytes; lengths are fixed but for the service's name. What is wrong ends the stream.
+//! The request names a service and never an address: where the far relay connects to is for its
+//! owner to say. Numbers are single bytes; lengths are fixed but for the service's name. What is
+//! wrong ends the stream.
 
 use std::fmt;
 

@@ -1,15 +1,17 @@
-//! STAMP: the Simple Two-way Active Measurement Protocol (RFC 8762), its extensions (RFC 8972), and of TWAMP (RFC 5357) as
-//! much as is the same bytes.
+//! STAMP: the Simple Two-way Active Measurement Protocol (RFC 8762), its extensions (RFC 8972), and
+//! of TWAMP (RFC 5357) as much as is the same bytes.
 //!
 //! ```text
 //! sender ── Request: seq, T1 ──►  reflector: T2 on arrival, T3 on leaving
 //!        ◄── Reply: own seq, T3, T2, the request's seq and T1, its TTL ──
 //! ```
 //!
-//! Both packets are 44 bytes long, or 112 with [`Mode::Authenticated`] (HMAC-SHA-256 cut to 128 bits); what follows are TLVs
-//! ([`tlv`]), and a reply is as long as its request. Everything is big-endian. Bytes that must be zero are written so, covered by
-//! the HMAC and ignored on reading (RFC 8762 §4.2). Where we differ: a request of 41 to 43 bytes (TWAMP Light with the padding
-//! that RFC 5357 §4.1.2 asks for) is answered with its own length and not with 44, so that no answer is ever longer than what asked for it.
+//! Both packets are 44 bytes long, or 112 with [`Mode::Authenticated`] (HMAC-SHA-256 cut to 128
+//! bits); what follows are TLVs ([`tlv`]), and a reply is as long as its request. Everything is
+//! big-endian. Bytes that must be zero are written so, covered by the HMAC and ignored on reading
+//! (RFC 8762 §4.2). Where we differ: a request of 41 to 43 bytes (TWAMP Light with the padding that
+//! RFC 5357 §4.1.2 asks for) is answered with its own length and not with 44, so that no answer is
+//! ever longer than what asked for it.
 
 mod hmac;
 mod time;
@@ -68,7 +70,8 @@ pub enum StampError {
     Short,
     /// The key is another one, or the packet was altered.
     Proof,
-    /// The multiplier of an error estimate is zero (RFC 8762 §4.2.1 by RFC 4656 §4.1.2: to be discarded).
+    /// The multiplier of an error estimate is zero (RFC 8762 §4.2.1 by RFC 4656 §4.1.2: to be
+    /// discarded).
     ErrorEstimate,
 }
 
@@ -114,7 +117,8 @@ pub struct Request {
 /// What a reflector answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reply {
-    /// Of a stateful reflector: how many packets of this session it reflected before. A stateless one repeats the request's.
+    /// Of a stateful reflector: how many packets of this session it reflected before. A stateless
+    /// one repeats the request's.
     pub seq: u32,
     /// T3: when it leaves, by the reflector's clock.
     pub sent_at: Wall,
@@ -126,17 +130,19 @@ pub struct Reply {
     pub received_at: Wall,
     /// Of the request.
     pub request_seq: u32,
-    /// T1, the very bits of the request (RFC 8762 §4.3.1: copied), which say when in the format that `request_error` names.
+    /// T1, the very bits of the request (RFC 8762 §4.3.1: copied), which say when in the format
+    /// that `request_error` names.
     pub request_sent_at: Timestamp,
     /// Of the request.
     pub request_error: ErrorEstimate,
-    /// TTL or hop limit that the request came with; 255 where the reflector's system does not tell (RFC 8762 §4.3.1).
+    /// TTL or hop limit that the request came with; 255 where the reflector's system does not tell
+    /// (RFC 8762 §4.3.1).
     pub request_ttl: u8,
 }
 
 impl Request {
-    /// Writes the base packet at the start of `out`; what follows it is left as it is. Call it last: with a key it proves
-    /// the base, and TLVs are proven by a TLV of their own.
+    /// Writes the base packet at the start of `out`; what follows it is left as it is. Call it
+    /// last: with a key it proves the base, and TLVs are proven by a TLV of their own.
     ///
     /// # Panics
     /// When `out` is shorter than [`Mode::base_len`].
@@ -168,7 +174,8 @@ impl Request {
 }
 
 impl Reply {
-    /// Writes the reply over the base of the request in `out`; what follows stays. Cut short where `out` is.
+    /// Writes the reply over the base of the request in `out`; what follows stays. Cut short where
+    /// `out` is.
     pub fn emit(&self, out: &mut [u8], key: Option<&Key>) {
         let mode = Mode::of(key);
         let layout = mode.layout();
@@ -210,7 +217,8 @@ impl Reply {
     }
 }
 
-/// Offsets of the fields that the modes have at different places. The sequence number is first in both.
+/// Offsets of the fields that the modes have at different places. The sequence number is first in
+/// both.
 struct Layout {
     sent_at: usize,
     error: usize,

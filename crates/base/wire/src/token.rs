@@ -5,8 +5,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Names a session, a reservation, a nonce or a cookie. Comparison is constant-time, `Debug` shows only its beginning:
-/// whoever holds a session's token may add traffic to it, so it does not belong in logs.
+/// Names a session, a reservation, a nonce or a cookie. Comparison is constant-time, `Debug` shows
+/// only its beginning: whoever holds a session's token may add traffic to it, so it does not belong
+/// in logs.
 #[derive(Clone, Copy, Default)]
 pub struct Token(pub [u8; 16]);
 

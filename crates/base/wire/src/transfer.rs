@@ -1,4 +1,5 @@
-//! What travels when files are sent over a stream of bytes: messages, and chunks of files between them.
+//! What travels when files are sent over a stream of bytes: messages, and chunks of files between
+//! them.
 //!
 //! ```text
 //! sender                                   receiver
@@ -14,8 +15,8 @@
 //!   |  <----------------------  Finished       |   all of it is on the disk
 //! ```
 //!
-//! A message is a 32-bit length and so many bytes of JSON, as in [`crate::frame`]; a chunk has the highest bit of the length
-//! set. Whatever was announced has a number.
+//! A message is a 32-bit length and so many bytes of JSON, as in [`crate::frame`]; a chunk has the
+//! highest bit of the length set. Whatever was announced has a number.
 
 mod digest;
 mod message;
@@ -56,7 +57,8 @@ pub const HEAD_LEN: usize = 4;
 /// Why four bytes are no [`Head`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeadError {
-    /// A message or a chunk longer than there may be; the bytes, since they may be those of another protocol.
+    /// A message or a chunk longer than there may be; the bytes, since they may be those of another
+    /// protocol.
     TooLong([u8; HEAD_LEN]),
     /// A chunk of nothing.
     Empty,

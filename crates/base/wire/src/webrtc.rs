@@ -1,7 +1,9 @@
-//! What of WebRTC shares our UDP port: told apart by its first byte (RFC 7983 §7), and whom a STUN request asks.
+//! What of WebRTC shares our UDP port: told apart by its first byte (RFC 7983 §7), and whom a STUN
+//! request asks.
 //!
-//! Ours begin with `N` (78), STUN with 0 to 3, DTLS with 20 to 63. Requests below 24 bytes begin with anything and are never
-//! of WebRTC: a STUN request that we answer has a user name and a proof and is longer.
+//! Ours begin with `N` (78), STUN with 0 to 3, DTLS with 20 to 63. Requests below 24 bytes begin
+//! with anything and are never of WebRTC: a STUN request that we answer has a user name and a proof
+//! and is longer.
 
 /// What a datagram is, as far as its beginning tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +26,8 @@ impl Guest {
     }
 }
 
-/// Whom a binding request asks: what stands before the colon of its user name (RFC 8445 §7.2.2). `None` for everything that is no
-/// whole binding request, or has no such name.
+/// Whom a binding request asks: what stands before the colon of its user name (RFC 8445 §7.2.2).
+/// `None` for everything that is no whole binding request, or has no such name.
 ///
 /// Nothing is proven by it: the request's own proof needs the password.
 pub fn asked(datagram: &[u8]) -> Option<&str> {

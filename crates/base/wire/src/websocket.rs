@@ -1,8 +1,9 @@
 //! Frames of a WebSocket client, walked over without looking at what they carry (RFC 6455 §5).
 //!
-//! A browser's data come as masked frames. What is measured is the payload of its messages, so frames are told apart and counted; nothing
-//! is unmasked or copied. How a browser cuts a message into frames is its own affair: messages are counted by their last frame.
-//! Hand-shake and short messages belong to a library; this is for bulk data only.
+//! A browser's data come as masked frames. What is measured is the payload of its messages, so
+//! frames are told apart and counted; nothing is unmasked or copied. How a browser cuts a message
+//! into frames is its own affair: messages are counted by their last frame. Hand-shake and short
+//! messages belong to a library; this is for bulk data only.
 
 use std::fmt;
 

@@ -1,7 +1,9 @@
-//! Which address to try next, and when: Happy Eyeballs version 2 (RFC 8305), or one IP version alone, or a connection of each.
+//! Which address to try next, and when: Happy Eyeballs version 2 (RFC 8305), or one IP version
+//! alone, or a connection of each.
 //!
-//! **Differs** from the RFC: addresses of one family are taken in the order in which the resolver gave them (§4 leaves the
-//! sorting to RFC 6724, which the system's resolver has done), and the history of earlier connections (§4) is not kept.
+//! **Differs** from the RFC: addresses of one family are taken in the order in which the resolver
+//! gave them (§4 leaves the sorting to RFC 6724, which the system's resolver has done), and the
+//! history of earlier connections (§4) is not kept.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -84,7 +86,8 @@ impl Connect {
         }
     }
 
-    /// The resolver has answered for one IP version, maybe with nothing. Those of the other version are left out.
+    /// The resolver has answered for one IP version, maybe with nothing. Those of the other version
+    /// are left out.
     pub fn resolved(&mut self, now: Mono, ip: IpVersion, addresses: &[IpAddr]) {
         let family = self.family_mut(ip);
         let fitting = addresses.iter().filter(|address| address.is_ipv6() == (ip == IpVersion::V6));
@@ -155,7 +158,8 @@ impl Connect {
         }
     }
 
-    /// Families take turns, beginning with the preferred one (RFC 8305 §4, First Address Family Count 1).
+    /// Families take turns, beginning with the preferred one (RFC 8305 §4, First Address Family
+    /// Count 1).
     fn next_family(&self) -> Option<IpVersion> {
         let first = self.last.map_or(self.preferred, IpVersion::other);
         [first, first.other()]

@@ -1,8 +1,9 @@
-//! A session of datagrams over both IP versions: where each one goes, what of it came, and when a version does not work.
+//! A session of datagrams over both IP versions: where each one goes, what of it came, and when a
+//! version does not work.
 //!
-//! Unlike a stream it promises nothing of the application's datagrams: they may be lost, and come in another order. What it adds
-//! is that they go over the version that works or is wanted, that none comes twice, and that both ends see what each version
-//! lost and how long it took.
+//! Unlike a stream it promises nothing of the application's datagrams: they may be lost, and come
+//! in another order. What it adds is that they go over the version that works or is wanted, that
+//! none comes twice, and that both ends see what each version lost and how long it took.
 //!
 //! ```text
 //!                 hello, cookie, welcome                       told to have come
@@ -12,8 +13,9 @@
 //!                                                                                          the opener greets anew
 //! ```
 //!
-//! A [`Session`] has no socket: its driver takes what [`Session::send`] and [`Session::poll`] name to the address of that
-//! version, and shows what came to [`Session::take`]. Memory is the same whatever comes.
+//! A [`Session`] has no socket: its driver takes what [`Session::send`] and [`Session::poll`] name
+//! to the address of that version, and shows what came to [`Session::take`]. Memory is the same
+//! whatever comes.
 
 mod delay;
 mod door;
@@ -50,11 +52,13 @@ pub struct Setting {
     pub side: Side,
     /// Its name: random, and known to nobody else.
     pub session: u64,
-    /// Added to the clock that the peer sees, microseconds: random, so that it says nothing of this host (RFC 7323 §7.1).
+    /// Added to the clock that the peer sees, microseconds: random, so that it says nothing of this
+    /// host (RFC 7323 §7.1).
     pub clock_offset: u32,
     /// Between probes over each version.
     pub every: Span,
-    /// After a wish, datagrams go both ways until one is told to have come over the new one, but no longer than this.
+    /// After a wish, datagrams go both ways until one is told to have come over the new one, but no
+    /// longer than this.
     pub overlap: Span,
     /// How long neither version may work.
     pub patience: Span,
@@ -220,7 +224,8 @@ impl Session {
         }
     }
 
-    /// Where the application's next datagram goes, and with which heads. It goes twice after a wish.
+    /// Where the application's next datagram goes, and with which heads. It goes twice after a
+    /// wish.
     ///
     /// # Errors
     /// Nowhere.
@@ -254,7 +259,8 @@ impl Session {
         DatagramHead { kind, ip, sequence, session, sent_at, number: 0 }
     }
 
-    /// What [`Self::send`] named first has not left this host and will be tried again. To be said before anything else is sent.
+    /// What [`Self::send`] named first has not left this host and will be tried again. To be said
+    /// before anything else is sent.
     pub fn withdraw(&mut self, ip: IpVersion) {
         self.number = self.number.saturating_sub(1);
         self.withdraw_copy(ip);
@@ -265,8 +271,9 @@ impl Session {
         self.path_mut(ip).take_back();
     }
 
-    /// What [`Self::send`] named first could not leave this host over that version, for a reason that will not pass by itself.
-    /// Whether there is another way now, over which it can be sent again.
+    /// What [`Self::send`] named first could not leave this host over that version, for a reason
+    /// that will not pass by itself. Whether there is another way now, over which it can be sent
+    /// again.
     pub fn not_sent(&mut self, now: Mono, ip: IpVersion) -> bool {
         self.withdraw(ip);
         if self.path(ip).is_up() {

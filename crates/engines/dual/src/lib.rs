@@ -6,13 +6,14 @@
 //!  Stream  ── what each connection carries, and what comes ────► bytes in order, once
 //! ```
 //!
-//! [`datagram::Session`] is the same for datagrams, which nobody acknowledges one by one: they go where it is better, and both
-//! ends see what each version loses.
+//! [`datagram::Session`] is the same for datagrams, which nobody acknowledges one by one: they go
+//! where it is better, and both ends see what each version loses.
 //!
-//! A [`Stream`] is one end of a stream that has up to two connections, one for each IP version. It counts bytes and never sees
-//! them: its driver keeps those that it may have to send again, writes what [`Stream::poll`] names and tells what came. Where a
-//! byte belongs is said by its offset, so whatever a connection loses can go again over the other one, and what comes twice is
-//! known to have come.
+//! A [`Stream`] is one end of a stream that has up to two connections, one for each IP version. It
+//! counts bytes and never sees them: its driver keeps those that it may have to send again, writes
+//! what [`Stream::poll`] names and tells what came. Where a byte belongs is said by its offset, so
+//! whatever a connection loses can go again over the other one, and what comes twice is known to
+//! have come.
 
 pub mod connect;
 pub mod datagram;

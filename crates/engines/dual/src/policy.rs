@@ -1,11 +1,13 @@
 //! Which IP version is the better one now, and whether that is worth a switch.
 //!
-//! **Measures** nothing itself: it is told what background probes and the traffic saw of each version. **Assumes** that the
-//! future is like the last observations. **Leans** towards staying: the other version must have been better for
-//! [`Rules::after`], in the median and in nine of ten of its last observations, by [`Rules::margin`], and by more while they are
-//! few: three of them count where the difference is half, two dozen where it is the margin. A switch that soon had to be
-//! undone makes the next one wait twice as long. **Published**: the margin and the hold are the hysteresis of every
-//! selector since Schmitt's trigger (1938); damping of those that flap is RFC 2439's idea.
+//! **Measures** nothing itself: it is told what background probes and the traffic saw of each
+//! version. **Assumes** that the future is like the last observations. **Leans** towards staying:
+//! the other version must have been better for [`Rules::after`], in the median and in nine of ten
+//! of its last observations, by [`Rules::margin`], and by more while they are few: three of them
+//! count where the difference is half, two dozen where it is the margin. A switch that soon had to
+//! be undone makes the next one wait twice as long. **Published**: the margin and the hold are the
+//! hysteresis of every selector since Schmitt's trigger (1938); damping of those that flap is RFC
+//! 2439's idea.
 
 mod evidence;
 mod file;
@@ -37,7 +39,8 @@ pub enum Metric {
 pub struct Rules {
     /// By what.
     pub metric: Metric,
-    /// How much better, as a share of the present version's figure; of loss, as a share of the packets.
+    /// How much better, as a share of the present version's figure; of loss, as a share of the
+    /// packets.
     pub margin: f64,
     /// For how long it must have been better.
     pub after: Span,
@@ -84,8 +87,8 @@ pub struct Observation {
     pub round_trip: Option<Span>,
     /// Share of packets lost, 0 to 1.
     pub loss: Option<f64>,
-    /// Between which that share is, where few packets leave it open: the present version is judged by the lower bound and the other
-    /// one by the upper. `None` where it is taken as it is.
+    /// Between which that share is, where few packets leave it open: the present version is judged
+    /// by the lower bound and the other one by the upper. `None` where it is taken as it is.
     pub loss_bounds: Option<[f64; 2]>,
 }
 
@@ -100,7 +103,8 @@ pub struct Decision {
     pub by: DecidedBy,
     /// By what.
     pub metric: Metric,
-    /// Median of the present version: bit/s, nanoseconds or share. NaN where a callback decided and nothing was seen.
+    /// Median of the present version: bit/s, nanoseconds or share. NaN where a callback decided and
+    /// nothing was seen.
     pub present: f64,
     /// Median of the other one.
     pub other: f64,
@@ -178,7 +182,8 @@ impl Policy {
         }
     }
 
-    /// Whether to be elsewhere than on `present` now. Who does switch says so with [`Self::switched`].
+    /// Whether to be elsewhere than on `present` now. Who does switch says so with
+    /// [`Self::switched`].
     pub fn decide(&self, now: Mono, present: IpVersion) -> Option<Decision> {
         let held = self.switched_at.is_some_and(|at| now - at < self.hold);
         if held {
@@ -187,7 +192,8 @@ impl Policy {
         (LEAST_SEEN..=MOST_SEEN).find_map(|count| self.decide_by(now, present, count))
     }
 
-    /// By the last `count` observations of the other version, and those of the present one in the same time.
+    /// By the last `count` observations of the other version, and those of the present one in the
+    /// same time.
     fn decide_by(&self, now: Mono, present: IpVersion, count: usize) -> Option<Decision> {
         let [mine, others] = [present, present.other()].map(|ip| &self.seen[ip.index()]);
         let first = others.len().checked_sub(count)?;
@@ -219,7 +225,8 @@ impl Policy {
         })
     }
 
-    /// The stream goes another way, for whatever reason. What was seen before counts no more for or against it.
+    /// The stream goes another way, for whatever reason. What was seen before counts no more for or
+    /// against it.
     pub fn switched(&mut self, now: Mono) {
         let soon = self.switched_at.is_some_and(|at| now - at < self.hold * SOON);
         self.hold =
@@ -251,7 +258,8 @@ impl Policy {
         Evidence { at: now, present, v4, v6, rules_say, switched_at: self.switched_at }
     }
 
-    /// A callback wants to be elsewhere than on `present`: what the rules' metric says of that, for the log.
+    /// A callback wants to be elsewhere than on `present`: what the rules' metric says of that, for
+    /// the log.
     pub fn called(&self, now: Mono, present: IpVersion) -> Decision {
         let last = |ip: IpVersion| -> Vec<f64> {
             self.seen[ip.index()].iter().rev().take(MOST_SEEN).map(|seen| seen.value).collect()
@@ -270,7 +278,8 @@ impl Policy {
         }
     }
 
-    /// By enough. Where both lose nothing worth counting, less is enough towards the preferred version.
+    /// By enough. Where both lose nothing worth counting, less is enough towards the preferred
+    /// version.
     fn is_better(&self, there: f64, here: f64, margin: f64, present: IpVersion) -> bool {
         let preferred = self.rules.prefer == Some(present.other());
         match self.rules.metric {

@@ -2,13 +2,17 @@
 //!
 //! The driver keeps these promises:
 //!
-//! 1. what [`Stream::poll`] gives for a connection is written to it, whole and in that order, or the connection is reported lost;
-//! 2. it keeps the bytes from [`Stream::acked`] on, and writes them when asked to, as often as asked to;
-//! 3. every record read is given to [`Stream::take`]; of a data record, the bytes read so far to [`Stream::arrived`];
+//! 1. what [`Stream::poll`] gives for a connection is written to it, whole and in that order, or
+//!    the connection is reported lost;
+//! 2. it keeps the bytes from [`Stream::acked`] on, and writes them when asked to, as often as
+//!    asked to;
+//! 3. every record read is given to [`Stream::take`]; of a data record, the bytes read so far to
+//!    [`Stream::arrived`];
 //! 4. `now` never runs backwards.
 //!
-//! What follows holds for both ends whatever the network does, and `tests/integration/interleavings` walks through the orders in which
-//! it can do it: no byte is lost or comes twice, every wish ends, and as long as some connection comes up, the stream ends.
+//! What follows holds for both ends whatever the network does, and
+//! `tests/integration/interleavings` walks through the orders in which it can do it: no byte is
+//! lost or comes twice, every wish ends, and as long as some connection comes up, the stream ends.
 
 mod event;
 mod incoming;
@@ -78,8 +82,8 @@ pub enum Due {
 pub enum Reception {
     /// It was taken in; bytes that follow it have [`Stream::arrived`].
     Heeded,
-    /// The stream is broken, or that connection is none of its own any more: nothing was looked at, and bytes that follow are to be
-    /// thrown away.
+    /// The stream is broken, or that connection is none of its own any more: nothing was looked at,
+    /// and bytes that follow are to be thrown away.
     Ignored,
 }
 
@@ -219,7 +223,8 @@ impl Stream {
         self.leave(now, ip);
     }
 
-    /// What to write to a connection next; `None` for nothing now. A long stream is told in many records.
+    /// What to write to a connection next; `None` for nothing now. A long stream is told in many
+    /// records.
     pub fn poll(&mut self, now: Mono, ip: IpVersion) -> Option<Due> {
         if !self.link(ip).up {
             return None;
@@ -280,7 +285,8 @@ impl Stream {
         Ok(())
     }
 
-    /// So many bytes of a data record have come, from `offset` on. Those before [`Self::received`] came before.
+    /// So many bytes of a data record have come, from `offset` on. Those before [`Self::received`]
+    /// came before.
     ///
     /// # Errors
     /// More pieces than a sender can make.
@@ -352,8 +358,8 @@ impl Stream {
         }
     }
 
-    /// Has bytes without a meaning written to a connection that carries nothing else, at most [`MAX_DATA`] at a time; whether
-    /// it does.
+    /// Has bytes without a meaning written to a connection that carries nothing else, at most
+    /// [`MAX_DATA`] at a time; whether it does.
     pub fn pad(&mut self, ip: IpVersion, length: u32) -> bool {
         let carries_nothing = self.link(ip).up && self.current != Some(ip) && self.broken.is_none();
         if carries_nothing {
@@ -362,8 +368,8 @@ impl Stream {
         carries_nothing
     }
 
-    /// How long a connection takes there and back, its queues included. A turn away from a slow one sends again over the new
-    /// one what is still on its way, instead of waiting for it.
+    /// How long a connection takes there and back, its queues included. A turn away from a slow one
+    /// sends again over the new one what is still on its way, instead of waiting for it.
     pub fn takes(&mut self, ip: IpVersion, round_trip: Span) {
         self.link_mut(ip).round_trip = Some(round_trip);
     }

@@ -1,7 +1,9 @@
-//! What a packet costs each task, and several tasks together: `cargo run --release -p netaware-passive --example cost`.
+//! What a packet costs each task, and several tasks together: `cargo run --release -p
+//! netaware-passive --example cost`.
 //!
-//! Prints nanoseconds a packet, the best of several passes over the same 50,000 packets of 1000 flows (parsed beforehand: what
-//! is measured is the tasks). Figures are of this machine in this moment; only ratios mean anything elsewhere.
+//! Prints nanoseconds a packet, the best of several passes over the same 50,000 packets of 1000
+//! flows (parsed beforehand: what is measured is the tasks). Figures are of this machine in this
+//! moment; only ratios mean anything elsewhere.
 
 #![expect(clippy::disallowed_methods, reason = "an engine has no clock of its own")]
 
@@ -77,7 +79,8 @@ fn cost(tasks: &[What], seen: &[Observed<'_>]) -> f64 {
     best
 }
 
-/// TCP with timestamps over IPv4 and IPv6 by turns, from the Ethernet header on, cut off at 128 bytes.
+/// TCP with timestamps over IPv4 and IPv6 by turns, from the Ethernet header on, cut off at 128
+/// bytes.
 fn frame(number: usize) -> Vec<u8> {
     let (six, flow) = (number % 2 == 1, number * 7 % FLOWS);
     let mut bytes = vec![0; 12];

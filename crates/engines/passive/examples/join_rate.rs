@@ -4,10 +4,12 @@
 //! cargo run --release -p netaware-passive --example join_rate -- [MILLIONS] [POINTS]
 //! ```
 //!
-//! A path of POINTS points (2) carries one packet each 200 ns of virtual time; one in a hundred is lost before the second point, so
-//! expiry has work all the time. Sightings come in batches of 10 ms of one point, each after the other. What is printed counts
-//! everything from `offer` to finished rows; making the sightings does not count. Losses must come out exactly, none of them as
-//! `unobserved`, and no packet may be matched with another: the delay of each is known. It fails below five million sightings a second.
+//! A path of POINTS points (2) carries one packet each 200 ns of virtual time; one in a hundred is
+//! lost before the second point, so expiry has work all the time. Sightings come in batches of 10
+//! ms of one point, each after the other. What is printed counts everything from `offer` to
+//! finished rows; making the sightings does not count. Losses must come out exactly, none of them
+//! as `unobserved`, and no packet may be matched with another: the delay of each is known. It fails
+//! below five million sightings a second.
 
 use std::time::{Duration, Instant};
 

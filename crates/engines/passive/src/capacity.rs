@@ -1,23 +1,27 @@
 //! How fast is the narrow link that this traffic came through, though nobody sent any for it?
 //!
-//! **What it measures.** The capacity (layer 3, bit/s) of the slowest link between a source and this point, from the spacing of its large
-//! packets. Two methods, a row each: `packet_pairs` takes the place where the rates of neighbouring packets, L / gap, are densest;
-//! `equally_spaced_modes` takes the distance between the modes of the gaps: packets of others come between two of ours, and each makes
-//! the gap longer by its own time on the narrow link.
+//! **What it measures.** The capacity (layer 3, bit/s) of the slowest link between a source and
+//! this point, from the spacing of its large packets. Two methods, a row each: `packet_pairs` takes
+//! the place where the rates of neighbouring packets, L / gap, are densest; `equally_spaced_modes`
+//! takes the distance between the modes of the gaps: packets of others come between two of ours,
+//! and each makes the gap longer by its own time on the narrow link.
 //!
-//! **What it assumes.** That the source sends some packets closer together than the narrow link can pass them on; that the narrow link
-//! serialises (a token bucket's credit does not) and is in front of this point; for the second method, that others' packets are as large as ours.
-//! Packets that this interface itself sends are not used: they would show this host's own card.
+//! **What it assumes.** That the source sends some packets closer together than the narrow link can
+//! pass them on; that the narrow link serialises (a token bucket's credit does not) and is in front
+//! of this point; for the second method, that others' packets are as large as ours. Packets that
+//! this interface itself sends are not used: they would show this host's own card.
 //!
-//! **How it is biased.** High, if links behind the narrow one are loaded and press packets together, or if stamps are made for batches
-//! (interrupt coalescing): gaps shorter than the interface's own speed allows are thrown away, and many of them are told as
-//! `coalesced`. Low, if the source never sends two packets at once, or if traffic of others comes between most of them: then the second
-//! method is the better one.
+//! **How it is biased.** High, if links behind the narrow one are loaded and press packets
+//! together, or if stamps are made for batches (interrupt coalescing): gaps shorter than the
+//! interface's own speed allows are thrown away, and many of them are told as `coalesced`. Low, if
+//! the source never sends two packets at once, or if traffic of others comes between most of them:
+//! then the second method is the better one.
 //!
-//! **Where it was published.** Nettimer: Lai and Baker, "Measuring link bandwidths using a deterministic model of packet delay",
-//! SIGCOMM 2000 (kernel density). multiQ: Katti, Katabi, Blake, Kohler and Strauss, IMC 2004. Where we differ: the kernel has a
-//! width relative to the rate, and the received-bandwidth filter of Nettimer needs the sender's spacing, which nobody tells us.
-//! Claimed is what was published for both: within 10 % in 85 of 100 cases.
+//! **Where it was published.** Nettimer: Lai and Baker, "Measuring link bandwidths using a
+//! deterministic model of packet delay", SIGCOMM 2000 (kernel density). multiQ: Katti, Katabi,
+//! Blake, Kohler and Strauss, IMC 2004. Where we differ: the kernel has a width relative to the
+//! rate, and the received-bandwidth filter of Nettimer needs the sender's spacing, which nobody
+//! tells us. Claimed is what was published for both: within 10 % in 85 of 100 cases.
 
 mod modes;
 mod pairs;
@@ -108,7 +112,8 @@ impl Source {
         let (gap, before) = (at.since(self.last_at).0, self.last_length);
         (self.last_at, self.last_length) = (at, length);
         self.longest = self.longest.max(length);
-        // Nearly as large as the largest, both: small packets are pressed together behind others, and queue for other reasons.
+        // Nearly as large as the largest, both: small packets are pressed together behind others,
+        // and queue for other reasons.
         let large = self.longest / 10 * 9;
         if before < large || length < large || !(0..=LONGEST_GAP).contains(&gap) {
             return;
@@ -197,7 +202,8 @@ impl Watch for CapacityWatch {
 
     fn link(&mut self, link: Link) {
         self.link = link;
-        // What was too close for the old speed may be right for the new one, and the other way round.
+        // What was too close for the old speed may be right for the new one, and the other way
+        // round.
         self.sources.clear();
     }
 }

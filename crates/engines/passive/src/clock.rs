@@ -1,7 +1,7 @@
 //! How far the clocks of two points are apart, and how far that can be known.
 //!
-//! **What it estimates**: clock b minus clock a over time, as straight lines, each with a bound that the truth does not exceed.
-//! **Ways**, of which the one with the tightest bound is taken:
+//! **What it estimates**: clock b minus clock a over time, as straight lines, each with a bound
+//! that the truth does not exceed. **Ways**, of which the one with the tightest bound is taken:
 //!
 //! | method | bound |
 //! |---|---|
@@ -10,9 +10,10 @@
 //! | `traffic_both_ways` | half the smallest round trip of the traffic itself, and the error of the fit |
 //! | `active_exchange` | the same of exchanges of our own |
 //!
-//! **Assumes** that daemons do not lie; where the traffic proves that they do (a packet that arrived before it was sent) they are
-//! not believed. **Bias**: half the difference of the smallest delays both ways is unknowable and inside the bound.
-//! **Published**: see `clock/fit.rs`; docs/methods/clocks.md.
+//! **Assumes** that daemons do not lie; where the traffic proves that they do (a packet that
+//! arrived before it was sent) they are not believed. **Bias**: half the difference of the smallest
+//! delays both ways is unknowable and inside the bound. **Published**: see `clock/fit.rs`;
+//! docs/methods/clocks.md.
 
 mod envelope;
 mod fit;
@@ -87,7 +88,8 @@ pub struct Estimate {
     pub method: Method,
     /// Of which time, by clock a.
     pub period: Period,
-    /// In order of time; where there is no line, the clocks did not run steadily, and delays cannot be told.
+    /// In order of time; where there is no line, the clocks did not run steadily, and delays cannot
+    /// be told.
     pub lines: Vec<Line>,
     /// The clocks' daemons claimed to know, and the traffic proves them wrong.
     pub daemons_refuted: bool,
@@ -116,7 +118,8 @@ impl Estimate {
         self.line_at(at).map(|line| line.at(at))
     }
 
-    /// The line that holds at an instant; lines that reach an end of the period hold beyond it too, for stamps on its edges.
+    /// The line that holds at an instant; lines that reach an end of the period hold beyond it too,
+    /// for stamps on its edges.
     #[inline]
     pub fn line_at(&self, at: Wall) -> Option<&Line> {
         let place = self.lines.partition_point(|line| line.until <= at);
@@ -139,7 +142,8 @@ impl Estimate {
     }
 }
 
-/// What is known of the two clocks of one pair of points, from which [`ClockBook::estimate`] makes the best of a period.
+/// What is known of the two clocks of one pair of points, from which [`ClockBook::estimate`] makes
+/// the best of a period.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ClockBook {
     window: Span,
@@ -159,7 +163,8 @@ impl ClockBook {
         Envelope::new(bin_width(period))
     }
 
-    /// Whether it may have grown from `new`, with packets whose stamps are no further apart than `longest`.
+    /// Whether it may have grown from `new`, with packets whose stamps are no further apart than
+    /// `longest`.
     pub(crate) fn can_follow(&self, new: &Self, longest: i64) -> bool {
         self.window == new.window
             && self.traffic.can_follow(&new.traffic, longest)
@@ -177,7 +182,8 @@ impl ClockBook {
         self.active.keep_newest(MOST_BINS);
     }
 
-    /// The same where point b asked. Seen from a, the answer is a packet of its own, and the question the one that came back.
+    /// The same where point b asked. Seen from a, the answer is a packet of its own, and the
+    /// question the one that came back.
     pub fn exchange_back(&mut self, exchange: &Exchange) {
         self.active.forward(exchange.answered, exchange.returned);
         self.active.reverse(exchange.sent, exchange.received);
@@ -195,7 +201,8 @@ impl ClockBook {
         Wall(period.until.0.saturating_sub(self.window.0).min(period.from.0))
     }
 
-    /// The best that can be said of a period. `clocks` are the states that a and b reported of this time.
+    /// The best that can be said of a period. `clocks` are the states that a and b reported of this
+    /// time.
     pub fn estimate(&mut self, period: Period, clocks: [&[ClockState]; 2]) -> Estimate {
         self.forget_before(period);
         let start = self.start(period);
@@ -224,8 +231,8 @@ impl ClockBook {
     }
 }
 
-/// Exchanges come before the packets of their time are settled, hours before after an outage: 16 bins in each period of a second for
-/// an hour and more, some megabytes for a pair.
+/// Exchanges come before the packets of their time are settled, hours before after an outage: 16
+/// bins in each period of a second for an hour and more, some megabytes for a pair.
 const MOST_BINS: usize = 1 << 16;
 
 /// A point stamps by the same clock as another when both are told so by the same running kernel.
@@ -235,7 +242,8 @@ fn same_clock(clocks: [&[ClockState]; 2]) -> bool {
     one.is_some() && one == identity(clocks[1])
 }
 
-/// The sum of the greatest bounds of both; `None` if either says of any of this time that it does not know, or jumped.
+/// The sum of the greatest bounds of both; `None` if either says of any of this time that it does
+/// not know, or jumped.
 fn by_daemons(clocks: [&[ClockState]; 2]) -> Option<Span> {
     let bound = |states: &[ClockState]| {
         let each =
@@ -250,7 +258,8 @@ fn contradicts(line: &Segment, bound: Span) -> bool {
     line.offset.iter().any(|offset| offset.abs() > bound + line.bound)
 }
 
-/// Fine enough that the smallest delays of a period are in many bins, coarse enough that some hundred are all.
+/// Fine enough that the smallest delays of a period are in many bins, coarse enough that some
+/// hundred are all.
 fn bin_width(period: Span) -> Span {
     period / 256
 }

@@ -7,8 +7,9 @@ use netaware_record::passive::DelayStatistics;
 use netaware_stats::hist::DelayHistogram;
 use netaware_units::Span;
 
-/// The same bins as [`DelayHistogram`], three significant digits, but each only once something is in it: a few hundred bytes instead
-/// of 265 KiB, a few times slower. At most 2048 + 1024 bins for each doubling, so 34,000 for anything up to an hour.
+/// The same bins as [`DelayHistogram`], three significant digits, but each only once something is
+/// in it: a few hundred bytes instead of 265 KiB, a few times slower. At most 2048 + 1024 bins for
+/// each doubling, so 34,000 for anything up to an hour.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Delays {
     bins: BTreeMap<u64, u64>,
@@ -21,7 +22,8 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// Counts one. Longer than an hour counts as that in its bin; negative ones are in the moments and in `underflow`.
+    /// Counts one. Longer than an hour counts as that in its bin; negative ones are in the moments
+    /// and in `underflow`.
     pub fn observe(&mut self, delay: Span) {
         let ns = delay.0;
         (self.min, self.max) = if self.count == 0 { (ns, ns) } else { (self.min.min(ns), self.max.max(ns)) };

@@ -1,21 +1,24 @@
 //! Which packet is this, at every point of the network?
 //!
-//! **What it measures.** A 64-bit label of each chosen packet, made of what routers leave alone, so that two probes give the same
-//! packet the same label and can be joined by it. Selection is by a second hash of the same bytes: every probe of the fleet
-//! chooses the same packets, without talking to the others (RFC 5474 §5, RFC 5475 §6.2).
+//! **What it measures.** A 64-bit label of each chosen packet, made of what routers leave alone, so
+//! that two probes give the same packet the same label and can be joined by it. Selection is by a
+//! second hash of the same bytes: every probe of the fleet chooses the same packets, without
+//! talking to the others (RFC 5474 §5, RFC 5475 §6.2).
 //!
-//! **What it assumes.** That nobody on the way rewrites addresses, ports, IPv4 identification or the first payload bytes: NAT,
-//! tunnels seen at one point only, translation to the other IP version, clamping of the segment size (SYN packets) and
-//! fragmentation between two points break it: such packets look lost. Remarking (TOS, ECN, flow label), TTL and checksums do not.
+//! **What it assumes.** That nobody on the way rewrites addresses, ports, IPv4 identification or
+//! the first payload bytes: NAT, tunnels seen at one point only, translation to the other IP
+//! version, clamping of the segment size (SYN packets) and fragmentation between two points break
+//! it: such packets look lost. Remarking (TOS, ECN, flow label), TTL and checksums do not.
 //!
-//! **How it is biased.** Packets that are equal in all that is hashed cannot be told apart: retransmissions by link layers,
-//! and UDP whose sender leaves the identification 0 and repeats itself. The join counts those. Two different packets
-//! within a window of `w` packets are confused with probability `2 w / 2^64` each.
+//! **How it is biased.** Packets that are equal in all that is hashed cannot be told apart:
+//! retransmissions by link layers, and UDP whose sender leaves the identification 0 and repeats
+//! itself. The join counts those. Two different packets within a window of `w` packets are confused
+//! with probability `2 w / 2^64` each.
 //!
-//! **Where it was published.** BOB: RFC 5475 §6.2.4.1 (Jenkins' lookup2, 1996). Ours: NH (UMAC, CRYPTO 1999) and over its 128 bits SipHash-1-3
-//! (Aumasson and Bernstein, 2012).
-//! Where we differ: RFC 5475 lists 5 bytes of each IPv6 address, we take all 16; it leaves out protocol and payload length
-//! of IPv4; we add both. One hash for both uses: Henke, Schmoll and Zseby, PAM 2009.
+//! **Where it was published.** BOB: RFC 5475 §6.2.4.1 (Jenkins' lookup2, 1996). Ours: NH (UMAC,
+//! CRYPTO 1999) and over its 128 bits SipHash-1-3 (Aumasson and Bernstein, 2012). Where we differ:
+//! RFC 5475 lists 5 bytes of each IPv6 address, we take all 16; it leaves out protocol and payload
+//! length of IPv4; we add both. One hash for both uses: Henke, Schmoll and Zseby, PAM 2009.
 
 mod bob;
 mod compressor;
@@ -39,8 +42,8 @@ use crate::{Found, Link, Observed, Seed, TaskError, Watch, watch};
 pub struct DigestSettings {
     /// Share of packets to choose, above 0 to 1.
     pub share: f64,
-    /// Payload bytes (from the transport header on) that are hashed, [`LEAST_PAYLOAD`] to [`MOST_PAYLOAD`]; of shorter packets
-    /// what there is.
+    /// Payload bytes (from the transport header on) that are hashed, [`LEAST_PAYLOAD`] to
+    /// [`MOST_PAYLOAD`]; of shorter packets what there is.
     pub payload: u16,
     /// Which hash.
     pub function: DigestFunction,
@@ -60,7 +63,8 @@ impl DigestSettings {
         }
     }
 
-    /// What others may know of it (RFC 5477 §8.3): all but the secrets. SipHash has no number there.
+    /// What others may know of it (RFC 5477 §8.3): all but the secrets. SipHash has no number
+    /// there.
     pub fn selector(&self) -> HashSelector {
         let algorithm = if self.function == DigestFunction::Bob { BOB } else { 0 };
         let largest = u64::MAX >> (64 - self.bits());
@@ -85,7 +89,8 @@ impl DigestSettings {
     }
 }
 
-/// Sightings that are kept between two calls of [`Watch::drain`] or [`Watch::close`] at most; what is beyond is given up and counted.
+/// Sightings that are kept between two calls of [`Watch::drain`] or [`Watch::close`] at most; what
+/// is beyond is given up and counted.
 pub const MOST_SIGHTINGS: usize = 1 << 21;
 
 /// The hash of a fleet: the same packet gives the same digest wherever it is seen.

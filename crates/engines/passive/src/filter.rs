@@ -1,16 +1,17 @@
 //! Does a filter of tcpdump's language match, without the kernel?
 //!
-//! libpcap compiles the language to programs of the classic BPF machine (McCanne and Jacobson, "The BSD packet filter", USENIX 1993). The
-//! kernel runs them on what it captures; this runs them on what comes from files, and beside a capture that several tasks with
-//! filters of their own share.
+//! libpcap compiles the language to programs of the classic BPF machine (McCanne and Jacobson, "The
+//! BSD packet filter", USENIX 1993). The kernel runs them on what it captures; this runs them on
+//! what comes from files, and beside a capture that several tasks with filters of their own share.
 //!
-//! A program is checked before it runs: every jump goes forward and lands inside, so that each ends after at most as many steps as it has
-//! instructions; nothing divides by a constant zero or touches memory that there is not. A load beyond the captured bytes ends the
-//! program without a match, as in the kernel.
+//! A program is checked before it runs: every jump goes forward and lands inside, so that each ends
+//! after at most as many steps as it has instructions; nothing divides by a constant zero or
+//! touches memory that there is not. A load beyond the captured bytes ends the program without a
+//! match, as in the kernel.
 //!
-//! Where we differ from the kernel: VLAN tags stay in the frame here (as libpcap puts them back), so the ancillary loads for stripped
-//! tags say that there is none, and programs compiled for either place of the tag match the same frames. Shifts by 32 and more
-//! yield 0, as in libpcap.
+//! Where we differ from the kernel: VLAN tags stay in the frame here (as libpcap puts them back),
+//! so the ancillary loads for stripped tags say that there is none, and programs compiled for
+//! either place of the tag match the same frames. Shifts by 32 and more yield 0, as in libpcap.
 
 mod machine;
 mod ops;
@@ -27,7 +28,8 @@ pub struct Program(Vec<Op>);
 pub const MOST_INSTRUCTIONS: usize = 4096;
 
 impl Program {
-    /// From instructions as `struct sock_filter` has them: code, jump if true, jump if false, constant.
+    /// From instructions as `struct sock_filter` has them: code, jump if true, jump if false,
+    /// constant.
     pub fn new(instructions: Vec<(u16, u8, u8, u32)>) -> Result<Self, ProgramError> {
         if instructions.is_empty() || instructions.len() > MOST_INSTRUCTIONS {
             return Err(ProgramError::Length(instructions.len()));
@@ -47,7 +49,8 @@ impl Program {
         }
     }
 
-    /// Whether the frame is let through. `frame` is what was captured from the link layer on, `wire_length` how long it was.
+    /// Whether the frame is let through. `frame` is what was captured from the link layer on,
+    /// `wire_length` how long it was.
     #[inline]
     pub fn matches(&self, frame: &[u8], wire_length: u32) -> bool {
         self.run(frame, wire_length) != 0
@@ -175,7 +178,8 @@ mod tests {
 
     #[test]
     fn programs_for_stripped_vlan_tags_find_the_tag_in_the_frame() {
-        // `vlan 5` as libpcap compiles it for a live capture: the tag beside the frame, or else in it.
+        // `vlan 5` as libpcap compiles it for a live capture: the tag beside the frame, or else in
+        // it.
         let program = Program::new(vec![
             (0x30, 0, 0, 0xffff_f030),
             (0x15, 4, 0, 1),

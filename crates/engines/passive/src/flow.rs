@@ -11,7 +11,8 @@ use netaware_wire::packet::Packet;
 
 use crate::Seed;
 
-/// A table whose slots nobody outside can aim at: who could, would make every packet look through all of it.
+/// A table whose slots nobody outside can aim at: who could, would make every packet look through
+/// all of it.
 pub(crate) type Table<K, V> = HashMap<K, V, FixedState>;
 
 pub(crate) fn table<K, V>(seed: &Seed, label: &str) -> Table<K, V> {

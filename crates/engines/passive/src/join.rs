@@ -1,15 +1,19 @@
 //! The same packet seen at several points: one-way delay, loss, variation, reordering, path.
 //!
-//! **What it measures**: of each ordered pair of points and period, from sightings of packet digests, a [`DelayRow`]. **Assumes**
-//! that points report what they saw and when they were watching; that the digest covers nothing that changes on the way. **Bias**:
-//! a packet is taken for lost only if the second point watched all the time in which it could have come; anything else is
-//! `unobserved`, so loss leans to neither side. Delays are off by what the clocks are, which stands beside them. Two packets
-//! with one 64-bit digest less than the window W apart at rate R are matched wrongly with a probability of at most 2 W R / 2^64 each:
-//! 2e-11 at 10 million packets/s and 20 s (`law.rs` measures it with shorter digests). **Published**: RFC 7679 (delay), 7680 (loss), 3393 and 5481 (variation), 4737 (reordering), 5474
-//! (digests of packets); docs/methods/join.md.
+//! **What it measures**: of each ordered pair of points and period, from sightings of packet
+//! digests, a [`DelayRow`]. **Assumes** that points report what they saw and when they were
+//! watching; that the digest covers nothing that changes on the way. **Bias**: a packet is taken
+//! for lost only if the second point watched all the time in which it could have come; anything
+//! else is `unobserved`, so loss leans to neither side. Delays are off by what the clocks are,
+//! which stands beside them. Two packets with one 64-bit digest less than the window W apart at
+//! rate R are matched wrongly with a probability of at most 2 W R / 2^64 each: 2e-11 at 10 million
+//! packets/s and 20 s (`law.rs` measures it with shorter digests). **Published**: RFC 7679 (delay),
+//! 7680 (loss), 3393 and 5481 (variation), 4737 (reordering), 5474 (digests of packets);
+//! docs/methods/join.md.
 //!
-//! A [`Join`] is both halves in one: [`Matcher`], of which there may be several, each with its range of digests, and one [`Ledger`],
-//! which makes rows of their merged [`Part`]s. Pure: `now` is an argument.
+//! A [`Join`] is both halves in one: [`Matcher`], of which there may be several, each with its
+//! range of digests, and one [`Ledger`], which makes rows of their merged [`Part`]s. Pure: `now` is
+//! an argument.
 //!
 //! ```
 //! use netaware_passive::join::{Join, JoinSettings, PointId};
@@ -57,8 +61,9 @@ pub(crate) use watching::Watching;
 #[expect(unused_imports, reason = "for the documentation above")]
 use netaware_record::passive::DelayRow;
 
-/// Which of `shards` equal ranges of the digest space a digest belongs to: probes send it there, lanes are made of it. Digests of 32
-/// bits (BOB) are taken as if they were the upper half of one with 64, or all would belong to the first range.
+/// Which of `shards` equal ranges of the digest space a digest belongs to: probes send it there,
+/// lanes are made of it. Digests of 32 bits (BOB) are taken as if they were the upper half of one
+/// with 64, or all would belong to the first range.
 pub fn shard_of(digest: u64, shards: u16) -> u16 {
     let spread = if digest <= u32::MAX.into() { digest << 32 } else { digest };
     ((u128::from(spread) * u128::from(shards)) >> 64) as u16
@@ -70,13 +75,15 @@ fn is_of_part(digest: u64, (index, parts): (u16, u16)) -> bool {
     parts == 1 || shard_of(digest, parts) == index
 }
 
-/// Whether a digest is of the sample, one in sixteen, by which collectors that share a join know the clocks: probes tell each of them
-/// of these packets. It says nothing of the range that a digest is in.
+/// Whether a digest is of the sample, one in sixteen, by which collectors that share a join know
+/// the clocks: probes tell each of them of these packets. It says nothing of the range that a
+/// digest is in.
 pub fn is_clock_sample(digest: u64) -> bool {
     digest.wrapping_mul(SAMPLE_SCATTER) >> 60 == 0
 }
 
-/// Odd, and another than what digests are scattered by in memory: a step of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+/// Odd, and another than what digests are scattered by in memory: a step of SplitMix64 (Steele,
+/// Lea, Flood, OOPSLA 2014).
 const SAMPLE_SCATTER: u64 = 0xbf58_476d_1ce4_e5b9;
 
 /// Sightings in, rows out.
@@ -102,7 +109,8 @@ impl Join {
         self.matcher.offer(point, sightings);
     }
 
-    /// All sightings of this point and period have been offered; it lost `lost` packets in it, and this was its clock.
+    /// All sightings of this point and period have been offered; it lost `lost` packets in it, and
+    /// this was its clock.
     pub fn watched(&mut self, point: PointId, period: Period, lost: u64, clock: &ClockState) {
         self.matcher.watched(point, period, lost);
         self.ledger.watched(point, period, lost, clock);
@@ -113,7 +121,8 @@ impl Join {
         self.ledger.exchange(asked, answered, exchange);
     }
 
-    /// It is `now` by the collector's clock: gives the periods of which everything is known, oldest first.
+    /// It is `now` by the collector's clock: gives the periods of which everything is known, oldest
+    /// first.
     pub fn advance(&mut self, now: Wall) -> Vec<Joined> {
         let parts = self.matcher.advance(now);
         parts.into_iter().map(|part| self.ledger.settle(part)).collect()
@@ -125,13 +134,15 @@ impl Join {
         parts.into_iter().map(|part| self.ledger.settle(part)).collect()
     }
 
-    /// Tells all that it holds, some bytes at a time, for [`Self::restore`]; what it knows of points and clocks comes back.
+    /// Tells all that it holds, some bytes at a time, for [`Self::restore`]; what it knows of
+    /// points and clocks comes back.
     pub fn save(&mut self, out: &mut dyn FnMut(&[u8])) -> LedgerState {
         self.matcher.save(&mut Sink::new(out));
         self.ledger.state()
     }
 
-    /// One that goes on from there, with the same settings. `None`: it cannot have been told like this.
+    /// One that goes on from there, with the same settings. `None`: it cannot have been told like
+    /// this.
     pub fn restore(settings: JoinSettings, bytes: &[u8], known: LedgerState) -> Option<Self> {
         let matcher = Matcher::restore(settings.clone(), &mut Source::new(bytes))?;
         Some(Self { matcher, ledger: Ledger::restore(settings, known)? })

@@ -1,7 +1,8 @@
 //! Packets in; digests, volumes, round-trip times, capacities, and joins of several points out.
 //!
-//! Pure: time comes with the packets, nothing here reads a clock, opens a file or starts a thread. Everything that packets can
-//! make grow has a bound, and what was left out because of it is counted.
+//! Pure: time comes with the packets, nothing here reads a clock, opens a file or starts a thread.
+//! Everything that packets can make grow has a bound, and what was left out because of it is
+//! counted.
 //!
 //! | question | module |
 //! |---|---|
@@ -44,11 +45,13 @@ pub struct Observed<'a> {
     pub at: Wall,
     /// Which way it went: `true` when the interface sent it, as far as the capture knows.
     pub outgoing: bool,
-    /// Packets that it stands for: more than 1 where offloads merged them, as far as the capture knows.
+    /// Packets that it stands for: more than 1 where offloads merged them, as far as the capture
+    /// knows.
     pub segments: u16,
     /// What was seen.
     pub packet: Packet<'a>,
-    /// The frame it came in, link layer first, as far as captured; VLAN tags are where they were on the wire.
+    /// The frame it came in, link layer first, as far as captured; VLAN tags are where they were on
+    /// the wire.
     pub frame: &'a [u8],
 }
 
@@ -58,7 +61,8 @@ impl Observed<'_> {
         self.segments > 1
     }
 
-    /// Bytes from the IP header on of all packets that it stands for: each has the headers that the merged one has once.
+    /// Bytes from the IP header on of all packets that it stands for: each has the headers that the
+    /// merged one has once.
     #[inline]
     pub fn length(&self) -> u64 {
         let length = u64::from(self.packet.length);

@@ -1,4 +1,5 @@
-//! Packets for tests, with a simple parser beside: what comes out of [`Made::packet`] is what the real one would say.
+//! Packets for tests, with a simple parser beside: what comes out of [`Made::packet`] is what the
+//! real one would say.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,18 +1,22 @@
 //! How many packets of a marked block came through?
 //!
-//! **What it measures.** Somebody on the way colours packets by one bit of the DSCP that changes every block (RFC 9341): of each
-//! block and colour this task counts packets and bytes, and keeps the first and the mean stamp, and with double marking
-//! the stamps of marked packets. Two points' rows of a block are loss and delay ([`join`]).
+//! **What it measures.** Somebody on the way colours packets by one bit of the DSCP that changes
+//! every block (RFC 9341): of each block and colour this task counts packets and bytes, and keeps
+//! the first and the mean stamp, and with double marking the stamps of marked packets. Two points'
+//! rows of a block are loss and delay ([`join`]).
 //!
-//! **What it assumes.** That blocks begin at multiples of their length since the epoch by the marker's clock, colour 0 with even ones,
-//! and that a packet comes within half a block of its own: clock difference, delay and its spread together less than L/2. What the filter
-//! lets through is one flow.
+//! **What it assumes.** That blocks begin at multiples of their length since the epoch by the
+//! marker's clock, colour 0 with even ones, and that a packet comes within half a block of its own:
+//! clock difference, delay and its spread together less than L/2. What the filter lets through is
+//! one flow.
 //!
-//! **How it is biased.** Loss is exact while the assumption holds; where it does not, packets count in the block before or after, and loss of
-//! neighbours comes out with opposite signs. The delay of first packets is wrong wherever one of them was lost or reordered, the
-//! mean delay by loss within the block; double marking by neither.
+//! **How it is biased.** Loss is exact while the assumption holds; where it does not, packets count
+//! in the block before or after, and loss of neighbours comes out with opposite signs. The delay of
+//! first packets is wrong wherever one of them was lost or reordered, the mean delay by loss within
+//! the block; double marking by neither.
 //!
-//! **Where it was published.** RFC 9341 (alternate marking), §3.1 to §3.2 and §5 for the guard band.
+//! **Where it was published.** RFC 9341 (alternate marking), §3.1 to §3.2 and §5 for the guard
+//! band.
 
 mod join;
 mod ledger;
@@ -62,7 +66,8 @@ impl Block {
 }
 
 impl MarkingWatch {
-    /// A task that reads the colour from bit `colour` of the DSCP (0 the lowest), and double marks from `delay`, in blocks of `block_ms`.
+    /// A task that reads the colour from bit `colour` of the DSCP (0 the lowest), and double marks
+    /// from `delay`, in blocks of `block_ms`.
     pub fn new(colour: u8, delay: Option<u8>, block_ms: u32) -> Result<Self, TaskError> {
         watch::within("colour_bit", colour.into(), 0, 5)?;
         watch::within("delay_bit", delay.unwrap_or(0).into(), 0, 5)?;
@@ -119,7 +124,8 @@ impl Watch for MarkingWatch {
             return;
         }
         if self.blocks.len() >= MOST_BLOCKS && !self.blocks.contains_key(&number) {
-            // Stamps all over the place: nothing of a marked flow. The oldest block goes, and what comes for it is late.
+            // Stamps all over the place: nothing of a marked flow. The oldest block goes, and what
+            // comes for it is late.
             if let Some((oldest, block)) = self.blocks.pop_first() {
                 self.late[(oldest & 1) as usize] += block.packets;
                 self.read = self.read.max(oldest + 1);
@@ -136,8 +142,8 @@ impl Watch for MarkingWatch {
         }
     }
 
-    /// Hands out the blocks that are over since half a block: until then packets may still be on their way; where none come any more,
-    /// all. Without any, the last that is over, empty.
+    /// Hands out the blocks that are over since half a block: until then packets may still be on
+    /// their way; where none come any more, all. Without any, the last that is over, empty.
     fn close(&mut self, period: Period, found: &mut Found) {
         let over = period.until.0.saturating_sub(self.length / 2).div_euclid(self.length);
         let later = if self.ended { BTreeMap::new() } else { self.blocks.split_off(&over) };
@@ -184,7 +190,8 @@ mod tests {
     #[test]
     fn packets_count_in_the_nearest_block_of_their_colour() {
         let mut task = MarkingWatch::new(0, None, 100).unwrap();
-        // Sent at 95 and 105 (colours 0 and 1), seen 20 ms later; one of the next block seen early by the clock here.
+        // Sent at 95 and 105 (colours 0 and 1), seen 20 ms later; one of the next block seen early
+        // by the clock here.
         for (at, colour) in [(15, 0), (115, 0), (125, 1), (190, 0), (199, 1)] {
             task.observe(&Made::udp4().dscp(colour).observed(Wall(at * MS)));
         }

@@ -1,21 +1,26 @@
 //! How long does an answer take, seen from one point?
 //!
-//! **What it measures.** Of each conversation the time from a packet that passes here to the first packet back that proves its
-//! arrival: by TCP timestamps (RFC 7323), by TCP acknowledgements, and of QUIC the whole round by its spin bit (RFC 9000 §17.4). With both
-//! directions in view, one row for each direction: `key.source` is the side whose packets were waited on, so a TCP figure is the round
-//! from here to `key.destination` and back. The spin bit's is the round between both ends, wherever the point is.
+//! **What it measures.** Of each conversation the time from a packet that passes here to the first
+//! packet back that proves its arrival: by TCP timestamps (RFC 7323), by TCP acknowledgements, and
+//! of QUIC the whole round by its spin bit (RFC 9000 §17.4). With both directions in view, one row
+//! for each direction: `key.source` is the side whose packets were waited on, so a TCP figure is
+//! the round from here to `key.destination` and back. The spin bit's is the round between both
+//! ends, wherever the point is.
 //!
-//! **What it assumes.** That both directions pass here (for the spin bit one is enough), and that QUIC is QUIC because a long header of a known version
-//! opened it: connections that were open before are not measured.
+//! **What it assumes.** That both directions pass here (for the spin bit one is enough), and that
+//! QUIC is QUIC because a long header of a known version opened it: connections that were open
+//! before are not measured.
 //!
-//! **How it is biased.** High by what the answering host waits: up to 40 ms or more with delayed acknowledgements, which is why an acknowledgement
-//! is held against the last segment that it covers exactly. Never low: a timestamp that repeats counts from its first packet, whatever came
-//! with it later (clocks of 1 ms repeat on every fast path), a retransmitted range is not timed at all (Karn). The spin bit is
-//! high while a sender has nothing to send.
+//! **How it is biased.** High by what the answering host waits: up to 40 ms or more with delayed
+//! acknowledgements, which is why an acknowledgement is held against the last segment that it
+//! covers exactly. Never low: a timestamp that repeats counts from its first packet, whatever came
+//! with it later (clocks of 1 ms repeat on every fast path), a retransmitted range is not timed at
+//! all (Karn). The spin bit is high while a sender has nothing to send.
 //!
-//! **Where it was published.** Timestamps: Nichols, "pping" (2017) and Sundberg et al., "Efficient continuous latency monitoring with
-//! eBPF", PAM 2023. Acknowledgements: Karn and Partridge, SIGCOMM 1987. Spin bit: RFC 9312 §4.2, and the time filter of De Vaere
-//! et al., "Three bits suffice", IMC 2018.
+//! **Where it was published.** Timestamps: Nichols, "pping" (2017) and Sundberg et al., "Efficient
+//! continuous latency monitoring with eBPF", PAM 2023. Acknowledgements: Karn and Partridge,
+//! SIGCOMM 1987. Spin bit: RFC 9312 §4.2, and the time filter of De Vaere et al., "Three bits
+//! suffice", IMC 2018.
 
 mod acknowledgements;
 mod quic;
@@ -138,7 +143,8 @@ impl RttWatch {
         let Some(header) = quic::Header::parse(packet) else { return };
         let (flow, other) = Flow::five_tuple(packet).both_ways();
         let Some(conversation) = self.conversation(flow, at, header.opens()) else { return };
-        // A TCP conversation has another protocol in its key: whoever is here was opened by a long header.
+        // A TCP conversation has another protocol in its key: whoever is here was opened by a long
+        // header.
         let spin = conversation.spin.get_or_insert_default();
         if let Some(rtt) = spin.observe(usize::from(other), header, at).filter(|rtt| plausible(*rtt)) {
             conversation.directions[usize::from(other)].found[SPIN_BIT].observe(rtt);

@@ -1,8 +1,9 @@
 //! The secret of a fleet, and keys made from it.
 //!
-//! All probes of a fleet must make the same digest of the same packet and choose the same packets, and nobody else may know which:
-//! who did could send packets that are never chosen, or that all look alike (RFC 5475 §6.2.4.1 wants the initialiser and the
-//! range kept private). Everything that has to be secret is derived from one seed under a label, so that no two uses share a key.
+//! All probes of a fleet must make the same digest of the same packet and choose the same packets,
+//! and nobody else may know which: who did could send packets that are never chosen, or that all
+//! look alike (RFC 5475 §6.2.4.1 wants the initialiser and the range kept private). Everything that
+//! has to be secret is derived from one seed under a label, so that no two uses share a key.
 
 use std::fmt;
 
@@ -38,7 +39,8 @@ impl Seed {
         Ok(Self(bytes))
     }
 
-    /// A key for the use that `label` names: both words are SipHash-1-3 of the label and a number under the seed.
+    /// A key for the use that `label` names: both words are SipHash-1-3 of the label and a number
+    /// under the seed.
     pub fn key(&self, label: &str) -> Key {
         let word = |number: u64| {
             let mut sip = Sip::new(self.words());

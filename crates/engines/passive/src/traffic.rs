@@ -1,14 +1,16 @@
 //! How does the rate change, how large are packets, who talks most?
 //!
-//! **What it measures.** Bytes per slice of time, packets by size, the share of the link that was taken, and the pairs of hosts with the most
-//! bytes.
+//! **What it measures.** Bytes per slice of time, packets by size, the share of the link that was
+//! taken, and the pairs of hosts with the most bytes.
 //!
-//! **What it assumes.** For `link_bytes`: Ethernet (each frame at least 60 bytes, and 24 more for preamble, checksum and gap), where there
-//! is a link header at all. For `utilisation`: that the speed the interface says is the link's, and one direction of it: what the interface
-//! sent and what it received are different directions, and the fuller one is told.
+//! **What it assumes.** For `link_bytes`: Ethernet (each frame at least 60 bytes, and 24 more for
+//! preamble, checksum and gap), where there is a link header at all. For `utilisation`: that the
+//! speed the interface says is the link's, and one direction of it: what the interface sent and
+//! what it received are different directions, and the fuller one is told.
 //!
-//! **How it is biased.** Frames that offloads merged count as the packets that the capture says they stand for, all of one size. A packet
-//! whose stamp lies outside of the period (clock steps, rings read one after the other) counts in the nearest slice, so that slices always add up.
+//! **How it is biased.** Frames that offloads merged count as the packets that the capture says
+//! they stand for, all of one size. A packet whose stamp lies outside of the period (clock steps,
+//! rings read one after the other) counts in the nearest slice, so that slices always add up.
 //!
 //! **Where it was published.** Nowhere: counting. Top talkers as in [`crate::volume`], by bytes.
 
@@ -37,7 +39,8 @@ pub struct TrafficWatch {
     bytes: u64,
     /// Received, sent.
     link_bytes: [u64; 2],
-    /// Bytes by slice number since the epoch; a number may be there several times. The last one is the present.
+    /// Bytes by slice number since the epoch; a number may be there several times. The last one is
+    /// the present.
     slices: Vec<(i64, u64)>,
     sizes: Vec<u64>,
     larger: u64,
@@ -49,7 +52,8 @@ impl TrafficWatch {
     pub fn new(slice_ms: u32, top: u32, seed: &Seed, link: Link) -> Result<Self, TaskError> {
         let slice = i64::from(watch::within("slice_ms", slice_ms, 1, 3_600_000)?) * 1_000_000;
         let top = watch::within("top", top, 0, MOST_TALKERS)? as usize;
-        // Twenty times as many as are told: the bound of what may be missing is then a tenth of the least of equal shares.
+        // Twenty times as many as are told: the bound of what may be missing is then a tenth of the
+        // least of equal shares.
         let talkers = Bounded::new((top * 20).max(1000), Weight::Bytes, seed);
         let sizes = vec![0; LARGEST + 1];
         let (packets, bytes, larger) = (0, 0, 0);
@@ -180,7 +184,8 @@ impl Watch for TrafficWatch {
     }
 }
 
-/// Bytes that a frame takes on an Ethernet link: padded, with checksum, preamble and gap. Without a link header, those of the packet.
+/// Bytes that a frame takes on an Ethernet link: padded, with checksum, preamble and gap. Without a
+/// link header, those of the packet.
 #[inline]
 fn on_the_link(seen: &Observed<'_>) -> u64 {
     let packets = u64::from(seen.segments);

@@ -1,17 +1,22 @@
 //! How many packets and bytes, of whom?
 //!
-//! **What it measures.** Packets, bytes and the first and last stamp of each key (any of version, addresses or prefixes, protocol,
-//! ports, DSCP, flow label); without parts of a key, of all packets together.
+//! **What it measures.** Packets, bytes and the first and last stamp of each key (any of version,
+//! addresses or prefixes, protocol, ports, DSCP, flow label); without parts of a key, of all
+//! packets together.
 //!
-//! **What it assumes.** Nothing of the traffic; that the capture knows how many packets a frame stands for that offloads merged: so many are
-//! counted, each with its headers. Where it has that from the MTU alone, a frame of packets that are smaller counts too few. Memory is for a given number of keys; ten million flows do not change that.
+//! **What it assumes.** Nothing of the traffic; that the capture knows how many packets a frame
+//! stands for that offloads merged: so many are counted, each with its headers. Where it has that
+//! from the MTU alone, a frame of packets that are smaller counts too few. Memory is for a given
+//! number of keys; ten million flows do not change that.
 //!
-//! **How it is biased.** Exact while the keys have room. Then the lesser half is put into one `rest` row, again and again, and a key that comes
-//! (back) later may have been among them: its row says how many packets may be missing at most. A key with more than `2 N / keys` of
-//! `N` packets is never missing. Counts never lean high, and all rows together are always all packets.
+//! **How it is biased.** Exact while the keys have room. Then the lesser half is put into one
+//! `rest` row, again and again, and a key that comes (back) later may have been among them: its row
+//! says how many packets may be missing at most. A key with more than `2 N / keys` of `N` packets
+//! is never missing. Counts never lean high, and all rows together are always all packets.
 //!
-//! **Where it was published.** Purging by the median: Anderson, Bevan, Lang et al., "A high-performance algorithm for identifying
-//! frequent items in data streams", IMC 2017; the bound of a key that returns: space-saving (Metwally, Agrawal and El Abbadi, 2005).
+//! **Where it was published.** Purging by the median: Anderson, Bevan, Lang et al., "A
+//! high-performance algorithm for identifying frequent items in data streams", IMC 2017; the bound
+//! of a key that returns: space-saving (Metwally, Agrawal and El Abbadi, 2005).
 
 mod bounded;
 mod key;
@@ -79,8 +84,8 @@ impl Count {
 }
 
 impl VolumeWatch {
-    /// A task that counts by the parts of a key that `by` names, with prefixes (IPv4, IPv6) in place of addresses if given, and keeps
-    /// `keys` keys.
+    /// A task that counts by the parts of a key that `by` names, with prefixes (IPv4, IPv6) in
+    /// place of addresses if given, and keeps `keys` keys.
     pub fn new(by: &[String], prefix: Option<(u8, u8)>, keys: u32, seed: &Seed) -> Result<Self, TaskError> {
         let parts = KeyParts::new(by, prefix)?;
         let keys = watch::within("keys", keys, 1, MOST_KEYS)? as usize;

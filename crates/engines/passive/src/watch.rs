@@ -1,4 +1,5 @@
-//! What all tasks have in common: they are shown packets, and asked from time to time what they found.
+//! What all tasks have in common: they are shown packets, and asked from time to time what they
+//! found.
 
 use netaware_record::passive::{PacketSighting, Period, Row};
 use netaware_units::BitRate;
@@ -15,19 +16,23 @@ use crate::{Observed, Seed};
 
 /// One running task. Its memory is bounded, whatever it is shown.
 pub trait Watch: Send {
-    /// Takes one packet into account. Stamps need not rise: rings of several cores are read one after the other.
+    /// Takes one packet into account. Stamps need not rise: rings of several cores are read one
+    /// after the other.
     fn observe(&mut self, seen: &Observed<'_>);
 
-    /// Says what was found since the last call, and begins anew. `period` is what the packets since then belong to.
+    /// Says what was found since the last call, and begins anew. `period` is what the packets since
+    /// then belong to.
     fn close(&mut self, period: Period, found: &mut Found);
 
-    /// Hands out what need not wait for the end of a period: sightings, if there are `least` or more. They change places with
-    /// `empty`, whose memory takes the next ones. Who calls this every few ms keeps memory small.
+    /// Hands out what need not wait for the end of a period: sightings, if there are `least` or
+    /// more. They change places with `empty`, whose memory takes the next ones. Who calls this
+    /// every few ms keeps memory small.
     fn drain(&mut self, least: usize, empty: &mut Vec<PacketSighting>) {
         let _ = (least, empty);
     }
 
-    /// Nothing comes any more, as at a file's end: the next [`Self::close`] keeps nothing back for packets that might still come.
+    /// Nothing comes any more, as at a file's end: the next [`Self::close`] keeps nothing back for
+    /// packets that might still come.
     fn end(&mut self) {}
 
     /// The interface is another than it was (MTU, speed).
@@ -48,14 +53,16 @@ pub struct Found {
 /// What is known of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Link {
-    /// Longest IP packet; what is longer was merged by offloads. `None`: nothing is taken for merged.
+    /// Longest IP packet; what is longer was merged by offloads. `None`: nothing is taken for
+    /// merged.
     pub mtu: Option<u32>,
     /// Speed; `None`: not known, and no utilisation is told.
     pub rate: Option<BitRate>,
 }
 
 impl Link {
-    /// Whether a packet of this length (bytes from the IP header on) is several packets that were merged before it was seen.
+    /// Whether a packet of this length (bytes from the IP header on) is several packets that were
+    /// merged before it was seen.
     pub fn merged(&self, length: u32) -> bool {
         self.mtu.is_some_and(|mtu| length > mtu)
     }

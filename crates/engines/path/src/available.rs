@@ -9,8 +9,9 @@
 //! | [`Maximum`] | how much arrives at most when the path is filled? (RFC 9097) | the share that others leave to us, not what is free |
 //! | [`Automatic`] | a [`Curve`], confirmed by a [`Slops`] | as its parts |
 //!
-//! All of them see one tight link, first in first out, whose cross traffic does not react to the probes. All rates are those
-//! of the actual send stamps, and all stretches are of mean gaps over whole trains.
+//! All of them see one tight link, first in first out, whose cross traffic does not react to the
+//! probes. All rates are those of the actual send stamps, and all stretches are of mean gaps over
+//! whole trains.
 
 mod approach;
 mod automatic;

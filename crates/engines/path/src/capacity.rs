@@ -1,4 +1,5 @@
-//! Capacity: what the narrow link carries when nothing else wants it, bit/s of IP packets of the largest size.
+//! Capacity: what the narrow link carries when nothing else wants it, bit/s of IP packets of the
+//! largest size.
 //!
 //! | method | asks | time |
 //! |---|---|---|

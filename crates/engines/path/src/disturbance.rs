@@ -1,4 +1,5 @@
-//! What others took from the two hosts while they measured, and what a figure may therefore not claim.
+//! What others took from the two hosts while they measured, and what a figure may therefore not
+//! claim.
 //!
 //! ```text
 //!  planned  | | | | | | | | | | | |               packets of a train
@@ -7,15 +8,18 @@
 //!                    away: its share of the train says how far a time measured meanwhile may be wrong
 //! ```
 //!
-//! **Measures** nothing: it weighs what both ends counted. A sender is **away** in the pauses of its trains that nobody planned, as
-//! far as its thread's wait for a core explains them; either end is for what the hypervisor withheld of the time that its host was busy.
-//! An end that takes in packets is not away while its thread waits, since arrivals are stamped by the kernel's interrupts,
-//! which no program delays, but for the share of arrivals that the program had to stamp itself. **Assumes** the worst: that the
-//! pauses fell into what was measured and not into view, as they do between a packet's stamp and its leaving. Then a span that
-//! reads T lasted (1 - a) T to T / (1 - a), and a rate is as uncertain. Methods see most pauses by their stamps and leave them
-//! out, so an interval that is widened so is **biased** to be too wide. What a system does not count is taken for quiet.
-//! **Published**: that load of the measuring host spoils such figures, Jin and Tierney, "System capability effects on algorithms
-//! for network bandwidth measurement", IMC 2003; the rule is ours.
+//! **Measures** nothing: it weighs what both ends counted. A sender is **away** in the pauses of
+//! its trains that nobody planned, as far as its thread's wait for a core explains them; either end
+//! is for what the hypervisor withheld of the time that its host was busy. An end that takes in
+//! packets is not away while its thread waits, since arrivals are stamped by the kernel's
+//! interrupts, which no program delays, but for the share of arrivals that the program had to stamp
+//! itself. **Assumes** the worst: that the pauses fell into what was measured and not into view, as
+//! they do between a packet's stamp and its leaving. Then a span that reads T lasted (1 - a) T to T
+//! / (1 - a), and a rate is as uncertain. Methods see most pauses by their stamps and leave them
+//! out, so an interval that is widened so is **biased** to be too wide. What a system does not
+//! count is taken for quiet. **Published**: that load of the measuring host spoils such figures,
+//! Jin and Tierney, "System capability effects on algorithms for network bandwidth measurement",
+//! IMC 2003; the rule is ours.
 
 use netaware_stats::interval::Interval;
 
@@ -28,7 +32,8 @@ use crate::{Bound, Estimate, Flag};
 pub struct EndLoad {
     /// Of the time in which this end sent trains, the share in pauses that nobody planned, 0..=1.
     pub paused: Option<f64>,
-    /// Of the time in which the measuring thread had to be on time, that for which it waited for a core, 0..=1.
+    /// Of the time in which the measuring thread had to be on time, that for which it waited for a
+    /// core, 0..=1.
     pub denied: Option<f64>,
     /// Of the time of all cores, what the hypervisor withheld, 0..=1.
     pub steal: Option<f64>,
@@ -41,7 +46,8 @@ pub struct EndLoad {
 }
 
 impl EndLoad {
-    /// Without what cannot be, as another host may say: shares as the nearest that can, no more cores than a host may have.
+    /// Without what cannot be, as another host may say: shares as the nearest that can, no more
+    /// cores than a host may have.
     #[must_use]
     pub fn sane(self) -> Self {
         let within =
@@ -71,13 +77,15 @@ impl EndLoad {
         }
     }
 
-    /// What of the time that the host was busy the hypervisor withheld: cores that idle lose nothing.
+    /// What of the time that the host was busy the hypervisor withheld: cores that idle lose
+    /// nothing.
     fn withheld(&self) -> f64 {
         let steal = self.steal.unwrap_or(0.0);
         if steal < LEAST_STEAL { 0.0 } else { steal / self.busy.unwrap_or(1.0).max(steal) }
     }
 
-    /// Share of the time in which it sent that it was kept from sending: pauses that the wait for a core explains.
+    /// Share of the time in which it sent that it was kept from sending: pauses that the wait for a
+    /// core explains.
     fn kept(&self) -> f64 {
         self.paused.unwrap_or(0.0).min(self.denied.unwrap_or(1.0))
     }
@@ -111,7 +119,8 @@ pub struct Disturbance {
 }
 
 impl Disturbance {
-    /// Of the host that sends and the one that takes in; `unstamped` of the arrivals, 0..=1, had no stamp of the kernel's.
+    /// Of the host that sends and the one that takes in; `unstamped` of the arrivals, 0..=1, had no
+    /// stamp of the kernel's.
     pub fn of(sender: &EndLoad, receiver: &EndLoad, unstamped: f64) -> Self {
         let (sender, receiver) = (sender.sane(), receiver.sane());
         let unstamped = if unstamped.is_finite() { unstamped.clamp(0.0, 1.0) } else { 0.0 };
@@ -144,7 +153,8 @@ impl Disturbance {
         }
     }
 
-    /// A rate as it may be told: of disturbed hosts not narrower than they allow, of hosts that were away a bound.
+    /// A rate as it may be told: of disturbed hosts not narrower than they allow, of hosts that
+    /// were away a bound.
     pub fn on_rate(&self, rate: Interval, bound: Bound) -> (Interval, Bound) {
         self.at_level(self.level(), rate, bound)
     }
@@ -165,8 +175,8 @@ impl Disturbance {
         (widened, bound)
     }
 
-    /// An answer as it may be told, with flags that say why. One of a method that saw most of the pauses itself, and of hosts
-    /// that were away, is a bound.
+    /// An answer as it may be told, with flags that say why. One of a method that saw most of the
+    /// pauses itself, and of hosts that were away, is a bound.
     #[must_use]
     pub fn on(&self, answer: Estimate) -> Estimate {
         let saw_it = answer.flags.contains(&Flag::HostLimited) && self.away >= SUSPECTED;
@@ -209,15 +219,18 @@ impl Disturbance {
     }
 }
 
-/// Away for less makes less of a difference than the methods' own intervals hold. Packets kept back unseen by their stamps, over
-/// 100 Mbit/s half used (`sim/tests/integration/busy_hosts.rs`): away for 5 to 11 %, the curve reads up to 17 % off, still within its interval;
-/// real hosts whose cores nobody else wants pause for 0 to 3 %.
+/// Away for less makes less of a difference than the methods' own intervals hold. Packets kept back
+/// unseen by their stamps, over 100 Mbit/s half used (`sim/tests/integration/busy_hosts.rs`): away
+/// for 5 to 11 %, the curve reads up to 17 % off, still within its interval; real hosts whose cores
+/// nobody else wants pause for 0 to 3 %.
 const SUSPECTED: f64 = 0.05;
-/// Away for more allows a figure to be off by a sixth, and what methods see no longer saves them: away for 19 %, slops reads 70 %
-/// low on that path, and for 25 to 40 % the curve is more than a fifth off in each of eight runs. What is left is a bound. A program on each
-/// core of a real host makes 50 to 75 %, on one of two 7 to 25 %.
+/// Away for more allows a figure to be off by a sixth, and what methods see no longer saves them:
+/// away for 19 %, slops reads 70 % low on that path, and for 25 to 40 % the curve is more than a
+/// fifth off in each of eight runs. What is left is a bound. A program on each core of a real host
+/// makes 50 to 75 %, on one of two 7 to 25 %.
 const LIMITED: f64 = 0.15;
-/// A full core beside the measuring thread's: what interrupts and wake-ups suffer from it is in no counter.
+/// A full core beside the measuring thread's: what interrupts and wake-ups suffer from it is in no
+/// counter.
 const BESIDE: f64 = 0.05;
 /// Wake-ups beside an idle core make a thread wait for less.
 const WAITED: f64 = 0.25;

@@ -19,13 +19,15 @@ pub enum Step {
     Done,
 }
 
-/// A method. After [`Step::Volley`] it is given the report of that volley, then asked again. It ends by itself within its
-/// time limit; somebody who wants to stop earlier stops asking and takes [`Estimator::answer`].
+/// A method. After [`Step::Volley`] it is given the report of that volley, then asked again. It
+/// ends by itself within its time limit; somebody who wants to stop earlier stops asking and takes
+/// [`Estimator::answer`].
 pub trait Estimator {
     /// What to do next. `now` never runs backwards.
     fn next(&mut self, now: Mono) -> Step;
 
-    /// What became of the volley asked for last. `took` is from its first packet until the report was here.
+    /// What became of the volley asked for last. `took` is from its first packet until the report
+    /// was here.
     fn take(&mut self, now: Mono, report: &VolleyReport, took: Span);
 
     /// What is known so far; `None` as long as nothing is.

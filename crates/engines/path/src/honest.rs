@@ -1,23 +1,24 @@
-//! The highest rate that a host can probe with a stated error, and what limits it: arithmetic over what the host was
-//! measured to cost.
+//! The highest rate that a host can probe with a stated error, and what limits it: arithmetic over
+//! what the host was measured to cost.
 //!
-//! A rate is a distance: packets of L bytes at R bit/s are 8 L / R apart. Whatever the host adds to a distance (the
-//! clock's resolution, the error of stamps, the cost of a call) is there at any rate, so its share grows with the rate,
-//! and the highest rate at which it is no more than ε of what is measured follows. For a clock that errs by `t`:
+//! A rate is a distance: packets of L bytes at R bit/s are 8 L / R apart. Whatever the host adds to
+//! a distance (the clock's resolution, the error of stamps, the cost of a call) is there at any
+//! rate, so its share grows with the rate, and the highest rate at which it is no more than ε of
+//! what is measured follows. For a clock that errs by `t`:
 //!
 //! ```text
 //!   t / (8 L / R) <= ε   =>   R <= ε 8 L / t          959 ns on packets of 1500 B at 1 Gbit/s: 8 %, at 10 Gbit/s: 80 %
 //! ```
 //!
-//! (Jin and Tierney, "System capability effects on algorithms for network bandwidth measurement", IMC 2003; the example
-//! is from §6.) Ways of probing differ in the distance that they measure: a pair has one, a train of N packets has
-//! N - 1 of them in one. Each way has several such ceilings; the lowest counts, and [`HonestRate`] names it with its
-//! formula.
+//! (Jin and Tierney, "System capability effects on algorithms for network bandwidth measurement",
+//! IMC 2003; the example is from §6.) Ways of probing differ in the distance that they measure: a
+//! pair has one, a train of N packets has N - 1 of them in one. Each way has several such ceilings;
+//! the lowest counts, and [`HonestRate`] names it with its formula.
 //!
-//! **Assumes** that costs measured on loopback hold on the path's interface. **Biased low** for sending, since on
-//! loopback the sender pays for the delivery too; **high** for anything that a card does to packets and does not tell,
-//! as moderation that no traffic has shown. Where the system does not tell something (link rate, coalescing), its
-//! ceiling is left out, not guessed.
+//! **Assumes** that costs measured on loopback hold on the path's interface. **Biased low** for
+//! sending, since on loopback the sender pays for the delivery too; **high** for anything that a
+//! card does to packets and does not tell, as moderation that no traffic has shown. Where the
+//! system does not tell something (link rate, coalescing), its ceiling is left out, not guessed.
 
 mod ceiling;
 mod cost;
@@ -44,7 +45,8 @@ pub struct HostCosts {
     pub receive: CostBySize,
     /// A datagram of many that are handed over and taken in together, both ends at work.
     pub bulk: CostBySize,
-    /// How late a paced packet leaves, 99th percentile: rare stalls are seen as such, and are no matter of the rate.
+    /// How late a paced packet leaves, 99th percentile: rare stalls are seen as such, and are no
+    /// matter of the rate.
     pub pacing: Option<f64>,
     /// Copying a byte.
     pub memory_copy: Option<f64>,
@@ -148,7 +150,8 @@ pub struct HonestRate {
 }
 
 impl HonestRate {
-    /// The ceilings of one way with packets of one size; `None` if nothing that would limit it was measured.
+    /// The ceilings of one way with packets of one size; `None` if nothing that would limit it was
+    /// measured.
     pub fn of(costs: &HostCosts, way: Way, packet: u32, error: f64) -> Option<Self> {
         let distance = Distance::new(costs, packet, error);
         let mut ceilings = match way {
@@ -213,7 +216,8 @@ const SMALLEST_PROBE: u32 = 64;
 const CHIRP_STEP: u32 = 3;
 /// Periods of coalescing that its steps last.
 const CHIRP_PERIODS: f64 = 2.5;
-/// Stamp errors that a stream of [`slops`](crate::available::Slops) lasts: a trend is fainter than a mean.
+/// Stamp errors that a stream of [`slops`](crate::available::Slops) lasts: a trend is fainter than
+/// a mean.
 const STREAM_ERRORS: f64 = 600.0;
 /// Periods of coalescing that it lasts.
 const STREAM_PERIODS: f64 = 12.0;

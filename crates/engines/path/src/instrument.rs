@@ -2,8 +2,8 @@
 
 use netaware_units::Span;
 
-/// Facts about sender and receiver that bound every figure. Measured before (`netaware host`, the session's set-up), and the
-/// same for all methods.
+/// Facts about sender and receiver that bound every figure. Measured before (`netaware host`, the
+/// session's set-up), and the same for all methods.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Instrument {
     /// Largest IP packet of the path, bytes.
@@ -12,13 +12,15 @@ pub struct Instrument {
     pub smallest: u32,
     /// Round trip without load: what one question and its answer take at least.
     pub rtt: Span,
-    /// Shortest distance at which the sender starts two packets; what leaves back to back leaves so.
+    /// Shortest distance at which the sender starts two packets; what leaves back to back leaves
+    /// so.
     pub send_gap: Span,
     /// Standard error of the time of a send, as stamped.
     pub send_error: Span,
     /// Standard error of the time of an arrival, as stamped, coalescing apart.
     pub receive_error: Span,
-    /// Most bytes of one train: what the path's queues and the receiver's buffers took without loss so far.
+    /// Most bytes of one train: what the path's queues and the receiver's buffers took without loss
+    /// so far.
     pub largest_burst: u64,
     /// Share of the capacity that may be used, averaged over the measurement, 0..=1 (`--max-load`).
     pub max_load: f64,

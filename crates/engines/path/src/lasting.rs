@@ -1,4 +1,5 @@
-//! Whether a figure lasts: what a token bucket's credit hides from every method whose trains are shorter than the credit.
+//! Whether a figure lasts: what a token bucket's credit hides from every method whose trains are
+//! shorter than the credit.
 //!
 //! ```text
 //!  the method's own trains ...                 one steady train at its figure          only if that was held back
@@ -6,15 +7,18 @@
 //!                                              └ passes ┘└ held back ────┘             └ drained ┘└ two lower rates ─┘
 //! ```
 //!
-//! **Measures** whether packets at the rate that a method has found still pass after 300 kB (or 10 ms, a quarter of what the method
-//! sent, or less if the load allows no more). A policer then drops without a queue, a shaper's packets come at the token rate. If so,
-//! what lasts is read from the drained bucket: sent over received rate is (R + X) / T for probes at R beside cross traffic X, so that
-//! a line through three rates has the token rate T (the capacity) and T - X (what is available). A link without a bucket has a line,
-//! too, but its T is no less than the rate that the method has found, and random loss has a line without a slope: neither is taken
-//! for a bucket. **Assumes** that the cross traffic goes through the bucket too, and does not react. **Biased**: a credit that outlasts
-//! the steady train is not seen; the figure is then the peak, which is what the path had left while it was measured. **Published**:
-//! the regression is TOPP's (Melander et al. 2000), for a bucket instead of a link; that a policer drops without a queue is the mark
-//! of Flach et al., "An Internet-wide analysis of traffic policing" (SIGCOMM 2016).
+//! **Measures** whether packets at the rate that a method has found still pass after 300 kB (or 10
+//! ms, a quarter of what the method sent, or less if the load allows no more). A policer then drops
+//! without a queue, a shaper's packets come at the token rate. If so, what lasts is read from the
+//! drained bucket: sent over received rate is (R + X) / T for probes at R beside cross traffic X,
+//! so that a line through three rates has the token rate T (the capacity) and T - X (what is
+//! available). A link without a bucket has a line, too, but its T is no less than the rate that the
+//! method has found, and random loss has a line without a slope: neither is taken for a bucket.
+//! **Assumes** that the cross traffic goes through the bucket too, and does not react. **Biased**:
+//! a credit that outlasts the steady train is not seen; the figure is then the peak, which is what
+//! the path had left while it was measured. **Published**: the regression is TOPP's (Melander et
+//! al. 2000), for a bucket instead of a link; that a policer drops without a queue is the mark of
+//! Flach et al., "An Internet-wide analysis of traffic policing" (SIGCOMM 2016).
 
 mod drained;
 mod steady;
@@ -61,7 +65,8 @@ pub struct Lasting<M> {
     packets: u64,
     /// When the last steady train was over.
     ended: Option<Mono>,
-    /// Fastest rate at which packets passed one after the other while others were dropped without a queue, bit/s.
+    /// Fastest rate at which packets passed one after the other while others were dropped without a
+    /// queue, bit/s.
     policed: f64,
     found: Option<Found>,
 }
@@ -79,7 +84,8 @@ enum Stage {
         peak: f64,
         arrived: f64,
     },
-    /// A bucket that holds back trains of this rate, bit/s, is being drained and read: so many trains for each of the rates.
+    /// A bucket that holds back trains of this rate, bit/s, is being drained and read: so many
+    /// trains for each of the rates.
     Drained {
         peak: f64,
         trains: [usize; RATES],
@@ -97,8 +103,9 @@ enum Found {
 }
 
 impl<M: Estimator> Lasting<M> {
-    /// Of a method that takes no longer than `longest` by itself. It is given nine tenths of that, or of what `instrument` allows if
-    /// that is less; the test of its figure has what is left, of time and of load. Where that is too little, none is made.
+    /// Of a method that takes no longer than `longest` by itself. It is given nine tenths of that,
+    /// or of what `instrument` allows if that is less; the test of its figure has what is left, of
+    /// time and of load. Where that is too little, none is made.
     pub fn new(
         instrument: &Instrument,
         metric: Metric,
@@ -110,8 +117,8 @@ impl<M: Estimator> Lasting<M> {
         Self { own, ..Self::around(method(&of_method), metric, instrument.clone(), None) }
     }
 
-    /// Of a method that follows a path until the instrument's time is over: the test comes a tenth of `every` after its first
-    /// figure, and again `every` so often.
+    /// Of a method that follows a path until the instrument's time is over: the test comes a tenth
+    /// of `every` after its first figure, and again `every` so often.
     pub fn watching(instrument: &Instrument, metric: Metric, every: Span, method: M) -> Self {
         Self::around(method, metric, instrument.clone(), Some(every))
     }
@@ -139,7 +146,8 @@ impl<M: Estimator> Lasting<M> {
     /// The rate that is put to the test, bit/s.
     fn peak(&self) -> Option<f64> {
         let answer = self.method.answer()?;
-        // What was cut short, or seen by a host that could not, may be any rate: nothing is sent at that.
+        // What was cut short, or seen by a host that could not, may be any rate: nothing is sent at
+        // that.
         let guessed = answer.flags.iter().any(|flag| matches!(flag, Flag::CutShort | Flag::HostLimited));
         let usable = (answer.bound != Bound::AtMost && !guessed) || self.policed > 0.0;
         let figure = credited(&answer).unwrap_or(answer.rate.estimate);
@@ -148,8 +156,8 @@ impl<M: Estimator> Lasting<M> {
         (usable && rate.is_finite() && rate > 0.0).then_some(rate)
     }
 
-    /// bytes a second that the load allows of `rate`, bit/s, or of what the method has found, if that is less: of a bucket nobody knows
-    /// yet what lasts.
+    /// bytes a second that the load allows of `rate`, bit/s, or of what the method has found, if
+    /// that is less: of a bucket nobody knows yet what lasts.
     fn allowed(&self, rate: f64) -> f64 {
         let rate = self.method.answer().map_or(rate, |answer| rate.min(answer.rate.estimate));
         let load = self.instrument.max_load;
@@ -177,7 +185,8 @@ impl<M: Estimator> Lasting<M> {
         (packets >= FEWEST).then_some(packets as u32)
     }
 
-    /// As many packets at one rate as are wanted, in trains that follow each other as if they were one.
+    /// As many packets at one rate as are wanted, in trains that follow each other as if they were
+    /// one.
     fn steady(&self, rate: f64, packets: u32) -> Vec<Train> {
         let longest = self.sender.longest;
         let gap = Span::from_secs_f64(self.sender.bits() / rate);
@@ -185,7 +194,8 @@ impl<M: Estimator> Lasting<M> {
         (0..packets.div_ceil(longest)).map(train).collect()
     }
 
-    /// Whether one of the method's own trains was policed, and at what rate its packets pass one after the other.
+    /// Whether one of the method's own trains was policed, and at what rate its packets pass one
+    /// after the other.
     fn watch(&mut self, report: &VolleyReport) {
         for (train, report) in self.asked.trains.iter().zip(&report.trains) {
             let one = Steady::of(std::slice::from_ref(train), std::slice::from_ref(report));
@@ -216,8 +226,9 @@ impl<M: Estimator> Lasting<M> {
         Some(self.ask(now, rate, self.steady(rate, packets)))
     }
 
-    /// Trains that drain a bucket of which packets come at `arrived`, bit/s, and then read it: from a rate that is much too high to
-    /// one that is a little too high, and at last at one that it has tokens for.
+    /// Trains that drain a bucket of which packets come at `arrived`, bit/s, and then read it: from
+    /// a rate that is much too high to one that is a little too high, and at last at one that it
+    /// has tokens for.
     fn drained(&mut self, now: Mono, rate: f64, peak: f64, arrived: f64) -> Option<Step> {
         let (high, low) = ((HIGHER * rate).min(self.sender.fastest), NEAR * arrived);
         let rates: [f64; RATES] = [rate, high, f64::midpoint(high, low), low, arrived / 2.0];
@@ -373,14 +384,16 @@ impl<M: Estimator> Estimator for Lasting<M> {
 
 /// Bytes of a steady train: more than most credits.
 const BYTES: f64 = 300_000.0;
-/// But so long at least, s, since credits grow with rates, and batches must be many; and not more bytes.
+/// But so long at least, s, since credits grow with rates, and batches must be many; and not more
+/// bytes.
 const LASTS: f64 = 0.01;
 /// And no less than this of what the method has sent.
 const SHARE: f64 = 0.25;
 const MOST_BYTES: f64 = 12_500_000.0;
 /// Packets of one that says something.
 const FEWEST: f64 = 40.0;
-/// Times the method's figure that a credit may buy: what policers leave is seldom less than a tenth of their link.
+/// Times the method's figure that a credit may buy: what policers leave is seldom less than a tenth
+/// of their link.
 const MOST_CREDITED: f64 = 10.0;
 /// Times that what is held back may take longer to come.
 const SLOWER: f64 = 8.0;
@@ -388,7 +401,8 @@ const SLOWER: f64 = 8.0;
 const PATIENCE: Span = Span::from_millis(300);
 /// A train that takes no longer than this was not held back.
 const HELD: f64 = 1.1;
-/// Rates that a bucket is drained and read at, and how many packets of each, relative to each other.
+/// Rates that a bucket is drained and read at, and how many packets of each, relative to each
+/// other.
 const RATES: usize = 5;
 const PARTS: [u32; RATES] = [4, 4, 4, 4, 2];
 /// The highest of them over the rate that is put to the test.

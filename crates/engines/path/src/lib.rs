@@ -6,10 +6,11 @@
 //!      └──────────── take(VolleyReport) ◄── when each packet left, when each arrived
 //! ```
 //!
-//! An [`Estimator`] asks for [`Volley`]s, one at a time, and learns of each what left and what arrived. It has no socket, no
-//! clock and no thread, and it never subtracts the time of one host from that of the other but to look at differences of
-//! such differences. What the two hosts can do is told to it as an [`Instrument`]; from that and from what it sees itself it
-//! says how far its figure can be trusted, and where it cannot know, its [`Estimate`] is a bound and says so.
+//! An [`Estimator`] asks for [`Volley`]s, one at a time, and learns of each what left and what
+//! arrived. It has no socket, no clock and no thread, and it never subtracts the time of one host
+//! from that of the other but to look at differences of such differences. What the two hosts can do
+//! is told to it as an [`Instrument`]; from that and from what it sees itself it says how far its
+//! figure can be trusted, and where it cannot know, its [`Estimate`] is a bound and says so.
 //!
 //! All rates are of the IP layer: bits of whole IP packets, headers included (RFC 5136 §2.3).
 

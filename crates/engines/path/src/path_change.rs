@@ -1,9 +1,10 @@
 //! Another path in the middle of a measurement, seen by the delay.
 //!
-//! A train's **level** is the least difference of its two clocks before it fills a queue. The path has changed if some instant
-//! parts the levels into two groups that do not touch, with more between the groups than within either. Clocks that drift
-//! apart and queues that come and go do not do that; a clock that is set does. It needs three trains on each side, so a change
-//! near the begin or the end is not seen.
+//! A train's **level** is the least difference of its two clocks before it fills a queue. The path
+//! has changed if some instant parts the levels into two groups that do not touch, with more
+//! between the groups than within either. Clocks that drift apart and queues that come and go do
+//! not do that; a clock that is set does. It needs three trains on each side, so a change near the
+//! begin or the end is not seen.
 
 use crate::TrainReport;
 

@@ -1,17 +1,20 @@
 //! What a host that does not cooperate tells by answering.
 //!
-//! **Measures** round trips and losses of echoes and of UDP to a closed port, the way in which an echo was lost where the host
-//! counts its answers, and the narrowest link there and back from how far apart two echoes sent back to back are answered, where
-//! trains of echoes do not say otherwise.
-//! **Assumes** that the host answers each question at once; for the way of a loss, that the identification in its IPv4 headers
-//! goes up by one per answer within a burst, which complete bursts have to show; for the capacity, that some pair met empty queues
-//! (the pairs of least delay are believed), and that no token bucket has more credit than a train is long. Which way queues is [`HostClock`]'s to tell. **Biased**: a host that rations answers
-//! looks lossy, so UDP has no loss where it is rationed; the capacity is that of the narrower direction, reads low under load and never higher than this host can send.
-//! **Published**: Savage, "Sting", USITS 1999 and Mahajan et al., "User-level Internet path diagnosis" (Tulip), SOSP 2003 (loss
-//! by direction from the identification); Kapoor et al., "CapProbe", SIGCOMM 2004 (the pair of least delay).
+//! **Measures** round trips and losses of echoes and of UDP to a closed port, the way in which an
+//! echo was lost where the host counts its answers, and the narrowest link there and back from how
+//! far apart two echoes sent back to back are answered, where trains of echoes do not say
+//! otherwise. **Assumes** that the host answers each question at once; for the way of a loss, that
+//! the identification in its IPv4 headers goes up by one per answer within a burst, which complete
+//! bursts have to show; for the capacity, that some pair met empty queues (the pairs of least delay
+//! are believed), and that no token bucket has more credit than a train is long. Which way queues
+//! is [`HostClock`]'s to tell. **Biased**: a host that rations answers looks lossy, so UDP has no
+//! loss where it is rationed; the capacity is that of the narrower direction, reads low under load
+//! and never higher than this host can send. **Published**: Savage, "Sting", USITS 1999 and Mahajan
+//! et al., "User-level Internet path diagnosis" (Tulip), SOSP 2003 (loss by direction from the
+//! identification); Kapoor et al., "CapProbe", SIGCOMM 2004 (the pair of least delay).
 //!
-//! [`Reach`] asks for [`Round`]s as [`crate::hops`] does. A connection over TCP is the system's to open: [`TcpTries`] says when, between
-//! the rounds.
+//! [`Reach`] asks for [`Round`]s as [`crate::hops`] does. A connection over TCP is the system's to
+//! open: [`TcpTries`] says when, between the rounds.
 
 mod clock;
 mod pairs;
@@ -191,7 +194,8 @@ impl Reach {
         if self.stopped {
             return None;
         }
-        // Last of all: a train leaves the credit of a token bucket spent, which is nobody else's loss then.
+        // Last of all: a train leaves the credit of a token bucket spent, which is nobody else's
+        // loss then.
         if (enough || left < self.train_time())
             && let Some(pairs) = self.pairs_capacity()
         {
@@ -444,7 +448,8 @@ fn share(answers: &Answers) -> f64 {
     f64::from(answers.answered) / f64::from(answers.asked.max(1))
 }
 
-/// Complete bursts show whether the host counts by one; then a burst without its middle shows whether the host counted it.
+/// Complete bursts show whether the host counts by one; then a burst without its middle shows
+/// whether the host counted it.
 fn by_direction(bursts: &[[Option<u16>; 3]]) -> Option<ByDirection> {
     let complete = bursts.iter().filter_map(|burst| match burst {
         [Some(a), Some(b), Some(c)] => Some(b.wrapping_sub(*a) == 1 && c.wrapping_sub(*b) == 1),
@@ -479,7 +484,8 @@ const MOST_STAMPS: usize = 10_000;
 const UDP_EVERY: Span = Span::from_millis(1100);
 /// At most kept for trains.
 const TRAIN_TIME: Span = Span::from_millis(1500);
-/// In this order: the first tells how long those back to back may be, and a short time has one of each kind.
+/// In this order: the first tells how long those back to back may be, and a short time has one of
+/// each kind.
 const TRAINS: [Train; 5] = [Train::Fast, Train::Paced, Train::Fast, Train::Fast, Train::Paced];
 /// Beyond the credit of usual token buckets: 192 kB of 1500 bytes each.
 const MOST_TRAIN: usize = 128;
@@ -516,7 +522,8 @@ mod tests {
         }
     }
 
-    /// A host 10 ms away behind a link of `ns` per byte; `answers` says whether a question gets an answer, by kind and number.
+    /// A host 10 ms away behind a link of `ns` per byte; `answers` says whether a question gets an
+    /// answer, by kind and number.
     fn run(plan: ReachPlan, ns: f64, answers: impl Fn(Kind, u32) -> bool) -> ReachFinding {
         let host = plan.host;
         let mut reach = Reach::new(plan);

@@ -11,11 +11,13 @@ pub struct Train {
     pub length: u32,
     /// From packet to packet.
     pub gaps: Gaps,
-    /// From the plan's last packet of the train before (or the volley's begin) to the first packet of this one.
+    /// From the plan's last packet of the train before (or the volley's begin) to the first packet
+    /// of this one.
     pub rest: Span,
 }
 
-/// Distances from the begin of one packet to the begin of the next, as planned; ps, so that rates are exact.
+/// Distances from the begin of one packet to the begin of the next, as planned; ps, so that rates
+/// are exact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Gaps {
     /// As fast as the host can.
@@ -26,7 +28,8 @@ pub enum Gaps {
     Each(Vec<u64>),
 }
 
-/// Trains that are sent one after the other without waiting for an answer: one question to the other host.
+/// Trains that are sent one after the other without waiting for an answer: one question to the
+/// other host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Volley {
     /// In the order of sending.
@@ -40,8 +43,8 @@ pub struct VolleyReport {
     pub trains: Vec<TrainReport>,
 }
 
-/// What became of one train. Times of sending and of arrival are of two clocks without a common origin; each runs through the
-/// whole measurement without a break.
+/// What became of one train. Times of sending and of arrival are of two clocks without a common
+/// origin; each runs through the whole measurement without a break.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TrainReport {
     /// When each packet left, by the sender's clock, ns, by number; `None` for one that never left.

@@ -1,7 +1,8 @@
 //! What each method says of twenty paths, digit by digit, as it is written down in `snapshots`.
 //!
-//! The other tests ask whether a figure is near enough to the truth. These ask whether it has changed, so that a change that nobody
-//! meant is seen. Who means it runs the tests with `INSTA_UPDATE=always`, reads the difference and commits it with the change.
+//! The other tests ask whether a figure is near enough to the truth. These ask whether it has
+//! changed, so that a change that nobody meant is seen. Who means it runs the tests with
+//! `INSTA_UPDATE=always`, reads the difference and commits it with the change.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,5 @@
-//! What capacity and available bandwidth say together: who uses the path, and whether the two figures can both be right.
+//! What capacity and available bandwidth say together: who uses the path, and whether the two
+//! figures can both be right.
 
 use netaware_stats::interval::Interval;
 
@@ -14,12 +15,13 @@ pub enum Use {
     },
     /// Others use this share of the capacity, 0..=1.
     Shared(Interval),
-    /// Others used the hosts while at least one of the figures was taken; the share of the capacity that others use is what
-    /// both intervals say all the same, absent where they say none.
+    /// Others used the hosts while at least one of the figures was taken; the share of the capacity
+    /// that others use is what both intervals say all the same, absent where they say none.
     HostSuspected(Option<Interval>),
     /// The hosts set at least one of the figures: how much of the path is used is not known.
     HostLimited,
-    /// More is available than there is, beyond both intervals: one of the figures is wrong, or the path changed in between.
+    /// More is available than there is, beyond both intervals: one of the figures is wrong, or the
+    /// path changed in between.
     Contradiction,
     /// One of the figures is missing, or both are bounds.
     Unknown,
@@ -56,7 +58,8 @@ impl Use {
         if a.lo > c.hi {
             return Self::Contradiction;
         }
-        // The corners of both intervals: wider than either deserves, and right whatever they have in common.
+        // The corners of both intervals: wider than either deserves, and right whatever they have
+        // in common.
         let used = |available: f64, capacity: f64| (1.0 - available / capacity).clamp(0.0, 1.0);
         let (lo, hi) = (used(a.hi, c.lo), used(a.lo, c.hi));
         if lo <= 0.0 {
@@ -139,7 +142,8 @@ mod tests {
         let shared = of(&answer(50.0, 45.0, 55.0));
         let Use::HostSuspected(Some(used)) = shared else { panic!("{shared:?}") };
         assert!((used.estimate - 0.5).abs() < 1e-9);
-        // Neither that nobody uses it nor that something is wrong with the path can be said by such hosts.
+        // Neither that nobody uses it nor that something is wrong with the path can be said by such
+        // hosts.
         for available in [answer(97.0, 93.0, 101.0), busy(answer(150.0, 140.0, 160.0))] {
             assert_eq!(of(&available), Use::HostSuspected(None));
         }

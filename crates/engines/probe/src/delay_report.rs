@@ -1,14 +1,16 @@
 //! From exchanges to the published delay of a path.
 //!
-//! **Measures** round trip, its variation, and the application's view of both; of an open loop also the delay from when
-//! each request was due, which a sender that was held up cannot shorten. **Assumes** that the responder's own time is
-//! what it says; where it claims the impossible nothing is taken out. **Biased**: lost requests have no delay, so every
-//! figure is conditional on arrival within patience and leans low on a lossy path. The responder's send stamp is its
-//! program's, so the time from there to its wire stays in the round trip; answers too short for stamps leave all of its time
-//! in. PDV refers to the smallest round trip of *all*
-//! rounds; if no request met empty queues it leans low. IPDV and jitter are of round trips, not one-way, and pair only
-//! neighbours of the same round that were both answered. **Published**: RFC 2681, RFC 3393 with RFC 5481 (IPDV, PDV),
-//! RFC 3550 §6.4.1 (jitter; per request sent in order, not per arrival), "coordinated omission" after Gil Tene, round trips per minute after
+//! **Measures** round trip, its variation, and the application's view of both; of an open loop also
+//! the delay from when each request was due, which a sender that was held up cannot shorten.
+//! **Assumes** that the responder's own time is what it says; where it claims the impossible
+//! nothing is taken out. **Biased**: lost requests have no delay, so every figure is conditional on
+//! arrival within patience and leans low on a lossy path. The responder's send stamp is its
+//! program's, so the time from there to its wire stays in the round trip; answers too short for
+//! stamps leave all of its time in. PDV refers to the smallest round trip of *all* rounds; if no
+//! request met empty queues it leans low. IPDV and jitter are of round trips, not one-way, and pair
+//! only neighbours of the same round that were both answered. **Published**: RFC 2681, RFC 3393
+//! with RFC 5481 (IPDV, PDV), RFC 3550 §6.4.1 (jitter; per request sent in order, not per arrival),
+//! "coordinated omission" after Gil Tene, round trips per minute after
 //! draft-ietf-ippm-responsiveness (there from TCP, TLS and HTTP exchanges, here from UDP alone).
 
 use netaware_record::{
@@ -128,8 +130,9 @@ impl EchoRound {
         self.log.samples.iter().map(|sample| sample.rtt.nanos() as f64).collect()
     }
 
-    /// Delay variation of blocks of neighbours, in nanoseconds: 95th percentile minus minimum of each block of
-    /// [`VARIATION_BLOCK`] round trips. Samples for the comparison; a rest shorter than half a block is left out.
+    /// Delay variation of blocks of neighbours, in nanoseconds: 95th percentile minus minimum of
+    /// each block of [`VARIATION_BLOCK`] round trips. Samples for the comparison; a rest shorter
+    /// than half a block is left out.
     pub fn variation_blocks_ns(&self) -> Vec<f64> {
         let blocks = self.log.samples.chunks(VARIATION_BLOCK);
         let blocks = blocks.filter(|block| block.len() * 2 >= VARIATION_BLOCK);
@@ -299,7 +302,8 @@ fn spread_ns(delays: impl Iterator<Item = Span>) -> Option<f64> {
     Some((summary.p95 - summary.min).nanos() as f64)
 }
 
-/// Round trips of which one sample of delay variation is made: the 95th percentile of twenty is near their largest.
+/// Round trips of which one sample of delay variation is made: the 95th percentile of twenty is
+/// near their largest.
 pub const VARIATION_BLOCK: usize = 20;
 /// Stands for "the responder did not tell"; what it tells is never negative.
 const UNKNOWN: Span = Span(-1);

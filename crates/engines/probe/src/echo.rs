@@ -1,19 +1,24 @@
-//! A train of request-responses: the engine behind idle and loaded latency, loss and reordering of a path.
+//! A train of request-responses: the engine behind idle and loaded latency, loss and reordering of
+//! a path.
 //!
-//! **Measures** the round trip of each request between the stamps closest to the wire, and its fate. **Assumes** that the
-//! responder answers each request at once, with a datagram of the length asked for, and tells how long it held it where
-//! there is room for that; its clock need not agree with ours, because only a difference of its own stamps is used. **Biased**: loss is a verdict. After `patience`
-//! without an answer we call a request lost; an answer that turns up later is counted as late and leaves the loss alone,
-//! so that a finished figure never changes. So loss leans high, and the longest round trips are cut off, when patience is
-//! shorter than the path's worst delay. In closed loop ([`Pacing::PingPong`], [`Pacing::Pipeline`]) a slow answer delays
-//! the next request, which hides congestion and stalls ("coordinated omission"); an open loop does not. The two ways cannot
-//! be told apart for a loss. An answer below 24 bytes repeats only the last digits of its number: one that is late by as
-//! many requests as these can count is taken for another's. **Published**: RFC 2681 (round-trip delay), RFC 6673 (round-trip loss), RFC 4737 §3 (reordering), RFC 5357
-//! (TWAMP, which this resembles). Where we differ: spacing is even unless [`Pacing::Poisson`] (RFC 3432) is asked
-//! for, so something periodic on the path may hide or dominate.
+//! **Measures** the round trip of each request between the stamps closest to the wire, and its
+//! fate. **Assumes** that the responder answers each request at once, with a datagram of the length
+//! asked for, and tells how long it held it where there is room for that; its clock need not agree
+//! with ours, because only a difference of its own stamps is used. **Biased**: loss is a verdict.
+//! After `patience` without an answer we call a request lost; an answer that turns up later is
+//! counted as late and leaves the loss alone, so that a finished figure never changes. So loss
+//! leans high, and the longest round trips are cut off, when patience is shorter than the path's
+//! worst delay. In closed loop ([`Pacing::PingPong`], [`Pacing::Pipeline`]) a slow answer delays
+//! the next request, which hides congestion and stalls ("coordinated omission"); an open loop does
+//! not. The two ways cannot be told apart for a loss. An answer below 24 bytes repeats only the
+//! last digits of its number: one that is late by as many requests as these can count is taken for
+//! another's. **Published**: RFC 2681 (round-trip delay), RFC 6673 (round-trip loss), RFC 4737 §3
+//! (reordering), RFC 5357 (TWAMP, which this resembles). Where we differ: spacing is even unless
+//! [`Pacing::Poisson`] (RFC 3432) is asked for, so something periodic on the path may hide or
+//! dominate.
 //!
-//! Memory is bounded: requests without a verdict, at most [`EchoPlan::MOST_OUTSTANDING`] by plan, and the last few
-//! thousand that have one, so that copies and late answers are recognised.
+//! Memory is bounded: requests without a verdict, at most [`EchoPlan::MOST_OUTSTANDING`] by plan,
+//! and the last few thousand that have one, so that copies and late answers are recognised.
 
 mod exchange;
 mod plan;
@@ -63,7 +68,8 @@ impl EchoTrain {
         })
     }
 
-    /// The counts up to now. `asked = not_sent + received + lost + abandoned + outstanding` at any time.
+    /// The counts up to now. `asked = not_sent + received + lost + abandoned + outstanding` at any
+    /// time.
     pub fn counts(&self) -> EchoCounts {
         self.counts
     }
@@ -72,7 +78,8 @@ impl EchoTrain {
         self.ends_at.is_none() && self.plan.count.is_none_or(|count| self.counts.asked < count)
     }
 
-    /// When the next request should be handed to the driver: a little ahead, so that it can hit `due` by its own means.
+    /// When the next request should be handed to the driver: a little ahead, so that it can hit
+    /// `due` by its own means.
     fn next_send_at(&self) -> Option<Mono> {
         let room = self.wants_to_send() && self.window.has_room();
         self.schedule.next_due().filter(|_| room).map(|due| due - LEAD)
@@ -173,12 +180,14 @@ impl EchoTrain {
             self.counts.not_sent += 1;
             self.counts.outstanding -= 1;
             self.events.push_back(EchoEvent::NotSent { seq, why });
-            // Wait as for an answer: asking again at once would spin for as long as the system refuses.
+            // Wait as for an answer: asking again at once would spin for as long as the system
+            // refuses.
             self.schedule.turn_over(now + self.plan.patience);
         }
     }
 
-    /// Gives the verdict on every request whose time is over, or on all of them when the train itself is.
+    /// Gives the verdict on every request whose time is over, or on all of them when the train
+    /// itself is.
     fn expire(&mut self, now: Mono) {
         let over = self.ends_at.is_some_and(|ends_at| now >= ends_at);
         while let Some(open) = self.window.first_open() {
@@ -239,12 +248,13 @@ impl Engine for EchoTrain {
     }
 }
 
-/// How far ahead of `due` a request is handed to the driver. Longer than a wake-up is usually late (35 us at p99 on an
-/// idle virtual machine), short enough that a driver which waits for `due` with its back to the socket delays no answer
-/// noticeably.
+/// How far ahead of `due` a request is handed to the driver. Longer than a wake-up is usually late
+/// (35 us at p99 on an idle virtual machine), short enough that a driver which waits for `due` with
+/// its back to the socket delays no answer noticeably.
 const LEAD: Span = Span::from_micros(200);
-/// After `Stop`, how long answers are still awaited. A person who pressed Ctrl-C waits no longer than this; requests
-/// without an answer by then are abandoned, not lost, which drops the slowest of the last few.
+/// After `Stop`, how long answers are still awaited. A person who pressed Ctrl-C waits no longer
+/// than this; requests without an answer by then are abandoned, not lost, which drops the slowest
+/// of the last few.
 const LINGER: Span = Span::from_millis(250);
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! Were parallel streams treated alike? Jain's fairness index.
 //!
-//! **Measures** `(Σx)² / (n Σx²)` of the streams' bytes: 1 when all are equal, `1/n` when one has everything. **Assumes**
-//! that all streams ran for the same time. **Biased** high for few streams and over long times, which even out what a
-//! second would show. **Published**: Jain, Chiu, Hawe, DEC-TR-301, 1984; RFC 5166 §2.3.3.
+//! **Measures** `(Σx)² / (n Σx²)` of the streams' bytes: 1 when all are equal, `1/n` when one has
+//! everything. **Assumes** that all streams ran for the same time. **Biased** high for few streams
+//! and over long times, which even out what a second would show. **Published**: Jain, Chiu, Hawe,
+//! DEC-TR-301, 1984; RFC 5166 §2.3.3.
 
 use netaware_units::ByteCount;
 
-/// The index of what each stream carried; `None` for fewer than two streams, or when nothing was carried.
+/// The index of what each stream carried; `None` for fewer than two streams, or when nothing was
+/// carried.
 pub fn jain(bytes: &[ByteCount]) -> Option<f64> {
     let shares = || bytes.iter().map(|bytes| bytes.0 as f64);
     let (sum, squares) = (shares().sum::<f64>(), shares().map(|x| x * x).sum::<f64>());

@@ -1,11 +1,12 @@
 //! The rate of a bulk transfer, at the receiver, after its warm-up.
 //!
-//! **Measures** payload bytes over time, summed over the slices that count, of all rounds: long slices weigh more. The
-//! interval is a bootstrap over rounds and blocks of neighbouring slices ([`netaware_stats::bootstrap`]). **Assumes** that
-//! the slices after the warm-up come from one distribution, correlated for less than half a second. **Biased**: the
-//! interval of a single round knows nothing of other rounds and is too narrow; a slice cut short by the end of the
-//! transfer counts in the rate but not in the interval. **Published**: goodput as in RFC 2647 §3.17; blocks after Künsch
-//! 1989.
+//! **Measures** payload bytes over time, summed over the slices that count, of all rounds: long
+//! slices weigh more. The interval is a bootstrap over rounds and blocks of neighbouring slices
+//! ([`netaware_stats::bootstrap`]). **Assumes** that the slices after the warm-up come from one
+//! distribution, correlated for less than half a second. **Biased**: the interval of a single round
+//! knows nothing of other rounds and is too narrow; a slice cut short by the end of the transfer
+//! counts in the rate but not in the interval. **Published**: goodput as in RFC 2647 §3.17; blocks
+//! after Künsch 1989.
 
 use netaware_record::{Interval, ReceiverTick};
 use netaware_stats::bootstrap::{Resampling, Statistic, hierarchical_paired};
@@ -29,8 +30,9 @@ impl<'a> MeasuredRound<'a> {
         self.ticks.get(self.warm_up.first()..).unwrap_or_default()
     }
 
-    /// Rates of the full slices that count, in bit/s: samples for the interval and for the comparison. A slice shorter
-    /// than half of the longest is left out; it would weigh as much as the others and know less.
+    /// Rates of the full slices that count, in bit/s: samples for the interval and for the
+    /// comparison. A slice shorter than half of the longest is left out; it would weigh as much as
+    /// the others and know less.
     pub fn rates(&self) -> Vec<f64> {
         let longest = self.counted().iter().map(|tick| tick.length).max().unwrap_or(Span::ZERO);
         self.counted().iter().filter(|tick| tick.length * 2 >= longest).map(rate).collect()
@@ -76,7 +78,8 @@ fn block(rounds: &[MeasuredRound<'_>]) -> usize {
     usize::try_from(CORRELATED.nanos() / longest.unwrap_or(0).max(1)).unwrap_or(1).clamp(1, MOST_IN_BLOCK)
 }
 
-/// Slices this close belong together: several round trips of a long path, a few sawteeth of a short one.
+/// Slices this close belong together: several round trips of a long path, a few sawteeth of a short
+/// one.
 const CORRELATED: Span = Span::from_millis(500);
 /// Keeps blocks of very short slices from reaching over a whole transfer.
 const MOST_IN_BLOCK: usize = 50;

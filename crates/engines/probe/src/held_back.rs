@@ -1,18 +1,21 @@
 //! What has arrived, where TCP holds data back from the application.
 //!
-//! After a loss the receiver's TCP keeps what arrives behind the gap and hands it over at once when the gap is filled. So
-//! what the application has got runs behind what has arrived, by up to the whole window and for many round trips; a count
-//! that begins or ends meanwhile is short of it or has too much, by 10 % and more in a second. **Measures** what the
-//! receiver's TCP has acknowledged, in order and (RFC 2018) behind gaps, as the sender's TCP knows it. Each byte counts
-//! once, however often it was sent. **Assumes** that the peer does selective acknowledgements, and does not take them
-//! back, which RFC 2018 §8 allows and hardly anybody does. **Biased**: half a round trip late, at both ends of the count
-//! alike; a last segment that is short counts as a full one while it is held.
+//! After a loss the receiver's TCP keeps what arrives behind the gap and hands it over at once when
+//! the gap is filled. So what the application has got runs behind what has arrived, by up to the
+//! whole window and for many round trips; a count that begins or ends meanwhile is short of it or
+//! has too much, by 10 % and more in a second. **Measures** what the receiver's TCP has
+//! acknowledged, in order and (RFC 2018) behind gaps, as the sender's TCP knows it. Each byte
+//! counts once, however often it was sent. **Assumes** that the peer does selective
+//! acknowledgements, and does not take them back, which RFC 2018 §8 allows and hardly anybody does.
+//! **Biased**: half a round trip late, at both ends of the count alike; a last segment that is
+//! short counts as a full one while it is held.
 
 use netaware_record::{ReceiverTick, SenderTick};
 use netaware_units::ByteCount;
 
-/// The slices of what arrived, on the sender's clock; `None` where nothing was held back, or the sender's system did not
-/// tell what was acknowledged. The application's own count is the better one then.
+/// The slices of what arrived, on the sender's clock; `None` where nothing was held back, or the
+/// sender's system did not tell what was acknowledged. The application's own count is the better
+/// one then.
 pub fn arrivals(sender: &[SenderTick]) -> Option<Vec<ReceiverTick>> {
     let some = |count: fn(&SenderTick) -> ByteCount| sender.iter().any(|tick| count(tick) > ByteCount(0));
     if !some(|tick| tick.held) || !some(|tick| tick.acked) {
@@ -22,7 +25,8 @@ pub fn arrivals(sender: &[SenderTick]) -> Option<Vec<ReceiverTick>> {
     let slice = |tick: &SenderTick| {
         acked += tick.acked.0;
         let before = arrived;
-        // The two counts are read one stream after the other: what moves from one to the other meanwhile is counted twice.
+        // The two counts are read one stream after the other: what moves from one to the other
+        // meanwhile is counted twice.
         arrived = arrived.max(acked + tick.held.0);
         ReceiverTick {
             end: tick.end,

@@ -1,9 +1,10 @@
 //! Request-response, path MTU and bulk methods, without a socket, a clock or a thread.
 //!
-//! Two kinds of things live here. *Engines* ([`EchoTrain`], [`PathMtuSearch`]) decide when to send and judge what comes
-//! back; a driver gives them time and datagrams through [`netaware_engine::Engine`]. *Judgements* are pure functions from
-//! what both ends counted to figures of the result schema. Each module header says what is measured, what is assumed,
-//! which way the figure leans when it is wrong, and where the method was published.
+//! Two kinds of things live here. *Engines* ([`EchoTrain`], [`PathMtuSearch`]) decide when to send
+//! and judge what comes back; a driver gives them time and datagrams through
+//! [`netaware_engine::Engine`]. *Judgements* are pure functions from what both ends counted to
+//! figures of the result schema. Each module header says what is measured, what is assumed, which
+//! way the figure leans when it is wrong, and where the method was published.
 //!
 //! | question | module |
 //! |---|---|

@@ -1,12 +1,14 @@
 //! Where datagrams were lost: on the way, or inside the receiving host.
 //!
-//! **Measures** `sent - received`, and takes off it what the receiving host's own counters say it dropped after arrival.
-//! **Assumes** that the counters cover the same time as the stream. **Biased**: the stack's and the interface's counters
-//! belong to the whole host, so another program's drops make the host's part lean high; the stack counts a merged bundle
-//! (GRO) as one, which the socket's count is corrected for; in a virtual machine or behind a switch of the hypervisor,
-//! drops just before our interface count as the network's. The host's part is never more than what is missing.
-//! **Published**: the split is that of UDPmon (`num_lost_innet`, Hughes-Jones); the counters are RFC 4113 and
-//! `SO_RXQ_OVFL` (socket(7)); the interval is Wilson's (1927) as recommended by Brown, Cai, DasGupta, Statistical Science
+//! **Measures** `sent - received`, and takes off it what the receiving host's own counters say it
+//! dropped after arrival. **Assumes** that the counters cover the same time as the stream.
+//! **Biased**: the stack's and the interface's counters belong to the whole host, so another
+//! program's drops make the host's part lean high; the stack counts a merged bundle (GRO) as one,
+//! which the socket's count is corrected for; in a virtual machine or behind a switch of the
+//! hypervisor, drops just before our interface count as the network's. The host's part is never
+//! more than what is missing. **Published**: the split is that of UDPmon (`num_lost_innet`,
+//! Hughes-Jones); the counters are RFC 4113 and `SO_RXQ_OVFL` (socket(7)); the interval is Wilson's
+//! (1927) as recommended by Brown, Cai, DasGupta, Statistical Science
 //! 2001. Losses come in runs, for which any binomial interval is too narrow.
 
 use netaware_record::{HostDrops, Interval, LossSplit, ReceiverTick};
@@ -42,8 +44,9 @@ pub fn sum(drops: impl IntoIterator<Item = HostDrops>) -> HostDrops {
     })
 }
 
-/// Loss of each slice, `lost / (lost + packets)`, in order: samples for the comparison. Slices in which nothing was
-/// expected are left out; one in which late datagrams filled older holes counts as without loss.
+/// Loss of each slice, `lost / (lost + packets)`, in order: samples for the comparison. Slices in
+/// which nothing was expected are left out; one in which late datagrams filled older holes counts
+/// as without loss.
 pub fn per_tick(ticks: &[ReceiverTick]) -> Vec<f64> {
     let ratio = |tick: &ReceiverTick| {
         let lost = tick.lost.max(0) as f64;
@@ -81,7 +84,8 @@ mod tests {
 
     #[test]
     fn wilsons_interval_equals_the_published_examples() {
-        // Brown, Cai, DasGupta 2001 and Newcombe 1998, table I: 81 of 263, 15 of 148, 0 of 20, 1 of 29.
+        // Brown, Cai, DasGupta 2001 and Newcombe 1998, table I: 81 of 263, 15 of 148, 0 of 20, 1 of
+        // 29.
         let rows = [
             (81, 263, 0.2553, 0.3662),
             (15, 148, 0.0624, 0.1605),

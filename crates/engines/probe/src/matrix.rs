@@ -1,13 +1,15 @@
 //! Short transfers: from what both ends counted to the cells of a matrix.
 //!
-//! **Measures** how long a given number of bytes takes in blocks of a given size, at the end that sends and at the end that
-//! receives. **Assumes** that nothing else runs meanwhile. **Biased**: the server's clock begins with its first read, so
-//! what that read brought is left out of its throughput; a transfer that comes in one piece has no throughput there. The
-//! client's time with TCP ends with the server's confirmation, a round trip after the last write, so on a long path its
-//! throughput reads low; with UDP it is only how fast this host accepts datagrams, and reads high on any slower path.
-//! Short TCP transfers are slow start and little else: a figure of a cell is no figure of the path. **Published**: the cells
-//! and the pair of clocks are those of Tan, "A Network Measurement Tool for Handheld Devices" (Virginia Tech),
-//! Table 2 and Equation 1; that divides all bytes by the server's time, which reads high by the first block.
+//! **Measures** how long a given number of bytes takes in blocks of a given size, at the end that
+//! sends and at the end that receives. **Assumes** that nothing else runs meanwhile. **Biased**:
+//! the server's clock begins with its first read, so what that read brought is left out of its
+//! throughput; a transfer that comes in one piece has no throughput there. The client's time with
+//! TCP ends with the server's confirmation, a round trip after the last write, so on a long path
+//! its throughput reads low; with UDP it is only how fast this host accepts datagrams, and reads
+//! high on any slower path. Short TCP transfers are slow start and little else: a figure of a cell
+//! is no figure of the path. **Published**: the cells and the pair of clocks are those of Tan, "A
+//! Network Measurement Tool for Handheld Devices" (Virginia Tech), Table 2 and Equation 1; that
+//! divides all bytes by the server's time, which reads high by the first block.
 
 use netaware_record::{
     Interval, MatrixCell, MatrixEnd, MatrixRun, Outcome, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
@@ -97,8 +99,9 @@ fn end(bytes: ByteCount, calls: u64, timed: ByteCount, elapsed: Span) -> MatrixE
     MatrixEnd { bytes, calls, elapsed, throughput }
 }
 
-/// The median between the smallest and the largest value, which hold the true median between them unless all `n` values
-/// fell on one side of it: with a probability of `1 - 2^(1 - n)`, whatever the distribution (sign test).
+/// The median between the smallest and the largest value, which hold the true median between them
+/// unless all `n` values fell on one side of it: with a probability of `1 - 2^(1 - n)`, whatever
+/// the distribution (sign test).
 fn median(mut values: Vec<f64>) -> Option<Interval> {
     values.sort_unstable_by(f64::total_cmp);
     let confidence = 1.0 - 0.5_f64.powi(i32::try_from(values.len()).unwrap_or(i32::MAX).saturating_sub(1));

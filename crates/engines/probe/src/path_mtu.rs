@@ -1,13 +1,15 @@
 //! The largest IP packet that passes there and back unfragmented.
 //!
-//! **Measures** which sizes of echo requests, sent with "don't fragment", are answered by an answer as long. **Assumes** that
-//! the responder forbids fragmentation too (else only the way there is tested), that a size which passes once always
-//! passes, and that one which fails three times never does. **Biased** low on a path that loses much, where a size may fail by
-//! bad luck, or when `timeout` is shorter than the round trip; an answer that comes too late is taken as proof all the
-//! same and the search goes on with more patience. A path wider than the believed MTU is not found out: the system
-//! refuses to send such packets. **Published**: RFC 4821 and RFC 8899 (packetization-layer discovery: probes of our own
-//! rather than trust in ICMP), RFC 1191, RFC 8201. Where we differ: sizes are tried several at once, common ones first, so
-//! that a black hole costs seconds and not minutes.
+//! **Measures** which sizes of echo requests, sent with "don't fragment", are answered by an answer
+//! as long. **Assumes** that the responder forbids fragmentation too (else only the way there is
+//! tested), that a size which passes once always passes, and that one which fails three times never
+//! does. **Biased** low on a path that loses much, where a size may fail by bad luck, or when
+//! `timeout` is shorter than the round trip; an answer that comes too late is taken as proof all
+//! the same and the search goes on with more patience. A path wider than the believed MTU is not
+//! found out: the system refuses to send such packets. **Published**: RFC 4821 and RFC 8899
+//! (packetization-layer discovery: probes of our own rather than trust in ICMP), RFC 1191, RFC
+//! 8201. Where we differ: sizes are tried several at once, common ones first, so that a black hole
+//! costs seconds and not minutes.
 
 mod bounds;
 
@@ -27,7 +29,8 @@ pub struct PathMtuPlan {
     pub flow: u32,
     /// Sets the headers and the smallest size tried: 576 (IPv4) or 1280 (IPv6).
     pub version: IpVersion,
-    /// What the system believes (`IP_MTU`); the search starts here. Cut to the largest datagram there is.
+    /// What the system believes (`IP_MTU`); the search starts here. Cut to the largest datagram
+    /// there is.
     pub believed: u32,
     /// How long each try is awaited; at least twice the round trip.
     pub timeout: Span,
@@ -67,7 +70,8 @@ impl PathMtuPlan {
 /// What was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathMtu {
-    /// Largest IP packet that was answered; `None` if none was. A lower bound when the budget ended the search.
+    /// Largest IP packet that was answered; `None` if none was. A lower bound when the budget ended
+    /// the search.
     pub mtu: Option<u32>,
     /// How that compares with what the system believed.
     pub finding: MtuFinding,
@@ -119,8 +123,8 @@ impl PathMtuSearch {
         self.stopped || now >= self.plan.start + self.plan.budget || self.sent.len() >= MOST_DATAGRAMS
     }
 
-    /// Ends a try whose time is over, or a sweep that is settled, and chooses what to send next. False when nothing is
-    /// left to find out.
+    /// Ends a try whose time is over, or a sweep that is settled, and chooses what to send next.
+    /// False when nothing is left to find out.
     fn go_on(&mut self, now: Mono) -> bool {
         let timed_out = now >= self.try_ends_at;
         if !self.sweep.is_empty() && timed_out && self.tries >= TRIES {
@@ -232,7 +236,8 @@ impl Engine for PathMtuSearch {
 
 /// RFC 768.
 const UDP_HEADER: u32 = 8;
-/// A size fails after this many tries without an answer: at 5 % random loss each way one of a thousand fails wrongly.
+/// A size fails after this many tries without an answer: at 5 % random loss each way one of a
+/// thousand fails wrongly.
 const TRIES: u32 = 3;
 /// No search needs a tenth of it; bounds what forged answers could make us send.
 const MOST_DATAGRAMS: usize = 1000;

@@ -11,5 +11,6 @@ pub(crate) fn interval_around(estimate: f64, of: netaware_stats::interval::Inter
     Interval { estimate, ..interval(of.widened_to(estimate, estimate)) }
 }
 
-/// Bootstraps are seeded with this, so that an interval can be recomputed from the record's own samples.
+/// Bootstraps are seeded with this, so that an interval can be recomputed from the record's own
+/// samples.
 pub(crate) const SEED: u64 = 0x6e65_7461_7761_7265;

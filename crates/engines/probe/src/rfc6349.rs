@@ -1,13 +1,14 @@
 //! The figures of RFC 6349: transfer time ratio, TCP efficiency, buffer delay.
 //!
-//! **Measures** nothing of its own: it relates what both ends of the transfers saw. **Assumes** that the bottleneck's rate
-//! is known from elsewhere; our own measurement never stands in for it, because the ratio would then be near 1 by
-//! construction, and so without a rate there is no ratio. **Biased**: slow start is in the actual time, so that short
-//! transfers read a higher ratio; the mean round trip is over TCP's smoothed samples at the end of each slice; the baseline
-//! is the smallest round trip seen, which on a path with a standing queue is too large and the buffer delay too small.
-//! **Published**: RFC 6349 §4.1 to §4.3. **We differ** in that the ideal rate goes by the segment size and the headers in
-//! use (the RFC's table has 40 bytes of headers, without timestamps), and that the round trip is sampled each slice instead
-//! of each second.
+//! **Measures** nothing of its own: it relates what both ends of the transfers saw. **Assumes**
+//! that the bottleneck's rate is known from elsewhere; our own measurement never stands in for it,
+//! because the ratio would then be near 1 by construction, and so without a rate there is no ratio.
+//! **Biased**: slow start is in the actual time, so that short transfers read a higher ratio; the
+//! mean round trip is over TCP's smoothed samples at the end of each slice; the baseline is the
+//! smallest round trip seen, which on a path with a standing queue is too large and the buffer
+//! delay too small. **Published**: RFC 6349 §4.1 to §4.3. **We differ** in that the ideal rate goes
+//! by the segment size and the headers in use (the RFC's table has 40 bytes of headers, without
+//! timestamps), and that the round trip is sampled each slice instead of each second.
 
 use netaware_record::{Bottleneck, IpVersion, Rfc6349, TcpEnd};
 use netaware_units::{BitRate, ByteCount, Span};
@@ -116,7 +117,8 @@ mod tests {
 
     #[test]
     fn the_ideal_rate_is_what_full_segments_leave_of_the_link() {
-        // RFC 6349 §3.3.2: 100 Mbit/s Ethernet, MTU 1500, no options: 8127 frames/s of 1460 bytes, 94.9 Mbit/s.
+        // RFC 6349 §3.3.2: 100 Mbit/s Ethernet, MTU 1500, no options: 8127 frames/s of 1460 bytes,
+        // 94.9 Mbit/s.
         let rows = [
             (IpVersion::V4, 1460, false, 38, 94_928_478),
             (IpVersion::V4, 1448, true, 38, 94_148_244),
@@ -147,7 +149,8 @@ mod tests {
 
     #[test]
     fn the_examples_of_the_rfc_come_out() {
-        // §4.2: 100,000 bytes sent, 1,000 of them again: 99.0 %. §4.3: baseline 25 ms, mean 32 ms: 28 %.
+        // §4.2: 100,000 bytes sent, 1,000 of them again: 99.0 %. §4.3: baseline 25 ms, mean 32 ms:
+        // 28 %.
         let sender = sender(1448, true, 100_000, 1_000);
         let connects = [Span::from_millis(27), Span::from_millis(25)];
         let senders = [&sender];

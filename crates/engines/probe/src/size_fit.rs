@@ -1,15 +1,18 @@
 //! What a byte more costs: the slope of delay against size over the records of a scan.
 //!
-//! **Measures** the line through the medians, and through the smallest round trips, of a scan over the size of request,
-//! response, or both. A device that takes in a packet before it sends it on (store and forward) adds the packet's length
-//! over its rate, so in one packet the slope is the sum of `8 / rate` over all stages, links, buses and copies alike, that
-//! the growing message crosses. **Assumes** that each stage handles the message as one piece, which ends where it takes more
-//! than one packet: then stages overlap and the slope falls to that of the slowest. So sizes of one packet and of several
-//! are fitted apart. **Biased**: medians hold queueing, which grows with size on a loaded path, and read high; the smallest
-//! hold least of it, and lean low where few exchanges were made at a size. Padding of the shortest Ethernet frames flattens
-//! the line below 46 bytes of IP packet. **Published**: Theil-Sen with Sen's interval ([`netaware_stats::line_fit`]); the
-//! reading of the slope is that of request-response latency as UDPmon measures it (Hughes-Jones, Clarke, Dallison,
-//! "Performance of 1 and 10 Gigabit Ethernet cards with server quality motherboards", 2005), of pathchar (Jacobson, 1997).
+//! **Measures** the line through the medians, and through the smallest round trips, of a scan over
+//! the size of request, response, or both. A device that takes in a packet before it sends it on
+//! (store and forward) adds the packet's length over its rate, so in one packet the slope is the
+//! sum of `8 / rate` over all stages, links, buses and copies alike, that the growing message
+//! crosses. **Assumes** that each stage handles the message as one piece, which ends where it takes
+//! more than one packet: then stages overlap and the slope falls to that of the slowest. So sizes
+//! of one packet and of several are fitted apart. **Biased**: medians hold queueing, which grows
+//! with size on a loaded path, and read high; the smallest hold least of it, and lean low where few
+//! exchanges were made at a size. Padding of the shortest Ethernet frames flattens the line below
+//! 46 bytes of IP packet. **Published**: Theil-Sen with Sen's interval
+//! ([`netaware_stats::line_fit`]); the reading of the slope is that of request-response latency as
+//! UDPmon measures it (Hughes-Jones, Clarke, Dallison, "Performance of 1 and 10 Gigabit Ethernet
+//! cards with server quality motherboards", 2005), of pathchar (Jacobson, 1997).
 
 mod meaning;
 
@@ -80,7 +83,8 @@ pub fn size_fit(records: &[Record]) -> Vec<SizeFit> {
     scan.fits()
 }
 
-/// The points of a scan, taken in one record after the other: 40 bytes for each version and transport of a record.
+/// The points of a scan, taken in one record after the other: 40 bytes for each version and
+/// transport of a record.
 #[derive(Debug, Default)]
 pub struct SizeScan {
     groups: BTreeMap<Key, Vec<Point>>,
@@ -88,8 +92,8 @@ pub struct SizeScan {
 }
 
 impl SizeScan {
-    /// Takes note of a record; of no effect unless it is a point of a scan over size. Of a long scan every second, third, … is
-    /// taken, because each pair of points has its slope.
+    /// Takes note of a record; of no effect unless it is a point of a scan over size. Of a long
+    /// scan every second, third, … is taken, because each pair of points has its slope.
     pub fn observe(&mut self, record: &Record) {
         let Some(others) = others_of(record) else { return };
         let thinned =
@@ -116,7 +120,8 @@ impl SizeScan {
         self.first.as_deref()
     }
 
-    /// Adds what copying memory costs on the prober, ns per byte, for points too short to have it measured.
+    /// Adds what copying memory costs on the prober, ns per byte, for points too short to have it
+    /// measured.
     pub fn note_memory_copy(&mut self, cost: impl FnOnce() -> Option<f64>) {
         if let Some(first) = &mut self.first
             && first.prober.memory_copy_ns_per_byte.is_none()
@@ -125,8 +130,8 @@ impl SizeScan {
         }
     }
 
-    /// One fit for each IP version, transport, combination of other scanned options, and for messages of one and of several
-    /// packets; those of fewer than two sizes are left out.
+    /// One fit for each IP version, transport, combination of other scanned options, and for
+    /// messages of one and of several packets; those of fewer than two sizes are left out.
     pub fn fits(&self) -> Vec<SizeFit> {
         self.groups.iter().flat_map(|(key, points)| fits_of(key, points)).collect()
     }

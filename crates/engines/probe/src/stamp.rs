@@ -1,15 +1,17 @@
 //! A flow of STAMP packets (RFC 8762): one-way delay and loss of both ways from one end.
 //!
-//! **Measures** for each packet when it left, when the reflector had it, when the answer left there and when it came; and for
-//! each that stays without an answer on which way it was lost. **Assumes** a reflector that answers at once. One that
-//! counts its answers (stateful, RFC 8762 §4) tells the ways apart: numbers missing among the answers were lost on the way
-//! back, the rest on the way there. Whether it counts is known from its direct measurement TLV, or once its
-//! number differs from ours; until then losses have no way. **Biased**: loss is a verdict after `patience`, as in
-//! [`crate::echo`]; of a late answer the way with the larger excess over its minimum is blamed. The reflector's leaving
-//! stamp is read before its system call, so the way back is long by what that takes (1 to 10 us). Delays are differences of two clocks: see
-//! [`clock`]. **Published**: RFC 8762, RFC 8972, RFC 7679 and 7680 (delay, loss), RFC 4737 (reordering).
-//! Where we differ: when the last packets have no answer, up to [`MOST_CLOSERS`] more are sent, only so that the next answer
-//! tells the way of those losses; they count nowhere.
+//! **Measures** for each packet when it left, when the reflector had it, when the answer left there
+//! and when it came; and for each that stays without an answer on which way it was lost.
+//! **Assumes** a reflector that answers at once. One that counts its answers (stateful, RFC 8762
+//! §4) tells the ways apart: numbers missing among the answers were lost on the way back, the rest
+//! on the way there. Whether it counts is known from its direct measurement TLV, or once its number
+//! differs from ours; until then losses have no way. **Biased**: loss is a verdict after
+//! `patience`, as in [`crate::echo`]; of a late answer the way with the larger excess over its
+//! minimum is blamed. The reflector's leaving stamp is read before its system call, so the way back
+//! is long by what that takes (1 to 10 us). Delays are differences of two clocks: see [`clock`].
+//! **Published**: RFC 8762, RFC 8972, RFC 7679 and 7680 (delay, loss), RFC 4737 (reordering). Where
+//! we differ: when the last packets have no answer, up to [`MOST_CLOSERS`] more are sent, only so
+//! that the next answer tells the way of those losses; they count nowhere.
 //!
 //! [`reflector`] is the other end.
 
@@ -79,7 +81,8 @@ impl StampFlow {
         self.told
     }
 
-    /// Whether the reflector reads the clock that we read; `None` until it has answered that, or if it was not asked.
+    /// Whether the reflector reads the clock that we read; `None` until it has answered that, or if
+    /// it was not asked.
     pub fn same_clock(&self) -> Option<bool> {
         let run = self.plan.run_of_kernel.as_ref()?;
         let answer = self.told.same_clock?;
@@ -91,7 +94,8 @@ impl StampFlow {
         self.window.is_stateful()
     }
 
-    /// Whether questions about DSCP and counts travel along: a length without room for them has none.
+    /// Whether questions about DSCP and counts travel along: a length without room for them has
+    /// none.
     pub fn asks_questions(&self) -> bool {
         self.questions.ask(|question| *question == Question::Counters)
     }
@@ -265,7 +269,8 @@ const LINGER: Span = Span::from_millis(250);
 const CLOSER_GAP: Span = Span::from_millis(20);
 
 impl StampPlan {
-    /// The wall clock as it was when the plan was made, carried on: a step of the clock meanwhile changes no delay.
+    /// The wall clock as it was when the plan was made, carried on: a step of the clock meanwhile
+    /// changes no delay.
     pub(crate) fn wall(&self, at: Mono) -> Wall {
         Wall(self.epoch.0.saturating_add_unsigned(at.0))
     }

@@ -1,7 +1,8 @@
 //! Samples of delay as the result schema shows them.
 //!
-//! Order statistics are exact: type 7 of Hyndman and Fan over all samples, no histogram in between. They lean low in the
-//! tail when samples are few; below 1000 the 99.9th percentile is given as the largest sample, which says so plainly.
+//! Order statistics are exact: type 7 of Hyndman and Fan over all samples, no histogram in between.
+//! They lean low in the tail when samples are few; below 1000 the 99.9th percentile is given as the
+//! largest sample, which says so plainly.
 
 use netaware_record::{DelaySummary, DelayTail, Histogram, HistogramShape};
 use netaware_stats::hist::DelayHistogram;
@@ -27,8 +28,8 @@ pub fn of_delays(delays: &[Span]) -> Option<DelaySummary> {
     })
 }
 
-/// The quantiles that need many samples, each from as many as it takes for one of them to lie above it; `None` without
-/// samples.
+/// The quantiles that need many samples, each from as many as it takes for one of them to lie above
+/// it; `None` without samples.
 pub fn tail_of(delays: &[Span]) -> Option<DelayTail> {
     if delays.is_empty() {
         return None;
@@ -42,7 +43,8 @@ pub fn tail_of(delays: &[Span]) -> Option<DelayTail> {
     Some(DelayTail { p90: from(10, 0.9), p9999: from(10_000, 0.9999), p99999: from(100_000, 0.99999) })
 }
 
-/// Histogram of delays in bins of equal width, with moments; `None` without samples, or for a shape that cannot be.
+/// Histogram of delays in bins of equal width, with moments; `None` without samples, or for a shape
+/// that cannot be.
 pub fn bins_of(delays: &[Span], shape: HistogramShape) -> Option<Histogram> {
     let mut bins = shape.empty().filter(|_| !delays.is_empty())?;
     for delay in delays {
@@ -51,8 +53,8 @@ pub fn bins_of(delays: &[Span], shape: HistogramShape) -> Option<Histogram> {
     Some(Histogram::from(&bins))
 }
 
-/// HDR histogram of delays, three digits; negative ones are counted as underflow, those above an hour as overflow.
-/// `None` without samples.
+/// HDR histogram of delays, three digits; negative ones are counted as underflow, those above an
+/// hour as overflow. `None` without samples.
 pub fn histogram_of(delays: &[Span]) -> Option<Histogram> {
     if delays.is_empty() {
         return None;

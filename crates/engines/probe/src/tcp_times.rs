@@ -1,10 +1,11 @@
-//! Three times of one transfer, and its blocks: what the sender's application sees, what its TCP knows, what the receiver
-//! reads.
+//! Three times of one transfer, and its blocks: what the sender's application sees, what its TCP
+//! knows, what the receiver reads.
 //!
-//! **Measures** nothing: sums over the rounds what each end told. **Assumes** that both ends told of the same rounds.
-//! **Biased**: the time of giving leans short by what fits the send buffer, the acknowledged time leans late by the looks
-//! it is found with (`io::tcp::moments`), the time of reading lacks the way of the first byte. **Published**: the sender's
-//! and receiver's times of R. Hughes-Jones, "TCPmon".
+//! **Measures** nothing: sums over the rounds what each end told. **Assumes** that both ends told
+//! of the same rounds. **Biased**: the time of giving leans short by what fits the send buffer, the
+//! acknowledged time leans late by the looks it is found with (`io::tcp::moments`), the time of
+//! reading lacks the way of the first byte. **Published**: the sender's and receiver's times of R.
+//! Hughes-Jones, "TCPmon".
 
 use netaware_record::{SpacedBlocks, TcpBlocks, TcpEnd, TcpTimes};
 use netaware_units::{BitRate, ByteCount, Span};
@@ -36,7 +37,8 @@ pub struct BlocksAsked {
     pub count: Option<u64>,
 }
 
-/// The transfers as blocks. Without a spacing a block is a whole length of what was written, however many writes it took.
+/// The transfers as blocks. Without a spacing a block is a whole length of what was written,
+/// however many writes it took.
 pub fn blocks(asked: BlocksAsked, senders: &[&TcpEnd]) -> Option<TcpBlocks> {
     let BlocksAsked { length, spacing, count } = asked;
     let (given, _) = sum(senders.iter().map(|end| Some((end.given?, end.bytes))))?;

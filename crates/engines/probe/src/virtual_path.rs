@@ -1,4 +1,5 @@
-//! A path on a virtual clock for the tests of the engines: two links, a responder, a driver. It knows the truth.
+//! A path on a virtual clock for the tests of the engines: two links, a responder, a driver. It
+//! knows the truth.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -50,9 +51,11 @@ pub(crate) struct VirtualPath {
     pub(crate) responder: Span,
     /// Payload of answers; absent: as long as their requests.
     pub(crate) response: Option<usize>,
-    /// The responder stands still: what comes from the first instant to the second is answered at the second.
+    /// The responder stands still: what comes from the first instant to the second is answered at
+    /// the second.
     pub(crate) stall: Option<(Mono, Mono)>,
-    /// How long after its departure the transmit stamp of a request is known; may exceed the round trip.
+    /// How long after its departure the transmit stamp of a request is known; may exceed the round
+    /// trip.
     pub(crate) stamp_lag: Span,
     pub(crate) bottleneck: Bottleneck,
     /// IP and UDP headers, for the bottleneck.

@@ -1,15 +1,17 @@
 //! From when on a bulk transfer counts.
 //!
-//! **Measures** two ends: that of slow start, and that of a token bucket's initial credit. Slow start is over when the
-//! receiver's rate has not grown by a quarter over its best for three rounds, a round being a round trip or a slice,
-//! whichever is longer: BBR's "full pipe" rule (draft-ietf-ccwg-bbr §5.3.1.2). Where we differ: we look at receiver's slices
-//! instead of delivery-rate samples, and we count from the round after the last that grew instead of from the third
-//! after it. Then leading slices go that lie outside what the second half of the transfer looks like: a bucket's burst
-//! lies above it, the hole that slow start's overshoot tears lies below. **Assumes** that the second half is typical. A
-//! prefix that makes up more than half of the transfer is no transient but a path that changed, and stays in.
-//! **Biased**: growth slower than a quarter per round (CUBIC's convex part on a long path, HyStart) is taken for the
-//! end, so the mean leans low there; a burst that lasts longer than the transfer makes it lean high. RFC 6349 §3 wants
-//! the equilibrium; iperf3 leaves the choice to its user (`--omit`), as [`asked`] does.
+//! **Measures** two ends: that of slow start, and that of a token bucket's initial credit. Slow
+//! start is over when the receiver's rate has not grown by a quarter over its best for three
+//! rounds, a round being a round trip or a slice, whichever is longer: BBR's "full pipe" rule
+//! (draft-ietf-ccwg-bbr §5.3.1.2). Where we differ: we look at receiver's slices instead of
+//! delivery-rate samples, and we count from the round after the last that grew instead of from the
+//! third after it. Then leading slices go that lie outside what the second half of the transfer
+//! looks like: a bucket's burst lies above it, the hole that slow start's overshoot tears lies
+//! below. **Assumes** that the second half is typical. A prefix that makes up more than half of the
+//! transfer is no transient but a path that changed, and stays in. **Biased**: growth slower than a
+//! quarter per round (CUBIC's convex part on a long path, HyStart) is taken for the end, so the
+//! mean leans low there; a burst that lasts longer than the transfer makes it lean high. RFC 6349
+//! §3 wants the equilibrium; iperf3 leaves the choice to its user (`--omit`), as [`asked`] does.
 
 use netaware_record::{ReceiverTick, WarmUp};
 use netaware_stats::quantile;
@@ -22,7 +24,8 @@ pub enum WarmUpEnd {
     SlowStartOver(usize),
     /// By the user's choice.
     Asked(usize),
-    /// The transfer ended first. All slices count, because there is nothing better, and the rate is a lower bound.
+    /// The transfer ended first. All slices count, because there is nothing better, and the rate is
+    /// a lower bound.
     NeverEnded,
 }
 
@@ -47,7 +50,8 @@ impl WarmUpEnd {
 /// The published rule of a transfer that was still speeding up when it ended.
 pub const NEVER_ENDED: &str = "never ended";
 
-/// Applies the rule to the slices of one transfer. `rtt` is that of the path without load, zero if unknown.
+/// Applies the rule to the slices of one transfer. `rtt` is that of the path without load, zero if
+/// unknown.
 pub fn slow_start(ticks: &[ReceiverTick], rtt: Span) -> WarmUpEnd {
     let begun = all_streams_started(ticks);
     let Some(full) = full_pipe(&ticks[begun..], rtt) else { return WarmUpEnd::NeverEnded };
@@ -55,9 +59,10 @@ pub fn slow_start(ticks: &[ReceiverTick], rtt: Span) -> WarmUpEnd {
     WarmUpEnd::SlowStartOver(first + transient(&ticks[first..]))
 }
 
-/// Moves the end of slow start past what it leaves behind: the queue that its overshoot has filled must drain, and what was
-/// dropped from it must be sent again, before the receiver sees the path's own rate. `loaded_rtt` is the round trip with
-/// that queue in it. At least half of the slices stay, so a short transfer keeps some of the disturbance and leans low.
+/// Moves the end of slow start past what it leaves behind: the queue that its overshoot has filled
+/// must drain, and what was dropped from it must be sent again, before the receiver sees the path's
+/// own rate. `loaded_rtt` is the round trip with that queue in it. At least half of the slices
+/// stay, so a short transfer keeps some of the disturbance and leans low.
 pub fn settled(end: WarmUpEnd, ticks: &[ReceiverTick], loaded_rtt: Span) -> WarmUpEnd {
     let WarmUpEnd::SlowStartOver(first) = end else { return end };
     let over = ticks.get(first).map_or(Span::ZERO, |tick| tick.end - tick.length)
@@ -72,7 +77,8 @@ pub fn asked(ticks: &[ReceiverTick], omit: Span) -> WarmUpEnd {
     first.map_or(WarmUpEnd::NeverEnded, WarmUpEnd::Asked)
 }
 
-/// What the result says of the warm-ups of several rounds: their mean length, and the rule of the one that went worst.
+/// What the result says of the warm-ups of several rounds: their mean length, and the rule of the
+/// one that went worst.
 pub fn published<'a>(rounds: impl IntoIterator<Item = (&'a [ReceiverTick], WarmUpEnd)>) -> WarmUp {
     let rounds: Vec<_> = rounds.into_iter().collect();
     let omitted = |(ticks, end): &(&[ReceiverTick], WarmUpEnd)| -> Span {
@@ -127,18 +133,21 @@ fn mean_rate(ticks: &[ReceiverTick]) -> f64 {
     BitRate::mean(bytes, ticks.iter().map(|tick| tick.length).sum()).0 as f64
 }
 
-/// Full-pipe threshold of BBR: slow start doubles per round, so less than a quarter is not slow start.
+/// Full-pipe threshold of BBR: slow start doubles per round, so less than a quarter is not slow
+/// start.
 const GROWTH: f64 = 1.25;
 /// Rounds without growth, of BBR: one or two may be held up by the receiver's window.
 const FLAT_ROUNDS: usize = 3;
-/// Three rounds until the sender notices a full pipe, one to drain the queue, one to repair (BBR §5.3.1; a CUBIC sender needs
-/// one round less).
+/// Three rounds until the sender notices a full pipe, one to drain the queue, one to repair (BBR
+/// §5.3.1; a CUBIC sender needs one round less).
 const SETTLING_ROUNDS: i64 = 5;
-/// Makes the median absolute deviation of normal noise its standard deviation (Rousseeuw and Croux 1993).
+/// Makes the median absolute deviation of normal noise its standard deviation (Rousseeuw and Croux
+/// 1993).
 const NORMAL_SD_PER_MAD: f64 = 1.4826;
 /// One slice in 370 of a normal distribution lies outside: few honest slices are left out.
 const OUTLIER_SDS: f64 = 3.0;
-/// A slice within 5 % of the typical one stays, however flat the rest: among twenty it moves the mean by 0.25 %.
+/// A slice within 5 % of the typical one stays, however flat the rest: among twenty it moves the
+/// mean by 0.25 %.
 const ALWAYS_ALLOWED: f64 = 0.05;
 
 #[cfg(test)]
@@ -296,7 +305,8 @@ mod tests {
 
     #[test]
     fn a_slice_stays_within_three_deviations_of_the_second_half_or_a_twentieth_of_it() {
-        // Of 90, 100 and 110 the median deviation is 10; three standard deviations of such noise are 44.5.
+        // Of 90, 100 and 110 the median deviation is 10; three standard deviations of such noise
+        // are 44.5.
         let before_noise = |rate: f64| [vec![rate; 3], [90.0, 100.0, 110.0].repeat(4)].concat();
         let rows = [
             (then(&[40.0, 42.0, 42.0], 40.0, 20), 1),

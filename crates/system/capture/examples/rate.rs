@@ -1,8 +1,10 @@
-//! What a captured packet costs, beside what it costs tcpdump, on the same traffic in the same run, in turn.
+//! What a captured packet costs, beside what it costs tcpdump, on the same traffic in the same run,
+//! in turn.
 //!
-//! `cargo run --release -p netaware-capture --example rate [SECONDS] [ROUNDS]`, as root; needs tcpdump. One thread sends UDP over a
-//! veth pair as fast as it can, one datagram at a time and then with segmentation; the reader's CPU time is the kernel's count for
-//! its thread (tcpdump's: for its process, without start and end). What the kernel does to put a packet into a ring is the
+//! `cargo run --release -p netaware-capture --example rate [SECONDS] [ROUNDS]`, as root; needs
+//! tcpdump. One thread sends UDP over a veth pair as fast as it can, one datagram at a time and
+//! then with segmentation; the reader's CPU time is the kernel's count for its thread (tcpdump's:
+//! for its process, without start and end). What the kernel does to put a packet into a ring is the
 //! sender's time and the same for all.
 #![expect(unsafe_code, reason = "resource usage and segmentation have no safe wrapper")]
 #![expect(clippy::disallowed_methods, reason = "a measurement by hand, whose length needs no precision")]

@@ -1,4 +1,5 @@
-//! The queues between drivers and the stack: `/proc/net/softnet_stat`, one line for each core, hexadecimal (Linux `net/core/net-procfs.c`).
+//! The queues between drivers and the stack: `/proc/net/softnet_stat`, one line for each core,
+//! hexadecimal (Linux `net/core/net-procfs.c`).
 
 /// Packets dropped because such a queue was full, on all cores since the host started.
 pub(crate) fn dropped() -> Option<u64> {

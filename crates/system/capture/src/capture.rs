@@ -65,8 +65,9 @@ fn nic_remedy(source: &io::Error) -> &'static str {
     }
 }
 
-/// Asks the card of an interface to stamp all that it receives, as far as it does not already. Needs `CAP_NET_ADMIN` and lasts:
-/// captures that are opened later, without it, find the stamps switched on.
+/// Asks the card of an interface to stamp all that it receives, as far as it does not already.
+/// Needs `CAP_NET_ADMIN` and lasts: captures that are opened later, without it, find the stamps
+/// switched on.
 ///
 /// # Errors
 /// There is no such interface, or its card does not stamp.
@@ -97,7 +98,8 @@ pub enum ReadError {
     File(#[from] FileSourceError),
 }
 
-/// A capture of an interface. Goes on while the interface is down, and when it is made anew under the same name.
+/// A capture of an interface. Goes on while the interface is down, and when it is made anew under
+/// the same name.
 pub struct Capture {
     interface: String,
     socket: PacketSocket,
@@ -111,7 +113,8 @@ pub struct Capture {
     options: Options,
     /// Shares the interface with others, so it cannot be bound anew.
     shared: bool,
-    /// Why it is of no use any more: another interface took the name, and it could not change over to that.
+    /// Why it is of no use any more: another interface took the name, and it could not change over
+    /// to that.
     lost: Option<io::Error>,
     /// Tells the interface's own losses: the only one, or the first of several.
     tells_interface: bool,
@@ -133,8 +136,8 @@ impl Capture {
         Ok(capture)
     }
 
-    /// Begins `count` captures that share the packets of one interface, each with a ring of its own, for as many threads. Until
-    /// all are there, none sees anything.
+    /// Begins `count` captures that share the packets of one interface, each with a ring of its
+    /// own, for as many threads. Until all are there, none sees anything.
     ///
     /// # Errors
     /// Why they cannot.
@@ -217,7 +220,8 @@ impl Capture {
         OpenError::System { interface: self.interface.clone(), doing, source }
     }
 
-    /// Another filter from now on, `None`: everything. Packets that lie in the ring came through the one before.
+    /// Another filter from now on, `None`: everything. Packets that lie in the ring came through
+    /// the one before.
     ///
     /// # Errors
     /// It cannot be used; the one before stays.
@@ -249,12 +253,13 @@ impl Capture {
         self.state.mtu
     }
 
-    /// Shows what has come: all blocks of the ring that are ready, once around at most. If there is none, waits for one, not longer
-    /// than `patience`. The number of frames shown; 0 is no error and no end.
+    /// Shows what has come: all blocks of the ring that are ready, once around at most. If there is
+    /// none, waits for one, not longer than `patience`. The number of frames shown; 0 is no error
+    /// and no end.
     ///
     /// # Errors
-    /// Only what makes going on senseless; an interface that is down or gone is waited for. One of several captures that share an
-    /// interface ends when another interface takes the name.
+    /// Only what makes going on senseless; an interface that is down or gone is waited for. One of
+    /// several captures that share an interface ends when another interface takes the name.
     pub fn read(&mut self, patience: Span, see: &mut dyn FnMut(Frame<'_>)) -> Result<usize, ReadError> {
         if self.ring.is_ready() {
             // An MTU that grew is known before the longer packets behind it are looked at.
@@ -287,7 +292,8 @@ impl Capture {
         Ok((counts.seen - before) as usize)
     }
 
-    /// What was seen and lost since the last call (or since the beginning). Packets that lie in the ring unread are neither.
+    /// What was seen and lost since the last call (or since the beginning). Packets that lie in the
+    /// ring unread are neither.
     pub fn counts(&mut self) -> Counts {
         self.take_ring_losses();
         self.note_changes();
@@ -369,7 +375,8 @@ impl Capture {
         }
     }
 
-    /// Another interface has the name now. One of several cannot change over: the kernel keeps their group to the one before.
+    /// Another interface has the name now. One of several cannot change over: the kernel keeps
+    /// their group to the one before.
     fn meet(&mut self, index: i32, state: LinkState) {
         self.counts.link_was_down = true;
         self.index = Some(index);

@@ -18,14 +18,16 @@ pub struct Counts {
     pub lost_ring: u64,
     /// Times that the kernel stopped filling because the ring was full.
     pub freezes: u64,
-    /// Received by the interface and dropped before any capture could see them (its `rx_dropped`). Packets that the filter would
-    /// not have wanted are in it: errs high. Of captures that share an interface only the first tells it.
+    /// Received by the interface and dropped before any capture could see them (its `rx_dropped`).
+    /// Packets that the filter would not have wanted are in it: errs high. Of captures that share
+    /// an interface only the first tells it.
     pub lost_kernel: u64,
-    /// Dropped by the card for want of buffers (`rx_missed_errors` or `rx_fifo_errors`, whichever is larger); `None` for interfaces
-    /// that are no cards. Filter and sharing as above.
+    /// Dropped by the card for want of buffers (`rx_missed_errors` or `rx_fifo_errors`, whichever
+    /// is larger); `None` for interfaces that are no cards. Filter and sharing as above.
     pub lost_nic: Option<u64>,
-    /// Dropped from the queues between driver and stack of *all* interfaces of the host (`softnet_stat`): tells the cause where
-    /// `lost_kernel` is not 0, and is contained in it. `None` where it cannot be read.
+    /// Dropped from the queues between driver and stack of *all* interfaces of the host
+    /// (`softnet_stat`): tells the cause where `lost_kernel` is not 0, and is contained in it.
+    /// `None` where it cannot be read.
     pub backlog: Option<u64>,
     /// The interface was down, without carrier or gone for some of the time.
     pub link_was_down: bool,

@@ -57,11 +57,11 @@ pub enum FileSourceError {
     Filter(#[from] FilterError),
 }
 
-/// Reads a pcap or pcapng file as a capture is read. Time is the file's: nothing waits, and the same file gives the same frames
-/// in the same order every time.
+/// Reads a pcap or pcapng file as a capture is read. Time is the file's: nothing waits, and the
+/// same file gives the same frames in the same order every time.
 ///
-/// Direction is that of pcapng's flags and of cooked frames; frames that do not say count as received. Whether frames were
-/// merged by offloads a file does not say: [`Frame::segments`] is 1.
+/// Direction is that of pcapng's flags and of cooked frames; frames that do not say count as
+/// received. Whether frames were merged by offloads a file does not say: [`Frame::segments`] is 1.
 pub struct FileSource {
     path: PathBuf,
     reader: Reader<File>,
@@ -84,7 +84,8 @@ impl FileSource {
             File::open(path).map_err(|source| FileOpenError::Open { path: path.to_owned(), source })?;
         let reader =
             Reader::new(file).map_err(|fault| FileSourceError::Damaged { path: path.to_owned(), fault })?;
-        // A mistake in the filter is told before the first frame, though frames may be of another kind.
+        // A mistake in the filter is told before the first frame, though frames may be of another
+        // kind.
         let mut source = Self {
             path: path.to_owned(),
             reader,
@@ -98,7 +99,8 @@ impl FileSource {
         Ok(source)
     }
 
-    /// Shows the next frames, some thousand at most; 0 at the end of the file. There is nothing to be patient for.
+    /// Shows the next frames, some thousand at most; 0 at the end of the file. There is nothing to
+    /// be patient for.
     ///
     /// # Errors
     /// Why the file cannot be read from here on; what was shown before stands.
@@ -142,7 +144,8 @@ impl FileSource {
         Ok(shown)
     }
 
-    /// What was shown since the last call, and what whoever wrote the file says was lost, as far as that was read.
+    /// What was shown since the last call, and what whoever wrote the file says was lost, as far as
+    /// that was read.
     pub fn counts(&mut self) -> Counts {
         let lost = self.reader.lost();
         let mut counts = std::mem::take(&mut self.counts);
@@ -237,7 +240,8 @@ mod tests {
         bytes
     }
 
-    /// Two interfaces, Ethernet and raw; ports 53 and 80 on each, sent and received, and three lost.
+    /// Two interfaces, Ethernet and raw; ports 53 and 80 on each, sent and received, and three
+    /// lost.
     fn file(folder: &Path) -> PathBuf {
         let path = folder.join("test.pcapng");
         let interfaces = [("lan", LinkType::Ethernet), ("tun", LinkType::Raw)]

@@ -1,7 +1,8 @@
-//! Filters in tcpdump's language (pcap-filter(7)), compiled by libpcap into instructions that the kernel runs on each packet.
+//! Filters in tcpdump's language (pcap-filter(7)), compiled by libpcap into instructions that the
+//! kernel runs on each packet.
 //!
-//! libpcap is loaded when the first filter is compiled, so nothing needs it to be built or to run without filters. Names in a
-//! filter are looked up by libpcap, which may wait for a name server.
+//! libpcap is loaded when the first filter is compiled, so nothing needs it to be built or to run
+//! without filters. Names in a filter are looked up by libpcap, which may wait for a name server.
 
 mod libpcap;
 
@@ -63,8 +64,8 @@ pub enum FilterError {
     TooLong(usize),
 }
 
-/// Compiles a filter for frames of this kind; the empty one takes everything. A packet that passes returns
-/// [`WHOLE`], one that does not 0.
+/// Compiles a filter for frames of this kind; the empty one takes everything. A packet that passes
+/// returns [`WHOLE`], one that does not 0.
 ///
 /// # Errors
 /// Why it cannot be used.
@@ -82,8 +83,8 @@ pub fn compile(text: &str, link: LinkType) -> Result<Vec<BpfInstruction>, Filter
     Ok(program)
 }
 
-/// Whether a filter asks for VLAN tags. The kernel has taken the tag out of a frame before it runs filters, so such a filter
-/// is run behind the ring, on the frame with its tag.
+/// Whether a filter asks for VLAN tags. The kernel has taken the tag out of a frame before it runs
+/// filters, so such a filter is run behind the ring, on the frame with its tag.
 pub fn asks_for_tags(text: &str) -> bool {
     text.split(|letter: char| !letter.is_ascii_alphanumeric()).any(|word| word == "vlan")
 }

@@ -6,7 +6,8 @@ use netaware_wire::packet::LinkType;
 /// One frame as it was captured; its bytes stay where the kernel or the file put them.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
-    /// When, by the wall clock of the host that captured; by the card's own clock if [`Self::stamped_by`] is the card.
+    /// When, by the wall clock of the host that captured; by the card's own clock if
+    /// [`Self::stamped_by`] is the card.
     pub at: Wall,
     /// Who stamped.
     pub stamped_by: ClockSource,
@@ -18,8 +19,9 @@ pub struct Frame<'a> {
     pub wire_length: u32,
     /// What `bytes` begin with.
     pub link: LinkType,
-    /// Packets on the wire that this frame stands for: more than 1 where an offload merged them before (or will cut them behind)
-    /// the capture. From the kernel's own size of segments where it tells, otherwise from the MTU, and then no more than a guess.
+    /// Packets on the wire that this frame stands for: more than 1 where an offload merged them
+    /// before (or will cut them behind) the capture. From the kernel's own size of segments where
+    /// it tells, otherwise from the MTU, and then no more than a guess.
     pub segments: u16,
     /// Number of the interface within a file; 0 for live captures.
     pub interface: u32,

@@ -1,7 +1,8 @@
-//! What becomes of an interface while it is watched: up, down, gone, its MTU and its own counts of drops (rtnetlink).
+//! What becomes of an interface while it is watched: up, down, gone, its MTU and its own counts of
+//! drops (rtnetlink).
 //!
-//! Netlink sockets stay in the network namespace in which they were made, whatever the thread does, and need no privilege; files
-//! in /sys show the namespace of whoever mounted it.
+//! Netlink sockets stay in the network namespace in which they were made, whatever the thread does,
+//! and need no privilege; files in /sys show the namespace of whoever mounted it.
 
 use std::io;
 use std::mem::size_of;
@@ -90,7 +91,8 @@ impl LinkWatch {
         }
     }
 
-    /// What happened to the interface since the last call, in order. Where more happened than the kernel keeps, how it is now.
+    /// What happened to the interface since the last call, in order. Where more happened than the
+    /// kernel keeps, how it is now.
     pub(crate) fn changes(&mut self) -> Vec<Change> {
         let mut changes = Vec::new();
         let mut buffer = vec![0; BUFFER];
@@ -136,7 +138,8 @@ fn netlink_socket(groups: u32, flags: i32) -> io::Result<OwnedFd> {
 }
 
 fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: `buffer` is valid for writing its length. Netlink messages come from the kernel alone: others would need privilege.
+    // SAFETY: `buffer` is valid for writing its length. Netlink messages come from the kernel
+    // alone: others would need privilege.
     let length = unsafe { libc::recv(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
     if length < 0 { Err(io::Error::last_os_error()) } else { Ok(length as usize) }
 }
@@ -219,7 +222,8 @@ impl<'a> Link<'a> {
                     bytes.map_or(0, |bytes| u64::from_ne_bytes(*bytes))
                 };
                 self.state.dropped = count(RX_DROPPED);
-                // Drivers count the same event in one or the other, some in both: the larger errs low.
+                // Drivers count the same event in one or the other, some in both: the larger errs
+                // low.
                 self.state.missed = count(RX_FIFO).max(count(RX_MISSED));
             }
             PARENT_DEVICE => self.state.is_card = true,

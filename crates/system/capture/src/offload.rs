@@ -40,8 +40,8 @@ fn value(socket: BorrowedFd<'_>, interface: &str, command: u32) -> Option<u32> {
     let mut asked = EthtoolValue { command, data: 0 };
     let mut request = interface_request(interface)?;
     request.ifr_ifru.ifru_data = (&raw mut asked).cast();
-    // SAFETY: `request` names an interface and points to a structure of the kind that these four commands fill, and both
-    // outlive the call.
+    // SAFETY: `request` names an interface and points to a structure of the kind that these four
+    // commands fill, and both outlive the call.
     let answer = unsafe {
         libc::ioctl(std::os::fd::AsRawFd::as_raw_fd(&socket), libc::SIOCETHTOOL as _, &raw mut request)
     };

@@ -11,17 +11,19 @@ pub struct Options {
     pub filter: Option<String>,
     /// Bytes kept of each frame, link layer included, 1..=262,144.
     pub snap: u32,
-    /// Memory of the ring. What comes while it is full is lost and counted: 32 MiB hold about 0.1 s of a million packets a second.
+    /// Memory of the ring. What comes while it is full is lost and counted: 32 MiB hold about 0.1 s
+    /// of a million packets a second.
     pub ring: ByteCount,
-    /// Packets are handed over at the latest after this, 1 ms at least; a block of the ring that is full earlier is handed over
-    /// then. Stamps are not affected.
+    /// Packets are handed over at the latest after this, 1 ms at least; a block of the ring that is
+    /// full earlier is handed over then. Stamps are not affected.
     pub retire: Span,
     /// Also what is addressed to others.
     pub promiscuous: bool,
     /// Which way.
     pub direction: Direction,
-    /// [`ClockSource::Kernel`], or [`ClockSource::Nic`] to have the card stamp what it receives; what it sends has the kernel's stamp,
-    /// which each frame tells. A card that does not stamp is refused.
+    /// [`ClockSource::Kernel`], or [`ClockSource::Nic`] to have the card stamp what it receives;
+    /// what it sends has the kernel's stamp, which each frame tells. A card that does not stamp is
+    /// refused.
     pub stamps: ClockSource,
     /// What to do about offloads that merge packets.
     pub merging: Merging,
@@ -62,7 +64,8 @@ pub enum Merging {
     /// Take what comes and count the merged frames.
     #[default]
     Count,
-    /// Do not open while such an offload is switched on: for digests that another point must see as well.
+    /// Do not open while such an offload is switched on: for digests that another point must see as
+    /// well.
     Refuse,
 }
 

@@ -12,7 +12,8 @@ pub enum Keep {
     RawSockets,
 }
 
-/// Why privileges could not be given back. The program should end: it would go on with more than it was to have.
+/// Why privileges could not be given back. The program should end: it would go on with more than it
+/// was to have.
 #[derive(Debug, thiserror::Error)]
 pub enum DropError {
     /// No such user.
@@ -37,11 +38,11 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Becomes `user` (if this is root) with its group and no others, keeps no capability but `keep`, and forbids that programs
-/// started from here gain any. Without root only the latter two.
+/// Becomes `user` (if this is root) with its group and no others, keeps no capability but `keep`,
+/// and forbids that programs started from here gain any. Without root only the latter two.
 ///
-/// Capabilities belong to threads: call this before threads are started. For a root process the change of user takes
-/// them from all threads anyway.
+/// Capabilities belong to threads: call this before threads are started. For a root process the
+/// change of user takes them from all threads anyway.
 ///
 /// # Errors
 /// What was refused; some of it may have been done then.
@@ -58,7 +59,8 @@ pub fn drop_privileges(user: &str, keep: Keep) -> Result<(), DropError> {
     Ok(())
 }
 
-/// The same without becoming anybody else: for who is not root, or root that has to stay. The capabilities are this thread's, as above.
+/// The same without becoming anybody else: for who is not root, or root that has to stay. The
+/// capabilities are this thread's, as above.
 ///
 /// # Errors
 /// What was refused.

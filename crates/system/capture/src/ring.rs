@@ -1,7 +1,8 @@
 //! The ring that the kernel fills: blocks of memory that belong to one side at a time.
 //!
-//! A block's status says whose it is. The kernel hands one over when it is full, or when the retire time has passed and there is
-//! a packet in it; we hand it back when all its packets were shown. Blocks come in turn, so one index is all the state.
+//! A block's status says whose it is. The kernel hands one over when it is full, or when the retire
+//! time has passed and there is a packet in it; we hand it back when all its packets were shown.
+//! Blocks come in turn, so one index is all the state.
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
@@ -22,8 +23,9 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The ring nearest to `memory` whose blocks hold one packet of `snap` bytes at least. Large blocks mean few hand-overs; a
-    /// sixteenth of the ring each leaves the kernel room while one is read.
+    /// The ring nearest to `memory` whose blocks hold one packet of `snap` bytes at least. Large
+    /// blocks mean few hand-overs; a sixteenth of the ring each leaves the kernel room while one is
+    /// read.
     pub(crate) fn of(memory: ByteCount, snap: u32) -> Self {
         let least = (snap as usize + OVERHEAD).next_multiple_of(PAGE);
         let wanted = usize::try_from(memory.0).unwrap_or(usize::MAX).min(MOST);
@@ -60,7 +62,8 @@ impl Ring {
         };
         socket.set(libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
         let size = shape.block * shape.blocks;
-        // SAFETY: a new mapping of the size that was just set up, at a place that the kernel chooses.
+        // SAFETY: a new mapping of the size that was just set up, at a place that the kernel
+        // chooses.
         let memory = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -115,15 +118,16 @@ impl Ring {
 
     /// The next block's status, which both sides write.
     fn status(&self) -> &AtomicU32 {
-        // SAFETY: `next` is less than the number of blocks, so this lies in the mapping; blocks begin on pages, so it is aligned;
-        // the kernel writes it as one word.
+        // SAFETY: `next` is less than the number of blocks, so this lies in the mapping; blocks
+        // begin on pages, so it is aligned; the kernel writes it as one word.
         unsafe { AtomicU32::from_ptr(self.memory.as_ptr().add(self.next * self.shape.block + STATUS).cast()) }
     }
 
-    /// The next block's bytes. Only while it is ours: the kernel leaves it alone until the status is given back.
+    /// The next block's bytes. Only while it is ours: the kernel leaves it alone until the status
+    /// is given back.
     fn block(&mut self) -> &mut [u8] {
-        // SAFETY: within the mapping, as above; ours, as every caller has seen by `is_ready`, and nobody else has a reference into
-        // the mapping, since this takes `&mut self`.
+        // SAFETY: within the mapping, as above; ours, as every caller has seen by `is_ready`, and
+        // nobody else has a reference into the mapping, since this takes `&mut self`.
         unsafe {
             std::slice::from_raw_parts_mut(
                 self.memory.as_ptr().add(self.next * self.shape.block),
@@ -145,8 +149,8 @@ const AHEAD: usize = 2;
 /// Bytes of a slot that tasks look at: its header, and a frame's headers.
 const LOOKED_AT: usize = 256;
 
-/// Asks for memory that another core has just written, and that will be looked at soon: waiting for it would cost more than most
-/// tasks do.
+/// Asks for memory that another core has just written, and that will be looked at soon: waiting for
+/// it would cost more than most tasks do.
 #[inline]
 fn fetch(soon: &[u8]) {
     #[cfg(target_arch = "x86_64")]

@@ -5,7 +5,8 @@
 //!                                                           ^ tp_mac from the slot's beginning
 //! ```
 //!
-//! Layout: Linux `uapi/linux/if_packet.h`, `uapi/linux/virtio_net.h`, and `tpacket_rcv` in `net/packet/af_packet.c`.
+//! Layout: Linux `uapi/linux/if_packet.h`, `uapi/linux/virtio_net.h`, and `tpacket_rcv` in
+//! `net/packet/af_packet.c`.
 
 use std::mem::size_of;
 
@@ -47,8 +48,9 @@ pub(crate) struct Layout {
     pub(crate) ethernet: bool,
 }
 
-/// Reads the slot at the beginning of `bytes`, which reach to the end of the block, and puts a VLAN tag that the kernel took
-/// out back where it was. `None` for what the kernel never writes: a slot that reaches beyond its block.
+/// Reads the slot at the beginning of `bytes`, which reach to the end of the block, and puts a VLAN
+/// tag that the kernel took out back where it was. `None` for what the kernel never writes: a slot
+/// that reaches beyond its block.
 #[inline]
 pub(crate) fn read(bytes: &mut [u8], layout: Layout) -> Option<Slot> {
     let head: libc::tpacket3_hdr = header(bytes)?;
@@ -88,7 +90,8 @@ pub(crate) fn read(bytes: &mut [u8], layout: Layout) -> Option<Slot> {
 #[inline]
 fn header(bytes: &[u8]) -> Option<libc::tpacket3_hdr> {
     let head = bytes.get(..HEADER)?;
-    // SAFETY: `head` has exactly the size of the structure, which is plain integers; alignment is not assumed.
+    // SAFETY: `head` has exactly the size of the structure, which is plain integers; alignment is
+    // not assumed.
     Some(unsafe { std::ptr::read_unaligned(head.as_ptr().cast()) })
 }
 

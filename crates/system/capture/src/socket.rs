@@ -26,7 +26,8 @@ impl PacketSocket {
             Begin::Link => libc::SOCK_RAW,
             Begin::Network => libc::SOCK_DGRAM,
         };
-        // SAFETY: no pointers. Protocol 0: nothing is received before `bind`, so nothing slips past the filter.
+        // SAFETY: no pointers. Protocol 0: nothing is received before `bind`, so nothing slips past
+        // the filter.
         let fd = unsafe { libc::socket(libc::AF_PACKET, kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
@@ -53,8 +54,9 @@ impl PacketSocket {
         Ok(unsafe { request.ifr_ifru.ifru_hwaddr.sa_family })
     }
 
-    /// Has the card stamp all that it receives, and takes those stamps. Only switching it on needs `CAP_NET_ADMIN`; refused by
-    /// interfaces that are no cards. How it stamps what it sends is left as it was.
+    /// Has the card stamp all that it receives, and takes those stamps. Only switching it on needs
+    /// `CAP_NET_ADMIN`; refused by interfaces that are no cards. How it stamps what it sends is
+    /// left as it was.
     pub(crate) fn stamp_in_hardware(&self, interface: &str) -> io::Result<()> {
         let mut stamps = HardwareStamps { flags: 0, tx_type: 0, rx_filter: 0 };
         let known = self.hardware_stamps(libc::SIOCGHWTSTAMP, interface, &mut stamps);
@@ -79,7 +81,8 @@ impl PacketSocket {
 
     pub(crate) fn set<T: Copy>(&self, level: i32, name: i32, value: &T) -> io::Result<()> {
         let (data, size) = (std::ptr::from_ref(value).cast(), size_of::<T>() as libc::socklen_t);
-        // SAFETY: `data` is valid for `size` bytes during the call; options that take another size refuse it.
+        // SAFETY: `data` is valid for `size` bytes during the call; options that take another size
+        // refuse it.
         check(unsafe { libc::setsockopt(self.fd.as_raw_fd(), level, name, data, size) })
     }
 

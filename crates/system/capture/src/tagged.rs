@@ -1,4 +1,5 @@
-//! Filters that run on frames after the ring, or on those of files: the same instructions, run by us.
+//! Filters that run on frames after the ring, or on those of files: the same instructions, run by
+//! us.
 
 use netaware_passive::filter::Program;
 

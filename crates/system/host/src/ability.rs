@@ -1,4 +1,5 @@
-//! The facts that bound what this host can measure: clock source, buffers, congestion controls, interfaces.
+//! The facts that bound what this host can measure: clock source, buffers, congestion controls,
+//! interfaces.
 //!
 //! A fact that cannot be had says why; nothing is guessed. Cheap enough to be read for each record.
 
@@ -55,7 +56,8 @@ pub fn congestion_facts() -> CongestionControls {
     }
 }
 
-/// The interfaces to tell of when nobody names one: those with hardware behind them, else all but loopback.
+/// The interfaces to tell of when nobody names one: those with hardware behind them, else all but
+/// loopback.
 pub fn interfaces_of_interest() -> Vec<String> {
     let hardware = hardware_interfaces();
     if !hardware.is_empty() {
@@ -82,15 +84,15 @@ fn has_hardware(_: &Device) -> bool {
     false
 }
 
-/// Drivers of software devices leave it empty or say what they are; those of cards name a place: "0000:00:04.0",
-/// "usb-0000:00:14.0-2", "virtio-mmio".
+/// Drivers of software devices leave it empty or say what they are; those of cards name a place:
+/// "0000:00:04.0", "usb-0000:00:14.0-2", "virtio-mmio".
 #[cfg(any(target_os = "linux", test))]
 fn is_a_place(bus: &str) -> bool {
     !SOFTWARE.contains(&bus.trim())
 }
 
-/// Everything about an interface. `queueing` are its disciplines, which who owns sockets has asked for; `seen` is what was
-/// observed of its interrupts, if it was watched.
+/// Everything about an interface. `queueing` are its disciplines, which who owns sockets has asked
+/// for; `seen` is what was observed of its interrupts, if it was watched.
 pub fn interface_facts(
     name: &str,
     queueing: Fact<Vec<String>>,

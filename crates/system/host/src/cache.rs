@@ -1,9 +1,10 @@
 //! The file in which a host finds again what it has measured of itself.
 //!
-//! Timings hold as long as the [fingerprint](crate::fingerprint()) does, and a month at most, since settings that no
-//! fingerprint shows (governors, firmware) drift. A file that cannot be read, is of another layout or holds what no
-//! host can have is a [`Miss`] with its reason, never an error: the host is measured again. Whoever can write the file
-//! can make the host look slower or faster to this user, and nothing else.
+//! Timings hold as long as the [fingerprint](crate::fingerprint()) does, and a month at most, since
+//! settings that no fingerprint shows (governors, firmware) drift. A file that cannot be read, is
+//! of another layout or holds what no host can have is a [`Miss`] with its reason, never an error:
+//! the host is measured again. Whoever can write the file can make the host look slower or faster
+//! to this user, and nothing else.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -69,8 +70,8 @@ pub struct UnusableCache {
     pub source: io::Error,
 }
 
-/// `netaware/host.json` under `$XDG_CACHE_HOME`, else under `$HOME/.cache` (XDG Base Directory Specification 0.8);
-/// `None` if neither is set.
+/// `netaware/host.json` under `$XDG_CACHE_HOME`, else under `$HOME/.cache` (XDG Base Directory
+/// Specification 0.8); `None` if neither is set.
 pub fn default_cache() -> Option<PathBuf> {
     place(|name| std::env::var_os(name))
 }

@@ -1,13 +1,14 @@
 //! Who keeps this host's wall clock right, and how far it may be off.
 //!
-//! [`read`] asks, in the order of what they know: chronyd (its monitoring protocol), ntpd (NTP mode 6), ptp4l (PTP management),
-//! and the kernel (`adjtimex`). The first that says that the clock is synchronised is believed; otherwise the first that answered
-//! at all. Nothing needs a privilege where the daemon lets everybody ask; an answer is waited for 200 ms at most, and a
-//! daemon that is not there refuses at once.
+//! [`read`] asks, in the order of what they know: chronyd (its monitoring protocol), ntpd (NTP mode
+//! 6), ptp4l (PTP management), and the kernel (`adjtimex`). The first that says that the clock is
+//! synchronised is believed; otherwise the first that answered at all. Nothing needs a privilege
+//! where the daemon lets everybody ask; an answer is waited for 200 ms at most, and a daemon that
+//! is not there refuses at once.
 //!
-//! [`StepWatch`] finds jumps of the wall clock against the monotonic one. What daemons say is their own estimate, and a network
-//! whose ways differ fools them all by up to half the round trip: chronyd and ntpd have that in their bound, and for ptp4l we put the
-//! whole path delay into it.
+//! [`StepWatch`] finds jumps of the wall clock against the monotonic one. What daemons say is their
+//! own estimate, and a network whose ways differ fools them all by up to half the round trip:
+//! chronyd and ntpd have that in their bound, and for ptp4l we put the whole path delay into it.
 
 pub mod chrony;
 mod kernel;
@@ -76,7 +77,8 @@ pub fn read_at(places: &Places) -> ClockState {
     identified(kernel.or(answered).unwrap_or_else(unknown))
 }
 
-/// Which running kernel this is: what has the same identity stamps by the same clock. `None` outside Linux.
+/// Which running kernel this is: what has the same identity stamps by the same clock. `None`
+/// outside Linux.
 pub fn identity() -> Option<String> {
     kernel_file::read_line("/proc/sys/kernel/random/boot_id").filter(|id| id.len() <= 64)
 }
@@ -100,7 +102,8 @@ fn ask_udp(to: SocketAddr, question: &[u8], take: impl FnMut(&[u8]) -> Taken) ->
     hear(|buffer| socket.recv(buffer), take)
 }
 
-/// The same by a socket in the file system; the answer comes to one of our own beside it, which is removed afterwards.
+/// The same by a socket in the file system; the answer comes to one of our own beside it, which is
+/// removed afterwards.
 fn ask_unix(to: &Path, own: &Path, question: &[u8], take: impl FnMut(&[u8]) -> Taken) -> io::Result<()> {
     let socket = UnixDatagram::bind(own)?;
     let _own = Removed(own);
@@ -159,7 +162,8 @@ fn seconds(value: f64) -> Option<Span> {
     value.is_finite().then(|| Span::from_secs_f64(value))
 }
 
-/// A daemon on this host answers in well under a millisecond; one that is stopped must not hold a probe.
+/// A daemon on this host answers in well under a millisecond; one that is stopped must not hold a
+/// probe.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// ntpd tells its variables in a few.
@@ -170,7 +174,8 @@ mod tests {
     use super::*;
 
     fn nowhere(folder: &Path) -> Places {
-        // A port that is ours and silent would be waited for; one that was ours and is closed refuses.
+        // A port that is ours and silent would be waited for; one that was ours and is closed
+        // refuses.
         let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         Places {
             chrony_udp: vec![closed],

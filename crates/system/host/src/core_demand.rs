@@ -1,11 +1,13 @@
 //! How long a thread that must be on time had no core.
 //!
-//! Measures, over pieces of one thread's work, how long it was ready to run while something else had the core: **denied** is
-//! that over the time in which it had to be on time, which is what a piece took less the rests that were planned in it.
-//! Whichever core the thread runs on, what others keep of it is in the waiting, to the nanosecond, where ticks of
-//! `/proc/stat` see a core and no thread. Assumes that all pieces run on one thread, and that a wake-up's own few
-//! microseconds harm nobody: who must be on time wakes up earlier by more than that. Biased low: what interrupts and the
-//! hypervisor take while the thread runs is no waiting ([`crate::CpuSnapshot`] knows steal).
+//! Measures, over pieces of one thread's work, how long it was ready to run while something else
+//! had the core: **denied** is that over the time in which it had to be on time, which is what a
+//! piece took less the rests that were planned in it. Whichever core the thread runs on, what
+//! others keep of it is in the waiting, to the nanosecond, where ticks of `/proc/stat` see a core
+//! and no thread. Assumes that all pieces run on one thread, and that a wake-up's own few
+//! microseconds harm nobody: who must be on time wakes up earlier by more than that. Biased low:
+//! what interrupts and the hypervisor take while the thread runs is no waiting
+//! ([`crate::CpuSnapshot`] knows steal).
 
 use netaware_units::{Mono, Span};
 
@@ -22,8 +24,8 @@ pub struct CoreDemand {
 }
 
 impl CoreDemand {
-    /// Runs a piece of work on the calling thread, in which `rests` are planned; `clock` is the caller's. Costs some 20 us
-    /// around it.
+    /// Runs a piece of work on the calling thread, in which `rests` are planned; `clock` is the
+    /// caller's. Costs some 20 us around it.
     pub fn during<T>(&mut self, clock: impl Fn() -> Mono, rests: Span, work: impl FnOnce() -> T) -> T {
         let (before, began_at) = (ThreadCpu::now(), clock());
         let result = work();
@@ -32,8 +34,8 @@ impl CoreDemand {
         result
     }
 
-    /// Waited for a core, of the time in which it had to be on time, 0..=1; `None` where the system does not tell, and over
-    /// less than 1 ms.
+    /// Waited for a core, of the time in which it had to be on time, 0..=1; `None` where the system
+    /// does not tell, and over less than 1 ms.
     pub fn denied(&self) -> Option<f64> {
         (!self.unknown && self.timely >= LEAST).then(|| self.waiting.secs_f64() / self.timely.secs_f64())
     }

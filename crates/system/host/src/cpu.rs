@@ -1,13 +1,16 @@
 //! CPU time of this process and of every core of the host, over a phase.
 //!
-//! Cores are read from `/proc/stat`, which counts in ticks of 10 ms: **over an interval of length T each share is wrong
-//! by up to 10 ms / T** (1 % over a second), so shares of cores are absent for less than 100 ms. Unless the kernel is
-//! built with `CONFIG_VIRT_CPU_ACCOUNTING`, it finds out who runs by looking at each timer tick: work that sleeps in step
-//! with the tick, as a paced sender may, goes uncounted, so a core can read too idle but hardly too busy. Steal counts as
-//! busy, because the core was wanted and could not be had; without paravirtual steal accounting it reads as zero.
+//! Cores are read from `/proc/stat`, which counts in ticks of 10 ms: **over an interval of length T
+//! each share is wrong by up to 10 ms / T** (1 % over a second), so shares of cores are absent for
+//! less than 100 ms. Unless the kernel is built with `CONFIG_VIRT_CPU_ACCOUNTING`, it finds out who
+//! runs by looking at each timer tick: work that sleeps in step with the tick, as a paced sender
+//! may, goes uncounted, so a core can read too idle but hardly too busy. Steal counts as busy,
+//! because the core was wanted and could not be had; without paravirtual steal accounting it reads
+//! as zero.
 //!
-//! The process's own time comes from `getrusage` and does not suffer from the tick, save for its split into user and
-//! kernel mode. In a container `/proc/stat` shows the whole host, which is what decides whether cores were free.
+//! The process's own time comes from `getrusage` and does not suffer from the tick, save for its
+//! split into user and kernel mode. In a container `/proc/stat` shows the whole host, which is what
+//! decides whether cores were free.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +20,8 @@ use netaware_units::Span;
 use crate::rusage::{self, CpuTime};
 use crate::{describe, kernel_file};
 
-/// Share of all CPU time since the system started that the hypervisor withheld; `None` where the system does not tell.
+/// Share of all CPU time since the system started that the hypervisor withheld; `None` where the
+/// system does not tell.
 pub(crate) fn steal_since_boot() -> Option<f64> {
     share_of_steal(&kernel_file::read("/proc/stat")?)
 }
@@ -27,7 +31,8 @@ fn share_of_steal(stat: &str) -> Option<f64> {
     (total.total() > 0).then(|| total.share(total.steal))
 }
 
-/// CPU counters at one instant. Taking one costs about 0.1 ms, more on hosts with hundreds of cores.
+/// CPU counters at one instant. Taking one costs about 0.1 ms, more on hosts with hundreds of
+/// cores.
 #[derive(Debug, Clone, Default)]
 pub struct CpuSnapshot {
     process: Option<CpuTime>,
@@ -46,10 +51,12 @@ impl CpuSnapshot {
         }
     }
 
-    /// What was used since `earlier`, `elapsed` ago by the caller's monotonic clock. `busiest_thread` is left at 0 and
-    /// `denied` absent for the caller, who knows which threads moved data.
+    /// What was used since `earlier`, `elapsed` ago by the caller's monotonic clock.
+    /// `busiest_thread` is left at 0 and `denied` absent for the caller, who knows which threads
+    /// moved data.
     ///
-    /// Cores that were not online at both ends are left out. Shares of the process are 0 when no time has passed.
+    /// Cores that were not online at both ends are left out. Shares of the process are 0 when no
+    /// time has passed.
     #[must_use]
     pub fn use_since(&self, earlier: &Self, elapsed: Span) -> CpuUse {
         let (process_user, process_system) = self.process_since(earlier, elapsed);
@@ -57,7 +64,8 @@ impl CpuSnapshot {
         let total: CoreTicks = cores.iter().fold(CoreTicks::default(), CoreTicks::plus);
         let longest = cores.iter().map(CoreTicks::total).max().unwrap_or(0);
         let known = longest >= FEWEST_TICKS;
-        // A core that came online half-way has few ticks, of which one more or less is a large share.
+        // A core that came online half-way has few ticks, of which one more or less is a large
+        // share.
         let full = cores.iter().filter(|core| core.total().saturating_mul(2) >= longest);
         CpuUse {
             process_user,
@@ -88,7 +96,8 @@ impl CpuSnapshot {
     }
 }
 
-/// Ticks of one core since boot, or their difference, by what it did: proc(5). Guest time is part of user time there.
+/// Ticks of one core since boot, or their difference, by what it did: proc(5). Guest time is part
+/// of user time there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct CoreTicks {
     user: u64,
@@ -123,8 +132,8 @@ impl CoreTicks {
         self.zip(other, u64::saturating_add)
     }
 
-    /// Never negative: `idle` and `iowait` may run backwards by a little (proc(5)), and a core that was offline in
-    /// between may start anew.
+    /// Never negative: `idle` and `iowait` may run backwards by a little (proc(5)), and a core that
+    /// was offline in between may start anew.
     fn minus(self, earlier: &Self) -> Self {
         self.zip(earlier, u64::saturating_sub)
     }
@@ -165,7 +174,8 @@ fn parse_core(line: &str) -> Option<(u32, CoreTicks)> {
     Some((number, ticks))
 }
 
-/// Below 100 ms the tick's error exceeds a tenth, and a share says more about the tick than about the core.
+/// Below 100 ms the tick's error exceeds a tenth, and a share says more about the tick than about
+/// the core.
 const FEWEST_TICKS: u64 = 10;
 
 #[cfg(test)]

@@ -89,9 +89,11 @@ fn text(field: &[c_char]) -> String {
     CStr::from_bytes_until_nul(&bytes).map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The first name for a processor in `/proc/cpuinfo`, whose keys differ by architecture; empty where there is none.
+/// The first name for a processor in `/proc/cpuinfo`, whose keys differ by architecture; empty
+/// where there is none.
 ///
-/// 64-bit ARM tells no name, only registers; these are given as they stand rather than looked up in a table that ages.
+/// 64-bit ARM tells no name, only registers; these are given as they stand rather than looked up in
+/// a table that ages.
 pub(crate) fn cpu_model(cpuinfo: &str) -> String {
     let value_of = |key: &str| {
         let mut fields = cpuinfo.lines().filter_map(|line| line.split_once(':'));
@@ -108,7 +110,8 @@ pub(crate) fn cpu_model(cpuinfo: &str) -> String {
     }
 }
 
-/// x86 and 32-bit ARM, MIPS, RISC-V, POWER, and ARM boards, in this order because the later ones are less precise.
+/// x86 and 32-bit ARM, MIPS, RISC-V, POWER, and ARM boards, in this order because the later ones
+/// are less precise.
 const MODEL_KEYS: &[&str] = &["model name", "cpu model", "uarch", "cpu", "Model", "Hardware"];
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Questions to a network device, by `ioctl` on a socket: they need no privilege and follow the calling thread's network
-//! namespace, which `/sys/class/net` does not.
+//! Questions to a network device, by `ioctl` on a socket: they need no privilege and follow the
+//! calling thread's network namespace, which `/sys/class/net` does not.
 #![expect(unsafe_code, reason = "device ioctls have no safe wrapper in the standard library")]
 
 use std::os::fd::AsRawFd;
@@ -12,8 +12,8 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    /// `None` if the name is none that a device can have, or no socket can be had. Whether there is such a device
-    /// shows in the answers.
+    /// `None` if the name is none that a device can have, or no socket can be had. Whether there is
+    /// such a device shows in the answers.
     pub(crate) fn open(name: &str) -> Option<Self> {
         let mut terminated = [0; libc::IFNAMSIZ];
         if name.is_empty() || name.len() >= terminated.len() || name.contains('\0') {
@@ -22,22 +22,26 @@ impl Device {
         for (to, from) in terminated.iter_mut().zip(name.bytes()) {
             *to = from as libc::c_char;
         }
-        // Device ioctls work on sockets of any family; this one exists without IPv4, and std opens it.
+        // Device ioctls work on sockets of any family; this one exists without IPv4, and std opens
+        // it.
         Some(Self { socket: UnixDatagram::unbound().ok()?, name: terminated })
     }
 
     /// MTU in bytes.
     pub(crate) fn mtu(&self) -> Option<u32> {
         let mut request = self.request();
-        // SAFETY: `SIOCGIFMTU` reads the name and writes an integer into `request`, which outlives the call.
+        // SAFETY: `SIOCGIFMTU` reads the name and writes an integer into `request`, which outlives
+        // the call.
         let answer = unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) };
-        // SAFETY: the kernel has filled `ifru_mtu`; had it not, the union's bytes would be zero, a valid integer.
+        // SAFETY: the kernel has filled `ifru_mtu`; had it not, the union's bytes would be zero, a
+        // valid integer.
         let mtu = unsafe { request.ifr_ifru.ifru_mtu };
         u32::try_from(mtu).ok().filter(|_| answer == 0)
     }
 
     fn request(&self) -> libc::ifreq {
-        // SAFETY: `ifreq` is a name and a union of integers, addresses and raw pointers; all-zero bytes are valid.
+        // SAFETY: `ifreq` is a name and a union of integers, addresses and raw pointers; all-zero
+        // bytes are valid.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         request.ifr_name = self.name;
         request
@@ -47,7 +51,8 @@ impl Device {
 #[cfg(target_os = "linux")]
 pub(crate) use ethtool::{Command, Refused};
 
-/// The part of <linux/ethtool.h> that every user may call; layouts and numbers are fixed kernel ABI.
+/// The part of <linux/ethtool.h> that every user may call; layouts and numbers are fixed kernel
+/// ABI.
 #[cfg(target_os = "linux")]
 mod ethtool {
     use std::io;
@@ -153,8 +158,8 @@ mod ethtool {
         fn try_ask<T: Question>(&self, mut question: T) -> Result<T, Refused> {
             let mut request = self.request();
             request.ifr_ifru.ifru_data = (&raw mut question).cast();
-            // SAFETY: `Question` promises that the kernel reads and writes within `T` for this command; `question` and
-            // `request` outlive the call, which keeps no pointer.
+            // SAFETY: `Question` promises that the kernel reads and writes within `T` for this
+            // command; `question` and `request` outlive the call, which keeps no pointer.
             let answer =
                 unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
             if answer == 0 { Ok(question) } else { Err(Refused::from(&io::Error::last_os_error())) }
@@ -169,7 +174,8 @@ mod ethtool {
     /// A structure that `SIOCETHTOOL` takes for the command in its first word.
     ///
     /// # Safety
-    /// It must be `repr(C)`, have the kernel's layout and full size for that command, and accept any bytes.
+    /// It must be `repr(C)`, have the kernel's layout and full size for that command, and accept
+    /// any bytes.
     unsafe trait Question {}
 
     /// `struct ethtool_value`.
@@ -230,7 +236,8 @@ mod ethtool {
     // SAFETY: integers only, 36 bytes as in the kernel's header.
     unsafe impl Question for Rings {}
 
-    /// `struct ethtool_coalesce`: times in us; what depends on the packet rate follows and is of old drivers only.
+    /// `struct ethtool_coalesce`: times in us; what depends on the packet rate follows and is of
+    /// old drivers only.
     #[repr(C)]
     #[derive(Debug, Default)]
     pub(crate) struct Wait {
@@ -295,7 +302,8 @@ mod ethtool {
     /// `ETHTOOL_GET_TS_INFO`.
     const GET_STAMPS: u32 = 0x41;
 
-    /// `ETHTOOL_GSET`: superseded by `GLINKSETTINGS`, answered by every kernel, and enough for the rate.
+    /// `ETHTOOL_GSET`: superseded by `GLINKSETTINGS`, answered by every kernel, and enough for the
+    /// rate.
     const GET_LINK: u32 = 0x01;
     /// `ETHTOOL_GDRVINFO`.
     const GET_DRIVER_INFO: u32 = 0x03;

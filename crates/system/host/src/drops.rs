@@ -1,16 +1,18 @@
 //! Packets that reached this host and were dropped inside it.
 //!
-//! Measures, over a phase, how many UDP datagrams the stack threw away and how many packets the interfaces did. Assumes
-//! that nobody else on the host was losing packets at the time; since somebody may have been, a figure here is an upper
-//! bound of our own loss.
+//! Measures, over a phase, how many UDP datagrams the stack threw away and how many packets the
+//! interfaces did. Assumes that nobody else on the host was losing packets at the time; since
+//! somebody may have been, a figure here is an upper bound of our own loss.
 //!
-//! With one exception, which reads **low by a factor of up to 64**: a socket that accepts merged datagrams (`UDP_GRO`)
-//! loses them bundle by bundle, and Linux counts a bundle once, in `RcvbufErrors` and in `SO_RXQ_OVFL` alike (seen in 2026 on
-//! Linux 6.18: 1,800 datagrams dropped in bundles of 40 were counted as 45 by both). Who receives with `UDP_GRO` must
-//! multiply by the datagrams in a bundle.
+//! With one exception, which reads **low by a factor of up to 64**: a socket that accepts merged
+//! datagrams (`UDP_GRO`) loses them bundle by bundle, and Linux counts a bundle once, in
+//! `RcvbufErrors` and in `SO_RXQ_OVFL` alike (seen in 2026 on Linux 6.18: 1,800 datagrams dropped
+//! in bundles of 40 were counted as 45 by both). Who receives with `UDP_GRO` must multiply by the
+//! datagrams in a bundle.
 //!
-//! Sources: `/proc/net/snmp`, `snmp6` and `dev`, all of the calling thread's network namespace; what the counters hold:
-//! Linux `net/ipv4/udp.c`. The columns of `/proc/net/dev` are sums over what `ethtool -S` would split: Linux `net/core/net-procfs.c`.
+//! Sources: `/proc/net/snmp`, `snmp6` and `dev`, all of the calling thread's network namespace;
+//! what the counters hold: Linux `net/ipv4/udp.c`. The columns of `/proc/net/dev` are sums over
+//! what `ethtool -S` would split: Linux `net/core/net-procfs.c`.
 
 use std::collections::BTreeMap;
 
@@ -48,11 +50,12 @@ impl DropSnapshot {
         }
     }
 
-    /// Drops since `earlier`, for datagrams of one IP version. `socket` is what the receiving sockets counted meanwhile
-    /// (`SO_RXQ_OVFL`): that count has damaged datagrams in it, which are taken out.
+    /// Drops since `earlier`, for datagrams of one IP version. `socket` is what the receiving
+    /// sockets counted meanwhile (`SO_RXQ_OVFL`): that count has damaged datagrams in it, which are
+    /// taken out.
     ///
-    /// `nic` cannot be told apart by IP version: it is the same for both. Counters that are missing at either end, or
-    /// that ran backwards because a device was replaced, count as 0.
+    /// `nic` cannot be told apart by IP version: it is the same for both. Counters that are missing
+    /// at either end, or that ran backwards because a device was replaced, count as 0.
     #[must_use]
     pub fn since(&self, earlier: &Self, version: IpVersion, socket: u64) -> HostDrops {
         let (now, before) = match version {
@@ -107,9 +110,10 @@ fn parse_snmp6(text: &str) -> Option<UdpErrors> {
     })
 }
 
-/// Drops per interface: the receive columns `drop` (`rx_dropped + rx_missed_errors`) and `fifo` (`rx_fifo_errors` and
-/// kin). A driver that books one packet under both is counted twice, and `rx_dropped` also contains frames of protocols
-/// that nobody listens to (LLDP, spanning tree): both errors lean towards blaming the host.
+/// Drops per interface: the receive columns `drop` (`rx_dropped + rx_missed_errors`) and `fifo`
+/// (`rx_fifo_errors` and kin). A driver that books one packet under both is counted twice, and
+/// `rx_dropped` also contains frames of protocols that nobody listens to (LLDP, spanning tree):
+/// both errors lean towards blaming the host.
 fn parse_dev(text: &str) -> BTreeMap<String, u64> {
     text.lines().filter_map(parse_device).collect()
 }

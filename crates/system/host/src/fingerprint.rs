@@ -6,8 +6,8 @@ use crate::ability::{clock_sources, hardware_interfaces};
 use crate::device::Device;
 use crate::{describe, kernel_file, virtualisation};
 
-/// This host's. Interfaces of software (bridges, tunnels, containers' pairs) are left out, since they come and go. Takes a
-/// millisecond.
+/// This host's. Interfaces of software (bridges, tunnels, containers' pairs) are left out, since
+/// they come and go. Takes a millisecond.
 pub fn fingerprint() -> Fingerprint {
     let cpuinfo = kernel_file::read("/proc/cpuinfo").unwrap_or_default();
     let mut interfaces: Vec<String> = hardware_interfaces().iter().map(|name| one_line(name)).collect();

@@ -6,15 +6,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 /// The interface that owns this local address; `None` for a wildcard or foreign one.
 ///
-/// All of 127.0.0.0/8 belongs to loopback, and IPv4-mapped IPv6 addresses count as IPv4. A link-local IPv6 address that
-/// several interfaces share is given to the first, since an [`IpAddr`] has no scope.
+/// All of 127.0.0.0/8 belongs to loopback, and IPv4-mapped IPv6 addresses count as IPv4. A
+/// link-local IPv6 address that several interfaces share is given to the first, since an [`IpAddr`]
+/// has no scope.
 pub fn interface_for(local: IpAddr) -> Option<String> {
     owner(local, &assigned_addresses())
 }
 
-/// Addresses of this host that others may reach it by, without those of loopback and those that hold on one link only. Those that a
-/// device nearby will most likely reach come first: private IPv4 of the interface towards the rest of the world, then its other IPv4,
-/// then global IPv6, then all others, and those of bridges of containers and virtual machines last.
+/// Addresses of this host that others may reach it by, without those of loopback and those that
+/// hold on one link only. Those that a device nearby will most likely reach come first: private
+/// IPv4 of the interface towards the rest of the world, then its other IPv4, then global IPv6, then
+/// all others, and those of bridges of containers and virtual machines last.
 pub fn reachable_addresses() -> Vec<IpAddr> {
     let far = |address: &IpAddr| match address {
         IpAddr::V4(v4) => !v4.is_loopback() && !v4.is_link_local() && !v4.is_unspecified(),
@@ -27,7 +29,8 @@ pub fn reachable_addresses() -> Vec<IpAddr> {
     assigned.into_iter().map(|entry| entry.address).collect()
 }
 
-/// Interfaces that own the address by which this host would speak to somebody far away. Connecting a UDP socket sends nothing.
+/// Interfaces that own the address by which this host would speak to somebody far away. Connecting
+/// a UDP socket sends nothing.
 fn outward_interfaces(assigned: &[Assigned]) -> Vec<String> {
     let strangers: [IpAddr; 2] =
         [Ipv4Addr::new(198, 51, 100, 1).into(), Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into()];
@@ -61,7 +64,8 @@ const BRIDGES: &[&str] = &[
     "vboxnet",
 ];
 
-/// All interfaces of this network namespace that exist now, loopback included, in the system's order.
+/// All interfaces of this network namespace that exist now, loopback included, in the system's
+/// order.
 pub fn all_interfaces() -> Vec<String> {
     // SAFETY: takes nothing; the array is freed below.
     let first = unsafe { libc::if_nameindex() };
@@ -70,7 +74,8 @@ pub fn all_interfaces() -> Vec<String> {
     }
     let mut names = Vec::new();
     let mut next = first;
-    // SAFETY: the array ends with an entry whose index is 0 and whose name is null; names are terminated.
+    // SAFETY: the array ends with an entry whose index is 0 and whose name is null; names are
+    // terminated.
     unsafe {
         while (*next).if_index != 0 && !(*next).if_name.is_null() {
             names.push(CStr::from_ptr((*next).if_name).to_string_lossy().into_owned());
@@ -132,7 +137,8 @@ fn read_entry(entry: &libc::ifaddrs) -> Option<Assigned> {
     if entry.ifa_name.is_null() {
         return None;
     }
-    // SAFETY: `ifa_name` is not null and, as getifaddrs(3) has it, a terminated string within the list.
+    // SAFETY: `ifa_name` is not null and, as getifaddrs(3) has it, a terminated string within the
+    // list.
     let interface = unsafe { CStr::from_ptr(entry.ifa_name) }.to_string_lossy().into_owned();
     let loopback = entry.ifa_flags & libc::IFF_LOOPBACK as libc::c_uint != 0;
     Some(Assigned { interface, address, loopback })
@@ -141,11 +147,13 @@ fn read_entry(entry: &libc::ifaddrs) -> Option<Assigned> {
 /// # Safety
 /// `address` must be null or point to a socket address that is as long as its family says.
 unsafe fn read_address(address: *const libc::sockaddr) -> Option<IpAddr> {
-    // SAFETY: every socket address begins with the fields of `sockaddr`; the caller vouches for the rest.
+    // SAFETY: every socket address begins with the fields of `sockaddr`; the caller vouches for the
+    // rest.
     let family = i32::from(unsafe { address.as_ref() }?.sa_family);
     match family {
         libc::AF_INET => {
-            // SAFETY: the family says that a whole `sockaddr_in` is there; unaligned reads make no further demand.
+            // SAFETY: the family says that a whole `sockaddr_in` is there; unaligned reads make no
+            // further demand.
             let inet = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
             Some(Ipv4Addr::from(inet.sin_addr.s_addr.to_ne_bytes()).into())
         }
@@ -175,7 +183,8 @@ impl AddressList {
 impl Drop for AddressList {
     fn drop(&mut self) {
         if !self.first.is_null() {
-            // SAFETY: `first` came from getifaddrs, is freed here only, and no entry outlives the list.
+            // SAFETY: `first` came from getifaddrs, is freed here only, and no entry outlives the
+            // list.
             unsafe { libc::freeifaddrs(self.first) };
         }
     }

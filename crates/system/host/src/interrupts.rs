@@ -1,12 +1,12 @@
 //! Which interrupts a network card raises, how often, and to which cores they go.
 //!
-//! Measures counts of `/proc/interrupts` (proc(5)). Assumes that an interrupt belongs to an interface if the card lists
-//! it (`msi_irqs` in sysfs) or its name holds the interface's. A shared line would count for both; cards of today have
-//! their own.
+//! Measures counts of `/proc/interrupts` (proc(5)). Assumes that an interrupt belongs to an
+//! interface if the card lists it (`msi_irqs` in sysfs) or its name holds the interface's. A shared
+//! line would count for both; cards of today have their own.
 //!
-//! [`ModerationSnapshot`] compares interrupts with packets over a time. **Biased**: time without packets is in it, so the
-//! period is an upper bound; the kernel polls under load without interrupts, which lengthens it too, and that is how
-//! packets are then handed over.
+//! [`ModerationSnapshot`] compares interrupts with packets over a time. **Biased**: time without
+//! packets is in it, so the period is an upper bound; the kernel polls under load without
+//! interrupts, which lengthens it too, and that is how packets are then handed over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -79,7 +79,8 @@ fn lines_of(interface: &str, lines: Vec<Line>) -> Vec<Line> {
     lines.into_iter().filter(|line| listed.contains(&line.number) || line.names(interface)).collect()
 }
 
-/// Numbers that the card's device lists. A virtual function's or virtio's device is the parent of what stands in sysfs.
+/// Numbers that the card's device lists. A virtual function's or virtio's device is the parent of
+/// what stands in sysfs.
 fn listed_by_device(interface: &str) -> BTreeSet<u32> {
     let Some(device) = sysfs_device(interface) else { return BTreeSet::new() };
     let folders = device.ancestors().take(PARENTS);
@@ -88,8 +89,8 @@ fn listed_by_device(interface: &str) -> BTreeSet<u32> {
     names.filter_map(|name| name.parse().ok()).collect()
 }
 
-/// Sysfs shows the network namespace in which it was mounted, so a name there may be somebody else's: the index must
-/// agree.
+/// Sysfs shows the network namespace in which it was mounted, so a name there may be somebody
+/// else's: the index must agree.
 fn sysfs_device(interface: &str) -> Option<PathBuf> {
     if interface.is_empty() || interface.contains('/') || interface.starts_with('.') {
         return None;

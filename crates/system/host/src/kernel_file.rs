@@ -6,7 +6,8 @@ use std::path::Path;
 
 /// The file's text, or `None` where there is no such file, no permission, or no text.
 ///
-/// Bounded at [`LARGEST`]: beyond that the rest is cut off, which the parsers survive like any broken input.
+/// Bounded at [`LARGEST`]: beyond that the rest is cut off, which the parsers survive like any
+/// broken input.
 pub(crate) fn read(path: impl AsRef<Path>) -> Option<String> {
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(LARGEST).read_to_end(&mut bytes).ok()?;

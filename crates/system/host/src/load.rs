@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use crate::kernel_file;
 
-/// Tasks that ran or could have run, in the mean of the last minutes; Linux counts those that wait for a disk, too (proc(5)).
+/// Tasks that ran or could have run, in the mean of the last minutes; Linux counts those that wait
+/// for a disk, too (proc(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Load {
     /// Over a minute.

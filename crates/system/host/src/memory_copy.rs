@@ -1,14 +1,17 @@
-//! What copying memory costs on this host: a part of the price of every byte that passes through its network stack.
+//! What copying memory costs on this host: a part of the price of every byte that passes through
+//! its network stack.
 //!
-//! **Measures** copies of 16 MiB, more than most caches hold, by the caller's clock, and gives the fastest, because
-//! everything that disturbs a copy makes it slower. **Biased**: a packet just taken from a card or a cache may copy faster
-//! than this says, a first touch slower; on a virtual machine the neighbours share the memory's bandwidth.
+//! **Measures** copies of 16 MiB, more than most caches hold, by the caller's clock, and gives the
+//! fastest, because everything that disturbs a copy makes it slower. **Biased**: a packet just
+//! taken from a card or a cache may copy faster than this says, a first touch slower; on a virtual
+//! machine the neighbours share the memory's bandwidth.
 
 use std::hint::black_box;
 
 use netaware_units::Mono;
 
-/// Nanoseconds per byte of the fastest of several copies; `None` if the clock did not move. Takes some 50 ms and 32 MiB.
+/// Nanoseconds per byte of the fastest of several copies; `None` if the clock did not move. Takes
+/// some 50 ms and 32 MiB.
 pub fn memory_copy_ns_per_byte(now: impl Fn() -> Mono) -> Option<f64> {
     let from = vec![0x5a_u8; BYTES];
     // Written once, so that no copy pays for pages that do not exist yet.

@@ -7,8 +7,9 @@ use netaware_units::Span;
 
 /// User and kernel time since the process (or thread) began.
 ///
-/// The kernel knows their sum to the nanosecond and reports microseconds. Without `CONFIG_VIRT_CPU_ACCOUNTING` the
-/// *split* between the two is taken from samples at each timer tick (1 to 10 ms apart).
+/// The kernel knows their sum to the nanosecond and reports microseconds. Without
+/// `CONFIG_VIRT_CPU_ACCOUNTING` the *split* between the two is taken from samples at each timer
+/// tick (1 to 10 ms apart).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct CpuTime {
     pub(crate) user: Span,

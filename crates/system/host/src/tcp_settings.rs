@@ -1,30 +1,35 @@
-//! The kernel's settings that bound what a socket may ask for, read from `/proc/sys/net`, which shows the network
-//! namespace of whoever reads it. Outside Linux nothing is known.
+//! The kernel's settings that bound what a socket may ask for, read from `/proc/sys/net`, which
+//! shows the network namespace of whoever reads it. Outside Linux nothing is known.
 
 use netaware_units::ByteCount;
 
 use crate::kernel_file;
 
-/// Congestion controls that a TCP socket may select now, in the kernel's order; empty where unknown.
+/// Congestion controls that a TCP socket may select now, in the kernel's order; empty where
+/// unknown.
 ///
-/// Others may exist as modules that are not loaded; an unprivileged process may moreover select only those in
-/// `tcp_allowed_congestion_control`, so a choice can still be refused.
+/// Others may exist as modules that are not loaded; an unprivileged process may moreover select
+/// only those in `tcp_allowed_congestion_control`, so a choice can still be refused.
 pub fn congestion_controls() -> Vec<String> {
     let text = kernel_file::read("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// The congestion control that new sockets start with, for IPv4 and IPv6 alike; empty where unknown.
+/// The congestion control that new sockets start with, for IPv4 and IPv6 alike; empty where
+/// unknown.
 pub(crate) fn default_congestion_control() -> String {
     kernel_file::read_line("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default()
 }
 
-/// Socket buffer sizes the kernel grants. Bytes of kernel memory with its overhead, of which payload fills a half or less.
+/// Socket buffer sizes the kernel grants. Bytes of kernel memory with its overhead, of which
+/// payload fills a half or less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SocketBufferLimits {
-    /// Largest `SO_RCVBUF` that may be asked for (`net.core.rmem_max`); the kernel then doubles what was asked.
+    /// Largest `SO_RCVBUF` that may be asked for (`net.core.rmem_max`); the kernel then doubles
+    /// what was asked.
     pub receive_max: Option<ByteCount>,
-    /// Largest `SO_SNDBUF` that may be asked for (`net.core.wmem_max`); the kernel then doubles what was asked.
+    /// Largest `SO_SNDBUF` that may be asked for (`net.core.wmem_max`); the kernel then doubles
+    /// what was asked.
     pub send_max: Option<ByteCount>,
     /// `SO_RCVBUF` of a new UDP socket (`net.core.rmem_default`).
     pub receive_default: Option<ByteCount>,

@@ -1,24 +1,26 @@
 //! CPU time of one thread.
 //!
-//! Measures what the scheduler charged to the thread, and how long it was ready to run while something else had the
-//! core. Assumes that both readings come from the same thread. What a thread causes outside its own context (soft
-//! interrupts on another core, kernel threads) is not in it, so on the receiving side it reads low; compare with
-//! [`crate::CpuSnapshot`]. Interrupts that happen to hit the thread are charged to it, unless the kernel is built with
+//! Measures what the scheduler charged to the thread, and how long it was ready to run while
+//! something else had the core. Assumes that both readings come from the same thread. What a thread
+//! causes outside its own context (soft interrupts on another core, kernel threads) is not in it,
+//! so on the receiving side it reads low; compare with [`crate::CpuSnapshot`]. Interrupts that
+//! happen to hit the thread are charged to it, unless the kernel is built with
 //! `CONFIG_IRQ_TIME_ACCOUNTING`.
 
 use netaware_units::Span;
 
 use crate::{kernel_file, rusage};
 
-/// CPU time of the calling thread since it began. Costs about 5 us: take it around a transfer, not within.
+/// CPU time of the calling thread since it began. Costs about 5 us: take it around a transfer, not
+/// within.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ThreadCpu {
     /// User and kernel mode together, resolution 1 us; absent outside Linux.
     pub used: Option<Span>,
     /// Of that, in kernel mode. The split may be sampled at the timer tick (1 to 10 ms).
     pub system: Option<Span>,
-    /// Ready to run, but waiting for a core; absent without `/proc/thread-self/schedstat`. Time during which the
-    /// hypervisor withheld the core is not in it.
+    /// Ready to run, but waiting for a core; absent without `/proc/thread-self/schedstat`. Time
+    /// during which the hypervisor withheld the core is not in it.
     pub waiting: Option<Span>,
     /// How often it was given a core; absent as `waiting` is.
     pub slices: Option<u64>,
@@ -48,8 +50,8 @@ impl ThreadCpu {
         }
     }
 
-    /// Shares of `elapsed`, the time that passed since `earlier` was read on the same thread; all absent when it is not
-    /// positive.
+    /// Shares of `elapsed`, the time that passed since `earlier` was read on the same thread; all
+    /// absent when it is not positive.
     #[must_use]
     pub fn share_since(&self, earlier: &Self, elapsed: Span) -> ThreadShare {
         let share = |now: Option<Span>, before: Option<Span>| share_of(now? - before?, elapsed);
@@ -65,7 +67,8 @@ fn share_of(part: Span, elapsed: Span) -> Option<f64> {
     (elapsed > Span::ZERO).then(|| (part.secs_f64() / elapsed.secs_f64()).clamp(0.0, 1.0))
 }
 
-/// The second of three numbers (ns on the core, ns waiting, time slices): Documentation/scheduler/sched-stats.rst.
+/// The second of three numbers (ns on the core, ns waiting, time slices):
+/// Documentation/scheduler/sched-stats.rst.
 fn parse_waiting(schedstat: &str) -> Option<Span> {
     let nanos: u64 = schedstat.split_whitespace().nth(1)?.parse().ok()?;
     i64::try_from(nanos).ok().map(Span::from_nanos)

@@ -1,8 +1,8 @@
 //! Whether a hypervisor or a container stands between us and the machine.
 //!
-//! It matters because a guest's clock, timer and steal figures are worth less than a machine's own. The hypervisor is
-//! asked by CPUID where the processor has it, then recognised by what the firmware tables say. A host that hides its
-//! hypervisor from both reads as bare metal.
+//! It matters because a guest's clock, timer and steal figures are worth less than a machine's own.
+//! The hypervisor is asked by CPUID where the processor has it, then recognised by what the
+//! firmware tables say. A host that hides its hypervisor from both reads as bare metal.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,8 @@ pub(crate) fn detect(cpuinfo: &str) -> String {
     }
 }
 
-/// What the hypervisor says of itself; empty without one. Leaf 0x4000_0000 is only meaningful under the flag.
+/// What the hypervisor says of itself; empty without one. Leaf 0x4000_0000 is only meaningful under
+/// the flag.
 #[cfg(target_arch = "x86_64")]
 fn cpuid_signature(cpuinfo: &str) -> Vec<u8> {
     if !has_hypervisor_flag(cpuinfo) {
@@ -57,11 +58,13 @@ fn from_firmware(vendor: &str, product: &str) -> Option<&'static str> {
     FIRMWARE.iter().find(|(words, _)| board.contains(words)).map(|(_, name)| *name)
 }
 
-/// The kind of container that this process runs in, by the engine's marker file or its control groups' names.
+/// The kind of container that this process runs in, by the engine's marker file or its control
+/// groups' names.
 fn container() -> Option<&'static str> {
     let groups = |of| kernel_file::read(format!("/proc/{of}/cgroup")).and_then(|text| from_cgroup(&text));
     groups("self").or_else(|| groups("1")).or_else(|| {
-        // The marker alone proves nothing: virtual machines are made from container images, marker included.
+        // The marker alone proves nothing: virtual machines are made from container images, marker
+        // included.
         let marker = MARKERS.iter().find(|(path, _)| Path::new(path).exists());
         marker.filter(|_| own_namespace()).map(|(_, name)| *name)
     })

@@ -1,5 +1,5 @@
-//! Moves bulk data between two addresses and prints what both ends saw: the tight loops without the control protocol, for
-//! tuning them.
+//! Moves bulk data between two addresses and prints what both ends saw: the tight loops without the
+//! control protocol, for tuning them.
 //!
 //! ```text
 //! bulk_transfer tcp       STREAMS SECONDS [LENGTH] [zerocopy]      both ends on loopback

@@ -1,12 +1,13 @@
-//! UDP ping-pong on one host: what a round trip costs the program, and what the kernel's stamps say of it.
+//! UDP ping-pong on one host: what a round trip costs the program, and what the kernel's stamps say
+//! of it.
 //!
 //! ```text
 //! cargo run --release -p netaware-io --example ping_pong -- [application|kernel|driver] [rounds] [address]
 //! ```
 //!
-//! `application` and `kernel` call the probe socket directly in a closed loop, both ends without or with kernel stamps;
-//! `driver` (kernel stamps) runs an engine that sends the
-//! next request when the answer has come. The other end is a second process (this program, with `reflect`), as with
+//! `application` and `kernel` call the probe socket directly in a closed loop, both ends without or
+//! with kernel stamps; `driver` (kernel stamps) runs an engine that sends the next request when the
+//! answer has come. The other end is a second process (this program, with `reflect`), as with
 //! `sockperf server`, beside which it is meant to be run: `sockperf ping-pong -m 64 --full-rtt`.
 
 use std::net::{IpAddr, UdpSocket};

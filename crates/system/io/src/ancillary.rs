@@ -1,8 +1,8 @@
-//! What the kernel tells beside the payload of a datagram: arrival stamp, TTL, the address it was sent to, the size of
-//! merged segments, and the reports of the error queue.
+//! What the kernel tells beside the payload of a datagram: arrival stamp, TTL, the address it was
+//! sent to, the size of merged segments, and the reports of the error queue.
 //!
-//! Parsing reads only what the kernel wrote into our own buffer; nothing here comes from the network unchecked. An
-//! absent or short field is `None`, never a guess.
+//! Parsing reads only what the kernel wrote into our own buffer; nothing here comes from the
+//! network unchecked. An absent or short field is `None`, never a guess.
 
 mod real_time;
 
@@ -12,7 +12,8 @@ use libc::{c_int, cmsghdr, msghdr};
 use netaware_units::Wall;
 pub(crate) use real_time::{ClockPair, RealTime};
 
-/// Room for control messages. What we ask for needs about 200 bytes: three stamps, TTL, packet info, an error report.
+/// Room for control messages. What we ask for needs about 200 bytes: three stamps, TTL, packet
+/// info, an error report.
 #[repr(C, align(8))]
 pub(crate) struct Control(pub(crate) [u8; CONTROL_BYTES]);
 

@@ -5,7 +5,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use netaware_units::{Mono, Span, Wall};
 
-/// Now, on the monotonic clock (`CLOCK_MONOTONIC`): never steps, runs at the rate that NTP steers it to.
+/// Now, on the monotonic clock (`CLOCK_MONOTONIC`): never steps, runs at the rate that NTP steers
+/// it to.
 #[inline]
 pub fn now() -> Mono {
     #[cfg(unix)]
@@ -22,8 +23,8 @@ pub fn now() -> Mono {
     }
 }
 
-/// The same instant as a library has it that thinks in [`Instant`]s, which have no zero: off by the nanoseconds between two readings,
-/// always by the same.
+/// The same instant as a library has it that thinks in [`Instant`]s, which have no zero: off by the
+/// nanoseconds between two readings, always by the same.
 pub fn instant(at: Mono) -> Instant {
     let (zero, begun) = pair();
     let since = at - begun;
@@ -66,13 +67,14 @@ pub fn wall() -> Wall {
     }
 }
 
-/// What [`wall`] was when [`now`] was zero, to some 30 ns: added to a monotonic instant it gives the wall clock's, as long as nobody
-/// sets that. Both run at the same steered rate.
+/// What [`wall`] was when [`now`] was zero, to some 30 ns: added to a monotonic instant it gives
+/// the wall clock's, as long as nobody sets that. Both run at the same steered rate.
 pub fn wall_at_zero() -> Wall {
     (0..READINGS).map(|_| reading()).min_by_key(|(width, _)| *width).map_or(Wall(0), |(_, zero)| zero)
 }
 
-/// The wall clock between two readings of the monotonic one: how far those are apart, and what it was at zero if it was read half-way.
+/// The wall clock between two readings of the monotonic one: how far those are apart, and what it
+/// was at zero if it was read half-way.
 fn reading() -> (Span, Wall) {
     let (before, at, after) = (now(), wall(), now());
     let width = after - before;
@@ -96,8 +98,9 @@ pub fn wall_at_zero_quickly() -> Epoch {
     Epoch(uninterrupted(reading))
 }
 
-/// The first reading that is narrow. One that was interrupted is off by up to half of the interruption and is taken again, a few
-/// times at most, since on a host whose clock is slow to read none is narrow.
+/// The first reading that is narrow. One that was interrupted is off by up to half of the
+/// interruption and is taken again, a few times at most, since on a host whose clock is slow to
+/// read none is narrow.
 fn uninterrupted(mut read: impl FnMut() -> (Span, Wall)) -> Wall {
     let mut narrowest = read();
     for _ in 1..MAX_QUICK_READINGS {
@@ -133,7 +136,8 @@ pub fn steering() -> Option<Steering> {
     {
         // SAFETY: all-zero is a valid request to change nothing.
         let mut told: libc::timex = unsafe { std::mem::zeroed() };
-        // SAFETY: `told` is valid for writing; with no mode set nothing is changed and no privilege needed.
+        // SAFETY: `told` is valid for writing; with no mode set nothing is changed and no privilege
+        // needed.
         let state = unsafe { libc::adjtimex(&raw mut told) };
         let synchronised = state >= 0 && state != libc::TIME_ERROR && told.status & libc::STA_UNSYNC == 0;
         (state >= 0).then(|| Steering { synchronised, bound: Span::from_micros(told.maxerror) })
@@ -142,8 +146,8 @@ pub fn steering() -> Option<Steering> {
     None
 }
 
-/// Sleeps to a deadline; returns at once if it has passed. Wakes a few to tens of microseconds late: see
-/// [`crate::pacer`] for the precise kind.
+/// Sleeps to a deadline; returns at once if it has passed. Wakes a few to tens of microseconds
+/// late: see [`crate::pacer`] for the precise kind.
 pub fn sleep_until(deadline: Mono) {
     #[cfg(target_os = "linux")]
     {
@@ -151,8 +155,8 @@ pub fn sleep_until(deadline: Mono) {
             tv_sec: (deadline.0 / 1_000_000_000) as libc::time_t,
             tv_nsec: (deadline.0 % 1_000_000_000) as libc::c_long,
         };
-        // SAFETY: `at` is a valid timespec for the whole call; no remainder is asked for.
-        // A signal ends the sleep early: the caller looks at the clock anyway, the loop here makes it rare.
+        // SAFETY: `at` is a valid timespec for the whole call; no remainder is asked for. A signal
+        // ends the sleep early: the caller looks at the clock anyway, the loop here makes it rare.
         while unsafe {
             libc::clock_nanosleep(
                 libc::CLOCK_MONOTONIC,
@@ -188,7 +192,8 @@ fn read(clock: libc::clockid_t) -> Mono {
 mod tests {
     use super::*;
 
-    /// Readings of these widths in ns, each with a wall clock of its own; what is chosen, and how many were taken.
+    /// Readings of these widths in ns, each with a wall clock of its own; what is chosen, and how
+    /// many were taken.
     fn chosen(widths: &[i64]) -> (Wall, usize) {
         let mut taken = 0;
         let wall = uninterrupted(|| {

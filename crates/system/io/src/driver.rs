@@ -1,10 +1,12 @@
 //! Runs an engine over a socket in real time, and keeps the three promises of its contract.
 //!
-//! Sends leave on time by sleeping in the receive call until a measured margin before they are due and spinning the rest, looking
-//! for arrivals meanwhile. A send that left late is still sent, and told: the plan (`due`) and what happened (`tx`) stay
-//! apart. With kernel stamps `Sent` is delivered when the stamp has come, normally with the next wake-up and before the
-//! answer that it belongs to. A stamp that does not come is replaced by the application's reading before the call, which
-//! leans early by the way through the kernel (about 1 us), so that a round trip from it reads long, never short.
+//! Sends leave on time by sleeping in the receive call until a measured margin before they are due
+//! and spinning the rest, looking for arrivals meanwhile. A send that left late is still sent, and
+//! told: the plan (`due`) and what happened (`tx`) stay apart. With kernel stamps `Sent` is
+//! delivered when the stamp has come, normally with the next wake-up and before the answer that it
+//! belongs to. A stamp that does not come is replaced by the application's reading before the call,
+//! which leans early by the way through the kernel (about 1 us), so that a round trip from it reads
+//! long, never short.
 
 mod awake;
 mod planned;
@@ -64,11 +66,11 @@ pub enum DriveError {
     },
 }
 
-/// Drives the engine until it is done, or until 2 s after the stop flag was raised. `waiting` says how to spend the time
-/// until an answer comes.
+/// Drives the engine until it is done, or until 2 s after the stop flag was raised. `waiting` says
+/// how to spend the time until an answer comes.
 ///
-/// `on_event` is called between the engine's steps: what it does there delays the measurement. ICMP answers do not end
-/// the run; they are counted, and their datagrams are lost.
+/// `on_event` is called between the engine's steps: what it does there delays the measurement. ICMP
+/// answers do not end the run; they are counted, and their datagrams are lost.
 pub fn run<E: Engine>(
     engine: &mut E,
     socket: &ProbeSocket,
@@ -218,7 +220,8 @@ impl<'a, E: Engine> Run<'a, E> {
         match arrival {
             Ok(None) => Ok(false),
             Ok(Some(arrival)) => {
-                // One instant for all of it: `now` of an arrival is when the program had it, whatever came first.
+                // One instant for all of it: `now` of an arrival is when the program had it,
+                // whatever came first.
                 let now = arrival.seen_at;
                 self.drive.arrivals += 1;
                 self.awake.note_arrival(now);
@@ -269,7 +272,8 @@ impl<'a, E: Engine> Run<'a, E> {
         }
     }
 
-    /// Tries again at once when the error was the answer to an earlier datagram: this one has not been tried yet.
+    /// Tries again at once when the error was the answer to an earlier datagram: this one has not
+    /// been tried yet.
     fn send(&mut self, len: usize, started_at: Mono) -> (Mono, io::Result<()>) {
         match self.socket.send(&self.out[..len]) {
             Err(error) if is_refusal(&error) => {
@@ -404,11 +408,13 @@ impl<'a, E: Engine> Run<'a, E> {
 
 /// No UDP datagram is longer.
 const LARGEST: usize = 65_535;
-/// No look for arrivals so shortly before a send is due: handing one to the engine may take as long.
+/// No look for arrivals so shortly before a send is due: handing one to the engine may take as
+/// long.
 const ONE_LOOK: Span = Span::from_micros(3);
 /// A send is called late beyond this.
 const LATE: Span = Span::from_micros(50);
-/// A send that the host (suspended, stopped) comes round to so late would only distort what follows.
+/// A send that the host (suspended, stopped) comes round to so late would only distort what
+/// follows.
 const OVERDUE: Span = Span::from_secs(1);
 /// The stop flag is looked at this often.
 const LOOK_AT_STOP: Span = Span::from_millis(50);

@@ -1,13 +1,15 @@
 //! Probes that are meant to end on the way, and the ICMP errors that tell where they did.
 //!
-//! UDP probes need no privilege: with `IP_RECVERR` the kernel itself matches ICMP errors to the socket, by the ports that
-//! they quote, and hands them over with the stamp of their arrival. Each datagram has its TTL in a control message and its number
-//! at the head of its payload, so that ports and flow label never change. Echoes need an unprivileged ICMP socket
-//! (`net.ipv4.ping_group_range`) or `CAP_NET_RAW`; without either they are absent and UDP does what it can. ICMP timestamps
-//! need `CAP_NET_RAW`: unprivileged sockets send nothing but echoes.
+//! UDP probes need no privilege: with `IP_RECVERR` the kernel itself matches ICMP errors to the
+//! socket, by the ports that they quote, and hands them over with the stamp of their arrival. Each
+//! datagram has its TTL in a control message and its number at the head of its payload, so that
+//! ports and flow label never change. Echoes need an unprivileged ICMP socket
+//! (`net.ipv4.ping_group_range`) or `CAP_NET_RAW`; without either they are absent and UDP does what
+//! it can. ICMP timestamps need `CAP_NET_RAW`: unprivileged sockets send nothing but echoes.
 //!
-//! Departures are the application's readings just before the system call: they lean early by the way through the kernel,
-//! some microseconds that hardly depend on the size, so that slopes over size do not notice.
+//! Departures are the application's readings just before the system call: they lean early by the
+//! way through the kernel, some microseconds that hardly depend on the size, so that slopes over
+//! size do not notice.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -90,7 +92,8 @@ impl HopSocket {
         self.system.counts()
     }
 
-    /// Sends a round and waits as it says; what has not been sent when `stop` is raised has not left.
+    /// Sends a round and waits as it says; what has not been sent when `stop` is raised has not
+    /// left.
     pub fn run(&mut self, round: &Round, stop: &StopFlag) -> RoundReport {
         self.system.run(round, stop)
     }

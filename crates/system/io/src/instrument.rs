@@ -1,9 +1,11 @@
-//! What this host costs as an instrument: its clock, its waits, its calls, its stack without a network.
+//! What this host costs as an instrument: its clock, its waits, its calls, its stack without a
+//! network.
 //!
-//! Everything is measured on loopback and in this process, needs no privilege and reaches nobody else. **Biased**:
-//! whatever else the host does meanwhile makes costs higher and maxima lower, so medians stand for costs, and a busy
-//! host reads worse than it is, never better. A send over loopback holds what the stack does to deliver it, which on a
-//! card's path is the other host's work: sending reads slow by that.
+//! Everything is measured on loopback and in this process, needs no privilege and reaches nobody
+//! else. **Biased**: whatever else the host does meanwhile makes costs higher and maxima lower, so
+//! medians stand for costs, and a busy host reads worse than it is, never better. A send over
+//! loopback holds what the stack does to deliver it, which on a card's path is the other host's
+//! work: sending reads slow by that.
 
 mod calls;
 mod loopback;

@@ -1,8 +1,9 @@
 //! Sockets, pacing, kernel timestamps and the drivers of engines: the only room that reads clocks.
 //!
-//! Two kinds of work live here. Methods whose product is *when* are engines, run over a `ProbeSocket` by
-//! `driver`. Bulk transfer (`tcp`, `udp_stream`) is no engine: it is a tight loop that is given a plan and shares
-//! counters. Linux comes first; elsewhere everything compiles and what the system does not tell is absent, not wrong.
+//! Two kinds of work live here. Methods whose product is *when* are engines, run over a
+//! `ProbeSocket` by `driver`. Bulk transfer (`tcp`, `udp_stream`) is no engine: it is a tight loop
+//! that is given a plan and shares counters. Linux comes first; elsewhere everything compiles and
+//! what the system does not tell is absent, not wrong.
 #![expect(unsafe_code, reason = "system calls; each block says why it is sound")]
 
 #[cfg(target_os = "linux")]

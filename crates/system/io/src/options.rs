@@ -1,8 +1,9 @@
 //! Opens TCP and UDP sockets with the options that a measurement asks for.
 //!
-//! What is asked for and refused is an error that names the option: a test with another congestion control or another
-//! DSCP than the one asked for would be a different test. Buffer sizes are the exception: the kernel may give less than
-//! asked (`net.core.rmem_max`), and the figure in force is reported with the result.
+//! What is asked for and refused is an error that names the option: a test with another congestion
+//! control or another DSCP than the one asked for would be a different test. Buffer sizes are the
+//! exception: the kernel may give less than asked (`net.core.rmem_max`), and the figure in force is
+//! reported with the result.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -26,7 +27,8 @@ pub struct SocketOptions {
     pub dscp: u8,
     /// TTL of IPv4, hop limit of IPv6, 1..=255.
     pub ttl: Option<u8>,
-    /// Flow label of IPv6, 1..=0xfffff; Linux only, for sockets that connect. IPv4 has none and ignores it.
+    /// Flow label of IPv6, 1..=0xfffff; Linux only, for sockets that connect. IPv4 has none and
+    /// ignores it.
     pub flow_label: Option<u32>,
     /// `TCP_CONGESTION`; Linux only.
     pub congestion: Option<String>,
@@ -41,8 +43,8 @@ pub struct SocketOptions {
 pub enum Reuse {
     /// No: an address in use is an error.
     No,
-    /// Yes, if that socket agrees as well: a connected socket can then sit on the responder's own port and takes the
-    /// datagrams of its peer from it.
+    /// Yes, if that socket agrees as well: a connected socket can then sit on the responder's own
+    /// port and takes the datagrams of its peer from it.
     Shared,
 }
 
@@ -79,7 +81,8 @@ pub struct OptionError {
     pub source: io::Error,
 }
 
-/// Connects, waiting at most `patience`. Options that shape the handshake (buffers, MSS) are set before it.
+/// Connects, waiting at most `patience`. Options that shape the handshake (buffers, MSS) are set
+/// before it.
 pub fn connect_tcp(
     to: SocketAddr,
     options: &SocketOptions,
@@ -96,7 +99,8 @@ pub struct Unconnected {
 }
 
 impl Unconnected {
-    /// Takes a local port now, which stays the socket's own whatever becomes of the connection. `None` where none can be had.
+    /// Takes a local port now, which stays the socket's own whatever becomes of the connection.
+    /// `None` where none can be had.
     pub(crate) fn bind_any(&self) -> Option<u16> {
         let port =
             || self.socket.local_addr().ok()?.as_socket().map(|at| at.port()).filter(|port| *port != 0);
@@ -136,7 +140,8 @@ pub fn connect_prepared(prepared: Unconnected, patience: Span) -> Result<TcpStre
     Ok(socket.into())
 }
 
-/// Sets on an accepted socket what can still be set: buffers, MSS, congestion control, DSCP, TTL, `TCP_NODELAY`.
+/// Sets on an accepted socket what can still be set: buffers, MSS, congestion control, DSCP, TTL,
+/// `TCP_NODELAY`.
 pub fn prepare_tcp(stream: &TcpStream, options: &SocketOptions) -> Result<(), OptionError> {
     let socket = SockRef::from(stream);
     let is_v6 = stream.local_addr().is_ok_and(|address| address.is_ipv6());
@@ -192,8 +197,8 @@ pub fn listen_tcp(local: SocketAddr, backlog: i32) -> Result<TcpListener, Connec
     Ok(socket.into())
 }
 
-/// Makes the close that follows drop what has not been sent; the peer sees a reset. Ignores failure: the stream is
-/// then broken already.
+/// Makes the close that follows drop what has not been sent; the peer sees a reset. Ignores
+/// failure: the stream is then broken already.
 pub fn close_now(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
 }

@@ -1,8 +1,10 @@
-//! Deadlines that are exact, and waiting for them to a fraction of a microsecond without keeping a core busy.
+//! Deadlines that are exact, and waiting for them to a fraction of a microsecond without keeping a
+//! core busy.
 //!
-//! A sleep wakes late by what the timer, the hypervisor and the scheduler take: some 5 to 50 us. So we sleep to a margin
-//! before the deadline and spin the rest. The margin is measured once per process; it is bounded, because on a busy host
-//! the tail of a sleep is as long as somebody else's time slice, and no margin covers that.
+//! A sleep wakes late by what the timer, the hypervisor and the scheduler take: some 5 to 50 us. So
+//! we sleep to a margin before the deadline and spin the rest. The margin is measured once per
+//! process; it is bounded, because on a busy host the tail of a sleep is as long as somebody else's
+//! time slice, and no margin covers that.
 
 use std::sync::OnceLock;
 
@@ -52,7 +54,8 @@ impl Pacer {
     }
 }
 
-/// Waits for a deadline and returns the time then: at least the deadline, later only if the host had the thread wait.
+/// Waits for a deadline and returns the time then: at least the deadline, later only if the host
+/// had the thread wait.
 pub fn wait_until(deadline: Mono) -> Mono {
     let wake = deadline - margin();
     let now = clock::now();
@@ -74,8 +77,8 @@ pub(crate) fn spin_until(deadline: Mono) -> Mono {
     }
 }
 
-/// How long before a deadline a sleep must end: what nine of ten sleeps overshoot, and a half more. The first call takes
-/// some 5 ms to measure it.
+/// How long before a deadline a sleep must end: what nine of ten sleeps overshoot, and a half more.
+/// The first call takes some 5 ms to measure it.
 pub fn margin() -> Span {
     static MARGIN: OnceLock<Span> = OnceLock::new();
     *MARGIN.get_or_init(|| {
@@ -93,7 +96,8 @@ fn overshoot(sleep: Span) -> Span {
     clock::now() - until
 }
 
-/// While it lives, sleeps of this thread are not merged with later timers (`PR_SET_TIMERSLACK`: 50 us by default).
+/// While it lives, sleeps of this thread are not merged with later timers (`PR_SET_TIMERSLACK`: 50
+/// us by default).
 #[derive(Debug)]
 pub struct PreciseSleep(());
 
@@ -132,7 +136,8 @@ mod tests {
 
     #[test]
     fn deadlines_do_not_drift() {
-        // A third of a microsecond: truncating each gap to nanoseconds would lose 0.1 % of the rate.
+        // A third of a microsecond: truncating each gap to nanoseconds would lose 0.1 % of the
+        // rate.
         let mut pacer = Pacer::new(Mono(5), 333_333);
         for _ in 0..3_000_000 {
             pacer.advance();

@@ -1,15 +1,17 @@
 //! A UDP socket whose datagrams know when they left and when they came.
 //!
-//! With [`Stamping::Kernel`] arrivals carry the kernel's software stamp and, on a connected socket, departures too: the
-//! kernel gives those through the error queue, from where [`ProbeSocket::sent_stamps`] takes them. The stamps of a
-//! network card are not asked for: a card's clock is another clock, and without a card to prove the mapping on we would
-//! print precision that nobody has checked.
+//! With [`Stamping::Kernel`] arrivals carry the kernel's software stamp and, on a connected socket,
+//! departures too: the kernel gives those through the error queue, from where
+//! [`ProbeSocket::sent_stamps`] takes them. The stamps of a network card are not asked for: a
+//! card's clock is another clock, and without a card to prove the mapping on we would print
+//! precision that nobody has checked.
 //!
-//! Waiting is a plain blocking `recvmsg` wherever the deadline is far enough. Measured on loopback (64 B, both ends
-//! alike, p50 of the round trip): blocking 9.2 us, `ppoll` then `recvmsg` 10.9 us, sockperf 9.9 us. Waiting awake is the
-//! driver's choice, see [`crate::driver::Waiting`].
+//! Waiting is a plain blocking `recvmsg` wherever the deadline is far enough. Measured on loopback
+//! (64 B, both ends alike, p50 of the round trip): blocking 9.2 us, `ppoll` then `recvmsg` 10.9 us,
+//! sockperf 9.9 us. Waiting awake is the driver's choice, see [`crate::driver::Waiting`].
 //!
-//! Outside Linux everything works with the application's stamps; TTL, destination address and drops are absent.
+//! Outside Linux everything works with the application's stamps; TTL, destination address and drops
+//! are absent.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -44,7 +46,8 @@ pub enum Stamping {
 pub enum DontFragment {
     /// Fragmenting is allowed, here and (IPv4) on the way.
     Never,
-    /// Not fragmented; the kernel refuses what exceeds the path MTU that it has learned (`IP_PMTUDISC_DO`).
+    /// Not fragmented; the kernel refuses what exceeds the path MTU that it has learned
+    /// (`IP_PMTUDISC_DO`).
     Kernel,
     /// Not fragmented; only the device's MTU limits what leaves (`IP_PMTUDISC_PROBE`).
     Probe,
@@ -57,7 +60,8 @@ pub struct Arrival {
     pub len: usize,
     /// Its sender.
     pub from: SocketAddr,
-    /// The local address that it was sent to, on a socket that is not connected. An answer leaves from it.
+    /// The local address that it was sent to, on a socket that is not connected. An answer leaves
+    /// from it.
     pub to: Option<IpAddr>,
     /// When it came.
     pub rx: Stamp,
@@ -76,19 +80,23 @@ pub struct ProbeSocket {
 }
 
 impl ProbeSocket {
-    /// Prepares a bound, and possibly connected, socket. Fails only if the socket itself is unusable: a system that
-    /// refuses kernel stamps gives [`Stamping::Application`], visible in each stamp.
+    /// Prepares a bound, and possibly connected, socket. Fails only if the socket itself is
+    /// unusable: a system that refuses kernel stamps gives [`Stamping::Application`], visible in
+    /// each stamp.
     ///
-    /// A connected socket also reports what ICMP says about its datagrams and what the local device queue drops
-    /// (`IP_RECVERR`); an unconnected one does not, so that nobody on the way can disturb a responder.
+    /// A connected socket also reports what ICMP says about its datagrams and what the local device
+    /// queue drops (`IP_RECVERR`); an unconnected one does not, so that nobody on the way can
+    /// disturb a responder.
     pub fn new(socket: UdpSocket, stamping: Stamping) -> io::Result<Self> {
         Ok(Self { system: System::new(socket, stamping)? })
     }
 
-    /// Waits for a datagram until the deadline (`None`: for ever). `Ok(None)` on timeout or when a signal came.
+    /// Waits for a datagram until the deadline (`None`: for ever). `Ok(None)` on timeout or when a
+    /// signal came.
     ///
-    /// On a connected socket an ICMP answer to an *earlier* datagram comes as an error: `ConnectionRefused`,
-    /// `HostUnreachable`, `NetworkUnreachable`, or EMSGSIZE. The socket stays usable; see [`is_refusal`].
+    /// On a connected socket an ICMP answer to an *earlier* datagram comes as an error:
+    /// `ConnectionRefused`, `HostUnreachable`, `NetworkUnreachable`, or EMSGSIZE. The socket stays
+    /// usable; see [`is_refusal`].
     pub fn receive(&self, buf: &mut [u8], until: Option<Mono>) -> io::Result<Option<Arrival>> {
         self.system.receive(buf, until)
     }
@@ -98,21 +106,24 @@ impl ProbeSocket {
         self.system.try_receive(buf)
     }
 
-    /// Sends to the connected peer. Never blocks: a full buffer is `WouldBlock`, a full device queue ENOBUFS.
+    /// Sends to the connected peer. Never blocks: a full buffer is `WouldBlock`, a full device
+    /// queue ENOBUFS.
     ///
-    /// An error may also be the ICMP answer to an earlier datagram, as in [`Self::receive`]; this one has then not left.
+    /// An error may also be the ICMP answer to an earlier datagram, as in [`Self::receive`]; this
+    /// one has then not left.
     pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
         self.system.send(bytes)
     }
 
-    /// Sends from an unconnected socket, from the given local address when the socket is bound to all of them. Never
-    /// blocks. No transmit stamp is taken.
+    /// Sends from an unconnected socket, from the given local address when the socket is bound to
+    /// all of them. Never blocks. No transmit stamp is taken.
     pub fn send_to(&self, bytes: &[u8], to: SocketAddr, from: Option<IpAddr>) -> io::Result<()> {
         self.system.send_to(bytes, to, from)
     }
 
-    /// Takes the transmit stamps that have come: which send, counting those that succeeded from 0, and when it left.
-    /// A stamp may be missing (a dropped datagram, a stepped clock) and is then never given.
+    /// Takes the transmit stamps that have come: which send, counting those that succeeded from 0,
+    /// and when it left. A stamp may be missing (a dropped datagram, a stepped clock) and is then
+    /// never given.
     pub fn sent_stamps(&self) -> impl Iterator<Item = (u32, Stamp)> + '_ {
         std::iter::from_fn(|| self.system.next_sent_stamp())
     }
@@ -143,7 +154,8 @@ impl ProbeSocket {
         self.system.socket()
     }
 
-    /// Stamps of the application given where the kernel's were asked for: the kernel had none, or the clock stepped.
+    /// Stamps of the application given where the kernel's were asked for: the kernel had none, or
+    /// the clock stepped.
     pub fn stamp_fallbacks(&self) -> u64 {
         self.system.stamp_fallbacks()
     }
@@ -159,8 +171,8 @@ impl ProbeSocket {
     }
 }
 
-/// Whether an error of a connected socket is the network's or the peer's answer to an earlier datagram, after which the
-/// socket works as before.
+/// Whether an error of a connected socket is the network's or the peer's answer to an earlier
+/// datagram, after which the socket works as before.
 pub fn is_refusal(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable, PermissionDenied};
     let kind = error.kind();
@@ -178,7 +190,8 @@ pub(crate) fn is_too_big(error: &io::Error) -> bool {
     too_big
 }
 
-/// The rarer ICMP codes: protocol unreachable, host isolated, source route failed, parameter problem.
+/// The rarer ICMP codes: protocol unreachable, host isolated, source route failed, parameter
+/// problem.
 fn is_protocol_refusal(error: &io::Error) -> bool {
     #[cfg(target_os = "linux")]
     let rare = [libc::ENOPROTOOPT, libc::EOPNOTSUPP, libc::ENONET, libc::EPROTO, libc::EHOSTDOWN];

@@ -1,7 +1,7 @@
 //! Hears what this host gives to a device to send, before it waits there.
 //!
-//! A packet socket is given a copy of each packet on its way into the device, with the kernel's stamp of that moment. So what is
-//! timed does not hold the wait in the device's own queue.
+//! A packet socket is given a copy of each packet on its way into the device, with the kernel's
+//! stamp of that moment. So what is timed does not hold the wait in the device's own queue.
 
 use std::ffi::CString;
 use std::io;
@@ -28,18 +28,20 @@ pub struct SentEar {
 pub struct HeardPacket {
     /// Bytes of it that had room, from its network header on.
     pub length: usize,
-    /// When; `None` where the kernel's stamp cannot be believed, as after somebody set the real-time clock.
+    /// When; `None` where the kernel's stamp cannot be believed, as after somebody set the
+    /// real-time clock.
     pub at: Option<Mono>,
 }
 
 impl SentEar {
-    /// Hears a device of the calling thread's network namespace, which has to be up. Room for `bytes` of packets that were heard
-    /// and not read; what has none is not heard.
+    /// Hears a device of the calling thread's network namespace, which has to be up. Room for
+    /// `bytes` of packets that were heard and not read; what has none is not heard.
     ///
     /// # Errors
     /// Without `CAP_NET_RAW` and, for the room, `CAP_NET_ADMIN`; or if there is no such device.
     pub fn open(device: &str, bytes: i32) -> io::Result<Self> {
-        // No protocol: it hears nothing before it is bound, thus nothing that the filter would have kept away.
+        // No protocol: it hears nothing before it is bound, thus nothing that the filter would have
+        // kept away.
         let socket = Socket::new(Domain::PACKET, Type::DGRAM, None)?;
         socket.attach_filter(&outgoing_only())?;
         let stamps = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_RX_SOFTWARE;

@@ -2,7 +2,8 @@
 
 use std::io;
 
-/// Blocks all signals in the calling thread: a library's own threads run no handler of the program's.
+/// Blocks all signals in the calling thread: a library's own threads run no handler of the
+/// program's.
 pub fn block_all() {
     // SAFETY: an all-zero set is a valid one to fill; the old mask is not asked for.
     unsafe {
@@ -26,8 +27,8 @@ pub fn quiet_thread(
     })
 }
 
-/// As long as it lives, writing to a connection that is gone raises no `SIGPIPE` in the calling thread: `sendfile` has no flag
-/// for that. One that was pending before stays so.
+/// As long as it lives, writing to a connection that is gone raises no `SIGPIPE` in the calling
+/// thread: `sendfile` has no flag for that. One that was pending before stays so.
 #[derive(Debug)]
 pub struct NoPipeSignal {
     was_blocked: bool,

@@ -1,10 +1,12 @@
-//! Cuts the time of a transfer into slices at absolute deadlines; a slice's length is what the clock says it was.
+//! Cuts the time of a transfer into slices at absolute deadlines; a slice's length is what the
+//! clock says it was.
 
 use netaware_units::{Mono, Span};
 
 use crate::clock;
 
-/// Deadlines every tick since a start. The threads that move data never wait for whoever watches them.
+/// Deadlines every tick since a start. The threads that move data never wait for whoever watches
+/// them.
 #[derive(Debug)]
 pub(crate) struct Slices {
     start: Mono,
@@ -29,8 +31,8 @@ impl Slices {
         Self { start, tick, next: start + tick, last: start }
     }
 
-    /// Waits for the end of the slice, or until `is_done`: then the rest is a shorter, last slice. Whoever makes
-    /// `is_done` true unparks the calling thread.
+    /// Waits for the end of the slice, or until `is_done`: then the rest is a shorter, last slice.
+    /// Whoever makes `is_done` true unparks the calling thread.
     pub(crate) fn wait(&mut self, is_done: impl Fn() -> bool) -> Slice {
         loop {
             let now = clock::now();

@@ -1,8 +1,9 @@
 //! STAMP over real sockets: a flow to a reflector, and a [`reflector`].
 //!
-//! T1 and T4 are the kernel's where it gives them, T2 as well, T3 is read just before the system call. All are on the wall clock, which
-//! is the monotonic one plus a constant taken when the flow begins: a clock that is set meanwhile shifts none of our stamps. It
-//! is told as [`StampRun::stepped`].
+//! T1 and T4 are the kernel's where it gives them, T2 as well, T3 is read just before the system
+//! call. All are on the wall clock, which is the monotonic one plus a constant taken when the flow
+//! begins: a clock that is set meanwhile shifts none of our stamps. It is told as
+//! [`StampRun::stepped`].
 
 pub mod periods;
 pub mod reflector;
@@ -114,7 +115,8 @@ pub struct StampRun {
     pub stepped: Option<Span>,
 }
 
-/// Sends a flow until its count is reached or it is stopped. `on_event` delays the measurement by what it takes.
+/// Sends a flow until its count is reached or it is stopped. `on_event` delays the measurement by
+/// what it takes.
 ///
 /// # Errors
 /// No way to the reflector, or a plan that cannot be. An answer that does not come is no error.
@@ -167,8 +169,8 @@ fn unpredictable() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// The name of this run of the kernel (`boot_id`), the same in all its namespaces and containers; a virtual machine that was
-/// copied while it ran has its original's.
+/// The name of this run of the kernel (`boot_id`), the same in all its namespaces and containers; a
+/// virtual machine that was copied while it ran has its original's.
 pub fn run_of_kernel() -> Option<Vec<u8>> {
     std::fs::read("/proc/sys/kernel/random/boot_id").ok().filter(|name| !name.is_empty())
 }

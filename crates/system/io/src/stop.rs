@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Cloned freely; raised once, never lowered. Every loop in this crate looks at it at least every 50 ms.
+/// Cloned freely; raised once, never lowered. Every loop in this crate looks at it at least every
+/// 50 ms.
 #[derive(Debug, Clone, Default)]
 pub struct StopFlag(Arc<Inner>);
 

@@ -1,14 +1,16 @@
 //! Bulk TCP: as many bytes as the path takes, one thread per stream, counted while they move.
 //!
-//! What is measured: payload bytes handed to (sender) and taken from (receiver) the system, per slice of time. The
-//! receiver's count is the truth; the sender's runs ahead of it by what lies in buffers and on the way.
-//! Assumed: that neither end is the bottleneck. `StreamEnd` carries what is needed to tell (thread shares, time held back
-//! by window or buffer). Bias: a receiver counts data when it reads it, up to half a millisecond after it arrived (see
-//! `receiver`), and up to 20 ms after in the moment a rate collapses; the sum is exact.
+//! What is measured: payload bytes handed to (sender) and taken from (receiver) the system, per
+//! slice of time. The receiver's count is the truth; the sender's runs ahead of it by what lies in
+//! buffers and on the way. Assumed: that neither end is the bottleneck. `StreamEnd` carries what is
+//! needed to tell (thread shares, time held back by window or buffer). Bias: a receiver counts data
+//! when it reads it, up to half a millisecond after it arrived (see `receiver`), and up to 20 ms
+//! after in the moment a rate collapses; the sum is exact.
 //!
-//! Time runs like this: the first stream starts at once and the others `plan.alone` later; all end together at
-//! `plan.alone + plan.duration`. With `plan.bytes` they end once so much has been sent, and that time is only the limit.
-//! With `plan.block_spacing` one thread serves all streams, a block at a time (see `spaced`).
+//! Time runs like this: the first stream starts at once and the others `plan.alone` later; all end
+//! together at `plan.alone + plan.duration`. With `plan.bytes` they end once so much has been sent,
+//! and that time is only the limit. With `plan.block_spacing` one thread serves all streams, a
+//! block at a time (see `spaced`).
 
 mod budget;
 mod meter;
@@ -39,23 +41,27 @@ pub use stream::{Encryption, Stream};
 
 /// Bytes per write unless somebody asks for another length; also the longest, longer ones are cut.
 ///
-/// Measured together with the limit on unsent bytes (see `sender`), Gbit/s in one run, one stream, IPv4:
+/// Measured together with the limit on unsent bytes (see `sender`), Gbit/s in one run, one stream,
+/// IPv4:
 ///
 /// | write | 128 KiB | 256 KiB | 512 KiB | 1 MiB |
 /// |---|---|---|---|---|
 /// | veth | 24 | 24 | 46 | 55 |
 /// | loopback | 59 | 54 | 39 | 51 |
 ///
-/// iperf3 3.12 had 17 and 18. A long write stays in the kernel and sends whenever there is room; a short one returns for
-/// each 128 KiB, and on veth, where segments are small, acknowledgements then find the socket free and are dealt with one
-/// by one. A write that blocks gives back what it has written after 20 ms, so a slow path costs no precision.
+/// iperf3 3.12 had 17 and 18. A long write stays in the kernel and sends whenever there is room; a
+/// short one returns for each 128 KiB, and on veth, where segments are small, acknowledgements then
+/// find the socket free and are dealt with one by one. A write that blocks gives back what it has
+/// written after 20 ms, so a slow path costs no precision.
 pub const DEFAULT_LENGTH: u32 = 1 << 20;
 
-/// Sends as planned and returns when all streams have ended. `tick` is called about every `plan.tick` with what
-/// happened since; `affinity` names cores to pin the threads to, taken in turn.
+/// Sends as planned and returns when all streams have ended. `tick` is called about every
+/// `plan.tick` with what happened since; `affinity` names cores to pin the threads to, taken in
+/// turn.
 ///
-/// At the end of time what is still queued is dropped (the peer sees a reset), because a queue that drains for seconds
-/// would disturb the next measurement. With `plan.bytes` all is delivered first, as far as the limit of time allows.
+/// At the end of time what is still queued is dropped (the peer sees a reset), because a queue that
+/// drains for seconds would disturb the next measurement. With `plan.bytes` all is delivered first,
+/// as far as the limit of time allows.
 pub fn send(
     streams: Vec<TcpStream>,
     plan: &TcpPlan,
@@ -66,9 +72,10 @@ pub fn send(
     send_carried(streams.into_iter().map(Stream::from).collect(), plan, affinity, stop, tick)
 }
 
-/// [`send`], of streams that may be encrypted. What counts is payload; a sender runs ahead of it by another 64 KiB at most, which wait
-/// for room in the socket. `acked` of ticks and samples is the kernel's count and so of encrypted bytes, 0.1 % more than the payload
-/// with long blocks. Blocks that are spaced are not encrypted: such a transfer fails with the reason.
+/// [`send`], of streams that may be encrypted. What counts is payload; a sender runs ahead of it by
+/// another 64 KiB at most, which wait for room in the socket. `acked` of ticks and samples is the
+/// kernel's count and so of encrypted bytes, 0.1 % more than the payload with long blocks. Blocks
+/// that are spaced are not encrypted: such a transfer fails with the reason.
 pub fn send_carried(
     streams: Vec<Stream>,
     plan: &TcpPlan,
@@ -112,10 +119,11 @@ pub fn send_carried(
     }
 }
 
-/// Receives until every stream has ended, however it ends, at the latest three seconds after the plan's end.
+/// Receives until every stream has ended, however it ends, at the latest three seconds after the
+/// plan's end.
 ///
-/// `elapsed` and the ticks count from the first byte. A reset at about the planned end is how a sender ends; an earlier
-/// one is an error of that stream.
+/// `elapsed` and the ticks count from the first byte. A reset at about the planned end is how a
+/// sender ends; an earlier one is an error of that stream.
 pub fn receive(
     streams: Vec<TcpStream>,
     plan: &TcpPlan,
@@ -136,8 +144,8 @@ pub enum Carriage {
     WebSocket,
 }
 
-/// [`receive`], of streams whose payload is carried in something, or encrypted. `calls` of a stream are the blocks that came where these can be told
-/// apart, else its reads.
+/// [`receive`], of streams whose payload is carried in something, or encrypted. `calls` of a stream
+/// are the blocks that came where these can be told apart, else its reads.
 pub fn receive_carried(
     streams: Vec<Stream>,
     carriage: Carriage,
@@ -244,7 +252,8 @@ fn run(
     })
 }
 
-/// One thread for all streams, which get their blocks in turn; `watch` runs in the calling thread until it is done.
+/// One thread for all streams, which get their blocks in turn; `watch` runs in the calling thread
+/// until it is done.
 fn run_spaced(
     sender: &Sender<'_>,
     spacing: Span,
@@ -340,7 +349,8 @@ fn planned_end(plan: &TcpPlan, start: Mono) -> Mono {
     start + plan.alone.or_zero() + plan.duration.or_zero()
 }
 
-/// Whether a call only had to wait too long. `ETIMEDOUT` is not among these: with it the connection is dead.
+/// Whether a call only had to wait too long. `ETIMEDOUT` is not among these: with it the connection
+/// is dead.
 fn is_timeout(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted)
 }

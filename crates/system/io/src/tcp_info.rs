@@ -39,7 +39,8 @@ pub struct TcpInfo {
     pub buffer_limited: Span,
     /// Bytes that the peer has acknowledged.
     pub acked: ByteCount,
-    /// Bytes that the peer has acknowledged selectively: they wait there behind a gap (in whole segments).
+    /// Bytes that the peer has acknowledged selectively: they wait there behind a gap (in whole
+    /// segments).
     pub held: ByteCount,
     /// Payload bytes sent, those sent again included; zero before Linux 4.19.
     pub bytes_sent: ByteCount,
@@ -55,7 +56,8 @@ pub struct TcpInfo {
     pub since_ack: Span,
     /// Given to the kernel and not sent yet; zero before Linux 4.6.
     pub unsent: ByteCount,
-    /// The last rate at which the peer acknowledged while there was enough to send, payload; zero before Linux 4.9.
+    /// The last rate at which the peer acknowledged while there was enough to send, payload; zero
+    /// before Linux 4.9.
     pub delivery_rate: BitRate,
     /// Segments carry timestamps (RFC 7323).
     pub timestamps: bool,
@@ -140,16 +142,17 @@ pub(crate) fn stream_end(index: u16, stream: &TcpStream) -> StreamEnd {
     end
 }
 
-/// `struct tcp_info` of linux/tcp.h up to `tcpi_snd_wnd` (5.4); libc's own ends in 2007. The kernel fills as many bytes
-/// as it knows and we asked for.
+/// `struct tcp_info` of linux/tcp.h up to `tcpi_snd_wnd` (5.4); libc's own ends in 2007. The kernel
+/// fills as many bytes as it knows and we asked for.
 #[cfg(target_os = "linux")]
 #[repr(C)]
 #[derive(Debug, Default)]
 struct RawTcpInfo {
     /// state, ca_state, retransmits, probes, backoff, options, window scales, two flags.
     bytes: [u8; 8],
-    /// rto, ato, snd_mss, rcv_mss, unacked, sacked, lost, retrans, fackets, four ages, pmtu, rcv_ssthresh, rtt, rttvar,
-    /// snd_ssthresh, snd_cwnd, advmss, reordering, rcv_rtt, rcv_space, total_retrans.
+    /// rto, ato, snd_mss, rcv_mss, unacked, sacked, lost, retrans, fackets, four ages, pmtu,
+    /// rcv_ssthresh, rtt, rttvar, snd_ssthresh, snd_cwnd, advmss, reordering, rcv_rtt, rcv_space,
+    /// total_retrans.
     classic: [u32; 24],
     pacing_rate: u64,
     max_pacing_rate: u64,

@@ -56,7 +56,8 @@ pub fn allowed_cores() -> Vec<usize> {
 
 /// What the calling thread has used, between [`ThreadUse::begin`] and [`ThreadUse::share`].
 ///
-/// Work that the kernel does in soft interrupts on another core is not in it, so a receiver reads low.
+/// Work that the kernel does in soft interrupts on another core is not in it, so a receiver reads
+/// low.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadUse {
     at: netaware_units::Mono,
@@ -107,7 +108,8 @@ fn cpu_time() -> Span {
     Span::ZERO
 }
 
-/// CPU time of the calling thread to the nanosecond, for loops: one system call, no file. Zero where there is no such clock.
+/// CPU time of the calling thread to the nanosecond, for loops: one system call, no file. Zero
+/// where there is no such clock.
 pub(crate) fn cpu_time_exact() -> Span {
     #[cfg(unix)]
     {

@@ -1,13 +1,15 @@
 //! A stream of numbered datagrams, as fast as the host can or at a planned spacing.
 //!
-//! What is measured: datagrams that left and that arrived, by their sequence numbers; what was lost, doubled or reordered;
-//! the spacing at both ends; how the delay varies. Datagrams carry `netaware_wire::datagram::Header`; numbers are given
-//! only to datagrams that the system took, so a refused one (`not_sent`) is never mistaken for a lost one.
+//! What is measured: datagrams that left and that arrived, by their sequence numbers; what was
+//! lost, doubled or reordered; the spacing at both ends; how the delay varies. Datagrams carry
+//! `netaware_wire::datagram::Header`; numbers are given only to datagrams that the system took, so
+//! a refused one (`not_sent`) is never mistaken for a lost one.
 //!
-//! Unpaced sending has no back-pressure: loopback and veth take the buffer off the sender's account before the receiver
-//! has read it, so no choice of `SO_SNDBUF` slows a sender down to its receiver. What keeps loss at zero is a receiver that
-//! costs less per datagram than the sender (merged datagrams, `UDP_GRO`) and a receive buffer that covers the time in
-//! which the scheduler lets it wait. We ask for [`RECEIVE_BUFFER`]; `UdpReceiverEnd::receive_buffer` says what was got.
+//! Unpaced sending has no back-pressure: loopback and veth take the buffer off the sender's account
+//! before the receiver has read it, so no choice of `SO_SNDBUF` slows a sender down to its
+//! receiver. What keeps loss at zero is a receiver that costs less per datagram than the sender
+//! (merged datagrams, `UDP_GRO`) and a receive buffer that covers the time in which the scheduler
+//! lets it wait. We ask for [`RECEIVE_BUFFER`]; `UdpReceiverEnd::receive_buffer` says what was got.
 
 mod account;
 mod breath;
@@ -56,13 +58,15 @@ pub(crate) use outbox::set_segment as set_segment_length;
 #[cfg(target_os = "linux")]
 pub use queue::queueing_disciplines;
 
-/// Receive buffer asked for unless the plan sets a window: 64 MiB cover 20 ms at 3 GB/s. Without privilege
-/// `net.core.rmem_max` limits it, on most hosts to 208 KiB, and then a fast stream is lost in the receiving host.
+/// Receive buffer asked for unless the plan sets a window: 64 MiB cover 20 ms at 3 GB/s. Without
+/// privilege `net.core.rmem_max` limits it, on most hosts to 208 KiB, and then a fast stream is
+/// lost in the receiving host.
 pub const RECEIVE_BUFFER: u32 = 64 << 20;
 
-/// Sends as planned over a connected socket, then says how many have been sent ([`netaware_wire::datagram::Kind::End`],
-/// five times). A plan with a gap is paced, one datagram per call, by the program or (`UdpSend::LaunchTime`, where it can) by the
-/// queueing discipline; otherwise `plan.send` chooses how they leave.
+/// Sends as planned over a connected socket, then says how many have been sent
+/// ([`netaware_wire::datagram::Kind::End`], five times). A plan with a gap is paced, one datagram
+/// per call, by the program or (`UdpSend::LaunchTime`, where it can) by the queueing discipline;
+/// otherwise `plan.send` chooses how they leave.
 #[expect(clippy::needless_pass_by_value, reason = "the socket ends with the stream")]
 pub fn send(
     socket: UdpSocket,
@@ -91,8 +95,8 @@ pub fn send(
     })
 }
 
-/// Makes a socket ready for [`receive`]. Best before the sender is told that it may begin: what arrives from then on has its
-/// kernel stamp, and is counted if this host drops it.
+/// Makes a socket ready for [`receive`]. Best before the sender is told that it may begin: what
+/// arrives from then on has its kernel stamp, and is counted if this host drops it.
 pub fn ready(socket: UdpSocket, plan: &UdpPlan) -> Ready {
     receiver::ready(socket, plan)
 }
@@ -102,8 +106,9 @@ pub fn widen(socket: &UdpSocket) {
     ask_for_room(socket);
 }
 
-/// Receives until `plan.settle` (300 ms) after the sender has said that it ended, at the latest two seconds after the plan's end.
-/// Datagrams that do not belong to the flow are ignored and counted. Ticks count from the first datagram.
+/// Receives until `plan.settle` (300 ms) after the sender has said that it ended, at the latest two
+/// seconds after the plan's end. Datagrams that do not belong to the flow are ignored and counted.
+/// Ticks count from the first datagram.
 #[expect(clippy::needless_pass_by_value, reason = "the socket ends with the stream")]
 pub fn receive(
     ready: Ready,
@@ -116,7 +121,8 @@ pub fn receive(
     receiver::receive(&ready, flow, plan, affinity, stop, tick)
 }
 
-/// The calling thread's core and priority are left alone. Gives the share of a core that the work took.
+/// The calling thread's core and priority are left alone. Gives the share of a core that the work
+/// took.
 fn on_own_thread<T: Send>(
     name: &str,
     core: Option<usize>,

@@ -1,9 +1,11 @@
-//! Volleys of trains over a connected UDP socket: sent at planned distances, or taken in with their kernel stamps.
+//! Volleys of trains over a connected UDP socket: sent at planned distances, or taken in with their
+//! kernel stamps.
 //!
-//! What is measured: when each packet left, by the clock read just before it was handed to the system, and when each came, by
-//! the kernel's stamp. A packet never leaves early. If the host had the thread wait, the packets behind keep their distance
-//! to it: they are later than planned, and do not crowd together. What leaves back to back leaves with a call each, which
-//! takes some 2 us; nothing shorter is ever claimed, since estimators look at the stamps and not at the plan.
+//! What is measured: when each packet left, by the clock read just before it was handed to the
+//! system, and when each came, by the kernel's stamp. A packet never leaves early. If the host had
+//! the thread wait, the packets behind keep their distance to it: they are later than planned, and
+//! do not crowd together. What leaves back to back leaves with a call each, which takes some 2 us;
+//! nothing shorter is ever claimed, since estimators look at the stamps and not at the plan.
 
 mod calibrate;
 
@@ -72,7 +74,8 @@ impl VolleySocket {
                     sent.push((seq, now));
                 }
                 seq += 1;
-                // A train's picoseconds are carried, so that its rate is exact; what was late shifts the rest.
+                // A train's picoseconds are carried, so that its rate is exact; what was late
+                // shifts the rest.
                 carried_ps += train.gap_ps(n);
                 let step = Span(i64::try_from(carried_ps / 1000).unwrap_or(i64::MAX));
                 carried_ps %= 1000;
@@ -91,15 +94,16 @@ impl VolleySocket {
             match self.socket.send(datagram) {
                 // An answer about an earlier packet; this one has not been tried yet.
                 Err(error) if is_refusal(&error) && clock::now() < give_up => {}
-                // The device is slower than the program: it leaves when there is room, and the stamp is that of the first try.
+                // The device is slower than the program: it leaves when there is room, and the
+                // stamp is that of the first try.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && clock::now() < give_up => {}
                 other => return other,
             }
         }
     }
 
-    /// Takes in the packets of a volley until all are there, none has come for its patience after its planned end, or somebody
-    /// stops it. Packets of other volleys are late ones and dropped.
+    /// Takes in the packets of a volley until all are there, none has come for its patience after
+    /// its planned end, or somebody stops it. Packets of other volleys are late ones and dropped.
     ///
     /// # Errors
     /// The socket failed.

@@ -4,8 +4,9 @@
 //! cargo run --release -p netaware-ipfix --example ipfix_rate -- [tcp|udp] [seconds] [bytes of a message]
 //! ```
 //!
-//! Messages hold packet reports and are made beforehand, so that the exporter costs a call and no more. Sequence numbers are put
-//! right for each. Over UDP what is lost on the way is told by the numbers and not counted as decoded.
+//! Messages hold packet reports and are made beforehand, so that the exporter costs a call and no
+//! more. Sequence numbers are put right for each. Over UDP what is lost on the way is told by the
+//! numbers and not counted as decoded.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -99,7 +100,8 @@ fn made(length: usize) -> (Vec<u8>, Vec<u8>, u32) {
     }
     let full = messages[1].clone();
     let reports = (full.len() - 20) / 24;
-    // The first message has the template and reports before those of `full`; only its templates are kept.
+    // The first message has the template and reports before those of `full`; only its templates are
+    // kept.
     let mut alone = Emitter::new(1, length, Transport::Stream);
     let mut templates = Vec::new();
     alone.begin(at, &mut |_| {});

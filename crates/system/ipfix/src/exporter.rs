@@ -1,8 +1,9 @@
 //! Rows to one collector.
 //!
-//! A connection is made when there is something to send and kept. When it breaks, what was being sent is lost to that collector
-//! and counted: IPFIX has no acknowledgements, and what a kernel has taken may be lost without anybody telling. (To collectors of
-//! ours probes use another channel, which has them.) Each new connection is a new session: templates first, sequence numbers from
+//! A connection is made when there is something to send and kept. When it breaks, what was being
+//! sent is lost to that collector and counted: IPFIX has no acknowledgements, and what a kernel has
+//! taken may be lost without anybody telling. (To collectors of ours probes use another channel,
+//! which has them.) Each new connection is a new session: templates first, sequence numbers from
 //! 0. Attempts are made no more often than after 1 s, then 2, to 60 s.
 
 use std::io::{self, Write};
@@ -118,7 +119,8 @@ enum Line {
 }
 
 impl Exporter {
-    /// Connects to nobody yet. `tls` says whom to believe and is needed for TLS only; `domain` is the observation domain.
+    /// Connects to nobody yet. `tls` says whom to believe and is needed for TLS only; `domain` is
+    /// the observation domain.
     pub fn new(target: Target, tls: Option<Arc<ClientConfig>>, domain: u32) -> Self {
         let counts = ExportCounts::default();
         Self { target, tls, domain, session: None, retry_at: Mono(0), pause: FIRST_PAUSE, counts }
@@ -266,7 +268,8 @@ impl Line {
         match self {
             Self::Tcp(stream) => stream.write_all(message)?,
             Self::Tls(stream) => stream.write_all(message)?,
-            // What one datagram met says nothing of the next: templates are repeated, the rest is counted.
+            // What one datagram met says nothing of the next: templates are repeated, the rest is
+            // counted.
             Self::Udp(socket) if socket.send(message).is_err() => {
                 counts.datagrams_refused += 1;
                 return Ok(());

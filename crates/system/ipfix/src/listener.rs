@@ -1,11 +1,13 @@
 //! Messages from any number of exporters.
 //!
-//! One thread for datagrams, one for each connection, one for each port that connections come to. Connections and exporters over
-//! datagrams are bounded; who comes when all places are taken is refused and counted. A connection that has sent no whole message
-//! [`Options::first_message`] after it was made, or none for [`Options::patience`], is closed, as is one that sends anything but IPFIX.
+//! One thread for datagrams, one for each connection, one for each port that connections come to.
+//! Connections and exporters over datagrams are bounded; who comes when all places are taken is
+//! refused and counted. A connection that has sent no whole message [`Options::first_message`]
+//! after it was made, or none for [`Options::patience`], is closed, as is one that sends anything
+//! but IPFIX.
 //!
-//! Whoever can send from an address can pretend to be the exporter there: over datagrams nobody is authenticated. Listen to UDP
-//! in networks of your own.
+//! Whoever can send from an address can pretend to be the exporter there: over datagrams nobody is
+//! authenticated. Listen to UDP in networks of your own.
 
 mod connections;
 mod datagrams;
@@ -49,7 +51,8 @@ pub struct Options {
     pub udp: Option<SocketAddr>,
     /// Connections.
     pub tcp: Option<SocketAddr>,
-    /// Connections with TLS, and what is shown to them (and asked of them: a client's certificate, if the configuration says so).
+    /// Connections with TLS, and what is shown to them (and asked of them: a client's certificate,
+    /// if the configuration says so).
     pub tls: Option<(SocketAddr, Arc<ServerConfig>)>,
     /// Connections at once.
     pub connections: usize,
@@ -88,21 +91,24 @@ pub struct Origin {
     pub exported_at: Wall,
 }
 
-/// Takes what is found. Called by several threads; whoever is slow here makes datagrams be lost in the kernel.
+/// Takes what is found. Called by several threads; whoever is slow here makes datagrams be lost in
+/// the kernel.
 pub type Sink = Arc<dyn Fn(&Origin, Found<'_>) + Send + Sync>;
 
-/// Gives each session where to put what it finds, so that sessions neither wait for each other nor share what they gather.
+/// Gives each session where to put what it finds, so that sessions neither wait for each other nor
+/// share what they gather.
 pub trait Inlets: Send + Sync {
     /// For an exporter that has just begun to speak.
     fn inlet(&self, peer: SocketAddr, over: Over) -> Box<dyn Inlet>;
 }
 
-/// Takes what one session finds; dropped when that is over. Whoever is slow here makes connections wait and datagrams be lost in
-/// the kernel.
+/// Takes what one session finds; dropped when that is over. Whoever is slow here makes connections
+/// wait and datagrams be lost in the kernel.
 pub trait Inlet: Send {
     /// A record.
     fn found(&mut self, origin: &Origin, found: Found<'_>);
-    /// It is `now`, and messages are all taken that have come: called several times a second, whether any came or not.
+    /// It is `now`, and messages are all taken that have come: called several times a second,
+    /// whether any came or not.
     fn turn(&mut self, now: Mono);
 }
 
@@ -132,7 +138,8 @@ pub struct Totals {
     pub connections: u64,
     /// Exporters over datagrams that there are now.
     pub exporters: u64,
-    /// Connections that there was no place for, and datagrams of exporters without a place or that are not IPFIX.
+    /// Connections that there was no place for, and datagrams of exporters without a place or that
+    /// are not IPFIX.
     pub refused: u64,
     /// Connections that sent something else, or could not agree on TLS.
     pub foreign: u64,

@@ -17,7 +17,8 @@ pub struct Target {
     pub host: String,
     /// Port; 4739, and 4740 for TLS, unless given.
     pub port: u16,
-    /// Bytes of the longest message, 512 to 65535. Over UDP 512 unless given (RFC 7011 §10.3.3), otherwise the longest there is.
+    /// Bytes of the longest message, 512 to 65535. Over UDP 512 unless given (RFC 7011 §10.3.3),
+    /// otherwise the longest there is.
     pub message: usize,
 }
 

@@ -1,5 +1,5 @@
-//! Prints how exact an emulator is, and how many packets it carries: `lateness [SECONDS]`, as root, in a release build, on a
-//! machine where nothing else runs.
+//! Prints how exact an emulator is, and how many packets it carries: `lateness [SECONDS]`, as root,
+//! in a release build, on a machine where nothing else runs.
 //!
 //! | line | what is offered | what is held against what |
 //! |---|---|---|
@@ -8,7 +8,8 @@
 //! | delay | one small packet at a time | between the two sockets against the scenario's arithmetic |
 //! | packets/s | as many small packets as go, one way and both | handed over, as long as the emulator lost none by itself |
 //!
-//! Everything but the emulator runs on core 0, so a rate that is not reached may be the senders': `offered` tells.
+//! Everything but the emulator runs on core 0, so a rate that is not reached may be the senders':
+//! `offered` tells.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};

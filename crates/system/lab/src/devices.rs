@@ -1,8 +1,10 @@
-//! The real world: two TUN devices, the monotonic clock, and a wait that is exact without keeping the core for ever.
+//! The real world: two TUN devices, the monotonic clock, and a wait that is exact without keeping
+//! the core for ever.
 //!
-//! A packet that wakes the loop is seen late, by a wake-up of 5 to 50 us of which its lateness would not tell, nor would, without
-//! [`Stamps`], anything else. So on a core of its own the loop stays awake while packets move and for
-//! [`STAYS_AWAKE`] after the last one came or went. Without one it sleeps whenever it can.
+//! A packet that wakes the loop is seen late, by a wake-up of 5 to 50 us of which its lateness
+//! would not tell, nor would, without [`Stamps`], anything else. So on a core of its own the loop
+//! stays awake while packets move and for [`STAYS_AWAKE`] after the last one came or went. Without
+//! one it sleeps whenever it can.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -16,7 +18,8 @@ use crate::stamps::Stamps;
 use crate::system;
 use crate::world::{Idled, World};
 
-/// Both hosts' devices. To be made on the thread that uses it, after that has its core and priority.
+/// Both hosts' devices. To be made on the thread that uses it, after that has its core and
+/// priority.
 pub(crate) struct Devices {
     tuns: [File; 2],
     descriptors: [RawFd; 2],
@@ -108,9 +111,9 @@ impl World for Devices {
     }
 }
 
-/// After a packet came or went: longer than most pauses of estimators that send a pair ten times a second, and whose first
-/// packet must not be stamped later than their second. Ping once a second then costs half of the core, and a steady stream all
-/// of it.
+/// After a packet came or went: longer than most pauses of estimators that send a pair ten times a
+/// second, and whose first packet must not be stamped later than their second. Ping once a second
+/// then costs half of the core, and a steady stream all of it.
 const STAYS_AWAKE: Span = Span::from_millis(500);
 /// Below this a sleep costs as much as it lasts.
 const SHORTEST_SLEEP: Span = Span::from_micros(15);

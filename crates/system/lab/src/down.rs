@@ -19,7 +19,8 @@ pub struct Removed {
     pub foreign: Vec<String>,
 }
 
-/// Removes the lab of this prefix: its emulator, every process on its hosts, and the hosts. Nothing there is no error.
+/// Removes the lab of this prefix: its emulator, every process on its hosts, and the hosts. Nothing
+/// there is no error.
 ///
 /// # Errors
 /// It belongs to a living program that made it for itself, or the system refuses something.
@@ -41,15 +42,16 @@ pub fn down(prefix: &str) -> Result<Removed, LabError> {
     Ok(Removed { was_there: true, report, foreign })
 }
 
-/// Removes all labs of this host that no living program holds for itself; gives each prefix with what came of it.
+/// Removes all labs of this host that no living program holds for itself; gives each prefix with
+/// what came of it.
 pub fn down_all() -> Vec<(String, Result<Removed, LabError>)> {
     let mut prefixes = state::prefixes();
     prefixes.sort();
     prefixes.into_iter().map(|prefix| (prefix.clone(), down(&prefix))).collect()
 }
 
-/// Removes a lab that a program made for itself and left behind, killed: nobody else has a use for it. What `netaware lab up` made
-/// stays, as a person may still be looking at it.
+/// Removes a lab that a program made for itself and left behind, killed: nobody else has a use for
+/// it. What `netaware lab up` made stays, as a person may still be looking at it.
 pub(crate) fn clear_orphan(prefix: &str) -> Result<(), LabError> {
     let Some(state) = LabState::read(prefix) else { return Ok(()) };
     if state.holding == Holding::Library && !state.holder.lives() {

@@ -1,11 +1,12 @@
-//! The emulator: takes packets from two hosts, asks the model for their fate, and hands each over at its deadline.
+//! The emulator: takes packets from two hosts, asks the model for their fate, and hands each over
+//! at its deadline.
 //!
-//! One round of the loop: take what has come (stamped when it is read), release what is due, idle until the next
-//! deadline. Packets are released one by one, each with its lateness measured, however many are due. The model's time
-//! zero is when the emulator starts.
+//! One round of the loop: take what has come (stamped when it is read), release what is due, idle
+//! until the next deadline. Packets are released one by one, each with its lateness measured,
+//! however many are due. The model's time zero is when the emulator starts.
 //!
-//! It leans late: a packet is stamped when it is *read*, after its sender's kernel queued it, and never handed over
-//! before its deadline.
+//! It leans late: a packet is stamped when it is *read*, after its sender's kernel queued it, and
+//! never handed over before its deadline.
 
 use std::io;
 
@@ -74,7 +75,8 @@ impl Emulator {
             None => now + LONGEST_IDLE,
         };
         self.looked_at = world.now();
-        // Cross traffic is arithmetic that is due whether or not a packet comes: a long silence must not pile it up.
+        // Cross traffic is arithmetic that is due whether or not a packet comes: a long silence
+        // must not pile it up.
         self.idled = world.idle(until.min(now + LONGEST_IDLE));
         Ok(())
     }
@@ -154,7 +156,8 @@ impl Emulator {
         self.network.offer(at, from, packet);
     }
 
-    /// Routers in the model have no address: a packet for one is made to end there, and is answered then.
+    /// Routers in the model have no address: a packet for one is made to end there, and is answered
+    /// then.
     fn reach(&self, from: Side, addressee: Addressee) -> u8 {
         match (addressee, from) {
             (Addressee::Host(_), _) => u8::MAX,
@@ -289,7 +292,8 @@ const MOST_BYTES: usize = 128 << 20;
 const LINGER: Span = Span::from_millis(500);
 /// Taken from one host before the other one and the deadlines have their turn: some 10 us.
 const MOST_TAKEN: usize = 8;
-/// The model wants to be asked once a millisecond, so that cross traffic is computed in small pieces.
+/// The model wants to be asked once a millisecond, so that cross traffic is computed in small
+/// pieces.
 const LONGEST_IDLE: Span = Span::from_millis(1);
 
 #[cfg(test)]

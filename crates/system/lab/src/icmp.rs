@@ -1,4 +1,5 @@
-//! What routers on the path say: ICMP (RFC 792, RFC 1191) and ICMPv6 (RFC 4443) messages, with the packet they are about.
+//! What routers on the path say: ICMP (RFC 792, RFC 1191) and ICMPv6 (RFC 4443) messages, with the
+//! packet they are about.
 
 use std::net::IpAddr;
 
@@ -20,7 +21,8 @@ pub(crate) enum Message {
 }
 
 impl Message {
-    /// What a router answers to a packet for itself; it has no ports open and says nothing to what it does not know.
+    /// What a router answers to a packet for itself; it has no ports open and says nothing to what
+    /// it does not know.
     pub(crate) fn of_addressee(header: &Header, bytes: &[u8]) -> Option<Self> {
         let kind = header.payload(bytes).first().copied();
         match (header.protocol, kind) {
@@ -31,8 +33,9 @@ impl Message {
     }
 }
 
-/// Writes a whole IP packet from `router` to the sender of `about` into `out`, replacing what was there. Quotes as much
-/// of `about` as keeps the message within 576 bytes (RFC 1812 §4.3.2.3), or 1280 with IPv6 (RFC 4443 §2.4(c)).
+/// Writes a whole IP packet from `router` to the sender of `about` into `out`, replacing what was
+/// there. Quotes as much of `about` as keeps the message within 576 bytes (RFC 1812 §4.3.2.3), or
+/// 1280 with IPv6 (RFC 4443 §2.4(c)).
 pub(crate) fn emit(message: Message, router: IpAddr, header: &Header, about: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let most = match header.version {

@@ -1,4 +1,5 @@
-//! The thread beside the emulator that may block: it writes the truth and, each second, the emulator's own report.
+//! The thread beside the emulator that may block: it writes the truth and, each second, the
+//! emulator's own report.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -79,7 +80,8 @@ fn dropped(counters: &mut File) -> Option<u64> {
     parse_dropped(&text)
 }
 
-/// "  lab: bytes packets errs drop fifo frame compressed multicast bytes packets errs drop …", received first.
+/// "  lab: bytes packets errs drop fifo frame compressed multicast bytes packets errs drop …",
+/// received first.
 fn parse_dropped(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.trim_start().strip_prefix(DEVICE)?.strip_prefix(':'))?;
     line.split_whitespace().nth(11)?.parse().ok()

@@ -44,11 +44,13 @@ pub struct LabOptions {
 /// Where an emulator runs, which decides how late it is and what it costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EmulatorCore {
-    /// On the highest core that no other lab has, where it stays awake while packets move: late by some microseconds, at
-    /// the price of that core. If no core is free it runs as [`Self::Shared`].
+    /// On the highest core that no other lab has, where it stays awake while packets move: late by
+    /// some microseconds, at the price of that core. If no core is free it runs as
+    /// [`Self::Shared`].
     #[default]
     Own,
-    /// On any core. It sleeps between packets and is late by a wake-up, so several labs can run side by side.
+    /// On any core. It sleeps between packets and is late by a wake-up, so several labs can run
+    /// side by side.
     Shared,
 }
 
@@ -65,7 +67,8 @@ impl Default for LabOptions {
     }
 }
 
-/// Two hosts and the path between them. Dropping it ends every process inside and removes all of it.
+/// Two hosts and the path between them. Dropping it ends every process inside and removes all of
+/// it.
 #[derive(Debug)]
 pub struct Lab {
     state: LabState,
@@ -87,8 +90,8 @@ impl std::fmt::Debug for Running {
 }
 
 impl Lab {
-    /// Makes both hosts and starts the path between them. What a killed program left of a lab that was for itself alone is
-    /// removed first.
+    /// Makes both hosts and starts the path between them. What a killed program left of a lab that
+    /// was for itself alone is removed first.
     ///
     /// # Errors
     /// See [`LabError`]. Whatever was made until then is removed again.
@@ -141,13 +144,14 @@ impl Lab {
         self.state.mtu.into_iter().max().unwrap_or(LARGEST_MTU) as usize
     }
 
-    /// A command that will run on that host. `ip netns exec` replaces itself by the program, so the child's process id
-    /// is the program's own. It is kept off the emulator's core.
+    /// A command that will run on that host. `ip netns exec` replaces itself by the program, so the
+    /// child's process id is the program's own. It is kept off the emulator's core.
     pub fn command(&self, side: Side, program: impl AsRef<OsStr>) -> Command {
         command(&self.state, side, program)
     }
 
-    /// Runs something in a thread of this process that has entered the host: sockets made there stay there.
+    /// Runs something in a thread of this process that has entered the host: sockets made there
+    /// stay there.
     ///
     /// # Errors
     /// The host is gone, or whatever `work` says.
@@ -278,7 +282,8 @@ impl Running {
         };
         let (sender, lines) = mpsc::sync_channel(room);
         let published = Published::new(emulator.tally.clone(), [a.counters, b.counters]);
-        // Held by the loop even when nothing is to be told: that it is gone tells the keeper that the loop has ended.
+        // Held by the loop even when nothing is to be told: that it is gone tells the keeper that
+        // the loop has ended.
         let life = sender.clone();
         let tap = options.truth.as_ref().map(|file| TruthTap::new(sender, file.detail));
         let scribe = Scribe::new(published.clone(), tap);
@@ -307,8 +312,9 @@ fn run(
     published: &Published,
 ) {
     let core = core.filter(|core| thread::pin(*core).is_ok());
-    // On a core that the programs are kept away from nothing has to be above them, and nothing is taken back from a thread
-    // that never sleeps. Elsewhere it goes before them, even raised ones: a path does not wait for its hosts.
+    // On a core that the programs are kept away from nothing has to be above them, and nothing is
+    // taken back from a thread that never sleeps. Elsewhere it goes before them, even raised ones:
+    // a path does not wait for its hosts.
     let raised = if core.is_some() { priority::favour() } else { priority::raise_above_raised() };
     published.begun(raised, core);
     let mut devices = Devices::new(tuns, stamps, core.is_some());
@@ -354,7 +360,8 @@ fn new_state(scenario: &Scenario, options: &LabOptions) -> LabState {
     }
 }
 
-/// MTU of the host's device: that of the link it sends into, the larger one where the IP versions differ.
+/// MTU of the host's device: that of the link it sends into, the larger one where the IP versions
+/// differ.
 fn mtu(scenario: &Scenario, side: Side) -> u32 {
     [IpVersion::V4, IpVersion::V6]
         .map(|version| mtu_of(scenario, side, version))
@@ -363,7 +370,8 @@ fn mtu(scenario: &Scenario, side: Side) -> u32 {
         .unwrap_or(LEAST_MTU)
 }
 
-/// What a host knows of the link it sends into. No router stands in front of that one to answer for it.
+/// What a host knows of the link it sends into. No router stands in front of that one to answer for
+/// it.
 fn mtu_of(scenario: &Scenario, side: Side, version: IpVersion) -> u32 {
     let link = match side {
         Side::A => scenario.hops.first().map(|hop| &hop.forward),
@@ -372,8 +380,8 @@ fn mtu_of(scenario: &Scenario, side: Side, version: IpVersion) -> u32 {
     link.map_or(LEAST_MTU, |link| link.wire(version).mtu).clamp(LEAST_MTU, LARGEST_MTU)
 }
 
-/// The highest core that no other lab has. The first core stays with the programs under test; who finds no core goes without
-/// one and keeps out of their way.
+/// The highest core that no other lab has. The first core stays with the programs under test; who
+/// finds no core goes without one and keeps out of their way.
 fn own_core() -> Option<usize> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let living = LabState::all().into_iter().filter(|state| state.holder.lives());
@@ -390,7 +398,8 @@ const LEAST_MTU: u32 = 1280;
 const LARGEST_MTU: u32 = 65_535;
 /// Lines of truth on their way to the file: minutes of them.
 const INTERVAL_LINES: usize = 4096;
-/// The same of packets: ten seconds at 50,000/s. Whoever measures at such rates leaves the thread that writes little of the cores.
+/// The same of packets: ten seconds at 50,000/s. Whoever measures at such rates leaves the thread
+/// that writes little of the cores.
 const PACKET_LINES: usize = 1 << 19;
 
 #[cfg(test)]

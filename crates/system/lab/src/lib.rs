@@ -1,4 +1,5 @@
-//! A lab: two hosts on this machine and a path between them that does what a scenario says, in real time.
+//! A lab: two hosts on this machine and a path between them that does what a scenario says, in real
+//! time.
 //!
 //! ```text
 //!   namespace PREFIX-a                 one process                    namespace PREFIX-b
@@ -12,11 +13,12 @@
 //!                                 └─► truth (NDJSON), report of its own error
 //! ```
 //!
-//! Nothing in a lab leads out of it: there is no default route, and the devices lead to the emulator only. It is known
-//! to everybody on this host by files below `/run/netaware-lab`, so that [`down()`] can remove it after any kind of crash.
+//! Nothing in a lab leads out of it: there is no default route, and the devices lead to the
+//! emulator only. It is known to everybody on this host by files below `/run/netaware-lab`, so that
+//! [`down()`] can remove it after any kind of crash.
 //!
-//! What it cannot show: the clocks of both hosts are the one of this machine, whatever the scenario says of clocks; and
-//! what its own [`Report`] says it was late.
+//! What it cannot show: the clocks of both hosts are the one of this machine, whatever the scenario
+//! says of clocks; and what its own [`Report`] says it was late.
 //!
 //! ```no_run
 //! # use netaware_lab::{Lab, LabOptions, Side, scenarios};

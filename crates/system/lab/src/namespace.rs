@@ -1,7 +1,8 @@
 //! One host: a namespace with a TUN device, its addresses and its names.
 //!
-//! A namespace of ours bears the lab's mark as the alias of its loopback device. That stays when the emulator is killed
-//! and its TUN device vanishes, and a namespace that somebody else makes under the same name does not have it.
+//! A namespace of ours bears the lab's mark as the alias of its loopback device. That stays when
+//! the emulator is killed and its TUN device vanishes, and a namespace that somebody else makes
+//! under the same name does not have it.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -85,8 +86,8 @@ pub(crate) fn furnish(
     let [mtu4, mtu6] = mtus;
     let mtu = mtu4.max(mtu6);
     let [long4, long6] = PREFIX_LENGTHS;
-    // No link-local address: the kernel would talk to routers that are not there. No duplicate address detection: it
-    // would keep the address unusable for a second.
+    // No link-local address: the kernel would talk to routers that are not there. No duplicate
+    // address detection: it would keep the address unusable for a second.
     let mut lines = format!(
         "link set dev {DEVICE} mtu {mtu} txqueuelen {QUEUE} addrgenmode none\n\
          link set dev {DEVICE} up\n\
@@ -120,7 +121,8 @@ const HEARD_BYTES: i32 = 64 << 20;
 fn write_files(namespace: &str, mark: &str, addresses: Addresses) -> Result<(), LabError> {
     let folder = files(namespace);
     fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
-    // Without name servers, so that an unknown name fails at once instead of asking the real network.
+    // Without name servers, so that an unknown name fails at once instead of asking the real
+    // network.
     let resolv = format!("# {mark}\noptions timeout:1 attempts:1\n");
     for (file, text) in [("hosts", hosts(mark, addresses)), ("resolv.conf", resolv)] {
         let file = folder.join(file);
@@ -177,8 +179,8 @@ pub(crate) fn owner(namespace: &str, mark: &str, phase: Phase) -> Owner {
     judge(&shown, mark, phase)
 }
 
-/// Whether `ip netns add` was killed between making the file and putting the namespace on it. The name was free when we took
-/// the prefix, so it was ours.
+/// Whether `ip netns add` was killed between making the file and putting the namespace on it. The
+/// name was free when we took the prefix, so it was ours.
 fn is_stub(path: &Path) -> bool {
     // A namespace is on a file system of its own (nsfs).
     let device = |path: &Path| path.metadata().map(|metadata| metadata.dev()).ok();
@@ -196,7 +198,8 @@ fn judge(loopback: &str, mark: &str, phase: Phase) -> Owner {
     }
 }
 
-/// Removes a namespace of ours, with every process in it (SIGKILL) and its files. What bears another mark stays.
+/// Removes a namespace of ours, with every process in it (SIGKILL) and its files. What bears
+/// another mark stays.
 pub(crate) fn remove(namespace: &str, mark: &str, phase: Phase) -> Result<Owner, LabError> {
     let owner = owner(namespace, mark, phase);
     if owner == Owner::Ours {

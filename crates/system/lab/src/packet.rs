@@ -1,6 +1,7 @@
 //! What the emulator has to know of a packet, and the two changes a router makes to one.
 //!
-//! Packets come from programs under test, so any bytes may come: what is no IP packet yields `None`.
+//! Packets come from programs under test, so any bytes may come: what is no IP packet yields
+//! `None`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,7 +13,8 @@ pub(crate) struct Header {
     pub(crate) version: IpVersion,
     pub(crate) hop_limit: u8,
     pub(crate) dont_fragment: bool,
-    /// The same for all packets of a five-tuple; of addresses and protocol where ports are not visible.
+    /// The same for all packets of a five-tuple; of addresses and protocol where ports are not
+    /// visible.
     pub(crate) flow: u64,
     pub(crate) source: IpAddr,
     pub(crate) destination: IpAddr,
@@ -118,7 +120,8 @@ fn fnv<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Writes the hop limit, and in IPv4 mends the header checksum (RFC 1624, equation 3). `bytes` must have been parsed.
+/// Writes the hop limit, and in IPv4 mends the header checksum (RFC 1624, equation 3). `bytes` must
+/// have been parsed.
 pub(crate) fn set_hop_limit(bytes: &mut [u8], version: IpVersion, hop_limit: u8) {
     match version {
         IpVersion::V6 => bytes[7] = hop_limit,
@@ -140,7 +143,8 @@ pub(crate) fn flip(bytes: &mut [u8], bit: u32) {
     }
 }
 
-/// The Internet checksum (RFC 1071) over several pieces; each but the last must have an even length.
+/// The Internet checksum (RFC 1071) over several pieces; each but the last must have an even
+/// length.
 pub(crate) fn checksum(pieces: &[&[u8]]) -> u16 {
     let mut sum = 0_u64;
     for piece in pieces {
@@ -167,7 +171,8 @@ fn fold(mut sum: u32) -> u16 {
 pub(crate) mod made {
     use super::*;
 
-    /// A UDP datagram with ports 1000 and 2000 and a payload of `payload` zeros; its UDP checksum is 0.
+    /// A UDP datagram with ports 1000 and 2000 and a payload of `payload` zeros; its UDP checksum
+    /// is 0.
     pub(crate) fn udp(from: IpAddr, to: IpAddr, hop_limit: u8, payload: usize) -> Vec<u8> {
         let mut body = vec![0; 8 + payload];
         body[..4].copy_from_slice(&[0x03, 0xe8, 0x07, 0xd0]);

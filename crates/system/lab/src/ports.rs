@@ -1,4 +1,5 @@
-//! Waits until a program on a host listens, by asking the kernel: a connection would count as a client.
+//! Waits until a program on a host listens, by asking the kernel: a connection would count as a
+//! client.
 
 use netaware_io::clock;
 use netaware_netmodel::Side;
@@ -6,8 +7,8 @@ use netaware_units::Span;
 
 use crate::namespace;
 
-/// Waits until any program on the host listens on TCP or has bound a UDP port, at most for `patience`; false if none
-/// did. A fresh host has no other sockets.
+/// Waits until any program on the host listens on TCP or has bound a UDP port, at most for
+/// `patience`; false if none did. A fresh host has no other sockets.
 pub fn await_listener(prefix: &str, side: Side, patience: Span) -> bool {
     let until = clock::now() + patience;
     loop {

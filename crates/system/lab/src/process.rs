@@ -1,4 +1,5 @@
-//! Processes told apart by number *and* start time, so that a number that was given again is nobody we know.
+//! Processes told apart by number *and* start time, so that a number that was given again is nobody
+//! we know.
 
 use std::process::{Child, ExitStatus};
 

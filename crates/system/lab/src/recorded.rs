@@ -1,4 +1,5 @@
-//! What really happened to every packet, read back from what a lab wrote down ([`TruthDetail::Packets`](crate::TruthDetail)).
+//! What really happened to every packet, read back from what a lab wrote down
+//! ([`TruthDetail::Packets`](crate::TruthDetail)).
 
 use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
@@ -35,7 +36,8 @@ pub struct RecordedPacket {
     delay: Option<f64>,
     /// By how much the emulator handed it over too late, ns.
     late: f64,
-    /// How long it lay in its host's device before the emulator took it, ns; `None` where that is not known.
+    /// How long it lay in its host's device before the emulator took it, ns; `None` where that is
+    /// not known.
     #[serde(default)]
     waited: Option<f64>,
 }
@@ -62,8 +64,8 @@ struct OwnDrops {
     write_refused: u64,
 }
 
-/// Some of them, summed up; delays in ns, from the instant at which a packet was given to its host's device to the one at which it was
-/// handed to the other host.
+/// Some of them, summed up; delays in ns, from the instant at which a packet was given to its
+/// host's device to the one at which it was handed to the other host.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RecordedSum {
     /// Packets that entered the path.

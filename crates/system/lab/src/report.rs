@@ -7,9 +7,10 @@ use crate::tally::Tally;
 
 /// What an emulator did and how well. Times are in nanoseconds.
 ///
-/// Lateness is that of the release: from the instant at which the model lets a packet go to the instant at which it is
-/// handed to the receiving host. How late a packet was *seen* after its sender's kernel had it is told beside it
-/// ([`Self::seen_p99`]); for each of [`Self::woken`] it is the time of a wake-up.
+/// Lateness is that of the release: from the instant at which the model lets a packet go to the
+/// instant at which it is handed to the receiving host. How late a packet was *seen* after its
+/// sender's kernel had it is told beside it ([`Self::seen_p99`]); for each of [`Self::woken`] it is
+/// the time of a wake-up.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// How long it has been running.
@@ -24,12 +25,14 @@ pub struct Report {
     pub lateness_p99: Option<Span>,
     /// The worst, exact.
     pub lateness_max: Option<Span>,
-    /// How late packets were seen: what one in a hundred lay in its host's device for longer than. Where each packet's truth is written,
-    /// by the kernel's stamps, and told there; elsewhere an upper bound, by the time since the loop had last found nothing there, without
-    /// the packets that ended a sleep.
+    /// How late packets were seen: what one in a hundred lay in its host's device for longer than.
+    /// Where each packet's truth is written, by the kernel's stamps, and told there; elsewhere an
+    /// upper bound, by the time since the loop had last found nothing there, without the packets
+    /// that ended a sleep.
     #[serde(default)]
     pub seen_p99: Option<Span>,
-    /// Of the same, the mean: what a mean delay is longer by than the scenario and the lateness say.
+    /// Of the same, the mean: what a mean delay is longer by than the scenario and the lateness
+    /// say.
     #[serde(default)]
     pub seen_mean: Option<Span>,
     /// And the most.
@@ -43,10 +46,12 @@ pub struct Report {
     pub longest_core_loss: Span,
     /// Packets that were taken right after a sleep.
     pub woken: u64,
-    /// What one in a hundred sleeps of the emulator overran its timer by: about what a packet that woke it was seen late by.
+    /// What one in a hundred sleeps of the emulator overran its timer by: about what a packet that
+    /// woke it was seen late by.
     #[serde(default)]
     pub oversleep_p99: Option<Span>,
-    /// Packets for nobody in the lab; the kernel sends some by itself. They were not offered to the path.
+    /// Packets for nobody in the lab; the kernel sends some by itself. They were not offered to the
+    /// path.
     pub strangers: u64,
     /// Lines of truth that are missing because the disk was behind.
     pub truth_missing: u64,
@@ -77,7 +82,8 @@ impl OwnDrops {
 }
 
 impl Report {
-    /// Whether a run may be blamed on what ran in it: 99 of 100 packets were at most `bound` late, and none was lost by us.
+    /// Whether a run may be blamed on what ran in it: 99 of 100 packets were at most `bound` late,
+    /// and none was lost by us.
     pub fn is_valid(&self, bound: Span) -> bool {
         self.why_invalid(bound).is_none()
     }

@@ -49,7 +49,8 @@ pub fn bundled() -> &'static [(&'static str, &'static str)] {
     BUNDLED
 }
 
-/// Reads a scenario: a file if there is one of that name, else a bundled one (with or without ".toml").
+/// Reads a scenario: a file if there is one of that name, else a bundled one (with or without
+/// ".toml").
 ///
 /// # Errors
 /// There is none, or it is malformed; the file is named.
@@ -74,7 +75,8 @@ pub fn parse(name: &str, text: String) -> Result<Loaded, LoadError> {
     }
 }
 
-/// A little more than the parser takes is read, so that it is the parser who says that it is too much.
+/// A little more than the parser takes is read, so that it is the parser who says that it is too
+/// much.
 fn read(file: &str) -> Result<String, LoadError> {
     let most = netaware_netmodel::scenario::bounds::TEXT as u64 + 1;
     let mut text = String::new();

@@ -1,8 +1,8 @@
 //! The bytes of packets that are on their way, within a bound.
 //!
-//! A released slot keeps its bytes for a while (`linger`), because a duplicate may come after the packet itself. The id of
-//! a packet holds the slot and how often the slot was used before, so an id that is too old finds nothing instead of
-//! somebody else's bytes.
+//! A released slot keeps its bytes for a while (`linger`), because a duplicate may come after the
+//! packet itself. The id of a packet holds the slot and how often the slot was used before, so an
+//! id that is too old finds nothing instead of somebody else's bytes.
 
 use std::collections::VecDeque;
 
@@ -46,7 +46,8 @@ pub(crate) struct Stored<'a> {
 }
 
 impl Slab {
-    /// Room for `most_bytes` in packets of up to `slot_bytes`. Memory is taken when it is first needed.
+    /// Room for `most_bytes` in packets of up to `slot_bytes`. Memory is taken when it is first
+    /// needed.
     pub(crate) fn new(most_bytes: usize, slot_bytes: usize, linger: Span) -> Self {
         let most = (most_bytes / slot_bytes.max(1)).clamp(1, u32::MAX as usize);
         Self { slots: Vec::new(), released: VecDeque::new(), most, slot_bytes, linger }

@@ -1,7 +1,8 @@
 //! When a packet entered its host's device, by the stamp of that host's kernel.
 //!
-//! A TUN device stamps nothing that its reader could see, and packets may wait in it. An ear hears each of them as it is given to
-//! the device, stamped, and in about the order in which they are read; which is which is told by their first bytes.
+//! A TUN device stamps nothing that its reader could see, and packets may wait in it. An ear hears
+//! each of them as it is given to the device, stamped, and in about the order in which they are
+//! read; which is which is told by their first bytes.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -20,8 +21,8 @@ impl Stamps {
         Self { ear, heard: Heard::default() }
     }
 
-    /// When this packet, which was read from the device at `at`, was given to it; `None` if nothing that can be believed was heard
-    /// of it.
+    /// When this packet, which was read from the device at `at`, was given to it; `None` if nothing
+    /// that can be believed was heard of it.
     pub(crate) fn entered(&mut self, packet: &[u8], at: Mono) -> Option<Mono> {
         let wanted = mark(packet);
         let entered = self.heard.take(wanted).or_else(|| self.listen(wanted))?;
@@ -66,7 +67,8 @@ impl Heard {
         Some(stamp)
     }
 
-    /// What was not read before one that was stamped then, and is no neighbour of it, was dropped by the device.
+    /// What was not read before one that was stamped then, and is no neighbour of it, was dropped
+    /// by the device.
     fn forget_before(&mut self, stamp: Mono) {
         let old = |heard: &(u64, Mono)| stamp - heard.1 > OVERTAKES_WITHIN;
         while self.0.front().is_some_and(old) {
@@ -81,14 +83,16 @@ fn mark(packet: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Bytes by which packets are told apart: all headers, and of a payload what has a number in most formats. Of equal packets the first
-/// one heard is the first one read.
+/// Bytes by which packets are told apart: all headers, and of a payload what has a number in most
+/// formats. Of equal packets the first one heard is the first one read.
 const MARKED: usize = 128;
-/// Two cores may give packets to the device at the same time, and have them stamped the other way round.
+/// Two cores may give packets to the device at the same time, and have them stamped the other way
+/// round.
 const OVERTAKES_WITHIN: Span = Span::from_millis(1);
 /// More than the device holds.
 const MOST_HEARD: usize = 1 << 14;
-/// A device that nobody reads from for so long is full: an older one was an equal packet that it dropped.
+/// A device that nobody reads from for so long is full: an older one was an equal packet that it
+/// dropped.
 const LONGEST_WAIT: Span = Span::from_secs(10);
 
 #[cfg(test)]

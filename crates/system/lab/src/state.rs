@@ -1,5 +1,5 @@
-//! What is known of each lab on this host, kept below `/run/netaware-lab` for whoever comes later: `down` after a crash,
-//! `list`, `exec`.
+//! What is known of each lab on this host, kept below `/run/netaware-lab` for whoever comes later:
+//! `down` after a crash, `list`, `exec`.
 //!
 //! ```text
 //! /run/netaware-lab/PREFIX/lab.json       who holds it, what was made, how it is marked
@@ -7,8 +7,8 @@
 //! /run/netaware-lab/PREFIX.report.json    the last report of a lab that ended
 //! ```
 //!
-//! The folder is the lock: it is made before anything else is touched and removed after everything else is gone. All
-//! files are replaced as a whole, so a reader never sees half of one.
+//! The folder is the lock: it is made before anything else is touched and removed after everything
+//! else is gone. All files are replaced as a whole, so a reader never sees half of one.
 
 use std::fs;
 use std::io;
@@ -64,7 +64,8 @@ pub enum Phase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Holding {
-    /// A program that made the lab for itself, such as a test: `lab down` leaves a living one alone.
+    /// A program that made the lab for itself, such as a test: `lab down` leaves a living one
+    /// alone.
     #[default]
     Library,
     /// The command `netaware lab`: ends, and takes its lab along, when told by SIGTERM.

@@ -16,7 +16,8 @@ pub(crate) fn enter(namespace: &File) -> io::Result<()> {
     check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })
 }
 
-/// Makes a TUN device in the network namespace of the calling thread. It lives as long as the file; reads do not block.
+/// Makes a TUN device in the network namespace of the calling thread. It lives as long as the file;
+/// reads do not block.
 pub(crate) fn open_tun(name: &str) -> io::Result<File> {
     let file =
         OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
@@ -47,8 +48,8 @@ pub fn new_session() -> io::Result<()> {
     check(unsafe { libc::setsid() })
 }
 
-/// Has a child killed as soon as this thread ends, by whatever. Who comes after a killed process to clear away what it made
-/// finds nobody who is still making something.
+/// Has a child killed as soon as this thread ends, by whatever. Who comes after a killed process to
+/// clear away what it made finds nobody who is still making something.
 pub(crate) fn die_with_us(command: &mut Command) {
     let parent = std::process::id();
     let ask = move || {
@@ -65,14 +66,15 @@ pub(crate) fn die_with_us(command: &mut Command) {
     unsafe { command.pre_exec(ask) };
 }
 
-/// Has a child, and all that it starts, run on other cores than this one, if there are others. Beside a program that is
-/// measured the emulator would be late.
+/// Has a child, and all that it starts, run on other cores than this one, if there are others.
+/// Beside a program that is measured the emulator would be late.
 pub(crate) fn keep_off(command: &mut Command, core: usize) {
     if core >= libc::CPU_SETSIZE as usize {
         return;
     }
     let move_away = move || {
-        // SAFETY: an all-zero set is the empty one, `core` is within it, both calls take its size; 0 is the caller.
+        // SAFETY: an all-zero set is the empty one, `core` is within it, both calls take its size;
+        // 0 is the caller.
         unsafe {
             let mut cores: libc::cpu_set_t = std::mem::zeroed();
             if libc::sched_getaffinity(0, size_of_val(&cores), &raw mut cores) < 0 {

@@ -1,4 +1,5 @@
-//! What the emulator has to say about itself, counted while it runs. Plain numbers: a snapshot is a copy of some 30 KiB.
+//! What the emulator has to say about itself, counted while it runs. Plain numbers: a snapshot is a
+//! copy of some 30 KiB.
 
 use hdrhistogram::Histogram;
 use netaware_units::{Mono, Span};
@@ -16,11 +17,13 @@ pub(crate) struct Tally {
     pub(crate) taken: u64,
     /// Packets, duplicates and ICMP answers given to the hosts.
     pub(crate) released: u64,
-    /// Not for the other end, nor for a router: the kernel's own multicast, mostly. They never enter the path.
+    /// Not for the other end, nor for a router: the kernel's own multicast, mostly. They never
+    /// enter the path.
     pub(crate) strangers: u64,
     pub(crate) slab_full: u64,
     pub(crate) write_refused: u64,
-    /// Taken right after a sleep, so seen later than they came by a wake-up that no figure here contains.
+    /// Taken right after a sleep, so seen later than they came by a wake-up that no figure here
+    /// contains.
     pub(crate) woken: u64,
     pub(crate) core_losses: u64,
     pub(crate) longest_core_loss: Span,
@@ -97,7 +100,8 @@ impl Tally {
         (!self.seen.is_empty()).then(|| Span(self.seen.mean().round() as i64))
     }
 
-    /// Lateness that a share `q` of the released packets did not exceed, to 1 %; `None` before the first.
+    /// Lateness that a share `q` of the released packets did not exceed, to 1 %; `None` before the
+    /// first.
     pub(crate) fn lateness(&self, q: f64) -> Option<Span> {
         quantile(&self.lateness, q).map(|span| span.min(self.latest))
     }

@@ -7,8 +7,8 @@
 //! {"type":"report",…}     last: the emulator's own error
 //! ```
 //!
-//! Times inside are nanoseconds since time zero. The loop never writes: it hands lines to a thread that does, and what
-//! that thread has no room for is counted as missing.
+//! Times inside are nanoseconds since time zero. The loop never writes: it hands lines to a thread
+//! that does, and what that thread has no room for is counted as missing.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -105,7 +105,8 @@ impl TruthTap {
         self.detail == TruthDetail::Intervals || self.hand_over(Line::Packet { fate: *fate, late, of })
     }
 
-    /// Tells the intervals that were closed since the last call; the number of lines that went missing.
+    /// Tells the intervals that were closed since the last call; the number of lines that went
+    /// missing.
     pub(crate) fn intervals(&mut self, truth: &Truth) -> u64 {
         let closed = truth.link(Side::A, 0).map_or(0, |link| link.closed(SCALE));
         let fresh = std::mem::replace(&mut self.told, closed);

@@ -8,7 +8,8 @@ use netaware_units::{Mono, Span};
 use crate::emulator::Subject;
 use crate::tally::Tally;
 
-/// The hosts at both ends, and time. A virtual one runs the emulator in tests; `real::Devices` is the real one.
+/// The hosts at both ends, and time. A virtual one runs the emulator in tests; `real::Devices` is
+/// the real one.
 pub(crate) trait World {
     /// Never runs backwards.
     fn now(&self) -> Mono;
@@ -17,11 +18,13 @@ pub(crate) trait World {
     /// # Errors
     /// The host is gone: the emulator ends.
     fn read(&mut self, side: Side, buffer: &mut [u8]) -> io::Result<Option<usize>>;
-    /// When a packet that `side` has sent, and that was read at `at`, was given to that host's device; `None` where nobody knows.
+    /// When a packet that `side` has sent, and that was read at `at`, was given to that host's
+    /// device; `None` where nobody knows.
     fn entered(&mut self, side: Side, packet: &[u8], at: Mono) -> Option<Mono>;
     /// Hands a packet to `side`; false if that host did not take it.
     fn write(&mut self, side: Side, bytes: &[u8]) -> bool;
-    /// Nothing to do before `until` unless a packet comes. May return at any time before, never much later.
+    /// Nothing to do before `until` unless a packet comes. May return at any time before, never
+    /// much later.
     fn idle(&mut self, until: Mono) -> Idled;
 }
 

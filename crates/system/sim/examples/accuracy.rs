@@ -1,7 +1,9 @@
-//! The accuracy of a method over all cells, as a table in Markdown: what `cargo xtask sim` writes to docs/accuracy.
+//! The accuracy of a method over all cells, as a table in Markdown: what `cargo xtask sim` writes
+//! to docs/accuracy.
 //!
-//! `cargo run --release -p netaware-sim --example accuracy -- METHOD [SEEDS] [SECONDS] [CELLS]`: runs up to SEEDS (200) seeds
-//! of each cell whose name contains CELLS, fewer where they take more than their share of SECONDS (no end), but five at least.
+//! `cargo run --release -p netaware-sim --example accuracy -- METHOD [SEEDS] [SECONDS] [CELLS]`:
+//! runs up to SEEDS (200) seeds of each cell whose name contains CELLS, fewer where they take more
+//! than their share of SECONDS (no end), but five at least.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -33,7 +35,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Cell by cell, as what a cell keeps for its next seeds is large. Time that a cell does not need is the later ones'.
+/// Cell by cell, as what a cell keeps for its next seeds is large. Time that a cell does not need
+/// is the later ones'.
 fn scores(method: Method, cells: &[Cell], seeds: u64, seconds: f64) -> Vec<Score> {
     #[expect(clippy::disallowed_methods, reason = "how long a person waits, not what is measured")]
     let began = Instant::now();

@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p netaware-sim --example packet_rate`
 //!
-//! A packet counts once, however many hops it takes; a request and its answer are two. Cross traffic counts too, for it
-//! is simulated packet by packet like any other.
+//! A packet counts once, however many hops it takes; a request and its answer are two. Cross
+//! traffic counts too, for it is simulated packet by packet like any other.
 
 use std::time::Instant;
 

@@ -66,8 +66,8 @@ impl Method {
         }
     }
 
-    /// The estimator for hosts like these, as the commands run it: with a test whether its figure lasts. `tight` is the tight
-    /// link's capacity, bit/s, for who must be told.
+    /// The estimator for hosts like these, as the commands run it: with a test whether its figure
+    /// lasts. `tight` is the tight link's capacity, bit/s, for who must be told.
     pub fn build(self, instrument: &Instrument, tight: f64, seed: u64) -> Box<dyn Estimator> {
         let metric = if self.is_of_capacity() { Metric::Capacity } else { Metric::Available };
         let method = |instrument: &Instrument| self.alone(instrument, tight, seed);
@@ -108,8 +108,9 @@ impl Method {
         }
     }
 
-    /// One estimation, and what it should have said, bit/s: of available bandwidth, what was left while it ran. Over seconds
-    /// traffic of heavy tails is far from its own mean, and no method can know that.
+    /// One estimation, and what it should have said, bit/s: of available bandwidth, what was left
+    /// while it ran. Over seconds traffic of heavy tails is far from its own mean, and no method
+    /// can know that.
     ///
     /// # Panics
     /// Never for the cells of [`Cell::all`]: their scenarios are sound.
@@ -262,7 +263,8 @@ pub fn holds(answer: &Estimate, truth: f64) -> bool {
     }
 }
 
-/// Whether an answer is more than 20 % off, or a bound that is wrong by as much, without a flag that says why.
+/// Whether an answer is more than 20 % off, or a bound that is wrong by as much, without a flag
+/// that says why.
 pub fn misleads(answer: &Estimate, truth: f64) -> bool {
     let warns = |flag: &Flag| !matches!(flag, Flag::Coalescing { .. });
     if answer.flags.iter().any(warns) {

@@ -1,10 +1,12 @@
-//! The paths that estimators of capacity and available bandwidth are held against, with the truth beside them.
+//! The paths that estimators of capacity and available bandwidth are held against, with the truth
+//! beside them.
 //!
-//! A [`Cell`] is one combination of rate, load, kind of cross traffic, interrupt coalescing and shape of the path. Every
-//! link is Ethernet (38 bytes on top of each IP packet), its queue holds 2,000 packets or 20 ms, and packets are of 1500
-//! bytes, from 10 Gbit/s on of 9000 bytes, those of the cross traffic too. Cross traffic stays on one hop. Propagation is
-//! short, and the round trip is added between question and answer ([`crate::estimate`]), so that little is simulated in
-//! vain. The hosts stamp like a kernel: 300 ns of error at the sender, 500 ns at the receiver.
+//! A [`Cell`] is one combination of rate, load, kind of cross traffic, interrupt coalescing and
+//! shape of the path. Every link is Ethernet (38 bytes on top of each IP packet), its queue holds
+//! 2,000 packets or 20 ms, and packets are of 1500 bytes, from 10 Gbit/s on of 9000 bytes, those of
+//! the cross traffic too. Cross traffic stays on one hop. Propagation is short, and the round trip
+//! is added between question and answer ([`crate::estimate`]), so that little is simulated in vain.
+//! The hosts stamp like a kernel: 300 ns of error at the sender, 500 ns at the receiver.
 //!
 //! ```text
 //!  One              ══ R,u ══
@@ -73,8 +75,8 @@ pub struct CellTruth {
 }
 
 impl Cell {
-    /// The whole matrix: every combination but those that only repeat another (no load has no kind of traffic, and no
-    /// tight link).
+    /// The whole matrix: every combination but those that only repeat another (no load has no kind
+    /// of traffic, and no tight link).
     pub fn all() -> Vec<Self> {
         let mut cells = Vec::new();
         for rate in RATES.map(BitRate) {

@@ -5,9 +5,10 @@ use netaware_units::{Mono, Span};
 
 use crate::drive::index;
 
-/// What `CLOCK_MONOTONIC` of a host shows: its offset and skew, but none of its steps, because no system ever steps that
-/// clock. Both hosts count from the same far-away zero, so the difference of two readings at one instant is the offset
-/// between the hosts, and a reading mistaken for true time is wrong by decades rather than by a little.
+/// What `CLOCK_MONOTONIC` of a host shows: its offset and skew, but none of its steps, because no
+/// system ever steps that clock. Both hosts count from the same far-away zero, so the difference of
+/// two readings at one instant is the offset between the hosts, and a reading mistaken for true
+/// time is wrong by decades rather than by a little.
 #[derive(Debug, Clone)]
 pub struct LocalClock {
     clock: HostClock,

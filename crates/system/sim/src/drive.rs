@@ -41,14 +41,16 @@ pub enum Ended {
     CutOff,
 }
 
-/// The datagrams of one host. `sent = delays + corrupted + dropped + too_big + time_exceeded +` those still under way.
+/// The datagrams of one host. `sent = delays + corrupted + dropped + too_big + time_exceeded +`
+/// those still under way.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Way {
     /// Left the host.
     pub sent: u64,
     /// Never left it.
     pub not_sent: u64,
-    /// Tag of each datagram that arrived, and its true one-way delay, in the order of arrival; copies left out.
+    /// Tag of each datagram that arrived, and its true one-way delay, in the order of arrival;
+    /// copies left out.
     pub delays: Vec<(Tag, Span)>,
     /// Further copies that arrived.
     pub copies: u64,

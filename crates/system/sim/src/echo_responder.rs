@@ -1,4 +1,5 @@
-//! What stands at the far end of an echo train: answers each request as the responder's reflector does.
+//! What stands at the far end of an echo train: answers each request as the responder's reflector
+//! does.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

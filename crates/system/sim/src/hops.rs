@@ -1,6 +1,7 @@
-//! Probes that end at each hop of a simulated path, and a destination that is nobody's friend: it answers echoes with echoes and
-//! timestamps with its clock's milliseconds, counts its answers in the identification of their IPv4 headers, and reports closed ports
-//! as seldom as Linux does. Connections are opened by [`HopPath::connect`].
+//! Probes that end at each hop of a simulated path, and a destination that is nobody's friend: it
+//! answers echoes with echoes and timestamps with its clock's milliseconds, counts its answers in
+//! the identification of their IPv4 headers, and reports closed ports as seldom as Linux does.
+//! Connections are opened by [`HopPath::connect`].
 
 mod tcp;
 
@@ -92,7 +93,8 @@ impl HopPath {
         &self.ways[index(from)]
     }
 
-    /// What is sent from now on is not in [`Self::way`]: trains that fill the path would be most of it.
+    /// What is sent from now on is not in [`Self::way`]: trains that fill the path would be most of
+    /// it.
     pub fn keep_apart(&mut self) {
         self.apart_from = self.apart_from.min(self.sim.next_id);
     }
@@ -103,7 +105,8 @@ impl HopPath {
         &mut ways[index(from)]
     }
 
-    /// True one-way delays of ICMP timestamps (from A) or of the answers to them (from B), in the order of arrival.
+    /// True one-way delays of ICMP timestamps (from A) or of the answers to them (from B), in the
+    /// order of arrival.
     pub fn stamped(&self, from: Side) -> &[Span] {
         &self.stamped[index(from)]
     }
@@ -166,7 +169,8 @@ impl HopPath {
         self.sim.network.offer(self.sim.now, Side::A, packet);
     }
 
-    /// Lets time pass, from one event to the next: what the destination says has to leave when it is said.
+    /// Lets time pass, from one event to the next: what the destination says has to leave when it
+    /// is said.
     fn pass_to(&mut self, at: Mono, underway: &mut Underway<'_>) {
         let mut fates = Vec::new();
         loop {
@@ -359,7 +363,8 @@ pub fn hops(path: &mut HopPath, plan: HopsPlan) -> HopsFinding {
     method.finding()
 }
 
-/// What a prober asks for over this version, on a path that takes 1500 bytes: for tests and comparisons.
+/// What a prober asks for over this version, on a path that takes 1500 bytes: for tests and
+/// comparisons.
 pub fn usual_plan(version: IpVersion, time: Span, seed: u64) -> HopsPlan {
     let header = version.header_len();
     HopsPlan {

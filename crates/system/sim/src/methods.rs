@@ -1,7 +1,7 @@
 //! Measurements by name, with the truth beside what they say.
 //!
-//! Each runs over a network of its own, so that one IP version does not disturb the other and the same seed gives the
-//! same figures whatever else is run.
+//! Each runs over a network of its own, so that one IP version does not disturb the other and the
+//! same seed gives the same figures whatever else is run.
 
 mod figure;
 mod latency;
@@ -68,8 +68,8 @@ pub struct Found {
     pub reverse: WaySummary,
     /// How long it took, in virtual time.
     pub elapsed: Span,
-    /// The same in the schema of records; empty for [`Method::Stream`], which estimates nothing, and for [`Method::Reach`], whose
-    /// figures are all here.
+    /// The same in the schema of records; empty for [`Method::Stream`], which estimates nothing,
+    /// and for [`Method::Reach`], whose figures are all here.
     #[serde(skip)]
     pub result: VersionResult,
 }

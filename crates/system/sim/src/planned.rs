@@ -9,7 +9,8 @@ use netaware_units::{Mono, Span};
 /// In the order of due times, those due together in the order of their planning.
 #[derive(Debug, Default)]
 pub(crate) struct Planned {
-    /// The number of the planning breaks ties. Everything else lies in `sends`, which keeps the heap's entries small.
+    /// The number of the planning breaks ties. Everything else lies in `sends`, which keeps the
+    /// heap's entries small.
     heap: BinaryHeap<Reverse<(Mono, u64, usize)>>,
     sends: Vec<Send>,
     free: Vec<usize>,

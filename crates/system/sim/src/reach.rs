@@ -1,4 +1,5 @@
-//! The method behind `netaware reach` over a simulated path: the host at its other end answers as that of [`crate::hops`] does.
+//! The method behind `netaware reach` over a simulated path: the host at its other end answers as
+//! that of [`crate::hops`] does.
 
 use netaware_path::reach::{Reach, ReachFinding, ReachPlan, TcpTries};
 use netaware_record::IpVersion;
@@ -17,7 +18,8 @@ pub struct TcpFound {
     pub lost: u32,
 }
 
-/// Runs the method over a path to its end, without TCP. Its trains are kept apart from what [`HopPath::way`] tells.
+/// Runs the method over a path to its end, without TCP. Its trains are kept apart from what
+/// [`HopPath::way`] tells.
 pub fn reach(path: &mut HopPath, plan: ReachPlan) -> ReachFinding {
     run(path, plan, None).0
 }

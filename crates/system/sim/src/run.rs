@@ -1,4 +1,5 @@
-//! The loop of a run: the next instant at which anything can happen, then everything that happens at it.
+//! The loop of a run: the next instant at which anything can happen, then everything that happens
+//! at it.
 
 use netaware_engine::{Engine, Input};
 use netaware_netmodel::{Answer, Fate, Packet, Side};
@@ -78,7 +79,8 @@ impl<'a, N: Engine, F: Engine> Run<'a, N, F> {
         if self.standing_still > MOST_AT_ONCE { now + Span::from_micros(1) } else { now }
     }
 
-    /// Everything that happens at this instant: arrivals before departures, so that an answer can go out at once.
+    /// Everything that happens at this instant: arrivals before departures, so that an answer can
+    /// go out at once.
     fn step(&mut self, at: Mono, on_event: &mut dyn FnMut(N::Event)) {
         self.deliver(at, on_event);
         if at >= self.stop_at {
@@ -194,8 +196,8 @@ impl World<'_> {
         let (from, tag) = (entry.from, entry.tag);
         let way = self.drive.way_mut(from);
         if corrupted_bit.is_some() {
-            // One bit of header or payload: a checksum sees it. (IPv6 leaves a few bits of its header unprotected;
-            // we are stricter.)
+            // One bit of header or payload: a checksum sees it. (IPv6 leaves a few bits of its
+            // header unprotected; we are stricter.)
             way.corrupted += u64::from(!duplicate);
         } else {
             if duplicate {

@@ -64,7 +64,8 @@ impl<'a, E: Engine> Seat<'a, E> {
                 }
                 Output::Train { count, len, gap, tag, due } => self.planned.train(due, tag, count, len, gap),
                 Output::Event(event) => on_event(event),
-                // Whoever wants to be woken in the past wants time to pass, which here nothing else sees to.
+                // Whoever wants to be woken in the past wants time to pass, which here nothing else
+                // sees to.
                 Output::Wait(until) if until <= now => {
                     self.wake_at = at + COMING_ROUND;
                     return;
@@ -81,7 +82,8 @@ impl<'a, E: Engine> Seat<'a, E> {
         }
     }
 
-    /// Takes the next datagram if it is due at the true instant `at`. It must be answered by `sent` or `not_sent`.
+    /// Takes the next datagram if it is due at the true instant `at`. It must be answered by `sent`
+    /// or `not_sent`.
     pub(crate) fn take_due(&mut self, at: Mono) -> Option<Ready> {
         if self.done || self.send_at() > at {
             return None;

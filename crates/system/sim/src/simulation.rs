@@ -11,13 +11,14 @@ use crate::echo_responder::EchoResponder;
 use crate::run::Run;
 use crate::stream::{ProbeStream, StreamFates};
 
-/// A network in which time passes when somebody runs something. Runs follow each other on the same network: what one
-/// left under way is still there for the next, as on a real path.
+/// A network in which time passes when somebody runs something. Runs follow each other on the same
+/// network: what one left under way is still there for the next, as on a real path.
 #[derive(Debug)]
 pub struct Simulation {
     pub(crate) network: Network,
     pub(crate) clocks: [LocalClock; 2],
-    /// Largest IP packet that a host sends, by side and IP version: its own link's, or what routers told it.
+    /// Largest IP packet that a host sends, by side and IP version: its own link's, or what routers
+    /// told it.
     pub(crate) mtu: [[u32; 2]; 2],
     pub(crate) now: Mono,
     /// Number of the next packet.
@@ -57,11 +58,11 @@ impl Flow {
 /// Whether datagrams may be cut into pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fragments {
-    /// "Don't fragment": what exceeds the path MTU that the host knows is refused at once, as Linux does it with
-    /// `IP_PMTUDISC_DO`.
+    /// "Don't fragment": what exceeds the path MTU that the host knows is refused at once, as Linux
+    /// does it with `IP_PMTUDISC_DO`.
     Forbidden,
-    /// IPv4 routers may. IPv6 routers never do, so there it is the same as `Forbidden`: the model has no hosts that
-    /// fragment.
+    /// IPv4 routers may. IPv6 routers never do, so there it is the same as `Forbidden`: the model
+    /// has no hosts that fragment.
     Allowed,
 }
 
@@ -105,7 +106,8 @@ impl Simulation {
         self.network.truth()
     }
 
-    /// Largest IP packet that a host would send now, bytes: that of its own link, or less if routers said so.
+    /// Largest IP packet that a host would send now, bytes: that of its own link, or less if
+    /// routers said so.
     pub fn known_mtu(&self, side: Side, version: IpVersion) -> u32 {
         self.mtu[index(side)][version_index(version)]
     }
@@ -115,8 +117,8 @@ impl Simulation {
         self.run_against(flow, engine, &mut EchoResponder::new(), on_event)
     }
 
-    /// Runs an engine at A against any other at B, until the one at A is done or the run is cut off. What the one at B
-    /// reports is dropped.
+    /// Runs an engine at A against any other at B, until the one at A is done or the run is cut
+    /// off. What the one at B reports is dropped.
     pub fn run_against<E: Engine, F: Engine>(
         &mut self,
         flow: &Flow,
@@ -132,8 +134,8 @@ impl Simulation {
         stream.run(self)
     }
 
-    /// The same at given instants of true time instead of even ones, at most `stream.count`: what the packets of a stream that
-    /// was really sent would have met here.
+    /// The same at given instants of true time instead of even ones, at most `stream.count`: what
+    /// the packets of a stream that was really sent would have met here.
     pub fn stream_at(&mut self, stream: &ProbeStream, departures: &[Mono]) -> StreamFates {
         stream.run_at(self, departures.iter().copied())
     }

@@ -13,8 +13,8 @@ use crate::simulation::Simulation;
 pub struct PathTruth {
     /// Bytes of the IP packets that it is true of.
     pub length: u32,
-    /// Round trip of a lone packet at time zero: transmissions and propagation, nothing random. Absent where packets
-    /// of this length do not get through.
+    /// Round trip of a lone packet at time zero: transmissions and propagation, nothing random.
+    /// Absent where packets of this length do not get through.
     pub base_rtt: Option<Span>,
     /// Largest IP packet that gets through there and back, bytes.
     pub path_mtu: u32,
@@ -33,8 +33,8 @@ pub struct WayTruth {
     pub base_delay: Option<Span>,
     /// IP-layer capacity at time zero (RFC 5136) for packets of this length.
     pub capacity: Option<BitRate>,
-    /// What cross traffic left of the tightest link while the method ran, in bit/s of layer 2. Absent for runs
-    /// shorter than a millisecond.
+    /// What cross traffic left of the tightest link while the method ran, in bit/s of layer 2.
+    /// Absent for runs shorter than a millisecond.
     pub available: Option<Available>,
 }
 

@@ -8,7 +8,8 @@ use netaware_units::{Mono, Span};
 
 /// Datagrams by their number in the network, which counts up.
 ///
-/// Where the path makes copies, the bytes of one whose fate is told stay for a while, because a copy may come after it.
+/// Where the path makes copies, the bytes of one whose fate is told stay for a while, because a
+/// copy may come after it.
 #[derive(Debug)]
 pub(crate) struct UnderWay {
     entries: VecDeque<Entry>,

@@ -1,12 +1,14 @@
-//! Volleys of trains through a simulated path, one way, and estimators driven to their end on virtual time.
+//! Volleys of trains through a simulated path, one way, and estimators driven to their end on
+//! virtual time.
 //!
 //! ```text
 //!  Estimator ──volley──► host noise ──► Network ──► coalescing ──► stamp noise ──report──► Estimator
 //!                        (late, stalls)  (links, cross traffic)
 //! ```
 //!
-//! A [`VolleyPath`] is a [`Simulation`] that passes idle time without drawing each packet of the cross traffic ([`idle`]):
-//! that is what makes thousands of estimations possible. Its hosts are perfect unless a [`HostNoise`] says otherwise.
+//! A [`VolleyPath`] is a [`Simulation`] that passes idle time without drawing each packet of the
+//! cross traffic ([`idle`]): that is what makes thousands of estimations possible. Its hosts are
+//! perfect unless a [`HostNoise`] says otherwise.
 
 mod bank;
 mod estimate;
@@ -59,13 +61,14 @@ struct Gathering {
 }
 
 impl VolleyPath {
-    /// The path of `scenario` from `from` over IPv4, its cross traffic already in full swing where that is steady. Equal
-    /// seeds make equal paths.
+    /// The path of `scenario` from `from` over IPv4, its cross traffic already in full swing where
+    /// that is steady. Equal seeds make equal paths.
     pub fn new(scenario: &Scenario, from: Side, seed: u64, noise: HostNoise) -> Self {
         Self::with_bank(scenario, from, seed, noise, Bank::default())
     }
 
-    /// The same with what earlier paths of the scenario have left in their bank; [`VolleyPath::into_bank`] is for the next.
+    /// The same with what earlier paths of the scenario have left in their bank;
+    /// [`VolleyPath::into_bank`] is for the next.
     pub fn with_bank(scenario: &Scenario, from: Side, seed: u64, noise: HostNoise, bank: Bank) -> Self {
         Self::build(scenario, from, seed, noise, Idle::of(scenario, from, seed), bank)
     }
@@ -131,13 +134,14 @@ impl VolleyPath {
         &self.sim
     }
 
-    /// What cross traffic left of the tightest link on average, over all the time that the network has lived through; bit/s of
-    /// layer 2. `None` where rates change or no time has passed.
+    /// What cross traffic left of the tightest link on average, over all the time that the network
+    /// has lived through; bit/s of layer 2. `None` where rates change or no time has passed.
     pub fn available(&self) -> Option<f64> {
         self.lived.available(&self.sim)
     }
 
-    /// Share of the time in which trains were sent for which stalls had the sender's core, 0..=1; 0 before any was.
+    /// Share of the time in which trains were sent for which stalls had the sender's core, 0..=1; 0
+    /// before any was.
     pub fn away(&self) -> f64 {
         (self.host.stalled().secs_f64() / self.sending.secs_f64().max(1e-9)).min(1.0)
     }

@@ -1,7 +1,8 @@
-//! How many rows a second a fleet's store takes: `fleet_rate PLACE [BATCHES]`, PLACE a file or a URL of ClickHouse.
+//! How many rows a second a fleet's store takes: `fleet_rate PLACE [BATCHES]`, PLACE a file or a
+//! URL of ClickHouse.
 //!
-//! Each batch is 100 reports with 100 rows each: delays with 60 bins, and volumes. Told are the rate until the store has said that they
-//! are kept, and until they have reached it.
+//! Each batch is 100 reports with 100 rows each: delays with 60 bins, and volumes. Told are the
+//! rate until the store has said that they are kept, and until they have reached it.
 
 use netaware_record::passive::{
     ClockState, DelayRow, DelayStatistics, FlowKey, Period, ProbeReport, Row, TaskRow, VolumeRow,

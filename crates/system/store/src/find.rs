@@ -123,8 +123,8 @@ impl Store {
         rows.map(|row| row.map_err(|e| self.unread(e))?).collect()
     }
 
-    /// Shows the records to `visit` one after the other, oldest first, those of one series in the order of its points.
-    /// Only one is in memory at a time. `visit` may break off.
+    /// Shows the records to `visit` one after the other, oldest first, those of one series in the
+    /// order of its points. Only one is in memory at a time. `visit` may break off.
     ///
     /// # Errors
     /// The file cannot be read, or holds a record that this netaware cannot read.
@@ -151,8 +151,8 @@ impl Store {
         Ok(())
     }
 
-    /// What an id stands for: of a record or of a series, whole or its beginning; `last` is the newest measurement,
-    /// and the series that it belongs to if it does.
+    /// What an id stands for: of a record or of a series, whole or its beginning; `last` is the
+    /// newest measurement, and the series that it belongs to if it does.
     ///
     /// # Errors
     /// None or several match.
@@ -178,7 +178,8 @@ impl Store {
         Ok(if records > 0 { Found::Record(id) } else { Found::Series(id) })
     }
 
-    /// The record with this id, the only one whose id begins so (hyphens do not matter), or for `last` the newest.
+    /// The record with this id, the only one whose id begins so (hyphens do not matter), or for
+    /// `last` the newest.
     ///
     /// # Errors
     /// None or several match, or the row cannot be read.
@@ -225,7 +226,8 @@ impl Store {
 
     /// At most a handful: enough to tell none, one and several apart and to show which.
     fn beginning_with(&self, prefix: &str, ids: &str) -> Result<Vec<Uuid>, FindError> {
-        // 'g' follows every digit and the hyphen that an id can go on with, so this is a range of the index.
+        // 'g' follows every digit and the hyphen that an id can go on with, so this is a range of
+        // the index.
         let sql = format!(
             "SELECT id FROM ({ids}) WHERE id >= ?1 AND id < ?1 || 'g' GROUP BY id ORDER BY id LIMIT 4"
         );
@@ -284,7 +286,8 @@ impl Store {
 const ANY_ID: &str = "SELECT id FROM records UNION ALL SELECT id FROM series
     UNION ALL SELECT series AS id FROM records WHERE series IS NOT NULL";
 
-/// "019A2b3c4d5e" as the database has it: "019a2b3c-4d5e". `None` when it cannot be the beginning of an id.
+/// "019A2b3c4d5e" as the database has it: "019a2b3c-4d5e". `None` when it cannot be the beginning
+/// of an id.
 fn stored_form(given: &str) -> Option<String> {
     let digits: String = given.chars().filter(|c| *c != '-').map(|c| c.to_ascii_lowercase()).collect();
     if digits.is_empty() || digits.len() > 32 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {

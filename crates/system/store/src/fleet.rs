@@ -1,12 +1,14 @@
 //! What a fleet of probes found: in one SQLite file, or in ClickHouse.
 //!
-//! A collector [`take`](Fleet::take)s the reports of probes and [`keep`](Fleet::keep)s what it made of them itself (delays between
-//! points). Both are numbered by their origin, and what was taken once is not counted again however often it comes. What
-//! [`take`](Fleet::take) said yes to survives the end of the process: it is in the file, or in the disk buffer before ClickHouse.
+//! A collector [`take`](Fleet::take)s the reports of probes and [`keep`](Fleet::keep)s what it made
+//! of them itself (delays between points). Both are numbered by their origin, and what was taken
+//! once is not counted again however often it comes. What [`take`](Fleet::take) said yes to
+//! survives the end of the process: it is in the file, or in the disk buffer before ClickHouse.
 //!
-//! Figures get coarser with age ([`Ages`]): rows of a second become rows of a minute, those become rows of an hour, and in the end
-//! they go. Counts add up exactly and percentiles are read off added histograms, so a coarse row says what the fine ones would
-//! have said together. What cannot be told apart any more is *when* within the minute or the hour.
+//! Figures get coarser with age ([`Ages`]): rows of a second become rows of a minute, those become
+//! rows of an hour, and in the end they go. Counts add up exactly and percentiles are read off
+//! added histograms, so a coarse row says what the fine ones would have said together. What cannot
+//! be told apart any more is *when* within the minute or the hour.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), netaware_store::fleet::FleetError> {
@@ -154,11 +156,12 @@ pub trait FleetReader: Send {
 
 /// A store that takes what a fleet found.
 pub trait Fleet: FleetReader {
-    /// Keeps batches, all or none, and says of each whether it was new. When this returns they survive the end of this process
-    /// and, in a file, of the machine's power.
+    /// Keeps batches, all or none, and says of each whether it was new. When this returns they
+    /// survive the end of this process and, in a file, of the machine's power.
     ///
     /// # Errors
-    /// The disk is full, the file stays locked or is damaged. None of the batches is kept then: leave them unacknowledged.
+    /// The disk is full, the file stays locked or is damaged. None of the batches is kept then:
+    /// leave them unacknowledged.
     fn take_all(&mut self, batches: &[Batch<'_>]) -> Result<Vec<Taken>, FleetError>;
 
     /// Highest number that was taken from this origin; 0 for none.
@@ -167,7 +170,8 @@ pub trait Fleet: FleetReader {
     /// The store cannot be read.
     fn highest(&self, name: &str, incarnation: &str) -> Result<u64, FleetError>;
 
-    /// Makes old rows coarser and deletes what is too old; a bounded piece of it at a time. To be called every minute or so.
+    /// Makes old rows coarser and deletes what is too old; a bounded piece of it at a time. To be
+    /// called every minute or so.
     ///
     /// # Errors
     /// The store cannot be written; what was not done is done by a later call.
@@ -208,7 +212,8 @@ pub trait Fleet: FleetReader {
 pub struct Settings {
     /// When figures get coarser and when they go.
     pub ages: Ages,
-    /// File of the disk buffer before ClickHouse; `None`: `fleet-buffer.db` beside [`default_place`].
+    /// File of the disk buffer before ClickHouse; `None`: `fleet-buffer.db` beside
+    /// [`default_place`].
     pub buffer: Option<PathBuf>,
     /// Bytes in that buffer at most; when it is full the oldest are given up and counted.
     pub buffer_bytes: u64,
@@ -220,8 +225,8 @@ impl Default for Settings {
     }
 }
 
-/// Opens a store to write to and makes what is missing: a path, or `clickhouse://[user[:password]@]host[:port]/database`
-/// (`clickhouses://` for TLS).
+/// Opens a store to write to and makes what is missing: a path, or
+/// `clickhouse://[user[:password]@]host[:port]/database` (`clickhouses://` for TLS).
 ///
 /// # Errors
 /// As [`open_with`].
@@ -232,8 +237,8 @@ pub fn open(place: &str) -> Result<Box<dyn Fleet>, FleetError> {
 /// The same with settings.
 ///
 /// # Errors
-/// The place makes no sense; the file is damaged, another program's or newer, or the disk is full. A ClickHouse that is away is
-/// no error: what it should have waits in the buffer.
+/// The place makes no sense; the file is damaged, another program's or newer, or the disk is full.
+/// A ClickHouse that is away is no error: what it should have waits in the buffer.
 pub fn open_with(place: &str, settings: &Settings) -> Result<Box<dyn Fleet>, FleetError> {
     if clickhouse::is_address(place) {
         return Ok(Box::new(clickhouse::ClickhouseFleet::open(place, settings)?));

@@ -1,9 +1,10 @@
 //! Results kept in one SQLite file: written by every measurement, read by `netaware results`.
 //!
-//! The record's JSON is the truth; the other columns repeat what a list needs, so that listing never parses JSON.
-//! Measurements that belong together share a [`SeriesPlan`], which holds what it takes to continue them. Several
-//! processes may use the same file at once (WAL, and a writer waits for its turn). A file that is not ours, is newer than
-//! this program, or is damaged is an error that names it, and is left as it is.
+//! The record's JSON is the truth; the other columns repeat what a list needs, so that listing
+//! never parses JSON. Measurements that belong together share a [`SeriesPlan`], which holds what it
+//! takes to continue them. Several processes may use the same file at once (WAL, and a writer waits
+//! for its turn). A file that is not ours, is newer than this program, or is damaged is an error
+//! that names it, and is left as it is.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -45,8 +46,8 @@ impl Store {
     /// Opens the file, and makes it and its folder if they do not exist.
     ///
     /// # Errors
-    /// The folder cannot be made, the file is no database, belongs to another program, was written by a newer netaware,
-    /// the disk is full, or another process kept it locked for ten seconds.
+    /// The folder cannot be made, the file is no database, belongs to another program, was written
+    /// by a newer netaware, the disk is full, or another process kept it locked for ten seconds.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref().to_path_buf();
         place::make_folder(&path)?;

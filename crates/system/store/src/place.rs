@@ -8,8 +8,9 @@ use crate::OpenError;
 /// The environment variable that names the file of results.
 pub const PATH_VARIABLE: &str = "NETAWARE_STORE";
 
-/// `$NETAWARE_STORE`, else `netaware/results.db` under `$XDG_DATA_HOME`, else under `$HOME/.local/share` (XDG Base
-/// Directory Specification 0.8). Empty variables count as unset, as that specification asks.
+/// `$NETAWARE_STORE`, else `netaware/results.db` under `$XDG_DATA_HOME`, else under
+/// `$HOME/.local/share` (XDG Base Directory Specification 0.8). Empty variables count as unset, as
+/// that specification asks.
 ///
 /// # Errors
 /// None of the three is set.

@@ -15,8 +15,9 @@ impl Store {
         insert(&self.connection, record, &record.to_json()?).map_err(|source| self.unsaved(source, record.id))
     }
 
-    /// Keeps a record in place of earlier ones of the same point of its series: those of a failed attempt, when the
-    /// series is resumed. A record without a series is kept as by [`Store::save`].
+    /// Keeps a record in place of earlier ones of the same point of its series: those of a failed
+    /// attempt, when the series is resumed. A record without a series is kept as by
+    /// [`Store::save`].
     ///
     /// # Errors
     /// As [`Store::save`]; the earlier ones are then kept.

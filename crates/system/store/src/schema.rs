@@ -1,7 +1,7 @@
 //! The layout of the file, and how an older one becomes the present one.
 //!
-//! `application_id` says that the file is ours and `user_version` which layout it has, so a foreign or newer file is
-//! recognised before anything is written to it.
+//! `application_id` says that the file is ours and `user_version` which layout it has, so a foreign
+//! or newer file is recognised before anything is written to it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,13 +10,15 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::OpenError;
 
-/// How long a process waits for another one that writes. A save takes milliseconds, so this is for a stuck disk.
+/// How long a process waits for another one that writes. A save takes milliseconds, so this is for
+/// a stuck disk.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// "neta" in ASCII: tells our files from others (SQLite header, offset 68).
 const APPLICATION_ID: i32 = 0x6e65_7461;
 
-/// Step `n` turns layout `n` into layout `n + 1`. Steps are only ever added: a released one is never changed.
+/// Step `n` turns layout `n` into layout `n + 1`. Steps are only ever added: a released one is
+/// never changed.
 const STEPS: &[&str] = &["
     CREATE TABLE records (
         id         TEXT    PRIMARY KEY NOT NULL,  -- UUIDv7 with hyphens, lower case: its order is the order in time
@@ -63,8 +65,9 @@ pub(crate) fn open(path: &Path) -> Result<Connection, OpenError> {
     if found < LAYOUT {
         lay_out(&mut connection, path)?;
     }
-    // Kept by the file once set. Where it cannot be had (another process is opening right now, or a file system
-    // without shared memory) the old journal is as correct, only readers then wait for a writer.
+    // Kept by the file once set. Where it cannot be had (another process is opening right now, or a
+    // file system without shared memory) the old journal is as correct, only readers then wait for
+    // a writer.
     let _ = connection.pragma_update(None, "journal_mode", "wal");
     Ok(connection)
 }
@@ -85,7 +88,8 @@ fn layout(connection: &Connection, path: &Path) -> Result<i32, OpenError> {
     Ok(layout)
 }
 
-/// All missing steps in one transaction: a process that comes second finds them done, a crash leaves none half done.
+/// All missing steps in one transaction: a process that comes second finds them done, a crash
+/// leaves none half done.
 fn lay_out(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
     let sql = |source| explained(source, path, "lay out");
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;

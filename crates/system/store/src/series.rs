@@ -27,8 +27,9 @@ pub struct SeriesPlan {
     pub planned: u64,
     /// When its first point was due, by the prober's wall clock.
     pub started_at: Wall,
-    /// The words of its command line after the command, without those that only say where its output goes. The shared
-    /// key is never among them: it comes from a file or from the environment.
+    /// The words of its command line after the command, without those that only say where its
+    /// output goes. The shared key is never among them: it comes from a file or from the
+    /// environment.
     pub line: Vec<String>,
 }
 
@@ -65,7 +66,8 @@ impl Store {
         self.connection.execute(&sql, row).map(|_| ()).map_err(|source| self.unsaved(source, plan.id))
     }
 
-    /// The plan of the series with this id, of the only one whose id begins so, or for `last` of the newest.
+    /// The plan of the series with this id, of the only one whose id begins so, or for `last` of
+    /// the newest.
     ///
     /// # Errors
     /// None or several match, or the row cannot be read.
@@ -101,8 +103,8 @@ impl Store {
         rows.map(|row| row.map_err(|e| self.unread(e))?).collect()
     }
 
-    /// The points of a series that need not be measured again, as runs of successive positions, ascending: a scan
-    /// without holes is one run, however long.
+    /// The points of a series that need not be measured again, as runs of successive positions,
+    /// ascending: a scan without holes is one run, however long.
     ///
     /// # Errors
     /// The file cannot be read.

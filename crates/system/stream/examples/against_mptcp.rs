@@ -1,10 +1,13 @@
-//! A dual-stack stream and MPTCP (RFC 8684, the kernel's) on the same emulated path, by turns: goodput, and the longest wait of the
-//! reader when the IP version is changed on request, when the one in use goes silent, and where the other one is twice as fast.
+//! A dual-stack stream and MPTCP (RFC 8684, the kernel's) on the same emulated path, by turns:
+//! goodput, and the longest wait of the reader when the IP version is changed on request, when the
+//! one in use goes silent, and where the other one is twice as fast.
 //!
-//! `cargo run --release -p netaware-stream --example against_mptcp -- [rounds]`, as root. Each round makes each path anew. MPTCP has
-//! one subflow for each IP version: with the one that it does not begin with as its backup, so that it uses one at a time as we do, and
-//! with both in use. A change on request is a change of the backup flag at the sender (`ip mptcp endpoint change`, MP_PRIO). Nothing
-//! in the kernel makes that change because the backup would be faster: there our policy for bulk has no counterpart.
+//! `cargo run --release -p netaware-stream --example against_mptcp -- [rounds]`, as root. Each
+//! round makes each path anew. MPTCP has one subflow for each IP version: with the one that it does
+//! not begin with as its backup, so that it uses one at a time as we do, and with both in use. A
+//! change on request is a change of the backup flag at the sender (`ip mptcp endpoint change`,
+//! MP_PRIO). Nothing in the kernel makes that change because the backup would be faster: there our
+//! policy for bulk has no counterpart.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream};

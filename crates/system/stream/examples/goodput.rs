@@ -1,4 +1,5 @@
-//! Goodput of a dual-stack stream and of a plain TCP socket on loopback, by turns, with the same block.
+//! Goodput of a dual-stack stream and of a plain TCP socket on loopback, by turns, with the same
+//! block.
 //!
 //! `cargo run --release -p netaware-stream --example goodput -- [rounds] [seconds] [block]`
 

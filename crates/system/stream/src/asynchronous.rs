@@ -19,7 +19,8 @@ use crate::opening::ConnectError;
 use crate::options::Options;
 use crate::stream::DualStream;
 
-/// A [`DualStream`] that reads and writes without blocking a thread. Needs a tokio runtime with I/O enabled.
+/// A [`DualStream`] that reads and writes without blocking a thread. Needs a tokio runtime with I/O
+/// enabled.
 #[derive(Debug)]
 pub struct AsyncDualStream {
     stream: DualStream,
@@ -63,7 +64,8 @@ impl AsyncDualStream {
     }
 }
 
-/// A [`DualDatagram`] that sends and receives without blocking a thread. Needs a tokio runtime with I/O enabled.
+/// A [`DualDatagram`] that sends and receives without blocking a thread. Needs a tokio runtime with
+/// I/O enabled.
 #[derive(Debug)]
 pub struct AsyncDualDatagram {
     socket: DualDatagram,
@@ -105,8 +107,8 @@ impl AsyncDualDatagram {
         self.send_to(bytes, PeerId::CONNECTED).await
     }
 
-    /// Sends one datagram to this peer. While the system's buffer is full it is tried again each millisecond: that is over as
-    /// soon as the device has sent some.
+    /// Sends one datagram to this peer. While the system's buffer is full it is tried again each
+    /// millisecond: that is over as soon as the device has sent some.
     ///
     /// # Errors
     /// As [`DualDatagram::send_to_until`].
@@ -121,7 +123,8 @@ impl AsyncDualDatagram {
         }
     }
 
-    /// Waits for a datagram of the peer that this socket is connected to. Nothing is lost where it is cancelled.
+    /// Waits for a datagram of the peer that this socket is connected to. Nothing is lost where it
+    /// is cancelled.
     ///
     /// # Errors
     /// As [`DualDatagram::recv_from_until`].

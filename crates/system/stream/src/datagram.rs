@@ -32,10 +32,11 @@ use state::State;
 /// What a socket of datagrams is made with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DatagramOptions {
-    /// Between probes over each version, 50 ms to 15 s: what a version costs that nothing is sent over (64 bytes of UDP each
-    /// way), and how soon its failure is noticed.
+    /// Between probes over each version, 50 ms to 15 s: what a version costs that nothing is sent
+    /// over (64 bytes of UDP each way), and how soon its failure is noticed.
     pub every: Span,
-    /// After a wish datagrams go over both versions until one has come over the new one, but no longer than this. Zero: never.
+    /// After a wish datagrams go over both versions until one has come over the new one, but no
+    /// longer than this. Zero: never.
     pub overlap: Span,
     /// How long neither version may work.
     pub patience: Span,
@@ -45,7 +46,8 @@ pub struct DatagramOptions {
     pub wanted: Wanted,
     /// Tried first.
     pub preferred: IpVersion,
-    /// Switches by itself; without it only on a wish or where a version does not work. Not by goodput.
+    /// Switches by itself; without it only on a wish or where a version does not work. Not by
+    /// goodput.
     pub policy: Option<Rules>,
     /// Bytes kept of datagrams that nobody has received; beyond them what comes is dropped.
     pub inbox: u32,
@@ -69,8 +71,8 @@ impl Default for DatagramOptions {
     }
 }
 
-/// Names the other end of a session, at this socket and as long as it lives. That of a connected socket is
-/// [`PeerId::CONNECTED`].
+/// Names the other end of a session, at this socket and as long as it lives. That of a connected
+/// socket is [`PeerId::CONNECTED`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PeerId(pub u64);
 
@@ -103,11 +105,13 @@ pub struct SocketStatus {
     pub strangers: u64,
 }
 
-/// Datagrams over IPv4 and IPv6: they go over one version and change to the other one when that is wanted or the first does not
-/// work. They may be lost or come in another order, as with UDP; none comes twice.
+/// Datagrams over IPv4 and IPv6: they go over one version and change to the other one when that is
+/// wanted or the first does not work. They may be lost or come in another order, as with UDP; none
+/// comes twice.
 ///
-/// A socket is connected and has one session, or bound and has one for each socket that connects to it. Clones are the same
-/// socket; all calls may come from any thread. Dropping the last one ends its sessions.
+/// A socket is connected and has one session, or bound and has one for each socket that connects to
+/// it. Clones are the same socket; all calls may come from any thread. Dropping the last one ends
+/// its sessions.
 #[derive(Debug, Clone)]
 pub struct DualDatagram {
     shared: Arc<Shared>,
@@ -134,8 +138,9 @@ impl Drop for Holder {
 }
 
 impl DualDatagram {
-    /// Connects to a host that has bound one; returns when the first version works, the other one follows by itself. A host
-    /// whose name does not have all of its addresses can be given as several names or addresses with commas between.
+    /// Connects to a host that has bound one; returns when the first version works, the other one
+    /// follows by itself. A host whose name does not have all of its addresses can be given as
+    /// several names or addresses with commas between.
     ///
     /// # Errors
     /// No address, no answer in time, a refusal, or rules that do not fit datagrams.
@@ -260,12 +265,13 @@ impl DualDatagram {
         self.send_to_until(bytes, peer, None)
     }
 
-    /// Sends one datagram, of at most [`MAX_DATAGRAM`] bytes; those longer than the path's MTU less 52 (IPv4) or 72 bytes
-    /// (IPv6) travel in fragments or not at all, as the system has it for UDP. Waits while the system's buffer is full.
+    /// Sends one datagram, of at most [`MAX_DATAGRAM`] bytes; those longer than the path's MTU less
+    /// 52 (IPv4) or 72 bytes (IPv6) travel in fragments or not at all, as the system has it for
+    /// UDP. Waits while the system's buffer is full.
     ///
     /// # Errors
-    /// There is no such peer any more (`NotConnected`), no room in time (`TimedOut`), it is too long (`InvalidInput`), or what the
-    /// system says. No error does not mean that it came.
+    /// There is no such peer any more (`NotConnected`), no room in time (`TimedOut`), it is too
+    /// long (`InvalidInput`), or what the system says. No error does not mean that it came.
     pub fn send_to_until(&self, bytes: &[u8], peer: PeerId, deadline: Option<Mono>) -> io::Result<()> {
         if bytes.len() > MAX_DATAGRAM {
             let words = format!("a datagram of {} bytes; {MAX_DATAGRAM} is the most", bytes.len());
@@ -293,8 +299,8 @@ impl DualDatagram {
         }
     }
 
-    /// Waits for a datagram of the peer that this socket is connected to; how many bytes of it are in `out`, what did not fit is
-    /// cut off.
+    /// Waits for a datagram of the peer that this socket is connected to; how many bytes of it are
+    /// in `out`, what did not fit is cut off.
     ///
     /// # Errors
     /// As [`Self::recv_from_until`].
@@ -310,10 +316,12 @@ impl DualDatagram {
         self.recv_from_until(out, None)
     }
 
-    /// As [`Self::recv_from`], but not longer than that; a deadline that has passed asks whether one is there.
+    /// As [`Self::recv_from`], but not longer than that; a deadline that has passed asks whether
+    /// one is there.
     ///
     /// # Errors
-    /// Nothing came in time (`TimedOut`), or the session of a connected socket has ended (`NotConnected`).
+    /// Nothing came in time (`TimedOut`), or the session of a connected socket has ended
+    /// (`NotConnected`).
     pub fn recv_from_until(&self, out: &mut [u8], deadline: Option<Mono>) -> io::Result<(usize, PeerId)> {
         let mut state = self.shared.lock();
         state.receivers += 1;
@@ -332,8 +340,8 @@ impl DualDatagram {
         received
     }
 
-    /// Goes over to this version with the next datagram to this peer and asks it to do the same; the number by which
-    /// [`Event::WishEnded`] names that.
+    /// Goes over to this version with the next datagram to this peer and asks it to do the same;
+    /// the number by which [`Event::WishEnded`] names that.
     ///
     /// # Errors
     /// It cannot be had now.
@@ -344,7 +352,8 @@ impl DualDatagram {
         serial
     }
 
-    /// Refuses wishes of peers and makes none until [`Self::release`] has been called as often; all sessions, also later ones.
+    /// Refuses wishes of peers and makes none until [`Self::release`] has been called as often; all
+    /// sessions, also later ones.
     pub fn hold(&self) {
         let mut state = self.shared.lock();
         let holds = state.holds().saturating_add(1);
@@ -364,8 +373,9 @@ impl DualDatagram {
         self.shared.lock().holds()
     }
 
-    /// Switches by these rules from now on, or no longer by itself; all sessions, also later ones. Where there is a callback, it
-    /// decides, and the rules say what is looked at, how often and at what cost.
+    /// Switches by these rules from now on, or no longer by itself; all sessions, also later ones.
+    /// Where there is a callback, it decides, and the rules say what is looked at, how often and at
+    /// what cost.
     ///
     /// # Errors
     /// The rules do not fit datagrams.
@@ -398,8 +408,8 @@ impl DualDatagram {
         self.shared.lock().next_decision()
     }
 
-    /// What a policy has decided since the last call, with its evidence and what became of it; oldest first, the oldest of very
-    /// many are dropped.
+    /// What a policy has decided since the last call, with its evidence and what became of it;
+    /// oldest first, the oldest of very many are dropped.
     pub fn decisions(&self) -> Vec<(PeerId, Decision)> {
         self.shared.lock().decisions()
     }
@@ -430,8 +440,8 @@ impl DualDatagram {
         self.shared.call_back();
     }
 
-    /// A descriptor that is readable when [`Self::recv_from`] would not wait, and always writable; as that of
-    /// [`crate::DualStream::descriptor`].
+    /// A descriptor that is readable when [`Self::recv_from`] would not wait, and always writable;
+    /// as that of [`crate::DualStream::descriptor`].
     ///
     /// # Errors
     /// The system has no more descriptors.

@@ -12,7 +12,8 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// Where to put bytes that come from `offset` on: at least one, at most `most`. Not before what was read.
+    /// Where to put bytes that come from `offset` on: at least one, at most `most`. Not before what
+    /// was read.
     pub(crate) fn slot(&mut self, offset: u64, most: usize) -> &mut [u8] {
         let index = (offset / BLOCK - self.read / BLOCK) as usize;
         if self.blocks.len() <= index {

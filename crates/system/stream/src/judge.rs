@@ -1,4 +1,5 @@
-//! The program's own policy: a function that sees what is known of both versions and says where to go.
+//! The program's own policy: a function that sees what is known of both versions and says where to
+//! go.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,12 +10,14 @@ use netaware_dual::policy::{Choice, Evidence};
 
 /// Decides in place of rules.
 ///
-/// **When**: whenever something new was seen of a version, at most once for each [`crate::Rules::every`] and, of a stream, four
-/// times each second; not while a switch is under way. **Where**: on a thread of the library that blocks all signals; for one
-/// stream or socket never twice at once. The same function given to several is called for them at once. **What it may do**:
-/// call anything of the stream or socket that does not wait, also replace or remove itself, and drop it. It must not
-/// block: while it runs, nobody who is not in a call is worked for. It keeps no clone of the stream or socket, which would
-/// then never end. One that panics is removed, and the stream stays where it is.
+/// **When**: whenever something new was seen of a version, at most once for each
+/// [`crate::Rules::every`] and, of a stream, four times each second; not while a switch is under
+/// way. **Where**: on a thread of the library that blocks all signals; for one stream or socket
+/// never twice at once. The same function given to several is called for them at once. **What it
+/// may do**: call anything of the stream or socket that does not wait, also replace or remove
+/// itself, and drop it. It must not block: while it runs, nobody who is not in a call is worked
+/// for. It keeps no clone of the stream or socket, which would then never end. One that panics is
+/// removed, and the stream stays where it is.
 #[derive(Clone)]
 pub struct Callback(Arc<dyn Fn(&Evidence) -> Choice + Send + Sync>);
 
@@ -45,12 +48,14 @@ struct Seat {
 }
 
 impl Judge {
-    /// Replaces the callback. When this returns the one before is not called any more, unless it is the caller.
+    /// Replaces the callback. When this returns the one before is not called any more, unless it is
+    /// the caller.
     pub(crate) fn set(&self, callback: Option<Callback>) {
         let mut seat = self.lock();
         // Dropped unlocked: what it holds may have a say in that.
         let before = std::mem::replace(&mut seat.callback, callback);
-        // Asked for only where it matters: a thread that is not Rust's leaves behind what Rust keeps of it.
+        // Asked for only where it matters: a thread that is not Rust's leaves behind what Rust
+        // keeps of it.
         while seat.calling.is_some_and(|calling| calling != thread::current().id()) {
             seat = self.done.wait(seat).unwrap_or_else(PoisonError::into_inner);
         }

@@ -1,5 +1,5 @@
-//! Who works for a stream when nobody is in a call: acknowledges, answers wishes, notices failures, connects anew and
-//! sees a stream that was let go to its end.
+//! Who works for a stream when nobody is in a call: acknowledges, answers wishes, notices failures,
+//! connects anew and sees a stream that was let go to its end.
 
 use std::io;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Bytes that may have to be sent again.
 //!
-//! They lie in a file in memory, in blocks: the kernel sends from there by reference (`sendfile`), so keeping costs no copy that
-//! a plain socket would not make as well. A block freed last is used first, while it is in the processor's cache. It may
-//! still be queued on a connection that was left: what is sent from it then are bytes that the peer has, which it drops
-//! by their offsets.
+//! They lie in a file in memory, in blocks: the kernel sends from there by reference (`sendfile`),
+//! so keeping costs no copy that a plain socket would not make as well. A block freed last is used
+//! first, while it is in the processor's cache. It may still be queued on a connection that was
+//! left: what is sent from it then are bytes that the peer has, which it drops by their offsets.
 
 use std::collections::VecDeque;
 use std::io;
@@ -100,7 +100,8 @@ impl Kept {
         Ok(first)
     }
 
-    /// The first blocks are for streams that never keep much: where there are others, these are given back.
+    /// The first blocks are for streams that never keep much: where there are others, these are
+    /// given back.
     fn free_block(&mut self, block: u64) {
         if block >= SMALL || self.made <= SMALL {
             self.free.push(block);
@@ -121,7 +122,8 @@ impl Kept {
         self.begin = self.begin.max(offset);
     }
 
-    /// The stream's bytes from `offset` on, which were put here once: how many of at most `most` are to be had in a row, and where.
+    /// The stream's bytes from `offset` on, which were put here once: how many of at most `most`
+    /// are to be had in a row, and where.
     pub(crate) fn piece(&self, offset: u64, most: u32) -> Piece {
         debug_assert!(offset < self.end, "bytes that never came");
         let first = self.first_block();

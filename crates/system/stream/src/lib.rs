@@ -1,8 +1,8 @@
 //! Sockets over IPv4 and IPv6 at once.
 //!
-//! [`DualStream`] reads and writes as a `TcpStream` does, over a connection of each IP version, and changes from one to the
-//! other while bytes flow. What goes where is decided by [`netaware_dual`]; this room has the sockets, the bytes and the
-//! waiting.
+//! [`DualStream`] reads and writes as a `TcpStream` does, over a connection of each IP version, and
+//! changes from one to the other while bytes flow. What goes where is decided by [`netaware_dual`];
+//! this room has the sockets, the bytes and the waiting.
 //!
 //! ```text
 //!  send ─► kept ───────────► connections          kept: bytes that the peer has not acknowledged, in memory that the
@@ -12,9 +12,10 @@
 //!
 //! [`DualDatagram`] is the same for datagrams, which are handed over as they come.
 //!
-//! **Who does the work.** There is no thread in the way of the bytes. Whoever is in a call reads and writes both connections for
-//! everybody; one of them waits for the sockets, the others for it. When nobody has been in a call for some milliseconds the
-//! stream's keeper takes over, so that acknowledgements, wishes and failures are not left lying.
+//! **Who does the work.** There is no thread in the way of the bytes. Whoever is in a call reads
+//! and writes both connections for everybody; one of them waits for the sockets, the others for it.
+//! When nobody has been in a call for some milliseconds the stream's keeper takes over, so that
+//! acknowledgements, wishes and failures are not left lying.
 
 #[cfg(feature = "tokio")]
 mod asynchronous;

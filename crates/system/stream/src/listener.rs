@@ -149,20 +149,22 @@ impl DualListener {
         Ok(accepted)
     }
 
-    /// Lets streams that are accepted from now on switch by these rules, in place of those of the options, or not by themselves.
+    /// Lets streams that are accepted from now on switch by these rules, in place of those of the
+    /// options, or not by themselves.
     pub fn set_policy(&self, rules: Option<Rules>) {
         self.hall.policy().rules = rules;
     }
 
-    /// Lets this decide for all streams that are accepted from now on, or the rules again. See [`Callback`]; it may be called for
-    /// several streams at once.
+    /// Lets this decide for all streams that are accepted from now on, or the rules again. See
+    /// [`Callback`]; it may be called for several streams at once.
     pub fn set_policy_callback(&self, callback: Option<Callback>) {
         let before = std::mem::replace(&mut self.hall.policy().callback, callback);
         // Dropped unlocked: what it holds may have a say in that.
         drop(before);
     }
 
-    /// A descriptor that is readable when [`Self::accept`] would not wait; as [`DualStream::descriptor`].
+    /// A descriptor that is readable when [`Self::accept`] would not wait; as
+    /// [`DualStream::descriptor`].
     ///
     /// # Errors
     /// The system has no more descriptors.
@@ -208,7 +210,8 @@ impl Hall {
                 clock::sleep_until(clock::now() + PAUSE);
                 continue;
             };
-            // Those that say nothing hold a place for seconds; beyond these places new ones are turned away.
+            // Those that say nothing hold a place for seconds; beyond these places new ones are
+            // turned away.
             if self.opening.fetch_add(1, Ordering::AcqRel) >= MOST_OPENING {
                 self.opening.fetch_sub(1, Ordering::AcqRel);
                 continue;
@@ -263,8 +266,9 @@ impl Hall {
         }
     }
 
-    /// The stream that a connection is for, the version of the framing, and whether the stream is made for it. One that is to be made
-    /// may be there: an opener that got no welcome tries again over the other version.
+    /// The stream that a connection is for, the version of the framing, and whether the stream is
+    /// made for it. One that is to be made may be there: an opener that got no welcome tries again
+    /// over the other version.
     fn place_for(&self, opening: &Opening) -> Result<(Arc<Shared>, u8, bool), Refusal> {
         let version = opening.agreed().ok_or(Refusal::Version)?;
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);

@@ -8,10 +8,12 @@ use netaware_units::{Mono, Span};
 /// What a stream is made with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// Bytes kept that the peer has not acknowledged, and bytes taken that nobody has read: what fits into a path is at most
-    /// this for each round trip. 1 byte to 1 GiB; memory is used as it is needed.
+    /// Bytes kept that the peer has not acknowledged, and bytes taken that nobody has read: what
+    /// fits into a path is at most this for each round trip. 1 byte to 1 GiB; memory is used as it
+    /// is needed.
     pub window: u32,
-    /// The longest record, bytes; 1 to 1 MiB. Short ones let a switch happen sooner and cost 16 bytes each.
+    /// The longest record, bytes; 1 to 1 MiB. Short ones let a switch happen sooner and cost 16
+    /// bytes each.
     pub longest_record: u32,
     /// How long a stream without any connection waits for a new one.
     pub patience: Span,

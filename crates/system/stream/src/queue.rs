@@ -1,7 +1,8 @@
 //! What one thread hands over to another.
 //!
-//! `std::sync::mpsc` would do, but for one thing: waiting there makes Rust's handle of the waiting thread, and a thread of a C
-//! program's own never gives that back, which tools that look for leaks then report.
+//! `std::sync::mpsc` would do, but for one thing: waiting there makes Rust's handle of the waiting
+//! thread, and a thread of a C program's own never gives that back, which tools that look for leaks
+//! then report.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

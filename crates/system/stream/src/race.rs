@@ -1,5 +1,5 @@
-//! The first attempts to connect a stream, by turns over both versions (RFC 8305), in a thread of their own: they go on after the first
-//! has led to a stream.
+//! The first attempts to connect a stream, by turns over both versions (RFC 8305), in a thread of
+//! their own: they go on after the first has led to a stream.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream};

@@ -1,7 +1,7 @@
 //! A descriptor for event loops that is readable and writable as the stream is.
 //!
-//! It is one end of a pair of Unix sockets: a byte from the other end makes it readable, and it is not writable while its own
-//! buffer is full. Nobody reads or writes it but this module.
+//! It is one end of a pair of Unix sockets: a byte from the other end makes it readable, and it is
+//! not writable while its own buffer is full. Nobody reads or writes it but this module.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};

@@ -71,7 +71,8 @@ impl Shared {
         self.state.call_back();
     }
 
-    /// Works until `enough`, the deadline, or for a keeper until an application wants to wait itself.
+    /// Works until `enough`, the deadline, or for a keeper until an application wants to wait
+    /// itself.
     pub(crate) fn drive<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,

@@ -1,4 +1,5 @@
-//! What a stream knows: its engine, its bytes and its connections, and everything that can be done with them without waiting.
+//! What a stream knows: its engine, its bytes and its connections, and everything that can be done
+//! with them without waiting.
 
 mod policy;
 
@@ -109,8 +110,8 @@ impl State {
         Ok(())
     }
 
-    /// What to call a connection that is asked for. The peer may have heard of those that came to nothing here, and takes none of
-    /// the same name or an earlier one.
+    /// What to call a connection that is asked for. The peer may have heard of those that came to
+    /// nothing here, and takes none of the same name or an earlier one.
     pub(crate) fn next_generation(&mut self, ip: IpVersion) -> u32 {
         let asked = &mut self.asked[ip.index()];
         *asked = (*asked).max(self.stream.generation(ip)) + 1;
@@ -225,7 +226,8 @@ impl State {
         self.steer(now, &seen);
     }
 
-    /// When the connections are to be looked at though nothing happens: while something is under way.
+    /// When the connections are to be looked at though nothing happens: while something is under
+    /// way.
     pub(crate) fn look_at(&self) -> Option<Mono> {
         let busy = self.kept.len() > 0
             || !self.stream.is_settled()
@@ -237,8 +239,9 @@ impl State {
             .then(|| packet.map_or(look, |packet| packet.min(look)))
     }
 
-    /// Whether an application is in a call, or was a moment ago and will be again: between two calls of one that sends all it can
-    /// there is nothing for a keeper to do. One that has an event loop may stay away until it is told.
+    /// Whether an application is in a call, or was a moment ago and will be again: between two
+    /// calls of one that sends all it can there is nothing for a keeper to do. One that has an
+    /// event loop may stay away until it is told.
     pub(crate) fn is_called(&self, now: Mono) -> bool {
         self.calls > 0 || (self.readiness.is_none() && now - self.last_call_at < QUIET)
     }
@@ -253,7 +256,8 @@ impl State {
         self.links.each_ref().map(|link| link.as_ref().is_some_and(|link| link.blocked))
     }
 
-    /// Bytes of the application, of which there is room for `most`; how many were taken. They go into one record.
+    /// Bytes of the application, of which there is room for `most`; how many were taken. They go
+    /// into one record.
     pub(crate) fn append(&mut self, parts: &[IoSlice<'_>], most: usize) -> io::Result<usize> {
         let mut taken = 0;
         for part in parts {
@@ -274,8 +278,9 @@ impl State {
             self.write(now);
             return Ok(taken);
         }
-        // Acknowledgements that nobody waits for are read now and then, so that little is kept and that stays in the cache; and so
-        // are wishes, for a keeper does not work while somebody sends a little all the time.
+        // Acknowledgements that nobody waits for are read now and then, so that little is kept and
+        // that stays in the cache; and so are wishes, for a keeper does not work while somebody
+        // sends a little all the time.
         self.unheard = 0;
         for link in self.links.iter_mut().flatten() {
             link.readable = true;

@@ -1,13 +1,14 @@
 //! Watches both connections and wishes for the better one.
 //!
-//! What the stream carries shows the connection that it uses. The other one carries nothing, so it is padded now and then, with
-//! as much as its congestion window needs to open: twice as much as the last time while that still raised the rate, half as
-//! much when it did not. Padding costs [`Rules::budget`] of what the stream carries, and a first allowance. Both rates are the
-//! kernel's delivery rate, so they err alike.
+//! What the stream carries shows the connection that it uses. The other one carries nothing, so it
+//! is padded now and then, with as much as its congestion window needs to open: twice as much as
+//! the last time while that still raised the rate, half as much when it did not. Padding costs
+//! [`Rules::budget`] of what the stream carries, and a first allowance. Both rates are the kernel's
+//! delivery rate, so they err alike.
 //!
-//! Where the policy asks for round trips a ping does. Where it asks for loss, which only many packets show, the other version gets
-//! one of a byte of padding every 20 ms, as far as the budget pays for it, and nothing is said of its loss before there
-//! were enough of them.
+//! Where the policy asks for round trips a ping does. Where it asks for loss, which only many
+//! packets show, the other version gets one of a byte of padding every 20 ms, as far as the budget
+//! pays for it, and nothing is said of its loss before there were enough of them.
 
 mod loss;
 
@@ -86,7 +87,8 @@ impl Steer {
         self.look_at = now + self.policy.rules().every;
     }
 
-    /// Takes in what the kernel knows; `busy` where the stream has bytes under way. The decision, where there is one.
+    /// Takes in what the kernel knows; `busy` where the stream has bytes under way. The decision,
+    /// where there is one.
     pub(crate) fn look(
         &mut self,
         now: Mono,
@@ -216,7 +218,8 @@ const LARGEST: u32 = 8 << 20;
 /// Bytes of padding before the stream has carried any.
 const FIRST_ALLOWANCE: f64 = (4 << 20) as f64;
 const GROWN: f64 = 1.2;
-/// Of a packet with a byte of padding: its head, those of TCP with timestamps and IPv6, and of the acknowledgement.
+/// Of a packet with a byte of padding: its head, those of TCP with timestamps and IPv6, and of the
+/// acknowledgement.
 const PACKET_COST: f64 = 17.0 + 72.0 + 72.0;
 const BETWEEN_PACKETS: Span = Span::from_millis(20);
 /// Packets that can be saved up for later.

@@ -25,8 +25,8 @@ use crate::readiness::Readiness;
 use crate::shared::Shared;
 use crate::steer::Steer;
 
-/// Bytes both ways over IPv4 and IPv6. Clones are the same stream; all calls may come from any thread. Dropping the last one ends
-/// this direction, and what is still to be sent goes on its way.
+/// Bytes both ways over IPv4 and IPv6. Clones are the same stream; all calls may come from any
+/// thread. Dropping the last one ends this direction, and what is still to be sent goes on its way.
 #[derive(Debug, Clone)]
 pub struct DualStream {
     shared: Arc<Shared>,
@@ -80,9 +80,9 @@ pub struct Status {
 }
 
 impl DualStream {
-    /// Connects to a host that listens with a [`crate::DualListener`], as [`Options::wanted`] says; the other connection
-    /// follows by itself. A host whose name does not have all of its addresses can be given as several names or
-    /// addresses with commas between.
+    /// Connects to a host that listens with a [`crate::DualListener`], as [`Options::wanted`] says;
+    /// the other connection follows by itself. A host whose name does not have all of its addresses
+    /// can be given as several names or addresses with commas between.
     ///
     /// # Errors
     /// No address, no connection, or a refusal.
@@ -118,9 +118,9 @@ impl DualStream {
         Ok(Self { _holder: Arc::new(Holder(shared.clone())), shared })
     }
 
-    /// A descriptor that is readable when [`Self::recv`] would not wait and writable when [`Self::send`] would not: for `poll`,
-    /// `epoll` and event loops. It is not to be read or written. From the first call on the stream's keeper works for it
-    /// all the time.
+    /// A descriptor that is readable when [`Self::recv`] would not wait and writable when
+    /// [`Self::send`] would not: for `poll`, `epoll` and event loops. It is not to be read or
+    /// written. From the first call on the stream's keeper works for it all the time.
     ///
     /// # Errors
     /// The system has no more descriptors.
@@ -146,7 +146,8 @@ impl DualStream {
         self.send_until(bytes, None)
     }
 
-    /// As [`Self::send`], but not longer than that; a deadline that has passed asks whether there is room now.
+    /// As [`Self::send`], but not longer than that; a deadline that has passed asks whether there
+    /// is room now.
     ///
     /// # Errors
     /// No room came in time (`TimedOut`), or the stream has ended or failed.
@@ -154,8 +155,9 @@ impl DualStream {
         self.send_vectored_until(&[IoSlice::new(bytes)], deadline)
     }
 
-    /// As [`Self::send_until`], of bytes that lie in several places, as if they lay behind each other: they need no buffer to be
-    /// put together in, and go in one record as far as it takes them.
+    /// As [`Self::send_until`], of bytes that lie in several places, as if they lay behind each
+    /// other: they need no buffer to be put together in, and go in one record as far as it takes
+    /// them.
     ///
     /// # Errors
     /// As there.
@@ -222,7 +224,8 @@ impl DualStream {
         done
     }
 
-    /// Asks for both directions to go over this IP version; the number by which [`netaware_dual::Event::WishEnded`] names it.
+    /// Asks for both directions to go over this IP version; the number by which
+    /// [`netaware_dual::Event::WishEnded`] names it.
     ///
     /// # Errors
     /// It cannot be had now.
@@ -236,9 +239,10 @@ impl DualStream {
         serial
     }
 
-    /// Keeps this direction where it is until [`Self::release`] has been called as often: the peer's wishes are refused and this end has
-    /// none. A wish made before waits: where the peer grants it meanwhile, the peer's direction turns, and this one when it is
-    /// released. A turn that has begun ends, and a connection that is lost is left all the same.
+    /// Keeps this direction where it is until [`Self::release`] has been called as often: the
+    /// peer's wishes are refused and this end has none. A wish made before waits: where the peer
+    /// grants it meanwhile, the peer's direction turns, and this one when it is released. A turn
+    /// that has begun ends, and a connection that is lost is left all the same.
     pub fn hold(&self) {
         self.shared.lock().stream.hold();
     }
@@ -296,8 +300,8 @@ impl DualStream {
         self.shared.lock().happened.drain(..).collect()
     }
 
-    /// Switches by these rules from now on, or no longer by itself. Where there is a callback, it decides, and the rules say
-    /// what is looked at, how often and at what cost.
+    /// Switches by these rules from now on, or no longer by itself. Where there is a callback, it
+    /// decides, and the rules say what is looked at, how often and at what cost.
     pub fn set_policy(&self, rules: Option<Rules>) {
         let judged = self.shared.judge.is_there();
         let mut state = self.shared.lock();
@@ -310,7 +314,8 @@ impl DualStream {
         self.shared.lock().rules
     }
 
-    /// Lets this decide, or the rules again; without rules it is shown what bulk transfer looks at. See [`Callback`].
+    /// Lets this decide, or the rules again; without rules it is shown what bulk transfer looks at.
+    /// See [`Callback`].
     pub fn set_policy_callback(&self, callback: Option<Callback>) {
         let judged = callback.is_some();
         self.shared.judge.set(callback);
@@ -318,8 +323,8 @@ impl DualStream {
         state.steer = Steer::made(state.rules, judged, clock::now());
     }
 
-    /// What a policy has decided since the last call, with its evidence and what became of it; oldest first, the oldest of very
-    /// many are dropped.
+    /// What a policy has decided since the last call, with its evidence and what became of it;
+    /// oldest first, the oldest of very many are dropped.
     pub fn decisions(&self) -> Vec<Decision> {
         let mut state = self.shared.lock();
         std::iter::from_fn(|| state.decisions.take()).collect()
@@ -330,8 +335,8 @@ impl DualStream {
         self.shared.lock().decisions.take()
     }
 
-    /// Where the other end of the connection over this IP version is, of the one there is or was last. Behind a translator it may
-    /// be an address of the other IP version.
+    /// Where the other end of the connection over this IP version is, of the one there is or was
+    /// last. Behind a translator it may be an address of the other IP version.
     pub fn peer_address(&self, ip: IpVersion) -> Option<SocketAddr> {
         self.shared.lock().peers[ip.index()]
     }

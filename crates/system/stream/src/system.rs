@@ -32,8 +32,9 @@ mod linux {
         Ok(memfd_create("netaware-stream", MemfdFlags::CLOEXEC)?)
     }
 
-    /// Puts the bytes of a file in memory from there on, as long as [`LARGE_PAGE`], into one large page where the system has one: what is
-    /// done page by page, in writing and in sending, is then done once. Whether it did.
+    /// Puts the bytes of a file in memory from there on, as long as [`LARGE_PAGE`], into one large
+    /// page where the system has one: what is done page by page, in writing and in sending, is then
+    /// done once. Whether it did.
     #[expect(unsafe_code, reason = "a mapping, which nobody else sees and which is gone before this returns")]
     pub(crate) fn in_large_page(file: &OwnedFd, at: u64) -> bool {
         use std::os::fd::AsRawFd as _;
@@ -41,8 +42,8 @@ mod linux {
 
         let (page, both) = (LARGE_PAGE as usize, 2 * LARGE_PAGE as usize);
         let Ok(at) = libc::off_t::try_from(at) else { return false };
-        // SAFETY: address space is reserved first, so that the mapping can begin where a large page may; nothing of ours was there, and
-        // all of it is given back.
+        // SAFETY: address space is reserved first, so that the mapping can begin where a large page
+        // may; nothing of ours was there, and all of it is given back.
         unsafe {
             let hidden = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
             let room = libc::mmap(null_mut(), both, libc::PROT_NONE, hidden, -1, 0);

@@ -40,11 +40,13 @@ pub(crate) fn is_ending() -> bool {
     ENDING.load(Ordering::Acquire)
 }
 
-/// For a program that is about to end, once it has let go of its streams: waits until their peers have everything, or until then,
-/// and for the threads behind them. What a kernel does for plain sockets after their process, nobody does for these. Streams
-/// made afterwards are let go as soon as their peers have everything.
+/// For a program that is about to end, once it has let go of its streams: waits until their peers
+/// have everything, or until then, and for the threads behind them. What a kernel does for plain
+/// sockets after their process, nobody does for these. Streams made afterwards are let go as soon
+/// as their peers have everything.
 ///
-/// Whether all threads have ended. Connections that are being tried are waited for a tenth of a second at most.
+/// Whether all threads have ended. Connections that are being tried are waited for a tenth of a
+/// second at most.
 pub fn settle(until: Mono) -> bool {
     ENDING.store(true, Ordering::Release);
     let tried_until = until.min(clock::now() + TRIED);

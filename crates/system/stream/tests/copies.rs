@@ -1,5 +1,6 @@
-//! That a sender's bytes need no buffer on their way out: they are written from where the caller has them to where they are kept, and
-//! the kernel sends them from there (`link`'s own tests see to that).
+//! That a sender's bytes need no buffer on their way out: they are written from where the caller
+//! has them to where they are kept, and the kernel sends them from there (`link`'s own tests see to
+//! that).
 //!
 //! An executable of its own, because its allocator is that of the whole program.
 #![expect(unsafe_code, reason = "an allocator that counts")]
@@ -20,8 +21,8 @@ thread_local! {
     static ASKED_FOR: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: what the system's allocator keeps to holds here as well, for every call goes there as it came. Counting does not allocate:
-// the counter is there from the start, and has nothing to drop.
+// SAFETY: what the system's allocator keeps to holds here as well, for every call goes there as it
+// came. Counting does not allocate: the counter is there from the start, and has nothing to drop.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ASKED_FOR.set(ASKED_FOR.get() + layout.size());

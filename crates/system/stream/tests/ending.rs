@@ -1,4 +1,5 @@
-//! A program that lets go of its streams and ends. An executable of its own, because `settle` ends the streams of the whole process.
+//! A program that lets go of its streams and ends. An executable of its own, because `settle` ends
+//! the streams of the whole process.
 
 use std::io::Write as _;
 use std::net::SocketAddr;

@@ -67,8 +67,9 @@ impl Identity {
         Ok(Self { config: Arc::new(config), fingerprint })
     }
 
-    /// The one kept in this file (certificate and key, for its owner alone), made for these names (addresses, too) and kept there if
-    /// there is none: who is started again has to be known again.
+    /// The one kept in this file (certificate and key, for its owner alone), made for these names
+    /// (addresses, too) and kept there if there is none: who is started again has to be known
+    /// again.
     ///
     /// # Errors
     /// It cannot be made, written or read.

@@ -1,8 +1,9 @@
 //! Whom one end of a TLS connection believes the other to be, and why it does not.
 //!
-//! TLS 1.3 alone is spoken. A certificate is judged by an authority and the name that was dialled, by its own fingerprint, or
-//! not at all where both ends prove over that very connection (RFC 9266) that they have a key. What a person has to do when it is not
-//! believed is the business of [`Refusal`].
+//! TLS 1.3 alone is spoken. A certificate is judged by an authority and the name that was dialled,
+//! by its own fingerprint, or not at all where both ends prove over that very connection (RFC 9266)
+//! that they have a key. What a person has to do when it is not believed is the business of
+//! [`Refusal`].
 
 mod identity;
 pub mod pem;

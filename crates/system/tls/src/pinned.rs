@@ -1,4 +1,5 @@
-//! A certificate that is known by its fingerprint, or not judged at all. Names and authorities play no part.
+//! A certificate that is known by its fingerprint, or not judged at all. Names and authorities play
+//! no part.
 
 use std::fmt;
 use std::str::FromStr;
@@ -62,7 +63,8 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// A client that believes this certificate only; `None`: any, because who is there is proved by other means.
+/// A client that believes this certificate only; `None`: any, because who is there is proved by
+/// other means.
 ///
 /// # Errors
 /// The library refuses the whole.

@@ -62,7 +62,8 @@ pub enum Judge<'a> {
     Authority(&'a Path),
     /// It has to be this very one: SHA-256, hexadecimal, colons allowed.
     Fingerprint(&'a str),
-    /// It is not judged: the other end is whoever proves, over this very connection (RFC 9266), to have the key.
+    /// It is not judged: the other end is whoever proves, over this very connection (RFC 9266), to
+    /// have the key.
     Key,
 }
 

@@ -1,10 +1,11 @@
 //! What each change of the IP version gained.
 //!
-//! **Measures** the rate at which the receiver acknowledged bytes in the [`LOOK`] before a switch and in the [`LOOK`] after it was
-//! complete, and the longest time without any acknowledgement from its beginning until [`CALM`] after it was complete.
-//! **Assumes** that the sender always had something to send. **Leans**: an acknowledgement is held back for 20 ms at most, so a
-//! stall is right to about that, and too long where the disk of either end stalled. A rate of less than [`LEAST`] is none.
-//! **Published** nowhere: it is arithmetic over the stream's own events.
+//! **Measures** the rate at which the receiver acknowledged bytes in the [`LOOK`] before a switch
+//! and in the [`LOOK`] after it was complete, and the longest time without any acknowledgement from
+//! its beginning until [`CALM`] after it was complete. **Assumes** that the sender always had
+//! something to send. **Leans**: an acknowledgement is held back for 20 ms at most, so a stall is
+//! right to about that, and too long where the disk of either end stalled. A rate of less than
+//! [`LEAST`] is none. **Published** nowhere: it is arithmetic over the stream's own events.
 
 use std::collections::VecDeque;
 
@@ -27,7 +28,8 @@ pub struct Switch {
     pub before: Option<BitRate>,
     /// Goodput after.
     pub after: Option<BitRate>,
-    /// Until the receiver had every byte that went the old way; unknown where the transfer ended before.
+    /// Until the receiver had every byte that went the old way; unknown where the transfer ended
+    /// before.
     pub took: Option<Span>,
     /// The longest time without an acknowledgement around it.
     pub stalled: Span,

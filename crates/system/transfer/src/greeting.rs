@@ -42,7 +42,8 @@ pub(crate) fn introduce(channel: &mut Channel, key: Option<&Key>, patience: Span
     }
 }
 
-/// From the receiver's side. Who does not know the key gets the challenge and an error, and nothing else.
+/// From the receiver's side. Who does not know the key gets the challenge and an error, and nothing
+/// else.
 pub(crate) fn admit(channel: &mut Channel, key: Option<&Key>, patience: Span) -> Result<(), Broken> {
     let deadline = clock::now() + patience;
     let look = &mut in_time(deadline, patience);

@@ -6,10 +6,12 @@
 //!  found    next        them                                         them      asked for    renames
 //! ```
 //!
-//! [`netaware_wire::transfer`] has the words. `sending`, `receiving`, `switching` and `gains` decide and touch nothing; the others
-//! do what those say. `receiver` listens, and has a session for each stream. A file is known by its BLAKE3: what a receiver has of one is gone on with if the sender's file begins with
-//! the same bytes, and a file takes its place only if all of it is what was sent. Nothing is remembered between runs but the
-//! partial files themselves, so either end may die at any time.
+//! [`netaware_wire::transfer`] has the words. `sending`, `receiving`, `switching` and `gains`
+//! decide and touch nothing; the others do what those say. `receiver` listens, and has a session
+//! for each stream. A file is known by its BLAKE3: what a receiver has of one is gone on with if
+//! the sender's file begins with the same bytes, and a file takes its place only if all of it is
+//! what was sent. Nothing is remembered between runs but the partial files themselves, so either
+//! end may die at any time.
 
 mod channel;
 mod error;

@@ -1,8 +1,9 @@
 //! The folder into which a receiver puts what comes.
 //!
-//! Everything is reached from one descriptor of that folder, part by part and never through a symbolic link, so that neither
-//! names nor links lead out of it. A file comes under another name beside its place, locked against a second transfer of the
-//! same one, and takes its place by a rename once its digest is right.
+//! Everything is reached from one descriptor of that folder, part by part and never through a
+//! symbolic link, so that neither names nor links lead out of it. A file comes under another name
+//! beside its place, locked against a second transfer of the same one, and takes its place by a
+//! rename once its digest is right.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -79,7 +80,8 @@ impl Place {
     /// It is no folder, or nothing can be put there.
     pub(crate) fn new(path: &Path, existing: Existing) -> io::Result<Self> {
         let root = openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Bits::empty())?;
-        // Told before anybody sends, as far as it can be told: the disk may fill, and folders in it may be others'.
+        // Told before anybody sends, as far as it can be told: the disk may fill, and folders in it
+        // may be others'.
         accessat(&root, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?;
         Ok(Self { root, existing })
     }
@@ -104,7 +106,8 @@ impl Place {
         Ok(())
     }
 
-    /// Looks for what is there of a file; `busy` is called now and then meanwhile. [`RefusalCode::Busy`] may pass.
+    /// Looks for what is there of a file; `busy` is called now and then meanwhile.
+    /// [`RefusalCode::Busy`] may pass.
     ///
     /// # Errors
     /// The file cannot come.
@@ -305,7 +308,8 @@ impl Incoming {
         };
         match renamed {
             Ok(()) => Ok(Done::Written),
-            // Another transfer has brought the same file meanwhile: the one of a sender that was killed may still have had its bytes.
+            // Another transfer has brought the same file meanwhile: the one of a sender that was
+            // killed may still have had its bytes.
             Err(Errno::EXIST) if self.is_in_place(digest) => {
                 unlinkat(&self.folder, &name, AtFlags::empty())?;
                 Ok(Done::Present)

@@ -1,7 +1,8 @@
 //! What is to be sent: files and folders, found before anything travels.
 //!
-//! Links that are named are followed, as `cp` does; those found in folders are not, and are told, as is what is neither file
-//! nor folder. Only names and lengths are kept, about 150 bytes of memory for each entry.
+//! Links that are named are followed, as `cp` does; those found in folders are not, and are told,
+//! as is what is neither file nor folder. Only names and lengths are kept, about 150 bytes of
+//! memory for each entry.
 
 use std::collections::HashSet;
 use std::fs::{self, Metadata};

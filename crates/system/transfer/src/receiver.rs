@@ -185,5 +185,6 @@ impl Drop for Seat {
     }
 }
 
-/// Senders beyond the most that there may be who are told so, instead of being cut off; and those that have been told all.
+/// Senders beyond the most that there may be who are told so, instead of being cut off; and those
+/// that have been told all.
 const TURNED_AWAY: usize = 16;

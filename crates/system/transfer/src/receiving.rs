@@ -1,5 +1,6 @@
-//! What a receiver has to do for a message, as far as it can be said without files and sockets. The sender may be hostile:
-//! what it may not say ends the transfer, and what it may say costs a bounded amount of memory.
+//! What a receiver has to do for a message, as far as it can be said without files and sockets. The
+//! sender may be hostile: what it may not say ends the transfer, and what it may say costs a
+//! bounded amount of memory.
 
 use std::collections::BTreeMap;
 

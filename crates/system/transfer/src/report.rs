@@ -39,9 +39,11 @@ pub struct SendReport {
     pub reconnects: u32,
     /// Changes of the IP version.
     pub switches: Vec<Switch>,
-    /// What the policy of `auto` decided, those decisions included that came to nothing; the first ten thousand.
+    /// What the policy of `auto` decided, those decisions included that came to nothing; the first
+    /// ten thousand.
     pub decisions: Vec<Decided>,
-    /// Shares, in percent, at which it should have switched: the other version was not there in time, or the transfer was over.
+    /// Shares, in percent, at which it should have switched: the other version was not there in
+    /// time, or the transfer was over.
     pub missed: Vec<f64>,
     /// What was not sent.
     pub failures: Vec<Failure>,

@@ -4,7 +4,8 @@ use netaware_units::{Mono, Span};
 
 use crate::error::Broken;
 
-/// Tries that got nobody on come at longer and longer intervals, whether a connection came of them or not.
+/// Tries that got nobody on come at longer and longer intervals, whether a connection came of them
+/// or not.
 #[derive(Debug)]
 pub(crate) struct Retries {
     pause: Span,

@@ -1,7 +1,8 @@
 //! Which transfer brings which file just now.
 //!
-//! A sender that died without a word leaves a transfer behind that holds its files. It is told from one that is alone slow by
-//! its stream: nothing came for [`SILENT`] while somebody else waited for the file.
+//! A sender that died without a word leaves a transfer behind that holds its files. It is told from
+//! one that is alone slow by its stream: nothing came for [`SILENT`] while somebody else waited for
+//! the file.
 
 use std::collections::BTreeSet;
 use std::net::Shutdown;
@@ -44,7 +45,8 @@ impl Roster {
         });
     }
 
-    /// Somebody waits for a file: whoever holds it and has gone silent is ended. Called again and again.
+    /// Somebody waits for a file: whoever holds it and has gone silent is ended. Called again and
+    /// again.
     pub(crate) fn press(&self, file: &EntryPath, now: Mono) {
         for holder in self.lock().iter_mut().filter(|holder| holder.files.contains(file)) {
             let received = holder.stream.status().received;

@@ -1,4 +1,5 @@
-//! Sends files: reads them, and follows [`Sending`] over one stream after the other until all is there.
+//! Sends files: reads them, and follows [`Sending`] over one stream after the other until all is
+//! there.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -87,7 +88,8 @@ impl SendRequest {
     }
 }
 
-/// Sends it; what came of it. Where the transfer breaks, it is gone on with over another connection.
+/// Sends it; what came of it. Where the transfer breaks, it is gone on with over another
+/// connection.
 ///
 /// # Errors
 /// Nothing could be sent at all.

@@ -1,8 +1,8 @@
 //! What a sender does next, as far as it can be said without files and sockets.
 //!
-//! Entries are announced ahead of their bytes, so that many small files do not cost a round trip each, and at most
-//! [`MAX_AHEAD`] of them, so that the receiver needs little memory. What is over is known by its number and survives the
-//! stream: over the next one only the rest is announced.
+//! Entries are announced ahead of their bytes, so that many small files do not cost a round trip
+//! each, and at most [`MAX_AHEAD`] of them, so that the receiver needs little memory. What is over
+//! is known by its number and survives the stream: over the next one only the rest is announced.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! One transfer, from the receiver's side: does what [`Receiving`] says, on the disk and on the stream.
+//! One transfer, from the receiver's side: does what [`Receiving`] says, on the disk and on the
+//! stream.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -11,7 +11,8 @@ pub struct SwitchPlan {
     pub first: Option<IpVersion>,
     /// The faster one is found and used.
     pub auto: bool,
-    /// It goes to the other one where so much of all bytes is there, in hundredths of a percent, rising.
+    /// It goes to the other one where so much of all bytes is there, in hundredths of a percent,
+    /// rising.
     at: Vec<u32>,
 }
 
@@ -93,13 +94,15 @@ impl Switching {
         Self { first: plan.first, at: plan.at.clone(), next: None }
     }
 
-    /// The first bytes are about to go, and so many are there already: what that has passed is not done any more.
+    /// The first bytes are about to go, and so many are there already: what that has passed is not
+    /// done any more.
     pub(crate) fn begin(&mut self, done: u64, total: u64) {
         let share = share_of(done, total);
         self.next.get_or_insert_with(|| self.at.iter().filter(|at| **at < share).count());
     }
 
-    /// The version to ask for now, of a transfer that has begun, has so much of its bytes there and uses `current`.
+    /// The version to ask for now, of a transfer that has begun, has so much of its bytes there and
+    /// uses `current`.
     pub(crate) fn due(&self, done: u64, total: u64, current: IpVersion) -> Option<IpVersion> {
         let share = share_of(done, total);
         if self.at.get(self.next?).is_some_and(|at| *at <= share) {

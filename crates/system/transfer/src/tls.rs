@@ -1,5 +1,6 @@
-//! TLS 1.3 below a transfer. A receiver shows a certificate, made by itself or given; a sender knows it by its fingerprint,
-//! the SHA-256 of the certificate. Names and authorities play no part: the sender was told what the receiver printed.
+//! TLS 1.3 below a transfer. A receiver shows a certificate, made by itself or given; a sender
+//! knows it by its fingerprint, the SHA-256 of the certificate. Names and authorities play no part:
+//! the sender was told what the receiver printed.
 
 use std::path::Path;
 use std::sync::Arc;

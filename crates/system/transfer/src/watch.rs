@@ -1,5 +1,5 @@
-//! Looks after a sender's stream while its bytes travel: switches when that is due, follows what switches gain, tells
-//! how far it is.
+//! Looks after a sender's stream while its bytes travel: switches when that is due, follows what
+//! switches gain, tells how far it is.
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
@@ -83,7 +83,8 @@ impl<'a> Watch<'a> {
         if status.acknowledged > self.acked && self.flows {
             self.moved_at = now;
         }
-        // What happened was before this look: with what was acknowledged at the last one, or the end of a stall would hide it.
+        // What happened was before this look: with what was acknowledged at the last one, or the
+        // end of a stall would hide it.
         for happened in stream.happened() {
             match happened.event {
                 Event::Turning { from, to, reason, .. } => {
@@ -97,7 +98,8 @@ impl<'a> Watch<'a> {
         self.gains.observe(now, self.acked);
         self.tell_decisions(stream);
         self.tell_switches();
-        // The stream holds what it was given until the peer has it; the few bytes around the files count as theirs.
+        // The stream holds what it was given until the peer has it; the few bytes around the files
+        // count as theirs.
         let done = (self.settled + self.position).saturating_sub(status.unacknowledged);
         if let Some(current) = status.current
             && let Some(to) = self.switching.due(done, self.total, current)

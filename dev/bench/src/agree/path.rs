@@ -87,7 +87,8 @@ impl EmulatedPath {
         Ok((reading, lab.end()?))
     }
 
-    /// What a TCP that keeps the link full carries, in Mbit/s: full segments, with timestamps (RFC 7323).
+    /// What a TCP that keeps the link full carries, in Mbit/s: full segments, with timestamps (RFC
+    /// 7323).
     pub(super) fn tcp_goodput(&self, version: IpVersion) -> Result<f64> {
         const TCP_HEADER: u32 = 20 + 12;
         let version = recorded(version);
@@ -108,12 +109,13 @@ impl EmulatedPath {
 
 /// Probability of [`Paths::lossy`].
 pub(super) const LOSS: f64 = 0.01;
-/// Extra delays of [`Paths::uneven`] lie evenly between 0 and twice this, in microseconds. 1400 bytes occupy the link for
-/// longer than that, so no packet overtakes another and each delay is drawn by itself.
+/// Extra delays of [`Paths::uneven`] lie evenly between 0 and twice this, in microseconds. 1400
+/// bytes occupy the link for longer than that, so no packet overtakes another and each delay is
+/// drawn by itself.
 pub(super) const MEAN_JITTER_US: f64 = 100.0;
 
-/// The queue holds more than a bandwidth-delay product (125 kB), so that after a loss, when the window falls to 0.7 (cubic)
-/// or a half (Reno), the link never runs dry.
+/// The queue holds more than a bandwidth-delay product (125 kB), so that after a loss, when the
+/// window falls to 0.7 (cubic) or a half (Reno), the link never runs dry.
 const PLAIN: &str = "\
 about = \"50 Mbit/s and 10 ms each way, 100 ms of queue\"
 [[hop]]

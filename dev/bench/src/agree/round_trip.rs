@@ -13,7 +13,8 @@ use crate::peers::{irtt, netaware, ping, qperf, sockperf};
 
 const PAYLOAD: u32 = 64;
 const SPACING_MS: u32 = 10;
-/// From 1 ms on ping prints three significant digits of a round trip, but the mean to the microsecond.
+/// From 1 ms on ping prints three significant digits of a round trip, but the mean to the
+/// microsecond.
 const PING_DIGIT_US: f64 = 100.0;
 const PING_MEAN_DIGIT_US: f64 = 1.0;
 
@@ -22,7 +23,8 @@ pub(super) fn comparisons<'a>(paths: &'a Paths, ours: &'a Path, seconds: u32) ->
     spaced.into_iter().chain(VERSIONS.map(|version| ping_pong(paths, ours, version, seconds))).collect()
 }
 
-/// By figure: its name, ours between the kernels' stamps, and the last digit that ping prints of it.
+/// By figure: its name, ours between the kernels' stamps, and the last digit that ping prints of
+/// it.
 const FIGURES: [(&str, &str, f64); 3] = [
     ("mean us", "kernel mean us", PING_MEAN_DIGIT_US),
     ("p50 us", "kernel p50 us", PING_DIGIT_US),
@@ -65,8 +67,8 @@ fn spaced<'a>(paths: &'a Paths, ours: &'a Path, version: IpVersion, seconds: u32
 const SOCKPERF: &str = "sockperf, twice";
 const QPERF: &str = "qperf, twice";
 
-/// sockperf and qperf tell half the round trip. qperf tells the mean only, as time over number of exchanges, so one
-/// exchange more or less is its last digit.
+/// sockperf and qperf tell half the round trip. qperf tells the mean only, as time over number of
+/// exchanges, so one exchange more or less is its last digit.
 fn ping_pong<'a>(paths: &'a Paths, ours: &'a Path, version: IpVersion, seconds: u32) -> Comparison<'a> {
     let path = &paths.plain;
     let mut contenders = vec![

@@ -20,7 +20,8 @@ const WHOLE: &str = "netaware --omit 0s";
 /// Leaves out as much as iperf3 is told to, and like iperf3 sends for longer by that.
 const STEADY: &str = "netaware --omit 2s";
 const IPERF3_STEADY: &str = "iperf3 --omit 2";
-/// What the last two leave out, in seconds: more than slow start, its overflow of the queue and the recovery take.
+/// What the last two leave out, in seconds: more than slow start, its overflow of the queue and the
+/// recovery take.
 const OMITTED: u32 = 2;
 /// qperf counts whole messages of 64 KiB, so its rate is a multiple of one per test.
 const QPERF_MESSAGE_MEGABITS: f64 = 65_536.0 * 8.0 / 1e6;

@@ -27,7 +27,8 @@ pub(super) fn comparisons<'a>(paths: &'a Paths, ours: &'a Path, seconds: u32) ->
     truths.into_iter().flat_map(both).collect()
 }
 
-/// The jitter of RFC 3550 tends to the mean of |D|; of delays drawn evenly from 0 to 2m that is 2m/3.
+/// The jitter of RFC 3550 tends to the mean of |D|; of delays drawn evenly from 0 to 2m that is
+/// 2m/3.
 fn even_jitter_us() -> f64 {
     2.0 * MEAN_JITTER_US / 3.0
 }

@@ -1,5 +1,5 @@
-//! One-way delay of real traffic between two probes, and active one-way delay of the same packets, against what the lab says of
-//! every packet.
+//! One-way delay of real traffic between two probes, and active one-way delay of the same packets,
+//! against what the lab says of every packet.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -49,8 +49,8 @@ const LINK: u32 = 14 + 4;
 const USUAL: &[&str] = &["digest"];
 const MORE: &[&str] = &["digest", "volume", "traffic", "rtt", "capacity"];
 
-/// One line of a published table: bytes of a frame, packets per second, errors of mean, min and max in us, and of the share that was
-/// lost in per cent.
+/// One line of a published table: bytes of a frame, packets per second, errors of mean, min and max
+/// in us, and of the share that was lost in per cent.
 type Known = (u32, f64, f64, Option<f64>, f64, f64);
 
 /// Five times the same: what the first table of precision has.
@@ -312,12 +312,14 @@ impl Fleet {
             probe.arg("--state").arg(folder.path().join(format!("state-{name}")));
             programs.push(quietly(probe)?);
         }
-        // They connect, get their tasks and watch for longer than the join waits: only then is a loss known to be one.
+        // They connect, get their tasks and watch for longer than the join waits: only then is a
+        // loss known to be one.
         pause(Duration::from_secs(6));
         Ok(Self { lab, folder, netaware: netaware.to_owned(), _programs: programs })
     }
 
-    /// What the collector stored of packets from a to b once it has all of them, and what is true of them.
+    /// What the collector stored of packets from a to b once it has all of them, and what is true
+    /// of them.
     fn end(self, length: u32, sent: u64) -> Result<(Found, RecordedSum)> {
         let waiting = Stopwatch::start();
         let row = loop {
@@ -359,10 +361,12 @@ impl Fleet {
     }
 }
 
-/// A hundred years: spans of this length begin in 1970, so that midnight cannot make two of one run.
+/// A hundred years: spans of this length begin in 1970, so that midnight cannot make two of one
+/// run.
 const ALL: &str = "876000h";
 
-/// A second link between the hosts, so that reports do not travel on what is measured, as in the published tests.
+/// A second link between the hosts, so that reports do not travel on what is measured, as in the
+/// published tests.
 fn join_for_management(lab: &Lab) -> Result<()> {
     let ip = |side, words: &[&str]| output(lab.command(side, "ip").args(words)).map(drop);
     let far = lab.namespace(Side::B);

@@ -1,10 +1,12 @@
 //! The quickest single sender there is on a veth pair: the kernel itself.
 //!
-//! A socket costs this kernel 3 to 4 us for each datagram, so that one sender gives a quarter of a million packets/s. Here an XDP
-//! program is run on a frame again and again within the kernel (`BPF_PROG_TEST_RUN` with live frames, Linux 5.18): it numbers
-//! the frame, waits for the time it is due, and redirects it into the link, where it arrives as any other.
+//! A socket costs this kernel 3 to 4 us for each datagram, so that one sender gives a quarter of a
+//! million packets/s. Here an XDP program is run on a frame again and again within the kernel
+//! (`BPF_PROG_TEST_RUN` with live frames, Linux 5.18): it numbers the frame, waits for the time it
+//! is due, and redirects it into the link, where it arrives as any other.
 //!
-//! Frames are addressed to another host's card, as on a mirror port: a capture takes them, the host behind it does not.
+//! Frames are addressed to another host's card, as on a mirror port: a capture takes them, the host
+//! behind it does not.
 #![expect(unsafe_code, reason = "the bpf system call has no safe wrapper")]
 
 use std::io;
@@ -32,7 +34,8 @@ pub(super) struct Stream {
 /// Sends into the pair's link from the left, to be seen on the right.
 pub(super) fn send(pair: &Pair, stream: Stream) -> Result<Sent> {
     let (left, right) = (pair.left(), pair.right());
-    // Frames that a program redirects into a veth are taken by the other end's NAPI, which it has with this only.
+    // Frames that a program redirects into a veth are taken by the other end's NAPI, which it has
+    // with this only.
     output(right.command("ethtool").args(["-K", right.device(), "gro", "on"]))?;
     let index = output(left.command("cat").arg(format!("/sys/class/net/{}/ifindex", left.device())))?;
     let index: i32 = index.trim().parse().context("number of the interface")?;
@@ -50,7 +53,8 @@ pub(super) fn send(pair: &Pair, stream: Stream) -> Result<Sent> {
             if left <= 0.0 {
                 return Ok(Sent { packets: state.sent()?, seconds: (now - start).secs_f64() });
             }
-            // A turn without a packet takes less than one with: rather a call more than a run that does not end.
+            // A turn without a packet takes less than one with: rather a call more than a run that
+            // does not end.
             let rate = f64::from(before) / (now - began).secs_f64().max(Span::from_micros(1).secs_f64());
             turns = (rate * left.max(0.05)) as u32;
         }

@@ -1,4 +1,5 @@
-//! What watching costs, and when packets begin to be lost: rate, memory, filters, tasks, frame size, gap, duration, overload.
+//! What watching costs, and when packets begin to be lost: rate, memory, filters, tasks, frame
+//! size, gap, duration, overload.
 
 use std::time::Duration;
 
@@ -66,7 +67,8 @@ pub(crate) fn rate<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
     contests
 }
 
-/// More than [`REACHABLE_SINGLE`]: the sender does not give all of what it is asked for where a hypervisor takes its core away.
+/// More than [`REACHABLE_SINGLE`]: the sender does not give all of what it is asked for where a
+/// hypervisor takes its core away.
 const ASKED_SINGLE: f64 = 1_000_000.0;
 const REACHABLE_SINGLE: f64 = 900_000.0;
 const REACHABLE: f64 = 1e6;
@@ -84,7 +86,8 @@ pub(crate) fn memory<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
         ("netaware, ring 128 MiB", "128MiB"),
     ];
     const HOSTS: [&str; 3] = ["OpenIMP, 256 MB", "OpenIMP, 512 MB", "OpenIMP, 1 GB"];
-    // Per rate, and for each host: loss and CPU in per cent. The host of 1 GB had its sixth test at 73,782/s, which is in `rate`.
+    // Per rate, and for each host: loss and CPU in per cent. The host of 1 GB had its sixth test at
+    // 73,782/s, which is in `rate`.
     let known: [(f64, &[(f64, f64)]); 6] = [
         (54_087.0, &[(0.0, 43.79), (0.0, 42.67), (0.0, 53.40)]),
         (60_096.0, &[(0.0, 47.54), (0.0, 49.21), (0.0, 74.03)]),
@@ -166,7 +169,8 @@ const NO_FILTER: &str = "netaware, simple filter";
 const MEDIUM: &str = "netaware, medium filter";
 const HIGH: &str = "netaware, complex filter";
 
-/// Filters of more and more conditions. None passes what else comes over the link: neighbours that look for each other (RFC 4861).
+/// Filters of more and more conditions. None passes what else comes over the link: neighbours that
+/// look for each other (RFC 4861).
 pub(crate) fn filters<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
     const NAMES: [&str; 3] = ["OpenIMP, no filter", "OpenIMP, medium filter", "OpenIMP, complex filter"];
     const CONDITIONS: [(&str, &str); 3] = [
@@ -194,7 +198,8 @@ pub(crate) fn filters<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
         contest(("250,000 packets/s", Pace::Rate(250_000.0), "ns/packet", ns_per_packet)),
         contest(("as fast as it goes", Pace::Fastest, "packets/s", packets_per_second)),
     ];
-    // On an AMD K6 of 450 MHz; per line: without a filter, a medium one, a complex one, each with rate, loss and CPU.
+    // On an AMD K6 of 450 MHz; per line: without a filter, a medium one, a complex one, each with
+    // rate, loss and CPU.
     let known = [
         [(6_010.0, 0.0, 15.97), (6_048.0, 0.0, 18.28), (6_048.0, 0.0, 15.98)],
         [(18_029.0, 0.0, 46.05), (18_145.0, 0.0, 50.46), (18_145.0, 0.0, 49.35)],
@@ -293,7 +298,8 @@ pub(crate) fn gaps<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
     known.map(contest).into_iter().collect()
 }
 
-/// Whether what is lost depends on how long it lasts: once, three, five and ten times as long, and an hour where it is a minute once.
+/// Whether what is lost depends on how long it lasts: once, three, five and ten times as long, and
+/// an hour where it is a minute once.
 pub(crate) fn durations<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
     let known = [
         (54_087.0, [(60, 0.01, 48.98), (180, 0.01, 50.31), (300, 8.91, 50.45), (600, 3.49, 50.29)]),
@@ -326,7 +332,8 @@ pub(crate) fn durations<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
     contests
 }
 
-/// A reader that gets no time for a second: more is lost than any ring holds, and every packet of it must be counted.
+/// A reader that gets no time for a second: more is lost than any ring holds, and every packet of
+/// it must be counted.
 pub(crate) fn overload<'a>(bench: &'a Bench<'a>) -> Vec<Contest<'a>> {
     let traffic = Traffic { frame: SMALL, pace: Pace::Fastest, seconds: bench.seconds.max(2.0) };
     let held_up = move |reader: Result<Reader>| -> Result<Reading> {

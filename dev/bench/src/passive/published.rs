@@ -1,7 +1,9 @@
-//! What was published of the system before: OpenIMP's performance and precision tests, deliverable D4.2 of the 6QM project (2004),
-//! on a Pentium 4 of 2.8 GHz with a card of 100 Mbit/s where nothing else is said.
+//! What was published of the system before: OpenIMP's performance and precision tests, deliverable
+//! D4.2 of the 6QM project (2004), on a Pentium 4 of 2.8 GHz with a card of 100 Mbit/s where
+//! nothing else is said.
 //!
-//! Their figures stand beside ours in the tables; processors and cards being what they were, no ratio is formed.
+//! Their figures stand beside ours in the tables; processors and cards being what they were, no
+//! ratio is formed.
 
 use super::super::contest::{Contender, Reading};
 
@@ -54,8 +56,8 @@ impl Stamps {
     }
 }
 
-/// Errors of one-way delays, us: mean, and least and most where they were published; and of the share that was lost, per cent of what
-/// was sent.
+/// Errors of one-way delays, us: mean, and least and most where they were published; and of the
+/// share that was lost, per cent of what was sent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DelayErrors {
     pub(crate) mean: f64,

@@ -1,7 +1,9 @@
-//! How well packets are stamped: intervals between stamps beside those at which the packets were handed to the kernel.
+//! How well packets are stamped: intervals between stamps beside those at which the packets were
+//! handed to the kernel.
 //!
-//! The published test had a generator of its own whose intervals are exact. Here the sender's clock, read before its system call, is all that is
-//! known, so the sender sees to it that the call takes the same time always ([`Pace::Warm`]).
+//! The published test had a generator of its own whose intervals are exact. Here the sender's
+//! clock, read before its system call, is all that is known, so the sender sees to it that the call
+//! takes the same time always ([`Pace::Warm`]).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, thread};
@@ -15,8 +17,9 @@ use super::traffic::{self, FILTER, Pace, Traffic};
 use super::{Bench, OURS};
 use crate::contest::{Bound, Claim, Contender, Contest, Reading};
 
-/// The published test: bytes of a frame; then interval at the sender, packets per second, longest and shortest interval at the probe,
-/// its standard deviation, error of its mean, all in us; loss in per cent.
+/// The published test: bytes of a frame; then interval at the sender, packets per second, longest
+/// and shortest interval at the probe, its standard deviation, error of its mean, all in us; loss
+/// in per cent.
 const KNOWN: [(u32, [f64; 7]); 30] = [
     (84, [7.68, 120_192.0, 61_934.0, 1.0, 62.72, 18.32, 68.91]),
     (84, [20.16, 48_077.0, 9_441.0, 2.0, 6.67, 0.16, 0.05]),
@@ -134,7 +137,8 @@ fn read(
     })
 }
 
-/// Errors of intervals between successive packets, us, and how far stamps are behind the sender's clock.
+/// Errors of intervals between successive packets, us, and how far stamps are behind the sender's
+/// clock.
 fn figures(stamps: &[Stamp], lost: f64) -> Reading {
     let successive = stamps.windows(2).filter(|pair| pair[1].number == pair[0].number + 1);
     let errors: Vec<f64> = successive

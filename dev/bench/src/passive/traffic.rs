@@ -40,10 +40,12 @@ pub(crate) struct Traffic {
 pub(crate) enum Pace {
     /// Packets per second, at equal distances.
     Rate(f64),
-    /// The same from a core that stays awake, and that sends others to a port that no reader looks at in between: how long a packet takes from
-    /// here to the device does not depend on how long ago the last one did.
+    /// The same from a core that stays awake, and that sends others to a port that no reader looks
+    /// at in between: how long a packet takes from here to the device does not depend on how long
+    /// ago the last one did.
     Warm(f64),
-    /// Packets per second, those of two milliseconds one after the other: takes little of the host, for hours.
+    /// Packets per second, those of two milliseconds one after the other: takes little of the host,
+    /// for hours.
     Batches(f64),
     /// One system call after the other.
     Fastest,
@@ -60,7 +62,8 @@ pub(crate) struct Sent {
     pub(crate) seconds: f64,
 }
 
-/// Datagrams that the kernel cuts leave the sender one by one: receiving hosts see no merged frames from a network either.
+/// Datagrams that the kernel cuts leave the sender one by one: receiving hosts see no merged frames
+/// from a network either.
 pub(crate) fn cut_before_the_link(pair: &Pair) -> Result<(), NetnsError> {
     let left = pair.left();
     left.ip(&["link", "set", left.device(), "gso_max_segs", "1"]).map(drop)
@@ -103,7 +106,8 @@ impl Drop for Shaped<'_> {
 pub(crate) fn received(pair: &Pair) -> Result<u64> {
     let right = pair.right();
     let file = format!("/sys/class/net/{}/statistics/rx_packets", right.device());
-    // `/sys` shows the interfaces of the namespace that mounted it, and `ip netns exec` mounts it anew.
+    // `/sys` shows the interfaces of the namespace that mounted it, and `ip netns exec` mounts it
+    // anew.
     Ok(output(right.command("cat").arg(file))?.trim().parse()?)
 }
 
@@ -123,7 +127,8 @@ pub(crate) fn send(pair: &Pair, traffic: Traffic) -> Result<Sent> {
     let sent = pair.left().within(|| {
         let socket = UdpSocket::bind((pair.left().v6(), 0))?;
         socket.connect(to)?;
-        // The first one waits until the neighbour's address is known; to a port that no reader looks at.
+        // The first one waits until the neighbour's address is known; to a port that no reader
+        // looks at.
         socket.send_to(&[0], (to.ip(), DISCARD))?;
         clock::sleep(Span::from_millis(100));
         stream(&socket, traffic)

@@ -39,7 +39,8 @@ pub(crate) fn udp(
     parse_udp(&finished.stdout, finished.cpu_seconds)
 }
 
-/// At `bits` per second of payload. Returns what it cost and said; what it looked like is for the capture to say.
+/// At `bits` per second of payload. Returns what it cost and said; what it looked like is for the
+/// capture to say.
 pub(crate) fn paced(
     program: &Path,
     place: Place<'_>,
@@ -52,7 +53,8 @@ pub(crate) fn paced(
     run(program, place, seconds, &[&["-u", "-b", &bits, "-l", &payload], extra].concat())
 }
 
-/// What arrived of a paced stream: payload rate, loss and jitter. Its own rate counts what was lost, too.
+/// What arrived of a paced stream: payload rate, loss and jitter. Its own rate counts what was
+/// lost, too.
 pub(crate) fn arrived(finished: &Finished, payload: u32) -> Result<Reading> {
     let end = parse_end(&finished.stdout)?;
     let sum = &end["sum"];

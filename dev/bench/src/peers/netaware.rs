@@ -29,7 +29,8 @@ pub(crate) fn tcp(
     read_tcp(&record, cpu_percent(finished.cpu_seconds, f64::from(seconds)))
 }
 
-/// As fast as it goes; `send` and `receive` name how system calls are made, `extra` are further options.
+/// As fast as it goes; `send` and `receive` name how system calls are made, `extra` are further
+/// options.
 pub(crate) fn udp(
     program: &Path,
     place: Place<'_>,
@@ -143,7 +144,8 @@ fn lost_percent(udp: &UdpResult) -> f64 {
     100.0 * udp.loss.lost as f64 / udp.sent.max(1) as f64
 }
 
-/// The application's view first, because that is what most peers have, and what lies between the kernels' stamps.
+/// The application's view first, because that is what most peers have, and what lies between the
+/// kernels' stamps.
 fn read_latency(record: &Record) -> Result<Reading> {
     let latency = latency(record)?;
     let rtt = application_delay(latency)?;

@@ -6,8 +6,8 @@ use crate::contest::Reading;
 use crate::place::Place;
 use crate::session::finish;
 
-/// Needs no server: the other host's kernel answers. Packets are as long as UDP datagrams of that payload, because both
-/// headers have 8 bytes.
+/// Needs no server: the other host's kernel answers. Packets are as long as UDP datagrams of that
+/// payload, because both headers have 8 bytes.
 pub(crate) fn spaced(place: Place<'_>, payload: u32, spacing_ms: u32, seconds: u32) -> Result<Reading> {
     let spacing = f64::from(spacing_ms) / 1e3;
     let count = (seconds * 1000 / spacing_ms).to_string();
@@ -17,8 +17,8 @@ pub(crate) fn spaced(place: Place<'_>, payload: u32, spacing_ms: u32, seconds: u
     parse(&finish(&mut client)?.stdout)
 }
 
-/// `64 bytes from 10.77.0.2: icmp_seq=1 ttl=64 time=20.4 ms`, three significant digits from 1 ms on; its mean has more:
-/// `rtt min/avg/max/mdev = 20.384/20.431/20.482/0.040 ms`.
+/// `64 bytes from 10.77.0.2: icmp_seq=1 ttl=64 time=20.4 ms`, three significant digits from 1 ms
+/// on; its mean has more: `rtt min/avg/max/mdev = 20.384/20.431/20.482/0.040 ms`.
 fn parse(text: &str) -> Result<Reading> {
     let times =
         text.lines().filter_map(|line| line.split_once("time=")?.1.split(' ').next()?.parse::<f64>().ok());

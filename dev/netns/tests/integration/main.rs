@@ -1,3 +1,4 @@
-//! The integration tests of `netaware-netns`, in one executable. Modules called `netns_*` need root and network namespaces.
+//! The integration tests of `netaware-netns`, in one executable. Modules called `netns_*` need root
+//! and network namespaces.
 
 mod netns_pair;

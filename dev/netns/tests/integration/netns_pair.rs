@@ -159,7 +159,8 @@ fn short_tcp_segments_pass_a_length_limit_although_they_leave_in_aggregates() {
     pair.blackhole_larger_than(1400, V4).unwrap();
     let _server = iperf3_server(pair.right(), 5201);
     let rate = received(client(pair.left(), "v4.test", 5201, &["-t", "1", "-M", "1300"]).spawn().unwrap());
-    // If aggregates were taken for long packets, nothing but retransmissions of single segments would pass.
+    // If aggregates were taken for long packets, nothing but retransmissions of single segments
+    // would pass.
     assert!(rate > 20e6, "{rate} bit/s");
 }
 
@@ -215,8 +216,8 @@ fn udp_arrived(pair: &Pair, name: &str, payload: u32) -> i64 {
     if count("bytes") == 0 { 0 } else { count("packets") - count("lost_packets") }
 }
 
-/// Whether this share of a limit is what a shaper lets through: never more, and less by what a machine that stands still
-/// for 100 ms loses.
+/// Whether this share of a limit is what a shaper lets through: never more, and less by what a
+/// machine that stands still for 100 ms loses.
 fn is_let_through(share: f64) -> bool {
     (0.9..1.01).contains(&share)
 }

@@ -1,5 +1,6 @@
-//! Accuracy in real time. A test of this suite may fail in a single run, because the machine takes cores away; what is
-//! judged is how many of ten runs hold. Each run is counted and none is repeated.
+//! Accuracy in real time. A test of this suite may fail in a single run, because the machine takes
+//! cores away; what is judged is how many of ten runs hold. Each run is counted and none is
+//! repeated.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! The page `docs/health.md`: one row per suite, and a section for each suite that has more to report. The parts
-//! between its markers are replaced; the rest of the page is written by people.
+//! The page `docs/health.md`: one row per suite, and a section for each suite that has more to
+//! report. The parts between its markers are replaced; the rest of the page is written by people.
 
 use std::fmt::{self, Write as _};
 use std::fs;

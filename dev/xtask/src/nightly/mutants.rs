@@ -3,8 +3,8 @@
 //! spread evenly over all places, so that every night costs about the same; each day has another
 //! one, so that tests cannot be written for the sample alone.
 //!
-//! Mutants that no test can find, because what they change cannot be observed, are excluded in `.cargo/mutants.toml`,
-//! each with its reason.
+//! Mutants that no test can find, because what they change cannot be observed, are excluded in
+//! `.cargo/mutants.toml`, each with its reason.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,8 +21,8 @@ use crate::shell::{cargo, command, output, run_to_end, works};
 /// Packages whose claims the simulator's tests hold, besides their own.
 const SIMULATED: [&str; 3] = ["netaware-netmodel", "netaware-path", "netaware-probe"];
 const SIMULATOR: &str = "netaware-sim";
-/// Seconds that the tests may take on one mutant. cargo-mutants would derive it from the mutated package's tests alone, and
-/// those of the simulator take longer.
+/// Seconds that the tests may take on one mutant. cargo-mutants would derive it from the mutated
+/// package's tests alone, and those of the simulator take longer.
 const LONGEST: &str = "150";
 /// How many places are changed.
 const SAMPLE: usize = 200;

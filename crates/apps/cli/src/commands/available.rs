@@ -41,14 +41,15 @@ Examples:
 pub(crate) struct Available {
     #[command(flatten)]
     target: TargetFlags,
-    /// auto (curve, confirmed by slops), curve, slops, chirp, spruce, maximum, maximum-c [default: auto]
+    /// auto (curve, confirmed by slops), curve, slops, chirp, spruce, maximum, maximum-c [default:
+    /// auto]
     #[arg(long, value_enum, value_name = "NAME", hide_possible_values = true)]
     method: Option<Method>,
     /// Rate of the tight link, for spruce
     #[arg(long, value_name = "RATE", value_parser = quantity::some_rate)]
     link_rate: Option<BitRate>,
-    /// Follow the path until stopped, or for --time: IP versions and directions take turns, each with a line per --interval;
-    /// the method is then chirp, unless another is named
+    /// Follow the path until stopped, or for --time: IP versions and directions take turns, each
+    /// with a line per --interval; the method is then chirp, unless another is named
     #[arg(long, conflicts_with_all = ["scan", "every", "resume"])]
     watch: bool,
     /// From figure to figure with --watch

@@ -78,13 +78,16 @@ struct Apply {
 struct Run {
     #[command(flatten)]
     file: File,
-    /// Keep what comes here instead of where the file says: a file of SQLite, or clickhouse://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE
+    /// Keep what comes here instead of where the file says: a file of SQLite, or
+    /// clickhouse://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE
     #[arg(long, value_name = "PLACE")]
     store: Option<String>,
-    /// Join only this part of the digests, as in 1/2: the first of two collectors that share the join
+    /// Join only this part of the digests, as in 1/2: the first of two collectors that share the
+    /// join
     #[arg(long, value_name = "N/M")]
     shard: Option<String>,
-    /// Take IPFIX of other exporters here, as in udp://:4739, tcp:// or tls:// (may be given several times)
+    /// Take IPFIX of other exporters here, as in udp://:4739, tcp:// or tls:// (may be given
+    /// several times)
     #[arg(long, value_name = "PLACE")]
     ipfix: Vec<String>,
     #[command(flatten)]
@@ -106,7 +109,8 @@ struct Place {
     /// File with the token of access.admin_token_file
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// PEM file of the authority that signed the collector's certificate, or of the certificate itself; for https://
+    /// PEM file of the authority that signed the collector's certificate, or of the certificate
+    /// itself; for https://
     #[arg(long, value_name = "FILE", conflicts_with = "fingerprint")]
     ca: Option<PathBuf>,
     /// SHA-256 of the collector's certificate, 64 hexadecimal digits; for https://
@@ -167,7 +171,8 @@ impl Place {
     }
 }
 
-/// The file as it is sent: as it was written. Its paths are the collector's, and begin where the collector's own file is.
+/// The file as it is sent: as it was written. Its paths are the collector's, and begin where the
+/// collector's own file is.
 fn text(file: &File) -> anyhow::Result<String> {
     let path = file.config.display();
     let text = std::fs::read_to_string(&file.config).with_context(|| format!("cannot read {path}"))?;

@@ -45,7 +45,8 @@ reached by echoes.
 pub(crate) struct Hops {
     #[command(flatten)]
     target: ProbedFlags,
-    /// auto (direct where a router's answers allow it, tailgating elsewhere), direct, tailgating [default: auto]
+    /// auto (direct where a router's answers allow it, tailgating elsewhere), direct, tailgating
+    /// [default: auto]
     #[arg(long, value_enum, value_name = "NAME", hide_possible_values = true)]
     method: Option<Way>,
     /// What all of it may take, both IP versions together
@@ -54,7 +55,8 @@ pub(crate) struct Hops {
     /// Highest hop tried
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u8).range(1..))]
     max_hops: u8,
-    /// IP packet sizes to use, five or more, as in 576B,800B,1000B,1200B,1500B [default: eight that fit]
+    /// IP packet sizes to use, five or more, as in 576B,800B,1000B,1200B,1500B [default: eight that
+    /// fit]
     #[arg(long, visible_alias = "size", value_name = "LIST", value_delimiter = ',', value_parser = size)]
     sizes: Vec<u32>,
     /// End sooner, with so many delays behind each hop's capacity

@@ -48,7 +48,8 @@ pub(crate) struct Host {
     /// Neither use what is known from before nor keep what is measured
     #[arg(long)]
     no_cache: bool,
-    /// Tell of this interface only, and count its link and its coalescing among the limits [default: all with hardware]
+    /// Tell of this interface only, and count its link and its coalescing among the limits
+    /// [default: all with hardware]
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
     #[command(flatten)]

@@ -54,13 +54,15 @@ pub(crate) struct Owd {
     /// Time from packet to packet
     #[arg(short, long, value_name = "TIME", default_value = "10ms", value_parser = quantity::some_seconds)]
     interval: Span,
-    /// UDP payload: 44B, or 48B and more, which lets questions to the reflector travel along [default: 128B; 220B with a key]
+    /// UDP payload: 44B, or 48B and more, which lets questions to the reflector travel along
+    /// [default: 128B; 220B with a key]
     #[arg(short, long, value_name = "SIZE", value_parser = quantity::datagram)]
     length: Option<u32>,
     /// After how long without an answer a packet is lost
     #[arg(short = 'W', long, value_name = "TIME", default_value = "1s", value_parser = quantity::some_seconds)]
     timeout: Span,
-    /// File with a key that the reflector shares; packets prove it. The variable NETAWARE_KEY can hold the key instead
+    /// File with a key that the reflector shares; packets prove it. The variable NETAWARE_KEY can
+    /// hold the key instead
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     #[command(flatten)]

@@ -70,7 +70,8 @@ const CAPTURE: &str = "Capture";
 pub(crate) struct Probe {
     #[command(flatten)]
     tasks: TaskFlags,
-    /// Watch this interface [default: the first that is up; for a collector, all] (may be given several times with --collector)
+    /// Watch this interface [default: the first that is up; for a collector, all] (may be given
+    /// several times with --collector)
     #[arg(short, long, value_name = "NAME", help_heading = CAPTURE)]
     interface: Vec<String>,
     /// Read this pcap or pcapng file instead
@@ -82,11 +83,12 @@ pub(crate) struct Probe {
     /// Memory in which packets wait to be looked at, of each ring
     #[arg(long, value_name = "SIZE", default_value = "32MiB", help_heading = CAPTURE)]
     ring: ByteCount,
-    /// Rings that share the packets of an interface, each with a thread and tasks of its own: for rates beyond one core. Both
-    /// directions of a flow are in one ring
+    /// Rings that share the packets of an interface, each with a thread and tasks of its own: for
+    /// rates beyond one core. Both directions of a flow are in one ring
     #[arg(long, value_name = "N", default_value_t = NonZeroU8::MIN, conflicts_with = "read", help_heading = CAPTURE)]
     rings: NonZeroU8,
-    /// Who stamps received packets: kernel, or nic for the card's own clock, which ptp4l should keep
+    /// Who stamps received packets: kernel, or nic for the card's own clock, which ptp4l should
+    /// keep
     #[arg(long, value_enum, value_name = "WHO", default_value_t, hide_possible_values = true, conflicts_with = "read", help_heading = CAPTURE)]
     stamps: Stamper,
     /// Also packets that are addressed to others
@@ -95,7 +97,8 @@ pub(crate) struct Probe {
     /// Look into tunnels: gre, ip, vxlan, gtp
     #[arg(long, value_name = "KIND[,KIND…]", help_heading = CAPTURE)]
     tunnels: Option<Tunnels>,
-    /// Do not watch interfaces that merge packets (GRO, LRO, TSO, GSO); without this such frames are counted as merged
+    /// Do not watch interfaces that merge packets (GRO, LRO, TSO, GSO); without this such frames
+    /// are counted as merged
     #[arg(long, help_heading = CAPTURE)]
     refuse_merged: bool,
     /// Length of a period; periods are aligned to the clock
@@ -107,11 +110,12 @@ pub(crate) struct Probe {
     /// How to print: text, json, ndjson [default: text; with --export nothing is printed]
     #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true, conflicts_with = "collector", help_heading = REPORTS)]
     format: Option<Form>,
-    /// Send flows and packet reports as IPFIX to this collector: tcp://HOST:PORT, tls://HOST:PORT or udp://HOST:PORT (may be
-    /// given several times)
+    /// Send flows and packet reports as IPFIX to this collector: tcp://HOST:PORT, tls://HOST:PORT
+    /// or udp://HOST:PORT (may be given several times)
     #[arg(short, long, value_name = "URL", conflicts_with = "collector", help_heading = REPORTS)]
     export: Vec<Target>,
-    /// Get tasks from this collector: HOST, HOST:PORT or tls://HOST:PORT; further ones each get their part of the digests
+    /// Get tasks from this collector: HOST, HOST:PORT or tls://HOST:PORT; further ones each get
+    /// their part of the digests
     #[arg(short, long, value_name = "ADDR", requires = "name", help_heading = FLEET)]
     collector: Vec<CollectorAddress>,
     /// Name of this probe in the fleet: a-z, 0-9 and -
@@ -285,7 +289,8 @@ impl Probe {
     /// Tells the state of the clock that stamps.
     fn clock(&self) -> Box<dyn FnMut() -> ClockState + Send> {
         if self.read.is_some() {
-            // Which clock stamped the packets of a file nobody knows, and this host's has nothing to do with them.
+            // Which clock stamped the packets of a file nobody knows, and this host's has nothing
+            // to do with them.
             return Box::new(|| ClockState { source: "none".to_owned(), ..ClockState::default() });
         }
         let mut watch = netaware_observer::clock::ClockWatch::new();
@@ -328,8 +333,8 @@ impl Probe {
     }
 }
 
-/// What this host's state says of the clock of a card: something only where ptp4l keeps that one, and never that it is the clock
-/// by which others of this host stamp.
+/// What this host's state says of the clock of a card: something only where ptp4l keeps that one,
+/// and never that it is the clock by which others of this host stamp.
 fn of_card(host: ClockState) -> ClockState {
     if host.source == "ptp4l" {
         ClockState { identity: None, ..host }

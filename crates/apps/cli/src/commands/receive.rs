@@ -60,10 +60,12 @@ pub(crate) struct Receive {
     /// Transfers at the same time
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u16).range(1..=1000))]
     max_transfers: u16,
-    /// File with a shared key that senders must have; the variable NETAWARE_KEY can hold the key instead
+    /// File with a shared key that senders must have; the variable NETAWARE_KEY can hold the key
+    /// instead
     #[arg(long, value_name = "FILE", help_heading = SECURITY)]
     key_file: Option<PathBuf>,
-    /// Encrypt, with a certificate made here at the first time and kept in netaware/receive.pem in the user's data folder
+    /// Encrypt, with a certificate made here at the first time and kept in netaware/receive.pem in
+    /// the user's data folder
     #[arg(long, help_heading = SECURITY)]
     tls: bool,
     /// Encrypt with this certificate (PEM)

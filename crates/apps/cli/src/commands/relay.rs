@@ -68,7 +68,8 @@ enum Switch {
 #[derive(Debug, Args)]
 #[command(long_about = LONG, after_help = AFTER)]
 pub(crate) struct Relay {
-    /// Take connections of programs here, on loopback where no address is said (may be given several times)
+    /// Take connections of programs here, on loopback where no address is said (may be given
+    /// several times)
     #[arg(short = 'L', long, value_name = "[ADDR:]PORT", required_unless_present = "accept", conflicts_with_all = ["accept", "forward", "allow"], requires = "to", help_heading = NEAR)]
     listen: Vec<Place>,
     /// Host of the other relay; several names or addresses of it with commas between
@@ -77,7 +78,8 @@ pub(crate) struct Relay {
     /// Which of the other relay's servers; without it the one that has no name
     #[arg(long, value_name = "NAME", requires = "listen", value_parser = place::service, help_heading = NEAR)]
     service: Option<String>,
-    /// Take streams of other relays here, on all addresses where none is said (may be given several times)
+    /// Take streams of other relays here, on all addresses where none is said (may be given several
+    /// times)
     #[arg(long, value_name = "[ADDR:]PORT", requires = "forward", help_heading = FAR)]
     accept: Vec<Port>,
     /// Server that the other relays get, by a name where there are several

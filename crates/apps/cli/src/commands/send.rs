@@ -49,8 +49,8 @@ pub(crate) struct Send {
     /// Files and folders
     #[arg(value_name = "FILE", required = true, num_args = 1..)]
     files: Vec<PathBuf>,
-    /// Host on which `netaware receive` runs: a name, an address, HOST:PORT, [IPv6]:PORT, or several addresses of one host with
-    /// commas between
+    /// Host on which `netaware receive` runs: a name, an address, HOST:PORT, [IPv6]:PORT, or
+    /// several addresses of one host with commas between
     #[arg(value_name = "HOST", required = true, value_parser = destination)]
     host: Host,
     /// Port of the receiver [default: 14234]
@@ -62,14 +62,16 @@ pub(crate) struct Send {
     /// Use IPv6 only
     #[arg(short = '6', long, help_heading = PATH)]
     ipv6: bool,
-    /// When to change the IP version: auto (to the faster one), off (only away from one that died), 4 or 6 (begin there),
-    /// at=50% (to the other one when half of the bytes are there), or several: 4,at=25%,at=75%
+    /// When to change the IP version: auto (to the faster one), off (only away from one that died),
+    /// 4 or 6 (begin there), at=50% (to the other one when half of the bytes are there), or
+    /// several: 4,at=25%,at=75%
     #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = plan, help_heading = PATH)]
     switch: SwitchPlan,
     /// File with the shared key of the receiver; the variable NETAWARE_KEY can hold the key instead
     #[arg(long, value_name = "FILE", help_heading = PATH)]
     key_file: Option<PathBuf>,
-    /// Encrypt, to the receiver that shows the certificate with this SHA-256; 'netaware receive --tls' prints it
+    /// Encrypt, to the receiver that shows the certificate with this SHA-256; 'netaware receive
+    /// --tls' prints it
     #[arg(long, value_name = "SHA256", help_heading = PATH)]
     fingerprint: Option<Digest>,
     /// Encrypt; without --fingerprint it is the shared key that tells the receiver from others

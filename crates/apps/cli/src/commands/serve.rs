@@ -53,14 +53,16 @@ pub(crate) struct Serve {
     /// Listen on this address instead of all (may be given several times)
     #[arg(short = 'B', long, value_name = "ADDR")]
     bind: Vec<IpAddr>,
-    /// File with a shared key that probers must have; the variable NETAWARE_KEY can hold the key instead
+    /// File with a shared key that probers must have; the variable NETAWARE_KEY can hold the key
+    /// instead
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// Only answer probers of this network, as in 192.0.2.0/24 (may be given several times)
     #[arg(long, value_name = "CIDR")]
     allow: Vec<Network>,
-    /// Answer STAMP (RFC 8762) as well, for 'netaware owd' and others, on this UDP port: --stamp=8620 [default: 862, which needs
-    /// CAP_NET_BIND_SERVICE]; with a key only packets that prove it
+    /// Answer STAMP (RFC 8762) as well, for 'netaware owd' and others, on this UDP port:
+    /// --stamp=8620 [default: 862, which needs CAP_NET_BIND_SERVICE]; with a key only packets that
+    /// prove it
     #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "862")]
     stamp: Option<u16>,
     /// Throughput measurements at the same time
@@ -87,8 +89,8 @@ pub(crate) struct Serve {
     /// Bind the threads that move data to these cores: 0,2,3
     #[arg(short = 'A', long, value_name = "N[,N…]", value_delimiter = ',', help_heading = LIMITS)]
     cpu_affinity: Vec<usize>,
-    /// The page over https alone, with a certificate made here at the first time and kept in netaware/serve.pem in the user's data
-    /// folder; probers measure as before
+    /// The page over https alone, with a certificate made here at the first time and kept in
+    /// netaware/serve.pem in the user's data folder; probers measure as before
     #[arg(long, help_heading = PAGE)]
     tls: bool,
     /// The page over https alone, with this certificate (PEM)
@@ -97,7 +99,8 @@ pub(crate) struct Serve {
     /// The key of --cert (PEM)
     #[arg(long, value_name = "FILE", requires = "cert", help_heading = PAGE)]
     cert_key: Option<PathBuf>,
-    /// Keep the results that pages send, and show them to pages: --results=FILE [default: the file of 'netaware results']
+    /// Keep the results that pages send, and show them to pages: --results=FILE [default: the file
+    /// of 'netaware results']
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "", help_heading = PAGE)]
     results: Option<PathBuf>,
     /// Print codes that a phone's camera reads, for the addresses of the page
@@ -191,7 +194,8 @@ impl Serve {
     }
 }
 
-/// Results of pages, opened for each question: seldom, and other programs may use the file meanwhile.
+/// Results of pages, opened for each question: seldom, and other programs may use the file
+/// meanwhile.
 #[derive(Debug)]
 struct ResultFile(PathBuf);
 

@@ -64,7 +64,8 @@ pub(crate) struct Simulate {
     /// Packets over each IP version [default: 200, or as many as fit --time]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_PACKETS))]
     count: Option<u64>,
-    /// How long to measure over each IP version, in virtual time [default: as long as --count takes; reach: 10s]
+    /// How long to measure over each IP version, in virtual time [default: as long as --count
+    /// takes; reach: 10s]
     #[arg(short, long, value_name = "TIME", value_parser = quantity::some_seconds)]
     time: Option<Span>,
     /// Time from packet to packet [default: 10ms; stream: 1ms]
@@ -79,7 +80,8 @@ pub(crate) struct Simulate {
     /// After how long without a response a request is lost [default: 1s]
     #[arg(short = 'W', long, value_name = "TIME", value_parser = quantity::some_seconds)]
     timeout: Option<Span>,
-    /// TCP port that reach connects to: open, closed, filtered, or none to leave TCP out [default: open]
+    /// TCP port that reach connects to: open, closed, filtered, or none to leave TCP out [default:
+    /// open]
     #[arg(long, value_enum, value_name = "PORT", hide_possible_values = true)]
     tcp: Option<Tcp>,
     /// Send the stream from B to A

@@ -102,7 +102,8 @@ pub(crate) struct Tcp {
     /// Leave out exactly so much at the start instead of waiting for the end of slow start
     #[arg(short = 'O', long, value_name = "TIME", value_parser = quantity::seconds)]
     omit: Option<Span>,
-    /// Bind the threads that move data here to this core; a second number, for the other host, is ignored
+    /// Bind the threads that move data here to this core; a second number, for the other host, is
+    /// ignored
     #[arg(short = 'A', long, visible_alias = "affinity", value_name = "N[,M]")]
     cpu_affinity: Option<Affinity>,
     /// Send without copying from user space
@@ -111,8 +112,8 @@ pub(crate) struct Tcp {
     /// Show each stream, and keep its TCP over time in the record
     #[arg(long)]
     per_stream: bool,
-    /// Rate of the narrowest link, for the transfer time ratio of RFC 6349; BYTES is what it counts beside each IP packet:
-    /// 38 for Ethernet (the default), 0 for none
+    /// Rate of the narrowest link, for the transfer time ratio of RFC 6349; BYTES is what it counts
+    /// beside each IP packet: 38 for Ethernet (the default), 0 for none
     #[arg(long, value_name = "RATE[,BYTES]", value_parser = bottleneck::parse)]
     bottleneck: Option<Bottleneck>,
     #[command(flatten)]

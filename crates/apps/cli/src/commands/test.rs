@@ -73,8 +73,8 @@ pub(crate) struct Test {
     /// Leave out UDP streams
     #[arg(long)]
     no_udp: bool,
-    /// Estimate capacity and available bandwidth as well, both ways, before anything fills the path; takes up to 8 s beyond
-    /// --time for each IP version and direction
+    /// Estimate capacity and available bandwidth as well, both ways, before anything fills the
+    /// path; takes up to 8 s beyond --time for each IP version and direction
     #[arg(long)]
     path: bool,
     #[command(flatten)]

@@ -62,7 +62,8 @@ enum Send {
     Mmsg,
     /// One buffer cut up by the kernel or the card (UDP_SEGMENT)
     Gso,
-    /// Paced only: one call per datagram ahead of its time, released by the queueing discipline (SO_TXTIME, fq)
+    /// Paced only: one call per datagram ahead of its time, released by the queueing discipline
+    /// (SO_TXTIME, fq)
     LaunchTime,
 }
 
@@ -109,21 +110,23 @@ pub(crate) struct Udp {
     /// Datagrams that leave back to back each time; --spacing is then from burst to burst
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_BURST)))]
     burst: u32,
-    /// Count the times between arrivals in bins of this width, from LOW on (0us), BINS of them (10000): 1us,100us,500
+    /// Count the times between arrivals in bins of this width, from LOW on (0us), BINS of them
+    /// (10000): 1us,100us,500
     #[arg(long, value_name = "WIDTH[,LOW[,BINS]]")]
     hist: Option<Hist>,
-    /// Write number, sending time and arrival time of each datagram to this file as CSV (of the first 1,048,576 arrivals)
+    /// Write number, sending time and arrival time of each datagram to this file as CSV (of the
+    /// first 1,048,576 arrivals)
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Rates on Ethernet are those of frames with a VLAN tag
     #[arg(long)]
     vlan: bool,
-    /// How datagrams leave: single, mmsg (sendmmsg), gso (segmentation offload), or launch-time (paced by an fq queueing
-    /// discipline) [default: single when paced, else gso]
+    /// How datagrams leave: single, mmsg (sendmmsg), gso (segmentation offload), or launch-time
+    /// (paced by an fq queueing discipline) [default: single when paced, else gso]
     #[arg(long, value_enum, value_name = "HOW", hide_possible_values = true)]
     send: Option<Send>,
-    /// How they are taken in: single, mmsg (recvmmsg) or gro (receive offload, without gaps) [default: single when paced,
-    /// else gro]
+    /// How they are taken in: single, mmsg (recvmmsg) or gro (receive offload, without gaps)
+    /// [default: single when paced, else gro]
     #[arg(long, value_enum, value_name = "HOW", hide_possible_values = true)]
     receive: Option<Receive>,
     /// Socket buffers
@@ -132,7 +135,8 @@ pub(crate) struct Udp {
     /// Time between interval lines; 0 shows none
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = quantity::seconds)]
     interval: Span,
-    /// Bind the thread that moves data here to this core; a second number, for the other host, is ignored
+    /// Bind the thread that moves data here to this core; a second number, for the other host, is
+    /// ignored
     #[arg(short = 'A', long, visible_alias = "affinity", value_name = "N[,M]")]
     cpu_affinity: Option<Affinity>,
     #[command(flatten)]

@@ -10,8 +10,8 @@ use toml::{Table, Value};
 use super::layer::{Layer, Setting, insert};
 use super::{Chosen, configurable};
 
-/// What a file says for the chosen command: general keys, then those of the command's own table. A file that does not
-/// exist says nothing.
+/// What a file says for the chosen command: general keys, then those of the command's own table. A
+/// file that does not exist says nothing.
 pub(super) fn layer(path: &Path, command: &Command, chosen: &Chosen<'_>) -> anyhow::Result<Vec<Layer>> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -45,7 +45,8 @@ fn on_one_line(error: &toml::de::Error, text: &str) -> String {
     format!("{line}{}", error.message().replace('\n', " "))
 }
 
-/// Every key must belong to some command, every table must be one: a slip must not be silently without effect.
+/// Every key must belong to some command, every table must be one: a slip must not be silently
+/// without effect.
 fn check_names(path: &Path, table: &Table, command: &Command) -> anyhow::Result<()> {
     let path = path.display();
     for (key, value) in table {

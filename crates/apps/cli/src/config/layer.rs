@@ -61,7 +61,8 @@ pub(super) fn insert(layer: &mut Layer, chosen: &Chosen<'_>, long: &str, setting
     }
 }
 
-/// The variables that name flags of the command. Others are left alone: they may belong to another command or program.
+/// The variables that name flags of the command. Others are left alone: they may belong to another
+/// command or program.
 pub(super) fn environment(variables: &BTreeMap<String, String>, chosen: &Chosen<'_>) -> Layer {
     let mut layer = Layer::new();
     for long in chosen.configurable().filter_map(Arg::get_long) {

@@ -2,8 +2,9 @@
 
 use std::str::FromStr;
 
-/// iperf3 binds its own threads to the first core and the server's to the second. A responder here does not let a
-/// stranger choose its cores (its owner does), so the second is accepted and reported as without effect.
+/// iperf3 binds its own threads to the first core and the server's to the second. A responder here
+/// does not let a stranger choose its cores (its owner does), so the second is accepted and
+/// reported as without effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Affinity {
     pub(crate) local: usize,

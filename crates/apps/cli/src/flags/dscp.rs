@@ -1,5 +1,5 @@
-//! What packets carry in their IP header: the class by its name or number (`--dscp`), as the TOS byte (`--tos`) or as its
-//! precedence bits (`--precedence`), and the flow label (`--flow-label`).
+//! What packets carry in their IP header: the class by its name or number (`--dscp`), as the TOS
+//! byte (`--tos`) or as its precedence bits (`--precedence`), and the flow label (`--flow-label`).
 
 use netaware_wire::header::MAX_FLOW_LABEL;
 
@@ -54,7 +54,8 @@ pub(crate) fn tos(text: &str) -> Result<u8, String> {
     Ok(byte >> 2)
 }
 
-/// The three bits of precedence of RFC 791, 0..=7, as the DSCP that selects the same class (RFC 2474 §4.2.2).
+/// The three bits of precedence of RFC 791, 0..=7, as the DSCP that selects the same class (RFC
+/// 2474 §4.2.2).
 pub(crate) fn precedence(text: &str) -> Result<u8, String> {
     let bits = number(text).and_then(|bits| u8::try_from(bits).ok()).filter(|bits| *bits <= 7);
     bits.map(|bits| bits << 3).ok_or_else(|| format!("'{text}' is no precedence: 0 to 7"))

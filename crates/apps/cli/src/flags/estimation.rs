@@ -18,8 +18,8 @@ pub(crate) struct EstimationFlags {
     /// What each IP version and direction may take [default: 30s]
     #[arg(short, long, value_name = "TIME", value_parser = quantity::some_seconds)]
     time: Option<Span>,
-    /// Share of the path that the trains may use on average: 10% or 0.1 [default: 10%, or all of it where the method fills the
-    /// path]
+    /// Share of the path that the trains may use on average: 10% or 0.1 [default: 10%, or all of it
+    /// where the method fills the path]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     max_load: Option<f64>,
     /// Largest IP packet, 576B..9000B [default: what fits the path]

@@ -1,4 +1,5 @@
-//! The shared key: from a file or the environment, never from an argument, where every user of the host could read it.
+//! The shared key: from a file or the environment, never from an argument, where every user of the
+//! host could read it.
 
 use std::path::Path;
 

@@ -43,8 +43,9 @@ pub(crate) struct OutputFlags {
     /// How to print the result
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t, hide_possible_values = true, help_heading = OUTPUT)]
     pub(crate) format: Format,
-    /// Fail with exit code 1 unless this holds for every IP version and direction measured: rtt.p99<20ms, loss<=0.1%,
-    /// tcp.down>100Mbit/s, ipv6.udp.loss<1%, … (may be given several times; `netaware help test` lists the metrics)
+    /// Fail with exit code 1 unless this holds for every IP version and direction measured:
+    /// rtt.p99<20ms, loss<=0.1%, tcp.down>100Mbit/s, ipv6.udp.loss<1%, … (may be given several
+    /// times; `netaware help test` lists the metrics)
     #[arg(long, value_name = "THRESHOLD", help_heading = OUTPUT)]
     pub(crate) expect: Vec<Threshold>,
     /// Keep the result for `netaware results` (the default)
@@ -56,7 +57,8 @@ pub(crate) struct OutputFlags {
     /// Keep it in this file instead of netaware/results.db in the user's data folder
     #[arg(long, value_name = "PATH", help_heading = OUTPUT)]
     pub(crate) store: Option<PathBuf>,
-    /// Write the result to this file instead of standard output; a file that is there already is refused
+    /// Write the result to this file instead of standard output; a file that is there already is
+    /// refused
     #[arg(short, long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) output: Option<PathBuf>,
     /// Add to the file of --output, without a second heading

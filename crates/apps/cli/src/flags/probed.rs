@@ -16,7 +16,8 @@ struct Typed {
     /// Host to measure towards: a name or an address. It need not run anything
     #[arg(value_name = "HOST", required = true)]
     host: Host,
-    /// UDP port at which nobody is expected; it never changes, so that routers that balance by flow take one path
+    /// UDP port at which nobody is expected; it never changes, so that routers that balance by flow
+    /// take one path
     #[arg(short, long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..), help_heading = PATH)]
     port: u16,
     /// Measure over IPv4 only

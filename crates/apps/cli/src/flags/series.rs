@@ -12,11 +12,12 @@ const SERIES: &str = "Series";
 #[derive(Debug, Clone, Args)]
 #[command(group = ArgGroup::new("extent").args(["lasting", "times"]))]
 pub(crate) struct SeriesFlags {
-    /// Measure once for each value of an option: length=64..1500+8, rate=1M..1G*2, streams=1,4,16; may be given several
-    /// times for all combinations, the first one changing slowest
+    /// Measure once for each value of an option: length=64..1500+8, rate=1M..1G*2, streams=1,4,16;
+    /// may be given several times for all combinations, the first one changing slowest
     #[arg(long, value_name = "NAME=VALUES", help_heading = SERIES)]
     pub(crate) scan: Vec<String>,
-    /// Measure again and again, at times that never drift; without --for or --times until it is stopped
+    /// Measure again and again, at times that never drift; without --for or --times until it is
+    /// stopped
     #[arg(long, value_name = "TIME", value_parser = quantity::some_seconds, conflicts_with = "scan", help_heading = SERIES)]
     pub(crate) every: Option<Span>,
     /// For how long to begin measurements with --every: 12h

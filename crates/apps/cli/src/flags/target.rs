@@ -21,8 +21,8 @@ const PATH: &str = "Path";
 #[command(group = ArgGroup::new("versions").args(["ipv4", "ipv6"]).multiple(true))]
 #[command(group = ArgGroup::new("class").args(["dscp", "tos", "precedence"]))]
 pub(crate) struct TargetFlags {
-    /// Host on which `netaware serve` runs: a name, an address, HOST:PORT or [IPv6]:PORT. Without it netaware starts a
-    /// responder of its own on loopback, over both IP versions
+    /// Host on which `netaware serve` runs: a name, an address, HOST:PORT or [IPv6]:PORT. Without
+    /// it netaware starts a responder of its own on loopback, over both IP versions
     #[arg(value_name = "HOST")]
     pub(crate) host: Option<Host>,
     /// Port of the responder, TCP and UDP [default: 14233]
@@ -55,7 +55,8 @@ pub(crate) struct TargetFlags {
     /// Mark IPv6 packets with this flow label, 1..0xfffff (Linux)
     #[arg(long, value_name = "LABEL", value_parser = dscp::flow_label, help_heading = PATH)]
     flow_label: Option<u32>,
-    /// File with the shared key of the responder; the variable NETAWARE_KEY can hold the key instead
+    /// File with the shared key of the responder; the variable NETAWARE_KEY can hold the key
+    /// instead
     #[arg(long, value_name = "FILE", help_heading = PATH)]
     key_file: Option<PathBuf>,
     /// Give up on an IP version that does not answer within this time

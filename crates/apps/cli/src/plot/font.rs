@@ -1,4 +1,5 @@
-//! The one font, carried along so that a picture looks the same on every host and needs no font installed.
+//! The one font, carried along so that a picture looks the same on every host and needs no font
+//! installed.
 
 use std::sync::OnceLock;
 
@@ -8,7 +9,8 @@ use plotters::style::{Color, FontStyle, IntoFont, RGBColor, TextStyle, register_
 
 /// As the SVG names it: a reader without our font sees its own.
 const FAMILY: &str = "sans-serif";
-/// DejaVu Sans 2.37, see the licence beside it: Latin, Greek, Cyrillic and more, for hosts and labels.
+/// DejaVu Sans 2.37, see the licence beside it: Latin, Greek, Cyrillic and more, for hosts and
+/// labels.
 static DEJAVU: &[u8] = include_bytes!("../../fonts/DejaVuSans.ttf");
 
 /// Makes the font known to the drawing library, once.

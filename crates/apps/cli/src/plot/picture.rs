@@ -54,8 +54,8 @@ pub(crate) struct Layer {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// Colours that people with any kind of colour vision tell apart (Okabe and Ito 2008). An IP version has the same one in
-/// every picture.
+/// Colours that people with any kind of colour vision tell apart (Okabe and Ito 2008). An IP
+/// version has the same one in every picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ink {
     /// Blue.

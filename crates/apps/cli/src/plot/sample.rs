@@ -26,7 +26,8 @@ fn series(kind: SeriesKind, records: impl Iterator<Item = (String, String, Recor
     Source::Series(series)
 }
 
-/// 1, 2, 4 us and so on: sent is `length / t`, received the same up to [`LIMIT`]; IPv6 gets a tenth less.
+/// 1, 2, 4 us and so on: sent is `length / t`, received the same up to [`LIMIT`]; IPv6 gets a tenth
+/// less.
 pub(super) fn spacing_scan(points: u32) -> Source {
     let record = |n: u32| {
         let micros = 1_i64 << n;

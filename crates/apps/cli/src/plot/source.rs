@@ -1,7 +1,7 @@
 //! What a picture is made of: one record, or what a picture needs of each record of a series.
 //!
-//! A scan may have a hundred thousand points and each record some kilobytes, so a series is read record by record and only
-//! its figures are kept: about 300 bytes a point.
+//! A scan may have a hundred thousand points and each record some kilobytes, so a series is read
+//! record by record and only its figures are kept: about 300 bytes a point.
 
 mod readings;
 
@@ -70,7 +70,8 @@ pub(crate) struct Point {
 }
 
 impl Source {
-    /// What an ID of `netaware results` stands for. `last` is the newest record, or the series that it belongs to.
+    /// What an ID of `netaware results` stands for. `last` is the newest record, or the series that
+    /// it belongs to.
     ///
     /// # Errors
     /// Nothing or several things have the ID, or the file cannot be read.
@@ -136,7 +137,8 @@ impl Series {
         self.options.len() - 1
     }
 
-    /// Once all are in: in the order of the plan; of a place that was measured again the later record counts.
+    /// Once all are in: in the order of the plan; of a place that was measured again the later
+    /// record counts.
     pub(crate) fn settle(&mut self) {
         let width = self.options.len();
         self.points.sort_by_key(|point| (point.index, point.at));

@@ -108,7 +108,8 @@ fn the_guide_has_the_slope_of_one_over_t() {
         .collect();
     let (first, last) = (dashes[0], dashes[dashes.len() - 1]);
     let slope = ((last.1 - first.1) / per_octave.1) / ((last.0 - first.0) / per_octave.0);
-    // Positive in pixels, whose y grows downwards, over octaves that fall by the same: a slope of -1.
+    // Positive in pixels, whose y grows downwards, over octaves that fall by the same: a slope of
+    // -1.
     assert!((slope - 1.0).abs() < 0.02, "{slope}");
     assert!(last.1 > first.1 && dashes.len() > 40);
 }

@@ -1,10 +1,12 @@
-//! Of more points than a picture has columns of pixels, those that can be seen: in each column the first, the smallest, the
-//! largest and the last. No peak is lost, and what is drawn is bounded by the width.
+//! Of more points than a picture has columns of pixels, those that can be seen: in each column the
+//! first, the smallest, the largest and the last. No peak is lost, and what is drawn is bounded by
+//! the width.
 
 /// Points in pixels; `None` breaks a line.
 pub(super) type Pixel = Option<(i32, i32)>;
 
-/// In each run of points of one column the first, lowest, highest and last; as they are where they are few.
+/// In each run of points of one column the first, lowest, highest and last; as they are where they
+/// are few.
 pub(super) fn line(points: Vec<Pixel>, width: usize) -> Vec<Pixel> {
     if points.len() <= FEW * width.max(1) {
         return points;
@@ -34,7 +36,8 @@ fn close(column: &mut Option<Column>, kept: &mut Vec<Pixel>) {
     }
 }
 
-/// Of marks the lowest and the highest of each column, in any order; as they are where they are few.
+/// Of marks the lowest and the highest of each column, in any order; as they are where they are
+/// few.
 pub(super) fn marks(points: Vec<(i32, i32)>, width: usize) -> Vec<(i32, i32)> {
     if points.len() <= FEW * width.max(1) {
         return points;

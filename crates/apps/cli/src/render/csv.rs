@@ -1,5 +1,6 @@
-//! One line per IP version, direction and number of streams, per transfer of a matrix, or per hop, for spreadsheets and scripts: RFC 4180, a dot in numbers, times
-//! as ISO 8601. All values in base units, named in the heading; an empty field is a figure that was not measured.
+//! One line per IP version, direction and number of streams, per transfer of a matrix, or per hop,
+//! for spreadsheets and scripts: RFC 4180, a dot in numbers, times as ISO 8601. All values in base
+//! units, named in the heading; an empty field is a figure that was not measured.
 
 mod hops;
 mod host;
@@ -90,7 +91,8 @@ pub(crate) fn heading(command: &str, scan: Option<&ScanColumns>) -> String {
     line(&names)
 }
 
-/// One line per result. Of a series each version asked for has at least one: without figures if it has none.
+/// One line per result. Of a series each version asked for has at least one: without figures if it
+/// has none.
 pub(crate) fn rows(record: &Record, scan: Option<&ScanColumns>) -> String {
     let mut lines = String::new();
     for figures in record.ability.iter().flat_map(|ability| host::fields(ability)) {

@@ -19,7 +19,8 @@ pub(crate) fn count(n: u64) -> String {
     shown
 }
 
-/// A share of 1 as "12.3 %", "0.05 %", "0.0003 %": the smaller, the more decimals, since small losses matter.
+/// A share of 1 as "12.3 %", "0.05 %", "0.0003 %": the smaller, the more decimals, since small
+/// losses matter.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     let decimals = match percent.abs() {

@@ -123,7 +123,8 @@ pub(crate) fn matrix() -> Record {
     empty("matrix", versions.to_vec())
 }
 
-/// A closed loop eight deep over both transports, UDP held up by a stall, with the bins that were asked for.
+/// A closed loop eight deep over both transports, UDP held up by a stall, with the bins that were
+/// asked for.
 pub(crate) fn latency_both() -> Record {
     let us = Span::from_micros;
     let shape = HistogramShape { low: us(110), width: us(1), bins: 20 };

@@ -77,7 +77,8 @@ fn columns(who: &str, cells: &[&str]) -> String {
     line.trim_end().to_owned()
 }
 
-/// One object per event. Times are ns since the start of the transfer (`interval`) or of the measurement (`phase`).
+/// One object per event. Times are ns since the start of the transfer (`interval`) or of the
+/// measurement (`phase`).
 pub(crate) fn event(progress: &Progress) -> Value {
     match progress {
         Progress::Phase { what, version, done, total } => {

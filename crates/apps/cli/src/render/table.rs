@@ -40,7 +40,8 @@ impl<'a> Table<'a> {
         self.painted_row(label, cells, |_, text| text.to_owned())
     }
 
-    /// As [`Table::row`], each line of a cell coloured by `paint(column, text)`, which must not change its width.
+    /// As [`Table::row`], each line of a cell coloured by `paint(column, text)`, which must not
+    /// change its width.
     pub(crate) fn painted_row(
         &mut self,
         label: &str,

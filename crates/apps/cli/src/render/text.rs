@@ -1,7 +1,8 @@
 //! A record for people, 80 columns wide, readable without colour.
 //!
-//! Order: who and where, then one section per phase with IPv4 beside IPv6, then the comparison, the verdict, and last
-//! whatever must be known before trusting any of it, because the end is what stays on a screen.
+//! Order: who and where, then one section per phase with IPv4 beside IPv6, then the comparison, the
+//! verdict, and last whatever must be known before trusting any of it, because the end is what
+//! stays on a screen.
 
 mod bins;
 mod closing;

@@ -1,5 +1,5 @@
-//! The one-line records of UDPmon and TCPmon: fields between semicolons, no heading, so that runs can be gathered in a file.
-//! The user guide names the fields.
+//! The one-line records of UDPmon and TCPmon: fields between semicolons, no heading, so that runs
+//! can be gathered in a file. The user guide names the fields.
 
 mod latency;
 mod tcp;

@@ -3,8 +3,8 @@
 /// Columns of all text output.
 pub(crate) const WIDTH: usize = 80;
 
-/// Breaks at spaces, though not between a number and its unit, so that no line is longer than `width`; a longer word is
-/// cut, since some come from the network.
+/// Breaks at spaces, though not between a number and its unit, so that no line is longer than
+/// `width`; a longer word is cut, since some come from the network.
 pub(crate) fn lines(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = vec![String::new()];

@@ -1,6 +1,7 @@
 //! The main figures of a record, one by one, for tables, comparisons and pictures.
 //!
-//! They are the metrics that `--expect` knows, those that a person looks at first; their names are the same.
+//! They are the metrics that `--expect` knows, those that a person looks at first; their names are
+//! the same.
 
 use netaware_record::{Direction, IpVersion, Record};
 

@@ -1,5 +1,5 @@
-//! The command line of a series: taken apart into the words that say what to measure and those that say where the output
-//! goes, and put together again for each point.
+//! The command line of a series: taken apart into the words that say what to measure and those that
+//! say where the output goes, and put together again for each point.
 
 use anyhow::{Context, anyhow, bail};
 use clap::parser::ValueSource;
@@ -9,8 +9,8 @@ use super::scan::Point;
 use crate::cli::Cli;
 use crate::measure::Measuring;
 
-/// Options that say where the output goes and how it looks. They are no part of a plan: whoever continues a series gives
-/// them anew.
+/// Options that say where the output goes and how it looks. They are no part of a plan: whoever
+/// continues a series gives them anew.
 const PRESENTATION: &[&str] =
     &["format", "output", "append", "quiet", "verbose", "color", "save", "no-save", "store", "resume"];
 

@@ -125,14 +125,15 @@ pub(super) fn resumed(
     Ok(Begun { plan, line, base, course, is_resumed: true })
 }
 
-/// When slot 0 was due, on the monotonic clock of now. Between the two clocks of a resumed repetition lies whatever the
-/// wall clock was stepped by since it began.
+/// When slot 0 was due, on the monotonic clock of now. Between the two clocks of a resumed
+/// repetition lies whatever the wall clock was stepped by since it began.
 pub(super) fn first_due(plan: &SeriesPlan, is_resumed: bool) -> Mono {
     let now = clock::now();
     if is_resumed { now - clock::wall().since(plan.started_at) } else { now }
 }
 
-/// The first point, the last and whatever may go wrong in between, so that a slip shows now and not tonight.
+/// The first point, the last and whatever may go wrong in between, so that a slip shows now and not
+/// tonight.
 fn check(line: &mut Line, course: &Course) -> anyhow::Result<()> {
     let Course::Scan(scan) = course else { return Ok(()) };
     for point in scan.samples() {

@@ -1,4 +1,5 @@
-//! Values of scanned options as whole numbers of their smallest unit, and back to text without rounding.
+//! Values of scanned options as whole numbers of their smallest unit, and back to text without
+//! rounding.
 
 use netaware_units::{BitRate, ByteCount, Span};
 
@@ -51,7 +52,8 @@ impl Quantity {
         }
     }
 
-    /// The largest unit in which all of these are whole numbers. `typed` shows whether the person wrote units at all.
+    /// The largest unit in which all of these are whole numbers. `typed` shows whether the person
+    /// wrote units at all.
     pub(super) fn unit(self, values: &[u64], typed: &[&str]) -> Unit {
         let units = match self {
             Self::Time => TIMES,
@@ -77,8 +79,9 @@ pub(super) fn suffix(text: &str) -> &str {
     text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '_').trim()
 }
 
-/// A value as [`Unit::write`] makes it: the number in the smallest unit, and the ending that names this unit in the
-/// heading of a table: `_ns`, `_bps`, `_bytes`, or none. `None` for what is no number.
+/// A value as [`Unit::write`] makes it: the number in the smallest unit, and the ending that names
+/// this unit in the heading of a table: `_ns`, `_bps`, `_bytes`, or none. `None` for what is no
+/// number.
 pub(crate) fn base_value(text: &str) -> Option<(u64, &'static str)> {
     let is = |units: &[Unit]| units.iter().any(|unit| unit.name == suffix(text));
     let (quantity, ending) = match suffix(text) {

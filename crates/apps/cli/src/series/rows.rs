@@ -1,4 +1,5 @@
-//! The points of a series, or any selection of records, in each format: a row or an object per record, a heading once.
+//! The points of a series, or any selection of records, in each format: a row or an object per
+//! record, a heading once.
 
 use std::io;
 

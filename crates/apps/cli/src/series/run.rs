@@ -1,4 +1,5 @@
-//! The course of a series: point after point, each measured, judged, kept and shown before the next begins.
+//! The course of a series: point after point, each measured, judged, kept and shown before the next
+//! begins.
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
@@ -85,7 +86,8 @@ pub(crate) fn run(measuring: &dyn Measuring, parsed: &Parsed) -> anyhow::Result<
     series.close(left, paint, &sink)
 }
 
-/// A series is worth measuring without a store; only it cannot be continued then, so nothing is wrong but the store.
+/// A series is worth measuring without a store; only it cannot be continued then, so nothing is
+/// wrong but the store.
 fn open_store(frame: &Measurement<'_>, is_needed: bool) -> anyhow::Result<Option<Store>> {
     if !frame.output.saves() {
         return Ok(None);
@@ -165,7 +167,8 @@ impl Series<'_> {
         Left::Nothing
     }
 
-    /// One measurement per slot; slots that pass meanwhile are gaps. `done` is what a resumed repetition has already.
+    /// One measurement per slot; slots that pass meanwhile are gaps. `done` is what a resumed
+    /// repetition has already.
     fn repeat(&mut self, slots: &Slots, done: Option<&[std::ops::Range<u64>]>) -> Left {
         let mut n = if done.is_some() { slots.upcoming(clock::now()) } else { 0 };
         let complete: u64 = done.into_iter().flatten().map(|run| run.end.min(n) - run.start.min(n)).sum();
@@ -274,7 +277,8 @@ impl Series<'_> {
         }
     }
 
-    /// Keeps what the closing lines need. The points of a scan are different measurements: no summary holds of them all.
+    /// Keeps what the closing lines need. The points of a scan are different measurements: no
+    /// summary holds of them all.
     fn remember(&mut self, record: &Record) {
         self.sizes.observe(record);
         if self.plan.kind == SeriesKind::Repeat {

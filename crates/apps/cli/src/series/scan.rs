@@ -6,8 +6,9 @@
 //! | `rate=1M..1G*2` | 1, 2, 4, … 512 Mbit/s |
 //! | `streams=1,4,16` | these |
 //!
-//! Arithmetic is that of whole numbers in the smallest unit (ns, bit/s, bytes): the hundred-thousandth value is exact.
-//! A factor with a fraction rounds down at each step, and moves on by one where that would stand still.
+//! Arithmetic is that of whole numbers in the smallest unit (ns, bit/s, bytes): the
+//! hundred-thousandth value is exact. A factor with a fraction rounds down at each step, and moves
+//! on by one where that would stand still.
 
 use std::any::TypeId;
 
@@ -98,8 +99,8 @@ impl Scan {
         point
     }
 
-    /// Points that show whether the options take such values: the first, the last, and each value of a list and the ends
-    /// of each range with the others at their first.
+    /// Points that show whether the options take such values: the first, the last, and each value
+    /// of a list and the ends of each range with the others at their first.
     pub(super) fn samples(&self) -> Vec<Point> {
         let first = self.point(0);
         let mut samples = vec![first.clone()];
@@ -189,7 +190,8 @@ fn quantity_of(option: &Arg) -> Option<Quantity> {
     }
 }
 
-/// As typed, but sizes and rates with the unit that tells them apart: "64K" is 64 KiB of a buffer, 64 kbit/s of a rate.
+/// As typed, but sizes and rates with the unit that tells them apart: "64K" is 64 KiB of a buffer,
+/// 64 kbit/s of a rate.
 fn list(text: &str, quantity: Option<Quantity>) -> Result<Values, String> {
     let written = |item: &str| match quantity.map(|quantity| (quantity, quantity.parse(item))) {
         Some((quantity, Ok(value))) if !suffix(item).is_empty() => {

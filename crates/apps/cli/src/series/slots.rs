@@ -1,5 +1,6 @@
-//! `--every`: when each measurement is due. Number n begins at `first + n * every` on the monotonic clock, whatever the
-//! ones before it took; a slot that passes while another measurement runs stays empty.
+//! `--every`: when each measurement is due. Number n begins at `first + n * every` on the monotonic
+//! clock, whatever the ones before it took; a slot that passes while another measurement runs stays
+//! empty.
 
 use netaware_units::{Mono, Span};
 

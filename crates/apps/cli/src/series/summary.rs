@@ -1,5 +1,5 @@
-//! What a repetition saw of each main figure over the whole run, per IP version: minimum, maximum, mean, median, standard
-//! deviation and variance, in bounded memory however long it goes on.
+//! What a repetition saw of each main figure over the whole run, per IP version: minimum, maximum,
+//! mean, median, standard deviation and variance, in bounded memory however long it goes on.
 
 use netaware_record::{IpVersion, Record};
 use netaware_stats::running::RunningSummary;

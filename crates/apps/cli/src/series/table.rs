@@ -1,4 +1,5 @@
-//! One line per point for people: what was scanned, or when, and the main figures of each IP version side by side.
+//! One line per point for people: what was scanned, or when, and the main figures of each IP
+//! version side by side.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

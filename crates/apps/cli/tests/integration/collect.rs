@@ -1,5 +1,5 @@
-//! `netaware collect` as people run it, on loopback: what its flags say holds as long as it runs, and a file that is applied from
-//! elsewhere means the collector's own folder.
+//! `netaware collect` as people run it, on loopback: what its flags say holds as long as it runs,
+//! and a file that is applied from elsewhere means the collector's own folder.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

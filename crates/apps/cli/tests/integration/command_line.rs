@@ -1,4 +1,5 @@
-//! The command line without a network: exit codes, help, settings, saved results, and a reader who goes away.
+//! The command line without a network: exit codes, help, settings, saved results, and a reader who
+//! goes away.
 
 use std::path::Path;
 use std::process::Stdio;

@@ -241,8 +241,9 @@ fn throughput_and_every_other_method_between_the_guides_sites_is_measured_and_st
         return;
     }
     let Sites { fleet, printed, folder, pairs, _running } = set_up();
-    // Changed as printed, with throughput between the sites every few seconds: longer than the tests
-    // of all pairs take one after the other, as one that waits for its next turn lets others pass.
+    // Changed as printed, with throughput between the sites every few seconds: longer than the
+    // tests of all pairs take one after the other, as one that waits for its next turn lets others
+    // pass.
     let often = printed
         .file
         .replace(r#"every = "30min""#, r#"every = "12s""#)

@@ -1,8 +1,9 @@
 //! `netaware hops` over lab paths of five hops of which the truth is arithmetic, both IP versions.
 //!
-//! Short runs hold what is true in each of them: which hops there are, what they are flagged with, and that no rate is
-//! wrong without saying so. How near rates are to the truth is held on virtual time
-//! (`crates/system/sim/tests/integration/hops.rs`), and in real time by [`accuracy`]. Needs root: `cargo xtask netns`.
+//! Short runs hold what is true in each of them: which hops there are, what they are flagged with,
+//! and that no rate is wrong without saying so. How near rates are to the truth is held on virtual
+//! time (`crates/system/sim/tests/integration/hops.rs`), and in real time by [`accuracy`]. Needs
+//! root: `cargo xtask netns`.
 
 mod accuracy;
 

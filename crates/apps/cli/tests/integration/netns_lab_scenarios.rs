@@ -1,8 +1,9 @@
 //! `netaware test` over paths of which the truth is known.
 //!
-//! Short runs hold what is true in each of them: routers, MTUs, counts, what is unreachable and why, that no round trip is
-//! early, no rate above what the path carries, and no advice for the worse version. That each figure contains the truth
-//! within what it says of itself is held by [`accuracy`]. Needs root: `cargo xtask netns`.
+//! Short runs hold what is true in each of them: routers, MTUs, counts, what is unreachable and
+//! why, that no round trip is early, no rate above what the path carries, and no advice for the
+//! worse version. That each figure contains the truth within what it says of itself is held by
+//! [`accuracy`]. Needs root: `cargo xtask netns`.
 
 mod accuracy;
 mod measured;
@@ -28,7 +29,8 @@ fn counts_hops(run: &Measured, version: IpVersion) {
     assert_eq!((path.hops_forward, path.hops_reverse), (routers, routers), "{}: {path:?}", version.name());
 }
 
-/// No round trip is shorter than that of a lone packet. Returns the smallest if it exceeds that by much.
+/// No round trip is shorter than that of a lone packet. Returns the smallest if it exceeds that by
+/// much.
 #[track_caller]
 fn late(run: &Measured, version: IpVersion) -> Option<String> {
     let latency = run.version(version).latency.as_ref().unwrap();

@@ -1,10 +1,10 @@
-//! Each `--method` of `capacity`, `available` and `hops`, and each direction, by name through the program: over one lab path
-//! whose truth is arithmetic and differs up and down.
+//! Each `--method` of `capacity`, `available` and `hops`, and each direction, by name through the
+//! program: over one lab path whose truth is arithmetic and differs up and down.
 //!
-//! In every run the methods are the ones that were asked for, measure what was asked for, end in their time, and no figure
-//! is wrong without saying so. How near figures are to the truth is held on virtual time
-//! (`crates/system/sim/tests/integration/{capacity,available,hops}.rs`), and in real time by [`accuracy`]. Needs root:
-//! `cargo xtask netns`.
+//! In every run the methods are the ones that were asked for, measure what was asked for, end in
+//! their time, and no figure is wrong without saying so. How near figures are to the truth is held
+//! on virtual time (`crates/system/sim/tests/integration/{capacity,available,hops}.rs`), and in
+//! real time by [`accuracy`]. Needs root: `cargo xtask netns`.
 
 mod accuracy;
 
@@ -64,7 +64,8 @@ fn maximum(direction: Direction) -> Want {
     Want { direction, metric: PathMetric::Maximum, method: "maximum-capacity", truth }
 }
 
-/// Runs once. Returns each figure beside what was asked for; that they belong together, and that time was kept, is asserted.
+/// Runs once. Returns each figure beside what was asked for; that they belong together, and that
+/// time was kept, is asserted.
 fn figures(
     path: &str,
     arguments: &[&str],
@@ -204,7 +205,8 @@ fn the_maximum_by_both_searches() {
         let mut arguments = vec!["available", "--method", method, "--max-load", "100%"];
         arguments.extend((way == DOWN).then_some("-R"));
         let record = measures(IDLE, &arguments, 3, versions, &[maximum(way)]);
-        // What both searches call themselves is what they measure; which one ran stands among the options.
+        // What both searches call themselves is what they measure; which one ran stands among the
+        // options.
         assert_eq!(record.request.options.get("method").map(String::as_str), Some(search));
     }
 }
@@ -212,7 +214,8 @@ fn the_maximum_by_both_searches() {
 /// Mbit/s of the path for [`tailgated`].
 const THREE: [u32; 3] = [100, 10, 50];
 
-/// Runs tailgating over both versions. That all hops are there, and measured in no other way, is asserted.
+/// Runs tailgating over both versions. That all hops are there, and measured in no other way, is
+/// asserted.
 fn tailgated(seconds: i64) -> (Vec<(IpVersion, HopsResult)>, Report) {
     let path: String = THREE.map(|rate| format!("[[hop]]\nrate = '{rate}Mbit/s'\ndelay = '1ms'\n")).concat();
     let arguments = ["hops", "--method", "tailgating", "--no-trains"];

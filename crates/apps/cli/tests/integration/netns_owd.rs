@@ -1,9 +1,11 @@
-//! `netaware owd` over a lab path whose delays and losses differ by way, both IP versions, against a reflector in the other namespace.
+//! `netaware owd` over a lab path whose delays and losses differ by way, both IP versions, against
+//! a reflector in the other namespace.
 //!
-//! Losses are held against what the kernels of both ends counted, exactly; delays against the scenario: none is early, and a
-//! lab that was on time allows some milliseconds, as programs wait for their cores. Within microseconds they are held by
-//! [`accuracy`]. Both ends have one clock here, and say so. The second reflector is a program of its own in Python, for want
-//! of another one in the distribution: it knows RFC 8762 alone. Needs root.
+//! Losses are held against what the kernels of both ends counted, exactly; delays against the
+//! scenario: none is early, and a lab that was on time allows some milliseconds, as programs wait
+//! for their cores. Within microseconds they are held by [`accuracy`]. Both ends have one clock
+//! here, and say so. The second reflector is a program of its own in Python, for want of another
+//! one in the distribution: it knows RFC 8762 alone. Needs root.
 
 mod accuracy;
 
@@ -40,8 +42,8 @@ fn of(record: &Record, version: IpVersion) -> &OwdResult {
     found.unwrap_or_else(|| panic!("nothing over {}: {record:#?}", version.name()))
 }
 
-/// Runs once over a path of 5 ms there and 12 ms back that loses one in twenty and three in a hundred. Losses and what else does not
-/// depend on time are asserted.
+/// Runs once over a path of 5 ms there and 12 ms back that loses one in twenty and three in a
+/// hundred. Losses and what else does not depend on time are asserted.
 fn over_a_lossy_path() -> (Record, Report) {
     let path = "[[hop]]\nforward = { rate = '1Gbit/s', delay = '5ms', loss = 0.05 }\n\
                 reverse = { rate = '1Gbit/s', delay = '12ms', loss = 0.03 }\n";

@@ -1,9 +1,10 @@
-//! `netaware capacity` and `netaware available` over lab paths of which the truth is arithmetic, both IP versions.
+//! `netaware capacity` and `netaware available` over lab paths of which the truth is arithmetic,
+//! both IP versions.
 //!
-//! Short runs hold what is true in each of them: which figures there are, and that none is wrong without saying so. How near
-//! figures are to the truth is held on virtual time
-//! (`crates/system/sim/tests/integration/{capacity,available,hostile_paths}.rs`), and in real time by [`accuracy`]. Needs
-//! root: `cargo xtask netns`.
+//! Short runs hold what is true in each of them: which figures there are, and that none is wrong
+//! without saying so. How near figures are to the truth is held on virtual time
+//! (`crates/system/sim/tests/integration/{capacity,available,hostile_paths}.rs`), and in real time
+//! by [`accuracy`]. Needs root: `cargo xtask netns`.
 
 mod accuracy;
 mod elastic;
@@ -135,7 +136,8 @@ fn a_test_with_its_path_never_tells_a_wrong_share() {
     judge(&off, &report, LATE);
 }
 
-/// A share that is told and does not allow the truth. That none could be shown, or that the hosts are to blame, is honest.
+/// A share that is told and does not allow the truth. That none could be shown, or that the hosts
+/// are to blame, is honest.
 fn share_is_off(found: &netaware_record::PathUse, truth: f64) -> bool {
     let allows = found.used.as_ref().is_some_and(|share| {
         let half = (share.hi - share.lo) / 2.0;
@@ -196,7 +198,8 @@ fn a_responder_that_dies_in_the_middle_is_named_and_the_time_is_kept() {
         let record = ended.record();
         for version in &record.versions {
             let why = version.unreachable.as_ref().unwrap_or_else(|| panic!("{command}: {record:#?}"));
-            // It may die before the other version's session is open; the host is named all the same.
+            // It may die before the other version's session is open; the host is named all the
+            // same.
             assert!(["10.77.0.2", "fd77::2"].iter().any(|host| why.reason.contains(host)), "{why:?}");
         }
         // What was found until then is told, and still does not mislead.
@@ -214,7 +217,8 @@ fn arrived(lab: &Lab, datagrams: u64) {
     }
 }
 
-/// The prober shares one core with two programs that compute, and nothing else of the machine is touched.
+/// The prober shares one core with two programs that compute, and nothing else of the machine is
+/// touched.
 #[test]
 fn hogs_on_the_core_are_told_and_make_no_figure_of_their_own() {
     if !permitted() {

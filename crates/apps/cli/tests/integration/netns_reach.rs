@@ -1,9 +1,10 @@
-//! `netaware reach` over a lab path whose round trip, loss and narrow link are written down, both IP versions.
+//! `netaware reach` over a lab path whose round trip, loss and narrow link are written down, both
+//! IP versions.
 //!
-//! Short runs hold what is true in each of them: what answered and how, that no answer is early, and that nothing is wrong
-//! without saying so. How near figures are to the truth is held on virtual time
-//! (`crates/system/sim/tests/integration/{reach,reach_scenarios}.rs`), and in real time by [`accuracy`]. Needs root:
-//! `cargo xtask netns`.
+//! Short runs hold what is true in each of them: what answered and how, that no answer is early,
+//! and that nothing is wrong without saying so. How near figures are to the truth is held on
+//! virtual time (`crates/system/sim/tests/integration/{reach,reach_scenarios}.rs`), and in real
+//! time by [`accuracy`]. Needs root: `cargo xtask netns`.
 
 mod accuracy;
 
@@ -34,8 +35,8 @@ fn by(record: &Record, version: IpVersion, protocol: ReachProtocol) -> &ReachRes
     found.unwrap_or_else(|| panic!("no {protocol:?} over {}: {record:#?}", version.name()))
 }
 
-/// A host that runs nothing, 20 ms away behind 20 Mbit/s, asked for so long. That it answers by echo, TCP and UDP, never early
-/// and stamped by the kernel, is asserted.
+/// A host that runs nothing, 20 ms away behind 20 Mbit/s, asked for so long. That it answers by
+/// echo, TCP and UDP, never early and stamped by the kernel, is asserted.
 fn bare(time: &str) -> (Record, Report) {
     let path = "[[hop]]\nrate = '100Mbit/s'\ndelay = '5ms'\n[[hop]]\nrate = '20Mbit/s'\ndelay = '5ms'\n";
     let (ended, report) = in_lab(path, &["reach", "b", "-t", time], 0);
@@ -146,7 +147,8 @@ fn the_kernels_timestamps_never_blame_the_way_that_is_free() {
     judge(&is_off.then(|| format!("{found:#?}")).into_iter().collect::<Vec<_>>(), &report, LATE);
 }
 
-/// Connects to a port that is open and asks for echoes, for so long. What answered, and by which clock, is asserted.
+/// Connects to a port that is open and asks for echoes, for so long. What answered, and by which
+/// clock, is asserted.
 fn connections(time: &str) -> (Record, Report) {
     let lab = lab::up("[[hop]]\nrate = '100Mbit/s'\ndelay = '5ms'\n", 0);
     let responder = lab::responder(&lab, &[]);

@@ -1,13 +1,15 @@
-//! `netaware probe rtt` beside a host that talks TCP and QUIC over a lab path whose round trip is known, both IP versions:
+//! `netaware probe rtt` beside a host that talks TCP and QUIC over a lab path whose round trip is
+//! known, both IP versions:
 //!
 //! ```text
 //!   a: a program that asks, and netaware probe -i lab rtt  ── 20 ms ──►  b: a program that answers
 //!                                                          ◄── 5 ms ──
 //! ```
 //!
-//! Nothing of ours is sent: timestamps and acknowledgements of the kernels' own TCP say the round trip, and the spin bit of quinn's QUIC.
-//! No round trip is shorter than the path's; a lab that was on time allows some milliseconds more, as programs wait for their
-//! cores. Closer it is held by `accuracy` of both. Needs root.
+//! Nothing of ours is sent: timestamps and acknowledgements of the kernels' own TCP say the round
+//! trip, and the spin bit of quinn's QUIC. No round trip is shorter than the path's; a lab that was
+//! on time allows some milliseconds more, as programs wait for their cores. Closer it is held by
+//! `accuracy` of both. Needs root.
 
 mod accuracy;
 mod quic;
@@ -35,7 +37,8 @@ const QUESTIONS: usize = 30;
 const LATE: Span = Span::from_millis(1);
 const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
 
-/// Asks and waits for each answer, with a pause between: nothing queues, so each round trip is the path's.
+/// Asks and waits for each answer, with a pause between: nothing queues, so each round trip is the
+/// path's.
 fn talk(lab: &Lab, version: IpVersion) {
     let at = SocketAddr::from((lab.address(Side::B, version), PORT));
     let listener = lab.within(Side::B, || TcpListener::bind(at)).unwrap();
@@ -77,7 +80,8 @@ fn watched(lab: &Lab, talk: impl FnOnce()) -> Vec<RttRow> {
     found
 }
 
-/// Has both versions talk over the path at the same time. Returns the round trips that a probe tells.
+/// Has both versions talk over the path at the same time. Returns the round trips that a probe
+/// tells.
 fn of_conversations(talk: impl Fn(&Lab, IpVersion) + Sync) -> (Vec<RttRow>, Report) {
     let lab = lab::up(PATH, 1);
     let rows = watched(&lab, || {
@@ -96,13 +100,15 @@ fn of_conversations(talk: impl Fn(&Lab, IpVersion) + Sync) -> (Vec<RttRow>, Repo
     (rows, lab.end().unwrap())
 }
 
-/// Round trips of TCP over both versions by both methods: that there are enough of them, and none shorter than the path, is
-/// asserted. Returns those whose smallest or mean exceeds the path by more than this.
+/// Round trips of TCP over both versions by both methods: that there are enough of them, and none
+/// shorter than the path, is asserted. Returns those whose smallest or mean exceeds the path by
+/// more than this.
 fn late(rows: &[RttRow], smallest: Span, mean: Span) -> Vec<String> {
     let mut late = Vec::new();
     for version in VERSIONS {
         for method in ["timestamps", "acknowledgements"] {
-            // Of what left here and was waited for; the other way round it is this host's own answer.
+            // Of what left here and was waited for; the other way round it is this host's own
+            // answer.
             let ours = rows.iter().filter(|row| {
                 row.method == method
                     && row.key.destination_port == Some(PORT)

@@ -1,7 +1,7 @@
 //! RFC 6349's figures and spaced blocks over lab paths of which the truth is closed.
 //!
-//! Counts, and that nothing is earlier or faster than the path, hold in every run; how much later or slower is held by
-//! [`accuracy`]. Needs root: `cargo xtask netns`.
+//! Counts, and that nothing is earlier or faster than the path, hold in every run; how much later
+//! or slower is held by [`accuracy`]. Needs root: `cargo xtask netns`.
 
 mod accuracy;
 
@@ -30,20 +30,22 @@ fn results(record: &Record) -> Vec<&TcpResult> {
 
 /// Fills a link. Returns results that are slower or later than slow start explains.
 fn filled() -> (Vec<String>, Report) {
-    // The window is above what the path holds (25 kB) and below that and the queue: nothing is lost.
+    // The window is above what the path holds (25 kB) and below that and the queue: nothing is
+    // lost.
     let path = "[[hop]]\nrate = '10Mbit/s'\ndelay = '10ms'\nqueue = { bytes = '200kB' }\n";
     let (record, report) = over(path, &["-n", "3MB", "-w", "50kB", "--bottleneck", "10Mbit/s,0"]);
     let mut off = Vec::new();
     for result in results(&record) {
         let figures = result.rfc6349.as_ref().unwrap();
         let (ratio, rtt) = (figures.transfer_time_ratio.unwrap(), 0.020);
-        // 3 MB take 2.5 s; slow start from ten segments fills 17 within two round trips, and reading begins with the
-        // first segment, so at most four round trips are lost.
+        // 3 MB take 2.5 s; slow start from ten segments fills 17 within two round trips, and
+        // reading begins with the first segment, so at most four round trips are lost.
         let ideal = figures.ideal_time.unwrap().secs_f64();
         // A first segment that the emulator released late makes the time shorter by as much.
         let late = report.lateness_max.map_or(0.0, Span::secs_f64) + 0.01;
         assert!(ratio >= 1.0 - late / ideal, "{figures:?}, {report}");
-        // Little's law: what is in flight is the rate times the round trip, and all of it beyond the path lies in the queue.
+        // Little's law: what is in flight is the rate times the round trip, and all of it beyond
+        // the path lies in the queue.
         let baseline = figures.baseline_rtt.unwrap();
         assert!(baseline >= Span::from_millis(20), "{figures:?}");
         assert!(figures.buffer_delay.unwrap() > 0.5, "the window stands in the queue: {figures:?}");
@@ -61,8 +63,8 @@ fn losing() -> (Vec<String>, Report) {
     let (record, report) = over(path, &["-n", "8MB"]);
     let mut off = Vec::new();
     for result in results(&record) {
-        // Of every hundred segments sent, those sent again included, one is lost and sent again. More are sent again only
-        // for nothing, when an acknowledgement was late.
+        // Of every hundred segments sent, those sent again included, one is lost and sent again.
+        // More are sent again only for nothing, when an acknowledgement was late.
         let efficiency = result.rfc6349.as_ref().unwrap().efficiency.unwrap();
         assert!(efficiency < 0.992, "{efficiency}");
         off.extend(((efficiency - 0.99).abs() >= 0.002).then(|| format!("{efficiency}")));
@@ -84,7 +86,8 @@ fn spaced() -> (Vec<String>, Report) {
         // 999 spacings, and what the sender itself says that it put off.
         let (given, planned) = (times.given.unwrap(), Span::from_millis(1998));
         assert!(given >= planned - Span::from_millis(2), "{given}");
-        // The last acknowledgement comes a round trip after the last block, or a delayed acknowledgement later.
+        // The last acknowledgement comes a round trip after the last block, or a delayed
+        // acknowledgement later.
         let after = times.acknowledged.unwrap() - given;
         assert!(after >= Span::from_millis(20), "{after}");
         let spread = (times.received.unwrap() - given).abs();

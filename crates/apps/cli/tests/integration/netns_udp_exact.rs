@@ -1,5 +1,5 @@
-//! `netaware udp` over paths that lose, double, reorder and corrupt: its log and its counts are those of the emulator,
-//! datagram by datagram. Needs root: `cargo xtask netns`.
+//! `netaware udp` over paths that lose, double, reorder and corrupt: its log and its counts are
+//! those of the emulator, datagram by datagram. Needs root: `cargo xtask netns`.
 
 mod truth;
 

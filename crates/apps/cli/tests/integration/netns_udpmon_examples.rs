@@ -1,6 +1,7 @@
-//! The commands of the guide's page of UDPmon's examples, as they stand there, on the path they were printed on: what they
-//! say agrees with what that path can do. Long scans have fewer and shorter points here. What is counted, what is arithmetic, and that
-//! nothing is faster than the path, holds in every run; how long something took, and what was late, is held by [`accuracy`].
+//! The commands of the guide's page of UDPmon's examples, as they stand there, on the path they
+//! were printed on: what they say agrees with what that path can do. Long scans have fewer and
+//! shorter points here. What is counted, what is arithmetic, and that nothing is faster than the
+//! path, holds in every run; how long something took, and what was late, is held by [`accuracy`].
 //! Needs root: `cargo xtask netns`.
 
 mod accuracy;
@@ -19,8 +20,9 @@ use self::path::{DELAY_US, V4, V6, Version};
 const PAGE: &str = include_str!("../../../../../docs/guide/udpmon-examples.md");
 const SCENARIO: &str = "two-hosts-100m";
 
-/// A command of the page, what of it is shortened here, and what its output must be. The check asserts what holds in every run, and
-/// returns what a machine that takes its cores away has spoiled.
+/// A command of the page, what of it is shortened here, and what its output must be. The check
+/// asserts what holds in every run, and returns what a machine that takes its cores away has
+/// spoiled.
 struct Example {
     command: &'static str,
     instead: Option<(&'static str, &'static str)>,
@@ -241,7 +243,8 @@ fn udp(out: &str, payload: u64, packets: u64, spacings: &[u64]) -> Vec<String> {
         assert!(found.received > 1, "{line}");
         let is_whole = found.sent > packets / 2 && found.lost == 0;
         spoiled.extend((!is_whole).then(|| format!("left out or lost: {line}")));
-        // What leaves faster than the cable takes it arrives at the cable's pace, and else at its own.
+        // What leaves faster than the cable takes it arrives at the cable's pace, and else at its
+        // own.
         let slowest = version.udp_us(payload).max(found.per_frame_sent);
         let error = found.per_frame_received / slowest - 1.0;
         spoiled.extend((error.abs() >= 0.02).then(|| format!("{slowest} us: {line}")));

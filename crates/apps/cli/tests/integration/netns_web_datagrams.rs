@@ -1,12 +1,13 @@
-//! Datagrams of a real browser over a path that loses: what the page says was sent, received and lost is what the emulator had, to the
-//! last datagram, both ways and over both IP versions. Needs root, Chromium, and `npm ci` in `web`: `cargo xtask netns`.
+//! Datagrams of a real browser over a path that loses: what the page says was sent, received and
+//! lost is what the emulator had, to the last datagram, both ways and over both IP versions. Needs
+//! root, Chromium, and `npm ci` in `web`: `cargo xtask netns`.
 //!
 //! ```text
 //!   host a: Chromium with the page ── 20 Mbit/s, 10 ms, 2 % and 3 % of independent loss ── host b: netaware serve
 //! ```
 //!
-//! Everything is lost at random, acknowledgements and handshakes too. Datagrams are found by their length: no other packet of these
-//! runs has it, as nothing fills the path.
+//! Everything is lost at random, acknowledgements and handshakes too. Datagrams are found by their
+//! length: no other packet of these runs has it, as nothing fills the path.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
-//! Pictures by the command line: of what was just measured, of a series, and what happens when there is none.
+//! Pictures by the command line: of what was just measured, of a series, and what happens when
+//! there is none.
 
 use std::path::Path;
 use std::process::Output;

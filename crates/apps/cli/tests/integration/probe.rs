@@ -1,4 +1,5 @@
-//! `netaware probe --read` as people run it: each kind of task on a made-up file whose truth is known.
+//! `netaware probe --read` as people run it: each kind of task on a made-up file whose truth is
+//! known.
 #![cfg(target_os = "linux")]
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! A capture file gives the same report each time it is read, to the byte: no clock and no thread's luck is in it.
+//! A capture file gives the same report each time it is read, to the byte: no clock and no thread's
+//! luck is in it.
 #![cfg(target_os = "linux")]
 
 use std::fs::File;
@@ -14,7 +15,8 @@ use netaware_wire::pcap::{Interface, Record, Writer};
 const PACKETS: u32 = 20_000;
 const SECOND: i64 = 1_000_000_000;
 
-/// A frame of one of 3000 flows, IPv4 and IPv6, UDP and TCP with timestamps: each second one answers the one before.
+/// A frame of one of 3000 flows, IPv4 and IPv6, UDP and TCP with timestamps: each second one
+/// answers the one before.
 fn frame(number: u32) -> Vec<u8> {
     let flow = (number / 2).wrapping_mul(2_654_435_761) % 3000;
     let (six, back) = (flow & 1 == 1, number & 1 == 1);

@@ -272,7 +272,8 @@ fn a_folder_whose_sender_was_killed_gets_only_what_it_lacks() {
     let [written, present, sent] =
         ["written", "present", "sent_bytes"].map(|name| report[name].as_u64().unwrap());
     assert!(written + present == FILES as u64 && present >= 200, "{report}");
-    // The receiver may have had bytes of the killed sender left: of 64 files at most it then says too early that it lacks them.
+    // The receiver may have had bytes of the killed sender left: of 64 files at most it then says
+    // too early that it lacks them.
     assert!(sent <= (written + 64) * 20_000, "{report}");
     for n in 0..FILES {
         let there = fs::read(place.incoming().join("many").join(n.to_string())).unwrap();

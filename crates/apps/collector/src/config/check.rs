@@ -1,4 +1,5 @@
-//! Whether a file can be meant: every name exists, every number fits, every probe can be told its part.
+//! Whether a file can be meant: every name exists, every number fits, every probe can be told its
+//! part.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -330,7 +331,8 @@ impl Faults<'_> {
         }
     }
 
-    /// Whether there is the task; that it makes what can be joined and that all these probes run it.
+    /// Whether there is the task; that it makes what can be joined and that all these probes run
+    /// it.
     fn joinable(&mut self, place: &str, name: &str, probes: &[String]) -> bool {
         let Some(task) = self.config.tasks.get(name) else {
             let why = match name {

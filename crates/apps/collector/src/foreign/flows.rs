@@ -1,8 +1,9 @@
 //! Flow records of one exporter until they are handed over.
 //!
-//! Records of one key become one row: counts are added, the times are those of the first and the last packet. As many keys are
-//! kept as the store can take rows of; when there are more, the lesser half goes into one row of the rest, and a key that is let in
-//! after that may have been in it: its row says how many packets may be missing at most. So all rows together are always all
+//! Records of one key become one row: counts are added, the times are those of the first and the
+//! last packet. As many keys are kept as the store can take rows of; when there are more, the
+//! lesser half goes into one row of the rest, and a key that is let in after that may have been in
+//! it: its row says how many packets may be missing at most. So all rows together are always all
 //! packets that were exported, counts of a key lean low only, and by no more than they say.
 
 use std::collections::HashMap;
@@ -10,9 +11,11 @@ use std::collections::HashMap;
 use netaware_record::passive::{FlowKey, VolumeRow};
 use netaware_units::{ByteCount, Span};
 
-/// Rows that go to the store together: at one hand-over a second SQLite keeps up with several exporters of so many.
+/// Rows that go to the store together: at one hand-over a second SQLite keeps up with several
+/// exporters of so many.
 const MOST: usize = 10_000;
-/// Records of one key with more than this between them stay two rows, so that a row does not claim hours of which nothing is known.
+/// Records of one key with more than this between them stay two rows, so that a row does not claim
+/// hours of which nothing is known.
 const MOST_APART: Span = Span::from_secs(60);
 
 /// See the module.
@@ -55,13 +58,15 @@ impl Flows {
         }
     }
 
-    /// Makes room: the half with fewer packets, those that may be missing included, goes into the rest.
+    /// Makes room: the half with fewer packets, those that may be missing included, goes into the
+    /// rest.
     fn purge(&mut self) {
         let mut uppers: Vec<u64> = self.keys.values().map(upper).collect();
         let middle = uppers.len() / 2;
         if middle > 0 {
             let limit = *uppers.select_nth_unstable(middle).1;
-            // Of those that weigh just the limit only so many go that half remains: else a table of equals would be emptied.
+            // Of those that weigh just the limit only so many go that half remains: else a table of
+            // equals would be emptied.
             let below = uppers[..middle].iter().filter(|upper| **upper < limit).count();
             let mut equals = middle - below;
             let gone: Vec<VolumeRow> = self

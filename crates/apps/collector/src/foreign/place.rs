@@ -15,7 +15,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// `udp://[::]:4739`, `tcp://192.0.2.1:4739`, `tls://:4740` for all addresses; the port is 4739, with TLS 4740, unless given.
+    /// `udp://[::]:4739`, `tcp://192.0.2.1:4739`, `tls://:4740` for all addresses; the port is
+    /// 4739, with TLS 4740, unless given.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let (scheme, address) = text.split_once("://")?;
         let (over, usual) = match scheme {
@@ -33,7 +34,8 @@ impl Place {
         Some(Self { over, at: at.ok()? })
     }
 
-    /// For a listener at this place alone. Without `tls` nobody listens at a place that asks for it; the file's check sees to that.
+    /// For a listener at this place alone. Without `tls` nobody listens at a place that asks for
+    /// it; the file's check sees to that.
     pub(super) fn options(self, tls: Option<&Arc<ServerConfig>>, usual: &Options) -> Options {
         let at = |over| (over == self.over).then_some(self.at);
         Options {

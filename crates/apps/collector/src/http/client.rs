@@ -1,4 +1,5 @@
-//! As much of an HTTP client as `netaware collect plan` and `apply` need: one request, one connection, plain or with TLS.
+//! As much of an HTTP client as `netaware collect plan` and `apply` need: one request, one
+//! connection, plain or with TLS.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -75,10 +76,12 @@ trait Line: Read + Write {}
 impl<T: Read + Write> Line for T {}
 
 impl Client {
-    /// `http://HOST[:PORT]` or `https://HOST[:PORT]`; what is encrypted is judged by `judge`, and only that.
+    /// `http://HOST[:PORT]` or `https://HOST[:PORT]`; what is encrypted is judged by `judge`, and
+    /// only that.
     ///
     /// # Errors
-    /// It is no such address, or it is encrypted and nothing says by what to know it, or the other way round.
+    /// It is no such address, or it is encrypted and nothing says by what to know it, or the other
+    /// way round.
     pub fn new(address: &str, token: Option<String>, judge: Option<Judge<'_>>) -> Result<Self, ClientError> {
         let wrong = || ClientError::Address(address.to_owned());
         let (scheme, rest) = address.split_once("://").ok_or_else(wrong)?;

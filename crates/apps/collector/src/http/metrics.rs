@@ -1,8 +1,9 @@
 //! `/metrics`: the collector, its probes and the delays between points.
 //!
-//! Two forms, by what the reader accepts: OpenMetrics text, whose histograms have the classic buckets, and Prometheus's own
-//! protobuf messages, which alone can carry native histograms beside them (no version of the text format that is in use can).
-//! Prometheus asks for the second where it is told to scrape native histograms.
+//! Two forms, by what the reader accepts: OpenMetrics text, whose histograms have the classic
+//! buckets, and Prometheus's own protobuf messages, which alone can carry native histograms beside
+//! them (no version of the text format that is in use can). Prometheus asks for the second where it
+//! is told to scrape native histograms.
 
 mod foreign;
 
@@ -57,7 +58,8 @@ pub(super) async fn metrics(State(shared): State<Arc<Shared>>, headers: HeaderMa
     response
 }
 
-/// Whether messages are accepted rather than any text (RFC 9110 §12.5.1); text where both are equally welcome.
+/// Whether messages are accepted rather than any text (RFC 9110 §12.5.1); text where both are
+/// equally welcome.
 fn wants_messages<'a>(accepted: impl Iterator<Item = &'a str>) -> bool {
     let (mut messages, mut texts) = (0.0_f64, 0.0_f64);
     for range in accepted.flat_map(|value| value.split(',')) {
@@ -349,7 +351,8 @@ mod tests {
         let wants = |accept: &str| wants_messages(std::iter::once(accept));
         let message =
             "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
-        // As Prometheus 2.42 and 3 ask when they are told to scrape native histograms, and when they are not.
+        // As Prometheus 2.42 and 3 ask when they are told to scrape native histograms, and when
+        // they are not.
         assert!(wants(&format!(
             "{message},application/openmetrics-text;version=1.0.0;q=0.8,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
         )));

@@ -1,8 +1,10 @@
-//! A native histogram of Prometheus: buckets that grow by a power of two's root, of which only those with entries are kept.
+//! A native histogram of Prometheus: buckets that grow by a power of two's root, of which only
+//! those with entries are kept.
 //!
-//! At [`SCHEMA`] 3 eight buckets double the delay: each is 9 % wide, so a quantile read off it is off by no more than that.
-//! Delays come as bins of three digits (0.1 % wide) and go by their lower edge: a quantile leans low by at most 0.1 %
-//! more. What is 0 or less, which only clocks can make of a delay, is in the zero bucket.
+//! At [`SCHEMA`] 3 eight buckets double the delay: each is 9 % wide, so a quantile read off it is
+//! off by no more than that. Delays come as bins of three digits (0.1 % wide) and go by their lower
+//! edge: a quantile leans low by at most 0.1 % more. What is 0 or less, which only clocks can make
+//! of a delay, is in the zero bucket.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +23,8 @@ pub(crate) struct Sparse {
     buckets: BTreeMap<i32, u64>,
 }
 
-/// Spans (buckets left out before it, buckets in it) and counts, each as the difference to the one before.
+/// Spans (buckets left out before it, buckets in it) and counts, each as the difference to the one
+/// before.
 pub(crate) type Spans = (Vec<(i32, u32)>, Vec<i64>);
 
 impl Sparse {
@@ -65,7 +68,8 @@ impl Sparse {
 fn index(ns: i64) -> Option<i32> {
     (ns > 0).then(|| {
         let exact = (ns as f64 / 1e9).log2() * PER_DOUBLING;
-        // An end that is a bucket's own (1 s) must not fall into the next by the logarithm's rounding.
+        // An end that is a bucket's own (1 s) must not fall into the next by the logarithm's
+        // rounding.
         let near = exact.round();
         if (exact - near).abs() < 1e-9 { near as i32 } else { exact.ceil() as i32 }
     })

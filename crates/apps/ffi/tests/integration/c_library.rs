@@ -19,7 +19,8 @@ impl Library {
         Self { folder, flags: flags.into() }
     }
 
-    /// The example of this name, which runs with the library from this folder where LD_LIBRARY_PATH does not say otherwise.
+    /// The example of this name, which runs with the library from this folder where LD_LIBRARY_PATH
+    /// does not say otherwise.
     pub(crate) fn compile(&self, name: &str, into: &Path) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/{name}.c"));
         let program = into.join(name);

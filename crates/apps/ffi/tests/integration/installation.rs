@@ -1,4 +1,5 @@
-//! The library as a packager installs it, with cargo-c, in a folder of its own. It is built once more for that.
+//! The library as a packager installs it, with cargo-c, in a folder of its own. It is built once
+//! more for that.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

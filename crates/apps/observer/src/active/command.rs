@@ -1,4 +1,5 @@
-//! A measurement as a process: `netaware COMMAND TARGET --OPTION VALUE …`, its record read from its output.
+//! A measurement as a process: `netaware COMMAND TARGET --OPTION VALUE …`, its record read from its
+//! output.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -9,8 +10,8 @@ use netaware_io::stop::StopFlag;
 use netaware_record::{Document as _, Record};
 use netaware_units::Span;
 
-/// This program. Not the name it was started by: that may lie where somebody else can write, or in a folder that only who
-/// started it can enter.
+/// This program. Not the name it was started by: that may lie where somebody else can write, or in
+/// a folder that only who started it can enter.
 const PROGRAM: &str = "/proc/self/exe";
 /// Longest run.
 const PATIENCE: Span = Span::from_secs(900);
@@ -20,7 +21,8 @@ const OUTPUT: u64 = 3 * 1024 * 1024;
 /// What is read of a complaint.
 const COMPLAINT: u64 = 4096;
 
-/// Options that an instruction may set: what is measured and how. None that name files, repeat, print or keep.
+/// Options that an instruction may set: what is measured and how. None that name files, repeat,
+/// print or keep.
 const ALLOWED: [&str; 43] = [
     "arrivals",
     "bidir",
@@ -104,7 +106,8 @@ pub(super) fn run(
     }
     let mut child = Command::new(PROGRAM)
         .args(arguments(command, target, options))
-        // Settings are those of whoever started the probe: this one may not even be allowed to read them.
+        // Settings are those of whoever started the probe: this one may not even be allowed to read
+        // them.
         .env_remove("HOME")
         .env_remove("XDG_CONFIG_HOME")
         .current_dir("/")

@@ -5,7 +5,8 @@ use netaware_wire::lmap::Schedule;
 
 use crate::after;
 
-/// Starts are at multiples of the period since the epoch, or since `from`, each moved by a spread drawn anew.
+/// Starts are at multiples of the period since the epoch, or since `from`, each moved by a spread
+/// drawn anew.
 #[derive(Debug)]
 pub(super) struct Clockwork {
     schedule: Schedule,
@@ -23,7 +24,8 @@ impl Clockwork {
         clockwork
     }
 
-    /// Whether a run starts now, and how many before it were missed: this was not called in time for them, as after a sleep.
+    /// Whether a run starts now, and how many before it were missed: this was not called in time
+    /// for them, as after a sleep.
     pub(super) fn due(&mut self, now: Wall) -> (bool, u64) {
         // The clock was set back: what was planned is too far away.
         let spread = Span::from_millis(self.schedule.spread_ms as i64);

@@ -14,8 +14,9 @@ use super::{Finding, Finds};
 /// Registered for STAMP and TWAMP (RFC 8762 §4).
 const PORT: u16 = 862;
 
-/// Sends the flow that `what` describes from the probe named `here`; where the target has both IP versions and neither is asked
-/// for, one flow over each, one after the other in starting and both at once after that.
+/// Sends the flow that `what` describes from the probe named `here`; where the target has both IP
+/// versions and neither is asked for, one flow over each, one after the other in starting and both
+/// at once after that.
 ///
 /// # Errors
 /// The target cannot be resolved, or packets not be sent.

@@ -5,7 +5,8 @@
 //! batch    checksum of the rest (4)  number (8)  ipfix (4)  report (4)  selections (4)  then so many bytes of each
 //! ```
 //!
-//! Numbers are big-endian, checksums CRC-32 (IEEE): they recognise torn writes and rot, not malice; the folder is ours alone.
+//! Numbers are big-endian, checksums CRC-32 (IEEE): they recognise torn writes and rot, not malice;
+//! the folder is ours alone.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -106,7 +107,8 @@ impl Segment {
         Ok(Self { number, incarnation, first, last: None, length: HEADER, path: path.to_owned(), file })
     }
 
-    /// Opens one and finds what is whole in it; the rest is cut off. `None`: the header is not whole.
+    /// Opens one and finds what is whole in it; the rest is cut off. `None`: the header is not
+    /// whole.
     pub(super) fn open(path: &Path) -> Result<Option<(Self, Vec<Entry>)>, BufferError> {
         let opened = OpenOptions::new().read(true).write(true).open(path);
         let mut file = opened.map_err(|source| failed("open", path, source))?;
@@ -199,7 +201,8 @@ impl Segment {
         self.file.sync_data().map_err(|source| failed("write", &self.path, source))
     }
 
-    /// Deletes the file. One that stays behind is removed or taken up at the next start; its numbers are known by then.
+    /// Deletes the file. One that stays behind is removed or taken up at the next start; its
+    /// numbers are known by then.
     pub(super) fn remove(self) {
         drop(fs::remove_file(&self.path));
     }

@@ -202,8 +202,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever happens: nothing synced is lost but what was given up and counted, nothing is altered, no synced number
-    /// comes twice, and the folder stays within its bound.
+    /// Whatever happens: nothing synced is lost but what was given up and counted, nothing is
+    /// altered, no synced number comes twice, and the folder stays within its bound.
     #[test]
     fn synced_batches_survive_and_numbers_are_never_used_twice(steps in steps()) {
         const MOST: u64 = 40_000;

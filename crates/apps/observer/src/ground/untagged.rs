@@ -1,7 +1,9 @@
-//! Filters of single tasks, run on frames as the kernel's own filters see them: without the outermost VLAN tag.
+//! Filters of single tasks, run on frames as the kernel's own filters see them: without the
+//! outermost VLAN tag.
 //!
-//! The kernel takes that tag out of a frame before it runs filters, and the capture puts it back. A task's filter must not decide
-//! otherwise than the kernel would: which of the two runs depends on what other tasks there are.
+//! The kernel takes that tag out of a frame before it runs filters, and the capture puts it back. A
+//! task's filter must not decide otherwise than the kernel would: which of the two runs depends on
+//! what other tasks there are.
 
 use std::cell::RefCell;
 

@@ -5,8 +5,8 @@ use netaware_units::Span;
 const FIRST: Span = Span::from_secs(1);
 const LONGEST: Span = Span::from_secs(60);
 
-/// Doubles from one second to a minute; each wait is drawn between half and the whole of it, so that a thousand probes that
-/// lost their collector at one instant come back spread out.
+/// Doubles from one second to a minute; each wait is drawn between half and the whole of it, so
+/// that a thousand probes that lost their collector at one instant come back spread out.
 #[derive(Debug)]
 pub(super) struct Backoff {
     present: Span,

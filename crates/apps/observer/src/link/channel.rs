@@ -38,7 +38,8 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// Connects to the first address that answers; IPv6 and IPv4 in turn, so that one that is dead costs one wait only.
+    /// Connects to the first address that answers; IPv6 and IPv4 in turn, so that one that is dead
+    /// costs one wait only.
     pub(super) fn dial(address: &CollectorAddress, trust: &Trust) -> Result<Self, Broken> {
         let socket = connect(address)?;
         let set = socket.set_nodelay(true).and_then(|()| socket.set_write_timeout(Some(WRITE)));
@@ -102,7 +103,8 @@ impl Channel {
         }
     }
 
-    /// `false`: nothing came in time. What is kept is never longer than a frame and what one read brings.
+    /// `false`: nothing came in time. What is kept is never longer than a frame and what one read
+    /// brings.
     fn receive(&mut self) -> Result<bool, Broken> {
         debug_assert!(self.come.len() <= 4 + MAX_FRAME);
         let mut room = [0; 16 * 1024];

@@ -125,7 +125,8 @@ fn shake_hands(link: &Link, channel: &mut Channel) -> Result<u64, Broken> {
     }
 }
 
-/// What the collector has is forgotten. If it has more than was ever numbered here, the folder is an old copy.
+/// What the collector has is forgotten. If it has more than was ever numbered here, the folder is
+/// an old copy.
 fn resume(link: &Link, taken: u64) -> Result<(), Broken> {
     let mut buffer = held(&link.shared.buffer);
     if taken >= buffer.next() {

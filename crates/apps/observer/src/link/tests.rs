@@ -66,8 +66,8 @@ impl Guest {
         hello
     }
 
-    /// The next message that is no status. A link sends a status every few seconds, so the timeout of a read alone would
-    /// not end this.
+    /// The next message that is no status. A link sends a status every few seconds, so the timeout
+    /// of a read alone would not end this.
     fn hear_no_status(&mut self) -> FromProbe {
         let until = clock::now() + PATIENCE;
         loop {

@@ -1,8 +1,9 @@
 //! A report that is too long for a batch is made to fit, and says what it lacks.
 //!
-//! Of the task that takes most room the lesser half of the rows goes, until the rest fits. Volumes lose no packet by that: keys with few
-//! packets go into the row of all that had no room, as they do in the probe's own table, so all rows together stay all packets. Rows of
-//! other kinds cannot be added up; those are counted in [`ProbeReport::rows_cut`].
+//! Of the task that takes most room the lesser half of the rows goes, until the rest fits. Volumes
+//! lose no packet by that: keys with few packets go into the row of all that had no room, as they
+//! do in the probe's own table, so all rows together stay all packets. Rows of other kinds cannot
+//! be added up; those are counted in [`ProbeReport::rows_cut`].
 
 use std::collections::BTreeMap;
 use std::io;
@@ -78,7 +79,8 @@ fn add(rests: &mut BTreeMap<Period, VolumeRow>, period: Period, volume: &VolumeR
     rest.last_at = rest.last_at.max(volume.last_at);
 }
 
-/// Bytes of JSON, without writing them anywhere: a table of a million keys is a third of a gigabyte.
+/// Bytes of JSON, without writing them anywhere: a table of a million keys is a third of a
+/// gigabyte.
 fn length(of: &impl Document) -> usize {
     let mut count = Count(0);
     // Counting cannot fail.

@@ -107,7 +107,8 @@ fn doing<G: Ground>(probe: &Probe<G>) -> Vec<String> {
     doing.into_iter().collect()
 }
 
-/// A probe whose flows count their starts and run until they are told to stop, with two tasks that watch and two that send.
+/// A probe whose flows count their starts and run until they are told to stop, with two tasks that
+/// watch and two that send.
 fn suppressible(starts: &Arc<AtomicUsize>) -> (Probe<Silence>, Reporting<Nowhere>, BTreeMap<String, Task>) {
     let starts = Arc::clone(starts);
     let settings = ProbeSettings {

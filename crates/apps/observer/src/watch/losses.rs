@@ -1,9 +1,10 @@
 //! Which periods a loss belongs to.
 //!
-//! The kernel tells how many packets it dropped since it was asked last, and it is asked when a period closes: some may have been
-//! dropped in later periods that close in the same turn (this process was held up), or since the end of the last, in the one that
-//! runs. The count goes to the first, so that no packet is lost twice; the others are marked as doubtful, so that nobody takes them
-//! for complete and calls a packet that they lack a loss of the network.
+//! The kernel tells how many packets it dropped since it was asked last, and it is asked when a
+//! period closes: some may have been dropped in later periods that close in the same turn (this
+//! process was held up), or since the end of the last, in the one that runs. The count goes to the
+//! first, so that no packet is lost twice; the others are marked as doubtful, so that nobody takes
+//! them for complete and calls a packet that they lack a loss of the network.
 
 use netaware_record::passive::CaptureHealth;
 

@@ -1,8 +1,9 @@
 //! Makes one report per period of what all stations say, in a thread of its own.
 //!
-//! A report goes out when every station has closed the period, or a station has closed the next but one: a station that hangs
-//! holds nobody up for longer. Sightings go out at once, ahead of the report of their period, so that memory does not grow with
-//! them. Rows of active tasks go with the report that comes next. Rings of one interface say what they saw as one.
+//! A report goes out when every station has closed the period, or a station has closed the next but
+//! one: a station that hangs holds nobody up for longer. Sightings go out at once, ahead of the
+//! report of their period, so that memory does not grow with them. Rows of active tasks go with the
+//! report that comes next. Rings of one interface say what they saw as one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -109,7 +110,8 @@ impl<O: Outlet> Reporter<O> {
         }
     }
 
-    /// Until everybody who could tell something is gone; the outlet comes back with everything in it.
+    /// Until everybody who could tell something is gone; the outlet comes back with everything in
+    /// it.
     pub fn run(mut self, told: &Receiver<Told>) -> O {
         loop {
             match told.recv_timeout(Duration::from_millis(100)) {
@@ -213,7 +215,8 @@ impl<O: Outlet> Reporter<O> {
         parts.append(&mut self.loose);
         let mut rows = rings::whole(parts);
         for row in &mut rows {
-            // A row says itself what the capture behind it lost: it is kept and shown apart from its report.
+            // A row says itself what the capture behind it lost: it is kept and shown apart from
+            // its report.
             let health = self.places.get(&row.task).and_then(|interface| pending.captures.get(interface));
             row.lost = health.map(CaptureHealth::loss).unwrap_or_default();
         }

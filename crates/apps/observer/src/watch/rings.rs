@@ -1,10 +1,11 @@
 //! Rows of several rings of one interface become rows of the interface.
 //!
-//! Each ring has a station of its own, with tables of its own. A flow, both its directions, is in one ring, so rows of flows are those
-//! of the interface as they are; rows whose keys are coarser than flows are added up. What a ring had no room for makes sums
-//! doubtful: a key that is not among a ring's rows may have been put into that ring's rest, so that its error grows by the least that
-//! the ring still has. Top talkers are pairs of hosts: one whose flows lie in several rings reads low by what it had where it
-//! was not among the top.
+//! Each ring has a station of its own, with tables of its own. A flow, both its directions, is in
+//! one ring, so rows of flows are those of the interface as they are; rows whose keys are coarser
+//! than flows are added up. What a ring had no room for makes sums doubtful: a key that is not
+//! among a ring's rows may have been put into that ring's rest, so that its error grows by the
+//! least that the ring still has. Top talkers are pairs of hosts: one whose flows lie in several
+//! rings reads low by what it had where it was not among the top.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,8 @@ use netaware_record::Histogram;
 use netaware_record::passive::{DigestRow, FlowKey, MarkingRow, Period, Row, TaskRow, TrafficRow, VolumeRow};
 use netaware_units::Wall;
 
-/// What stations said, one part each; rows of the same task and period are of rings of one interface.
+/// What stations said, one part each; rows of the same task and period are of rings of one
+/// interface.
 pub(super) fn whole(parts: Vec<Vec<TaskRow>>) -> Vec<TaskRow> {
     if parts.len() < 2 {
         return parts.into_iter().flatten().collect();
@@ -107,7 +109,8 @@ fn all_volumes(rings: Vec<Vec<VolumeRow>>) -> Vec<VolumeRow> {
     rows
 }
 
-/// No key that a ring has no row of had more packets there: what was put into the rest was less than all that stayed.
+/// No key that a ring has no row of had more packets there: what was put into the rest was less
+/// than all that stayed.
 fn floor(ring: &[VolumeRow]) -> u64 {
     if !ring.iter().any(|row| row.rest) {
         return 0;
@@ -192,7 +195,8 @@ fn add_traffic(a: TrafficRow, b: TrafficRow) -> TrafficRow {
     longer
 }
 
-/// Of the fuller direction of all together; each ring tells of its own fuller one, from which what could have gone is known.
+/// Of the fuller direction of all together; each ring tells of its own fuller one, from which what
+/// could have gone is known.
 fn utilisation(rings: &[TrafficRow]) -> Option<f64> {
     let directions = |row: &TrafficRow| [row.sent_link_bytes.0, row.link_bytes.0 - row.sent_link_bytes.0];
     let fuller = |[sent, received]: [u64; 2]| sent.max(received) as f64;

@@ -1,7 +1,9 @@
-//! The thread that captures: reads a source, shows the packets to its station, and hands on what is closed.
+//! The thread that captures: reads a source, shows the packets to its station, and hands on what is
+//! closed.
 //!
-//! What it hands on waits in a bounded channel. When that is full because the disk or the reader is too slow, this thread waits,
-//! the ring fills, and the kernel counts what it has to drop: nothing is lost without a number.
+//! What it hands on waits in a bounded channel. When that is full because the disk or the reader is
+//! too slow, this thread waits, the ring fills, and the kernel counts what it has to drop: nothing
+//! is lost without a number.
 
 use std::sync::mpsc::{Receiver, SyncSender};
 
@@ -84,7 +86,8 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Until told to stop, the end of the file, or a failure. Everything that was seen is handed on before it returns.
+    /// Until told to stop, the end of the file, or a failure. Everything that was seen is handed on
+    /// before it returns.
     pub fn run(mut self, source: &mut dyn Source, stop: &StopFlag) -> Ended {
         let (mut out, mut losses) = (Vec::new(), Losses::default());
         let mut last_at: Option<Wall> = None;
@@ -128,7 +131,8 @@ impl Runner {
         };
         let now = match self.pace {
             Pace::Live => Some(clock::wall()),
-            // The stamp of the last packet is within the period. Without a packet there is no time of which to say anything.
+            // The stamp of the last packet is within the period. Without a packet there is no time
+            // of which to say anything.
             Pace::Replay => last_at.map(|at| after(at, Span(1))),
         };
         if self.pace == Pace::Replay {
@@ -239,7 +243,8 @@ mod tests {
     #[test]
     fn a_stall_over_several_periods_leaves_none_of_them_complete() {
         let stalled = healths(vec![(vec![1], 0), (vec![1, 2, 3, 4], 90), (vec![4, 5], 0), (vec![6], 0)]);
-        // Seconds 1 to 3 close after the stall; packets of second 4 may have been dropped behind its end.
+        // Seconds 1 to 3 close after the stall; packets of second 4 may have been dropped behind
+        // its end.
         assert_eq!(stalled, [(90, true), (0, true), (0, true), (0, true), (0, false), (0, false)]);
     }
 

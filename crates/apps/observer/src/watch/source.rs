@@ -25,13 +25,14 @@ pub trait Source: Send {
     /// What was lost by cause since the last call; the counts of what was seen are the station's.
     fn health(&mut self) -> CaptureHealth;
 
-    /// The interface as it is now, if it may be another than it was at the last call: its speed, as its MTU is the source's own
-    /// business ([`Frame::segments`]).
+    /// The interface as it is now, if it may be another than it was at the last call: its speed, as
+    /// its MTU is the source's own business ([`Frame::segments`]).
     fn changed_link(&mut self) -> Option<Interface> {
         None
     }
 
-    /// From now on lets only packets through that this filter accepts, in tcpdump's language; `None`: all.
+    /// From now on lets only packets through that this filter accepts, in tcpdump's language;
+    /// `None`: all.
     ///
     /// # Errors
     /// It cannot be used; why, for people.

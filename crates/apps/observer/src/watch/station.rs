@@ -1,11 +1,13 @@
 //! The tasks of one source of packets, and their periods.
 //!
-//! Periods are aligned to the epoch, so that all probes have the same ones. A period ends when a packet of the next one comes,
-//! or a quarter of a second after its end by the wall clock when none does: a packet may lie in the ring for so long. A packet
-//! that comes even later is counted in the period that runs; its own stamp says when it was. When stamps jump back by more than a
-//! period the clock was stepped, and a new period begins where the clock is now.
+//! Periods are aligned to the epoch, so that all probes have the same ones. A period ends when a
+//! packet of the next one comes, or a quarter of a second after its end by the wall clock when none
+//! does: a packet may lie in the ring for so long. A packet that comes even later is counted in the
+//! period that runs; its own stamp says when it was. When stamps jump back by more than a period
+//! the clock was stepped, and a new period begins where the clock is now.
 //!
-//! The first period of a task begins with the task, the last ends with it: they are shorter than the others, and say so.
+//! The first period of a task begins with the task, the last ends with it: they are shorter than
+//! the others, and say so.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
@@ -24,7 +26,8 @@ const GRACE: Span = Span::from_millis(250);
 const CATCH_UP: i64 = 8;
 /// Sightings are handed on in portions of at least this many.
 const PORTION: usize = 8192;
-/// Emptied portions of a task that wait to be filled again; of more the memory is given back to the system.
+/// Emptied portions of a task that wait to be filled again; of more the memory is given back to the
+/// system.
 const EMPTIED: usize = 4;
 
 /// Whether a frame (bytes, length on the wire) is a task's business: its filter in user space.
@@ -40,7 +43,8 @@ pub struct Setup {
     pub program: Option<Matcher>,
     /// The task.
     pub watch: Box<dyn Watch>,
-    /// Another of the same, for the time in which the first is read out; `None`: it is read out in place.
+    /// Another of the same, for the time in which the first is read out; `None`: it is read out in
+    /// place.
     pub spare: Option<Box<dyn Watch>>,
 }
 
@@ -50,8 +54,9 @@ impl std::fmt::Debug for Setup {
     }
 }
 
-/// Whether a task's table can be changed for an empty one at the end of a period. The others remember what spans periods
-/// (unanswered packets, blocks, neighbours in time) and are read out in place, which holds packets up for as long as that takes.
+/// Whether a task's table can be changed for an empty one at the end of a period. The others
+/// remember what spans periods (unanswered packets, blocks, neighbours in time) and are read out in
+/// place, which holds packets up for as long as that takes.
 pub fn is_changed(what: &What) -> bool {
     matches!(what, What::Volume { .. } | What::Traffic { .. } | What::Digest { .. })
 }
@@ -86,8 +91,8 @@ pub enum Handed {
     Closed(Period, CaptureHealth, Vec<Table>),
 }
 
-/// Packets that a digest task has chosen, in memory that goes back to it: taking new pages from the system for each portion would
-/// cost as much as the digests.
+/// Packets that a digest task has chosen, in memory that goes back to it: taking new pages from the
+/// system for each portion would cost as much as the digests.
 #[derive(Debug)]
 pub struct Chosen {
     /// Whose.
@@ -140,7 +145,8 @@ pub struct Station {
     length: i64,
     period: Period,
     health: CaptureHealth,
-    /// Whether slots' own filters are looked at: not when all want the same, which the kernel sees to.
+    /// Whether slots' own filters are looked at: not when all want the same, which the kernel sees
+    /// to.
     filters: bool,
     tunnels: Tunnels,
     /// What the interface has become since tasks began.
@@ -196,7 +202,8 @@ impl Station {
         self.filters = filters;
     }
 
-    /// The interface is another than it was: tasks that run, and their tables that are being read out, have to know.
+    /// The interface is another than it was: tasks that run, and their tables that are being read
+    /// out, have to know.
     pub fn link(&mut self, link: Interface) {
         self.link = Some(link);
         for slot in &mut self.slots {
@@ -239,7 +246,8 @@ impl Station {
         }
     }
 
-    /// To be called after each portion of packets, with the wall clock's time: hands sightings on, and closes what is over.
+    /// To be called after each portion of packets, with the wall clock's time: hands sightings on,
+    /// and closes what is over.
     pub fn tick(&mut self, now: Wall, out: &mut Vec<Handed>) {
         for slot in &mut self.slots {
             slot.drain(PORTION, out);
@@ -347,7 +355,8 @@ impl Slot {
                 }
                 table.full = Some((full, self.emptied.0.clone()));
             }
-            // The last one is still being read out: rather a short pause than a table that grows without end.
+            // The last one is still being read out: rather a short pause than a table that grows
+            // without end.
             _ => self.watch.close(period, &mut table.found),
         }
         table
@@ -418,7 +427,8 @@ mod tests {
         station
     }
 
-    /// Task, from, until (ns after the beginning), packets; tables go back as the reader would give them.
+    /// Task, from, until (ns after the beginning), packets; tables go back as the reader would give
+    /// them.
     fn read_out(out: Vec<Handed>) -> Vec<(String, i64, i64, u64)> {
         let mut rows = Vec::new();
         for handed in out {

@@ -1,10 +1,12 @@
-//! What a task's filter lets through does not depend on what other tasks there are, for packets with a VLAN tag as well:
+//! What a task's filter lets through does not depend on what other tasks there are, for packets
+//! with a VLAN tag as well:
 //!
 //! ```text
 //!   left ── datagrams, plain and tagged ── veth ── right: a probe with one task, then with two
 //! ```
 //!
-//! With one filter the kernel runs it, with two each task runs its own. Needs root: `cargo xtask netns`.
+//! With one filter the kernel runs it, with two each task runs its own. Needs root: `cargo xtask
+//! netns`.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -110,7 +112,8 @@ fn next(
     }
 }
 
-/// Sends one packet of each kind; returns what every task counted until the periods of that are over.
+/// Sends one packet of each kind; returns what every task counted until the periods of that are
+/// over.
 fn counted(from: &Side, reports: &Receiver<ProbeReport>, tasks: usize) -> BTreeMap<String, u64> {
     // In a period that began after the instruction was given, with all of its tasks and no other.
     let given_at = clock::wall();

@@ -1,4 +1,5 @@
-//! This host's end of a transfer: the thread that moves the data, and what the host was doing meanwhile.
+//! This host's end of a transfer: the thread that moves the data, and what the host was doing
+//! meanwhile.
 
 use std::net::{TcpStream, UdpSocket};
 use std::sync::mpsc::Sender;

@@ -1,7 +1,8 @@
-//! Follows a path's rate over time: versions and directions take turns, each with a flow of its own and an estimator that
-//! remembers what it saw in its turns before.
+//! Follows a path's rate over time: versions and directions take turns, each with a flow of its own
+//! and an estimator that remembers what it saw in its turns before.
 //!
-//! A method that is content after seconds begins anew in its next turn; one that tracks (`chirp`) goes on.
+//! A method that is content after seconds begins anew in its next turn; one that tracks (`chirp`)
+//! goes on.
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
@@ -94,7 +95,8 @@ impl Followed {
         }
     }
 
-    /// Runs the estimator until this turn is over; one that was content in the turn before is a new one.
+    /// Runs the estimator until this turn is over; one that was content in the turn before is a new
+    /// one.
     fn take_turn(
         &mut self,
         session: &mut crate::session::Session,
@@ -107,7 +109,8 @@ impl Followed {
         let estimator = self.estimator.get_or_insert_with(|| request.estimator(instrument));
         let pending = &mut self.pending;
         let now = clock::now();
-        // A method that is content by itself is let run to its end, or its turn would never give a figure.
+        // A method that is content by itself is let run to its end, or its turn would never give a
+        // figure.
         let tracks = request.tracks();
         let duration = if tracks { until - now } else { request.time };
         let mut ran = Ran::Content;
@@ -122,7 +125,8 @@ impl Followed {
             .map_or((0, 0, 0, Span::ZERO), |last| (last.sent, last.received, last.unstamped, last.took));
         let before = self.last.take().map(|last| last.during).unwrap_or_default();
         let during = before.and(&done.during);
-        // A method that begins anew knows nothing of the turns before; of one that tracks the figure is mostly of the last two.
+        // A method that begins anew knows nothing of the turns before; of one that tracks the
+        // figure is mostly of the last two.
         let now_seen = done.during.disturbance(self.direction, share_of(done.unstamped, done.received));
         let before = self.lately.replace(now_seen).filter(|_| tracks);
         let disturbance = before.map_or(now_seen, |before| now_seen.or_worse(&before));
@@ -141,7 +145,8 @@ impl Followed {
             took: took + (clock::now() - now),
             instrument: instrument.clone(),
             headers: headers(version),
-            // Each turn has a flow of its own: what an earlier one did not get says nothing of this one.
+            // Each turn has a flow of its own: what an earlier one did not get says nothing of this
+            // one.
             silence: done.silence,
         });
         if ran == Ran::Content {

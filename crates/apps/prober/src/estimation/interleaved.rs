@@ -1,9 +1,11 @@
-//! One question over both IP versions at once: a volley over one, a volley over the other, until each has its answer.
+//! One question over both IP versions at once: a volley over one, a volley over the other, until
+//! each has its answer.
 //!
-//! So a path that changes, and traffic that comes and goes, meets both versions alike, and what differs between them is theirs. While
-//! one waits, the other does not send: versions often share their links, and the share that trains may use of one would be used twice.
-//! Each estimator therefore lives in a time of its own, which stands still in the other's turns; its limits and its load count
-//! in that, and all together take as long as one after the other would.
+//! So a path that changes, and traffic that comes and goes, meets both versions alike, and what
+//! differs between them is theirs. While one waits, the other does not send: versions often share
+//! their links, and the share that trains may use of one would be used twice. Each estimator
+//! therefore lives in a time of its own, which stands still in the other's turns; its limits and
+//! its load count in that, and all together take as long as one after the other would.
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
@@ -34,8 +36,8 @@ struct Course<'a> {
     ran: Option<Result<(), crate::stage::Cause>>,
 }
 
-/// The lanes that are measured together, in the order in which they begin: all, but where the responder's owner allows no test as
-/// long as that; then they follow each other.
+/// The lanes that are measured together, in the order in which they begin: all, but where the
+/// responder's owner allows no test as long as that; then they follow each other.
 pub(super) fn groups(lanes: &mut [Lane], asked: Span, round: u16) -> Vec<Vec<usize>> {
     let order: Vec<usize> =
         lane::turns(lanes.len(), round).into_iter().filter(|index| lanes[*index].is_alive()).collect();
@@ -289,7 +291,8 @@ mod tests {
             assert!(of(0).abs_diff(of(1)) <= 1, "{left:?}");
         }
         assert_eq!(left.len(), 20);
-        // 9 distances of 100 ms and the last volley, twice; 20 volleys of 10 ms in that are a tenth, and a little more for the ends.
+        // 9 distances of 100 ms and the last volley, twice; 20 volleys of 10 ms in that are a
+        // tenth, and a little more for the ends.
         assert_eq!(wall - began_at, Span::from_millis(2 * 910));
         for (estimator, time) in &courses {
             assert_eq!(time.at(wall) - estimator.began_at.unwrap(), Span::from_millis(910));

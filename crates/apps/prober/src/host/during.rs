@@ -72,7 +72,8 @@ impl During {
         self.departures.fastest.map(|rate| BitRate(rate as u64))
     }
 
-    /// A rate above the one at which any two packets left was not measured: the path carries what left, at least.
+    /// A rate above the one at which any two packets left was not measured: the path carries what
+    /// left, at least.
     pub(crate) fn bounded(&self, answer: Estimate) -> Estimate {
         let is_above = |fastest: &f64| answer.rate.estimate > fastest * ABOVE;
         let Some(fastest) = self.departures.fastest.filter(is_above) else { return answer };

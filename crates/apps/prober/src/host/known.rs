@@ -24,8 +24,9 @@ pub(crate) struct Known {
     costs: HostCosts,
 }
 
-/// From what `netaware host` has kept, if it belongs to this host as it is and was measured while nobody else kept it
-/// busy; else from a short calibration, which is kept by nobody, since it knows sends and stamps only.
+/// From what `netaware host` has kept, if it belongs to this host as it is and was measured while
+/// nobody else kept it busy; else from a short calibration, which is kept by nobody, since it knows
+/// sends and stamps only.
 pub(crate) fn known() -> Known {
     let fingerprint = netaware_host::fingerprint();
     let place = netaware_host::default_cache();
@@ -66,7 +67,8 @@ impl Known {
         Span((self.calibration.stamp_error.or_zero().nanos() as f64 * std::f64::consts::SQRT_2) as i64)
     }
 
-    /// Most bytes of a train in this direction: no more than a receive buffer of whoever receives holds, as far as that is told.
+    /// Most bytes of a train in this direction: no more than a receive buffer of whoever receives
+    /// holds, as far as that is told.
     pub(crate) fn largest_burst(&self, direction: Direction, there: Option<ByteCount>) -> u64 {
         if direction == Direction::Reverse { self.costs.largest_burst } else { largest_burst(there) }
     }
@@ -91,7 +93,8 @@ impl Known {
     }
 }
 
-/// IP bytes of a train that a receiver with this room takes as a whole. Nobody's word makes trains useless.
+/// IP bytes of a train that a receiver with this room takes as a whole. Nobody's word makes trains
+/// useless.
 pub(super) fn largest_burst(room: Option<ByteCount>) -> u64 {
     room.map_or(LARGEST_BURST, |room| with_headers(room.0)).clamp(LEAST_BURST, LARGEST_BURST)
 }

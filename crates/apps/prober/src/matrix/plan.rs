@@ -49,8 +49,8 @@ pub enum Pairs {
 }
 
 impl Pairs {
-    /// Totals and block sizes that show where small writes stop to cost: Tan, "A Network Measurement Tool for Handheld
-    /// Devices", Table 2. `k` is 1000 there.
+    /// Totals and block sizes that show where small writes stop to cost: Tan, "A Network
+    /// Measurement Tool for Handheld Devices", Table 2. `k` is 1000 there.
     pub const TABLE: [(u64, &'static [u64]); 3] = [
         (1_000, &[50, 100, 500, 1_000]),
         (10_000, &[50, 100, 500, 1_000, 5_000, 10_000]),

@@ -21,7 +21,8 @@ pub(super) fn compare(versions: &[VersionResult], findings: &[Findings]) -> Opti
     Some(compare::compare(&pair.samples(), unreached))
 }
 
-/// A version that broke half-way has figures all the same; only one without any is out of the comparison.
+/// A version that broke half-way has figures all the same; only one without any is out of the
+/// comparison.
 fn unreached(result: &VersionResult) -> Option<&str> {
     let measured = result.latency.is_some()
         || !result.tcp.is_empty()

@@ -248,7 +248,8 @@ fn of_tcp(version: IpVersion, port: &TcpPort, took: Span) -> ReachResult {
         answered,
         answers: said.into_iter().filter(|(_, n)| *n > 0).map(|(word, _)| word.to_owned()).collect(),
         others: Vec::new(),
-        // The system repeats a SYN that got no answer: what is left unanswered after that is no loss of one packet.
+        // The system repeats a SYN that got no answer: what is left unanswered after that is no
+        // loss of one packet.
         loss: None,
         by_direction: None,
         rtt: of_delays(&tcp.rtts),

@@ -52,7 +52,8 @@ pub(super) fn measured(round: &TcpRound, idle_rtt: Span) -> MeasuredRound<'_> {
     MeasuredRound { ticks, warm_up }
 }
 
-/// Whose count one round goes by. A transfer of so many bytes goes by what was delivered: its last bytes count, too.
+/// Whose count one round goes by. A transfer of so many bytes goes by what was delivered: its last
+/// bytes count, too.
 fn count_of(round: &TcpRound) -> (TcpCount, &[ReceiverTick]) {
     match &round.arrived {
         Some(arrived) if round.order.bytes.is_none() => (TcpCount::Acknowledged, arrived),
@@ -67,8 +68,8 @@ fn count_of_all(rounds: &[&TcpRound]) -> TcpCount {
     if counts.all(|count| count == first) { first } else { TcpCount::Mixed }
 }
 
-/// The slices up to the planned end. What follows while the last streams wind down, and queues drain, is no full load any
-/// more. A transfer of so many bytes has no planned end.
+/// The slices up to the planned end. What follows while the last streams wind down, and queues
+/// drain, is no full load any more. A transfer of so many bytes has no planned end.
 fn within_plan(round: &TcpRound) -> &[ReceiverTick] {
     let (_, ticks) = count_of(round);
     if round.order.bytes.is_some() {
@@ -162,8 +163,9 @@ fn blocks_asked(order: &TcpOrder) -> BlocksAsked {
     }
 }
 
-/// What the edges of the count are uncertain by, bit/s, at 95 %: it begins and ends between two acknowledgements, which as a
-/// rule stand for two segments (RFC 1122 §4.2.3.2), in each stream of each round. The slices do not know of it.
+/// What the edges of the count are uncertain by, bit/s, at 95 %: it begins and ends between two
+/// acknowledgements, which as a rule stand for two segments (RFC 1122 §4.2.3.2), in each stream of
+/// each round. The slices do not know of it.
 fn edges(rounds: &[&TcpRound], senders: &[&TcpEnd], measured: Span) -> f64 {
     let streams: f64 = rounds.iter().map(|round| f64::from(round.order.streams)).sum();
     let mss = senders.iter().flat_map(|end| &end.streams).map(|stream| stream.mss).max().unwrap_or(0);
@@ -172,8 +174,8 @@ fn edges(rounds: &[&TcpRound], senders: &[&TcpEnd], measured: Span) -> f64 {
     1.96 * bytes * 8.0 / measured.secs_f64().max(1e-6)
 }
 
-/// What the echoes beside took of the path in this direction, bit/s of IP packets, as if TCP had gone without: by so much the
-/// path may carry more than was counted.
+/// What the echoes beside took of the path in this direction, bit/s of IP packets, as if TCP had
+/// gone without: by so much the path may carry more than was counted.
 fn echo_rate(version: IpVersion, rounds: &[&TcpRound]) -> f64 {
     let spacings = rounds.iter().filter_map(|round| round.load.as_ref()).map(|run| {
         let bits = (run.order.length + 8 + version.header_len()) * 8;

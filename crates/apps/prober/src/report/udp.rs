@@ -30,7 +30,8 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
         rounds.iter().filter_map(|r| r.ended.udp_receiver.as_ref()).collect();
     let ticks: Vec<ReceiverTick> = rounds.iter().flat_map(|r| r.ended.receiver_ticks.clone()).collect();
     let received: u64 = receivers.iter().map(|end| end.received).sum();
-    // A sender that died could not tell what it sent; the highest number received is the least it can have been.
+    // A sender that died could not tell what it sent; the highest number received is the least it
+    // can have been.
     let told: u64 = senders.iter().map(|end| end.sent).sum();
     let sent = told.max(receivers.iter().map(|end| end.highest).sum());
     let drops = loss_split::sum(receivers.iter().map(|end| end.drops));

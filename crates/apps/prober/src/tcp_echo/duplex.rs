@@ -1,8 +1,10 @@
-//! Writing and reading apart: requests leave when they are due, in an open loop or as far ahead as the pipeline is deep.
+//! Writing and reading apart: requests leave when they are due, in an open loop or as far ahead as
+//! the pipeline is deep.
 //!
-//! TCP answers in order, so the reader needs only a queue of what was asked. An open loop does not wait for anybody: when
-//! the responder stalls, requests pile up in the socket, then in front of it, and each of them counts from when it was due.
-//! An answer after `patience` is lost and late at once, as over UDP.
+//! TCP answers in order, so the reader needs only a queue of what was asked. An open loop does not
+//! wait for anybody: when the responder stalls, requests pile up in the socket, then in front of
+//! it, and each of them counts from when it was due. An answer after `patience` is lost and late at
+//! once, as over UDP.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -95,7 +97,8 @@ impl Writer<'_> {
                 }
             }
         }
-        // With its count complete a run waits for the answers; ended by time or by somebody, only for a moment.
+        // With its count complete a run waits for the answers; ended by time or by somebody, only
+        // for a moment.
         if course.order.count != Some(wrote.asked) {
             let linger = LINGER.min(course.order.patience);
             self.ending_at.store((clock::now() + linger).0, Ordering::Release);
@@ -177,8 +180,9 @@ impl Reader<'_> {
         let _ = self.free.send(at);
     }
 
-    /// Whether it is time to give up on an answer. An open loop outlasts a stall that is longer than patience: the answers
-    /// that come after it are late, and the following ones in time again.
+    /// Whether it is time to give up on an answer. An open loop outlasts a stall that is longer
+    /// than patience: the answers that come after it are late, and the following ones in time
+    /// again.
     fn verdict(&self, since: Mono) -> Option<Broken> {
         let now = clock::now();
         if now.0 >= self.ending_at.load(Ordering::Acquire) {
@@ -195,5 +199,6 @@ impl Reader<'_> {
 const TICK: Span = Span::from_millis(20);
 /// After a run was ended by time or by somebody: as over UDP.
 const LINGER: Span = Span::from_millis(250);
-/// An open loop gives up on a connection that has been silent for so long; a session is given up then as well.
+/// An open loop gives up on a connection that has been silent for so long; a session is given up
+/// then as well.
 const LONGEST_STALL: Span = Span::from_secs(4);

@@ -15,7 +15,8 @@ use super::*;
 const MS: Span = Span::from_millis(1);
 const SIZES: EchoSizes = EchoSizes { request: 100, response: 3000 };
 
-/// A connection whose other end answers with `responder(number, answer)`: it may alter the answer, or take its time.
+/// A connection whose other end answers with `responder(number, answer)`: it may alter the answer,
+/// or take its time.
 fn connected(responder: impl FnMut(u64, &mut Vec<u8>) + Send + 'static) -> (TcpEcho, JoinHandle<()>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -132,7 +133,8 @@ fn an_open_loop_outlasts_a_stall_longer_than_its_patience() {
     });
     let impatient = EchoOrder { patience: MS * 100, ..order(Pacing::Even(MS * 4), 200) };
     let counts = echo.run(&impatient, &StopFlag::new()).unwrap().round.counts();
-    // Answers come later than patience: lost and late at once. Those due after the stall are in time again.
+    // Answers come later than patience: lost and late at once. Those due after the stall are in
+    // time again.
     assert!(counts.lost >= 30 && counts.lost == counts.late, "{counts:?}");
     assert!(counts.received >= 80 && counts.received + counts.lost == 200, "{counts:?}");
     drop(echo);

@@ -143,7 +143,8 @@ fn bytes_are_equal_over_switches_and_each_direction_ends_by_itself() {
         while changes.load(Ordering::SeqCst) == before {
             let now = clock::now();
             assert!(now < deadline, "the stream does not change its version");
-            // A wish for the version that is in use, or for one that is not up yet, changes nothing.
+            // A wish for the version that is in use, or for one that is not up yet, changes
+            // nothing.
             if now - wished_at > Span::from_millis(300) {
                 to = to.other();
                 near.handle.switch(to);

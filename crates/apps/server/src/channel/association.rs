@@ -1,6 +1,8 @@
-//! One WebRTC association with its sockets: drives the library, which does no I/O and reads no clock.
+//! One WebRTC association with its sockets: drives the library, which does no I/O and reads no
+//! clock.
 //!
-//! The library's contract: every change is followed by [`Association::drain`]. Each method here keeps it before it returns.
+//! The library's contract: every change is followed by [`Association::drain`]. Each method here
+//! keeps it before it returns.
 
 use std::collections::VecDeque;
 use std::io;
@@ -32,7 +34,8 @@ pub(crate) struct Certificate {
 }
 
 impl Certificate {
-    /// Takes a key pair of its own: some milliseconds. `None` where the system gives no random bytes.
+    /// Takes a key pair of its own: some milliseconds. `None` where the system gives no random
+    /// bytes.
     pub(crate) fn make() -> Option<Self> {
         let provider = Arc::new(str0m::crypto::from_feature_flags());
         let pair = provider.dtls_provider.generate_certificate()?;
@@ -167,7 +170,8 @@ impl Association {
         self.door.dropped() + self.overflow + self.socket.as_ref().map_or(0, |(_, socket)| socket.drops())
     }
 
-    /// Waits for what comes first: a datagram, the library's timer, or `until`; at most [`LOOK_UP`].
+    /// Waits for what comes first: a datagram, the library's timer, or `until`; at most
+    /// [`LOOK_UP`].
     pub(super) fn turn(&mut self, until: Mono) -> Result<(), Gone> {
         let until = until.min(self.due).min(clock::now() + LOOK_UP);
         if let Some((_, socket)) = &self.socket {

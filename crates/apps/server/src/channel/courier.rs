@@ -1,4 +1,5 @@
-//! The life of one flow in a data channel: opening, then echoes or a stream, in a thread of its own.
+//! The life of one flow in a data channel: opening, then echoes or a stream, in a thread of its
+//! own.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,7 +34,8 @@ impl Courier {
     /// To the end of the flow, or until the flag is raised.
     pub(super) fn serve(mut self) {
         if let Err(gone) = self.live() {
-            // A stream that runs has told so by its report; the session knows which tests still wait for their channel.
+            // A stream that runs has told so by its report; the session knows which tests still
+            // wait for their channel.
             let event = Event::ChannelLost { test: self.belonging.test, why: gone.to_string() };
             let _ = self.belonging.events.send(event);
         }
@@ -82,7 +84,8 @@ impl Courier {
         Ok(())
     }
 
-    /// A request that is longer than agreed, or that finds SCTP full, gets no answer: as on the network.
+    /// A request that is longer than agreed, or that finds SCTP full, gets no answer: as on the
+    /// network.
     fn answer_one(&mut self, message: &Message, buf: &mut [u8], response: Option<usize>) -> Result<(), Gone> {
         let Message { bytes, arrival } = message;
         let response = response.unwrap_or(bytes.len());
@@ -161,5 +164,6 @@ impl Courier {
 
 /// While a stream waits for its start.
 const TELL_UP: Span = Span::from_millis(2);
-/// Bytes of answers that wait for the network; who asks faster than it is acknowledged asks in vain.
+/// Bytes of answers that wait for the network; who asks faster than it is acknowledged asks in
+/// vain.
 const MOST_UNANSWERED: usize = 64 << 10;

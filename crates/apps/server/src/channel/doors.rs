@@ -1,8 +1,9 @@
 //! Which channel a guest's datagram on the shared port is for.
 //!
-//! A STUN request names whom it asks, by a word of 128 random bits that only its session was told. DTLS names nobody: it goes by
-//! the address, once that has proven itself. All else is not a guest's. Every queue is short: a channel that is set up needs a
-//! dozen datagrams, an open one has a socket of its own.
+//! A STUN request names whom it asks, by a word of 128 random bits that only its session was told.
+//! DTLS names nobody: it goes by the address, once that has proven itself. All else is not a
+//! guest's. Every queue is short: a channel that is set up needs a dozen datagrams, an open one has
+//! a socket of its own.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -85,7 +86,8 @@ impl Doors {
 }
 
 impl Door {
-    /// Lets DTLS of an address in that has proven itself. Not of one too many, nor of one that another channel has.
+    /// Lets DTLS of an address in that has proven itself. Not of one too many, nor of one that
+    /// another channel has.
     pub(super) fn admit(&mut self, source: SocketAddr) -> bool {
         if self.sources.contains(&source) {
             return true;

@@ -1,7 +1,8 @@
 //! Which datagrams have left and which wait in SCTP for its congestion window.
 //!
-//! SCTP tells neither, so they are counted where they come out: a packet of known overhead holds a known number of chunks of
-//! one length. With one datagram waiting at most, each leaves in a packet of its own.
+//! SCTP tells neither, so they are counted where they come out: a packet of known overhead holds a
+//! known number of chunks of one length. With one datagram waiting at most, each leaves in a packet
+//! of its own.
 
 use netaware_units::ByteCount;
 
@@ -56,8 +57,8 @@ impl Ledger {
     }
 }
 
-/// DTLS 1.2 with AES-GCM: record 13, nonce 8, tag 16 (RFC 6347, RFC 5288). With other ciphers it is less, by fewer bytes than any
-/// chunk has.
+/// DTLS 1.2 with AES-GCM: record 13, nonce 8, tag 16 (RFC 6347, RFC 5288). With other ciphers it is
+/// less, by fewer bytes than any chunk has.
 const DTLS_OVERHEAD: usize = 13 + 8 + 16;
 const SCTP_HEADER: usize = 12;
 const DATA_HEADER: usize = 16;

@@ -1,7 +1,9 @@
-//! Sends a stream into a data channel, at a planned spacing or as fast as SCTP's congestion window lets it.
+//! Sends a stream into a data channel, at a planned spacing or as fast as SCTP's congestion window
+//! lets it.
 //!
-//! A datagram is numbered when it is given to SCTP, and given only while none waits there for the window. So what was sent is what
-//! left, each datagram left in a packet of its own, and what the window held back at its time is `not_sent`, never lost.
+//! A datagram is numbered when it is given to SCTP, and given only while none waits there for the
+//! window. So what was sent is what left, each datagram left in a packet of its own, and what the
+//! window held back at its time is `not_sent`, never lost.
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
@@ -118,8 +120,8 @@ impl Stream<'_> {
         Ok(true)
     }
 
-    /// Waits for what the window still holds, then says how many there were. Where the path takes nothing any more, what waits never
-    /// left.
+    /// Waits for what the window still holds, then says how many there were. Where the path takes
+    /// nothing any more, what waits never left.
     fn conclude(&mut self, stop: &StopFlag) -> Result<(), Gone> {
         let until = clock::now() + FLUSH;
         while self.association.ledger.waiting() > 0 && clock::now() < until && !stop.is_raised() {

@@ -81,7 +81,8 @@ impl Control<'_> {
         }
         match self.take_stream(test, number, welcome, stream) {
             Ok(()) => self.session.attached(now, test, number),
-            // A further echo connection is not worth the test; a throughput test without one of its streams is none.
+            // A further echo connection is not worth the test; a throughput test without one of its
+            // streams is none.
             Err(_) if welcome.is_echo() => {}
             Err(why) => {
                 self.forget(test);
@@ -273,8 +274,8 @@ impl Control<'_> {
         }
     }
 
-    /// The shared UDP socket that this session's flows come to: the one bound to the address that it spoke to, else the
-    /// one bound to all addresses of its IP version.
+    /// The shared UDP socket that this session's flows come to: the one bound to the address that
+    /// it spoke to, else the one bound to all addresses of its IP version.
     fn reflector(&self) -> Option<&Arc<Reflector>> {
         let reflectors = || self.context.reflectors.iter();
         let exact = reflectors().find(|reflector| reflector.local().ip() == self.local.ip());

@@ -85,8 +85,9 @@ fn take_streams(report: &mut EndReport) -> Vec<StreamEnd> {
     streams
 }
 
-/// Drops detail of a UDP receiver until its report fits: first the histogram, whose summary stays, then the runs of
-/// losses. Both are bounded where they arise; this is for a path that is odd in every possible way at once.
+/// Drops detail of a UDP receiver until its report fits: first the histogram, whose summary stays,
+/// then the runs of losses. Both are bounded where they arise; this is for a path that is odd in
+/// every possible way at once.
 fn fitting(mut message: ServerMessage) -> ServerMessage {
     let steps: [fn(&mut UdpReceiverEnd); 3] =
         [|end| end.histogram = None, |end| end.loss_runs.clear(), |end| end.reorder_extents.clear()];

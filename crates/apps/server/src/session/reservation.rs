@@ -70,7 +70,8 @@ impl Session<'_> {
         self.actions.push_back(Action::Reserve { expected, join });
     }
 
-    /// Without a reservation this is no error: the lease may have ended while the message travelled.
+    /// Without a reservation this is no error: the lease may have ended while the message
+    /// travelled.
     pub(super) fn release(&mut self) {
         if self.permit.is_something() {
             self.give_back();

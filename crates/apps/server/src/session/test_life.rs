@@ -86,7 +86,8 @@ impl Test {
         }
     }
 
-    /// How long it may stay ready: an echo test answers from the moment it is ready, so its whole duration.
+    /// How long it may stay ready: an echo test answers from the moment it is ready, so its whole
+    /// duration.
     fn patience_when_ready(&self) -> Span {
         if self.is_echo() { plan::duration(&self.plan) } else { START_PATIENCE }
     }
@@ -130,7 +131,8 @@ impl Session<'_> {
         plan::check(plan, &self.rules.limits)
     }
 
-    /// The answer to [`Action::Prepare`]; an error may also come later, when a stream that was wanted cannot be used.
+    /// The answer to [`Action::Prepare`]; an error may also come later, when a stream that was
+    /// wanted cannot be used.
     pub(crate) fn prepared(&mut self, now: Mono, test: u32, outcome: Result<(), Refusal>) {
         let Some(entry) = self.tests.get_mut(&test) else { return };
         match outcome {
@@ -146,7 +148,8 @@ impl Session<'_> {
         }
     }
 
-    /// Whether a connection may be `stream` of `test`. The owner then attaches it and calls [`Session::attached`].
+    /// Whether a connection may be `stream` of `test`. The owner then attaches it and calls
+    /// [`Session::attached`].
     pub(crate) fn wants_stream(&self, test: u32, stream: u16) -> bool {
         self.tests.get(&test).is_some_and(|test| test.wants(stream))
     }
@@ -183,7 +186,8 @@ impl Session<'_> {
         }
     }
 
-    /// The data channel of a test that does not run yet is no more; of one that runs its report tells.
+    /// The data channel of a test that does not run yet is no more; of one that runs its report
+    /// tells.
     pub(crate) fn channel_lost(&mut self, test: u32, why: &str) {
         let waits = |stage| matches!(stage, Stage::Attaching { .. } | Stage::Ready { .. });
         if self.tests.get(&test).is_some_and(|entry| entry.has_channel && waits(entry.stage)) {
@@ -226,7 +230,8 @@ impl Session<'_> {
         }
     }
 
-    /// A running test of trains is asked for some. One more may wait while one is under way, so that nobody can pile them up.
+    /// A running test of trains is asked for some. One more may wait while one is under way, so
+    /// that nobody can pile them up.
     pub(super) fn volley(&mut self, test: u32, volley: VolleySpec) {
         let limits = self.rules.limits;
         let refused = match self.tests.get_mut(&test) {
@@ -292,7 +297,8 @@ impl Session<'_> {
         self.halt(test, Some(Verdict::Is(verdict)));
     }
 
-    /// Halts the tests that `which` picks; `outcome` is told in their `Finished`, `None` tells nothing.
+    /// Halts the tests that `which` picks; `outcome` is told in their `Finished`, `None` tells
+    /// nothing.
     pub(super) fn halt_all(&mut self, outcome: Option<Outcome>, which: impl Fn(&Test) -> bool) {
         let chosen: Vec<u32> =
             self.tests.iter().filter(|(_, test)| which(test)).map(|(number, _)| *number).collect();
@@ -337,8 +343,8 @@ impl Session<'_> {
         self.halt(test, None);
     }
 
-    /// Progress of a receiving test. What arrives from the prober is a sign of life, too: on a congested path it may
-    /// hold up the pings for longer than the silence limit.
+    /// Progress of a receiving test. What arrives from the prober is a sign of life, too: on a
+    /// congested path it may hold up the pings for longer than the silence limit.
     pub(crate) fn receiver_tick(&mut self, now: Mono, test: u32, tick: ReceiverTick) {
         if tick.bytes > ByteCount(0) {
             self.heard(now);

@@ -39,7 +39,8 @@ pub(super) async fn about(State(connection): State<Connection>) -> Response {
     let mut addresses = netaware_host::reachable_addresses();
     let ours = local.ip().to_canonical();
     if ours.is_loopback() {
-        // Whoever came over loopback reaches nothing by it that it would not also reach by the other version's.
+        // Whoever came over loopback reaches nothing by it that it would not also reach by the
+        // other version's.
         addresses = [IpAddr::from([127, 0, 0, 1]), IpAddr::from(std::net::Ipv6Addr::LOCALHOST)].to_vec();
     } else if !addresses.contains(&ours) {
         addresses.push(ours);

@@ -1,7 +1,8 @@
 //! The page: files built from `web/` and embedded, so that the binary needs nothing beside it.
 //!
-//! Their names do not change with their content, so a browser asks each time whether what it has is still right (RFC 9110 §13.1.2)
-//! and mostly hears that it is. Text travels compressed; that is done once in a process, when somebody first asks.
+//! Their names do not change with their content, so a browser asks each time whether what it has is
+//! still right (RFC 9110 §13.1.2) and mostly hears that it is. Text travels compressed; that is
+//! done once in a process, when somebody first asks.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Write as _;

@@ -27,8 +27,9 @@ pub(super) async fn open(State(connection): State<Connection>, upgrade: WebSocke
     })
 }
 
-/// A frame is refused by its head: what it claims to hold beyond `longest` is never waited for. And who sends pings and reads no answer
-/// makes nothing grow: of pongs that find no room the library keeps the last one.
+/// A frame is refused by its head: what it claims to hold beyond `longest` is never waited for. And
+/// who sends pings and reads no answer makes nothing grow: of pongs that find no room the library
+/// keeps the last one.
 pub(super) fn bounded(upgrade: WebSocketUpgrade, longest: usize) -> WebSocketUpgrade {
     let upgrade = upgrade.max_message_size(longest).max_frame_size(longest);
     upgrade.write_buffer_size(0).max_write_buffer_size(2 * longest + OVERHEAD)
@@ -101,5 +102,6 @@ impl PartialLength {
 const OVERHEAD: usize = 4096;
 /// A browser that takes no message for so long is gone.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// Of messages that wait between the session and its browser; more wait in the session's own bounded box.
+/// Of messages that wait between the session and its browser; more wait in the session's own
+/// bounded box.
 const PIPE: usize = 2 * frame::MAX_FRAME;

@@ -29,8 +29,8 @@ impl Leave {
     }
 }
 
-/// A stream that is asked for on a connection that had other requests before: the connection is taken from under the library, which has
-/// written nothing for this request yet and never will.
+/// A stream that is asked for on a connection that had other requests before: the connection is
+/// taken from under the library, which has written nothing for this request yet and never will.
 pub(super) async fn leave(State(connection): State<Connection>, request: Request) -> Response {
     let head = Head::of(&request);
     let wish = connection.leave.0.lock().unwrap_or_else(PoisonError::into_inner).take();

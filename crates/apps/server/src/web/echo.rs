@@ -1,4 +1,5 @@
-//! Request-responses of a browser: each binary message comes back behind two instants of this host's clock.
+//! Request-responses of a browser: each binary message comes back behind two instants of this
+//! host's clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,7 +70,8 @@ async fn answer_all(mut socket: WebSocket, mut consent: Consent) {
     }
 }
 
-/// `received_at` is taken when the program got it: what the kernel and this thread kept it for before is in the round trip.
+/// `received_at` is taken when the program got it: what the kernel and this thread kept it for
+/// before is in the round trip.
 fn reply(request: &[u8], received_at: Mono) -> Bytes {
     let mut bytes = Vec::with_capacity(STAMPS + request.len());
     bytes.extend(received_at.0.to_be_bytes());

@@ -1,4 +1,5 @@
-//! The head of a request that is not for the HTTP library, because its connection will carry bulk data.
+//! The head of a request that is not for the HTTP library, because its connection will carry bulk
+//! data.
 
 use std::collections::HashMap;
 
@@ -15,7 +16,8 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// `None` where the head is no head, is not complete, or is followed by bytes: nobody may send before the answer.
+    /// `None` where the head is no head, is not complete, or is followed by bytes: nobody may send
+    /// before the answer.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut request = httparse::Request::new(&mut headers);

@@ -1,8 +1,10 @@
 //! Whose page asks.
 //!
-//! A browser runs pages of strangers inside networks that strangers cannot reach. It says in `Origin` whose page asks, and in `Host` by
-//! what name it was sent here. A name that somebody else may point at this host (DNS rebinding) proves nothing, so only these count:
-//! addresses as they are, `localhost`, and names of one label or below `.local` and `.lan`, which no stranger can hold.
+//! A browser runs pages of strangers inside networks that strangers cannot reach. It says in
+//! `Origin` whose page asks, and in `Host` by what name it was sent here. A name that somebody else
+//! may point at this host (DNS rebinding) proves nothing, so only these count: addresses as they
+//! are, `localhost`, and names of one label or below `.local` and `.lan`, which no stranger can
+//! hold.
 
 use std::net::{IpAddr, SocketAddr};
 

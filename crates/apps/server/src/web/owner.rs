@@ -1,7 +1,7 @@
 //! What only the owner sees: who is here, who waits, and how the host does.
 //!
-//! Without a key the owner is whoever asks from this very host. With a key it is whoever has opened a session that proved to know it:
-//! its token, which nobody else is told, goes into the request.
+//! Without a key the owner is whoever asks from this very host. With a key it is whoever has opened
+//! a session that proved to know it: its token, which nobody else is told, goes into the request.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};

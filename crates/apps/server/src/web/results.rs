@@ -1,7 +1,8 @@
 //! Results that pages send and read, where the responder's owner has named a file for them.
 //!
-//! Records of a page are those of any other command: `netaware results` shows them. They are a stranger's words, so they are read into the
-//! schema and written from it, are bounded, and come no faster than people measure.
+//! Records of a page are those of any other command: `netaware results` shows them. They are a
+//! stranger's words, so they are read into the schema and written from it, are bounded, and come no
+//! faster than people measure.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,7 +26,8 @@ pub trait Results: std::fmt::Debug + Send + Sync {
     /// They cannot be read, in words for whoever asks.
     fn list(&self, limit: u32) -> Result<Vec<Listed>, String>;
 
-    /// Those of one series, the newest first, `limit` at most; none where the store knows of no series.
+    /// Those of one series, the newest first, `limit` at most; none where the store knows of no
+    /// series.
     ///
     /// # Errors
     /// As [`Self::list`].

@@ -1,4 +1,5 @@
-//! A responder on loopback, spoken to by hand: raw sockets and the messages of the protocol, no prober of ours.
+//! A responder on loopback, spoken to by hand: raw sockets and the messages of the protocol, no
+//! prober of ours.
 
 mod browser;
 mod channels;

@@ -19,7 +19,8 @@ impl TokenBucket {
         Self { per_byte, burst: bucket.burst, full_at: per_byte.fine(missing) }
     }
 
-    /// The first instant (ps) at which `bytes` tokens are there. More than the bucket holds counts as a full bucket.
+    /// The first instant (ps) at which `bytes` tokens are there. More than the bucket holds counts
+    /// as a full bucket.
     #[inline]
     pub(super) fn earliest(&self, bytes: u64) -> u64 {
         let spare = self.per_byte.fine(self.burst.saturating_sub(bytes));

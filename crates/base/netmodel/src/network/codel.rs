@@ -1,8 +1,9 @@
 //! CoDel's decision for one packet at the head of the queue, after RFC 8289 §5.
 //!
-//! We differ in one detail: the RFC's loop dequeues a further packet within the same call, we are asked again for it,
-//! at the same instant; when the queue falls below target right after a drop, the next drop time has then already been
-//! set, which only matters for how soon a later episode resumes.
+//! We differ in one detail: the RFC's loop dequeues a further packet within the same call, we are
+//! asked again for it, at the same instant; when the queue falls below target right after a drop,
+//! the next drop time has then already been set, which only matters for how soon a later episode
+//! resumes.
 
 use super::pace::ps;
 use crate::scenario::CoDel;
@@ -96,7 +97,8 @@ mod tests {
         CoDelState::new(&CoDel { target: Span::from_millis(5), interval: Span::from_millis(100) }, 1500)
     }
 
-    /// The packet at the head has waited for just as long as the target, and more than one waits behind it.
+    /// The packet at the head has waited for just as long as the target, and more than one waits
+    /// behind it.
     fn above(codel: &mut CoDelState, at: u64) -> Verdict {
         codel.dequeue(at, 5 * MS, 1501)
     }
@@ -127,7 +129,8 @@ mod tests {
     #[test]
     fn drops_follow_each_other_ever_sooner_and_a_new_episode_resumes_where_the_last_one_was() {
         let mut codel = after_an_episode();
-        // As if its first drop were the third: 100 ms over the square root of 3 from it to the next.
+        // As if its first drop were the third: 100 ms over the square root of 3 from it to the
+        // next.
         for (ms, verdict) in [
             (340, Verdict::Send),
             (439, Verdict::Send),

@@ -20,7 +20,8 @@ use netaware_units::{BitRate, Mono, Span};
 pub(super) struct Lane {
     /// Hop behind which they leave.
     pub(super) leave: usize,
-    /// How long a responsive source needs to hear of their end; `None` for one that does not listen.
+    /// How long a responsive source needs to hear of their end; `None` for one that does not
+    /// listen.
     pub(super) back: Option<u64>,
 }
 
@@ -36,7 +37,8 @@ pub(super) struct Router {
 
 impl Router {
     pub(super) fn new(answers: Answers, seed: u64, number: usize) -> Self {
-        // A rate of 1 answer per second is 8000 "bit/s" of answers of 1000 "bytes": thousandths are kept.
+        // A rate of 1 answer per second is 8000 "bit/s" of answers of 1000 "bytes": thousandths are
+        // kept.
         let per_answer = PerByte::of(BitRate((answers.rate * 8000.0) as u64));
         Self { answers, per_answer, full_at: 0, rng: generator(seed, &[2, number as u64]) }
     }

@@ -7,7 +7,8 @@ use crate::scenario::Change;
 /// Picoseconds of a second.
 pub(crate) const SECOND: u64 = 1_000_000_000_000;
 
-/// Nothing is planned beyond 200 days: a queue that would take longer never ends, and sums behind it cannot overflow.
+/// Nothing is planned beyond 200 days: a queue that would take longer never ends, and sums behind
+/// it cannot overflow.
 pub(crate) const FAR: u64 = 200 * 86_400 * SECOND;
 
 /// A span as picoseconds; negative is zero, and 100 days are the most.

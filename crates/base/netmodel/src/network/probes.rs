@@ -14,13 +14,14 @@ pub(super) struct Probe {
     pub(super) corrupted_bit: Option<u32>,
     /// Which of the parallel links of the hop that it crossed last it took, from 0.
     pub(super) member: u16,
-    /// It has become an ICMP error on its way back, sent by this router, to which it had come by this member.
+    /// It has become an ICMP error on its way back, sent by this router, to which it had come by
+    /// this member.
     pub(super) answer: Option<(usize, u16, Answer)>,
 }
 
 impl Probe {
-    /// Bytes of IP packet now: an error quotes the header and 8 bytes over IPv4 (RFC 792), and as much as fits in 1280
-    /// over IPv6 (RFC 4443 §2.4).
+    /// Bytes of IP packet now: an error quotes the header and 8 bytes over IPv4 (RFC 792), and as
+    /// much as fits in 1280 over IPv6 (RFC 4443 §2.4).
     pub(super) fn length(&self) -> u32 {
         match (self.answer, self.packet.version) {
             (None, _) => self.packet.length,

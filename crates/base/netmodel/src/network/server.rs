@@ -1,8 +1,8 @@
 //! One transmitter with its queue.
 //!
-//! A plain queue is Lindley's recursion: the departure of a packet is known when it arrives, and a ring of departures
-//! tells how much still waits. Where the choice can only be made at the head of the queue (CoDel, aggregation) packets
-//! really wait in `waiting`.
+//! A plain queue is Lindley's recursion: the departure of a packet is known when it arrives, and a
+//! ring of departures tells how much still waits. Where the choice can only be made at the head of
+//! the queue (CoDel, aggregation) packets really wait in `waiting`.
 
 use std::collections::VecDeque;
 
@@ -110,7 +110,8 @@ impl Server {
         Service { start, depart: self.free }
     }
 
-    /// Remembers that a packet waits until `start`. Needless where the queue has no limit in bytes or packets.
+    /// Remembers that a packet waits until `start`. Needless where the queue has no limit in bytes
+    /// or packets.
     #[inline]
     pub(super) fn remember(&mut self, at: u64, start: u64, bytes: u64) {
         let counted = match self.limit {

@@ -1,8 +1,9 @@
 //! One store-and-forward device and the wire behind it.
 //!
-//! A direction of the path is a row of stages: for each hop the link's transmitter with the router in front of it, then
-//! its hidden switches. A stage takes everything that comes up to an instant in order of time, from three sources: what
-//! the stage before sent, cross traffic that passes, and cross traffic that enters here.
+//! A direction of the path is a row of stages: for each hop the link's transmitter with the router
+//! in front of it, then its hidden switches. A stage takes everything that comes up to an instant
+//! in order of time, from three sources: what the stage before sent, cross traffic that passes, and
+//! cross traffic that enters here.
 
 use netaware_stats::rng::SplitMix64;
 
@@ -194,8 +195,9 @@ impl Stage {
         self.inbox.wake = self.next_work();
     }
 
-    /// Cross traffic of one source that is on this link alone, up to `before`, which does at once what [`Stage::arrive`] does step
-    /// by step. A packet at the very instant of another's comes in turn.
+    /// Cross traffic of one source that is on this link alone, up to `before`, which does at once
+    /// what [`Stage::arrive`] does step by step. A packet at the very instant of another's comes in
+    /// turn.
     fn crowd(&mut self, source: usize, before: u64, outlet: &mut Outlet<'_>) {
         loop {
             let at = self.sources[source].next_at();
@@ -263,7 +265,8 @@ impl Stage {
         self.send(server, service.depart, packet, outlet);
     }
 
-    /// Router, MTU and policer: `None` when the packet ends here, else the bytes that fragmentation adds.
+    /// Router, MTU and policer: `None` when the packet ends here, else the bytes that fragmentation
+    /// adds.
     fn enter(&mut self, at: u64, packet: Carried, outlet: &mut Outlet<'_>) -> Option<u64> {
         if let (Some(router), Some(slot)) = (self.router, packet.slot())
             && outlet.hop_limit_is_over(slot)
@@ -372,8 +375,8 @@ impl Stage {
         }
     }
 
-    /// Serves queues whose order of service is decided at their head, all of them in order of time: so chance is drawn in the same
-    /// order however often this is called.
+    /// Serves queues whose order of service is decided at their head, all of them in order of time:
+    /// so chance is drawn in the same order however often this is called.
     fn serve(&mut self, until: u64, outlet: &mut Outlet<'_>) {
         loop {
             let starts = self.servers.iter().map(|server| server.next_start(self.shaper.as_ref()));

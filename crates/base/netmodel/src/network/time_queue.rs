@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Nearly everything on a path is put in already sorted, so a ring takes it; only what comes out of order (jitter,
-/// parallel links, answers) pays for a heap.
+/// Nearly everything on a path is put in already sorted, so a ring takes it; only what comes out of
+/// order (jitter, parallel links, answers) pays for a heap.
 #[derive(Debug, Clone)]
 pub(crate) struct TimeQueue<T> {
     ordered: VecDeque<(u64, T)>,

@@ -1,5 +1,5 @@
-//! Reads `[[hop]]`: what stands in the hop holds for both directions, `forward` and `reverse` override it, and `v4` and
-//! `v6` (in the hop or in a direction) override that for one IP version.
+//! Reads `[[hop]]`: what stands in the hop holds for both directions, `forward` and `reverse`
+//! override it, and `v4` and `v6` (in the hop or in a direction) override that for one IP version.
 
 use netaware_units::{BitRate, Span};
 

@@ -7,7 +7,8 @@ use super::{BucketKind, Link, Scenario};
 use crate::Side;
 
 impl Scenario {
-    /// The links that packets from `from` meet, in order of travel, with their hop as numbered from A.
+    /// The links that packets from `from` meet, in order of travel, with their hop as numbered from
+    /// A.
     pub fn links(&self, from: Side) -> Vec<(usize, &Link)> {
         let hops = self.hops.iter().enumerate();
         match from {
@@ -16,9 +17,10 @@ impl Scenario {
         }
     }
 
-    /// IP-layer capacity (RFC 5136) that packets of `length` bytes find at time zero, without other traffic: the least
-    /// of all links, hidden switches and token buckets, less layer 2's overhead. Access times of aggregation are left
-    /// out, so it is an upper bound there. `None` where this version or length does not get through.
+    /// IP-layer capacity (RFC 5136) that packets of `length` bytes find at time zero, without other
+    /// traffic: the least of all links, hidden switches and token buckets, less layer 2's overhead.
+    /// Access times of aggregation are left out, so it is an upper bound there. `None` where this
+    /// version or length does not get through.
     pub fn capacity(&self, from: Side, version: IpVersion, length: u32) -> Option<BitRate> {
         let of_link = |(_, link): (usize, &Link)| {
             let wire = link.wire(version);
@@ -36,8 +38,8 @@ impl Scenario {
         links?.into_iter().min()
     }
 
-    /// One-way delay of a lone packet at time zero: transmissions and propagation, nothing random, member 0 of
-    /// parallel links. `None` where it does not get through.
+    /// One-way delay of a lone packet at time zero: transmissions and propagation, nothing random,
+    /// member 0 of parallel links. `None` where it does not get through.
     pub fn base_delay(&self, from: Side, version: IpVersion, length: u32) -> Option<Span> {
         self.capacity(from, version, length)?;
         let of_link = |(_, link): (usize, &Link)| {

@@ -1,8 +1,10 @@
-//! Superposed sources with Pareto times of sending and of silence, which add up to self-similar traffic.
+//! Superposed sources with Pareto times of sending and of silence, which add up to self-similar
+//! traffic.
 //!
-//! Published: Willinger, Taqqu, Sherman, Wilson, "Self-similarity through high-variability", IEEE/ACM Trans. Networking
-//! 5(1), 1997: with 1 < alpha < 2 the sum has a Hurst parameter of (3 - alpha) / 2. With such tails the mean rate of a
-//! short run may lie far from the configured one, and usually below.
+//! Published: Willinger, Taqqu, Sherman, Wilson, "Self-similarity through high-variability",
+//! IEEE/ACM Trans. Networking 5(1), 1997: with 1 < alpha < 2 the sum has a Hurst parameter of (3 -
+//! alpha) / 2. With such tails the mean rate of a short run may lie far from the configured one,
+//! and usually below.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -46,8 +48,9 @@ impl OnOff {
         source
     }
 
-    /// Somewhere inside a time of silence or of sending. (The stationary rest of a Pareto time has no mean; an even
-    /// share of a fresh one stands in for it, which starts the correlation a little too weak.)
+    /// Somewhere inside a time of silence or of sending. (The stationary rest of a Pareto time has
+    /// no mean; an even share of a fresh one stands in for it, which starts the correlation a
+    /// little too weak.)
     fn begin(&mut self, number: u32, rng: &mut SplitMix64) {
         let sends = rng.unit() < self.on / (self.on + self.off);
         let from = if sends { 0.0 } else { pareto(rng, self.alpha) * self.off * rng.unit() };
@@ -78,8 +81,8 @@ impl OnOff {
         self.next.push(Reverse((next, number)));
     }
 
-    /// `gap` of sending time after `at`. What the end of a sending time cuts off is carried into the next one, so that
-    /// no rate is lost.
+    /// `gap` of sending time after `at`. What the end of a sending time cuts off is carried into
+    /// the next one, so that no rate is lost.
     fn after(&mut self, number: u32, at: u64, gap: f64, rng: &mut SplitMix64) -> u64 {
         let until = &mut self.until[number as usize];
         let mut next = at.saturating_add(gap as u64);
@@ -115,7 +118,8 @@ mod tests {
         // A quarter sends; one in fifty of those has too little time left for its first packet.
         let sending = until.iter().filter(|until| **until < 9.999_999).count() as f64 / 40_000.0;
         assert!((sending - 0.245).abs() < 0.012, "{sending}");
-        // On average 5 ms are left of a time of sending, or 15 ms of one of silence and 10 ms of sending.
+        // On average 5 ms are left of a time of sending, or 15 ms of one of silence and 10 ms of
+        // sending.
         assert!((mean(&until) - 20.19).abs() < 0.3, "{}", mean(&until));
         // First packets come at any phase of the 375 us that a packet of 1500 bytes takes.
         let first = source.next.iter().map(|Reverse((at, number))| (*at, source.until[*number as usize]));

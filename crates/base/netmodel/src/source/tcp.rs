@@ -1,8 +1,10 @@
-//! Greedy flows that back off: slow start, then additive increase and multiplicative decrease, clocked by arrivals.
+//! Greedy flows that back off: slow start, then additive increase and multiplicative decrease,
+//! clocked by arrivals.
 //!
-//! What it is not: no retransmission (a lost packet is heard of once, a feedback time later), no timeouts, no pacing,
-//! no delayed acknowledgements, and acknowledgements are never lost. It fills queues and shares links like Reno (RFC
-//! 5681) in congestion avoidance; do not read absolute TCP throughput from it.
+//! What it is not: no retransmission (a lost packet is heard of once, a feedback time later), no
+//! timeouts, no pacing, no delayed acknowledgements, and acknowledgements are never lost. It fills
+//! queues and shares links like Reno (RFC 5681) in congestion avoidance; do not read absolute TCP
+//! throughput from it.
 
 use std::collections::VecDeque;
 
@@ -92,7 +94,8 @@ impl Tcp {
         }
         let active = warp.active_from(at);
         if active > at {
-            // Silent by schedule. When the last packet has been heard of, it sleeps until it may send again.
+            // Silent by schedule. When the last packet has been heard of, it sleeps until it may
+            // send again.
             if active < u64::MAX && flow.in_flight == 0 {
                 self.news.push(active, (number, News::Go));
             }
@@ -153,7 +156,8 @@ mod tests {
         tcp.wake_all(0);
         assert_eq!(sent(&mut tcp, &mut always), [(0, 0); 10]);
         assert_eq!(tcp.next_at(), u64::MAX);
-        // What is heard, how many packets go for it, and thousandths of the window, in flight, forgiven.
+        // What is heard, how many packets go for it, and thousandths of the window, in flight,
+        // forgiven.
         let rows = [
             (Outcome::Arrived, 2, (11_000, 11, 0)),
             (Outcome::Lost, 0, (5_500, 10, 10)),

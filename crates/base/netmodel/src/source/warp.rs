@@ -1,7 +1,9 @@
-//! A schedule as a change of clock: a source runs evenly in its own time, and real time passes faster or slower in it.
+//! A schedule as a change of clock: a source runs evenly in its own time, and real time passes
+//! faster or slower in it.
 //!
-//! With factor 2 the source lives twice as fast, so all its gaps halve; with factor 0 its time stands still. That
-//! treats every kind of source alike, and a long gap that spans a step is cut exactly where the step is.
+//! With factor 2 the source lives twice as fast, so all its gaps halve; with factor 0 its time
+//! stands still. That treats every kind of source alike, and a long gap that spans a step is cut
+//! exactly where the step is.
 
 use crate::network::pace::ps;
 use crate::scenario::Schedule;
@@ -28,7 +30,8 @@ impl Warp {
         Self { schedule: schedule.clone(), segment: 0, real: 0, own: 0, even }
     }
 
-    /// The real instant of an instant of the source, neither earlier than asked before. `u64::MAX` for never.
+    /// The real instant of an instant of the source, neither earlier than asked before. `u64::MAX`
+    /// for never.
     #[inline]
     pub(super) fn real(&mut self, own: u64) -> u64 {
         if self.even {

@@ -58,7 +58,8 @@ fn the_next_event_and_the_next_arrival_are_told_as_far_as_they_are_known() {
 
 #[test]
 fn nothing_arrives_sooner_than_by_the_shortest_way_on_or_back() {
-    // Delays of the first hop and of the second, there and back, and how soon something arrives from A and B.
+    // Delays of the first hop and of the second, there and back, and how soon something arrives
+    // from A and B.
     let rows = [
         // A router's answer is at A after 2 + 1 + 4 ms; what B sends is at A after 7 + 4 ms.
         ([2, 4], [30, 7], [7, 11]),
@@ -138,7 +139,8 @@ fn a_large_packet_pays_for_the_heads_of_its_fragments_or_is_refused() {
         network.offer(Mono(packet.id * 10_000_000), Side::A, packet);
     }
     let refused = |id| Fate::Dropped { id, at: Mono(id * 10_000_000), hop: 0, cause: DropCause::Mtu };
-    // A microsecond for each byte; each fragment but the first costs heads of 20 and, in layer 2, 10 bytes.
+    // A microsecond for each byte; each fragment but the first costs heads of 20 and, in layer 2,
+    // 10 bytes.
     let expected = [
         delivered(0, 0, 1_270_000),
         delivered(1, 10_000_000, 510_000),
@@ -176,7 +178,8 @@ fn answers_say_by_which_of_parallel_links_a_packet_came_and_take_turns_on_the_wa
     for id in 0..2 {
         network.offer(Mono(id * 100_000_000), Side::A, Packet { hop_limit: 1, ..packet(id, 100) });
     }
-    // There 100 bytes, 1 ms, and 5 ms more by the second link; then 50 us; and the like with 56 bytes back.
+    // There 100 bytes, 1 ms, and 5 ms more by the second link; then 50 us; and the like with 56
+    // bytes back.
     let answered = |id, at, member| {
         let answer = Answer::TimeExceeded;
         Fate::Answered { id, at: Mono(at), to: Side::A, hop: 0, member, answer }
@@ -238,7 +241,8 @@ fn cross_traffic_meets_whatever_its_link_does_to_packets() {
         dropped[cause as usize] = count;
         Counts { arrived: 100, left: 100 - count, dropped, ..Counts::default() }
     };
-    // One packet each 10 ms. The policer's tokens are there for two packets, and then for every other one.
+    // One packet each 10 ms. The policer's tokens are there for two packets, and then for every
+    // other one.
     let policer = "bucket = { kind = 'policer', rate = '400kbit/s', burst = 1500 }";
     let rows = [
         ("", dropped(DropCause::Queue, 0)),

@@ -5,7 +5,8 @@ use netaware_record::IpVersion;
 use netaware_stats::rng::SplitMix64;
 use netaware_units::Mono;
 
-/// Mean wait in seconds of `count` Poisson arrivals of packets whose lengths `length` draws, on a link of 1 Gbit/s.
+/// Mean wait in seconds of `count` Poisson arrivals of packets whose lengths `length` draws, on a
+/// link of 1 Gbit/s.
 fn mean_wait(
     seed: u64,
     count: u64,
@@ -68,7 +69,8 @@ fn mean_waits_over_ten_million_packets_are_within_one_per_cent() {
 
 #[test]
 fn drawn_poisson_traffic_waits_as_pollaczek_and_khinchine_say() {
-    // Long scale: the wait that a sparse stream of tiny packets meets is the mean wait of M/D/1 (PASTA).
+    // Long scale: the wait that a sparse stream of tiny packets meets is the mean wait of M/D/1
+    // (PASTA).
     let text =
         "about = 'x'\n[[hop]]\nrate = '100Mbit/s'\n[[cross]]\nenter = 0\npattern = 'poisson'\nload = 0.6\n";
     let mut network = Network::new(&Scenario::parse(text).expect("sane"), 3);
@@ -90,7 +92,8 @@ fn drawn_poisson_traffic_waits_as_pollaczek_and_khinchine_say() {
     assert!((ratio - 1.0).abs() < 0.03, "{ratio}");
 }
 
-/// From 80 ms, well above the mean ON and OFF times of 2 and 8 ms, to 2.56 s. Slope of log variance of the mean load against log length of the interval: 2H - 2.
+/// From 80 ms, well above the mean ON and OFF times of 2 and 8 ms, to 2.56 s. Slope of log variance
+/// of the mean load against log length of the interval: 2H - 2.
 fn hurst(seed: u64, alpha: f64, seconds: u64) -> f64 {
     let text = format!(
         "about = 'x'\n[[hop]]\nrate = '1Gbit/s'\n[[cross]]\nenter = 0\npattern = 'on_off'\nrate = '100Mbit/s'\nsources = 50\nalpha = {alpha}\non = '2ms'\noff = '8ms'\nsizes = 500\n"
@@ -121,7 +124,8 @@ fn on_off_traffic_has_the_hurst_parameter_of_its_tails() {
         let found: Vec<f64> = (0..8).map(|seed| hurst(seed, alpha, 600)).collect();
         let (mean, want) = (found.iter().sum::<f64>() / found.len() as f64, (3.0 - alpha) / 2.0);
         println!("alpha {alpha}: H {mean:.3}, theory {want:.3}, runs {found:.3?}");
-        // The variance-time estimate leans low at high H (finite samples take out the mean of the run).
+        // The variance-time estimate leans low at high H (finite samples take out the mean of the
+        // run).
         assert!((mean - want).abs() < 0.08, "alpha {alpha}: {mean} instead of {want}");
     }
 }

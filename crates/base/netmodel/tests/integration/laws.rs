@@ -122,7 +122,8 @@ fn access_to_a_shared_medium_costs_its_time_and_a_random_part_of_the_contention(
 
 #[test]
 fn the_link_serves_at_exactly_its_rate_with_overhead() {
-    // 1000 packets of 1462 + 38 bytes at once on 10 Mbit/s: the last one leaves after 1000 x 1.2 ms.
+    // 1000 packets of 1462 + 38 bytes at once on 10 Mbit/s: the last one leaves after 1000 x 1.2
+    // ms.
     let text = "[[hop]]\nrate = '10Mbit/s'\ndelay = '3ms'\noverhead = 38\nqueue = { packets = 1000 }\n";
     let mut network = Network::new(&scenario(text), 1);
     (0..1000).for_each(|id| network.offer(Mono(0), Side::A, packet(id, 1462)));
@@ -215,8 +216,8 @@ fn routers_answer_with_their_own_delay_over_the_way_back_and_not_too_often() {
             other => panic!("{other:?}"),
         })
         .collect();
-    // From A: 2 ms there, 1 ms of its own, 2 ms back. From B: 1 + 3 ms there (router 0 is its second), 1 ms, and back.
-    // Too big: at router 1 after 5 ms, 100 us, and 5 ms back.
+    // From A: 2 ms there, 1 ms of its own, 2 ms back. From B: 1 + 3 ms there (router 0 is its
+    // second), 1 ms, and back. Too big: at router 1 after 5 ms, 100 us, and 5 ms back.
     let want = [
         (50, Side::A, 0, Answer::TimeExceeded),
         (90, Side::B, 0, Answer::TimeExceeded),
@@ -293,7 +294,8 @@ fn coalescing_hands_over_in_batches() {
     let fates = stream(&text, 1, 1000, 100, 10_000);
     let mut at: Vec<u64> = fates.iter().map(|fate| fate.at().0).collect();
     at.dedup();
-    // The first packet starts 50 us, in which those at 0, 10, 20, 30, 40 come; the one at 50 opens the next batch.
+    // The first packet starts 50 us, in which those at 0, 10, 20, 30, 40 come; the one at 50 opens
+    // the next batch.
     assert_eq!(at.len(), 200);
     assert!(at.windows(2).all(|pair| pair[1] - pair[0] == 50_000));
 }
@@ -389,7 +391,8 @@ fn run(text: &str, seed: u64, step: u64) -> (Vec<Fate>, Network) {
         }
         network.offer(at, from, packet);
     }
-    // What waits behind cross traffic in a hidden switch of 10 Mbit/s, whose queue is endless, takes up to 20 s.
+    // What waits behind cross traffic in a hidden switch of 10 Mbit/s, whose queue is endless,
+    // takes up to 20 s.
     for second in 6..30 {
         network.advance(Mono(second * 1_000_000_000), &mut |fate| fates.push(fate));
         if network.under_way() == 0 {

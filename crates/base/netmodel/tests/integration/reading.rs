@@ -94,12 +94,13 @@ fn capacities_and_delays_follow_from_the_path_alone() {
          [host.b]\nreceive = { period = '50us', batch = 8 }\n",
     );
     let sides = [Side::A, Side::B];
-    // There the policer is the least; back it is the switch, where 900 of 1000 bytes are those of IP.
+    // There the policer is the least; back it is the switch, where 900 of 1000 bytes are those of
+    // IP.
     let capacity = |length| sides.map(|from| scenario.capacity(from, IpVersion::V4, length));
     assert_eq!(capacity(900), [Some(BitRate(2_000_000)), Some(BitRate(3_600_000))]);
     assert_eq!((capacity(1000)[0], capacity(1001)), (Some(BitRate(2_000_000)), [None; 2]));
-    // 1 ms on the link, 1 ms along it, 2 ms for access, 2 + 3 ms in the switch, 90 us on the second link. The
-    // card of B hands over 50 us later, and that of A at once.
+    // 1 ms on the link, 1 ms along it, 2 ms for access, 2 + 3 ms in the switch, 90 us on the second
+    // link. The card of B hands over 50 us later, and that of A at once.
     let delays = sides.map(|from| scenario.base_delay(from, IpVersion::V4, 900));
     assert_eq!(delays, [9140, 9090].map(|micros| Some(Span::from_micros(micros))));
     assert_eq!(scenario.base_rtt(IpVersion::V4, 900), Some(Span::from_micros(18_230)));

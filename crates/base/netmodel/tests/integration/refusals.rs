@@ -147,7 +147,8 @@ fn more_than_the_bounds_is_refused() {
     assert!(refusal(&large).ends_with("at most 1 MiB would do"));
 }
 
-/// Lines of a hop, or what follows it; what may just stand for the question mark; and what may not any more.
+/// Lines of a hop, or what follows it; what may just stand for the question mark; and what may not
+/// any more.
 const BOUNDS: &[(&str, &str, &str)] = &[
     ("forward.rate = '?'", "1Tbit/s", "1.1Tbit/s"),
     ("forward.rate = '?'", "1kbit/s", "999bit/s"),

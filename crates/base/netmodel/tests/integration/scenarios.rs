@@ -20,8 +20,8 @@ fn all() -> BTreeMap<String, Scenario> {
     entries.filter(|path| path.extension().is_some_and(|e| e == "toml")).map(read).collect()
 }
 
-/// Name; Mbit/s of IP forward and reverse for 1500-byte IPv4 packets (0: they do not pass); base round trip of 100
-/// bytes over IPv4 in microseconds, rounded down.
+/// Name; Mbit/s of IP forward and reverse for 1500-byte IPv4 packets (0: they do not pass); base
+/// round trip of 100 bytes over IPv4 in microseconds, rounded down.
 const TRUTHS: &[(&str, u64, u64, i64)] = &[
     ("asymmetric", 10, 100, 24_089),
     ("bufferbloat", 20, 20, 20_080),
@@ -163,8 +163,9 @@ fn loads_leave_what_their_files_say() {
 
 #[test]
 fn greedy_flows_fill_their_line_from_their_start_and_with_their_queue() {
-    // Half of bufferbloat's second of queue is left when the flow has halved its window, and keeps the line busy. With CoDel
-    // the queue is short, so that a halved window (of 33 packets of bandwidth-delay product and some 8 of queue) leaves gaps.
+    // Half of bufferbloat's second of queue is left when the flow has halved its window, and keeps
+    // the line busy. With CoDel the queue is short, so that a halved window (of 33 packets of
+    // bandwidth-delay product and some 8 of queue) leaves gaps.
     for (name, most_left, least_wait, most_wait) in
         [("bufferbloat", 0.2, 400.0, 1001.0), ("codel", 5.0, 5.0, 250.0)]
     {

@@ -37,7 +37,8 @@ pub struct ClockSteering {
     pub synchronised: bool,
     /// What the steering program believes to be wrong by, as it told the kernel.
     pub estimated_error: Span,
-    /// Bound of the error by the same program; the kernel lets it grow by 500 us a second without news.
+    /// Bound of the error by the same program; the kernel lets it grow by 500 us a second without
+    /// news.
     pub maximum_error: Span,
     /// How far the rate is bent, parts per 10^9.
     pub frequency_ppb: i64,
@@ -117,8 +118,8 @@ pub struct InterfaceFacts {
     pub rings: Fact<RingSizes>,
     /// When interrupts are raised, as configured.
     pub moderation: Fact<Moderation>,
-    /// The period at which packets were handed over while the timings were taken; an upper bound, since idle time is in
-    /// it.
+    /// The period at which packets were handed over while the timings were taken; an upper bound,
+    /// since idle time is in it.
     pub observed_period: Fact<Span>,
     /// Queues in use.
     pub queues: Fact<QueueCounts>,

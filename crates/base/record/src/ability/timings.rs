@@ -40,7 +40,8 @@ pub struct HostTimings {
     pub memory_copy_ns_per_byte: Fact<f64>,
     /// Stamps of packets, and the distance at which packets leave.
     pub stamps: Fact<StampTiming>,
-    /// Payload bytes of a burst that a socket's receive buffer holds while nobody reads, in datagrams of 1472 bytes.
+    /// Payload bytes of a burst that a socket's receive buffer holds while nobody reads, in
+    /// datagrams of 1472 bytes.
     pub receive_room: Fact<ByteCount>,
     /// The maximum network system throughput: what the stack moves when there is no network.
     pub loopback: Vec<LoopbackMaximum>,
@@ -58,8 +59,8 @@ pub struct HostTimings {
 pub struct ClockTiming {
     /// One reading, ns, median.
     pub read_ns: f64,
-    /// Smallest difference of two readings one after the other that was seen, so the shortest time that can be told. It
-    /// holds a reading's cost.
+    /// Smallest difference of two readings one after the other that was seen, so the shortest time
+    /// that can be told. It holds a reading's cost.
     pub resolution: Span,
     /// What the system claims for the resolution (`clock_getres`).
     pub claimed: Span,
@@ -174,11 +175,14 @@ pub struct CallTiming {
 pub struct StampTiming {
     /// Arrivals have the kernel's stamp; otherwise the application's, a wake-up later.
     pub by_kernel: bool,
-    /// Standard error of the time of a send or an arrival, each half of what the way between the two varies.
+    /// Standard error of the time of a send or an arrival, each half of what the way between the
+    /// two varies.
     pub error: Span,
-    /// Median time from the begin of one send to that of the next, the clock's reading between them included.
+    /// Median time from the begin of one send to that of the next, the clock's reading between them
+    /// included.
     pub send_gap: Span,
-    /// UDP payload in datagrams of 1472 bytes that a socket of this host keeps while nobody reads: the largest burst that it takes.
+    /// UDP payload in datagrams of 1472 bytes that a socket of this host keeps while nobody reads:
+    /// the largest burst that it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub room: Option<ByteCount>,
 }

@@ -1,8 +1,10 @@
-//! Delays as they are added up: exact extremes and sums, three significant digits for everything between.
+//! Delays as they are added up: exact extremes and sums, three significant digits for everything
+//! between.
 //!
-//! Two of these merge into exactly what one over all delays would have been, whatever the order: bins, counts and integer sums
-//! add up, and only the sum of squares is rounded (to one part in 2^53 at each addition). A quantile is the middle of its bin,
-//! within 0.05 % of the delay that it stands for.
+//! Two of these merge into exactly what one over all delays would have been, whatever the order:
+//! bins, counts and integer sums add up, and only the sum of squares is rounded (to one part in
+//! 2^53 at each addition). A quantile is the middle of its bin, within 0.05 % of the delay that it
+//! stands for.
 
 use netaware_stats::hist::DelayHistogram;
 use netaware_units::Span;
@@ -50,8 +52,8 @@ impl DelayStatistics {
         i64::try_from(mean).ok().map(Span)
     }
 
-    /// Sample standard deviation; `None` of fewer than two. From sums of squares: with a deviation below 1e-7 of the mean it is
-    /// no more than rounding.
+    /// Sample standard deviation; `None` of fewer than two. From sums of squares: with a deviation
+    /// below 1e-7 of the mean it is no more than rounding.
     pub fn sd(&self) -> Option<Span> {
         if self.count < 2 {
             return None;
@@ -70,8 +72,8 @@ impl DelayStatistics {
         Some(self.at_rank(rank))
     }
 
-    /// The same of packets of which `lost` never came, whose delay counts as infinite (RFC 7679 §5.1): `None` too when the
-    /// quantile falls among those.
+    /// The same of packets of which `lost` never came, whose delay counts as infinite (RFC 7679
+    /// §5.1): `None` too when the quantile falls among those.
     pub fn quantile_with_losses(&self, q: f64, lost: u64) -> Option<Span> {
         if self.count == 0 || !(0.0..=1.0).contains(&q) {
             return None;
@@ -81,7 +83,8 @@ impl DelayStatistics {
         (rank <= self.count).then(|| self.at_rank(rank))
     }
 
-    /// The `q`-quantile of the delay variation D - D(min) (PDV, RFC 5481 §4.2): needs no clocks that agree.
+    /// The `q`-quantile of the delay variation D - D(min) (PDV, RFC 5481 §4.2): needs no clocks
+    /// that agree.
     pub fn variation_quantile(&self, q: f64) -> Option<Span> {
         Some((self.quantile(q)? - self.min).or_zero())
     }
@@ -120,7 +123,8 @@ impl DelayStatistics {
     }
 }
 
-/// Counts delays fast; [`DelayTally::finish`] makes the row of them. The first few are kept as they are; beyond, it takes 265 KiB.
+/// Counts delays fast; [`DelayTally::finish`] makes the row of them. The first few are kept as they
+/// are; beyond, it takes 265 KiB.
 #[derive(Debug, Clone)]
 pub struct DelayTally {
     few: Vec<u64>,
@@ -148,7 +152,8 @@ impl DelayTally {
         }
     }
 
-    /// Counts one delay; what exceeds one hour counts as one hour in the histogram and in full elsewhere.
+    /// Counts one delay; what exceeds one hour counts as one hour in the histogram and in full
+    /// elsewhere.
     #[inline]
     pub fn observe(&mut self, delay: Span) {
         self.count += 1;
@@ -243,10 +248,11 @@ impl DelayRow {
         }
     }
 
-    /// Adds what another collector found of the same pair, version and period in its part of the digests.
+    /// Adds what another collector found of the same pair, version and period in its part of the
+    /// digests.
     ///
-    /// Counts and distributions add up. Where the two took off different offsets, each delay keeps the one that was taken off it,
-    /// and the wider bound stands for all.
+    /// Counts and distributions add up. Where the two took off different offsets, each delay keeps
+    /// the one that was taken off it, and the wider bound stands for all.
     pub fn merge(&mut self, other: &Self) {
         for (mine, its) in [
             (&mut self.packets, other.packets),
@@ -287,7 +293,8 @@ impl DelayRow {
         (known > 0).then(|| self.lost as f64 / known as f64)
     }
 
-    /// Of the delays with what was lost as infinitely late (RFC 7679 §5.1): `None` where the quantile is infinite, or of nothing.
+    /// Of the delays with what was lost as infinitely late (RFC 7679 §5.1): `None` where the
+    /// quantile is infinite, or of nothing.
     pub fn quantiles_with_losses(&self) -> Quantiles {
         Quantiles::by(|q| self.delay.quantile_with_losses(q, self.lost))
     }
@@ -371,7 +378,8 @@ const DIGITS: u8 = 3;
 /// Rows of little traffic are many, and must not take a histogram each.
 const FEW: usize = 256;
 
-/// Three digits take 2048 bins for the smallest values, one each (2^11), and 1024 for each doubling after that.
+/// Three digits take 2048 bins for the smallest values, one each (2^11), and 1024 for each doubling
+/// after that.
 const LINEAR_BITS: u32 = 11;
 
 #[cfg(test)]

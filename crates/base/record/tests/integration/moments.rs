@@ -7,7 +7,8 @@ use num_bigint::BigInt;
 /// Relative to the larger of the figure and one.
 const TOLERANCE: f64 = 1e-9;
 
-/// The same figures, exact up to the last step: sums of powers in integers of any length, and one division.
+/// The same figures, exact up to the last step: sums of powers in integers of any length, and one
+/// division.
 struct Exact {
     mean: f64,
     sigma: f64,

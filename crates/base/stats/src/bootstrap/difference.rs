@@ -1,20 +1,23 @@
 //! How far two groups lie apart that were measured at different times, so that nothing pairs them.
 //!
-//! Assumes that the samples of each group are independent: groups that drift, or samples taken close to each other, make
-//! the interval too narrow. What a nominal 95 % reaches for normal noise, simulated over 2000 repetitions: the mean of
-//! five samples on each side 88 %, of twenty 93 %; the median 96 % with either.
+//! Assumes that the samples of each group are independent: groups that drift, or samples taken
+//! close to each other, make the interval too narrow. What a nominal 95 % reaches for normal noise,
+//! simulated over 2000 repetitions: the mean of five samples on each side 88 %, of twenty 93 %; the
+//! median 96 % with either.
 //!
-//! Source: Efron and Tibshirani, "An introduction to the bootstrap", 1993, §8.3 (two-sample problem).
+//! Source: Efron and Tibshirani, "An introduction to the bootstrap", 1993, §8.3 (two-sample
+//! problem).
 
 use super::{FEWEST_RESAMPLES, MOST_RESAMPLES, Resampling};
 use crate::interval::Interval;
 use crate::quantile::linear;
 use crate::rng::SplitMix64;
 
-/// The statistic of `second` minus that of `first`, and the percentile interval of that difference: each group is
-/// resampled by itself.
+/// The statistic of `second` minus that of `first`, and the percentile interval of that difference:
+/// each group is resampled by itself.
 ///
-/// `None` below two samples in either group, for a sample that is not finite, or a `confidence` outside (0, 1).
+/// `None` below two samples in either group, for a sample that is not finite, or a `confidence`
+/// outside (0, 1).
 pub fn difference(first: &[f64], second: &[f64], how: &Resampling) -> Option<Interval> {
     let confidence = how.confidence;
     let sound = first.len() > 1 && second.len() > 1 && first.iter().chain(second).all(|x| x.is_finite());

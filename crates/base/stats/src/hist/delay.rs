@@ -4,10 +4,12 @@ use std::fmt;
 
 use hdrhistogram::Histogram;
 
-/// Delays in nanoseconds, 1 ns to 1 hour, to three significant digits: an HDR histogram (Tene, hdrhistogram.org).
+/// Delays in nanoseconds, 1 ns to 1 hour, to three significant digits: an HDR histogram (Tene,
+/// hdrhistogram.org).
 ///
-/// Every quantile and the mean are within 0.05 % of the sample they stand for; minimum and maximum are exact. What
-/// exceeds one hour counts as one hour and is reported by [`Self::saturated`]. Takes 265 KiB, never grows.
+/// Every quantile and the mean are within 0.05 % of the sample they stand for; minimum and maximum
+/// are exact. What exceeds one hour counts as one hour and is reported by [`Self::saturated`].
+/// Takes 265 KiB, never grows.
 #[derive(Clone)]
 pub struct DelayHistogram {
     bins: Histogram<u64>,
@@ -58,8 +60,8 @@ impl DelayHistogram {
 
     /// The `q`-quantile (nearest rank) in nanoseconds, the middle of the bin that holds it.
     ///
-    /// `None` without samples or for `q` outside `0.0..=1.0`. If [`Self::saturated`] is not zero, the top quantiles are
-    /// lower bounds.
+    /// `None` without samples or for `q` outside `0.0..=1.0`. If [`Self::saturated`] is not zero,
+    /// the top quantiles are lower bounds.
     pub fn quantile(&self, q: f64) -> Option<u64> {
         if self.bins.is_empty() || !(0.0..=1.0).contains(&q) {
             return None;
@@ -92,7 +94,8 @@ impl DelayHistogram {
             .map(|bin| (self.bins.median_equivalent(bin.value_iterated_to()), bin.count_at_value()))
     }
 
-    /// The same bins as (lower edge of the bin in nanoseconds, count), for whoever draws or stores them.
+    /// The same bins as (lower edge of the bin in nanoseconds, count), for whoever draws or stores
+    /// them.
     pub fn lower_edges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.bins
             .iter_recorded()
@@ -129,7 +132,8 @@ impl fmt::Debug for DelayHistogram {
     }
 }
 
-/// Three digits resolve 1 us in 1 ms; four would take ten times the memory to resolve what no host can time.
+/// Three digits resolve 1 us in 1 ms; four would take ten times the memory to resolve what no host
+/// can time.
 const SIGNIFICANT_DIGITS: u8 = 3;
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! A histogram with bins of equal width between chosen limits, exact moments beside.
 //!
-//! This is the histogram of `UDPmon`: the asker chooses low limit, bin width and bin count. What falls outside is
-//! counted, not clamped into the edge bins, so a tall last bin is always real. Mean, deviation, skewness and kurtosis
-//! are computed from the samples themselves, not from the bins, and include what fell outside.
+//! This is the histogram of `UDPmon`: the asker chooses low limit, bin width and bin count. What
+//! falls outside is counted, not clamped into the edge bins, so a tall last bin is always real.
+//! Mean, deviation, skewness and kurtosis are computed from the samples themselves, not from the
+//! bins, and include what fell outside.
 
 use std::fmt;
 
@@ -15,7 +16,8 @@ use crate::moments::Moments;
 pub struct FixedHistogram {
     low: i64,
     width: u64,
-    /// Never empty, at most [`FixedHistogram::MOST_BINS`] long; `new` is the only writer of its length.
+    /// Never empty, at most [`FixedHistogram::MOST_BINS`] long; `new` is the only writer of its
+    /// length.
     bins: Vec<u64>,
     underflow: u64,
     overflow: u64,
@@ -23,10 +25,12 @@ pub struct FixedHistogram {
 }
 
 impl FixedHistogram {
-    /// The largest number of bins, because the asker may sit on the other side of the network: 8 MiB of counters.
+    /// The largest number of bins, because the asker may sit on the other side of the network: 8
+    /// MiB of counters.
     pub const MOST_BINS: usize = 1 << 20;
 
-    /// An empty histogram of `bins` bins, each `width` wide, the first beginning at `low` (unit of the samples).
+    /// An empty histogram of `bins` bins, each `width` wide, the first beginning at `low` (unit of
+    /// the samples).
     pub fn new(low: i64, width: u64, bins: usize) -> Result<Self, HistogramShapeError> {
         if width == 0 {
             return Err(HistogramShapeError::ZeroWidth);
@@ -76,8 +80,8 @@ impl FixedHistogram {
 
     /// The `q`-quantile (nearest rank, then linear inside the bin); off by at most one bin width.
     ///
-    /// `None` without samples, for `q` outside `0.0..=1.0`, and when the answer lies below the first or beyond the last
-    /// bin: then only the limit is known.
+    /// `None` without samples, for `q` outside `0.0..=1.0`, and when the answer lies below the
+    /// first or beyond the last bin: then only the limit is known.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         if !(0.0..=1.0).contains(&q) || self.count() == 0 {
             return None;
@@ -86,7 +90,8 @@ impl FixedHistogram {
         let mut within = rank.checked_sub(self.underflow).filter(|&within| within > 0)?;
         for (edge, count) in self.iter() {
             if within <= count {
-                // The k-th of n samples of a bin is taken to stand in the middle of the k-th of n slices.
+                // The k-th of n samples of a bin is taken to stand in the middle of the k-th of n
+                // slices.
                 return Some(edge as f64 + self.width as f64 * (within as f64 - 0.5) / count as f64);
             }
             within -= count;

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-/// Counts of the lengths 1, 2, ... up to a limit; longer ones are counted together. Memory fixed at creation.
+/// Counts of the lengths 1, 2, ... up to a limit; longer ones are counted together. Memory fixed at
+/// creation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LengthHistogram {
     /// `bins[i]` counts the length `i + 1`.
@@ -27,7 +28,8 @@ impl LengthHistogram {
         }
     }
 
-    /// Adds the counts of `other`, e.g. of a parallel stream; what exceeds the limit of `self` goes beyond.
+    /// Adds the counts of `other`, e.g. of a parallel stream; what exceeds the limit of `self` goes
+    /// beyond.
     pub fn merge(&mut self, other: &Self) {
         for (index, count) in other.bins.iter().enumerate() {
             *self.bins.get_mut(index).unwrap_or(&mut self.beyond) += count;

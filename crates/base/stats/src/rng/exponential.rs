@@ -1,14 +1,15 @@
 //! Exponential draws without a logarithm in all but one of a hundred.
 //!
-//! The area under e^-x is cut into 256 layers of equal area; a point of a random layer mostly lies under the curve for its
-//! x alone (Marsaglia and Tsang, "The ziggurat method for generating random variables", J. Stat. Software 5(8), 2000).
+//! The area under e^-x is cut into 256 layers of equal area; a point of a random layer mostly lies
+//! under the curve for its x alone (Marsaglia and Tsang, "The ziggurat method for generating random
+//! variables", J. Stat. Software 5(8), 2000).
 
 use std::sync::LazyLock;
 
 use super::SplitMix64;
 
-/// Where the last layer ends and the tail begins, and the area of each; for 256 layers, from the paper's condition that the
-/// innermost layer closes at zero.
+/// Where the last layer ends and the tail begins, and the area of each; for 256 layers, from the
+/// paper's condition that the innermost layer closes at zero.
 const TAIL: f64 = 7.697_117_470_131_05;
 const AREA: f64 = 0.003_949_659_822_581_557;
 const LAYERS: usize = 256;

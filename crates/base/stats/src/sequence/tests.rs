@@ -57,7 +57,8 @@ fn extents_count_arrivals_and_distances_count_numbers() {
     let one_late = report(&[0, 1, 2, 4, 5, 6, 3], None);
     assert_eq!(bins(&one_late.reorder_extents), [(3, 1)]);
     assert_eq!(bins(&one_late.reorder_distances), [(3, 1)]);
-    // One packet far too early: all it overtook are reordered, with growing extent and shrinking distance.
+    // One packet far too early: all it overtook are reordered, with growing extent and shrinking
+    // distance.
     let one_early = report(&[0, 6, 1, 2, 3, 4], None);
     assert_eq!(one_early.counts.reordered, 4);
     assert_eq!(bins(&one_early.reorder_extents), [(1, 1), (2, 1), (3, 1), (4, 1)]);

@@ -1,12 +1,13 @@
 //! The recent past of a stream, one bit per number: arrived or missing.
 //!
-//! A ring of words covers `floor..floor + SPAN`. Bits are appended at the `frontier` and retired word by word at the
-//! floor; retiring is the moment at which missing becomes lost.
+//! A ring of words covers `floor..floor + SPAN`. Bits are appended at the `frontier` and retired
+//! word by word at the floor; retiring is the moment at which missing becomes lost.
 
 use super::LENGTH_BINS;
 use crate::hist::LengthHistogram;
 
-/// Invariants: `floor` is a multiple of 64; `floor <= frontier <= floor + SPAN`; bits at and above `frontier` are zero.
+/// Invariants: `floor` is a multiple of 64; `floor <= frontier <= floor + SPAN`; bits at and above
+/// `frontier` are zero.
 #[derive(Debug, Clone)]
 pub(super) struct Window {
     words: Box<[u64]>,
@@ -20,7 +21,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Begins at `first`. What lies before it in the same word counts as arrived, so that it is not lost.
+    /// Begins at `first`. What lies before it in the same word counts as arrived, so that it is not
+    /// lost.
     pub(super) fn starting_at(first: u64) -> Self {
         let mut words = vec![0; WORDS].into_boxed_slice();
         words[slot(first)] = mask_below(first % 64);
@@ -56,19 +58,22 @@ impl Window {
         new
     }
 
-    /// Decides all that is left, adds `lost_at_the_end` numbers never seen, and closes the last run.
+    /// Decides all that is left, adds `lost_at_the_end` numbers never seen, and closes the last
+    /// run.
     pub(super) fn into_loss_runs(mut self, lost_at_the_end: u64) -> LengthHistogram {
         while self.floor < self.frontier {
             self.retire_word();
         }
-        // The last word was retired whole; its bits from the frontier on are not missing, they never were sent.
+        // The last word was retired whole; its bits from the frontier on are not missing, they
+        // never were sent.
         let beyond = self.floor - self.frontier;
         self.open_run = self.open_run.saturating_sub(beyond).saturating_add(lost_at_the_end);
         self.loss_runs.observe(self.open_run);
         self.loss_runs
     }
 
-    /// Takes a bounded number of steps however far `to` is: a stretch longer than the window never enters the ring.
+    /// Takes a bounded number of steps however far `to` is: a stretch longer than the window never
+    /// enters the ring.
     fn append(&mut self, to: u64, bit: Bit) {
         // The rest of the word that the frontier stands in.
         self.fill(to.min(self.frontier.next_multiple_of(64)), bit);
@@ -138,6 +143,7 @@ fn mask_below(bits: u64) -> u64 {
     (1 << bits) - 1
 }
 
-/// 64 Ki numbers: 2 ms at 30 million packets per second, and 8 KiB, which stays in the first-level cache.
+/// 64 Ki numbers: 2 ms at 30 million packets per second, and 8 KiB, which stays in the first-level
+/// cache.
 const WORDS: usize = 1024;
 const SPAN: u64 = 64 * WORDS as u64;

@@ -1,13 +1,14 @@
 //! What the two ends of a data channel must know of each other before it opens.
 //!
-//! A page's flow of datagrams travels in a WebRTC data channel. Everything about it is fixed (docs/protocol.md §9), so instead of
-//! session descriptions only the three things travel that differ: who may ask (ICE, RFC 8445), and whose certificate it is
-//! (DTLS).
+//! A page's flow of datagrams travels in a WebRTC data channel. Everything about it is fixed
+//! (docs/protocol.md §9), so instead of session descriptions only the three things travel that
+//! differ: who may ask (ICE, RFC 8445), and whose certificate it is (DTLS).
 
 use serde::{Deserialize, Serialize};
 
-/// Longest message of a data channel. Each then fits one DATA chunk and one datagram of every browser and of ours: our SCTP cuts
-/// at 1062 bytes and Chromium's at some 1160, and with all headers it stays below 1280 bytes, which every path over IPv6 carries.
+/// Longest message of a data channel. Each then fits one DATA chunk and one datagram of every
+/// browser and of ours: our SCTP cuts at 1062 bytes and Chromium's at some 1160, and with all
+/// headers it stays below 1280 bytes, which every path over IPv6 carries.
 pub const MAX_CHANNEL_PAYLOAD: usize = 1024;
 
 /// One end of a data channel.
@@ -17,7 +18,8 @@ pub struct ChannelEnd {
     pub ufrag: String,
     /// ICE password: 22 to 256 characters.
     pub pwd: String,
-    /// SHA-256 of the DTLS certificate: 32 bytes in hexadecimal with colons between them, as in a session description.
+    /// SHA-256 of the DTLS certificate: 32 bytes in hexadecimal with colons between them, as in a
+    /// session description.
     pub fingerprint: String,
 }
 

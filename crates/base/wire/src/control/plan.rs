@@ -14,18 +14,20 @@ pub const MAX_BURST: u32 = 10_000;
 pub const MAX_LOGGED: usize = 1 << 20;
 /// Longest request and longest response over TCP. They are streamed, never held whole.
 pub const MAX_TCP_ECHO: u32 = 100_000_000;
-/// Request-responses over TCP up to this length each way run beside everything else; longer ones fill the path as bulk does
-/// and need a reservation.
+/// Request-responses over TCP up to this length each way run beside everything else; longer ones
+/// fill the path as bulk does and need a reservation.
 pub const MAX_TCP_ECHO_BESIDE: u32 = 64 << 10;
 
-/// Bytes per write and read of bulk TCP. Larger ones gain nothing: beyond the socket's buffer each is cut anyway.
+/// Bytes per write and read of bulk TCP. Larger ones gain nothing: beyond the socket's buffer each
+/// is cut anyway.
 pub const MAX_TCP_LENGTH: u32 = 1 << 20;
 /// Longest time from block to block of spaced TCP.
 pub const MAX_BLOCK_SPACING: Span = Span::from_secs(60);
-/// Samples of one TCP stream that a transfer keeps; with many streams fewer, see [`MAX_SAMPLES_IN_ALL`].
+/// Samples of one TCP stream that a transfer keeps; with many streams fewer, see
+/// [`MAX_SAMPLES_IN_ALL`].
 pub const MAX_SAMPLES: usize = 1000;
-/// Samples of all streams of a transfer together: some 100 bytes of JSON each, which a sending responder holds until they
-/// are read.
+/// Samples of all streams of a transfer together: some 100 bytes of JSON each, which a sending
+/// responder holds until they are read.
 pub const MAX_SAMPLES_IN_ALL: usize = 8192;
 
 /// What a test is.
@@ -36,7 +38,8 @@ pub enum TestPlan {
     UdpEcho {
         /// Longest request.
         length: u32,
-        /// Length of every response; absent: as long as its request, which then has room for the stamps.
+        /// Length of every response; absent: as long as its request, which then has room for the
+        /// stamps.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         response: Option<u32>,
         /// At the latest it ends after this.
@@ -45,12 +48,13 @@ pub enum TestPlan {
         #[serde(default)]
         dscp: u8,
     },
-    /// The responder answers requests on attached TCP connections until `Stop`. Needs no reservation.
+    /// The responder answers requests on attached TCP connections until `Stop`. Needs no
+    /// reservation.
     TcpEcho {
         /// Bytes of a request, and of a response unless `response` says otherwise.
         length: u32,
-        /// Bytes of a response, made by the responder ([`crate::pattern`], numbered from zero on each connection); absent:
-        /// the request comes back as it is.
+        /// Bytes of a response, made by the responder ([`crate::pattern`], numbered from zero on
+        /// each connection); absent: the request comes back as it is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         response: Option<u32>,
         /// At the latest it ends after this.
@@ -104,12 +108,12 @@ pub struct TcpPlan {
     /// Send without copying from user space (splice from a page that is never changed).
     #[serde(default)]
     pub zerocopy: bool,
-    /// A sending responder tells its slices when the transfer is over, not while it runs: nobody watches, and they would take
-    /// of the path what is to be measured.
+    /// A sending responder tells its slices when the transfer is over, not while it runs: nobody
+    /// watches, and they would take of the path what is to be measured.
     #[serde(default)]
     pub quiet: bool,
-    /// One block of `length` each so often to the streams in turn, 1 ns..=[`MAX_BLOCK_SPACING`]; absent: each stream as
-    /// fast as it goes. Goes with neither `rate` nor `zerocopy`.
+    /// One block of `length` each so often to the streams in turn, 1 ns..=[`MAX_BLOCK_SPACING`];
+    /// absent: each stream as fast as it goes. Goes with neither `rate` nor `zerocopy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_spacing: Option<Span>,
     /// The sender samples TCP_INFO of each stream once per `tick`, up to [`MAX_SAMPLES`] each.
@@ -153,8 +157,9 @@ pub enum UdpSend {
     Mmsg,
     /// One buffer cut into datagrams by the kernel or the card (`UDP_SEGMENT`).
     Gso,
-    /// Of a paced stream: one call per datagram, ahead of its time and with it (`SO_TXTIME`), for the queueing discipline
-    /// to release. A sender behind whose socket nothing does so paces by itself instead.
+    /// Of a paced stream: one call per datagram, ahead of its time and with it (`SO_TXTIME`), for
+    /// the queueing discipline to release. A sender behind whose socket nothing does so paces by
+    /// itself instead.
     LaunchTime,
 }
 
@@ -183,7 +188,8 @@ pub struct UdpPlan {
     pub packets: Option<u64>,
     /// Payload of each datagram.
     pub length: u32,
-    /// From start to start; absent for as fast as it goes. Carried in picoseconds, so that a rate's mean is exact.
+    /// From start to start; absent for as fast as it goes. Carried in picoseconds, so that a rate's
+    /// mean is exact.
     #[serde(default)]
     pub gap_ps: Option<u64>,
     /// Datagrams that leave back to back at each step of a paced stream, 1..=[`MAX_BURST`].
@@ -197,8 +203,9 @@ pub struct UdpPlan {
     pub receive: UdpReceive,
     /// Length of the slices reported.
     pub tick: Span,
-    /// How long the receiver goes on listening once it has heard of the end, for datagrams that the end overtook; absent
-    /// leaves it the 300 ms that no path needs more than. What comes later counts as lost.
+    /// How long the receiver goes on listening once it has heard of the end, for datagrams that the
+    /// end overtook; absent leaves it the 300 ms that no path needs more than. What comes later
+    /// counts as lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle: Option<Span>,
     /// Socket buffers.
@@ -207,10 +214,12 @@ pub struct UdpPlan {
     /// DSCP, 0..=63.
     #[serde(default)]
     pub dscp: u8,
-    /// Bins of equal width in which the receiver counts the times between arrivals, beside the logarithmic ones.
+    /// Bins of equal width in which the receiver counts the times between arrivals, beside the
+    /// logarithmic ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<HistogramShape>,
-    /// The receiver keeps of each datagram when it was sent and when it arrived, of at most [`MAX_LOGGED`].
+    /// The receiver keeps of each datagram when it was sent and when it arrived, of at most
+    /// [`MAX_LOGGED`].
     #[serde(default)]
     pub log: bool,
 }

@@ -1,4 +1,5 @@
-//! Trains of packets that a prober asks for one volley after the other, and when their packets left or came.
+//! Trains of packets that a prober asks for one volley after the other, and when their packets left
+//! or came.
 //!
 //! ```text
 //! prober                                   responder
@@ -47,7 +48,8 @@ pub struct TrainSpec {
     pub packets: u32,
     /// Payload of each.
     pub length: u32,
-    /// Picoseconds from datagram to datagram: none for back to back, one for equal distances, or one for each but the first.
+    /// Picoseconds from datagram to datagram: none for back to back, one for equal distances, or
+    /// one for each but the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps_ps: Vec<u64>,
     /// From the plan of the last datagram before, or from the begin, to the first of this train.

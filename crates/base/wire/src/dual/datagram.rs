@@ -1,4 +1,5 @@
-//! What travels in UDP between two ends that use both IP versions: a head of 24 bytes, and a body that the kind gives.
+//! What travels in UDP between two ends that use both IP versions: a head of 24 bytes, and a body
+//! that the kind gives.
 //!
 //! ```text
 //!  0 "nd" (2)   2 framing version and kind   3 IP version   4 sequence (4)   8 session (8)   16 sent at (4)   20 number (4)
@@ -14,8 +15,9 @@
 //!  8 bye         1       24
 //! ```
 //!
-//! All numbers are big endian. Kinds of version 0 are the same in all versions. No answer is longer than what it answers:
-//! whoever forges an address gains nothing by having it answered. docs/dual-stack-datagrams.md has the meaning.
+//! All numbers are big endian. Kinds of version 0 are the same in all versions. No answer is longer
+//! than what it answers: whoever forges an address gains nothing by having it answered.
+//! docs/dual-stack-datagrams.md has the meaning.
 
 use netaware_record::IpVersion;
 
@@ -64,15 +66,19 @@ pub enum DatagramKind {
 pub struct DatagramHead {
     /// What for.
     pub kind: DatagramKind,
-    /// Over which version of IP, as the opener believes: a translator in between may make it another one at the far end.
+    /// Over which version of IP, as the opener believes: a translator in between may make it
+    /// another one at the far end.
     pub ip: IpVersion,
-    /// Low bits of how many data, probes and byes its sender has sent over this version, this one included; 0 in other kinds.
+    /// Low bits of how many data, probes and byes its sender has sent over this version, this one
+    /// included; 0 in other kinds.
     pub sequence: u32,
     /// The session, drawn at random by the opener. Whoever holds it may take part.
     pub session: u64,
-    /// Microseconds of the sender's clock, from an arbitrary beginning, modulo 2^32; 0 in kinds without a sequence.
+    /// Microseconds of the sender's clock, from an arbitrary beginning, modulo 2^32; 0 in kinds
+    /// without a sequence.
     pub sent_at: u32,
-    /// Of data: low bits of how many the application has sent over both versions, this one included; otherwise 0.
+    /// Of data: low bits of how many the application has sent over both versions, this one
+    /// included; otherwise 0.
     pub number: u32,
 }
 
@@ -110,8 +116,8 @@ pub enum DatagramBody {
 /// What one end has seen, and what it wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Probe {
-    /// The last datagram that came over this version: its `sent_at`, and the microseconds that this end has had it. `None`:
-    /// nothing came lately.
+    /// The last datagram that came over this version: its `sent_at`, and the microseconds that this
+    /// end has had it. `None`: nothing came lately.
     pub echo: Option<(u32, u32)>,
     /// How much longer those that came lately took than the quickest one, microseconds.
     pub delay: Option<u32>,
@@ -285,7 +291,8 @@ impl DatagramBody {
         }
     }
 
-    /// Writes it with its head, whose kind becomes this one's; how many bytes that are, [`PROBE_LEN`] at most.
+    /// Writes it with its head, whose kind becomes this one's; how many bytes that are,
+    /// [`PROBE_LEN`] at most.
     pub fn emit(&self, head: DatagramHead, out: &mut [u8; PROBE_LEN]) -> usize {
         *out = [0; PROBE_LEN];
         let (start, body) = out.split_at_mut(DATAGRAM_HEAD_LEN);

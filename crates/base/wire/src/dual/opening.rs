@@ -32,8 +32,8 @@ pub struct Opening {
     pub speaks: (u8, u8),
     /// Whether the connection makes a stream or joins one.
     pub join: Join,
-    /// The version of IP that it believes to use. A translator in between may make it another one at the far end, so this,
-    /// not the socket's address, names the connection within the stream.
+    /// The version of IP that it believes to use. A translator in between may make it another one
+    /// at the far end, so this, not the socket's address, names the connection within the stream.
     pub ip: IpVersion,
     /// Which connection of this IP version it is: 1 for the first, then rising.
     pub generation: u32,

@@ -90,7 +90,8 @@ pub enum Record {
         /// As it came.
         nonce: u64,
     },
-    /// Bytes without a meaning follow, which show what a connection can carry that carries nothing else.
+    /// Bytes without a meaning follow, which show what a connection can carry that carries nothing
+    /// else.
     Pad {
         /// How many: 1 to [`MAX_DATA`].
         length: u32,

@@ -1,7 +1,8 @@
 //! ICMP timestamp and its reply (RFC 792 p. 16, types 13 and 14; IPv4 only).
 //!
-//! A stamp is milliseconds since midnight UT, or anything at all once its highest bit is set. What a host writes there is
-//! handed on as it came: whether it can be believed is seen only over many answers.
+//! A stamp is milliseconds since midnight UT, or anything at all once its highest bit is set. What
+//! a host writes there is handed on as it came: whether it can be believed is seen only over many
+//! answers.
 
 use super::{Echo, HEADER_LEN, checksum};
 

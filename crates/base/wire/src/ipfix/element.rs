@@ -1,10 +1,13 @@
-//! Numbers of information elements, as IANA lists them ("IPFIX Information Elements", read in July 2026).
+//! Numbers of information elements, as IANA lists them ("IPFIX Information Elements", read in July
+//! 2026).
 //!
-//! RFC 5476's examples give some PSAMP elements numbers that were never assigned so (selectorAlgorithm "302",
-//! hashInitialiserValue "329"); these are those of RFC 5477 and the registry.
+//! RFC 5476's examples give some PSAMP elements numbers that were never assigned so
+//! (selectorAlgorithm "302", hashInitialiserValue "329"); these are those of RFC 5477 and the
+//! registry.
 
-/// Elements without a number from IANA carry this private enterprise number, which is reserved for documentation (RFC 5612):
-/// netaware has none of its own. A collector that knows no such number skips the field (RFC 7011 §9).
+/// Elements without a number from IANA carry this private enterprise number, which is reserved for
+/// documentation (RFC 5612): netaware has none of its own. A collector that knows no such number
+/// skips the field (RFC 7011 §9).
 pub const ENTERPRISE: u32 = 32473;
 
 macro_rules! elements {
@@ -211,8 +214,8 @@ pub mod own {
         CLOCK_BOUND = 8,
         /// Packets that a digest could not be made of (unsigned64).
         UNUSABLE = 9,
-        /// Reports that a probe gave up for want of room (unsigned64). notSentPacketTotalCount would be packets, which nobody
-        /// counted in them.
+        /// Reports that a probe gave up for want of room (unsigned64). notSentPacketTotalCount
+        /// would be packets, which nobody counted in them.
         REPORTS_GIVEN_UP = 10,
         /// Frames that were several packets merged by offloads (unsigned64).
         MERGED = 11,

@@ -7,9 +7,10 @@
 //! | [`CaptureHealth`] | options about an interface: dropped (133), ignored (164), and ours |
 //! | sightings | packet reports, as [`super::sightings`] has them |
 //!
-//! 530 to 533 are defined for nodes that mark packets (draft-ietf-opsawg-ipfix-on-path-telemetry); here they are delays between
-//! two points that only watch, or between sender and reflector. Rows of other kinds have no elements at IANA: they travel as JSON
-//! to collectors of ours and are counted as skipped here.
+//! 530 to 533 are defined for nodes that mark packets (draft-ietf-opsawg-ipfix-on-path-telemetry);
+//! here they are delays between two points that only watch, or between sender and reflector. Rows
+//! of other kinds have no elements at IANA: they travel as JSON to collectors of ours and are
+//! counted as skipped here.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -41,10 +42,12 @@ const ACTIVE_TIMEOUT: u8 = 2;
 /// flowEndReason of what had no room in the table.
 const LACK_OF_RESOURCES: u8 = 5;
 
-/// Over datagrams templates are repeated after so long; a collector may forget them after three times that (RFC 7011 §8.4).
+/// Over datagrams templates are repeated after so long; a collector may forget them after three
+/// times that (RFC 7011 §8.4).
 pub const REPEAT: Span = Span::from_secs(60);
 
-/// One session of one domain. Whole messages go to `out` as soon as they are full, the last with [`Self::finish`].
+/// One session of one domain. Whole messages go to `out` as soon as they are full, the last with
+/// [`Self::finish`].
 #[derive(Debug, Clone)]
 pub struct Emitter {
     writer: Writer,

@@ -1,9 +1,10 @@
 //! What a record of any exporter means here: a flow, a packet, a delay.
 //!
-//! Exporters differ in which elements they send. Flows need a count of packets or bytes; their times may be absolute in four
-//! resolutions, relative to the start of the exporter (which it tells in options or beside them), relative to the message, or
-//! absent. Where they are absent the export time stands in and [`Flow::timed`] says so. Uptimes of 32 bits begin anew after 49.7
-//! days: the instant nearest to the export time is taken.
+//! Exporters differ in which elements they send. Flows need a count of packets or bytes; their
+//! times may be absolute in four resolutions, relative to the start of the exporter (which it tells
+//! in options or beside them), relative to the message, or absent. Where they are absent the export
+//! time stands in and [`Flow::timed`] says so. Uptimes of 32 bits begin anew after 49.7 days: the
+//! instant nearest to the export time is taken.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -327,8 +328,8 @@ impl Times {
     }
 }
 
-/// Where an exporter tells a time twice, the finer one is kept: those elements have the greater numbers, but for the two that are
-/// relative to the message.
+/// Where an exporter tells a time twice, the finer one is kept: those elements have the greater
+/// numbers, but for the two that are relative to the message.
 fn keep_finest(kept: &mut Option<(u16, u64)>, element: u16, number: u64) {
     let rank = |element: u16| if matches!(element, e::START_DELTA | e::END_DELTA) { 0 } else { element };
     if kept.is_none_or(|(before, _)| rank(before) < rank(element)) {

@@ -5,8 +5,8 @@
 //!  then sets: 0 set id (2)   2 length with this head (2)   4 records, and fewer bytes of padding than a record
 //! ```
 //!
-//! Set 2 holds templates, 3 options templates, 256 and above data. The sequence counts data records (those of options too), not
-//! messages, and is that of the first record in the message.
+//! Set 2 holds templates, 3 options templates, 256 and above data. The sequence counts data records
+//! (those of options too), not messages, and is that of the first record in the message.
 
 use std::fmt;
 
@@ -105,7 +105,8 @@ impl Header {
 /// A message, and what follows it.
 pub type Cut<'a> = (&'a [u8], &'a [u8]);
 
-/// Cuts the first message off a stream. `None`: more bytes are needed, at most [`MAX_MESSAGE`] in all.
+/// Cuts the first message off a stream. `None`: more bytes are needed, at most [`MAX_MESSAGE`] in
+/// all.
 ///
 /// # Errors
 /// What comes is not IPFIX; a stream cannot be found back into.
@@ -157,7 +158,8 @@ impl<'a> Iterator for Sets<'a> {
     }
 }
 
-/// Fills messages with records, one session and domain. Whatever is full goes to `out`, which gets whole messages.
+/// Fills messages with records, one session and domain. Whatever is full goes to `out`, which gets
+/// whole messages.
 #[derive(Debug, Clone)]
 pub struct Writer {
     domain: u32,
@@ -172,7 +174,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Messages of this domain of at most `limit` bytes, which is put between [`MAX_UDP_MESSAGE`] and [`MAX_MESSAGE`].
+    /// Messages of this domain of at most `limit` bytes, which is put between [`MAX_UDP_MESSAGE`]
+    /// and [`MAX_MESSAGE`].
     pub fn new(domain: u32, limit: usize) -> Self {
         let limit = limit.clamp(MAX_UDP_MESSAGE, MAX_MESSAGE);
         let message = Vec::with_capacity(limit);

@@ -1,11 +1,13 @@
 //! What one exporter said so far, and the records in what it says next (RFC 7011 §8, §9).
 //!
-//! A [`Reader`] belongs to one transport session: a TCP connection, or one address and port that datagrams come from. Templates
-//! hold for one observation domain of one session; over datagrams they expire when they are not repeated. Data that no template is
-//! known for is counted and left: the next repetition of the templates mends it.
+//! A [`Reader`] belongs to one transport session: a TCP connection, or one address and port that
+//! datagrams come from. Templates hold for one observation domain of one session; over datagrams
+//! they expire when they are not repeated. Data that no template is known for is counted and left:
+//! the next repetition of the templates mends it.
 //!
-//! An exporter is not trusted. Domains, templates and fields are bounded in all, and what comes beyond the bound is refused while
-//! what was there before goes on working: who floods a session with templates harms itself alone.
+//! An exporter is not trusted. Domains, templates and fields are bounded in all, and what comes
+//! beyond the bound is refused while what was there before goes on working: who floods a session
+//! with templates harms itself alone.
 
 mod counts;
 mod record;
@@ -111,7 +113,8 @@ impl Reader {
     /// Reads one whole message that came at `now` and shows its data records in order.
     ///
     /// # Errors
-    /// It is no message of this protocol, or a set in it has an impossible length; records before that set were shown.
+    /// It is no message of this protocol, or a set in it has an impossible length; records before
+    /// that set were shown.
     pub fn read(
         &mut self,
         now: Wall,

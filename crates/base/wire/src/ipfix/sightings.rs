@@ -1,8 +1,10 @@
-//! Packets that one probe saw, as PSAMP packet reports (RFC 5476 §6.4) with what makes them readable (§6.5).
+//! Packets that one probe saw, as PSAMP packet reports (RFC 5476 §6.4) with what makes them
+//! readable (§6.5).
 //!
-//! A batch is a transport session of its own, as a file is (RFC 5655 §8): it begins with its templates, and sequence numbers begin at
-//! 0. So it may be kept, sent again, and read by anybody without what was sent before. One batch holds any number of selections,
-//! one for each digest task of the probe.
+//! A batch is a transport session of its own, as a file is (RFC 5655 §8): it begins with its
+//! templates, and sequence numbers begin at
+//! 0. So it may be kept, sent again, and read by anybody without what was sent before. One batch
+//!    holds any number of selections, one for each digest task of the probe.
 //!
 //! A report takes 24 bytes:
 //!
@@ -11,9 +13,10 @@
 //!                 ipTotalLength 224 (2)   ipTTL 192 (1)   ipVersion 60 (1)
 //! ```
 //!
-//! so 57 go into a message of 1400 bytes and 2728 into the longest. The selection of each stands before it in options:
-//! interface and selector of the selection (257), what the selector does (258), how many packets it saw and chose (259), how
-//! accurate the stamps are (260). The hash's initial value (hashInitialiserValue) stays out: it is the fleet's secret.
+//! so 57 go into a message of 1400 bytes and 2728 into the longest. The selection of each stands
+//! before it in options: interface and selector of the selection (257), what the selector does
+//! (258), how many packets it saw and chose (259), how accurate the stamps are (260). The hash's
+//! initial value (hashInitialiserValue) stays out: it is the fleet's secret.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -58,8 +61,8 @@ pub struct Selection {
     pub selected: u64,
     /// How.
     pub hash: HashSelector,
-    /// A stamp is no further from true time than this, by the word of what keeps the clock; how long a packet took from the wire to
-    /// its stamp is not in it. `None`: not known.
+    /// A stamp is no further from true time than this, by the word of what keeps the clock; how
+    /// long a packet took from the wire to its stamp is not in it. `None`: not known.
     pub stamp_error: Option<Span>,
 }
 
@@ -85,7 +88,8 @@ pub struct Batch {
     pub domain: u32,
     /// Selections in order of their number, each with its packets in the order in which they came.
     pub selections: Vec<(Selection, Vec<PacketSighting>)>,
-    /// Records that were neither packet reports nor options of theirs, or were packet reports without a digest or a time.
+    /// Records that were neither packet reports nor options of theirs, or were packet reports
+    /// without a digest or a time.
     pub ignored: u64,
     /// What was wrong.
     pub counts: Counts,
@@ -158,7 +162,8 @@ pub fn templates() -> [Template; 5] {
             1,
             &[Field::of(e::SELECTION_SEQUENCE, 4), Field::of(e::OBSERVED, 8), Field::of(e::SELECTED, 8)],
         ),
-        // RFC 5476 §6.5.4 has the template and the element as scope; what differs here by selection stands in front of them.
+        // RFC 5476 §6.5.4 has the template and the element as scope; what differs here by selection
+        // stands in front of them.
         Template::options(
             ACCURACY,
             3,
@@ -257,7 +262,8 @@ pub(super) fn name(text: &str, record: &mut Vec<u8>) {
     record.extend_from_slice(text.as_bytes());
 }
 
-/// Reads a whole batch. Memory is in proportion to its bytes: a sighting takes no more than it did there.
+/// Reads a whole batch. Memory is in proportion to its bytes: a sighting takes no more than it did
+/// there.
 ///
 /// # Errors
 /// It is no row of messages, or has too many selections. Damage inside messages is counted instead.
@@ -368,11 +374,13 @@ pub(super) fn interpret(record: &DataRecord<'_>) -> Option<(u64, Said)> {
     }
     let error = f64::from_be_bytes(*record.value(e::ABSOLUTE_ERROR)?.first_chunk()?);
     let of_stamps = record.number(e::ELEMENT_ID) == Some(e::SEEN_NANOS.into());
-    // As casts do it, absurd numbers stop at the ends, and what is no number is 0: that is no accuracy.
+    // As casts do it, absurd numbers stop at the ends, and what is no number is 0: that is no
+    // accuracy.
     (of_stamps && error > 0.0).then_some((about, Said::StampError(Span(error as i64))))
 }
 
-/// A packet report with at least a time and a digest; ours are of the fastest form, others may have any.
+/// A packet report with at least a time and a digest; ours are of the fastest form, others may have
+/// any.
 pub(super) fn packet(record: &DataRecord<'_>) -> Option<(u64, PacketSighting)> {
     let mut sighting = PacketSighting { digest: 0, at: Wall(0), length: 0, ttl: 0, version: 0 };
     let (mut selection, mut has_digest, mut has_time) = (0, false, false);

@@ -1,11 +1,11 @@
 //! Times of IPFIX (RFC 7011 §6.1.7 to §6.1.10).
 //!
-//! Seconds and milliseconds count from 1970. Microseconds and nanoseconds are NTP timestamps: seconds since 1900 in 32 bits, which
-//! begin anew on 8 February 2036, and a fraction of 1/2³² s. Which era is meant is taken from the export time beside them: the
-//! nearest, so within 68 years.
+//! Seconds and milliseconds count from 1970. Microseconds and nanoseconds are NTP timestamps:
+//! seconds since 1900 in 32 bits, which begin anew on 8 February 2036, and a fraction of 1/2³² s.
+//! Which era is meant is taken from the export time beside them: the nearest, so within 68 years.
 //!
-//! Nanoseconds survive the way there and back: a fraction is rounded up when written, and to the nearest when read. A reader
-//! that cuts off the rest, as most do, gets the same nanosecond.
+//! Nanoseconds survive the way there and back: a fraction is rounded up when written, and to the
+//! nearest when read. A reader that cuts off the rest, as most do, gets the same nanosecond.
 
 use netaware_units::Wall;
 
@@ -21,7 +21,8 @@ pub fn to_ntp(at: Wall) -> u64 {
     (seconds as u64) << 32 | fraction
 }
 
-/// The instant of an NTP timestamp that is nearest to `about`; beyond what a [`Wall`] holds it stops at its end.
+/// The instant of an NTP timestamp that is nearest to `about`; beyond what a [`Wall`] holds it
+/// stops at its end.
 pub fn from_ntp(ntp: u64, about: Wall) -> Wall {
     let nanos = ((ntp & 0xffff_ffff) * NANOS as u64 + (1 << 31)) >> 32;
     let reference = about.0.div_euclid(NANOS) + UNIX_TO_NTP;
@@ -30,7 +31,8 @@ pub fn from_ntp(ntp: u64, about: Wall) -> Wall {
     Wall(whole.saturating_add(nanos as i64))
 }
 
-/// dateTimeMicroseconds: as nanoseconds, but the lowest eleven bits mean nothing and must not be looked at (§6.1.9).
+/// dateTimeMicroseconds: as nanoseconds, but the lowest eleven bits mean nothing and must not be
+/// looked at (§6.1.9).
 pub fn from_ntp_micros(ntp: u64, about: Wall) -> Wall {
     from_ntp(ntp & !0x7ff, about)
 }

@@ -1,7 +1,8 @@
 //! What a message may contain: everything else is refused with the field and the reason.
 //!
-//! Lists and texts are bounded by the frame already; the bounds here are of meaning, so that whoever gets a message past
-//! [`FromProbe::parse`] or [`FromCollector::parse`] can allocate by its numbers and print its names.
+//! Lists and texts are bounded by the frame already; the bounds here are of meaning, so that
+//! whoever gets a message past [`FromProbe::parse`] or [`FromCollector::parse`] can allocate by its
+//! numbers and print its names.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,7 +35,8 @@ impl std::error::Error for Fault {}
 /// Why a message could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MessageError {
-    /// It is none. [`FrameError::UnknownType`] is that of a later version: the connection can go on.
+    /// It is none. [`FrameError::UnknownType`] is that of a later version: the connection can go
+    /// on.
     Frame(FrameError),
     /// It is out of bounds.
     Fault(Fault),
@@ -63,7 +65,8 @@ impl From<Fault> for MessageError {
     }
 }
 
-/// Whether `text` can name a probe or a task: 1 to [`MAX_NAME`] of `a-z`, `0-9` and `-`, for tasks `_` and `.` too.
+/// Whether `text` can name a probe or a task: 1 to [`MAX_NAME`] of `a-z`, `0-9` and `-`, for tasks
+/// `_` and `.` too.
 pub fn is_name(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=MAX_NAME).contains(&text.len()) && text.bytes().all(fits)
@@ -184,8 +187,8 @@ impl FromCollector {
     /// Types that are known, for [`frame::parse`].
     pub const TYPES: &[&str] = &["challenge", "welcome", "refusal", "instruction", "taken", "start"];
 
-    /// Reads the body of a frame and holds it against the bounds. Tasks of an instruction are not looked at here, but one by
-    /// one with [`Task::check`]: a bad one is refused alone.
+    /// Reads the body of a frame and holds it against the bounds. Tasks of an instruction are not
+    /// looked at here, but one by one with [`Task::check`]: a bad one is refused alone.
     ///
     /// # Errors
     /// It is no message, or one that is out of bounds.
@@ -239,7 +242,8 @@ impl Suppression {
 }
 
 impl Task {
-    /// Whether it can be done as far as its numbers tell; whether there is such an interface is for the probe to say.
+    /// Whether it can be done as far as its numbers tell; whether there is such an interface is for
+    /// the probe to say.
     ///
     /// # Errors
     /// The first field that is out of bounds.

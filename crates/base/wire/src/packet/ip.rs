@@ -46,7 +46,8 @@ fn v4(bytes: &[u8], frame: Frame) -> Result<Packet<'_>, PacketError> {
     if header < 20 {
         return Err(PacketError::HeaderLength);
     }
-    // Linux states 0 in packets of more than 65,535 bytes that it merged, and cards of senders that cut for themselves see 0 too.
+    // Linux states 0 in packets of more than 65,535 bytes that it merged, and cards of senders that
+    // cut for themselves see 0 too.
     let length = match u32::from(u16::from_be_bytes([head[2], head[3]])) {
         0 => frame.on_wire,
         stated => stated,
@@ -87,7 +88,8 @@ fn v4(bytes: &[u8], frame: Frame) -> Result<Packet<'_>, PacketError> {
 #[inline]
 fn v6(bytes: &[u8], frame: Frame) -> Result<Packet<'_>, PacketError> {
     let head: &[u8; 40] = bytes.first_chunk().ok_or_else(|| frame.ended(bytes))?;
-    // RFC 2675: 0 with a hop-by-hop header is a jumbogram, and what Linux makes of packets merged beyond 65,535 bytes.
+    // RFC 2675: 0 with a hop-by-hop header is a jumbogram, and what Linux makes of packets merged
+    // beyond 65,535 bytes.
     let length = match u32::from(u16::from_be_bytes([head[4], head[5]])) {
         0 if head[6] == HOP_BY_HOP => frame.on_wire,
         stated => stated + 40,
@@ -139,8 +141,9 @@ struct Chain {
     fragment: Option<(u32, u16)>,
 }
 
-/// Follows extension headers to the first that is none. `length` is that of the whole packet. Ends early, without an error,
-/// where the snap length cut them and behind the header of a later fragment, where no header follows.
+/// Follows extension headers to the first that is none. `length` is that of the whole packet. Ends
+/// early, without an error, where the snap length cut them and behind the header of a later
+/// fragment, where no header follows.
 #[cold]
 fn walk(bytes: &[u8], length: u32, mut chain: Chain) -> Result<Chain, PacketError> {
     for _ in 0..MAX_EXTENSIONS {

@@ -22,7 +22,8 @@ impl LinkType {
     pub fn of_number(number: u32) -> Option<Self> {
         match number {
             1 => Some(Self::Ethernet),
-            // 12 and 14 are what systems write where they mean 101; 228 and 229 say the version as well.
+            // 12 and 14 are what systems write where they mean 101; 228 and 229 say the version as
+            // well.
             12 | 14 | 101 | 228 | 229 => Some(Self::Raw),
             113 => Some(Self::Cooked),
             276 => Some(Self::CookedV2),
@@ -77,7 +78,8 @@ pub(super) fn find(link: LinkType, frame: &[u8], wire_length: u32) -> Result<Fou
         LinkType::Raw => Ok(Found { at: 0, says: Says::Nothing, vlans: [0; 2] }),
         LinkType::Cooked => cursor.behind_ether_type(14, [0; 2]),
         LinkType::CookedV2 => match cursor.word(0)? {
-            // The protocol comes first and the rest of the header behind it: a tag would lie behind that.
+            // The protocol comes first and the rest of the header behind it: a tag would lie behind
+            // that.
             tag @ (TAG | SERVICE_TAG | OLD_SERVICE_TAG) => cursor.behind_tags(tag, COOKED_V2, [0; 2]),
             other => cursor.found(Says::of_ether_type(other)?, COOKED_V2, [0; 2]),
         },
@@ -165,8 +167,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// RFC 3032: four bytes a label, the last has its lowest bit of the third byte set. What is inside is only known by its first
-    /// bits (RFC 4928: which is why pseudowires begin with 0).
+    /// RFC 3032: four bytes a label, the last has its lowest bit of the third byte set. What is
+    /// inside is only known by its first bits (RFC 4928: which is why pseudowires begin with 0).
     fn behind_labels(&self, mut at: usize, vlans: [u16; 2]) -> Result<Found, PacketError> {
         for _ in 0..MAX_LABELS {
             let label: [u8; 4] = *self.at(at)?;

@@ -21,7 +21,8 @@ pub struct Tcp<'a> {
     pub options: &'a [u8],
     /// What it carries, as far as captured.
     pub payload: &'a [u8],
-    /// Bytes that it carries on the wire. In the first fragment of a packet: those in that fragment.
+    /// Bytes that it carries on the wire. In the first fragment of a packet: those in that
+    /// fragment.
     pub payload_length: u32,
 }
 
@@ -60,8 +61,8 @@ impl<'a> Tcp<'a> {
         })
     }
 
-    /// Value and echo of the timestamps option (RFC 7323 §3.2); `None` without one, where it was cut off, and where options
-    /// before it make no sense.
+    /// Value and echo of the timestamps option (RFC 7323 §3.2); `None` without one, where it was
+    /// cut off, and where options before it make no sense.
     #[inline]
     pub fn timestamps(&self) -> Option<(u32, u32)> {
         // What nearly all senders write (RFC 7323 appendix A).
@@ -93,9 +94,11 @@ pub struct Udp<'a> {
     pub source: u16,
     /// Destination port.
     pub destination: u16,
-    /// Header and payload as the header says, bytes. Packets that offloads merged state that of all together, or of one.
+    /// Header and payload as the header says, bytes. Packets that offloads merged state that of all
+    /// together, or of one.
     pub length: u16,
-    /// As on the wire, or what was there before the card filled it in: not to be compared between two points.
+    /// As on the wire, or what was there before the card filled it in: not to be compared between
+    /// two points.
     pub checksum: u16,
     /// What it carries, as far as captured.
     pub payload: &'a [u8],

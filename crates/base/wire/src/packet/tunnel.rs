@@ -1,12 +1,14 @@
-//! Packets within packets, opened by rule only: two points of a path compare what they see, and one that stands within a tunnel
-//! sees something else than one that stands outside unless it is told to look inside.
+//! Packets within packets, opened by rule only: two points of a path compare what they see, and one
+//! that stands within a tunnel sees something else than one that stands outside unless it is told
+//! to look inside.
 
 use std::str::FromStr;
 
 use super::link::{self, ETHER_BRIDGED, ETHER_IPV4, ETHER_IPV6, LinkType, Says};
 use super::{GRE, IPV4, IPV6, Packet, ip};
 
-/// Which tunnels to look into. None by default. As text: names separated by commas, `gre,ip,vxlan,gtp`; `vxlan=PORT` for another port.
+/// Which tunnels to look into. None by default. As text: names separated by commas,
+/// `gre,ip,vxlan,gtp`; `vxlan=PORT` for another port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tunnels {
     /// Generic routing encapsulation (RFC 2784, 2890), of IP and of Ethernet.
@@ -100,7 +102,8 @@ fn open<'a>(outer: &Packet<'a>, at: usize, inner: &Inner) -> Option<Packet<'a>> 
     ip::read(&bytes[skip..], on_wire.checked_sub(skip as u32)?, says, outer.vlans, outer.frame_length).ok()
 }
 
-/// Length of the GRE header and what it says comes behind. Version 0 only: version 1 carries PPP (PPTP).
+/// Length of the GRE header and what it says comes behind. Version 0 only: version 1 carries PPP
+/// (PPTP).
 fn gre(rest: &[u8]) -> Option<(usize, Inner)> {
     let [flags, version, high, low] = *rest.first_chunk()?;
     if version & 0x07 != 0 || flags & ROUTING_PRESENT != 0 {
@@ -117,7 +120,8 @@ fn gre(rest: &[u8]) -> Option<(usize, Inner)> {
     Some((4 + 4 * optional, inner))
 }
 
-/// Length of the header of a GTP-U message that carries a packet (TS 29.281 §5.1), extension headers included.
+/// Length of the header of a GTP-U message that carries a packet (TS 29.281 §5.1), extension
+/// headers included.
 fn gtp(payload: &[u8]) -> Option<usize> {
     let [flags, kind, ..] = *payload.first_chunk::<8>()?;
     // Version 1, GTP and not GTP', and the one message type that carries packets.

@@ -1,4 +1,5 @@
-//! pcapng: sections of blocks, each section with its byte order and its interfaces, each interface with its link type and clock.
+//! pcapng: sections of blocks, each section with its byte order and its interfaces, each interface
+//! with its link type and clock.
 
 use std::io::Read;
 

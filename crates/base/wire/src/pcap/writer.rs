@@ -22,7 +22,8 @@ pub struct Interface {
     pub snap: u32,
 }
 
-/// Writes records as they come; everything is in the sink when a call returns, unless the sink itself keeps it.
+/// Writes records as they come; everything is in the sink when a call returns, unless the sink
+/// itself keeps it.
 pub struct Writer<W> {
     sink: W,
     format: Format,
@@ -101,7 +102,8 @@ impl<W: Write> Writer<W> {
         write_block(&mut self.sink, PACKET, &content)
     }
 
-    /// Says what an interface lost, as totals since the beginning, in pcapng; pcap has no place for it.
+    /// Says what an interface lost, as totals since the beginning, in pcapng; pcap has no place for
+    /// it.
     ///
     /// # Errors
     /// The sink's.

@@ -10,9 +10,9 @@ pub enum TimeFormat {
     /// Seconds since 1900 and 2^-32 of them (RFC 5905 §6): what everybody must speak.
     #[default]
     Ntp,
-    /// Seconds since 1970 and nanoseconds, 32 bits each: IEEE 1588 cut short (RFC 8186). Which time scale the seconds count
-    /// is not said; TAI is 37 s ahead of UTC. We write and read UTC: a peer that means TAI is off by that, which an exchange
-    /// both ways shows at once.
+    /// Seconds since 1970 and nanoseconds, 32 bits each: IEEE 1588 cut short (RFC 8186). Which time
+    /// scale the seconds count is not said; TAI is 37 s ahead of UTC. We write and read UTC: a peer
+    /// that means TAI is off by that, which an exchange both ways shows at once.
     Ptp,
 }
 
@@ -32,7 +32,8 @@ impl TimeFormat {
     }
 }
 
-/// 64 bits that say when, as they stand in a packet: whoever only repeats them alters none, whatever they say.
+/// 64 bits that say when, as they stand in a packet: whoever only repeats them alters none,
+/// whatever they say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Timestamp(pub u64);
 
@@ -58,7 +59,8 @@ pub fn to_ntp(at: Wall) -> u64 {
     ((seconds << 32) + fraction) as u64
 }
 
-/// The instant between 1968 and 2104 that NTP's 64 bits stand for (RFC 4330 §3), rounded to the nearest ns.
+/// The instant between 1968 and 2104 that NTP's 64 bits stand for (RFC 4330 §3), rounded to the
+/// nearest ns.
 pub fn from_ntp(bits: u64) -> Wall {
     let (seconds, fraction) = ((bits >> 32) as i64, bits & 0xffff_ffff);
     let era = if seconds & 0x8000_0000 == 0 { 1_i64 << 32 } else { 0 };
@@ -72,7 +74,8 @@ pub fn to_ptp(at: Wall) -> u64 {
     (seconds << 32) | at.0.rem_euclid(NS_PER_S) as u64
 }
 
-/// The instant between 1970 and 2106 that PTP's 64 bits stand for. Nanoseconds beyond a second are taken as they are.
+/// The instant between 1970 and 2106 that PTP's 64 bits stand for. Nanoseconds beyond a second are
+/// taken as they are.
 pub fn from_ptp(bits: u64) -> Wall {
     Wall((bits >> 32) as i64 * NS_PER_S + (bits & 0xffff_ffff) as i64)
 }

@@ -1,13 +1,15 @@
-//! What follows the base packet (RFC 8972 §4): type, length, value, and a byte of flags that says how the reflector took it.
+//! What follows the base packet (RFC 8972 §4): type, length, value, and a byte of flags that says
+//! how the reflector took it.
 //!
 //! ```text
 //! flags (U unknown, M malformed, I not proven) | type | length of the value, 2 bytes | value
 //! ```
 //!
-//! A sender sets U; a reflector that knows the type clears it. [`reflect`] answers them in place, so a reply is exactly as long as
-//! its request; [`told`] reads the answers. Where we differ: sub-TLVs of Location are given back as unknown, because what
-//! they ask for (addresses behind the reflector) is nobody's business; follow-up telemetry likewise, because an
-//! unconnected socket has no transmit stamps.
+//! A sender sets U; a reflector that knows the type clears it. [`reflect`] answers them in place,
+//! so a reply is exactly as long as its request; [`told`] reads the answers. Where we differ:
+//! sub-TLVs of Location are given back as unknown, because what they ask for (addresses behind the
+//! reflector) is nobody's business; follow-up telemetry likewise, because an unconnected socket has
+//! no transmit stamps.
 
 mod answer;
 mod told;
@@ -37,9 +39,10 @@ pub mod kind {
     pub const FOLLOW_UP_TELEMETRY: u8 = 7;
     /// Proves the TLVs before it (§4.8).
     pub const HMAC: u8 = 8;
-    /// Ours, of the range for private use: whether both ends read the same clock. 16 random bytes and room for 16 more, in which the
-    /// reflector puts their HMAC under the name of its kernel's run (`boot_id`). Who has the same can tell; nobody else
-    /// learns anything, and no two questions have the same answer.
+    /// Ours, of the range for private use: whether both ends read the same clock. 16 random bytes
+    /// and room for 16 more, in which the reflector puts their HMAC under the name of its kernel's
+    /// run (`boot_id`). Who has the same can tell; nobody else learns anything, and no two
+    /// questions have the same answer.
     pub const SAME_CLOCK: u8 = 252;
 }
 
@@ -53,7 +56,8 @@ pub const UNPROVEN: u8 = 0x20;
 /// Bytes before the value.
 pub const HEADER: usize = 4;
 
-/// Most TLVs of a packet that are looked at; what follows is as unknown. Costs of a hostile packet stay bounded.
+/// Most TLVs of a packet that are looked at; what follows is as unknown. Costs of a hostile packet
+/// stay bounded.
 pub const MOST: usize = 64;
 
 /// Where one lies.
@@ -84,7 +88,8 @@ impl Place {
     }
 }
 
-/// The TLVs in what follows a base packet. After one whose length cannot be, which is given with `Err`, there are no more.
+/// The TLVs in what follows a base packet. After one whose length cannot be, which is given with
+/// `Err`, there are no more.
 pub fn places(area: &[u8]) -> impl Iterator<Item = Result<Place, Place>> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::{Digest, EntryPath};
 use crate::Token;
 
-/// Permissions of an entry: read, write and execute of owner, group and others. What gives rights away beyond these (set user,
-/// set group, sticky) does not travel.
+/// Permissions of an entry: read, write and execute of owner, group and others. What gives rights
+/// away beyond these (set user, set group, sticky) does not travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "u32", into = "u32")]
 pub struct Mode(u32);

@@ -1,7 +1,7 @@
 //! The name of an entry below the folder of the receiver.
 //!
-//! A sender may be hostile, so a name that could lead elsewhere is none: no absolute name, no `..`, no empty part, no NUL. What
-//! links do on the way is for the receiver to see to.
+//! A sender may be hostile, so a name that could lead elsewhere is none: no absolute name, no `..`,
+//! no empty part, no NUL. What links do on the way is for the receiver to see to.
 
 use std::fmt;
 
@@ -87,14 +87,16 @@ impl EntryPath {
         self.0.rsplit_once('/').map_or(&self.0, |(_, name)| name)
     }
 
-    /// Where the file stands until it is complete, beside its place. Always a name that a system takes.
+    /// Where the file stands until it is complete, beside its place. Always a name that a system
+    /// takes.
     pub fn partial_name(&self) -> String {
         let name = self.name();
         let most = MAX_PART - 1 - Self::PARTIAL.len();
         if name.len() <= most {
             return format!(".{name}{}", Self::PARTIAL);
         }
-        // Two long names may begin alike: the rest counts by its hash (FNV-1a, which only has to differ).
+        // Two long names may begin alike: the rest counts by its hash (FNV-1a, which only has to
+        // differ).
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
         });

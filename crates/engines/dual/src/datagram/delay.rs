@@ -1,9 +1,11 @@
-//! How much longer datagrams take than the quickest one did lately, from clocks that share nothing but their pace.
+//! How much longer datagrams take than the quickest one did lately, from clocks that share nothing
+//! but their pace.
 //!
-//! **Measures** the change of one-way delay of one IP version: queueing, and changes of route. **Assumes** that the quickest of
-//! the last 30 to 60 s met empty queues. **Leans** low where none did, and drifts by what the clocks do against each other in
-//! that time: 50 ppm are 3 ms. It includes what a datagram waits at the receiver until it is read. **Published**: the base
-//! delay is that of LEDBAT (RFC 6817 §3.4.2), with two periods instead of ten.
+//! **Measures** the change of one-way delay of one IP version: queueing, and changes of route.
+//! **Assumes** that the quickest of the last 30 to 60 s met empty queues. **Leans** low where none
+//! did, and drifts by what the clocks do against each other in that time: 50 ppm are 3 ms. It
+//! includes what a datagram waits at the receiver until it is read. **Published**: the base delay
+//! is that of LEDBAT (RFC 6817 §3.4.2), with two periods instead of ten.
 
 use netaware_units::{Mono, Span};
 
@@ -80,7 +82,8 @@ mod tests {
     #[test]
     fn the_quickest_of_the_period_before_counts_and_that_of_an_earlier_one_does_not() {
         let mut delay = Delay::default();
-        // Second, difference of the clocks, and what is told then: an eighth of the way to the new delay.
+        // Second, difference of the clocks, and what is told then: an eighth of the way to the new
+        // delay.
         let rows = [(0, 1_000, 0), (10, 9_000, 1_000), (30, 9_000, 1_875), (60, 9_000, 1_640)];
         for (second, difference, told) in rows {
             delay.observe(mono(second * 1000), difference);

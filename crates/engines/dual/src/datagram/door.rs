@@ -1,7 +1,8 @@
 //! Who may have a session: whoever receives at the address that it claims.
 //!
-//! Until an address has repeated a cookie, nothing is kept of it and it is sent nothing longer than it sent, so that hellos
-//! with forged addresses cost no memory here and bring nobody more than they cost.
+//! Until an address has repeated a cookie, nothing is kept of it and it is sent nothing longer than
+//! it sent, so that hellos with forged addresses cost no memory here and bring nobody more than
+//! they cost.
 
 use std::net::SocketAddr;
 

@@ -72,7 +72,8 @@ pub struct VersionStatus {
     pub sent: u64,
     /// Of those, told by the peer to have come.
     pub confirmed: u64,
-    /// Of those, missing when the peer last told; one that was overtaken by others counts until it comes.
+    /// Of those, missing when the peer last told; one that was overtaken by others counts until it
+    /// comes.
     pub lost: u64,
     /// Different ones that came.
     pub received: u64,

@@ -1,4 +1,5 @@
-//! How a session begins over each version: hello, cookie, hello, welcome; and how it goes on from another address.
+//! How a session begins over each version: hello, cookie, hello, welcome; and how it goes on from
+//! another address.
 
 use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
@@ -11,8 +12,8 @@ use crate::connect::Wanted;
 use crate::stream::Side;
 
 impl Session {
-    /// The opener has an address of this version, or another one than before. The version that is not preferred follows a
-    /// little later (RFC 8305 §5), unless the other one cannot be reached.
+    /// The opener has an address of this version, or another one than before. The version that is
+    /// not preferred follows a little later (RFC 8305 §5), unless the other one cannot be reached.
     pub fn reach(&mut self, now: Mono, ip: IpVersion) {
         let other_is_tried = self.path(ip.other()).standing != Standing::Unused;
         let wait = ip != self.setting.preferred && other_is_tried && !self.path(ip.other()).is_up();
@@ -24,7 +25,8 @@ impl Session {
         path.greet_at = if wait { now + STAGGER } else { now };
     }
 
-    /// There is no address of this version, or nobody there. It is tried again only as long as the other one works.
+    /// There is no address of this version, or nobody there. It is tried again only as long as the
+    /// other one works.
     pub fn unreachable(&mut self, now: Mono, ip: IpVersion) {
         match self.path(ip).standing {
             Standing::Unused | Standing::Silent => {}
@@ -112,7 +114,8 @@ impl Session {
         // Doubled, as RFC 8085 §3.1.1 has it for what is not told to have come.
         path.greet_at = now + (GREET_EVERY * (1_i64 << path.greetings.min(5))).min(GREET_LONGEST);
         path.greetings = path.greetings.saturating_add(1);
-        // Once: it is that of the address from which it was asked for, and the next hello may leave from another one.
+        // Once: it is that of the address from which it was asked for, and the next hello may leave
+        // from another one.
         let cookie = std::mem::take(&mut path.cookie);
         DatagramBody::Hello { speaks: (DATAGRAM_VERSION, DATAGRAM_VERSION), join, cookie }
     }

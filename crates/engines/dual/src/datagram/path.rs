@@ -1,4 +1,5 @@
-//! One version of IP within a session: whether it works, what it carried, what it lost and how long that took.
+//! One version of IP within a session: whether it works, what it carried, what it lost and how long
+//! that took.
 
 use std::collections::VecDeque;
 
@@ -26,7 +27,8 @@ pub(super) struct Path {
     sent: u64,
     confirmed_highest: u64,
     confirmed: u64,
-    /// What was sent since the last that was told to have come, oldest first; some of it, and the newest of very much not.
+    /// What was sent since the last that was told to have come, oldest first; some of it, and the
+    /// newest of very much not.
     marks: VecDeque<Mark>,
     /// What was sent when it fell silent: only what was sent later proves that it works again.
     silent_after: u64,
@@ -197,7 +199,8 @@ impl Path {
         }
     }
 
-    /// The share that was lost of what the peer told of in the last seconds; `None` where that are too few.
+    /// The share that was lost of what the peer told of in the last seconds; `None` where that are
+    /// too few.
     pub(super) fn loss(&self) -> Option<f64> {
         let ((_, from, had), (_, to, has)) = (self.history.front()?, self.history.back()?);
         let sent = to - from;
@@ -262,7 +265,8 @@ impl Path {
         Some(used.map_or(idle, |used| used.min(idle)))
     }
 
-    /// When silence is too long. One that carries data is given up sooner: the peer reports on data within [`REPORT_AFTER`].
+    /// When silence is too long. One that carries data is given up sooner: the peer reports on data
+    /// within [`REPORT_AFTER`].
     pub(super) fn silent_at(&self, every: Span, carries: bool) -> Option<Mono> {
         let mark = self.marks.front().filter(|_| self.is_up())?;
         let idle = mark.at + every * 3 + self.round_trips(4);

@@ -1,7 +1,8 @@
 //! Which numbers have come, of those lately sent.
 //!
-//! What is further behind than [`WINDOW`] cannot be told from something that has come already and is not taken: at 100,000
-//! datagrams each second that is reordering by more than 80 ms. Memory is the same whatever comes.
+//! What is further behind than [`WINDOW`] cannot be told from something that has come already and
+//! is not taken: at 100,000 datagrams each second that is reordering by more than 80 ms. Memory is
+//! the same whatever comes.
 
 /// Follows one row of numbers, which begins with 1.
 #[derive(Debug, Clone)]

@@ -1,8 +1,10 @@
-//! Watches both versions of a session and goes over to the better one, by rules or by what a callback says.
+//! Watches both versions of a session and goes over to the better one, by rules or by what a
+//! callback says.
 //!
-//! The version in use is seen by what it carries, the other one by probes alone. So that its loss can be told, it gets more of
-//! them than the usual ones: up to one every 20 ms, as far as [`Rules::budget`] of what the application sends pays for it.
-//! What is in use bears its own traffic's queues and the other one does not, so round trips lean towards the other one.
+//! The version in use is seen by what it carries, the other one by probes alone. So that its loss
+//! can be told, it gets more of them than the usual ones: up to one every 20 ms, as far as
+//! [`Rules::budget`] of what the application sends pays for it. What is in use bears its own
+//! traffic's queues and the other one does not, so round trips lean towards the other one.
 
 use netaware_record::{IpVersion, Use};
 use netaware_units::{Mono, Span};
@@ -89,8 +91,9 @@ impl Steer {
 }
 
 impl Session {
-    /// Switches by these rules from now on; `judged` where a callback decides and the rules only say what is looked at, how
-    /// often and at what cost. `None` and not judged: no longer by itself.
+    /// Switches by these rules from now on; `judged` where a callback decides and the rules only
+    /// say what is looked at, how often and at what cost. `None` and not judged: no longer by
+    /// itself.
     ///
     /// # Errors
     /// The rules do not fit datagrams; what was set before stays.

@@ -1,7 +1,9 @@
-//! Going over to the other version: this end's wish, the peer's, and datagrams that go both ways meanwhile.
+//! Going over to the other version: this end's wish, the peer's, and datagrams that go both ways
+//! meanwhile.
 //!
-//! Nothing is waited for: who wishes goes over with its next datagram. The wish is for the peer's direction. It is in every probe
-//! until it is answered, and the answer in every probe from then on, so that neither can be lost for good.
+//! Nothing is waited for: who wishes goes over with its next datagram. The wish is for the peer's
+//! direction. It is in every probe until it is answered, and the answer in every probe from then
+//! on, so that neither can be lost for good.
 
 use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
@@ -45,8 +47,8 @@ pub(super) struct Doubling {
 }
 
 impl Session {
-    /// Goes over to this version with the next datagram, and asks the peer to do the same; the number by which
-    /// [`Event::WishEnded`] names that.
+    /// Goes over to this version with the next datagram, and asks the peer to do the same; the
+    /// number by which [`Event::WishEnded`] names that.
     ///
     /// # Errors
     /// It cannot be had now.

@@ -30,7 +30,8 @@ impl Evidence {
     }
 }
 
-/// What is known of one version: medians of the last observations, two dozen at most. What was not seen is `None`.
+/// What is known of one version: medians of the last observations, two dozen at most. What was not
+/// seen is `None`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VersionEvidence {
     /// Whether it can be used now.
@@ -52,7 +53,8 @@ pub struct VersionEvidence {
 pub enum Choice {
     /// Stay.
     Keep,
-    /// Go over this version. One that is not up cannot be had, and that it is used already changes nothing.
+    /// Go over this version. One that is not up cannot be had, and that it is used already changes
+    /// nothing.
     Use(IpVersion),
 }
 

@@ -80,8 +80,9 @@ impl fmt::Display for Decision {
 
 /// Decisions that nobody has read; of very many the latest.
 ///
-/// Rules that cannot have what they want say so at every look. What is the same as the last decision that came to nothing, soon after
-/// it, is left out, and so is what repeats a switch that is still under way.
+/// Rules that cannot have what they want say so at every look. What is the same as the last
+/// decision that came to nothing, soon after it, is left out, and so is what repeats a switch that
+/// is still under way.
 #[derive(Debug, Clone, Default)]
 pub struct DecisionLog {
     unread: VecDeque<Decision>,

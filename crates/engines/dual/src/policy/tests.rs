@@ -9,7 +9,8 @@ fn rate(at: i64, ip: IpVersion, mbit: f64) -> Observation {
     Observation { at: mono(at), ip, goodput, round_trip: None, loss: None, loss_bounds: None }
 }
 
-/// Observes both versions every half second and does what is decided; when it switched, and to which.
+/// Observes both versions every half second and does what is decided; when it switched, and to
+/// which.
 fn follow(rules: Rules, seconds: i64, mbit: impl Fn(i64, IpVersion) -> f64) -> Vec<(i64, IpVersion)> {
     let mut policy = Policy::new(rules);
     let mut present = IpVersion::V4;
@@ -129,7 +130,8 @@ fn a_decision_says_how_much_was_seen_of_either_version_and_no_more_than_is_kept(
 #[test]
 fn better_is_by_more_than_the_margin_and_any_less_loss_is_enough_towards_the_preferred_version() {
     let (v4, v6) = (Some(IpVersion::V4), Some(IpVersion::V6));
-    // Metric, preferred version, figures of the other one (IPv6) and the present one, whether it is better.
+    // Metric, preferred version, figures of the other one (IPv6) and the present one, whether it is
+    // better.
     let rows = [
         (Metric::Goodput, None, 150.0, 100.0, false),
         (Metric::Goodput, None, 151.0, 100.0, true),

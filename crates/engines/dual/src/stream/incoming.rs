@@ -1,4 +1,5 @@
-//! The direction towards this end: what has come, in whichever order, and what the peer is told of it.
+//! The direction towards this end: what has come, in whichever order, and what the peer is told of
+//! it.
 
 use netaware_units::Mono;
 use netaware_wire::dual::Record;
@@ -164,7 +165,8 @@ impl Incoming {
 const STEPS: u32 = 8;
 /// What a sender keeps stays in its cache.
 const MOST_STEP: u32 = 512 * 1024;
-/// A sender goes back to what is not acknowledged at most once for each connection that it lost or left.
+/// A sender goes back to what is not acknowledged at most once for each connection that it lost or
+/// left.
 const MOST_HELD: usize = 64;
 
 #[cfg(test)]

@@ -27,7 +27,8 @@ impl Link {
         Self { generation, ..Self::default() }
     }
 
-    /// Whether the peer listens at all: one that asks faster than that would make this end keep its answers.
+    /// Whether the peer listens at all: one that asks faster than that would make this end keep its
+    /// answers.
     pub(super) fn hears(&self) -> Result<(), Violation> {
         if self.said.len() < MOST_SAID { Ok(()) } else { Err(Violation::TooMuchAsked) }
     }

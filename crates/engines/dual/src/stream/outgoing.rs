@@ -22,7 +22,8 @@ pub(super) struct Outgoing {
     /// Empty where both are equal.
     again: (u64, u64),
     end: End,
-    /// It was told at least once: an acknowledgement of that may come while it waits to be told again.
+    /// It was told at least once: an acknowledgement of that may come while it waits to be told
+    /// again.
     end_was_told: bool,
 }
 
@@ -68,7 +69,8 @@ impl Outgoing {
         }
     }
 
-    /// What the peer has and can take. Acknowledgements may overtake each other on two connections: what they say only grows.
+    /// What the peer has and can take. Acknowledgements may overtake each other on two connections:
+    /// what they say only grows.
     pub(super) fn acknowledge(&mut self, received: u64, room: u32, all: bool) -> Result<(), Violation> {
         if received > self.most_sent || (all && !self.end_was_told) {
             return Err(Violation::AcknowledgedUnsent);
@@ -90,7 +92,8 @@ impl Outgoing {
         self.tell_end_again();
     }
 
-    /// What was sent before `until` and is not acknowledged goes again before anything else; how many bytes that are.
+    /// What was sent before `until` and is not acknowledged goes again before anything else; how
+    /// many bytes that are.
     pub(super) fn repeat(&mut self, until: u64) -> u64 {
         let until = until.min(self.sent);
         self.again = (self.acked.min(until), until);

@@ -1,14 +1,16 @@
 //! Wishes, and the turns they lead to.
 //!
-//! A wish travels on the connection that it wants, so it ends with it: granted, refused, or down; or the stream ends first. Who
-//! grants it turns its own direction, who wished turns when it hears so. The opener decides: its wishes and grants are numbered in
-//! one row, it has one wish at a time under way and refuses one of the acceptor that crosses it, and the acceptor goes by the latest
-//! number that it has heard of. A direction makes one turn at a time: what is decided meanwhile follows when the peer has every byte
-//! that went the old way before, and that comes or that way is lost, so every wish ends.
+//! A wish travels on the connection that it wants, so it ends with it: granted, refused, or down;
+//! or the stream ends first. Who grants it turns its own direction, who wished turns when it hears
+//! so. The opener decides: its wishes and grants are numbered in one row, it has one wish at a time
+//! under way and refuses one of the acceptor that crosses it, and the acceptor goes by the latest
+//! number that it has heard of. A direction makes one turn at a time: what is decided meanwhile
+//! follows when the peer has every byte that went the old way before, and that comes or that way is
+//! lost, so every wish ends.
 //!
-//! An end that is held turns for no wish. It refuses those of the peer, and has none of its own: one that waits goes on waiting, and
-//! what was granted by either end before follows when it is let go. A turn that has begun ends, and a connection that is lost is left
-//! all the same.
+//! An end that is held turns for no wish. It refuses those of the peer, and has none of its own:
+//! one that waits goes on waiting, and what was granted by either end before follows when it is let
+//! go. A turn that has begun ends, and a connection that is lost is left all the same.
 
 use netaware_record::IpVersion;
 use netaware_units::Mono;
@@ -37,8 +39,9 @@ pub(super) struct Turn {
 }
 
 impl Stream {
-    /// Asks for both directions to go over this IP version; the number by which [`Event::WishEnded`] will name the wish.
-    /// While an earlier one has no answer the latest waits for its turn, and a third takes the place of that.
+    /// Asks for both directions to go over this IP version; the number by which
+    /// [`Event::WishEnded`] will name the wish. While an earlier one has no answer the latest waits
+    /// for its turn, and a third takes the place of that.
     ///
     /// # Errors
     /// It cannot be had now.
@@ -64,15 +67,17 @@ impl Stream {
         Ok(wish.name)
     }
 
-    /// Both ends take the connection that comes up first, which need not be the same one: the opener wishes for its.
+    /// Both ends take the connection that comes up first, which need not be the same one: the
+    /// opener wishes for its.
     pub(super) fn agree_on(&mut self, to: IpVersion) {
         if self.setting.side == Side::Opener && self.wish.is_none() && self.next_wish.is_none() {
             self.next_wish = Some(Wish { to, name: 0, serial: 0 });
         }
     }
 
-    /// One more wants this end to stay where it is: until as many [`Self::release`] no wish turns it. Those of the peer are refused,
-    /// and this end makes none; what either wished for before waits.
+    /// One more wants this end to stay where it is: until as many [`Self::release`] no wish turns
+    /// it. Those of the peer are refused, and this end makes none; what either wished for before
+    /// waits.
     pub fn hold(&mut self) {
         self.holds = self.holds.saturating_add(1);
     }
@@ -186,8 +191,8 @@ impl Stream {
         self.link_mut(wish.to).said.push_back(record);
     }
 
-    /// Tells the application that its wishes end with the stream. One that the peer has heard of goes on without a name, so that
-    /// both directions go the same way once its answer comes.
+    /// Tells the application that its wishes end with the stream. One that the peer has heard of
+    /// goes on without a name, so that both directions go the same way once its answer comes.
     pub(super) fn end_wishes_of_ended(&mut self) {
         if self.standing() == Standing::Open {
             return;

@@ -490,7 +490,8 @@ fn happened(stream: &mut Stream) -> Vec<Event> {
     std::iter::from_fn(|| stream.event()).collect()
 }
 
-/// One end alone: both connections are there, and 3000 bytes went over IPv6, 1000 of which are acknowledged.
+/// One end alone: both connections are there, and 3000 bytes went over IPv6, 1000 of which are
+/// acknowledged.
 fn under_way() -> Stream {
     let mut stream = Stream::new(UNDER_WAY);
     for ip in [V6, V4] {

@@ -1,12 +1,13 @@
-//! Walks through every order in which two ends, their connections and what happens to those can act, and holds each step
-//! against what a stream promises: bytes come once and in order, every wish ends, it cannot go on for ever, and where nothing is
-//! left to do all has come, and both directions go the same way.
+//! Walks through every order in which two ends, their connections and what happens to those can
+//! act, and holds each step against what a stream promises: bytes come once and in order, every
+//! wish ends, it cannot go on for ever, and where nothing is left to do all has come, and both
+//! directions go the same way.
 //!
-//! What the applications do, the wishes and the failures are budgets that are spent in any order; a connection that fails is
-//! made anew. Frames that mean nothing any more are left out ([`tidy`]), which leaves a twentieth of the states; the small walks are
-//! made with and without that, and end alike. What is walked through in the gate, and what in hours
-//! (`cargo xtask nightly --only walks`), and how many states that are, is written down in
-//! docs/dual-stack-stream.md.
+//! What the applications do, the wishes and the failures are budgets that are spent in any order; a
+//! connection that fails is made anew. Frames that mean nothing any more are left out ([`tidy`]),
+//! which leaves a twentieth of the states; the small walks are made with and without that, and end
+//! alike. What is walked through in the gate, and what in hours (`cargo xtask nightly --only
+//! walks`), and how many states that are, is written down in docs/dual-stack-stream.md.
 
 mod explore;
 mod name;

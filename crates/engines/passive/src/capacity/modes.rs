@@ -4,8 +4,9 @@ use netaware_stats::modes::{ModeRules, modes};
 
 use super::{Estimate, Gap};
 
-/// The rate at which one full packet takes as long as two modes are apart; `None` where there are no three modes at equal
-/// distances. `near` (bit/s) only sets the scale that modes are looked for on.
+/// The rate at which one full packet takes as long as two modes are apart; `None` where there are
+/// no three modes at equal distances. `near` (bit/s) only sets the scale that modes are looked for
+/// on.
 pub(super) fn equally_spaced(gaps: &[Gap], near: f64) -> Option<Estimate> {
     let length = gaps.iter().map(|gap| gap.length).max()?;
     let scale = f64::from(length) * 8e9 / near;
@@ -32,7 +33,8 @@ fn centre(sorted: &[f64], lo: f64, hi: f64) -> f64 {
     sorted[from + (until - from) / 2]
 }
 
-/// The step of at least three places that follow one another at equal steps, or miss one in between.
+/// The step of at least three places that follow one another at equal steps, or miss one in
+/// between.
 fn distance(centres: &[f64]) -> Option<f64> {
     let steps: Vec<f64> = centres.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let step = steps.iter().copied().fold(f64::INFINITY, f64::min);
@@ -50,7 +52,8 @@ fn distance(centres: &[f64]) -> Option<f64> {
     Some((centres[centres.len() - 1] - centres[0]) / whole)
 }
 
-/// Of the windows that modes are looked for in, relative to the time of a packet on the narrow link.
+/// Of the windows that modes are looked for in, relative to the time of a packet on the narrow
+/// link.
 const WIDTH: f64 = 0.08;
 
 /// Gaps beyond so many packets' times are pauses.
@@ -79,7 +82,8 @@ mod tests {
 
     #[test]
     fn modes_at_equal_distances_tell_the_rate_though_the_first_is_off() {
-        // The first gap is not a packet's time: the flow is paced. 1500 bytes at 100 Mbit/s are 120 us.
+        // The first gap is not a packet's time: the flow is paced. 1500 bytes at 100 Mbit/s are 120
+        // us.
         let gaps: Vec<Gap> =
             (0..400_u32).map(|n| Gap { ns: 170_000 + n % 4 * 120_000 + n % 7 * 100, length: 1500 }).collect();
         let found = equally_spaced(&gaps, 6e7).unwrap();

@@ -8,7 +8,8 @@ use netaware_units::{BitRate, Mono};
 use super::*;
 use crate::made_up::{Made, PERIOD};
 
-/// How many windows a sender sends, of how many packets of 1500 bytes, and how many ns apart these leave (the second is added at random).
+/// How many windows a sender sends, of how many packets of 1500 bytes, and how many ns apart these
+/// leave (the second is added at random).
 struct Windows(usize, [usize; 2], [usize; 2]);
 
 /// As a transfer that is limited by its window.
@@ -145,7 +146,8 @@ fn sources_and_their_gaps_have_a_bound() {
     assert_eq!(heavy, Some(MOST_GAPS), "the one that sends most stays");
 }
 
-/// A source with so many gaps of 1500 bytes at 100 Mbit/s, and so many that its interface cannot have made.
+/// A source with so many gaps of 1500 bytes at 100 Mbit/s, and so many that its interface cannot
+/// have made.
 fn source(gaps: usize, impossible: u64) -> Source {
     Source { gaps: vec![Gap { ns: 120_000, length: 1500 }; gaps], impossible, ..Source::new(Wall(0)) }
 }

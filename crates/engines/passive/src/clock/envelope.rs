@@ -1,9 +1,10 @@
 //! What packets say of two clocks: no packet arrives before it was sent.
 //!
-//! A packet from a to b with stamps `a` and `b` took `b - a - theta`, which cannot be negative: so `theta`, clock b minus clock
-//! a, is at most `b - a`. One from b to a says that it is at least that. The smallest differences one way and the largest of the
-//! other way are all that matters; per bin of time one of each is kept. What is left out is a limit less, never a wrong one,
-//! so any two envelopes add up to exactly the one of all their packets.
+//! A packet from a to b with stamps `a` and `b` took `b - a - theta`, which cannot be negative: so
+//! `theta`, clock b minus clock a, is at most `b - a`. One from b to a says that it is at least
+//! that. The smallest differences one way and the largest of the other way are all that matters;
+//! per bin of time one of each is kept. What is left out is a limit less, never a wrong one, so any
+//! two envelopes add up to exactly the one of all their packets.
 
 use std::collections::BTreeMap;
 
@@ -107,7 +108,8 @@ impl Envelope {
         }
     }
 
-    /// Whether it may have been made as `new` was, of packets whose stamps are no further apart than `longest`.
+    /// Whether it may have been made as `new` was, of packets whose stamps are no further apart
+    /// than `longest`.
     pub(crate) fn can_follow(&self, new: &Self, longest: i64) -> bool {
         let sane = |limit: &Limit| {
             limit.at.unsigned_abs() < LATEST && limit.difference.unsigned_abs() <= longest.unsigned_abs()
@@ -127,7 +129,8 @@ impl Envelope {
             .map(move |bin| Bin { most: bin.most.filter(within), least: bin.least.filter(within) })
     }
 
-    /// Packets of a join come in the order of digests, so each may be of another bin than the one before.
+    /// Packets of a join come in the order of digests, so each may be of another bin than the one
+    /// before.
     #[inline]
     fn bin(&mut self, at: i64) -> &mut Bin {
         self.bins.entry(at.div_euclid(self.width)).or_default()

@@ -1,11 +1,13 @@
 //! A line through the corridor that packets both ways leave for the difference of two clocks.
 //!
-//! **What**: clock b minus clock a as `alpha + beta t` over a span in which both run steadily. **Assumes** that no packet
-//! arrives before it was sent, and a steady rate: for what crystals do meanwhile the bound grows by [`WANDER_PPB`]. **Bias**: the
-//! middle of the corridor is taken; the truth is off by half the difference of the smallest delays of both ways, which
-//! nobody can know from stamps alone, and the bound holds all of the corridor. **Published**: as a linear programme by Moon,
-//! Skelly and Towsley, INFOCOM 1999 (one way, skew only) and by convex hulls by Zhang, Liu and Xia, INFOCOM 2002. We differ in
-//! that we ask for the *extreme* feasible lines, which give a bound instead of a best guess.
+//! **What**: clock b minus clock a as `alpha + beta t` over a span in which both run steadily.
+//! **Assumes** that no packet arrives before it was sent, and a steady rate: for what crystals do
+//! meanwhile the bound grows by [`WANDER_PPB`]. **Bias**: the middle of the corridor is taken; the
+//! truth is off by half the difference of the smallest delays of both ways, which nobody can know
+//! from stamps alone, and the bound holds all of the corridor. **Published**: as a linear programme
+//! by Moon, Skelly and Towsley, INFOCOM 1999 (one way, skew only) and by convex hulls by Zhang, Liu
+//! and Xia, INFOCOM 2002. We differ in that we ask for the *extreme* feasible lines, which give a
+//! bound instead of a best guess.
 
 use super::envelope::Envelope;
 
@@ -109,7 +111,8 @@ impl Limits {
     }
 }
 
-/// Where a convex function that is not above zero at `inside` comes to zero on the way to `outside`.
+/// Where a convex function that is not above zero at `inside` comes to zero on the way to
+/// `outside`.
 fn edge(crossed: impl Fn(f64) -> f64, inside: f64, outside: f64) -> f64 {
     if crossed(outside) <= 0.0 {
         return outside;
@@ -160,7 +163,8 @@ fn lower_hull(points: &mut Vec<(f64, f64)>) {
     *points = hull;
 }
 
-/// Clocks differ in rate by no more, ns/s (1000 ppm): crystals are within 100 ppm, and kernels slew by up to 500.
+/// Clocks differ in rate by no more, ns/s (1000 ppm): crystals are within 100 ppm, and kernels slew
+/// by up to 500.
 const STEEPEST: f64 = 1e6;
 
 /// What a crystal's rate changes within a minute or two, ns/s: temperature, mostly.
@@ -270,7 +274,8 @@ mod tests {
         let (span, part) = ((100 * SECOND, 120 * SECOND), (110 * SECOND, 120 * SECOND));
         let Found::Corridor(found) = corridor(&envelope, span, part) else { panic!("a line fits") };
         assert_eq!((found.from, found.until), part);
-        // At 110 s limits are 2 us around the middle; 10 s later lines of all slopes are 6 us around it.
+        // At 110 s limits are 2 us around the middle; 10 s later lines of all slopes are 6 us
+        // around it.
         assert_eq!(found.middle, [50_201_000, 50_401_000]);
         // The wander of 20 s is 1 us, and stamps err by another.
         assert!((8000..=8001).contains(&found.half_width), "{found:?}");

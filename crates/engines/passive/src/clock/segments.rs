@@ -1,9 +1,11 @@
-//! Clocks that jump, or whose rate changes: spans in which they ran steadily, each with a line of its own.
+//! Clocks that jump, or whose rate changes: spans in which they ran steadily, each with a line of
+//! its own.
 //!
-//! A jump by more than the smallest round trip leaves no line; the longest end of the window that does allow one is a span, and
-//! so on from there backwards. A smaller jump leaves a line, and a wrong one; but it moves the limits of *both* ways by the
-//! same, which queues do not, and so it is found too when it exceeds a tenth of the round trip and 20 us. Around a jump three
-//! sixteenths of a period stay without a line: nobody knows where in them the jump was.
+//! A jump by more than the smallest round trip leaves no line; the longest end of the window that
+//! does allow one is a span, and so on from there backwards. A smaller jump leaves a line, and a
+//! wrong one; but it moves the limits of *both* ways by the same, which queues do not, and so it is
+//! found too when it exceeds a tenth of the round trip and 20 us. Around a jump three sixteenths of
+//! a period stay without a line: nobody knows where in them the jump was.
 
 use netaware_record::passive::Period;
 use netaware_units::{Span, Wall};
@@ -65,8 +67,8 @@ impl Splitter<'_> {
         }
     }
 
-    /// Packets at the edge of clock b's period are beyond that of clock a's by as much as the clocks are apart: the line goes on to
-    /// there, and the bound is that of there.
+    /// Packets at the edge of clock b's period are beyond that of clock a's by as much as the
+    /// clocks are apart: the line goes on to there, and the bound is that of there.
     fn stretched(&self, whole: &Corridor, span: (i64, i64)) -> Segment {
         let longest = self.period.until.since(self.period.from).0;
         let apart =
@@ -168,7 +170,8 @@ mod tests {
     const SECOND: i64 = 1_000_000_000;
     const PERIOD: Period = Period { from: Wall(20 * SECOND), until: Wall(30 * SECOND) };
 
-    /// 30 s of packets both ways, 1 ms and 1.4 ms at least, with what clock b is ahead as a function of time.
+    /// 30 s of packets both ways, 1 ms and 1.4 ms at least, with what clock b is ahead as a
+    /// function of time.
     fn traffic(theta: impl Fn(i64) -> i64, seed: u64) -> Envelope {
         let mut rng = SplitMix64::new(seed);
         let mut envelope = super::super::ClockBook::envelope(Span::from_secs(10));
@@ -270,13 +273,15 @@ mod tests {
 
     #[test]
     fn a_line_goes_on_beyond_the_period_by_as_much_as_the_clocks_are_apart() {
-        // Clock b is 5 ms ahead. Packets take 1 ms either way, at the period's beginning and 9 s later.
+        // Clock b is 5 ms ahead. Packets take 1 ms either way, at the period's beginning and 9 s
+        // later.
         let mut envelope = super::super::ClockBook::envelope(Span::from_secs(10));
         for at in [20 * SECOND, 29 * SECOND] {
             envelope.forward(Wall(at), Wall(at + 6_000_000));
             envelope.reverse(Wall(at + 4_000_000), Wall(at));
         }
-        // From when on it is fitted, how far it goes on, and the bound of there: clocks wander longer.
+        // From when on it is fitted, how far it goes on, and the bound of there: clocks wander
+        // longer.
         for (start, apart, bound) in [(20, 6_223_723, 1_225_106), (10, 6_224_223, 1_225_606)] {
             let want = Line {
                 from: Wall(20 * SECOND - apart),

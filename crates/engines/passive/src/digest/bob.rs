@@ -1,10 +1,10 @@
 //! BOB: Jenkins' lookup2 of 1996, the hash that every PSAMP device can do (RFC 5475 §6.2.4.1).
 //!
-//! The C of the RFC has `unsigned long int` where 32 bits are meant; on today's machines it computes something else. These are
-//! 32 bits everywhere.
+//! The C of the RFC has `unsigned long int` where 32 bits are meant; on today's machines it
+//! computes something else. These are 32 bits everywhere.
 
-/// 32 bits of `bytes`, begun with `initialiser`. Not secret against somebody who sees many results: it is for working with
-/// others' probes.
+/// 32 bits of `bytes`, begun with `initialiser`. Not secret against somebody who sees many results:
+/// it is for working with others' probes.
 #[inline]
 pub fn bob(bytes: &[u8], initialiser: u32) -> u32 {
     let mut state = [0x9e37_79b9, 0x9e37_79b9, initialiser];
@@ -42,7 +42,8 @@ mod tests {
 
     #[test]
     fn equals_known_results() {
-        // Of the bytes 0, 1, 2, ...; the first row's first figure is lookup2's published one of nothing.
+        // Of the bytes 0, 1, 2, ...; the first row's first figure is lookup2's published one of
+        // nothing.
         let table = [
             (0, 0xbd49_d10d, 0xd8d9_c8ff),
             (1, 0x6ddf_b8c9, 0xc7bd_0c7d),

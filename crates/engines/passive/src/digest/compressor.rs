@@ -1,8 +1,10 @@
-//! NH: what is to be hashed of a packet, up to 19 pairs of words, brought down to 128 bits under a long key.
+//! NH: what is to be hashed of a packet, up to 19 pairs of words, brought down to 128 bits under a
+//! long key.
 //!
-//! Two different packets come to the same 128 bits with a probability of at most 2^-64 over the keys (Black, Halevi, Krawczyk, Krovetz and
-//! Rogaway: UMAC, CRYPTO 1999, theorem 4.2). The products do not wait for each other, as the rounds of a cipher do, so a packet's 80
-//! bytes cost a few ns. It hides nothing: what leaves the probe is a keyed hash of its result.
+//! Two different packets come to the same 128 bits with a probability of at most 2^-64 over the
+//! keys (Black, Halevi, Krawczyk, Krovetz and Rogaway: UMAC, CRYPTO 1999, theorem 4.2). The
+//! products do not wait for each other, as the rounds of a cipher do, so a packet's 80 bytes cost a
+//! few ns. It hides nothing: what leaves the probe is a keyed hash of its result.
 
 use netaware_wire::lmap::MOST_PAYLOAD;
 
@@ -34,8 +36,9 @@ impl Compressor {
         Self(Box::new(std::array::from_fn(|pair| [word(2 * pair), word(2 * pair + 1)])))
     }
 
-    /// `before`: pairs of words that tell among other things how long the payload is. `zeros`: bits of the payload's first words
-    /// (lowest byte first) that count as zero. Of the payload no more than [`MOST_PAYLOAD`] bytes are looked at.
+    /// `before`: pairs of words that tell among other things how long the payload is. `zeros`: bits
+    /// of the payload's first words (lowest byte first) that count as zero. Of the payload no more
+    /// than [`MOST_PAYLOAD`] bytes are looked at.
     #[inline]
     pub(super) fn compress(&self, before: [[u64; 2]; BEFORE], payload: &[u8], zeros: [[u64; 2]; 2]) -> u128 {
         let keys = &*self.0;

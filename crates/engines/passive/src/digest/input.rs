@@ -1,11 +1,13 @@
 //! What of a packet is hashed.
 //!
-//! Of IPv4 (RFC 5475 §6.2.4.1): identification, flags and offset, both addresses, payload. Of IPv6: payload length, bytes 10, 11,
-//! 14, 15, 16 of both addresses, payload. [`rfc5475_input`] is exactly that, in network byte order, in this order, without padding. Our
-//! own digest takes whole addresses, protocol and payload length besides.
+//! Of IPv4 (RFC 5475 §6.2.4.1): identification, flags and offset, both addresses, payload. Of IPv6:
+//! payload length, bytes 10, 11, 14, 15, 16 of both addresses, payload. [`rfc5475_input`] is
+//! exactly that, in network byte order, in this order, without padding. Our own digest takes whole
+//! addresses, protocol and payload length besides.
 //!
-//! Checksums of TCP, UDP, UDP-Lite, DCCP, SCTP and ICMPv6 count as zero: a host whose card computes them hands its packets to
-//! the capture with a part of the sum, and all packets of a flow with the same.
+//! Checksums of TCP, UDP, UDP-Lite, DCCP, SCTP and ICMPv6 count as zero: a host whose card computes
+//! them hands its packets to the capture with a part of the sum, and all packets of a flow with the
+//! same.
 
 use std::net::IpAddr;
 
@@ -28,7 +30,8 @@ pub enum Unusable {
 /// Bytes of the longest input by RFC 5475.
 pub(super) const MOST_INPUT: usize = 12 + MOST_PAYLOAD as usize;
 
-/// The payload bytes of a packet that are hashed: `most`, or all there are. Never the padding of a short frame.
+/// The payload bytes of a packet that are hashed: `most`, or all there are. Never the padding of a
+/// short frame.
 #[inline]
 pub(super) fn payload<'a>(packet: &Packet<'a>, most: usize) -> Result<&'a [u8], Unusable> {
     if packet.later_fragment {
@@ -38,7 +41,8 @@ pub(super) fn payload<'a>(packet: &Packet<'a>, most: usize) -> Result<&'a [u8], 
     packet.bytes.get(packet.transport..end).ok_or(Unusable::CutOff)
 }
 
-/// What makes our own digest of a packet: all of it brought down to 128 bits, and those hashed under a key.
+/// What makes our own digest of a packet: all of it brought down to 128 bits, and those hashed
+/// under a key.
 #[derive(Debug, Clone)]
 pub(super) struct Ours {
     compressor: Compressor,
@@ -81,8 +85,8 @@ impl Ours {
     }
 }
 
-/// RFC 5475's input of a packet with `payload` bytes from the transport header on (at most [`MOST_PAYLOAD`]), checksums included, for
-/// working with probes of others.
+/// RFC 5475's input of a packet with `payload` bytes from the transport header on (at most
+/// [`MOST_PAYLOAD`]), checksums included, for working with probes of others.
 pub fn rfc5475_input(packet: &Packet<'_>, payload: u16) -> Result<Vec<u8>, Unusable> {
     let payload = self::payload(packet, payload.min(MOST_PAYLOAD).into())?;
     let mut bytes = [0; MOST_INPUT];
@@ -124,7 +128,8 @@ pub(super) fn without_checksum(protocol: u8, payload: &mut [u8]) {
     }
 }
 
-/// In which eight bytes of the transport header the checksum is, and in which of their bits (lowest byte first).
+/// In which eight bytes of the transport header the checksum is, and in which of their bits (lowest
+/// byte first).
 #[inline]
 fn checksum(protocol: u8) -> Option<(usize, u64)> {
     match protocol {

@@ -1,7 +1,8 @@
 //! SipHash-1-3 over words and bytes, with a second result for the selection.
 //!
-//! Our own forty lines and not a library's, because packets come as words that need no copying: a general `Hasher` buffers each
-//! write, and that costs more than the hash. The first result is the standard one and is tested against the standard library.
+//! Our own forty lines and not a library's, because packets come as words that need no copying: a
+//! general `Hasher` buffers each write, and that costs more than the hash. The first result is the
+//! standard one and is tested against the standard library.
 
 use crate::seed::Key;
 
@@ -55,7 +56,8 @@ impl Sip {
         self.finish()
     }
 
-    /// 64 bits more, independent of the first; after [`Self::bytes`] or [`Self::end`]. Made as SipHash's 128-bit form makes its second half.
+    /// 64 bits more, independent of the first; after [`Self::bytes`] or [`Self::end`]. Made as
+    /// SipHash's 128-bit form makes its second half.
     #[inline]
     pub(crate) fn second(&mut self) -> u64 {
         self.v[1] ^= 0xdd;

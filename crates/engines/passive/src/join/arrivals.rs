@@ -1,15 +1,16 @@
 //! Who is waited for: a point that is behind, as long as it catches up.
 //!
-//! After an outage of the collector every probe sends what lay on its disk, hours perhaps. That is late by the clock and still on its
-//! way, so it is waited for. A point that only stays behind (its clock is wrong) or that has gone quiet is waited for no longer
-//! than the patience with reports.
+//! After an outage of the collector every probe sends what lay on its disk, hours perhaps. That is
+//! late by the clock and still on its way, so it is waited for. A point that only stays behind (its
+//! clock is wrong) or that has gone quiet is waited for no longer than the patience with reports.
 
 /// How far behind one point is with its reports.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Arrivals {
     /// When it was heard last, by the collector's clock, ns.
     heard_at: Option<i64>,
-    /// The last time that it was found to catch up (or not to be behind), and how far behind it was then.
+    /// The last time that it was found to catch up (or not to be behind), and how far behind it was
+    /// then.
     better: Option<(i64, i64)>,
 }
 

@@ -1,7 +1,8 @@
 //! How often a join takes one packet for another: tests only.
 //!
-//! With 64 bits it never happens within a test's patience, so digests of made-up traffic are cut to 24 up to 32 bits, where it does, and
-//! held against the closed form: each bit more must halve it. At 64 bits the same line is then below one in 10^9.
+//! With 64 bits it never happens within a test's patience, so digests of made-up traffic are cut to
+//! 24 up to 32 bits, where it does, and held against the closed form: each bit more must halve it.
+//! At 64 bits the same line is then below one in 10^9.
 #![cfg(test)]
 
 use netaware_record::passive::{ClockState, PacketSighting, Period};
@@ -22,7 +23,8 @@ const LASTS: i64 = 10_000_000_000;
 /// Sightings of one digest within this are taken for one packet.
 const WINDOW: i64 = 2_000_000_000;
 
-/// Packets of few hosts that differ by what counts: sequence numbers and identifications, or the payload's first bytes.
+/// Packets of few hosts that differ by what counts: sequence numbers and identifications, or the
+/// payload's first bytes.
 fn digests(numbers: std::ops::Range<u32>) -> Vec<u64> {
     let settings =
         DigestSettings { share: 1.0, payload: 16, function: DigestFunction::Sip, initialiser: None };
@@ -45,7 +47,8 @@ fn cuts(bits: u32) -> [fn(u64, u32) -> u64; 2] {
     [|digest, bits| digest >> (64 - bits), |digest, bits| digest & ((1 << bits) - 1)]
 }
 
-/// Whether a count of rare events is what was expected: five deviations of Poisson's law, and one event.
+/// Whether a count of rare events is what was expected: five deviations of Poisson's law, and one
+/// event.
 fn is_law(found: u64, expected: f64) -> bool {
     (found as f64 - expected).abs() <= 5.0 * expected.sqrt() + 1.0
 }
@@ -92,7 +95,8 @@ fn pairs_of(count: u64) -> u64 {
 #[test]
 fn false_matches_are_twice_the_window_times_the_rate_in_the_digests_range() {
     let start = 1_000 * LASTS;
-    // b sees its packets a window longer on either side, so that all of a's packets have equal chances.
+    // b sees its packets a window longer on either side, so that all of a's packets have equal
+    // chances.
     let longer = (LASTS + 2 * WINDOW) / (LASTS / i64::from(PACKETS));
     let (sent, others) = (digests(0..PACKETS), digests(PACKETS..PACKETS + longer as u32));
     let rate = f64::from(PACKETS) / Span(LASTS).secs_f64();

@@ -41,8 +41,8 @@ pub struct LedgerState {
     reports: Vec<VecDeque<Report>>,
 }
 
-/// The second half of a join: knows the clocks, makes rows of parts that hold the whole digest space (or the part of it that this
-/// collector has).
+/// The second half of a join: knows the clocks, makes rows of parts that hold the whole digest
+/// space (or the part of it that this collector has).
 #[derive(Debug)]
 pub struct Ledger {
     settings: JoinSettings,
@@ -177,7 +177,8 @@ impl Ledger {
         self.reports.iter().map(touching).collect()
     }
 
-    /// What the traffic between two points says of their clocks; of a shared join that of the sample, which all collectors have.
+    /// What the traffic between two points says of their clocks; of a shared join that of the
+    /// sample, which all collectors have.
     fn envelope_of(
         &mut self,
         link: usize,
@@ -313,7 +314,8 @@ impl Cell {
             let turned = Fate { sent_at: fate.seen_at, seen_at: fate.sent_at };
             let doubtful = line.is_none_or(|line| delay.abs() <= line.bound);
             let way = usize::from(delay < Span::ZERO);
-            // Within the bound the sign means nothing: a pair that is wanted one way only takes it that way.
+            // Within the bound the sign means nothing: a pair that is wanted one way only takes it
+            // that way.
             let way = if link.wanted[way].is_none() && doubtful { 1 - way } else { way };
             if link.wanted[way].is_some() {
                 self.fates[way].push([fate, turned][way]);
@@ -326,7 +328,8 @@ impl Cell {
 struct Reckoning<'e> {
     way: usize,
     estimate: &'e Estimate,
-    /// Taken off where nothing is known of the clocks: the smallest difference of all, or of the sample that all collectors have.
+    /// Taken off where nothing is known of the clocks: the smallest difference of all, or of the
+    /// sample that all collectors have.
     smallest: Option<Span>,
     bound: Span,
     patience: Span,
@@ -338,7 +341,8 @@ struct Reckoning<'e> {
 }
 
 impl<'e> Reckoning<'e> {
-    /// Where nothing is known of the clocks, the smallest difference is that of the first of `cells` that have any.
+    /// Where nothing is known of the clocks, the smallest difference is that of the first of
+    /// `cells` that have any.
     fn new(way: usize, estimate: &'e Estimate, patience: Span, cells: [&[Cell]; 2]) -> Self {
         let unknown = estimate.method == Method::None;
         let smallest = |cells: &[Cell]| {
@@ -410,7 +414,8 @@ impl<'e> Reckoning<'e> {
         };
         let mut delay = Span(seen_at.saturating_sub(fate.sent_at)) - offset;
         if self.smallest.is_some() {
-            // The sample's smallest may not be the smallest of all; no delay is less than the least.
+            // The sample's smallest may not be the smallest of all; no delay is less than the
+            // least.
             delay = delay.max(Span::ZERO);
         }
         if delay > self.patience + self.bound {
@@ -455,8 +460,8 @@ impl<'e> Reckoning<'e> {
     }
 }
 
-/// Packets that came after one that was sent later (RFC 4737 §3.3); `fates` are in the order of sending. Those of one instant are
-/// not told apart.
+/// Packets that came after one that was sent later (RFC 4737 §3.3); `fates` are in the order of
+/// sending. Those of one instant are not told apart.
 fn reordered(fates: &[Fate]) -> u64 {
     let (mut earliest_of_later, mut earliest, mut sent_at) = (i64::MAX, i64::MAX, i64::MAX);
     let mut count = 0;

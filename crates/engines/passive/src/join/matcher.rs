@@ -1,8 +1,9 @@
-//! Finds the sightings of one packet at several points, and decides what became of those that were not seen everywhere.
+//! Finds the sightings of one packet at several points, and decides what became of those that were
+//! not seen everywhere.
 //!
-//! Nothing is decided before every point has reported on all of a packet's window (or was waited for in vain), so the result
-//! does not depend on the order in which reports come, and a digest's fate on no other digest: that is why the digest space
-//! can be divided among collectors.
+//! Nothing is decided before every point has reported on all of a packet's window (or was waited
+//! for in vain), so the result does not depend on the order in which reports come, and a digest's
+//! fate on no other digest: that is why the digest space can be divided among collectors.
 
 use std::collections::BTreeMap;
 
@@ -24,18 +25,20 @@ pub struct JoinCounts {
     pub taken: u64,
     /// Came after their time had been settled: not used.
     pub came_late: u64,
-    /// Of a point that there is not, with a stamp before 1970 or further ahead of the collector than a period, a window and the
-    /// clocks' greatest difference: not used.
+    /// Of a point that there is not, with a stamp before 1970 or further ahead of the collector
+    /// than a period, a window and the clocks' greatest difference: not used.
     pub absurd: u64,
     /// Settled early because memory was full, and without a partner by then.
     pub given_up: u64,
-    /// Of digests that another collector joins: used for the clocks where they are of their sample, else not at all.
+    /// Of digests that another collector joins: used for the clocks where they are of their sample,
+    /// else not at all.
     pub elsewhere: u64,
     /// Held now.
     pub held: u64,
 }
 
-/// The first half of a join: sightings in, fates of packets out, period by period. Pure: time comes as an argument.
+/// The first half of a join: sightings in, fates of packets out, period by period. Pure: time comes
+/// as an argument.
 #[derive(Debug)]
 pub struct Matcher {
     settings: JoinSettings,
@@ -61,7 +64,8 @@ struct Rules {
     /// Links of each point.
     of_point: Vec<Vec<u16>>,
     window: i64,
-    /// From a packet's first sighting until all is known of it: its window, and what a copy at the end of that may take.
+    /// From a packet's first sighting until all is known of it: its window, and what a copy at the
+    /// end of that may take.
     hold: i64,
     patience: i64,
     apart: i64,
@@ -112,8 +116,8 @@ impl Matcher {
         &self.settings
     }
 
-    /// Takes sightings of one point, in any order, before or after those of others. The same sighting twice is a duplicated
-    /// packet: replayed reports must be kept out before.
+    /// Takes sightings of one point, in any order, before or after those of others. The same
+    /// sighting twice is a duplicated packet: replayed reports must be kept out before.
     pub fn offer(&mut self, point: PointId, sightings: &[PacketSighting]) {
         let latest = self.now.map_or(FARTHEST, |now| self.latest(now));
         let earliest = self.settled.unwrap_or(0);
@@ -144,8 +148,8 @@ impl Matcher {
         }
     }
 
-    /// All sightings of this point and period have been offered; it lost so many packets in it. A time that this is never said
-    /// of is unobserved.
+    /// All sightings of this point and period have been offered; it lost so many packets in it. A
+    /// time that this is never said of is unobserved.
     pub fn watched(&mut self, point: PointId, period: Period, lost: u64) {
         let from = period.from.0.max(self.settled.unwrap_or(i64::MIN));
         let at = usize::from(point.0);
@@ -157,7 +161,8 @@ impl Matcher {
         }
     }
 
-    /// It is `now` by the collector's clock: gives the periods of which everything is known, oldest first.
+    /// It is `now` by the collector's clock: gives the periods of which everything is known, oldest
+    /// first.
     pub fn advance(&mut self, now: Wall) -> Vec<Part> {
         let now = self.now.map_or(now, |before| before.max(now));
         self.now = Some(now);
@@ -252,7 +257,8 @@ impl Matcher {
         if due { self.open.take_before(begun_before) } else { Vec::new() }
     }
 
-    /// Memory is full: the oldest eighth is settled with what is known. Who has no partner is given up.
+    /// Memory is full: the oldest eighth is settled with what is known. Who has no partner is given
+    /// up.
     fn shed(&mut self) {
         let oldest = self.shelves.oldest(SHED).unwrap_or(i64::MAX);
         let begun_before = self.settled.map_or(i64::MIN, |settled| settled.saturating_sub(self.rules.hold));
@@ -260,7 +266,8 @@ impl Matcher {
         self.rules.blind_until = self.rules.blind_until.max(oldest);
     }
 
-    /// Settles packets whose first sighting is before `begun_before`, and at once those up to `forced`.
+    /// Settles packets whose first sighting is before `begun_before`, and at once those up to
+    /// `forced`.
     fn look(&mut self, begun_before: i64, forced: i64) {
         let Self { rules, shelves, watching, open, counts, .. } = self;
         shelves.look_through(|run| {
@@ -290,7 +297,8 @@ enum Verdict {
 }
 
 impl Rules {
-    /// Writes down what became of one packet; `seen` is in the order of stamps. Returns how many fates were given up.
+    /// Writes down what became of one packet; `seen` is in the order of stamps. Returns how many
+    /// fates were given up.
     fn settle(&self, seen: &[Entry], verdict: Verdict, watching: &[Watching], open: &mut OpenParts) -> u64 {
         let points = seen.iter().fold(0_u64, |points, entry| points | 1 << entry.point());
         let digest = seen[0].digest();
@@ -333,8 +341,9 @@ impl Rules {
         }
     }
 
-    /// Whether `point` would have seen a packet that another saw at `at`, whatever the clocks. Where the packet may have gone
-    /// either way, it must have watched before as well: else the packet may have passed it first.
+    /// Whether `point` would have seen a packet that another saw at `at`, whatever the clocks.
+    /// Where the packet may have gone either way, it must have watched before as well: else the
+    /// packet may have passed it first.
     fn would_have_seen(&self, watching: &Watching, at: i64, link: Link) -> bool {
         let before = if link.given { self.apart } else { self.apart + self.patience };
         at - before > self.blind_until
@@ -407,7 +416,8 @@ impl Case<'_> {
             }
             return;
         }
-        // Copies go together, even where only stamps tell the way; then they say nothing of delays, nor of clocks.
+        // Copies go together, even where only stamps tell the way; then they say nothing of delays,
+        // nor of clocks.
         let (is_known, way) = (way.is_some(), way.unwrap_or(usize::from(a.at > b.at)));
         if link.wanted[way].is_some() {
             self.copies(number, link, (way, is_known), open);
@@ -431,7 +441,8 @@ impl Case<'_> {
         let mut to = self.at(link.to(way));
         let sent = self.at(link.from(way)).count();
         let came = self.at(link.to(way)).count();
-        // One that became several, or each with its own: otherwise nobody knows which copy is missing.
+        // One that became several, or each with its own: otherwise nobody knows which copy is
+        // missing.
         let certain = is_known && (sent == 1 || sent == came);
         for from in self.at(link.from(way)) {
             let partner = to.next();
@@ -482,7 +493,8 @@ impl Case<'_> {
     }
 }
 
-/// Counts the points that a packet passed, in the order of TTL; a point that saw it twice counts once.
+/// Counts the points that a packet passed, in the order of TTL; a point that saw it twice counts
+/// once.
 fn count_path(seen: &[Entry], paths: &mut Paths) {
     if let [one, other] = seen
         && one.point() != other.point()
@@ -574,7 +586,8 @@ impl OpenParts {
 /// Settled at once when memory is full.
 const SHED: f64 = 0.125;
 
-/// The year 2262 less room for windows: no stamp is later, so sums of stamps and windows do not overflow.
+/// The year 2262 less room for windows: no stamp is later, so sums of stamps and windows do not
+/// overflow.
 pub(crate) const FARTHEST: i64 = i64::MAX / 4 * 3;
 
 #[cfg(test)]

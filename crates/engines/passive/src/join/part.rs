@@ -1,4 +1,5 @@
-//! What one join found of one period: fates of packets, from which rows are made when all of the digest space is there.
+//! What one join found of one period: fates of packets, from which rows are made when all of the
+//! digest space is there.
 
 use std::collections::BTreeMap;
 
@@ -54,13 +55,15 @@ impl Cell {
     }
 }
 
-/// One period as one join (one part of the digest space) knows it. Parts of the same period and settings add up.
+/// One period as one join (one part of the digest space) knows it. Parts of the same period and
+/// settings add up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// Number of the period since the epoch.
     pub(crate) number: i64,
     pub(crate) length: Span,
-    /// By (link * 2 + IP version) * cells of one + lane; where the join is shared, the cell behind the lanes is that of the clock sample.
+    /// By (link * 2 + IP version) * cells of one + lane; where the join is shared, the cell behind
+    /// the lanes is that of the clock sample.
     pub(crate) cells: Vec<Cell>,
     /// Packets by the points that they passed, in order.
     pub(crate) paths: Paths,
@@ -77,8 +80,8 @@ impl Part {
         Period { from: Wall(from), until: Wall(from.saturating_add(self.length.0)) }
     }
 
-    /// Adds what another join with the same settings found of the same period in its part of the digest space; gives `other` back
-    /// if it is of another period or other settings.
+    /// Adds what another join with the same settings found of the same period in its part of the
+    /// digest space; gives `other` back if it is of another period or other settings.
     pub fn merge(&mut self, mut other: Self) -> Result<(), Box<Self>> {
         let same =
             (self.number, self.length, self.cells.len()) == (other.number, other.length, other.cells.len());

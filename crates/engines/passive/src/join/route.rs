@@ -1,8 +1,9 @@
 //! The way of one packet past the points, and which of its steps only stamps can put in order.
 //!
-//! A router takes one off the TTL, so points of different TTL are in order whatever their clocks. Those of equal TTL, on one link or
-//! at both sides of a bridge, are in the order of their stamps, less what their clocks are apart: which is known only when the period
-//! is settled. Until then the stamps are kept.
+//! A router takes one off the TTL, so points of different TTL are in order whatever their clocks.
+//! Those of equal TTL, on one link or at both sides of a bridge, are in the order of their stamps,
+//! less what their clocks are apart: which is known only when the period is settled. Until then the
+//! stamps are kept.
 
 use super::part::Paths;
 use super::shelf::Entry;
@@ -55,7 +56,8 @@ fn steps(path: u64) -> usize {
     (Route::MOST as u32 - path.leading_zeros() / 8) as usize
 }
 
-/// Routes that were left open, as [`Route::tell`] wrote them; what nobody can have written ends them.
+/// Routes that were left open, as [`Route::tell`] wrote them; what nobody can have written ends
+/// them.
 pub(crate) struct OpenRoutes<'w>(pub(crate) &'w [i64]);
 
 /// One of them.
@@ -88,8 +90,9 @@ impl OpenRoute<'_> {
             && u32::from(self.ties) < 1 << (steps - 1)
     }
 
-    /// The path, steps of one TTL in the order of their stamps by one clock: `apart` says of two points, the first of which has the lower
-    /// number, and an instant of its clock how far the second's is ahead then; nothing where that is not known.
+    /// The path, steps of one TTL in the order of their stamps by one clock: `apart` says of two
+    /// points, the first of which has the lower number, and an instant of its clock how far the
+    /// second's is ahead then; nothing where that is not known.
     pub(crate) fn path(&self, apart: impl Fn(u8, u8, i64) -> Option<i64>) -> u64 {
         let bytes = self.path.to_le_bytes();
         let mut order: Vec<(u8, i64)> = bytes.iter().copied().zip(self.stamps.iter().copied()).collect();
@@ -144,7 +147,8 @@ mod tests {
 
     #[test]
     fn points_of_one_ttl_are_in_the_order_of_corrected_stamps() {
-        // Point 3 is before a router, points 0, 1 and 2 are behind it. 1 is 1000 ahead of 0, 2 is 500 behind it.
+        // Point 3 is before a router, points 0, 1 and 2 are behind it. 1 is 1000 ahead of 0, 2 is
+        // 500 behind it.
         let paths = told(route(&[(3, 64, 900), (2, 63, 620), (0, 63, 1000), (1, 63, 2050)]));
         let open: Vec<_> = OpenRoutes(&paths.open).collect();
         assert_eq!((open.len(), paths.counts.len(), open[0].is_sane(4)), (1, 0, true));

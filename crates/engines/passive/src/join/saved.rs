@@ -1,8 +1,10 @@
-//! A join outside of memory, for a planned end: what it holds, to go on from there as if nothing had been.
+//! A join outside of memory, for a planned end: what it holds, to go on from there as if nothing
+//! had been.
 //!
-//! Sightings and fates are many, so they are words of eight bytes (little-endian), one after the other; what is known of clocks is
-//! little and a value that serde takes. What comes back may have been changed by anybody: every number is checked against the
-//! settings, and where one cannot be, there is no join.
+//! Sightings and fates are many, so they are words of eight bytes (little-endian), one after the
+//! other; what is known of clocks is little and a value that serde takes. What comes back may have
+//! been changed by anybody: every number is checked against the settings, and where one cannot be,
+//! there is no join.
 
 use netaware_record::passive::PacketSighting;
 use netaware_units::{Span, Wall};

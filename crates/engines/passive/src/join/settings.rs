@@ -16,7 +16,8 @@ pub struct PointId(pub u8);
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// The point with the higher TTL saw it first; where they are equal, the one with the earlier corrected stamp did.
+    /// The point with the higher TTL saw it first; where they are equal, the one with the earlier
+    /// corrected stamp did.
     #[default]
     ByHops,
     /// The tasks' filter lets only packets from the first to the second point pass.
@@ -31,8 +32,9 @@ pub enum Expects {
     /// All that the tasks' filter lets pass: the loss is exact.
     #[default]
     Everything,
-    /// All but those that a third point saw: for meshes with one filter for all. A packet that only its first point saw is then
-    /// counted as lost towards every other, for nobody knows where it went: loss reads high.
+    /// All but those that a third point saw: for meshes with one filter for all. A packet that only
+    /// its first point saw is then counted as lost towards every other, for nobody knows where it
+    /// went: loss reads high.
     NothingSeenElsewhere,
 }
 
@@ -63,7 +65,8 @@ impl Pair {
     }
 }
 
-/// Everything that a join must know beforehand. All collectors that share a join must have the same.
+/// Everything that a join must know beforehand. All collectors that share a join must have the
+/// same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct JoinSettings {
@@ -75,28 +78,32 @@ pub struct JoinSettings {
     pub period: Span,
     /// How long a packet may take (Tmax); what comes later is late and was lost.
     pub patience: Span,
-    /// How much longer is waited to see that a packet was late. A packet that comes later still is taken for another.
+    /// How much longer is waited to see that a packet was late. A packet that comes later still is
+    /// taken for another.
     pub lateness: Span,
     /// How far the clocks of two points may be apart at most.
     pub clocks_apart: Span,
-    /// How long the report of a point is waited for that is silent or only stays behind, by the collector's clock; then its time
-    /// counts as unobserved.
+    /// How long the report of a point is waited for that is silent or only stays behind, by the
+    /// collector's clock; then its time counts as unobserved.
     pub report_patience: Span,
-    /// Sightings in memory at most, 24 bytes each; beyond, the oldest eighth is settled at once, and what has no partner yet
-    /// is given up and counted.
+    /// Sightings in memory at most, 24 bytes each; beyond, the oldest eighth is settled at once,
+    /// and what has no partner yet is given up and counted.
     pub most_sightings: usize,
-    /// Into how many equal ranges digests are divided for IPDV and reordering, which compare neighbours of one range only. As
-    /// many as collectors share the join (or a multiple); 1 compares all.
+    /// Into how many equal ranges digests are divided for IPDV and reordering, which compare
+    /// neighbours of one range only. As many as collectors share the join (or a multiple); 1
+    /// compares all.
     pub lanes: u16,
-    /// Which of how many equal ranges of the digest space ([`super::shard_of`]) is joined here, the first being 0. Of other ranges only
-    /// the clock sample ([`super::is_clock_sample`]) is used, for the clocks.
+    /// Which of how many equal ranges of the digest space ([`super::shard_of`]) is joined here, the
+    /// first being 0. Of other ranges only the clock sample ([`super::is_clock_sample`]) is used,
+    /// for the clocks.
     pub part: (u16, u16),
     /// How long the clocks' line is fitted over, at least a period.
     pub clock_window: Span,
 }
 
 impl Default for JoinSettings {
-    /// Ten-second rows, three seconds' patience, clocks within a second, 24 million sightings (0.6 GB).
+    /// Ten-second rows, three seconds' patience, clocks within a second, 24 million sightings (0.6
+    /// GB).
     fn default() -> Self {
         Self {
             points: Vec::new(),
@@ -129,7 +136,8 @@ impl JoinSettings {
         u8::try_from(at).ok().map(PointId)
     }
 
-    /// Sightings of one digest within this span are of one packet: a packet may be late, and clocks apart on either side.
+    /// Sightings of one digest within this span are of one packet: a packet may be late, and clocks
+    /// apart on either side.
     pub(crate) fn window(&self) -> i64 {
         (self.patience + self.lateness + self.clocks_apart * 2).0
     }
@@ -140,12 +148,14 @@ impl JoinSettings {
         super::is_of_part(digest, self.part)
     }
 
-    /// With lanes others may have other digests, or one is to find what several would: clocks are known from the sample that all have.
+    /// With lanes others may have other digests, or one is to find what several would: clocks are
+    /// known from the sample that all have.
     pub(crate) fn is_shared(&self) -> bool {
         self.lanes > 1
     }
 
-    /// Cells of a link and IP version: one for each lane, and one for the clock sample where the join is shared.
+    /// Cells of a link and IP version: one for each lane, and one for the clock sample where the
+    /// join is shared.
     pub(crate) fn cells(&self) -> usize {
         usize::from(self.lanes) + usize::from(self.is_shared())
     }

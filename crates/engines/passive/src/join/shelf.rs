@@ -1,7 +1,8 @@
 //! Sightings in memory, sorted by digest when they are looked through.
 //!
-//! A table of hashes misses the cache at each step; sorting parts that fit the cache does not, takes no room for chains, and
-//! makes what comes out independent of the order in which sightings came in.
+//! A table of hashes misses the cache at each step; sorting parts that fit the cache does not,
+//! takes no room for chains, and makes what comes out independent of the order in which sightings
+//! came in.
 
 use netaware_record::passive::PacketSighting;
 
@@ -77,8 +78,8 @@ impl Shelves {
         self.held += 1;
     }
 
-    /// Shows `settle` each run of equal digests, in the order of their stamps; of each run it takes as many from the front as
-    /// it says.
+    /// Shows `settle` each run of equal digests, in the order of their stamps; of each run it takes
+    /// as many from the front as it says.
     pub(crate) fn look_through(&mut self, mut settle: impl FnMut(&[Entry]) -> usize) {
         let mut all = Vec::new();
         self.held = 0;
@@ -153,7 +154,8 @@ const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Its inverse modulo 2^64.
 const GATHER: u64 = inverse(SCATTER);
 
-/// Newton's iteration: each step doubles the bits that are right, of which an odd number has three to begin with.
+/// Newton's iteration: each step doubles the bits that are right, of which an odd number has three
+/// to begin with.
 const fn inverse(odd: u64) -> u64 {
     let mut found = odd;
     let mut steps = 0;

@@ -10,7 +10,8 @@ impl Spans {
         &self.0
     }
 
-    /// Adds a span; what touches or overlaps becomes one. Nothing for one that ends before it begins.
+    /// Adds a span; what touches or overlaps becomes one. Nothing for one that ends before it
+    /// begins.
     pub(crate) fn add(&mut self, from: i64, until: i64) {
         if from >= until {
             return;

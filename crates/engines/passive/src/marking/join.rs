@@ -13,7 +13,8 @@ use crate::Delays;
 pub struct JoinSettings {
     /// Length of a block, L.
     pub block: Span,
-    /// The two points' clocks differ by no more than this, A; `None`: nothing is known, and no block can be trusted.
+    /// The two points' clocks differ by no more than this, A; `None`: nothing is known, and no
+    /// block can be trusted.
     pub clock_bound: Option<Span>,
 }
 
@@ -26,19 +27,22 @@ pub struct BlockLoss {
     pub sent: u64,
     /// Packets at the second point.
     pub received: u64,
-    /// Less the second clock's offset from the first: between the first packets of the block. Wrong if either was lost or overtaken.
-    /// `None`: one of the points saw none.
+    /// Less the second clock's offset from the first: between the first packets of the block. Wrong
+    /// if either was lost or overtaken. `None`: one of the points saw none.
     pub first_delay: Option<Span>,
-    /// Between the means of all stamps; told only of blocks that lost nothing, for else it is of different packets.
+    /// Between the means of all stamps; told only of blocks that lost nothing, for else it is of
+    /// different packets.
     pub mean_delay: Option<Span>,
-    /// Between the marked packets of double marking, in order; only where both points saw as many, and none of them was left out.
+    /// Between the marked packets of double marking, in order; only where both points saw as many,
+    /// and none of them was left out.
     pub marked: Option<Vec<Span>>,
     /// Why its loss may be wrong.
     pub doubt: Option<Doubt>,
 }
 
 impl BlockLoss {
-    /// Packets lost; below zero, more came than were sent, and the block's boundaries are not to be trusted.
+    /// Packets lost; below zero, more came than were sent, and the block's boundaries are not to be
+    /// trusted.
     pub fn lost(&self) -> i64 {
         self.sent.cast_signed() - self.received.cast_signed()
     }
@@ -47,7 +51,8 @@ impl BlockLoss {
 /// What makes a block's figures doubtful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubt {
-    /// Clocks, delay and its spread together take half a block or more: packets may count in a neighbour (RFC 9341 §5).
+    /// Clocks, delay and its spread together take half a block or more: packets may count in a
+    /// neighbour (RFC 9341 §5).
     GuardBand {
         /// d = A + mean delay + 3 deviations.
         needs: Span,
@@ -58,8 +63,8 @@ pub enum Doubt {
     Late,
 }
 
-/// Blocks that both points told of, in order. A block that only one of them told of is no loss: the other may not have watched; it
-/// is left out.
+/// Blocks that both points told of, in order. A block that only one of them told of is no loss: the
+/// other may not have watched; it is left out.
 pub fn join(first: &[MarkingRow], second: &[MarkingRow], settings: &JoinSettings) -> Vec<BlockLoss> {
     let there: BTreeMap<u64, &MarkingRow> = second.iter().map(|row| (row.block, row)).collect();
     let mut blocks: Vec<(BlockLoss, bool)> = Vec::new();
@@ -95,7 +100,8 @@ fn pair(number: u64, sent: &MarkingRow, received: &MarkingRow) -> BlockLoss {
     }
 }
 
-/// d = A + D + 3 s, from the best delays there are: of marked packets, else of first ones. Negative delays (clocks) count by their size.
+/// d = A + D + 3 s, from the best delays there are: of marked packets, else of first ones. Negative
+/// delays (clocks) count by their size.
 fn guard_band<'a>(blocks: impl Iterator<Item = &'a BlockLoss>, settings: &JoinSettings) -> Option<Span> {
     let clocks = settings.clock_bound?;
     let mut delays = Delays::default();
@@ -126,7 +132,8 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// A marked flow of one packet each ms over a path of `delay` ms and up to 5 more, that loses `per_cent`; the second clock is `offset` ms off.
+    /// A marked flow of one packet each ms over a path of `delay` ms and up to 5 more, that loses
+    /// `per_cent`; the second clock is `offset` ms off.
     fn run(delay: i64, per_cent: usize, offset: i64) -> (Vec<BlockLoss>, BTreeMap<u64, i64>) {
         let mut rng = SplitMix64::new(11);
         let mut points = [(); 2].map(|()| MarkingWatch::new(0, Some(1), 100).unwrap());
@@ -170,7 +177,8 @@ mod tests {
                 }
                 assert_eq!(block.mean_delay.is_some(), block.lost() == 0);
             }
-            // Three in a hundred are lost: about a quarter of the blocks lose one of its ten marked packets.
+            // Three in a hundred are lost: about a quarter of the blocks lose one of its ten marked
+            // packets.
             assert!(
                 (15..30).contains(&with_marks),
                 "{with_marks} of 30 blocks with all of their marked packets"
@@ -229,7 +237,8 @@ mod tests {
             row(5, 7, [250, 333], &[], 2),
             row(6, 0, [400, 400], &[], 0),
         ];
-        // Delays of 30, 30 and 50 have a mean of 36.7 and a deviation of 9.4; the clocks are 10 apart.
+        // Delays of 30, 30 and 50 have a mean of 36.7 and a deviation of 9.4; the clocks are 10
+        // apart.
         let needs = Some(Doubt::GuardBand { needs: Span(74) });
         for (block, doubts) in [(150, [None, Some(Doubt::Late), None]), (149, [needs; 3]), (148, [needs; 3])]
         {

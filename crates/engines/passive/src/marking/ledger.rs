@@ -1,9 +1,10 @@
 //! Marked blocks of several points over time: loss and delay between two of them, period by period.
 //!
-//! A block counts only where both points watched all of it and half a block around, without a loss of their own; everything else is
-//! `unobserved`, as in the join of digests. Of blocks that do count the sum of both points' counts is compared, not each block for itself:
-//! a packet that counted in a neighbour at one of the points is then no loss. Where RFC 9341's guard band is not met, neither is
-//! that certain, and the block is `unobserved` as well.
+//! A block counts only where both points watched all of it and half a block around, without a loss
+//! of their own; everything else is `unobserved`, as in the join of digests. Of blocks that do
+//! count the sum of both points' counts is compared, not each block for itself: a packet that
+//! counted in a neighbour at one of the points is then no loss. Where RFC 9341's guard band is not
+//! met, neither is that certain, and the block is `unobserved` as well.
 
 use std::collections::BTreeMap;
 
@@ -65,8 +66,8 @@ impl MarkingJoin {
         u8::try_from(at).ok().map(PointId)
     }
 
-    /// What a point counted of one block. Rows of one block add up; one whose time was settled or that is further ahead than an hour is
-    /// not used.
+    /// What a point counted of one block. Rows of one block add up; one whose time was settled or
+    /// that is further ahead than an hour is not used.
     pub fn offer(&mut self, point: PointId, row: &MarkingRow) {
         let Ok(number) = i64::try_from(row.block) else { return };
         let timely =
@@ -86,8 +87,8 @@ impl MarkingJoin {
         }
     }
 
-    /// All blocks of this point that were over half a block before the end of the period have been offered; it lost `lost` packets in
-    /// it, and this was its clock.
+    /// All blocks of this point that were over half a block before the end of the period have been
+    /// offered; it lost `lost` packets in it, and this was its clock.
     pub fn watched(&mut self, point: PointId, period: Period, lost: u64, clock: &ClockState) {
         let Some(of) = self.points.get_mut(usize::from(point.0)) else { return };
         of.watching.add(period.from.0, period.until.0, lost);
@@ -115,7 +116,8 @@ impl MarkingJoin {
         }
     }
 
-    /// It is `now` by the collector's clock: gives the rows of the periods of which everything is known, oldest first.
+    /// It is `now` by the collector's clock: gives the rows of the periods of which everything is
+    /// known, oldest first.
     pub fn advance(&mut self, now: Wall) -> Vec<(Period, DelayRow)> {
         let now = self.now.map_or(now, |before| before.max(now));
         self.now = Some(now);
@@ -407,8 +409,9 @@ mod tests {
         ClockState { identity: Some("here".into()), ..ClockState::default() }
     }
 
-    /// Ten seconds of a flow of a packet each ms, every tenth double marked, over a path of 12 ms and up to 2 more; packets for which
-    /// `lost` says so do not come. What b lost in its own capture, per second, is `lacks`.
+    /// Ten seconds of a flow of a packet each ms, every tenth double marked, over a path of 12 ms
+    /// and up to 2 more; packets for which `lost` says so do not come. What b lost in its own
+    /// capture, per second, is `lacks`.
     fn play(
         offset: i64,
         clocks: &ClockState,
@@ -479,7 +482,8 @@ mod tests {
     fn a_whole_second_that_is_lost_is_loss_and_one_that_was_not_watched_is_not() {
         let rows = play(0, &same_host(), |n| (4000..5000).contains(&n), |_| 0);
         assert_eq!(sums(&rows), [10_000, 9_000, 1_000, 0]);
-        // b lost packets in the seventh second: blocks that reach into it, by half a block, are not known.
+        // b lost packets in the seventh second: blocks that reach into it, by half a block, are not
+        // known.
         let rows = play(0, &same_host(), |_| false, |second| u64::from(second == 6) * 3);
         let unknown = 1000 + 2 * 200;
         assert_eq!(sums(&rows), [10_000, 10_000 - unknown, 0, unknown]);
@@ -646,7 +650,8 @@ mod tests {
             let rows = join.advance(Wall(START + 2 * SECOND));
             let (_, row) = &rows[0];
             assert_eq!(row.clock_method, "active_exchange", "{asked} asked");
-            // Half a round trip is 25 us; lines of other slopes, wander and stamps are less than 15.
+            // Half a round trip is 25 us; lines of other slopes, wander and stamps are less than
+            // 15.
             let bound = row.clock_bound.unwrap();
             assert!((Span(25_000)..Span(40_000)).contains(&bound), "{bound}");
             assert!((row.offset - Span(3 * MS)).abs() <= bound, "{}", row.offset);

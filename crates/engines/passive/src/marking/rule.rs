@@ -1,7 +1,8 @@
-//! What a join of marked blocks must know beforehand: its points, which of them are compared, and how long blocks and rows are.
+//! What a join of marked blocks must know beforehand: its points, which of them are compared, and
+//! how long blocks and rows are.
 //!
-//! It is checked once, before the first block: a join divides by the block's length and finds points by the pairs' places, and asks
-//! no more.
+//! It is checked once, before the first block: a join divides by the block's length and finds
+//! points by the pairs' places, and asks no more.
 
 use std::fmt;
 
@@ -9,7 +10,8 @@ use netaware_units::Span;
 
 use crate::join::PointId;
 
-/// What is compared: packets go from the first to the second point, which are places in [`MarkingRule::points`].
+/// What is compared: packets go from the first to the second point, which are places in
+/// [`MarkingRule::points`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MarkingPair {
     /// Where they are counted first.

@@ -14,8 +14,9 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    /// `length` numbers from `sequence` on went out. What was sent before is sent again: nothing from there on is timed any more (Karn), for
-    /// its acknowledgement may be for either, or have waited for the hole to be filled.
+    /// `length` numbers from `sequence` on went out. What was sent before is sent again: nothing
+    /// from there on is timed any more (Karn), for its acknowledgement may be for either, or have
+    /// waited for the hole to be filled.
     #[inline]
     pub(super) fn sent(&mut self, sequence: u32, length: u32, at: Wall) {
         if length == 0 {
@@ -35,8 +36,8 @@ impl Segments {
         }
     }
 
-    /// Everything before `number` has come: the round trip of the segment that ends there. One that ends between two segments
-    /// tells nothing exact.
+    /// Everything before `number` has come: the round trip of the segment that ends there. One that
+    /// ends between two segments tells nothing exact.
     #[inline]
     pub(super) fn acknowledged(&mut self, number: u32, at: Wall) -> Option<Span> {
         let mut found = None;

@@ -1,22 +1,25 @@
 //! Round trips by the spin bit of QUIC.
 //!
-//! Client and server keep the bit so that it changes once in a round trip, seen anywhere: time between two edges in one
-//! direction is the round trip between the ends. Three things make edges that are none (RFC 9312 §4.2), and are told apart by
-//! their timing alone, since packet numbers are encrypted:
+//! Client and server keep the bit so that it changes once in a round trip, seen anywhere: time
+//! between two edges in one direction is the round trip between the ends. Three things make edges
+//! that are none (RFC 9312 §4.2), and are told apart by their timing alone, since packet numbers
+//! are encrypted:
 //!
-//! - reordering across an edge: a packet with the old value right behind it. Edges within a tenth of the round trip of the last are
-//!   no edges (De Vaere's time filter);
-//! - a sender with nothing to send holds its edge back: ten times the round trip is no round trip, unless it stays like that;
-//! - ends that set the bit at random (at least one connection in 16 does not spin): then most changes come too early, or
-//!   edges come in less than half the time that the handshake took. Such directions say nothing.
+//! - reordering across an edge: a packet with the old value right behind it. Edges within a tenth
+//!   of the round trip of the last are no edges (De Vaere's time filter);
+//! - a sender with nothing to send holds its edge back: ten times the round trip is no round trip,
+//!   unless it stays like that;
+//! - ends that set the bit at random (at least one connection in 16 does not spin): then most
+//!   changes come too early, or edges come in less than half the time that the handshake took. Such
+//!   directions say nothing.
 
 use netaware_units::{Span, Wall};
 use netaware_wire::packet::Packet;
 
 use crate::Delays;
 
-/// Of a packet whose conversation is known to be QUIC. There the fixed bit means nothing: ends that have told each other so set it at random
-/// (RFC 9287).
+/// Of a packet whose conversation is known to be QUIC. There the fixed bit means nothing: ends that
+/// have told each other so set it at random (RFC 9287).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Header {
     /// Of a version that has a spin bit. With the fixed bit it opens a connection.
@@ -26,7 +29,8 @@ pub(super) enum Header {
 }
 
 impl Header {
-    /// `None` of what cannot be QUIC, of STUN, which ends that look for paths send between, and of long headers of unknown versions.
+    /// `None` of what cannot be QUIC, of STUN, which ends that look for paths send between, and of
+    /// long headers of unknown versions.
     #[inline]
     pub(super) fn parse(packet: &Packet<'_>) -> Option<Self> {
         let payload = packet.bytes.get(packet.transport + UDP_HEADER..)?;
@@ -51,7 +55,8 @@ pub(super) struct Spin {
     ways: [Way; 2],
 }
 
-/// A first round trip to hold others against: from the first flight of one side to its second, after the other had answered.
+/// A first round trip to hold others against: from the first flight of one side to its second,
+/// after the other had answered.
 #[derive(Debug, Default)]
 enum Handshake {
     #[default]
@@ -125,7 +130,8 @@ impl Way {
             return None;
         }
         let Some(edge_at) = self.edge_at else {
-            // The value before this edge may have begun before we looked: only from here on edges are edges.
+            // The value before this edge may have begun before we looked: only from here on edges
+            // are edges.
             self.edge_at = Some(at);
             self.last = Some(spin);
             return None;

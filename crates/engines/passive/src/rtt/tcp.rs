@@ -14,7 +14,8 @@ pub(super) struct TcpHeader {
 }
 
 impl TcpHeader {
-    /// `None` where it ends early or says that it is shorter than a header; options that were cut off count as absent.
+    /// `None` where it ends early or says that it is shorter than a header; options that were cut
+    /// off count as absent.
     #[inline]
     pub(super) fn parse(packet: &Packet<'_>) -> Option<Self> {
         let bytes = packet.bytes.get(packet.transport..)?;

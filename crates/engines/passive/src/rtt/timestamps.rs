@@ -13,8 +13,9 @@ pub(super) struct Stamps {
 }
 
 impl Stamps {
-    /// A packet went out with `value`. Only the first packet of a value can be timed: its echo may be for that one, and a later
-    /// one would come out too short. A bare acknowledgement cannot be timed (nobody answers it), but spoils its value.
+    /// A packet went out with `value`. Only the first packet of a value can be timed: its echo may
+    /// be for that one, and a later one would come out too short. A bare acknowledgement cannot be
+    /// timed (nobody answers it), but spoils its value.
     #[inline]
     pub(super) fn sent(&mut self, value: u32, at: Wall, carries: bool) {
         if self.newest.is_some_and(|newest| !later(value, newest)) {
@@ -26,7 +27,8 @@ impl Stamps {
         }
     }
 
-    /// The other side echoed `value`: the round trip, if this is the first echo of something that waits.
+    /// The other side echoed `value`: the round trip, if this is the first echo of something that
+    /// waits.
     #[inline]
     pub(super) fn echoed(&mut self, value: u32, at: Wall) -> Option<Span> {
         while let Some((first, sent_at)) = self.waiting.front().copied() {
@@ -47,7 +49,8 @@ fn later(a: u32, b: u32) -> bool {
     a.wrapping_sub(b).cast_signed() > 0
 }
 
-/// More than a sender's clock of 1 ms can make in half a second's round trip; of what is beyond only a part is timed.
+/// More than a sender's clock of 1 ms can make in half a second's round trip; of what is beyond
+/// only a part is timed.
 const MOST_WAITING: usize = 512;
 
 #[cfg(test)]
@@ -56,7 +59,8 @@ mod tests {
 
     const US: i64 = 1000;
 
-    /// Round trips of 200 us under a clock of 1 ms: each value is on several packets, and each is echoed several times.
+    /// Round trips of 200 us under a clock of 1 ms: each value is on several packets, and each is
+    /// echoed several times.
     #[test]
     fn values_that_repeat_within_a_millisecond_do_not_come_out_short() {
         let mut stamps = Stamps::default();

@@ -1,10 +1,11 @@
 //! A table of a bounded number of keys that keeps those which weigh most.
 //!
-//! Let `upper` of a key be what was counted of it plus what may have been missed. When the table is full, the half with the lesser `upper` goes
-//! into `rest`, and the largest `upper` among those becomes the `floor`: no key outside of the table ever weighed more. A key
-//! that is let in begins with `floor` as what may have been missed. After `N` packets (or bytes) the floor is at most `2 N / keys`: each
-//! unit adds 1 to the sum over the table of `upper - floor`, and raising the floor by 1 takes `keys / 2` from it, which is
-//! never negative.
+//! Let `upper` of a key be what was counted of it plus what may have been missed. When the table is
+//! full, the half with the lesser `upper` goes into `rest`, and the largest `upper` among those
+//! becomes the `floor`: no key outside of the table ever weighed more. A key that is let in begins
+//! with `floor` as what may have been missed. After `N` packets (or bytes) the floor is at most `2
+//! N / keys`: each unit adds 1 to the sum over the table of `upper - floor`, and raising the floor
+//! by 1 takes `keys / 2` from it, which is never negative.
 
 use netaware_units::Wall;
 
@@ -78,7 +79,8 @@ impl Bounded {
         let mut uppers: Vec<u64> = self.keys.values().map(|counted| counted.upper(weight)).collect();
         let middle = (uppers.len() - 1) / 2;
         let limit = *uppers.select_nth_unstable(middle).1;
-        // Of those that weigh just the limit only so many go that half remains: else a table of equals would be emptied.
+        // Of those that weigh just the limit only so many go that half remains: else a table of
+        // equals would be emptied.
         let mut equals = middle + 1 - uppers[..=middle].iter().filter(|upper| **upper < limit).count();
         let (rest, packets, bytes) = (&mut self.rest, &mut self.packets_floor, &mut self.bytes_floor);
         self.keys.retain(|_, counted| {
@@ -201,7 +203,8 @@ mod tests {
         assert!(taken.rest.is_none());
     }
 
-    /// Heavy flows among many that come once, in the proportions of ten million flows at a probe with 10,000 keys.
+    /// Heavy flows among many that come once, in the proportions of ten million flows at a probe
+    /// with 10,000 keys.
     #[test]
     fn heavy_hitters_stay_among_a_flood_of_single_packets() {
         let mut rng = SplitMix64::new(7);

@@ -48,7 +48,8 @@ impl KeyParts {
         })
     }
 
-    /// The key of a packet; zero is what is no part of it. An address makes the version part of the key, too.
+    /// The key of a packet; zero is what is no part of it. An address makes the version part of the
+    /// key, too.
     #[inline]
     pub(super) fn of(&self, packet: &Packet<'_>) -> Flow {
         let mut flow = Flow::default();

@@ -1,4 +1,5 @@
-//! Clocks that disagree, through join and estimate together: the truth is known, and every row must hold it within its own bound.
+//! Clocks that disagree, through join and estimate together: the truth is known, and every row must
+//! hold it within its own bound.
 
 use netaware_passive::clock::Exchange;
 use netaware_passive::join::{Direction, Join, JoinSettings, Joined, Pair, PointId};
@@ -270,7 +271,8 @@ fn a_clock_that_jumps_costs_some_delays_and_no_truth() {
     for (row, truth) in rows(&joined, &truth) {
         assert_eq!(row.matched + row.lost + row.unobserved, row.packets);
         let most = *truth.delays.iter().max().unwrap();
-        // The periods of b's clock overlap where it jumped back, so only sums over all are exact there.
+        // The periods of b's clock overlap where it jumped back, so only sums over all are exact
+        // there.
         assert!(row.delay.max.0 <= most + row.clock_bound.unwrap().0 + 2_000_000, "{row:?}");
     }
     let split: Vec<&DelayRow> = joined
@@ -343,8 +345,8 @@ fn daemons_that_claim_too_much_are_refuted_by_packets() {
     }
 }
 
-/// Three points on a bridged way: no TTL tells their order, delays between neighbours are 300 us, and clocks are 20 ms ahead and 10 ms
-/// behind that of the first. Traffic both ways says so.
+/// Three points on a bridged way: no TTL tells their order, delays between neighbours are 300 us,
+/// and clocks are 20 ms ahead and 10 ms behind that of the first. Traffic both ways says so.
 #[test]
 fn points_of_one_ttl_are_in_the_order_of_corrected_stamps() {
     let off = [0, 20_000_000, -10_000_000];
@@ -354,7 +356,8 @@ fn points_of_one_ttl_are_in_the_order_of_corrected_stamps() {
     })
     .unwrap();
     let mut rng = SplitMix64::new(7);
-    // Some packets with a router between, whose way is beyond doubt, tell of the clocks; then the bridged ones.
+    // Some packets with a router between, whose way is beyond doubt, tell of the clocks; then the
+    // bridged ones.
     let mut truth = [0_u64; 2];
     for n in 0..40_000_i64 {
         let at = START + 2 * SECOND + n * 400_000;

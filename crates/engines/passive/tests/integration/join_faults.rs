@@ -72,7 +72,8 @@ fn a_report_that_never_comes_makes_unobserved_packets_and_no_losses() {
     joined.append(&mut join.finish());
     let [packets, matched, lost, unobserved, ..] = totals(&joined);
     assert_eq!((packets, matched, packets - matched - lost), (3000, 1800, unobserved));
-    // A loss within patience and clocks of the gap is unobserved as well: 21 before and 21 behind of those 200.
+    // A loss within patience and clocks of the gap is unobserved as well: 21 before and 21 behind
+    // of those 200.
     assert_eq!(unobserved, 1000 + 21 + 21);
 }
 
@@ -90,7 +91,8 @@ fn a_capture_that_lost_packets_makes_its_time_unobserved() {
 
 #[test]
 fn a_collector_that_was_restarted_knows_that_it_knows_nothing_of_before() {
-    // The first one dies with everything that b reported up to 2 s; a's last report was not taken yet and comes again.
+    // The first one dies with everything that b reported up to 2 s; a's last report was not taken
+    // yet and comes again.
     let mut join = join(settings());
     join.offer(A, &packets(1000, 4000, 0));
     join.offer(B, &packets(2000, 4000, 1));

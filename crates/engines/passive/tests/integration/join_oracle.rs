@@ -303,7 +303,8 @@ mod oracle {
     }
 }
 
-/// Offers everything in pieces, in an order that the seed decides, advancing now and then; the reports come last.
+/// Offers everything in pieces, in an order that the seed decides, advancing now and then; the
+/// reports come last.
 fn offer_in_disorder(
     matcher: &mut Matcher,
     seen: &[Vec<PacketSighting>],

@@ -1,4 +1,5 @@
-//! A join that is put away and taken up again, at any moment; and what somebody made of the bytes meanwhile.
+//! A join that is put away and taken up again, at any moment; and what somebody made of the bytes
+//! meanwhile.
 
 use netaware_passive::clock::Exchange;
 use netaware_passive::join::{Join, JoinSettings, Joined, PointId};
@@ -20,7 +21,8 @@ fn settings() -> JoinSettings {
     }
 }
 
-/// What a point said in a slot: some packets, and how many it lost; now and then an exchange with another.
+/// What a point said in a slot: some packets, and how many it lost; now and then an exchange with
+/// another.
 #[derive(Debug, Clone)]
 struct Slot {
     seen: Vec<(u64, i64)>,

@@ -1,5 +1,6 @@
-//! A flood of ten million flows, as somebody makes who forges addresses: memory stays bounded, every packet is in some row, and those
-//! who really send much are found. `cargo test --release -p netaware-passive --test integration -- --ignored`
+//! A flood of ten million flows, as somebody makes who forges addresses: memory stays bounded,
+//! every packet is in some row, and those who really send much are found. `cargo test --release -p
+//! netaware-passive --test integration -- --ignored`
 
 use netaware_passive::{Found, Link, Observed, Seed, Watch, watch};
 use netaware_record::passive::{Period, Row};

@@ -1,11 +1,13 @@
 //! Getting near: the rate at which a train arrives is the rate of the next one.
 //!
-//! On a first-in-first-out link R' = C R / (R + X), so the rates fall towards the available bandwidth, by the utilisation's
-//! power from round to round (Jin and Tierney's feedback convergence, 2002-2003, as reconstructed). After a few rounds the
-//! line through what was seen says where they are going. One train a round is noisy: good to a fifth, no result by itself.
+//! On a first-in-first-out link R' = C R / (R + X), so the rates fall towards the available
+//! bandwidth, by the utilisation's power from round to round (Jin and Tierney's feedback
+//! convergence, 2002-2003, as reconstructed). After a few rounds the line through what was seen
+//! says where they are going. One train a round is noisy: good to a fifth, no result by itself.
 //!
-//! The first train leaves as fast as the host can. Where the receiver hands it over in one batch it is made longer, then
-//! slower, until its dispersion shows; and what passes at the fastest rate that can be seen is a lower bound.
+//! The first train leaves as fast as the host can. Where the receiver hands it over in one batch it
+//! is made longer, then slower, until its dispersion shows; and what passes at the fastest rate
+//! that can be seen is a lower bound.
 
 use netaware_units::Span;
 
@@ -126,7 +128,8 @@ impl Approach {
             self.found = Some(Found::AtLeast { rate: seen.rate() / stretch.max(1.0), why });
             return;
         }
-        // The capacity rests on the fastest rounds: they are not to weigh less for having been stretched.
+        // The capacity rests on the fastest rounds: they are not to weigh less for having been
+        // stretched.
         let lasted = seen.sent_ns / 1e9 * stretch;
         self.samples.push(Sample { rate: seen.rate(), stretch, lasted });
         if stretch <= CLOSE || self.samples.len() >= ROUNDS {
@@ -134,7 +137,8 @@ impl Approach {
             return;
         }
         self.rate = arrived.max(SLOWEST).min(sender.fastest);
-        // Slower trains are seen with fewer packets, but an arrival in batches needs as many as it took.
+        // Slower trains are seen with fewer packets, but an arrival in batches needs as many as it
+        // took.
         let slower = (f64::from(self.packets) * self.rate / seen.rate()).ceil() as u32;
         let needed = if self.packets > FIRST { slower.max(FIRST) } else { FEWEST };
         self.packets = packets_a_round.max(needed).min(sender.longest);

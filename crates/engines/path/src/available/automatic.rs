@@ -1,9 +1,11 @@
 //! The default: a [`Curve`] for the figure, a [`Slops`] for the proof.
 //!
-//! The two look at different things, how far trains are stretched and whether delays rise, and err for different reasons. The
-//! curve is quick and has an interval; the streams then try just below and just above it. If they say what they should, the
-//! answer is the curve's; if not, they search on, and should both ends then be apart, the answer holds both and says so.
-//! **Biased** as its parts; where both are misled alike (a shaper's credit, a path with two tight links) it does not notice.
+//! The two look at different things, how far trains are stretched and whether delays rise, and err
+//! for different reasons. The curve is quick and has an interval; the streams then try just below
+//! and just above it. If they say what they should, the answer is the curve's; if not, they search
+//! on, and should both ends then be apart, the answer holds both and says so. **Biased** as its
+//! parts; where both are misled alike (a shaper's credit, a path with two tight links) it does not
+//! notice.
 
 use netaware_stats::interval::Interval;
 use netaware_units::{Mono, Span};
@@ -91,7 +93,8 @@ fn together(mut curve: Estimate, slops: Estimate) -> Estimate {
     curve.bytes += slops.bytes;
     curve.packets += slops.packets;
     curve.took += slops.took;
-    // Streams of few packets fall on either side by chance, so the figure is the line's, unless the traffic gave way to its trains.
+    // Streams of few packets fall on either side by chance, so the figure is the line's, unless the
+    // traffic gave way to its trains.
     let doubts = curve.flags.contains(&Flag::Elastic);
     let cut_short = Flag::CutShort;
     let news = slops.flags.into_iter().filter(|flag| *flag != cut_short);
@@ -127,7 +130,8 @@ fn agree(a: &Interval, b: &Interval) -> bool {
     touch || (a.estimate - b.estimate).abs() <= SAME * a.estimate.max(b.estimate)
 }
 
-/// The narrower counts more; the interval is what both allow, and never less than what keeps both estimates.
+/// The narrower counts more; the interval is what both allow, and never less than what keeps both
+/// estimates.
 fn weighed(a: Interval, b: &Interval) -> Interval {
     let weight = |interval: &Interval| 1.0 / interval.width().max(0.01 * interval.estimate).max(1.0).powi(2);
     let (wa, wb) = (weight(&a), weight(b));

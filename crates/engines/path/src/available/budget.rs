@@ -1,8 +1,9 @@
 //! What a method may still send: bytes are earned by waiting, at `max_load` of the capacity.
 //!
-//! **Assumes** of the capacity what the path has shown so far: a rate at which trains arrived that one of sixteen has passed. The
-//! fastest of all may be above the narrow link's, where a loaded link behind that has pushed the train together. **Leans** to
-//! less load than allowed. Before the first train nothing is known; what it cost is waited for afterwards.
+//! **Assumes** of the capacity what the path has shown so far: a rate at which trains arrived that
+//! one of sixteen has passed. The fastest of all may be above the narrow link's, where a loaded
+//! link behind that has pushed the train together. **Leans** to less load than allowed. Before the
+//! first train nothing is known; what it cost is waited for afterwards.
 
 use netaware_units::{Mono, Span};
 
@@ -94,7 +95,8 @@ impl Budget {
         (back <= begin + self.limit).then_some(due)
     }
 
-    /// A rest before a train, so that such trains with such rests make no more than the allowed load.
+    /// A rest before a train, so that such trains with such rests make no more than the allowed
+    /// load.
     pub(crate) fn rest(&self, bits: f64, lasts: Span) -> Span {
         if self.capacity <= 0.0 {
             return Span::ZERO;
@@ -109,7 +111,8 @@ impl Budget {
         let end = (self.limit - self.rtt * 12 - PATIENCE.min(self.limit / 10)).or_zero().secs_f64();
         let left = (begin + self.limit - now).or_zero().secs_f64();
         let allowed = self.load * self.capacity * CAUTION * end - self.bytes as f64 * 8.0;
-        // Where the allowance was saved up, the link's own rate still bounds what the rest of the time takes.
+        // Where the allowance was saved up, the link's own rate still bounds what the rest of the
+        // time takes.
         allowed.min(0.5 * self.capacity * left).max(0.0)
     }
 

@@ -1,13 +1,15 @@
 //! Available bandwidth all the time, for little traffic: trains whose rate rises.
 //!
-//! **Measures** the rate from which on a chirp, a train of rising rate, queues, and follows it. Each chirp has an estimate of
-//! its own from where its queueing delay rises and does not come back (its excursions); those only aim the next chirps. The
-//! figure is that of a Kalman filter over the strains of the chirps' steps above it. **Assumes** one tight link, first in
-//! first out; that the available bandwidth moves little from volley to volley, against [`tracker`]'s allowance. **Biased**
-//! low under bursts, since a step is short, and more so the smaller the packets; slow to follow a jump: some volleys.
-//! **Published**: excursions, Ribeiro et al., "pathChirp" (PAM 2003); rates dense around the centre, Goldoni et al.,
-//! "ASSOLO" (2009); filter, Ekelin et al., "BART" (NOMS 2006). Where we differ: rates are those of the actual send stamps,
-//! steps are as many packets as batches of the receiver need, and one answer rests on both ideas.
+//! **Measures** the rate from which on a chirp, a train of rising rate, queues, and follows it.
+//! Each chirp has an estimate of its own from where its queueing delay rises and does not come back
+//! (its excursions); those only aim the next chirps. The figure is that of a Kalman filter over the
+//! strains of the chirps' steps above it. **Assumes** one tight link, first in first out; that the
+//! available bandwidth moves little from volley to volley, against [`tracker`]'s allowance.
+//! **Biased** low under bursts, since a step is short, and more so the smaller the packets; slow to
+//! follow a jump: some volleys. **Published**: excursions, Ribeiro et al., "pathChirp" (PAM 2003);
+//! rates dense around the centre, Goldoni et al., "ASSOLO" (2009); filter, Ekelin et al., "BART"
+//! (NOMS 2006). Where we differ: rates are those of the actual send stamps, steps are as many
+//! packets as batches of the receiver need, and one answer rests on both ideas.
 
 mod excursion;
 mod pattern;

@@ -1,13 +1,16 @@
-//! Available bandwidth from how much longer trains take to arrive than to leave, against their rate.
+//! Available bandwidth from how much longer trains take to arrive than to leave, against their
+//! rate.
 //!
-//! **Measures** the available bandwidth and the capacity of the tight link. Above the available bandwidth A a train of rate R
-//! is stretched by 1 + (R - A) / C; a line through trains of several rates has both. **Assumes** one tight link, first in
-//! first out, with cross traffic that does not react. **Biased**: where the queue runs empty during a train the stretch is too
-//! large and A too low; so the first quarter of each train does not count, and rates keep a distance from A of twice what
-//! chance makes of one train. Several tight links make the line steeper, so that C reads low and A hardly moves.
-//! **Published**: feedback convergence, Jin and Tierney (LBNL 2002, IMC 2003); regression, TOPP (Melander, Björkman and
-//! Gunningberg 2000) and DietTopp (Johnsson et al. 2004). Where we differ: trains are chosen by strain, not by rate, rates
-//! are those of the actual send stamps, and the interval is a jackknife over trains.
+//! **Measures** the available bandwidth and the capacity of the tight link. Above the available
+//! bandwidth A a train of rate R is stretched by 1 + (R - A) / C; a line through trains of several
+//! rates has both. **Assumes** one tight link, first in first out, with cross traffic that does not
+//! react. **Biased**: where the queue runs empty during a train the stretch is too large and A too
+//! low; so the first quarter of each train does not count, and rates keep a distance from A of
+//! twice what chance makes of one train. Several tight links make the line steeper, so that C reads
+//! low and A hardly moves. **Published**: feedback convergence, Jin and Tierney (LBNL 2002, IMC
+//! 2003); regression, TOPP (Melander, Björkman and Gunningberg 2000) and DietTopp (Johnsson et al.
+//! 2004). Where we differ: trains are chosen by strain, not by rate, rates are those of the actual
+//! send stamps, and the interval is a jackknife over trains.
 
 mod answer;
 mod narrow;
@@ -34,7 +37,8 @@ use plan::Plan;
 pub struct TightLink {
     /// bit/s of the IP layer.
     pub capacity: Interval,
-    /// Share of the stretches' variance that the line explains, 0..=1. Low on an idle path with noisy stamps too.
+    /// Share of the stretches' variance that the line explains, 0..=1. Low on an idle path with
+    /// noisy stamps too.
     pub quality: f64,
 }
 
@@ -156,7 +160,8 @@ impl Curve {
 
     /// The trains that a line may go through, and the line.
     fn reading(&self) -> Option<Reading> {
-        // The approach's trains are short: what a bucket lets through at once is not what it lasts for.
+        // The approach's trains are short: what a bucket lets through at once is not what it lasts
+        // for.
         let arrivals = self.samples.iter().map(|sample| sample.rate / sample.stretch);
         let fastest = arrivals.fold(0.0, f64::max);
         let fitter = Fitter::new((fastest, MOST_TIGHT * fastest.max(self.approach.fastest_arrival)));
@@ -270,5 +275,6 @@ const MOST_TIGHT: f64 = 10.0;
 const CONFIDENCE: f64 = 0.95;
 /// Half an interval of this share of the figure needs no more trains.
 const NARROW: f64 = 0.05;
-/// What chance makes of one train's figure where traffic is so smooth that half of the trains are enough.
+/// What chance makes of one train's figure where traffic is so smooth that half of the trains are
+/// enough.
 const SMOOTH: f64 = 0.015;

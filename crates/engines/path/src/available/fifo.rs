@@ -1,8 +1,10 @@
-//! A row of first-in-first-out links with cross traffic, in a few lines: what the truth tests of this folder run against.
+//! A row of first-in-first-out links with cross traffic, in a few lines: what the truth tests of
+//! this folder run against.
 //!
-//! A queue is Lindley's recursion over the arrivals of probes and cross packets; with constant traffic and long trains it
-//! obeys the fluid equations, which `curve` is held against. Time that passes without probes is jumped over, and the queue is
-//! given two thousand cross packets to settle before the next one.
+//! A queue is Lindley's recursion over the arrivals of probes and cross packets; with constant
+//! traffic and long trains it obeys the fluid equations, which `curve` is held against. Time that
+//! passes without probes is jumped over, and the queue is given two thousand cross packets to
+//! settle before the next one.
 
 use netaware_stats::rng::SplitMix64;
 use netaware_units::{Mono, Span};

@@ -1,4 +1,5 @@
-//! What was odd about the trains of a measurement: loss, batches, pauses of the sender, another path in mid-run.
+//! What was odd about the trains of a measurement: loss, batches, pauses of the sender, another
+//! path in mid-run.
 
 use netaware_stats::quantile::median;
 use netaware_units::Span;
@@ -65,7 +66,8 @@ impl Health {
         self.levels.changed()
     }
 
-    /// What a reader must know; `limit` is the share of loss from which on the method's figures suffer.
+    /// What a reader must know; `limit` is the share of loss from which on the method's figures
+    /// suffer.
     pub(crate) fn flags(&self, limit: f64) -> Vec<Flag> {
         let mut flags = Vec::new();
         if self.sender_is_late() {
@@ -133,7 +135,8 @@ mod tests {
         let (late, lossy, reordered) = (Flag::HostLimited, Flag::Lossy(0.25), Flag::Reordered(0.2));
         assert_eq!(odd.flags(0.24), [late, coalescing, lossy, reordered]);
         assert_eq!(odd.period(), Span(60_000));
-        // A quarter of the packets, a third of the trains and one packet of a hundred are none too many.
+        // A quarter of the packets, a third of the trains and one packet of a hundred are none too
+        // many.
         assert_eq!(odd.flags(0.25), [late, coalescing, reordered]);
         assert_eq!(Health { trains: 6, ..odd.clone() }.flags(0.25), [reordered]);
         assert_eq!(Health { trains: 6, arrived: 100, reordered: 1, ..odd.clone() }.flags(0.5), []);

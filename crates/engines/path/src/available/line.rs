@@ -1,10 +1,11 @@
 //! Least squares over (sent rate, stretch): the tight link's capacity and what is free of it.
 //!
-//! Above the available bandwidth a first-in-first-out link stretches a train of rate R by X/C + R/C, with C its capacity and
-//! X the cross traffic: a line of slope 1/C that crosses 1 at A = C - X (TOPP, Melander et al. 2000). **Weights**: cross
-//! traffic adds to a train what arrives while the train does, so the variance of a stretch s over t seconds goes with s / t. **Interval**: the jackknife over
-//! trains with Student's t, which needs no model of the traffic. It is too narrow for traffic that varies over longer than
-//! the measurement.
+//! Above the available bandwidth a first-in-first-out link stretches a train of rate R by X/C +
+//! R/C, with C its capacity and X the cross traffic: a line of slope 1/C that crosses 1 at A = C -
+//! X (TOPP, Melander et al. 2000). **Weights**: cross traffic adds to a train what arrives while
+//! the train does, so the variance of a stretch s over t seconds goes with s / t. **Interval**: the
+//! jackknife over trains with Student's t, which needs no model of the traffic. It is too narrow
+//! for traffic that varies over longer than the measurement.
 
 use netaware_stats::distribution::student_t_two_sided;
 use netaware_stats::interval::Interval;
@@ -21,8 +22,8 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Of a variance: what cross traffic makes of the stretch is the less certain the shorter a train is and the more it is
-    /// stretched.
+    /// Of a variance: what cross traffic makes of the stretch is the less certain the shorter a
+    /// train is and the more it is stretched.
     pub(crate) fn weight(&self) -> f64 {
         self.lasted / self.stretch
     }
@@ -75,7 +76,8 @@ impl Sums {
     }
 }
 
-/// Lines through trains, none of which is flatter or steeper than the capacities `between` (bit/s) say.
+/// Lines through trains, none of which is flatter or steeper than the capacities `between` (bit/s)
+/// say.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fitter {
     unit: f64,
@@ -117,7 +119,8 @@ impl Fitter {
         })
     }
 
-    /// Available bandwidth and tight capacity with their intervals; `None` for fewer than four trains.
+    /// Available bandwidth and tight capacity with their intervals; `None` for fewer than four
+    /// trains.
     pub(crate) fn intervals(&self, samples: &[Sample], confidence: f64) -> Option<(Interval, Interval)> {
         let all = self.fit(samples)?;
         let sums = self.sums(samples);

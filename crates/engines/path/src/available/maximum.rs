@@ -1,4 +1,5 @@
-//! Maximum IP-layer capacity: fill the path and count what arrives (RFC 9097, ITU-T Y.1540 Annex B, TR-471).
+//! Maximum IP-layer capacity: fill the path and count what arrives (RFC 9097, ITU-T Y.1540 Annex B,
+//! TR-471).
 //!
 //! **Measures** the highest receive rate of any sub-interval of a load search over UDP. **Assumes**
 //! that the path may be filled: `max_load` must be near 1, for otherwise the search has to rest
@@ -46,7 +47,8 @@ pub struct Maximum {
 }
 
 impl Maximum {
-    /// For hosts like these, by this search. It takes 10 s, or what the instrument allows if that is less.
+    /// For hosts like these, by this search. It takes 10 s, or what the instrument allows if that
+    /// is less.
     pub fn new(instrument: &Instrument, search: Search) -> Self {
         let sender = Sender::new(instrument);
         let top = load::highest_row(sender.fastest);
@@ -64,8 +66,9 @@ impl Maximum {
         }
     }
 
-    /// What passed at first and what lasts, bit/s, where a credit is spent: volleys that the path holds back by then come well below the
-    /// best sub-interval. On a link without credit they come at its rate. Credit grows in the pauses, so these count.
+    /// What passed at first and what lasts, bit/s, where a credit is spent: volleys that the path
+    /// holds back by then come well below the best sub-interval. On a link without credit they come
+    /// at its rate. Credit grows in the pauses, so these count.
     fn two_modes(&self) -> Option<(f64, f64)> {
         let peak = self.best()?.rate;
         let later = &self.volleys[self.volleys.len() / 2..];
@@ -145,7 +148,8 @@ impl Maximum {
         // The rate that passed while more was sent. The mean is lower, because some volleys were
         // sent more slowly.
         let filled = best.filled.filter(|_| modes.is_none()).unwrap_or(rate);
-        // Within a sub-interval the rate is counted, not estimated: what errs are the ends of twenty volleys.
+        // Within a sub-interval the rate is counted, not estimated: what errs are the ends of
+        // twenty volleys.
         let (lo, hi) = (rate * 0.98, rate.max(filled) * 1.02);
         Estimate {
             rate: Interval { estimate: rate, lo, hi, confidence: CONFIDENCE },

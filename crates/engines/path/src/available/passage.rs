@@ -1,11 +1,12 @@
 //! A train that has passed: how long it took to leave, how long to arrive, and what came between.
 //!
-//! **Assumes** that both clocks run evenly during one train; their offset cancels. **Ends**: under interrupt coalescing an
-//! arrival is stamped when its batch is handed over. First packets of batches all waited as long, so a batched train is
-//! measured from one batch's begin to another's; last packets waited least, so delays are theirs. A card whose timer runs
-//! free makes either wrong by up to one gap. **Sends**: a train that its sender interrupted is cut there, and the longest
-//! piece counts. **Published**: whole-train means after Jacobsson et al. (IFAC 2005); last of batch and splitting after Jain
-//! and Dovrolis (PAM 2002).
+//! **Assumes** that both clocks run evenly during one train; their offset cancels. **Ends**: under
+//! interrupt coalescing an arrival is stamped when its batch is handed over. First packets of
+//! batches all waited as long, so a batched train is measured from one batch's begin to another's;
+//! last packets waited least, so delays are theirs. A card whose timer runs free makes either wrong
+//! by up to one gap. **Sends**: a train that its sender interrupted is cut there, and the longest
+//! piece counts. **Published**: whole-train means after Jacobsson et al. (IFAC 2005); last of batch
+//! and splitting after Jain and Dovrolis (PAM 2002).
 
 mod handed;
 #[cfg(test)]
@@ -116,7 +117,8 @@ impl Passage {
         1.0 - f64::from(self.arrived.min(self.sent)) / f64::from(self.sent.max(1))
     }
 
-    /// How the train was stretched behind its first `skip` (0..1), in which a queue may still have run empty.
+    /// How the train was stretched behind its first `skip` (0..1), in which a queue may still have
+    /// run empty.
     pub(crate) fn dispersion(&self, skip: f64) -> Result<Dispersion, Unusable> {
         if self.points.len() < FEWEST {
             return Err(Unusable::Lost);
@@ -127,7 +129,8 @@ impl Passage {
             Handed::InFew => return Err(Unusable::TooShort),
             Handed::Batched(_, ends) => {
                 let ends = ends.get(ends.partition_point(|end| *end < from)..).unwrap_or_default();
-                // From first packet to first packet of a batch. The last batch may have waited for more to come.
+                // From first packet to first packet of a batch. The last batch may have waited for
+                // more to come.
                 let [first, .., last, _] = ends else { return Err(Unusable::TooShort) };
                 if ends.len() <= FEWEST_BATCHES {
                     return Err(Unusable::TooShort);
@@ -138,7 +141,8 @@ impl Passage {
         self.between(first, last)
     }
 
-    /// Between two points by index. What arrives much faster than it left was held back together on the way.
+    /// Between two points by index. What arrives much faster than it left was held back together on
+    /// the way.
     fn between(&self, first: usize, last: usize) -> Result<Dispersion, Unusable> {
         let (Some(a), Some(b)) = (self.points.get(first), self.points.get(last)) else {
             return Err(Unusable::Lost);
@@ -159,8 +163,9 @@ impl Passage {
         if found.received_ns < COMPRESSED * found.sent_ns { Err(Unusable::TooShort) } else { Ok(found) }
     }
 
-    /// Between the packets of these numbers, or those next to them of which the time is known, each with the one before it; `None`
-    /// where there is no such pair. Short ones are noisy: nothing is left out for being compressed.
+    /// Between the packets of these numbers, or those next to them of which the time is known, each
+    /// with the one before it; `None` where there is no such pair. Short ones are noisy: nothing is
+    /// left out for being compressed.
     pub(crate) fn segments(&self, numbers: &[u32]) -> Vec<Option<Segment>> {
         let marks = self.edges();
         let near = |number: u32| {
@@ -181,8 +186,9 @@ impl Passage {
         numbers.windows(2).map(segment).collect()
     }
 
-    /// Where steps may begin and end: at every packet; under coalescing, with the gaps of both ends averaged over each batch, or,
-    /// where batches are so small that their packets tell little more, at the last packets of batches.
+    /// Where steps may begin and end: at every packet; under coalescing, with the gaps of both ends
+    /// averaged over each batch, or, where batches are so small that their packets tell little
+    /// more, at the last packets of batches.
     fn edges(&self) -> Vec<Point> {
         let Handed::Batched(batching, ends) = &self.handed else { return self.points.clone() };
         if batching.batch < LARGE_BATCH {
@@ -221,7 +227,8 @@ impl Passage {
         self.marks().iter().map(delay).collect()
     }
 
-    /// Least difference of the two clocks over the first quarter, ns: what the path takes before this train fills it.
+    /// Least difference of the two clocks over the first quarter, ns: what the path takes before
+    /// this train fills it.
     pub(crate) fn level(&self) -> Option<i128> {
         let first = self.points.get(..self.points.len().div_ceil(4))?;
         first.iter().map(|point| i128::from(point.at) - i128::from(point.sent)).min()
@@ -252,8 +259,9 @@ impl Dispersion {
         self.bits * (1.0 - self.lost) / self.received_ns * 1e9
     }
 
-    /// Sent over received rate, 1 for a train that passed as it was sent. A few lost packets were in the queue all the same
-    /// and do not count; where more are lost, a policer or a full queue takes what the train has too much.
+    /// Sent over received rate, 1 for a train that passed as it was sent. A few lost packets were
+    /// in the queue all the same and do not count; where more are lost, a policer or a full queue
+    /// takes what the train has too much.
     pub(crate) fn stretch(&self) -> f64 {
         let taken = (self.lost - STRAY_LOSS).max(0.0);
         self.received_ns / self.sent_ns / (1.0 - taken).max(0.01)
@@ -265,8 +273,8 @@ fn ns(later: i64, earlier: i64) -> f64 {
     (i128::from(later) - i128::from(earlier)) as f64
 }
 
-/// A sender's gap beyond this interrupts the train, ns: twice the plan, and 1 ms or a twentieth of the train above it, if
-/// that is more than its stamps err.
+/// A sender's gap beyond this interrupts the train, ns: twice the plan, and 1 ms or a twentieth of
+/// the train above it, if that is more than its stamps err.
 fn longest_gap(train: &Train) -> f64 {
     let gap = |ps: u64| ps as f64 / 1000.0;
     match &train.gaps {

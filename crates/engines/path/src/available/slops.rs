@@ -1,12 +1,14 @@
 //! Available bandwidth as a range: does the delay rise during a stream of this rate?
 //!
-//! **Measures** the rates between which streams are now held up and now not: the range in which the available bandwidth
-//! moved, averaged over one stream each. **Assumes** one tight link, first in first out, and cross traffic that does not
-//! react; no stamp but its own host's is compared, so clocks need no agreement. **Biased** low under heavy load, where bursts
-//! look like trends; a shaper's credit is read as bandwidth. **Published**: Jain and Dovrolis, "End-to-end available
-//! bandwidth" (SIGCOMM 2002) and "Pathload" (PAM 2002); with arrivals in batches only each batch's last packet counts. Where
-//! we differ: fleets leave as one volley, begin near (as [`Curve`](super::Curve) does) and not at the dispersion rate, are
-//! smaller, and packets stay large, for those of others are.
+//! **Measures** the rates between which streams are now held up and now not: the range in which the
+//! available bandwidth moved, averaged over one stream each. **Assumes** one tight link, first in
+//! first out, and cross traffic that does not react; no stamp but its own host's is compared, so
+//! clocks need no agreement. **Biased** low under heavy load, where bursts look like trends; a
+//! shaper's credit is read as bandwidth. **Published**: Jain and Dovrolis, "End-to-end available
+//! bandwidth" (SIGCOMM 2002) and "Pathload" (PAM 2002); with arrivals in batches only each batch's
+//! last packet counts. Where we differ: fleets leave as one volley, begin near (as
+//! [`Curve`](super::Curve) does) and not at the dispersion rate, are smaller, and packets stay
+//! large, for those of others are.
 
 mod answer;
 mod fleet;
@@ -97,8 +99,8 @@ impl Slops {
         }
     }
 
-    /// One that begins where another method ended: `available` is looked for first, at a path of `capacity` bit/s whose
-    /// trains need `packets` to be seen.
+    /// One that begins where another method ended: `available` is looked for first, at a path of
+    /// `capacity` bit/s whose trains need `packets` to be seen.
     pub(crate) fn confirming(
         instrument: &Instrument,
         available: &Interval,
@@ -138,10 +140,12 @@ impl Slops {
         }
     }
 
-    /// A fleet at `rate`: streams of equal length in time, each with a rest in which its queue drains.
+    /// A fleet at `rate`: streams of equal length in time, each with a rest in which its queue
+    /// drains.
     fn streams(&self, rate: f64, now: Mono) -> Volley {
         let bits = self.stream_bits(rate, now);
-        // Small packets only where bytes are scarce, and none that the host could not send fast enough.
+        // Small packets only where bytes are scarce, and none that the host could not send fast
+        // enough.
         let slowest = rate * ROOM / self.sender.fastest * f64::from(self.sender.length);
         let length =
             (bits / 8.0 / FEWEST_PACKETS).max(slowest).max(SMALLEST).min(f64::from(self.sender.length));

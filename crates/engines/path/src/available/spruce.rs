@@ -1,15 +1,18 @@
 //! Available bandwidth from the gaps of pairs, where the tight link's capacity is known.
 //!
-//! **Measures** the mean over pairs of A = C - X with X = (C g_out - L) / g_in: what arrived between the packets of a pair. A
-//! pair leaves L/C apart, so that the queue cannot run empty between the two; pairs come as a Poisson process, so that they
-//! see time averages. Some time ahead of each pair a packet wakes whoever sleeps on the way: the first packet after a pause is
-//! handled, and stamped, later than the second. **Assumes** that C is the tight link's, that the tight link is the narrow one and is first in first out.
-//! **Biased** by as much as C is wrong; high if a faster, loaded link behind pulls pairs together; low by
-//! whatever loaded links in front spread them, so that the interval reaches higher than the spread of the pairs alone would have it. The original floors each
-//! pair's X at zero and A at -0.8 C, which reads low where stamps err to both sides (a gap of 12 us at 1 Gbit/s does); here
-//! only the mean is kept within 0 and C. It also re-derives C from a gap cut to whole microseconds (+2.6 % at 100 Mbit/s,
-//! +9 % at 1 Gbit/s); here gaps are those of the stamps and C is the one given. **Published**: Strauss, Katabi and Kaashoek,
-//! "A measurement study of available bandwidth estimation tools" (IMC 2003).
+//! **Measures** the mean over pairs of A = C - X with X = (C g_out - L) / g_in: what arrived
+//! between the packets of a pair. A pair leaves L/C apart, so that the queue cannot run empty
+//! between the two; pairs come as a Poisson process, so that they see time averages. Some time
+//! ahead of each pair a packet wakes whoever sleeps on the way: the first packet after a pause is
+//! handled, and stamped, later than the second. **Assumes** that C is the tight link's, that the
+//! tight link is the narrow one and is first in first out. **Biased** by as much as C is wrong;
+//! high if a faster, loaded link behind pulls pairs together; low by whatever loaded links in front
+//! spread them, so that the interval reaches higher than the spread of the pairs alone would have
+//! it. The original floors each pair's X at zero and A at -0.8 C, which reads low where stamps err
+//! to both sides (a gap of 12 us at 1 Gbit/s does); here only the mean is kept within 0 and C. It
+//! also re-derives C from a gap cut to whole microseconds (+2.6 % at 100 Mbit/s, +9 % at 1 Gbit/s);
+//! here gaps are those of the stamps and C is the one given. **Published**: Strauss, Katabi and
+//! Kaashoek, "A measurement study of available bandwidth estimation tools" (IMC 2003).
 
 use netaware_stats::distribution::student_t_two_sided;
 use netaware_stats::interval::Interval;
@@ -51,8 +54,8 @@ impl Spruce {
     /// It takes no longer by itself.
     pub const LONGEST: Span = Span::from_secs(15);
 
-    /// For a tight link of this capacity, bit/s with its bounds. `seed` fixes the distances of the pairs. It takes 15 s, or
-    /// what the instrument allows if that is less.
+    /// For a tight link of this capacity, bit/s with its bounds. `seed` fixes the distances of the
+    /// pairs. It takes 15 s, or what the instrument allows if that is less.
     pub fn new(instrument: &Instrument, capacity: Interval, seed: u64) -> Self {
         let load = instrument.max_load.min(LOAD);
         let mut budget = Budget::new(&Instrument { max_load: load, ..instrument.clone() }, Self::LONGEST);
@@ -81,7 +84,8 @@ impl Spruce {
 
     fn compose(&mut self, now: Mono) -> Volley {
         let gap = (self.narrow_gap() * 1000.0).round() as u64;
-        // At least what the load allows, at most what spreads the pairs over the time that there is.
+        // At least what the load allows, at most what spreads the pairs over the time that there
+        // is.
         let pair = Span::from_secs_f64(self.narrow_gap() / 1e9);
         let least = self.budget.rest(3.0 * self.sender.bits(), pair).secs_f64();
         let left = f64::from((PAIRS.saturating_sub(self.seen.asked)).max(1));
@@ -200,8 +204,8 @@ impl Estimator for Spruce {
 
 /// As published.
 const PAIRS: u32 = 100;
-/// The packet that wakes goes so many L/C ahead of the pair, and as long at least: its own queue is gone by then, and whoever
-/// woke is awake still.
+/// The packet that wakes goes so many L/C ahead of the pair, and as long at least: its own queue is
+/// gone by then, and whoever woke is awake still.
 const WAKE: u64 = 6;
 const SHORTEST_WAKE: Span = Span::from_micros(300);
 const PAIRS_A_VOLLEY: u32 = 20;
@@ -217,8 +221,9 @@ const LOSS_LIMIT: f64 = 0.1;
 /// Pairs that make a figure.
 const FEWEST: u32 = 20;
 const NOISY: f64 = 0.1;
-/// Share of what pairs were stretched by that other hops may have done. Simulated paths of three and five loaded hops, and
-/// with a narrow link in front of the tight one, need no more where the load is 50 % or less.
+/// Share of what pairs were stretched by that other hops may have done. Simulated paths of three
+/// and five loaded hops, and with a narrow link in front of the tight one, need no more where the
+/// load is 50 % or less.
 const ELSEWHERE: f64 = 0.5;
 const CONFIDENCE: f64 = 0.95;
 

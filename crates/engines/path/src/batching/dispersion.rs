@@ -1,7 +1,7 @@
 //! How fast a train came: bytes over time, between two arrivals that can be trusted.
 //!
-//! The rate of a train is the mean over its gaps turned into a rate at the end; the mean of the rates of its gaps would
-//! read high (Jacobsson et al., IFAC 2005).
+//! The rate of a train is the mean over its gaps turned into a rate at the end; the mean of the
+//! rates of its gaps would read high (Jacobsson et al., IFAC 2005).
 
 use super::{Batching, starts};
 use crate::Arrival;
@@ -16,9 +16,10 @@ pub struct Dispersion {
 }
 
 impl Dispersion {
-    /// Of arrivals in their order: from first to last, or, where they come in batches, from the second batch start to the
-    /// last but one, if there are so many: the last batch may have been handed over by the timer where the others were
-    /// full. `None` where there are not two of those.
+    /// Of arrivals in their order: from first to last, or, where they come in batches, from the
+    /// second batch start to the last but one, if there are so many: the last batch may have been
+    /// handed over by the timer where the others were full. `None` where there are not two of
+    /// those.
     pub fn of(arrivals: &[Arrival], batching: Option<&Batching>) -> Option<Self> {
         if batching.is_none() {
             return Self::between(arrivals, 0, arrivals.len().checked_sub(1)?);

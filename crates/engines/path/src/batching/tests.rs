@@ -2,7 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Arrivals at `gap` ns, handed over as a card does whose timer runs `period` from the first packet of a batch.
+/// Arrivals at `gap` ns, handed over as a card does whose timer runs `period` from the first packet
+/// of a batch.
 fn coalesced(packets: u32, gap: f64, period: f64) -> Vec<Arrival> {
     let (mut handed, mut until, mut ready) = (Vec::new(), f64::MIN, f64::MIN);
     for number in 0..packets {

@@ -1,9 +1,10 @@
 //! Bulk first, and a second opinion where it is in doubt.
 //!
-//! Where stamps explain how the dispersions of the bulks spread, they are the answer. Otherwise Pathrate looks at modes as
-//! long as time is left. Agreement within 10 % gives the figure with the narrower interval, but not one that time cut
-//! short; disagreement is said. The interval holds both. A bound gives way to a figure, unless the figure contradicts it, or
-//! time cut it short and the bound is within 10 % of it. Under coalescing there is no second opinion: the first one's
+//! Where stamps explain how the dispersions of the bulks spread, they are the answer. Otherwise
+//! Pathrate looks at modes as long as time is left. Agreement within 10 % gives the figure with the
+//! narrower interval, but not one that time cut short; disagreement is said. The interval holds
+//! both. A bound gives way to a figure, unless the figure contradicts it, or time cut it short and
+//! the bound is within 10 % of it. Under coalescing there is no second opinion: the first one's
 //! trains at several rates see more than modes of batches do.
 
 use netaware_stats::interval::Interval;
@@ -43,7 +44,8 @@ impl Automatic {
         }
         let used = self.began.map_or(Span::ZERO, |began| now.since(began));
         let rules = PathrateRules::default();
-        // What the bulks have cost must first be paid by waiting: the new budget knows nothing of it.
+        // What the bulks have cost must first be paid by waiting: the new budget knows nothing of
+        // it.
         let time_limit = rules.time_limit.min(self.instrument.time_limit) - used;
         (time_limit > Span::from_secs(1))
             .then(|| Pathrate::new(&self.instrument, PathrateRules { time_limit, ..rules }, self.seed ^ 1))
@@ -109,8 +111,8 @@ fn both(first: Estimate, second: Estimate) -> Estimate {
         (Bound::None, _) => (one, Bound::None),
         _ => (if one.estimate >= two.estimate { one } else { two }, Bound::AtLeast),
     };
-    // That a bound agrees is no evidence: what keeps the first from a figure may have misled the second. Nor is agreement of
-    // which one says that the truth may be far away.
+    // That a bound agrees is no evidence: what keeps the first from a figure may have misled the
+    // second. Nor is agreement of which one says that the truth may be far away.
     let narrow = rate.hi - rate.lo <= TELLING * rate.estimate;
     if agree && narrow && bound == Bound::None && !doubtful && !first_is_bound {
         flags.retain(|flag| *flag != Flag::Ambiguous);

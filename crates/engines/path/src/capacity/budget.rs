@@ -65,8 +65,8 @@ impl Budget {
         self.rate.map_or(0, |rate| (bytes as f64 * 8e12 / (rate * self.max_load)).min(1e18) as u64)
     }
 
-    /// When a volley may begin so that the average, with it, stays below what is allowed; `None` if it would not be over
-    /// in time.
+    /// When a volley may begin so that the average, with it, stays below what is allowed; `None` if
+    /// it would not be over in time.
     pub(super) fn due(&self, volley: &Volley, lasts: Span) -> Option<Mono> {
         let began = self.began?;
         let all = self.picoseconds(self.bytes + volley.bytes()) / 1000;
@@ -81,7 +81,8 @@ impl Budget {
     }
 }
 
-/// A part of the limit is for queues that the last volley waits in, as they are longer where the limit has to be.
+/// A part of the limit is for queues that the last volley waits in, as they are longer where the
+/// limit has to be.
 const SPARE: i64 = 120;
 
 #[cfg(test)]

@@ -10,23 +10,26 @@
 //!                                                      at 2, 1.25 and 1 times the rate at which those come (volley)
 //! ```
 //!
-//! What it measures: the distance at which the narrow link sends packets of the largest size. A bulk of k+1 packets whose
-//! first and last packet were delayed least in sum has met no cross traffic between them; its dispersion D is that of
-//! the narrow link alone, and C = k L / D. k grows until D is 34 times the error of a stamp, but never beyond four packets where
-//! single packets can be told apart; a longer dispersion counts only where it agrees with the shorter ones. Under coalescing,
-//! and where stamps are too coarse to tell packets apart, see [`trains`].
+//! What it measures: the distance at which the narrow link sends packets of the largest size. A
+//! bulk of k+1 packets whose first and last packet were delayed least in sum has met no cross
+//! traffic between them; its dispersion D is that of the narrow link alone, and C = k L / D. k
+//! grows until D is 34 times the error of a stamp, but never beyond four packets where single
+//! packets can be told apart; a longer dispersion counts only where it agrees with the shorter
+//! ones. Under coalescing, and where stamps are too coarse to tell packets apart, see [`trains`].
 //!
-//! What it assumes: the sender is faster than the path; the last packets of a bulk leave it as one; clocks keep their
-//! rate for the length of a volley.
+//! What it assumes: the sender is faster than the path; the last packets of a bulk leave it as one;
+//! clocks keep their rate for the length of a volley.
 //!
-//! How it is biased: cross traffic that slips into every bulk makes it read low; that shows as a spread of the dispersions that
-//! stamps do not explain, and where single packets of cross traffic cannot be told apart from the stamps' error the answer
-//! is a lower bound. A queue behind the narrow link that only the first packet meets makes a bulk read high; those bulks
-//! do not have the least delay.
+//! How it is biased: cross traffic that slips into every bulk makes it read low; that shows as a
+//! spread of the dispersions that stamps do not explain, and where single packets of cross traffic
+//! cannot be told apart from the stamps' error the answer is a lower bound. A queue behind the
+//! narrow link that only the first packet meets makes a bulk read high; those bulks do not have the
+//! least delay.
 //!
-//! Published: Kapoor, Chen, Lao, Gerla, Sanadidi, "CapProbe", SIGCOMM 2004; Chen, Sun, Yang, Sanadidi, Gerla, "PBProbe",
-//! Computer Communications 31(17), 2008. Where we differ: not the one bulk of the least delay sum but the strongest cluster among
-//! the sixth with the least sums, averaged, so that the error of a stamp averages out and bulks can stay short.
+//! Published: Kapoor, Chen, Lao, Gerla, Sanadidi, "CapProbe", SIGCOMM 2004; Chen, Sun, Yang,
+//! Sanadidi, Gerla, "PBProbe", Computer Communications 31(17), 2008. Where we differ: not the one
+//! bulk of the least delay sum but the strongest cluster among the sixth with the least sums,
+//! averaged, so that the error of a stamp averages out and bulks can stay short.
 
 mod bulks;
 mod growth;

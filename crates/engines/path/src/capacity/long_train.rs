@@ -1,9 +1,11 @@
-//! What one long train tells besides its rate: batches, and a rate that falls once a credit is used up.
+//! What one long train tells besides its rate: batches, and a rate that falls once a credit is used
+//! up.
 //!
-//! A token bucket lets short bulks through at the rate of the link behind it and everything else at its own. Its mark in a
-//! long train is a knee: packets at the distance of the link, then not a single one that near. Load makes distances longer too,
-//! but some packets always have no cross traffic between them; under coalescing, where single distances cannot be seen, only a
-//! fall to less than half is taken for a knee.
+//! A token bucket lets short bulks through at the rate of the link behind it and everything else at
+//! its own. Its mark in a long train is a knee: packets at the distance of the link, then not a
+//! single one that near. Load makes distances longer too, but some packets always have no cross
+//! traffic between them; under coalescing, where single distances cannot be seen, only a fall to
+//! less than half is taken for a knee.
 
 use crate::batching::{Batching, Dispersion};
 use crate::{Arrival, TrainReport};
@@ -47,7 +49,8 @@ fn sent_gap(report: &TrainReport) -> f64 {
     last.saturating_sub(*first) as f64 / (report.sent.len() - 1) as f64
 }
 
-/// The rate behind a knee, bit/s, and the packets that it is known from; `distance` is that of packets that nothing holds up, ns.
+/// The rate behind a knee, bit/s, and the packets that it is known from; `distance` is that of
+/// packets that nothing holds up, ns.
 pub(crate) fn knee(arrivals: &[Arrival], distance: f64, length: u32) -> Option<(f64, usize)> {
     let near = |pair: &[Arrival]| (pair[1].at.saturating_sub(pair[0].at) as f64) < distance * NEAR;
     let last_near = arrivals.windows(2).rposition(near)?;

@@ -7,23 +7,27 @@
 //!  phase II           |||||||||||||||     |||||||||||     up to 500 of the longest
 //! ```
 //!
-//! What it measures: the bandwidths at which pairs gather. One of these modes is the capacity; others come from cross traffic
-//! between the two packets (slower) and from queues behind the narrow link (faster). Long trains come at the asymptotic dispersion
-//! rate (ADR), which lies between the available bandwidth and the capacity. Of the modes above it, the one that is strongest and
-//! sharpest wins.
+//! What it measures: the bandwidths at which pairs gather. One of these modes is the capacity;
+//! others come from cross traffic between the two packets (slower) and from queues behind the
+//! narrow link (faster). Long trains come at the asymptotic dispersion rate (ADR), which lies
+//! between the available bandwidth and the capacity. Of the modes above it, the one that is
+//! strongest and sharpest wins.
 //!
 //! What it assumes: that some pairs come through unharmed; that the sender is faster than the path.
 //!
-//! How it is biased: under heavy load the mode of a faster link behind the narrow one may win (high), or none stands above the ADR,
-//! which is then given as what it is, a lower bound. Steady traffic in step with the pairs can make a mode of its own; it is told
-//! by the sizes of its packets, which a link's own mode has all of.
+//! How it is biased: under heavy load the mode of a faster link behind the narrow one may win
+//! (high), or none stands above the ADR, which is then given as what it is, a lower bound. Steady
+//! traffic in step with the pairs can make a mode of its own; it is told by the sizes of its
+//! packets, which a link's own mode has all of.
 //!
-//! Published: Dovrolis, Ramanathan, Moore, IEEE/ACM Trans. Networking 12(6), 2004. Where we differ: trains leave in volleys, as
-//! fast as the allowed load admits, not one in half a second; a dispersion is too short when the stamps' error is more
-//! than a tenth of it, not by a calibration of system calls; the mean of the preliminary trains is that of their gaps;
-//! pairs of all sizes in the winning mode are fitted with a line over their size, so that what layer 2 adds to each
-//! packet does not pull the figure down; the long trains are as many as the allowed load admits, 20 at least, and end when their
-//! mean is known to half a per cent; the merit is with the ordinary kurtosis ([`PathrateRules::merit`]).
+//! Published: Dovrolis, Ramanathan, Moore, IEEE/ACM Trans. Networking 12(6), 2004. Where we differ:
+//! trains leave in volleys, as fast as the allowed load admits, not one in half a second; a
+//! dispersion is too short when the stamps' error is more than a tenth of it, not by a calibration
+//! of system calls; the mean of the preliminary trains is that of their gaps; pairs of all sizes in
+//! the winning mode are fitted with a line over their size, so that what layer 2 adds to each
+//! packet does not pull the figure down; the long trains are as many as the allowed load admits, 20
+//! at least, and end when their mean is known to half a per cent; the merit is with the ordinary
+//! kurtosis ([`PathrateRules::merit`]).
 
 mod modal;
 mod phases;
@@ -50,7 +54,8 @@ pub struct PathrateRules {
     pub bin_share: f64,
     /// What decides among modes.
     pub merit: fn(&Mode) -> f64,
-    /// Stop after the preliminary trains if their bandwidths vary by less than this (standard deviation / mean).
+    /// Stop after the preliminary trains if their bandwidths vary by less than this (standard
+    /// deviation / mean).
     pub alike: f64,
     /// All must be over by then.
     pub time_limit: Span,
@@ -186,7 +191,8 @@ fn hurry(train: &TrainReport) -> Option<f64> {
     Some(whole.sending(last)? / whole.dispersion(last)?)
 }
 
-/// Trains that take this share of the time of arriving to leave come as they were sent: the sender set the rate.
+/// Trains that take this share of the time of arriving to leave come as they were sent: the sender
+/// set the rate.
 const AS_SENT: f64 = 0.97;
 /// Between trains as long as no rate is known, ns.
 const UNKNOWN: f64 = 20e6;

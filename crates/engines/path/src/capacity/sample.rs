@@ -9,8 +9,8 @@ pub(super) struct Whole<'a> {
 }
 
 impl<'a> Whole<'a> {
-    /// `None` where packets were not sent, were lost or came in another order, or where the sender paused for so long that
-    /// the path could have run empty in between.
+    /// `None` where packets were not sent, were lost or came in another order, or where the sender
+    /// paused for so long that the path could have run empty in between.
     pub(super) fn of(report: &'a TrainReport) -> Option<Self> {
         let in_order = (0_u32..).zip(&report.arrivals).all(|(n, arrival)| arrival.number == n);
         if !in_order || report.arrivals.len() != report.sent.len() || report.sent.len() < 2 {
@@ -46,14 +46,16 @@ impl<'a> Whole<'a> {
         Some(delay(0)? + delay(n)?)
     }
 
-    /// A packet left later behind its forerunner than the whole train's packets came behind each other.
+    /// A packet left later behind its forerunner than the whole train's packets came behind each
+    /// other.
     fn paused(&self) -> bool {
         let gaps = self.report.sent.len() - 1;
         let came = self.dispersion(gaps).unwrap_or(0.0);
         let longest =
             (1..=gaps).filter_map(|n| Some(self.sending(n)? - self.sending(n - 1)?)).fold(0.0, f64::max);
         let all = self.sending(gaps).unwrap_or(0.0);
-        // Half of the sending time in one gap is a pause, but only if it is long enough to be seen in the arrivals.
+        // Half of the sending time in one gap is a pause, but only if it is long enough to be seen
+        // in the arrivals.
         gaps > 1 && longest * 2.0 > all && longest * gaps as f64 > came
     }
 }

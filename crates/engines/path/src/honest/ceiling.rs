@@ -8,7 +8,8 @@ use crate::batching::least_duration;
 /// A rate that is not to be exceeded, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ceiling {
-    /// `sending`, `receiving`, `stamps`, `clock`, `coalescing`, `pacing`, `memory`, `loopback`, `ring` or `link`.
+    /// `sending`, `receiving`, `stamps`, `clock`, `coalescing`, `pacing`, `memory`, `loopback`,
+    /// `ring` or `link`.
     pub by: &'static str,
     /// bit/s of whole IP packets.
     pub rate: f64,
@@ -65,9 +66,9 @@ impl<'a> Distance<'a> {
         Some(self.lasting("stamps", what, gaps, lasts, &why))
     }
 
-    /// What the largest packet takes longer on one link than the smallest, 8 (L - S) / R, is a difference of two hops' differences
-    /// of two round trips, each of two stamps: sqrt(8) error. That is what one packet of each size says; repeats and
-    /// sizes between make it less.
+    /// What the largest packet takes longer on one link than the smallest, 8 (L - S) / R, is a
+    /// difference of two hops' differences of two round trips, each of two stamps: sqrt(8) error.
+    /// That is what one packet of each size says; repeats and sizes between make it less.
     pub(super) fn sizes(&self, smallest: u32) -> Option<Ceiling> {
         let error = some(self.costs.stamp_error)? * 8_f64.sqrt();
         let (more, gap) = (self.packet.checked_sub(smallest)?, error / self.error);
@@ -97,8 +98,8 @@ impl<'a> Distance<'a> {
         Some(self.every("clock", gap, &format!("{why} of {}", Nanos(gap))))
     }
 
-    /// Where the program stamps arrivals, it must have read one packet and the clock before the next one comes: four calls
-    /// for a pair.
+    /// Where the program stamps arrivals, it must have read one packet and the clock before the
+    /// next one comes: four calls for a pair.
     pub(super) fn calls(&self) -> Option<Ceiling> {
         if self.costs.kernel_stamps {
             return None;
@@ -130,14 +131,16 @@ impl<'a> Distance<'a> {
         Some(self.every("pacing", gap, &why))
     }
 
-    /// Each byte is copied once between program and kernel. The card fetches it again, which no system tells the cost of.
+    /// Each byte is copied once between program and kernel. The card fetches it again, which no
+    /// system tells the cost of.
     pub(super) fn memory(&self) -> Option<Ceiling> {
         let each = some(self.costs.memory_copy?)?;
         let because = format!("copying costs {each:.3} ns a byte: 8 bit / {each:.3} ns");
         Some(Ceiling { by: "memory", rate: 8e9 / each, because })
     }
 
-    /// What comes within a period has to fit the ring (Jin and Tierney §3.1: the longest period is N L / rate).
+    /// What comes within a period has to fit the ring (Jin and Tierney §3.1: the longest period is
+    /// N L / rate).
     pub(super) fn ring(&self) -> Option<Ceiling> {
         let (period, ring) = (some(self.costs.coalescing?)?, some(self.costs.ring?)?);
         let because = format!(
@@ -197,7 +200,8 @@ impl fmt::Display for Bits {
     }
 }
 
-/// Around an IP packet on Ethernet without a VLAN: header, checksum, preamble, gap between frames; bytes.
+/// Around an IP packet on Ethernet without a VLAN: header, checksum, preamble, gap between frames;
+/// bytes.
 const ETHERNET: u32 = 38;
 
 #[cfg(test)]

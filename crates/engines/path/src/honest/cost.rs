@@ -1,12 +1,13 @@
 //! What something costs by the size of a packet.
 
-/// Times for sizes that were measured, and straight lines between them: a call costs so much, and each byte so much more.
+/// Times for sizes that were measured, and straight lines between them: a call costs so much, and
+/// each byte so much more.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CostBySize(Vec<(u32, f64)>);
 
 impl CostBySize {
-    /// From IP packet (bytes) and time (ns), in any order. What is no positive number is left out; of the same size
-    /// twice the later counts.
+    /// From IP packet (bytes) and time (ns), in any order. What is no positive number is left out;
+    /// of the same size twice the later counts.
     pub fn new(points: impl IntoIterator<Item = (u32, f64)>) -> Self {
         let mut kept: Vec<(u32, f64)> = Vec::new();
         for (size, time) in points.into_iter().filter(|(_, time)| time.is_finite() && *time > 0.0) {
@@ -17,8 +18,8 @@ impl CostBySize {
         Self(kept)
     }
 
-    /// ns for a packet of this size; `None` if nothing was measured. Below the smallest size it is that one's; above
-    /// the largest the last line goes on, though it never falls.
+    /// ns for a packet of this size; `None` if nothing was measured. Below the smallest size it is
+    /// that one's; above the largest the last line goes on, though it never falls.
     pub fn at(&self, packet: u32) -> Option<f64> {
         let (first, last) = (self.0.first()?, self.0.last()?);
         if packet <= first.0 {

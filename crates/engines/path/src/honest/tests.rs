@@ -38,7 +38,8 @@ fn each_way_is_as_computed_by_hand() {
         (Way::Pairs, 12_000.0 * 0.05 / (sqrt2 * 1e-6), "stamps"),
         (Way::Chirps, 3.0 * 12_000.0 * 0.05 / (sqrt2 * 1e-6), "stamps"),
         (Way::Streams, whole / (600.0 * sqrt2 * 1e-6), "stamps"),
-        // 28.28 us for the train would be 56 Gbit/s; it cannot leave at more than 12,000 bit / 1.5 us.
+        // 28.28 us for the train would be 56 Gbit/s; it cannot leave at more than 12,000 bit / 1.5
+        // us.
         (Way::Trains, 8e9, "sending"),
         (Way::Filling, 8e9, "sending"),
         // 2.828 us / 0.05 = 56.57 us for 1500 - 64 B.
@@ -53,8 +54,8 @@ fn each_way_is_as_computed_by_hand() {
     }
 }
 
-/// Jin and Tierney, IMC 2003, §5: a clock that costs 959 ns errs by 8 % on packets of 1500 B at 1 Gbit/s, by 80 % at
-/// ten times that.
+/// Jin and Tierney, IMC 2003, §5: a clock that costs 959 ns errs by 8 % on packets of 1500 B at 1
+/// Gbit/s, by 80 % at ten times that.
 #[test]
 fn the_published_example_of_a_slow_clock_comes_out() {
     let quiet = HostCosts { clock_resolution: 959.0, stamp_error: 0.0, ..host() };

@@ -157,15 +157,16 @@ impl Hops {
         flags
     }
 
-    /// Whether a first link has taken the large packet before the host sends the small one behind it, so that the delay of the
-    /// small one has nothing of the large one's in it.
+    /// Whether a first link has taken the large packet before the host sends the small one behind
+    /// it, so that the delay of the small one has nothing of the large one's in it.
     fn outruns_the_host(&self, route: Route, rate: f64) -> bool {
         let gap = self.plan.send_gap.or_zero().secs_f64();
         let tails = matches!(route, Route::TailByEcho | Route::TailByHop(_));
         tails && rate * gap > f64::from(self.leader_from()) * 8.0
     }
 
-    /// Whether the answer to a large packet, which grows with it, may still be in a queue when the small one's comes by.
+    /// Whether the answer to a large packet, which grows with it, may still be in a queue when the
+    /// small one's comes by.
     fn answers_in_the_way(&self, ttl: u8, slope: &Slope) -> bool {
         let (exchanges, from) = (&self.hop(ttl).exchanges, self.leader_from());
         let is_free = self.is_destination(ttl) && self.hop(ttl).has_free_tails();

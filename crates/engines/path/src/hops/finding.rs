@@ -68,7 +68,8 @@ pub struct Queueing {
     pub own_mean: Span,
 }
 
-/// The rate of the link in front of a hop, and of those before it back to the last hop with a slope.
+/// The rate of the link in front of a hop, and of those before it back to the last hop with a
+/// slope.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HopCapacity {
     /// bit/s.
@@ -124,7 +125,8 @@ pub enum HopFlag {
     AnswersInTheWay,
     /// It is so much faster than a link before it that the small packet may have fallen behind.
     FellBehind,
-    /// What this host's stamps err, how far apart it sends, or how long it had no core, leaves no more than this.
+    /// What this host's stamps err, how far apart it sends, or how long it had no core, leaves no
+    /// more than this.
     HostLimited,
 }
 

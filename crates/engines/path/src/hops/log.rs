@@ -36,7 +36,8 @@ pub(super) struct HopLog {
     pub(super) exchanges: Vec<Exchange>,
     /// Delays of small packets behind large ones that end here; bytes are the large one's.
     pub(super) tails: Vec<Sample>,
-    /// The same where the host that answers the small one has answered the large one, too: one answer behind the other.
+    /// The same where the host that answers the small one has answered the large one, too: one
+    /// answer behind the other.
     pub(super) behind_answers: Vec<Sample>,
     /// Large packets in front of small ones: sent, answered.
     leaders: (u32, u32),
@@ -117,7 +118,8 @@ impl HopLog {
         self.leaders.1 * 2 > self.leaders.0
     }
 
-    /// Slows down where answers stay out although packets pass here: `passes` says that something beyond answered.
+    /// Slows down where answers stay out although packets pass here: `passes` says that something
+    /// beyond answered.
     pub(super) fn note_outcome(&mut self, answered: bool, passes: bool, now: Mono) {
         if !answered && !passes {
             // Lost with everything else: no word about this router's answers.
@@ -170,7 +172,8 @@ impl HopLog {
         replaced || self.stepped(smallest)
     }
 
-    /// Whether the smallest round trips of the quarters of the run are further apart than queues explain.
+    /// Whether the smallest round trips of the quarters of the run are further apart than queues
+    /// explain.
     fn stepped(&self, smallest: u32) -> bool {
         let Some((kind, _)) = self.usual(smallest) else { return false };
         let of_size: Vec<&Exchange> =
@@ -243,7 +246,8 @@ pub(super) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Outcomes that decide on a pace: a burst allowance of six, as Linux has it, must not hide the limit behind it.
+/// Outcomes that decide on a pace: a burst allowance of six, as Linux has it, must not hide the
+/// limit behind it.
 const WINDOW: usize = 12;
 /// One round in so many.
 const SLOWEST: u32 = 64;
@@ -303,7 +307,8 @@ mod tests {
         assert_eq!(next([false; 6]), (true, 2, 5));
         assert_eq!(next(mostly), (true, 4, 5));
         assert_eq!(next(half), (true, 8, 2));
-        // What has never answered has no limit, and nobody is asked more seldom than once in 64 rounds.
+        // What has never answered has no limit, and nobody is asked more seldom than once in 64
+        // rounds.
         let mut silent = HopLog::default();
         let mut slow = HopLog { answered: 1, ..HopLog::default() };
         for _ in 0..100 {

@@ -61,7 +61,8 @@ pub(super) enum Asked {
     Train,
 }
 
-/// The method. Ask [`Hops::next`] for a round, tell [`Hops::take`] what became of it, until there is none.
+/// The method. Ask [`Hops::next`] for a round, tell [`Hops::take`] what became of it, until there
+/// is none.
 #[derive(Debug)]
 pub struct Hops {
     pub(super) plan: HopsPlan,
@@ -234,8 +235,8 @@ impl Hops {
         self.enter(next);
     }
 
-    /// An answer that quotes too little to be matched is the only probe's own when there is only one; a lost one has a
-    /// second chance.
+    /// An answer that quotes too little to be matched is the only probe's own when there is only
+    /// one; a lost one has a second chance.
     fn ask_alone(&mut self) -> Vec<(Probe, Asked)> {
         let Some(ttl) = self.silent.pop() else { return Vec::new() };
         let probe = Probe {
@@ -281,7 +282,8 @@ impl Hops {
 
     fn each_hop_large(&self) -> Vec<(Probe, Asked)> {
         let mut asked = self.each_hop(self.largest, LADDER_GAP);
-        // The echo that ends it becomes large as well: how long does the largest take there and back?
+        // The echo that ends it becomes large as well: how long does the largest take there and
+        // back?
         for (probe, what) in &mut asked {
             if *what == Asked::Whole {
                 probe.length = self.largest;
@@ -290,8 +292,8 @@ impl Hops {
         asked
     }
 
-    /// One probe or pair for each hop, again and again for about as long as answers take: then waiting for the last of them
-    /// costs no more than asking did.
+    /// One probe or pair for each hop, again and again for about as long as answers take: then
+    /// waiting for the last of them costs no more than asking did.
     fn sizes_round(&mut self) -> Vec<(Probe, Asked)> {
         if self.turn.is_multiple_of(SETTLE_EVERY) {
             // The first few round trips may have met queues, or a host that was busy.
@@ -379,7 +381,8 @@ impl Hops {
         [(leader, Asked::Leader { ttl }), (tail, Asked::Tail { ttl, bytes })]
     }
 
-    /// The small packet keeps up only while a link takes longer for the large one than the link before for the small one.
+    /// The small packet keeps up only while a link takes longer for the large one than the link
+    /// before for the small one.
     pub(super) fn leader_from(&self) -> u32 {
         (self.plan.tail * LEADER_TO_TAIL).max(self.largest * 2 / 5).min(self.largest * 3 / 5)
     }
@@ -513,14 +516,16 @@ impl Hops {
             return;
         }
         if let Some(reply) = told.reply() {
-            // From the departure of the large one: what the host puts between the two is no part of the path.
+            // From the departure of the large one: what the host puts between the two is no part of
+            // the path.
             let delay = reply.at - leader.sent_at;
             let behind = leader.reply().is_some_and(|reply| reply.what == What::PortUnreachable);
             self.hop_mut(ttl).note_tail(bytes, delay, behind);
         }
     }
 
-    /// A hop whose answer stays out while something further off answers in the same round rations its answers.
+    /// A hop whose answer stays out while something further off answers in the same round rations
+    /// its answers.
     fn note_outcomes(&mut self, outcomes: &[(u8, bool)], asked: &[Asked], report: &RoundReport) {
         let furthest = asked.iter().zip(&report.probes).filter(|(_, told)| told.reply().is_some());
         let furthest = furthest.filter_map(|(asked, _)| match asked {
@@ -600,8 +605,8 @@ const LARGE_EVERY: u32 = 8;
 const SETTLE_EVERY: u32 = 8;
 /// What a train takes to pass a slow link.
 const TRAIN_MARGIN: Span = Span::from_millis(60);
-/// The large packet is at least so many times as long as the small one, so that a link ten times as fast as the one before
-/// does not part them.
+/// The large packet is at least so many times as long as the small one, so that a link ten times as
+/// fast as the one before does not part them.
 const LEADER_TO_TAIL: u32 = 12;
 /// What sending and reporting may add to a round.
 const ROUND_MARGIN: Span = Span::from_millis(20);

@@ -39,9 +39,11 @@ pub struct HopsPlan {
     pub echo: bool,
     /// Whether choke points are looked for.
     pub trains: bool,
-    /// How wrong a smallest delay may be for reasons of the host's own that repetition does not show.
+    /// How wrong a smallest delay may be for reasons of the host's own that repetition does not
+    /// show.
     pub stamp_error: Span,
-    /// Shortest distance at which the host starts two packets: what a small packet is behind a large one at least.
+    /// Shortest distance at which the host starts two packets: what a small packet is behind a
+    /// large one at least.
     pub send_gap: Span,
     /// Of the order of sizes.
     pub seed: u64,

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use netaware_units::{Mono, Span};
 
-/// What a probe is. All probes of a kind are one flow: ports, identifier, checksum and flow label never change, so that routers
-/// which balance by flow send them the same way.
+/// What a probe is. All probes of a kind are one flow: ports, identifier, checksum and flow label
+/// never change, so that routers which balance by flow send them the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// UDP to a port where nobody is expected.
@@ -25,12 +25,13 @@ pub struct Probe {
     pub length: u32,
     /// What it is.
     pub kind: Kind,
-    /// From the start of the probe before it (of the round, for the first) to its own; zero is back to back.
+    /// From the start of the probe before it (of the round, for the first) to its own; zero is back
+    /// to back.
     pub after: Span,
     /// Whether the round waits for its answer.
     pub awaited: bool,
-    /// To be discarded by its destination without an answer, where that can be had: UDP over IPv6 without its checksum
-    /// (RFC 8200 §8.1), which routers do not look at.
+    /// To be discarded by its destination without an answer, where that can be had: UDP over IPv6
+    /// without its checksum (RFC 8200 §8.1), which routers do not look at.
     pub mute: bool,
 }
 
@@ -77,7 +78,8 @@ pub struct Reply {
     pub stamps: Option<HostStamps>,
 }
 
-/// Stamps of an ICMP timestamp reply, as they came: milliseconds since midnight UT, if the host keeps to RFC 792.
+/// Stamps of an ICMP timestamp reply, as they came: milliseconds since midnight UT, if the host
+/// keeps to RFC 792.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostStamps {
     /// When the request came there.

@@ -54,7 +54,8 @@ impl Hops {
         }
     }
 
-    /// The smallest size from which on answers do not grow any more, where enough sizes are left above it.
+    /// The smallest size from which on answers do not grow any more, where enough sizes are left
+    /// above it.
     fn direct_from(&self, ttl: u8) -> Option<u32> {
         let answers = |length: u32| {
             let of_length = self.hop(ttl).exchanges.iter().filter(move |e| e.length == length);

@@ -1,8 +1,9 @@
 //! Layer-2 devices that no router's answer betrays.
 //!
-//! A switch that stores and forwards serialises each packet once more, so k segments in a row read as one link with
-//! 1 / C = 1 / C1 + … + 1 / Ck (Prasad, Dovrolis, Mah 2003). A reading that no common link rate explains, but a few of them in a
-//! row do, is *consistent with* such a device; a link shaped to that very rate reads the same, which nothing here can tell apart.
+//! A switch that stores and forwards serialises each packet once more, so k segments in a row read
+//! as one link with 1 / C = 1 / C1 + … + 1 / Ck (Prasad, Dovrolis, Mah 2003). A reading that no
+//! common link rate explains, but a few of them in a row do, is *consistent with* such a device; a
+//! link shaped to that very rate reads the same, which nothing here can tell apart.
 
 use netaware_stats::interval::Interval;
 
@@ -13,8 +14,9 @@ pub struct Segments {
     pub rates: Vec<f64>,
 }
 
-/// Segments of common rates that explain `rate` (bit/s), the fewest there are; `None` where a single link does, where
-/// nothing fits, or where the interval is so wide that something always would.
+/// Segments of common rates that explain `rate` (bit/s), the fewest there are; `None` where a
+/// single link does, where nothing fits, or where the interval is so wide that something always
+/// would.
 pub fn segments(rate: &Interval) -> Option<Segments> {
     if rate.estimate <= 0.0 || rate.width() > MOST_WIDTH * rate.estimate {
         return None;
@@ -51,9 +53,11 @@ fn unequal_pairs() -> Vec<Vec<f64>> {
 
 /// IEEE 802.3 rates in use, bit/s.
 const STANDARD: [f64; 8] = [1e7, 1e8, 1e9, 2.5e9, 5e9, 1e10, 2.5e10, 1e11];
-/// A rate may miss a reading's interval by so much: hosts and emulators have small errors that no scatter shows.
+/// A rate may miss a reading's interval by so much: hosts and emulators have small errors that no
+/// scatter shows.
 const SLACK: f64 = 0.02;
-/// Of the estimate. Two 100 Mbit/s segments (50) and three (33) are told apart easily at this width.
+/// Of the estimate. Two 100 Mbit/s segments (50) and three (33) are told apart easily at this
+/// width.
 const MOST_WIDTH: f64 = 0.35;
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ pub enum Way {
     Direct,
     /// A small packet behind each large one.
     Tailgating,
-    /// Answers grow with the questions: bytes there and back, on the assumption that links have one rate both ways.
+    /// Answers grow with the questions: bytes there and back, on the assumption that links have one
+    /// rate both ways.
     TwoWay,
 }
 
@@ -50,8 +51,8 @@ impl Slope {
         Self { value: 0.0, half: 0.0, host_half: 0.0, least_squares: 0.0, sizes: 0, samples: 0 };
 }
 
-/// The line through the smallest delay of each size. `stamp_error` is how wrong a smallest delay may be for reasons that its
-/// scatter does not show. `None` for fewer than [`LEAST_SIZES`] sizes.
+/// The line through the smallest delay of each size. `stamp_error` is how wrong a smallest delay
+/// may be for reasons that its scatter does not show. `None` for fewer than [`LEAST_SIZES`] sizes.
 pub(super) fn slope(samples: &[Sample], stamp_error: Span) -> Option<Slope> {
     let mut smallest: BTreeMap<u32, i64> = BTreeMap::new();
     for sample in samples {
@@ -99,7 +100,8 @@ pub(super) struct Link {
     pub(super) least_squares: Option<f64>,
 }
 
-/// The difference of two slopes as a capacity. `None` where it is below zero beyond doubt: then one of them is wrong.
+/// The difference of two slopes as a capacity. `None` where it is below zero beyond doubt: then one
+/// of them is wrong.
 pub(super) fn link(before: &Slope, after: &Slope) -> Option<Link> {
     let difference = after.value - before.value;
     let half = before.half.hypot(after.half);
@@ -160,8 +162,8 @@ mod tests {
                 samples: 12
             })
         );
-        // One of six sizes is off by 4 us: of all fifteen slopes the second and the last but one are 60 and
-        // 80, or 80 and 100. 7.5 us over 500 bytes are 15.
+        // One of six sizes is off by 4 us: of all fifteen slopes the second and the last but one
+        // are 60 and 80, or 80 and 100. 7.5 us over 500 bytes are 15.
         for (late, least_squares) in [(4_000, 80.0 - 24.0 / 7.0), (-4_000, 80.0 + 24.0 / 7.0)] {
             let delay = |n: u32| Span(i64::from(n) * 8_000 + if n == 2 { late } else { 0 });
             let points: Vec<Sample> = (1..=6).map(|n| Sample { bytes: n * 100, delay: delay(n) }).collect();

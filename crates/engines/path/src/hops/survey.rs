@@ -1,4 +1,5 @@
-//! The first rounds: how long the path is, who answers, what fits, how long answers and how far apart probes should be.
+//! The first rounds: how long the path is, who answers, what fits, how long answers and how far
+//! apart probes should be.
 
 use netaware_units::Span;
 
@@ -44,7 +45,8 @@ impl Hops {
     pub(super) fn ladder(&self) -> Vec<(Probe, Asked)> {
         let lengths =
             std::iter::once(self.plan.largest).chain(LADDER).filter(|length| *length <= self.plan.largest);
-        // Hosts ration what they say of closed ports, so the furthest router is a better witness than the host.
+        // Hosts ration what they say of closed ports, so the furthest router is a better witness
+        // than the host.
         let routers = if self.reached { self.end - 1 } else { self.end };
         let router = (1..=routers).rev().find(|ttl| self.hop(*ttl).answered > 0);
         let far = if self.echo_answers() {
@@ -146,8 +148,8 @@ impl Hops {
         }
     }
 
-    /// Probes must not queue behind each other: a tenth more than what the largest takes one way beyond the smallest, which is
-    /// more than any link on the way takes for it.
+    /// Probes must not queue behind each other: a tenth more than what the largest takes one way
+    /// beyond the smallest, which is more than any link on the way takes for it.
     pub(super) fn settle_gap(&mut self) {
         let far = (1..=self.end).rev().find_map(|ttl| {
             let hop = self.hop(ttl);

@@ -5,8 +5,9 @@
 //!        └──────── train length at router 1 ───┘ the time between its answers is how long the train is there
 //! ```
 //!
-//! A link of less bandwidth than the train came with makes it longer; one of more leaves it as it is. So the last
-//! hop at which the train grows is where it met the least. The rate there lies between what was available and the capacity.
+//! A link of less bandwidth than the train came with makes it longer; one of more leaves it as it
+//! is. So the last hop at which the train grows is where it met the least. The rate there lies
+//! between what was available and the capacity.
 
 use netaware_stats::quantile::median_in_place;
 use netaware_units::Span;
@@ -58,13 +59,15 @@ pub(super) fn build(hops: &[u8], destination: Option<u8>, small: u32, wait: Span
 }
 
 impl Train {
-    /// Bytes between the answers to the packets in these places: all behind the first, up to and with the last.
+    /// Bytes between the answers to the packets in these places: all behind the first, up to and
+    /// with the last.
     pub(super) fn bytes(&self, first: usize, last: usize) -> u64 {
         self.probes[first + 1..=last].iter().map(|probe| u64::from(probe.length)).sum()
     }
 }
 
-/// What trains looked like at one hop: ns per byte, one for each train of which both ends were answered.
+/// What trains looked like at one hop: ns per byte, one for each train of which both ends were
+/// answered.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Gaps(pub(super) Vec<f64>);
 

@@ -6,7 +6,8 @@ use super::steady::Stretch;
 use super::{Found, Metric};
 use crate::Bound;
 
-/// What a line through the stretches says. `None` if it is that of a link which carries `peak`, bit/s.
+/// What a line through the stretches says. `None` if it is that of a link which carries `peak`,
+/// bit/s.
 pub(super) fn line(peak: f64, parts: &[Stretch; 3], metric: Metric) -> Option<Found> {
     let weight = |part: &Stretch| part.error.powi(-2);
     let sum = |of: &dyn Fn(&Stretch) -> f64| parts.iter().map(|part| weight(part) * of(part)).sum::<f64>();

@@ -55,7 +55,8 @@ impl Steady {
         (&self.arrivals[place(at(from))..place(at(to))], at(from)..at(to))
     }
 
-    /// Share of a part that was lost, 0 to 1. If a receiver claims more packets than left, nothing was lost.
+    /// Share of a part that was lost, 0 to 1. If a receiver claims more packets than left, nothing
+    /// was lost.
     pub(super) fn lost(&self, from: f64, to: f64) -> f64 {
         let (came, numbers) = self.part(from, to);
         let left = self.sent[numbers].iter().flatten().count();
@@ -88,8 +89,9 @@ impl Steady {
         Some(Stretch { rate: sent, by, error: chance.max(LEAST_ERROR * by) })
     }
 
-    /// Whether it came well at first and then, all at once, at a lower rate that stayed: what a credit makes of it. Cross traffic
-    /// that was there from the begin makes no step, and bursts none that stays.
+    /// Whether it came well at first and then, all at once, at a lower rate that stayed: what a
+    /// credit makes of it. Cross traffic that was there from the begin makes no step, and bursts
+    /// none that stays.
     pub(super) fn steps_down(&self) -> bool {
         let rates = self.block_rates();
         if rates.len() < FEWEST_BLOCKS {
@@ -107,15 +109,16 @@ impl Steady {
         })
     }
 
-    /// Whether some of its first packets came as near as they left, and then none: a credit that is too short for a step. Beside
-    /// cross traffic some always do.
+    /// Whether some of its first packets came as near as they left, and then none: a credit that is
+    /// too short for a step. Beside cross traffic some always do.
     pub(super) fn has_knee(&self) -> bool {
         let Some((_, sent)) = self.rates(0.0, 1.0).filter(|_| self.batching.is_none()) else { return false };
         let behind = knee(&self.arrivals, f64::from(self.length) * 8e9 / sent, self.length);
         behind.is_some_and(|(_, packets)| packets * 4 > self.arrivals.len() * 3)
     }
 
-    /// bit/s of arrival, block by block: of equal numbers of packets sent, from batch begin to batch begin where there are batches.
+    /// bit/s of arrival, block by block: of equal numbers of packets sent, from batch begin to
+    /// batch begin where there are batches.
     fn block_rates(&self) -> Vec<f64> {
         let last = self.arrivals.len().saturating_sub(1);
         let begins = self.batching.is_some().then(|| starts(&self.arrivals));
@@ -135,8 +138,8 @@ impl Steady {
         edges.windows(2).filter_map(rate).collect()
     }
 
-    /// bit/s at which packets of which none between was lost come one after the other, the faster ones; where they come in
-    /// batches, at which they left.
+    /// bit/s at which packets of which none between was lost come one after the other, the faster
+    /// ones; where they come in batches, at which they left.
     pub(super) fn passes(&self) -> Option<f64> {
         let joined = |pair: &&[Arrival]| pair[1].number == pair[0].number + 1 && pair[1].at > pair[0].at;
         let mut gaps: Vec<f64> = self
@@ -152,7 +155,8 @@ impl Steady {
         linear(&gaps, FASTER).map(|gap| f64::from(self.length) * 8e9 / gap)
     }
 
-    /// Whether packets are lost while those that come have not waited in a full queue: what a policer does, and chance.
+    /// Whether packets are lost while those that come have not waited in a full queue: what a
+    /// policer does, and chance.
     pub(super) fn drops_without_queue(&self) -> bool {
         let (came, _) = self.part(0.5, 1.0);
         if came.len() < FEWEST_POLICED || self.lost(0.5, 1.0) < LOSSY {

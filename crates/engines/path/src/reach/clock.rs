@@ -1,16 +1,20 @@
 //! Which way queues, from the clock of a host that answers ICMP timestamps.
 //!
-//! **Measures**, for each way, how much longer packets took than the fastest of all: the host's receive stamp less our departure,
-//! and our arrival less its transmit stamp, each less its least. The offset of the clocks drops out of that; their drift is taken
-//! off as the slope under which both ways together leave the most to their least delays, since a drift lengthens one way by what it
-//! shortens the other. **Assumes** that the clock runs evenly while it is looked at, and that each way was free once.
-//! **Biased**: stamps are whole milliseconds (or coarser, which is seen by what all of them are multiples of), so a queue reads
-//! low by up to one such step and one of less than two steps is not called one; a standing queue is not seen at all; a queue that
-//! grows as slowly as clocks drift is told by preferring no drift. **Published**: RFC 792 (the stamps); Moon, Skelly, Towsley,
-//! "Estimation and removal of clock skew from network delay measurements", INFOCOM 1999 (a line under all delays). Where we differ:
-//! one line for both ways at once, and none where it explains less than a step.
+//! **Measures**, for each way, how much longer packets took than the fastest of all: the host's
+//! receive stamp less our departure, and our arrival less its transmit stamp, each less its least.
+//! The offset of the clocks drops out of that; their drift is taken off as the slope under which
+//! both ways together leave the most to their least delays, since a drift lengthens one way by what
+//! it shortens the other. **Assumes** that the clock runs evenly while it is looked at, and that
+//! each way was free once. **Biased**: stamps are whole milliseconds (or coarser, which is seen by
+//! what all of them are multiples of), so a queue reads low by up to one such step and one of less
+//! than two steps is not called one; a standing queue is not seen at all; a queue that grows as
+//! slowly as clocks drift is told by preferring no drift. **Published**: RFC 792 (the stamps);
+//! Moon, Skelly, Towsley, "Estimation and removal of clock skew from network delay measurements",
+//! INFOCOM 1999 (a line under all delays). Where we differ: one line for both ways at once, and
+//! none where it explains less than a step.
 //!
-//! What a host writes into its stamps is up to it: nothing is believed before it is seen that the clock moved as ours did.
+//! What a host writes into its stamps is up to it: nothing is believed before it is seen that the
+//! clock moved as ours did.
 
 use netaware_stats::quantile;
 use netaware_units::{Mono, Span};
@@ -50,7 +54,8 @@ pub struct WayQueues {
     pub resolution: Span,
     /// From the host's receive stamp to its transmit stamp, median.
     pub held: Span,
-    /// How much faster than ours the host's clock ran, parts per million; absent where it explains less than a step.
+    /// How much faster than ours the host's clock ran, parts per million; absent where it explains
+    /// less than a step.
     pub drift_ppm: Option<f64>,
     /// The clock was set meanwhile: only what lies on one side of that was looked at.
     pub stepped: bool,
@@ -71,13 +76,14 @@ pub enum HostClock {
     NonStandard,
     /// The clock does not move as ours does: it stands still, jumps, or was never one.
     Unsteady,
-    /// It moved by less than a round trip takes, or both ways were never free at once: a queue on one way cannot be told from
-    /// a clock that was set.
+    /// It moved by less than a round trip takes, or both ways were never free at once: a queue on
+    /// one way cannot be told from a clock that was set.
     Ambiguous,
 }
 
 impl WayQueue {
-    /// Whether there was a queue: nine tenths of what a clock of whole steps shows without one is below two steps.
+    /// Whether there was a queue: nine tenths of what a clock of whole steps shows without one is
+    /// below two steps.
     pub fn is_queue(&self, resolution: Span) -> bool {
         self.p90 >= resolution * 2
     }
@@ -86,7 +92,8 @@ impl WayQueue {
     fn of(mut excess: Vec<f64>, resolution: Span) -> Option<Self> {
         excess.sort_unstable_by(f64::total_cmp);
         let step = resolution.nanos() as f64;
-        // What is read is the queue and up to a step: rounding down tells no queue where there is none.
+        // What is read is the queue and up to a step: rounding down tells no queue where there is
+        // none.
         let at = |q| quantile::linear(&excess, q).map(|ns: f64| resolution * (ns / step).floor() as i64);
         Some(Self { median: at(0.5)?, p90: at(0.9)?, max: at(1.0)? })
     }
@@ -144,7 +151,8 @@ impl HostClock {
     }
 }
 
-/// A sample whose stamps could be a time of day, by what it says of each way; ns, from an arbitrary zero each.
+/// A sample whose stamps could be a time of day, by what it says of each way; ns, from an arbitrary
+/// zero each.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     /// Since the first question.
@@ -186,7 +194,8 @@ impl Reading {
         (0..=self.rtt.saturating_add(2 * MILLI)).contains(&self.held)
     }
 
-    /// Whether one clock can have shown both: no way takes less than nothing, nor longer than both together.
+    /// Whether one clock can have shown both: no way takes less than nothing, nor longer than both
+    /// together.
     fn agrees_with(&self, other: &Self) -> bool {
         let slack = COARSEST + ((self.sent - other.sent).abs() as f64 * MOST_DRIFT) as i64;
         let range = -other.rtt.saturating_add(slack)..=self.rtt.saturating_add(slack);
@@ -227,7 +236,8 @@ fn is_enough(run: &[Reading], samples: &[StampSample]) -> bool {
 /// What all stamps are multiples of: hosts whose clock ticks more slowly than once a millisecond.
 fn resolution(run: &[Reading]) -> Span {
     let Some(first) = run.first() else { return Span(MILLI) };
-    // The stamps again, from that of the first: forward delay and departure add up to it, in whole milliseconds.
+    // The stamps again, from that of the first: forward delay and departure add up to it, in whole
+    // milliseconds.
     let stamp = |reading: &Reading| reading.forward + reading.sent - first.forward - first.sent;
     let all = run.iter().flat_map(|reading| [stamp(reading), reading.held]);
     let ticks = all.map(|ns| (ns as f64 / MILLI as f64).round().abs() as u64).fold(0, gcd);

@@ -29,8 +29,9 @@ pub(super) struct Narrowest {
     pub(super) sent_apart: Span,
 }
 
-/// From the pairs of least delay. What the host cannot send closer together than the answers come is a lower bound, and so is what
-/// the error of two stamps might make of nothing; answers that are handed over in batches say nothing.
+/// From the pairs of least delay. What the host cannot send closer together than the answers come
+/// is a lower bound, and so is what the error of two stamps might make of nothing; answers that are
+/// handed over in batches say nothing.
 pub(super) fn capacity(pairs: &[Pair], length: u32, stamp_error: Span) -> Option<Narrowest> {
     if pairs.len() < LEAST_PAIRS || are_batched(pairs) {
         return None;
@@ -63,18 +64,20 @@ pub(super) fn capacity(pairs: &[Pair], length: u32, stamp_error: Span) -> Option
     Some(Narrowest { rate: interval, bound: Bound::None, is_host_limited: false, sent_apart })
 }
 
-/// Whether half of the pairs' answers were handed over together: an interface that waits for more before it interrupts the host
-/// leaves nothing of what was between them.
+/// Whether half of the pairs' answers were handed over together: an interface that waits for more
+/// before it interrupts the host leaves nothing of what was between them.
 pub(super) fn are_batched(pairs: &[Pair]) -> bool {
     let together = pairs.iter().filter(|pair| pair.apart < BATCHED).count();
     !pairs.is_empty() && together * 2 >= pairs.len()
 }
 
-/// Between which of `n` sorted samples, from 0, the median of where they come from lies with 95 % (the sign test), and with how much
-/// if they are too few for that: then from the least to the most.
+/// Between which of `n` sorted samples, from 0, the median of where they come from lies with 95 %
+/// (the sign test), and with how much if they are too few for that: then from the least to the
+/// most.
 fn median_ranks(n: usize) -> (usize, usize, f64) {
     if n > MANY {
-        // By the normal distribution, before the binomial's terms are too small to be told from zero.
+        // By the normal distribution, before the binomial's terms are too small to be told from
+        // zero.
         let first = ((n as f64 - 1.96 * (n as f64).sqrt()) / 2.0).floor() as usize;
         return (first, n - 1 - first, 0.95);
     }
@@ -92,10 +95,12 @@ fn median_ranks(n: usize) -> (usize, usize, f64) {
 }
 
 const LEAST_PAIRS: usize = 5;
-/// Of the distance of two answers: beyond it the upper end says nothing, so the figure is a lower bound.
+/// Of the distance of two answers: beyond it the upper end says nothing, so the figure is a lower
+/// bound.
 const MOST_ERROR: f64 = 0.5;
 const MANY: usize = 200;
-/// A host takes packets out of one batch within a few microseconds; 1500 bytes take as long at 2.4 Gbit/s.
+/// A host takes packets out of one batch within a few microseconds; 1500 bytes take as long at 2.4
+/// Gbit/s.
 const BATCHED: Span = Span::from_micros(5);
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! When a connection is tried, and what became of those that were.
 //!
-//! A SYN is answered by every host that is not behind a filter: by a SYN-ACK where somebody listens, by a RST where nobody does
-//! (RFC 9293 §3.10.7.1). Opening it is the system's business, or the simulator's; how often, how long, and whether it is worth it, is said
-//! here for both.
+//! A SYN is answered by every host that is not behind a filter: by a SYN-ACK where somebody
+//! listens, by a RST where nobody does (RFC 9293 §3.10.7.1). Opening it is the system's business,
+//! or the simulator's; how often, how long, and whether it is worth it, is said here for both.
 
 use netaware_units::{Mono, Span};
 
@@ -71,7 +71,8 @@ impl TcpTries {
 }
 
 const EVERY: Span = Span::from_millis(250);
-/// As long as Linux waits before it sends a SYN again: the answer to a second one would say nothing of the round trip.
+/// As long as Linux waits before it sends a SYN again: the answer to a second one would say nothing
+/// of the round trip.
 const PATIENCE: Span = Span::from_millis(1000);
 const MARGIN: Span = Span::from_millis(50);
 const SILENT_TRIES: u32 = 2;

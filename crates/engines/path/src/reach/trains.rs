@@ -1,8 +1,9 @@
 //! Whether what pairs tell of the narrowest link also holds for many packets in a row.
 //!
-//! Two packets pass a token bucket at the rate of the link behind it, and wait for a turn each where a link sends in slots or in
-//! bunches. A long train does neither: beyond the credit of a bucket it passes at the bucket's rate, and it fills slots and
-//! bunches. So trains back to back show whether pairs read low, and trains as fast as the pairs say whether that lasts.
+//! Two packets pass a token bucket at the rate of the link behind it, and wait for a turn each
+//! where a link sends in slots or in bunches. A long train does neither: beyond the credit of a
+//! bucket it passes at the bucket's rate, and it fills slots and bunches. So trains back to back
+//! show whether pairs read low, and trains as fast as the pairs say whether that lasts.
 
 use netaware_units::{Mono, Span};
 
@@ -32,12 +33,15 @@ pub(super) enum Train {
 /// What trains make of the figure of the pairs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Lasting {
-    /// A train passed as fast as pairs, or was only held up by what else the narrowest link carried.
+    /// A train passed as fast as pairs, or was only held up by what else the narrowest link
+    /// carried.
     Confirmed,
-    /// Trains pass faster than pairs: a link that sends in slots or bunches, or links in parallel. bit/s of the slowest of them.
+    /// Trains pass faster than pairs: a link that sends in slots or bunches, or links in parallel.
+    /// bit/s of the slowest of them.
     Faster(f64),
-    /// Trains pass more slowly than pairs, or are cut off: a token bucket, a ration of answers, batches at the host, or much
-    /// other traffic. bit/s that the trains came through with, at most.
+    /// Trains pass more slowly than pairs, or are cut off: a token bucket, a ration of answers,
+    /// batches at the host, or much other traffic. bit/s that the trains came through with, at
+    /// most.
     Slower(f64),
     /// No train could be sent as fast as that.
     Unknown,
@@ -132,8 +136,9 @@ impl EchoTrain {
         if between(&tail, bits).is_some_and(|rate| rate >= pair * MOSTLY) {
             return true;
         }
-        // Other traffic puts its packets between some of ours and leaves others as close as a pair. A bucket leaves none so, and
-        // what hands packets over in bunches has long silences between them.
+        // Other traffic puts its packets between some of ours and leaves others as close as a pair.
+        // A bucket leaves none so, and what hands packets over in bunches has long silences between
+        // them.
         let apart = bits / pair;
         let gaps: Vec<f64> = tail.windows(2).map(|two| nanos(two[1].1 - two[0].1)).collect();
         let close = gaps.iter().filter(|gap| **gap <= apart * CLOSE).count() as f64;
@@ -142,7 +147,8 @@ impl EchoTrain {
     }
 }
 
-/// bit/s of the answers behind the first. What was lost does not count: it may never have come to the narrowest link.
+/// bit/s of the answers behind the first. What was lost does not count: it may never have come to
+/// the narrowest link.
 fn between(answers: &[(usize, Mono)], bits: f64) -> Option<f64> {
     let (first, last) = (answers.first()?, answers.last()?);
     let rate = || bits * (answers.len() - 1) as f64 / nanos(last.1 - first.1).max(1.0);
@@ -203,7 +209,8 @@ mod tests {
     #[test]
     fn a_train_that_passes_as_pairs_do_confirms_them() {
         assert_eq!(both(|| Box::new(queue(12_000, 0))), Lasting::Confirmed);
-        // One in ten lost; and drop-tail, where the train that is sent faster loses most of its second half.
+        // One in ten lost; and drop-tail, where the train that is sent faster loses most of its
+        // second half.
         let lossy = || -> Box<dyn FnMut(usize, u64) -> Option<u64>> {
             let mut queue = queue(12_000, 0);
             Box::new(move |n, at| queue(n, at).filter(|_| n % 10 != 0))
@@ -215,7 +222,8 @@ mod tests {
 
     #[test]
     fn a_token_bucket_is_an_upper_bound_and_what_passes_is_told() {
-        // A shaper of 50 Mbit/s with 20 packets of credit, and a policer with 60 that then lets one of twenty pass.
+        // A shaper of 50 Mbit/s with 20 packets of credit, and a policer with 60 that then lets one
+        // of twenty pass.
         let Lasting::Slower(shaped) = both(|| Box::new(queue(240_000, 20))) else { panic!() };
         assert!((shaped / 5e7 - 1.0).abs() < 0.02, "{shaped}");
         let policed = || -> Box<dyn FnMut(usize, u64) -> Option<u64>> {
@@ -240,7 +248,8 @@ mod tests {
             })
         };
         assert_eq!(both(answer), Lasting::Confirmed);
-        // Handed over by twenty at the far host, from a link of 100 Mbit/s: as close as pairs, and then nothing for long.
+        // Handed over by twenty at the far host, from a link of 100 Mbit/s: as close as pairs, and
+        // then nothing for long.
         let bunched = |n: usize, _| Some((n / 20 * 2_400_000 + n % 20 * 12_000) as u64);
         assert!(matches!(both(|| Box::new(bunched)), Lasting::Slower(_)));
     }

@@ -45,7 +45,8 @@ fn cut_to_pairs<'a>((v4, v6): (&'a Vec<f64>, &'a Vec<f64>)) -> (&'a [f64], &'a [
     (&v4[..pairs], &v6[..pairs])
 }
 
-/// Each run of `run` neighbours becomes one value, so that an hour of samples costs no more to resample than a minute.
+/// Each run of `run` neighbours becomes one value, so that an hour of samples costs no more to
+/// resample than a minute.
 fn thinned(rounds: Vec<Vec<f64>>, run: usize, statistic: Statistic) -> Vec<Vec<f64>> {
     if run < 2 {
         return rounds;
@@ -55,7 +56,8 @@ fn thinned(rounds: Vec<Vec<f64>>, run: usize, statistic: Statistic) -> Vec<Vec<f
     rounds.into_iter().map(of_round).collect()
 }
 
-/// Rates and losses add up over time, so their mean is what a user gets; of delays the median is what one meets.
+/// Rates and losses add up over time, so their mean is what a user gets; of delays the median is
+/// what one meets.
 fn statistic(metric: Metric) -> Statistic {
     match metric {
         Metric::TcpSingle | Metric::TcpParallel | Metric::UdpLoss => Statistic::Mean,
@@ -89,11 +91,14 @@ fn margin(metric: Metric, v4: f64, v6: f64) -> f64 {
 
 /// The bootstrap's cost is 2000 times this: a tenth of a second.
 const MOST_RESAMPLED: usize = 4000;
-/// Pairs of neighbours kept together: a burst of cross traffic lasts over several slices or round trips.
+/// Pairs of neighbours kept together: a burst of cross traffic lasts over several slices or round
+/// trips.
 const BLOCK: usize = 5;
-/// With a single round nothing is known of how rounds differ: a difference must be this many margins to count.
+/// With a single round nothing is known of how rounds differ: a difference must be this many
+/// margins to count.
 const ONE_ROUND: f64 = 3.0;
-/// Headers alone make IPv6 slower by 1.4 % at 1500 bytes; nobody chooses a version for 5 %, and short transfers differ by that.
+/// Headers alone make IPv6 slower by 1.4 % at 1500 bytes; nobody chooses a version for 5 %, and
+/// short transfers differ by that.
 const RATE_MARGIN: f64 = 0.05;
 /// Repeated runs over the same path differ by about this.
 const RTT_MARGIN: f64 = 0.05;

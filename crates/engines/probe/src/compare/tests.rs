@@ -5,7 +5,8 @@ use netaware_stats::rng::SplitMix64;
 
 use super::*;
 
-/// Rounds of samples around `level`: noise within rounds, and a drift of each round that both versions share.
+/// Rounds of samples around `level`: noise within rounds, and a drift of each round that both
+/// versions share.
 struct Source {
     rng: SplitMix64,
     rounds: usize,

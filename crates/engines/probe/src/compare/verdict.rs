@@ -35,9 +35,10 @@ fn relevant(purpose: Use, metrics: &[MetricComparison]) -> Vec<&MetricComparison
         .collect()
 }
 
-/// Who differs decides, if all that differ agree. A figure that a host set decides nothing: it tells what the host did at
-/// that moment, and another host would tell something else. Where they contradict each other we say so and prefer none: how much
-/// upload weighs against download is the reader's to know.
+/// Who differs decides, if all that differ agree. A figure that a host set decides nothing: it
+/// tells what the host did at that moment, and another host would tell something else. Where they
+/// contradict each other we say so and prefer none: how much upload weighs against download is the
+/// reader's to know.
 fn weigh(metrics: &[&MetricComparison]) -> (Preference, String) {
     let favouring = |who: Preference| {
         metrics.iter().copied().filter(move |metric| metric.favours == who && !metric.host_limited)
@@ -71,7 +72,8 @@ fn host_note(told: &[&MetricComparison]) -> &'static str {
     }
 }
 
-/// "TCP, parallel streams down: IPv4 38.2 Mbit/s, IPv6 76.1 Mbit/s, difference 37.9 Mbit/s (37.1 to 38.6)".
+/// "TCP, parallel streams down: IPv4 38.2 Mbit/s, IPv6 76.1 Mbit/s, difference 37.9 Mbit/s (37.1 to
+/// 38.6)".
 fn tell(metric: &MetricComparison) -> String {
     let show = |value| in_unit(metric.metric, value);
     let way = match metric.direction {

@@ -119,8 +119,8 @@ fn an_open_loop_shows_a_stall_in_its_p999_and_a_closed_loop_alone_hides_it() {
         assert!(open.rtt_from_due.unwrap().p999 > MS * 390, "{pacing:?}: {:?}", open.rtt_from_due);
         assert!(open.rtt_application.unwrap().p999 > MS * 390);
         assert!(open.rtt_from_due.unwrap().p95 > MS * 150);
-        // It is no fault of the network, and the figure without the responder's time says so; what is left of it is the
-        // 8 us that each of the 400 answers at once takes to be taken in.
+        // It is no fault of the network, and the figure without the responder's time says so; what
+        // is left of it is the 8 us that each of the 400 answers at once takes to be taken in.
         assert!(open.rtt.unwrap().max < MS * 5);
     }
     let closed = stalled(Pacing::PingPong, 15_000);
@@ -163,8 +163,8 @@ fn answers_without_stamps_leave_the_responders_time_in_and_say_so() {
     assert!(result.pedigree.uncertainty.contains("carry no stamps"), "{}", result.pedigree.uncertainty);
 }
 
-/// An exchange with this round trip: handed over 5 ns after it was due and 5 ns before it left, held by the
-/// responder for 30 ns, and its answer seen by the program 20 ns after it had come.
+/// An exchange with this round trip: handed over 5 ns after it was due and 5 ns before it left,
+/// held by the responder for 30 ns, and its answer seen by the program 20 ns after it had come.
 fn exchange(seq: u64, rtt: i64) -> Exchange {
     let due = Mono(10_000 * seq);
     let tx = Stamp { at: due + Span(10), by: ClockSource::Kernel, error: Span(100) };
@@ -374,7 +374,8 @@ fn ten_answers_have_a_tail_and_what_nothing_is_known_of_has_no_total_and_no_rate
     assert_eq!((found.tail, found.tail_from_due, found.total), (tail(1_810), tail(1_870), None));
     let nothing = EchoLog::default().finish(EchoCounts::default()).lasting(Span(5));
     assert_eq!(latency(&[nothing], &context()).total, None);
-    // Stamps may contradict each other by less than their error: then there was no time that means a rate.
+    // Stamps may contradict each other by less than their error: then there was no time that means
+    // a rate.
     let at_once = latency(&[logged(&[exchange(0, 0)]).finish(EchoCounts::default())], &context());
     let loaded = under_load(at_once, Some(&found));
     assert_eq!((loaded.rise, loaded.round_trips_per_minute), (Some(Span(-1_450)), None));

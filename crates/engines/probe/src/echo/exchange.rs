@@ -14,13 +14,13 @@ pub struct Exchange {
     pub tx: Stamp,
     /// When the answer arrived, by the stamp closest to the wire.
     pub rx: Stamp,
-    /// When the program handed it over. Taken from `due` where the driver does not tell, and then too early by as much as
-    /// the send was late.
+    /// When the program handed it over. Taken from `due` where the driver does not tell, and then
+    /// too early by as much as the send was late.
     pub tx_application: Mono,
     /// When the program got the answer.
     pub rx_application: Mono,
-    /// How long the responder held it by its own clock; `None` if it does not tell, or claims what cannot be: less than
-    /// nothing, or more than the whole round trip.
+    /// How long the responder held it by its own clock; `None` if it does not tell, or claims what
+    /// cannot be: less than nothing, or more than the whole round trip.
     pub responder: Option<Span>,
     /// Whether the responder told.
     pub responder_told: bool,
@@ -33,8 +33,8 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Round trip between the stamps closest to the wire, the responder's own time taken out. Never negative: stamps that
-    /// contradict each other by less than their error give zero.
+    /// Round trip between the stamps closest to the wire, the responder's own time taken out. Never
+    /// negative: stamps that contradict each other by less than their error give zero.
     pub fn rtt(&self) -> Span {
         (self.rx.at.since(self.tx.at) - self.responder.unwrap_or(Span::ZERO)).or_zero()
     }
@@ -44,8 +44,8 @@ impl Exchange {
         self.rx_application.since(self.tx_application).or_zero()
     }
 
-    /// From when the request should have left until the application had the answer: with what held up the send, and with
-    /// the responder's time.
+    /// From when the request should have left until the application had the answer: with what held
+    /// up the send, and with the responder's time.
     pub fn rtt_from_due(&self) -> Span {
         self.rx_application.since(self.due).or_zero()
     }

@@ -12,7 +12,8 @@ use netaware_wire::echo::{Form, MOST_TO_SHORT, number_bits};
 pub enum Pacing {
     /// Closed loop: when the answer has come, or patience has ended.
     PingPong,
-    /// Closed loop with so many requests outstanding: each answer, or each end of patience, lets one more go.
+    /// Closed loop with so many requests outstanding: each answer, or each end of patience, lets
+    /// one more go.
     Pipeline(u32),
     /// Open loop: this long after the previous one was due, whatever became of it.
     Even(Span),
@@ -26,7 +27,8 @@ pub enum Pacing {
 }
 
 impl Pacing {
-    /// The spacing as the result schema has it: zero for a closed loop, the mean where it is random.
+    /// The spacing as the result schema has it: zero for a closed loop, the mean where it is
+    /// random.
     pub fn spacing(self) -> Span {
         match self {
             Self::PingPong | Self::Pipeline(_) => Span::ZERO,
@@ -99,7 +101,8 @@ pub enum PlanError {
     Length(usize),
     /// A response so long to a request so short that its flow's number has no place in it.
     Amplifies(usize),
-    /// So many requests would await an answer at once; the shorter of request and response has no number that large.
+    /// So many requests would await an answer at once; the shorter of request and response has no
+    /// number that large.
     Ambiguous(i64),
     /// Requests outstanding in a closed loop.
     Depth(u32),

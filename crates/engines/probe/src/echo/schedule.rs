@@ -1,7 +1,8 @@
 //! When each request is due.
 //!
-//! An open loop has its instants before anything is sent: whatever happens to a request, the next one is due when it is
-//! due. A closed loop earns them: it starts with as many as may be outstanding, and gets one back with each verdict.
+//! An open loop has its instants before anything is sent: whatever happens to a request, the next
+//! one is due when it is due. A closed loop earns them: it starts with as many as may be
+//! outstanding, and gets one back with each verdict.
 
 use std::collections::VecDeque;
 
@@ -68,7 +69,8 @@ impl Schedule {
         }
     }
 
-    /// A closed loop's request has its verdict: another may go at `at`. Of no effect in an open loop.
+    /// A closed loop's request has its verdict: another may go at `at`. Of no effect in an open
+    /// loop.
     pub fn turn_over(&mut self, at: Mono) {
         if self.open.is_none() {
             let place = self.due.partition_point(|due| *due <= at);

@@ -154,7 +154,8 @@ fn loss_doubling_and_reordering_are_counted_as_they_were_made() {
     let mut train = train(20_000, Pacing::Even(MS));
     let exchanges = answers(&path.drive(&mut train));
     let counts = train.counts();
-    // Answered: the request passes, and of its copies (one, or two in 5 %) at least one answer does.
+    // Answered: the request passes, and of its copies (one, or two in 5 %) at least one answer
+    // does.
     let answered = 0.9 * (0.95 * 0.9 + 0.05 * (1.0 - 0.1 * 0.1));
     let loss = counts.lost as f64 / counts.asked as f64;
     // Five standard deviations of a binomial.

@@ -24,8 +24,8 @@ pub(super) enum Fate {
 pub(super) enum Arrival {
     /// The first answer, in time. `complete` when the request's departure is known as well.
     InTime { complete: bool },
-    /// The first answer, arrived after patience had ended but before the verdict was spoken. That is spoken now: lost and
-    /// late at once.
+    /// The first answer, arrived after patience had ended but before the verdict was spoken. That
+    /// is spoken now: lost and late at once.
     TooLate,
     /// The first answer, after the verdict.
     Late,
@@ -70,8 +70,8 @@ impl Probe {
         self.tx.map(|tx| tx.at).or(self.handed_at).unwrap_or(self.sent_at)
     }
 
-    /// While nothing is known of its departure the driver may be late, or its stamp on the way: the request is given
-    /// twice the patience.
+    /// While nothing is known of its departure the driver may be late, or its stamp on the way: the
+    /// request is given twice the patience.
     fn deadline(&self, patience: Span) -> Mono {
         let known = self.tx.is_some() || self.handed_at.is_some();
         self.departure() + patience * if known { 1 } else { 2 }
@@ -117,7 +117,8 @@ impl Window {
         Self { patience, base: 0, open: 0, probes: VecDeque::new() }
     }
 
-    /// Whether another request may be asked for: false only if the driver answers for none of those it has.
+    /// Whether another request may be asked for: false only if the driver answers for none of those
+    /// it has.
     pub(super) fn has_room(&self) -> bool {
         self.next() - self.open < MOST_OPEN
     }
@@ -151,7 +152,8 @@ impl Window {
         probe.reply.is_some()
     }
 
-    /// Notes that a request stayed at home; false if that contradicts what is known, and then nothing changes.
+    /// Notes that a request stayed at home; false if that contradicts what is known, and then
+    /// nothing changes.
     pub(super) fn not_sent(&mut self, seq: u64) -> bool {
         match self.open_probe(seq) {
             Some(probe) if probe.tx.is_none() && probe.reply.is_none() => {
@@ -162,16 +164,17 @@ impl Window {
         }
     }
 
-    /// Whether an answer may be to something we asked: to a request that is remembered and left at that time, or to one
-    /// that is too old to tell.
+    /// Whether an answer may be to something we asked: to a request that is remembered and left at
+    /// that time, or to one that is too old to tell.
     pub(super) fn may_answer(&self, seq: u64, sent_at: Option<u64>) -> bool {
         let Some(index) = seq.checked_sub(self.base) else { return true };
         let probe = usize::try_from(index).ok().and_then(|index| self.probes.get(index));
         probe.is_some_and(|probe| sent_at.is_none_or(|sent_at| probe.sent_at.0 == sent_at))
     }
 
-    /// Judges an answer and keeps it if it is the first and in time. `at` is when the program and the stamp saw it;
-    /// `sent_at` what it repeats of the request's send time, if it had room for that.
+    /// Judges an answer and keeps it if it is the first and in time. `at` is when the program and
+    /// the stamp saw it; `sent_at` what it repeats of the request's send time, if it had room for
+    /// that.
     pub(super) fn arrive(
         &mut self,
         seq: u64,
@@ -248,8 +251,8 @@ impl Window {
     }
 }
 
-/// Twice what a plan may have outstanding, because a request of unknown departure is given twice the patience; and the
-/// slack of as much again before sending pauses.
+/// Twice what a plan may have outstanding, because a request of unknown departure is given twice
+/// the patience; and the slack of as much again before sending pauses.
 const MOST_OPEN: u64 = 4 * EchoPlan::MOST_OUTSTANDING as u64;
 /// Verdicts kept to recognise copies and late answers: 40 s of them at a request every 10 ms.
 const REMEMBERED: u64 = 4096;

@@ -11,7 +11,8 @@ pub(super) struct CpuLoad {
     thread: f64,
     /// The same, with the time it waited for a core.
     demand: f64,
-    /// What this program and the kernel's soft interrupts used together: our own part in a busy core.
+    /// What this program and the kernel's soft interrupts used together: our own part in a busy
+    /// core.
     work: f64,
     busiest_core: Option<f64>,
 }
@@ -37,9 +38,9 @@ impl CpuLoad {
         Self { thread, demand, work: load.work.max(thread), ..load }
     }
 
-    /// Whether CPU held this end back: its busiest thread ran all the time, or would have if it had been given a core, or
-    /// a core was full and we did a good part of it. Waiting alone does not count: on a host that others keep busy even
-    /// an idle flow's thread waits at each wake-up.
+    /// Whether CPU held this end back: its busiest thread ran all the time, or would have if it had
+    /// been given a core, or a core was full and we did a good part of it. Waiting alone does not
+    /// count: on a host that others keep busy even an idle flow's thread waits at each wake-up.
     pub(super) fn is_saturated(&self, threshold: f64) -> bool {
         let core = self.busiest_core.unwrap_or(0.0);
         self.thread >= threshold
@@ -70,7 +71,8 @@ impl CpuLoad {
 const OURS_THREAD: f64 = 0.4;
 /// A core may be full of others' work; half a core of ours is needed to call it ours.
 const OURS_CORE: f64 = 0.5;
-/// Interrupts are counted for the whole host. Where the busiest data thread wanted less than this, they were others'.
+/// Interrupts are counted for the whole host. Where the busiest data thread wanted less than this,
+/// they were others'.
 const OURS_DEMAND: f64 = 0.1;
 const WORTH_TELLING: f64 = 0.05;
 

@@ -4,11 +4,12 @@ use netaware_record::ReceiverTick;
 use netaware_stats::moments::Moments;
 use netaware_units::Span;
 
-/// Coefficient of variation (sd over mean) of the rate in slices, or in groups of 2, 4 or 8 slices if that is smaller and
-/// leaves enough groups: bytes that a late wake-up moves from one slice to the next cancel within a group. `None` with
-/// too few slices to tell, or when nothing arrived.
+/// Coefficient of variation (sd over mean) of the rate in slices, or in groups of 2, 4 or 8 slices
+/// if that is smaller and leaves enough groups: bytes that a late wake-up moves from one slice to
+/// the next cancel within a group. `None` with too few slices to tell, or when nothing arrived.
 ///
-/// Bias: reads low for independent noise, which groups average away as well (by up to 2.8 for groups of 8).
+/// Bias: reads low for independent noise, which groups average away as well (by up to 2.8 for
+/// groups of 8).
 pub fn flatness(ticks: &[ReceiverTick]) -> Option<f64> {
     let longest = ticks.iter().map(|tick| tick.length).max()?;
     let full: Vec<(f64, f64)> = ticks
@@ -76,7 +77,8 @@ mod tests {
 
     #[test]
     fn flatness_is_the_deviation_of_full_slices_over_their_mean() {
-        // Of 6, 2, 6, 2 and 4 B/s the mean is 4 and the deviation 2; the short slice does not count.
+        // Of 6, 2, 6, 2 and 4 B/s the mean is 4 and the deviation 2; the short slice does not
+        // count.
         let found = flatness(&slices(&[(6, 1000), (2, 1000), (6, 1000), (2, 1000), (4, 1000), (900, 400)]));
         assert!((found.unwrap() - 0.5).abs() < 1e-12, "{found:?}");
         // It is the rates that are compared, not the bytes.

@@ -48,8 +48,9 @@ fn requested(evidence: &TcpEvidence<'_>) -> Option<Limit> {
     (reached >= REACHED).then(|| Limit::new(LimitedBy::RequestedRate, text))
 }
 
-/// A sender of spaced blocks that did not reach its rate although its streams had room: it was not there when the blocks
-/// were due, because it had no core or because giving a block takes longer than the spacing.
+/// A sender of spaced blocks that did not reach its rate although its streams had room: it was not
+/// there when the blocks were due, because it had no core or because giving a block takes longer
+/// than the spacing.
 fn missed_its_times(evidence: &TcpEvidence<'_>) -> Option<Limit> {
     evidence.requested?;
     let (kept, given) = evidence.sender.spaced.zip(evidence.sender.given)?;
@@ -104,8 +105,8 @@ impl<'a> Signs<'a> {
         }
     }
 
-    /// The end whose CPU was at its end. If both were: the receiver where its window held the sender back, else the one
-    /// whose thread was under more pressure.
+    /// The end whose CPU was at its end. If both were: the receiver where its window held the
+    /// sender back, else the one whose thread was under more pressure.
     fn cpu(&self, threshold: f64) -> Option<Limit> {
         let receiver_held = self.window.unwrap_or(0.0) >= HELD_BACK;
         let receiver_first =
@@ -130,7 +131,8 @@ impl<'a> Signs<'a> {
         })
     }
 
-    /// On loopback a thread that is merely very busy is the best suspect there is: its peer and it take turns.
+    /// On loopback a thread that is merely very busy is the best suspect there is: its peer and it
+    /// take turns.
     fn cpu_of_loopback(&self) -> Option<Limit> {
         (self.of.across == Across::Loopback).then(|| self.cpu(BUSY_ON_LOOPBACK)).flatten()
     }
@@ -212,9 +214,11 @@ const REACHED: f64 = 0.97;
 const SATURATED: f64 = 0.9;
 /// Two threads that hand data to each other through a socket each idle while the other works.
 const BUSY_ON_LOOPBACK: f64 = 0.6;
-/// Share of busy time from which a window or buffer is the limit; TCP's own tuning causes some per cent at the start.
+/// Share of busy time from which a window or buffer is the limit; TCP's own tuning causes some per
+/// cent at the start.
 const HELD_BACK: f64 = 0.4;
-/// Rate variation below which a token bucket (or a link of fixed rate) is at work; competing traffic makes 5 % and more.
+/// Rate variation below which a token bucket (or a link of fixed rate) is at work; competing
+/// traffic makes 5 % and more.
 const FLAT: f64 = 0.015;
 /// One or two segments get lost for any reason.
 const FEWEST_RETRANSMITS: u64 = 3;

@@ -23,8 +23,8 @@ pub struct UdpEvidence<'a> {
     pub across: Across,
 }
 
-/// Weighs the evidence. The first rule that applies decides: loss, by where it happened; a sender behind its plan; else
-/// the plan itself, or the sender if it had none.
+/// Weighs the evidence. The first rule that applies decides: loss, by where it happened; a sender
+/// behind its plan; else the plan itself, or the sender if it had none.
 pub fn udp_limit(evidence: &UdpEvidence<'_>) -> Limit {
     lossy(evidence).or_else(|| behind(evidence)).unwrap_or_else(|| as_planned(evidence))
 }
@@ -39,7 +39,8 @@ fn lossy(evidence: &UdpEvidence<'_>) -> Option<Limit> {
         percent_finely(ratio),
         loss.host
     );
-    // Loopback loses nothing on the way; where the counters are short of it, the host lost it all the same.
+    // Loopback loses nothing on the way; where the counters are short of it, the host lost it all
+    // the same.
     if loss.network > loss.host && evidence.across == Across::Network {
         return Some(Limit::new(LimitedBy::Network, text));
     }
@@ -59,7 +60,8 @@ fn behind(evidence: &UdpEvidence<'_>) -> Option<Limit> {
         return None;
     }
     let cpu = CpuLoad::of(&sender.cpu);
-    // A thread with time to spare that is behind all the same was made to wait by the queues below it.
+    // A thread with time to spare that is behind all the same was made to wait by the queues below
+    // it.
     let blocked = reached < REACHED && cpu.pressure() > 0.0 && !cpu.is_saturated(SPARE);
     let by = if blocked { LimitedBy::SocketBuffer } else { LimitedBy::SenderCpu };
     let text = format!(

@@ -50,7 +50,8 @@ impl Bounds {
         self.failed
     }
 
-    /// A size was answered. True when that contradicts an earlier failure, which is then taken back.
+    /// A size was answered. True when that contradicts an earlier failure, which is then taken
+    /// back.
     pub(super) fn pass(&mut self, size: u32) -> bool {
         self.passed = self.passed.max(Some(size));
         let contradiction = size >= self.failed;
@@ -70,8 +71,8 @@ impl Bounds {
         }
     }
 
-    /// A size was called too big, and perhaps the largest that is not. What is told is believed only as far as it makes
-    /// sense: below the size, not below the floor.
+    /// A size was called too big, and perhaps the largest that is not. What is told is believed
+    /// only as far as it makes sense: below the size, not below the floor.
     pub(super) fn told(&mut self, size: u32, mtu: Option<u32>) {
         let mtu = mtu.filter(|mtu| *mtu < size).map_or(size - 1, |mtu| mtu.max(self.floor.min(size - 1)));
         self.fail(mtu + 1, Failure::Told);
@@ -118,8 +119,9 @@ fn between(passed: u32, failed: u32) -> Vec<u32> {
         .collect()
 }
 
-/// What paths really have: FDDI and token ring, jumbo frames, Ethernet, PPPoE, GRE and IPIP tunnels, WireGuard and
-/// other VPNs, 1400 and 1380 as administrators like them, Azure and older VPNs, the IPv6 minimum.
+/// What paths really have: FDDI and token ring, jumbo frames, Ethernet, PPPoE, GRE and IPIP
+/// tunnels, WireGuard and other VPNs, 1400 and 1380 as administrators like them, Azure and older
+/// VPNs, the IPv6 minimum.
 const COMMON: [u32; 12] = [9000, 4352, 1500, 1492, 1480, 1472, 1460, 1420, 1400, 1380, 1350, 1280];
 /// Tried at once when a range is divided: the range shrinks ninefold for the time of one failure.
 const AT_ONCE: u32 = 8;

@@ -10,7 +10,8 @@ use super::{Grows, SizeFit};
 pub struct Meaning {
     /// How often a byte more crosses each stage: twice where request and response grow.
     pub crossings: u32,
-    /// The rate of a single stage that would cost as much by itself; absent for a slope that is not above zero.
+    /// The rate of a single stage that would cost as much by itself; absent for a slope that is not
+    /// above zero.
     pub one_stage: Option<BitRate>,
     /// What is known to be on the way, the prober's first.
     pub known: Vec<KnownCost>,
@@ -29,8 +30,8 @@ pub struct KnownCost {
     pub stages: Option<f64>,
 }
 
-/// Reads the slope of the smallest round trips, which hold least queueing, with what a record of the scan knows of the
-/// hosts.
+/// Reads the slope of the smallest round trips, which hold least queueing, with what a record of
+/// the scan knows of the hosts.
 pub fn meaning(fit: &SizeFit, record: &Record) -> Meaning {
     let crossings = if fit.grows == Grows::Both { 2 } else { 1 };
     let slope = Some(fit.smallest.slope).filter(|slope| *slope > 0.0);
@@ -60,7 +61,8 @@ pub fn meaning(fit: &SizeFit, record: &Record) -> Meaning {
     Meaning { crossings, one_stage, known, unknown }
 }
 
-/// Interfaces that claim a rate. A virtual one claims whatever its driver was written to say, which limits nothing.
+/// Interfaces that claim a rate. A virtual one claims whatever its driver was written to say, which
+/// limits nothing.
 fn link_rates(host: Option<&HostInfo>) -> Vec<(String, BitRate)> {
     let nics = host.into_iter().flat_map(|host| &host.nics);
     let real = nics.filter(|nic| !VIRTUAL.contains(&nic.driver.as_str()));

@@ -1,15 +1,19 @@
-//! What is known of the reflector's clock against ours, from exchanges and from what both say of their clocks.
+//! What is known of the reflector's clock against ours, from exchanges and from what both say of
+//! their clocks.
 //!
-//! An exchange bounds the offset whatever the path does: the apparent delay there is the true one plus the offset, and no
-//! delay is negative, so the offset is at most the least apparent delay there, and at least minus the least one back. All
-//! exchanges together leave an interval as long as the least round trip. Its middle is right if the least delays are equal both
-//! ways; how unequal they are cannot be known from exchanges alone, so the bound is half of that round trip, no less.
-//! A rate difference of the clocks is taken off first: the slope of the middles of [`SEGMENTS`] parts of the time, as
-//! Theil and Sen take it, and what the middles still scatter is added to the bound.
+//! An exchange bounds the offset whatever the path does: the apparent delay there is the true one
+//! plus the offset, and no delay is negative, so the offset is at most the least apparent delay
+//! there, and at least minus the least one back. All exchanges together leave an interval as long
+//! as the least round trip. Its middle is right if the least delays are equal both ways; how
+//! unequal they are cannot be known from exchanges alone, so the bound is half of that round trip,
+//! no less. A rate difference of the clocks is taken off first: the slope of the middles of
+//! [`SEGMENTS`] parts of the time, as Theil and Sen take it, and what the middles still scatter is
+//! added to the bound.
 //!
-//! Clocks that both say that they are synchronised are believed if the exchanges do not contradict them and what they
-//! promise is better. The very same clock is no estimate at all. **Published**: Paxson 1998 (minima of both ways), Moon et al. 1999 (skew
-//! from the lower envelope); RFC 7679 §3.7 (calibration).
+//! Clocks that both say that they are synchronised are believed if the exchanges do not contradict
+//! them and what they promise is better. The very same clock is no estimate at all. **Published**:
+//! Paxson 1998 (minima of both ways), Moon et al. 1999 (skew from the lower envelope); RFC 7679
+//! §3.7 (calibration).
 
 use std::collections::BTreeMap;
 
@@ -44,7 +48,8 @@ impl ClockMethod {
 /// The reflector's clock against ours.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClockRelation {
-    /// Its clock minus ours at the first exchange; is taken off every delay there and added back home.
+    /// Its clock minus ours at the first exchange; is taken off every delay there and added back
+    /// home.
     pub offset: Span,
     /// How much its clock gains, parts per million.
     pub skew_ppm: f64,
@@ -77,8 +82,8 @@ impl ClockRelation {
     }
 }
 
-/// Of each sixteenth of a period those exchanges whose way there or back limits the difference of the clocks most, in order of
-/// sending. What is left out is a limit less, never a wrong one.
+/// Of each sixteenth of a period those exchanges whose way there or back limits the difference of
+/// the clocks most, in order of sending. What is left out is a limit less, never a wrong one.
 pub fn tightest(exchanges: &[StampExchange], period: Span) -> Vec<ClockExchange> {
     let width = (period.0 / BINS).max(1);
     let mut bins: BTreeMap<i64, [&StampExchange; 2]> = BTreeMap::new();
@@ -206,7 +211,8 @@ fn narrowest(part: &[Between]) -> Option<Between> {
     })
 }
 
-/// Median slope between the middles of all pairs of parts, ppm; 0 where that changes nothing that could be seen.
+/// Median slope between the middles of all pairs of parts, ppm; 0 where that changes nothing that
+/// could be seen.
 fn slope(segments: &[Between]) -> f64 {
     let middle = |segment: &Between| i64::midpoint(segment.lo, segment.hi);
     let mut slopes: Vec<f64> = Vec::new();
@@ -246,7 +252,8 @@ const FEWEST_SEGMENTS: usize = 4;
 const SLOPE_NOTICED: i64 = 2_000;
 /// A line that is wrong by so much more than the round trip explains tells of a step.
 const STEP_NOTICED: Span = Span::from_millis(1);
-/// One clock read twice: what stamps of the kernel on two paths differ by, beside the error that they state.
+/// One clock read twice: what stamps of the kernel on two paths differ by, beside the error that
+/// they state.
 const SAME_CLOCK_BOUND: Span = Span::from_micros(2);
 
 #[cfg(test)]
@@ -260,7 +267,8 @@ mod tests {
     const SYNCHRONISED: ErrorEstimate =
         ErrorEstimate { synchronised: true, format: TimeFormat::Ntp, scale: 10, multiplier: 210 };
 
-    /// 10 ms apart, there 3 ms and back 5 ms with queues up to `queue`, the clock off by `offset` and `ppm`.
+    /// 10 ms apart, there 3 ms and back 5 ms with queues up to `queue`, the clock off by `offset`
+    /// and `ppm`.
     fn exchanges(count: i64, offset: i64, ppm: f64, queue: Span, error: ErrorEstimate) -> Vec<StampExchange> {
         let mut rng = SplitMix64::new(7);
         let mut draw = || (rng.unit() * rng.unit() * queue.0 as f64) as i64;
@@ -319,7 +327,8 @@ mod tests {
                 assert_eq!(relation.method, ClockMethod::ActiveExchange, "{row}");
                 assert!(worst <= relation.bound, "{row}");
                 assert!(!relation.stepped, "{row}");
-                // Half of the round trip, what cannot be known, and 100 us on a path without queues.
+                // Half of the round trip, what cannot be known, and 100 us on a path without
+                // queues.
                 assert!(queue > 0 || relation.bound <= Span::from_micros(4_100), "{row}");
                 assert!(all.iter().all(|it| relation.forward(it) >= -relation.bound), "{row}");
             }
@@ -381,7 +390,8 @@ mod tests {
         }
     }
 
-    /// The reflector's clock is 50 ms ahead and gains 500 ns from each exchange to the next: 50 ppm.
+    /// The reflector's clock is 50 ms ahead and gains 500 ns from each exchange to the next: 50
+    /// ppm.
     fn gaining(count: i64) -> Vec<StampExchange> {
         let mut all = exchanges(count, 50_000_000, 0.0, Span::ZERO, ErrorEstimate::UNKNOWN);
         for (n, one) in all.iter_mut().enumerate() {
@@ -454,7 +464,8 @@ mod tests {
         let daemons = ClockRelation { method: ClockMethod::ClockDaemons, ..estimated(0, 0.0, 3_908_400) };
         let contradicted = |offset| ClockRelation { contradicted: true, ..estimated(offset, 0.0, 4_000_150) };
         let (unknown, good, poor) = (ErrorEstimate::UNKNOWN, synchronised(23), synchronised(24));
-        // Ours, theirs, whether both are one, the true offset. The estimate is 1 ms less, give or take 4 ms.
+        // Ours, theirs, whether both are one, the true offset. The estimate is 1 ms less, give or
+        // take 4 ms.
         let rows = [
             (unknown, unknown, true, 5_002_150, same_host(2_150)),
             (unknown, unknown, true, -3_002_150, same_host(2_150)),

@@ -54,7 +54,8 @@ impl StampExchange {
     }
 }
 
-/// Consecutive packets without an answer, and on which way they went. `count - forward - reverse` of them: not known.
+/// Consecutive packets without an answer, and on which way they went. `count - forward - reverse`
+/// of them: not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LostRun {
     /// Number of the first.

@@ -16,7 +16,8 @@ pub struct StampPlan {
     pub interval: Span,
     /// Packets; absent: until it is stopped.
     pub count: Option<u64>,
-    /// UDP payload, bytes. What exceeds the base packet holds questions to the reflector, then padding.
+    /// UDP payload, bytes. What exceeds the base packet holds questions to the reflector, then
+    /// padding.
     pub length: usize,
     /// A packet without an answer for so long is lost.
     pub patience: Span,
@@ -44,7 +45,8 @@ pub enum StampPlanError {
         /// Bytes of that.
         least: usize,
     },
-    /// What is left behind the base packet, or behind the proof of its TLVs, is too short for a TLV.
+    /// What is left behind the base packet, or behind the proof of its TLVs, is too short for a
+    /// TLV.
     NoTlvFits {
         /// Bytes of the next shorter packet that there can be.
         shorter: usize,
@@ -53,7 +55,8 @@ pub enum StampPlanError {
     },
     /// Longer than a UDP datagram.
     TooLong,
-    /// Not even a nanosecond between packets, or more of them without an answer than are remembered.
+    /// Not even a nanosecond between packets, or more of them without an answer than are
+    /// remembered.
     Interval,
     /// No patience.
     Patience,

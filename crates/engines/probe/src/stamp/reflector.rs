@@ -1,12 +1,15 @@
 //! The other end of a flow: which packets are answered and with what, without a socket or a clock.
 //!
-//! It counts its answers in each session (a stateful reflector, RFC 8762 §4), a session being both addresses, both ports and the
-//! SSID (RFC 8972 §3). Sessions need not be agreed upon beforehand, other than RFC 8972 §3 wishes: with a key strangers get
-//! nothing; without one everybody gets answers, never longer than what they sent and never more of them. What
-//! somebody else can make it send to a forged address is therefore at most what he sends himself, and [`ReflectorSettings::most_per_second`] of it.
-//! Packets from a reflector's port are dropped, as two reflectors would else entertain each other for ever.
+//! It counts its answers in each session (a stateful reflector, RFC 8762 §4), a session being both
+//! addresses, both ports and the SSID (RFC 8972 §3). Sessions need not be agreed upon beforehand,
+//! other than RFC 8972 §3 wishes: with a key strangers get nothing; without one everybody gets
+//! answers, never longer than what they sent and never more of them. What somebody else can make it
+//! send to a forged address is therefore at most what he sends himself, and
+//! [`ReflectorSettings::most_per_second`] of it. Packets from a reflector's port are dropped, as
+//! two reflectors would else entertain each other for ever.
 //!
-//! Memory: 64 bytes a session, [`ReflectorSettings::most_sessions`] of them; idle ones are forgotten after [`IDLE`].
+//! Memory: 64 bytes a session, [`ReflectorSettings::most_sessions`] of them; idle ones are
+//! forgotten after [`IDLE`].
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -131,7 +134,8 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Finishes the answer in `packet`, which holds the request as [`Reflector::take`] left it. Call it last before sending.
+    /// Finishes the answer in `packet`, which holds the request as [`Reflector::take`] left it.
+    /// Call it last before sending.
     pub fn seal(self, packet: &mut [u8], sent_at: Wall, key: Option<&Key>) {
         Reply { sent_at, ..self.reply }.emit(packet, key);
     }
@@ -255,7 +259,8 @@ impl Reflector {
         Ok(*session)
     }
 
-    /// Looks for idle sessions at most once a second, so that a flood of new ones costs no more than that.
+    /// Looks for idle sessions at most once a second, so that a flood of new ones costs no more
+    /// than that.
     fn make_room(&mut self, now: Mono) -> Result<(), Refused> {
         let is_time = now.since(self.swept_at) >= Span::from_secs(1);
         if is_time || self.sessions.is_empty() {

@@ -1,8 +1,9 @@
 //! Figures of a flow: for the record of a measurement, and as rows of a period for a fleet.
 //!
-//! **Biased**: delays are of packets that made both ways, so what only the way back lost has no delay there either; the largest delays
-//! are cut off by patience. A delay that comes out negative is no delay: it is counted, not averaged, so means near the bound lean high by less than
-//! the bound.
+//! **Biased**: delays are of packets that made both ways, so what only the way back lost has no
+//! delay there either; the largest delays are cut off by patience. A delay that comes out negative
+//! is no delay: it is counted, not averaged, so means near the bound lean high by less than the
+//! bound.
 
 use netaware_record::passive::{DelayRow, DelayStatistics, Period};
 use netaware_record::{DelaySummary, IpVersion, OwdWay};

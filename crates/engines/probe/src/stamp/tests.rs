@@ -82,7 +82,8 @@ impl Path {
         Reflector::new(ReflectorSettings { key: self.key.clone(), run_of_kernel, ..Default::default() })
     }
 
-    /// Runs a flow of `planned` packets and says what was lost where of these; closers do not count.
+    /// Runs a flow of `planned` packets and says what was lost where of these; closers do not
+    /// count.
     fn run(&self, plan: &StampPlan) -> (StampFlow, StampLog, Truth) {
         let mut flow = StampFlow::new(plan.clone()).unwrap();
         let (mut log, mut truth, mut now) = (StampLog::default(), Truth::default(), Mono(0));
@@ -294,7 +295,8 @@ fn packets_of_the_bare_standard_are_enough() {
     assert_eq!((flow.asks_questions(), flow.same_clock()), (false, None));
     let counts = flow.counts();
     assert_eq!(counts.lost, truth.lost_forward + truth.lost_reverse);
-    // Until a loss on the way there shows that it counts, the ways are open; afterwards they are exact.
+    // Until a loss on the way there shows that it counts, the ways are open; afterwards they are
+    // exact.
     assert!(
         counts.lost_forward <= truth.lost_forward && counts.lost_somewhere() < 10,
         "{counts:?} {truth:?}"

@@ -1,4 +1,5 @@
-//! Packets without a verdict, in order of their numbers, and what the reflector's own numbers say of losses.
+//! Packets without a verdict, in order of their numbers, and what the reflector's own numbers say
+//! of losses.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -95,7 +96,8 @@ pub(super) struct Window {
     past: VecDeque<Past>,
     /// The reflector's numbers that have come or were counted as lost on the way back.
     numbers: BTreeSet<i64>,
-    /// The last answer settled: the reflector's number and generation. At first: it has counted nothing.
+    /// The last answer settled: the reflector's number and generation. At first: it has counted
+    /// nothing.
     anchor: Option<(i64, u32)>,
     generation: u32,
     highest_number: i64,
@@ -167,8 +169,8 @@ impl Window {
         }
     }
 
-    /// Whether a packet with that number said that it left then; nobody off the path can guess it. Of packets that are no
-    /// longer here the number must do.
+    /// Whether a packet with that number said that it left then; nobody off the path can guess it.
+    /// Of packets that are no longer here the number must do.
     pub(super) fn may_answer(&self, seq: u64, told_at: Wall) -> bool {
         let Some(index) = seq.checked_sub(self.base) else { return true };
         usize::try_from(index)
@@ -239,7 +241,8 @@ impl Window {
         if number < 0 { i64::from(low) } else { number }
     }
 
-    /// Whether a late answer was held up on the way back: its excess over the least delay is larger there.
+    /// Whether a late answer was held up on the way back: its excess over the least delay is larger
+    /// there.
     fn blames_reverse(&self, index: usize, seen: &Seen, wall: &impl Fn(Mono) -> Wall) -> bool {
         let (Some((forward, reverse)), Some(slot)) = (self.least, self.slots.get(index)) else {
             return false;
@@ -261,7 +264,8 @@ impl Window {
                 .all(|slot| is_over(slot) || slot.closes)
     }
 
-    /// The next verdict, in order of numbers. `nothing_follows`: no later answer can tell the way of losses.
+    /// The next verdict, in order of numbers. `nothing_follows`: no later answer can tell the way
+    /// of losses.
     pub(super) fn settle(
         &mut self,
         now: Mono,
@@ -370,8 +374,8 @@ impl Window {
         StampEvent::Lost(run)
     }
 
-    /// How many of `lost` packets the reflector answered: its numbers before this answer that never came. `None`: it does
-    /// not say, or what it says cannot be.
+    /// How many of `lost` packets the reflector answered: its numbers before this answer that never
+    /// came. `None`: it does not say, or what it says cannot be.
     fn lost_on_the_way_back(&mut self, answer: &Seen, lost: u64) -> Option<u64> {
         let (from, generation) = self.anchor?;
         if generation != answer.generation || (answer.number - from).unsigned_abs() > MOST_OUTSTANDING as u64
@@ -389,7 +393,8 @@ impl Window {
         Some(reflected)
     }
 
-    /// All that is left, answered or not: who counted the answers alone would find less loss than there was.
+    /// All that is left, answered or not: who counted the answers alone would find less loss than
+    /// there was.
     fn abandon(&mut self) -> StampEvent {
         let planned = || self.slots.iter().filter(|slot| !slot.closes);
         let not_sent = planned().filter(|slot| slot.not_sent).count() as u64;

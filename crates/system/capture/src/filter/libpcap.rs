@@ -44,7 +44,8 @@ impl Library {
     fn load() -> Result<Self, FilterError> {
         let mut refused = String::new();
         for name in NAMES {
-            // SAFETY: a terminated name; the library's initialisers run, as they do in every program linked with it.
+            // SAFETY: a terminated name; the library's initialisers run, as they do in every
+            // program linked with it.
             let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
             if !handle.is_null() {
                 return Self::bind(handle).ok_or_else(|| FilterError::NoLibrary("it is too old".to_owned()));
@@ -58,7 +59,8 @@ impl Library {
 
     /// The library stays loaded: filters may be compiled at any time.
     fn bind(handle: *mut c_void) -> Option<Self> {
-        // SAFETY: these five have had these types since libpcap 0.8; the handle is never closed, so they stay valid.
+        // SAFETY: these five have had these types since libpcap 0.8; the handle is never closed, so
+        // they stay valid.
         unsafe {
             Some(Self {
                 open_dead: std::mem::transmute::<
@@ -97,7 +99,8 @@ impl Library {
         let answer =
             unsafe { (self.compile)(handle, &raw mut program, filter.as_ptr(), OPTIMISE, UNKNOWN_NETMASK) };
         let result = if answer == 0 && !program.instructions.is_null() {
-            // SAFETY: the call succeeded, so there are that many instructions there until they are freed, below.
+            // SAFETY: the call succeeded, so there are that many instructions there until they are
+            // freed, below.
             let found = unsafe { std::slice::from_raw_parts(program.instructions, program.length as usize) };
             Ok(found.iter().map(Instruction::read).collect())
         } else {
@@ -105,7 +108,8 @@ impl Library {
             let reason = unsafe { CStr::from_ptr((self.get_error)(handle)) }.to_string_lossy().into_owned();
             Err(FilterError::Syntax { filter: text.to_owned(), reason })
         };
-        // SAFETY: freed once each; after a failure there are no instructions, and freeing none is allowed.
+        // SAFETY: freed once each; after a failure there are no instructions, and freeing none is
+        // allowed.
         unsafe {
             (self.free_code)(&raw mut program);
             (self.close)(handle);

@@ -1,8 +1,9 @@
 //! chronyd's monitoring protocol, version 6: the one request that `chronyc tracking` makes.
 //!
-//! The layout is that of chrony's `candm.h`; all numbers are big-endian. A request is as long as its answer, or chronyd does not
-//! answer it. UDP port 323 answers who is on the host; the socket in the file system answers who may write beside it, which
-//! also works from another network namespace.
+//! The layout is that of chrony's `candm.h`; all numbers are big-endian. A request is as long as
+//! its answer, or chronyd does not answer it. UDP port 323 answers who is on the host; the socket
+//! in the file system answers who may write beside it, which also works from another network
+//! namespace.
 
 use std::fmt;
 

@@ -10,7 +10,8 @@ use netaware_record::passive::ClockState;
 #[cfg(target_os = "linux")]
 pub(super) fn state() -> Option<ClockState> {
     use netaware_units::Span;
-    // SAFETY: `timex` consists of integers, for which zeroes are valid; a mode of zero changes nothing.
+    // SAFETY: `timex` consists of integers, for which zeroes are valid; a mode of zero changes
+    // nothing.
     let mut told: libc::timex = unsafe { std::mem::zeroed() };
     // SAFETY: `told` is writable for the call, which keeps no pointer.
     let answer = unsafe { libc::adjtimex(&raw mut told) };

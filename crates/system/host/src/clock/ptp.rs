@@ -1,7 +1,9 @@
-//! ptp4l's management messages (IEEE 1588-2008 §15, linuxptp's TIME_STATUS_NP): how far the host is from its master.
+//! ptp4l's management messages (IEEE 1588-2008 §15, linuxptp's TIME_STATUS_NP): how far the host is
+//! from its master.
 //!
-//! ptp4l keeps the clock of a network card, or the host's own where it stamps in software; phc2sys carries the former to the latter.
-//! Both tell the kernel when they are locked, so the host's clock is taken for synchronised only if the kernel says so too.
+//! ptp4l keeps the clock of a network card, or the host's own where it stamps in software; phc2sys
+//! carries the former to the latter. Both tell the kernel when they are locked, so the host's clock
+//! is taken for synchronised only if the kernel says so too.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
 //! Finds jumps of the wall clock.
 //!
-//! The kernel slews its wall clock and its monotonic clock alike; only who sets the wall clock, or a host that slept, moves one
-//! against the other. So the difference of the two is constant between jumps, but for the time that passes between reading
-//! one and the other: the reader brackets the wall clock between two readings of the monotonic one.
+//! The kernel slews its wall clock and its monotonic clock alike; only who sets the wall clock, or
+//! a host that slept, moves one against the other. So the difference of the two is constant between
+//! jumps, but for the time that passes between reading one and the other: the reader brackets the
+//! wall clock between two readings of the monotonic one.
 
 use netaware_units::{Mono, Span, Wall};
 
@@ -20,9 +21,10 @@ impl StepWatch {
         Self::default()
     }
 
-    /// The wall clock showed `wall` between the two instants of the monotonic one. Gives by how much it has jumped since the last
-    /// reading (positive: forward), if by more than [`Self::SMALLEST`]. A reading that was interrupted for longer than that is no use
-    /// and is left out.
+    /// The wall clock showed `wall` between the two instants of the monotonic one. Gives by how
+    /// much it has jumped since the last reading (positive: forward), if by more than
+    /// [`Self::SMALLEST`]. A reading that was interrupted for longer than that is no use and is
+    /// left out.
     pub fn observe(&mut self, before: Mono, wall: Wall, after: Mono) -> Option<Span> {
         if after.since(before) > Self::SMALLEST || after < before {
             return None;
@@ -49,7 +51,8 @@ impl StepWatch {
         Some(jump)
     }
 
-    /// The largest jump since this was asked last, for [`netaware_record::passive::ClockState::stepped`].
+    /// The largest jump since this was asked last, for
+    /// [`netaware_record::passive::ClockState::stepped`].
     pub fn take_largest(&mut self) -> Option<Span> {
         self.largest.take()
     }

@@ -1,4 +1,5 @@
-//! A real chronyd tells its clock, over UDP and by its socket in the file system, and says the same as its own `chronyc`.
+//! A real chronyd tells its clock, over UDP and by its socket in the file system, and says the same
+//! as its own `chronyc`.
 //!
 //! ```text
 //!  namespace "…-left", loopback:   chronyd (local clock, port 123)  ◄── NTP ──  chronyd -x (told on port 324 and by its socket)

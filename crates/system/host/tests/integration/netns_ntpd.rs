@@ -94,8 +94,8 @@ fn a_real_ntpd_is_understood() {
     chronyd.args(["-x", "-d", "-u", "root", "-f"]).arg(own.join("chrony.conf"));
     let _chronyd = Running::start(&mut chronyd).expect("chronyd is installed (Debian: chrony)");
 
-    // The server says that it is up to a second off; on the way come microseconds, once it has asked often enough. Both
-    // have one clock.
+    // The server says that it is up to a second off; on the way come microseconds, once it has
+    // asked often enough. Both have one clock.
     let state = told(&pair, &places, |state| {
         state.source == "ntpd"
             && state.synchronised

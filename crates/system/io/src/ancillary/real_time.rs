@@ -1,10 +1,13 @@
-//! Carries the kernel's stamps from the real-time clock, which may step, to the monotonic clock, which never does.
+//! Carries the kernel's stamps from the real-time clock, which may step, to the monotonic clock,
+//! which never does.
 //!
-//! Both clocks run at the same steered rate, so their difference is one constant until somebody steps the real-time
-//! clock. Each paired reading brackets that constant; the brackets are intersected, which leaves a few nanoseconds after
-//! a handful of readings. A reading that fits no longer means a step: stamps taken before it belong to a difference that
-//! is gone, so they are refused until none of them can be confused with a new one. The refused are replaced by the
-//! application's own reading and counted: they lean late by the scheduler's delay, but never by the step.
+//! Both clocks run at the same steered rate, so their difference is one constant until somebody
+//! steps the real-time clock. Each paired reading brackets that constant; the brackets are
+//! intersected, which leaves a few nanoseconds after a handful of readings. A reading that fits no
+//! longer means a step: stamps taken before it belong to a difference that is gone, so they are
+//! refused until none of them can be confused with a new one. The refused are replaced by the
+//! application's own reading and counted: they lean late by the scheduler's delay, but never by the
+//! step.
 
 use netaware_units::{ClockSource, Mono, Span, Stamp, Wall};
 
@@ -30,7 +33,8 @@ impl ClockPair {
         Self { before, wall, after: clock::now() }
     }
 
-    /// The least and the greatest difference real-time minus monotonic, in ns, that this reading allows.
+    /// The least and the greatest difference real-time minus monotonic, in ns, that this reading
+    /// allows.
     fn bracket(self) -> (i64, i64) {
         let wall = i128::from(self.wall.0);
         let less = |mono: Mono| saturate(wall - i128::from(mono.0));
@@ -76,16 +80,17 @@ impl RealTime {
         }
     }
 
-    /// A stamp taken before a step by `d` and mapped after it is wrong by `d`. After a forward step it lands before the
-    /// step was seen; after a backward one up to `d` beyond its true instant, so that span is refused as well.
+    /// A stamp taken before a step by `d` and mapped after it is wrong by `d`. After a forward step
+    /// it lands before the step was seen; after a backward one up to `d` beyond its true instant,
+    /// so that span is refused as well.
     fn step(&mut self, seen_at: Mono, low: i64, high: i64) {
         let backward = Span(self.low.saturating_sub(low)).or_zero();
         self.trusted_from = seen_at + backward.min(LONGEST_QUEUEING);
         (self.low, self.high) = (low, high);
     }
 
-    /// Maps a stamp that the kernel took between `earliest` and the reading `pair`, or gives the application's stamp,
-    /// counted, if that cannot be believed. `None`: the kernel gave no stamp.
+    /// Maps a stamp that the kernel took between `earliest` and the reading `pair`, or gives the
+    /// application's stamp, counted, if that cannot be believed. `None`: the kernel gave no stamp.
     #[inline]
     pub(crate) fn map_or_application(
         &mut self,
@@ -129,13 +134,14 @@ fn saturate(nanos: i128) -> i64 {
     nanos.clamp(i128::from(i64::MIN / 4), i128::from(i64::MAX / 4)) as i64
 }
 
-/// Each clock rounds to whole nanoseconds by itself, so that two true brackets may miss each other by so much.
+/// Each clock rounds to whole nanoseconds by itself, so that two true brackets may miss each other
+/// by so much.
 const ROUNDING: i64 = 4;
 const FIRST_READINGS: usize = 8;
 /// Nothing that we wait for lies in a socket buffer longer than this.
 const OLDEST: Span = Span::from_secs(10);
-/// After a backward step we refuse stamps for as long as stamped datagrams may have waited unread, not for the hour
-/// that the step may have been.
+/// After a backward step we refuse stamps for as long as stamped datagrams may have waited unread,
+/// not for the hour that the step may have been.
 const LONGEST_QUEUEING: Span = Span::from_secs(1);
 
 #[cfg(test)]
@@ -228,7 +234,8 @@ mod tests {
             let stamp = host.wall();
             host.pass(100_000);
             host.offset += step;
-            // Another datagram is read first and finds out about the step; this one waits 20 ms more.
+            // Another datagram is read first and finds out about the step; this one waits 20 ms
+            // more.
             clocks.observe(host.pair());
             host.pass(20_000_000);
             let pair = host.pair();

@@ -1,8 +1,10 @@
-//! Waiting for an answer awake, where it comes so soon that going to sleep and waking would be most of what is measured.
+//! Waiting for an answer awake, where it comes so soon that going to sleep and waking would be most
+//! of what is measured.
 //!
-//! Measured in ping-pong on loopback of a virtual machine with two cores (64 B, as the application sees it): asleep p50
-//! 62 us and p99 95 us, awake 21 and 35 us. The core is offered to others at each look, so an answering end that the
-//! scheduler has put on the same core runs at once instead of waiting for us.
+//! Measured in ping-pong on loopback of a virtual machine with two cores (64 B, as the application
+//! sees it): asleep p50 62 us and p99 95 us, awake 21 and 35 us. The core is offered to others at
+//! each look, so an answering end that the scheduler has put on the same core runs at once instead
+//! of waiting for us.
 
 use netaware_units::{Mono, Span};
 
@@ -12,8 +14,8 @@ pub enum Waiting {
     /// In the system call: costs nothing, and each arrival costs a wake-up.
     #[default]
     Asleep,
-    /// Awake after each send for as long as answers usually take, if that is below 200 us; otherwise asleep. Keeps a core
-    /// busy. On a host with one core: asleep.
+    /// Awake after each send for as long as answers usually take, if that is below 200 us;
+    /// otherwise asleep. Keeps a core busy. On a host with one core: asleep.
     AwakeForSoonAnswers,
 }
 

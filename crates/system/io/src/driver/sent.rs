@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use netaware_engine::Tag;
 use netaware_units::{Mono, Span, Stamp};
 
-/// In the order of sending. Entries carry consecutive numbers from `first` on, those of the socket's transmit stamps;
-/// `push` is called for each send that the socket stamps, and for no other.
+/// In the order of sending. Entries carry consecutive numbers from `first` on, those of the
+/// socket's transmit stamps; `push` is called for each send that the socket stamps, and for no
+/// other.
 #[derive(Debug)]
 pub(super) struct Unconfirmed {
     waiting: VecDeque<Waiting>,
@@ -35,8 +36,9 @@ impl Unconfirmed {
         self.open += 1;
     }
 
-    /// Matches the stamp of send `id`. A stamp from before the send is not its own (its number was given twice, or the
-    /// clock stepped); the application's takes its place. `None`: not one of ours, or answered already.
+    /// Matches the stamp of send `id`. A stamp from before the send is not its own (its number was
+    /// given twice, or the clock stepped); the application's takes its place. `None`: not one of
+    /// ours, or answered already.
     pub(super) fn confirm(&mut self, id: u32, stamp: Stamp) -> Option<(Tag, Stamp)> {
         let waiting = self.waiting.get_mut(id.wrapping_sub(self.first) as usize)?;
         if waiting.answered {
@@ -91,8 +93,8 @@ impl Unconfirmed {
     }
 }
 
-/// Stamps come with the next wake-up, or once a queue in front of the device has let the datagram go. Not shorter, so
-/// that a wait may be a cheap blocking one.
+/// Stamps come with the next wake-up, or once a queue in front of the device has let the datagram
+/// go. Not shorter, so that a wait may be a cheap blocking one.
 const PATIENCE: Span = Span::from_millis(50);
 
 #[cfg(test)]

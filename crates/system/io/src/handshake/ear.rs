@@ -1,7 +1,8 @@
 //! Hears answers to SYNs when they come in, before TCP does.
 //!
-//! A raw socket is given a copy of each segment that comes from its peer, with the kernel's stamp. So what is timed does not hold
-//! the wait until the program has a core again, which may be longer than the path. Nothing is sent through it.
+//! A raw socket is given a copy of each segment that comes from its peer, with the kernel's stamp.
+//! So what is timed does not hold the wait until the program has a core again, which may be longer
+//! than the path. Nothing is sent through it.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -39,7 +40,8 @@ impl AnswerEar {
         Ok(Self { socket, is_v4: host.is_ipv4(), clocks: RealTime::start(), opened_at: clock::now() })
     }
 
-    /// When the first answer to a SYN between these ports came, after `since`. All that was heard is forgotten.
+    /// When the first answer to a SYN between these ports came, after `since`. All that was heard
+    /// is forgotten.
     pub(super) fn answer(&mut self, theirs: u16, ours: u16, since: Mono) -> Option<Mono> {
         let mut first = None;
         let mut bytes = [0; LARGEST_HEADERS];
@@ -64,8 +66,9 @@ fn ask_for_stamps(socket: RawFd) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &stamps)
 }
 
-/// Waits until the kernel stamps what comes in. It begins some time after the first socket of the system has asked for
-/// it (`net_enable_timestamp` leaves that to a worker), and an answer on a short path would come before.
+/// Waits until the kernel stamps what comes in. It begins some time after the first socket of the
+/// system has asked for it (`net_enable_timestamp` leaves that to a worker), and an answer on a
+/// short path would come before.
 fn await_stamps() {
     let Ok(socket) = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)) else { return };
     let is_ready = socket.local_addr().and_then(|here| socket.connect(here));
@@ -81,8 +84,8 @@ fn await_stamps() {
     }
 }
 
-/// Keeps out every segment that has neither SYN nor RST: the data of other connections to the same host would fill the
-/// socket's buffer, and then the answer would find no room.
+/// Keeps out every segment that has neither SYN nor RST: the data of other connections to the same
+/// host would fill the socket's buffer, and then the answer would find no room.
 fn hear_nothing_but_answers(socket: &Socket, is_v4: bool) -> io::Result<()> {
     let step = |code: u32, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf, k };
     // A raw socket of IPv4 is given the IP header too, one of IPv6 is not.

@@ -184,8 +184,8 @@ impl System {
         }
     }
 
-    /// Sends, if need be again: an error of an earlier probe is told in place of sending this one, each once. `None` where it
-    /// has not left.
+    /// Sends, if need be again: an error of an earlier probe is told in place of sending this one,
+    /// each once. `None` where it has not left.
     fn attempt(&self, socket: &Socket, payload: &[u8], ttl: u8) -> Option<Told> {
         let mut refused = None;
         for _ in 0..MOST_TRIES {
@@ -211,7 +211,8 @@ impl System {
         let nanos = (until - clock::now()).or_zero().nanos();
         let left =
             libc::timespec { tv_sec: (nanos / 1_000_000_000) as _, tv_nsec: (nanos % 1_000_000_000) as _ };
-        // SAFETY: two valid pollfds (a negative descriptor is ignored), a valid timespec, no signal mask.
+        // SAFETY: two valid pollfds (a negative descriptor is ignored), a valid timespec, no signal
+        // mask.
         let ready = unsafe { libc::ppoll(watched.as_mut_ptr(), 2, &raw const left, std::ptr::null()) };
         if ready <= 0 {
             return;
@@ -257,7 +258,8 @@ impl System {
         let Some(from) = error.from else { return };
         let Some(verdict) = Verdict::of(self.version, error.kind, error.code, error.info) else { return };
         let place = match kind {
-            // The kernel hands over what followed the quoted UDP header, or the quoted ICMP message as a whole.
+            // The kernel hands over what followed the quoted UDP header, or the quoted ICMP message
+            // as a whole.
             Kind::Udp => match bytes.first_chunk::<TAG>() {
                 Some(tag) => Some(u32::from_be_bytes(*tag).wrapping_sub(underway.first)),
                 None => self.guessed(from, underway),
@@ -286,8 +288,8 @@ impl System {
         underway.answered(place, kind == Kind::Udp, reply);
     }
 
-    /// The place of a probe whose answer quotes no payload: the only one that waits, or the oldest with the TTL at which this
-    /// router has answered before.
+    /// The place of a probe whose answer quotes no payload: the only one that waits, or the oldest
+    /// with the TTL at which this router has answered before.
     fn guessed(&mut self, from: IpAddr, underway: &Underway<'_>) -> Option<u32> {
         let stories = underway.probes.iter().zip(&underway.told).enumerate();
         let waiting =
@@ -340,14 +342,15 @@ impl System {
         underway.answered(place, false, reply);
     }
 
-    /// The originate stamp of a question: marked as no time of day (RFC 792), so that it gives no clock away, a host that only
-    /// copies it is found out, and no stranger guesses it.
+    /// The originate stamp of a question: marked as no time of day (RFC 792), so that it gives no
+    /// clock away, a host that only copies it is found out, and no stranger guesses it.
     fn originate(&self, seq: u16) -> u32 {
         let mixed = (self.secret ^ u32::from(seq)).wrapping_mul(0x9e37_79b1);
         icmp::NON_STANDARD | mixed ^ (mixed >> 15)
     }
 
-    /// How many probes after the first of the round it is; a raw socket also hears of other people's echoes.
+    /// How many probes after the first of the round it is; a raw socket also hears of other
+    /// people's echoes.
     fn echo_place(&self, echo: Option<Echo>, first: u32) -> Option<u32> {
         let (echo, own) = (echo?, self.echo.as_ref()?);
         if own.id.is_some_and(|id| id != echo.id) {
@@ -358,7 +361,8 @@ impl System {
 }
 
 impl Underway<'_> {
-    /// Takes the first answer to a probe of this round; later copies and answers to earlier rounds are nobody's.
+    /// Takes the first answer to a probe of this round; later copies and answers to earlier rounds
+    /// are nobody's.
     fn answered(&mut self, place: u32, is_udp: bool, reply: Reply) {
         let place = place as usize;
         let (Some(probe), Some(told)) = (self.probes.get(place), self.told.get_mut(place)) else { return };
@@ -391,7 +395,8 @@ fn open_echo(destination: SocketAddr, options: &SocketOptions) -> io::Result<Ech
     prepare_icmp(&socket, destination, options).map_err(|error| io::Error::other(error.to_string()))?;
     socket.connect(&SocketAddr::new(destination.ip(), 0).into())?;
     prepare(&socket, version)?;
-    // A train's questions and answers are more than a socket usually holds; beyond what the system allows only with CAP_NET_ADMIN.
+    // A train's questions and answers are more than a socket usually holds; beyond what the system
+    // allows only with CAP_NET_ADMIN.
     let (fd, room) = (socket.as_raw_fd(), ROOM as c_int);
     let _ = socket.set_recv_buffer_size(ROOM).and(set(fd, libc::SOL_SOCKET, SO_RCVBUFFORCE, &room));
     let _ = socket.set_send_buffer_size(ROOM).and(set(fd, libc::SOL_SOCKET, SO_SNDBUFFORCE, &room));
@@ -482,7 +487,8 @@ pub(crate) fn receive(fd: RawFd, buf: &mut [u8], queue: Queue) -> io::Result<(us
             Queue::Errors => libc::MSG_ERRQUEUE,
             Queue::Arrivals => 0,
         };
-    // SAFETY: every buffer that `message` names lives until the call returns and is as long as it says.
+    // SAFETY: every buffer that `message` names lives until the call returns and is as long as it
+    // says.
     let len = unsafe { libc::recvmsg(fd, &raw mut message, flags) };
     let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
     // SAFETY: just filled by recvmsg.

@@ -13,8 +13,8 @@ use crate::probe_socket::{ProbeSocket, Stamping};
 /// UDP payloads that calls are timed with, bytes: IPv4 packets of 128, 576, 1500 and 9000 bytes.
 pub const PAYLOADS: [u32; 4] = [100, 548, 1472, 8972];
 
-/// Each call by itself, then each that moves a datagram for each of [`PAYLOADS`]. What this host cannot do is left out.
-/// Quick takes 20 ms, full 0.5 s.
+/// Each call by itself, then each that moves a datagram for each of [`PAYLOADS`]. What this host
+/// cannot do is left out. Quick takes 20 ms, full 0.5 s.
 pub fn calls(effort: Effort) -> Vec<CallTiming> {
     let rounds = times(effort, 60, 600);
     let clock_ns = super::clock_timing().read_ns;
@@ -24,7 +24,8 @@ pub fn calls(effort: Effort) -> Vec<CallTiming> {
         for payload in PAYLOADS {
             for call in MOVING {
                 let mut costs = Costs::new(call, payload, clock_ns);
-                // A call that fails on this host is left out; datagrams that it left behind are not the next one's.
+                // A call that fails on this host is left out; datagrams that it left behind are not
+                // the next one's.
                 let done = (0..rounds).try_for_each(|_| bench.round(&mut costs));
                 bench.drain();
                 if done.is_ok() {
@@ -55,7 +56,8 @@ fn bare(call: HostCall, samples: usize, clock_ns: f64, mut once: impl FnMut()) -
 
 #[cfg(target_os = "linux")]
 fn null() {
-    // SAFETY: takes nothing and cannot fail. By its number, so that no library answers in the kernel's place.
+    // SAFETY: takes nothing and cannot fail. By its number, so that no library answers in the
+    // kernel's place.
     unsafe { libc::syscall(libc::SYS_getppid) };
 }
 
@@ -221,7 +223,8 @@ mod many {
     pub(super) fn send(socket: &UdpSocket, payload: &[u8], count: usize) -> io::Result<usize> {
         let mut part = libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() };
         let mut messages: Vec<libc::mmsghdr> = (0..count).map(|_| header(&mut part)).collect();
-        // SAFETY: every header points at `part`, and that at `payload`; both outlive the call, which only reads.
+        // SAFETY: every header points at `part`, and that at `payload`; both outlive the call,
+        // which only reads.
         let sent =
             unsafe { libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), count as libc::c_uint, 0) };
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
@@ -255,7 +258,8 @@ mod many {
         }
 
         pub(super) fn receive(&mut self, socket: &UdpSocket) -> io::Result<usize> {
-            // SAFETY: the headers point at parts and these at bytes of `self`, whose heap blocks have not moved.
+            // SAFETY: the headers point at parts and these at bytes of `self`, whose heap blocks
+            // have not moved.
             let got = unsafe {
                 libc::recvmmsg(
                     socket.as_raw_fd(),
@@ -278,7 +282,8 @@ const MOVING: [HostCall; 6] = [
     HostCall::ReceiveMany,
     HostCall::SendSegmented,
 ];
-/// Datagrams that the smallest usual receive buffer holds, whatever their size: 208 KiB, of which 9000 bytes take 16 KiB.
+/// Datagrams that the smallest usual receive buffer holds, whatever their size: 208 KiB, of which
+/// 9000 bytes take 16 KiB.
 const HANDFUL: usize = 10;
 const LONGEST: usize = 9216;
 /// What one segmented buffer may hold.
@@ -299,7 +304,8 @@ mod tests {
         assert!(null.median_ns > 0.0 && null.p99_ns >= null.median_ns, "{null:?}");
         for payload in PAYLOADS {
             let send = of(HostCall::Send, payload).unwrap();
-            // Another call with work besides: less than an empty one would be a mistake of the timing.
+            // Another call with work besides: less than an empty one would be a mistake of the
+            // timing.
             assert!(send.median_ns > null.median_ns, "{send:?} {null:?}");
             assert!(of(HostCall::Receive, payload).unwrap().median_ns > 0.0);
             assert!(of(HostCall::ReceiveStamped, payload).is_some());

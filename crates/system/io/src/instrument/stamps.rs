@@ -7,15 +7,15 @@ use super::calls::pair;
 use super::times;
 use crate::volley;
 
-/// Stamps and sends of single packets as estimators use them: see [`crate::volley::stamp_timing`], which asks the same in a
-/// shorter time. `None` on a host without loopback.
+/// Stamps and sends of single packets as estimators use them: see [`crate::volley::stamp_timing`],
+/// which asks the same in a shorter time. `None` on a host without loopback.
 pub fn stamps(effort: Effort) -> Option<StampTiming> {
     volley::calibrate_for(times(effort, 40, 400))
 }
 
-/// Payload of a burst of datagrams of 1472 bytes that a receiving socket of netaware's holds while nobody reads it. The
-/// largest buffer that may be had is asked for, as for a measurement, so privilege makes it larger. `None` on a host
-/// without loopback.
+/// Payload of a burst of datagrams of 1472 bytes that a receiving socket of netaware's holds while
+/// nobody reads it. The largest buffer that may be had is asked for, as for a measurement, so
+/// privilege makes it larger. `None` on a host without loopback.
 pub fn receive_room() -> Option<ByteCount> {
     let (out, into) = pair().ok()?;
     into.set_nonblocking(true).ok()?;

@@ -7,8 +7,8 @@ use super::samples::{mean_and_sd, quantile};
 use super::times;
 use crate::{clock, pacer};
 
-/// Sleeps with and without slack, and the paced wait, at the lengths that matter for pacing. Quick takes 0.2 s, full 2
-/// s on an idle host.
+/// Sleeps with and without slack, and the paced wait, at the lengths that matter for pacing. Quick
+/// takes 0.2 s, full 2 s on an idle host.
 pub fn waits(effort: Effort) -> Vec<WaitTiming> {
     let kinds = [
         (WaitHow::Sleep, 100, times(effort, 200, 2000)),

@@ -1,7 +1,9 @@
-//! Fields of the IP header that a socket writes: DSCP, TTL or hop limit, and the flow label of IPv6.
+//! Fields of the IP header that a socket writes: DSCP, TTL or hop limit, and the flow label of
+//! IPv6.
 //!
-//! A flow label belongs to a destination: it travels in the address that a socket is connected to, so only the end that
-//! connects can choose the label of a TCP connection; the other end's TCP labels its segments as its system does.
+//! A flow label belongs to a destination: it travels in the address that a socket is connected to,
+//! so only the end that connects can choose the label of a TCP connection; the other end's TCP
+//! labels its segments as its system does.
 
 use std::io;
 use std::net::SocketAddr;
@@ -38,7 +40,8 @@ pub fn default_ttl(socket: &SockRef<'_>, is_v6: bool) -> io::Result<u8> {
     u8::try_from(ttl).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// The address with the flow label in it, and the socket ready to use it. IPv4 has no flow label: there it is `to`.
+/// The address with the flow label in it, and the socket ready to use it. IPv4 has no flow label:
+/// there it is `to`.
 ///
 /// # Errors
 /// The system has no flow labels, or refuses this one.
@@ -55,8 +58,8 @@ pub fn labelled(
     Ok(to.into())
 }
 
-/// Makes a socket that talks to many send each datagram with the flow label of its address (see [`address_with_label`]);
-/// Linux since 5.3 asks for nothing else.
+/// Makes a socket that talks to many send each datagram with the flow label of its address (see
+/// [`address_with_label`]); Linux since 5.3 asks for nothing else.
 #[cfg(target_os = "linux")]
 pub fn use_labels(socket: &SockRef<'_>) -> io::Result<()> {
     let on: libc::c_int = 1;
@@ -80,8 +83,8 @@ pub fn address_with_label(to: SocketAddr, label: u32) -> SocketAddr {
     }
 }
 
-/// Takes a share of the label for this destination. Kernels before 5.3 send no label without it; later ones only when
-/// somebody on the host holds a label for themselves alone.
+/// Takes a share of the label for this destination. Kernels before 5.3 send no label without it;
+/// later ones only when somebody on the host holds a label for themselves alone.
 #[cfg(target_os = "linux")]
 fn lease_label(socket: &SockRef<'_>, to: &std::net::SocketAddrV6, label: u32) -> io::Result<()> {
     let request = FlowLabelRequest {

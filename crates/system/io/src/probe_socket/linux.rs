@@ -29,8 +29,8 @@ pub(super) struct System {
     opened_at: Mono,
     /// What `SO_RCVTIMEO` is set to, in ns; zero: not yet.
     timeout: AtomicI64,
-    /// An ICMP answer (errno) met while draining the error queue, which takes it off the socket; given to the next call.
-    /// Zero: none.
+    /// An ICMP answer (errno) met while draining the error queue, which takes it off the socket;
+    /// given to the next call. Zero: none.
     refused: AtomicI32,
     state: Mutex<State>,
 }
@@ -40,8 +40,8 @@ struct State {
     clocks: RealTime,
     /// Sends that succeeded.
     sends: u32,
-    /// The send that the kernel numbers 0: it starts anew after a send that failed, because kernels differ in whether
-    /// such a one consumes a number.
+    /// The send that the kernel numbers 0: it starts anew after a send that failed, because kernels
+    /// differ in whether such a one consumes a number.
     numbered_from: u32,
     /// Stamps that have not come yet; an upper bound.
     awaited: u32,
@@ -73,7 +73,8 @@ impl System {
         Ok(system)
     }
 
-    /// TTL and marks always; the local address only where it can differ; ICMP only where one peer is at stake.
+    /// TTL and marks always; the local address only where it can differ; ICMP only where one peer
+    /// is at stake.
     fn ask_for_details(&self) -> io::Result<()> {
         self.set(libc::IP_RECVTTL, libc::IPV6_RECVHOPLIMIT, 1)?;
         self.set(libc::IP_RECVTOS, libc::IPV6_RECVTCLASS, 1)?;
@@ -282,8 +283,8 @@ impl System {
         }
     }
 
-    /// The same ICMP answer lies in the error queue and as an error on the socket. Once the caller has the latter, the
-    /// former must not be told again.
+    /// The same ICMP answer lies in the error queue and as an error on the socket. Once the caller
+    /// has the latter, the former must not be told again.
     #[cold]
     fn forget_refusal(&self, told: &io::Error) {
         if is_refusal(told) {
@@ -308,8 +309,8 @@ impl System {
         self.state().sends
     }
 
-    /// The counter behind `SO_RXQ_OVFL`, read when it is wanted: no cost per datagram, and what was dropped after the
-    /// last arrival counts too.
+    /// The counter behind `SO_RXQ_OVFL`, read when it is wanted: no cost per datagram, and what was
+    /// dropped after the last arrival counts too.
     pub(super) fn drops(&self) -> u64 {
         let mut figures = [0_u32; 9];
         let mut len = size_of_val(&figures) as socklen_t;
@@ -417,7 +418,8 @@ fn receive_message(
         message.msg_namelen = name.0.size_of();
         &mut name.1
     });
-    // SAFETY: every buffer that `message` names lives until the call returns and is as long as it says.
+    // SAFETY: every buffer that `message` names lives until the call returns and is as long as it
+    // says.
     let len = unsafe { libc::recvmsg(fd, &raw mut message, flags) };
     let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
     if let Some(name_len) = name {
@@ -446,12 +448,14 @@ fn set_option(fd: RawFd, level: c_int, name: c_int, value: c_int) -> io::Result<
 }
 
 const RECEIVE_FLAGS: u32 = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_RX_SOFTWARE;
-/// Taken where the datagram enters the queue of its interface, not where it leaves it: a queue in this host is part of the
-/// round trip that an application gets, and a stamp behind it would hide a shaper or a bloated queue on our own interface.
-/// Stamps come numbered, and without a copy of the datagram.
+/// Taken where the datagram enters the queue of its interface, not where it leaves it: a queue in
+/// this host is part of the round trip that an application gets, and a stamp behind it would hide a
+/// shaper or a bloated queue on our own interface. Stamps come numbered, and without a copy of the
+/// datagram.
 const SEND_FLAGS: u32 =
     libc::SOF_TIMESTAMPING_TX_SCHED | libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY;
 /// asm-generic/socket.h; libc does not have it. Linux 4.12 and later.
 const SO_MEMINFO: c_int = 55;
-/// Stamps kept for a caller that is slow to fetch them; more than a second of a probe every millisecond.
+/// Stamps kept for a caller that is slow to fetch them; more than a second of a probe every
+/// millisecond.
 const STASH: usize = 1024;

@@ -1,4 +1,5 @@
-//! The probe socket over what every system has: the application's stamps, and no word about TTL, drops or path MTU.
+//! The probe socket over what every system has: the application's stamps, and no word about TTL,
+//! drops or path MTU.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};

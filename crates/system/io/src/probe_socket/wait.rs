@@ -1,8 +1,8 @@
 //! Chooses how to wait for a datagram.
 //!
-//! A blocking `recvmsg` is the cheapest way (one call, one wake-up), but its timeout (`SO_RCVTIMEO`) counts jiffies and
-//! may overshoot by two of them, 20 ms with HZ=100. So it serves while the deadline is far, and `ppoll`, exact but
-//! dearer by 0.8 us, bridges the rest.
+//! A blocking `recvmsg` is the cheapest way (one call, one wake-up), but its timeout
+//! (`SO_RCVTIMEO`) counts jiffies and may overshoot by two of them, 20 ms with HZ=100. So it serves
+//! while the deadline is far, and `ppoll`, exact but dearer by 0.8 us, bridges the rest.
 
 use netaware_units::{Mono, Span};
 
@@ -17,7 +17,8 @@ pub(super) enum Wait {
     Over,
 }
 
-/// `timeout` is what the socket is set to now: it is kept while it serves, because changing it costs a system call.
+/// `timeout` is what the socket is set to now: it is kept while it serves, because changing it
+/// costs a system call.
 pub(super) fn choose(now: Mono, until: Option<Mono>, timeout: Span) -> Wait {
     let Some(until) = until else {
         return Wait::Block(if timeout >= IDLE_TIMEOUT { timeout } else { IDLE_TIMEOUT });
@@ -38,7 +39,8 @@ pub(super) fn choose(now: Mono, until: Option<Mono>, timeout: Span) -> Wait {
 const OVERSHOOT: Span = Span::from_millis(20);
 /// Half of this, and the overshoot, still end before the deadline.
 const BLOCK_FROM: Span = Span::from_millis(40);
-/// Without a deadline there is nothing to wake for; it is finite so that the kernel's arithmetic stays simple.
+/// Without a deadline there is nothing to wake for; it is finite so that the kernel's arithmetic
+/// stays simple.
 const IDLE_TIMEOUT: Span = Span::from_secs(60);
 
 #[cfg(test)]

@@ -37,8 +37,8 @@ pub struct StampNames {
     pub same_clock: bool,
 }
 
-/// Sends a flow until it is stopped and hands over each period once its last packet has its verdict, which is up to patience and
-/// 2 s after its end. A period without a verdict is not told.
+/// Sends a flow until it is stopped and hands over each period once its last packet has its
+/// verdict, which is up to patience and 2 s after its end. A period without a verdict is not told.
 ///
 /// # Errors
 /// As [`run`].

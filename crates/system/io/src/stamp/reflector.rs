@@ -1,4 +1,5 @@
-//! The thread behind a reflector's socket: it blocks in the kernel between packets and costs nothing then.
+//! The thread behind a reflector's socket: it blocks in the kernel between packets and costs
+//! nothing then.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -67,7 +68,8 @@ impl ReflectorSocket {
         self.local
     }
 
-    /// Answers until the flag is raised and somebody has called [`wake`]; `admits` says who is answered at all.
+    /// Answers until the flag is raised and somebody has called [`wake`]; `admits` says who is
+    /// answered at all.
     ///
     /// # Errors
     /// The socket can no longer be used.
@@ -139,7 +141,8 @@ pub fn wake(local: SocketAddr) {
 const LARGEST: usize = 65_535;
 const LOOK_AT_STOP: Span = Span::from_secs(1);
 const QUALITY_LASTS: Span = Span::from_secs(4);
-/// IANA, STAMP Synchronization Sources: the kernel does not say whether NTP or PTP; both are steered alike.
+/// IANA, STAMP Synchronization Sources: the kernel does not say whether NTP or PTP; both are
+/// steered alike.
 const NTP: u8 = 1;
 /// IANA: local free running.
 const NOTHING: u8 = 5;

@@ -1,4 +1,5 @@
-//! How much may still be sent, and when: the limit in bytes that all streams share, and the rate of each.
+//! How much may still be sent, and when: the limit in bytes that all streams share, and the rate of
+//! each.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -35,8 +36,9 @@ impl Budget {
 
 /// One stream's share of a rate, kept by a schedule: byte `n` is due `n / rate` after the start.
 ///
-/// The kernel paces as well (`SO_MAX_PACING_RATE`), which spreads the segments of a write; this keeps the mean right.
-/// A stream that was held up does not catch up more than [`MOST_CREDIT`]: a burst at full speed is not the rate asked for.
+/// The kernel paces as well (`SO_MAX_PACING_RATE`), which spreads the segments of a write; this
+/// keeps the mean right. A stream that was held up does not catch up more than [`MOST_CREDIT`]: a
+/// burst at full speed is not the rate asked for.
 #[derive(Debug)]
 pub(super) struct Schedule {
     rate: BitRate,

@@ -1,4 +1,5 @@
-//! Reads the streams' counters on absolute deadlines, while the streams' threads never wait for anybody.
+//! Reads the streams' counters on absolute deadlines, while the streams' threads never wait for
+//! anybody.
 
 use std::net::TcpStream;
 use std::sync::atomic::{
@@ -13,8 +14,8 @@ use super::samples::Samples;
 use crate::slices::{self, Slices};
 use crate::tcp_info::TcpInfo;
 
-/// What one stream's thread tells the meter. On cache lines of its own (two, because processors fetch them in pairs),
-/// so that counting costs its thread nothing.
+/// What one stream's thread tells the meter. On cache lines of its own (two, because processors
+/// fetch them in pairs), so that counting costs its thread nothing.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Lane {
@@ -59,7 +60,8 @@ impl FirstByte {
     }
 }
 
-/// Reports slices counted from `start` until all lanes are done, and samples each stream if `samples` are wanted.
+/// Reports slices counted from `start` until all lanes are done, and samples each stream if
+/// `samples` are wanted.
 pub(super) fn watch_sender(
     start: Mono,
     tick: Span,

@@ -1,9 +1,10 @@
-//! When the data of a stream were given to the stack, acknowledged, and read: three times that differ by what lies in
-//! buffers and on the way.
+//! When the data of a stream were given to the stack, acknowledged, and read: three times that
+//! differ by what lies in buffers and on the way.
 //!
-//! A write returns when the data are in the send buffer, not when they are on the network, so *given* leans short by what
-//! the buffer holds. *Acknowledged* is looked up in TCP_INFO while waiting, at first every 100 us and then every sixteenth
-//! of the time waited: it leans late by at most that, never by more than 10 ms.
+//! A write returns when the data are in the send buffer, not when they are on the network, so
+//! *given* leans short by what the buffer holds. *Acknowledged* is looked up in TCP_INFO while
+//! waiting, at first every 100 us and then every sixteenth of the time waited: it leans late by at
+//! most that, never by more than 10 ms.
 
 use std::net::TcpStream;
 
@@ -30,8 +31,8 @@ pub(super) fn span(ends: &[Ended]) -> Option<Span> {
     Some(last - first(ends)?)
 }
 
-/// From the first write of all streams until the last of them was acknowledged, and how much was. Absent if a stream
-/// that wrote could not tell.
+/// From the first write of all streams until the last of them was acknowledged, and how much was.
+/// Absent if a stream that wrote could not tell.
 pub(super) fn acknowledged(ends: &[Ended]) -> Option<(Span, ByteCount)> {
     let wrote = || ends.iter().filter(|end| end.moments.first.is_some());
     let acked: Option<Vec<_>> = wrote().map(|end| end.moments.acked).collect();
@@ -44,7 +45,8 @@ fn first(ends: &[Ended]) -> Option<Mono> {
     ends.iter().filter_map(|end| end.moments.first).min()
 }
 
-/// What the peer has acknowledged so far, the opening of the connection included; zero where the system does not tell.
+/// What the peer has acknowledged so far, the opening of the connection included; zero where the
+/// system does not tell.
 pub(super) fn acked_before(stream: &TcpStream) -> ByteCount {
     TcpInfo::read(stream).map_or(ByteCount(0), |info| info.acked)
 }
@@ -60,8 +62,8 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// How much of what the socket was given has arrived. The end of the stream counts as a byte (RFC 9293 §3.4), so the sum may
-    /// exceed the data by one.
+    /// How much of what the socket was given has arrived. The end of the stream counts as a byte
+    /// (RFC 9293 §3.4), so the sum may exceed the data by one.
     fn arrived(self, info: &TcpInfo) -> u64 {
         (info.acked - self.acked_before).0.min(self.given)
     }
@@ -80,7 +82,8 @@ pub(super) fn acked_now(stream: &TcpStream, sent: Sent) -> Option<(Mono, ByteCou
     TcpInfo::read(stream).map(|info| (clock::now(), sent.payload_of(sent.arrived(&info))))
 }
 
-/// Waits until all is acknowledged; less if the connection breaks, somebody stops, or the time is over.
+/// Waits until all is acknowledged; less if the connection breaks, somebody stops, or the time is
+/// over.
 pub(super) fn await_acks(
     stream: &TcpStream,
     sent: Sent,

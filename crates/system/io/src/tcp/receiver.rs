@@ -1,9 +1,10 @@
 //! The receiving loop of one stream.
 //!
-//! Nothing looks at the payload, so on Linux it is not copied out at all: `recv` with `MSG_TRUNC` only frees it. What then
-//! costs is waking up. A reader that wakes for every segment takes the core away from the sender, or from its own soft
-//! interrupt, some 100,000 times a second; with `SO_RCVLOWAT` at what arrives in half a millisecond it wakes 2,000 times
-//! at any rate. Measured on loopback, one stream, in Gbit/s: in one run 34 without, 46 with 1 MiB, iperf3 3.12 had 27; in
+//! Nothing looks at the payload, so on Linux it is not copied out at all: `recv` with `MSG_TRUNC`
+//! only frees it. What then costs is waking up. A reader that wakes for every segment takes the
+//! core away from the sender, or from its own soft interrupt, some 100,000 times a second; with
+//! `SO_RCVLOWAT` at what arrives in half a millisecond it wakes 2,000 times at any rate. Measured
+//! on loopback, one stream, in Gbit/s: in one run 34 without, 46 with 1 MiB, iperf3 3.12 had 27; in
 //! another 49 with 256 KiB, 61 with 1 MiB, 64 with 4 MiB, iperf3 had 33.
 
 use std::io::{self, ErrorKind};
@@ -29,7 +30,8 @@ pub(super) struct Receiver<'a> {
     planned: Span,
     deadline: Mono,
     limited_in_bytes: bool,
-    /// Blocks come one by one, and how many reads they take is a figure: each read takes what is there.
+    /// Blocks come one by one, and how many reads they take is a figure: each read takes what is
+    /// there.
     reads_at_once: bool,
     carriage: Carriage,
     stop: &'a StopFlag,
@@ -172,11 +174,13 @@ impl Reading {
     }
 }
 
-/// Follows the rate of a stream with `SO_RCVLOWAT`, so that the reader wakes about every [`WAKE_EVERY`].
+/// Follows the rate of a stream with `SO_RCVLOWAT`, so that the reader wakes about every
+/// [`WAKE_EVERY`].
 ///
-/// A rate that falls is no trap: the read timeout hands over what has arrived, and a window that is nearly full wakes
-/// the reader whatever the mark (tcp_epollin_ready in the kernel). The mark also raises the receive buffer to twice its
-/// value where the kernel tunes it; 2 MiB for a stream that moves 2 GB/s.
+/// A rate that falls is no trap: the read timeout hands over what has arrived, and a window that is
+/// nearly full wakes the reader whatever the mark (tcp_epollin_ready in the kernel). The mark also
+/// raises the receive buffer to twice its value where the kernel tunes it; 2 MiB for a stream that
+/// moves 2 GB/s.
 #[derive(Debug)]
 struct Wakeups {
     since: Mono,
@@ -229,11 +233,13 @@ fn set_low_water_mark(stream: &TcpStream, mark: i32) {
 #[cfg(not(target_os = "linux"))]
 fn set_low_water_mark(_: &TcpStream, _: i32) {}
 
-/// Two thousand wake-ups a second cost nothing, and slices of 100 ms are cut at their ends by half a percent at most.
+/// Two thousand wake-ups a second cost nothing, and slices of 100 ms are cut at their ends by half
+/// a percent at most.
 const WAKE_EVERY: Span = Span::from_micros(500);
 /// Often enough to follow slow start.
 const ADAPT_EVERY: Span = Span::from_millis(2);
 /// Where more brought nothing; also the size of a read, which holds the socket's lock.
 pub(super) const HIGHEST_MARK: u64 = 1 << 20;
-/// A reset this long before the planned end is still the sender's way to end: clocks and starts differ.
+/// A reset this long before the planned end is still the sender's way to end: clocks and starts
+/// differ.
 const EARLIEST_END: Span = Span::from_millis(250);

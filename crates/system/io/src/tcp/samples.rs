@@ -1,8 +1,8 @@
 //! TCP_INFO of each stream over time, in bounded memory.
 //!
-//! One sample per stream and slice. When a stream has as many as may be kept, every second one goes and from then on only
-//! every second slice is kept: whatever the length of a transfer, the samples stand at even distances and number between
-//! half the bound and the bound.
+//! One sample per stream and slice. When a stream has as many as may be kept, every second one goes
+//! and from then on only every second slice is kept: whatever the length of a transfer, the samples
+//! stand at even distances and number between half the bound and the bound.
 
 use netaware_record::StreamSample;
 use netaware_units::{ByteCount, Span};

@@ -223,7 +223,8 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Once a limit in bytes is reached: ends the stream and waits until the peer, having read all of it, closes too.
+    /// Once a limit in bytes is reached: ends the stream and waits until the peer, having read all
+    /// of it, closes too.
     fn deliver(&self, stream: &TcpStream, progress: &mut Progress<'_>) -> io::Result<Ending> {
         if !self.budget.is_spent() {
             return Ok(Ending::Planned);
@@ -286,7 +287,8 @@ impl Progress<'_> {
         self.lane.set_bytes(self.bytes);
     }
 
-    /// Ends the stream in the direction of sending, once: a second time may find the connection closed by both.
+    /// Ends the stream in the direction of sending, once: a second time may find the connection
+    /// closed by both.
     pub(super) fn say_it_is_all(&mut self, stream: &TcpStream) -> io::Result<()> {
         if std::mem::replace(&mut self.is_shut, true) { Ok(()) } else { stream.shutdown(Shutdown::Write) }
     }
@@ -361,10 +363,11 @@ fn prepare(stream: &TcpStream, rate: Option<BitRate>) -> io::Result<()> {
     stream.set_read_timeout(Some(LOOK_UP.to_std()))?;
     #[cfg(target_os = "linux")]
     {
-        // Without it a sender fills the send buffer (megabytes that leave the cache) before it waits. It does not touch
-        // what is in flight, and the device's own queue holds about a millisecond (TCP small queues), so a sender that
-        // wakes late leaves no gap. Of 64, 128, 256 and 512 KiB the first is the fastest here, up to 20 % on loopback;
-        // but it means that the queue is empty at each wake-up, which on a path limited by its window would read low.
+        // Without it a sender fills the send buffer (megabytes that leave the cache) before it
+        // waits. It does not touch what is in flight, and the device's own queue holds about a
+        // millisecond (TCP small queues), so a sender that wakes late leaves no gap. Of 64, 128,
+        // 256 and 512 KiB the first is the fastest here, up to 20 % on loopback; but it means that
+        // the queue is empty at each wake-up, which on a path limited by its window would read low.
         let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES);
         if let Some(rate) = rate {
             set_pacing(stream, rate);
@@ -375,13 +378,14 @@ fn prepare(stream: &TcpStream, rate: Option<BitRate>) -> io::Result<()> {
     Ok(())
 }
 
-/// Asks TCP to spread segments at 5 % above the rate, which leaves room for headers; the schedule keeps the mean.
+/// Asks TCP to spread segments at 5 % above the rate, which leaves room for headers; the schedule
+/// keeps the mean.
 #[cfg(target_os = "linux")]
 fn set_pacing(stream: &TcpStream, rate: BitRate) {
     use std::os::fd::AsRawFd;
     let bytes_per_second: u64 = (rate.0 / 8).saturating_mul(105) / 100;
-    // SAFETY: the option takes a u64 of eight bytes (since Linux 5.0; older ones refuse or clamp, then only the schedule
-    // paces).
+    // SAFETY: the option takes a u64 of eight bytes (since Linux 5.0; older ones refuse or clamp,
+    // then only the schedule paces).
     unsafe {
         libc::setsockopt(
             stream.as_raw_fd(),
@@ -401,8 +405,8 @@ fn wait_until(due: Mono, stop: &StopFlag) {
     }
 }
 
-/// What is sent: noise, so that a link that compresses gains nothing. Never freed and never changed, because the kernel
-/// may still read its pages after a test has ended.
+/// What is sent: noise, so that a link that compresses gains nothing. Never freed and never
+/// changed, because the kernel may still read its pages after a test has ended.
 fn payload() -> &'static [u8] {
     static PAYLOAD: OnceLock<Vec<u8>> = OnceLock::new();
     PAYLOAD.get_or_init(|| {

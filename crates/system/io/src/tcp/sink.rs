@@ -70,7 +70,8 @@ impl Got {
 #[cfg(target_os = "linux")]
 fn discard(stream: &TcpStream) -> io::Result<usize> {
     use std::os::fd::AsRawFd;
-    // SAFETY: with MSG_TRUNC, TCP discards instead of copying and never touches the (null) buffer: tcp(7).
+    // SAFETY: with MSG_TRUNC, TCP discards instead of copying and never touches the (null) buffer:
+    // tcp(7).
     let got = unsafe {
         libc::recv(stream.as_raw_fd(), std::ptr::null_mut(), HIGHEST_MARK as usize, libc::MSG_TRUNC)
     };

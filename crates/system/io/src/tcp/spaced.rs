@@ -1,14 +1,17 @@
-//! Sends one block each so often to the streams in turn, from one thread that waits for no single stream.
+//! Sends one block each so often to the streams in turn, from one thread that waits for no single
+//! stream.
 //!
-//! Measured: how long it takes to give each block to the stack, and how well the times were kept. A block goes to the next
-//! stream in turn that can take it. A stream whose buffer took only a part of its block keeps the rest for itself and gets
-//! it as its buffer empties, while the others go on; a stream whose receiver does not read costs its own data and nobody
-//! else's time. Only when no stream at all can take a block does the sender wait.
+//! Measured: how long it takes to give each block to the stack, and how well the times were kept. A
+//! block goes to the next stream in turn that can take it. A stream whose buffer took only a part
+//! of its block keeps the rest for itself and gets it as its buffer empties, while the others go
+//! on; a stream whose receiver does not read costs its own data and nobody else's time. Only when
+//! no stream at all can take a block does the sender wait.
 //!
-//! The times are absolute: a block that begins late does not put off the next ones, unless the sender is behind by more
-//! than one spacing. Then it goes on from there (`slipped`) instead of catching up in a burst, so that with a spacing below
-//! what a block takes the time per block is what a block takes. Published: R. Hughes-Jones's tcpmon waits after each block
-//! in the same way but from the block before, so that it drifts by what each one is late.
+//! The times are absolute: a block that begins late does not put off the next ones, unless the
+//! sender is behind by more than one spacing. Then it goes on from there (`slipped`) instead of
+//! catching up in a burst, so that with a spacing below what a block takes the time per block is
+//! what a block takes. Published: R. Hughes-Jones's tcpmon waits after each block in the same way
+//! but from the block before, so that it drifts by what each one is late.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::TcpStream;
@@ -239,7 +242,8 @@ fn wait_writable<'s, 'a: 's>(seats: impl Iterator<Item = &'s Seat<'a>>, until: M
     let mut watched: Vec<libc::pollfd> = seats.map(watch).collect();
     let left = (until - clock::now()).or_zero().nanos();
     let left = libc::timespec { tv_sec: (left / 1_000_000_000) as _, tv_nsec: (left % 1_000_000_000) as _ };
-    // SAFETY: as many valid pollfds as told, a valid timespec, no signal mask. Whoever is ready is found by writing.
+    // SAFETY: as many valid pollfds as told, a valid timespec, no signal mask. Whoever is ready is
+    // found by writing.
     #[cfg(target_os = "linux")]
     unsafe {
         libc::ppoll(watched.as_mut_ptr(), watched.len() as _, &raw const left, std::ptr::null());

@@ -1,9 +1,10 @@
-//! Sends without copying from user space: the pages of a constant buffer are lent to a pipe, and the pipe to the socket.
+//! Sends without copying from user space: the pages of a constant buffer are lent to a pipe, and
+//! the pipe to the socket.
 //!
-//! Of the two ways that work on any path this is the faster one: `vmsplice` and `splice` reached 51 Gbit/s where
-//! `sendfile` from memory reached 43 (loopback, one run). Against copying it pays on processors that copy slowly and on
-//! paths with small segments, not everywhere: try both. `MSG_ZEROCOPY` falls back to a
-//! copy on virtual links.
+//! Of the two ways that work on any path this is the faster one: `vmsplice` and `splice` reached 51
+//! Gbit/s where `sendfile` from memory reached 43 (loopback, one run). Against copying it pays on
+//! processors that copy slowly and on paths with small segments, not everywhere: try both.
+//! `MSG_ZEROCOPY` falls back to a copy on virtual links.
 
 use std::io;
 use std::net::TcpStream;
@@ -31,12 +32,14 @@ impl Splicer {
         Ok(Self { out, into, held: 0 })
     }
 
-    /// Sends some of `bytes`, as `write` would. What lies in the pipe from an earlier call goes first and is counted
-    /// now; since the content is constant nobody can tell the difference, only the number matters.
+    /// Sends some of `bytes`, as `write` would. What lies in the pipe from an earlier call goes
+    /// first and is counted now; since the content is constant nobody can tell the difference, only
+    /// the number matters.
     pub(super) fn send(&mut self, stream: &TcpStream, bytes: &'static [u8]) -> io::Result<usize> {
         if self.held == 0 {
             let lent = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-            // SAFETY: the buffer lives as long as the program and is never written, so the kernel may keep its pages.
+            // SAFETY: the buffer lives as long as the program and is never written, so the kernel
+            // may keep its pages.
             let lent = unsafe { libc::vmsplice(self.into.as_raw_fd(), &raw const lent, 1, 0) };
             self.held = check(lent)?;
         }

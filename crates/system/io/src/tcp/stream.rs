@@ -5,8 +5,8 @@ use std::net::TcpStream;
 
 /// Encryption of one stream. What it does is a library's; here is how the loops speak to it.
 ///
-/// The socket is blocking with a timeout, or does not block: a call that would have to wait gives back `WouldBlock`, and is then
-/// made again.
+/// The socket is blocking with a timeout, or does not block: a call that would have to wait gives
+/// back `WouldBlock`, and is then made again.
 pub trait Encryption: std::fmt::Debug + Send {
     /// Decrypted bytes, as a socket's `read`: 0 at the end.
     ///
@@ -14,7 +14,8 @@ pub trait Encryption: std::fmt::Debug + Send {
     /// The socket's, or bytes that no holder of the keys has sent.
     fn read(&mut self, socket: &TcpStream, into: &mut [u8]) -> io::Result<usize>;
 
-    /// Takes some of `bytes` and gives the socket what it has room for. What has been taken and not given goes first at the next call.
+    /// Takes some of `bytes` and gives the socket what it has room for. What has been taken and not
+    /// given goes first at the next call.
     ///
     /// # Errors
     /// The socket's.

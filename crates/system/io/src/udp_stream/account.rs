@@ -22,8 +22,8 @@ use super::log::ArrivalLog;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ArrivedAt {
     pub(super) at: Mono,
-    /// Taken by the kernel where the datagram entered the host. The program's own reading has the scheduler's delay in it:
-    /// gaps would show the host and not the path.
+    /// Taken by the kernel where the datagram entered the host. The program's own reading has the
+    /// scheduler's delay in it: gaps would show the host and not the path.
     pub(super) by_kernel: bool,
 }
 
@@ -94,8 +94,8 @@ impl Account {
         self.follow_details(seq, sent_at, arrived);
     }
 
-    /// Datagrams of `segment` bytes that the kernel has merged; the last may be shorter. They share one arrival, so the
-    /// delay of the first stands for all, and there are no gaps.
+    /// Datagrams of `segment` bytes that the kernel has merged; the last may be shorter. They share
+    /// one arrival, so the delay of the first stands for all, and there are no gaps.
     #[cfg_attr(not(any(target_os = "linux", test)), expect(dead_code, reason = "nothing is merged there"))]
     #[inline]
     pub(super) fn take_merged(&mut self, merged: &[u8], segment: usize, arrived: ArrivedAt) {

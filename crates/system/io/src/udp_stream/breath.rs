@@ -1,6 +1,8 @@
-//! Keeps the core for a paced stream whose gaps leave no room for sleep, with as little harm as possible.
+//! Keeps the core for a paced stream whose gaps leave no room for sleep, with as little harm as
+//! possible.
 //!
-//! Measured at gaps of 10 and 20 us on two virtual cores, the longest hole in ten seconds, holes above 2 ms (few runs each):
+//! Measured at gaps of 10 and 20 us on two virtual cores, the longest hole in ten seconds, holes
+//! above 2 ms (few runs each):
 //!
 //! | thread that only spins | host at rest | beside a busy compiler |
 //! |---|---|---|
@@ -9,11 +11,12 @@
 //! | with priority, off the core 5 % of the time | | 50 ms, one each second |
 //! | with priority, off the core 9 % of the time | | 1 to 12 ms, a few; one of 77 ms in two minutes |
 //!
-//! A thread with priority that does not sleep has the core taken from it for 5 % of each second, in one piece. So while
-//! nobody waits the stream runs as an ordinary thread; when somebody does it takes priority and leaves the core by itself.
-//! Many short sleeps would disturb the gaps least, but below 15 us a sleep costs as much CPU time as it lasts and frees
-//! nothing. So where gaps are shorter than that a breath is taken every 4 ms and lasts some 350 us: one gap in two hundred
-//! (at 20 us) is long, those after it are a little short until the plan is caught up with.
+//! A thread with priority that does not sleep has the core taken from it for 5 % of each second, in
+//! one piece. So while nobody waits the stream runs as an ordinary thread; when somebody does it
+//! takes priority and leaves the core by itself. Many short sleeps would disturb the gaps least,
+//! but below 15 us a sleep costs as much CPU time as it lasts and frees nothing. So where gaps are
+//! shorter than that a breath is taken every 4 ms and lasts some 350 us: one gap in two hundred (at
+//! 20 us) is long, those after it are a little short until the plan is caught up with.
 
 use netaware_units::{Mono, Span};
 
@@ -51,14 +54,15 @@ impl Breath {
         }
     }
 
-    /// To be called in every gap that is too short for a sleep; costs a comparison nearly always. Whether the account
-    /// was settled.
+    /// To be called in every gap that is too short for a sleep; costs a comparison nearly always.
+    /// Whether the account was settled.
     #[inline]
     pub(super) fn take_if_owed(&mut self, now: Mono) -> bool {
         let is_time = self.is_time(now);
         if is_time {
             self.settle(now);
-            // Without the privilege for it we go on as an ordinary thread, and sleeping would not help that one.
+            // Without the privilege for it we go on as an ordinary thread, and sleeping would not
+            // help that one.
             if self.standing.is_raised() && self.owed > LEAST_BREATH {
                 clock::sleep_until(now + self.owed);
             }

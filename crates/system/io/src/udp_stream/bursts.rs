@@ -99,7 +99,8 @@ impl BurstMeter {
 mod tests {
     use super::*;
 
-    /// Bursts of four each millisecond that leave 1 us and arrive 12 us apart: a link that takes 12 us for each.
+    /// Bursts of four each millisecond that leave 1 us and arrive 12 us apart: a link that takes 12
+    /// us for each.
     fn meter(skip: impl Fn(u64) -> bool) -> BurstMeter {
         let mut meter = BurstMeter::new(4).unwrap();
         for seq in (0..40).filter(|seq| !skip(*seq)) {

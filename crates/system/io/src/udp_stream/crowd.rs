@@ -4,9 +4,9 @@ use std::fs::File;
 
 use netaware_units::{Mono, Span};
 
-/// Told by what the calling thread suffers: the time that it was ready to run and did not (`/proc/thread-self/schedstat`,
-/// second field). A thread with priority no longer suffers, so for it the count of tasks that are ready to run decides
-/// (`/proc/loadavg`).
+/// Told by what the calling thread suffers: the time that it was ready to run and did not
+/// (`/proc/thread-self/schedstat`, second field). A thread with priority no longer suffers, so for
+/// it the count of tasks that are ready to run decides (`/proc/loadavg`).
 #[derive(Debug)]
 pub(super) struct Crowd {
     schedstat: Option<File>,
@@ -80,7 +80,8 @@ fn read(_: &File) -> Option<String> {
     None
 }
 
-/// `795566 4200 3`: nanoseconds on a core, nanoseconds waiting for one (Documentation/scheduler/sched-stats.rst).
+/// `795566 4200 3`: nanoseconds on a core, nanoseconds waiting for one
+/// (Documentation/scheduler/sched-stats.rst).
 fn parse_waited(text: &str) -> Option<Span> {
     text.split_whitespace().nth(1)?.parse().ok().map(Span)
 }
@@ -91,7 +92,8 @@ fn parse_runnable(text: &str) -> Option<u32> {
 }
 
 const LOOK_EVERY: Span = Span::from_millis(100);
-/// A kernel thread that runs for a tick (4 ms) now and then is no crowd; a compiler takes half of the core.
+/// A kernel thread that runs for a tick (4 ms) now and then is no crowd; a compiler takes half of
+/// the core.
 const SUFFERS_PERCENT: i64 = 10;
 const HOLD: Span = Span::from_secs(3);
 const LOOK_AGAIN: Span = Span::from_secs(1);

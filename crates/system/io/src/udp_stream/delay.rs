@@ -1,9 +1,11 @@
-//! How the one-way delay of a stream varies. The clocks of the two hosts are not synchronised, so only differences mean
-//! something: each delay is shown over the smallest of the stream (PDV, RFC 5481 §4.2).
+//! How the one-way delay of a stream varies. The clocks of the two hosts are not synchronised, so
+//! only differences mean something: each delay is shown over the smallest of the stream (PDV, RFC
+//! 5481 §4.2).
 //!
-//! The smallest is known only at the end, and the samples are too many to keep. So they are counted in two histograms, of
-//! what lies above and below the first delay; quantiles are off by at most 0.05 % of their distance from that. Skew between
-//! the clocks adds its rate times the length of the stream (1 ppm: 1 us per second).
+//! The smallest is known only at the end, and the samples are too many to keep. So they are counted
+//! in two histograms, of what lies above and below the first delay; quantiles are off by at most
+//! 0.05 % of their distance from that. Skew between the clocks adds its rate times the length of
+//! the stream (1 ppm: 1 us per second).
 
 use netaware_record::DelaySummary;
 use netaware_stats::hist::DelayHistogram;

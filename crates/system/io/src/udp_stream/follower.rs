@@ -1,5 +1,5 @@
-//! Follows a stream that somebody else takes off the wire, datagram by datagram: what came in another protocol's packets is
-//! counted by the same rules as what comes by a socket of ours.
+//! Follows a stream that somebody else takes off the wire, datagram by datagram: what came in
+//! another protocol's packets is counted by the same rules as what comes by a socket of ours.
 
 use netaware_record::{Outcome, ReceiverTick, UdpReceiverEnd};
 use netaware_units::{ByteCount, ClockSource, Mono, Span, Stamp};
@@ -31,12 +31,14 @@ impl Follower {
         self.account.take(datagram, ArrivedAt { at: rx.at, by_kernel });
     }
 
-    /// How the stream ended, once it has: `plan.settle` after its end was heard of, or two seconds after the plan's end.
+    /// How the stream ended, once it has: `plan.settle` after its end was heard of, or two seconds
+    /// after the plan's end.
     pub fn verdict(&self, now: Mono) -> Option<Outcome> {
         verdict(&self.account, &self.plan, self.start, now)
     }
 
-    /// The slice since the last one, once `plan.tick` has passed. Slices count from the first datagram.
+    /// The slice since the last one, once `plan.tick` has passed. Slices count from the first
+    /// datagram.
     pub fn tick(&mut self, now: Mono) -> Option<ReceiverTick> {
         let ticked_at = *self.ticked_at.get_or_insert(self.account.first()?);
         (now - ticked_at >= self.plan.tick.max(SHORTEST_TICK)).then(|| self.cut(now))

@@ -5,7 +5,8 @@ use netaware_stats::hist::DelayHistogram;
 use netaware_stats::moments::Moments;
 use netaware_units::Span;
 
-/// Mean and deviation from the gaps themselves, quantiles from a logarithmic histogram (0.05 %). Memory is fixed.
+/// Mean and deviation from the gaps themselves, quantiles from a logarithmic histogram (0.05 %).
+/// Memory is fixed.
 #[derive(Debug)]
 pub(super) struct GapRecorder {
     moments: Moments,
@@ -40,7 +41,8 @@ impl GapRecorder {
         })
     }
 
-    /// The distribution, with neighbouring bins joined until it is short enough to travel. `None` without gaps.
+    /// The distribution, with neighbouring bins joined until it is short enough to travel. `None`
+    /// without gaps.
     pub(super) fn histogram(&self) -> Option<Histogram> {
         let mut bins: Vec<(u64, u64)> = self.bins.lower_edges().collect();
         let mut digits = Some(3);

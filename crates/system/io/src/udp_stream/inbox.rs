@@ -1,4 +1,5 @@
-//! Takes datagrams from the system with their kernel stamps: one per call, many per call, or merged.
+//! Takes datagrams from the system with their kernel stamps: one per call, many per call, or
+//! merged.
 
 use std::io;
 use std::net::UdpSocket;
@@ -53,8 +54,8 @@ impl<'a> Inbox<'a> {
         inbox
     }
 
-    /// Waits for datagrams and shows all that came to the account. The wait ends after `LOOK_UP`, as an error of kind
-    /// `WouldBlock`.
+    /// Waits for datagrams and shows all that came to the account. The wait ends after `LOOK_UP`,
+    /// as an error of kind `WouldBlock`.
     pub(super) fn receive(&mut self, account: &mut Account) -> io::Result<()> {
         if !self.naps.are_on() {
             self.take(account, libc::MSG_WAITFORONE)?;
@@ -81,8 +82,8 @@ impl<'a> Inbox<'a> {
         for (message, control) in self.messages.iter_mut().zip(&self.controls) {
             message.msg_hdr.msg_controllen = control.0.len() as _;
         }
-        // SAFETY: every header points at one part and one control buffer of `self`, none of which has moved. The call
-        // writes only there.
+        // SAFETY: every header points at one part and one control buffer of `self`, none of which
+        // has moved. The call writes only there.
         let got = unsafe {
             libc::recvmmsg(
                 self.socket.as_raw_fd(),
@@ -142,12 +143,13 @@ impl<'a> Inbox<'a> {
 
 /// Lets datagrams gather while a stream is running fast.
 ///
-/// Somebody who blocks in `recv` must be woken, by an interrupt to his core that on a virtual machine costs the waker about
-/// as much as the datagram itself, and on one host it is the sender who pays. So while datagrams keep coming the receiver
-/// sleeps by the clock instead, [`NAP`] at a time, and takes what has gathered. Measured on loopback in one run, million
-/// datagrams/s without and with naps: 64 B merged 24 and 44, 1472 B merged 6.0 and 10.0, 64 B single 0.21 and 0.41.
-/// Stamps are the kernel's, so nothing measured depends on when it wakes. A receive buffer too small to gather in (no
-/// privilege) keeps the receiver blocking.
+/// Somebody who blocks in `recv` must be woken, by an interrupt to his core that on a virtual
+/// machine costs the waker about as much as the datagram itself, and on one host it is the sender
+/// who pays. So while datagrams keep coming the receiver sleeps by the clock instead, [`NAP`] at a
+/// time, and takes what has gathered. Measured on loopback in one run, million datagrams/s without
+/// and with naps: 64 B merged 24 and 44, 1472 B merged 6.0 and 10.0, 64 B single 0.21 and 0.41.
+/// Stamps are the kernel's, so nothing measured depends on when it wakes. A receive buffer too
+/// small to gather in (no privilege) keeps the receiver blocking.
 #[derive(Debug)]
 struct Naps {
     allowed: bool,
@@ -185,8 +187,9 @@ impl Naps {
     }
 }
 
-/// Datagrams that this socket dropped because its buffer was full, so far. The same counter as `SO_RXQ_OVFL` tells, but
-/// that one comes only with the next datagram, and after the last drop there may be none.
+/// Datagrams that this socket dropped because its buffer was full, so far. The same counter as
+/// `SO_RXQ_OVFL` tells, but that one comes only with the next datagram, and after the last drop
+/// there may be none.
 pub(super) fn socket_drops(socket: &UdpSocket) -> u64 {
     let mut info = [0_u32; MEMINFO_WORDS];
     let mut length = size_of_val(&info) as libc::socklen_t;
@@ -213,8 +216,8 @@ fn one_datagram(plan: &UdpPlan) -> usize {
     (plan.length as usize + 64).clamp(2048, LARGEST)
 }
 
-/// Asks for stamps and merging. What is refused is missing in the result: no stamps, no gaps; no merging, one datagram per
-/// message.
+/// Asks for stamps and merging. What is refused is missing in the result: no stamps, no gaps; no
+/// merging, one datagram per message.
 pub(super) fn ask(socket: &UdpSocket, plan: &UdpPlan) {
     if plan.receive == UdpReceive::Gro {
         let _ = set(socket, libc::SOL_UDP, libc::UDP_GRO, 1);
@@ -240,7 +243,8 @@ fn set(socket: &UdpSocket, level: libc::c_int, option: libc::c_int, value: libc:
 const LARGEST: usize = 1 << 16;
 /// Datagrams per call when they are not merged; not tuned.
 const MESSAGES: usize = 64;
-/// Merged messages per call: half a megabyte of buffers, to stay in the second-level cache; not tuned.
+/// Merged messages per call: half a megabyte of buffers, to stay in the second-level cache; not
+/// tuned.
 const MERGED: usize = 8;
 /// At 34 M datagrams/s, merged, 300 KiB gather meanwhile.
 const NAP: Span = Span::from_micros(100);

@@ -1,9 +1,11 @@
-//! At a planned spacing, each datagram given to the system ahead of its time, with its time (`SO_TXTIME`).
+//! At a planned spacing, each datagram given to the system ahead of its time, with its time
+//! (`SO_TXTIME`).
 //!
-//! The queueing discipline releases it then; see [`super::queue`] for which ones do. The program wakes once a millisecond
-//! or two instead of once a datagram and keeps no core busy. What it cannot see is when a datagram really left, so there
-//! are no gaps at the sender; the receiver's tell. A datagram handed over after its time leaves at once, and as in
-//! [`super::paced`] not sooner than four fifths of a gap after the one before it.
+//! The queueing discipline releases it then; see [`super::queue`] for which ones do. The program
+//! wakes once a millisecond or two instead of once a datagram and keeps no core busy. What it
+//! cannot see is when a datagram really left, so there are no gaps at the sender; the receiver's
+//! tell. A datagram handed over after its time leaves at once, and as in [`super::paced`] not
+//! sooner than four fifths of a gap after the one before it.
 
 use netaware_record::{Outcome, UdpSenderEnd};
 use netaware_units::{Mono, Span};

@@ -12,7 +12,8 @@ pub(super) struct ArrivalLog {
 }
 
 impl ArrivalLog {
-    /// `None` if the plan wants none. Memory is taken at once, so that none is looked for while datagrams arrive.
+    /// `None` if the plan wants none. Memory is taken at once, so that none is looked for while
+    /// datagrams arrive.
     pub(super) fn new(plan: &UdpPlan) -> Option<Self> {
         let expected = plan.packets.map_or(MAX_LOGGED, |n| usize::try_from(n).unwrap_or(MAX_LOGGED));
         // Copies may come besides.

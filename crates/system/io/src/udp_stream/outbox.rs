@@ -1,4 +1,5 @@
-//! Hands datagrams to the system: one by one, many per call, or one buffer that is cut on the way out.
+//! Hands datagrams to the system: one by one, many per call, or one buffer that is cut on the way
+//! out.
 
 use std::io;
 use std::net::UdpSocket;
@@ -10,8 +11,8 @@ use socket2::SockRef;
 
 use crate::clock;
 
-/// Datagrams of one flow, laid out one after the other in a buffer that is never copied by us. Of each only the number and
-/// the time change between calls.
+/// Datagrams of one flow, laid out one after the other in a buffer that is never copied by us. Of
+/// each only the number and the time change between calls.
 #[derive(Debug)]
 pub(super) struct Outbox<'a> {
     socket: &'a UdpSocket,
@@ -44,7 +45,8 @@ impl<'a> Outbox<'a> {
         outbox
     }
 
-    /// Sends the next one or more datagrams, at most `most`; gives how many left. An error means that none did.
+    /// Sends the next one or more datagrams, at most `most`; gives how many left. An error means
+    /// that none did.
     #[inline]
     pub(super) fn send(&mut self, most: u64, now: Mono) -> io::Result<u64> {
         self.calls += 1;
@@ -101,8 +103,8 @@ impl<'a> Outbox<'a> {
         self.length as u64
     }
 
-    /// Tells the receiver how many were sent. Several times, because it may be lost; spaced, because a full queue that
-    /// lost one loses its neighbours too.
+    /// Tells the receiver how many were sent. Several times, because it may be lost; spaced,
+    /// because a full queue that lost one loses its neighbours too.
     pub(super) fn say_end(&self) {
         let mut bytes = [0; HEADER_LEN];
         Header { kind: Kind::End, flow: self.flow, seq: self.sent, sent_at: clock::now().0 }.emit(&mut bytes);
@@ -156,15 +158,16 @@ impl<'a> Outbox<'a> {
             message.msg_hdr.msg_iov = part;
             message.msg_hdr.msg_iovlen = 1;
         }
-        // SAFETY: the first `count` messages point at datagrams inside `bytes`, which outlives the call.
+        // SAFETY: the first `count` messages point at datagrams inside `bytes`, which outlives the
+        // call.
         let sent = unsafe {
             libc::sendmmsg(self.socket.as_raw_fd(), messages.as_mut_ptr(), count as libc::c_uint, 0)
         };
         u64::try_from(sent).map_err(|_| io::Error::last_os_error())
     }
 
-    /// A path whose MTU is below the datagram cannot be served by segmentation, an old kernel takes 64 segments only: we
-    /// try fewer, and one is an ordinary datagram.
+    /// A path whose MTU is below the datagram cannot be served by segmentation, an old kernel takes
+    /// 64 segments only: we try fewer, and one is an ordinary datagram.
     #[cfg(target_os = "linux")]
     fn send_cut(&mut self, most: u64, now: Mono) -> io::Result<u64> {
         let count = self.per_buffer.min(usize::try_from(most).unwrap_or(self.per_buffer));
@@ -215,7 +218,8 @@ impl LaunchTime {
     }
 }
 
-/// Times that come with datagrams are of our clock. Needs no privilege, but an `etf` or `fq` to mean something.
+/// Times that come with datagrams are of our clock. Needs no privilege, but an `etf` or `fq` to
+/// mean something.
 #[cfg(target_os = "linux")]
 fn set_launch_times(socket: &UdpSocket) -> io::Result<()> {
     use std::os::fd::AsRawFd;
@@ -243,7 +247,8 @@ fn is_segmentation_refused(error: &io::Error) -> bool {
 pub(crate) fn set_segment(socket: &UdpSocket, length: usize) {
     use std::os::fd::AsRawFd;
     let length = length as libc::c_int;
-    // SAFETY: the option takes an int. If it is refused, sending a long buffer is refused too, and handled there.
+    // SAFETY: the option takes an int. If it is refused, sending a long buffer is refused too, and
+    // handled there.
     unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -289,7 +294,8 @@ mod tests {
         assert_eq!(bytes[SEQ..], want[SEQ..]);
     }
 
-    /// No discipline here keeps times: what is shown is that the kernel takes them and the datagrams arrive whole.
+    /// No discipline here keeps times: what is shown is that the kernel takes them and the
+    /// datagrams arrive whole.
     #[test]
     #[cfg(target_os = "linux")]
     fn datagrams_with_a_time_arrive_whole_and_in_order() {

@@ -1,9 +1,10 @@
 //! At a planned spacing, each datagram at its own absolute deadline, or each burst of them.
 //!
-//! A datagram is never sent early. After a hole (the hypervisor or another program had the core) those that are overdue
-//! follow each other at four fifths of the gap until the plan is caught up with: the mean rate stays exact, no burst
-//! leaves, and a stream at 80 % of what a path carries does not exceed it. Beyond [`HOPELESS`] they are left out and
-//! counted as `not_sent`. `late` counts datagrams that left later than a tenth of the gap or 10 us, whichever is more.
+//! A datagram is never sent early. After a hole (the hypervisor or another program had the core)
+//! those that are overdue follow each other at four fifths of the gap until the plan is caught up
+//! with: the mean rate stays exact, no burst leaves, and a stream at 80 % of what a path carries
+//! does not exceed it. Beyond [`HOPELESS`] they are left out and counted as `not_sent`. `late`
+//! counts datagrams that left later than a tenth of the gap or 10 us, whichever is more.
 
 use netaware_record::{Outcome, UdpSenderEnd};
 use netaware_units::{Mono, Span};

@@ -1,7 +1,9 @@
-//! Which queueing discipline stands behind a socket, and whether it releases datagrams at times given with them.
+//! Which queueing discipline stands behind a socket, and whether it releases datagrams at times
+//! given with them.
 //!
-//! `fq` does (`SO_TXTIME` on `CLOCK_MONOTONIC`, since Linux 4.20). `etf` does too, but drops what comes too late for its
-//! time, and the drops of our own queue would look like the network's; it is not used. All others ignore the time.
+//! `fq` does (`SO_TXTIME` on `CLOCK_MONOTONIC`, since Linux 4.20). `etf` does too, but drops what
+//! comes too late for its time, and the drops of our own queue would look like the network's; it is
+//! not used. All others ignore the time.
 
 #![expect(unsafe_code, reason = "netlink and getifaddrs have no safe wrapper in the standard library")]
 
@@ -9,7 +11,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// The kinds of an interface's queueing disciplines, the root first, each as often as it stands there.
+/// The kinds of an interface's queueing disciplines, the root first, each as often as it stands
+/// there.
 ///
 /// # Errors
 /// There is no such interface, or the system does not answer.
@@ -119,7 +122,8 @@ fn open() -> io::Result<OwnedFd> {
     // SAFETY: just opened, owned by nobody else.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
     let patience = libc::timeval { tv_sec: 1, tv_usec: 0 };
-    // SAFETY: the value is readable for its size. Without a timeout we would wait as long as the kernel does.
+    // SAFETY: the value is readable for its size. Without a timeout we would wait as long as the
+    // kernel does.
     unsafe {
         libc::setsockopt(
             fd,

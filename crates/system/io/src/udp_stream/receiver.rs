@@ -35,7 +35,8 @@ pub(super) fn ready(socket: UdpSocket, plan: &UdpPlan) -> Ready {
 
 /// The largest receive buffer that can be had, up to [`RECEIVE_BUFFER`].
 pub(crate) fn ask_for_room(socket: &UdpSocket) {
-    // The first may be cut to the system's limit, the second needs privilege; the larger of both remains.
+    // The first may be cut to the system's limit, the second needs privilege; the larger of both
+    // remains.
     let _ = SockRef::from(socket).set_recv_buffer_size(RECEIVE_BUFFER as usize);
     inbox::force_receive_buffer(socket, RECEIVE_BUFFER);
 }
@@ -90,8 +91,9 @@ fn follow(ready: &Ready, flow: u32, plan: &UdpPlan, stop: &StopFlag, board: &Boa
     }
 }
 
-/// The system counts a bundle that it had merged (UDP_GRO) as one drop. Those that were dropped are taken to have been as
-/// large as those that came, which leans low: full queues make for full bundles.
+/// The system counts a bundle that it had merged (UDP_GRO) as one drop. Those that were dropped are
+/// taken to have been as large as those that came, which leans low: full queues make for full
+/// bundles.
 fn datagrams_in(dropped: u64, received: u64, parcels: u64) -> u64 {
     if parcels == 0 {
         return dropped;
@@ -133,7 +135,8 @@ pub(super) fn verdict(account: &Account, plan: &UdpPlan, start: Mono, now: Mono)
     (now >= planned_end + GRACE).then(|| without_end(account, planned_end))
 }
 
-/// All five announcements of the end may be lost; a stream that ran until about its planned end was complete all the same.
+/// All five announcements of the end may be lost; a stream that ran until about its planned end was
+/// complete all the same.
 fn without_end(account: &Account, planned_end: Mono) -> Outcome {
     let ran = account.end().is_some()
         || account.first().is_some_and(|first| account.last() + (planned_end - first) / 10 >= planned_end);

@@ -2,8 +2,9 @@
 
 use crate::priority;
 
-/// Whether the calling thread runs before all ordinary ones. Without the privilege for it the thread stays an ordinary
-/// one, which on a busy host loses the core for some milliseconds at a time; it is asked for once.
+/// Whether the calling thread runs before all ordinary ones. Without the privilege for it the
+/// thread stays an ordinary one, which on a busy host loses the core for some milliseconds at a
+/// time; it is asked for once.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     raised: bool,

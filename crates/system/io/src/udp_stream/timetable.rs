@@ -1,7 +1,8 @@
 //! When the datagrams of a planned stream are due, and the account of how they kept to it.
 //!
-//! Nothing is planned at the stream's end or later, nor beyond the plan's count. A sender that was held up past the end therefore leaves out,
-//! as `not_sent`, what was due before it and no more: a host that sleeps for a minute adds no minute's datagrams to a stream of ten seconds.
+//! Nothing is planned at the stream's end or later, nor beyond the plan's count. A sender that was
+//! held up past the end therefore leaves out, as `not_sent`, what was due before it and no more: a
+//! host that sleeps for a minute adds no minute's datagrams to a stream of ten seconds.
 
 use netaware_record::{Outcome, UdpSenderEnd};
 use netaware_units::{ByteCount, Mono, Span};
@@ -12,9 +13,11 @@ use super::refusals::Refusals;
 use crate::pacer::Pacer;
 use crate::stop::StopFlag;
 
-/// Due times from `start` to the plan's end, one for each step: a datagram, or a burst of `plan.burst`.
+/// Due times from `start` to the plan's end, one for each step: a datagram, or a burst of
+/// `plan.burst`.
 ///
-/// A step is taken by [`advance`](Self::advance) before what belongs to it is tried, or left out by [`skip_to`](Self::skip_to).
+/// A step is taken by [`advance`](Self::advance) before what belongs to it is tried, or left out by
+/// [`skip_to`](Self::skip_to).
 #[derive(Debug)]
 pub struct Timetable<'a> {
     pub(super) pacer: Pacer,
@@ -32,8 +35,9 @@ pub struct Timetable<'a> {
 }
 
 impl<'a> Timetable<'a> {
-    /// The first step is due at `start`, each next one `gap_ps` picoseconds later; `plan.duration` after `start`, or with `plan.packets`
-    /// datagrams, the stream is complete. The plan's own gap is not looked at: a sender has a shortest one.
+    /// The first step is due at `start`, each next one `gap_ps` picoseconds later; `plan.duration`
+    /// after `start`, or with `plan.packets` datagrams, the stream is complete. The plan's own gap
+    /// is not looked at: a sender has a shortest one.
     pub fn new(plan: &UdpPlan, start: Mono, gap_ps: u64, stop: &'a StopFlag) -> Self {
         Self {
             pacer: Pacer::new(start, gap_ps),
@@ -67,8 +71,8 @@ impl<'a> Timetable<'a> {
         self.pacer.advance();
     }
 
-    /// Leaves out the steps that were due before `now`, and counts their datagrams as not sent. Of those there are none at the stream's
-    /// end or later, nor beyond the plan's count.
+    /// Leaves out the steps that were due before `now`, and counts their datagrams as not sent. Of
+    /// those there are none at the stream's end or later, nor beyond the plan's count.
     pub fn skip_to(&mut self, now: Mono) {
         let before = self.passed().min(self.packets);
         // What would come after the end was never planned.
@@ -131,8 +135,9 @@ impl<'a> Timetable<'a> {
         }
     }
 
-    /// How the stream kept to its times: `elapsed` from `start` to when the last datagram left, `not_sent` and `late` in datagrams, and
-    /// `worst_lateness`. All else is the sender's to say, its outcome too, and has its default here.
+    /// How the stream kept to its times: `elapsed` from `start` to when the last datagram left,
+    /// `not_sent` and `late` in datagrams, and `worst_lateness`. All else is the sender's to say,
+    /// its outcome too, and has its default here.
     pub fn kept(&self) -> UdpSenderEnd {
         UdpSenderEnd {
             elapsed: self.last.map_or(Span::ZERO, |last| last - self.start),

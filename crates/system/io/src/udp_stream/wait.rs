@@ -1,12 +1,13 @@
-//! Waits for the deadlines of a paced stream: sleeps up to a margin and spins the rest where there is room, and keeps the
-//! core where there is none.
+//! Waits for the deadlines of a paced stream: sleeps up to a margin and spins the rest where there
+//! is room, and keeps the core where there is none.
 //!
-//! What a sleep overshoots differs from host to host and from minute to minute (a virtual machine that goes idle loses its
-//! core to its neighbours), so the margin is learnt as the stream goes: it grows by [`UP`] with each sleep that ends too
-//! late and shrinks by [`DOWN`] with each. It settles where one sleep in `UP / DOWN` = 500 is late, whatever the
-//! distribution (Robbins and Monro 1951). Where that leaves no room for a sleep the thread spins and the margin shrinks so
-//! slowly that it tries to sleep again every other second: a thread that has spun for long is at the end of the
-//! scheduler's queue when it wakes, so a failed attempt can cost a tick (4 ms).
+//! What a sleep overshoots differs from host to host and from minute to minute (a virtual machine
+//! that goes idle loses its core to its neighbours), so the margin is learnt as the stream goes: it
+//! grows by [`UP`] with each sleep that ends too late and shrinks by [`DOWN`] with each. It settles
+//! where one sleep in `UP / DOWN` = 500 is late, whatever the distribution (Robbins and Monro
+//! 1951). Where that leaves no room for a sleep the thread spins and the margin shrinks so slowly
+//! that it tries to sleep again every other second: a thread that has spun for long is at the end
+//! of the scheduler's queue when it wakes, so a failed attempt can cost a tick (4 ms).
 
 use netaware_units::{Mono, Span};
 
@@ -72,10 +73,11 @@ const DOWN_WHILE_SPINNING: Span = Span(200);
 const SHORTEST: Span = Span::from_micros(8);
 /// Beyond this it is somebody else's time slice that one waits for, and no margin covers that.
 const LONGEST: Span = Span::from_micros(200);
-/// Where others wait for the core it is worth more to leave it in every gap than to be exact in all of them.
+/// Where others wait for the core it is worth more to leave it in every gap than to be exact in all
+/// of them.
 const CROWDED: Span = Span::from_micros(60);
-/// Going to sleep and waking cost some 15 us of CPU time on a virtual machine; a shorter sleep frees nothing and only
-/// makes the datagram late.
+/// Going to sleep and waking cost some 15 us of CPU time on a virtual machine; a shorter sleep
+/// frees nothing and only makes the datagram late.
 const SHORTEST_SLEEP: Span = Span::from_micros(20);
 /// Longer sleeps watch the stop flag.
 const LONGEST_SLEEP: Span = Span::from_millis(20);

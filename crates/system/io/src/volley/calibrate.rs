@@ -14,8 +14,9 @@ use crate::probe_socket::{ProbeSocket, Stamping};
 pub struct Calibration {
     /// Median time from the begin of one send to that of the next.
     pub send_gap: Span,
-    /// Standard error of the time of a send or of an arrival, each half of what the way between the two stamps varies: the
-    /// quartile range of it over 1.35 (normal), since single disturbances are for the methods to find.
+    /// Standard error of the time of a send or of an arrival, each half of what the way between the
+    /// two stamps varies: the quartile range of it over 1.35 (normal), since single disturbances
+    /// are for the methods to find.
     pub stamp_error: Span,
 }
 
@@ -37,7 +38,8 @@ impl From<StampTiming> for Calibration {
     }
 }
 
-/// Sends packets to itself, each as soon as the one before has been read; `None` on a host without loopback.
+/// Sends packets to itself, each as soon as the one before has been read; `None` on a host without
+/// loopback.
 pub fn stamp_timing() -> Option<StampTiming> {
     Some(StampTiming { room: receive_room(), ..calibrate_for(ROUNDS)? })
 }

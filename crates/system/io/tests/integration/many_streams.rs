@@ -17,8 +17,9 @@ fn peak_memory() -> u64 {
     line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
 }
 
-/// Both ends of 512 streams in one process, a thread for each: sender and receiver together stay below 64 MiB. It is
-/// the only test of its executable, because the memory of a process is that of all its tests.
+/// Both ends of 512 streams in one process, a thread for each: sender and receiver together stay
+/// below 64 MiB. It is the only test of its executable, because the memory of a process is that of
+/// all its tests.
 #[test]
 fn both_ends_of_512_streams_fit_64_mib() {
     let listener = listen_tcp(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0), 512).unwrap();

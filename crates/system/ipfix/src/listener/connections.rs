@@ -162,7 +162,8 @@ fn read(mut stream: impl Read, session: &mut Session, shared: &Shared) -> Result
     Ok(())
 }
 
-/// Reads the whole messages at the beginning; gives their bytes. What is left is less than one message, so it always has room.
+/// Reads the whole messages at the beginning; gives their bytes. What is left is less than one
+/// message, so it always has room.
 fn messages(bytes: &[u8], session: &mut Session) -> Result<usize, Ended> {
     let wall = clock::wall();
     let mut left = bytes;

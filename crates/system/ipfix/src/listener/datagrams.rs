@@ -12,11 +12,13 @@ use socket2::SockRef;
 
 use super::{Over, Session, Shared};
 
-/// The socket's buffer, as far as the system allows: at 100,000 messages/s of 1400 B it holds 60 ms.
+/// The socket's buffer, as far as the system allows: at 100,000 messages/s of 1400 B it holds 60
+/// ms.
 const BUFFER: usize = 8 << 20;
 /// How often the stop flag is looked at and the totals are told.
 const TURN: Span = Span::from_millis(50);
-/// Anybody can send from any address: what 1024 of them can make us keep is less than what a connection may.
+/// Anybody can send from any address: what 1024 of them can make us keep is less than what a
+/// connection may.
 const LIMITS: Limits =
     Limits { domains: 4, templates: 512, fields: 8192, lifetime: Span::from_secs(3 * 1800) };
 
@@ -26,7 +28,8 @@ pub(super) fn begin(
     shared: Shared,
 ) -> io::Result<(SocketAddr, JoinHandle<()>)> {
     let socket = UdpSocket::bind(at)?;
-    // Less is granted where the system's limit is lower: more may be lost then, and the sequence numbers will tell.
+    // Less is granted where the system's limit is lower: more may be lost then, and the sequence
+    // numbers will tell.
     let _ = SockRef::from(&socket).set_recv_buffer_size(BUFFER);
     socket.set_read_timeout(Some(TURN.to_std()))?;
     let bound = socket.local_addr()?;
@@ -52,7 +55,8 @@ impl Inbox {
         let mut unlooked = 0_u32;
         while !self.shared.stop.is_raised() {
             let came = self.socket.recv_from(&mut buffer);
-            // What is timed here lasts for minutes: a look at the clock at every 64th message is exact enough.
+            // What is timed here lasts for minutes: a look at the clock at every 64th message is
+            // exact enough.
             unlooked += 1;
             if unlooked == 64 || came.is_err() {
                 unlooked = 0;

@@ -1,7 +1,8 @@
 //! Connections over a simulated path: a SYN, and what the destination's port makes of it.
 //!
-//! As Linux does it: SYN and SYN-ACK carry 20 bytes of options, a RST none, and who only wanted to know acknowledges and resets at once.
-//! A SYN that gets no answer is sent again after a second, which is longer than [`netaware_path::reach::TcpTries`] waits: so none is here.
+//! As Linux does it: SYN and SYN-ACK carry 20 bytes of options, a RST none, and who only wanted to
+//! know acknowledges and resets at once. A SYN that gets no answer is sent again after a second,
+//! which is longer than [`netaware_path::reach::TcpTries`] waits: so none is here.
 
 use netaware_netmodel::{Fate as Passage, Packet, Side};
 use netaware_path::reach::TcpAnswer;

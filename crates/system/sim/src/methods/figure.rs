@@ -3,7 +3,8 @@
 use netaware_stats::quantile::linear;
 use serde::Serialize;
 
-/// One of them. Either may be absent: a method may fail to say, and not everything that is true can be measured.
+/// One of them. Either may be absent: a method may fail to say, and not everything that is true can
+/// be measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figure {
     /// What it is, in words.

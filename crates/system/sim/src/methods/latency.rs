@@ -119,8 +119,8 @@ fn figures(
     figures
 }
 
-/// How many requests were answered at all, and the round trips of those. Where the path makes copies, there and back may
-/// be those of different copies.
+/// How many requests were answered at all, and the round trips of those. Where the path makes
+/// copies, there and back may be those of different copies.
 fn true_round_trips(drive: &Drive) -> (u64, Vec<Span>) {
     let by_number = |side| {
         let mut delays = drive.way(side).delays.clone();

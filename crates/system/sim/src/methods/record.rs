@@ -9,8 +9,8 @@ use uuid::{Builder, Uuid};
 
 use super::Found;
 
-/// The record of one run over one or two IP versions. It says that it is simulated, begins in 1970, and is the same for
-/// the same seed to the last byte: its id is drawn from the seed and the names.
+/// The record of one run over one or two IP versions. It says that it is simulated, begins in 1970,
+/// and is the same for the same seed to the last byte: its id is drawn from the seed and the names.
 pub fn record(
     command: &str,
     scenario: &str,

@@ -1,8 +1,9 @@
 //! States in which a steady path has come to rest, to begin trains from.
 //!
-//! Coming to rest after a train costs more than the train. So the first states are lived up to and kept, and from then on a
-//! train begins from one of them, drawn at random, with a chance of its own from there on. Several paths of one scenario may
-//! share a bank: what they are held against is what was left of the link while they were looked at.
+//! Coming to rest after a train costs more than the train. So the first states are lived up to and
+//! kept, and from then on a train begins from one of them, drawn at random, with a chance of its
+//! own from there on. Several paths of one scenario may share a bank: what they are held against is
+//! what was left of the link while they were looked at.
 
 use netaware_netmodel::Network;
 use netaware_stats::rng::SplitMix64;

@@ -20,8 +20,9 @@ pub struct Estimated {
     pub done: bool,
 }
 
-/// Asks `estimator` for volleys until it is done. `rtt` passes between the last arrival of a volley and its report; where
-/// packets were lost, the far end first waits as long as a patient program would.
+/// Asks `estimator` for volleys until it is done. `rtt` passes between the last arrival of a volley
+/// and its report; where packets were lost, the far end first waits as long as a patient program
+/// would.
 pub fn estimate(path: &mut VolleyPath, estimator: &mut dyn Estimator, rtt: Span) -> Estimated {
     let began = path.now();
     let (mut bytes, mut volleys, mut done) = (0, 0, false);

@@ -1,10 +1,12 @@
-//! What hosts add to a train: lateness, stalls, and errors of the stamps. All of it drawn from a seed.
+//! What hosts add to a train: lateness, stalls, and errors of the stamps. All of it drawn from a
+//! seed.
 
 use netaware_path::{Gaps, Train};
 use netaware_stats::rng::SplitMix64;
 use netaware_units::{Mono, Span};
 
-/// How imperfect the two hosts are. The default is perfect but for the distance of packets that leave back to back.
+/// How imperfect the two hosts are. The default is perfect but for the distance of packets that
+/// leave back to back.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HostNoise {
     /// Shortest distance at which the sender starts two packets.
@@ -17,7 +19,8 @@ pub struct HostNoise {
     pub receive_error: Span,
     /// Now and then the sender is kept from its core, before it reads the clock: the stamp tells.
     pub stall: Option<Stall>,
-    /// Now and then it is kept from its core between its reading and the packet's leaving: no stamp tells.
+    /// Now and then it is kept from its core between its reading and the packet's leaving: no stamp
+    /// tells.
     pub unseen: Option<Stall>,
 }
 

@@ -1,17 +1,21 @@
 //! How idle time is passed without drawing the cross traffic that falls into it.
 //!
-//! Where nothing on the path but its queues and its sources remembers the past, the network may stand still while the
-//! clocks of the hosts go on: it wakes up in the state in which it fell asleep, which is as good a draw from the steady
-//! state as any other, once it has forgotten the train that came before. So after each train the network first lives on
-//! for a settling time, and only the rest is skipped. The settling time is
+//! Where nothing on the path but its queues and its sources remembers the past, the network may
+//! stand still while the clocks of the hosts go on: it wakes up in the state in which it fell
+//! asleep, which is as good a draw from the steady state as any other, once it has forgotten the
+//! train that came before. So after each train the network first lives on for a settling time, and
+//! only the rest is skipped. The settling time is
 //!
-//! - the longest delay of the train's packets / (1 - load), in which the queue that the train has left drains, and
-//! - eight relaxation times of each queue, 1 / (1 - sqrt(load))² transmissions (those of M/M/1; Morse 1955), and at random
-//!   up to twice that, so that even traffic does not meet all trains in the same phase.
+//! - the longest delay of the train's packets / (1 - load), in which the queue that the train has
+//!   left drains, and
+//! - eight relaxation times of each queue, 1 / (1 - sqrt(load))² transmissions (those of M/M/1;
+//!   Morse 1955), and at random up to twice that, so that even traffic does not meet all trains in
+//!   the same phase.
 //!
-//! What it leans to: trains far apart see traffic that is as much alike as if they were close together, so what differs
-//! from train to train averages out a little more slowly than on a path that is not skipped. Sources with long memory
-//! (on-off, TCP), schedules, buckets and whatever else depends on the hour are never skipped.
+//! What it leans to: trains far apart see traffic that is as much alike as if they were close
+//! together, so what differs from train to train averages out a little more slowly than on a path
+//! that is not skipped. Sources with long memory (on-off, TCP), schedules, buckets and whatever
+//! else depends on the hour are never skipped.
 
 use netaware_netmodel::scenario::{Cross, Link, Pattern, Schedule};
 use netaware_netmodel::{Scenario, Side};

@@ -1,4 +1,5 @@
-//! What cross traffic left of each link over the time that a network has lived through, whatever was skipped between.
+//! What cross traffic left of each link over the time that a network has lived through, whatever
+//! was skipped between.
 
 use netaware_netmodel::{Scenario, Side};
 use netaware_record::IpVersion;

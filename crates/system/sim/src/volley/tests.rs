@@ -130,8 +130,8 @@ fn distance(left: &[f64], right: &[f64]) -> f64 {
     left.iter().chain(right).map(|x| (share(left, *x) - share(right, *x)).abs()).fold(0.0, f64::max)
 }
 
-/// Over 400 volleys, with as many seeds as wanted: sources that send evenly keep their phases for as long as the network
-/// lives, so their volleys are independent only from seed to seed.
+/// Over 400 volleys, with as many seeds as wanted: sources that send evenly keep their phases for
+/// as long as the network lives, so their volleys are independent only from seed to seed.
 fn skipping_is_not_seen(cell: &Cell, seeds: u64) {
     let scenario = cell.scenario().unwrap();
     let pooled = |skips: bool, first: u64| {

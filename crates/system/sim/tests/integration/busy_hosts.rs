@@ -1,5 +1,6 @@
-//! What hosts that others use make of estimates, and what is told of these: the sender is kept from its core for milliseconds,
-//! between its reading of the clock and the packet's leaving, so that no stamp and no method can see it.
+//! What hosts that others use make of estimates, and what is told of these: the sender is kept from
+//! its core for milliseconds, between its reading of the clock and the packet's leaving, so that no
+//! stamp and no method can see it.
 
 use netaware_path::{Bound, Disturbance, EndLoad, Estimate, Flag};
 use netaware_sim::accuracy::{Method, holds, misleads};

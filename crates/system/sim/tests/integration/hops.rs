@@ -1,5 +1,5 @@
-//! Per-hop figures over paths whose truth is written down: capacities with their intervals, hidden devices, silent and rationed
-//! routers, changes, MTUs, choke points.
+//! Per-hop figures over paths whose truth is written down: capacities with their intervals, hidden
+//! devices, silent and rationed routers, changes, MTUs, choke points.
 
 use netaware_path::hops::{CapacityWay, HopFlag, HopsFinding, HopsPlan, PathFlag, Way};
 use netaware_record::IpVersion;
@@ -75,8 +75,9 @@ fn every_link_of_an_idle_path_is_found_over_both_versions() {
 
 #[test]
 fn links_are_found_under_load_and_intervals_hold_the_truth() {
-    // With 60 % on each link one packet in a hundred meets five empty queues. A figure that is no bound has an interval of
-    // less than half of its slope: it is wrong by half at most while the interval holds.
+    // With 60 % on each link one packet in a hundred meets five empty queues. A figure that is no
+    // bound has an interval of less than half of its slope: it is wrong by half at most while the
+    // interval holds.
     for (load, least_held, most_error) in [(0.3, 95, 0.01), (0.6, 80, 0.5)] {
         let scenario = scenario(|_| String::new(), &loaded(load));
         for version in VERSIONS {
@@ -284,12 +285,14 @@ fn links_that_share_packets_one_by_one_are_told_by_their_addresses() {
 #[test]
 fn links_that_share_flows_look_like_one_since_a_measurement_is_one_flow() {
     for seed in 0..3 {
-        // Whichever of four it is dealt to: of packets that differed in their flow some would go another way.
+        // Whichever of four it is dealt to: of packets that differed in their flow some would go
+        // another way.
         let found = run(&parallel(4, "flow"), IpVersion::V4, seed, |_| {});
         for (hop, truth) in RATES.iter().enumerate() {
             assert_eq!(found.hops[hop].addresses.len(), 1, "hop {hop}: {:?}", found.hops[hop].addresses);
             assert!(!has(&found, hop, |flag| *flag == HopFlag::SeveralAddresses), "hop {hop}");
-            // The host answers echoes, which are another flow, and may be dealt to another link than what is sent to hops.
+            // The host answers echoes, which are another flow, and may be dealt to another link
+            // than what is sent to hops.
             if found.hops[hop].capacity.is_none() {
                 assert!(
                     hop + 1 == RATES.len() && has(&found, hop, |flag| *flag == HopFlag::SlopeFalls),
@@ -311,8 +314,8 @@ fn a_host_whose_stamps_err_by_much_gets_bounds_that_name_it() {
     let scenario = scenario(|_| String::new(), "");
     for seed in 0..3 {
         let found = run(&scenario, IpVersion::V4, seed, |plan| plan.stamp_error = Span::from_micros(100));
-        // Over 1456 bytes of difference it errs by 69 ns a byte: links of 100 and 50 Mbit/s take 80 and 160, of 20 and 10 400 and
-        // 800, and the last one of 40 takes 200.
+        // Over 1456 bytes of difference it errs by 69 ns a byte: links of 100 and 50 Mbit/s take 80
+        // and 160, of 20 and 10 400 and 800, and the last one of 40 takes 200.
         for (hop, is_limited) in [true, true, false, false, true].into_iter().enumerate() {
             let facts = &found.hops[hop];
             assert_eq!(has(&found, hop, |flag| *flag == HopFlag::HostLimited), is_limited, "{facts:#?}");

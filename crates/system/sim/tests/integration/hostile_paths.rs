@@ -1,7 +1,8 @@
-//! What networks and hosts do to estimators on bad days: none may answer nonsense in silence, and none may overrun its time.
+//! What networks and hosts do to estimators on bad days: none may answer nonsense in silence, and
+//! none may overrun its time.
 //!
-//! An answer is honest if it is missing, within 20 % of the truth, a bound that holds, or told with a flag that says why not.
-//! Where a cause can be seen, it must be named.
+//! An answer is honest if it is missing, within 20 % of the truth, a bound that holds, or told with
+//! a flag that says why not. Where a cause can be seen, it must be named.
 
 use netaware_netmodel::Scenario;
 use netaware_path::available::{self, Chirp, Curve, Maximum, Search, Slops, Spruce};
@@ -68,7 +69,8 @@ fn alone(name: &str, host: &Instrument) -> Box<dyn Estimator> {
 }
 
 fn truth(name: &str) -> f64 {
-    // Who fills the path has what is free, or all if the cross traffic is pushed aside by what the queue drops.
+    // Who fills the path has what is free, or all if the cross traffic is pushed aside by what the
+    // queue drops.
     if ["bulk", "pathrate", "capacity"].contains(&name) { CAPACITY } else { AVAILABLE }
 }
 
@@ -138,7 +140,8 @@ fn nonsense(outcome: &Estimated, truth: f64) -> Option<String> {
     (!honest).then(|| format!("{answer:?}, but {truth}"))
 }
 
-/// Runs every method. Each must give an answer, and an honest one: whoever says nothing is never wrong.
+/// Runs every method. Each must give an answer, and an honest one: whoever says nothing is never
+/// wrong.
 fn all_honest(what: &str, of: impl Fn(&str) -> Estimated) -> Vec<(&'static str, Estimated)> {
     let outcomes: Vec<_> = METHODS.iter().map(|name| (*name, of(name))).collect();
     let without: Vec<&str> =
@@ -306,7 +309,8 @@ fn a_policer_is_told_from_a_shaper() {
     }
 }
 
-/// Credits of a bucket behind 100 Mbit/s, from a few packets to as much as a test of a figure can drain.
+/// Credits of a bucket behind 100 Mbit/s, from a few packets to as much as a test of a figure can
+/// drain.
 const CREDITS: [&str; 3] = ["6kB", "30kB", "90kB"];
 
 #[test]
@@ -322,7 +326,8 @@ fn every_method_tells_the_two_modes_of_a_bucket() {
                 let shaped = has(&outcome, |flag| matches!(flag, Flag::Shaped { .. }));
                 let near = (answer.rate.estimate / tokens - 1.0).abs() <= 0.2;
                 let vague = answer.flags.contains(&Flag::Noisy) && answer.rate.contains(tokens);
-                // Who sees the credit spent in each of its trains has the token rate without knowing of the other mode.
+                // Who sees the credit spent in each of its trains has the token rate without
+                // knowing of the other mode.
                 if !(near && (shaped || kind == "shaper") || vague) {
                     failed.push(format!("{kind} {tokens} {credit} {name}: {answer:?}"));
                 }
@@ -346,7 +351,8 @@ fn beside_cross_traffic_a_bucket_leaves_a_figure_or_a_bound() {
                 Bound::AtMost => answer.rate.hi >= 0.9 * 18e6 && answer.rate.hi <= 36e6,
                 _ => answer.rate.contains(18e6) || (answer.rate.estimate / 18e6 - 1.0).abs() < 0.2,
             };
-            // A credit that lasts for all that there is time to send may leave no more than a doubt.
+            // A credit that lasts for all that there is time to send may leave no more than a
+            // doubt.
             let doubted = has(&outcome, |flag| *flag == Flag::Ambiguous) && answer.rate.estimate <= 36e6;
             assert!((honest || doubted) && !answer.flags.is_empty(), "{kind} {name}: {answer:?}");
         }
@@ -355,7 +361,8 @@ fn beside_cross_traffic_a_bucket_leaves_a_figure_or_a_bound() {
 
 #[test]
 fn a_greedy_flow_that_gives_way_is_told_or_in_the_interval() {
-    // It has all of the link as long as nobody probes: nothing is left, and what the probes get is what it gives way by.
+    // It has all of the link as long as nobody probes: nothing is left, and what the probes get is
+    // what it gives way by.
     for queue in ["20kB", "100kB", "1MB"] {
         let path = format!(
             "[[hop]]\nrate = '100Mbit/s'\ndelay = '5ms'\nqueue = {{ bytes = '{queue}' }}\n\
@@ -399,7 +406,8 @@ fn a_short_limit_is_kept_and_costs_no_honesty() {
                 if !outcome.done || outcome.took > host.time_limit + OVERRUN {
                     failed.push(format!("{case}: {} {}", outcome.done, outcome.took));
                 }
-                // On these two paths a volley takes so long that methods of many volleys may have no answer in time.
+                // On these two paths a volley takes so long that methods of many volleys may have
+                // no answer in time.
                 let is_slow = ["a megabit", "far away"].contains(&what);
                 let may_be_silent = is_slow && ["pathrate", "chirp", "spruce"].contains(&name);
                 if outcome.answer.is_none() && !may_be_silent {

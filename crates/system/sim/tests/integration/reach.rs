@@ -1,4 +1,5 @@
-//! What a host that runs nothing tells, against paths whose truth is known by direction: losses, queues, the narrowest link.
+//! What a host that runs nothing tells, against paths whose truth is known by direction: losses,
+//! queues, the narrowest link.
 
 use netaware_path::Bound;
 use netaware_path::reach::TcpTries;
@@ -111,7 +112,8 @@ fn a_queue_one_way_is_told_of_that_way_whatever_the_hosts_clock_does() {
                 assert_eq!(verdict(&ways), want, "clock {n}, from {from}, seed {seed}: {ways:?}");
                 let (told, side) =
                     if from == "a" { (ways.forward, Side::A) } else { (ways.reverse, Side::B) };
-                // Low by a step of the clock, and by what the way never was free of while it was looked at.
+                // Low by a step of the clock, and by what the way never was free of while it was
+                // looked at.
                 let error = told.p90 - true_p90(&path, side);
                 let within = Span::from_millis(-2)..=Span::from_millis(1);
                 assert!(within.contains(&error), "clock {n}, from {from}, seed {seed}: {error}");

@@ -1,5 +1,5 @@
-//! What `reach` says of the narrowest link on every path that comes with netaware: near the truth, or marked as a bound on the right
-//! side of it, or withheld.
+//! What `reach` says of the narrowest link on every path that comes with netaware: near the truth,
+//! or marked as a bound on the right side of it, or withheld.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,8 @@ fn expected(name: &str, version: IpVersion) -> Said {
         ("policer" | "shaper", _) => Said::AtMost,
         // Of loaded-1g pairs differ by twice: too few meet both queues empty.
         ("lte" | "wifi" | "parallel-links" | "loaded-1g", _) => Said::AtLeast,
-        // Answers are read out together: by what coalesces, or because 1500 bytes take no more than 1.2 us.
+        // Answers are read out together: by what coalesces, or because 1500 bytes take no more than
+        // 1.2 us.
         ("coalescing-50us" | "coalescing-250us" | "loaded-10g" | "idle-100g", _)
         | ("ipv6-black-hole", IpVersion::V6) => Said::Withheld,
         _ => Said::Figure,

@@ -40,7 +40,8 @@ fn figure(found: &Found, name: &str) -> (Option<f64>, Option<f64>) {
     (figure.estimate, figure.truth)
 }
 
-/// Rounding to whole nanoseconds, once per link in the arithmetic and once per direction in the network.
+/// Rounding to whole nanoseconds, once per link in the arithmetic and once per direction in the
+/// network.
 const ROUNDING_NS: f64 = 40.0;
 
 #[test]
@@ -251,7 +252,8 @@ fn runs_follow_each_other_on_one_network() {
     assert_eq!((first.way.sent, second.way.sent), (100, 100));
 }
 
-/// In a release build the thousand of them end in seconds; what they take is printed by the example `packet_rate`.
+/// In a release build the thousand of them end in seconds; what they take is printed by the example
+/// `packet_rate`.
 #[test]
 fn over_many_seeds_the_estimate_holds_the_truth() {
     let seeds = if cfg!(debug_assertions) { 20 } else { 1000 };

@@ -1,7 +1,9 @@
-//! What engines say of paths that come with netaware, digit by digit, as it is written down in `snapshots`.
+//! What engines say of paths that come with netaware, digit by digit, as it is written down in
+//! `snapshots`.
 //!
-//! The other tests ask whether a figure is near enough to the truth. These ask whether it has changed, so that a change that nobody
-//! meant is seen. Who means it runs the tests with `INSTA_UPDATE=always`, reads the difference and commits it with the change.
+//! The other tests ask whether a figure is near enough to the truth. These ask whether it has
+//! changed, so that a change that nobody meant is seen. Who means it runs the tests with
+//! `INSTA_UPDATE=always`, reads the difference and commits it with the change.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

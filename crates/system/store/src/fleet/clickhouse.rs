@@ -1,10 +1,12 @@
 //! A fleet's store in ClickHouse, with a buffer on this host's disk before it.
 //!
-//! What is taken goes into the buffer, a SQLite file, in one transaction with the mark that it was taken; a thread of its own
-//! sends it on in large inserts, oldest first, and takes it out of the buffer when ClickHouse has said yes. While ClickHouse is away
-//! the buffer grows to its limit; then the oldest rows are given up and counted. An insert whose answer was lost is sent again,
-//! the very same bytes with the same token, which ClickHouse knows for the last thousands of inserts
-//! (`insert_deduplication_token`); raw rows have keys that make duplicates fall together even later (`ReplacingMergeTree`).
+//! What is taken goes into the buffer, a SQLite file, in one transaction with the mark that it was
+//! taken; a thread of its own sends it on in large inserts, oldest first, and takes it out of the
+//! buffer when ClickHouse has said yes. While ClickHouse is away the buffer grows to its limit;
+//! then the oldest rows are given up and counted. An insert whose answer was lost is sent again,
+//! the very same bytes with the same token, which ClickHouse knows for the last thousands of
+//! inserts (`insert_deduplication_token`); raw rows have keys that make duplicates fall together
+//! even later (`ReplacingMergeTree`).
 
 mod address;
 mod find;
@@ -44,8 +46,9 @@ impl ClickhouseFleet {
         let path = buffer_path(settings)?;
         let (mut spool, is_new) = Spool::open(&path, settings.buffer_bytes)?;
         if is_new {
-            // A buffer that was lost has lost what was taken; ClickHouse still knows. If it is away, raw rows that come again fall
-            // together by their keys, sums by the minute would count them twice.
+            // A buffer that was lost has lost what was taken; ClickHouse still knows. If it is
+            // away, raw rows that come again fall together by their keys, sums by the minute would
+            // count them twice.
             if let Ok(known) = find::taken(&http) {
                 spool.remember(&known)?;
             }
@@ -55,7 +58,8 @@ impl ClickhouseFleet {
     }
 }
 
-/// A store in ClickHouse to read from. Nothing is asked of it yet: whoever writes may not have made the tables.
+/// A store in ClickHouse to read from. Nothing is asked of it yet: whoever writes may not have made
+/// the tables.
 pub(super) fn reader(place: &str) -> Result<Box<dyn FleetReader>, FleetError> {
     let http = Http::new(Address::parse(place)?)?;
     Ok(Box::new(Finder::new(http, None)))
@@ -101,7 +105,8 @@ impl Fleet for ClickhouseFleet {
         self.spool.highest(name, incarnation)
     }
 
-    /// Ages are ClickHouse's to keep (TTL, materialised views); this only forgets old numbers in the buffer.
+    /// Ages are ClickHouse's to keep (TTL, materialised views); this only forgets old numbers in
+    /// the buffer.
     fn upkeep(&mut self, _now: Wall) -> Result<Upkeep, FleetError> {
         self.spool.forget_numbers()?;
         Ok(Upkeep::default())
@@ -132,7 +137,8 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// An instant as ClickHouse's SQL has it. Its DateTime64(9) ends in April 2262, as ours do, and begins in 1900.
+/// An instant as ClickHouse's SQL has it. Its DateTime64(9) ends in April 2262, as ours do, and
+/// begins in 1900.
 fn instant(ns: i64) -> String {
     format!("fromUnixTimestamp64Nano(toInt64({}), 'UTC')", ns.max(-2_208_988_800_000_000_000))
 }

@@ -1,7 +1,8 @@
 //! A distribution of delays in few bytes: about two and a half per bin instead of JSON's fifteen.
 //!
-//! Numbers are in base 128, low digits first, the top bit set on all but the last; signed ones are folded (0, -1, 1, -2, ...). Bins
-//! are (distance from the one before, count). What is read back is checked as if it came from the network: the file may be damaged.
+//! Numbers are in base 128, low digits first, the top bit set on all but the last; signed ones are
+//! folded (0, -1, 1, -2, ...). Bins are (distance from the one before, count). What is read back is
+//! checked as if it came from the network: the file may be damaged.
 
 use netaware_record::Histogram;
 use netaware_record::passive::DelayStatistics;

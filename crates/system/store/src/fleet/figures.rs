@@ -1,4 +1,5 @@
-//! The JSON of a row that is kept as such: its figures, and beside them what the capture behind them lost.
+//! The JSON of a row that is kept as such: its figures, and beside them what the capture behind
+//! them lost.
 //!
 //! Rows of before that was told have nothing beside their figures; what lost nothing still has not.
 

@@ -1,4 +1,5 @@
-//! Adding rows up: of the same kind and key, of neighbouring times or of collectors that each had a share of the digests.
+//! Adding rows up: of the same kind and key, of neighbouring times or of collectors that each had a
+//! share of the digests.
 
 use netaware_record::Histogram;
 use netaware_record::passive::{
@@ -14,7 +15,8 @@ pub(super) const MOST_SLICES: usize = 3600;
 /// Said of a clock when the parts of a sum had different methods.
 pub(super) const MIXED: &str = "mixed";
 
-/// What rows must have in common to be added up; rows of other kinds never are. The text is only compared.
+/// What rows must have in common to be added up; rows of other kinds never are. The text is only
+/// compared.
 pub(super) fn key(row: &Row) -> Option<String> {
     let text = |key: &FlowKey, more: &str| serde_json::to_string(key).ok().map(|key| format!("{key} {more}"));
     match row {
@@ -26,7 +28,8 @@ pub(super) fn key(row: &Row) -> Option<String> {
     }
 }
 
-/// Adds `other`, which has the same key and comes later, to `row`; rows of different kinds are left alone.
+/// Adds `other`, which has the same key and comes later, to `row`; rows of different kinds are left
+/// alone.
 pub(super) fn add(row: &mut Row, other: &Row) {
     match (row, other) {
         (Row::Volume(a), Row::Volume(b)) => add_volume(a, b),
@@ -61,8 +64,9 @@ fn add_digests(a: &mut DigestRow, b: &DigestRow) {
     a.cut = a.cut.saturating_add(b.cut);
 }
 
-/// The top talkers of a sum are those of its parts: a key that just missed the top each time is not among them, so small ones
-/// may read low; the top one is right unless it missed a part. Utilisation is weighted by bytes' time, which is the slices'.
+/// The top talkers of a sum are those of its parts: a key that just missed the top each time is not
+/// among them, so small ones may read low; the top one is right unless it missed a part.
+/// Utilisation is weighted by bytes' time, which is the slices'.
 fn add_traffic(a: &mut TrafficRow, b: &TrafficRow) {
     let (of_a, of_b) = (a.slices.len() as f64, b.slices.len() as f64);
     a.utilisation = match (a.utilisation, b.utilisation) {
@@ -123,8 +127,9 @@ impl DelaySum {
 
     /// Adds another.
     ///
-    /// The clock's bound of a sum is the largest of its parts, and none if a part had none. The offset is that of the part that
-    /// ended last: it labels the sum, nothing is computed from it any more.
+    /// The clock's bound of a sum is the largest of its parts, and none if a part had none. The
+    /// offset is that of the part that ended last: it labels the sum, nothing is computed from it
+    /// any more.
     pub(super) fn add(&mut self, other: &Self) {
         let (a, b) = (&mut self.row, &other.row);
         if (other.period.until, b.offset) > (self.period.until, a.offset) {

@@ -1,4 +1,5 @@
-//! What can be asked of a fleet's store, and what comes back. Answers are bounded: a page at a time.
+//! What can be asked of a fleet's store, and what comes back. Answers are bounded: a page at a
+//! time.
 
 use netaware_record::IpVersion;
 use netaware_record::passive::{CaptureLoss, ClockState, DelayRow, InterfaceCapture, Period, Row};
@@ -24,8 +25,9 @@ pub struct DelayQuery {
     pub version: Option<IpVersion>,
     /// `passive` or `active`; `None`: both, apart.
     pub method: Option<String>,
-    /// Rows that begin in the same span of this length (counted from the epoch) are added up; zero: rows as they are kept. Where
-    /// rows have become coarser with age than this, they stay as they are.
+    /// Rows that begin in the same span of this length (counted from the epoch) are added up; zero:
+    /// rows as they are kept. Where rows have become coarser with age than this, they stay as they
+    /// are.
     pub resolution: Span,
     /// Points on a page, [`MOST_ITEMS`] at most.
     pub limit: u32,
@@ -197,7 +199,8 @@ pub struct ProbeSummary {
     pub incarnation: String,
     /// Reports of this time.
     pub reports: u64,
-    /// Numbers between the first and the last of them that are missing: on their way, given up, or lost with a probe's disk.
+    /// Numbers between the first and the last of them that are missing: on their way, given up, or
+    /// lost with a probe's disk.
     pub missing: u64,
     /// Packets that its tasks were shown in this time.
     pub seen: u64,
@@ -262,7 +265,8 @@ impl Cursor {
     }
 }
 
-/// What makes a point of delays: the beginning of its span, then what is not added up. Points are given in this order.
+/// What makes a point of delays: the beginning of its span, then what is not added up. Points are
+/// given in this order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct PointKey {
     /// Beginning of the span, ns since the epoch.
@@ -311,7 +315,8 @@ pub(super) fn page_of(mut items: Vec<(PointKey, DelaySum)>, limit: usize) -> Pag
     Page { items: items.into_iter().map(point).collect(), next }
 }
 
-/// Summaries of one life of a probe each (its counter began anew with each), by name and then by time, made one for each probe.
+/// Summaries of one life of a probe each (its counter began anew with each), by name and then by
+/// time, made one for each probe.
 pub(super) fn lives(each: Vec<ProbeSummary>) -> Vec<ProbeSummary> {
     let mut probes: Vec<ProbeSummary> = Vec::new();
     for newer in each {

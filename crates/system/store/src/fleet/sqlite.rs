@@ -1,7 +1,8 @@
 //! A fleet's store in one SQLite file.
 //!
-//! One process writes, any number read at the same time (WAL). What was taken is on the disk when the call returns: every
-//! transaction waits for the disk, so many batches at once cost little more than one.
+//! One process writes, any number read at the same time (WAL). What was taken is on the disk when
+//! the call returns: every transaction waits for the disk, so many batches at once cost little more
+//! than one.
 
 mod find;
 mod schema;
@@ -31,8 +32,8 @@ impl SqliteFleet {
     /// Opens the file to write, and makes it and its folder if they do not exist.
     ///
     /// # Errors
-    /// The folder cannot be made, the file is damaged, another program's or newer, the disk is full, or another process kept it
-    /// locked for ten seconds.
+    /// The folder cannot be made, the file is damaged, another program's or newer, the disk is
+    /// full, or another process kept it locked for ten seconds.
     pub fn open(path: impl AsRef<Path>, ages: Ages) -> Result<Self, FleetError> {
         let path = path.as_ref().to_path_buf();
         crate::place::make_folder(&path).map_err(|error| match error {

@@ -2,7 +2,8 @@
 
 use netaware_units::Span;
 
-/// Ages from which rows are kept only as sums per minute and per hour, and from which they are deleted.
+/// Ages from which rows are kept only as sums per minute and per hour, and from which they are
+/// deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ages {
     /// Rows shorter than a minute become rows of a minute at this age.
@@ -11,7 +12,8 @@ pub struct Ages {
     pub to_hours: Span,
     /// Rows of any length go.
     pub delete: Span,
-    /// What cannot be added up (marking blocks, capacities, records of active tasks) and the reports of probes about themselves go.
+    /// What cannot be added up (marking blocks, capacities, records of active tasks) and the
+    /// reports of probes about themselves go.
     pub delete_single: Span,
 }
 

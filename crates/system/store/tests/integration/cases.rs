@@ -1,4 +1,5 @@
-//! What every fleet store must do, whatever it is made of. Each case gets an empty store and a time to put its data at.
+//! What every fleet store must do, whatever it is made of. Each case gets an empty store and a time
+//! to put its data at.
 
 use netaware_record::passive::{
     CapacityRow, CaptureHealth, CaptureLoss, ClockState, DelayRow, DelayStatistics, DigestRow, FlowKey,
@@ -476,7 +477,8 @@ fn hours_say_what_the_fine_said_together(store: &mut dyn Fleet, base: Wall) {
 /// Seconds of rows: five minutes at the beginning of an hour.
 const FINE_ROWS: i64 = 300;
 
-/// Rows of every kind that is added up, and one of a kind that is not; gives the hour that they begin.
+/// Rows of every kind that is added up, and one of a kind that is not; gives the hour that they
+/// begin.
 fn fine_rows(store: &mut dyn Fleet, base: Wall) -> Wall {
     let start = Wall(base.0 - base.0.rem_euclid(3_600_000_000_000));
     let mut rows: Vec<TaskRow> = (0..FINE_ROWS).flat_map(|n| fine(start, n)).collect();

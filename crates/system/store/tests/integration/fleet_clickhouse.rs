@@ -1,5 +1,5 @@
-//! The fleet store in ClickHouse, a real one: what every store must do, what happens when it is away, and whether the questions of
-//! the dashboards can be asked of it.
+//! The fleet store in ClickHouse, a real one: what every store must do, what happens when it is
+//! away, and whether the questions of the dashboards can be asked of it.
 
 use netaware_record::passive::{ClockState, DigestRow, Period, ProbeReport, Row, TaskRow};
 use netaware_store::fleet::{self, Ages, DelayQuery, FleetError, Kind, RowQuery, Settings, Taken};
@@ -106,7 +106,8 @@ fn a_new_buffer_knows_what_was_taken_before(server: &ClickHouse, settings: &Sett
     assert_eq!(store.take("aa", &digests(501, base)).unwrap(), Taken::New);
 }
 
-/// Rows of two days ago: kept as they came for a week, then, when the settings say one day, by the minute alone.
+/// Rows of two days ago: kept as they came for a week, then, when the settings say one day, by the
+/// minute alone.
 fn ages_that_changed_reach_the_tables(server: &ClickHouse, settings: &Settings, base: Wall) {
     let days = |n: i64| Span::from_secs(n * 86_400);
     let has_ages = |expected: [(&str, i64); 6]| {

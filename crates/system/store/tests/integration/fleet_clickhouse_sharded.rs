@@ -1,12 +1,13 @@
-//! The fleet store on two ClickHouse servers, each with a shard: what every store must do, through tables that are `Distributed`.
+//! The fleet store on two ClickHouse servers, each with a shard: what every store must do, through
+//! tables that are `Distributed`.
 //!
 //! ```text
 //!   netaware ──► server 1: delays (Distributed) ──┬─► server 1: delays_local ─► views ─► delays_1m_local, …
 //!   netaware ──► server 2: delays (Distributed) ──┴─► server 2: delays_local ─► views ─► …
 //! ```
 //!
-//! The tables are those of `packaging/clickhouse/sharded.sql`. Only `ON CLUSTER` is left out, which needs a Keeper that the library
-//! does not have: each statement is given to both servers.
+//! The tables are those of `packaging/clickhouse/sharded.sql`. Only `ON CLUSTER` is left out, which
+//! needs a Keeper that the library does not have: each statement is given to both servers.
 
 use netaware_record::passive::{DelayRow, Period, Row, TaskRow};
 use netaware_store::fleet::{self, DelayQuery, Settings};
@@ -96,7 +97,8 @@ fn row(base: Wall, pair: u64) -> TaskRow {
     TaskRow::new("path", period, Row::Delay(Box::new(row)))
 }
 
-/// Two collectors, each with a server of its own, and many pairs of points: they are spread over both shards.
+/// Two collectors, each with a server of its own, and many pairs of points: they are spread over
+/// both shards.
 fn what_both_take_is_read_at_either(servers: &[ClickHouse; 2], folder: &std::path::Path, base: Wall) {
     lay_out(servers, "shared");
     for (n, server) in servers.iter().enumerate() {

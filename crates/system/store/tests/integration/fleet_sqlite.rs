@@ -94,7 +94,8 @@ fn rows_get_coarser_and_go_at_the_ages_that_were_asked_for() {
         store.take("aa", &report).unwrap();
     }
     let always = Period { from: Wall(0), until: Wall(i64::MAX) };
-    // Hours after them: how many rows there are, what they counted, and whether the reports are there.
+    // Hours after them: how many rows there are, what they counted, and whether the reports are
+    // there.
     let table = [
         (1, 3, 6, true),
         (3, 2, 6, true),

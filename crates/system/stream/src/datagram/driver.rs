@@ -1,5 +1,5 @@
-//! Who waits for the sockets of a socket of both versions: whoever receives, and the keeper when nobody does. As with streams, there
-//! is no thread in the way of the datagrams.
+//! Who waits for the sockets of a socket of both versions: whoever receives, and the keeper when
+//! nobody does. As with streams, there is no thread in the way of the datagrams.
 
 use std::io;
 use std::sync::{Arc, MutexGuard};
@@ -44,7 +44,8 @@ impl Shared {
         }
     }
 
-    /// Works until `enough`, the deadline, or for a keeper until an application wants to wait itself.
+    /// Works until `enough`, the deadline, or for a keeper until an application wants to wait
+    /// itself.
     pub(super) fn drive<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,

@@ -24,7 +24,8 @@ pub(super) fn connected(to: SocketAddr) -> io::Result<ProbeSocket> {
     prepared(socket)
 }
 
-/// With the program's own stamps: the kernel's would need its error queue read after each datagram sent.
+/// With the program's own stamps: the kernel's would need its error queue read after each datagram
+/// sent.
 fn prepared(socket: UdpSocket) -> io::Result<ProbeSocket> {
     // As far as the system allows: bursts wait there while nobody reads.
     let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(BUFFER);

@@ -1,9 +1,11 @@
 //! What a version lost of the packets that it was given lately.
 //!
-//! **Measures** segments that the kernel sent again, of those that it sent, over the last minute; those that the peer reported as
-//! needless (RFC 2883) do not count. **Assumes** that the others were lost, and that losses are independent. **Leans** up, by what a peer
-//! does not report; bursts of loss make the truth lie outside of its bounds more often than one time in fifty. **Published**: the bounds are
-//! Wilson's (1927), one-sided 99 %: they are looked at again and again, and one look that errs is a needless switch.
+//! **Measures** segments that the kernel sent again, of those that it sent, over the last minute;
+//! those that the peer reported as needless (RFC 2883) do not count. **Assumes** that the others
+//! were lost, and that losses are independent. **Leans** up, by what a peer does not report; bursts
+//! of loss make the truth lie outside of its bounds more often than one time in fifty.
+//! **Published**: the bounds are Wilson's (1927), one-sided 99 %: they are looked at again and
+//! again, and one look that errs is a needless switch.
 
 use std::collections::VecDeque;
 

@@ -113,7 +113,8 @@ fn a_bound_socket_tells_its_peers_apart() {
 fn nothing_is_lost_or_comes_twice_while_it_switches_all_the_time() {
     let (opener, bound) = pair();
     let count = 20_000_u32;
-    // The sender keeps close to the receiver: the room of a loaded machine's buffers is no part of the claim.
+    // The sender keeps close to the receiver: the room of a loaded machine's buffers is no part of
+    // the claim.
     let taken = Arc::new(AtomicU32::new(0));
     let sender = {
         let (opener, taken) = (opener.clone(), taken.clone());

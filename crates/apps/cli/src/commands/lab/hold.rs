@@ -1,4 +1,5 @@
-//! The process that `lab up` leaves behind: in a session of its own, without a terminal, until it is told to end.
+//! The process that `lab up` leaves behind: in a session of its own, without a terminal, until it
+//! is told to end.
 
 use std::io::{Read as _, Write};
 use std::sync::Arc;
@@ -38,7 +39,8 @@ impl Hold {
                 return Ok(Exit::NotMeasured);
             }
         };
-        // Who started us may have been ended meanwhile: nobody knows of this lab then, so it is not to stay.
+        // Who started us may have been ended meanwhile: nobody knows of this lab then, so it is not
+        // to stay.
         if writeln!(std::io::stdout(), "{READY}").is_err() {
             lab.end()?;
             return Ok(Exit::NotMeasured);

@@ -1,4 +1,5 @@
-//! `--export`: what a probe without a controller finds, as IPFIX for anybody's collector; and where else its reports go.
+//! `--export`: what a probe without a controller finds, as IPFIX for anybody's collector; and where
+//! else its reports go.
 
 use std::collections::BTreeMap;
 use std::io::Stdout;
@@ -16,7 +17,8 @@ use rustls::ClientConfig;
 use super::Probe;
 use super::print::{Form, Printer};
 
-/// Observation domain of everything that a probe exports: it is one observation point for all who read it.
+/// Observation domain of everything that a probe exports: it is one observation point for all who
+/// read it.
 const DOMAIN: u32 = 1;
 
 /// What makes packets one flow for exporters of the field, where --by says nothing else.
@@ -126,7 +128,8 @@ impl Probe {
         }
     }
 
-    /// Tasks of the command line; volumes that are exported are those of flows unless --by says otherwise.
+    /// Tasks of the command line; volumes that are exported are those of flows unless --by says
+    /// otherwise.
     pub(super) fn tasks(&self) -> Vec<(String, Task)> {
         let mut tasks = self.tasks.tasks();
         for (_, task) in &mut tasks {

@@ -35,7 +35,8 @@ impl Probe {
         let host = self.host()?;
         let said = Arc::new(Mutex::new(Said::default()));
         let shared = self.shared(&name, &said)?;
-        // A task may name any of them later, when nothing can be switched on any more; one that does not stamp is refused then.
+        // A task may name any of them later, when nothing can be switched on any more; one that
+        // does not stamp is refused then.
         let given = host.only.iter().cloned();
         self.switch_stamps_on(given)?;
         if self.interface.is_empty() {
@@ -161,7 +162,8 @@ fn abilities() -> Vec<String> {
         .into()
 }
 
-/// The probe of this name finds its reports for the same collector again, whatever else is in the folder.
+/// The probe of this name finds its reports for the same collector again, whatever else is in the
+/// folder.
 fn folder_name(probe: &str, address: &CollectorAddress) -> String {
     let harmless =
         |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '-', "_");

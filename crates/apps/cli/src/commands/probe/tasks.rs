@@ -40,14 +40,15 @@ pub(crate) struct TaskFlags {
     /// Only packets that this lets through, in tcpdump's language (needs libpcap)
     #[arg(short, long, value_name = "FILTER", help_heading = TASKS, conflicts_with = "collector")]
     filter: Option<String>,
-    /// volume: count packets together that agree in these: version, source, destination, protocol, source_port,
-    /// destination_port, dscp, flow_label
+    /// volume: count packets together that agree in these: version, source, destination, protocol,
+    /// source_port, destination_port, dscp, flow_label
     #[arg(long, value_name = "PART[,PART…]", value_delimiter = ',', value_parser = KEY_PARTS, hide_possible_values = true, help_heading = TASKS)]
     by: Vec<String>,
     /// volume: prefixes of this length instead of addresses, IPv4 and IPv6
     #[arg(long, value_name = "N,N", value_parser = prefix, help_heading = TASKS)]
     prefix: Option<(u8, u8)>,
-    /// volume, rtt, capacity: keys, flows or sources in memory at most [default: 100000, capacity: 20000]
+    /// volume, rtt, capacity: keys, flows or sources in memory at most [default: 100000, capacity:
+    /// 20000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_KEYS)), help_heading = TASKS)]
     keys: Option<u32>,
     /// traffic: slice of the rate over time
@@ -65,8 +66,8 @@ pub(crate) struct TaskFlags {
     /// digest: payload bytes that are hashed; the same everywhere
     #[arg(long, value_name = "N", default_value_t = PAYLOAD, value_parser = payload, help_heading = TASKS)]
     payload: u16,
-    /// digest: file with the secret that digests and the choice of packets are made from, 32 hexadecimal digits; the same
-    /// everywhere [default: zeros]
+    /// digest: file with the secret that digests and the choice of packets are made from, 32
+    /// hexadecimal digits; the same everywhere [default: zeros]
     #[arg(long, value_name = "FILE", conflicts_with = "collector", help_heading = TASKS)]
     seed_file: Option<PathBuf>,
     /// digest: where BOB begins, as a number (0x… is hexadecimal) [default: from the secret]

@@ -1,4 +1,5 @@
-//! `netaware results active`: what the active tasks of a fleet found, the main figures of each measurement.
+//! `netaware results active`: what the active tasks of a fleet found, the main figures of each
+//! measurement.
 
 use std::fmt::Write as _;
 use std::io::Write;

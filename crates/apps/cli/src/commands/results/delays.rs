@@ -1,4 +1,5 @@
-//! `netaware results delays`: one-way delay and loss between the points of a fleet, each delay beside its bound.
+//! `netaware results delays`: one-way delay and loss between the points of a fleet, each delay
+//! beside its bound.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -109,7 +110,8 @@ impl Delays {
     }
 }
 
-/// What collectors that share a join found of the same paths and times, as one would have: counts and distributions add up.
+/// What collectors that share a join found of the same paths and times, as one would have: counts
+/// and distributions add up.
 fn added(points: Vec<DelayPoint>, resolution: Span) -> Vec<DelayPoint> {
     let mut sums: BTreeMap<_, DelayPoint> = BTreeMap::new();
     for point in points {
@@ -300,7 +302,8 @@ fn csv(points: &[DelayPoint]) -> String {
     out
 }
 
-/// `inf` where so many were lost that the quantile falls among them; nothing where nothing is known.
+/// `inf` where so many were lost that the quantile falls among them; nothing where nothing is
+/// known.
 fn with_losses(row: &DelayRow) -> [String; 3] {
     let beyond = if row.loss_ratio().is_some() { "inf" } else { "" };
     let spans = row.quantiles_with_losses().as_array();

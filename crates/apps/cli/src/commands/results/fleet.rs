@@ -15,8 +15,9 @@ use netaware_units::{Span, Wall};
 /// Which store, and which time.
 #[derive(Debug, Args)]
 pub(super) struct Fleet {
-    /// The fleet's store: a file or clickhouse://[user@]host[:port]/database [default: what the collect.toml in this folder
-    /// says]; 'delays' adds up those of several collectors that share a join, each named with a --store of its own
+    /// The fleet's store: a file or clickhouse://[user@]host[:port]/database [default: what the
+    /// collect.toml in this folder says]; 'delays' adds up those of several collectors that share a
+    /// join, each named with a --store of its own
     #[arg(long, value_name = "PLACE")]
     store: Vec<String>,
     /// From then on: a time ('2026-11-23 13:00'), or how long ago (6h)

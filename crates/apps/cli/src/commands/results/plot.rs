@@ -27,13 +27,15 @@ IPv4 is blue and IPv6 is vermilion in all of them.";
 #[derive(Debug, Args)]
 #[command(long_about = LONG)]
 pub(super) struct Plot {
-    /// ID of a result or of a series, its beginning, or 'last': the newest result, or the series that it belongs to
+    /// ID of a result or of a series, its beginning, or 'last': the newest result, or the series
+    /// that it belongs to
     #[arg(value_name = "ID")]
     id: String,
     /// File to write, .svg or .png; '-' writes SVG to stdout [default: netaware-ID.svg]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What to show: spacing, size, option, time, block, intervals or histogram [default: what fits]
+    /// What to show: spacing, size, option, time, block, intervals or histogram [default: what
+    /// fits]
     #[arg(long, value_enum, value_name = "KIND", hide_possible_values = true)]
     what: Option<Kind>,
     /// Width and height in pixels [default: 1200x750, higher with many panels]

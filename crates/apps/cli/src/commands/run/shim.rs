@@ -95,7 +95,8 @@ pub(super) fn kind(path: &Path) -> Program {
     }
 }
 
-/// An ELF64 file of this byte order without a `PT_INTERP` (System V ABI, program header). `None` is no such file.
+/// An ELF64 file of this byte order without a `PT_INTERP` (System V ABI, program header). `None` is
+/// no such file.
 fn has_no_loader(head: &[u8; 64], file: &File) -> Option<bool> {
     const PT_INTERP: u32 = 3;
     let own_order = if cfg!(target_endian = "little") { 1 } else { 2 };

@@ -1,5 +1,5 @@
-//! Throughput of short transfers over block size, at the server: one panel per total, the largest on top, a line for each
-//! protocol and IP version, whiskers from the slowest to the fastest run.
+//! Throughput of short transfers over block size, at the server: one panel per total, the largest
+//! on top, a line for each protocol and IP version, whiskers from the slowest to the fastest run.
 
 use netaware_record::{MatrixCell, MatrixProtocol, Record, VersionResult};
 use netaware_units::ByteCount;

@@ -1,7 +1,7 @@
 //! Distributions of one record: round trips, or gaps between arriving datagrams.
 //!
-//! Bins of equal width stand on a linear axis as they are. Those of a logarithmic histogram are finer than a picture; they
-//! are joined to about a hundred of equal ratio.
+//! Bins of equal width stand on a linear axis as they are. Those of a logarithmic histogram are
+//! finer than a picture; they are joined to about a hundred of equal ratio.
 
 use std::collections::BTreeMap;
 
@@ -97,7 +97,8 @@ fn even(histogram: &Histogram) -> Vec<Bin> {
     histogram.bins.iter().map(bin).collect()
 }
 
-/// Bins of equal ratio, about [`JOINED`] from the smallest to the largest value, but none finer than the histogram's own.
+/// Bins of equal ratio, about [`JOINED`] from the smallest to the largest value, but none finer
+/// than the histogram's own.
 fn joined(histogram: &Histogram) -> Vec<Bin> {
     let edge = |edge: u64| edge.max(1) as f64;
     let (Some(first), Some(last)) = (histogram.bins.first(), histogram.bins.last()) else {

@@ -1,5 +1,5 @@
-//! Rate over time within one transfer, slice by slice. A version's turns follow each other on its own time: the turns of
-//! the other version lie in the gaps.
+//! Rate over time within one transfer, slice by slice. A version's turns follow each other on its
+//! own time: the turns of the other version lie in the gaps.
 
 use netaware_record::{Direction, IpVersion, ReceiverTick, Record};
 use netaware_units::{BitRate, Span};

@@ -1,4 +1,5 @@
-//! The figures of a series over whatever varied: lines of one figure, and the panels that show the main ones.
+//! The figures of a series over whatever varied: lines of one figure, and the panels that show the
+//! main ones.
 
 use netaware_record::Direction;
 
@@ -31,8 +32,8 @@ impl<'a> Along<'a> {
         Self { series, name: None, places }
     }
 
-    /// In the order of an option's values. Where others were scanned beside it, each of their combinations has lines of its
-    /// own: with names, unless there are more than [`MOST_NAMED`].
+    /// In the order of an option's values. Where others were scanned beside it, each of their
+    /// combinations has lines of its own: with names, unless there are more than [`MOST_NAMED`].
     pub(super) fn option(series: &'a Series, option: usize) -> Vec<Self> {
         let mut order: Vec<usize> = (0..series.points.len()).collect();
         let x = |at: usize| series.points[at].options[option].number();

@@ -1,6 +1,7 @@
-//! Round trip over size with a line through it (Theil and Sen): where it meets the axis, what an empty message takes; its
-//! slope, what each byte adds in all stages that store and forward. Medians, because a line through means follows the
-//! outliers; the minima beside them show how much of it is waiting.
+//! Round trip over size with a line through it (Theil and Sen): where it meets the axis, what an
+//! empty message takes; its slope, what each byte adds in all stages that store and forward.
+//! Medians, because a line through means follows the outliers; the minima beside them show how much
+//! of it is waiting.
 
 use netaware_stats::trend;
 

@@ -1,5 +1,6 @@
-//! Rate over the spacing of datagrams, log by log, as UDPmon's users read it: on the left the limit of path and hosts, on
-//! the right the line `length / t` that any faster path lies on. Below it, what was lost.
+//! Rate over the spacing of datagrams, log by log, as UDPmon's users read it: on the left the limit
+//! of path and hosts, on the right the line `length / t` that any faster path lies on. Below it,
+//! what was lost.
 
 use super::Sketch;
 use super::over::{self, Along};
@@ -22,7 +23,8 @@ pub(super) fn sketch(series: &Series) -> Option<Sketch> {
             let named = |what| format!("{} {what}", line.named(*way, &ways));
             let of = |figure| line.points(figure, *way);
             let wire = Mark::Line(Stroke::Fine);
-            // Of several combinations all that left would bury what came; it lies on the guides anyway.
+            // Of several combinations all that left would bury what came; it lies on the guides
+            // anyway.
             if let [_] = along.as_slice() {
                 layers.push(Layer::new(
                     named("sent"),

@@ -1,4 +1,5 @@
-//! A measurement that was repeated, over the hours: IPv4 against IPv6, with a gap where a turn was missed.
+//! A measurement that was repeated, over the hours: IPv4 against IPv6, with a gap where a turn was
+//! missed.
 
 use netaware_record::SeriesKind;
 

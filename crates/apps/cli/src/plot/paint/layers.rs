@@ -13,7 +13,8 @@ use crate::plot::axis::Axis;
 use crate::plot::picture::{Ink, Layer, Mark, Panel, Shape, Stroke};
 use crate::plot::thin::{self, Pixel};
 
-/// Colour and width. What is of IPv4 is broader: it lies below, and is seen where both versions have the same figures.
+/// Colour and width. What is of IPv4 is broader: it lies below, and is seen where both versions
+/// have the same figures.
 #[derive(Clone, Copy)]
 struct Pen {
     colour: RGBColor,
@@ -52,7 +53,8 @@ impl<'a, DB: DrawingBackend> Field<'a, DB> {
         Self { area, canvas: area.use_screen_coord(), panel, x, y, ground }
     }
 
-    /// None for what the scales cannot show; the ground of an area may be zero on a logarithmic one.
+    /// None for what the scales cannot show; the ground of an area may be zero on a logarithmic
+    /// one.
     fn pixel(&self, point: (f64, f64), mark: Mark) -> Pixel {
         let shown = self.panel.y.shows(point.1) || (mark == Mark::Area && point.1 == 0.0);
         (self.panel.x.shows(point.0) && shown).then(|| self.area.map_coordinate(&point))
@@ -154,7 +156,8 @@ fn mark<DB: DrawingBackend>(
     .map_err(refused)
 }
 
-/// Pairs of points above each other; where they stand closer than pixels, the whole stretch of a column.
+/// Pairs of points above each other; where they stand closer than pixels, the whole stretch of a
+/// column.
 fn whiskers<DB: DrawingBackend>(field: &Field<'_, DB>, pixels: &[Pixel], ink: Pen) -> anyhow::Result<()> {
     let mut columns = std::collections::BTreeMap::<i32, (i32, i32)>::new();
     for pair in pixels.chunks_exact(2) {

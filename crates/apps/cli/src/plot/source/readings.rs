@@ -20,7 +20,8 @@ pub(crate) enum Figure {
     Wire,
     /// Datagrams lost, share of 1.
     Loss,
-    /// Payload that leaves at each step of a paced stream, bytes: of a datagram, or of a burst of them.
+    /// Payload that leaves at each step of a paced stream, bytes: of a datagram, or of a burst of
+    /// them.
     Step,
     /// Median round trip, s.
     Rtt,

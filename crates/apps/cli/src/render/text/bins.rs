@@ -1,4 +1,5 @@
-//! A histogram with bins of equal width, as UDPmon prints it: a spreadsheet takes the lines as they are.
+//! A histogram with bins of equal width, as UDPmon prints it: a spreadsheet takes the lines as they
+//! are.
 
 use std::io::{self, Write};
 
@@ -6,8 +7,8 @@ use netaware_record::Histogram;
 
 use crate::render::paint::Paint;
 
-/// `title` says what was counted. Bins without entries between filled ones are shown, so that a plot has no holes; outside
-/// of those there are none.
+/// `title` says what was counted. Bins without entries between filled ones are shown, so that a
+/// plot has no holes; outside of those there are none.
 pub(super) fn write(out: &mut dyn Write, title: &str, histogram: &Histogram, paint: Paint) -> io::Result<()> {
     writeln!(out, "\n{}", paint.heading(&format!("Histogram: {title}, us")))?;
     let entries: u64 = histogram.bins.iter().map(|(_, count)| count).sum();

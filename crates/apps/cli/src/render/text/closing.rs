@@ -39,8 +39,8 @@ fn because(why: &Unreachable) -> String {
     if why.advice.is_empty() { reason.to_owned() } else { format!("{reason}; {}", why.advice) }
 }
 
-/// For stderr when nothing could be measured: what was tried, where, what the system said, what to try. Versions that
-/// failed alike share a line.
+/// For stderr when nothing could be measured: what was tried, where, what the system said, what to
+/// try. Versions that failed alike share a line.
 pub(crate) fn unreachable_lines(record: &Record) -> Vec<String> {
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for version in &record.versions {

@@ -1,5 +1,5 @@
-//! What a host can measure: where the timings come from, what they are, what the system tells, and last the rates that
-//! follow, because the end is what stays on a screen.
+//! What a host can measure: where the timings come from, what they are, what the system tells, and
+//! last the rates that follow, because the end is what stays on a screen.
 
 mod facts;
 mod sheet;
@@ -62,7 +62,8 @@ fn rough(span: Span) -> String {
     }
 }
 
-/// One line per way, one column per packet size; below it what limits packets of 1500 bytes, or every size.
+/// One line per way, one column per packet size; below it what limits packets of 1500 bytes, or
+/// every size.
 fn honest(sheet: &mut Sheet<'_>, ability: &HostAbility) -> io::Result<()> {
     let rows = &ability.honest;
     let Some(first) = rows.first() else {

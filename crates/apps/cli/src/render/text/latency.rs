@@ -85,8 +85,8 @@ fn details(sheet: &mut Sheet<'_>, pick: Pick) -> io::Result<()> {
     sheet.row("responses per time", |v| closed(pick(v)?).map(|t| megabytes(&t)))
 }
 
-/// The delay from when requests were due, where it differs from the application's by more than a busy moment: by 5 % and
-/// 50 us.
+/// The delay from when requests were due, where it differs from the application's by more than a
+/// busy moment: by 5 % and 50 us.
 fn from_due(l: &LatencyResult) -> Option<(DelaySummary, Option<DelayTail>)> {
     let (due, sent) = (l.rtt_from_due?, l.rtt_application?);
     let differs = |of: fn(&DelaySummary) -> Span| {

@@ -6,8 +6,8 @@ use netaware_record::{Limit, Side, VersionResult};
 
 use super::Sheet;
 
-/// A row of verdicts, then each distinct piece of evidence once. `limits` yields what stands before the evidence and the
-/// limit, for every result of a version.
+/// A row of verdicts, then each distinct piece of evidence once. `limits` yields what stands before
+/// the evidence and the limit, for every result of a version.
 pub(super) fn rows<'v>(
     sheet: &mut Sheet<'v>,
     label: &str,

@@ -10,7 +10,8 @@ use crate::render::paint::Paint;
 use crate::render::paragraph;
 use crate::render::table::padded;
 
-/// Columns of total and block, and of what one version has: time, sent, received, spread, lost; 79 in all.
+/// Columns of total and block, and of what one version has: time, sent, received, spread, lost; 79
+/// in all.
 const LABELS: [usize; 2] = [7, 8];
 const FIGURES: [usize; 5] = [9, 7, 6, 5, 5];
 

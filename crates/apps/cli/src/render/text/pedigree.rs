@@ -16,7 +16,8 @@ const BUSY_WORTH_TELLING: f64 = 0.95;
 /// From here on a figure is flagged for it.
 const DENIED_WORTH_TELLING: f64 = 0.05;
 
-/// One line per pedigree that no section above has told, one per version whose instrument was not healthy.
+/// One line per pedigree that no section above has told, one per version whose instrument was not
+/// healthy.
 pub(super) fn remarks(
     sheet: &mut Sheet<'_>,
     pedigrees: &[&Pedigree],

@@ -7,8 +7,8 @@ use netaware_record::{StreamEnd, TcpResult};
 use super::Sheet;
 use crate::render::figures::count;
 
-/// One line per stream below the figures of all: what both ends moved in how many calls, and TCP at its end. Shown when
-/// the record has samples over time, which are only taken when asked for.
+/// One line per stream below the figures of all: what both ends moved in how many calls, and TCP at
+/// its end. Shown when the record has samples over time, which are only taken when asked for.
 pub(super) fn table(sheet: &mut Sheet<'_>, result: &TcpResult) -> io::Result<()> {
     let senders = &result.sender.streams;
     let samples = senders.iter().map(|stream| stream.samples.len()).max().unwrap_or(0);

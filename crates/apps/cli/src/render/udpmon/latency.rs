@@ -1,8 +1,9 @@
 //! UDPmon's line of a latency measurement: eleven fields between semicolons, under its heading.
 //!
-//! Times are those of the program, in us: the total of all loops over their number, then mean, smallest and largest of the
-//! single ones. UDPmon counts the response over half of the loop's time, as if it had the path to itself for that long, and
-//! so does this column; the record's own rate counts it over all of it.
+//! Times are those of the program, in us: the total of all loops over their number, then mean,
+//! smallest and largest of the single ones. UDPmon counts the response over half of the loop's
+//! time, as if it had the path to itself for that long, and so does this column; the record's own
+//! rate counts it over all of it.
 
 use netaware_record::LatencyResult;
 

@@ -1,9 +1,10 @@
-//! A TCP result as one line in the column order of tcpmon, for people with scripts and spreadsheets for it.
+//! A TCP result as one line in the column order of tcpmon, for people with scripts and spreadsheets
+//! for it.
 //!
-//! Times are microseconds, the data rate is 10^6 bytes per second of the time in which the data were given to the stack.
-//! After the fixed columns come three for each stream: its number from 1, the bytes that the receiver read of it, and in
-//! how many reads. Its stream 0, which carries its commands, has no counterpart in the figures. All columns are those of
-//! the last round.
+//! Times are microseconds, the data rate is 10^6 bytes per second of the time in which the data
+//! were given to the stack. After the fixed columns come three for each stream: its number from 1,
+//! the bytes that the receiver read of it, and in how many reads. Its stream 0, which carries its
+//! commands, has no counterpart in the figures. All columns are those of the last round.
 
 use std::fmt::Write;
 

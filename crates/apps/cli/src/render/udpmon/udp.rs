@@ -1,12 +1,16 @@
-//! UDPmon's one-line record: fields between semicolons, one line per IP version and direction, no heading.
+//! UDPmon's one-line record: fields between semicolons, one line per IP version and direction, no
+//! heading.
 //!
-//! The order is UDPmon's: time of day (Unix seconds); sender; receiver; payload; frames sent; time-outs of "zero
-//! statistics"; other time-outs; send time per frame; wait time; send time; send rate; received; lost; out of order; receive
-//! time; time per frame received; user rate; wire rate; then of the histogram of inter-packet times: entries in bins, mean,
-//! sigma, skew, kurtosis, median, first and third quartile. Times are in us, rates in Mbit/s. What was not measured is `-`.
+//! The order is UDPmon's: time of day (Unix seconds); sender; receiver; payload; frames sent;
+//! time-outs of "zero statistics"; other time-outs; send time per frame; wait time; send time; send
+//! rate; received; lost; out of order; receive time; time per frame received; user rate; wire rate;
+//! then of the histogram of inter-packet times: entries in bins, mean, sigma, skew, kurtosis,
+//! median, first and third quartile. Times are in us, rates in Mbit/s. What was not measured is
+//! `-`.
 //!
-//! Different from UDPmon on purpose: times per frame are those from frame to frame, so a time over `n` frames is divided by
-//! `n - 1`; the wire rate is right for IPv6, VLAN tags, padding and fragments too; quartiles are read off within a bin.
+//! Different from UDPmon on purpose: times per frame are those from frame to frame, so a time over
+//! `n` frames is divided by `n - 1`; the wire rate is right for IPv6, VLAN tags, padding and
+//! fragments too; quartiles are read off within a bin.
 
 use netaware_record::{Direction, Histogram, Record, UdpResult, VersionResult};
 use netaware_units::Span;

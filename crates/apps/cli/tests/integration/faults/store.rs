@@ -27,7 +27,8 @@ fn full_disk_costs_a_warning_not_the_result() {
     let responder = Responder::start(&[]);
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().to_str().unwrap();
-    // In a mount namespace of its own, which takes the disk with it when the program ends, however it ends.
+    // In a mount namespace of its own, which takes the disk with it when the program ends, however
+    // it ends.
     let script = format!(
         "mount -t tmpfs -o size=64k none {place} && \
          {{ head -c 1M /dev/zero > {place}/full 2>/dev/null; \

@@ -93,7 +93,8 @@ fn program_that_floods_is_given_up() {
     is_recognised(&port, Stranger::Unknown);
 }
 
-/// A program that treats every connection like this, for as long as the test runs; returns its port.
+/// A program that treats every connection like this, for as long as the test runs; returns its
+/// port.
 fn answering(treat: fn(&mut TcpStream)) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -1,4 +1,5 @@
-//! What the main job says of loopback on a machine that does nothing else. Nightly runs it ten times.
+//! What the main job says of loopback on a machine that does nothing else. Nightly runs it ten
+//! times.
 
 use netaware_record::Side;
 use netaware_testkit::program::run;

@@ -1,5 +1,5 @@
-//! A probe behind a router that lends it its own address and lets nobody in: everything goes over the connection that the probe
-//! itself began.
+//! A probe behind a router that lends it its own address and lets nobody in: everything goes over
+//! the connection that the probe itself began.
 //!
 //! ```text
 //!   bern: probe ── veth ── hub: nft masquerades bern, drops what bern did not ask for ── veth ── oslo: collector

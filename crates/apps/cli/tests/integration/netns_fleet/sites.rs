@@ -271,7 +271,8 @@ options = { count = \"3\", time = \"1s\" }
     sites.until("results of all pairs", Span::from_secs(20), |it| found(it) == pairs);
     let latest = sites.json("/api/v1/latest");
     println!("{}", latest[0]);
-    // A measurement of a second on a busy host may hear no answer; a later one of the same pair then has a figure.
+    // A measurement of a second on a busy host may hear no answer; a later one of the same pair
+    // then has a figure.
     let mut without = pairs.clone();
     sites.until("figures of all pairs", Span::from_secs(30), |it| {
         let metrics = it.ask("/metrics");

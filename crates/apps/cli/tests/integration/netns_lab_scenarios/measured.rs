@@ -14,7 +14,8 @@ pub(crate) struct Measured {
     pub(crate) bound: Span,
 }
 
-/// One in a hundred packets later than this would show in the figures: it is what they are judged to.
+/// One in a hundred packets later than this would show in the figures: it is what they are judged
+/// to.
 const BOUND: Span = Span::from_micros(250);
 
 /// Over a bundled scenario.
@@ -22,7 +23,8 @@ pub(crate) fn over(name: &str, arguments: &[&str]) -> Measured {
     over_within(BOUND, name, arguments)
 }
 
-/// The same with a bound of its own: where jitter lets a hundred packets go at one instant, they are handed over one by one.
+/// The same with a bound of its own: where jitter lets a hundred packets go at one instant, they
+/// are handed over one by one.
 pub(crate) fn over_within(bound: Span, name: &str, arguments: &[&str]) -> Measured {
     run(name, lab::bundled(name), bound, arguments)
 }

@@ -46,8 +46,8 @@ pub(super) fn reads_the_shapers(record: &Record, v4: BitRate, v6: BitRate, close
     assert!(off.is_empty(), "{off:#?}");
 }
 
-/// Figures whose relative distance from what the shaper leaves for payload is not `allowed`: it counts frames
-/// with their 14 B of Ethernet header.
+/// Figures whose relative distance from what the shaper leaves for payload is not `allowed`: it
+/// counts frames with their 14 B of Ethernet header.
 fn off_the_shapers(record: &Record, v4: BitRate, v6: BitRate, allowed: Range<f64>) -> Vec<String> {
     let mut off = Vec::new();
     for (version, rate, segment) in [(IpVersion::V4, v4, 1448.0), (IpVersion::V6, v6, 1428.0)] {

@@ -58,7 +58,8 @@ fn chirps_read_what_is_available() {
     reads(&loaded(), &["available", "--method", "chirp"], 5, &[available("chirp", UP)], 0.1);
 }
 
-/// The first congestion takes a search back by thirty rows; it has to climb again and then be there for a sub-interval.
+/// The first congestion takes a search back by thirty rows; it has to climb again and then be there
+/// for a sub-interval.
 #[test]
 #[ignore = "accuracy in real time: judged by its pass rate in nightly"]
 fn both_searches_reach_the_maximum() {

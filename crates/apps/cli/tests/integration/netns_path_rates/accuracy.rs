@@ -18,8 +18,9 @@ fn reads(path: &str, arguments: &[&str], truth: f64, tolerance: f64) {
     judge(&off, &report, LATE);
 }
 
-/// Why a figure is not near the truth. On a host that keeps a program waiting the quick method doubts, and the modal one may not end
-/// in time: what is flagged so has to hold the truth in its interval.
+/// Why a figure is not near the truth. On a host that keeps a program waiting the quick method
+/// doubts, and the modal one may not end in time: what is flagged so has to hold the truth in its
+/// interval.
 fn far(found: &PathRate, truth: f64, tolerance: f64) -> Option<String> {
     let Some(rate) = &found.rate else { return Some(format!("nothing was said: {found:#?}")) };
     let error = rate.estimate / truth - 1.0;

@@ -1,6 +1,8 @@
-//! Beside a TCP flow that takes all it gets: what is left is nothing, and what the trains get is what the flow gives way by.
+//! Beside a TCP flow that takes all it gets: what is left is nothing, and what the trains get is
+//! what the flow gives way by.
 //!
-//! Which flag says so is held on virtual time (`crates/system/sim/tests/integration/hostile_paths.rs`).
+//! Which flag says so is held on virtual time
+//! (`crates/system/sim/tests/integration/hostile_paths.rs`).
 
 use netaware_record::RateBound;
 use netaware_testkit::program::{Responder, signal};
@@ -47,7 +49,8 @@ fn is_too_much(found: &PathRate, left: f64) -> Option<String> {
     (!allows && !doubts).then(|| format!("left {left:.4e}: {found:#?}"))
 }
 
-/// One run, in which no figure is above the link, and none is told without a doubt that the flow did not leave.
+/// One run, in which no figure is above the link, and none is told without a doubt that the flow
+/// did not leave.
 pub(super) fn is_told_or_allowed_for(queue: &str, arguments: &[&str]) {
     if !permitted() {
         return;

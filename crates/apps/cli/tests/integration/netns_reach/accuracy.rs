@@ -1,4 +1,5 @@
-//! How near round trips, queues and the narrow link are to the truth, with the emulator at its best.
+//! How near round trips, queues and the narrow link are to the truth, with the emulator at its
+//! best.
 
 use super::*;
 

@@ -1,5 +1,6 @@
-//! Connections of a QUIC that is not ours (quinn), each of whose ends spins in seven of eight connections and sets the bit at random in the
-//! others, as RFC 9000 §17.4 wants at least one in sixteen to. The fixed bit of all of them is at random as well (RFC 9287).
+//! Connections of a QUIC that is not ours (quinn), each of whose ends spins in seven of eight
+//! connections and sets the bit at random in the others, as RFC 9000 §17.4 wants at least one in
+//! sixteen to. The fixed bit of all of them is at random as well (RFC 9287).
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use quinn::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime};
 use super::{ROUND_TRIP, VERSIONS, of_conversations};
 
 const PORT: u16 = 7443;
-/// At the same time, each from a port of its own. That fewer than two of so many spin at both ends happens once in thousands of runs.
+/// At the same time, each from a port of its own. That fewer than two of so many spin at both ends
+/// happens once in thousands of runs.
 const CONNECTIONS: usize = 8;
 /// Each way, so that no edge waits for something to travel with.
 pub(super) const EVERY: Span = Span::from_millis(2);
@@ -77,8 +79,9 @@ async fn chatter(connection: &quinn::Connection) {
     }
 }
 
-/// Round trips by the spin bit over both versions: that several connections spin is asserted. Returns those that are shorter
-/// than the path by more than `short`, or exceed it by more than `mean` on average.
+/// Round trips by the spin bit over both versions: that several connections spin is asserted.
+/// Returns those that are shorter than the path by more than `short`, or exceed it by more than
+/// `mean` on average.
 pub(super) fn far(rows: &[RttRow], short: Span, mean: Span) -> Vec<String> {
     let mut far = Vec::new();
     for version in VERSIONS {
@@ -98,7 +101,8 @@ pub(super) fn far(rows: &[RttRow], short: Span, mean: Span) -> Vec<String> {
                 row.delay.min
             );
             println!("{text}");
-            // An end that loses its core between setting the bit and sending it makes one round shorter than the path.
+            // An end that loses its core between setting the bit and sending it makes one round
+            // shorter than the path.
             let is_short = row.delay.min < ROUND_TRIP - short;
             far.extend((is_short || average > ROUND_TRIP + mean).then_some(text));
             if port == PORT {

@@ -48,7 +48,8 @@ impl Truth {
         self.offered[version.name()].len() as u64
     }
 
-    /// Sequence numbers in the order in which they were handed over: the sender numbers in the order in which it sends.
+    /// Sequence numbers in the order in which they were handed over: the sender numbers in the
+    /// order in which it sends.
     pub(crate) fn arrivals(&self, version: IpVersion) -> Vec<u64> {
         let offered = &self.offered[version.name()];
         let place = |number: &u64| offered.binary_search(number).unwrap() as u64;
@@ -56,8 +57,8 @@ impl Truth {
     }
 }
 
-/// A flipped bit fails a checksum, but for those of the IPv6 header that no checksum covers: traffic class, flow label and
-/// hop limit (RFC 8200 §8.1).
+/// A flipped bit fails a checksum, but for those of the IPv6 header that no checksum covers:
+/// traffic class, flow label and hop limit (RFC 8200 §8.1).
 fn is_accepted(version: IpVersion, flipped: &Value) -> bool {
     match flipped.as_u64() {
         None => true,

@@ -23,8 +23,8 @@ pub(crate) const V4: Version =
 pub(crate) const V6: Version = Version { ip_header: 40, around_udp: 86, addresses: ("fd77::1", "fd77::2") };
 
 impl Version {
-    /// The time that a datagram of at most one packet has the cable to itself, or at least the part of a larger one that
-    /// nothing can hide.
+    /// The time that a datagram of at most one packet has the cable to itself, or at least the part
+    /// of a larger one that nothing can hide.
     pub(crate) fn udp_us(self, payload: u64) -> f64 {
         ((payload + 8 + self.ip_header).min(MTU) + ETHERNET) as f64 * 8.0 / BITS_PER_US
     }

@@ -1,4 +1,5 @@
-//! Answers of a running collector, held against the schemas that its own description gives for them.
+//! Answers of a running collector, held against the schemas that its own description gives for
+//! them.
 
 use jsonschema::Validator;
 use netaware_record::Interval;

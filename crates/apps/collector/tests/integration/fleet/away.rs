@@ -1,4 +1,5 @@
-//! A ClickHouse that is away while probes report: what waits, what is given up, and what a reader of `/metrics` sees of it.
+//! A ClickHouse that is away while probes report: what waits, what is given up, and what a reader
+//! of `/metrics` sees of it.
 
 use netaware_io::clock;
 use netaware_record::passive::{CaptureLoss, DigestRow, Row, TaskRow};

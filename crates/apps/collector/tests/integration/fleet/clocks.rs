@@ -1,4 +1,5 @@
-//! Clocks that are 50 ms and 50 ppm apart: what is known of them comes from packets, and every delay holds within its bound.
+//! Clocks that are 50 ms and 50 ppm apart: what is known of them comes from packets, and every
+//! delay holds within its bound.
 
 use netaware_record::passive::{ClockExchange, ClockExchanges, DelayRow, PacketSighting, Period};
 use netaware_units::Wall;
@@ -7,13 +8,15 @@ use super::joined::{awaited_of, periods, rows_of};
 use super::probe::{Probe, seen};
 use super::{Running, TWO, start};
 
-/// Smallest delay from a to b, and back, ns; the middle of all limits is off by half the difference.
+/// Smallest delay from a to b, and back, ns; the middle of all limits is off by half the
+/// difference.
 const LEAST: [i64; 2] = [4_000_000, 6_000_000];
 pub(crate) const PACKETS: u64 = 250;
 const PERIODS: i64 = 24;
 /// All of one way.
 const ALL: u64 = PERIODS as u64 * PACKETS;
-/// Before, the round trip allows more rates of the clocks than that: they are apart by 50 ms, so lines go on for 50 ms beyond a period.
+/// Before, the round trip allows more rates of the clocks than that: they are apart by 50 ms, so
+/// lines go on for 50 ms beyond a period.
 const KNOWN_AFTER: i64 = 20_000_000_000;
 
 /// The clock of b when that of a, which is right, shows this.
@@ -101,7 +104,8 @@ impl World {
         ClockExchanges { with: "b".into(), tightest: (0..32).map(one).collect() }
     }
 
-    /// Plays it to a collector; how many ways there is traffic, and whether the probes exchange packets of their own.
+    /// Plays it to a collector; how many ways there is traffic, and whether the probes exchange
+    /// packets of their own.
     fn play(collector: &Running, ways: usize, own: Own) -> Self {
         let periods = periods(PERIODS);
         let mut world = Self::new(periods[0].from.0);

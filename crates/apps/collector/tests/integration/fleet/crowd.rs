@@ -34,7 +34,8 @@ fn known(folder: &std::path::Path) -> String {
     text
 }
 
-/// What a probe has on its disk: one batch for each period. Of what `a` saw `b` sees all, 0.2 ms later.
+/// What a probe has on its disk: one batch for each period. Of what `a` saw `b` sees all, 0.2 ms
+/// later.
 struct Disk {
     name: String,
     batches: Vec<(u64, Period, Vec<PacketSighting>)>,
@@ -109,7 +110,8 @@ fn a_thousand_probes_lose_nothing_and_count_nothing_twice_when_their_collector_i
     let disks: Vec<Disk> = (0..COUNT).map(|n| Disk::filled(n, &periods)).collect();
     let (mut child, address) = serve(TEST, folder.path(), &text);
     let mut probes = bring_all(&disks, address, 2);
-    // Half of them have heard that all is taken; of the others some of it is on the way, some in the store.
+    // Half of them have heard that all is taken; of the others some of it is on the way, some in
+    // the store.
     for probe in probes.iter_mut().take(COUNT / 2) {
         probe.until_taken(2);
     }

@@ -137,7 +137,8 @@ fn packet_reports_of_two_exporters_become_delays_and_what_one_did_not_see_is_uno
     wait("all is settled", || sums() == [5000, 4500, 0, 500]);
     let page = collector.ask("/api/v1/delays?from=-1h&pair=left,right");
     let row = &page["items"][0]["row"];
-    // Nothing is known of their clocks: delays are those above the least, and no bound stands beside them.
+    // Nothing is known of their clocks: delays are those above the least, and no bound stands
+    // beside them.
     assert_eq!((row["clock_method"].as_str(), row.get("clock_bound")), (Some("none"), None));
     assert_eq!((&row["delay"]["min"], &row["delay"]["max"]), (&0.into(), &40_000.into()));
     assert_eq!(
@@ -193,7 +194,8 @@ fn a_template_that_changes_is_followed_by_the_collector_and_data_without_one_is_
     let collector = start_open(folder.path());
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(place(&collector, Over::Udp)).unwrap();
-    // Set 300 is (destination port, packets) of 2 and 4 bytes, later (packets, destination port) of 8 and 2.
+    // Set 300 is (destination port, packets) of 2 and 4 bytes, later (packets, destination port) of
+    // 8 and 2.
     let message = |number: u32, set: u16, body: &[u8]| {
         let length = 16 + 4 + body.len() as u16;
         let mut bytes = [10_u16.to_be_bytes(), length.to_be_bytes()].concat();

@@ -24,7 +24,8 @@ fn packets_of_batches_that_never_came_or_could_not_be_read_are_unobserved_and_no
         let (first, second) = come.split_at(200);
         sequence += 1;
         match place {
-            // The probe's disk was full: the number is used up, and the smaller report still had room.
+            // The probe's disk was full: the number is used up, and the smaller report still had
+            // room.
             2 => {}
             6 => b.raw(sequence, &[0; 40], b""),
             _ => b.bytes(sequence, first, b""),
@@ -47,7 +48,8 @@ fn what_lay_on_disks_for_hours_is_joined_as_if_it_had_come_at_once() {
     let collector =
         start(folder.path(), &TWO.replace("report_patience = \"1s\"", "report_patience = \"2s\""));
     let (mut a, mut b) = (Probe::join(collector.address, "a"), Probe::join(collector.address, "b"));
-    // Three hours, all but a few seconds: some of it would pass an hour's limit for one point and not for the other.
+    // Three hours, all but a few seconds: some of it would pass an hour's limit for one point and
+    // not for the other.
     let backlog = periods_ago(6, 3 * 3600).into_iter().chain(periods_ago(6, 3600));
     for (place, period) in backlog.enumerate() {
         let is_inner = [2, 3, 8, 9].contains(&place);

@@ -78,8 +78,8 @@ fn delay_and_loss_of_packets_that_two_probes_saw_are_exact() {
         let packet = |n: u64| place as u64 * 1000 + n;
         let at = |n: u64| period.from.0 + 100_000_000 + n as i64 * 100_000;
         let sent: Vec<PacketSighting> = (0..1000).map(|n| seen(packet(n), at(n), 64)).collect();
-        // Every tenth is lost in the two periods in the middle; that the other point watched has to be known for as long before
-        // and after as a packet may take and clocks may differ: 1.5 s.
+        // Every tenth is lost in the two periods in the middle; that the other point watched has to
+        // be known for as long before and after as a packet may take and clocks may differ: 1.5 s.
         let inner = place == 2 || place == 3;
         let come = (0..1000).filter(|n| !inner || n % 10 != 0);
         let come: Vec<PacketSighting> = come.map(|n| seen(packet(n), at(n) + 376_000, 63)).collect();

@@ -13,8 +13,8 @@ const FOLDER: &str = "NETAWARE_TEST_SERVES";
 
 const TEST: &str = "fleet::killed::packets_that_a_killed_collector_held_are_unobserved_and_none_is_lost";
 
-/// Serves until it is killed, if this process is one that [`serve`] started; returns at once otherwise. A test that
-/// starts such a process calls this first.
+/// Serves until it is killed, if this process is one that [`serve`] started; returns at once
+/// otherwise. A test that starts such a process calls this first.
 pub(crate) fn serve_if_told() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let path = std::path::Path::new(&folder).join("collect.toml");
@@ -23,8 +23,8 @@ pub(crate) fn serve_if_told() {
     collector.run().unwrap();
 }
 
-/// A collector in a process of its own, and where it listens. `test` is the path of the calling test, which that process
-/// begins to run as well, and gets no further than [`serve_if_told`].
+/// A collector in a process of its own, and where it listens. `test` is the path of the calling
+/// test, which that process begins to run as well, and gets no further than [`serve_if_told`].
 pub(crate) fn serve(test: &str, folder: &std::path::Path, text: &str) -> (Child, std::net::SocketAddr) {
     config(folder, text);
     let mut child = Command::new(std::env::current_exe().unwrap())
@@ -48,7 +48,8 @@ fn packets_that_a_killed_collector_held_are_unobserved_and_none_is_lost() {
     let packets = |place: usize, delay: i64, ttl| -> Vec<_> {
         (0..500).map(|n| seen(place as u64 * 1000 + n, at(place, n) + delay, ttl)).collect()
     };
-    // The first point's packets are taken, the second's are still on its disk when the process dies.
+    // The first point's packets are taken, the second's are still on its disk when the process
+    // dies.
     let mut a = Probe::join(address, "a");
     a.batch(1, periods[0], &packets(0, 0, 64));
     a.batch(2, periods[1], &packets(1, 0, 64));

@@ -1,4 +1,5 @@
-//! The page in a real Chromium: what it shows of a fleet that is not well, and tasks that are changed on it.
+//! The page in a real Chromium: what it shows of a fleet that is not well, and tasks that are
+//! changed on it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -54,7 +55,8 @@ fn shown<const N: usize>(line: &Line, columns: [&str; N]) -> [String; N] {
     columns.map(|column| line[column].clone())
 }
 
-/// A report of losses of every cause, a clock that jumps in the second one, and packets of a path of which one in a hundred is lost.
+/// A report of losses of every cause, a clock that jumps in the second one, and packets of a path
+/// of which one in a hundred is lost.
 fn unwell(sequence: u64, period: Period) -> ProbeReport {
     let mut told = report("a", sequence, period, 0);
     told.captures[0].health = CaptureHealth {

@@ -104,8 +104,8 @@ impl Probe {
         Ok(FromCollector::parse(&body).unwrap())
     }
 
-    /// What is found in the first message that has it; the others are let pass. Each of them comes within the timeout of a
-    /// read, so all of them together have a limit of their own.
+    /// What is found in the first message that has it; the others are let pass. Each of them comes
+    /// within the timeout of a read, so all of them together have a limit of their own.
     pub(crate) fn hear_until<T>(&mut self, mut find: impl FnMut(FromCollector) -> Option<T>) -> T {
         let until = clock::now() + PATIENCE;
         loop {

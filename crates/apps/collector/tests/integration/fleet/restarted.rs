@@ -17,7 +17,8 @@ fn a_collector_that_was_ended_and_started_goes_on_and_no_packet_is_unobserved() 
     let patient = TWO.replace("report_patience = \"1s\"", "report_patience = \"3s\"");
     let collector = start(folder.path(), &patient);
     let periods = periods_ago(5, 20);
-    // The first point's packets are taken, the second's are still on its disk when the process ends.
+    // The first point's packets are taken, the second's are still on its disk when the process
+    // ends.
     let mut a = Probe::join(collector.address, "a");
     for (place, period) in periods.iter().enumerate().take(3) {
         a.batch(place as u64 + 1, *period, &packets(place, *period, 0, 64));

@@ -1,5 +1,5 @@
-//! Certificates: whom a client of the collector believes and what it says when it does not, and which probes and exporters the
-//! collector believes.
+//! Certificates: whom a client of the collector believes and what it says when it does not, and
+//! which probes and exporters the collector believes.
 
 use std::path::{Path, PathBuf};
 
@@ -101,7 +101,8 @@ impl Authority {
     }
 }
 
-/// A collector that lets in who has a certificate of `fleet`: the probe `c` has no key, and exporters come over TLS.
+/// A collector that lets in who has a certificate of `fleet`: the probe `c` has no key, and
+/// exporters come over TLS.
 fn carded(folder: &Path) -> (Running, Authority) {
     certified(folder, "own", &["localhost"]);
     let fleet = Authority::new(folder, "fleet");

@@ -32,7 +32,8 @@ impl Site {
         Self { collector, probes, shard }
     }
 
-    /// As a probe's mail divides it: each collector its part of the sightings and the clock sample, and the report to each.
+    /// As a probe's mail divides it: each collector its part of the sightings and the clock sample,
+    /// and the report to each.
     fn batch(&mut self, of: usize, told: &ProbeReport, all: &[PacketSighting]) {
         let (index, parts) = self.shard;
         let mine: Vec<PacketSighting> = all
@@ -73,7 +74,8 @@ fn two_collectors_with_half_of_the_digests_each_find_what_one_finds() {
         let at = |n: u64| period.from.0 + 100_000_000 + n as i64 * 1_000_000;
         let number = |n: u64| place as u64 * 1000 + n;
         let sent: Vec<PacketSighting> = (0..400).map(|n| seen(number(n), at(n), 64)).collect();
-        // The second probe refuses its task from the ninth period on (no such interface, say), and reports all the same.
+        // The second probe refuses its task from the ninth period on (no such interface, say), and
+        // reports all the same.
         let runs = place < 8;
         let come = (0..400).filter(|n| runs && (place != 3 || n % 4 != 0));
         let come: Vec<PacketSighting> =

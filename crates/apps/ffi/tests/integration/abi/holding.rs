@@ -18,7 +18,8 @@ fn other(version: c_int) -> c_int {
     if version == NA_IPV4 { NA_IPV6 } else { NA_IPV4 }
 }
 
-/// The peer wishes to go over the other version and is refused, which is seen by where both ends stay.
+/// The peer wishes to go over the other version and is refused, which is seen by where both ends
+/// stay.
 #[track_caller]
 fn refuses(held: c_int, peer: c_int) {
     let before = status(peer).current;

@@ -28,7 +28,8 @@ fn next_decision(stream: c_int) -> Option<NaDecision> {
     }
 }
 
-/// Until it is told to stop, what the one sends the other reads: policies look at streams that are used.
+/// Until it is told to stop, what the one sends the other reads: policies look at streams that are
+/// used.
 struct Traffic {
     stop: std::sync::Arc<AtomicI32>,
     threads: Vec<thread::JoinHandle<()>>,

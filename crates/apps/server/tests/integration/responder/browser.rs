@@ -1,4 +1,5 @@
-//! The browser's end of a data channel, by the same library; with a network that loses what it is told to.
+//! The browser's end of a data channel, by the same library; with a network that loses what it is
+//! told to.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -41,7 +42,8 @@ impl Browser {
         let now = clock::now();
         let mut rtc = RtcConfig::new().set_crypto_provider(provider).build(clock::instant(now));
         let socket = UdpSocket::bind(SocketAddr::new(there.ip(), 0)).unwrap();
-        // Room for a whole unpaced burst, so that the socket loses nothing however late it is read. Only root gets it.
+        // Room for a whole unpaced burst, so that the socket loses nothing however late it is read.
+        // Only root gets it.
         let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, BURST);
         let here = socket.local_addr().unwrap();
         rtc.add_local_candidate(Candidate::host(here, "udp").unwrap());

@@ -72,7 +72,8 @@ impl Host {
         self.program(&[&["python3", "-c", script, &port][..], arguments].concat(), order)
     }
 
-    /// With the library where there is an order for it. One without it is ended after two seconds, with code 124.
+    /// With the library where there is an order for it. One without it is ended after two seconds,
+    /// with code 124.
     pub(crate) fn program(&self, line: &[&str], order: Option<&str>) -> Outcome {
         let mut command = self.pair.left().command("env");
         if let Some(order) = order {

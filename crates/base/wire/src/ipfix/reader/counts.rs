@@ -14,8 +14,8 @@ macro_rules! counts {
                 vec![$((stringify!($name), self.$name),)*]
             }
 
-            /// Adds what came to a session between two looks at it. [`Self::missing`] can have become less: what was thought lost
-            /// came late.
+            /// Adds what came to a session between two looks at it. [`Self::missing`] can have
+            /// become less: what was thought lost came late.
             pub fn add_change(&mut self, before: &Self, now: &Self) {
                 $(self.$name = self.$name.wrapping_add(now.$name.wrapping_sub(before.$name));)*
             }
@@ -46,11 +46,13 @@ counts! {
     sets_reserved,
     /// Records that their set ends within; the set is left there.
     records_bad,
-    /// Messages with a wrong head or with a set of impossible length; what came before that set was used.
+    /// Messages with a wrong head or with a set of impossible length; what came before that set was
+    /// used.
     messages_bad,
     /// Messages of a domain that there was no room for.
     domains_refused,
-    /// Records that never came, by the sequence numbers; too few while sets are unknown, as nobody can count their records.
+    /// Records that never came, by the sequence numbers; too few while sets are unknown, as nobody
+    /// can count their records.
     missing,
     /// Messages that came after younger ones; used.
     late,

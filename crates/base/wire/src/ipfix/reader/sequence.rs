@@ -1,10 +1,13 @@
-//! Where a message stands by its sequence number: next, after a gap, late, come twice, or counted anew.
+//! Where a message stands by its sequence number: next, after a gap, late, come twice, or counted
+//! anew.
 //!
-//! Assumes that an exporter's export times do not run backwards. A message whose number lies behind is one of four things: a copy
-//! of one of the last 64 (the same number, time, length and last bytes), one that was missing, an older one that somebody sends
-//! again (an earlier export time), or the first after the exporter began anew. Leans towards using a message: exporters that count
-//! messages instead of records, against RFC 7011 §3.1, seem to begin anew all the time and are read all the same. Some (softflowd)
-//! put the number after a message's records into it: a gap that this explains is none.
+//! Assumes that an exporter's export times do not run backwards. A message whose number lies behind
+//! is one of four things: a copy of one of the last 64 (the same number, time, length and last
+//! bytes), one that was missing, an older one that somebody sends again (an earlier export time),
+//! or the first after the exporter began anew. Leans towards using a message: exporters that count
+//! messages instead of records, against RFC 7011 §3.1, seem to begin anew all the time and are read
+//! all the same. Some (softflowd) put the number after a message's records into it: a gap that this
+//! explains is none.
 
 use std::collections::VecDeque;
 
@@ -84,7 +87,8 @@ impl Sequence {
         standing
     }
 
-    /// Takes note of a message that was used and of its records; gives how many were thought missing and are not.
+    /// Takes note of a message that was used and of its records; gives how many were thought
+    /// missing and are not.
     pub(super) fn advance(
         &mut self,
         standing: Standing,
@@ -169,8 +173,8 @@ mod tests {
     #[test]
     fn what_fills_a_gap_leaves_open_what_is_before_and_behind_it_and_no_more() {
         use Standing::{AfterGap, Late, Next, Replay};
-        // Numbers 2 to 7 are missing. Message 4 brings 4 and 5, so 2, 3, 6 and 7 stay open. A message that is sent
-        // again carries an earlier time.
+        // Numbers 2 to 7 are missing. Message 4 brings 4 and 5, so 2, 3, 6 and 7 stay open. A
+        // message that is sent again carries an earlier time.
         let (standings, missing) =
             run(&[(0, 5), (8, 5), (4, 5), (4, 4), (5, 4), (8, 4), (9, 4), (3, 5), (7, 5), (2, 5)]);
         let want = [Next, AfterGap(6), Late, Replay, Replay, Replay, Replay, Late, Late, Late];

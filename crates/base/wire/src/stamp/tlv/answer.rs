@@ -19,7 +19,8 @@ pub struct Facts<'a> {
     pub received: u32,
     /// Replies of this session that were sent, this one included.
     pub sent: u32,
-    /// What synchronises the clock, by IANA's STAMP Synchronization Sources: 1 NTP, 2 PTP, 5 nothing.
+    /// What synchronises the clock, by IANA's STAMP Synchronization Sources: 1 NTP, 2 PTP, 5
+    /// nothing.
     pub synchronised_by: u8,
     /// How the request's arrival was stamped, by IANA's STAMP Timestamping Methods: 2 software.
     pub stamped_in: u8,
@@ -40,8 +41,9 @@ pub struct Asked {
     pub malformed: bool,
 }
 
-/// Answers the TLVs in what follows the base packet, in place; `numbers` are the sequence numbers of request and reply, which their
-/// proofs cover. With a key, TLVs without a valid proof are given back untouched with I set (RFC 8972 §4.8).
+/// Answers the TLVs in what follows the base packet, in place; `numbers` are the sequence numbers
+/// of request and reply, which their proofs cover. With a key, TLVs without a valid proof are given
+/// back untouched with I set (RFC 8972 §4.8).
 pub fn reflect(area: &mut [u8], facts: &Facts<'_>, key: Option<&Key>, numbers: (u32, u32)) -> Asked {
     let mut asked = Asked::default();
     let mut found = [None; super::MOST];
@@ -126,7 +128,8 @@ fn answer(area: &mut [u8], place: Place, facts: &Facts<'_>, asked: &mut Asked) -
             | kind::SAME_CLOCK,
             _,
         ) => return Taken::WrongLength,
-        // Access reports are for a reflector that manages access networks, follow-ups need transmit stamps.
+        // Access reports are for a reflector that manages access networks, follow-ups need transmit
+        // stamps.
         _ => return Taken::Unknown,
     }
     Taken::Known

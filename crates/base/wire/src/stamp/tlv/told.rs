@@ -11,7 +11,8 @@ pub struct Told {
     pub class: Option<ClassOfService>,
     /// Its counts.
     pub counters: Option<Counters>,
-    /// What synchronises its clock, by IANA's registry: 1 NTP, 2 PTP, 3 SSU/BITS, 4 satellites, 5 nothing.
+    /// What synchronises its clock, by IANA's registry: 1 NTP, 2 PTP, 3 SSU/BITS, 4 satellites, 5
+    /// nothing.
     pub synchronised_by: Option<u8>,
     /// Its answer to our random bytes.
     pub same_clock: Option<[u8; 16]>,

@@ -55,7 +55,8 @@ impl Question {
     }
 }
 
-/// The questions that fit into requests of one length, the first ones before the others; extra padding is what is left.
+/// The questions that fit into requests of one length, the first ones before the others; extra
+/// padding is what is left.
 #[derive(Debug, Clone, Default)]
 pub struct Questions(Vec<Question>);
 
@@ -66,7 +67,8 @@ pub fn room_for(questions: &[Question], key: Option<&Key>) -> usize {
 }
 
 impl Questions {
-    /// Those of `wanted` that fit into `room` bytes. Not even extra padding fits into 1 to 3 bytes: then the last one is left out.
+    /// Those of `wanted` that fit into `room` bytes. Not even extra padding fits into 1 to 3 bytes:
+    /// then the last one is left out.
     pub fn fitting(wanted: &[Question], room: usize, key: Option<&Key>) -> Self {
         let mut fitting: Vec<Question> = Vec::new();
         for question in wanted {
@@ -85,8 +87,8 @@ impl Questions {
         self.0.iter().any(is_it)
     }
 
-    /// Writes them over `area`, which is all that follows the base packet, for the request with this number; so many were sent
-    /// with it.
+    /// Writes them over `area`, which is all that follows the base packet, for the request with
+    /// this number; so many were sent with it.
     ///
     /// # Panics
     /// When `area` is shorter than what they were fitted for.

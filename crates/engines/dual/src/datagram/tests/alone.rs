@@ -122,7 +122,8 @@ fn answers_that_nobody_asked_for_change_nothing() {
 
     answer(&mut end, V6, DatagramBody::Cookie(cookie));
     answer(&mut end, V6, DatagramBody::Welcome { version: DATAGRAM_VERSION });
-    // It works now, and the peer knows the session: that it has no room for another one is no matter.
+    // It works now, and the peer knows the session: that it has no room for another one is no
+    // matter.
     answer(&mut end, V6, DatagramBody::Cookie(Token([8; 16])));
     answer(&mut end, V6, DatagramBody::Refused(Refusal::Stream));
     end.reach(after(10), V4);

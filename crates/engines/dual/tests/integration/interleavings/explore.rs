@@ -28,8 +28,8 @@ pub(crate) struct Explored {
     pub(crate) finals: HashSet<Name>,
 }
 
-/// States by name alone: two are held to be one where 128 bits of them agree, which among 10⁹ states happens by chance once in
-/// 10²⁰ such walks.
+/// States by name alone: two are held to be one where 128 bits of them agree, which among 10⁹
+/// states happens by chance once in 10²⁰ such walks.
 type Known = HashSet<Name, BuildHasherDefault<Given>>;
 
 /// A state on the way, and what has not been tried there.
@@ -51,7 +51,8 @@ impl<S: Steps> Stop<S> {
 /// Visits every state once.
 ///
 /// # Errors
-/// How a final state was reached in which something does not hold, or a state from which it can go on for ever.
+/// How a final state was reached in which something does not hold, or a state from which it can go
+/// on for ever.
 ///
 /// # Panics
 /// Where a promise is broken on the way; what led there is printed.

@@ -11,8 +11,8 @@ pub(crate) fn name<S: Hash>(state: &S) -> Name {
     folding.finished()
 }
 
-/// Two chains of folded products (as in wyhash), each with its own multipliers: a fifth of the time of SipHash, which has to
-/// withstand those who choose what is hashed.
+/// Two chains of folded products (as in wyhash), each with its own multipliers: a fifth of the time
+/// of SipHash, which has to withstand those who choose what is hashed.
 struct Folding([u64; 2]);
 
 impl Folding {

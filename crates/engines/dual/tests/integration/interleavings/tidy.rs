@@ -1,13 +1,15 @@
 //! Frames that mean nothing any more are left out.
 //!
-//! What an end hears from an acknowledgement only grows: bytes that came, bytes that may come, whether that is all. One that tells no more
-//! than the end has heard, or will have heard before from the same queue, changes nothing whenever it is taken, and nothing follows
-//! from it. So does word of the loss of a connection that the end does not have any more. A state with such frames and the one
-//! without them go on in the same ways, but for taking them: they end alike, and whatever is wrong in one is wrong in the other.
+//! What an end hears from an acknowledgement only grows: bytes that came, bytes that may come,
+//! whether that is all. One that tells no more than the end has heard, or will have heard before
+//! from the same queue, changes nothing whenever it is taken, and nothing follows from it. So does
+//! word of the loss of a connection that the end does not have any more. A state with such frames
+//! and the one without them go on in the same ways, but for taking them: they end alike, and
+//! whatever is wrong in one is wrong in the other.
 //!
-//! Two ends acknowledge at every turn and failure, most often what is known already, so this is where most of the states
-//! come from. Small walks are made with and without; in a debug build everything left out is taken by a copy of the end first,
-//! which has to stay as it is.
+//! Two ends acknowledge at every turn and failure, most often what is known already, so this is
+//! where most of the states come from. Small walks are made with and without; in a debug build
+//! everything left out is taken by a copy of the end first, which has to stay as it is.
 
 use std::collections::VecDeque;
 

@@ -1,15 +1,18 @@
 //! Two ends, their connections, and what can happen to them.
 //!
-//! Whatever happens, happens at one end: it takes a frame from a queue of its own, does something of its own accord, or
-//! hears that a connection is no more; then it appends frames to queues of the other end.
+//! Whatever happens, happens at one end: it takes a frame from a queue of its own, does something
+//! of its own accord, or hears that a connection is no more; then it appends frames to queues of
+//! the other end.
 //!
-//! - Which connections will fail is settled before the first step ([`Budget::fail`]), and each end hears of it whenever it likes,
-//!   before or after the other one. The instant of the failure itself need not be a step: what it swallows are frames that
-//!   their reader did not take before it heard, and those are dropped then.
-//! - A connection made anew has queues of its own, beside those of the one before, which the acceptor may not have heard of.
+//! - Which connections will fail is settled before the first step ([`Budget::fail`]), and each end
+//!   hears of it whenever it likes, before or after the other one. The instant of the failure
+//!   itself need not be a step: what it swallows are frames that their reader did not take before
+//!   it heard, and those are dropped then.
+//! - A connection made anew has queues of its own, beside those of the one before, which the
+//!   acceptor may not have heard of.
 //! - Frames for an end that has given the connection up are dropped, as it would never take them.
-//! - Writing is done at once, or record by record at any time later, which is many more orders: an end may then hear of what it is
-//!   about to say.
+//! - Writing is done at once, or record by record at any time later, which is many more orders: an
+//!   end may then hear of what it is about to say.
 
 use std::collections::VecDeque;
 

@@ -1,9 +1,10 @@
 //! A single chirp's own estimate: the rate from which on its queueing delay no longer comes back.
 //!
-//! Ribeiro et al., pathChirp, PAM 2003: an excursion begins where the delay rises and ends where it has fallen below a
-//! fraction 1/F of its peak. Steps within an excursion that lasted long enough are taken for over the available bandwidth
-//! at their own rates; from the beginning of the last excursion, the one that does not end, on it is that one's rate. The
-//! estimate is the mean over the steps, weighed by their times. **Biased** high by up to a step, and high where the delay
+//! Ribeiro et al., pathChirp, PAM 2003: an excursion begins where the delay rises and ends where it
+//! has fallen below a fraction 1/F of its peak. Steps within an excursion that lasted long enough
+//! are taken for over the available bandwidth at their own rates; from the beginning of the last
+//! excursion, the one that does not end, on it is that one's rate. The estimate is the mean over
+//! the steps, weighed by their times. **Biased** high by up to a step, and high where the delay
 //! never rises: then it is the highest rate of the chirp.
 
 use crate::available::passage::Segment;
@@ -27,7 +28,8 @@ pub(super) fn estimate(chirp: &[Option<Segment>]) -> Option<f64> {
     Some(sums.0 / sums.1)
 }
 
-/// For each step its own estimate, if an excursion gives it one, and the rate of the excursion that does not end.
+/// For each step its own estimate, if an excursion gives it one, and the rate of the excursion that
+/// does not end.
 fn excursions(delays: &[f64], rates: &[f64]) -> (Vec<Option<f64>>, f64) {
     let mut own = vec![None; rates.len()];
     let rises = |at: usize| delays[at + 1] > delays[at];

@@ -1,4 +1,5 @@
-//! One chirp: steps of rising rate, dense around the centre, each as long as the receiver's batches need.
+//! One chirp: steps of rising rate, dense around the centre, each as long as the receiver's batches
+//! need.
 
 use netaware_units::Span;
 

@@ -1,10 +1,12 @@
 //! A Kalman filter of two states over strains: BART's, with several rates a round (MR-BART).
 //!
-//! Above the available bandwidth the strain is a u + b, with a = 1/C and b = -A/C. The state (a, b) walks at random by what
-//! is allowed it per round; each strain of a rate above the present estimate corrects it by its own variance. Rates are in
-//! units of the capacity seen first, so that the numbers below hold for all links. **Interval**: from the filter's own
-//! covariance, widened by what the chirps' own estimates say against it. **Biased** low where steps are short against
-//! bursts: strains near the available bandwidth are too large, therefore those below a least strain do not count.
+//! Above the available bandwidth the strain is a u + b, with a = 1/C and b = -A/C. The state (a, b)
+//! walks at random by what is allowed it per round; each strain of a rate above the present
+//! estimate corrects it by its own variance. Rates are in units of the capacity seen first, so that
+//! the numbers below hold for all links. **Interval**: from the filter's own covariance, widened by
+//! what the chirps' own estimates say against it. **Biased** low where steps are short against
+//! bursts: strains near the available bandwidth are too large, therefore those below a least strain
+//! do not count.
 
 use netaware_stats::distribution::student_t_two_sided;
 use netaware_stats::interval::Interval;
@@ -46,7 +48,8 @@ impl Tracker {
         (-self.b / self.a * self.unit).max(0.0)
     }
 
-    /// Capacity of the tight link over the fastest rate at which anything arrived: far above one behind a narrow link.
+    /// Capacity of the tight link over the fastest rate at which anything arrived: far above one
+    /// behind a narrow link.
     pub(super) fn tightness(&self) -> f64 {
         1.0 / self.a
     }
@@ -106,7 +109,8 @@ impl Tracker {
         let t = student_t_two_sided(confidence, u64::from(self.rounds.max(2)))?;
         let half = t * variance.sqrt() * self.unit;
         let estimate = self.available();
-        // Bursts strain steps near A too, so the truth is above; behind a narrow link steps come late to a queue, so it is below.
+        // Bursts strain steps near A too, so the truth is above; behind a narrow link steps come
+        // late to a queue, so it is below.
         let burst = BURST * (self.unit - estimate).max(0.0);
         let hidden = if self.tightness() > APART { HIDDEN * estimate } else { 0.0 };
         let floor = FLOOR * estimate;
@@ -175,7 +179,8 @@ mod tests {
     fn a_strain_corrects_by_the_variance_of_all_in_proportion_to_its_rate() {
         let mut tracker = Tracker::new(40e6, 100e6);
         let strain = |rate: f64, strain: f64| Strain { rate, strain, variance: 0.1 };
-        // The first is expected to be 0.36 and is more; the second is no strain, but has a variance.
+        // The first is expected to be 0.36 and is more; the second is no strain, but has a
+        // variance.
         tracker.take(&[strain(80e6, 0.46), strain(10e6, 0.0)]);
         // 0.1 / 80 and 0.1 / 10 are 0.45 / 80 on average.
         let (ha, hb) = (0.050_01 * 0.8 - 0.03, -0.03 * 0.8 + 0.300_4);

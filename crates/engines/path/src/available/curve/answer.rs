@@ -78,8 +78,9 @@ impl Curve {
         (fit.scatter / mean_duration(used).sqrt()).max(stamps) * fit.capacity
     }
 
-    /// Whether trains vary by more than the little traffic that the line leaves room for could make them: then all of them were
-    /// faster than a narrow link, and what is behind it looks like an idle path.
+    /// Whether trains vary by more than the little traffic that the line leaves room for could make
+    /// them: then all of them were faster than a narrow link, and what is behind it looks like an
+    /// idle path.
     pub(super) fn hides_traffic(&self, Reading { used, fit, .. }: &Reading) -> bool {
         let lasted = mean_duration(used);
         let of_stamps = 2.0 * (self.stamp_error / 1e9).powi(2) / lasted;
@@ -94,7 +95,8 @@ impl Curve {
         chance > VARIED * reading.fit.available.max(0.0)
     }
 
-    /// By what the jackknife cannot see: stamps that err alike, a queue that ran empty, and cross traffic that is no fluid.
+    /// By what the jackknife cannot see: stamps that err alike, a queue that ran empty, and cross
+    /// traffic that is no fluid.
     fn widened(&self, interval: Interval, reading: &Reading) -> Interval {
         let Reading { used, fit, .. } = reading;
         let lasted = mean_duration(used);
@@ -136,8 +138,8 @@ const BURSTY: f64 = 0.4;
 const VARIED: f64 = 0.05;
 /// Of the cross traffic, what an interval has on top.
 const GRAINS: f64 = 0.01;
-/// Variance of the work that comes in a second, over that of Poisson traffic with packets as long as the probes, that smooth traffic
-/// of a light load may have; and the load that counts at least.
+/// Variance of the work that comes in a second, over that of Poisson traffic with packets as long
+/// as the probes, that smooth traffic of a light load may have; and the load that counts at least.
 const GRAIN: f64 = 1.6;
 const LEAST_LOAD: f64 = 0.02;
 /// Figures that a narrow link may make so different are told as ambiguous.

@@ -1,9 +1,11 @@
-//! A link in front of the tight one that is slower: no train is faster behind it, so those that leave faster come all alike.
+//! A link in front of the tight one that is slower: no train is faster behind it, so those that
+//! leave faster come all alike.
 //!
-//! Behind a narrow link of rate N a train of rate R is one of rate min(R, N), longer in time and less stretched by what comes
-//! then. So for each N that may be, the trains are read as those and a line is fitted to them; the squares that are left, each
-//! divided by the variance that cross traffic gives it, say how likely that N is against no such link at all. Where several
-//! cannot be told apart, what they make of the available bandwidth is the width of the answer.
+//! Behind a narrow link of rate N a train of rate R is one of rate min(R, N), longer in time and
+//! less stretched by what comes then. So for each N that may be, the trains are read as those and a
+//! line is fitted to them; the squares that are left, each divided by the variance that cross
+//! traffic gives it, say how likely that N is against no such link at all. Where several cannot be
+//! told apart, what they make of the available bandwidth is the width of the answer.
 
 use crate::available::line::{Fit, Fitter, Sample};
 
@@ -98,7 +100,8 @@ fn candidate(samples: &[Sample], fitter: Fitter, narrow: f64) -> Option<Candidat
     Some(Candidate { narrow, used, fit, left })
 }
 
-/// A place for a narrow link is ruled out by so many variances: 95 % of Fisher's F with one degree of freedom.
+/// A place for a narrow link is ruled out by so many variances: 95 % of Fisher's F with one degree
+/// of freedom.
 const RULED_OUT: f64 = 4.0;
 /// Trains that are faster than a narrow link, and by how much at least.
 const FEWEST_ABOVE: usize = 2;

@@ -1,7 +1,9 @@
-//! Which trains to send: rates at a distance from the available bandwidth that chance does not bridge.
+//! Which trains to send: rates at a distance from the available bandwidth that chance does not
+//! bridge.
 //!
-//! A train strained by s for a time t lifts the queue by s t; bursts move it by a standard deviation that grows as the root
-//! of t. Only where the first is more than the second does the queue stay busy and the line hold.
+//! A train strained by s for a time t lifts the queue by s t; bursts move it by a standard
+//! deviation that grows as the root of t. Only where the first is more than the second does the
+//! queue stay busy and the line hold.
 
 use netaware_units::{Mono, Span};
 
@@ -38,7 +40,8 @@ impl Plan {
         self.packets = if packets > ENOUGH { packets } else { 0 };
     }
 
-    /// What the trains so far say; `narrow` is the rate of a link in front of the tight one, bit/s, if there is any.
+    /// What the trains so far say; `narrow` is the rate of a link in front of the tight one, bit/s,
+    /// if there is any.
     pub(super) fn improve(&mut self, fit: &Fit, scatter: f64, narrow: f64) {
         self.round += 1;
         self.scatter = scatter;
@@ -103,7 +106,8 @@ impl Plan {
     fn wanted(&self, sender: &Sender, health: &Health, rate: f64) -> f64 {
         let batches = BATCHES * health.period().secs_f64() * rate * 1.3 / sender.bits();
         let read = self.shortest / 1e9 * rate * 1.3 / sender.bits();
-        // Bursts need longer trains: so long that the strain which keeps the queue busy can stay small.
+        // Bursts need longer trains: so long that the strain which keeps the queue busy can stay
+        // small.
         let enough = f64::from(ENOUGH) * sender.bits() / rate;
         let burst = DISTANCE * self.scatter / (SKIPPED * enough).sqrt() / BUSY;
         let wanted = f64::from(ENOUGH.max(self.packets)) * (burst * burst).clamp(1.0, LONGER);
@@ -111,12 +115,13 @@ impl Plan {
     }
 }
 
-/// Share of the time in which the queue was empty, as a random walk with this scatter and strain has it: what a train's
-/// stretch is too large by, on average.
+/// Share of the time in which the queue was empty, as a random walk with this scatter and strain
+/// has it: what a train's stretch is too large by, on average.
 pub(super) fn empty(used: &[Sample], fit: &Fit) -> f64 {
     let one = |sample: &Sample| {
         let strain = super::strain(sample, fit).max(0.01);
-        // The walk's greatest fall is exponential with this mean, s; what the skipped part lifted comes off.
+        // The walk's greatest fall is exponential with this mean, s; what the skipped part lifted
+        // comes off.
         let fall = fit.scatter * fit.scatter / (2.0 * strain);
         let lifted = strain * sample.lasted * SKIPPED / (1.0 - SKIPPED);
         fall * (-lifted / fall.max(1e-12)).exp() / sample.lasted
@@ -134,8 +139,9 @@ const MOST_ROUNDS: u32 = 12;
 const BEYOND: f64 = 1.1;
 /// Of what there is to spend.
 const AFFORDED: f64 = 0.95;
-/// Strains of a round's trains, in units of the least: most are near, where the slope hardly matters, one is far, so that
-/// the slope is known, and one between, to see whether the line is one.
+/// Strains of a round's trains, in units of the least: most are near, where the slope hardly
+/// matters, one is far, so that the slope is known, and one between, to see whether the line is
+/// one.
 const MANY: [f64; 6] = [1.0, 1.2, 2.5, 1.0, 1.2, 5.0];
 /// The same where bytes are scarce.
 const FEW: [f64; 3] = [1.0, 1.2, 4.0];
@@ -167,7 +173,8 @@ mod tests {
     use crate::available::fifo::instrument;
     use crate::{Gaps, Train};
 
-    /// Trains near 40 Mbit/s that are available of 100, of which a tenth may be used for as long as `limit`.
+    /// Trains near 40 Mbit/s that are available of 100, of which a tenth may be used for as long as
+    /// `limit`.
     fn volley(limit: Span, narrow: f64) -> Volley {
         let host = instrument(1e8);
         let mut budget = Budget::new(&host, limit);
@@ -189,7 +196,8 @@ mod tests {
             gaps: Gaps::Even(gap),
             rest: Span(rest),
         };
-        // 50, 52, 65 and 90 Mbit/s; all 303 ms, since 2.88 Mbit are 95 % of a tenth of 100 Mbit/s then.
+        // 50, 52, 65 and 90 Mbit/s; all 303 ms, since 2.88 Mbit are 95 % of a tenth of 100 Mbit/s
+        // then.
         let (near, next) = (train(240_000_000, 245_557_895), train(230_769_231, 247_773_280));
         let (middle, far) = (train(184_615_385, 258_850_203), train(133_333_333, 271_157_895));
         let few = [&near, &next, &middle, &near, &next, &far].map(Train::clone);
@@ -216,7 +224,8 @@ mod tests {
         let fit = Fit { capacity: 1e8, available: 4e7, quality: 1.0, scatter: 0.02 };
         let sample = |rate: f64, lasted: f64| Sample { rate, stretch: 1.1, lasted };
         let used = [sample(5e7, 0.04), sample(6e7, 0.02), sample(4e7, 0.04)];
-        // Strains of 0.1, 0.2 and, at least, 0.01: falls of 2, 1 and 20 ms, lifted by a third of each.
+        // Strains of 0.1, 0.2 and, at least, 0.01: falls of 2, 1 and 20 ms, lifted by a third of
+        // each.
         let each =
             [0.05 * (-2.0_f64 / 3.0).exp(), 0.05 * (-4.0_f64 / 3.0).exp(), 0.5 * (-1.0_f64 / 150.0).exp()];
         let found = empty(&used, &fit);

@@ -1,4 +1,5 @@
-//! Whether arrivals come one by one or in batches: the toolkit's rule, and what it leaves open for trains with cross traffic.
+//! Whether arrivals come one by one or in batches: the toolkit's rule, and what it leaves open for
+//! trains with cross traffic.
 
 use super::{FEWEST_BATCHES, Point, ns};
 use crate::Arrival;

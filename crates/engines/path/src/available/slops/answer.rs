@@ -31,8 +31,8 @@ impl Slops {
         self.estimate(rate, Bound::AtLeast, flags)
     }
 
-    /// By what streams cannot see, a rise of less than a packet from their begin to their end, and by the chance that is left
-    /// after so many streams.
+    /// By what streams cannot see, a rise of less than a packet from their begin to their end, and
+    /// by the chance that is left after so many streams.
     fn widened(&self, range: Interval) -> Interval {
         let capacity = self.search.as_ref().map_or(0.0, Search::capacity);
         let packets = self.asked.trains.first().map_or(PACKETS, |train| f64::from(train.packets));
@@ -45,8 +45,9 @@ impl Slops {
         Interval { estimate, lo: lo.min(estimate), hi: hi.max(estimate), ..range }
     }
 
-    /// What the strained streams say by how much they were: A = R - C (s - 1), as a curve has it, and what chance makes of that,
-    /// bit/s. Bursts look like trends and pull the bracket down; strains far above A they hardly move.
+    /// What the strained streams say by how much they were: A = R - C (s - 1), as a curve has it,
+    /// and what chance makes of that, bit/s. Bursts look like trends and pull the bracket down;
+    /// strains far above A they hardly move.
     fn by_strain(&self) -> Option<(f64, f64)> {
         let capacity = self.search.as_ref().map_or(0.0, Search::capacity);
         let (mut sum, mut squares, mut streams) = (0.0, 0.0, 0.0);
@@ -67,8 +68,8 @@ impl Slops {
         mean.sqrt() * capacity > VARIED * range.estimate
     }
 
-    /// Whether all that the streams saw, in batches as the receiver hands packets over, may have been one burst, which looks like a
-    /// trend in each of them alike.
+    /// Whether all that the streams saw, in batches as the receiver hands packets over, may have
+    /// been one burst, which looks like a trend in each of them alike.
     fn saw_little(&self) -> bool {
         !self.confirms && self.health.period() > Span::ZERO && self.watched < LITTLE
     }
@@ -104,7 +105,8 @@ const LOSS_LIMIT: f64 = 0.03;
 const NOISY: f64 = 0.06;
 /// A stream's rise that its packets' own sizes hide, packets.
 const UNSEEN: f64 = 0.6;
-/// Standard errors of what the streams met that the range is wider by: few streams see few bursts, and not the longest.
+/// Standard errors of what the streams met that the range is wider by: few streams see few bursts,
+/// and not the longest.
 const CHANCE: f64 = 5.0;
 /// Bursts look like trends, so the truth is above the range more often than below it.
 const UPWARDS: f64 = 2.0;

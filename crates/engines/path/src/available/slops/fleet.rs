@@ -1,8 +1,9 @@
 //! Streams of one rate, and what they say together.
 //!
-//! Constants are pathload's: PCT above 0.605 and PDT above 0.44 are a rise, below 0.495 and 0.36 none, in between unclear;
-//! a fleet rises or not if six of ten usable streams say so, else it is grey. PCT here is over the number of steps, as
-//! published, where pathload divides by the number of values; with eight medians its bounds are then 0.69 and 0.57.
+//! Constants are pathload's: PCT above 0.605 and PDT above 0.44 are a rise, below 0.495 and 0.36
+//! none, in between unclear; a fleet rises or not if six of ten usable streams say so, else it is
+//! grey. PCT here is over the number of steps, as published, where pathload divides by the number
+//! of values; with eight medians its bounds are then 0.69 and 0.57.
 
 use netaware_stats::moments::Moments;
 use netaware_stats::trend::{block_medians, pct, pdt};
@@ -96,7 +97,8 @@ impl Fleet {
     }
 }
 
-/// Of the delays' block medians; where there are few batches, of the delays of their last packets as they are.
+/// Of the delays' block medians; where there are few batches, of the delays of their last packets
+/// as they are.
 fn trend(passage: &Passage) -> Option<Trend> {
     let delays = passage.delays();
     let few = passage.batching().is_some() && delays.len() < MANY_BATCHES;

@@ -1,7 +1,8 @@
 //! Which rate next: from outside in, around a grey region.
 //!
-//! The state is four rates: the highest at which no fleet rose, the lowest at which one did, and between them the lowest and
-//! the highest that were grey. It ends when what is not known has become narrow: the bracket, or both of its rims.
+//! The state is four rates: the highest at which no fleet rose, the lowest at which one did, and
+//! between them the lowest and the highest that were grey. It ends when what is not known has
+//! become narrow: the bracket, or both of its rims.
 
 /// What a fleet says of its rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,7 +137,8 @@ impl Search {
         self.over
     }
 
-    /// Whether what it found is far from where it began, as a share of the former: one of the two was wrong, or the path changed.
+    /// Whether what it found is far from where it began, as a share of the former: one of the two
+    /// was wrong, or the path changed.
     pub(super) fn strayed(&self, found: f64) -> bool {
         (self.first - found).abs() > STRAYED * found
     }

@@ -1,9 +1,11 @@
 //! Short bulks, where stamps are fine enough to count packets of cross traffic one by one.
 //!
-//! Three dispersions of each bulk: of one gap, of k and of 2k. The shortest has the best chance to have met nothing and the largest
-//! error of the stamps, so a longer one replaces it only where both agree. Of each, two views: the strongest cluster of the sixth
-//! that was delayed least, which is the answer, and the fastest cluster of any weight at all. Where the latter is faster,
-//! packets were pushed together behind the narrow link, or most were held apart, and the figure is called ambiguous.
+//! Three dispersions of each bulk: of one gap, of k and of 2k. The shortest has the best chance to
+//! have met nothing and the largest error of the stamps, so a longer one replaces it only where
+//! both agree. Of each, two views: the strongest cluster of the sixth that was delayed least, which
+//! is the answer, and the fastest cluster of any weight at all. Where the latter is faster, packets
+//! were pushed together behind the narrow link, or most were held apart, and the figure is called
+//! ambiguous.
 
 use netaware_stats::interval::Interval;
 use netaware_stats::modes::clusters;
@@ -107,7 +109,8 @@ impl Bulks {
         let weak = !quiet && best.share < STRONG;
         let below_floor = f64::from(self.length) * 8e9 / best.gap < self.floor * (1.0 - DIFFER);
         let faster = one.fast < one.gap * (1.0 - DIFFER) - 3.0 * one.error;
-        // Traffic that spreads the bulks slows a long train, unless it is in all of the bulks as well.
+        // Traffic that spreads the bulks slows a long train, unless it is in all of the bulks as
+        // well.
         let is_floor = f64::from(self.length) * 8e9 / best.gap < self.floor * (1.0 + DIFFER);
         let rivalled = best.rival.is_some() || one.rival.is_some();
         // Longer bulks that all come alike, but slower: traffic in step with them.
@@ -141,7 +144,8 @@ impl Bulks {
         Reading { rate, is_quiet: quiet, is_bound: weak, is_host, is_ambiguous: contradicted }
     }
 
-    /// Pairs at a distance that no link makes: the host hands over in batches, though too seldom to be called that.
+    /// Pairs at a distance that no link makes: the host hands over in batches, though too seldom to
+    /// be called that.
     fn some_come_together(&self, middle: f64) -> bool {
         let together = self.samples[0].iter().filter(|sample| sample.gap < middle / 20.0).count();
         together * 100 > self.samples[0].len()
@@ -199,7 +203,8 @@ enum Pick {
     Fastest,
 }
 
-/// The strongest cluster, or the fastest that has a quarter of its weight: mean, its standard error, and share.
+/// The strongest cluster, or the fastest that has a quarter of its weight: mean, its standard
+/// error, and share.
 fn gathered(sorted: &[f64], width: f64, pick: Pick) -> Option<(f64, f64, f64)> {
     let found = clusters(sorted, width, 40);
     let strongest = found.first()?.len();
@@ -301,7 +306,8 @@ mod tests {
         let near = View { middle: 110_000.0, ..VIEW };
         let rivalled = View { rival: Some(200_000.0), ..VIEW };
         let rival = View { rival: Some(80_000.0), ..fast };
-        // Best and shortest view, quiet, weak, contradicted, floor; ends in Mbit/s, whether it is a bound.
+        // Best and shortest view, quiet, weak, contradicted, floor; ends in Mbit/s, whether it is a
+        // bound.
         let rows = [
             // Two errors of 1 %, an eighth of the width of 8 %, and 0.2 %.
             (VIEW, fast, [false, false, false], 0.0, [96.8, 103.2], false),
@@ -340,7 +346,8 @@ mod tests {
 
     #[test]
     fn a_cluster_that_is_faster_or_a_long_train_that_is_not_slower_makes_it_ambiguous() {
-        // Sixteen around 100 us (sd 206.6 ns, mean known to 51.6), five that are faster, three far off.
+        // Sixteen around 100 us (sd 206.6 ns, mean known to 51.6), five that are faster, three far
+        // off.
         let reading = |fast: f64, floor: f64| {
             let mut gaps = [99_800.0, 100_200.0].repeat(8);
             gaps.extend([&[fast; 5][..], &[130_000.0; 3][..]].concat());

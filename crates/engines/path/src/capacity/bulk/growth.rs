@@ -1,4 +1,5 @@
-//! The first trains: longer and longer, until one lasts long enough to show batches and holds more than a usual credit.
+//! The first trains: longer and longer, until one lasts long enough to show batches and holds more
+//! than a usual credit.
 
 use netaware_stats::interval::Interval;
 use netaware_stats::quantile::linear;
@@ -23,9 +24,10 @@ pub(super) struct Growth {
     paced: Paced,
 }
 
-/// Trains that are too slow to fill a queue, sent after long ones have lost their ends: a policer goes on dropping, a short
-/// queue does not. The first is as fast as it may be, for policers that leave much of the link; packets that it loses while
-/// none of the others waits are a policer's. Elsewhere a slow one decides.
+/// Trains that are too slow to fill a queue, sent after long ones have lost their ends: a policer
+/// goes on dropping, a short queue does not. The first is as fast as it may be, for policers that
+/// leave much of the link; packets that it loses while none of the others waits are a policer's.
+/// Elsewhere a slow one decides.
 #[derive(Debug, Clone)]
 enum Paced {
     NotNeeded,
@@ -121,7 +123,8 @@ impl Growth {
             Paced::NotNeeded if self.lossy == 0 && next <= self.packets => return Some(grown(report)),
             Paced::NotNeeded => {}
         }
-        // One train may lose a few packets; a second one as well, or the longest, is a policer or a short queue.
+        // One train may lose a few packets; a second one as well, or the longest, is a policer or a
+        // short queue.
         if self.lossy > 1 || next <= self.packets {
             self.paced = Paced::Asked((distance * FAST * 1000.0).min(1e15) as u64);
         } else {
@@ -130,7 +133,8 @@ impl Growth {
         None
     }
 
-    /// Packets that the next train should have: what is missing, but not more than four times as many.
+    /// Packets that the next train should have: what is missing, but not more than four times as
+    /// many.
     fn wanted(&self, long: &LongTrain, budget: &Budget) -> u32 {
         let packet = f64::from(self.length);
         let gap = packet * 8e9 / long.rate;
@@ -155,8 +159,9 @@ impl Grown {
     }
 }
 
-/// What came of the last part of a paced train that lost packets while none of those that came had waited: bit/s, and packets
-/// that tell it. `distance` is that of packets that nothing holds up, ns.
+/// What came of the last part of a paced train that lost packets while none of those that came had
+/// waited: bit/s, and packets that tell it. `distance` is that of packets that nothing holds up,
+/// ns.
 fn policed(train: &TrainReport, length: u32, distance: f64) -> Option<(f64, usize)> {
     let begin = (train.sent.len() as f64 * CREDIT) as usize;
     let tail: Vec<_> = train.arrivals.iter().filter(|it| it.number as usize >= begin).collect();
@@ -185,7 +190,8 @@ pub(super) fn difference_error(instrument: &Instrument) -> f64 {
     std::f64::consts::SQRT_2 * (instrument.receive_error.nanos() as f64).max(10.0)
 }
 
-/// The fastest fifth of all windows that are long against the stamps' error; the mean where packets come in batches.
+/// The fastest fifth of all windows that are long against the stamps' error; the mean where packets
+/// come in batches.
 fn distance(long: &LongTrain, report: &TrainReport, length: u32, error: f64) -> f64 {
     let mean = f64::from(length) * 8e9 / long.rate;
     let window = (30.0 * error / mean).ceil() as usize + 1;
@@ -198,8 +204,8 @@ fn distance(long: &LongTrain, report: &TrainReport, length: u32, error: f64) -> 
     linear(&spans, 0.2).map_or(mean, |span| span / window as f64)
 }
 
-/// Distances of the paced trains, as multiples of that of packets that nothing holds up: no more than a policer may leave, and
-/// so slow that nothing but a policer drops.
+/// Distances of the paced trains, as multiples of that of packets that nothing holds up: no more
+/// than a policer may leave, and so slow that nothing but a policer drops.
 const FAST: f64 = 1.6;
 const SLOW: f64 = 8.0;
 /// Part of a paced train in which a credit may be used up.

@@ -1,15 +1,20 @@
-//! Longer trains at several rates, where stamps are too coarse to see single packets: under coalescing, or on fast links.
+//! Longer trains at several rates, where stamps are too coarse to see single packets: under
+//! coalescing, or on fast links.
 //!
-//! What it measures: the mean distance g of arrivals of trains that left at distance s. On one link g = L/C + (X/C) s for trains
-//! faster than what is available, so the height of the line over s = 0 gives C (TOPP, DietTopp: Melander, Björkman, Gunningberg
-//! 2000; Johnsson, Melander, Björkman 2004). Trains leave back to back, at 2 and 1.25 times, and just at the rate at which the
+//! What it measures: the mean distance g of arrivals of trains that left at distance s. On one link
+//! g = L/C + (X/C) s for trains faster than what is available, so the height of the line over s = 0
+//! gives C (TOPP, DietTopp: Melander, Björkman, Gunningberg 2000; Johnsson, Melander, Björkman
+//! 2004). Trains leave back to back, at 2 and 1.25 times, and just at the rate at which the
 //! back-to-back ones come.
 //!
-//! - g is the same for all, and trains at that rate come as they were sent: no load, g is the narrow link's.
-//! - g is the same for all, but trains at that rate come slower: the load is behind the narrow link, and g is a lower bound.
-//! - g grows with s: load at the narrow link or in front of it. The height of the line is the best guess, and right where there is
-//!   one loaded link: ambiguous, if the line is straight and not steep. Otherwise the rate of the back-to-back trains is a lower
-//!   bound, and that is what the answer claims.
+//! - g is the same for all, and trains at that rate come as they were sent: no load, g is the
+//!   narrow link's.
+//! - g is the same for all, but trains at that rate come slower: the load is behind the narrow
+//!   link, and g is a lower bound.
+//! - g grows with s: load at the narrow link or in front of it. The height of the line is the best
+//!   guess, and right where there is one loaded link: ambiguous, if the line is straight and not
+//!   steep. Otherwise the rate of the back-to-back trains is a lower bound, and that is what the
+//!   answer claims.
 //!
 //! How it is biased: low, and called ambiguous or a lower bound, unless nothing shows any load.
 
@@ -107,10 +112,12 @@ impl Trains {
         let slope = (faster.came - burst.came) / (faster.sent - burst.sent);
         let room = burst.sent * 2.2 < burst.came;
         let height = burst.came - slope * burst.sent;
-        // A link in front spreads the fastest trains, so that they lie above the line of the others.
+        // A link in front spreads the fastest trains, so that they lie above the line of the
+        // others.
         let steep = (faster.came - twice.came) / (faster.sent - twice.sent);
         let of_slow = twice.came - steep * twice.sent;
-        // In front of a line that is not bent there may still be a loaded link, but then most of the cross traffic is there.
+        // In front of a line that is not bent there may still be a loaded link, but then most of
+        // the cross traffic is there.
         let bent = burst.came > (of_slow + steep * burst.sent) * (1.0 + BENT);
         let (slope, height) = if bent { (steep, of_slow) } else { (slope, height) };
         let one_link = !level && room && (0.0..1.0).contains(&slope) && height > burst.came / 2.0;

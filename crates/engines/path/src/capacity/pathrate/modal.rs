@@ -66,8 +66,8 @@ impl Modal<'_> {
         estimate.is_finite().then_some(Preliminary { rate, bin, alike })
     }
 
-    /// Whether nothing but stamps spreads them, and a foreign packet between two of theirs would show: steady traffic stretches all
-    /// trains alike, but not to the packet.
+    /// Whether nothing but stamps spreads them, and a foreign packet between two of theirs would
+    /// show: steady traffic stretches all trains alike, but not to the packet.
     fn is_of_stamps(&self, pairs: &[Pair]) -> bool {
         let kept = without_extremes(pairs);
         let gaps: f64 = kept.iter().map(|pair| pair.gaps).sum();
@@ -77,7 +77,8 @@ impl Modal<'_> {
         gap >= SHOWS * self.error && squares <= MORE * kept.len() as f64
     }
 
-    /// Whether longer trains come more slowly: then cross traffic is in them, and their mean is none of the link.
+    /// Whether longer trains come more slowly: then cross traffic is in them, and their mean is
+    /// none of the link.
     fn grow_with_length(&self, pairs: &[Pair]) -> bool {
         let middle = |short: bool| {
             let gaps = pairs.iter().filter(|pair| (pair.gaps <= 3.0) == short).map(|pair| pair.gap);
@@ -87,12 +88,14 @@ impl Modal<'_> {
         long > short * 1.005 + self.error / 4.0
     }
 
-    /// Whether the stamps are too coarse to tell pairs of this rate with another's packet between them from those without.
+    /// Whether the stamps are too coarse to tell pairs of this rate with another's packet between
+    /// them from those without.
     pub(super) fn is_coarse(&self, rate: f64) -> bool {
         f64::from(self.largest) * 8e9 / rate < SHOWS * self.error
     }
 
-    /// The mode with the most merit of those that reach above `adr`, and whether another comes near it.
+    /// The mode with the most merit of those that reach above `adr`, and whether another comes near
+    /// it.
     pub(super) fn mode_above(&self, pairs: &[Pair], bin: f64, adr: Option<f64>) -> Option<(Interval, bool)> {
         let found = all_modes(pairs, bin);
         let above = self.above(&found, adr);
@@ -132,8 +135,9 @@ impl Modal<'_> {
         above
     }
 
-    /// Bandwidth of packets of the largest size, by a line through the gaps over the sizes: what layer 2 adds to a packet is
-    /// in its height, not in its slope. `None` where the line is no better than the mean.
+    /// Bandwidth of packets of the largest size, by a line through the gaps over the sizes: what
+    /// layer 2 adds to a packet is in its height, not in its slope. `None` where the line is no
+    /// better than the mean.
     fn fitted(&self, pairs: &[Pair]) -> Option<f64> {
         let count = pairs.len() as f64;
         let mean = |of: &dyn Fn(&Pair) -> f64| pairs.iter().map(of).sum::<f64>() / count;
@@ -154,8 +158,9 @@ fn all_modes(pairs: &[Pair], bin: f64) -> Vec<Mode> {
     modes(&rates, &ModeRules::new(bin))
 }
 
-/// Whether packets of one half of the sizes hardly ever come at this bandwidth. A link's bandwidth is that of packets of all sizes;
-/// where a foreign packet comes in between, or another link's clock sets the distance, the bandwidth goes with the size.
+/// Whether packets of one half of the sizes hardly ever come at this bandwidth. A link's bandwidth
+/// is that of packets of all sizes; where a foreign packet comes in between, or another link's
+/// clock sets the distance, the bandwidth goes with the size.
 fn is_of_few_sizes(pairs: &[Pair], mode: &Mode) -> bool {
     let lengths: Vec<f64> = pairs.iter().map(|pair| f64::from(pair.length)).collect();
     let Some(middle) = netaware_stats::quantile::median(&lengths) else { return false };

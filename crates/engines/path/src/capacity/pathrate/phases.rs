@@ -15,7 +15,8 @@ use crate::{Bound, Flag, Instrument, RateMode, TrainReport, VolleyReport};
 enum Phase {
     Longest,
     Preliminary,
-    /// With so many packets in a train, the size of this number, and so many packets too short so far.
+    /// With so many packets in a train, the size of this number, and so many packets too short so
+    /// far.
     Modes {
         packets: u32,
         size: u32,
@@ -292,7 +293,8 @@ impl Phases {
     }
 }
 
-/// Without the `most` smallest and the `most` largest, or a tenth of each where there are few; sorted.
+/// Without the `most` smallest and the `most` largest, or a tenth of each where there are few;
+/// sorted.
 pub(super) fn trimmed(values: &[f64], most: usize) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

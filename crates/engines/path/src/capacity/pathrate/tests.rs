@@ -11,7 +11,8 @@ fn on_an_ideal_link_the_preliminary_trains_are_the_answer() {
     assert!(answer.bound == Bound::None && answer.packets < 500, "{answer:?}");
 }
 
-/// Before every third packet, at random, comes one of cross traffic; so longer trains are spread by a third.
+/// Before every third packet, at random, comes one of cross traffic; so longer trains are spread by
+/// a third.
 fn loaded(train: &Train, at: i64, rng: &mut SplitMix64) -> TrainReport {
     let link = i64::from(train.length) * 80;
     let mut time = at;
@@ -54,7 +55,8 @@ fn an_answer_without_pairs_has_no_modes() {
     assert_eq!(pathrate.modes(), []);
 }
 
-/// The second packet of a large pair comes when another link's clock lets it, of a small one whenever.
+/// The second packet of a large pair comes when another link's clock lets it, of a small one
+/// whenever.
 fn clocked(train: &Train, at: i64, rng: &mut SplitMix64) -> TrainReport {
     let mut report = loaded(train, at, rng);
     if let ([first, second], 2) = (&mut report.arrivals[..], train.packets) {

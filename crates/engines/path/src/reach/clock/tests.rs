@@ -224,7 +224,8 @@ fn ways_never_free_together_are_ambiguous_beyond_three_steps_and_half_of_what_is
 
 #[test]
 fn of_all_drifts_that_explain_as_much_the_least_is_told() {
-    // Packets met no queue at first and 4 ms each way 100 s later: 40 ppm more or less explain as much.
+    // Packets met no queue at first and 4 ms each way 100 s later: 40 ppm more or less explain as
+    // much.
     for (gained, ppm) in [(-10, -60.0), (10, 60.0)] {
         let reading = |sent, forward, reverse| Reading { sent, rtt: 50 * MILLI, forward, reverse, held: 0 };
         let run = [reading(0, 0, 0), reading(100_000 * MILLI, (4 + gained) * MILLI, (4 - gained) * MILLI)];

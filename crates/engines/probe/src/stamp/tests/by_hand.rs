@@ -98,8 +98,8 @@ fn lost(run: LostRun) -> Output<StampEvent> {
     Output::Event(StampEvent::Lost(run))
 }
 
-/// The first of two packets took 3 ms there and 2 ms back, patience with the second is over, and the first
-/// closer has left.
+/// The first of two packets took 3 ms there and 2 ms back, patience with the second is over, and
+/// the first closer has left.
 fn with_the_last_unanswered() -> StampFlow {
     let mut flow = flow(2);
     assert_eq!(polled(&mut flow, Mono(0)), [Output::Wait(ahead(10))]);
@@ -330,8 +330,8 @@ fn what_is_behind_a_packet_that_nobody_waits_for_any_longer_has_no_verdict_but_t
     assert_eq!(flow.counts(), want);
 }
 
-/// The events of a flow whose packets are answered after 5 ms with these numbers of the reflector, or not at
-/// all.
+/// The events of a flow whose packets are answered after 5 ms with these numbers of the reflector,
+/// or not at all.
 fn events_of(answers: &[Option<u32>], counted: bool) -> Vec<StampEvent> {
     let mut flow = flow(answers.len() as u64);
     let (mut events, mut now, mut out) = (Vec::new(), Mono(0), [0; 144]);

@@ -7,7 +7,8 @@ use super::super::clock::ClockRelation;
 use super::super::report::period_of;
 use super::*;
 
-/// Apparent delays there and back, and the time inside the reflector, ns; they begin 10,000 ns apart.
+/// Apparent delays there and back, and the time inside the reflector, ns; they begin 10,000 ns
+/// apart.
 fn made_up(seq: u64, there: i64, back: i64, dwell: i64) -> StampExchange {
     let sent_at = Wall(EPOCH.0 + 10_000 * seq as i64);
     let received_at = Wall(sent_at.0 + there);

@@ -67,7 +67,8 @@ fn seen(socket: &UdpSocket) -> Seen {
     // SAFETY: the kernel has filled `message` and its control buffer, which outlive the walk.
     let mut header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
     while !header.is_null() {
-        // SAFETY: `header` points into the control buffer; each of these messages carries at least the bytes read.
+        // SAFETY: `header` points into the control buffer; each of these messages carries at least
+        // the bytes read.
         unsafe {
             let data = libc::CMSG_DATA(header);
             match ((*header).cmsg_level, (*header).cmsg_type) {

@@ -21,7 +21,8 @@ fn as_many_blocks_as_asked_for_leave_no_faster_than_asked_for() {
     assert_eq!((done.sent.bytes, done.received.bytes), (ByteCount(200_000), ByteCount(200_000)));
     let kept = done.sent.spaced.unwrap();
     assert_eq!(kept.written, 200);
-    // The last block begins 199 spacings after the first; what the host was late by more than one is told.
+    // The last block begins 199 spacings after the first; what the host was late by more than one
+    // is told.
     let given = done.sent.given.unwrap();
     assert!(given + spacing >= spacing * 199, "{given}");
     assert!(given >= spacing * 198 + kept.slipped, "{given}, {kept:?}");

@@ -37,8 +37,8 @@ fn spaced_blocks_pass_a_stalled_stream_by() {
     let (sent, given) = with_a_stalled_stream(&plan);
     assert_eq!(sent.outcome, Outcome::Complete);
     assert_only_the_second_stalls(&given);
-    // Blocks began at their times, or the plan says by how much it slipped; a sender that waits for the stalled stream
-    // would have slipped by nearly all the time.
+    // Blocks began at their times, or the plan says by how much it slipped; a sender that waits for
+    // the stalled stream would have slipped by nearly all the time.
     let kept = sent.spaced.unwrap();
     assert!(kept.slipped < Span::from_millis(2700), "{kept:?}");
 }
@@ -52,7 +52,8 @@ fn what_blocks_wait_for_room_is_told_apart_from_what_their_sender_is_late() {
     let sent = std::thread::scope(|scope| {
         let read = plan.clone();
         scope.spawn(move || {
-            // The buffers are full after some ten blocks; nobody reads for as long as it takes to notice.
+            // The buffers are full after some ten blocks; nobody reads for as long as it takes to
+            // notice.
             clock::sleep(Span::from_millis(500));
             receive(into, &read, &[], &StopFlag::new(), &mut |_| {})
         });

@@ -31,7 +31,8 @@ fn iperf3_gets_the_rate_of_the_scenario_within_three_hundredths() {
     for combination in [(IpVersion::V6, false), (IpVersion::V4, true)] {
         let (error, report, line) = error_of_rate(combination, 4);
         if judged.is_valid(&report, LATE) {
-            // When its process is without a core for longer than the queue lasts, the link runs dry.
+            // When its process is without a core for longer than the queue lasts, the link runs
+            // dry.
             assert!(error.abs() < 0.03, "{line}");
         }
     }

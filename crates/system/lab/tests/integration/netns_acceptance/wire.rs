@@ -1,7 +1,8 @@
 //! Probes over a lab, with the kernels' stamps of when they left one host and came to the other.
 //!
-//! A lab's path begins where a packet leaves its host's network stack and ends where the other host's takes it over. What
-//! programs see on top, system calls and the stacks themselves, belongs to the hosts, with or without a lab.
+//! A lab's path begins where a packet leaves its host's network stack and ends where the other
+//! host's takes it over. What programs see on top, system calls and the stacks themselves, belongs
+//! to the hosts, with or without a lab.
 
 use std::io;
 use std::net::UdpSocket;

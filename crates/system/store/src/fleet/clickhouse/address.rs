@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use crate::fleet::FleetError;
 
-/// The environment variable with the password, so that it need not stand in a command line or a file that others read.
+/// The environment variable with the password, so that it need not stand in a command line or a
+/// file that others read.
 const PASSWORD_VARIABLE: &str = "NETAWARE_CLICKHOUSE_PASSWORD";
 
 /// Where a ClickHouse is and who we are to it.

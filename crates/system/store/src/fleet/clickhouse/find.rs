@@ -67,7 +67,8 @@ impl Finder {
         Self { http, ages }
     }
 
-    /// Each row of the answer, made into what it means; `None` from `of` means that it has another form than was asked for.
+    /// Each row of the answer, made into what it means; `None` from `of` means that it has another
+    /// form than was asked for.
     fn rows_of<T>(&self, sql: &str, of: impl Fn(&Row) -> Option<T>) -> Result<Vec<T>, FleetError> {
         let answer = self.http.ask(sql)?;
         let unreadable = || FleetError::Unreadable {
@@ -183,8 +184,9 @@ fn delays_sql(query: &DelayQuery, ages: Ages, limit: usize) -> Result<String, Fl
     ))
 }
 
-/// From which tables, and from when to when. Coarse tables hold everything that came in, so they serve recent times as well where
-/// nothing finer is asked for; raw rows older than their age may be half gone, so they are not looked at.
+/// From which tables, and from when to when. Coarse tables hold everything that came in, so they
+/// serve recent times as well where nothing finer is asked for; raw rows older than their age may
+/// be half gone, so they are not looked at.
 fn parts(query: &DelayQuery, ages: Ages) -> Vec<Part> {
     let fits = |length: Span| {
         let whole = |at: Wall| at.0 % length.0 == 0 || at.0 == i64::MAX;
@@ -314,7 +316,8 @@ fn statistics(row: &Row, at: usize) -> Option<DelayStatistics> {
     })
 }
 
-/// What tells rows apart, in the order in which they are given: time, origin, incarnation, number, position.
+/// What tells rows apart, in the order in which they are given: time, origin, incarnation, number,
+/// position.
 type RowKey = (i64, String, String, u64, u64);
 
 fn rows_sql(query: &RowQuery, ages: Ages, limit: usize) -> Result<String, FleetError> {
@@ -352,7 +355,8 @@ fn row_parts(kind: Kind, ages: Ages) -> Vec<Part> {
     }
 }
 
-/// Those of one table. Raw ones are cut to the page before anything is put together, so that ClickHouse reads no more of them.
+/// Those of one table. Raw ones are cut to the page before anything is put together, so that
+/// ClickHouse reads no more of them.
 fn rows_of(table: &str, which: &str, page: &str) -> String {
     if last(table).is_empty() {
         return sums::read(table, which);

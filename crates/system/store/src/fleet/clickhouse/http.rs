@@ -64,7 +64,8 @@ impl Http {
         self.post(&[], sql.as_bytes())
     }
 
-    /// Rows in RowBinary. The same token twice within the window of the table counts once, in the views on the table too.
+    /// Rows in RowBinary. The same token twice within the window of the table counts once, in the
+    /// views on the table too.
     pub(super) fn insert(
         &self,
         table: &str,
@@ -79,9 +80,11 @@ impl Http {
             ("insert_deduplicate", "1"),
             ("insert_deduplication_token", token),
             ("deduplicate_blocks_in_dependent_materialized_views", "1"),
-            // One block, so that all of an insert is there or nothing; asynchronous inserts would say yes before it is.
+            // One block, so that all of an insert is there or nothing; asynchronous inserts would
+            // say yes before it is.
             ("async_insert", "0"),
-            // On a cluster the same: else the first server says yes before the shards have it. An older name that all versions know.
+            // On a cluster the same: else the first server says yes before the shards have it. An
+            // older name that all versions know.
             ("insert_distributed_sync", "1"),
             ("max_insert_block_size", "10000000"),
             ("min_insert_block_size_rows", "10000000"),
@@ -102,8 +105,8 @@ impl Http {
             .header("X-ClickHouse-Key", &self.address.password);
         let mut response = request.send(body).map_err(|error| away(error.to_string()))?;
         let is_good = response.status().is_success();
-        // Errors after the first bytes of an answer come in its text, marked in the last header only then; a page is small enough
-        // to be complete before it is sent.
+        // Errors after the first bytes of an answer come in its text, marked in the last header
+        // only then; a page is small enough to be complete before it is sent.
         let text = response.body_mut().with_config().limit(LONGEST_ANSWER).read_to_string();
         let text = text.map_err(|error| away(error.to_string()))?;
         if is_good {

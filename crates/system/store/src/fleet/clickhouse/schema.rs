@@ -1,7 +1,8 @@
 //! The tables, and how an older layout becomes the present one.
 //!
-//! Rows go into `delays`, `rows` and `reports`; materialised views add them up by the minute and by the hour while they come in
-//! (those of `rows`: [`super::sums`]). Raw rows, minutes and hours each go at their age by TTL. The columns of `delays` have one list, from which tables, views and
+//! Rows go into `delays`, `rows` and `reports`; materialised views add them up by the minute and by
+//! the hour while they come in (those of `rows`: [`super::sums`]). Raw rows, minutes and hours each
+//! go at their age by TTL. The columns of `delays` have one list, from which tables, views and
 //! questions are made, so that a sum in a view, of a view and of raw rows cannot differ.
 
 use super::http::Http;
@@ -313,7 +314,8 @@ mod tests {
     use super::*;
     use crate::fleet::merge;
 
-    /// The tables of rows, and by what a row's shard is chosen: all of a pair of points, of a task at a probe, are on one.
+    /// The tables of rows, and by what a row's shard is chosen: all of a pair of points, of a task
+    /// at a probe, are on one.
     const SHARDED: [(&str, &str); 9] = [
         ("delays", "cityHash64(task, from_point, to_point)"),
         ("delays_1m", "cityHash64(task, from_point, to_point)"),
@@ -326,7 +328,8 @@ mod tests {
         ("layout", "0"),
     ];
 
-    /// What makes the tables on every shard of the cluster `fleet`, and above them those that a collector and readers use.
+    /// What makes the tables on every shard of the cluster `fleet`, and above them those that a
+    /// collector and readers use.
     fn sharded() -> String {
         let (ages, place) = (Ages::default(), Place { local: "_local", on: " ON CLUSTER fleet" });
         let mut statements = first_layout(ages, place);

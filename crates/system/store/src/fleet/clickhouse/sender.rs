@@ -1,4 +1,5 @@
-//! The thread that sends what waits: oldest first, one insert after the other, and again until ClickHouse says yes.
+//! The thread that sends what waits: oldest first, one insert after the other, and again until
+//! ClickHouse says yes.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The buffer on this host's disk: what was taken and has not reached ClickHouse.
 //!
-//! Rows wait in the form in which they are sent. When the buffer is full the oldest go, and are counted: what is newest says
-//! most about how the network is.
+//! Rows wait in the form in which they are sent. When the buffer is full the oldest go, and are
+//! counted: what is newest says most about how the network is.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -134,7 +134,8 @@ impl Spool {
         let transaction = self.connection.transaction_with_behavior(behavior).map_err(sql)?;
         let mut taken = Vec::with_capacity(batches.len());
         let (mut new, mut kept) = (Encoded::default(), (0, 0));
-        // What comes at once may be more than there is room for: then its oldest have to be apart from its newest.
+        // What comes at once may be more than there is room for: then its oldest have to be apart
+        // from its newest.
         let apart = (self.most_bytes / 16).clamp(1, INSERT_BYTES.unsigned_abs());
         for batch in batches {
             taken.push(encode(&transaction, batch, &mut new).map_err(|failure| failure.explained(path))?);
@@ -144,7 +145,8 @@ impl Spool {
         }
         keep(&transaction, &mut new, &mut kept).map_err(sql)?;
         let (rows, bytes) = kept;
-        // Under the lock, so that the sender does not take out at the same time what is given up here.
+        // Under the lock, so that the sender does not take out at the same time what is given up
+        // here.
         let mut state = self.shared.lock();
         let over = (state.backlog.bytes + bytes).saturating_sub(self.most_bytes);
         let (rows_gone, bytes_gone) = give_up(&transaction, over).map_err(sql)?;
@@ -219,8 +221,8 @@ fn keep(
     Ok(())
 }
 
-/// Deletes the oldest until so many bytes are free; tells how many rows and bytes went. The newest stay even if they alone are more
-/// than the limit.
+/// Deletes the oldest until so many bytes are free; tells how many rows and bytes went. The newest
+/// stay even if they alone are more than the limit.
 fn give_up(transaction: &Transaction<'_>, bytes: u64) -> rusqlite::Result<(u64, u64)> {
     let (mut rows_gone, mut bytes_gone) = (0_u64, 0_u64);
     while bytes_gone < bytes {
@@ -279,7 +281,8 @@ impl Outlet {
         Ok(Self { connection: open(path)?, path: path.to_path_buf() })
     }
 
-    /// The oldest that waits: one that was begun, or as many of the oldest table's rows as go into one.
+    /// The oldest that waits: one that was begun, or as many of the oldest table's rows as go into
+    /// one.
     pub(super) fn next(&mut self) -> Result<Option<Insert>, FleetError> {
         let path = self.path.clone();
         let sql = |source| explained(source, &path, "write to");
@@ -292,7 +295,8 @@ impl Outlet {
 
     /// It is there: its rows wait no longer.
     ///
-    /// As in [`Spool::take_all`] the file is locked before the counts are: the other way about, each could wait for the other.
+    /// As in [`Spool::take_all`] the file is locked before the counts are: the other way about,
+    /// each could wait for the other.
     pub(super) fn done(&mut self, batch: i64, shared: &Shared) -> Result<(), FleetError> {
         let sql = |source| explained(source, &self.path, "write to");
         let transaction =
@@ -336,13 +340,15 @@ fn next(transaction: &Transaction<'_>) -> rusqlite::Result<Option<Insert>> {
         rows.count += row.get::<_, i64>(1)?.max(0).cast_unsigned();
         rows.bytes.extend(row.get::<_, Vec<u8>>(2)?);
     }
-    // Rows of a table that is not known any more cannot be sent; none is ever taken out of the list.
+    // Rows of a table that is not known any more cannot be sent; none is ever taken out of the
+    // list.
     let table = Table::named(&part).unwrap_or(Table::Rows);
     Ok(Some(Insert { batch, token: format!("{name}-{batch}"), table, rows }))
 }
 
-/// Gives the oldest rows of one table the number of an insert. If some of them are given up later, the rest is sent under the same
-/// token: ClickHouse then has either all of them or the rest, never a row twice.
+/// Gives the oldest rows of one table the number of an insert. If some of them are given up later,
+/// the rest is sent under the same token: ClickHouse then has either all of them or the rest, never
+/// a row twice.
 fn seal(transaction: &Transaction<'_>) -> rusqlite::Result<Option<i64>> {
     let oldest = "SELECT part FROM waiting ORDER BY id LIMIT 1";
     let part: Option<String> = transaction.query_row(oldest, [], |row| row.get(0)).optional()?;
@@ -468,7 +474,8 @@ mod tests {
         assert_eq!(of_rows + of_reports, backlog.rows);
     }
 
-    /// A disk of its own in memory, which is really full when it is full: pages of the log need room as well.
+    /// A disk of its own in memory, which is really full when it is full: pages of the log need
+    /// room as well.
     struct SmallDisk(tempfile::TempDir);
 
     impl SmallDisk {

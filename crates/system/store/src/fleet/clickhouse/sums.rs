@@ -1,8 +1,9 @@
 //! Rows other than delays, added up by the minute and by the hour.
 //!
-//! They come as JSON and a view takes the figures out of it, so that ClickHouse can add them up. There is one list of columns
-//! for all kinds ([`SUMS`]); those of other kinds stay empty, which costs next to nothing on the disk. What is not a number that
-//! adds up (slices of a time, top talkers) is kept as lists that join, and put in order by whoever reads ([`Sums::row`]).
+//! They come as JSON and a view takes the figures out of it, so that ClickHouse can add them up.
+//! There is one list of columns for all kinds ([`SUMS`]); those of other kinds stay empty, which
+//! costs next to nothing on the disk. What is not a number that adds up (slices of a time, top
+//! talkers) is kept as lists that join, and put in order by whoever reads ([`Sums::row`]).
 
 use std::collections::BTreeMap;
 
@@ -109,7 +110,8 @@ pub(super) fn columns() -> String {
     format!("at DateTime64(9, 'UTC'), {}", keys.chain(sums).collect::<Vec<_>>().join(", "))
 }
 
-/// The question that a view asks of the rows that come; `span` names the beginning of the time that they are added up to, as `at`.
+/// The question that a view asks of the rows that come; `span` names the beginning of the time that
+/// they are added up to, as `at`.
 pub(super) fn view(span: &str, source: &str) -> String {
     let keys = KEYS.iter().map(|(name, _, from)| format!("{from} AS {name}"));
     let sums = SUMS.iter().map(|(name, _, how, from)| format!("{how}({from}) AS {name}"));
@@ -128,8 +130,9 @@ pub(super) fn summed() -> String {
     SUMMED.map(|kind| quoted(kind.name())).join(", ")
 }
 
-/// Sums of a table as a question, with the columns of a raw row: the figures are the JSON of [`Sums`]. A sum has no number of its
-/// origin; the text of what it adds up stands where a raw row has its incarnation, so that a page can end between two.
+/// Sums of a table as a question, with the columns of a raw row: the figures are the JSON of
+/// [`Sums`]. A sum has no number of its origin; the text of what it adds up stands where a raw row
+/// has its incarnation, so that a page can end between two.
 pub(super) fn read(table: &str, which: &str) -> String {
     let (names, types): (Vec<String>, Vec<String>) = figures().unzip();
     let sums: Vec<String> =
@@ -219,7 +222,8 @@ impl Sums {
         CaptureLoss { packets: self.capture_lost, merged: self.capture_merged, doubtful }
     }
 
-    /// The row of that kind that they are; `None`: there is none, or a part of it is not what it should be.
+    /// The row of that kind that they are; `None`: there is none, or a part of it is not what it
+    /// should be.
     pub(super) fn row(self, kind: Kind) -> Option<Row> {
         match kind {
             Kind::Volume => self.volume().map(Row::Volume),

@@ -51,7 +51,8 @@ impl FleetReader for SqliteFleet {
         let sql = format!("SELECT {DELAY_COLUMNS} FROM delays WHERE {} ORDER BY at", clauses.text);
         let mut statement = self.connection.prepare_cached(&sql).map_err(|e| self.unread(e))?;
         let mut rows = statement.query(params_from_iter(clauses.values)).map_err(|e| self.unread(e))?;
-        // Rows come in the order of time, so a span is complete as soon as a row of a later one comes.
+        // Rows come in the order of time, so a span is complete as soon as a row of a later one
+        // comes.
         let mut points: BTreeMap<PointKey, DelaySum> = BTreeMap::new();
         let mut items: Vec<(PointKey, DelaySum)> = Vec::new();
         while let Some(row) = rows.next().map_err(|e| self.unread(e))? {
@@ -105,7 +106,8 @@ impl FleetReader for SqliteFleet {
     }
 
     fn probes(&self, period: &Period) -> Result<Vec<ProbeSummary>, FleetError> {
-        // Bare columns beside one max() are those of its row (SQLite, "Bare columns in an aggregate query").
+        // Bare columns beside one max() are those of its row (SQLite, "Bare columns in an aggregate
+        // query").
         let sql = "SELECT name, incarnation, count(*), max(sequence) - min(sequence) + 1 - count(*), sum(seen), sum(lost),
                           sequence, max(at), until, captures, clock
                    FROM reports JOIN origins ON origins.id = origin

@@ -1,5 +1,6 @@
-//! The layout of a fleet's file, and how an older one becomes the present one. A line of layouts of its own, apart from the file of
-//! results: each has its own `application_id`, so that neither is taken for the other.
+//! The layout of a fleet's file, and how an older one becomes the present one. A line of layouts of
+//! its own, apart from the file of results: each has its own `application_id`, so that neither is
+//! taken for the other.
 
 use std::path::Path;
 
@@ -12,7 +13,8 @@ use crate::schema::PATIENCE;
 /// "netf" in ASCII (SQLite header, offset 68).
 const APPLICATION_ID: i32 = 0x6e65_7466;
 
-/// Step `n` turns layout `n` into layout `n + 1`. Steps are only ever added: a released one is never changed.
+/// Step `n` turns layout `n` into layout `n + 1`. Steps are only ever added: a released one is
+/// never changed.
 const STEPS: &[&str] = &["
     CREATE TABLE origins (              -- whoever numbers batches: probes, and collectors for what they make themselves
         id          INTEGER PRIMARY KEY,
@@ -99,7 +101,8 @@ fn open_as(path: &Path, steps: &[&str]) -> Result<Connection, FleetError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let mut connection = Connection::open_with_flags(path, flags).map_err(sql("open"))?;
     connection.busy_timeout(PATIENCE).map_err(sql("open"))?;
-    // Before anything is written, and in a transaction: between two reads another process may lay the file out.
+    // Before anything is written, and in a transaction: between two reads another process may lay
+    // the file out.
     let snapshot = connection.unchecked_transaction().map_err(sql("read"))?;
     let found = layout(&snapshot, path, steps)?;
     drop(snapshot);
@@ -126,7 +129,8 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, FleetError> {
     Ok(connection)
 }
 
-/// The layout of a file that is ours, 0 for one that is still empty; one that more steps have led to is refused.
+/// The layout of a file that is ours, 0 for one that is still empty; one that more steps have led
+/// to is refused.
 fn layout(connection: &Connection, path: &Path, steps: &[&str]) -> Result<usize, FleetError> {
     let read = |source| explained(source, path, "read");
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0)).map_err(read);
@@ -142,7 +146,8 @@ fn layout(connection: &Connection, path: &Path, steps: &[&str]) -> Result<usize,
     Ok(usize::try_from(layout).unwrap_or(0))
 }
 
-/// All missing steps in one transaction: a process that comes second finds them done, a crash leaves none half done.
+/// All missing steps in one transaction: a process that comes second finds them done, a crash
+/// leaves none half done.
 fn lay_out(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), FleetError> {
     let sql = |source| explained(source, path, "lay out");
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
@@ -202,7 +207,8 @@ mod tests {
         older.execute("INSERT INTO origins VALUES (7, 'bern', 'first', 41, 40)", []).unwrap();
         drop(older);
         let next = with("ALTER TABLE origins ADD COLUMN site TEXT NOT NULL DEFAULT 'here'");
-        // The second time there is nothing left to do: the step would fail, for the column is there.
+        // The second time there is nothing left to do: the step would fail, for the column is
+        // there.
         for _ in 0..2 {
             let file = open_as(&path, &next).unwrap();
             let row = "SELECT name, highest, site FROM origins WHERE id = 7";

@@ -12,8 +12,9 @@ use crate::fleet::thinning::{HOUR, MINUTE};
 use crate::fleet::{Batch, FleetError, Kind, Origin, Taken, codec, figures};
 use crate::save::signed;
 
-/// Numbers this far below the highest are no longer remembered one by one: a probe sends what it has in order, so none of them
-/// is new. Should one be all the same, it is lost rather than counted twice.
+/// Numbers this far below the highest are no longer remembered one by one: a probe sends what it
+/// has in order, so none of them is new. Should one be all the same, it is lost rather than counted
+/// twice.
 pub(super) const REMEMBERED: i64 = 100_000;
 
 /// Columns of a row of delays, in the order in which [`put_delay`] gives and `find` reads them.

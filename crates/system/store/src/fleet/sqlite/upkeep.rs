@@ -1,4 +1,5 @@
-//! Old rows become coarser, and in the end they go: in pieces, so that nobody waits long for the file.
+//! Old rows become coarser, and in the end they go: in pieces, so that nobody waits long for the
+//! file.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,8 @@ impl SqliteFleet {
         let mut done = Upkeep::default();
         let run = || -> Result<(), Failure> {
             for (from_level, (age, length)) in ages.steps().into_iter().enumerate() {
-                // A span that is not yet old to its end stays fine, so that none is added up in two halves.
+                // A span that is not yet old to its end stays fine, so that none is added up in two
+                // halves.
                 let before = bucket(Wall(now.0.saturating_sub(age.0)), length);
                 thin_delays(&transaction, from_level, before, length, &mut done)?;
                 thin_rows(&transaction, from_level, before, length, &mut done)?;
@@ -64,7 +66,8 @@ fn thin_delays(
     let mut statement = transaction.prepare_cached(&sql)?;
     let mut rows = statement.query([before])?;
     while let Some(row) = rows.next()? {
-        // Rows that cannot be read stay as they are for whoever repairs the file; in the end they go with their age.
+        // Rows that cannot be read stay as they are for whoever repairs the file; in the end they
+        // go with their age.
         let Ok((task, sum)) = delay_of(row)? else { continue };
         let span = bucket(sum.period.from, length);
         gone.push((span, row.get(25)?));
@@ -130,8 +133,9 @@ fn thin_rows(
     Ok(())
 }
 
-/// Spans that begin before this are read to their end. The last one of a full piece may go on, unless it is the only one: then
-/// it is added up in parts, which the next coarser step or a query adds to each other.
+/// Spans that begin before this are read to their end. The last one of a full piece may go on,
+/// unless it is the only one: then it is added up in parts, which the next coarser step or a query
+/// adds to each other.
 fn whole_spans(read: &[(i64, i64)]) -> i64 {
     match (read.first(), read.last()) {
         (Some((first, _)), Some((last, _))) if read.len() == PIECE && first < last => *last,

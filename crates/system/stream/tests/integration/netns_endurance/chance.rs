@@ -1,4 +1,5 @@
-//! Numbers that look random and are the same for the same seed (SplitMix64; Steele, Lea and Flood, 2014).
+//! Numbers that look random and are the same for the same seed (SplitMix64; Steele, Lea and Flood,
+//! 2014).
 
 #[derive(Debug, Clone)]
 pub(crate) struct Chance(u64);

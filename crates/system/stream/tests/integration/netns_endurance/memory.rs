@@ -1,4 +1,5 @@
-//! What this process has in use: both ends of the stream, what they keep, and what they might forget to give back.
+//! What this process has in use: both ends of the stream, what they keep, and what they might
+//! forget to give back.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::{fmt, fs};

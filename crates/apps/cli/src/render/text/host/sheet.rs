@@ -40,7 +40,8 @@ impl<'a> Sheet<'a> {
         writeln!(self.out, "{}", paragraph(&lead, text))
     }
 
-    /// A fact, with its reason where it is not known; `whose` goes before the label in the list of what needs privilege.
+    /// A fact, with its reason where it is not known; `whose` goes before the label in the list of
+    /// what needs privilege.
     pub(super) fn fact<T>(
         &mut self,
         whose: &str,

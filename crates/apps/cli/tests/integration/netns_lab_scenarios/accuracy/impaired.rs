@@ -51,7 +51,8 @@ fn jitter_like_that_of_lte_is_seen_and_does_not_move_the_least_round_trip() {
     let mut ledger = Ledger::of(&run);
     for version in VERSIONS {
         ledger.hops(version);
-        // Exponential jitter of 4 and 2 ms on a grid of 1 ms in both directions: the least of 200 is within some steps.
+        // Exponential jitter of 4 and 2 ms on a grid of 1 ms in both directions: the least of 200
+        // is within some steps.
         ledger.idle_rtt(version, Span::from_millis(4));
         let rtt = run.version(version).latency.as_ref().and_then(|it| it.rtt).unwrap_or_default();
         let base = run.scenario.base_rtt(version, 100).unwrap_or_default();
@@ -80,8 +81,8 @@ fn policer_is_never_read_above_its_rate() {
             let direction = tcp.pedigree.direction;
             let from = if direction == Direction::Forward { Side::A } else { Side::B };
             let truth = run.payload_rate(from, version);
-            // Its credit of 100 kB is 16 ms at that rate: some 2 % on top of a round of a second. A TCP that is not made
-            // for policers stays below.
+            // Its credit of 100 kB is 16 ms at that rate: some 2 % on top of a round of a second. A
+            // TCP that is not made for policers stays below.
             let estimate = tcp.goodput.unwrap_or_default().0 as f64;
             let lo = tcp.goodput_interval.map_or(estimate, |interval| interval.lo);
             let what = format!("{} TCP {} x{}", version.name(), direction.name(), tcp.streams);

@@ -18,7 +18,8 @@ pub(crate) struct Ledger<'a> {
     wrong: usize,
 }
 
-/// Kernel stamps on both hosts leave these out of a round trip but for some microseconds; what is left is the emulator's.
+/// Kernel stamps on both hosts leave these out of a round trip but for some microseconds; what is
+/// left is the emulator's.
 const SLACK_OF_RTT: Span = Span::from_micros(150);
 
 impl<'a> Ledger<'a> {
@@ -31,7 +32,8 @@ impl<'a> Ledger<'a> {
         self.wrong += usize::from(!is_right);
     }
 
-    /// An interval that claims 95 %: five of a hundred may miss, but hardly one by more than half of its width.
+    /// An interval that claims 95 %: five of a hundred may miss, but hardly one by more than half
+    /// of its width.
     pub(crate) fn contains(&mut self, what: &str, interval: Interval, truth: f64) {
         let (lo, hi) = (interval.lo, interval.hi);
         let inside = lo <= truth && truth <= hi;

@@ -44,8 +44,9 @@ fn bufferbloat_shows_as_a_rise_of_the_round_trip_by_the_queue() {
                 version.name(),
                 direction.name()
             );
-            // Not more than the queue holds (and the acknowledgements' way back adds a packet or two), but for a few that
-            // waited for this host; and at its fullest the sender fills more than half of it.
+            // Not more than the queue holds (and the acknowledgements' way back adds a packet or
+            // two), but for a few that waited for this host; and at its fullest the sender fills
+            // more than half of it.
             let right = loaded.is_some_and(|rtt| {
                 rtt.p95 <= base + queue + Span::from_millis(2) && rtt.max >= base + queue / 2
             });

@@ -27,7 +27,8 @@ fn faster_ipv6_is_preferred_with_its_true_lead() {
     ledger.whole();
     ledger.verdict(Use::Bulk, Preference::V6);
     ledger.verdict(Use::Interactive, Preference::V6);
-    // Medians carry what the hosts take, which differs by some microseconds: to a hundredth of the difference.
+    // Medians carry what the hosts take, which differs by some microseconds: to a hundredth of the
+    // difference.
     let truth = true_difference(&run);
     let comparison = run.record.comparison.clone().unwrap_or_default();
     let idle = comparison.metrics.iter().find(|it| it.metric == Metric::IdleRtt);
