@@ -43,7 +43,8 @@
 #define NA_DONTWAIT 1
 
 /*
- na_send, na_recv: leave this call out of switching: while it runs the stream is held, see na_hold. Of streams alone.
+ na_send, na_recv: leave this call out of switching: while it runs the stream is held, see
+ na_hold. Of streams alone.
  */
 #define NA_MSG_HOLD 2
 
@@ -58,8 +59,8 @@
 #define NA_SHUT_RDWR 2
 
 /*
- na_setsockopt: bytes kept until they are acknowledged, and taken until they are read; of datagrams the latter alone. Before
- connecting or listening.
+ na_setsockopt: bytes kept until they are acknowledged, and taken until they are read; of
+ datagrams the latter alone. Before connecting or listening.
  */
 #define NA_WINDOW 1
 
@@ -79,7 +80,8 @@
 #define NA_NONBLOCK 4
 
 /*
- na_getsockopt: how many holds there are, those of calls with NA_MSG_HOLD included. na_hold makes them.
+ na_getsockopt: how many holds there are, those of calls with NA_MSG_HOLD included. na_hold makes
+ them.
  */
 #define NA_HOLD 5
 
@@ -147,8 +149,8 @@ typedef struct NaDecision {
    */
   int metric;
   /*
-   0 where the switch was begun; else why not: EBUSY the stream is held, ENETUNREACH no connection of that version, EALREADY
-   another switch was under way, ENOTCONN it has ended.
+   0 where the switch was begun; else why not: EBUSY the stream is held, ENETUNREACH no
+   connection of that version, EALREADY another switch was under way, ENOTCONN it has ended.
    */
   int not_done;
   /*
@@ -168,8 +170,8 @@ typedef struct NaDecision {
    */
   double other;
   /*
-   How much better the other one had to be: a share of the present figure, of loss a share of the packets; 0 where a callback
-   decided.
+   How much better the other one had to be: a share of the present figure, of loss a share of
+   the packets; 0 where a callback decided.
    */
   double margin;
 } NaDecision;
@@ -223,8 +225,9 @@ typedef struct NaEvidence {
 } NaEvidence;
 
 /*
- A program's own policy: NA_KEEP, NA_IPV4 or NA_IPV6; anything else is NA_KEEP. The evidence is the library's and good until it
- returns. It is called on a thread of the library, see na_policy_callback.
+ A program's own policy: NA_KEEP, NA_IPV4 or NA_IPV6; anything else is NA_KEEP. The evidence is
+ the library's and good until it returns. It is called on a thread of the library, see
+ na_policy_callback.
  */
 typedef int (*NaDecide)(const struct NaEvidence *evidence, void *user);
 
@@ -317,27 +320,25 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- A new stream, not connected yet: NA_DUAL, NA_FIRST, NA_IPV4 or NA_IPV6; with NA_DGRAM a socket of datagrams. Its number,
- or -1.
+ A new stream, not connected yet: NA_DUAL, NA_FIRST, NA_IPV4 or NA_IPV6; with NA_DGRAM a socket
+ of datagrams. Its number, or -1.
  */
 int na_socket(int kind);
 
 /*
- Says where na_listen listens: an address, or NULL for all addresses of the IP versions of na_socket; port 0 for any. 0, or -1.
+ Says where na_listen listens: an address, or NULL for all addresses of the IP versions of
+ na_socket; port 0 for any. 0, or -1.
 
  # Safety
  `address` is NULL or a text.
  */
-int na_bind(int stream,
-            const char *address,
-            uint16_t port);
+int na_bind(int stream, const char *address, uint16_t port);
 
 /*
- Begins to take streams, or datagrams of all who connect. `backlog` is there as in listen(2); the library's own limit is 128,
- of datagrams 1024 sessions. The port, or -1.
+ Begins to take streams, or datagrams of all who connect. `backlog` is there as in listen(2); the
+ library's own limit is 128, of datagrams 1024 sessions. The port, or -1.
  */
-int na_listen(int stream,
-              int backlog);
+int na_listen(int stream, int backlog);
 
 /*
  Waits for the next stream of a listening one. Its number, or -1.
@@ -345,50 +346,40 @@ int na_listen(int stream,
 int na_accept(int stream);
 
 /*
- Connects to a host which listens with na_listen: a name or address, or several of one host with commas between. 0, or -1.
+ Connects to a host which listens with na_listen: a name or address, or several of one host with
+ commas between. 0, or -1.
 
  # Safety
  `host` is a text.
  */
-int na_connect(int stream,
-               const char *host,
-               uint16_t port);
+int na_connect(int stream, const char *host, uint16_t port);
 
 /*
- Sends bytes. Without NA_DONTWAIT all of them, as far as no error or time-out comes in between; of datagrams they are one.
- How many, or -1.
+ Sends bytes. Without NA_DONTWAIT all of them, as far as no error or time-out comes in between;
+ of datagrams they are one. How many, or -1.
 
  # Safety
  `bytes` has `length` bytes to read.
  */
-ptrdiff_t na_send(int stream,
-                  const void *bytes,
-                  size_t length,
-                  int flags);
+ptrdiff_t na_send(int stream, const void *bytes, size_t length, int flags);
 
 /*
- As na_send, of bytes that lie in `count` places, at most 1024, behind each other: a head and what follows need no buffer to be put
- together in. Of datagrams they are one. How many, or -1.
+ As na_send, of bytes that lie in `count` places, at most 1024, behind each other: a head and
+ what follows need no buffer to be put together in. Of datagrams they are one. How many, or -1.
 
  # Safety
  `parts` has `count` of them, and each has as many bytes to read as it says.
  */
-ptrdiff_t na_writev(int stream,
-                    const struct iovec *parts,
-                    int count,
-                    int flags);
+ptrdiff_t na_writev(int stream, const struct iovec *parts, int count, int flags);
 
 /*
- Reads what has come, at most `length` bytes; of datagrams one, whose rest is dropped. How many, 0 at the end of the peer's
- direction, or -1.
+ Reads what has come, at most `length` bytes; of datagrams one, whose rest is dropped. How many,
+ 0 at the end of the peer's direction, or -1.
 
  # Safety
  `out` has `length` bytes to write.
  */
-ptrdiff_t na_recv(int stream,
-                  void *out,
-                  size_t length,
-                  int flags);
+ptrdiff_t na_recv(int stream, void *out, size_t length, int flags);
 
 /*
  Ends this direction (NA_SHUT_WR) or gives up the stream (NA_SHUT_RDWR). 0, or -1.
@@ -396,29 +387,28 @@ ptrdiff_t na_recv(int stream,
 int na_shutdown(int stream, int how);
 
 /*
- Lets go of a stream: what was sent still goes on its way. A callback of its policy is not called any more when this returns,
- unless it is the caller. 0, or -1.
+ Lets go of a stream: what was sent still goes on its way. A callback of its policy is not called
+ any more when this returns, unless it is the caller. 0, or -1.
  */
 int na_close(int stream);
 
 /*
- Asks for both directions to go over this IP version, NA_IPV4 or NA_IPV6; of datagrams with all peers. 0, or -1 where it
- cannot be had now.
+ Asks for both directions to go over this IP version, NA_IPV4 or NA_IPV6; of datagrams with all
+ peers. 0, or -1 where it cannot be had now.
  */
-int na_switch(int stream,
-              int version);
+int na_switch(int stream, int version);
 
 /*
- Other than 0: from now on wishes of the peer are refused and there are none of this end; what was wished for before waits. A lost
- connection is left all the same. 0: takes back one such call; the last one ends the hold. 0, or -1.
+ Other than 0: from now on wishes of the peer are refused and there are none of this end; what
+ was wished for before waits. A lost connection is left all the same. 0: takes back one such
+ call; the last one ends the hold. 0, or -1.
  */
-int na_hold(int stream,
-            int on);
+int na_hold(int stream, int on);
 
 /*
- A descriptor for poll(2) and its kin: readable where na_recv or na_accept would not wait, writable where na_send would not,
- which of datagrams is always.
- It is the library's until na_close, and not to be read, written or closed. -1 where there is none.
+ A descriptor for poll(2) and its kin: readable where na_recv or na_accept would not wait,
+ writable where na_send would not, which of datagrams is always. It is the library's until
+ na_close, and not to be read, written or closed. -1 where there is none.
  */
 int na_poll_fd(int stream);
 
@@ -433,58 +423,50 @@ int na_setsockopt(int stream, int option, int64_t value);
 int64_t na_getsockopt(int stream, int option);
 
 /*
- Why the last call of this thread that failed did so, in words; valid until the next one that does.
+ Why the last call of this thread that failed did so, in words; valid until the next one that
+ does.
  */
 const char *na_strerror(void);
 
 /*
- Sends one datagram to a peer, as na_recvfrom names it. How many bytes, or -1. That it was sent does not mean that it came.
+ Sends one datagram to a peer, as na_recvfrom names it. How many bytes, or -1. That it was sent
+ does not mean that it came.
 
  # Safety
  `bytes` has `length` bytes to read.
  */
-ptrdiff_t na_sendto(int socket,
-                    const void *bytes,
-                    size_t length,
-                    int flags,
-                    uint64_t peer);
+ptrdiff_t na_sendto(int socket, const void *bytes, size_t length, int flags, uint64_t peer);
 
 /*
- Receives one datagram and cuts off what does not fit; `peer`, where it is not NULL, becomes the number of who sent it. How many
- bytes, which may be none, or -1.
+ Receives one datagram and cuts off what does not fit; `peer`, where it is not NULL, becomes the
+ number of who sent it. How many bytes, which may be none, or -1.
 
  # Safety
  `out` has `length` bytes to write, `peer` is NULL or has room for one.
  */
-ptrdiff_t na_recvfrom(int socket,
-                      void *out,
-                      size_t length,
-                      int flags,
-                      uint64_t *peer);
+ptrdiff_t na_recvfrom(int socket, void *out, size_t length, int flags, uint64_t *peer);
 
 /*
- Writes the oldest decision of a policy that has not been read, also one that came to nothing. 1, 0 where there is none, or -1.
- The latest 256 are kept, and what repeats itself is kept once in ten seconds.
+ Writes the oldest decision of a policy that has not been read, also one that came to nothing. 1,
+ 0 where there is none, or -1. The latest 256 are kept, and what repeats itself is kept once in
+ ten seconds.
 
  # Safety
  `decision` has room for one.
  */
-int na_decision(int stream,
-                struct NaDecision *decision);
+int na_decision(int stream, struct NaDecision *decision);
 
 /*
- Writes the address of the other end as a text that ends with a null byte, and its port unless `port` is NULL: over NA_IPV4 or
- NA_IPV6, the connection there is or was last; or with 0 over the version in use. Behind a translator the address may be of the
- other version. NA_IPV4 or NA_IPV6, whichever it told of; or -1.
+ Writes the address of the other end as a text that ends with a null byte, and its port unless
+ `port` is NULL: over NA_IPV4 or NA_IPV6, the connection there is or was last; or with 0 over the
+ version in use. Behind a translator the address may be of the other version. NA_IPV4 or NA_IPV6,
+ whichever it told of; or -1.
 
  # Safety
- `address` has room for `length` bytes; NA_ADDRESS_LENGTH is enough. `port` is NULL or has room for one.
+ `address` has room for `length` bytes; NA_ADDRESS_LENGTH is enough. `port` is NULL or has room
+ for one.
  */
-int na_peer(int stream,
-            int version,
-            char *address,
-            size_t length,
-            uint16_t *port);
+int na_peer(int stream, int version, char *address, size_t length, uint16_t *port);
 
 /*
  As na_peer, of a peer of a socket of datagrams as na_recvfrom names it.
@@ -500,34 +482,35 @@ int na_peer_of(int socket,
                uint16_t *port);
 
 /*
- Switches by rules from now on: the text of a policy file, or NULL for no longer. Also before connecting; of a listening
- stream it is for those that it accepts from then on. Datagrams have no metric goodput. 0, or -1.
+ Switches by rules from now on: the text of a policy file, or NULL for no longer. Also before
+ connecting; of a listening stream it is for those that it accepts from then on. Datagrams have
+ no metric goodput. 0, or -1.
 
  # Safety
  `rules` is NULL or a text.
  */
-int na_policy(int stream,
-              const char *rules);
+int na_policy(int stream, const char *rules);
 
 /*
- Lets a function of the program decide from now on, or with NULL the rules again; what is looked at, how often and at what cost
- is as na_policy has it. Also before connecting or listening; of a listening stream it is for those that it accepts from then on.
+ Lets a function of the program decide from now on, or with NULL the rules again; what is looked
+ at, how often and at what cost is as na_policy has it. Also before connecting or listening; of a
+ listening stream it is for those that it accepts from then on.
 
- It is called on a thread of the library that blocks all signals, for one stream never twice at once, when there is something
- new and no switch is under way. It may call anything that does not wait, also na_close and this; it must not block, and not
- leave by longjmp or an exception. When this returns, or na_close, the function before is not called any more for that
- stream, unless it is the caller; so its `user` can be freed then. 0, or -1.
+ It is called on a thread of the library that blocks all signals, for one stream never twice at
+ once, when there is something new and no switch is under way. It may call anything that does not
+ wait, also na_close and this; it must not block, and not leave by longjmp or an exception. When
+ this returns, or na_close, the function before is not called any more for that stream, unless it
+ is the caller; so its `user` can be freed then. 0, or -1.
 
  # Safety
  `decide` can be called from any thread with `user` until it is replaced or the stream is closed.
  */
-int na_policy_callback(int stream,
-                       NaDecide decide,
-                       void *user);
+int na_policy_callback(int stream, NaDecide decide, void *user);
 
 /*
- With `on` other than 0: from now on SIGUSR1 moves all streams and datagrams to IPv4 and SIGUSR2 to IPv6. With 0 they do again what
- they did before. A stream without a connection of that version stays. 0, or -1.
+ With `on` other than 0: from now on SIGUSR1 moves all streams and datagrams to IPv4 and SIGUSR2
+ to IPv6. With 0 they do again what they did before. A stream without a connection of that
+ version stays. 0, or -1.
  */
 int na_signals(int on);
 
@@ -540,14 +523,13 @@ int na_signals(int on);
 int na_status(int stream, struct NaStatus *status);
 
 /*
- Writes how the session of a socket of datagrams with this peer stands, as na_recvfrom names it. 0, or -1.
+ Writes how the session of a socket of datagrams with this peer stands, as na_recvfrom names it.
+ 0, or -1.
 
  # Safety
  `status` has room for one.
  */
-int na_status_of(int socket,
-                 uint64_t peer,
-                 struct NaStatus *status);
+int na_status_of(int socket, uint64_t peer, struct NaStatus *status);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 
-use crate::shell::{CHECKED, cargo, run};
+use crate::comments;
+use crate::shell::{CHECKED, cargo, root, run};
 
 pub(crate) fn check() -> Result<()> {
     formatting()?;
@@ -10,7 +11,8 @@ pub(crate) fn check() -> Result<()> {
 }
 
 pub(crate) fn formatting() -> Result<()> {
-    run(&mut cargo(&["fmt", "--all", "--check"]))
+    run(&mut cargo(&["fmt", "--all", "--check"]))?;
+    comments::check(&root())
 }
 
 pub(crate) fn lints() -> Result<()> {

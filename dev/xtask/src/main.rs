@@ -1,11 +1,13 @@
 //! Tasks of this repository: `cargo xtask --help`. CI runs `cargo xtask ci` and nothing else.
 
 mod checks;
+mod comments;
 mod deny;
 mod fuzz;
 mod gate;
 mod nextest;
 mod nightly;
+mod panics;
 mod purity;
 mod sim;
 mod tests;

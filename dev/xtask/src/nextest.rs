@@ -4,12 +4,14 @@
 
 use std::fmt;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::panics;
 use crate::shell::{CHECKED, cargo, root, run, works};
 
 /// A set of tests that run under the same conditions.
@@ -61,6 +63,8 @@ pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) took: Duration,
     pub(crate) held: bool,
+    /// The panic because of which a test that passed did not hold.
+    pub(crate) panic: Option<String>,
 }
 
 /// A test that could not be judged, and why.
@@ -107,6 +111,11 @@ impl fmt::Display for Outcome {
         if self.cases.is_empty() {
             return f.write_str("no test ran");
         }
+        for Case { name, panic, .. } in &self.cases {
+            if let Some(panic) = panic {
+                writeln!(f, "FAILED {name}: it passed although a thread panicked: {panic}")?;
+            }
+        }
         for Inconclusive { test, reason } in &self.inconclusive {
             writeln!(f, "INCONCLUSIVE {test}: {reason}")?;
         }
@@ -152,7 +161,7 @@ pub(crate) fn run_suite(suite: Suite) -> Result<Outcome> {
 pub(crate) fn outcome(suite: Suite) -> Result<Outcome> {
     let Folder { report, inconclusive, skipped } = Folder::of(suite);
     let skipped = if skipped.exists() { text(&skipped)?.lines().count() } else { 0 };
-    let cases = if report.exists() { cases(&text(&report)?)? } else { Vec::new() };
+    let cases = if report.exists() { cases(&bounded(&report)?)? } else { Vec::new() };
     let told = if inconclusive.exists() { text(&inconclusive)? } else { String::new() };
     let mut inconclusive: Vec<Inconclusive> = told.lines().filter_map(inconclusive_of).collect();
     // A test that notes several reasons is one test.
@@ -184,6 +193,10 @@ pub(crate) fn ensure_tool() -> Result<()> {
 
 /// The newest version that the pinned toolchain builds.
 const VERSION: &str = "^0.9.151";
+
+/// The largest report that is read. It holds all that the tests printed, a few megabytes, and is in
+/// memory while it is read.
+const MAX_REPORT: u64 = 256 << 20;
 
 /// One build serves every suite and the browser tests. The whole workspace is named because a part
 /// of it may want fewer features of a dependency, which would then be built again. Examples are
@@ -260,6 +273,22 @@ fn text(file: &Path) -> Result<String> {
     fs::read_to_string(file).with_context(|| format!("could not read {}", file.display()))
 }
 
+/// The text of a report.
+fn bounded(report: &Path) -> Result<String> {
+    let file = fs::File::open(report).with_context(|| format!("could not open {}", report.display()))?;
+    read_at_most(MAX_REPORT, file).with_context(|| format!("could not read {}", report.display()))
+}
+
+fn read_at_most(limit: u64, from: impl Read) -> Result<String> {
+    let mut text = String::new();
+    // The byte after the limit shows that there is more.
+    let length = from.take(limit + 1).read_to_string(&mut text)? as u64;
+    if length > limit {
+        bail!("it has more than {limit} bytes: a test prints too much");
+    }
+    Ok(text)
+}
+
 fn inconclusive_of(line: &str) -> Option<Inconclusive> {
     let (test, reason) = line.split_once('\t')?;
     Some(Inconclusive { test: test.to_owned(), reason: reason.to_owned() })
@@ -278,9 +307,25 @@ fn case(node: &roxmltree::Node<'_, '_>) -> Result<Case> {
     let seconds: f64 = attribute("time")?.parse().context("the time of a test case is not a number")?;
     // A test that failed first and passed when it was run again has failed.
     let failures = ["failure", "error", "flakyFailure", "flakyError", "rerunFailure", "rerunError"];
-    let held = !node.children().any(|child| failures.contains(&child.tag_name().name()));
+    let passed = !node.children().any(|child| failures.contains(&child.tag_name().name()));
     let name = format!("{} {}", attribute("classname")?, attribute("name")?);
-    Ok(Case { name, took: Duration::from_secs_f64(seconds.max(0.0)), held })
+    let panic = if passed { survived(node).with_context(|| name.clone())? } else { None };
+    let held = passed && panic.is_none();
+    Ok(Case { name, took: Duration::from_secs_f64(seconds.max(0.0)), held, panic })
+}
+
+/// The panic that a test which passed did not notice. Programs that it started print into the same
+/// output, so their panics are found too.
+fn survived(node: &roxmltree::Node<'_, '_>) -> Result<Option<String>> {
+    let (out, err) = (printed(node, "system-out")?, printed(node, "system-err")?);
+    Ok(panics::unexpected(err).or_else(|| panics::unexpected(out)))
+}
+
+/// What a test printed. Without it no panic would ever be found, so it must be there.
+fn printed<'a>(node: &roxmltree::Node<'a, '_>, stream: &str) -> Result<&'a str> {
+    let output = node.children().find(|child| child.has_tag_name(stream));
+    let output = output.with_context(|| format!("the report of a test that passed has no `{stream}`"))?;
+    Ok(output.text().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -290,7 +335,10 @@ mod claims {
     const REPORT: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <testsuites name="nextest-run" tests="2" failures="1" errors="0" time="1.5">
   <testsuite name="netaware::integration" tests="2" disabled="0" errors="0" failures="1">
-    <testcase name="plot::one" classname="netaware::integration" time="0.250"></testcase>
+    <testcase name="plot::one" classname="netaware::integration" time="0.250">
+      <system-out>test plot::one ... ok</system-out>
+      <system-err></system-err>
+    </testcase>
     <testcase name="plot::two" classname="netaware::integration" time="1.250">
       <failure type="test failure">panicked</failure>
     </testcase>
@@ -311,6 +359,41 @@ mod claims {
         let rerun =
             REPORT.replace("failure type", "flakyFailure type").replace("</failure>", "</flakyFailure>");
         assert!(!cases(&rerun).unwrap()[1].held);
+    }
+
+    #[test]
+    fn test_that_passed_although_another_thread_panicked_has_failed_and_is_named() {
+        let panic = "\nthread &apos;&lt;unnamed&gt;&apos; (12) panicked at web.rs:32:9:\n&quot;no&quot;\n";
+        for output in ["<system-out>", "<system-err>"] {
+            let cases = cases(&REPORT.replace(output, &format!("{output}{panic}"))).unwrap();
+            assert!(!cases[0].held && !cases[1].held);
+            let outcome = Outcome { cases, ..Outcome::default() };
+            assert_eq!(outcome.failed(), 2);
+            let text = outcome.to_string();
+            let named = "FAILED netaware::integration plot::one: it passed although a thread panicked: \
+                         thread '<unnamed>' (12) panicked at web.rs:32:9: \"no\"\n";
+            assert!(text.starts_with(named), "{text}");
+        }
+    }
+
+    #[test]
+    fn test_that_failed_is_not_named_a_second_time() {
+        let panic = "<system-err>thread &apos;plot::two&apos; (12) panicked at src/web.rs:32:9:</system-err>";
+        let cases = cases(&REPORT.replace("</failure>", &format!("</failure>{panic}"))).unwrap();
+        assert_eq!((cases[1].held, &cases[1].panic), (false, &None));
+    }
+
+    #[test]
+    fn report_without_the_output_of_a_test_that_passed_is_an_error() {
+        for output in ["<system-out>test plot::one ... ok</system-out>", "<system-err></system-err>"] {
+            assert!(cases(&REPORT.replace(output, "")).is_err(), "{output}");
+        }
+    }
+
+    #[test]
+    fn report_that_is_too_large_is_an_error() {
+        assert_eq!(read_at_most(3, &b"abc"[..]).unwrap(), "abc");
+        assert!(read_at_most(3, &b"abcd"[..]).is_err());
     }
 
     #[test]

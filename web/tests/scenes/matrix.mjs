@@ -26,6 +26,7 @@ export const scenes = {
     await page.setViewportSize(DESKTOP.viewport);
     const [record] = await kept(page);
     assert.equal(record.outcome, "complete");
+    assert.deepEqual(record.versions.map(({ version }) => version), ["IPv4", "IPv6"]);
     for (const version of record.versions) {
       assert.deepEqual(version.matrix.map((each) => each.protocol), ["tcp", "tcp_nodelay"]);
       await tableIsOf(page, version, version.matrix[1]);
@@ -35,6 +36,7 @@ export const scenes = {
       for (const matrix of version.matrix) {
         assert.equal(matrix.cells.length, 17);
         for (const cell of matrix.cells) {
+          assert.equal(cell.runs.length, 2);
           for (const run of cell.runs) {
             assert.deepEqual([run.outcome, run.client.bytes, run.server.bytes, run.lost], ["complete", cell.bytes, cell.bytes, 0]);
           }
@@ -49,7 +51,9 @@ export const scenes = {
     await page.getByRole("button", { name: "Stop" }).waitFor();
     await page.getByRole("button", { name: "Start" }).waitFor({ timeout: 60_000 });
     const [up] = await kept(page);
-    for (const run of up.versions.flatMap((version) => version.matrix).flatMap((matrix) => matrix.cells[0].runs)) {
+    const runs = up.versions.flatMap((version) => version.matrix).flatMap((matrix) => matrix.cells[0].runs);
+    assert.equal(runs.length, 2 * 2 * 2, "two runs of both protocols over both versions");
+    for (const run of runs) {
       assert.deepEqual([run.client.calls, run.client.bytes, run.server.bytes], [100, 100_000, 100_000]);
     }
     await keepOnServer(page, up);
@@ -77,8 +81,10 @@ export const scenes = {
       await page.getByRole("button", { name: "Start" }).waitFor({ timeout: 60_000 });
       const [record] = await kept(page);
       assert.equal(record.outcome, "complete");
+      assert.deepEqual(record.versions.map(({ version }) => version), ["IPv4", "IPv6"]);
       for (const version of record.versions) {
         assert.deepEqual(version.matrix.map((each) => each.protocol), ["tcp", "tcp_nodelay", "udp"]);
+        assert.equal(version.matrix[2].cells[0].runs.length, 3);
         for (const run of version.matrix[2].cells[0].runs) {
           const [sent, received] = way.startsWith("Up") ? [run.client, run.server] : [run.server, run.client];
           assert.deepEqual([run.outcome, sent.bytes, sent.bytes - received.bytes], ["complete", 100_000, run.lost], JSON.stringify(run));
@@ -94,6 +100,7 @@ export const scenes = {
     await page.getByRole("button", { name: "Stop" }).waitFor();
     await page.getByRole("button", { name: "Start" }).waitFor({ timeout: 120_000 });
     const [sweep] = await kept(page);
+    assert.equal(sweep.versions.length, 2);
     for (const version of sweep.versions) assert.deepEqual(version.matrix.map((each) => each.cells.length), [17, 17, 12]);
     quiet();
     await context.close();

@@ -43,7 +43,7 @@ export const scenes = {
     for (const [name, ending, begins] of [
       ["SVG", ".svg", "<svg"],
       ["PNG", ".png", "\u0089PNG"],
-      ["CSV", ".csv", ""],
+      ["CSV", ".csv", "id,started_at_utc,label,command,version,figure,value,"],
       ["JSON", ".json", "{"],
     ]) {
       const downloading = page.waitForEvent("download", (download) => download.suggestedFilename().endsWith(ending));

@@ -2,8 +2,10 @@
 //! store and join included:
 //!
 //! ```text
-//! cargo run --release -p netaware-collector --example collect_rate -- [seconds] [messages/s, 0: as many as it takes]
+//! cargo run --release -p netaware-collector --example collect_rate -- [seconds] [messages/s]
 //! ```
+//!
+//! Without a rate, or with 0, as many are sent as it takes.
 //!
 //! Three exporters, each with a connection, all in one thread here: one of flows (half of the
 //! messages), and two of packet reports that see the same packets 0.376 ms apart, which the

@@ -162,3 +162,79 @@ impl HistogramMoments {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: HistogramShape = HistogramShape { low: Span(10), width: Span(5), bins: 3 };
+
+    #[test]
+    fn bins_without_entries_are_left_out_and_what_fell_outside_is_counted() {
+        let mut filled = SHAPE.empty().unwrap();
+        for value in [8, 9, 10, 14, 24, 25] {
+            filled.observe(value);
+        }
+        let shown = Histogram::from(&filled);
+        assert_eq!(shown.bins, [(10, 2), (20, 1)]);
+        assert_eq!((shown.width, shown.low, shown.digits), (Some(Span(5)), Some(Span(10)), None));
+        assert_eq!((shown.underflow, shown.overflow), (2, 1));
+        assert_eq!(shown.moments.map(|moments| moments.entries), Some(6));
+    }
+
+    #[test]
+    fn an_edge_below_zero_is_shown_as_zero() {
+        let mut filled = HistogramShape { low: Span(-10), ..SHAPE }.empty().unwrap();
+        filled.observe(-7);
+        let shown = Histogram::from(&filled);
+        assert_eq!((shown.bins, shown.low), (vec![(0, 1)], Some(Span(-10))));
+    }
+
+    #[test]
+    fn a_shape_has_a_width_and_at_least_one_bin_and_at_most_65536() {
+        let is_possible = |width: i64, bins: u32| {
+            let shape = HistogramShape { low: Span::ZERO, width: Span(width), bins };
+            shape.empty().is_some()
+        };
+        assert_eq!([0, -1, 1].map(|width| is_possible(width, 1)), [false, false, true]);
+        assert_eq!([0, 1, 65_536, 65_537].map(|bins| is_possible(1, bins)), [false, true, true, false]);
+    }
+
+    #[test]
+    fn quartiles_are_read_off_the_bin_and_one_value_has_no_spread() {
+        let of = |values: &[i64]| {
+            let mut filled = HistogramShape { low: Span::ZERO, width: Span(8), bins: 1 }.empty().unwrap();
+            for value in values {
+                filled.observe(*value);
+            }
+            HistogramMoments::of(&filled)
+        };
+        // Four values in a bin of 8: the k-th is taken to be in the middle of the k-th quarter.
+        let four = of(&[1, 2, 3, 4]).unwrap();
+        assert_eq!((four.q25, four.median, four.q75), (Some(1.0), Some(3.0), Some(5.0)));
+        // Mean 2.5, and deviations whose squares add up to 5.
+        let pairs = [(four.mean, 2.5), (four.sigma, (5.0_f64 / 3.0).sqrt()), (four.skew, 0.0)];
+        assert!(pairs.iter().all(|(found, want)| (found - want).abs() < 1e-12), "{four:?}");
+        // The fourth powers add up to 41 / 4: 4 * 10.25 / 25 - 3.
+        assert!((four.kurtosis + 1.36).abs() < 1e-12, "{four:?}");
+
+        let one = HistogramMoments {
+            entries: 1,
+            mean: 3.0,
+            median: Some(4.0),
+            q25: Some(4.0),
+            q75: Some(4.0),
+            ..HistogramMoments::default()
+        };
+        assert_eq!((of(&[3]), of(&[])), (Some(one), None));
+    }
+
+    #[test]
+    fn an_interval_excludes_zero_if_all_of_it_is_on_one_side() {
+        let excludes = |[lo, hi]: [f64; 2]| {
+            Interval { estimate: f64::midpoint(lo, hi), lo, hi, confidence: 0.95 }.excludes_zero()
+        };
+        let rows = [[0.1, 2.0], [-2.0, -0.1], [0.0, 2.0], [-2.0, 0.0], [-1.0, 1.0]];
+        assert_eq!(rows.map(excludes), [true, true, false, false, false]);
+    }
+}

@@ -1,7 +1,7 @@
 //! What a datagram occupies on Ethernet (IEEE 802.3 §4.4.2, §3.2; IEEE 802.1Q for the tag).
 //!
 //! ```text
-//! gap 12 | preamble and start 8 | header 14 (+ tag 4) | IP 20 or 40 | UDP 8 | payload | padding | checksum 4
+//! gap 12 | preamble 8 | header 14 (+ tag 4) | IP 20 or 40 | UDP 8 | payload | padding | checksum 4
 //! ```
 //!
 //! Without tag and fragments that is the payload and 66 bytes over IPv4, 86 over IPv6.

@@ -310,4 +310,43 @@ mod tests {
         (answer[0], answer[1]) = (1, 7);
         assert_eq!(Answer::parse(&answer), Err(RelayError::Verdict(7)));
     }
+
+    #[test]
+    fn a_name_of_64_bytes_is_the_longest_that_travels() {
+        let request =
+            |bytes: usize| Request { nonce: NONCE, proof: String::new(), service: "s".repeat(bytes) };
+        let bytes = request(64).emit().unwrap();
+        assert_eq!((bytes.len(), bytes[1]), (82 + 64, 64));
+        let (head, name) = bytes.split_at(REQUEST_LEN);
+        let head = RequestHead::parse(head.try_into().unwrap()).unwrap();
+        assert_eq!(head.finish(name), Ok(request(64)));
+        assert_eq!(request(65).emit(), Err(RelayError::Name));
+    }
+
+    #[test]
+    fn only_the_lowest_bit_of_a_greeting_asks_for_a_key() {
+        let asked = |flags: u8| {
+            let mut bytes = Greeting { key_asked: false, nonce: NONCE }.emit();
+            bytes[7] = flags;
+            Greeting::parse(&bytes).map(|greeting| greeting.key_asked)
+        };
+        assert_eq!([0, 1, 0xfe, 0xff].map(asked), [Ok(false), Ok(true), Ok(false), Ok(true)]);
+    }
+
+    #[test]
+    fn requests_and_answers_of_another_version_are_refused() {
+        let mut head = [0; REQUEST_LEN];
+        head[0] = 2;
+        assert_eq!(RequestHead::parse(&head), Err(RelayError::Version(2)));
+        assert_eq!(Answer::parse(&[0; ANSWER_LEN]), Err(RelayError::Version(0)));
+    }
+
+    #[test]
+    fn a_proof_that_is_too_long_is_cut_off_and_half_of_one_is_none() {
+        let answer = Answer { verdict: Verdict::Connected, proof: "7".repeat(65) }.emit();
+        assert_eq!(answer[2..], [b'7'; 64]);
+        let mut half = answer;
+        half[34..].fill(0);
+        assert_eq!(Answer::parse(&half), Err(RelayError::Proof));
+    }
 }

@@ -7,9 +7,9 @@
 //! `timeout` is shorter than the round trip; an answer that comes too late is taken as proof all
 //! the same and the search goes on with more patience. A path wider than the believed MTU is not
 //! found out: the system refuses to send such packets. **Published**: RFC 4821 and RFC 8899
-//! (packetization-layer discovery: probes of our own rather than trust in ICMP), RFC 1191, RFC
-//! 8201. Where we differ: sizes are tried several at once, common ones first, so that a black hole
-//! costs seconds and not minutes.
+//! (packetization-layer discovery: probes of our own rather than trust in ICMP), RFC 1191,
+//! RFC 8201. Where we differ: sizes are tried several at once, common ones first, so that a black
+//! hole costs seconds and not minutes.
 
 mod bounds;
 

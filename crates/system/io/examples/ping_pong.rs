@@ -2,7 +2,8 @@
 //! of it.
 //!
 //! ```text
-//! cargo run --release -p netaware-io --example ping_pong -- [application|kernel|driver] [rounds] [address]
+//! cargo run --release -p netaware-io --example ping_pong -- \
+//!     [application|kernel|driver] [rounds] [address]
 //! ```
 //!
 //! `application` and `kernel` call the probe socket directly in a closed loop, both ends without or

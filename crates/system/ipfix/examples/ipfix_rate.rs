@@ -1,7 +1,7 @@
 //! How many IPFIX messages of one exporter a listener decodes in a second, over loopback:
 //!
 //! ```text
-//! cargo run --release -p netaware-ipfix --example ipfix_rate -- [tcp|udp] [seconds] [bytes of a message]
+//! cargo run --release -p netaware-ipfix --example ipfix_rate -- [tcp|udp] [seconds] [size of each]
 //! ```
 //!
 //! Messages hold packet reports and are made beforehand, so that the exporter costs a call and no

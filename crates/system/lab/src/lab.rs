@@ -228,11 +228,17 @@ impl Lab {
     fn halt(&mut self) -> Report {
         let Some(running) = self.running.take() else { return Report::default() };
         running.stop.raise();
+        let mut has_panicked = false;
         for thread in running.threads {
-            // A panic of either has been told on stderr by itself.
-            let _ = thread.join();
+            // What it panicked at is on stderr.
+            has_panicked |= thread.join().is_err();
         }
-        running.published.report()
+        let mut report = running.published.report();
+        // Its counts end at an instant that no one knows: they are not those of a whole run.
+        if has_panicked && report.ended.is_none() {
+            report.ended = Some("a thread of it panicked".to_owned());
+        }
+        report
     }
 }
 

@@ -25,7 +25,9 @@ pub(super) fn run() -> Result<Findings> {
     for number in 1..=RUNS {
         eprintln!("\n-- run {number} of {RUNS}");
         tests::sweep()?;
-        runs.push(run_suite(Suite::Accuracy)?);
+        let outcome = run_suite(Suite::Accuracy)?;
+        println!("{outcome}");
+        runs.push(outcome);
     }
     Ok(judge(&runs))
 }
@@ -99,7 +101,8 @@ mod claims {
     use crate::nextest::{Case, Inconclusive};
 
     fn run(held: bool, spoiled: bool) -> Outcome {
-        let case = Case { name: "netaware::integration a::b".into(), took: Duration::from_secs(2), held };
+        let name = "netaware::integration a::b".into();
+        let case = Case { name, took: Duration::from_secs(2), held, panic: None };
         let inconclusive = Inconclusive { test: "a::b".into(), reason: "late".into() };
         let inconclusive = if spoiled { vec![inconclusive] } else { Vec::new() };
         Outcome { cases: vec![case], inconclusive, skipped: 0 }

@@ -49,14 +49,24 @@ fn left_of(prefix: &str) -> Vec<String> {
 
 /// Processes `netaware lab hold` of this prefix.
 fn holders(prefix: &str) -> Vec<u32> {
+    let is_hold = |words: &[&[u8]]| words.windows(2).any(|pair| pair == [&b"lab"[..], &b"hold"[..]]);
+    processes(|words| is_hold(words) && words.contains(&prefix.as_bytes()))
+}
+
+/// Processes in whose command the prefix stands, also as the beginning of a name: whatever makes
+/// something of a lab has it there, before it runs its own program as well as after.
+fn makers(prefix: &str) -> Vec<u32> {
+    processes(|words| words.iter().any(|word| word.starts_with(prefix.as_bytes())))
+}
+
+fn processes(is_it: impl Fn(&[&[u8]]) -> bool) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let holds = |pid: &u32| {
+    let is_one = |pid: &u32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
-        words.windows(2).any(|pair| pair == [&b"lab"[..], &b"hold"[..]]) && words.contains(&prefix.as_bytes())
+        is_it(&line.split(|byte| *byte == 0).collect::<Vec<_>>())
     };
-    pids.filter(holds).collect()
+    pids.filter(is_one).collect()
 }
 
 /// Waits until `done`, at most ten seconds.
@@ -76,8 +86,14 @@ fn assert_cleared(prefix: &str, story: &str) {
     await_that(&format!("nothing is left, {story}"), || {
         let down = netaware(&["lab", "down", "--prefix", prefix]);
         assert!(down.status.success(), "{story}: {}", words(&down));
-        left_of(prefix).is_empty()
+        is_cleared_for_good(prefix)
     });
+}
+
+/// Whether nothing is left and nothing can come any more: what makes something of a lab is looked
+/// for before what it makes.
+fn is_cleared_for_good(prefix: &str) -> bool {
+    makers(prefix).is_empty() && left_of(prefix).is_empty()
 }
 
 /// From before anything is made until after all is there.
@@ -144,7 +160,7 @@ fn kill_up_and_take_it_down_at_once(moments: impl IntoIterator<Item = i64>) {
         assert!(down.status.success(), "{moment} ms: {}", words(&down));
         // Whatever was still on its way when `down` looked finds nobody to report to, and ends
         // itself.
-        await_that("nothing left", || left_of(prefix).is_empty());
+        await_that("nothing left", || is_cleared_for_good(prefix));
     }
 }
 

@@ -28,13 +28,15 @@ fn every_datagram_is_logged_and_counted_as_the_emulator_had_it() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let mut seen = Seen::default();
+    let (mut seen, mut is_complete) = (Seen::default(), true);
     for name in LOSSY {
         let (log, truth) =
             (folder.path().join(format!("{name}.csv")), folder.path().join(format!("{name}.ndjson")));
         let (record, report) = measured(name, &log, &truth);
         if !is_exact(&report) {
-            return;
+            // It has noted why. The other paths are judged all the same.
+            is_complete = false;
+            continue;
         }
         let truth = Truth::read(&truth, PAYLOAD);
         let log = std::fs::read_to_string(&log).unwrap();
@@ -58,7 +60,9 @@ fn every_datagram_is_logged_and_counted_as_the_emulator_had_it() {
             seen.note(&want);
         }
     }
-    assert!(seen.lost && seen.doubled && seen.reordered, "these paths showed nothing: {seen:?}");
+    // A path that was not judged may have been the only one that doubles, or reorders.
+    let is_shown = seen.lost && seen.doubled && seen.reordered;
+    assert!(is_shown || !is_complete, "these paths showed nothing: {seen:?}");
 }
 
 /// That the comparison was not one of nothing with nothing.

@@ -18,12 +18,21 @@ const SIZES: EchoSizes = EchoSizes { request: 100, response: 3000 };
 /// A connection whose other end answers with `responder(number, answer)`: it may alter the answer,
 /// or take its time.
 fn connected(responder: impl FnMut(u64, &mut Vec<u8>) + Send + 'static) -> (TcpEcho, JoinHandle<()>) {
+    connected_to("responder", responder)
+}
+
+/// The same with a responder whose thread has this name.
+fn connected_to(
+    name: &str,
+    responder: impl FnMut(u64, &mut Vec<u8>) + Send + 'static,
+) -> (TcpEcho, JoinHandle<()>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     stream.set_nodelay(true).unwrap();
     let (mut far, mut responder) = (listener.accept().unwrap().0, responder);
     far.set_nodelay(true).unwrap();
-    let thread = std::thread::spawn(move || {
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    let thread = thread.spawn(move || {
         let mut request = vec![0; SIZES.request as usize];
         for number in 0.. {
             if far.read_exact(&mut request).is_err() {
@@ -38,7 +47,7 @@ fn connected(responder: impl FnMut(u64, &mut Vec<u8>) + Send + 'static) -> (TcpE
             }
         }
     });
-    (TcpEcho { stream, sizes: SIZES, asked: 0, owed: Some(0) }, thread)
+    (TcpEcho { stream, sizes: SIZES, asked: 0, owed: Some(0) }, thread.unwrap())
 }
 
 fn order(pacing: Pacing, count: u64) -> EchoOrder {
@@ -144,7 +153,9 @@ fn an_open_loop_outlasts_a_stall_longer_than_its_patience() {
 #[test]
 fn a_connection_that_ends_is_an_error_and_a_stop_is_none() {
     for pacing in RHYTHMS {
-        let (mut echo, far) = connected(|number, _| assert!(number < 5, "the responder dies"));
+        // The gate allows a test to survive the panics of a thread with this name.
+        let (mut echo, far) =
+            connected_to("panics on purpose", |number, _| assert!(number < 5, "the responder dies"));
         let failed = echo.run(&order(pacing, 50), &StopFlag::new());
         assert!(matches!(failed, Err(Cause::System(_))), "{pacing:?}");
         assert!(far.join().is_err());

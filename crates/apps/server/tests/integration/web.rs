@@ -86,7 +86,9 @@ impl Drop for Responder {
     fn drop(&mut self) {
         self.stopper.stop();
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+            let ended = thread.join();
+            // A second panic while a test fails would hide why it fails.
+            assert!(ended.is_ok() || std::thread::panicking(), "the responder's thread panicked");
         }
     }
 }

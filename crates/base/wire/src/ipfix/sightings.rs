@@ -542,6 +542,89 @@ mod tests {
         assert_eq!(read(&bytes).unwrap().counts.missing, 57);
     }
 
+    /// Reads a record of the template that has this place among ours.
+    fn said(place: usize, fields: &[&[u8]]) -> Option<(u64, Said)> {
+        let (templates, bytes) = (templates(), fields.concat());
+        let template = &templates[place];
+        interpret(&DataRecord { domain: 9, exported_at: NOW, template, bytes: &bytes })
+    }
+
+    #[test]
+    fn an_accuracy_is_above_zero_and_that_of_the_stamps() {
+        let accuracy = |element: u16, error: f64| {
+            said(4, &[&[0, 0, 0, 7, 1, 0], &element.to_be_bytes(), &error.to_be_bytes()])
+        };
+        assert_eq!(accuracy(e::SEEN_NANOS, 1500.0), Some((7, Said::StampError(Span(1500)))));
+        assert_eq!(accuracy(e::SEEN_NANOS, 1e300), Some((7, Said::StampError(Span(i64::MAX)))));
+        for error in [0.0, -1.0, f64::NAN] {
+            assert_eq!(accuracy(e::SEEN_NANOS, error), None, "{error}");
+        }
+        assert_eq!(accuracy(e::DIGEST, 1500.0), None);
+    }
+
+    #[test]
+    fn an_interface_without_a_selector_has_that_of_its_own_number() {
+        let name = || "eth0".to_owned();
+        let with = said(1, &[&[0, 0, 0, 7, 4], b"eth0", &[0, 0, 0, 9]]);
+        assert_eq!(with, Some((7, Said::Interface { name: name(), selector: 9 })));
+        let template = Template::options(
+            300,
+            1,
+            &[Field::of(e::SELECTION_SEQUENCE, 4), Field::of(e::INTERFACE_NAME, VARIABLE)],
+        );
+        let bytes = [&[0, 0, 0, 7, 4][..], b"eth0"].concat();
+        let record = DataRecord { domain: 9, exported_at: NOW, template: &template, bytes: &bytes };
+        assert_eq!(interpret(&record), Some((7, Said::Interface { name: name(), selector: 7 })));
+    }
+
+    #[test]
+    fn a_report_without_a_digest_or_a_time_is_no_sighting() {
+        let digest = (Field::of(e::DIGEST, 1), 5);
+        let seen = (Field::of(e::SEEN_SECONDS, 1), 3);
+        let is_sighting = |fields: &[(Field, u8)]| {
+            let (fields, bytes): (Vec<Field>, Vec<u8>) = fields.iter().copied().unzip();
+            let template = Template::data(300, &fields);
+            packet(&DataRecord { domain: 9, exported_at: NOW, template: &template, bytes: &bytes }).is_some()
+        };
+        assert!(is_sighting(&[digest, seen]));
+        assert!(!is_sighting(&[digest]) && !is_sighting(&[seen]));
+        // A private element of the same number is something else.
+        let private = (Field::own(e::DIGEST, 1), 5);
+        assert!(!is_sighting(&[private, seen]));
+    }
+
+    #[test]
+    fn the_length_of_a_jumbogram_is_the_largest_that_a_sighting_has() {
+        let fields = [Field::of(e::DIGEST, 1), Field::of(e::SEEN_SECONDS, 1), Field::of(e::TOTAL_LENGTH, 4)];
+        let template = Template::data(300, &fields);
+        let length = |length: u32| {
+            let bytes = [&[5, 3][..], &length.to_be_bytes()].concat();
+            let record = DataRecord { domain: 9, exported_at: NOW, template: &template, bytes: &bytes };
+            packet(&record).map(|(_, sighting)| (sighting.length, sighting.at))
+        };
+        let at = Wall(3_000_000_000);
+        assert_eq!(length(1500), Some((1500, at)));
+        assert_eq!(length(65_536), Some((65_535, at)));
+    }
+
+    #[test]
+    fn a_name_is_cut_off_between_characters_and_says_its_length_in_one_byte_or_three() {
+        let named = |text: &str| {
+            let mut record = Vec::new();
+            name(text, &mut record);
+            record
+        };
+        assert_eq!(named(&"a".repeat(254)), [&[254][..], &[b'a'; 254]].concat());
+        let longest = [&[255, 0, 255][..], &[b'a'; 255]].concat();
+        assert_eq!(named(&"a".repeat(255)), longest);
+        assert_eq!(named(&"a".repeat(256)), longest);
+        // 254 bytes and a letter of two.
+        let cut = "a".repeat(254) + "\u{e9}";
+        assert_eq!(named(&cut), [&[254][..], &[b'a'; 254]].concat());
+        assert_eq!(text(&[b'a'; 256]), "a".repeat(255));
+        assert_eq!(text(b"a\x1b[2J\nb"), "a[2Jb");
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 

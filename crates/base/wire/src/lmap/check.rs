@@ -423,6 +423,146 @@ mod tests {
         assert!(!is_task_name("delay/a/b") && !is_task_name("delay/an-interface-of-19"));
     }
 
+    /// The field of a greeting that is out of bounds, if one is.
+    fn fault_of_hello(
+        change: impl FnOnce(&mut Vec<String>, &mut Vec<String>, &mut String),
+    ) -> Option<&'static str> {
+        let (mut abilities, mut interfaces) = (vec!["digest".to_owned()], vec!["eth0".to_owned()]);
+        let mut software = "0.1.0".to_owned();
+        change(&mut abilities, &mut interfaces, &mut software);
+        let hello = FromProbe::Hello {
+            probe: "bern-1".into(),
+            nonce: "0".repeat(32),
+            proof: "0".repeat(64),
+            software,
+            abilities,
+            interfaces,
+            addresses: Vec::new(),
+            instruction: None,
+            incarnation: "0".repeat(32),
+        };
+        hello.check().err().map(|fault| fault.field)
+    }
+
+    #[test]
+    fn a_list_has_at_most_256_words_and_each_is_printable() {
+        let word = || "w".to_owned();
+        assert_eq!(fault_of_hello(|_, _, _| {}), None);
+        assert_eq!(fault_of_hello(|abilities, _, _| *abilities = vec![word(); 256]), None);
+        assert_eq!(fault_of_hello(|abilities, _, _| *abilities = vec![word(); 257]), Some("abilities"));
+        assert_eq!(fault_of_hello(|abilities, _, _| abilities.push("a b".into())), Some("abilities"));
+        assert_eq!(fault_of_hello(|_, interfaces, _| interfaces.push(String::new())), Some("interfaces"));
+        assert_eq!(fault_of_hello(|_, interfaces, _| *interfaces = vec![word(); 257]), Some("interfaces"));
+    }
+
+    #[test]
+    fn a_word_has_1_to_63_bytes_and_the_name_of_an_interface_15() {
+        for (bytes, fault) in [(0, Some("software")), (1, None), (63, None), (64, Some("software"))] {
+            assert_eq!(fault_of_hello(|_, _, software| *software = "s".repeat(bytes)), fault, "{bytes}");
+        }
+        assert!(is_interface(&"i".repeat(15)) && !is_interface(&"i".repeat(16)));
+        assert!(!is_interface("") && !is_interface("a/b") && !is_interface("a b"));
+    }
+
+    #[test]
+    fn an_instruction_has_at_most_128_tasks_and_periods_of_a_tenth_of_a_second_to_an_hour() {
+        type Row = (u32, usize, u32, &'static [&'static str], Option<&'static str>);
+        let fault = |count: usize, period_ms: u32, suppressed: &[&str]| {
+            let instruction = Instruction {
+                number: 1,
+                tasks: (0..count).map(|number| (format!("task-{number}"), digest(1.0))).collect(),
+                suppression: Some(Suppression {
+                    tasks: suppressed.iter().map(ToString::to_string).collect(),
+                    ..Suppression::default()
+                }),
+                seed: "0".repeat(32),
+                period_ms,
+            };
+            instruction.check().err().map(|fault| fault.field)
+        };
+        let rows: [Row; 8] = [
+            (1, 128, 100, &["task-1"], None),
+            (2, 129, 100, &[], Some("tasks")),
+            (3, 0, 99, &[], Some("period_ms")),
+            (4, 0, 3_600_000, &[], None),
+            (5, 0, 3_600_001, &[], Some("period_ms")),
+            (6, 0, 100, &["task-1", "TASK"], Some("suppression")),
+            (7, 0, 100, &["t"; 128], None),
+            (8, 0, 100, &["t"; 129], Some("suppression")),
+        ];
+        for (row, count, period_ms, suppressed, want) in rows {
+            assert_eq!(fault(count, period_ms, suppressed), want, "row {row}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_a_task_are_taken_up_to_both_ends_of_their_bounds() {
+        let traffic = |slice_ms, top| What::Traffic { slice_ms, top };
+        let marking = |colour_bit, delay_bit, block_ms| What::Marking { colour_bit, delay_bit, block_ms };
+        let stamp = |interval_ns, length| What::Stamp {
+            target: "b".into(),
+            interval_ns,
+            length,
+            peer: None,
+            version: None,
+        };
+        let volume = |prefix, keys| What::Volume { by: Vec::new(), prefix: Some(prefix), keys };
+        let rows: &[(u32, What, Option<&str>)] = &[
+            (1, traffic(1, MOST_TALKERS), None),
+            (2, traffic(3_600_000, MOST_TALKERS + 1), Some("top")),
+            (3, traffic(0, 1), Some("slice_ms")),
+            (4, traffic(3_600_001, 1), Some("slice_ms")),
+            (5, marking(5, Some(4), 10), None),
+            (6, marking(6, None, 10), Some("colour_bit")),
+            (7, marking(0, Some(5), 3_600_000), None),
+            (8, marking(0, Some(6), 10), Some("delay_bit")),
+            (9, marking(0, None, 9), Some("block_ms")),
+            (10, marking(0, None, 3_600_001), Some("block_ms")),
+            (11, stamp(10_000, 65_487), None),
+            (12, stamp(60_000_000_000, 65_488), Some("length")),
+            (13, stamp(9_999, 44), Some("interval_ns")),
+            (14, stamp(60_000_000_001, 44), Some("interval_ns")),
+            (15, volume((32, 128), MOST_KEYS), None),
+            (16, volume((32, 129), 1), Some("prefix")),
+            (17, volume((24, 64), MOST_KEYS + 1), Some("keys")),
+            (18, What::Rtt { flows: 0 }, Some("flows")),
+            (19, What::Rtt { flows: MOST_FLOWS }, None),
+            (20, What::Capacity { sources: MOST_SOURCES }, None),
+        ];
+        for (row, what, fault) in rows {
+            assert_eq!(what.check().err().map(|fault| fault.field), *fault, "row {row}");
+        }
+    }
+
+    #[test]
+    fn a_measurement_is_one_that_there_is_with_at_most_64_options_of_a_line_each() {
+        let fault = |command: &str, options: usize, value: &str| {
+            let options = (0..options).map(|number| (format!("o{number}"), value.to_owned())).collect();
+            let what = What::Measure { command: command.into(), target: "b".into(), options, peer: None };
+            what.check().err().map(|fault| fault.field)
+        };
+        assert_eq!(fault("tcp", 64, ""), None);
+        assert_eq!(fault("tcp", 65, ""), Some("options"));
+        assert_eq!(fault("ping", 0, ""), Some("command"));
+        assert_eq!(fault("tcp", 1, "two\nlines"), Some("options"));
+        assert_eq!(fault("tcp", 1, &"v".repeat(255)), None);
+        assert_eq!(fault("tcp", 1, &"v".repeat(256)), Some("options"));
+    }
+
+    #[test]
+    fn a_schedule_is_at_most_a_week_apart_and_spread_over_at_most_a_day() {
+        let fault = |every_ms, spread_ms, from| {
+            let schedule = Schedule { every_ms, spread_ms, from, until: Some(5) };
+            schedule.check().err().map(|fault| fault.field)
+        };
+        assert_eq!((fault(100, 86_400_000, None), fault(604_800_000, 0, Some(4))), (None, None));
+        assert_eq!((fault(99, 0, None), fault(604_800_001, 0, None)), (Some("every_ms"), Some("every_ms")));
+        assert_eq!(
+            (fault(100, 86_400_001, None), fault(100, 0, Some(6))),
+            (Some("spread_ms"), Some("until"))
+        );
+    }
+
     #[test]
     fn a_batch_is_neither_empty_nor_too_long() {
         let batch =

@@ -301,6 +301,85 @@ fn tunnels_in_tunnels_end_and_strange_insides_leave_the_outside() {
     }
 }
 
+/// Returns the ports within a packet without a link layer, if these rules open it.
+fn opened(rules: &str, outer: &[u8]) -> Option<(u16, u16)> {
+    let packet = parse_with(rules.parse().unwrap(), LinkType::Raw, outer, outer.len() as u32).unwrap();
+    packet.ports().filter(|_| packet.bytes.len() < outer.len())
+}
+
+#[test]
+fn a_rule_opens_tunnels_of_its_kind_and_no_others() {
+    let inner = v6(UDP, &udp(7, 9, b"x"));
+    let rows: [(&str, &str, Vec<u8>); 5] = [
+        ("ip", "gre,vxlan,gtp", v4(IPV6, &inner)),
+        ("ip", "gre,vxlan,gtp", v6(IPV4, &v4(UDP, &udp(7, 9, b"x")))),
+        ("gre", "ip,vxlan,gtp", v4(GRE, &[&[0, 0, 0x86, 0xdd], &inner[..]].concat())),
+        (
+            "vxlan",
+            "gre,ip,gtp,vxlan=4788",
+            v4(UDP, &udp(1, 4789, &[&[8, 0, 0, 0, 0, 0, 1, 0], &ethernet(&[], &inner)[..]].concat())),
+        ),
+        (
+            "gtp",
+            "gre,ip,vxlan",
+            v4(UDP, &udp(1, 2152, &[&[0x30, 255, 0, 0, 0, 0, 0, 1], &inner[..]].concat())),
+        ),
+    ];
+    for (own, others, outer) in rows {
+        assert_eq!((opened(own, &outer), opened(others, &outer)), (Some((7, 9)), None), "{own}");
+    }
+}
+
+#[test]
+fn each_optional_field_of_gre_is_four_bytes_long() {
+    let inner = v4(UDP, &udp(7, 9, b"x"));
+    let gre = |flags: u8, version: u8, fields: usize| {
+        let outer = v4(GRE, &[&[flags, version, 8, 0][..], &vec![0; 4 * fields][..], &inner[..]].concat());
+        opened("gre", &outer)
+    };
+    let found = Some((7, 9));
+    // Checksum, key and sequence number.
+    assert_eq!([0x80, 0x20, 0x10].map(|flags| gre(flags, 0, 1)), [found; 3]);
+    assert_eq!([0xa0, 0x90, 0x30].map(|flags| gre(flags, 0, 2)), [found; 3]);
+    // A source route, and PPTP.
+    assert_eq!((gre(0x40, 0, 1), gre(0, 1, 0)), (None, None));
+}
+
+#[test]
+fn a_vxlan_header_without_a_valid_network_is_not_opened() {
+    let inner = ethernet(&[], &v4(UDP, &udp(7, 9, b"x")));
+    let vxlan = |flags: u8| {
+        let payload = [&[flags, 0, 0, 0, 0, 0, 1, 0], &inner[..]].concat();
+        opened("vxlan", &v4(UDP, &udp(1, 4789, &payload)))
+    };
+    assert_eq!([0x08, 0xff, 0xf7].map(vxlan), [Some((7, 9)), Some((7, 9)), None]);
+}
+
+#[test]
+fn extensions_of_gtp_are_followed_but_not_without_end() {
+    let inner = v4(UDP, &udp(7, 9, b"x"));
+    let gtp = |head: &[u8]| {
+        let payload = [&[head[0], head[1], 0, 0, 0, 0, 0, 1][..], &head[2..], &inner[..]].concat();
+        opened("gtp", &v4(UDP, &udp(1, 2152, &payload)))
+    };
+    let found = Some((7, 9));
+    // A sequence number, or the number of an N-PDU. Without an extension its type does not count.
+    assert_eq!(gtp(&[0x32, 255, 0, 1, 0, 0x85]), found);
+    assert_eq!(gtp(&[0x31, 255, 0, 1, 0, 0x85]), found);
+    // Extensions of one and two times four bytes, the type of the next at the end of each.
+    assert_eq!(gtp(&[0x34, 255, 0, 0, 0, 0x85, 1, 0, 0, 0x85, 2, 0, 0, 0, 0, 0, 0, 0]), found);
+    let chain = |extensions: usize| {
+        let mut head = vec![0x34, 255, 0, 0, 0, 0x85];
+        head.extend([1, 0, 0, 0x85].repeat(extensions - 1));
+        head.extend([1, 0, 0, 0]);
+        gtp(&head)
+    };
+    assert_eq!((chain(1), chain(4), chain(5)), (found, found, None));
+    // An extension of no bytes, another message, another version, and GTP'.
+    assert_eq!(gtp(&[0x34, 255, 0, 0, 0, 0x85, 0, 0, 0, 0]), None);
+    assert_eq!((gtp(&[0x30, 254]), gtp(&[0x50, 255]), gtp(&[0x20, 255])), (None, None, None));
+}
+
 const LINKS: [LinkType; 5] =
     [LinkType::Ethernet, LinkType::Raw, LinkType::Cooked, LinkType::CookedV2, LinkType::Null];
 

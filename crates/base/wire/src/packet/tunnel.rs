@@ -148,7 +148,7 @@ fn gtp(payload: &[u8]) -> Option<usize> {
         next = *payload.get(at + size - 1)?;
         at += size;
     }
-    None
+    (next == 0).then_some(at)
 }
 
 /// Tunnels in tunnels, at most.

@@ -172,6 +172,81 @@ fn a_length_that_cannot_be_is_flagged_and_ends_it() {
 }
 
 #[test]
+fn parts_of_a_location_come_back_unknown_and_one_that_is_too_long_malformed() {
+    // Ports, a part of two bytes, one without bytes, and one that claims more bytes than there are.
+    let mut area = [0, 2, 0, 19, 9, 9, 9, 9, 0, 1, 0, 2, 7, 7, 0, 2, 0, 0, 0x80, 3, 0, 2, 7];
+    let asked = reflect(&mut area, &FACTS, None, (0, 0));
+    assert_eq!(asked, tlv::Asked::default(), "the location itself is as it has to be");
+    let want = [0, 2, 0, 19, 3, 0x5e, 0x9c, 0x40, 0x80, 1, 0, 2, 7, 7, 0x80, 2, 0, 0, 0xc0, 3, 0, 2, 7];
+    assert_eq!(area, want);
+}
+
+#[test]
+fn a_part_that_ends_within_its_head_is_malformed() {
+    for tail in 1..4_u8 {
+        let mut area = vec![0x80, 2, 0, 4 + tail, 0, 0, 0, 0];
+        area.resize(8 + usize::from(tail), 0x80);
+        assert!(!reflect(&mut area, &FACTS, None, (0, 0)).malformed);
+        assert_eq!((area[0], area[8]), (0, 0xc0), "{tail} bytes");
+    }
+}
+
+#[test]
+fn a_location_without_room_for_the_ports_and_other_questions_of_wrong_length_are_malformed() {
+    for (kind, right) in
+        [(kind::TIMESTAMP_INFORMATION, 4), (kind::CLASS_OF_SERVICE, 4), (kind::DIRECT_MEASUREMENT, 12)]
+    {
+        for length in [right - 1, right, right + 1] {
+            let mut area = vec![0x80, kind, 0, length];
+            area.resize(4 + usize::from(length), 0);
+            let asked = reflect(&mut area, &FACTS, None, (0, 0));
+            assert_eq!(asked.malformed, length != right, "{kind}: {length}");
+            assert_eq!(area[0], if length == right { 0 } else { 0xc0 }, "{kind}: {length}");
+        }
+    }
+    for (length, malformed) in [(3, true), (4, false), (5, false)] {
+        let mut area = vec![0x80, kind::LOCATION, 0, length];
+        area.resize(4 + usize::from(length), 0);
+        assert_eq!(reflect(&mut area, &FACTS, None, (0, 0)).malformed, malformed, "{length}");
+    }
+}
+
+#[test]
+fn without_the_name_of_its_kernels_run_a_reflector_does_not_know_whose_clock_it_reads() {
+    let mut area = vec![0; 36];
+    area[1..4].copy_from_slice(&[kind::SAME_CLOCK, 0, 32]);
+    let facts = Facts { run_of_kernel: None, ..FACTS };
+    assert!(!reflect(&mut area, &facts, None, (0, 0)).malformed);
+    assert_eq!((area[0], &area[4..]), (0x80, &[0; 32][..]));
+}
+
+#[test]
+fn a_dscp_of_no_more_than_what_is_allowed_is_granted_and_what_came_is_told() {
+    let answer = |highest_dscp: u8, dscp: Option<u8>| {
+        let mut area = [0x80, 4, 0, 4, 46 << 2, 0, 0, 0];
+        let facts = Facts { highest_dscp, dscp, ecn: 3, ..FACTS };
+        (reflect(&mut area, &facts, None, (0, 0)).dscp, [area[4], area[5]])
+    };
+    // 46 is 101110; 53, with which it came, is 110101. Then ECN and whether the wish is refused.
+    assert_eq!(answer(46, Some(53)), (46, [0b1011_1011, 0b0101_1100]));
+    assert_eq!(answer(45, Some(53)), (0, [0b1011_1011, 0b0101_1101]));
+    assert_eq!(answer(46, None), (46, [0b1011_1000, 0b0000_1100]));
+}
+
+#[test]
+fn what_follows_a_proof_is_extra_padding_or_the_proof_is_none() {
+    let key = key();
+    let proven = |behind: &[u8]| {
+        let mut area = vec![0; 36];
+        Questions::fitting(&WANTED[1..2], 36, Some(&key)).emit(&mut area, Some(&key), 3, 9);
+        area.extend(behind);
+        !reflect(&mut area, &FACTS, Some(&key), (3, 2)).unproven
+    };
+    assert!(proven(&[]) && proven(&[0x80, kind::EXTRA_PADDING, 0, 1, 0]));
+    assert!(!proven(&[0x80, kind::CLASS_OF_SERVICE, 0, 4, 0, 0, 0, 0]));
+}
+
+#[test]
 fn unproven_questions_are_not_answered() {
     let key = key();
     let mut area = vec![0; 110];

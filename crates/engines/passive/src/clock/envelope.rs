@@ -251,4 +251,73 @@ mod tests {
             assert_eq!(kept, want);
         }
     }
+
+    /// The limits of the only bin.
+    fn only_bin(envelope: &Envelope) -> Bin {
+        let bins: Vec<Bin> = envelope.limits(0, 1000).collect();
+        let [bin] = bins.as_slice() else { panic!("{bins:?}") };
+        *bin
+    }
+
+    #[test]
+    fn of_equal_limits_the_earlier_one_is_kept_whatever_the_order() {
+        for stamps in [[100, 200], [200, 100]] {
+            let mut envelope = Envelope::new(Span(1000));
+            for at in stamps {
+                envelope.forward(Wall(at), Wall(at + 7));
+                envelope.reverse(Wall(at - 5), Wall(at));
+            }
+            let most = Limit { difference: 7, at: 100 };
+            let least = Limit { difference: -5, at: 100 };
+            assert_eq!(only_bin(&envelope), Bin { most: Some(most), least: Some(least) }, "{stamps:?}");
+        }
+    }
+
+    #[test]
+    fn the_tightest_limits_of_a_bin_are_kept_not_the_earliest() {
+        let mut envelope = Envelope::new(Span(1000));
+        for (at, delay) in [(100, 30), (200, 10), (300, 20)] {
+            envelope.forward(Wall(at), Wall(at + delay));
+            envelope.reverse(Wall(at), Wall(at + delay));
+        }
+        let most = Limit { difference: 10, at: 200 };
+        // The stamp of clock a is that of the arrival.
+        let least = Limit { difference: -10, at: 210 };
+        assert_eq!(only_bin(&envelope), Bin { most: Some(most), least: Some(least) });
+    }
+
+    #[test]
+    fn limits_of_bins_of_another_width_are_left_out() {
+        let mut envelope = Envelope::new(Span(1000));
+        let mut wider = Envelope::new(Span(2000));
+        wider.forward(Wall(100), Wall(107));
+        envelope.merge(&wider);
+        assert_eq!(envelope.limits(0, 4000).count(), 0);
+        // Bins are no narrower than 1 us.
+        assert_eq!(Envelope::new(Span(999)), Envelope::new(Span(1000)));
+        assert_ne!(Envelope::new(Span(1001)), Envelope::new(Span(1000)));
+    }
+
+    #[test]
+    fn limits_of_a_time_are_those_from_its_first_instant_to_before_its_last() {
+        let mut envelope = Envelope::new(Span(1000));
+        for at in [-1, 0, 1999, 2000] {
+            envelope.forward(Wall(at), Wall(at + 7));
+        }
+        let stamps = |from: i64, until: i64| -> Vec<i64> {
+            envelope.limits(from, until).filter_map(|bin| Some(bin.most?.at)).collect()
+        };
+        assert_eq!(stamps(0, 2000), [0, 1999]);
+        assert_eq!(stamps(-1, 2001), [-1, 0, 1999, 2000]);
+        assert!(stamps(1, 1999).is_empty() && stamps(5000, 1000).is_empty());
+    }
+
+    #[test]
+    fn limits_that_are_forgotten_are_those_of_bins_that_ended_before() {
+        let mut envelope = Envelope::new(Span(1000));
+        (-2..3).for_each(|bin| envelope.reverse(Wall(bin * 1000), Wall(bin * 1000 + 500)));
+        envelope.forget_before(Wall(-1));
+        let kept: Vec<i64> = envelope.limits(-9000, 9000).filter_map(|bin| Some(bin.least?.at)).collect();
+        assert_eq!(kept, [-500, 500, 1500, 2500]);
+    }
 }

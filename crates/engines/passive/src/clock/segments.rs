@@ -293,6 +293,55 @@ mod tests {
         }
     }
 
+    /// Packets of 1 ms both ways in each grain of the period; in those of `torn` some that no line
+    /// allows.
+    fn grains(torn: &[i64]) -> Envelope {
+        let mut envelope = super::super::ClockBook::envelope(Span::from_secs(10));
+        for grain in 0..GRAINS {
+            let at = PERIOD.from.0 + grain * 625_000_000 + 100_000_000;
+            envelope.forward(Wall(at), Wall(at + 1_000_000));
+            envelope.reverse(Wall(at), Wall(at + 1_000_000));
+            if torn.contains(&grain) {
+                // Clock b is 30 ms ahead at the least, and 1 ms at the most.
+                envelope.reverse(Wall(at + 31_000_000), Wall(at + 1_000_000));
+            }
+        }
+        envelope
+    }
+
+    #[test]
+    fn a_clock_that_jumps_a_dozen_times_has_no_line_before_that() {
+        let ends = |torn: &[i64]| -> Vec<i64> {
+            lines(&grains(torn), PERIOD.from, PERIOD).iter().map(|line| line.until.0).collect()
+        };
+        // Eleven jumps leave grains 0 to 4, which end 3.125 s after the period's begin.
+        let jumps: Vec<i64> = (5..16).collect();
+        assert_eq!(ends(&jumps), [23_125_000_000]);
+        assert!(ends(&(4..16).collect::<Vec<i64>>()).is_empty());
+        // The twelfth jump leaves a steady grain behind it, and that has no line either.
+        assert!(ends(&[&[2][..], &jumps].concat()).is_empty());
+    }
+
+    #[test]
+    fn a_jump_in_the_last_grain_leaves_a_line_until_that_grain() {
+        let found = lines(&grains(&[15]), PERIOD.from, PERIOD);
+        let [line] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!(line.until, Wall(29_375_000_000));
+        // The middle between 1 ms and -1 ms. Stamps of both ways are 1 ms apart, which tilts it a
+        // little.
+        assert!(line.offset.iter().all(|offset| offset.abs() < Span(1_000)), "{line:?}");
+    }
+
+    #[test]
+    fn packets_of_one_way_make_no_line() {
+        let mut envelope = super::super::ClockBook::envelope(Span::from_secs(10));
+        for at in (PERIOD.from.0..PERIOD.until.0).step_by(10_000_000) {
+            envelope.forward(Wall(at), Wall(at + 1_000_000));
+        }
+        let found = lines(&envelope, PERIOD.from, PERIOD);
+        assert!(found.is_empty(), "{found:?}");
+    }
+
     #[test]
     fn limits_of_several_grains_are_the_tightest_of_them_where_each_has_both() {
         assert_eq!(tightest(&[(Some(5), Some(1)), (Some(3), Some(2))]), Some((3, 2)));

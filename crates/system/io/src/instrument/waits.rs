@@ -58,7 +58,16 @@ mod tests {
 
     #[test]
     fn no_wait_ends_early_and_its_percentiles_are_in_order() {
-        for timing in waits(Effort::Quick) {
+        let timings = waits(Effort::Quick);
+        let asked: Vec<_> = timings.iter().map(|it| (it.how, it.asked.nanos() / 1000)).collect();
+        let want = [
+            (WaitHow::Sleep, 100),
+            (WaitHow::PreciseSleep, 100),
+            (WaitHow::PreciseSleep, 1000),
+            (WaitHow::Paced, 100),
+        ];
+        assert_eq!(asked, want);
+        for timing in timings {
             assert!(timing.samples >= 40 && timing.mean_ns > 0.0, "{timing:?}");
             assert!(Span::ZERO <= timing.p50 && timing.p50 <= timing.p99 && timing.p99 <= timing.max);
         }

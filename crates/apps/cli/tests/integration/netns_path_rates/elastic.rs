@@ -5,6 +5,7 @@
 //! (`crates/system/sim/tests/integration/hostile_paths.rs`).
 
 use netaware_record::RateBound;
+use netaware_testkit::figures::is_doubt;
 use netaware_testkit::program::{Responder, signal};
 
 use super::*;
@@ -45,7 +46,7 @@ fn is_too_much(found: &PathRate, left: f64) -> Option<String> {
         RateBound::AtMost => rate.hi >= left - slack,
         RateBound::AtLeast => rate.lo <= left + slack,
     };
-    let doubts = found.flags.iter().any(|flag| flag != "coalescing");
+    let doubts = found.flags.iter().any(|flag| is_doubt(flag));
     (!allows && !doubts).then(|| format!("left {left:.4e}: {found:#?}"))
 }
 

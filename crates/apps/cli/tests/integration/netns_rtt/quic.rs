@@ -24,6 +24,9 @@ const CONNECTIONS: usize = 8;
 /// Each way, so that no edge waits for something to travel with.
 pub(super) const EVERY: Span = Span::from_millis(2);
 const LASTING: Duration = Duration::from_millis(1500);
+/// From one handshake to the next. A host that stands still meanwhile makes a handshake long, and a
+/// connection whose round trips are shorter than half of it is not taken for one that spins.
+const BETWEEN: Duration = Duration::from_millis(50);
 
 /// Both ends of all connections; what each sends the other never asked for.
 pub(super) fn talk(lab: &Lab, version: IpVersion) {
@@ -54,9 +57,11 @@ pub(super) fn talk(lab: &Lab, version: IpVersion) {
         });
         let asking: Vec<_> = near
             .into_iter()
-            .map(|socket| {
+            .zip(0..)
+            .map(|(socket, turn)| {
                 let (endpoint, client) = (endpoint(None, socket), client.clone());
                 tokio::spawn(async move {
+                    tokio::time::sleep(BETWEEN * turn).await;
                     let connection = endpoint.connect_with(client, at, "b").unwrap().await.unwrap();
                     let _ = tokio::time::timeout(LASTING, chatter(&connection)).await;
                     connection.close(0_u32.into(), b"");

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use netaware_collector::Config;
 use netaware_io::clock;
 use netaware_record::passive::{DelayRow, PacketSighting, Period};
 use netaware_units::{Span, Wall};
@@ -51,21 +52,52 @@ pub(crate) fn rows_of(collector: &Running, pair: &str) -> Vec<(i64, DelayRow)> {
     items.iter().map(|item| (item["period"]["from"].as_i64().unwrap(), row(item))).collect()
 }
 
-/// Asks until the rows say what is awaited; gives what they say in the end.
+/// Asks until the rows say what is awaited, and has the joins settle whatever they hold beside it;
+/// returns what the rows say in the end. A count that only passes through the awaited one is not
+/// returned for it.
 pub(crate) fn awaited(collector: &Running, want: [u64; 4]) -> [u64; 4] {
     awaited_of(&[collector], want)
 }
 
 /// The same of what several collectors say together.
 pub(crate) fn awaited_of(collectors: &[&Running], want: [u64; 4]) -> [u64; 4] {
+    let added = || {
+        let each = collectors.iter().map(|collector| sums(collector));
+        each.fold([0; 4], |sum, one| std::array::from_fn(|at| sum[at] + one[at]))
+    };
     let until = clock::now() + Span::from_secs(15);
     loop {
-        let each = collectors.iter().map(|collector| sums(collector));
-        let sums = each.fold([0; 4], |sum, one| std::array::from_fn(|at| sum[at] + one[at]));
-        if sums == want || clock::now() > until {
+        let sums = added();
+        if sums == want {
+            break;
+        }
+        // What was not settled by itself must not be settled by force.
+        if clock::now() > until {
             return sums;
         }
         std::thread::park_timeout(Duration::from_millis(50));
+    }
+    for collector in collectors {
+        settle_all(collector);
+    }
+    added()
+}
+
+/// Takes the joins out of the configuration, so that they give all they hold, and puts them back.
+/// What they gave is stored before the collector looks for the second change.
+fn settle_all(collector: &Running) {
+    let client = collector.client();
+    let before = client.ask("GET", "/api/v1/config", "").unwrap().body;
+    let mut without = Config::read(&before).unwrap();
+    without.joins.clear();
+    for (text, joins) in [(without.to_toml().unwrap(), 0), (before, 1)] {
+        let answer = client.ask("PUT", "/api/v1/config", &text).unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let until = clock::now() + Span::from_secs(15);
+        while collector.ask("/api/v1/joins").as_array().unwrap().len() != joins {
+            assert!(clock::now() < until, "not {joins} joins within 15 s");
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
     }
 }
 

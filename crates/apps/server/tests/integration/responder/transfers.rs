@@ -314,5 +314,5 @@ fn a_stopping_responder_ends_its_tests_and_says_goodbye() {
     assert_eq!(speaker.try_hear(), None);
     responder.join();
     assert!(clock::now() - began < Span::from_secs(2));
-    let _ = reader.join();
+    reader.join().unwrap();
 }

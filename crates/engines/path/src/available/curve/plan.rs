@@ -220,6 +220,69 @@ mod tests {
     }
 
     #[test]
+    fn a_train_is_as_long_as_bursts_or_stamps_want_it() {
+        let sender = Sender::new(&instrument(1e8));
+        let wanted = |plan: Plan| plan.wanted(&sender, &Health::default(), 4e7);
+        // 240 packets last 72 ms, of which 18 do not count: with this scatter a strain of 0.12 is
+        // enough. Trains are longer by the square of what is asked above that, four times at most.
+        let scatter = 0.1 * 0.018_f64.sqrt();
+        let bursts = |of: f64, packets: u32| Plan { scatter: of * scatter, packets, ..Plan::new(0.0) };
+        let shortest = |nanos: f64| Plan { shortest: nanos, ..Plan::new(0.0) };
+        let rows = [
+            (bursts(0.5, 0), 240.0),
+            (bursts(1.5, 0), 540.0),
+            (bursts(3.0, 0), 960.0),
+            (bursts(1.5, 300), 675.0),
+            // 100 ms at 1.3 times 40 Mbit/s are 433 packets and a third.
+            (shortest(1e8), 1300.0 / 3.0),
+            (shortest(1e7), 240.0),
+        ];
+        for (row, (plan, want)) in rows.into_iter().enumerate() {
+            let found = wanted(plan);
+            assert!((found - want).abs() < 1e-6, "row {row}: {found} for {want}");
+        }
+    }
+
+    #[test]
+    fn what_trains_say_moves_the_plan_to_a_quarter_or_to_twice_at_most() {
+        let available = |found: f64| {
+            let mut plan = Plan::new(0.0);
+            plan.begin(4e7, 1e8, 0);
+            plan.improve(&Fit { capacity: 9e7, available: found, quality: 1.0, scatter: 0.0 }, 0.0, 0.0);
+            plan.near
+        };
+        assert_eq!([5e6, 2e7, 9e7].map(available), [1e7, 2e7, 8e7].map(|rate| Some((rate, 9e7))));
+    }
+
+    #[test]
+    fn a_plan_is_begun_after_two_rounds_and_done_after_four() {
+        let mut plan = Plan::new(0.0);
+        let fit = Fit { capacity: 1e8, available: 4e7, quality: 1.0, scatter: 0.0 };
+        let stages = [(); 5].map(|()| {
+            let stage = (plan.is_begun(), plan.is_done());
+            plan.improve(&fit, 0.0, 0.0);
+            stage
+        });
+        assert_eq!(stages, [(false, false), (false, false), (true, false), (true, false), (true, true)]);
+    }
+
+    #[test]
+    fn trains_begin_no_longer_than_enough_and_double_up_to_what_the_host_sends() {
+        let sender = Sender { longest: 1_000, ..Sender::new(&instrument(1e8)) };
+        let packets = |packets: u32| {
+            let mut plan = Plan::new(0.0);
+            plan.begin(4e7, 1e8, packets);
+            let begin = plan.packets;
+            plan.lengthen(&sender);
+            let longer = plan.packets;
+            plan.lengthen(&sender);
+            [begin, longer, plan.packets]
+        };
+        assert_eq!([packets(240), packets(241)], [[0, 480, 960], [241, 482, 964]]);
+        assert_eq!(packets(600), [600, 1_000, 1_000]);
+    }
+
+    #[test]
     fn a_queue_is_empty_for_the_share_that_a_random_walk_falls_below_what_the_skipped_part_lifted() {
         let fit = Fit { capacity: 1e8, available: 4e7, quality: 1.0, scatter: 0.02 };
         let sample = |rate: f64, lasted: f64| Sample { rate, stretch: 1.1, lasted };

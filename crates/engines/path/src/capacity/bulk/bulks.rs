@@ -365,4 +365,65 @@ mod tests {
         assert_eq!(reading(96_900.0, 1.23e8), (true, false));
         assert_eq!(reading(96_900.0, 1.24e8), (true, true));
     }
+
+    /// Dispersions of each length, half of them so far below 120 us and half so far above, ns.
+    /// Stamps err by 100 ns.
+    fn two_places(apart: f64, count: usize) -> Bulks {
+        let gaps = [vec![120_000.0 - apart; count / 2], vec![120_000.0 + apart; count - count / 2]].concat();
+        let samples: Vec<Sample> = gaps.into_iter().map(|gap| dispersion(gap, 1.0)).collect();
+        let samples = [samples.clone(), samples.clone(), samples];
+        Bulks { error: 100.0, steps: [1, 2, 4], ..bulks(0.0, samples) }
+    }
+
+    #[test]
+    fn dispersions_that_only_stamps_spread_have_clusters_as_wide_as_four_errors_of_a_packet() {
+        let of = two_places(100.0, 20);
+        for (which, width) in [(0, 400.0), (1, 200.0), (2, 100.0)] {
+            let view = of.view(which).unwrap();
+            // The deviation is 100 of twenty.
+            let pairs = [
+                (view.width, width),
+                (view.gap, 120_000.0),
+                (view.error, 100.0 / 20_f64.sqrt()),
+                (view.share, 1.0),
+                (view.fast, 120_000.0),
+                (view.middle, 120_000.0),
+            ];
+            assert!(pairs.iter().all(|(found, want)| (found - want).abs() < 1e-6), "{view:?}");
+            assert_eq!((view.quiet, view.weight, view.rival), (true, 20, None));
+        }
+    }
+
+    #[test]
+    fn dispersions_are_quiet_up_to_the_errors_of_stamps_and_three_thousandths() {
+        // 1.3 errors are 130, 65 and 32.5 per packet; 0.3 % of 120 us are 360.
+        let is_quiet = |(apart, which): (f64, usize)| two_places(apart, 20).view(which).unwrap().quiet;
+        let rows = [(489.0, 0), (491.0, 0), (424.0, 1), (426.0, 1), (392.0, 2), (393.0, 2)];
+        assert_eq!(rows.map(is_quiet), [true, false, true, false, true, false]);
+    }
+
+    #[test]
+    fn seven_dispersions_are_no_view() {
+        assert!(two_places(0.0, 7).view(0).is_none() && two_places(0.0, 8).view(0).is_some());
+    }
+
+    #[test]
+    fn packets_come_together_if_more_than_one_of_a_hundred_is_within_a_twentieth_of_the_distance() {
+        let together = |(gap, count): (f64, usize)| {
+            let samples = [vec![dispersion(120_000.0, 1.0); 300 - count], vec![dispersion(gap, 1.0); count]];
+            bulks(0.0, [samples.concat(), Vec::new(), Vec::new()]).some_come_together(120_000.0)
+        };
+        let rows = [(5_999.0, 3), (5_999.0, 4), (6_000.0, 4)];
+        assert_eq!(rows.map(together), [false, true, false]);
+    }
+
+    #[test]
+    fn delays_are_told_above_the_least_and_the_least_delayed_are_a_sixth_but_at_least_24() {
+        let delayed = |number: u32| Sample { delay: f64::from(number) - 50.0, ..dispersion(7.0, 1.0) };
+        let mut samples: Vec<Sample> = (0..6 * 30).map(delayed).collect();
+        above_the_least(&mut samples);
+        assert!(samples[0].delay.abs() < 1e-9 && (samples[9].delay - 9.0).abs() < 1e-9);
+        let counts = [10, 100, 150, 180].map(|count: usize| least_delayed(&samples[..count]).len());
+        assert_eq!(counts, [10, 24, 25, 30]);
+    }
 }

@@ -311,3 +311,172 @@ const PAIRS: usize = 25;
 const LONG_TRAINS: u32 = 500;
 /// A dispersion of fewer stamp errors says nothing.
 const TOO_SHORT: f64 = 10.0;
+
+#[cfg(test)]
+mod tests {
+    use netaware_units::Span;
+
+    use super::*;
+    use crate::Arrival;
+    use crate::capacity::made_up::instrument;
+
+    fn phases() -> Phases {
+        Phases::new(&instrument(), PathrateRules::default())
+    }
+
+    /// Packets that left 500 ns apart and came at these times, ns.
+    fn train(came: &[i64]) -> TrainReport {
+        let arrivals: Vec<Arrival> =
+            (0..).zip(came).map(|(number, at)| Arrival { number, at: *at }).collect();
+        let sent = arrivals.iter().map(|arrival| Some(i64::from(arrival.number) * 500)).collect();
+        TrainReport { sent, arrivals }
+    }
+
+    #[test]
+    fn batches_that_come_at_less_than_nine_tenths_of_the_whole_trains_rate_are_left_out() {
+        // Batches of four packets, one each 1 ms and one after 2 ms.
+        let batch = |at: i64| (0..4).map(move |packet| at * 1_000_000 + packet * 1_000);
+        let came: Vec<i64> = [0, 1, 2, 3, 5, 6, 7, 8].into_iter().flat_map(batch).collect();
+        let mut phases = phases();
+        phases.batching = Some(Batching { period: 1e6, batch: 4.0 });
+        phases.take_batches(&train(&came));
+        // From the second batch to the last but one twenty packets take 6 ms: 40 Mbit/s. Four
+        // packets are 48 Mbit/s in 1 ms, and 24 in 2 ms.
+        assert_eq!((phases.long, phases.batches), (vec![300_000.0], vec![4.8e7; 5]));
+    }
+
+    #[test]
+    fn ends_of_sorted_values_are_cut_off_up_to_a_tenth_of_them_each() {
+        let cut = |count: u32, most: usize| {
+            let values: Vec<f64> = (0..count).rev().map(f64::from).collect();
+            let kept = trimmed(&values, most);
+            (kept.len(), kept.first().copied(), kept.last().copied())
+        };
+        assert_eq!(cut(9, 10), (9, Some(0.0), Some(8.0)));
+        assert_eq!(cut(10, 10), (8, Some(1.0), Some(8.0)));
+        assert_eq!(cut(300, 10), (280, Some(10.0), Some(289.0)));
+        assert_eq!(cut(0, 10), (0, None, None));
+    }
+
+    #[test]
+    fn the_longest_trains_are_those_that_a_burst_has_room_for() {
+        let lengths = |largest_burst: u64| {
+            let phases = Phases::new(&Instrument { largest_burst, ..instrument() }, PathrateRules::default());
+            phases.lengths().iter().map(|(packets, _)| *packets).collect::<Vec<u32>>()
+        };
+        assert_eq!(lengths(10 * 1500 - 1), Vec::<u32>::new());
+        assert_eq!(lengths(10 * 1500), [10]);
+        assert_eq!(lengths(25 * 1500 - 1), [10]);
+        assert_eq!(lengths(50 * 1500), [10, 25, 50]);
+    }
+
+    #[test]
+    fn sizes_rise_from_572_bytes_and_with_the_packets_of_a_train() {
+        let phases = phases();
+        // A fortieth of 928 and one byte are 24.
+        let rows = [((2, 0), 572), ((2, 1), 596), ((2, 38), 1484), ((2, 39), 1500), ((3, 0), 847)];
+        for ((packets, number), size) in rows {
+            assert_eq!(phases.size(packets, number), size, "{number} of {packets}");
+        }
+    }
+
+    #[test]
+    fn trains_have_eight_batches_but_200_packets_at_least_and_what_a_burst_holds_at_most() {
+        let packets = |batch: Option<f64>, largest_burst: u64| {
+            let host = Instrument { largest_burst, ..instrument() };
+            let mut phases = Phases::new(&host, PathrateRules::default());
+            phases.batching = batch.map(|batch| Batching { period: 1e6, batch });
+            phases.batch_train()
+        };
+        let rows = [
+            (None, 750_000, 200),
+            (Some(20.0), 750_000, 200),
+            (Some(30.0), 750_000, 240),
+            (Some(100.0), 750_000, 500),
+            (Some(30.0), 150_000, 100),
+            (Some(30.0), 1_500, 2),
+        ];
+        for (batch, burst, want) in rows {
+            assert_eq!(packets(batch, burst), want, "{batch:?} {burst}");
+        }
+    }
+
+    #[test]
+    fn a_pair_counts_from_ten_errors_of_its_stamps_on() {
+        // Two stamps err by 141.42 ns.
+        let pair = |span: i64| phases().pair(&train(&[0, span]), (2, 1500));
+        assert_eq!(pair(1_414), None);
+        assert_eq!(pair(1_415), Some(Pair { length: 1500, gap: 1_415.0, gaps: 1.0 }));
+        let three = phases().pair(&train(&[0, 1_000, 1_500]), (3, 1500));
+        assert_eq!(three, Some(Pair { length: 1500, gap: 750.0, gaps: 2.0 }));
+    }
+
+    #[test]
+    fn more_than_a_quarter_of_short_pairs_makes_trains_longer_until_that_is_too_long() {
+        let after = |short: usize, longest: u32, (packets, size): (u32, u32)| {
+            let mut phases = Phases { longest, ..phases() };
+            let reports: Vec<TrainReport> =
+                (0..PAIRS).map(|number| train(&[0, if number < short { 1_000 } else { 2_000 }])).collect();
+            let asked = vec![(2, 1500); PAIRS];
+            let next = phases.take_pairs(reports.iter().zip(&asked), packets, size);
+            (next, phases.aborted, phases.pairs.len())
+        };
+        // Six of 25 are less than a quarter, seven are more.
+        assert_eq!(after(6, 50, (2, 0)), (Phase::Modes { packets: 2, size: 1 }, false, 19));
+        assert_eq!(after(7, 50, (2, 0)), (Phase::Modes { packets: 3, size: 0 }, false, 18));
+        assert_eq!(after(0, 50, (2, 38)), (Phase::Modes { packets: 2, size: 39 }, false, 25));
+        assert_eq!(after(0, 50, (2, 39)), (Phase::Long { trains: 0 }, false, 25));
+        // No more than a quarter of the longest train.
+        assert_eq!(after(7, 12, (2, 0)), (Phase::Modes { packets: 3, size: 0 }, false, 18));
+        assert_eq!(after(7, 11, (2, 0)), (Phase::Long { trains: 0 }, true, 18));
+    }
+
+    #[test]
+    fn long_trains_are_over_once_their_mean_is_known_to_half_a_per_cent() {
+        let after = |off: f64, trains: u32| {
+            let mut phases = phases();
+            phases.long = [1_000.0 - off, 1_000.0 + off].repeat(30);
+            phases.after_long(trains)
+        };
+        // A deviation of 1.008 times what they are off, over the root of sixty.
+        assert_eq!(after(38.0, 60), Phase::Over);
+        assert_eq!(after(38.0, 59), Phase::Long { trains: 59 });
+        assert_eq!(after(39.0, 60), Phase::Long { trains: 60 });
+        assert_eq!((after(39.0, 499), after(39.0, 500)), (Phase::Long { trains: 499 }, Phase::Over));
+        assert_eq!(phases().after_long(60), Phase::Long { trains: 60 });
+    }
+
+    #[test]
+    fn the_fastest_tenth_of_batches_is_a_bound_down_to_the_rate_of_whole_trains() {
+        let mut phases = phases();
+        assert_eq!(phases.of_batches(), None);
+        // 1500 bytes each 300 us are 40 Mbit/s.
+        phases.long = vec![300_000.0; 3];
+        let (rate, bound) = phases.of_batches().unwrap();
+        assert_eq!(bound, Bound::AtLeast);
+        let near = |found: f64, want: f64| (found / want - 1.0).abs() < 1e-9;
+        assert!(near(rate.estimate, 4e7) && near(rate.lo, 3.96e7) && near(rate.hi, 4.04e7), "{rate:?}");
+        // Of eleven values the tenth is the one at nine tenths.
+        phases.batches = (0..11).rev().map(|step| 4e7 + f64::from(step) * 1e6).collect();
+        let (rate, _) = phases.of_batches().unwrap();
+        assert!(near(rate.estimate, 4.9e7) && near(rate.lo, 4e7) && near(rate.hi, 4.949e7), "{rate:?}");
+    }
+
+    #[test]
+    fn a_pause_between_trains_is_two_periods_of_batches_or_20_us() {
+        let mut phases = phases();
+        assert!((phases.pause() - 20_000.0).abs() < 1e-9);
+        phases.batching = Some(Batching { period: 70_000.0, batch: 4.0 });
+        assert!((phases.pause() - 140_000.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_costs_too_much_is_skipped_for_long_trains_once() {
+        let mut phases = Phases { phase: Phase::Modes { packets: 2, size: 7 }, ..phases() };
+        assert_eq!((phases.skip(), phases.phase), (true, Phase::Long { trains: 0 }));
+        assert_eq!((phases.skip(), phases.phase), (false, Phase::Over));
+        let mut budget = Budget::new(&instrument(), Span::from_secs(30));
+        phases.take(&VolleyReport { trains: vec![train(&[0, 2_000])] }, &mut budget);
+        assert_eq!((phases.phase, phases.wanted(&budget)), (Phase::Over, None));
+    }
+}

@@ -32,6 +32,7 @@ fn as_many_blocks_as_asked_for_leave_no_faster_than_asked_for() {
 #[test]
 fn blocks_go_to_the_streams_in_turn() {
     let done = transfer(&spaced(3, 90, Span::from_micros(200)), &StopFlag::new());
+    assert_eq!((done.sent.streams.len(), done.received.streams.len()), (3, 3));
     for stream in &done.sent.streams {
         assert_eq!((stream.bytes, stream.calls), (ByteCount(30_000), 30), "{stream:?}");
     }
