@@ -38,16 +38,33 @@ export const store = `${home}/results.db`;
 export const KEY = "sesame and lilies";
 writeFileSync(`${home}/key`, `${KEY}\n`);
 
+/** Every server of this lane. */
+const servers = [];
+
+/** Fails if a thread of any server so far has panicked, whatever the page noticed of it. */
+export function noServerPanicked() {
+  for (const { complained } of servers) assert.ok(!complained.includes("panicked at"), `the server panicked: ${complained}`);
+}
+
+/** Without the settings of whoever runs this: no variable and no file of theirs reaches the program. */
+function cleanEnvironment() {
+  const others = Object.entries(process.env).filter(([name]) => !name.startsWith("NETAWARE"));
+  return { ...Object.fromEntries(others), HOME: home, XDG_DATA_HOME: home, XDG_CACHE_HOME: home, XDG_CONFIG_HOME: home };
+}
+
 /** Comes back when it answers at `origin`, or where that is https has printed the fingerprint of its certificate. */
 export async function serve(more = [], origin = ORIGIN) {
-  const env = { ...process.env, XDG_DATA_HOME: home };
+  const env = cleanEnvironment();
   const mock = fileURLToPath(new URL("mock.mjs", import.meta.url));
   const flags = ["--port", String(PORT), `--results=${store}`, ...(more.includes("--qr") ? [] : ["--qr", "never"]), ...more];
   const child = NETAWARE
-    ? spawn(NETAWARE, ["serve", ...flags], { stdio: ["ignore", "pipe", "ignore"], env })
+    ? spawn(NETAWARE, ["serve", ...flags], { stdio: ["ignore", "pipe", "pipe"], env })
     : spawn(process.execPath, [mock, String(PORT), "80"], { stdio: "ignore" });
   child.printed = "";
+  child.complained = "";
   child.stdout?.on("data", (text) => (child.printed += text));
+  child.stderr?.on("data", (text) => (child.complained += text));
+  servers.push(child);
   for (let tries = 0; tries < 100; tries += 1) {
     // Whoever answers then is another server, left there by another run.
     if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}`);
@@ -60,8 +77,9 @@ export async function serve(more = [], origin = ORIGIN) {
 
 /** What the program prints, with those words behind its name. */
 export async function netaware(...words) {
-  const env = { ...process.env, XDG_DATA_HOME: home, XDG_CACHE_HOME: home, XDG_CONFIG_HOME: home };
-  return (await promisify(execFile)(NETAWARE, words, { env, maxBuffer: 64e6 })).stdout;
+  const { stdout, stderr } = await promisify(execFile)(NETAWARE, words, { env: cleanEnvironment(), maxBuffer: 64e6 });
+  assert.ok(!stderr.includes("panicked at"), `${words.join(" ")} panicked: ${stderr}`);
+  return stdout;
 }
 
 export function rest(ms) {
@@ -145,6 +163,17 @@ export function ofBothVersions(record, holds, what) {
 export async function kept(page) {
   const all = (await keptEntries(page)).map((entry) => entry.record);
   return all.sort((a, b) => b.started_at - a.started_at);
+}
+
+/** A matrix of one pair, on the page of matrices: a second of measuring. */
+export async function smallMatrix(page) {
+  await page.getByRole("link", { name: "Blocks", exact: true }).first().click();
+  await page.getByLabel("One pair").check();
+  await page.getByRole("textbox", { name: "Total bytes" }).fill("20kB");
+  await page.getByRole("textbox", { name: "Block size" }).fill("1kB");
+  await page.getByRole("textbox", { name: "Runs" }).fill("1");
+  await page.getByRole("button", { name: "Start" }).click();
+  await page.getByRole("table", { name: /TCP_NODELAY, IPv6/ }).waitFor({ timeout: QUICK_MS });
 }
 
 export async function quickTest(page) {

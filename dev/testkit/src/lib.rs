@@ -6,6 +6,7 @@
 //! [`program::free_port`], [`lab::prefix`].
 
 pub mod clickhouse;
+pub mod contention;
 pub mod control;
 pub mod counters;
 pub mod drawn;

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -44,6 +44,38 @@ pub fn netaware(arguments: &[&str]) -> Command {
     let mut command = Command::new(netaware_path());
     command.args(arguments);
     command
+}
+
+/// Runs a program to its end, without the settings of whoever runs the tests.
+///
+/// # Panics
+/// If it cannot be started, or if one of its threads panicked.
+#[track_caller]
+pub fn output(command: &mut Command) -> Output {
+    without_settings(command);
+    let output = command.output().unwrap();
+    assert_no_panic(&String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+/// Keeps the variables `NETAWARE_…` and the folder of settings of whoever runs the tests from a
+/// program; what the command itself sets stays.
+fn without_settings(command: &mut Command) {
+    let own: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"NETAWARE_") && !own.contains(&name) {
+            command.env_remove(name);
+        }
+    }
+    if !own.iter().any(|name| name == "XDG_CONFIG_HOME") {
+        command.env("XDG_CONFIG_HOME", "/nonexistent");
+    }
+}
+
+/// A panic of any of a program's threads is a failure, whatever the test asks of it.
+#[track_caller]
+fn assert_no_panic(complained: &str) {
+    assert!(!complained.contains("panicked at"), "the program panicked: {complained}");
 }
 
 /// A port free for TCP and UDP. Below the range that the kernel gives out by itself, so that no
@@ -162,11 +194,9 @@ impl Program {
 }
 
 impl Drop for Program {
-    /// A panic of any of its threads is a failure, whatever the test asks of it.
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            let complained = self.complained();
-            assert!(!complained.contains("panicked at"), "the program panicked: {complained}");
+            assert_no_panic(&self.complained());
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Licences, bans and sources of the dependencies by `deny.toml`, and their known holes.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use anyhow::Result;
 
 use crate::shell::{cargo, output, run, works};
@@ -7,20 +9,29 @@ use crate::shell::{cargo, output, run, works};
 /// Installs cargo-deny if it is missing (about three minutes on two cores, from source), then asks
 /// it.
 ///
-/// The list of known holes is a git repository elsewhere. Where it is out of reach that part cannot
-/// be checked: this is said, and is no failure, because it depends on the network and not on the
-/// change.
+/// The list of known vulnerabilities is a git repository elsewhere. If it is out of reach, that
+/// part cannot be checked: this is no failure, because it depends on the network and not on the
+/// change, and [`unchecked`] returns it for the last lines of the gate.
 pub(crate) fn check() -> Result<()> {
     ensure_tool()?;
     run(&mut cargo(&["deny", "--locked", "check", "--hide-inclusion-graph", "licenses", "bans", "sources"]))?;
     match output(&mut cargo(&["deny", "--locked", "check", "advisories"])) {
         Err(error) if is_out_of_reach(&error.to_string()) => {
-            eprintln!("NOT CHECKED: known holes (advisories); their list could not be fetched");
+            UNCHECKED.store(true, Ordering::Relaxed);
             Ok(())
         }
         checked => checked.map(drop),
     }
 }
+
+/// Returns what the last [`check`] could not check.
+pub(crate) fn unchecked() -> Option<&'static str> {
+    UNCHECKED
+        .load(Ordering::Relaxed)
+        .then_some("known vulnerabilities of the dependencies: their list could not be fetched")
+}
+
+static UNCHECKED: AtomicBool = AtomicBool::new(false);
 
 /// Installs cargo-deny from source if it is missing.
 pub(crate) fn ensure_tool() -> Result<()> {

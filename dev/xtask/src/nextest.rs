@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 
 use crate::panics;
-use crate::shell::{CHECKED, cargo, root, run, works};
+use crate::shell::{CHECKED, cargo, harden, root, run, works};
 
 /// A set of tests that run under the same conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,25 +208,13 @@ fn command(suite: Suite) -> Command {
     let profile = ["--profile", suite.profile()];
     let ignored: &[&str] = if suite.is_ignored() { &["--run-ignored", "only"] } else { &[] };
     let mut command = cargo(&[&["nextest", "run", "--retries", "0"], &BUILD[..], &profile, ignored].concat());
-    for (name, _) in std::env::vars_os() {
-        if softens(&name.to_string_lossy()) {
-            command.env_remove(name);
-        }
-    }
+    harden(&mut command);
     let Folder { inconclusive, skipped, .. } = Folder::of(suite);
     command.envs([(INCONCLUSIVE, inconclusive), (SKIPPED, skipped)]);
     if suite == Suite::Waiting {
         command.env(LAB_CORE, "shared");
     }
     command
-}
-
-/// Whether a variable of the environment changes what tests ask for: how often nextest runs them,
-/// whether snapshots and other committed files are written instead of compared, how many cases of a
-/// property are tried.
-fn softens(variable: &str) -> bool {
-    variable == "BLESS"
-        || ["NEXTEST_", "INSTA_", "PROPTEST_"].iter().any(|prefix| variable.starts_with(prefix))
 }
 
 /// The variable that tells a test in which file to note that it cannot be judged
@@ -394,14 +382,6 @@ mod claims {
     fn report_that_is_too_large_is_an_error() {
         assert_eq!(read_at_most(3, &b"abc"[..]).unwrap(), "abc");
         assert!(read_at_most(3, &b"abcd"[..]).is_err());
-    }
-
-    #[test]
-    fn no_variable_of_the_environment_makes_tests_ask_for_less() {
-        for variable in ["NEXTEST_RETRIES", "INSTA_UPDATE", "INSTA_FORCE_PASS", "PROPTEST_CASES", "BLESS"] {
-            assert!(softens(variable), "{variable}");
-        }
-        assert!(!softens("NETAWARE_LAB_CORE") && !softens("CI") && !softens("PATH"));
     }
 
     #[test]

@@ -77,12 +77,14 @@ pub(crate) fn run(nightly: &Nightly) -> Result<()> {
         let title = name.title();
         eprintln!("\n== {title}");
         let watch = Stopwatch::start();
+        // Before the suite: the checkout may move on while it runs.
+        let commit = commit()?;
         let findings = name.run().unwrap_or_else(|error| Findings::failed(&format!("{error:#}")));
         if let Some(failure) = &findings.failure {
             eprintln!("FAILED: {title}: {failure}");
             failed.push(title.clone());
         }
-        page.put(&row(&title, &findings, watch.elapsed())?, findings.section.as_deref());
+        page.put(&row(&title, &findings, commit, watch.elapsed())?, findings.section.as_deref());
         // Written after every suite, so that a night that is cut short leaves what it found.
         if !nightly.print {
             page.write()?;
@@ -97,11 +99,11 @@ pub(crate) fn run(nightly: &Nightly) -> Result<()> {
     Ok(())
 }
 
-fn row(title: &str, findings: &Findings, took: Duration) -> Result<Row> {
+fn row(title: &str, findings: &Findings, commit: String, took: Duration) -> Result<Row> {
     Ok(Row {
         suite: title.to_owned(),
         date: shell::output(&mut shell::command("date", &["-u", "+%Y-%m-%d"]))?.trim().to_owned(),
-        commit: commit()?,
+        commit,
         ran: findings.ran,
         held: findings.held,
         took,
@@ -109,17 +111,18 @@ fn row(title: &str, findings: &Findings, took: Duration) -> Result<Row> {
     })
 }
 
-/// The commit that was run, marked if the checkout had changes.
+/// The commit that is run, marked if the checkout has changes or files of its own.
 fn commit() -> Result<String> {
     let git = |arguments: &[&str]| shell::output(&mut shell::command("git", arguments));
     let commit = git(&["rev-parse", "--short=9", "HEAD"])?;
-    let changed = git(&["status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs/health.md"])?;
+    let changed = git(&["status", "--porcelain", "--untracked-files=normal", "--", ".", ":!docs/health.md"])?;
     Ok(format!("{}{}", commit.trim(), if changed.is_empty() { "" } else { " with changes" }))
 }
 
 impl Findings {
     fn failed(why: &str) -> Self {
-        Self { ran: 0, held: 0, failure: Some(why.to_owned()), section: None }
+        // Figures of an earlier run below the row of a failure would be taken for its own.
+        Self { ran: 0, held: 0, failure: Some(why.to_owned()), section: Some(format!("Not judged: {why}\n")) }
     }
 
     /// One thing that held.

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -54,10 +54,10 @@ pub fn run(command: &mut Command) -> Result<()> {
 }
 
 /// Runs to the end, whatever its exit status: for programs whose findings are in a file.
-pub fn run_to_end(command: &mut Command) -> Result<()> {
+pub fn run_to_end(command: &mut Command) -> Result<ExitStatus> {
     let line = line(command);
     eprintln!("$ {line}");
-    command.status().map(drop).map_err(|error| not_started(command, error))
+    command.status().map_err(|error| not_started(command, error))
 }
 
 /// What a program prints; an exit status other than 0 is an error that carries its stderr.
@@ -92,10 +92,30 @@ pub fn works(command: &mut Command) -> bool {
 pub fn become_ci(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<()> {
     let this = std::env::current_exe()?;
     let mut again = Command::new(this);
+    harden(&mut again);
     let status =
         again.args(arguments).env(CI, "true").status().map_err(|error| not_started(&again, error))?;
     // What failed has been said.
     std::process::exit(status.code().unwrap_or(1))
+}
+
+/// Takes from a command every variable of the environment that changes what is built, what tests
+/// ask for, or which program they start.
+pub fn harden(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        if softens(&name.to_string_lossy()) {
+            command.env_remove(name);
+        }
+    }
+}
+
+/// Whether a variable does that: how often nextest runs a test, whether snapshots and other
+/// committed files are written instead of compared, how many cases of a property are tried, whether
+/// the compiler checks and warns, settings of netaware itself.
+fn softens(variable: &str) -> bool {
+    let prefixes = ["NEXTEST_", "INSTA_", "PROPTEST_", "CARGO_PROFILE_", "NETAWARE_"];
+    let names = ["BLESS", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_RUSTFLAGS", "SEED", "SCENES"];
+    names.contains(&variable) || prefixes.iter().any(|prefix| variable.starts_with(prefix))
 }
 
 fn line(command: &Command) -> String {
@@ -107,4 +127,30 @@ fn line(command: &Command) -> String {
 pub fn workspace() -> Result<serde_json::Value> {
     let text = output(&mut cargo(&["metadata", "--format-version=1", "--no-deps", "--locked"]))?;
     serde_json::from_str(&text).context("`cargo metadata` printed something that is not JSON")
+}
+
+#[cfg(test)]
+mod claims {
+    use super::*;
+
+    #[test]
+    fn no_variable_of_the_environment_makes_the_gate_ask_for_less() {
+        let softening = [
+            "NEXTEST_RETRIES",
+            "INSTA_UPDATE",
+            "INSTA_FORCE_PASS",
+            "PROPTEST_CASES",
+            "BLESS",
+            "RUSTFLAGS",
+            "CARGO_PROFILE_CHECKED_OVERFLOW_CHECKS",
+            "NETAWARE_LAB_CORE",
+            "NETAWARE_STORE",
+        ];
+        for variable in softening {
+            assert!(softens(variable), "{variable}");
+        }
+        for variable in ["CI", "PATH", "HOME", "CARGO_TARGET_DIR", "CARGO_HOME"] {
+            assert!(!softens(variable), "{variable}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 // Links that go, devices that sleep or are full, servers with one IP version.
 
 import assert from "node:assert/strict";
-import { DESKTOP, LEFT_OUT, NETAWARE, ORIGIN, PHONE, PORT, QUICK_MS, accessible, accessibleAnywhere, accessibleInBoth, here, kept, measures, ofBothVersions, open, picture, quickTest, rest } from "../stage.mjs";
+import { DESKTOP, LEFT_OUT, NETAWARE, ORIGIN, PHONE, PORT, QUICK_MS, accessible, accessibleAnywhere, accessibleInBoth, here, kept, measures, ofBothVersions, open, picture, quickTest, rest, smallMatrix } from "../stage.mjs";
 
 export const scenes = {
   async "stored results open without a server, and a test that loses it keeps what it had and goes on"(browser, server) {
@@ -128,10 +128,7 @@ export const scenes = {
     await here(page).locator(".item").first().waitFor();
     assert.equal(await here(page).locator(".item").count(), 1, "it is shown all the same");
     await quota({});
-    await page.getByRole("link", { name: "Test" }).click();
-    await page.getByRole("button", { name: "Again" }).click();
-    await page.getByRole("button", { name: "Stop" }).waitFor();
-    await page.getByRole("button", { name: "Again" }).waitFor({ timeout: QUICK_MS });
+    await smallMatrix(page);
     assert.equal((await kept(page)).length, 1, "with room again it keeps again");
     assert.equal(await page.getByText("The storage of this device is full").count(), 0);
     quiet();

@@ -19,12 +19,12 @@ export const scenes = {
     await quickTest(page);
     await picture(page, "quick-done-phone-dark");
     await labelled(page, "without VPN");
-    await page.getByRole("button", { name: "Again" }).click();
-    await page.getByRole("button", { name: "Stop" }).waitFor();
-    await page.getByRole("button", { name: "Again" }).waitFor({ timeout: QUICK_MS });
-    await labelled(page, "with VPN");
+    const [first] = await kept(page);
     await page.getByRole("link", { name: "Results" }).click();
-    await here(page).locator(".item").first().waitFor();
+    // Another test would take half a minute; the page takes its record from a file as well.
+    const other = { ...first, id: first.id.replace(/.$/, (digit) => (digit === "0" ? "1" : "0")), label: "with VPN" };
+    await page.locator("input[type=file]").setInputFiles({ name: "other.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(other)) });
+    await here(page).locator(".item").nth(1).waitFor();
     await accessible(page, "results");
     await picture(page, "results-phone-dark");
     for (const box of await here(page).locator(".item input[type=checkbox]").all()) await box.check();

@@ -77,14 +77,21 @@ fn found(shard: &str, what: &[&str]) -> Result<Vec<Value>> {
         "--output",
         &into,
     ];
-    // Mutants that survive make it exit with a status of their own; what counts is in its file.
     let first_failure_ends = ["--", "--fail-fast"];
-    run_to_end(&mut cargo(&[&how[..], what, &first_failure_ends].concat()))?;
+    let status = run_to_end(&mut cargo(&[&how[..], what, &first_failure_ends].concat()))?;
+    ensure!(
+        status.code().is_some_and(|code| JUDGED.contains(&code)),
+        "cargo-mutants did not end well ({status})"
+    );
     match read(folder.path())?["outcomes"].take() {
         Value::Array(outcomes) => is_whole(&outcomes).map(|()| outcomes),
         _ => bail!("the findings of cargo-mutants have no list"),
     }
 }
+
+/// The exit codes of cargo-mutants after it has tried every mutant: all were noticed, some
+/// survived, some never ended.
+const JUDGED: [i32; 3] = [0, 2, 3];
 
 /// Whether the tests passed on the code as it is, and something was changed then.
 fn is_whole(outcomes: &[Value]) -> Result<()> {

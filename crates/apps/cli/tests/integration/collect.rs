@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
-use netaware_testkit::program::netaware_path;
+use netaware_testkit::program::{netaware_path, output};
 use serde_json::Value;
 
 const FLEET: &str = r#"
@@ -45,7 +45,7 @@ impl Running {
     /// `collect ACTION` for the file of that folder, whose paths mean nothing there.
     fn ask(&self, action: &str, folder: &Path) -> Output {
         let arguments = ["collect", action, "--config", "collect.toml", "--at", &self.at];
-        Command::new(netaware_path()).current_dir(folder).args(arguments).output().unwrap()
+        output(Command::new(netaware_path()).current_dir(folder).args(arguments))
     }
 
     fn config(&self) -> String {
@@ -120,7 +120,7 @@ fn flags_of_the_start_hold_for_every_file_that_is_applied() {
 fn a_store_that_makes_no_sense_is_named_at_the_start() {
     let (here, _) = hosts();
     let arguments = ["collect", "run", "--config", "site/collect.toml", "--store", "postgres://host/db"];
-    let output = Command::new(netaware_path()).current_dir(here.path()).args(arguments).output().unwrap();
+    let output = output(Command::new(netaware_path()).current_dir(here.path()).args(arguments));
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(said(&output).contains("postgres://"), "{}", said(&output));
 }

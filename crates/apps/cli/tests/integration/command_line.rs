@@ -2,12 +2,11 @@
 //! goes away.
 
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
-use assert_cmd::Command;
 use netaware_record::Record;
 use netaware_store::Store;
-use netaware_testkit::program::netaware_path;
+use netaware_testkit::program::{netaware_path, output};
 use tempfile::TempDir;
 
 /// The binary in an empty home, with nothing of the user's settings.
@@ -31,7 +30,7 @@ fn run(home: &TempDir, arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 fn finished(command: &mut Command) -> (Option<i32>, String, String) {
-    let output = command.output().unwrap();
+    let output = output(command);
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
@@ -206,7 +205,7 @@ fn a_file_of_results_that_is_none_is_refused_and_named() {
 fn a_reader_who_goes_away_is_no_error() {
     let home = tempfile::tempdir().unwrap();
     for arguments in [&["schema"][..], &["man"], &["completions", "bash"], &["help", "test"]] {
-        let mut child = std::process::Command::new(netaware_path())
+        let mut child = Command::new(netaware_path())
             .args(arguments)
             .current_dir(home.path())
             .stdout(Stdio::piped())

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use netaware_io::clock;
 use netaware_ipfix::{Listener, Options, Over, Sink};
 use netaware_netns::{Transport, wait_until_bound};
-use netaware_testkit::program::{free_port, netaware_path};
+use netaware_testkit::program::{free_port, netaware_path, output};
 use netaware_units::Span;
 use netaware_wire::ipfix::Found;
 use rustls::ServerConfig;
@@ -73,8 +73,7 @@ fn capture(folder: &Path) -> PathBuf {
 fn probe(folder: &Path, arguments: &[&str]) -> Output {
     let file = capture(folder);
     let mut command = Command::new(netaware_path());
-    command.args(["probe", "--period", "10s", "--read"]).arg(file).args(arguments);
-    command.output().unwrap()
+    output(command.args(["probe", "--period", "10s", "--read"]).arg(file).args(arguments))
 }
 
 fn text(bytes: &[u8]) -> String {

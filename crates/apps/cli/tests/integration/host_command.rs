@@ -2,11 +2,10 @@
 //! what it does with a cache that is broken or cannot be written.
 
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Command, Output};
 
-use assert_cmd::Command;
 use netaware_record::{HostAbility, HostCall, Record};
-use netaware_testkit::program::netaware_path;
+use netaware_testkit::program::{netaware_path, output};
 use tempfile::TempDir;
 
 /// The binary with a cache of its own.
@@ -25,7 +24,7 @@ fn netaware(home: &TempDir, arguments: &[&str]) -> Command {
 }
 
 fn run(home: &TempDir, arguments: &[&str]) -> Output {
-    netaware(home, arguments).output().unwrap()
+    output(&mut netaware(home, arguments))
 }
 
 fn record(output: &Output) -> Record {
@@ -134,7 +133,7 @@ fn a_cache_that_cannot_be_written_is_a_warning() {
     // A file where the folder should be keeps everybody out, root too.
     std::fs::write(home.path().join("file"), "").unwrap();
     let mut command = netaware(&home, &QUICK);
-    let output = command.env("XDG_CACHE_HOME", home.path().join("file")).output().unwrap();
+    let output = output(command.env("XDG_CACHE_HOME", home.path().join("file")));
     let measured = record(&output);
     let warned = measured.warnings.iter().any(|it| it.contains("not kept") && it.contains("XDG_CACHE_HOME"));
     assert!(warned && ability(&measured).origin.cache.is_none(), "{:?}", measured.warnings);

@@ -11,8 +11,8 @@ use netaware_lab::{Report, Side};
 use netaware_netns::permitted;
 use netaware_record::{Hop, HopsResult, IpVersion, Record};
 use netaware_testkit::figures::{judge, misleads};
-use netaware_testkit::lab;
 use netaware_testkit::program::{Finished, Program, netaware_path};
+use netaware_testkit::{inconclusive, lab};
 use netaware_units::Span;
 
 /// Packets later than this would show in a link's rate.
@@ -84,6 +84,9 @@ fn misleading(record: &Record) -> Vec<String> {
     misleading
 }
 
+/// Six at once and one a second for ten seconds are answered; of so many some are not.
+const ENOUGH_TO_SHOW_RATIONING: u32 = 25;
+
 #[test]
 fn silent_rationing_and_narrow_hops_are_named_and_no_rate_misleads() {
     if !permitted() {
@@ -100,9 +103,12 @@ fn silent_rationing_and_narrow_hops_are_named_and_no_rate_misleads() {
     for version in VERSIONS {
         let found = over(&record, version);
         let name = version.name();
-        // On a host without time to ask it more often than it answers, nothing shows.
         let rationing = &found.hops[1];
-        assert!(has(rationing, "rate_limited") || rationing.asked < 25, "{name}: {rationing:#?}");
+        if rationing.asked < ENOUGH_TO_SHOW_RATIONING {
+            inconclusive("the host had no time to ask the rationing hop more often than it answers");
+        } else {
+            assert!(has(rationing, "rate_limited"), "{name}: {rationing:#?}");
+        }
         assert!(rationing.answered < rationing.asked, "{name}: {rationing:#?}");
         assert!(
             has(&found.hops[2], "silent") && found.hops[2].addresses.is_empty(),

@@ -197,6 +197,7 @@ fn a_responder_that_dies_in_the_middle_is_named_and_the_time_is_kept() {
         let report = lab.end().unwrap();
         assert!(ended.took < Span::from_secs(20), "{ended:#?}");
         let record = ended.record();
+        assert_eq!(record.versions.len(), 2, "{record:#?}");
         for version in &record.versions {
             let why = version.unreachable.as_ref().unwrap_or_else(|| panic!("{command}: {record:#?}"));
             // It may die before the other version's session is open; the host is named all the
@@ -234,6 +235,8 @@ fn hogs_on_the_core_are_told_and_make_no_figure_of_their_own() {
         prober.args([command, "b", "-t", "4s", "--format", "json"]);
         let record = recorded(&Program::start(prober).finish_within(Span::from_secs(60)));
         let found = figures(&record);
+        // Nothing may be said, as long as it is said why.
+        is_silent(&found);
         for each in &found {
             let is_told = each.flags.iter().any(|flag| flag == "host_busy");
             assert!(is_told || each.rate.is_none(), "{command}: {each:#?}");

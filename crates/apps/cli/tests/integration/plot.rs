@@ -2,12 +2,11 @@
 //! there is none.
 
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
-use assert_cmd::Command;
 use netaware_record::{Record, SeriesKind, SeriesPoint};
 use netaware_store::Store;
-use netaware_testkit::program::netaware_path;
+use netaware_testkit::program::{netaware_path, output};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -17,7 +16,7 @@ fn netaware(home: &TempDir, arguments: &[&str]) -> Output {
     for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"] {
         command.env(variable, home.path());
     }
-    command.output().unwrap()
+    output(&mut command)
 }
 
 /// The record that the golden JSON of the renderer holds.

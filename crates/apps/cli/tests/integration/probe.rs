@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use netaware_record::passive::{CapacityRow, MarkingRow, ProbeReport, Row, RttRow, TrafficRow};
-use netaware_testkit::program::netaware_path;
+use netaware_testkit::program::{netaware_path, output};
 
 /// First stamp, ns: at the beginning of a period of 10 s.
 const BEGIN: u64 = 1_795_440_000_000_000_000;
@@ -81,7 +81,7 @@ fn rows(traffic: &Traffic, task: &[&str]) -> Vec<Row> {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(netaware_path());
     command.args(["probe", "--period", "10s", "--format", "ndjson", "--read"]);
-    let output = command.arg(traffic.write(folder.path())).args(task).output().unwrap();
+    let output = output(command.arg(traffic.write(folder.path())).args(task));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     let reports = text.lines().map(|line| serde_json::from_str::<ProbeReport>(line).unwrap());

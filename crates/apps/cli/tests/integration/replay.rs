@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use netaware_record::passive::ProbeReport;
-use netaware_testkit::program::netaware_path;
+use netaware_testkit::program::{netaware_path, output};
 use netaware_units::Wall;
 use netaware_wire::packet::LinkType;
 use netaware_wire::pcap::{Interface, Record, Writer};
@@ -75,7 +75,7 @@ fn read(path: &Path) -> String {
     command.args(["probe", "volume", "traffic", "rtt", "capacity", "marking", "digest"]);
     // Far fewer than there are, so that much has to be given up.
     command.args(["--by", "source,source_port", "--keys", "40", "--format", "ndjson", "--read"]).arg(path);
-    let output = command.output().unwrap();
+    let output = output(&mut command);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -112,8 +112,7 @@ fn a_file_of_which_nothing_passes_says_nothing_of_the_present() {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path().join("a.pcap"), |file| Writer::pcap(file, LinkType::Ethernet, 256));
     let mut command = Command::new(netaware_path());
-    let output = command.args(["probe", "-f", "icmp", "--format", "ndjson", "--read"]).arg(&path).output();
-    let output = output.unwrap();
+    let output = output(command.args(["probe", "-f", "icmp", "--format", "ndjson", "--read"]).arg(&path));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
 }

@@ -71,6 +71,7 @@ fn a_program_works_as_without_it() {
             String::from_utf8_lossy(&ended.stdout).into_owned(),
             String::from_utf8_lossy(&ended.stderr).into_owned(),
         );
+        assert!(!complained.contains("panicked at"), "{order:?}: {complained}");
         assert!(ended.status.success() && said.ends_with("fine\n"), "{order:?}: {said}{complained}");
     }
 }

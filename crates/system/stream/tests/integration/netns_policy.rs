@@ -79,7 +79,7 @@ fn transfer(
 }
 
 #[test]
-fn a_transfer_that_begins_on_the_slow_version_goes_to_the_fast_one_at_most_once_and_loses_no_byte() {
+fn a_transfer_that_begins_on_the_slow_version_switches_at_most_once_and_loses_no_byte() {
     if !permitted() {
         return;
     }

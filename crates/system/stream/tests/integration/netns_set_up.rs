@@ -39,9 +39,13 @@ fn echo(mut stream: impl Read + Write) {
     let _ = stream.read(&mut byte);
 }
 
-/// The claim is about round trips, not about what a busy host adds to them.
-fn quickest(rounds: &[[Span; 2]]) -> [Span; 2] {
-    [0, 1].map(|which| rounds.iter().map(|round| round[which]).min().unwrap())
+/// The median: the claim is about round trips, not about what a busy host adds to some of them.
+fn typical(rounds: &[[Span; 2]]) -> [Span; 2] {
+    [0, 1].map(|which| {
+        let mut times: Vec<Span> = rounds.iter().map(|round| round[which]).collect();
+        times.sort_unstable();
+        times[times.len() / 2]
+    })
 }
 
 #[test]
@@ -77,7 +81,7 @@ fn a_stream_is_there_one_round_trip_after_a_plain_connection_would_be() {
     }
     servers.join().unwrap();
     // The first ones resolve the neighbours.
-    let (plain, dual) = (quickest(&plains[1..]), quickest(&duals[1..]));
+    let (plain, dual) = (typical(&plains[1..]), typical(&duals[1..]));
     println!("connected and answered: plain {plain:?}, stream {dual:?}");
     // A plain connection is up after one round trip and answered after two.
     let round_trip = plain[0];

@@ -82,7 +82,10 @@ impl Host {
         command.args(["timeout", if order.is_some() { "40" } else { "2" }]).args(line);
         let ended = command.output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Outcome { code: ended.status.code(), stdout: text(&ended.stdout), stderr: text(&ended.stderr) }
+        let stderr = text(&ended.stderr);
+        // The library goes on without itself where it panics; here that is a failure.
+        assert!(!stderr.contains("panicked at"), "{line:?}: {stderr}");
+        Outcome { code: ended.status.code(), stdout: text(&ended.stdout), stderr }
     }
 }
 

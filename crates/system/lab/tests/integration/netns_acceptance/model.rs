@@ -18,8 +18,9 @@ const PER_CENTS: &[usize] = &[1, 10, 25, 50, 75, 90];
 
 /// The simulated packets leave when the lab's really left, so both meet the same cross traffic. But
 /// jitter is drawn in order of arrival, and the lab sees a probe some microseconds after it was
-/// sent, now and then behind a packet that the simulation has it overtake: from there on chance
-/// falls out differently. The band of [`simulated`] is for that.
+/// sent, or milliseconds if it was without its core, and then behind a packet that the simulation
+/// has it overtake: from there on chance falls out differently. The band of [`simulated`] is for
+/// that.
 const PATH: &str = "[[hop]]\nrate = '20Mbit/s'\ndelay = '5ms'\n\
                     jitter = { distribution = 'exponential', mean = '1ms', max = '20ms' }\n\
                     [[hop]]\nrate = '50Mbit/s'\ndelay = '2ms'\n\
@@ -80,12 +81,11 @@ fn quantile(sorted: &[Span], per_cent: usize) -> Span {
     sorted[(sorted.len() - 1) * per_cent / 100]
 }
 
-/// Where each quantile of one more run should lie: the range of twenty runs, each with all probes
-/// some microseconds later, is some four standard deviations wide, and as much again is added at
-/// either end.
+/// Where each quantile of one more run should lie: the range of twenty runs whose jitter has
+/// nothing in common is some four standard deviations wide, and as much again is added at either
+/// end.
 fn simulated(path: &Scenario, version: IpVersion, sent: &[Mono], per_cents: &[usize]) -> Vec<(Span, Span)> {
-    let later = (0..20).map(|n| Span::from_micros(3 * n));
-    let runs: Vec<Vec<Span>> = later.map(|later| run(path, version, sent, later)).collect();
+    let runs: Vec<Vec<Span>> = (0..20).map(|before| run(path, version, sent, before)).collect();
     let band = |per_cent: &usize| {
         let all = runs.iter().map(|run| quantile(run, *per_cent));
         let (least, most) = (all.clone().min().unwrap_or_default(), all.max().unwrap_or_default());
@@ -94,18 +94,23 @@ fn simulated(path: &Scenario, version: IpVersion, sent: &[Mono], per_cents: &[us
     per_cents.iter().map(band).collect()
 }
 
-fn run(path: &Scenario, version: IpVersion, sent: &[Mono], later: Span) -> Vec<Span> {
+/// The sorted delays of the probes, `before` of which others preceded: each of those takes a draw
+/// of the jitter, so that no two runs have the same.
+fn run(path: &Scenario, version: IpVersion, sent: &[Mono], before: u64) -> Vec<Span> {
     let mut simulation = Simulation::new(path, LabOptions::default().seed);
     let probes = ProbeStream {
         from: Side::A,
         version,
         length: packet_length(version),
         spacing: SPACING,
-        count: sent.len() as u64,
+        count: sent.len() as u64 + before,
     };
-    let departures: Vec<Mono> = sent.iter().map(|at| *at + later).collect();
+    // Before the first one, at even distances.
+    let others = (1..=before).map(|n| Mono(sent[0].0 * n / (before + 1)));
+    let departures: Vec<Mono> = others.chain(sent.iter().copied()).collect();
+    let found = simulation.stream_at(&probes, &departures).way.delays;
     let mut delays: Vec<Span> =
-        simulation.stream_at(&probes, &departures).way.delays.into_iter().map(|(_, delay)| delay).collect();
+        found.into_iter().filter(|(tag, _)| *tag >= before).map(|(_, delay)| delay).collect();
     delays.sort_unstable();
     delays
 }
