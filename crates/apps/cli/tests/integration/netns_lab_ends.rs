@@ -1,6 +1,7 @@
 //! However a lab ends, and whoever ends it: nothing is left behind, and nothing of others is
 //! touched. Run one at a time: `cargo xtask netns`.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::SystemTime;
@@ -267,8 +268,9 @@ fn sigusr1_has_the_report_written_at_once() {
 
 /// Asks right after a routine writing, so that the next one by itself is a second away.
 fn asked_to_written(file: &Path, holder: u32) -> Span {
-    let written = || file.metadata().and_then(|metadata| metadata.modified()).ok();
-    let await_change = |before: Option<SystemTime>| -> Mono {
+    // Each is a new file. The time alone is that of the kernel's tick, which two may share.
+    let written = || file.metadata().ok().map(|metadata| (metadata.ino(), metadata.modified().ok()));
+    let await_change = |before: Option<(u64, Option<SystemTime>)>| -> Mono {
         await_that("the report is written", || written() != before);
         clock::now()
     };
