@@ -12,6 +12,7 @@ use netaware_transfer::{
     SwitchPlan, Until, send,
 };
 use netaware_units::Span;
+use netaware_wire::transfer::EntryPath;
 use tempfile::TempDir;
 
 /// Both loopback addresses.
@@ -71,6 +72,16 @@ impl Ends {
 
     pub(crate) fn got(&self, name: &str) -> Vec<u8> {
         fs::read(self.target.path().join(name)).unwrap_or_else(|why| panic!("{name}: {why}"))
+    }
+
+    /// Returns once so many bytes of an unfinished file are at the receiver.
+    pub(crate) fn until_it_holds(&self, name: &str, bytes: u64) {
+        let partial = self.target.path().join(EntryPath::new(name).unwrap().partial_name());
+        let deadline = clock::now() + Span::from_secs(20);
+        while fs::metadata(&partial).map_or(0, |about| about.len()) < bytes {
+            assert!(clock::now() < deadline, "{bytes} bytes of {name}");
+            clock::sleep(Span::from_millis(5));
+        }
     }
 
     pub(crate) fn request(&self, files: &[&Path]) -> SendRequest {

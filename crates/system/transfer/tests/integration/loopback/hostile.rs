@@ -153,6 +153,8 @@ fn a_sender_that_went_silent_does_not_hold_its_file() {
     silent.say(&SenderMessage::Begin { entry: 0, from: 0 });
     silent.chunk(b"01234");
     assert!(matches!(silent.hear(), ReceiverMessage::Ready { .. }));
+    // The file is locked only when its bytes come, which is after the receiver's answer.
+    ends.until_it_holds("a", 5);
     let report = ends.send(&[&file]);
     assert_eq!((report.is_complete(), report.reconnects, report.resumed), (true, 0, 5), "{report:?}");
     assert_eq!(ends.got("a"), b"0123456789");
