@@ -3,6 +3,7 @@
 
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::sync::mpsc;
 use std::thread;
 
 use netaware_io::clock;
@@ -21,7 +22,9 @@ fn what_was_sent_has_come_when_the_program_may_end() {
         ["[::1]", "127.0.0.1"].map(|host| format!("{host}:{port}").parse::<SocketAddr>().unwrap());
     let opener = DualStream::connect_to("loopback", &addresses, Options::default()).unwrap();
     let (acceptor, _) = listener.accept().unwrap();
+    let (let_go, begins) = mpsc::channel();
     let reader = thread::spawn(move || {
+        begins.recv().unwrap();
         clock::sleep_until(clock::now() + Span::from_millis(300));
         let (mut buffer, mut bytes) = (vec![0; 64 * 1024], 0);
         loop {
@@ -34,6 +37,7 @@ fn what_was_sent_has_come_when_the_program_may_end() {
     (&opener).write_all(&vec![7; BYTES]).unwrap();
     assert!(opener.status().acknowledged < BYTES as u64, "all of it has come before it could be waited for");
     drop(opener);
+    let_go.send(()).unwrap();
     assert!(settle(clock::now() + Span::from_secs(20)), "a thread has not ended");
     assert_eq!(reader.join().unwrap(), BYTES);
 }

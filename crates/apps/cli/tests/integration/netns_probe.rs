@@ -238,9 +238,11 @@ fn a_link_that_was_down_is_told_in_the_reports_of_that_time_and_what_comes_then_
     watch.until("10 packets", |reports| volume(reports) == 10);
     for state in ["down", "up"] {
         pair.left().ip(&["link", "set", pair.left().device(), state]).unwrap();
-        // Both ends of the link take a moment to know of it.
+        // Both ends of the link take a moment to know of it. LOWER_UP is there at once; the kernel
+        // goes on to drop what is sent until a worker of its own has made the state UP as well.
         let far = || pair.right().ip(&["link", "show", pair.right().device()]).unwrap();
-        let knows = || far().contains("LOWER_UP") == (state == "up");
+        let is_up = |shown: &str| shown.contains("LOWER_UP") && shown.contains("state UP");
+        let knows = || is_up(&far()) == (state == "up");
         until(Span::from_secs(10), knows, "the other end does not know of it");
         if state == "down" {
             watch.until("it was down", |reports| reports.iter().any(link_was_down));

@@ -92,8 +92,14 @@ fn without_a_finding(who: &str, ended: &Output) -> String {
     String::from_utf8_lossy(&ended.stdout).into_owned()
 }
 
-/// Whether anything in its namespace, where it is alone, has a connection.
+/// Whether anything in its namespace, where it is alone, has a connection. Until `ip` has entered
+/// that, the process is in ours, where others may have some.
 fn is_connected(process: u32) -> bool {
+    let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net")).ok();
+    let own = namespace(&process.to_string());
+    if own.is_none() || own == namespace("self") {
+        return false;
+    }
     // A line of /proc/net/tcp: number, local address, that of the other end, state.
     let established = |line: &str| line.split_whitespace().nth(3) == Some("01");
     let table = |name| std::fs::read_to_string(format!("/proc/{process}/net/{name}")).unwrap_or_default();

@@ -70,7 +70,8 @@ fn another_key_is_silence_and_is_counted() {
     let options = StampOptions {
         key: Key::new(*b"other").ok(),
         length: 112,
-        patience: Span::from_millis(100),
+        // The reflector has as long to take what came before it is stopped.
+        patience: Span::from_secs(1),
         ..options(5)
     };
     let (run, counts) = beside("127.0.0.1", Key::new(*b"sesame").ok(), |to| {

@@ -38,12 +38,25 @@ fn pair() -> (UdpSocket, UdpSocket) {
 }
 
 fn transfer(plan: &UdpPlan, stop: &StopFlag) -> (UdpSenderEnd, UdpReceiverEnd, Vec<ReceiverTick>) {
+    transfer_watched(plan, stop, &|_| {})
+}
+
+/// With a look at what the receiver tells meanwhile.
+fn transfer_watched(
+    plan: &UdpPlan,
+    stop: &StopFlag,
+    watch: &(dyn Fn(&ReceiverTick) + Sync),
+) -> (UdpSenderEnd, UdpReceiverEnd, Vec<ReceiverTick>) {
     let (out, into) = pair();
     let ticks = Mutex::new(Vec::new());
     let (sent, received) = std::thread::scope(|scope| {
         let into = ready(into, plan);
-        let receiver =
-            scope.spawn(|| receive(into, 7, plan, None, stop, &mut |tick| ticks.lock().unwrap().push(tick)));
+        let receiver = scope.spawn(|| {
+            receive(into, 7, plan, None, stop, &mut |tick| {
+                watch(&tick);
+                ticks.lock().unwrap().push(tick);
+            })
+        });
         let sent = send(out, 7, plan, None, stop);
         (sent, receiver.join().unwrap())
     });
@@ -107,14 +120,15 @@ fn a_paced_stream_keeps_its_mean_and_counts_what_it_left_out() {
 fn a_stop_ends_both_with_what_they_have() {
     for gap in [None, Some(Span::from_millis(3)), Some(Span::from_secs(5))] {
         let stop = StopFlag::new();
-        let (sent, received, took) = std::thread::scope(|scope| {
-            let thread = scope.spawn(|| transfer(&plan(100, gap), &stop));
-            clock::sleep(Span::from_millis(250));
-            stop.raise();
-            let raised_at = clock::now();
-            let (sent, received, _) = thread.join().unwrap();
-            (sent, received, clock::now() - raised_at)
+        let raised_at = Mutex::new(None);
+        // Once something has come.
+        let (sent, received, _) = transfer_watched(&plan(100, gap), &stop, &|tick| {
+            if tick.packets > 0 && !stop.is_raised() {
+                *raised_at.lock().unwrap() = Some(clock::now());
+                stop.raise();
+            }
         });
+        let took = clock::now() - raised_at.into_inner().unwrap().expect("datagrams come");
         assert_eq!((sent.outcome, received.outcome), (Outcome::Interrupted, Outcome::Interrupted), "{gap:?}");
         assert!(sent.sent > 0 && received.received > 0, "{gap:?}");
         assert!(took < Span::from_secs(4), "{gap:?}: ended by the flag, not by the plan: {took}");

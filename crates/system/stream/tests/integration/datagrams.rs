@@ -67,6 +67,14 @@ fn pause(millis: i64) {
     clock::sleep(Span::from_millis(millis));
 }
 
+/// Has a port that refuses what comes, and that nobody else gets meanwhile: it takes only what
+/// comes from one address.
+fn refusing() -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect("127.0.0.1:9").unwrap();
+    socket
+}
+
 fn soon() -> Mono {
     clock::now() + Span::from_secs(5)
 }
@@ -174,13 +182,16 @@ fn a_bystander_keeps_nobody_from_receiving() {
     // Many receivers on one socket: each datagram goes to one of them.
     let (opener, bound) = pair();
     let got = Arc::new(Mutex::new(BTreeSet::new()));
+    // As above, the sender keeps close to the receivers.
+    let taken = Arc::new(AtomicU32::new(0));
     let receivers: Vec<_> = (0..4)
         .map(|_| {
-            let (bound, got) = (bound.clone(), got.clone());
+            let (bound, got, taken) = (bound.clone(), got.clone(), taken.clone());
             thread::spawn(move || {
                 let mut buffer = [0; 4];
                 while bound.recv_from_until(&mut buffer, Some(clock::now() + Span::from_secs(1))).is_ok() {
                     got.lock().unwrap().insert(u32::from_be_bytes(buffer));
+                    taken.fetch_add(1, Ordering::Release);
                 }
             })
         })
@@ -190,6 +201,7 @@ fn a_bystander_keeps_nobody_from_receiving() {
         if n % 50 == 0 {
             pause(1);
         }
+        wait_for(|| n.saturating_sub(taken.load(Ordering::Acquire)) <= 200);
     }
     for receiver in receivers {
         receiver.join().unwrap();
@@ -230,7 +242,8 @@ fn one_version_alone_nobody_there_and_no_address() {
     assert_eq!(opener.status(HERE).unwrap().v6.standing, Standing::Unused);
     assert!(opener.switch(HERE, V6).is_err());
 
-    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let refusing = refusing();
+    let nobody = refusing.local_addr().unwrap();
     let error = DualDatagram::connect_to("nobody", &[nobody], DatagramOptions::default()).unwrap_err();
     assert!(error.to_string().starts_with(&format!("cannot connect to {nobody}: ")), "{error}");
     let only_v6 = [SocketAddr::from((Ipv6Addr::LOCALHOST, 1))];
@@ -248,8 +261,8 @@ fn one_version_alone_nobody_there_and_no_address() {
 fn the_next_address_is_tried_where_one_is_silent_and_where_one_refuses() {
     let bound = bound();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let refusing = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let addresses = [refusing, silent.local_addr().unwrap(), addresses(&bound)[1]];
+    let refusing = refusing();
+    let addresses = [refusing.local_addr().unwrap(), silent.local_addr().unwrap(), addresses(&bound)[1]];
     let opener = DualDatagram::connect_to("three", &addresses, DatagramOptions::default()).unwrap();
     assert_eq!(opener.address(HERE, V4), Some(addresses[2]));
 }
@@ -259,10 +272,12 @@ fn an_address_that_was_not_proven_gets_no_more_than_it_sent() {
     let bound = bound();
     let address = addresses(&bound)[1];
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
-    stranger.set_read_timeout(Some(std::time::Duration::from_millis(300))).unwrap();
     let mut out = [0; PROBE_LEN];
     let mut buffer = [0; 2000];
     let mut ask = |body: DatagramBody, head: DatagramHead| {
+        // What has an answer is waited for; that there is none cannot be.
+        let wait = if matches!(body, DatagramBody::Unknown) { 300 } else { 15_000 };
+        stranger.set_read_timeout(Some(std::time::Duration::from_millis(wait))).unwrap();
         let length = body.emit(head, &mut out);
         stranger.send_to(&out[..length], address).unwrap();
         let answer = stranger.recv(&mut buffer).ok().map(|length| buffer[..length].to_vec());

@@ -59,14 +59,12 @@ fn a_last_block_may_be_shorter_and_time_ends_what_has_no_number() {
 #[test]
 fn a_stop_is_seen_between_blocks() {
     let stop = StopFlag::new();
-    let raiser = stop.clone();
-    let done = std::thread::scope(|scope| {
-        let rare = TcpPlan { bytes: None, ..spaced(2, 1, Span::from_secs(30)) };
-        let stop = &stop;
-        let thread = scope.spawn(move || transfer(&rare, stop));
-        clock::sleep(Span::from_millis(100));
-        raiser.raise();
-        thread.join().unwrap()
+    let rare = TcpPlan { bytes: None, ..spaced(2, 1, Span::from_secs(30)) };
+    // Once the first block has come.
+    let done = transfer_watched(&rare, &stop, &|tick| {
+        if tick.bytes > ByteCount(0) {
+            stop.raise();
+        }
     });
     assert_eq!(done.sent.outcome, Outcome::Interrupted);
     assert_eq!(done.sent.bytes, ByteCount(u64::from(BLOCK)));
