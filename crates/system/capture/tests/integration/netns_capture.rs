@@ -331,7 +331,7 @@ fn captures_can_share_in_turn_or_by_the_core_that_received() {
         return;
     }
     let pair = Pair::new("spread").unwrap();
-    // What hosts send by themselves over IPv6 would take turns as well, between packets of ours.
+    // The hosts' own IPv6 packets would be shared out in turn as well, and shift ours by one.
     for side in [pair.left(), pair.right()] {
         side.within(|| std::fs::write("/proc/sys/net/ipv6/conf/lan/disable_ipv6", "1")).unwrap();
     }

@@ -55,7 +55,7 @@ fn transfer(plan: &TcpPlan, stop: &StopFlag) -> Transfer {
     transfer_watched(plan, stop, &|_| {})
 }
 
-/// With a look at what the receiver tells meanwhile.
+/// Transfers, and calls `watch` with each tick of the receiver.
 fn transfer_watched(plan: &TcpPlan, stop: &StopFlag, watch: &(dyn Fn(&ReceiverTick) + Sync)) -> Transfer {
     let (out, into) = pairs(plan.streams);
     let receiver_ticks = Mutex::new(Vec::new());

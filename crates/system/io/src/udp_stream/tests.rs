@@ -41,7 +41,7 @@ fn transfer(plan: &UdpPlan, stop: &StopFlag) -> (UdpSenderEnd, UdpReceiverEnd, V
     transfer_watched(plan, stop, &|_| {})
 }
 
-/// With a look at what the receiver tells meanwhile.
+/// Transfers, and calls `watch` with each tick of the receiver.
 fn transfer_watched(
     plan: &UdpPlan,
     stop: &StopFlag,

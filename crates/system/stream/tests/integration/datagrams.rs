@@ -67,8 +67,8 @@ fn pause(millis: i64) {
     clock::sleep(Span::from_millis(millis));
 }
 
-/// Has a port that refuses what comes, and that nobody else gets meanwhile: it takes only what
-/// comes from one address.
+/// A socket whose port refuses all datagrams: it is connected to an address that sends none. While
+/// it lives, no other program gets the port.
 fn refusing() -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect("127.0.0.1:9").unwrap();
@@ -182,7 +182,7 @@ fn a_bystander_keeps_nobody_from_receiving() {
     // Many receivers on one socket: each datagram goes to one of them.
     let (opener, bound) = pair();
     let got = Arc::new(Mutex::new(BTreeSet::new()));
-    // As above, the sender keeps close to the receivers.
+    // The sender waits for the receivers, so that the socket's buffer does not overflow.
     let taken = Arc::new(AtomicU32::new(0));
     let receivers: Vec<_> = (0..4)
         .map(|_| {
@@ -275,7 +275,7 @@ fn an_address_that_was_not_proven_gets_no_more_than_it_sent() {
     let mut out = [0; PROBE_LEN];
     let mut buffer = [0; 2000];
     let mut ask = |body: DatagramBody, head: DatagramHead| {
-        // What has an answer is waited for; that there is none cannot be.
+        // An answer that is expected is waited for; that none comes can only be given some time.
         let wait = if matches!(body, DatagramBody::Unknown) { 300 } else { 15_000 };
         stranger.set_read_timeout(Some(std::time::Duration::from_millis(wait))).unwrap();
         let length = body.emit(head, &mut out);
