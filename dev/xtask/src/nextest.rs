@@ -17,7 +17,7 @@ use crate::shell::{CHECKED, cargo, harden, root, run, works};
 /// A set of tests that run under the same conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Suite {
-    /// Tests that mostly compute: one for each core at a time.
+    /// Tests that use at most loopback: twelve at a time, four of those that compute.
     Computing,
     /// Tests in network namespaces that mostly wait: several at a time.
     Waiting,

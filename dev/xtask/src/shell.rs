@@ -93,11 +93,25 @@ pub fn become_ci(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Res
     let this = std::env::current_exe()?;
     let mut again = Command::new(this);
     harden(&mut again);
-    let status =
-        again.args(arguments).env(CI, "true").status().map_err(|error| not_started(&again, error))?;
+    let status = again
+        .args(arguments)
+        .env(CI, "true")
+        .env(HARDENED, "true")
+        .status()
+        .map_err(|error| not_started(&again, error))?;
     // What failed has been said.
     std::process::exit(status.code().unwrap_or(1))
 }
+
+/// Whether this process has a variable that [`harden`] takes away and was not started by
+/// [`become_ci`].
+pub fn is_soft() -> bool {
+    let mut names = std::env::vars_os().map(|(name, _)| name);
+    std::env::var_os(HARDENED).is_none() && names.any(|name| softens(&name.to_string_lossy()))
+}
+
+/// Set by [`become_ci`], so that it does so once.
+const HARDENED: &str = "XTASK_HARDENED";
 
 /// Takes from a command every variable of the environment that changes what is built, what tests
 /// ask for, or which program they start.
@@ -114,8 +128,14 @@ pub fn harden(command: &mut Command) {
 /// the compiler checks and warns, settings of netaware itself.
 fn softens(variable: &str) -> bool {
     let prefixes = ["NEXTEST_", "INSTA_", "PROPTEST_", "CARGO_PROFILE_", "NETAWARE_"];
-    let names = ["BLESS", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_RUSTFLAGS", "SEED", "SCENES"];
-    names.contains(&variable) || prefixes.iter().any(|prefix| variable.starts_with(prefix))
+    let names =
+        ["BLESS", "SEED", "SCENES", "RUSTC", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "CLIPPY_CONF_DIR"];
+    let is_of_target = variable.starts_with("CARGO_TARGET_") && variable.ends_with("_RUNNER");
+    let is_flags = variable.ends_with("RUSTFLAGS") || variable.ends_with("RUSTDOCFLAGS");
+    names.contains(&variable)
+        || is_of_target
+        || is_flags
+        || prefixes.iter().any(|prefix| variable.starts_with(prefix))
 }
 
 fn line(command: &Command) -> String {
@@ -142,6 +162,12 @@ mod claims {
             "PROPTEST_CASES",
             "BLESS",
             "RUSTFLAGS",
+            "CARGO_ENCODED_RUSTFLAGS",
+            "CARGO_BUILD_RUSTDOCFLAGS",
+            "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER",
+            "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS",
+            "RUSTC_WRAPPER",
+            "CLIPPY_CONF_DIR",
             "CARGO_PROFILE_CHECKED_OVERFLOW_CHECKS",
             "NETAWARE_LAB_CORE",
             "NETAWARE_STORE",
