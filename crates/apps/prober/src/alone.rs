@@ -2,11 +2,12 @@
 //! would be each other's traffic.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use netaware_io::clock;
 use netaware_io::hop_socket::{EchoAccess, HopSocket};
 use netaware_io::stop::StopFlag;
+use netaware_io::zone::ZonedIp;
 use netaware_record::{Record, Unreachable, VersionResult};
 use netaware_units::Span;
 
@@ -67,14 +68,14 @@ impl Alone<'_> {
                     result.unreachable = Some(Failure::new("probe", None, Cause::Stopped).unreachable());
                 }
                 Ok(destination) => {
-                    result.address = Some(destination.ip().to_string());
+                    result.address = Some(ZonedIp::of(destination).to_string());
                     if let Some(socket) = open(target, destination, &mut result, &mut warnings) {
                         let (result, watch) = (&mut result, &mut watch);
                         let mut turn = Turn { socket, destination, time, result, stop, watch };
                         over(&mut turn);
                         let local = turn.socket.local();
-                        turn.result.local = local.map(|local: IpAddr| local.to_string());
-                        locals.extend(local);
+                        turn.result.local = local.map(|local| local.to_string());
+                        locals.extend(local.map(ZonedIp::ip));
                     }
                 }
             }

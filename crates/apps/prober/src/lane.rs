@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use netaware_io::stop::StopFlag;
+use netaware_io::zone::ZonedIp;
 use netaware_record::{HostInfo, IpVersion, Outcome, Unreachable, VersionResult};
 use netaware_units::{BitRate, Span};
 
@@ -48,10 +49,10 @@ impl Lane {
 
     fn alive(session: Session) -> Self {
         let mut lane = Self::empty(session.version);
-        lane.result.address = Some(session.link.peer().ip().to_string());
+        lane.result.address = Some(ZonedIp::of(session.link.peer()).to_string());
         lane.result.reach = Some(session.reach.clone());
         lane.responder = Some(session.responder.clone());
-        lane.local = session.local;
+        lane.local = session.local.map(ZonedIp::ip);
         lane.result.local = session.local.map(|local| local.to_string());
         lane.session = Some(session);
         lane

@@ -7,6 +7,7 @@ use std::thread;
 use netaware_io::options::connect_tcp;
 use netaware_io::stamp::{self, StampOptions, StampRun, StampRunError};
 use netaware_io::stop::StopFlag;
+use netaware_io::zone::ZonedIp;
 use netaware_io::{clock, driver::Drive};
 use netaware_probe::stamp::StampEvent;
 use netaware_probe::stamp::report::StampLog;
@@ -108,10 +109,9 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         match (address, flow) {
             (Err(failure), _) => result.unreachable = Some(failure.unreachable()),
             (Ok(to), Some(Ok(flow))) => {
-                result.address = Some(to.ip().to_string());
-                let local = flow.run.local.map(|local| local.ip());
-                result.local = local.map(|local| local.to_string());
-                locals.extend(local);
+                result.address = Some(ZonedIp::of(to).to_string());
+                result.local = flow.run.local.map(|local| ZonedIp::of(local).to_string());
+                locals.extend(flow.run.local.map(|local| local.ip()));
                 if flow.log.exchanges().is_empty() {
                     result.unreachable = Some(silence(request, to, &flow.run, stop));
                 } else {
@@ -201,7 +201,7 @@ fn is_refused(drive: &Drive) -> bool {
 
 /// Whether somebody accepts connections at the responder's usual port.
 fn has_responder(request: &OwdRequest, to: SocketAddr) -> bool {
-    let at = SocketAddr::new(to.ip(), netaware_wire::DEFAULT_PORT);
+    let at = ZonedIp::of(to).at(netaware_wire::DEFAULT_PORT);
     connect_tcp(at, &request.target.options, LOOK_PATIENCE).is_ok()
 }
 

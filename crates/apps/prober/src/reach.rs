@@ -1,13 +1,13 @@
 //! `netaware reach`: what a host answers that runs nothing for us.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
 
 use netaware_host::{CoreDemand, CpuSnapshot};
 use netaware_io::clock;
 use netaware_io::handshake::{AnswerEar, Handshake};
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
+use netaware_io::zone::ZonedIp;
 use netaware_path::reach::{Reach, ReachPlan, TcpAnswer, TcpTries};
 use netaware_record::{CpuUse, HonestRate, Record};
 use netaware_units::{ClockSource, Span};
@@ -74,9 +74,9 @@ pub(crate) struct TcpPort {
 
 impl TcpPort {
     /// Opens a connection and drops it, whichever way it is answered.
-    fn once(&mut self, host: IpAddr, options: &SocketOptions, patience: Span) {
+    fn once(&mut self, host: ZonedIp, options: &SocketOptions, patience: Span) {
         let began_at = clock::now();
-        let to = SocketAddr::new(host, self.port);
+        let to = host.at(self.port);
         let (answer, timed) = match Handshake::attempt(to, options, patience, self.ear.as_mut()) {
             Handshake::Accepted(timed) => (TcpAnswer::Accepted(timed.rtt), Some(timed)),
             Handshake::Refused(timed) => (TcpAnswer::Refused(timed.rtt), Some(timed)),
@@ -93,7 +93,7 @@ pub fn reach(request: &ReachRequest, stop: &StopFlag, progress: &mut dyn FnMut(P
     let (target, options) = (&request.target, request.options());
     let known = host::known();
     Alone { command: "reach", target, options, time: request.time, stop }
-        .run(progress, |turn| over(request, &known.through(turn.socket.local()), turn))
+        .run(progress, |turn| over(request, &known.through(turn.socket.local().map(ZonedIp::ip)), turn))
 }
 
 /// What this host was as an instrument.
@@ -104,7 +104,7 @@ pub(crate) struct ReachInstrument {
 }
 
 fn over(request: &ReachRequest, known: &Known, turn: &mut Turn<'_, '_>) {
-    let (version, host) = (turn.result.version, turn.destination.ip());
+    let (version, host) = (turn.result.version, ZonedIp::of(turn.destination));
     turn.watch.phase("ask", Some(version));
     let (cpu, began_at) = (CpuSnapshot::take(), clock::now());
     let (mut departures, mut demand) = (Departures::default(), CoreDemand::default());

@@ -15,6 +15,7 @@ use std::net::IpAddr;
 use netaware_io::clock;
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
+use netaware_io::zone::ZonedIp;
 use netaware_probe::limit::Across;
 use netaware_record::{
     CpuUse, HistogramShape, HostInfo, IpVersion, Limit, LimitedBy, Outcome, Record, Request, SCHEMA_VERSION,
@@ -166,7 +167,8 @@ struct Path {
 impl Path {
     /// Traffic to an address of this very host never leaves it.
     fn of(lane: &Lane) -> Self {
-        let peer: Option<IpAddr> = lane.result.address.as_deref().and_then(|address| address.parse().ok());
+        let peer: Option<ZonedIp> = lane.result.address.as_deref().and_then(|address| address.parse().ok());
+        let peer = peer.map(ZonedIp::ip);
         let own = peer.is_some_and(|peer| peer.is_loopback() || lane.local == Some(peer));
         Self { version: lane.version, across: if own { Across::Loopback } else { Across::Network } }
     }

@@ -4,11 +4,12 @@
 //! other. Their throughput reservations are joined: a prober holds one place in the queue.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 
 use netaware_io::clock;
 use netaware_io::options::{self, ConnectError, SocketOptions};
 use netaware_io::stop::StopFlag;
+use netaware_io::zone::ZonedIp;
 use netaware_record::{HostInfo, IpVersion, Reach};
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{ClientMessage, ErrorCode, Limits, ServerMessage, TestPlan};
@@ -29,7 +30,7 @@ pub(crate) struct Session {
     pub(crate) limits: Limits,
     pub(crate) reach: Reach,
     /// This host's end of the control connection: which interface the measured traffic leaves by.
-    pub(crate) local: Option<IpAddr>,
+    pub(crate) local: Option<ZonedIp>,
     pub(crate) interface: Option<String>,
     next_test: u32,
     put_aside: VecDeque<ServerMessage>,
@@ -54,7 +55,7 @@ impl Session {
     ) -> Result<Self, Failure> {
         let (stream, first_connect) = connect(target, at)?;
         let connected_at = clock::now();
-        let local = stream.local_addr().ok().map(|address| address.ip());
+        let local = stream.local_addr().ok().map(ZonedIp::of);
         let over = stop.child();
         let failed = |cause| Failure::new("hello", Some(at), cause);
         let nonce = random_token().map_err(failed)?;
@@ -75,7 +76,7 @@ impl Session {
             limits,
             reach,
             local,
-            interface: local.and_then(netaware_host::interface_for),
+            interface: local.and_then(|it| it.interface().or_else(|| netaware_host::interface_for(it.ip()))),
             next_test: 1,
             put_aside: VecDeque::new(),
             over,

@@ -26,6 +26,8 @@ pub(crate) enum Cause {
     NoAddress(String),
     /// The resolver failed.
     Resolve(String),
+    /// The address cannot be measured to, and what to type instead.
+    Address(String),
     /// The system's answer to a call.
     System(String),
     /// Nobody listens.
@@ -84,17 +86,22 @@ impl Failure {
             Cause::FalseResponder => "do not trust this responder: somebody may be impersonating it",
             Cause::UdpBlocked => "open the port for UDP as well as TCP",
             Cause::Lost(_) | Cause::Stopping(_) => "see whether 'netaware serve' still runs there",
-            Cause::Refused(..) | Cause::System(_) | Cause::Protocol(_) | Cause::Stopped => "",
+            Cause::Address(_)
+            | Cause::Refused(..)
+            | Cause::System(_)
+            | Cause::Protocol(_)
+            | Cause::Stopped => "",
         }
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = self.at.map(|at| at.to_string()).unwrap_or_default();
+        let at = self.at.map(netaware_io::zone::shown).unwrap_or_default();
         match &self.cause {
             Cause::NoAddress(host) => write!(f, "'{host}' has no address of this version"),
             Cause::Resolve(why) => write!(f, "the name lookup failed: {why}"),
+            Cause::Address(why) => f.write_str(why),
             Cause::System(why) => write!(f, "{} {at}: {why}", self.stage),
             Cause::ConnectionRefused => write!(f, "nobody listens at {at}: connection refused"),
             Cause::Silent(after) => write!(f, "{} {at}: no answer within {after}", self.stage),

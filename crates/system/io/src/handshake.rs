@@ -93,9 +93,10 @@ fn kernel(stream: &TcpStream, around: Timed) -> Option<Timed> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use std::net::{IpAddr, TcpListener};
+    use std::net::TcpListener;
 
     use super::*;
+    use crate::zone::ZonedIp;
 
     const PATIENCE: Span = Span::from_secs(2);
 
@@ -128,8 +129,8 @@ mod tests {
     }
 
     /// `None`, said on stderr, where raw sockets are not permitted.
-    fn ear(of: IpAddr) -> Option<AnswerEar> {
-        AnswerEar::open(of)
+    fn ear(of: SocketAddr) -> Option<AnswerEar> {
+        AnswerEar::open(ZonedIp::of(of))
             .inspect_err(|why| {
                 let ci = std::env::var("CI");
                 assert_ne!(ci.as_deref(), Ok("true"), "{why}, and CI=true: a skip would hide that");
@@ -142,7 +143,7 @@ mod tests {
     fn a_refused_connection_has_the_kernels_time_where_raw_sockets_are_permitted() {
         for host in ["127.0.0.1:0", "[::1]:0"] {
             let to = TcpListener::bind(host).unwrap().local_addr().unwrap();
-            let Some(mut ear) = ear(to.ip()) else { return };
+            let Some(mut ear) = ear(to) else { return };
             for _ in 0..10 {
                 let before = clock::now();
                 let outcome = Handshake::attempt(to, &SocketOptions::default(), PATIENCE, Some(&mut ear));
@@ -157,7 +158,7 @@ mod tests {
     fn data_of_other_connections_do_not_crowd_out_the_kernels_time() {
         for host in ["127.0.0.1:0", "[::1]:0"] {
             let to = TcpListener::bind(host).unwrap().local_addr().unwrap();
-            let Some(mut ear) = ear(to.ip()) else { return };
+            let Some(mut ear) = ear(to) else { return };
             let listener = TcpListener::bind(host).unwrap();
             let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let mut receiver = listener.accept().unwrap().0;

@@ -16,12 +16,13 @@ mod linux;
 #[cfg(not(target_os = "linux"))]
 mod portable;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use netaware_path::hops::{Round, RoundReport};
 
 use crate::options::{ConnectError, SocketOptions};
 use crate::stop::StopFlag;
+use crate::zone::ZonedIp;
 
 #[cfg(target_os = "linux")]
 use linux::System;
@@ -83,7 +84,7 @@ impl HopSocket {
     }
 
     /// The host's own address on that way.
-    pub fn local(&self) -> Option<IpAddr> {
+    pub fn local(&self) -> Option<ZonedIp> {
         self.system.local()
     }
 

@@ -12,6 +12,8 @@ use std::time::Duration;
 use netaware_units::Span;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
+use crate::zone::{self, ZonedIp};
+
 pub mod header;
 
 /// What to set on a socket; the default leaves everything to the system.
@@ -34,8 +36,16 @@ pub struct SocketOptions {
     pub congestion: Option<String>,
     /// Send and receive through this interface only; Linux only.
     pub interface: Option<String>,
-    /// Local address to use.
-    pub source: Option<IpAddr>,
+    /// Local address to use, with its zone where it needs one.
+    pub source: Option<ZonedIp>,
+}
+
+impl SocketOptions {
+    /// The interface that these options name, if they do: the zone of addresses that lack one.
+    pub fn zone(&self) -> Option<u32> {
+        let of_source = || self.source.and_then(ZonedIp::zone);
+        self.interface.as_deref().and_then(zone::index).or_else(of_source)
+    }
 }
 
 /// Whether a local address may be in use by another socket of ours.
@@ -52,7 +62,7 @@ pub enum Reuse {
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The system refused.
-    #[error("cannot {operation} {address}: {source}")]
+    #[error("cannot {operation} {}: {source}", zone::shown(*address))]
     System {
         /// "connect to", "listen on", …
         operation: &'static str,
@@ -62,7 +72,7 @@ pub enum ConnectError {
         source: io::Error,
     },
     /// An option cannot be had on this socket.
-    #[error("cannot use {address}: {source}")]
+    #[error("cannot use {}: {source}", zone::shown(*address))]
     Option {
         /// The address concerned.
         address: SocketAddr,
@@ -220,7 +230,8 @@ fn prepare_both(socket: &Socket, address: SocketAddr, options: &SocketOptions) -
 
 fn bind_source(socket: &Socket, to: SocketAddr, options: &SocketOptions) -> Result<(), ConnectError> {
     let Some(source) = options.source else { return Ok(()) };
-    let local = SocketAddr::new(source, 0);
+    // A socket may be bound to the address of one link alone.
+    let local = source.within(ZonedIp::of(to).zone()).at(0);
     if local.is_ipv4() != to.is_ipv4() {
         let source = io::Error::new(io::ErrorKind::InvalidInput, format!("{to} is of the other IP version"));
         return Err(ConnectError::System { operation: "bind to", address: local, source });

@@ -1,13 +1,14 @@
 //! `netaware serve`: the responder.
 
 use std::io::{IsTerminal as _, Write};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use netaware_io::stop::StopFlag;
+use netaware_io::zone::{self, ZonedIp};
 use netaware_record::Record;
 use netaware_server::{Config, Fingerprint, Identity, KeepError, Key, Listed, Network, Results, Server};
 use netaware_store::{Among, Filter, SaveError, Store};
@@ -51,8 +52,8 @@ pub(crate) struct Serve {
     #[arg(short, long, value_name = "PORT", default_value_t = DEFAULT_PORT)]
     port: u16,
     /// Listen on this address instead of all (may be given several times)
-    #[arg(short = 'B', long, value_name = "ADDR")]
-    bind: Vec<IpAddr>,
+    #[arg(short = 'B', long, value_name = "ADDR", value_parser = zone::parse_ip)]
+    bind: Vec<ZonedIp>,
     /// File with a shared key that probers must have; the variable NETAWARE_KEY can hold the key
     /// instead
     #[arg(long, value_name = "FILE")]
@@ -241,10 +242,10 @@ impl ResultFile {
 fn announce(server: &Server, qr: When) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     for address in server.addresses() {
-        writeln!(out, "listening on {address}, TCP and UDP")?;
+        writeln!(out, "listening on {}, TCP and UDP", zone::shown(*address))?;
     }
     for address in server.stamp_addresses() {
-        writeln!(out, "answering STAMP on {address}, UDP")?;
+        writeln!(out, "answering STAMP on {}, UDP", zone::shown(address))?;
     }
     for error in server.absent() {
         eprintln!("note: one IP version only: {error}");
@@ -271,6 +272,8 @@ fn announce(server: &Server, qr: When) -> anyhow::Result<()> {
 
 /// With TLS its fragment, which no browser sends, says what to compare the certificate with.
 fn page_url(address: SocketAddr, fingerprint: Option<Fingerprint>) -> String {
+    // In a URL the percent sign before a zone is written with one itself (RFC 6874).
+    let address = zone::shown(address).replace('%', "%25");
     match fingerprint {
         None => format!("http://{address}/"),
         Some(fingerprint) => format!("https://{address}/#tls={fingerprint}"),

@@ -8,6 +8,7 @@ mod faults;
 mod host_command;
 mod latency_stall;
 mod main_job;
+mod netns_addresses;
 mod netns_fleet;
 mod netns_guide;
 mod netns_hops;

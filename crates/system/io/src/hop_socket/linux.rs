@@ -18,6 +18,7 @@ use crate::clock;
 use crate::options::{ConnectError, SocketOptions, connect_udp, prepare_icmp};
 use crate::probe_socket::is_refusal;
 use crate::stop::StopFlag;
+use crate::zone::ZonedIp;
 
 #[derive(Debug)]
 pub(super) struct System {
@@ -104,8 +105,8 @@ impl System {
         HopCounts { unstamped: self.clocks.fallbacks(), ..self.counts }
     }
 
-    pub(super) fn local(&self) -> Option<IpAddr> {
-        self.udp.local_addr().ok()?.as_socket().map(|at| at.ip())
+    pub(super) fn local(&self) -> Option<ZonedIp> {
+        self.udp.local_addr().ok()?.as_socket().map(ZonedIp::of)
     }
 
     pub(super) fn mtu(&self) -> Option<u32> {
@@ -393,7 +394,8 @@ fn open_echo(destination: SocketAddr, options: &SocketOptions) -> io::Result<Ech
         Err(_) => (Socket::new(domain, Type::DGRAM, Some(protocol))?, None),
     };
     prepare_icmp(&socket, destination, options).map_err(|error| io::Error::other(error.to_string()))?;
-    socket.connect(&SocketAddr::new(destination.ip(), 0).into())?;
+    // The zone of a link-local address must not be lost with the port.
+    socket.connect(&ZonedIp::of(destination).at(0).into())?;
     prepare(&socket, version)?;
     // A train's questions and answers are more than a socket usually holds; beyond what the system
     // allows only with CAP_NET_ADMIN.
