@@ -5,14 +5,18 @@
 //! subtraction between them without an offset estimate, because the difference of two
 //! unsynchronised clocks is not a duration.
 
+#[cfg(test)]
+mod properties;
 mod rate;
 mod scaled;
+mod share;
 mod size;
 mod stamp;
 mod time;
 
 pub use rate::BitRate;
 pub use scaled::ParseUnitError;
+pub use share::Share;
 pub use size::ByteCount;
 pub use stamp::{ClockSource, Stamp};
 pub use time::{Mono, RemoteMono, Span, Wall};

@@ -61,7 +61,7 @@ pub(crate) struct Tcp {
     #[arg(short, long, value_name = "TIME", value_parser = quantity::some_seconds)]
     time: Option<Span>,
     /// End after so much payload over each IP version (or after --time, 10min without)
-    #[arg(short = 'n', long, value_name = "SIZE")]
+    #[arg(short = 'n', long, value_name = "SIZE", value_parser = quantity::some_bytes)]
     bytes: Option<ByteCount>,
     /// End after so many blocks of --length over each IP version, all streams together
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

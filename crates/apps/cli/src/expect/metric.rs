@@ -4,7 +4,7 @@ use netaware_record::{
     DelaySummary, Direction, HostAbility, HostCall, LoadedLatency, MatrixProtocol, MatrixResult, OwdWay,
     PathMetric, PathRate, RateBound, ReachProtocol, TcpResult, UdpResult, VersionResult, WaitHow,
 };
-use netaware_units::{BitRate, Span};
+use netaware_units::{BitRate, Share, Span};
 
 use crate::render::figures;
 
@@ -44,9 +44,7 @@ impl Kind {
         match self {
             Self::Time => text.parse::<Span>().map(|span| span.0 as f64).map_err(|e| e.to_string()),
             Self::Rate => text.parse::<BitRate>().map(|rate| rate.0 as f64).map_err(|e| e.to_string()),
-            Self::Share => {
-                share(text).ok_or_else(|| format!("'{text}' is no share, as in '0.1%' or '0.001'"))
-            }
+            Self::Share => text.parse::<Share>().map(|share| share.0).map_err(|e| e.to_string()),
             Self::Number => number(text).ok_or_else(|| format!("'{text}' is no number")),
         }
     }
@@ -68,13 +66,6 @@ impl Kind {
             Self::Share => figures::percent(value),
             Self::Number => figures::count(value as u64),
         }
-    }
-}
-
-fn share(text: &str) -> Option<f64> {
-    match text.strip_suffix('%') {
-        Some(percent) => number(percent.trim()).map(|value| value / 100.0),
-        None => number(text),
     }
 }
 
@@ -420,10 +411,9 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), METRICS.len());
-        assert_eq!(share("1 %"), Some(0.01));
-        assert_eq!(share("0.01"), Some(0.01));
+        assert_eq!((Kind::Share.parse("1 %"), Kind::Share.parse("0.01")), (Ok(0.01), Ok(0.01)));
         for bad in ["nan", "inf", "-1", "%", ""] {
-            assert_eq!(share(bad), None, "{bad}");
+            assert!(Kind::Share.parse(bad).is_err() && Kind::Number.parse(bad).is_err(), "{bad}");
         }
     }
 }

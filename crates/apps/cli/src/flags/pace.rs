@@ -24,7 +24,7 @@ impl Rate {
 impl FromStr for Rate {
     type Err = ParseUnitError;
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
-        if text == "0" {
+        if text.trim() == "0" {
             return Ok(Self::Unlimited);
         }
         text.parse().map(|rate: BitRate| if rate.0 == 0 { Self::Unlimited } else { Self::Limited(rate) })
@@ -41,5 +41,7 @@ mod tests {
         assert_eq!("0Mbit/s".parse(), Ok(Rate::Unlimited));
         assert_eq!("10M".parse(), Ok(Rate::Limited(BitRate(10_000_000))));
         assert!("10".parse::<Rate>().is_err());
+        assert!("10MBps".parse::<Rate>().is_err(), "not a tenth of what was typed");
+        assert!("0MBps".parse::<Rate>().is_err());
     }
 }
