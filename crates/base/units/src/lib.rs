@@ -7,12 +7,14 @@
 
 mod rate;
 mod scaled;
+mod send_rate;
 mod size;
 mod stamp;
 mod time;
 
 pub use rate::BitRate;
 pub use scaled::ParseUnitError;
+pub use send_rate::SendRate;
 pub use size::ByteCount;
 pub use stamp::{ClockSource, Stamp};
 pub use time::{Mono, RemoteMono, Span, Wall};
