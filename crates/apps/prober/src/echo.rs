@@ -9,7 +9,7 @@ use netaware_io::{clock, driver};
 use netaware_probe::delay_report::{EchoLog, EchoRound};
 use netaware_probe::{EchoEvent, EchoPlan, EchoTrain, Pacing};
 use netaware_record::CpuUse;
-use netaware_units::Span;
+use netaware_units::{Mono, Span};
 use netaware_wire::control::{MAX_TCP_ECHO_BESIDE, TestPlan};
 use netaware_wire::datagram::ECHO_LEN;
 
@@ -71,9 +71,10 @@ impl EchoOrder {
         Self { count, time: None, pacing, length, response: length, patience: Span::from_secs(1) }
     }
 
-    /// Even spacing for as long as something else lasts.
-    pub(crate) fn until_stopped(spacing: Span, length: u32) -> Self {
-        Self::open_loop(None, spacing, length)
+    /// Even spacing for as long as something else lasts, which may fill a queue of seconds.
+    pub(crate) fn beside_load(spacing: Span, length: u32, round_trip: Span) -> Self {
+        let patience = LONGEST_QUEUE + round_trip * 2;
+        Self { patience, ..Self::open_loop(None, spacing, length) }
     }
 
     /// The spacing as records tell it.
@@ -81,6 +82,9 @@ impl EchoOrder {
         self.pacing.spacing()
     }
 }
+
+/// Answers that wait behind a load are still answers: the longest queue that people meet.
+const LONGEST_QUEUE: Span = Span::from_secs(4);
 
 /// What came of it.
 #[derive(Debug, Clone)]
@@ -101,6 +105,9 @@ pub(crate) struct EchoRun {
 pub(crate) struct EchoFlow {
     pub(crate) socket: ProbeSocket,
     pub(crate) number: u32,
+    test: u32,
+    /// Until when the responder answers.
+    pub(crate) until: Mono,
 }
 
 impl EchoFlow {
@@ -115,13 +122,20 @@ impl EchoFlow {
         let (length, response) = (sizes.request, sizes.udp_response());
         let plan = TestPlan::UdpEcho { length, response, duration, dscp: options.dscp };
         let test = session.open_test(plan)?;
+        let opened_at = clock::now();
         let flow = attach::flow(session, options, test)?;
         session.await_ready(test)?;
         session.start_test(test)?;
         let system = |e: std::io::Error| Cause::System(e.to_string());
         flow.socket.set_nonblocking(false).map_err(system)?;
         let socket = ProbeSocket::new(flow.socket, Stamping::Kernel).map_err(system)?;
-        Ok(Self { socket, number: flow.number })
+        // The responder counts from when the flow is attached, which is later than now.
+        Ok(Self { socket, number: flow.number, test, until: opened_at + duration })
+    }
+
+    /// Ends the echo test at the responder.
+    pub(crate) fn close(self, session: &mut Session) -> Result<(), Cause> {
+        session.stop_test(self.test)
     }
 
     /// Sends a train and waits for its answers.

@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
+use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_io::zone::ZonedIp;
 use netaware_record::{HostInfo, IpVersion, Outcome, Unreachable, VersionResult};
-use netaware_units::{BitRate, Span};
+use netaware_units::{SendRate, Span};
 
 use crate::echo::{EchoFlow, EchoOrder, EchoRun, EchoSizes};
 use crate::progress::{Progress, Watch};
@@ -92,15 +93,36 @@ impl Lane {
         }
     }
 
-    /// Shortens and slows a transfer to what the responder's owner allows, and says so once.
-    pub(crate) fn obey_limits(&mut self, duration: &mut Span, rate: &mut Option<BitRate>) {
+    /// The round trip of the path without load, zero where it is not known.
+    pub(crate) fn round_trip(&self) -> Span {
+        self.session.as_ref().map(Session::round_trip).unwrap_or_default()
+    }
+
+    /// Makes sure that the echo flow answers for another `needed`: one that the responder ends
+    /// before is opened again, for `rest`.
+    pub(crate) fn keep_echo(&mut self, target: &Target, needed: Span, rest: Span, sizes: EchoSizes) {
+        let ends_too_soon = |flow: &mut EchoFlow| flow.until < clock::now() + needed;
+        let (Some(old), Some(session)) = (self.echo.take_if(ends_too_soon), self.session.as_mut()) else {
+            return;
+        };
+        if let Err(cause) = old.close(session) {
+            return self.fail("end a UDP flow", cause);
+        }
+        attach_echo(std::slice::from_mut(self), target, rest.max(needed), sizes);
+    }
+
+    /// Shortens and slows a transfer to what the responder's owner allows, and says so once. An
+    /// owner who allows a rate of zero gets the slowest that there is, which the responder refuses,
+    /// and never an unlimited one.
+    pub(crate) fn obey_limits(&mut self, duration: &mut Span, rate: &mut Option<SendRate>) {
         let Some(limits) = self.session.as_ref().map(|session| session.limits) else { return };
         let mut told = Vec::new();
         if let Some(longest) = limits.duration.filter(|longest| *longest < *duration) {
             *duration = longest;
             told.push(format!("transfers no longer than {longest}"));
         }
-        if let Some(highest) = limits.rate.filter(|highest| rate.is_none_or(|rate| *highest < rate)) {
+        let highest = limits.rate.map(|highest| SendRate::at_least(highest.0));
+        if let Some(highest) = highest.filter(|highest| rate.is_none_or(|rate| *highest < rate)) {
             *rate = Some(highest);
             told.push(format!("no more than {highest}"));
         }
@@ -176,14 +198,9 @@ fn open_one(
     Session::open(target, version, resolved.address(version)?, resolved.took, stop)
 }
 
-/// Gets the right to fill the path, one place for all lanes.
+/// Gets the right to fill the path, one place for all lanes: at first, and again after
+/// [`release_all`].
 pub(crate) fn reserve_all(lanes: &mut [Lane], expected: Span, stop: &StopFlag, watch: &mut Watch<'_>) {
-    reserve_again(lanes, expected, stop, watch);
-    watch.restart();
-}
-
-/// The same for the next part of a measurement that has let others in with [`release_all`].
-pub(crate) fn reserve_again(lanes: &mut [Lane], expected: Span, stop: &StopFlag, watch: &mut Watch<'_>) {
     let mut joined = None;
     for lane in lanes.iter_mut() {
         let Some(session) = lane.session() else { continue };
@@ -194,6 +211,24 @@ pub(crate) fn reserve_again(lanes: &mut [Lane], expected: Span, stop: &StopFlag,
                 lane.session = None;
             }
         }
+    }
+}
+
+/// Makes sure that the responder's place is ours for another `needed`. Where the lease is too short
+/// for that, the place is given back and asked for again, for `rest`: others who wait have their
+/// turn first, and nothing that is still to come is refused.
+pub(crate) fn keep_reserved(
+    lanes: &mut [Lane],
+    needed: Span,
+    rest: Span,
+    stop: &StopFlag,
+    watch: &mut Watch<'_>,
+) {
+    let ends = lanes.iter().filter_map(|lane| lane.session.as_ref()?.reserved_until);
+    let Some(ends_at) = ends.min() else { return };
+    if ends_at < clock::now() + needed {
+        release_all(lanes);
+        reserve_all(lanes, rest.max(needed), stop, watch);
     }
 }
 
@@ -211,6 +246,8 @@ pub(crate) fn release_all(lanes: &mut [Lane]) {
 pub(crate) fn attach_echo(lanes: &mut [Lane], target: &Target, duration: Span, sizes: EchoSizes) {
     for lane in lanes {
         let Some(session) = lane.session.as_mut() else { continue };
+        // An owner's cap is on one test: one that beats it is opened again when it is over.
+        let duration = session.limits.duration.map_or(duration, |cap| cap.min(duration));
         match EchoFlow::open(session, &target.options, duration, sizes) {
             Ok(flow) => lane.echo = Some(flow),
             Err(cause) => lane.fail("attach a UDP flow", cause),

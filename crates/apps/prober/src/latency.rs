@@ -32,17 +32,25 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     let mut findings: Vec<Findings> =
         lanes.iter().map(|_| Findings { bins: request.bins, ..Findings::default() }).collect();
 
-    if sizes(request).fills_the_path() && request.transports.contains(&Transport::Tcp) {
-        let expected = at_most(request, &lanes);
-        lane::reserve_all(&mut lanes, expected, stop, &mut watch);
+    let turns = i64::try_from(lanes.iter().filter(|lane| lane.is_alive()).count()).unwrap_or(1)
+        * i64::try_from(request.transports.len()).unwrap_or(1);
+    let blocks = blocks(request, turns);
+    let needs = Needs::of(request, &lanes, blocks);
+    let lease = (needs.block * (turns * i64::from(blocks)) + SLACK).min(LONGEST_LEASE);
+    let is_reserved = sizes(request).fills_the_path() && request.transports.contains(&Transport::Tcp);
+    if is_reserved {
+        lane::reserve_all(&mut lanes, lease, stop, &mut watch);
     }
-    let lease = (at_most(request, &lanes) + Span::from_secs(10)).min(LONGEST_LEASE);
+    for lane in &mut lanes {
+        note_shortening(request, lane, &needs, blocks, &mut watch);
+    }
     let mut probes: Vec<Vec<Probe>> =
-        lanes.iter_mut().map(|lane| Probe::open_all(lane, request, lease, whole)).collect();
-    let taking_turns = probes.iter().map(Vec::len).sum();
-    let blocks = blocks(request, taking_turns);
+        lanes.iter_mut().map(|lane| Probe::open_all(lane, request, lease)).collect();
     for block in 0..blocks {
         for turn in lane::turns(lanes.len(), block) {
+            if is_reserved && lanes[turn].is_alive() && !stop.is_raised() {
+                lane::keep_reserved(&mut lanes, needs.block, lease, stop, &mut watch);
+            }
             let (lane, found) = (&mut lanes[turn], &mut findings[turn]);
             for probe in lane::turns(probes[turn].len(), block) {
                 if !lane.is_alive() || stop.is_raised() {
@@ -50,7 +58,11 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
                 }
                 let probe = &mut probes[turn][probe];
                 watch.phase(phase(request, probe.transport()), Some(lane.version));
-                let run = probe.run(lane, &plan(request, block, blocks));
+                let order = needs.within(lane, plan(request, block, blocks));
+                if !probe.keep(lane, request, needs.block, lease) {
+                    continue;
+                }
+                let run = probe.run(lane, &order);
                 let beside_udp = probe.transport() == Transport::Tcp && request.transports.len() > 1;
                 if beside_udp { found.idle_tcp.extend(run) } else { found.idle.extend(run) }
             }
@@ -82,10 +94,7 @@ enum Probe {
 }
 
 impl Probe {
-    fn open_all(lane: &mut Lane, request: &LatencyRequest, lease: Span, whole: Span) -> Vec<Self> {
-        // An owner's cap cuts the lease short, as long as what is planned fits.
-        let cap = lane.session().and_then(|session| session.limits.duration);
-        let lease = cap.filter(|cap| *cap >= whole).map_or(lease, |cap| cap.min(lease));
+    fn open_all(lane: &mut Lane, request: &LatencyRequest, lease: Span) -> Vec<Self> {
         request
             .transports
             .iter()
@@ -95,6 +104,9 @@ impl Probe {
 
     fn open(lane: &mut Lane, request: &LatencyRequest, transport: Transport, lease: Span) -> Option<Self> {
         let target: &Target = &request.target;
+        // An owner's cap is on one test: one that blocks outlast is opened again between them.
+        let cap = lane.session().and_then(|session| session.limits.duration);
+        let lease = cap.map_or(lease, |cap| cap.min(lease));
         match transport {
             Transport::Udp => {
                 lane::attach_echo(std::slice::from_mut(lane), target, lease, sizes(request));
@@ -107,6 +119,29 @@ impl Probe {
                     None
                 }
             },
+        }
+    }
+
+    /// Makes sure that the responder answers for another `needed`; `false` where it does not.
+    fn keep(&mut self, lane: &mut Lane, request: &LatencyRequest, needed: Span, lease: Span) -> bool {
+        let cap = lane.session().and_then(|session| session.limits.duration);
+        let needed = cap.map_or(needed, |cap| needed.min(cap - lane.round_trip() * 4));
+        match self {
+            Self::Udp => {
+                lane.keep_echo(&request.target, needed, lease, sizes(request));
+                lane.echo.is_some()
+            }
+            Self::Tcp(echo) if echo.until >= clock::now() + needed => true,
+            Self::Tcp(_) => {
+                let Some(Self::Tcp(fresh)) = Self::open(lane, request, Transport::Tcp, lease) else {
+                    return false;
+                };
+                let Self::Tcp(old) = std::mem::replace(self, Self::Tcp(fresh)) else { return true };
+                if let Some(Err(cause)) = lane.session().map(|session| old.close(session)) {
+                    lane.fail("end the echo connection", cause);
+                }
+                lane.is_alive()
+            }
         }
     }
 
@@ -159,19 +194,75 @@ fn expected(request: &LatencyRequest) -> Span {
     lasting(request, each)
 }
 
-/// How long all of it takes at most, for the responder: a closed loop with round trips of four
-/// times what connecting took, and messages at 100 Mbit/s.
-fn at_most(request: &LatencyRequest, lanes: &[Lane]) -> Span {
-    let reaches = lanes.iter().filter_map(|lane| lane.result.reach.as_ref());
-    let connect = reaches.flat_map(|reach| reach.connects.iter().copied()).max().unwrap_or_default();
+/// What a block needs of the responder.
+struct Needs {
+    /// Of one version and transport, with the last answers and the exchanges around it.
+    block: Span,
+    /// What of that is not spent on sending.
+    margin: Span,
+}
+
+impl Needs {
+    fn of(request: &LatencyRequest, lanes: &[Lane], blocks: u16) -> Self {
+        let reaches = lanes.iter().filter_map(|lane| lane.result.reach.as_ref());
+        let connect = reaches.flat_map(|reach| reach.connects.iter().copied()).max().unwrap_or_default();
+        let margin = request.patience + connect * EXCHANGES + AROUND_BLOCK;
+        Self { block: at_most(request, connect) / i64::from(blocks.max(1)) + margin, margin }
+    }
+
+    /// How long a block may send, where the responder's owner lets tests run no longer than `cap`.
+    fn longest(&self, cap: Span) -> Span {
+        (cap - self.margin).max(cap / 2)
+    }
+
+    /// A block that ends in time.
+    fn within(&self, lane: &mut Lane, order: EchoOrder) -> EchoOrder {
+        let Some(cap) = lane.session().and_then(|session| session.limits.duration) else { return order };
+        if self.block <= cap {
+            return order;
+        }
+        let longest = self.longest(cap);
+        EchoOrder { time: Some(order.time.map_or(longest, |time| time.min(longest))), ..order }
+    }
+}
+
+/// Says before it goes on that the responder's owner has a version measured for less time than was
+/// asked for.
+fn note_shortening(
+    request: &LatencyRequest,
+    lane: &mut Lane,
+    needs: &Needs,
+    blocks: u16,
+    watch: &mut Watch<'_>,
+) {
+    let Some(cap) = lane.session().and_then(|session| session.limits.duration) else { return };
+    let (asked, longest) = (expected(request), needs.longest(cap) * i64::from(blocks));
+    if needs.block <= cap || asked <= longest {
+        return;
+    }
+    let note = format!(
+        "the responder's owner allows tests no longer than {cap}: requests go on for {longest} instead of {asked}"
+    );
+    watch.tell(Progress::Note(format!("{}: {note}", lane.version.name())));
+    lane.warn(&note);
+}
+
+/// How long one version takes over one transport at most, for the responder: a closed loop with
+/// round trips of four times what connecting took, and messages at 100 Mbit/s.
+fn at_most(request: &LatencyRequest, connect: Span) -> Span {
     let bytes = ByteCount(u64::from(request.request) + u64::from(request.response));
     let each = match request.rhythm {
         Rhythm::Closed(_) => connect * 4 + Span::from_millis(1) + SLOW.time_for(bytes),
         Rhythm::Open { spacing, .. } => spacing,
     };
-    lasting(request, each) * turns_of_each(request)
+    lasting(request, each)
 }
 
+/// Added to what is asked for: opening and ending.
+const SLACK: Span = Span::from_secs(10);
+/// Of a block: its own opening where the one before is over, and its last answer.
+const EXCHANGES: i64 = 6;
+const AROUND_BLOCK: Span = Span::from_millis(250);
 /// What a responder grants at most.
 const LONGEST_LEASE: Span = Span::from_secs(7 * 24 * 3600);
 const SLOW: BitRate = BitRate(100_000_000);
@@ -187,7 +278,7 @@ fn lasting(request: &LatencyRequest, each: Span) -> Span {
 }
 
 /// One alone needs no turns, and few requests are not worth splitting.
-fn blocks(request: &LatencyRequest, taking_turns: usize) -> u16 {
+fn blocks(request: &LatencyRequest, taking_turns: i64) -> u16 {
     let enough = request.count.is_none_or(|count| count >= u64::from(BLOCKS) * 10);
     if taking_turns > 1 && enough { BLOCKS } else { 1 }
 }
@@ -279,9 +370,25 @@ mod tests {
             response: 25_000_000,
             ..LatencyRequest::new(Target::new("::1"))
         };
-        // A gigabit each at 100 Mbit/s, 1 ms on top, over two versions.
-        assert_eq!(at_most(&request, &[]), (Span::from_secs(10) + Span::from_millis(1)) * 20);
+        // A gigabit each at 100 Mbit/s, 1 ms on top.
+        assert_eq!(at_most(&request, Span::ZERO), (Span::from_secs(10) + Span::from_millis(1)) * 10);
         let timed = LatencyRequest { count: None, time: Some(Span::from_secs(3)), ..request };
-        assert_eq!(at_most(&timed, &[]), Span::from_secs(6));
+        assert_eq!(at_most(&timed, Span::ZERO), Span::from_secs(3));
+    }
+
+    #[test]
+    fn a_block_under_an_owners_cap_ends_before_the_responder_ends_it() {
+        let request = LatencyRequest {
+            count: None,
+            time: Some(Span::from_secs(40)),
+            ..LatencyRequest::new(Target::new("::1"))
+        };
+        let needs = Needs::of(&request, &[], 1);
+        let cap = Span::from_secs(30);
+        assert!(needs.block > cap && needs.longest(cap) + needs.margin == cap);
+        assert!(needs.longest(cap) >= Span::from_secs(28), "a second of patience and what is around it");
+        // In eight blocks the same time needs no shortening.
+        assert!(Needs::of(&request, &[], 8).block < cap);
+        assert_eq!(needs.longest(Span::from_millis(100)), Span::from_millis(50), "some, however little");
     }
 }

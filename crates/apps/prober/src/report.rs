@@ -29,7 +29,7 @@ use crate::lane::{self, Lane};
 use crate::request::Target;
 use crate::transfer::{TcpRound, UdpRound};
 
-pub(crate) use tcp::received_rate;
+pub(crate) use tcp::{Seen, seen};
 
 /// Everything one lane's phases saw, in the order run.
 #[derive(Default)]

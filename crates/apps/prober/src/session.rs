@@ -33,6 +33,8 @@ pub(crate) struct Session {
     pub(crate) local: Option<ZonedIp>,
     pub(crate) interface: Option<String>,
     next_test: u32,
+    /// Until when throughput tests may run, as far as this end can tell.
+    pub(crate) reserved_until: Option<Mono>,
     put_aside: VecDeque<ServerMessage>,
     /// Raised when the person wants to stop, or when the responder is gone.
     pub(crate) over: StopFlag,
@@ -78,6 +80,7 @@ impl Session {
             local,
             interface: local.and_then(|it| it.interface().or_else(|| netaware_host::interface_for(it.ip()))),
             next_test: 1,
+            reserved_until: None,
             put_aside: VecDeque::new(),
             over,
         })
@@ -98,6 +101,7 @@ impl Session {
     ) -> Result<Token, Failure> {
         let reserve = ClientMessage::Reserve { expected, join };
         self.link.send(&reserve).map_err(|cause| self.failure("reserve", cause))?;
+        let mut queued_at = None;
         loop {
             if stop.is_raised() {
                 return Err(self.failure("reserve", Cause::Stopped));
@@ -105,9 +109,16 @@ impl Session {
             let soon = clock::now() + Span::from_millis(100);
             match self.link.next(soon).map_err(|cause| self.failure("reserve", cause))? {
                 Some(ServerMessage::Queued { place, expected_wait }) => {
+                    queued_at.get_or_insert_with(clock::now);
                     watch.tell(Progress::Queued { place, expected_wait });
                 }
-                Some(ServerMessage::Admitted { reservation, .. }) => return Ok(reservation),
+                Some(ServerMessage::Admitted { reservation, lease }) => {
+                    watch.exclude(queued_at.map_or(Span::ZERO, |at| clock::now() - at));
+                    // It was granted half a round trip ago, and what is asked for at its end must
+                    // still arrive.
+                    self.reserved_until = Some(clock::now() + lease - self.round_trip());
+                    return Ok(reservation);
+                }
                 Some(ServerMessage::Error { code, message, .. }) => {
                     return Err(self.failure("reserve", Cause::Refused(code, message)));
                 }
@@ -116,9 +127,20 @@ impl Session {
         }
     }
 
+    /// The round trip of the path without load: what connecting took at best.
+    pub(crate) fn round_trip(&self) -> Span {
+        self.reach.connects.iter().min().copied().unwrap_or_default()
+    }
+
     /// Gives that right back before the session ends.
     pub(crate) fn release(&mut self) -> Result<(), Cause> {
+        self.reserved_until = None;
         self.link.send(&ClientMessage::Release)
+    }
+
+    /// Ends a test that nobody waits for any longer.
+    pub(crate) fn stop_test(&mut self, test: u32) -> Result<(), Cause> {
+        self.link.send(&ClientMessage::Stop { test })
     }
 
     /// Prepares a test and returns its number once the responder has accepted it.

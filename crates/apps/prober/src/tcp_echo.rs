@@ -41,6 +41,9 @@ pub(crate) struct TcpEcho {
     /// Bytes of answers that a run gave up on and that may still come; `None` when a request was
     /// cut off half-way, after which nobody knows what the next byte means.
     owed: Option<u64>,
+    test: u32,
+    /// Until when the responder answers.
+    pub(crate) until: Mono,
 }
 
 /// A send that is this much behind its plan counts as late.
@@ -56,12 +59,18 @@ impl TcpEcho {
     ) -> Result<Self, Cause> {
         let (length, response) = (sizes.request, sizes.tcp_response());
         let test = session.open_test(TestPlan::TcpEcho { length, response, duration })?;
+        let until = clock::now() + duration;
         let options = SocketOptions { nodelay: true, ..options.clone() };
         let mut streams = attach::streams(session, &options, test, 1, Role::Echo)?;
         session.await_ready(test)?;
         session.start_test(test)?;
         let stream = streams.pop().ok_or_else(|| Cause::Protocol("no connection attached".into()))?;
-        Ok(Self { stream, sizes, asked: 0, owed: Some(0) })
+        Ok(Self { stream, sizes, asked: 0, owed: Some(0), test, until })
+    }
+
+    /// Ends the echo test at the responder.
+    pub(crate) fn close(self, session: &mut Session) -> Result<(), Cause> {
+        session.stop_test(self.test)
     }
 
     /// Sends requests as the order says and waits for their answers.

@@ -9,6 +9,7 @@
 mod properties;
 mod rate;
 mod scaled;
+mod send_rate;
 mod share;
 mod size;
 mod stamp;
@@ -16,6 +17,7 @@ mod time;
 
 pub use rate::BitRate;
 pub use scaled::ParseUnitError;
+pub use send_rate::SendRate;
 pub use share::Share;
 pub use size::ByteCount;
 pub use stamp::{ClockSource, Stamp};

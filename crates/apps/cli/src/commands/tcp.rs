@@ -217,7 +217,10 @@ mod tests {
         assert_eq!((r.target.options.mss, r.nodelay), (Some(1400), true));
         assert_eq!(r.target.options.congestion.as_deref(), Some("bbr"));
         assert_eq!((r.interval, r.omit), (Span::from_millis(500), Some(Span::from_secs(2))));
-        assert_eq!((r.affinity, r.zerocopy, r.rate), (vec![1], true, Some(BitRate(1_000_000_000))));
+        assert_eq!(
+            (r.affinity, r.zerocopy, r.rate),
+            (vec![1], true, Some(netaware_units::SendRate::at_least(1_000_000_000)))
+        );
     }
 
     #[test]

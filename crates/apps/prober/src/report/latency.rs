@@ -15,7 +15,10 @@ pub(super) fn idle(
     runs: &[EchoRun],
     bins: Option<HistogramShape>,
 ) -> Option<LatencyResult> {
-    merged(version, &runs.iter(), bins)
+    let merged = merged(version, &runs.iter(), bins)?;
+    // The first blocks of a test are further apart than the rest.
+    let spacing = runs.last().map_or(merged.spacing, |run| run.order.shown_spacing());
+    Some(LatencyResult { spacing, ..merged })
 }
 
 /// The trains beside the rounds of a transfer.

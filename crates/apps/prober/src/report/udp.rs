@@ -6,7 +6,7 @@ use netaware_record::{
     Direction, Exchanges, Health, Layer, Limit, Pedigree, ReceiverTick, UdpReceiverEnd, UdpResult,
     UdpSenderEnd, WireRates,
 };
-use netaware_units::{BitRate, ByteCount, ClockSource, Span};
+use netaware_units::{BitRate, ByteCount, ClockSource, SendRate, Span};
 use netaware_wire::ethernet;
 
 use super::{Load, Path, mean_rate, most_frequent, worst};
@@ -57,7 +57,7 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
         },
         outcome: worst(rounds.iter().map(|round| round.ended.outcome)),
         payload: ByteCount(u64::from(order.plan.length)),
-        planned: order.planned,
+        planned: order.planned.map(SendRate::bit_rate),
         sent_rate,
         wire: wire(path, rounds, &senders, &receivers),
         exchanges: exchanges(rounds),
@@ -120,7 +120,7 @@ fn judge(path: Path, rounds: &[&UdpRound]) -> Limit {
         Some(limit::udp_limit(&UdpEvidence {
             sender,
             receiver,
-            planned: round.order.planned,
+            planned: round.order.planned.map(SendRate::bit_rate),
             sent_rate: BitRate::mean(sender.bytes, sender.elapsed),
             loss: &loss_split::split(sender.sent, receiver.received, receiver.drops),
             across: path.across,

@@ -47,7 +47,10 @@ fn connected_to(
             }
         }
     });
-    (TcpEcho { stream, sizes: SIZES, asked: 0, owed: Some(0) }, thread.unwrap())
+    (
+        TcpEcho { stream, sizes: SIZES, asked: 0, owed: Some(0), test: 1, until: Mono(u64::MAX) },
+        thread.unwrap(),
+    )
 }
 
 fn order(pacing: Pacing, count: u64) -> EchoOrder {
