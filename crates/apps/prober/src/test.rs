@@ -60,12 +60,12 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     // Before the set-up the plan is a guess; it is made once the set-up's time is known.
     let mut course = Course::new(request, &lanes);
     let paths = course.alive_paths(&lanes);
-    let guess = planning::plan(&course.ask, &paths, request.budget - watch.done());
+    let guess = planning::plan(course.ask, &paths, request.budget - watch.done());
     let lease = planning::set_up(&paths) + guess.takes + path_time;
     if request.tcp || request.udp || request.path {
         lane::reserve_all(&mut lanes, lease, stop, &mut watch);
     }
-    lane::attach_echo(&mut lanes, &request.target, lease, course.sizes());
+    lane::attach_echo(&mut lanes, &request.target, lease, largest_echoes());
     for lane in lanes.iter_mut().filter(|lane| lane.is_alive() && !stop.is_raised()) {
         watch.phase("path MTU", Some(lane.version));
         path::explore(lane);
@@ -151,6 +151,11 @@ struct Leg {
     direction: Direction,
 }
 
+/// An echo flow of a test carries requests and the search for the MTU.
+fn largest_echoes() -> EchoSizes {
+    EchoSizes::equal(path::LARGEST_PROBE)
+}
+
 /// Where a direction is in [`Course::known`].
 fn way(direction: Direction) -> usize {
     usize::from(direction == Direction::Forward)
@@ -169,10 +174,6 @@ impl Course {
         }
     }
 
-    fn sizes(&self) -> EchoSizes {
-        EchoSizes::equal(path::LARGEST_PROBE)
-    }
-
     fn alive_paths(&self, lanes: &[Lane]) -> Vec<PathKnown> {
         let alive = lanes.iter().zip(&self.known).filter(|(lane, _)| lane.is_alive());
         alive.map(|(_, known)| known[0]).collect()
@@ -182,7 +183,7 @@ impl Course {
     fn settle(&mut self, run: &mut Run<'_, '_>, path_time: Span) -> Plan {
         let (done, budget) = (run.watch.done(), run.request.budget);
         let paths = self.alive_paths(&run.lanes);
-        let plan = planning::plan(&self.ask, &paths, budget - done);
+        let plan = planning::plan(self.ask, &paths, budget - done);
         let takes = done + plan.takes;
         (self.ends, self.promised, self.extent) = (takes + path_time, takes, plan.extent);
         run.watch.expect(self.ends);
@@ -196,25 +197,23 @@ impl Course {
 
     /// What a person has to know before the test goes on.
     fn announcement(&self, plan: &Plan, done: Span, budget: Span, paths: &[PathKnown]) -> Option<String> {
-        let mut missing = Vec::new();
-        if plan.rounds < self.ask.rounds {
-            let rounds = if plan.rounds == 1 { "round" } else { "rounds" };
-            missing.push(format!("there is {} {rounds} instead of {}", plan.rounds, self.ask.rounds));
-        }
-        missing.extend(plan.extent.left_out(&self.ask).map(|what| format!("{what} is left out")));
-        let takes = whole_seconds(done + plan.takes);
-        let is_longer = done + plan.takes > budget + budget / 20;
-        let longer = is_longer.then(|| format!("it takes about {takes} instead of {budget}"));
-        if missing.is_empty() && longer.is_none() {
+        let takes = done + plan.takes;
+        let rounds = (plan.rounds < self.ask.rounds)
+            .then(|| format!("rounds: {} instead of {}", plan.rounds, self.ask.rounds));
+        let phases = plan.extent.left_out(self.ask).map(|what| format!("left out: {what}"));
+        let longer = (takes > budget + budget / 20)
+            .then(|| format!("it takes about {} instead of {budget}", seconds(takes)));
+        let what: Vec<String> = [rounds, phases, longer].into_iter().flatten().collect();
+        if what.is_empty() {
             return None;
         }
         let slowest = paths.iter().map(|known| known.round_trip).max().unwrap_or_default();
-        let what: Vec<String> = missing.into_iter().chain(longer).collect();
-        let enough = whole_seconds(done + plan.whole);
+        let enough = done + plan.whole;
         Some(format!(
-            "{budget} is too short for the whole test on a path with a round trip of {slowest}: {}; -t {enough} would \
-             be enough for all of it",
-            what.join(", ")
+            "{budget} is too short for the whole test on a path with a round trip of {slowest}; {}; -t {} would be \
+             enough for all of it",
+            what.join("; "),
+            seconds(enough + enough / 10)
         ))
     }
 
@@ -265,7 +264,7 @@ impl Course {
     fn cut(&mut self, run: &mut Run<'_, '_>, agenda: &mut VecDeque<Leg>) {
         let left = self.ends - run.watch.done();
         let fits = |it: &Self, agenda: &VecDeque<Leg>| {
-            planning::still_fits(&it.ask, it.extent, &it.ahead(agenda), left, it.promised)
+            planning::still_fits(it.ask, it.extent, &it.ahead(agenda), left, it.promised)
         };
         let Some(round) = agenda.front().map(|leg| leg.round) else { return };
         let alive = (0..run.lanes.len()).filter(|lane| run.goes_on(*lane)).count();
@@ -284,8 +283,8 @@ impl Course {
         }
         while !fits(self, agenda) && self.extent > Extent::SeveralStreams {
             self.extent = self.extent.less();
-            if let Some(what) = self.extent.left_out(&self.ask) {
-                let note = format!("from here on {what} is left out: the path is slower than planned");
+            if let Some(what) = self.extent.left_out(self.ask) {
+                let note = format!("left out from here on: {what}; the path is slower than planned");
                 run.note(&mut self.notes, note);
             }
         }
@@ -295,14 +294,14 @@ impl Course {
     fn leg(&mut self, run: &mut Run<'_, '_>, leg: Leg, ahead: &[PathKnown]) {
         let left = self.ends - run.watch.done();
         let known = self.known[leg.lane][way(leg.direction)];
-        let plan = planning::durations(&self.ask, self.extent, &known, ahead, left);
-        let needed = self.extent.direction_cost(&self.ask, &known)
+        let plan = planning::durations(self.ask, self.extent, &known, ahead, left);
+        let needed = self.extent.direction_cost(self.ask, &known)
             + plan.iter().map(|(_, duration)| *duration).sum::<Span>()
             + LEASE_MARGIN;
         if !plan.is_empty() {
             lane::keep_reserved(&mut run.lanes, needed, left + LEASE_MARGIN, run.stop, &mut run.watch);
         }
-        let sizes = self.sizes();
+        let sizes = largest_echoes();
         run.lanes[leg.lane].keep_echo(&run.request.target, needed, left + LEASE_MARGIN, sizes);
         for (phase, duration) in plan {
             if !run.goes_on(leg.lane) {
@@ -418,10 +417,9 @@ fn count(streams: u16) -> String {
     if streams == 1 { "1 stream".into() } else { format!("{streams} streams") }
 }
 
-/// Rounded up, with a tenth on top: what a person should type.
-fn whole_seconds(time: Span) -> Span {
-    let tenth = time + time / 10;
-    Span::from_secs((tenth.0 + 999_999_999) / 1_000_000_000)
+/// Whole seconds, rounded up, as a person types them.
+fn seconds(time: Span) -> String {
+    format!("{}s", (time.0 + 999_999_999) / 1_000_000_000)
 }
 
 /// Beyond this many datagrams per second one core can no longer keep an even pace on the hosts we

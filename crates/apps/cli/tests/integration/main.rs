@@ -20,6 +20,7 @@ mod netns_main_job;
 mod netns_methods;
 mod netns_owd;
 mod netns_path_rates;
+mod netns_planning;
 mod netns_probe;
 mod netns_reach;
 mod netns_relay;

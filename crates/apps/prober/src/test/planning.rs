@@ -72,7 +72,7 @@ impl Phase {
     }
 
     /// The shortest that says something.
-    fn least(self, ask: &Ask, known: &PathKnown) -> Span {
+    fn least(self, ask: Ask, known: &PathKnown) -> Span {
         match self {
             Self::OneStream => tcp_least(known, 1),
             Self::SeveralStreams => tcp_least(known, ask.streams),
@@ -92,7 +92,7 @@ impl Phase {
 
 impl Extent {
     /// The transfers of a turn in one direction, in order.
-    pub(super) fn phases(self, ask: &Ask) -> Vec<Phase> {
+    pub(super) fn phases(self, ask: Ask) -> Vec<Phase> {
         let all = [
             (Phase::OneStream, ask.tcp && self == Self::Whole),
             (Phase::SeveralStreams, ask.tcp),
@@ -103,12 +103,12 @@ impl Extent {
     }
 
     /// What is run in both directions of one version in one round, at the least.
-    fn cost(self, ask: &Ask, known: &PathKnown) -> Span {
+    fn cost(self, ask: Ask, known: &PathKnown) -> Span {
         self.direction_cost(ask, known) * 2
     }
 
     /// The same in one direction.
-    pub(super) fn direction_cost(self, ask: &Ask, known: &PathKnown) -> Span {
+    pub(super) fn direction_cost(self, ask: Ask, known: &PathKnown) -> Span {
         self.phases(ask).iter().map(|phase| phase.least(ask, known) + phase.overhead(known)).sum()
     }
 
@@ -118,13 +118,12 @@ impl Extent {
     }
 
     /// What a reader misses.
-    pub(super) fn left_out(self, ask: &Ask) -> Option<&'static str> {
+    pub(super) fn left_out(self, ask: Ask) -> Option<&'static str> {
         match self {
             Self::Whole => None,
             _ if !ask.tcp => None,
-            Self::WithoutOneStream => Some("TCP with one stream"),
-            Self::SeveralStreams if ask.udp => Some("TCP with one stream and UDP"),
-            Self::SeveralStreams => Some("TCP with one stream"),
+            Self::SeveralStreams if ask.udp => Some("TCP with one stream, UDP"),
+            Self::WithoutOneStream | Self::SeveralStreams => Some("TCP with one stream"),
         }
     }
 }
@@ -147,7 +146,7 @@ pub(super) struct Plan {
 /// Chooses how much fits `left`: fewer rounds before fewer phases. One round over TCP with several
 /// streams is always run, however long it takes. On short paths phases cost so little that one
 /// round of all of them is run whatever the budget.
-pub(super) fn plan(ask: &Ask, paths: &[PathKnown], left: Span) -> Plan {
+pub(super) fn plan(ask: Ask, paths: &[PathKnown], left: Span) -> Plan {
     let blocks = idle_blocks(paths, left);
     let idle = idle_time(paths, blocks);
     let rounds_cost = |rounds: u16, extent: Extent| -> Span {
@@ -177,7 +176,7 @@ pub(super) fn plan(ask: &Ask, paths: &[PathKnown], left: Span) -> Plan {
 /// The durations of one direction's transfers. `ahead` are the directions that are still to come,
 /// this one first; what `left` exceeds their least cost by is shared out evenly among them.
 pub(super) fn durations(
-    ask: &Ask,
+    ask: Ask,
     extent: Extent,
     known: &PathKnown,
     ahead: &[PathKnown],
@@ -207,7 +206,7 @@ pub(super) fn durations(
 }
 
 /// Whether what is ahead fits what is left, with a tenth of the promise as tolerance.
-pub(super) fn still_fits(ask: &Ask, extent: Extent, ahead: &[PathKnown], left: Span, promised: Span) -> bool {
+pub(super) fn still_fits(ask: Ask, extent: Extent, ahead: &[PathKnown], left: Span, promised: Span) -> bool {
     let needed: Span = ahead.iter().map(|known| extent.direction_cost(ask, known)).sum();
     needed <= left.or_zero() + promised / 10
 }

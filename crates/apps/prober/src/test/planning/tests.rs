@@ -19,7 +19,7 @@ fn paths() -> impl Iterator<Item = PathKnown> {
 }
 
 /// Runs a plan on a path that behaves as the plan believes, and returns how long it took.
-fn run_through(ask: &Ask, plan: &Plan, known: &PathKnown, lanes: usize, left: Span) -> Span {
+fn run_through(ask: Ask, plan: &Plan, known: &PathKnown, lanes: usize, left: Span) -> Span {
     let legs = usize::from(plan.rounds) * lanes * 2;
     let mut spent = idle_time(&vec![*known; lanes], plan.blocks);
     for leg in 0..legs {
@@ -36,8 +36,8 @@ fn a_plan_takes_what_it_says_on_every_path() {
         for lanes in [1, 2] {
             for seconds in [5, 15, 60, 300] {
                 let left = Span::from_secs(seconds);
-                let plan = plan(&ASK, &vec![known; lanes], left);
-                let took = run_through(&ASK, &plan, &known, lanes, left);
+                let plan = plan(ASK, &vec![known; lanes], left);
+                let took = run_through(ASK, &plan, &known, lanes, left);
                 let what = format!("{known:?}, {lanes} lanes, {left}: {plan:?} took {took}");
                 assert!((took - plan.takes).abs() < millis(1), "{what}");
                 assert!(plan.takes >= left && plan.takes >= plan.cost, "{what}");
@@ -52,8 +52,8 @@ fn a_plan_takes_what_it_says_on_every_path() {
 fn what_is_said_to_be_enough_is_enough() {
     for known in paths() {
         let paths = [known, known];
-        let enough = plan(&ASK, &paths, Span::from_secs(15)).whole;
-        let whole = plan(&ASK, &paths, enough);
+        let enough = plan(ASK, &paths, Span::from_secs(15)).whole;
+        let whole = plan(ASK, &paths, enough);
         assert_eq!((whole.rounds, whole.extent), (2, Extent::Whole), "{known:?}: {enough}");
         assert_eq!(whole.takes, enough, "{known:?}");
     }
@@ -65,9 +65,9 @@ fn tcp_has_the_time_that_slow_start_needs_on_every_path() {
         for (seconds, streams) in [(15, 1), (15, 4), (60, 4)] {
             let ask = Ask { streams, ..ASK };
             let left = Span::from_secs(seconds);
-            let plan = plan(&ask, &[known], left);
+            let plan = plan(ask, &[known], left);
             let ahead = vec![known; usize::from(plan.rounds) * 2];
-            for (phase, duration) in durations(&ask, plan.extent, &known, &ahead, plan.takes) {
+            for (phase, duration) in durations(ask, plan.extent, &known, &ahead, plan.takes) {
                 let streams = match phase {
                     Phase::OneStream => 1,
                     Phase::SeveralStreams => streams,
@@ -95,7 +95,7 @@ fn slow_start_doubles_from_ten_segments_to_the_product() {
 #[test]
 fn a_short_path_has_everything_in_fifteen_seconds() {
     for rtt in [0, 5, 15] {
-        let plan = plan(&ASK, &[known(rtt, None); 2], Span::from_secs(15) - set_up(&[known(rtt, None); 2]));
+        let plan = plan(ASK, &[known(rtt, None); 2], Span::from_secs(15) - set_up(&[known(rtt, None); 2]));
         assert_eq!((plan.rounds, plan.extent, plan.blocks), (2, Extent::Whole, 8), "{rtt} ms: {plan:?}");
     }
 }
@@ -103,7 +103,7 @@ fn a_short_path_has_everything_in_fifteen_seconds() {
 #[test]
 fn a_long_path_has_fewer_rounds_and_then_fewer_phases() {
     let chosen = |rtt, lanes, seconds| {
-        let plan = plan(&ASK, &vec![known(rtt, None); lanes], Span::from_secs(seconds));
+        let plan = plan(ASK, &vec![known(rtt, None); lanes], Span::from_secs(seconds));
         (plan.rounds, plan.extent)
     };
     assert_eq!(chosen(60, 2, 15), (1, Extent::Whole));
@@ -117,7 +117,7 @@ fn a_long_path_has_fewer_rounds_and_then_fewer_phases() {
 #[test]
 fn a_tiny_budget_on_a_short_path_still_has_every_phase_once() {
     for rtt in [0, 20] {
-        let plan = plan(&ASK, &[known(rtt, None); 2], Span::from_secs(1));
+        let plan = plan(ASK, &[known(rtt, None); 2], Span::from_secs(1));
         assert_eq!((plan.rounds, plan.extent), (1, Extent::Whole));
         assert!(plan.takes < Span::from_secs(12), "{rtt} ms: {plan:?}");
     }
@@ -126,7 +126,7 @@ fn a_tiny_budget_on_a_short_path_still_has_every_phase_once() {
 #[test]
 fn spare_time_is_shared_as_turns_are() {
     let near = known(0, None);
-    let given = durations(&ASK, Extent::Whole, &near, &[near], Span::from_secs(11));
+    let given = durations(ASK, Extent::Whole, &near, &[near], Span::from_secs(11));
     let of = |phase| given.iter().find(|it| it.0 == phase).unwrap().1.secs_f64();
     let sum: f64 = [Phase::OneStream, Phase::SeveralStreams, Phase::Udp].map(of).iter().sum();
     for (phase, share) in [(Phase::OneStream, 0.25), (Phase::SeveralStreams, 0.55), (Phase::Udp, 0.2)] {
@@ -138,13 +138,13 @@ fn spare_time_is_shared_as_turns_are() {
 fn without_tcp_udp_stays_and_without_both_nothing_is_shared() {
     let udp_alone = Ask { tcp: false, ..ASK };
     let far = known(1200, None);
-    let plan_of = plan(&udp_alone, &[far, far], Span::from_secs(15));
-    assert_eq!(plan_of.extent.phases(&udp_alone), [Phase::Udp]);
-    assert_eq!(plan_of.extent.left_out(&udp_alone), None);
+    let plan_of = plan(udp_alone, &[far, far], Span::from_secs(15));
+    assert_eq!(plan_of.extent.phases(udp_alone), [Phase::Udp]);
+    assert_eq!(plan_of.extent.left_out(udp_alone), None);
     let neither = Ask { udp: false, ..udp_alone };
-    let plan_of = plan(&neither, &[far, far], Span::from_secs(15));
+    let plan_of = plan(neither, &[far, far], Span::from_secs(15));
     assert!(plan_of.takes < Span::from_secs(12), "{plan_of:?}");
-    assert!(durations(&neither, Extent::Whole, &far, &[far], Span::from_secs(9)).is_empty());
+    assert!(durations(neither, Extent::Whole, &far, &[far], Span::from_secs(9)).is_empty());
 }
 
 #[test]
@@ -152,10 +152,10 @@ fn a_queue_that_was_seen_to_drain_is_planned_for() {
     let path = known(300, Some(10_000_000));
     let deep = PathKnown { drain: Some(drain(&path, millis(60 + 1500 + 1200))), ..path };
     assert_eq!(deep.drain, Some(millis(1200)));
-    let cost = |known: &PathKnown| Extent::SeveralStreams.direction_cost(&ASK, known);
+    let cost = |known: &PathKnown| Extent::SeveralStreams.direction_cost(ASK, known);
     assert_eq!(cost(&deep) - cost(&path), millis(900), "before, it was taken for a round trip");
-    assert!(!still_fits(&ASK, Extent::SeveralStreams, &[deep], cost(&path) - millis(200), millis(1000)));
-    assert!(still_fits(&ASK, Extent::SeveralStreams, &[path], cost(&path) - millis(90), millis(1000)));
+    assert!(!still_fits(ASK, Extent::SeveralStreams, &[deep], cost(&path) - millis(200), millis(1000)));
+    assert!(still_fits(ASK, Extent::SeveralStreams, &[path], cost(&path) - millis(90), millis(1000)));
 }
 
 const LARGE: Datagram = Datagram { payload: 1472, headers: 28 };
