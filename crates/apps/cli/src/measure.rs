@@ -253,7 +253,9 @@ pub(crate) fn measured(record: &Record) -> bool {
 
 pub(crate) fn has_figures(record: &Record) -> bool {
     let has_delay = |v: &VersionResult| v.latency.is_some() || v.latency_tcp.is_some();
-    let has_bulk = |v: &VersionResult| !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty();
+    // A stream of which nothing left this host has measured nothing.
+    let has_udp = |v: &VersionResult| v.udp.iter().any(|udp| udp.sent > 0);
+    let has_bulk = |v: &VersionResult| !v.tcp.is_empty() || has_udp(v) || !v.matrix.is_empty();
     let has_rate = |v: &VersionResult| v.path_rates.iter().any(|rate| rate.rate.is_some());
     let has_hops = |v: &VersionResult| v.hops.is_some() || !v.reach_probes.is_empty() || v.owd.is_some();
     let has_any = |v: &VersionResult| has_delay(v) || has_bulk(v) || has_rate(v) || has_hops(v);

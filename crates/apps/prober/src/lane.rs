@@ -74,6 +74,18 @@ impl Lane {
         if let Some(Err(cause)) = self.session.as_mut().map(Session::check) {
             self.fail(stage, cause);
         }
+        self.note_absence();
+    }
+
+    /// Flags a measurement during which this host was not there.
+    fn note_absence(&mut self) {
+        let away = self.session.as_ref().map_or(Span::ZERO, |session| session.link.away());
+        if away > Span::ZERO {
+            self.warn(&format!(
+                "this host did not run netaware for {away} (it was suspended or stopped, or had no CPU time); what was \
+                 due then was not sent, and what arrived then may have been dropped here"
+            ));
+        }
     }
 
     /// Sends a train over the echo flow; ends early with the person's patience, or with the
@@ -146,7 +158,9 @@ impl Lane {
     /// Writes down why a phase failed. The lane dies with its control connection, and lives on when
     /// the responder merely refused a phase.
     pub(crate) fn fail(&mut self, stage: &'static str, cause: Cause) {
-        let Some(session) = &self.session else { return };
+        self.note_absence();
+        let Some(session) = &mut self.session else { return };
+        let cause = session.link.explain(cause);
         let failure = session.failure(stage, cause);
         if session.link.death().is_some() || matches!(failure.cause, Cause::Silent(_)) {
             self.broke = true;

@@ -126,8 +126,16 @@ pub(crate) fn finish(
     }
     let outcome = outcome_of(told, &versions);
     warnings.extend(warnings_of(&versions, told));
+    for (result, found) in versions.iter().zip(findings) {
+        let name = result.version.name();
+        warnings.extend(udp::warnings(&found.udp).into_iter().map(|warning| format!("{name}: {warning}")));
+    }
     if outcome != told {
-        let what = "the responder ended a transfer early; the figures stand for the time that was measured";
+        let what = if outcome == Outcome::Failed {
+            "a transfer did not run to its end; the figures stand for what was measured"
+        } else {
+            "the responder ended a transfer early; the figures stand for the time that was measured"
+        };
         warnings.push(what.to_owned());
     }
     let comparison = comparison::compare(&versions, findings);
@@ -153,8 +161,8 @@ fn outcome_of(told: Outcome, versions: &[VersionResult]) -> Outcome {
     let transfers = |v: &VersionResult| {
         v.tcp.iter().map(|r| r.outcome).chain(v.udp.iter().map(|r| r.outcome)).collect::<Vec<_>>()
     };
-    let was_cut = versions.iter().flat_map(transfers).any(|outcome| outcome == Outcome::Interrupted);
-    if told == Outcome::Complete && was_cut { Outcome::Interrupted } else { told }
+    let ended = worst(versions.iter().flat_map(transfers));
+    if told == Outcome::Complete { ended } else { told }
 }
 
 /// What every figure of a lane has to know of its path.

@@ -44,6 +44,8 @@ pub(crate) enum Cause {
     FalseResponder,
     /// The control connection ended.
     Lost(String),
+    /// The session ended because this host did not run the program for so long.
+    Away(Span),
     /// The responder is stopping.
     Stopping(String),
     /// The responder answers over TCP, but none of our UDP comes back.
@@ -86,6 +88,7 @@ impl Failure {
             Cause::FalseResponder => "do not trust this responder: somebody may be impersonating it",
             Cause::UdpBlocked => "open the port for UDP as well as TCP",
             Cause::Lost(_) | Cause::Stopping(_) => "see whether 'netaware serve' still runs there",
+            Cause::Away(_) => "keep this host awake while it measures",
             Cause::Address(_)
             | Cause::Refused(..)
             | Cause::System(_)
@@ -113,6 +116,13 @@ impl fmt::Display for Failure {
             Cause::FalseResponder => write!(f, "the responder at {at} does not know the shared key"),
             Cause::Lost(why) => {
                 write!(f, "the connection to {at} ended while trying to {}: {why}", self.stage)
+            }
+            Cause::Away(away) => {
+                write!(
+                    f,
+                    "this host did not run netaware for {away} (it was suspended or stopped, or had no CPU time), and \
+                     the session with {at} ended meanwhile"
+                )
             }
             Cause::Stopping(why) => write!(f, "the responder at {at} is stopping: {why}"),
             Cause::UdpBlocked => write!(f, "TCP reaches {at}, but UDP to the same port gets no answer"),

@@ -240,6 +240,9 @@ pub struct UdpSenderEnd {
     /// when the queueing discipline did it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gaps: Option<GapSummary>,
+    /// What the system answered to sends that failed, one entry for each error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<SendRefusal>,
     /// Whether the queueing discipline released each datagram at its time (`SO_TXTIME`); else the
     /// program did.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -248,6 +251,23 @@ pub struct UdpSenderEnd {
     pub calls: u64,
     /// CPU time of this end.
     pub cpu: CpuUse,
+}
+
+/// An error that the system answered to sends of a UDP stream.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct SendRefusal {
+    /// The system's words.
+    pub cause: String,
+    /// How often it was answered. An error that was about an earlier datagram (an ICMP answer) is
+    /// counted here, and its datagram was tried again at once.
+    pub count: u64,
+    /// Datagrams that were not sent for it.
+    pub not_sent: u64,
+    /// When it was first answered, since the start of the stream.
+    pub first: Span,
+    /// When it was last answered.
+    pub last: Span,
 }
 
 /// A datagram of a logged stream at its receiver.
@@ -311,6 +331,11 @@ pub struct UdpReceiverEnd {
     pub reorder_extents: Vec<(u64, u64)>,
     /// Highest sequence number plus one: what must have been sent at least.
     pub highest: u64,
+    /// Datagrams whose number is below this were observed to their end: those of them that did not
+    /// arrive were lost. What became of the others is unknown, because this end stopped listening,
+    /// or its reports stopped, before the stream was over. Absent where it listened to the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<u64>,
     /// Lengths of runs of lost datagrams: `(length, how often)`.
     #[serde(default)]
     pub loss_runs: Vec<(u64, u64)>,

@@ -43,8 +43,8 @@ pub use ability::{
 };
 pub use comparison::{Comparison, Metric, MetricComparison, Preference, Use, Verdict};
 pub use ends::{
-    BurstSummary, CpuUse, HostDrops, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd,
-    UdpReceiverEnd, UdpSenderEnd,
+    BurstSummary, CpuUse, HostDrops, LoggedArrival, Outcome, ReceiverTick, SendRefusal, SenderTick,
+    StreamEnd, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
 };
 pub use headline::{Headline, HeadlineValue};
 pub use hops::{Hop, HopCapacity, HopQueueing, HopTrain, HopsResult};

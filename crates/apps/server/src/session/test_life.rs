@@ -354,8 +354,11 @@ impl Session<'_> {
         }
     }
 
-    /// Progress of a sending test.
-    pub(crate) fn sender_tick(&mut self, test: u32, tick: SenderTick) {
+    /// Progress of a sending test. What the prober's host acknowledges is a sign of life, too.
+    pub(crate) fn sender_tick(&mut self, now: Mono, test: u32, tick: SenderTick) {
+        if tick.acked > ByteCount(0) {
+            self.heard(now);
+        }
         if !self.count(test, tick.bytes, tick.end) {
             return;
         }

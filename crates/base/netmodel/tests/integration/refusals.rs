@@ -30,7 +30,7 @@ const BROKEN: &[(&str, &str)] = &[
     ),
     (
         "v6.delay = '3'",
-        "line 5, column 12: hop[0].v6.delay: '3' needs a unit: ns, us, ms, s, min or h, as in '20us'",
+        "line 5, column 12: hop[0].v6.delay: '3' needs a unit: ns, us, ms, s, min, h or d, as in '20us'",
     ),
     (
         "v6.delay = '3h'",
