@@ -225,7 +225,7 @@ mod tests {
     }
 
     fn round(ended: Ended) -> UdpRound {
-        let rate = BitRate(10_000_000);
+        let rate = SendRate::at_least(10_000_000);
         let mut order =
             UdpOrder::paced(Direction::Forward, Span::from_secs(6), 1472, rate, Span::from_millis(100));
         order.plan.gap_ps = Pace::Rate(rate).gap_ps(1472);
