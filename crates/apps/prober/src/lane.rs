@@ -88,6 +88,13 @@ impl Lane {
         }
     }
 
+    /// Waits for the responder's goodbye, which ends the lane.
+    pub(crate) fn await_goodbye(&mut self, stage: &'static str, patience: Span) {
+        if let Some(Err(cause)) = self.session.as_mut().map(|session| session.check_for(patience)) {
+            self.fail(stage, cause);
+        }
+    }
+
     /// Sends a train over the echo flow; ends early with the person's patience, or with the
     /// responder.
     pub(crate) fn echo(&mut self, order: &EchoOrder) -> Option<EchoRun> {

@@ -21,7 +21,7 @@ use netaware_record::{
     CpuUse, HistogramShape, HostInfo, IpVersion, Limit, LimitedBy, Outcome, Record, Request, SCHEMA_VERSION,
     VersionResult,
 };
-use netaware_units::{BitRate, Mono, Wall};
+use netaware_units::{BitRate, Mono, Span, Wall};
 use uuid::{NoContext, Timestamp, Uuid};
 
 use crate::echo::EchoRun;
@@ -114,7 +114,8 @@ pub(crate) fn finish(
     for lane in &mut lanes {
         lane.check("finish");
     }
-    let told = lane::outcome(&lanes, stop);
+    let cut = if stop.is_raised() { Vec::new() } else { cut_lanes(&mut lanes, findings) };
+    let told = if cut.is_empty() { lane::outcome(&lanes, stop) } else { Outcome::Failed };
     let local: Vec<IpAddr> = lanes.iter().filter_map(|lane| lane.local).collect();
     let responder: Option<HostInfo> = lanes.iter().find_map(|lane| lane.responder.clone());
     let mut warnings: Vec<String> = lanes.iter().flat_map(|lane| lane.warnings.clone()).collect();
@@ -124,22 +125,23 @@ pub(crate) fn finish(
     for (lane, found) in lanes.into_iter().zip(findings) {
         versions.push(version_result(lane, found, ttl));
     }
-    let outcome = outcome_of(told, &versions);
     warnings.extend(warnings_of(&versions, told));
     for (result, found) in versions.iter().zip(findings) {
         let name = result.version.name();
         warnings.extend(udp::warnings(&found.udp).into_iter().map(|warning| format!("{name}: {warning}")));
     }
-    if outcome != told {
-        let what = if outcome == Outcome::Failed {
-            "a transfer did not run to its end; the figures stand for what was measured"
-        } else {
-            "the responder ended a transfer early; the figures stand for the time that was measured"
-        };
+    if cut.contains(&Cut::Unexplained) {
+        let what = "the responder ended a transfer early; the figures stand for the time that was measured";
         warnings.push(what.to_owned());
     }
     let comparison = comparison::compare(&versions, findings);
-    Record { responder, comparison, ..opened.record(outcome, versions, warnings, &local) }
+    let mut record = Record { responder, comparison, ..opened.record(told, versions, warnings, &local) };
+    record.settle();
+    if told == Outcome::Complete && record.outcome == Outcome::Failed && record.is_measured() {
+        let what = "a transfer did not run to its end; the figures stand for what was measured";
+        record.warnings.push(what.to_owned());
+    }
+    record
 }
 
 /// Writes the record of a measurement that needed no session.
@@ -152,18 +154,38 @@ pub(crate) fn finish_alone(
 ) -> Record {
     let outcome = if stop.is_raised() { Outcome::Interrupted } else { Outcome::Complete };
     warnings.extend(warnings_of(&versions, outcome));
-    opened.record(outcome, versions, warnings, local)
+    let mut record = opened.record(outcome, versions, warnings, local);
+    record.settle();
+    record
 }
 
-/// A responder that is stopping ends its transfers and then says goodbye: who has the ends may be
-/// done before the goodbye comes, and yet nothing has run as long as it was to.
-fn outcome_of(told: Outcome, versions: &[VersionResult]) -> Outcome {
-    let transfers = |v: &VersionResult| {
-        v.tcp.iter().map(|r| r.outcome).chain(v.udp.iter().map(|r| r.outcome)).collect::<Vec<_>>()
-    };
-    let ended = worst(versions.iter().flat_map(transfers));
-    if told == Outcome::Complete { ended } else { told }
+/// A transfer that the other end ended early though nobody here asked for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// The session ended with it, and its lane says why.
+    Explained,
+    /// The session lives.
+    Unexplained,
 }
+
+/// The lanes of which the other end cut a transfer short. A responder that is stopping ends its
+/// transfers and then says goodbye: the goodbye is waited for, so that the reason does not depend
+/// on which of the two is read first.
+fn cut_lanes(lanes: &mut [Lane], findings: &[Findings]) -> Vec<Cut> {
+    let was_cut = |found: &Findings| {
+        let tcp = found.tcp.iter().map(|round| round.ended.outcome);
+        tcp.chain(found.udp.iter().map(|round| round.ended.outcome)).any(|it| it == Outcome::Interrupted)
+    };
+    let cut = lanes.iter_mut().zip(findings).filter(|(lane, found)| lane.is_alive() && was_cut(found));
+    cut.map(|(lane, _)| {
+        lane.await_goodbye("finish", GOODBYE_PATIENCE);
+        if lane.is_alive() { Cut::Unexplained } else { Cut::Explained }
+    })
+    .collect()
+}
+
+/// The responder says goodbye within a second of ending its transfers, and it travels.
+const GOODBYE_PATIENCE: Span = Span::from_millis(1500);
 
 /// What every figure of a lane has to know of its path.
 #[derive(Clone, Copy)]
@@ -241,7 +263,7 @@ pub(crate) fn utc(at: Wall) -> String {
 }
 
 /// The mean rate over several transfers, weighted by their times.
-fn mean_rate(parts: impl Iterator<Item = (netaware_units::ByteCount, netaware_units::Span)>) -> BitRate {
+fn mean_rate(parts: impl Iterator<Item = (netaware_units::ByteCount, Span)>) -> BitRate {
     let (bytes, span) = parts.fold(Default::default(), |(bytes, span), (b, s)| (bytes + b, span + s));
     BitRate::mean(bytes, span)
 }
@@ -258,12 +280,7 @@ fn most_frequent(verdicts: &[Limit]) -> Limit {
 
 /// The worst end of several.
 fn worst(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
-    let rank = |outcome: &Outcome| match outcome {
-        Outcome::Complete => 0,
-        Outcome::Interrupted => 1,
-        Outcome::Failed => 2,
-    };
-    outcomes.max_by_key(rank).unwrap_or_default()
+    outcomes.max().unwrap_or_default()
 }
 
 /// How busy one end was, the worst of several rounds.

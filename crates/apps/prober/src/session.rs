@@ -173,7 +173,13 @@ impl Session {
 
     /// Whether the responder is still there, as far as is known at this moment.
     pub(crate) fn check(&mut self) -> Result<(), Cause> {
-        while let Some(message) = self.link.next(clock::now())? {
+        self.check_for(Span::ZERO)
+    }
+
+    /// Whether it is still there when so much time has passed.
+    pub(crate) fn check_for(&mut self, patience: Span) -> Result<(), Cause> {
+        let until = clock::now() + patience;
+        while let Some(message) = self.link.next(until)? {
             self.put_aside.push_back(message);
         }
         Ok(())

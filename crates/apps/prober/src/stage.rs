@@ -87,7 +87,8 @@ impl Failure {
             Cause::Refused(ErrorCode::Cap, _) => "ask for less, or have the responder's owner raise the cap",
             Cause::FalseResponder => "do not trust this responder: somebody may be impersonating it",
             Cause::UdpBlocked => "open the port for UDP as well as TCP",
-            Cause::Lost(_) | Cause::Stopping(_) => "see whether 'netaware serve' still runs there",
+            Cause::Stopping(_) => "measure again when 'netaware serve' runs there",
+            Cause::Lost(_) => "see whether 'netaware serve' still runs there",
             Cause::Away(_) => "keep this host awake while it measures",
             Cause::Address(_)
             | Cause::Refused(..)
@@ -124,7 +125,13 @@ impl fmt::Display for Failure {
                      the session with {at} ended meanwhile"
                 )
             }
-            Cause::Stopping(why) => write!(f, "the responder at {at} is stopping: {why}"),
+            Cause::Stopping(why) => {
+                // What its owner said beyond the fact, if anything.
+                let why =
+                    why.strip_prefix("the responder is stopping").unwrap_or(why).trim_start_matches(": ");
+                let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+                write!(f, "the responder at {at} was stopped{why}")
+            }
             Cause::UdpBlocked => write!(f, "TCP reaches {at}, but UDP to the same port gets no answer"),
             Cause::Protocol(why) => write!(f, "the responder at {at} broke the protocol: {why}"),
             Cause::Stopped => write!(f, "stopped by the user while trying to {}", self.stage),

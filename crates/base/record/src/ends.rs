@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{DelaySummary, GapSummary, Histogram, SpacedBlocks, StreamSample};
 
 /// How a measurement, or one end's part of it, came to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -18,7 +18,7 @@ pub enum Outcome {
     Complete,
     /// Ended early by a person or a signal; what there is, is valid for the shorter time.
     Interrupted,
-    /// Ended early because the other end or the path failed.
+    /// Ended early because the other end or the path failed, or nothing was measured.
     Failed,
 }
 

@@ -13,6 +13,7 @@
 
 mod ability;
 mod comparison;
+mod conclusion;
 mod ends;
 mod headline;
 mod hops;
@@ -42,6 +43,7 @@ pub use ability::{
     RingSizes, SocketBuffers, StampTiming, Timestamping, TimingsOrigin, WaitHow, WaitTiming,
 };
 pub use comparison::{Comparison, Metric, MetricComparison, Preference, Use, Verdict};
+pub use conclusion::Conclusion;
 pub use ends::{
     BurstSummary, CpuUse, HostDrops, LoggedArrival, Outcome, ReceiverTick, SendRefusal, SenderTick,
     StreamEnd, TcpEnd, UdpReceiverEnd, UdpSenderEnd,

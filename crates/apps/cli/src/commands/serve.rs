@@ -11,7 +11,7 @@ use netaware_io::stop::StopFlag;
 use netaware_io::zone::{self, ZonedIp};
 use netaware_record::Record;
 use netaware_server::{Config, Fingerprint, Identity, KeepError, Key, Listed, Network, Results, Server};
-use netaware_store::{Among, Filter, SaveError, Store};
+use netaware_store::{Among, Filter, OpenError, SaveError, Store};
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::DEFAULT_PORT;
 use netaware_wire::control::MAX_STREAMS;
@@ -140,7 +140,8 @@ impl Serve {
         let stopper = server.stopper();
         let stop = StopFlag::new();
         signals::listen(&stop, move |event| {
-            if event == signals::Event::Stopping {
+            if let signals::Event::Stopping(by) = event {
+                tracing::info!("{by}: ending; running measurements end with what they have");
                 stopper.stop();
             }
         })?;
@@ -210,7 +211,7 @@ impl Results for ResultFile {
     }
 
     fn get(&self, id: uuid::Uuid) -> Option<Record> {
-        Store::open(&self.0).ok()?.get(&id.to_string()).ok()
+        Store::open_to_read(&self.0).ok()?.get(&id.to_string()).ok()
     }
 
     fn keep(&self, record: &Record) -> Result<(), KeepError> {
@@ -224,7 +225,12 @@ impl Results for ResultFile {
 
 impl ResultFile {
     fn listed(&self, filter: &Filter, limit: u32) -> Result<Vec<Listed>, String> {
-        let store = Store::open(&self.0).map_err(|error| error.to_string())?;
+        let store = match Store::open_to_read(&self.0) {
+            Ok(store) => store,
+            // Nothing was kept so far.
+            Err(OpenError::Missing { .. } | OpenError::Empty { .. }) => return Ok(Vec::new()),
+            Err(error) => return Err(error.to_string()),
+        };
         let found = store.list(filter, limit).map_err(|error| error.to_string())?;
         let listed = found.into_iter().map(|summary| Listed {
             id: summary.id,

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use anyhow::{bail, ensure};
 use clap::{ArgGroup, Args, ValueEnum};
+use netaware_io::stop::StopFlag;
 use netaware_lab::scenarios::{self, Loaded};
 use netaware_record::IpVersion;
 use netaware_sim::Side;
@@ -16,6 +17,7 @@ use crate::flags::output::{ColorFlag, TextOrJson};
 use crate::flags::quantity;
 use crate::render::Paint;
 use crate::render::simulated::{self, Report};
+use crate::signals;
 
 const LONG: &str = "\
 Runs a method over a scenario on a virtual clock and shows what it would say beside what is true. Nothing is sent, nothing \
@@ -143,9 +145,22 @@ impl Simulate {
         let method = self.method()?;
         let loaded = scenarios::load(&self.scenario)?;
         let mut runs = Vec::new();
+        let stop = StopFlag::new();
+        signals::listen(&stop, |event| {
+            if let signals::Event::Stopping(by) = event {
+                eprintln!("\nnetaware: {by}: ending after this run; once more quits at once");
+            }
+        })?;
         for run in 0..self.runs {
+            if stop.is_raised() {
+                eprintln!("warning: ended early, after {run} of {} runs", self.runs);
+                break;
+            }
             let seed = self.seed.wrapping_add(run);
             runs.push((seed, self.simulate(&loaded, seed, &method)?));
+        }
+        if runs.is_empty() {
+            return Ok(Exit::NotMeasured);
         }
         let record = match runs.first() {
             Some((seed, found))
