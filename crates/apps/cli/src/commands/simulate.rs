@@ -144,6 +144,9 @@ impl Simulate {
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let method = self.method()?;
         let loaded = scenarios::load(&self.scenario)?;
+        if let Some(what) = loaded.scenario.lab_only() {
+            bail!("{} has {what}, which only `netaware lab` can show", loaded.name);
+        }
         let mut runs = Vec::new();
         let stop = StopFlag::new();
         signals::listen(&stop, |event| {

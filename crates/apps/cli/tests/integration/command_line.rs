@@ -78,6 +78,9 @@ fn help_and_version_succeed_and_mistakes_exit_with_2() {
         (&["simulate", "idle-1g", "stream", "-t", "1s", "--runs", "3"], 0),
         (&["simulate", "idle-1g"], 2),
         (&["simulate", "no-such-path", "latency"], 2),
+        (&["simulate", "world/blip-2s", "latency", "-t", "8s"], 0),
+        (&["simulate", "world/udp-blocked", "latency"], 2),
+        (&["simulate", "world/nat64", "latency"], 2),
         (&["simulate", "idle-1g", "capacity"], 2),
         (&["simulate", "idle-1g", "path-mtu", "--count", "3"], 2),
     ];

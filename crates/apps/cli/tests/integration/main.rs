@@ -29,6 +29,7 @@ mod netns_tcp_figures;
 mod netns_udp_exact;
 mod netns_udpmon_examples;
 mod netns_web_datagrams;
+mod netns_world;
 mod plot;
 mod probe;
 mod replay;
