@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_probe::Pacing;
-use netaware_record::{Arrivals, Record};
+use netaware_record::{Arrivals, Reach, Record};
 use netaware_stats::rng::SplitMix64;
 use netaware_units::{BitRate, ByteCount, Span};
 
@@ -163,7 +163,7 @@ fn expected(request: &LatencyRequest) -> Span {
 /// times what connecting took, and messages at 100 Mbit/s.
 fn at_most(request: &LatencyRequest, lanes: &[Lane]) -> Span {
     let reaches = lanes.iter().filter_map(|lane| lane.result.reach.as_ref());
-    let connect = reaches.flat_map(|reach| reach.connects.iter().copied()).max().unwrap_or_default();
+    let connect = reaches.filter_map(Reach::longest_round_trip).max().unwrap_or_default();
     let bytes = ByteCount(u64::from(request.request) + u64::from(request.response));
     let each = match request.rhythm {
         Rhythm::Closed(_) => connect * 4 + Span::from_millis(1) + SLOW.time_for(bytes),

@@ -20,7 +20,7 @@ use netaware_record::{
     CpuUse, HistogramShape, HostInfo, IpVersion, Limit, LimitedBy, Outcome, Record, Request, SCHEMA_VERSION,
     VersionResult,
 };
-use netaware_units::{BitRate, Mono, Wall};
+use netaware_units::{BitRate, Mono, Span, Wall};
 use uuid::{NoContext, Timestamp, Uuid};
 
 use crate::echo::EchoRun;
@@ -204,11 +204,27 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
                 .push(format!("{name}: packets over the path MTU vanish without an answer; TCP may stall"));
         }
         for tcp in &result.tcp {
-            if tcp.warm_up.rule == netaware_probe::warm_up::NEVER_ENDED {
+            if tcp.ended_early.is_some() {
+                warnings.push(format!(
+                    "{name}: TCP {} with {} stream(s) ended early; its rate is that of the {} in which data came",
+                    tcp.pedigree.direction.name(),
+                    tcp.streams,
+                    tcp.measured,
+                ));
+            } else if tcp.warm_up.as_ref().is_some_and(|it| it.rule == netaware_probe::warm_up::NEVER_ENDED) {
                 warnings.push(format!(
                     "{name}: TCP {} with {} stream(s) was still speeding up when it ended; a longer --time would show more",
                     tcp.pedigree.direction.name(),
                     tcp.streams
+                ));
+            }
+            if let Some(left) = tcp.queue_left.filter(|left| left.drained >= LONG_DRAIN) {
+                warnings.push(format!(
+                    "{name}: TCP {} with {} stream(s) left {} in the path's queues when its time was up, which took {} to drain",
+                    tcp.pedigree.direction.name(),
+                    tcp.streams,
+                    left.bytes,
+                    left.drained,
                 ));
             }
         }
@@ -218,6 +234,9 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
     }
     warnings
 }
+
+/// A queue that drains sooner is what TCP leaves on any path.
+const LONG_DRAIN: Span = Span::from_secs(1);
 
 /// The id carries the start time, so that ids sort by it.
 pub(crate) fn id_at(at: Wall) -> Uuid {
@@ -231,7 +250,7 @@ pub(crate) fn utc(at: Wall) -> String {
 }
 
 /// The mean rate over several transfers, weighted by their times.
-fn mean_rate(parts: impl Iterator<Item = (netaware_units::ByteCount, netaware_units::Span)>) -> BitRate {
+fn mean_rate(parts: impl Iterator<Item = (netaware_units::ByteCount, Span)>) -> BitRate {
     let (bytes, span) = parts.fold(Default::default(), |(bytes, span), (b, s)| (bytes + b, span + s));
     BitRate::mean(bytes, span)
 }
@@ -248,12 +267,7 @@ fn most_frequent(verdicts: &[Limit]) -> Limit {
 
 /// The worst end of several.
 fn worst(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
-    let rank = |outcome: &Outcome| match outcome {
-        Outcome::Complete => 0,
-        Outcome::Interrupted => 1,
-        Outcome::Failed => 2,
-    };
-    outcomes.max_by_key(rank).unwrap_or_default()
+    outcomes.fold(Outcome::Complete, Outcome::worse)
 }
 
 /// How busy one end was, the worst of several rounds.

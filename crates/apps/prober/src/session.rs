@@ -9,6 +9,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use netaware_io::clock;
 use netaware_io::options::{self, ConnectError, SocketOptions};
 use netaware_io::stop::StopFlag;
+use netaware_io::tcp_info::TcpInfo;
 use netaware_record::{HostInfo, IpVersion, Reach};
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{ClientMessage, ErrorCode, Limits, ServerMessage, TestPlan};
@@ -53,6 +54,7 @@ impl Session {
         stop: &StopFlag,
     ) -> Result<Self, Failure> {
         let (stream, first_connect) = connect(target, at)?;
+        options::prepare_control(&stream);
         let connected_at = clock::now();
         let local = stream.local_addr().ok().map(|address| address.ip());
         let over = stop.child();
@@ -65,7 +67,9 @@ impl Session {
         let greeting = clock::now() - connected_at;
         set_header(&mut link, &target.options, version)
             .map_err(|cause| Failure::new("hello", Some(at), cause))?;
-        let reach = Reach { resolve, connects: more_connects(target, at, first_connect)?, greeting };
+        let connects = more_connects(target, at, first_connect)?;
+        let round_trip = link.tcp_info().map(|info| info.min_rtt).filter(|rtt| *rtt > Span::ZERO);
+        let reach = Reach { resolve, connects, greeting, round_trip };
         let Welcome { token, responder, limits } = welcome;
         Ok(Self {
             version,
@@ -156,10 +160,24 @@ impl Session {
         Ok(())
     }
 
+    /// How long an answer may take: the responder's own time, round trips of the control connection
+    /// as they are now, queues included, and for how long the question has not even arrived. A
+    /// responder that is gone is found out by its silence, and not by this.
+    pub(crate) fn patience(&self) -> Span {
+        self.link.tcp_info().map_or(ANSWER_PATIENCE, |info| patience_for(&info))
+    }
+
     /// Messages of other tests, which may be running already, are put aside in their order.
     fn await_test(&mut self, test: u32, done: impl Fn(&ServerMessage) -> bool) -> Result<(), Cause> {
-        let until = clock::now() + ANSWER_PATIENCE;
-        while let Some(message) = self.link.next(until)? {
+        let asked_at = clock::now();
+        loop {
+            let Some(message) = self.link.next(clock::now() + LOOK_UP)? else {
+                let patience = self.patience();
+                if clock::now() - asked_at > patience {
+                    return Err(Cause::Silent(patience));
+                }
+                continue;
+            };
             if test_of(&message) != Some(test) {
                 self.put_aside.push_back(message);
                 continue;
@@ -171,9 +189,21 @@ impl Session {
                 return Err(Cause::Refused(code, message));
             }
         }
-        Err(Cause::Silent(ANSWER_PATIENCE))
     }
 }
+
+/// See [`Session::patience`].
+fn patience_for(info: &TcpInfo) -> Span {
+    let unheard = if info.unacked > 0 { info.since_ack } else { Span::ZERO };
+    (ANSWER_PATIENCE + info.rtt * ROUND_TRIPS + unheard).min(LONGEST_PATIENCE)
+}
+
+/// There and back, and the same again for a segment that is lost.
+const ROUND_TRIPS: i64 = 3;
+/// Whatever the path: a person waits for it.
+const LONGEST_PATIENCE: Span = Span::from_secs(30);
+/// How often the patience is reckoned again while an answer is awaited.
+const LOOK_UP: Span = Span::from_millis(250);
 
 /// Has the responder send with the header fields that this end sends with; says nothing where none
 /// are asked for.
@@ -184,11 +214,12 @@ fn set_header(link: &mut Link, options: &SocketOptions, version: IpVersion) -> R
         return Ok(());
     }
     link.send(&ClientMessage::SetHeader { header })?;
-    match link.next(clock::now() + ANSWER_PATIENCE)? {
+    let patience = link.tcp_info().map_or(ANSWER_PATIENCE, |info| patience_for(&info));
+    match link.next(clock::now() + patience)? {
         Some(ServerMessage::HeaderSet) => Ok(()),
         Some(ServerMessage::Error { code, message, .. }) => Err(Cause::Refused(code, message)),
         Some(other) => Err(Cause::Protocol(format!("it answered 'set_header' with {other:?}"))),
-        None => Err(Cause::Silent(ANSWER_PATIENCE)),
+        None => Err(Cause::Silent(patience)),
     }
 }
 

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use netaware_io::stop::StopFlag;
-use netaware_record::{Direction, IpVersion, Record};
+use netaware_record::{Direction, IpVersion, Reach, Record};
 use netaware_units::{BitRate, Span};
 
 use crate::echo::{EchoOrder, EchoSizes};
@@ -223,7 +223,7 @@ fn paceable(lane: &mut Lane, rate: BitRate, length: u32) -> BitRate {
 
 /// What a handshake took.
 fn round_trip(lane: &Lane) -> Span {
-    lane.result.reach.as_ref().and_then(|reach| reach.connects.iter().min().copied()).unwrap_or_default()
+    lane.result.reach.as_ref().and_then(Reach::shortest_round_trip).unwrap_or_default()
 }
 
 /// How long each transfer of a turn lasts.

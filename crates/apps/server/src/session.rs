@@ -361,9 +361,11 @@ impl<'a> Session<'a> {
     }
 }
 
-/// For the hello to arrive; the connection's first bytes had their own patience.
-const HELLO_PATIENCE: Span = Span::from_secs(3);
-const PROOF_PATIENCE: Span = Span::from_secs(3);
+/// For the hello to arrive; the connection's first bytes had their own patience. On a round trip of
+/// 1.2 s a first segment that is lost comes after 3.6 s.
+const HELLO_PATIENCE: Span = Span::from_secs(6);
+/// The same, and a round trip for the challenge.
+const PROOF_PATIENCE: Span = Span::from_secs(8);
 /// For running tests to end once they are told to. With the silence limit of 4 s this keeps the
 /// promise that a vanished client is forgotten within 5 s.
 pub(crate) const WIND_DOWN: Span = Span::from_millis(900);

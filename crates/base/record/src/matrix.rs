@@ -119,9 +119,9 @@ pub struct MatrixRun {
     /// Of these: dropped inside the receiving host, by its own counters.
     #[serde(default)]
     pub lost_in_host: ByteCount,
-    /// Segments sent again, for TCP.
-    #[serde(default)]
-    pub retransmits: u64,
+    /// Segments sent again, for TCP; absent where nobody told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmits: Option<u64>,
 }
 
 /// What one end of a transfer counted.

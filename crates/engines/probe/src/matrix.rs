@@ -35,7 +35,9 @@ pub fn tcp_run(round: u16, outcome: Outcome, client: Option<&TcpEnd>, server: Op
         outcome,
         lost: receiving.map_or(ByteCount(0), |end| sending.bytes - end.bytes),
         lost_in_host: ByteCount(0),
-        retransmits: client.map_or(0, |end| streams(end, |stream| stream.retransmits)),
+        retransmits: client.and_then(|end| {
+            end.streams.iter().filter_map(|stream| stream.retransmits).reduce(u64::saturating_add)
+        }),
         client: sending,
         server: receiving,
     }
@@ -62,7 +64,7 @@ pub fn udp_run(
         server: receiving,
         lost: loss.as_ref().map_or(ByteCount(0), |loss| of(loss.lost)),
         lost_in_host: loss.as_ref().map_or(ByteCount(0), |loss| of(loss.host)),
-        retransmits: 0,
+        retransmits: None,
     }
 }
 
@@ -235,7 +237,7 @@ mod tests {
             }),
             lost: ByteCount(350),
             lost_in_host: ByteCount(100),
-            retransmits: 0,
+            retransmits: None,
         };
         let found = udp_run(3, Outcome::Interrupted, ByteCount(50), Some(&client), Some(&server));
         assert_eq!(found, want);
