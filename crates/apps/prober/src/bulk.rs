@@ -15,7 +15,7 @@ use netaware_record::{
     Direction, Exchanges, HistogramShape, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd,
     StreamSample, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
 };
-use netaware_units::Span;
+use netaware_units::{ByteCount, Span};
 use netaware_wire::control::{
     ClientMessage, EndReport, MAX_LOGGED, MAX_SAMPLES, ServerMessage, TcpPlan, TestPlan, UdpPlan,
 };
@@ -53,6 +53,14 @@ impl BulkPlan {
             Self::Udp(plan) => plan.duration,
         }
     }
+
+    /// How long the path's queues may go on giving after that.
+    fn longest_drain(&self) -> Span {
+        match self {
+            Self::Tcp(plan) => plan.longest_drain(),
+            Self::Udp(_) => ANSWER_PATIENCE,
+        }
+    }
 }
 
 /// What both ends saw of a transfer. An end that never reported is empty.
@@ -64,8 +72,10 @@ pub(crate) struct Ended {
     pub(crate) tcp_receiver: Option<TcpEnd>,
     pub(crate) udp_sender: Option<UdpSenderEnd>,
     pub(crate) udp_receiver: Option<UdpReceiverEnd>,
-    /// Of the responder, or of this end where that broke first.
+    /// The worst of both ends.
     pub(crate) outcome: Outcome,
+    /// Why it ended before its time, in words; `None` if it did not, or if nobody knows.
+    pub(crate) early: Option<String>,
     /// What had to be repeated around the data.
     pub(crate) exchanges: Exchanges,
     /// Bytes of an IP packet that this host sends over the path at most, if the system tells.
@@ -76,6 +86,9 @@ pub(crate) struct Ended {
 pub(crate) enum Tick {
     Receiver(ReceiverTick),
     Sender(SenderTick),
+    /// The time is up, and data still come out of the path's queues. They are waited for at most
+    /// this long.
+    Draining(Span),
 }
 
 /// Runs all jobs at the same time. On failure everything collected so far is returned beside the
@@ -104,7 +117,8 @@ pub(crate) fn run(
     if failure.is_none() {
         failure = pump(session, &mut transfers, stop, on_tick).err();
     }
-    let ended = transfers.into_iter().map(|transfer| transfer.finish(failure.is_some(), on_tick)).collect();
+    let why = failure.clone().map(|cause| session.failure("measure throughput", cause).to_string());
+    let ended = transfers.into_iter().map(|transfer| transfer.finish(why.as_deref(), on_tick)).collect();
     (ended, failure)
 }
 
@@ -116,20 +130,25 @@ fn pump(
     on_tick: &mut dyn FnMut(Direction, Tick),
 ) -> Result<(), Cause> {
     let longest = transfers.iter().map(|t| t.plan.duration()).max().unwrap_or_default();
-    let mut deadline = phase_deadline(longest + ANSWER_PATIENCE);
+    let drain = transfers.iter().map(|t| t.plan.longest_drain()).max().unwrap_or_default();
+    let planned_end = clock::now() + longest;
+    let latest = planned_end + drain + session.patience();
+    let mut deadline = phase_deadline(longest + session.patience());
     let mut stopping = false;
+    let mut has_said_draining = false;
     while transfers.iter().any(|t| t.remote.is_none() || !t.local_is_over()) {
         if stop.is_raised() && !stopping {
             stopping = true;
-            deadline = deadline.min(clock::now() + ANSWER_PATIENCE);
-            for transfer in transfers.iter() {
+            deadline = deadline.min(clock::now() + session.patience());
+            for transfer in transfers.iter_mut() {
+                transfer.is_asked_to_stop = true;
                 transfer.stop.raise();
                 session.link.send(&ClientMessage::Stop { test: transfer.test })?;
             }
         }
         let looked_at = clock::now();
         if looked_at > deadline + session.link.allowance() {
-            return Err(Cause::Silent(ANSWER_PATIENCE + session.link.allowance()));
+            return Err(Cause::Silent(session.patience()));
         }
         let message = session.next(looked_at + LISTEN)?;
         // Time in which this host did not run is nobody's delay.
@@ -138,16 +157,29 @@ fn pump(
             deadline += held_up;
         }
         for transfer in transfers.iter_mut() {
+            let before = transfer.received;
             if transfer.collect_local(on_tick) {
                 session.link.sign_of_life();
+            }
+            if let Some(ServerMessage::Error { test: None, message, .. }) = &message {
+                transfer.objection = Some(message.clone());
             }
             if let Some(message) = message.as_ref().filter(|m| test_of(m) == Some(transfer.test)) {
                 transfer.take(message, on_tick)?;
                 // A long report is on its way as long as parts of it come.
-                deadline = deadline.max(clock::now() + ANSWER_PATIENCE);
+                deadline = deadline.max(clock::now() + session.patience());
                 if transfer.remote.is_some() {
                     let retransmits = session.link.tcp_info().map_or(0, |info| info.retransmits);
                     transfer.ended.exchanges.fetching = retransmits.saturating_sub(transfer.retransmits);
+                }
+            }
+            // The report is behind the data in the path's queue.
+            if transfer.received > before && !stopping {
+                let now = clock::now();
+                deadline = deadline.max(now + session.patience()).min(latest.max(deadline));
+                if now > planned_end + WORTH_SAYING && !has_said_draining {
+                    has_said_draining = true;
+                    on_tick(transfer.plan.direction(), Tick::Draining((latest - now).or_zero()));
                 }
             }
         }
@@ -157,6 +189,8 @@ fn pump(
 
 /// A busy host does not let a program wait for a core for so long.
 const HELD_UP: Span = Span::from_millis(1500);
+/// A queue that takes less to drain is no reason to speak of it.
+const WORTH_SAYING: Span = Span::from_secs(1);
 
 /// How long the listener sleeps at most; the data threads do not depend on it.
 const LISTEN: Span = Span::from_millis(20);
@@ -177,6 +211,12 @@ struct Transfer {
     remote_arrivals: Vec<LoggedArrival>,
     remote: Option<EndReport>,
     before: Before,
+    /// Payload that either end is known to have received.
+    received: ByteCount,
+    /// The user wants no more of it.
+    is_asked_to_stop: bool,
+    /// What the responder has said against the session as a whole.
+    objection: Option<String>,
     /// Segments of the control connection that had been sent again when the stream began.
     retransmits: u64,
 }
@@ -223,6 +263,9 @@ impl Transfer {
             remote_arrivals: Vec::new(),
             remote: None,
             before: Before::now(session),
+            received: ByteCount(0),
+            is_asked_to_stop: false,
+            objection: None,
             retransmits: now,
         })
     }
@@ -258,7 +301,8 @@ impl Transfer {
         while let Ok(tick) = self.ticks.1.try_recv() {
             is_alive |= match &tick {
                 Tick::Receiver(tick) => tick.bytes.0 > 0,
-                Tick::Sender(tick) => tick.acked.0 > 0,
+                Tick::Sender(tick) => tick.acked.is_some_and(|acked| acked.0 > 0),
+                Tick::Draining(_) => false,
             };
             self.keep(tick, on_tick);
         }
@@ -267,8 +311,12 @@ impl Transfer {
 
     fn keep(&mut self, tick: Tick, on_tick: &mut dyn FnMut(Direction, Tick)) {
         match &tick {
-            Tick::Receiver(tick) => self.ended.receiver_ticks.push(*tick),
+            Tick::Receiver(tick) => {
+                self.received += tick.bytes;
+                self.ended.receiver_ticks.push(*tick);
+            }
             Tick::Sender(tick) => self.ended.sender_ticks.push(*tick),
+            Tick::Draining(_) => {}
         }
         on_tick(self.plan.direction(), tick);
     }
@@ -328,17 +376,26 @@ impl Transfer {
         }
     }
 
-    /// Joins the local thread and puts each end's report in its place.
-    fn finish(mut self, failed: bool, on_tick: &mut dyn FnMut(Direction, Tick)) -> Ended {
-        if failed {
+    /// Joins the local thread and puts each end's report in its place. `failed` says why the whole
+    /// could not go on, if it could not.
+    fn finish(mut self, failed: Option<&str>, on_tick: &mut dyn FnMut(Direction, Tick)) -> Ended {
+        if failed.is_some() {
             self.stop.raise();
             self.ended.outcome = Outcome::Failed;
         }
         let local = self.local.take().and_then(|thread| thread.join().ok());
         self.collect_local(on_tick);
-        if let Some(local) = local {
+        let told = self.ended.outcome;
+        if let Some(mut local) = local {
+            let own = local.outcome();
+            self.ended.outcome = own.max(told);
+            // It was stopped because something had failed.
+            if self.ended.outcome == Outcome::Failed && own == Outcome::Interrupted {
+                local.set_outcome(Outcome::Failed);
+            }
             local.keep_in(&mut self.ended, &self.before);
         }
+        let early = self.why_early(failed);
         let reported = self.remote.is_some();
         match self.remote.take() {
             Some(EndReport::TcpSender(end)) => {
@@ -358,7 +415,31 @@ impl Transfer {
             Some(EndReport::Echo { .. } | EndReport::Trains { .. }) | None => self.piece_together(),
         }
         self.ended.outcome = outcome_of(&self.ended, reported);
+        self.ended.early = early.filter(|_| self.ended.outcome != Outcome::Complete);
         self.ended
+    }
+
+    /// Why it ended before its time.
+    fn why_early(&self, failed: Option<&str>) -> Option<String> {
+        if self.ended.outcome == Outcome::Complete {
+            return None;
+        }
+        let ends = [&self.ended.tcp_sender, &self.ended.tcp_receiver];
+        let local = ends.into_iter().flatten().flat_map(|end| &end.streams);
+        let mut streams = local.chain(&self.remote_streams);
+        let broken = streams
+            .find_map(|stream| Some(format!("stream {}: {}", stream.index + 1, stream.error.as_ref()?)));
+        let stopped = self.is_asked_to_stop.then(|| "stopped by the user".to_owned());
+        let by_the_other_end = || {
+            let said = self.ended.outcome == Outcome::Interrupted && self.remote.is_some();
+            said.then(|| "the responder ended it".to_owned())
+        };
+        failed
+            .map(str::to_owned)
+            .or(stopped)
+            .or_else(|| self.objection.clone())
+            .or(broken)
+            .or_else(by_the_other_end)
     }
 
     /// A receiving responder that died has told its slices up to then; they stand in for its

@@ -338,7 +338,7 @@ fn instrument(
     // Larger ones would travel in pieces, or not at all.
     let fits = path_mtu(session).unwrap_or(request.packet.unwrap_or(USUAL_MTU));
     let largest = request.packet.unwrap_or(MOST_MTU).min(fits).clamp(LEAST_MTU, MOST_MTU);
-    let rtt = session.reach.connects.iter().min().copied().unwrap_or_default();
+    let rtt = session.reach.shortest_round_trip().unwrap_or_default();
     let here = known.calibration;
     // A responder that does not say what it can do is taken for one like this host.
     let there = session.responder.stamps.map_or(here, |stamps| Calibration::from(stamps).sane());

@@ -22,8 +22,9 @@ struct Open {
     packets: u64,
     lost: i64,
     is_udp: bool,
-    retransmits: u64,
-    sender: Option<(Span, ByteCount)>,
+    retransmits: Option<u64>,
+    rtt: Option<Span>,
+    cwnd: Option<ByteCount>,
 }
 
 impl IntervalMeter {
@@ -38,9 +39,15 @@ impl IntervalMeter {
         let every = self.every;
         let open = self.open(direction);
         match tick {
+            Tick::Draining(most) => watch.tell(Progress::Note(format!(
+                "the time is up; waiting, at most {most}, for what is still in the path's queues"
+            ))),
             Tick::Sender(tick) => {
-                open.retransmits += tick.retransmits;
-                open.sender = Some((tick.rtt, tick.cwnd));
+                open.retransmits = match (open.retransmits, tick.retransmits) {
+                    (Some(sum), Some(more)) => Some(sum + more),
+                    (sum, more) => sum.or(more),
+                };
+                (open.rtt, open.cwnd) = (tick.rtt, tick.cwnd);
             }
             Tick::Receiver(tick) => {
                 open.end = tick.end;
@@ -83,9 +90,9 @@ impl IntervalMeter {
             rate: BitRate::mean(open.bytes, open.length),
             packets: open.is_udp.then_some(open.packets),
             lost: open.is_udp.then_some(open.lost),
-            retransmits: (!open.is_udp && open.sender.is_some()).then_some(open.retransmits),
-            rtt: open.sender.map(|(rtt, _)| rtt),
-            cwnd: open.sender.map(|(_, cwnd)| cwnd),
+            retransmits: open.retransmits.filter(|_| !open.is_udp),
+            rtt: open.rtt,
+            cwnd: open.cwnd,
         });
     }
 }

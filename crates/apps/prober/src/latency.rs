@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_probe::Pacing;
-use netaware_record::{Arrivals, Record};
+use netaware_record::{Arrivals, Reach, Record};
 use netaware_stats::rng::SplitMix64;
 use netaware_units::{BitRate, ByteCount, Span};
 
@@ -205,7 +205,7 @@ struct Needs {
 impl Needs {
     fn of(request: &LatencyRequest, lanes: &[Lane], blocks: u16) -> Self {
         let reaches = lanes.iter().filter_map(|lane| lane.result.reach.as_ref());
-        let connect = reaches.flat_map(|reach| reach.connects.iter().copied()).max().unwrap_or_default();
+        let connect = reaches.filter_map(Reach::longest_round_trip).max().unwrap_or_default();
         let margin = request.patience + connect * EXCHANGES + AROUND_BLOCK;
         Self { block: at_most(request, connect) / i64::from(blocks.max(1)) + margin, margin }
     }

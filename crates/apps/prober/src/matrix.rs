@@ -12,7 +12,9 @@ use std::collections::BTreeMap;
 
 use netaware_io::stop::StopFlag;
 use netaware_probe::matrix;
-use netaware_record::{Direction, Layer, MatrixProtocol, MatrixResult, MatrixRun, Outcome, Pedigree, Record};
+use netaware_record::{
+    Direction, Layer, MatrixProtocol, MatrixResult, MatrixRun, Outcome, Pedigree, Reach, Record,
+};
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 use netaware_wire::control::{UdpPlan, UdpReceive, UdpSend};
 
@@ -141,8 +143,7 @@ fn settle(lane: &Lane) -> Span {
 }
 
 fn connect_time(lane: &Lane) -> Span {
-    let connects = lane.result.reach.iter().flat_map(|reach| &reach.connects);
-    connects.min().copied().unwrap_or(Span::ZERO)
+    lane.result.reach.as_ref().and_then(Reach::shortest_round_trip).unwrap_or(Span::ZERO)
 }
 
 /// How long the whole takes, a path of [`SLOW`] assumed: the reservation must not run out before

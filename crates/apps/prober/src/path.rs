@@ -5,7 +5,7 @@ use netaware_io::probe_socket::DontFragment;
 use netaware_io::stop::StopFlag;
 use netaware_io::{clock, driver};
 use netaware_probe::{PathMtuPlan, PathMtuSearch};
-use netaware_record::{MtuFinding, PathFacts};
+use netaware_record::{MtuFinding, PathFacts, Reach};
 use netaware_units::Span;
 use netaware_wire::datagram::MAX_PAYLOAD;
 
@@ -28,7 +28,7 @@ const ETHERNET_MTU: u32 = 1500;
 
 /// Searches for the path MTU over the lane's echo flow.
 pub(crate) fn explore(lane: &mut Lane) {
-    let connect = lane.result.reach.as_ref().and_then(|reach| reach.connects.iter().max().copied());
+    let connect = lane.result.reach.as_ref().and_then(Reach::longest_round_trip);
     let Some(over) = lane.session().map(|session| session.over.clone()) else { return };
     let Some(flow) = lane.echo.as_ref() else { return };
     let believed = flow.socket.path_mtu();

@@ -236,11 +236,27 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
                 .push(format!("{name}: packets over the path MTU vanish without an answer; TCP may stall"));
         }
         for tcp in &result.tcp {
-            if tcp.warm_up.rule == netaware_probe::warm_up::NEVER_ENDED {
+            if tcp.ended_early.is_some() {
+                warnings.push(format!(
+                    "{name}: TCP {} with {} stream(s) ended early; its rate is that of the {} in which data came",
+                    tcp.pedigree.direction.name(),
+                    tcp.streams,
+                    tcp.measured,
+                ));
+            } else if tcp.warm_up.as_ref().is_some_and(|it| it.rule == netaware_probe::warm_up::NEVER_ENDED) {
                 warnings.push(format!(
                     "{name}: TCP {} with {} stream(s) was still speeding up when it ended; a longer --time would show more",
                     tcp.pedigree.direction.name(),
                     tcp.streams
+                ));
+            }
+            if let Some(left) = tcp.queue_left.filter(|left| left.drained >= LONG_DRAIN) {
+                warnings.push(format!(
+                    "{name}: TCP {} with {} stream(s) left {} in the path's queues when its time was up, which took {} to drain",
+                    tcp.pedigree.direction.name(),
+                    tcp.streams,
+                    left.bytes,
+                    left.drained,
                 ));
             }
         }
@@ -250,6 +266,9 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
     }
     warnings
 }
+
+/// A queue that drains sooner is what TCP leaves on any path.
+const LONG_DRAIN: Span = Span::from_secs(1);
 
 /// The id carries the start time, so that ids sort by it.
 pub(crate) fn id_at(at: Wall) -> Uuid {

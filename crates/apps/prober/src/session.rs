@@ -9,6 +9,7 @@ use std::net::{SocketAddr, TcpStream};
 use netaware_io::clock;
 use netaware_io::options::{self, ConnectError, SocketOptions};
 use netaware_io::stop::StopFlag;
+use netaware_io::tcp_info::TcpInfo;
 use netaware_io::zone::ZonedIp;
 use netaware_record::{HostInfo, IpVersion, Reach};
 use netaware_units::{Mono, Span};
@@ -56,6 +57,7 @@ impl Session {
         stop: &StopFlag,
     ) -> Result<Self, Failure> {
         let (stream, first_connect) = connect(target, at)?;
+        options::prepare_control(&stream);
         let connected_at = clock::now();
         let local = stream.local_addr().ok().map(ZonedIp::of);
         let over = stop.child();
@@ -68,7 +70,9 @@ impl Session {
         let greeting = clock::now() - connected_at;
         set_header(&mut link, &target.options, version)
             .map_err(|cause| Failure::new("hello", Some(at), cause))?;
-        let reach = Reach { resolve, connects: more_connects(target, at, first_connect)?, greeting };
+        let connects = more_connects(target, at, first_connect)?;
+        let round_trip = link.tcp_info().map(|info| info.min_rtt).filter(|rtt| *rtt > Span::ZERO);
+        let reach = Reach { resolve, connects, greeting, round_trip };
         let Welcome { token, responder, limits } = welcome;
         Ok(Self {
             version,
@@ -129,7 +133,7 @@ impl Session {
 
     /// The round trip of the path without load: what connecting took at best.
     pub(crate) fn round_trip(&self) -> Span {
-        self.reach.connects.iter().min().copied().unwrap_or_default()
+        self.reach.shortest_round_trip().unwrap_or_default()
     }
 
     /// Gives that right back before the session ends.
@@ -185,10 +189,24 @@ impl Session {
         Ok(())
     }
 
+    /// How long an answer may take: the responder's own time, round trips of the control connection
+    /// as they are now, queues included, and for how long the question has not even arrived. A
+    /// responder that is gone is found out by its silence, and not by this.
+    pub(crate) fn patience(&self) -> Span {
+        self.link.tcp_info().map_or(ANSWER_PATIENCE, |info| patience_for(&info))
+    }
+
     /// Messages of other tests, which may be running already, are put aside in their order.
     fn await_test(&mut self, test: u32, done: impl Fn(&ServerMessage) -> bool) -> Result<(), Cause> {
-        let until = clock::now() + ANSWER_PATIENCE;
-        while let Some(message) = self.link.next(until)? {
+        let asked_at = clock::now();
+        loop {
+            let Some(message) = self.link.next(clock::now() + LOOK_UP)? else {
+                let patience = self.patience();
+                if clock::now() - asked_at > patience {
+                    return Err(Cause::Silent(patience));
+                }
+                continue;
+            };
             if test_of(&message) != Some(test) {
                 self.put_aside.push_back(message);
                 continue;
@@ -200,9 +218,21 @@ impl Session {
                 return Err(Cause::Refused(code, message));
             }
         }
-        Err(Cause::Silent(ANSWER_PATIENCE))
     }
 }
+
+/// See [`Session::patience`].
+fn patience_for(info: &TcpInfo) -> Span {
+    let unheard = if info.unacked > 0 { info.since_ack } else { Span::ZERO };
+    (ANSWER_PATIENCE + info.rtt * ROUND_TRIPS + unheard).min(LONGEST_PATIENCE)
+}
+
+/// There and back, and the same again for a segment that is lost.
+const ROUND_TRIPS: i64 = 3;
+/// Whatever the path: a person waits for it.
+const LONGEST_PATIENCE: Span = Span::from_secs(30);
+/// How often the patience is reckoned again while an answer is awaited.
+const LOOK_UP: Span = Span::from_millis(250);
 
 /// Has the responder send with the header fields that this end sends with; says nothing where none
 /// are asked for.
@@ -213,11 +243,12 @@ fn set_header(link: &mut Link, options: &SocketOptions, version: IpVersion) -> R
         return Ok(());
     }
     link.send(&ClientMessage::SetHeader { header })?;
-    match link.next(clock::now() + ANSWER_PATIENCE)? {
+    let patience = link.tcp_info().map_or(ANSWER_PATIENCE, |info| patience_for(&info));
+    match link.next(clock::now() + patience)? {
         Some(ServerMessage::HeaderSet) => Ok(()),
         Some(ServerMessage::Error { code, message, .. }) => Err(Cause::Refused(code, message)),
         Some(other) => Err(Cause::Protocol(format!("it answered 'set_header' with {other:?}"))),
-        None => Err(Cause::Silent(ANSWER_PATIENCE)),
+        None => Err(Cause::Silent(patience)),
     }
 }
 

@@ -152,7 +152,7 @@ impl<'a> Trains<'a> {
         session.await_ready(test)?;
         let socket = VolleySocket::new(flow.socket, flow.number).map_err(|e| Cause::System(e.to_string()))?;
         session.start_test(test)?;
-        let rtt = session.reach.connects.iter().min().copied().unwrap_or_default();
+        let rtt = session.reach.shortest_round_trip().unwrap_or_default();
         let patience = (rtt * 2 + LATENESS).min(MAX_VOLLEY_PATIENCE);
         Ok(Self {
             session,

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use netaware_io::options;
 use netaware_wire::control::{ErrorCode, ServerMessage};
 use netaware_wire::preface::{ATTACH_LEN, Attach, PREFACE_LEN, Preface, PrefaceError, REFUSED, Role};
 use netaware_wire::{PROTOCOL_VERSION, frame};
@@ -46,7 +47,7 @@ pub(crate) async fn serve(context: Arc<Context>, mut stream: TcpStream, peer: So
             if stream.write_all(&Preface::new(Role::Control).emit()).await.is_ok() {
                 let Ok(local) = stream.local_addr() else { return };
                 // Answers are short and somebody waits for each.
-                let _ = stream.set_nodelay(true);
+                options::prepare_control(&stream);
                 control::serve(context, stream, Ends { local, peer }, place).await;
             }
         }
@@ -187,7 +188,7 @@ pub(crate) async fn part<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) {
 }
 
 /// From the connection's start to the last byte of its opening.
-const OPENING_PATIENCE: Duration = Duration::from_secs(3);
+const OPENING_PATIENCE: Duration = Duration::from_secs(6);
 /// First byte of a TLS record that begins a connection (RFC 8446 §5.1).
 const HANDSHAKE: u8 = 22;
 const PARTING: Duration = Duration::from_millis(500);

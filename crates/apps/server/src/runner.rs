@@ -66,13 +66,13 @@ pub(crate) fn run_tcp(
                 let mut end = tcp::send_carried(streams, &plan, &affinity, &stop, &mut |tick| {
                     reporter.sender_tick(tick);
                 });
-                end.cpu = cpu.stop(end.cpu);
+                end.cpu = Some(cpu.stop(end.cpu));
                 EndReport::TcpSender(end)
             }
             Direction::Forward | Direction::RoundTrip => {
                 let mut tell = |tick| reporter.receiver_tick(tick);
                 let mut end = tcp::receive_carried(streams, carriage, &plan, &affinity, &stop, &mut tell);
-                end.cpu = cpu.stop(end.cpu);
+                end.cpu = Some(cpu.stop(end.cpu));
                 EndReport::TcpReceiver(end)
             }
         };
@@ -102,7 +102,7 @@ pub(crate) fn run_udp(
         return spawn("netaware-udp", move || {
             let cpu = CpuMeter::start();
             let mut end = udp_stream::send(socket, flow, &plan, core, &stop);
-            end.cpu = cpu.stop(end.cpu);
+            end.cpu = Some(cpu.stop(end.cpu));
             reporter.end(EndReport::UdpSender(end));
         });
     }
@@ -114,7 +114,7 @@ pub(crate) fn run_udp(
         let mut tell = |tick| reporter.receiver_tick(tick);
         let mut end = udp_stream::receive(ready, flow, &plan, core, &stop, &mut tell);
         end.drops = DropSnapshot::take(&interfaces).since(&before, IpVersion::of(peer), end.drops.socket);
-        end.cpu = cpu.stop(end.cpu);
+        end.cpu = Some(cpu.stop(end.cpu));
         reporter.end(EndReport::UdpReceiver(end));
     })
 }
@@ -131,10 +131,10 @@ impl CpuMeter {
     }
 
     /// `own` knows the busiest thread, which the host's counters do not.
-    pub(crate) fn stop(&self, own: CpuUse) -> CpuUse {
+    pub(crate) fn stop(&self, own: Option<CpuUse>) -> CpuUse {
         let elapsed = clock::now() - self.began_at;
         let host = CpuSnapshot::take().use_since(&self.before, elapsed);
-        CpuUse { busiest_thread: own.busiest_thread, ..host }
+        CpuUse { busiest_thread: own.map_or(0.0, |own| own.busiest_thread), ..host }
     }
 }
 

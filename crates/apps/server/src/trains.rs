@@ -77,7 +77,7 @@ impl Trains {
             }
         };
         let (packets, bytes) = (self.packets, ByteCount(self.bytes));
-        let cpu = CpuUse { denied: self.demand.denied(), ..cpu.stop(CpuUse::default()) };
+        let cpu = CpuUse { denied: self.demand.denied(), ..cpu.stop(None) };
         self.reporter.end(EndReport::Trains { outcome, packets, bytes, cpu: Some(cpu) });
     }
 

@@ -6,6 +6,7 @@ use netaware_units::{BitRate, ByteCount, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::unknown::zero_is_unknown;
 use crate::{DelaySummary, GapSummary, Histogram, SpacedBlocks, StreamSample};
 
 /// How a measurement, or one end's part of it, came to its end.
@@ -26,10 +27,12 @@ pub enum Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct CpuUse {
-    /// By this process, user mode.
-    pub process_user: f64,
+    /// By this process, user mode; absent where the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process_user: Option<f64>,
     /// By this process, kernel mode.
-    pub process_system: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process_system: Option<f64>,
     /// The busiest of the threads that moved data.
     pub busiest_thread: f64,
     /// The host's busiest core, everything included, 0..=1; absent where the system does not tell.
@@ -76,8 +79,9 @@ pub struct TcpEnd {
     pub elapsed: Span,
     /// Payload bytes written (sender) or read (receiver).
     pub bytes: ByteCount,
-    /// CPU time of this end.
-    pub cpu: CpuUse,
+    /// CPU time of this end; absent where nobody measured it, as of an end that never reported.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub cpu: Option<CpuUse>,
     /// Sender: from the first write begun to the last one returned, all streams. So long it took to
     /// give the data to the stack; what still lay in the stack then was not on the network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,7 +104,7 @@ pub struct TcpEnd {
     pub streams: Vec<StreamEnd>,
 }
 
-/// One TCP stream at one end; TCP_INFO at its end.
+/// One TCP stream at one end; TCP_INFO at its end. What the system did not tell is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct StreamEnd {
@@ -118,41 +122,54 @@ pub struct StreamEnd {
     #[serde(default)]
     pub congestion: String,
     /// Segments sent again.
-    pub retransmits: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmits: Option<u64>,
     /// Smoothed round trip at the end.
-    pub rtt: Span,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub rtt: Option<Span>,
     /// Its mean deviation.
-    pub rtt_var: Span,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub rtt_var: Option<Span>,
     /// Smallest round trip seen.
-    pub min_rtt: Span,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub min_rtt: Option<Span>,
     /// Congestion window in bytes.
-    pub cwnd: ByteCount,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub cwnd: Option<ByteCount>,
     /// Slow-start threshold in bytes; absent while slow start never ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssthresh: Option<ByteCount>,
     /// Window the peer advertised.
-    pub send_window: ByteCount,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub send_window: Option<ByteCount>,
     /// Segment size used when sending.
-    pub mss: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub mss: Option<u32>,
     /// Path MTU the kernel used.
-    pub path_mtu: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub path_mtu: Option<u32>,
     /// Time with data to send (`tcpi_busy_time`).
-    pub busy: Span,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<Span>,
     /// Of that: held back by the peer's window (`tcpi_rwnd_limited`).
-    pub window_limited: Span,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_limited: Option<Span>,
     /// Of that: held back by our send buffer (`tcpi_sndbuf_limited`).
-    pub buffer_limited: Span,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer_limited: Option<Span>,
     /// Send buffer in force (`SO_SNDBUF`), bytes as the kernel counts them.
-    pub send_buffer: ByteCount,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub send_buffer: Option<ByteCount>,
     /// Receive buffer in force.
-    pub receive_buffer: ByteCount,
-    /// Payload bytes sent, those sent again included (`tcpi_bytes_sent`); zero where the system
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub receive_buffer: Option<ByteCount>,
+    /// Payload bytes sent, those sent again included (`tcpi_bytes_sent`); absent where the system
     /// does not tell.
-    #[serde(default)]
-    pub bytes_sent: ByteCount,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_sent: Option<ByteCount>,
     /// Payload bytes sent again (`tcpi_bytes_retrans`).
-    #[serde(default)]
-    pub bytes_resent: ByteCount,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_resent: Option<ByteCount>,
     /// Whether segments carry timestamps, which take 12 bytes of each (RFC 7323).
     #[serde(default)]
     pub timestamps: bool,
@@ -192,7 +209,22 @@ pub struct ReceiverTick {
     pub streams: u16,
 }
 
-/// What a sender knew at the end of one slice of time.
+impl ReceiverTick {
+    /// This slice and the one after it as one.
+    #[must_use]
+    pub fn joined(self, next: Self) -> Self {
+        Self {
+            end: next.end,
+            length: self.length + next.length,
+            bytes: self.bytes + next.bytes,
+            packets: self.packets + next.packets,
+            lost: self.lost + next.lost,
+            streams: self.streams.max(next.streams),
+        }
+    }
+}
+
+/// What a sender knew at the end of one slice of time. What the system did not tell is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct SenderTick {
@@ -203,19 +235,44 @@ pub struct SenderTick {
     /// Payload bytes handed to the system.
     pub bytes: ByteCount,
     /// Segments sent again in the slice, all streams.
-    pub retransmits: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmits: Option<u64>,
     /// Mean smoothed round trip of the streams.
-    pub rtt: Span,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub rtt: Option<Span>,
     /// Sum of the congestion windows.
-    pub cwnd: ByteCount,
-    /// Payload bytes that the receiver's TCP acknowledged in order in the slice; zero where the
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub cwnd: Option<ByteCount>,
+    /// Payload bytes that the receiver's TCP acknowledged in order in the slice; absent where the
     /// system does not tell.
-    #[serde(default)]
-    pub acked: ByteCount,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acked: Option<ByteCount>,
     /// Payload bytes that it holds at the end of the slice behind gaps, as its selective
     /// acknowledgements tell.
-    #[serde(default)]
-    pub held: ByteCount,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<ByteCount>,
+}
+
+impl SenderTick {
+    /// This slice and the one after it as one.
+    #[must_use]
+    pub fn joined(self, next: Self) -> Self {
+        let length = self.length + next.length;
+        let mean = |one: Span, other: Span| {
+            let weight = self.length.0 as f64 / (length.0 as f64).max(1.0);
+            Span((one.0 as f64 * weight + other.0 as f64 * (1.0 - weight)) as i64)
+        };
+        Self {
+            end: next.end,
+            length,
+            bytes: self.bytes + next.bytes,
+            retransmits: self.retransmits.zip(next.retransmits).map(|(one, other)| one + other),
+            rtt: self.rtt.zip(next.rtt).map(|(one, other)| mean(one, other)).or(next.rtt).or(self.rtt),
+            cwnd: next.cwnd.or(self.cwnd),
+            acked: self.acked.zip(next.acked).map(|(one, other)| one + other),
+            held: next.held,
+        }
+    }
 }
 
 /// The sending end of a UDP stream.
@@ -249,8 +306,9 @@ pub struct UdpSenderEnd {
     pub released_by_queue: bool,
     /// System calls.
     pub calls: u64,
-    /// CPU time of this end.
-    pub cpu: CpuUse,
+    /// CPU time of this end; absent where nobody measured it, as of an end that never reported.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub cpu: Option<CpuUse>,
 }
 
 /// An error that the system answered to sends of a UDP stream.
@@ -379,6 +437,7 @@ pub struct UdpReceiverEnd {
     pub planned: Option<BitRate>,
     /// System calls.
     pub calls: u64,
-    /// CPU time of this end.
-    pub cpu: CpuUse,
+    /// CPU time of this end; absent where nobody measured it, as of an end that never reported.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub cpu: Option<CpuUse>,
 }

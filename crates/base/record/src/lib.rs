@@ -34,6 +34,7 @@ mod stream;
 mod summary;
 mod tcp;
 mod udp;
+mod unknown;
 mod wide_number;
 
 pub use ability::{
@@ -64,7 +65,7 @@ pub use rfc6349::{Bottleneck, ETHERNET_OVERHEAD, Rfc6349};
 pub use series::{SeriesKind, SeriesPoint};
 pub use stream::StreamSample;
 pub use summary::{DelaySummary, Histogram, HistogramMoments, HistogramShape, Interval};
-pub use tcp::{SpacedBlocks, TcpBlocks, TcpCount, TcpResult, TcpTimes, WarmUp};
+pub use tcp::{QueueLeft, SpacedBlocks, TcpBlocks, TcpCount, TcpResult, TcpTimes, WarmUp};
 pub use udp::{Exchanges, GapSummary, LossSplit, UdpResult, WireRates};
 
 use netaware_units::{Span, Wall};

@@ -130,9 +130,9 @@ pub struct MatrixRun {
     /// reports ended before the transfer did.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub unknown: ByteCount,
-    /// Segments sent again, for TCP.
-    #[serde(default)]
-    pub retransmits: u64,
+    /// Segments sent again, for TCP; absent where nobody told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmits: Option<u64>,
 }
 
 /// What one end of a transfer counted.

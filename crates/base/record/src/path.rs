@@ -30,6 +30,60 @@ pub struct Reach {
     pub connects: Vec<Span>,
     /// From connected to the responder's welcome.
     pub greeting: Span,
+    /// Smallest round trip that this host's TCP measured meanwhile. A connect whose first segment
+    /// was lost takes a second more than a round trip; this does not. Absent where the system does
+    /// not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip: Option<Span>,
+}
+
+impl Reach {
+    /// The path's round trip as far as connecting tells: the smallest of what TCP measured and of
+    /// the connects.
+    pub fn shortest_round_trip(&self) -> Option<Span> {
+        self.connects.iter().chain(&self.round_trip).min().copied()
+    }
+
+    /// The longest of the connects, without those that took longer because their first segment was
+    /// lost: it is sent again after a second (RFC 6298 §2.1).
+    pub fn longest_round_trip(&self) -> Option<Span> {
+        let shortest = self.shortest_round_trip()?;
+        let was_resent = |took: &&Span| **took - shortest >= SENT_AGAIN_AFTER;
+        self.connects.iter().filter(|took| !was_resent(took)).max().copied().or(Some(shortest))
+    }
+}
+
+/// Less what a clock may be late.
+const SENT_AGAIN_AFTER: Span = Span::from_millis(900);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_syn_does_not_make_the_round_trip_a_second_longer() {
+        let reach = |connects: &[i64], round_trip: Option<i64>| Reach {
+            resolve: None,
+            connects: connects.iter().copied().map(Span::from_millis).collect(),
+            greeting: Span::ZERO,
+            round_trip: round_trip.map(Span::from_millis),
+        };
+        // Milliseconds of the connects, of TCP's own, and what is the shortest and the longest.
+        let rows: [(&[i64], Option<i64>, Option<(i64, i64)>); 6] = [
+            (&[20, 22, 25], Some(20), Some((20, 25))),
+            (&[1020, 22, 25], Some(21), Some((21, 25))),
+            (&[1020], Some(20), Some((20, 20))),
+            (&[1200, 1250, 2200], None, Some((1200, 1250))),
+            (&[], Some(7), Some((7, 7))),
+            (&[], None, None),
+        ];
+        for (connects, round_trip, want) in rows {
+            let reach = reach(connects, round_trip);
+            let found = reach.shortest_round_trip().zip(reach.longest_round_trip());
+            let want = want.map(|(least, most)| (Span::from_millis(least), Span::from_millis(most)));
+            assert_eq!(found, want, "{connects:?} {round_trip:?}");
+        }
+    }
 }
 
 /// Path MTU and hop counts.

@@ -5,6 +5,7 @@ use netaware_units::{BitRate, ByteCount, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::unknown::zero_is_unknown;
 use crate::{
     Health, Interval, Limit, LoadedLatency, Outcome, Pedigree, ReceiverTick, Rfc6349, SenderTick, TcpEnd,
 };
@@ -17,6 +18,12 @@ pub struct TcpResult {
     pub pedigree: Pedigree,
     /// How it ended.
     pub outcome: Outcome,
+    /// The time that was planned, all rounds together; absent where a number of bytes was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned: Option<Span>,
+    /// Why it ended before that, in words; absent when it did not, or when nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_early: Option<String>,
     /// Parallel streams.
     pub streams: u16,
     /// Congestion control of the sender, as the kernel named it.
@@ -33,30 +40,42 @@ pub struct TcpResult {
     /// Whose count `goodput` and `rounds` go by.
     #[serde(default)]
     pub counted: TcpCount,
-    /// Payload received, warm-up included.
-    pub bytes: ByteCount,
-    /// Time measured, warm-up left out.
+    /// Payload received, warm-up included; absent when the receiver never reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<ByteCount>,
+    /// Time measured, warm-up left out; zero when nothing was left to measure.
     pub measured: Span,
-    /// What was left out, and why.
-    pub warm_up: WarmUp,
-    /// Segments the sender sent again, warm-up included.
-    pub retransmits: u64,
+    /// What was left out, and why; absent when the receiver told of no slice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<WarmUp>,
+    /// Segments the sender sent again, warm-up included; absent when it did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmits: Option<u64>,
     /// Smoothed round trip of the senders' TCP, mean over the slices.
-    pub rtt: Span,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub rtt: Option<Span>,
     /// Smallest round trip that TCP saw.
-    pub min_rtt: Span,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub min_rtt: Option<Span>,
     /// Congestion window, sum over streams, mean over the slices.
-    pub cwnd: ByteCount,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub cwnd: Option<ByteCount>,
+    /// What was still in the path's queues when the time was up, of the round that left most; absent
+    /// when nothing came after it. It is not in `goodput`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_left: Option<QueueLeft>,
     /// Receiver's slices, all rounds.
     #[serde(default)]
     pub receiver_ticks: Vec<ReceiverTick>,
     /// Sender's slices, all rounds.
     #[serde(default)]
     pub sender_ticks: Vec<SenderTick>,
-    /// The sending end (of the last round).
-    pub sender: TcpEnd,
-    /// The receiving end (of the last round).
-    pub receiver: TcpEnd,
+    /// The sending end (of the last round that it reported); absent when it never did.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub sender: Option<TcpEnd>,
+    /// The receiving end (of the last round that it reported); absent when it never did.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub receiver: Option<TcpEnd>,
     /// How long it took to give the data to the stack, to have them acknowledged, and to read them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<TcpTimes>,
@@ -165,6 +184,16 @@ pub enum TcpCount {
     Acknowledged,
     /// Some rounds the one, some the other.
     Mixed,
+}
+
+/// Data that a sender had given to the path before its time was up, and that came after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct QueueLeft {
+    /// Payload bytes that came after the planned end.
+    pub bytes: ByteCount,
+    /// From the planned end to the last of them.
+    pub drained: Span,
 }
 
 /// The part of a transfer that does not count.

@@ -29,6 +29,7 @@
 //! gives up after [`SILENCE_LIMIT`] without a byte from the other.
 
 mod channel;
+mod older;
 mod plan;
 mod volley;
 
@@ -228,6 +229,7 @@ pub enum ServerMessage {
         /// Which.
         test: u32,
         /// New slices, oldest first.
+        #[serde(serialize_with = "older::sender_ticks")]
         ticks: Vec<SenderTick>,
     },
     /// One stream's final figures; they come before `Finished`, because 512 of them exceed one
@@ -236,6 +238,7 @@ pub enum ServerMessage {
         /// Which.
         test: u32,
         /// Some streams.
+        #[serde(serialize_with = "older::streams")]
         streams: Vec<StreamEnd>,
     },
     /// Filled bins of a histogram that somebody asked for, as `(lower edge in ns, entries)`; they

@@ -17,17 +17,19 @@ use netaware_units::ByteCount;
 /// sender's system did not tell what was acknowledged. The application's own count is the better
 /// one then.
 pub fn arrivals(sender: &[SenderTick]) -> Option<Vec<ReceiverTick>> {
-    let some = |count: fn(&SenderTick) -> ByteCount| sender.iter().any(|tick| count(tick) > ByteCount(0));
+    let some = |count: fn(&SenderTick) -> Option<ByteCount>| {
+        sender.iter().any(|tick| count(tick).is_some_and(|bytes| bytes > ByteCount(0)))
+    };
     if !some(|tick| tick.held) || !some(|tick| tick.acked) {
         return None;
     }
     let (mut acked, mut arrived) = (0, 0);
     let slice = |tick: &SenderTick| {
-        acked += tick.acked.0;
+        acked += tick.acked.unwrap_or_default().0;
         let before = arrived;
         // The two counts are read one stream after the other: what moves from one to the other
         // meanwhile is counted twice.
-        arrived = arrived.max(acked + tick.held.0);
+        arrived = arrived.max(acked + tick.held.unwrap_or_default().0);
         ReceiverTick {
             end: tick.end,
             length: tick.length,
@@ -49,8 +51,8 @@ mod tests {
         let tick = |(n, (acked, held)): (usize, &(u64, u64))| SenderTick {
             end: Span::from_millis(25) * (n as i64 + 1),
             length: Span::from_millis(25),
-            acked: ByteCount(*acked),
-            held: ByteCount(*held),
+            acked: Some(ByteCount(*acked)),
+            held: Some(ByteCount(*held)),
             ..SenderTick::default()
         };
         acked_and_held.iter().enumerate().map(tick).collect()

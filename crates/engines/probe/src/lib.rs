@@ -13,6 +13,7 @@
 //! | what does a byte more cost? | [`size_fit`] |
 //! | how big a packet fits, how many routers? | [`path_mtu`], [`hops`] |
 //! | from when on does a transfer count, and how fast was it? | [`warm_up`], [`goodput`] |
+//! | up to when, if it broke off or left a queue? | [`plan_end`] |
 //! | were the streams treated alike? | [`fairness`] |
 //! | how long did giving, acknowledging and reading take? | [`tcp_times`] |
 //! | what does RFC 6349 say of it? | [`rfc6349`] |
@@ -32,6 +33,7 @@ pub mod limit;
 pub mod loss_split;
 pub mod matrix;
 pub mod path_mtu;
+pub mod plan_end;
 pub mod rfc6349;
 pub mod size_fit;
 pub mod stamp;

@@ -36,7 +36,9 @@ pub fn tcp_run(round: u16, outcome: Outcome, client: Option<&TcpEnd>, server: Op
         lost: receiving.map_or(ByteCount(0), |end| sending.bytes - end.bytes),
         lost_in_host: ByteCount(0),
         unknown: if receiving.is_some() { ByteCount(0) } else { sending.bytes },
-        retransmits: client.map_or(0, |end| streams(end, |stream| stream.retransmits)),
+        retransmits: client.and_then(|end| {
+            end.streams.iter().filter_map(|stream| stream.retransmits).reduce(u64::saturating_add)
+        }),
         client: sending,
         server: receiving,
     }
@@ -65,7 +67,7 @@ pub fn udp_run(
         lost: of(loss.lost),
         lost_in_host: of(loss.host),
         unknown: of(loss.unknown),
-        retransmits: 0,
+        retransmits: None,
     }
 }
 
@@ -240,7 +242,7 @@ mod tests {
             lost: ByteCount(350),
             lost_in_host: ByteCount(100),
             unknown: ByteCount(0),
-            retransmits: 0,
+            retransmits: None,
         };
         let found = udp_run(3, Outcome::Interrupted, ByteCount(50), Some(&client), Some(&server));
         assert_eq!(found, want);

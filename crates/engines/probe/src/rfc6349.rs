@@ -10,7 +10,7 @@
 //! by the segment size and the headers in use (the RFC's table has 40 bytes of headers, without
 //! timestamps), and that the round trip is sampled each slice instead of each second.
 
-use netaware_record::{Bottleneck, IpVersion, Rfc6349, TcpEnd};
+use netaware_record::{Bottleneck, IpVersion, Rfc6349, StreamEnd, TcpEnd};
 use netaware_units::{BitRate, ByteCount, Span};
 
 /// What is known of all rounds of one direction and number of streams.
@@ -22,10 +22,10 @@ pub struct Rounds<'a> {
     pub bottleneck: Option<Bottleneck>,
     /// Times of connecting, as the application saw them.
     pub connects: &'a [Span],
-    /// Mean of the sender's smoothed round trip; zero if not known.
-    pub mean_rtt: Span,
-    /// Smallest round trip that TCP saw; zero if not known.
-    pub min_rtt: Span,
+    /// Mean of the sender's smoothed round trip, if known.
+    pub mean_rtt: Option<Span>,
+    /// Smallest round trip that TCP saw, if known.
+    pub min_rtt: Option<Span>,
     /// The sending end of each round.
     pub senders: &'a [&'a TcpEnd],
     /// The receiving end of each round.
@@ -39,8 +39,8 @@ pub fn figures(rounds: &Rounds<'_>) -> Option<Rfc6349> {
     let actual_time = some(rounds.receivers.iter().filter_map(|end| end.received).sum());
     let ideal_time = ideal_rate.map(|rate| rate.time_for(received)).and_then(some);
     let known = |rtt: &&Span| **rtt > Span::ZERO;
-    let baseline_rtt = rounds.connects.iter().chain([&rounds.min_rtt]).filter(known).min().copied();
-    let mean_rtt = some(rounds.mean_rtt);
+    let baseline_rtt = rounds.connects.iter().chain(&rounds.min_rtt).filter(known).min().copied();
+    let mean_rtt = rounds.mean_rtt.and_then(some);
     let found = Rfc6349 {
         bottleneck: rounds.bottleneck,
         ideal_rate,
@@ -59,18 +59,19 @@ pub fn figures(rounds: &Rounds<'_>) -> Option<Rfc6349> {
 
 /// Payload rate of full segments over the bottleneck.
 fn ideal_rate(link: Bottleneck, rounds: &Rounds<'_>) -> Option<BitRate> {
-    let stream = rounds.senders.iter().flat_map(|end| &end.streams).find(|stream| stream.mss > 0)?;
-    let options = if stream.timestamps { TIMESTAMPS } else { 0 };
-    let on_the_link = stream.mss + TCP_HEADER + options + rounds.version.header_len() + link.overhead;
-    let rate = u128::from(link.rate.0) * u128::from(stream.mss) / u128::from(on_the_link);
+    let told = |stream: &'_ StreamEnd| Some((stream.mss.filter(|mss| *mss > 0)?, stream.timestamps));
+    let (mss, timestamps) = rounds.senders.iter().flat_map(|end| &end.streams).find_map(told)?;
+    let options = if timestamps { TIMESTAMPS } else { 0 };
+    let on_the_link = mss + TCP_HEADER + options + rounds.version.header_len() + link.overhead;
+    let rate = u128::from(link.rate.0) * u128::from(mss) / u128::from(on_the_link);
     u64::try_from(rate).ok().map(BitRate)
 }
 
 /// Bytes sent once over bytes sent.
 fn efficiency(senders: &[&TcpEnd]) -> Option<f64> {
     let streams = || senders.iter().flat_map(|end| &end.streams);
-    let sent: ByteCount = streams().map(|stream| stream.bytes_sent).sum();
-    let resent: ByteCount = streams().map(|stream| stream.bytes_resent).sum();
+    let sent: ByteCount = streams().filter_map(|stream| stream.bytes_sent).sum();
+    let resent: ByteCount = streams().filter_map(|stream| stream.bytes_resent).sum();
     (sent.0 > 0).then(|| (sent - resent).0 as f64 / sent.0 as f64)
 }
 
@@ -90,11 +91,12 @@ const TIMESTAMPS: u32 = 12;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use netaware_record::{ETHERNET_OVERHEAD, StreamEnd};
+    use netaware_record::ETHERNET_OVERHEAD;
 
     fn sender(mss: u32, timestamps: bool, sent: u64, resent: u64) -> TcpEnd {
-        let (bytes_sent, bytes_resent) = (ByteCount(sent), ByteCount(resent));
-        let stream = StreamEnd { mss, timestamps, bytes_sent, bytes_resent, ..StreamEnd::default() };
+        let (bytes_sent, bytes_resent) = (Some(ByteCount(sent)), Some(ByteCount(resent)));
+        let stream =
+            StreamEnd { mss: Some(mss), timestamps, bytes_sent, bytes_resent, ..StreamEnd::default() };
         TcpEnd { streams: vec![stream], ..TcpEnd::default() }
     }
 
@@ -108,8 +110,8 @@ mod tests {
             version: IpVersion::V4,
             bottleneck: Some(Bottleneck { rate: BitRate(100_000_000), overhead: ETHERNET_OVERHEAD }),
             connects: &[],
-            mean_rtt: Span::ZERO,
-            min_rtt: Span::ZERO,
+            mean_rtt: None,
+            min_rtt: None,
             senders,
             receivers,
         }
@@ -156,8 +158,8 @@ mod tests {
         let senders = [&sender];
         let rounds = Rounds {
             connects: &connects,
-            mean_rtt: Span::from_millis(32),
-            min_rtt: Span::from_millis(26),
+            mean_rtt: Some(Span::from_millis(32)),
+            min_rtt: Some(Span::from_millis(26)),
             ..of(&senders, &[])
         };
         let found = figures(&rounds).unwrap();
@@ -195,7 +197,7 @@ mod tests {
         let connects = [Span::ZERO, Span::from_millis(27), Span::from_millis(25)];
         let (senders, receivers) = ([&sender], [&receiver]);
         let rounds =
-            Rounds { connects: &connects, mean_rtt: Span::from_millis(32), ..of(&senders, &receivers) };
+            Rounds { connects: &connects, mean_rtt: Some(Span::from_millis(32)), ..of(&senders, &receivers) };
         let all = Rfc6349 {
             // 94,928,480 bits, 2 more than a second takes.
             ideal_time: Some(Span(1_000_000_022)),

@@ -38,6 +38,13 @@ impl WarmUpEnd {
         }
     }
 
+    /// A warm-up that would leave out all that ever came was none.
+    fn unless_all(self, ticks: &[ReceiverTick]) -> Self {
+        let came = |ticks: &[ReceiverTick]| ticks.iter().any(|tick| tick.bytes.0 > 0);
+        let rest = ticks.get(self.first()..).unwrap_or_default();
+        if came(rest) || !came(ticks) { self } else { Self::NeverEnded }
+    }
+
     fn rule(self) -> &'static str {
         match self {
             Self::SlowStartOver(_) => "slow start over",
@@ -56,7 +63,7 @@ pub fn slow_start(ticks: &[ReceiverTick], rtt: Span) -> WarmUpEnd {
     let begun = all_streams_started(ticks);
     let Some(full) = full_pipe(&ticks[begun..], rtt) else { return WarmUpEnd::NeverEnded };
     let first = begun + full;
-    WarmUpEnd::SlowStartOver(first + transient(&ticks[first..]))
+    WarmUpEnd::SlowStartOver(first + transient(&ticks[first..])).unless_all(ticks)
 }
 
 /// Moves the end of slow start past what it leaves behind: the queue that its overshoot has filled
@@ -68,7 +75,7 @@ pub fn settled(end: WarmUpEnd, ticks: &[ReceiverTick], loaded_rtt: Span) -> Warm
     let over = ticks.get(first).map_or(Span::ZERO, |tick| tick.end - tick.length)
         + loaded_rtt.or_zero() * SETTLING_ROUNDS;
     let settled = ticks.iter().position(|tick| tick.end - tick.length >= over).unwrap_or(ticks.len());
-    WarmUpEnd::SlowStartOver(settled.min(ticks.len() / 2).max(first))
+    WarmUpEnd::SlowStartOver(settled.min(ticks.len() / 2).max(first)).unless_all(ticks)
 }
 
 /// Leaves out what arrived in the first `omit`, to the end of the slice that holds its end.
@@ -78,17 +85,17 @@ pub fn asked(ticks: &[ReceiverTick], omit: Span) -> WarmUpEnd {
 }
 
 /// What the result says of the warm-ups of several rounds: their mean length, and the rule of the
-/// one that went worst.
-pub fn published<'a>(rounds: impl IntoIterator<Item = (&'a [ReceiverTick], WarmUpEnd)>) -> WarmUp {
-    let rounds: Vec<_> = rounds.into_iter().collect();
+/// one that went worst. Rounds without a slice say nothing; `None` if all of them are such.
+pub fn published<'a>(rounds: impl IntoIterator<Item = (&'a [ReceiverTick], WarmUpEnd)>) -> Option<WarmUp> {
+    let rounds: Vec<_> = rounds.into_iter().filter(|(ticks, _)| !ticks.is_empty()).collect();
     let omitted = |(ticks, end): &(&[ReceiverTick], WarmUpEnd)| -> Span {
         ticks.iter().take(end.first()).map(|tick| tick.length).sum()
     };
-    let worst = rounds.iter().map(|(_, end)| *end).max_by_key(|end| *end == WarmUpEnd::NeverEnded);
-    WarmUp {
+    let worst = rounds.iter().map(|(_, end)| *end).max_by_key(|end| *end == WarmUpEnd::NeverEnded)?;
+    Some(WarmUp {
         omitted: rounds.iter().map(omitted).sum::<Span>() / rounds.len() as i64,
-        rule: worst.map_or(NEVER_ENDED, WarmUpEnd::rule).to_owned(),
-    }
+        rule: worst.rule().to_owned(),
+    })
 }
 
 /// A stream that starts later makes the sum grow without any slow start of the others.
@@ -118,6 +125,10 @@ fn transient(ticks: &[ReceiverTick]) -> usize {
     let rates: Vec<f64> = ticks.iter().map(rate).collect();
     let later = &rates[rates.len() / 2..];
     let (Some(typical), Some(spread)) = (quantile::median(later), quantile::mad(later)) else { return 0 };
+    // A second half in which nothing came says nothing about what is typical.
+    if typical <= 0.0 {
+        return 0;
+    }
     let allowed = (NORMAL_SD_PER_MAD * spread * OUTLIER_SDS).max(typical * ALWAYS_ALLOWED);
     let leading = rates.iter().take_while(|rate| (**rate - typical).abs() > allowed).count();
     if leading * 2 <= rates.len() { leading } else { 0 }
@@ -284,11 +295,13 @@ mod tests {
     fn rounds_are_published_with_their_mean_and_the_worst_rule() {
         let ticks = series(&[40.0; 20]);
         let ends = [WarmUpEnd::SlowStartOver(2), WarmUpEnd::SlowStartOver(4)];
-        let both = published(ends.map(|end| (&ticks[..], end)));
+        let both = published(ends.map(|end| (&ticks[..], end))).unwrap();
         assert_eq!((both.omitted, both.rule.as_str()), (TICK * 3, "slow start over"));
-        let one = published([(&ticks[..], ends[0]), (&ticks[..], WarmUpEnd::NeverEnded)]);
+        let one = published([(&ticks[..], ends[0]), (&ticks[..], WarmUpEnd::NeverEnded)]).unwrap();
         assert_eq!((one.omitted, one.rule.as_str()), (TICK, "never ended"));
-        assert_eq!(published([]).rule, "never ended");
+        assert_eq!(published([]), None);
+        let silent = (&ticks[..0], WarmUpEnd::NeverEnded);
+        assert_eq!(published([silent]), None, "no slice is no warm-up of 0 s");
     }
 
     #[test]

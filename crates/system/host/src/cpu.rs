@@ -80,14 +80,14 @@ impl CpuSnapshot {
         }
     }
 
-    fn process_since(&self, earlier: &Self, elapsed: Span) -> (f64, f64) {
-        let (Some(now), Some(before)) = (self.process, earlier.process) else { return (0.0, 0.0) };
+    fn process_since(&self, earlier: &Self, elapsed: Span) -> (Option<f64>, Option<f64>) {
+        let (Some(now), Some(before)) = (self.process, earlier.process) else { return (None, None) };
         let all_cores = f64::from(self.online.max(earlier.online).max(1));
         let share = |part: Span| (part.secs_f64() / elapsed.secs_f64()).clamp(0.0, all_cores);
         if elapsed <= Span::ZERO {
-            return (0.0, 0.0);
+            return (None, None);
         }
-        (share(now.user - before.user), share(now.system - before.system))
+        (Some(share(now.user - before.user)), Some(share(now.system - before.system)))
     }
 
     fn cores_since(&self, earlier: &Self) -> Vec<CoreTicks> {
@@ -263,13 +263,22 @@ mod tests {
             cores: BTreeMap::new(),
             online: 2,
         };
-        let rows = [(1500, 200, 1000, 1.5, 0.2), (9000, 0, 1000, 2.0, 0.0), (10, 10, 0, 0.0, 0.0)];
-        for (n, (user, system, elapsed, want_user, want_system)) in rows.into_iter().enumerate() {
+        let rows = [
+            (1500, 200, 1000, Some((1.5, 0.2))),
+            (9000, 0, 1000, Some((2.0, 0.0))),
+            // No time, no share.
+            (10, 10, 0, None),
+        ];
+        for (n, (user, system, elapsed, want)) in rows.into_iter().enumerate() {
             let used = time(user, system).use_since(&time(0, 0), Span::from_millis(elapsed));
-            assert_eq!((used.process_user, used.process_system), (want_user, want_system), "row {n}");
+            assert_eq!(used.process_user.zip(used.process_system), want, "row {n}");
         }
         let backwards = time(0, 0).use_since(&time(5, 5), Span::from_secs(1));
-        assert_eq!(backwards, CpuUse { cores: 2, ..CpuUse::default() });
+        let nothing = (Some(0.0), Some(0.0));
+        assert_eq!(
+            (backwards.process_user, backwards.process_system, backwards.cores),
+            (nothing.0, nothing.1, 2)
+        );
     }
 
     #[test]
@@ -285,6 +294,6 @@ mod tests {
         let later = CpuSnapshot::take();
         assert!(later.online >= 1 && !later.cores.is_empty() && later.process.is_some());
         let used = later.use_since(&earlier, Span::from_millis(1));
-        assert!((0.0..=f64::from(later.online)).contains(&used.process_user));
+        assert!((0.0..=f64::from(later.online)).contains(&used.process_user.unwrap()));
     }
 }

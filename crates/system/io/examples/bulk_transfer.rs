@@ -130,7 +130,7 @@ fn print_tcp(what: &str, end: &TcpEnd) {
         BitRate::mean(end.bytes, end.elapsed).mbits_f64() / 1e3,
         end.elapsed,
         end.bytes.0.checked_div(calls).unwrap_or(0),
-        end.cpu.busiest_thread,
+        end.cpu.unwrap_or_default().busiest_thread,
         end.outcome,
     );
 }
@@ -144,7 +144,7 @@ fn print_udp_sender(end: &UdpSenderEnd) {
         end.not_sent,
         end.late,
         end.worst_lateness,
-        end.cpu.busiest_thread,
+        end.cpu.unwrap_or_default().busiest_thread,
         end.outcome,
     );
     print_gaps(end.gaps.as_ref());
@@ -159,7 +159,7 @@ fn print_udp_receiver(end: &UdpReceiverEnd) {
         end.drops.socket,
         end.calls,
         end.receive_buffer,
-        end.cpu.busiest_thread,
+        end.cpu.unwrap_or_default().busiest_thread,
         end.outcome,
     );
     print_gaps(end.gaps.as_ref());

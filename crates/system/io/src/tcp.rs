@@ -120,7 +120,7 @@ pub fn send_carried(
 }
 
 /// Receives until every stream has ended, however it ends, at the latest three seconds after the
-/// plan's end.
+/// plan's end; as long as data come out of the path's queues, [`TcpPlan::longest_drain`] after it.
 ///
 /// `elapsed` and the ticks count from the first byte. A reset at about the planned end is how a
 /// sender ends; an earlier one is an error of that stream.
@@ -338,7 +338,7 @@ fn summarise(start: Mono, ends: Vec<Ended>) -> TcpEnd {
         outcome,
         elapsed: (last - start).or_zero(),
         bytes: ends.iter().map(|end| end.stream.bytes).sum::<ByteCount>(),
-        cpu: CpuUse { busiest_thread: busiest, ..CpuUse::default() },
+        cpu: Some(CpuUse { busiest_thread: busiest, ..CpuUse::default() }),
         streams: ends.into_iter().map(|end| end.stream).collect(),
         ..TcpEnd::default()
     }
@@ -358,7 +358,8 @@ fn is_timeout(error: &std::io::Error) -> bool {
 /// A blocked call returns after this and looks at the stop flag and the clock.
 const LOOK_UP: Span = Span::from_millis(20);
 
-/// What either end waits beyond the plan's end for the other to close.
+/// What either end waits beyond the plan's end, or after the last data that came since, for the
+/// other to close.
 const GRACE: Span = Span::from_secs(3);
 
 /// 512 threads must be cheap; the loops need a few KiB.

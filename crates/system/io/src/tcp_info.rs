@@ -68,20 +68,23 @@ pub struct TcpInfo {
 impl TcpInfo {
     /// Copies what belongs there.
     pub fn fill(&self, end: &mut StreamEnd) {
-        end.retransmits = self.retransmits;
-        end.rtt = self.rtt;
-        end.rtt_var = self.rtt_var;
-        end.min_rtt = self.min_rtt;
-        end.cwnd = self.cwnd;
+        end.retransmits = Some(self.retransmits);
+        end.rtt = known(self.rtt);
+        // Without a round trip there is nothing that it could deviate from.
+        end.rtt_var = end.rtt.map(|_| self.rtt_var);
+        end.min_rtt = known(self.min_rtt);
+        end.cwnd = known(self.cwnd);
         end.ssthresh = self.ssthresh;
-        end.send_window = self.send_window;
-        end.mss = self.mss;
-        end.path_mtu = self.path_mtu;
-        end.busy = self.busy;
-        end.window_limited = self.window_limited;
-        end.buffer_limited = self.buffer_limited;
-        end.bytes_sent = self.bytes_sent;
-        end.bytes_resent = self.bytes_resent;
+        end.send_window = known(self.send_window);
+        end.mss = known(self.mss);
+        end.path_mtu = known(self.path_mtu);
+        end.busy = Some(self.busy);
+        end.window_limited = Some(self.window_limited);
+        end.buffer_limited = Some(self.buffer_limited);
+        // An older kernel has sent segments and tells of no byte.
+        let counts_bytes = self.bytes_sent > ByteCount(0) || self.segments_sent == 0;
+        end.bytes_sent = counts_bytes.then_some(self.bytes_sent);
+        end.bytes_resent = counts_bytes.then_some(self.bytes_resent);
         end.timestamps = self.timestamps;
     }
 
@@ -111,6 +114,11 @@ impl TcpInfo {
     }
 }
 
+/// Zero is what the kernel says of what it has not measured, or does not tell.
+fn known<T: Default + PartialEq>(figure: T) -> Option<T> {
+    (figure != T::default()).then_some(figure)
+}
+
 /// The congestion control in use, as the kernel names it.
 #[cfg(target_os = "linux")]
 pub fn congestion(stream: &TcpStream) -> Option<String> {
@@ -128,7 +136,7 @@ pub fn congestion(_: &TcpStream) -> Option<String> {
 /// Everything that a finished stream shows, except its bytes, calls, thread shares and error.
 pub(crate) fn stream_end(index: u16, stream: &TcpStream) -> StreamEnd {
     let socket = SockRef::from(stream);
-    let size = |size: std::io::Result<usize>| ByteCount(size.unwrap_or(0) as u64);
+    let size = |size: std::io::Result<usize>| size.ok().map(|size| ByteCount(size as u64));
     let mut end = StreamEnd {
         index,
         congestion: congestion(stream).unwrap_or_default(),

@@ -39,7 +39,7 @@ mod wait;
 
 use std::net::UdpSocket;
 
-use netaware_record::{Outcome, ReceiverTick, UdpReceiverEnd, UdpSenderEnd};
+use netaware_record::{CpuUse, Outcome, ReceiverTick, UdpReceiverEnd, UdpSenderEnd};
 use netaware_units::Span;
 use netaware_wire::control::UdpPlan;
 #[cfg(target_os = "linux")]
@@ -95,7 +95,7 @@ pub fn send(
         end
     })
     .map_or_else(failed_sender, |(mut end, cpu)| {
-        end.cpu.busiest_thread = cpu;
+        end.cpu = Some(CpuUse { busiest_thread: cpu, ..CpuUse::default() });
         end
     })
 }

@@ -158,7 +158,7 @@ pub(crate) static METRICS: &[Metric] = &[
         tcp(v, Direction::Reverse)
     }),
     metric("tcp.retransmits", Kind::Number, "segments sent again", |v| {
-        v.tcp.iter().map(|r| (r.pedigree.direction.name(), r.retransmits as f64)).collect()
+        v.tcp.iter().filter_map(|r| Some((r.pedigree.direction.name(), r.retransmits? as f64))).collect()
     }),
     metric("udp", Kind::Rate, "UDP payload rate as received, every direction", |v| {
         udp(v, None, |r| Some(r.goodput.0 as f64))

@@ -219,13 +219,13 @@ const TCP: &[Column<TcpResult>] = &[
     ("goodput_bps", |r| optional(r.goodput.map(|rate| rate.0))),
     ("goodput_lo_bps", |r| optional(r.goodput_interval.map(|i| i.lo.round()))),
     ("goodput_hi_bps", |r| optional(r.goodput_interval.map(|i| i.hi.round()))),
-    ("bytes", |r| r.bytes.0.to_string()),
+    ("bytes", |r| optional(r.bytes.map(|bytes| bytes.0))),
     ("measured_ns", |r| r.measured.0.to_string()),
-    ("warm_up_ns", |r| r.warm_up.omitted.0.to_string()),
-    ("retransmits", |r| r.retransmits.to_string()),
-    ("rtt_ns", |r| r.rtt.0.to_string()),
-    ("min_rtt_ns", |r| r.min_rtt.0.to_string()),
-    ("cwnd_bytes", |r| r.cwnd.0.to_string()),
+    ("warm_up_ns", |r| optional(r.warm_up.as_ref().map(|it| it.omitted.0))),
+    ("retransmits", |r| optional(r.retransmits)),
+    ("rtt_ns", |r| optional(r.rtt.map(|rtt| rtt.0))),
+    ("min_rtt_ns", |r| optional(r.min_rtt.map(|rtt| rtt.0))),
+    ("cwnd_bytes", |r| optional(r.cwnd.map(|cwnd| cwnd.0))),
     ("block_bytes", |r| optional(r.blocks.map(|blocks| blocks.length.0))),
     ("block_spacing_ns", |r| optional(r.blocks.and_then(|blocks| blocks.spacing).map(|spacing| spacing.0))),
     ("blocks", |r| optional(r.blocks.map(|blocks| blocks.written))),
@@ -233,8 +233,8 @@ const TCP: &[Column<TcpResult>] = &[
     ("given_ns", |r| optional(r.times.and_then(|times| times.given).map(|span| span.0))),
     ("acknowledged_ns", |r| optional(r.times.and_then(|times| times.acknowledged).map(|span| span.0))),
     ("received_ns", |r| optional(r.times.and_then(|times| times.received).map(|span| span.0))),
-    ("writes", |r| calls(&r.sender)),
-    ("reads", |r| calls(&r.receiver)),
+    ("writes", |r| optional(r.sender.as_ref().and_then(calls))),
+    ("reads", |r| optional(r.receiver.as_ref().and_then(calls))),
     ("window_asked_bytes", |r| optional(r.window_asked.map(|bytes| bytes.0))),
     ("fairness", |r| optional(r.fairness.map(|index| format!("{index:.4}")))),
     ("transfer_time_ratio", |r| rfc6349(r, |f| f.transfer_time_ratio)),
@@ -244,9 +244,9 @@ const TCP: &[Column<TcpResult>] = &[
     ("outcome", |r| outcome(r.outcome)),
 ];
 
-/// System calls that moved data, of the last round.
-fn calls(end: &TcpEnd) -> String {
-    end.streams.iter().map(|stream| stream.calls).sum::<u64>().to_string()
+/// System calls that moved data, of the last round; `None` of an end that told of no stream.
+fn calls(end: &TcpEnd) -> Option<u64> {
+    end.streams.iter().map(|stream| stream.calls).reduce(u64::saturating_add)
 }
 
 fn rfc6349(result: &TcpResult, of: impl Fn(&Rfc6349) -> Option<f64>) -> String {

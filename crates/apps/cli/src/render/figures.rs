@@ -6,6 +6,14 @@ use netaware_units::{BitRate, Span};
 /// What stands where nothing was measured.
 pub(crate) const NONE: &str = "-";
 
+/// What stands where a figure should be that nobody measured.
+pub(crate) const UNKNOWN: &str = "unknown";
+
+/// A figure, or that nobody knows it.
+pub(crate) fn known<T>(figure: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    figure.map_or_else(|| UNKNOWN.to_owned(), show)
+}
+
 /// "1,234,567".
 pub(crate) fn count(n: u64) -> String {
     let digits = n.to_string();

@@ -181,10 +181,12 @@ pub(crate) fn spaced() -> Record {
     for version in &mut record.versions {
         let result = &mut version.tcp[0];
         let sample = StreamSample { at: Span::from_millis(100), ..StreamSample::default() };
-        let stream = StreamEnd { samples: vec![sample], calls: 4995, ..result.sender.streams[0].clone() };
+        let mut sender = result.sender.clone().unwrap();
+        let stream = StreamEnd { samples: vec![sample], calls: 4995, ..sender.streams[0].clone() };
         result.streams = 2;
-        result.sender.streams = vec![stream.clone(), StreamEnd { index: 1, ..stream }];
-        result.receiver.streams = result.sender.streams.clone();
+        sender.streams = vec![stream.clone(), StreamEnd { index: 1, ..stream }];
+        result.receiver = result.receiver.take().map(|end| TcpEnd { streams: sender.streams.clone(), ..end });
+        result.sender = Some(sender);
         result.window_asked = Some(ByteCount(65_536));
         let kept = SpacedBlocks {
             written: 9990,
@@ -298,6 +300,7 @@ fn reached(version: IpVersion) -> VersionResult {
         reach: Some(Reach {
             resolve: Some(Span::from_micros(850)),
             connects: [240, 231, 260].map(Span::from_micros).to_vec(),
+            round_trip: Some(Span::from_micros(205)),
             greeting: Span::from_micros(410),
         }),
         path: Some(PathFacts {
@@ -377,8 +380,8 @@ fn idle(version: IpVersion) -> LatencyResult {
 
 fn cpu(busy: f64) -> CpuUse {
     CpuUse {
-        process_user: busy / 10.0,
-        process_system: busy,
+        process_user: Some(busy / 10.0),
+        process_system: Some(busy),
         busiest_thread: busy,
         busiest_core: Some((busy * 1.2).min(1.0)),
         host: Some(busy / 2.0),
@@ -404,31 +407,34 @@ fn transfer(version: IpVersion, way: Direction, streams: u16) -> TcpResult {
         bytes,
         calls: 900,
         congestion: "cubic".into(),
-        retransmits: 3,
-        rtt: Span::from_micros(4300),
-        mss: 1448,
-        path_mtu: 1500,
-        busy: Span::from_millis(1990),
-        window_limited: Span::from_millis(20),
-        buffer_limited: Span::ZERO,
-        cwnd: ByteCount(131_072),
-        send_buffer: ByteCount(2_626_560),
-        receive_buffer: ByteCount(6_291_456),
-        bytes_sent: ByteCount(bytes.0 + 4344),
-        bytes_resent: ByteCount(4344),
+        retransmits: Some(3),
+        rtt: Some(Span::from_micros(4300)),
+        mss: Some(1448),
+        path_mtu: Some(1500),
+        busy: Some(Span::from_millis(1990)),
+        window_limited: Some(Span::from_millis(20)),
+        buffer_limited: Some(Span::ZERO),
+        cwnd: Some(ByteCount(131_072)),
+        send_buffer: Some(ByteCount(2_626_560)),
+        receive_buffer: Some(ByteCount(6_291_456)),
+        bytes_sent: Some(ByteCount(bytes.0 + 4344)),
+        bytes_resent: Some(ByteCount(4344)),
         timestamps: true,
         ..StreamEnd::default()
     };
     let end = TcpEnd {
         elapsed: Span::from_secs(2),
         bytes,
-        cpu: cpu(0.12),
+        cpu: Some(cpu(0.12)),
         streams: vec![stream],
         ..TcpEnd::default()
     };
     TcpResult {
         pedigree: pedigree("tcp", version, way, ClockSource::Application),
         outcome: Outcome::Complete,
+        planned: Some(Span::from_secs(2)),
+        ended_early: None,
+        queue_left: None,
         streams,
         congestion: "cubic".into(),
         goodput: Some(rate),
@@ -440,17 +446,17 @@ fn transfer(version: IpVersion, way: Direction, streams: u16) -> TcpResult {
         }),
         rounds: vec![rate, rate],
         counted: TcpCount::Delivered,
-        bytes,
+        bytes: Some(bytes),
         measured: Span::from_millis(1800),
-        warm_up: WarmUp { omitted: Span::from_millis(200), rule: "slow start over".into() },
-        retransmits: 3 * u64::from(streams),
-        rtt: Span::from_micros(4300),
-        min_rtt: Span::from_micros(205),
-        cwnd: ByteCount(131_072 * u64::from(streams)),
+        warm_up: Some(WarmUp { omitted: Span::from_millis(200), rule: "slow start over".into() }),
+        retransmits: Some(3 * u64::from(streams)),
+        rtt: Some(Span::from_micros(4300)),
+        min_rtt: Some(Span::from_micros(205)),
+        cwnd: Some(ByteCount(131_072 * u64::from(streams))),
         receiver_ticks: (1..=2).map(|n| receiver_tick(n, rate)).collect(),
         sender_ticks: (1..=2).map(|n| sender_tick(n, rate)).collect(),
-        sender: end.clone(),
-        receiver: end,
+        sender: Some(end.clone()),
+        receiver: Some(end),
         times: Some(TcpTimes {
             given: Some(Span::from_millis(1990)),
             given_rate: Some(rate.percent(101)),
@@ -508,11 +514,11 @@ fn sender_tick(n: i64, rate: BitRate) -> SenderTick {
         end: Span::from_secs(n),
         length: Span::from_secs(1),
         bytes: ByteCount(rate.0 / 8),
-        retransmits: 1,
-        rtt: Span::from_micros(4300),
-        cwnd: ByteCount(131_072),
-        acked: ByteCount(rate.0 / 8),
-        held: ByteCount(0),
+        retransmits: Some(1),
+        rtt: Some(Span::from_micros(4300)),
+        cwnd: Some(ByteCount(131_072)),
+        acked: Some(ByteCount(rate.0 / 8)),
+        held: Some(ByteCount(0)),
     }
 }
 
@@ -565,7 +571,7 @@ fn datagrams(version: IpVersion, way: Direction) -> UdpResult {
         sender: UdpSenderEnd {
             sent,
             gaps: Some(GapSummary { sd_ns: 310.0, max: Span::from_micros(460), ..gaps }),
-            cpu: cpu(0.08),
+            cpu: Some(cpu(0.08)),
             ..UdpSenderEnd::default()
         },
         receiver: UdpReceiverEnd {
@@ -574,7 +580,7 @@ fn datagrams(version: IpVersion, way: Direction) -> UdpResult {
             loss_runs: vec![(1, 12), (5, 1)],
             drops: HostDrops { socket: 5, ..HostDrops::default() },
             jitter: Span::from_micros(31),
-            cpu: cpu(0.1),
+            cpu: Some(cpu(0.1)),
             ..UdpReceiverEnd::default()
         },
         limit: Limit::new(LimitedBy::RequestedRate, "the planned rate was sent and 99.7 % of it arrived"),

@@ -171,6 +171,8 @@ impl Sheet<'_> {
 
 #[cfg(test)]
 mod tests {
+    use netaware_units::Span;
+
     use super::*;
     use crate::render::fixture;
 
@@ -228,6 +230,53 @@ mod tests {
     }
 
     #[test]
+    fn a_figure_that_nobody_measured_is_unknown_and_not_zero() {
+        let mut cut = fixture::tcp();
+        cut.versions.truncate(1);
+        cut.versions[0].tcp.truncate(1);
+        let tcp = &mut cut.versions[0].tcp[0];
+        (tcp.sender, tcp.sender_ticks, tcp.rfc6349, tcp.times) = (None, Vec::new(), None, None);
+        (tcp.retransmits, tcp.rtt, tcp.min_rtt, tcp.cwnd) = (None, None, None, None);
+        (tcp.outcome, tcp.planned) = (netaware_record::Outcome::Failed, Some(Span::from_secs(20)));
+        tcp.ended_early = Some("nothing heard for 4 s".into());
+        let shown = text(&cut, Paint::PLAIN);
+        for zero in [" 0 ns", " 0.00 ", " 0 bit/s", " 0 B"] {
+            assert!(!shown.contains(zero), "{zero} in {shown}");
+        }
+        for line in [
+            "resent                 unknown",
+            "cwnd                   unknown",
+            "(partial)",
+            "of 20.0 s counted",
+        ] {
+            assert!(shown.contains(line), "{line} is missing in {shown}");
+        }
+
+        let tcp = &mut cut.versions[0].tcp[0];
+        (tcp.receiver, tcp.bytes, tcp.goodput, tcp.goodput_interval) = (None, None, None, None);
+        (tcp.warm_up, tcp.measured) = (None, Span::ZERO);
+        let mut csv = Vec::new();
+        super::super::csv::record(&mut csv, &cut).unwrap();
+        let csv = String::from_utf8(csv).unwrap();
+        let (names, fields) = csv.split_once('\n').unwrap();
+        let empty = [
+            "goodput_bps",
+            "bytes",
+            "warm_up_ns",
+            "retransmits",
+            "rtt_ns",
+            "min_rtt_ns",
+            "cwnd_bytes",
+            "writes",
+            "reads",
+        ];
+        for (name, field) in names.split(',').zip(fields.split(',')).filter(|(name, _)| empty.contains(name))
+        {
+            assert_eq!(field, "", "{name} in {csv}");
+        }
+    }
+
+    #[test]
     fn colour_changes_nothing_but_the_colour() {
         for record in fixture::all() {
             let vivid = text(&record, Paint::VIVID);
@@ -246,7 +295,7 @@ mod tests {
         extreme.warnings = vec!["w\u{1b}[2J".repeat(100)];
         for version in &mut extreme.versions {
             for tcp in &mut version.tcp {
-                tcp.retransmits = u64::MAX;
+                tcp.retransmits = Some(u64::MAX);
                 tcp.limit.evidence = "e".repeat(500);
             }
             for udp in &mut version.udp {

@@ -26,6 +26,7 @@ mod netns_reach;
 mod netns_relay;
 mod netns_rtt;
 mod netns_tcp_figures;
+mod netns_tcp_paths;
 mod netns_udp_exact;
 mod netns_udpmon_examples;
 mod netns_web_datagrams;

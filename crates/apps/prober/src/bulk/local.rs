@@ -8,7 +8,9 @@ use netaware_host::{CpuSnapshot, DropSnapshot};
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_io::{clock, tcp, udp_stream};
-use netaware_record::{CpuUse, Direction, HostDrops, IpVersion, TcpEnd, UdpReceiverEnd, UdpSenderEnd};
+use netaware_record::{
+    CpuUse, Direction, HostDrops, IpVersion, Outcome, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
+};
 use netaware_units::Mono;
 use netaware_wire::control::{TcpPlan, UdpPlan};
 
@@ -61,9 +63,29 @@ impl Before {
 }
 
 impl Local {
+    /// How this end ended.
+    pub(super) fn outcome(&self) -> Outcome {
+        match self {
+            Self::TcpSender(end) | Self::TcpReceiver(end) => end.outcome,
+            Self::UdpSender(end) => end.outcome,
+            Self::UdpReceiver(end) => end.outcome,
+        }
+    }
+
+    pub(super) fn set_outcome(&mut self, outcome: Outcome) {
+        match self {
+            Self::TcpSender(end) | Self::TcpReceiver(end) => end.outcome = outcome,
+            Self::UdpSender(end) => end.outcome = outcome,
+            Self::UdpReceiver(end) => end.outcome = outcome,
+        }
+    }
+
     /// Puts the report in its place, with what this host used and dropped meanwhile.
     pub(super) fn keep_in(self, ended: &mut Ended, before: &Before) {
-        let used = |thread: CpuUse| CpuUse { busiest_thread: thread.busiest_thread, ..before.cpu_since() };
+        let used = |own: Option<CpuUse>| {
+            let busiest_thread = own.map_or(0.0, |own| own.busiest_thread);
+            Some(CpuUse { busiest_thread, ..before.cpu_since() })
+        };
         match self {
             Self::TcpSender(end) => ended.tcp_sender = Some(TcpEnd { cpu: used(end.cpu), ..end }),
             Self::TcpReceiver(end) => ended.tcp_receiver = Some(TcpEnd { cpu: used(end.cpu), ..end }),

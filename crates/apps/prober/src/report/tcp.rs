@@ -4,10 +4,10 @@ use netaware_probe::fairness;
 use netaware_probe::goodput::{MeasuredRound, goodput};
 use netaware_probe::limit::{self, Across, TcpEvidence};
 use netaware_probe::tcp_times::{self, BlocksAsked};
-use netaware_probe::{rfc6349, warm_up};
+use netaware_probe::{plan_end, rfc6349, warm_up};
 use netaware_record::{
-    Direction, Health, Interval, IpVersion, LatencyResult, Layer, Limit, LoadedLatency, Pedigree,
-    ReceiverTick, SenderTick, TcpCount, TcpEnd, TcpResult,
+    Direction, Health, Interval, IpVersion, LatencyResult, Layer, Limit, LoadedLatency, Outcome, Pedigree,
+    QueueLeft, ReceiverTick, SenderTick, TcpCount, TcpEnd, TcpResult,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, SendRate, Span};
 
@@ -62,10 +62,13 @@ pub(super) fn results(
 
 /// One round with the part of it that counts.
 pub(super) fn measured(round: &TcpRound, idle_rtt: Span) -> MeasuredRound<'_> {
-    let ticks = within_plan(round);
+    let ticks = counting(round);
     let warm_up = match round.order.omit {
         Some(omit) => warm_up::asked(ticks, omit),
-        None => warm_up::settled(warm_up::slow_start(ticks, idle_rtt), ticks, loaded_rtt(round)),
+        None => {
+            let loaded_rtt = loaded_rtt(round).unwrap_or_default();
+            warm_up::settled(warm_up::slow_start(ticks, idle_rtt), ticks, loaded_rtt)
+        }
     };
     MeasuredRound { ticks, warm_up }
 }
@@ -87,22 +90,34 @@ fn count_of_all(rounds: &[&TcpRound]) -> TcpCount {
 }
 
 /// The slices up to the planned end. What follows while the last streams wind down, and queues
-/// drain, is no full load any more. A transfer of so many bytes has no planned end.
-fn within_plan(round: &TcpRound) -> &[ReceiverTick] {
+/// drain, is no full load any more. A transfer of so many bytes has no planned end. Of one that
+/// ended early, those up to its last bytes count: how long nobody noticed that nothing came any more
+/// says nothing of the path.
+fn counting(round: &TcpRound) -> &[ReceiverTick] {
     let (_, ticks) = count_of(round);
-    if round.order.bytes.is_some() {
-        return ticks;
-    }
-    let planned = round.order.duration;
-    let after = ticks.iter().position(|tick| tick.end - tick.length / 2 > planned).unwrap_or(ticks.len());
-    &ticks[..after]
+    let ticks = match planned(round) {
+        Some(planned) => plan_end::within_plan(ticks, planned),
+        None => ticks,
+    };
+    if round.ended.outcome == Outcome::Complete { ticks } else { plan_end::heard(ticks) }
+}
+
+/// How long the receiver was to receive; absent where a number of bytes was asked for.
+fn planned(round: &TcpRound) -> Option<Span> {
+    round.order.bytes.is_none().then_some(round.order.duration)
+}
+
+/// The round that left most in the path's queues.
+fn queue_left(rounds: &[&TcpRound]) -> Option<QueueLeft> {
+    let left = |round: &&TcpRound| plan_end::queue_left(&round.ended.receiver_ticks, planned(round)?);
+    rounds.iter().filter_map(left).max_by_key(|left| left.drained)
 }
 
 /// What the sender's TCP measured in the middle of the transfer, the queue included.
-fn loaded_rtt(round: &TcpRound) -> Span {
-    let mut rtts: Vec<Span> = round.ended.sender_ticks.iter().map(|tick| tick.rtt).collect();
+fn loaded_rtt(round: &TcpRound) -> Option<Span> {
+    let mut rtts: Vec<Span> = round.ended.sender_ticks.iter().filter_map(|tick| tick.rtt).collect();
     rtts.sort_unstable();
-    rtts.get(rtts.len() / 2).copied().unwrap_or_default()
+    rtts.get(rtts.len() / 2).copied()
 }
 
 fn result(
@@ -122,12 +137,12 @@ fn result(
         rounds.iter().filter_map(|round| round.ended.tcp_receiver.as_ref()).collect();
     let load = latency::loaded(path.version, &rounds.iter().filter_map(|round| round.load.as_ref()), idle);
     let sender_ticks: Vec<SenderTick> = rounds.iter().flat_map(|r| r.ended.sender_ticks.clone()).collect();
-    let receiver = receivers.last().map(|end| (*end).clone()).unwrap_or_default();
-    let sender = senders.last().map(|end| (*end).clone()).unwrap_or_default();
+    let receiver = receivers.last().map(|end| (*end).clone());
+    let sender = senders.last().map(|end| (*end).clone());
     let streams = || senders.iter().flat_map(|end| &end.streams);
     let counted = count_of_all(rounds);
-    let rtt = mean_span(sender_ticks.iter().map(|tick| tick.rtt).filter(|rtt| rtt.0 > 0));
-    let min_rtt = streams().map(|s| s.min_rtt).filter(|rtt| rtt.0 > 0).min().unwrap_or_default();
+    let rtt = mean_span(sender_ticks.iter().filter_map(|tick| tick.rtt));
+    let min_rtt = streams().filter_map(|s| s.min_rtt).min();
     let rfc6349 = rfc6349::figures(&rfc6349::Rounds {
         version: path.version,
         bottleneck: order.bottleneck,
@@ -141,6 +156,9 @@ fn result(
     Some(TcpResult {
         pedigree: pedigree(path.version, order.direction, counted),
         outcome: worst(rounds.iter().map(|round| round.ended.outcome)),
+        planned: rounds.iter().map(|round| planned(round)).sum::<Option<Span>>(),
+        ended_early: rounds.iter().find_map(|round| round.ended.early.clone()),
+        queue_left: queue_left(rounds),
         streams: order.streams,
         congestion: streams().map(|s| s.congestion.clone()).find(|name| !name.is_empty()).unwrap_or_default(),
         goodput: reached.as_ref().map(|reached| reached.rate),
@@ -151,19 +169,21 @@ fn result(
         }),
         rounds: reached.as_ref().map(|reached| reached.rounds.clone()).unwrap_or_default(),
         counted,
-        bytes: receivers.iter().map(|end| end.bytes).sum(),
+        bytes: (!receivers.is_empty()).then(|| receivers.iter().map(|end| end.bytes).sum()),
         measured: reached.as_ref().map(|reached| reached.measured).unwrap_or_default(),
         warm_up: warm_up::published(measured.iter().map(|round| (round.ticks, round.warm_up))),
-        retransmits: streams().map(|stream| stream.retransmits).sum(),
+        retransmits: streams().filter_map(|stream| stream.retransmits).reduce(u64::saturating_add),
         rtt,
         min_rtt,
-        cwnd: mean_bytes(sender_ticks.iter().map(|tick| tick.cwnd).filter(|cwnd| cwnd.0 > 0)),
+        cwnd: mean_bytes(sender_ticks.iter().filter_map(|tick| tick.cwnd)),
         receiver_ticks: rounds.iter().flat_map(|round| round.ended.receiver_ticks.clone()).collect(),
         times: tcp_times::times(&senders, &receivers),
         blocks: tcp_times::blocks(blocks_asked(order), &senders),
         window_asked: order.window.map(|window| ByteCount(window.into())),
         rfc6349,
-        fairness: fairness::jain(&receiver.streams.iter().map(|stream| stream.bytes).collect::<Vec<_>>()),
+        fairness: receiver.as_ref().and_then(|end| {
+            fairness::jain(&end.streams.iter().map(|stream| stream.bytes).collect::<Vec<_>>())
+        }),
         limit: judge(rounds, &measured, idle_rtt, load.as_ref(), path.across),
         latency_under_load: load,
         health: health(order.direction, &senders, &receivers),
@@ -186,7 +206,7 @@ fn blocks_asked(order: &TcpOrder) -> BlocksAsked {
 /// each round. The slices do not know of it.
 fn edges(rounds: &[&TcpRound], senders: &[&TcpEnd], measured: Span) -> f64 {
     let streams: f64 = rounds.iter().map(|round| f64::from(round.order.streams)).sum();
-    let mss = senders.iter().flat_map(|end| &end.streams).map(|stream| stream.mss).max().unwrap_or(0);
+    let mss = senders.iter().flat_map(|end| &end.streams).filter_map(|stream| stream.mss).max().unwrap_or(0);
     // Two even draws from 0 to two segments for each stream: standard deviation of their sum.
     let bytes = (2.0 * streams).sqrt() * 2.0 * f64::from(mss) / 12_f64.sqrt();
     1.96 * bytes * 8.0 / measured.secs_f64().max(1e-6)
@@ -252,8 +272,8 @@ fn judge(
 }
 
 fn health(direction: Direction, senders: &[&TcpEnd], receivers: &[&TcpEnd]) -> Health {
-    let sending = Load::of(senders.iter().map(|end| end.cpu));
-    let receiving = Load::of(receivers.iter().map(|end| end.cpu));
+    let sending = Load::of(senders.iter().filter_map(|end| end.cpu));
+    let receiving = Load::of(receivers.iter().filter_map(|end| end.cpu));
     let (prober, responder) =
         if direction == Direction::Forward { (sending, receiving) } else { (receiving, sending) };
     Health {
@@ -264,12 +284,12 @@ fn health(direction: Direction, senders: &[&TcpEnd], receivers: &[&TcpEnd]) -> H
     }
 }
 
-fn mean_span(spans: impl Iterator<Item = Span>) -> Span {
+fn mean_span(spans: impl Iterator<Item = Span>) -> Option<Span> {
     let (sum, count) = spans.fold((Span::ZERO, 0), |(sum, count), span| (sum + span, count + 1));
-    sum / count
+    (count > 0).then(|| sum / count)
 }
 
-fn mean_bytes(counts: impl Iterator<Item = ByteCount>) -> ByteCount {
+fn mean_bytes(counts: impl Iterator<Item = ByteCount>) -> Option<ByteCount> {
     let (sum, count) = counts.fold((0, 0_u64), |(sum, count), bytes: ByteCount| (sum + bytes.0, count + 1));
-    ByteCount(sum.checked_div(count).unwrap_or(0))
+    sum.checked_div(count).map(ByteCount)
 }

@@ -190,8 +190,8 @@ fn refusals(way: &str, end: &UdpSenderEnd) -> Vec<String> {
 
 fn health(direction: Direction, senders: &[&UdpSenderEnd], receivers: &[&UdpReceiverEnd]) -> Health {
     let drops = loss_split::sum(receivers.iter().map(|end| end.drops));
-    let sending = Load::of(senders.iter().map(|end| end.cpu));
-    let receiving = Load::of(receivers.iter().map(|end| end.cpu));
+    let sending = Load::of(senders.iter().filter_map(|end| end.cpu));
+    let receiving = Load::of(receivers.iter().filter_map(|end| end.cpu));
     let (prober, responder) =
         if direction == Direction::Forward { (sending, receiving) } else { (receiving, sending) };
     Health {

@@ -112,7 +112,7 @@ impl Courier {
         let report = if plan.direction == Direction::Reverse {
             self.association.ledger = Ledger::new(ByteCount(plan.length.into()));
             let mut end = sender::send(&mut self.association, number, plan, &self.stop);
-            end.cpu = cpu.stop(end.cpu);
+            end.cpu = Some(cpu.stop(end.cpu));
             EndReport::UdpSender(end)
         } else {
             let before = DropSnapshot::take(&self.belonging.interfaces);
@@ -120,7 +120,7 @@ impl Courier {
             let version = IpVersion::of(self.belonging.local.ip().to_canonical());
             let after = DropSnapshot::take(&self.belonging.interfaces);
             end.drops = after.since(&before, version, end.drops.socket);
-            end.cpu = cpu.stop(end.cpu);
+            end.cpu = Some(cpu.stop(end.cpu));
             EndReport::UdpReceiver(end)
         };
         reporter.end(report);

@@ -20,8 +20,10 @@ pub(super) struct Test {
     bytes: ByteCount,
     /// A throughput test that has run, for the summary.
     has_run: bool,
-    /// Slices that are told in the end.
+    /// Slices that are told in the end, or once there is enough in them.
     held: Vec<SenderTick>,
+    /// A slice of a receiving TCP test in which too little came to be told by itself.
+    thin: Option<ReceiverTick>,
     /// Volleys asked for and not answered yet.
     volleys: u32,
     /// Its flow comes in a data channel.
@@ -39,6 +41,8 @@ enum Stage {
     },
     Running {
         until: Mono,
+        /// `until` is never put off beyond this.
+        latest: Mono,
     },
     /// `Halt` is out. `verdict` is what is told, `None` tells nothing.
     Ending {
@@ -56,7 +60,7 @@ enum Verdict {
 impl Test {
     pub(super) fn deadline(&self) -> Option<Mono> {
         match self.stage {
-            Stage::Attaching { until } | Stage::Ready { until } | Stage::Running { until } => Some(until),
+            Stage::Attaching { until } | Stage::Ready { until } | Stage::Running { until, .. } => Some(until),
             Stage::Preparing | Stage::Ending { .. } => None,
         }
     }
@@ -109,6 +113,7 @@ impl Session<'_> {
                 bytes,
                 has_run: false,
                 held: Vec::new(),
+                thin: None,
                 volleys: 0,
                 has_channel: false,
             },
@@ -214,7 +219,8 @@ impl Session<'_> {
             return self.say_error(ErrorCode::State, "this test is not ready to start", Some(test));
         };
         let until = if entry.is_echo() { until } else { now + plan::duration(&entry.plan) + OVERTIME };
-        entry.stage = Stage::Running { until };
+        let latest = until + longest_drain(&entry.plan);
+        entry.stage = Stage::Running { until, latest };
         entry.has_run = true;
         self.summary.tests += 1;
         if entry.is_echo() {
@@ -348,31 +354,55 @@ impl Session<'_> {
     pub(crate) fn receiver_tick(&mut self, now: Mono, test: u32, tick: ReceiverTick) {
         if tick.bytes > ByteCount(0) {
             self.heard(now);
+            self.put_off(now, test);
         }
-        if self.count(test, tick.bytes, tick.end) {
+        if !self.count(test, tick.bytes, tick.end) {
+            return;
+        }
+        let Some(entry) = self.tests.get_mut(&test) else { return };
+        let tick = entry.thin.take().map_or(tick, |thin| thin.joined(tick));
+        let is_thin = tick.bytes < WORTH_A_SLICE && tick.length < LONGEST_RECEIVED;
+        if is_thin && matches!(entry.plan, TestPlan::Tcp(_)) {
+            entry.thin = Some(tick);
+        } else {
             self.say(ServerMessage::ReceiverTicks { test, ticks: vec![tick] });
+        }
+    }
+
+    /// What still comes out of the path's queues after the planned end is awaited, within bounds:
+    /// the end of the streams is behind it.
+    fn put_off(&mut self, now: Mono, test: u32) {
+        if let Some(Test { stage: Stage::Running { until, latest }, .. }) = self.tests.get_mut(&test) {
+            *until = (*until).max((now + OVERTIME).min(*latest));
         }
     }
 
     /// Progress of a sending test. What the prober's host acknowledges is a sign of life, too.
     pub(crate) fn sender_tick(&mut self, now: Mono, test: u32, tick: SenderTick) {
-        if tick.acked > ByteCount(0) {
+        if tick.acked.is_some_and(|acked| acked > ByteCount(0)) {
             self.heard(now);
         }
         if !self.count(test, tick.bytes, tick.end) {
             return;
         }
         let Some(entry) = self.tests.get_mut(&test) else { return };
-        entry.held.push(tick);
+        match entry.held.last_mut() {
+            Some(last) if is_thin(last) => *last = last.joined(tick),
+            _ => entry.held.push(tick),
+        }
         let is_quiet = matches!(&entry.plan, TestPlan::Tcp(plan) if plan.quiet);
-        if !is_quiet || entry.held.len() >= MOST_HELD {
+        let has_enough = !is_quiet && !entry.held.last().is_some_and(is_thin);
+        if has_enough || entry.held.len() >= MOST_HELD {
             self.tell_held(test);
         }
     }
 
     fn tell_held(&mut self, test: u32) {
         let Some(entry) = self.tests.get_mut(&test) else { return };
-        let held = std::mem::take(&mut entry.held);
+        let (held, thin) = (std::mem::take(&mut entry.held), entry.thin.take());
+        if let Some(tick) = thin {
+            self.say(ServerMessage::ReceiverTicks { test, ticks: vec![tick] });
+        }
         for ticks in held.chunks(TICKS_IN_A_MESSAGE) {
             self.say(ServerMessage::SenderTicks { test, ticks: ticks.to_vec() });
         }
@@ -418,10 +448,30 @@ impl Session<'_> {
     }
 }
 
+/// Whether too little has moved in a slice to spend a message on it.
+fn is_thin(tick: &SenderTick) -> bool {
+    tick.acked.unwrap_or(tick.bytes) < WORTH_A_SLICE && tick.length < LONGEST_SENT
+}
+
+/// How long after its planned end a test may take in what the path's queues still hold.
+fn longest_drain(plan: &TestPlan) -> Span {
+    match plan {
+        TestPlan::Tcp(plan) => plan.longest_drain(),
+        _ => Span::ZERO,
+    }
+}
+
 /// Volleys of one test at a time.
 const MOST_VOLLEYS: u32 = 2;
 /// Slices of a quiet test that are held back: at 50 ms each those of almost a minute.
 const MOST_HELD: usize = 1024;
+/// A message about a slice takes some 250 bytes on the path, and on a slow one it competes with what
+/// is measured: so it takes 2 % of that at most.
+const WORTH_A_SLICE: ByteCount = ByteCount(12_500);
+/// A person watches how fast it goes, and the prober whether it goes on.
+const LONGEST_RECEIVED: Span = Span::from_secs(1);
+/// What the sender tells goes the way of the data.
+const LONGEST_SENT: Span = Span::from_secs(4);
 /// Each takes some 200 bytes.
 const TICKS_IN_A_MESSAGE: usize = 64;
 /// Open tests of one session: both directions of both IP versions, with latency beside them.

@@ -109,16 +109,16 @@ fn received(bytes: u64) -> EndReport {
 fn every_state_has_a_timeout() {
     let (free, keyed) = (rules(None), rules(Some("k")));
     let mut session = Session::new(&free, T0, TOKEN, NONCE);
-    assert_eq!(session.deadline(), Some(ms(3000)));
-    session.wake(ms(2999));
+    assert_eq!(session.deadline(), Some(ms(6000)));
+    session.wake(ms(5999));
     assert_eq!(deeds(&mut session), [""; 0]);
-    session.wake(ms(3000));
+    session.wake(ms(6000));
     assert_eq!(deeds(&mut session), ["error Timeout", "close"]);
 
     let mut session = Session::new(&keyed, T0, TOKEN, NONCE);
     assert_eq!(tell(&mut session, ms(1000), hello()), ["challenge"]);
-    assert_eq!(session.deadline(), Some(ms(4000)));
-    session.wake(ms(4000));
+    assert_eq!(session.deadline(), Some(ms(9000)));
+    session.wake(ms(9000));
     assert_eq!(deeds(&mut session), ["close"]);
 
     let mut session = open_session(&free);
@@ -226,7 +226,7 @@ fn a_throughput_test_runs_from_reservation_to_release() {
     assert_eq!(deeds(&mut session), ["ready 7"]);
     assert_eq!(tell(&mut session, T0, ClientMessage::Start { test: 7 }), ["run 7"]);
     session.started(7);
-    session.receiver_tick(ms(3000), 7, ReceiverTick { bytes: ByteCount(5), ..ReceiverTick::default() });
+    session.receiver_tick(ms(3000), 7, ReceiverTick { bytes: ByteCount(20_000), ..ReceiverTick::default() });
     assert_eq!(deeds(&mut session), ["started 7", "receiver_ticks 7"]);
     session.ended(7, received(5));
     assert_eq!(deeds(&mut session), ["finished 7 Complete"]);
@@ -333,7 +333,7 @@ fn a_prober_behind_a_slow_path_is_not_taken_for_a_dead_one() {
             session.received(ms(*at), Ok(ClientMessage::Ping { seq: 1 }));
         }
         for at in acked {
-            let tick = SenderTick { acked: ByteCount(1448), ..SenderTick::default() };
+            let tick = SenderTick { acked: Some(ByteCount(1448)), ..SenderTick::default() };
             session.sender_tick(ms(*at), 1, tick);
         }
         let heard = pings.iter().chain(acked).max().copied().unwrap_or(0);
@@ -434,7 +434,8 @@ fn a_quiet_sender_tells_its_slices_in_the_end_and_a_loud_one_at_once() {
         session.attached(T0, 1, 0);
         tell(&mut session, T0, ClientMessage::Start { test: 1 });
         deeds(&mut session);
-        (0..70).for_each(|_| session.sender_tick(T0, 1, SenderTick::default()));
+        let tick = SenderTick { acked: Some(ByteCount(20_000)), ..SenderTick::default() };
+        (0..70).for_each(|_| session.sender_tick(T0, 1, tick));
         let told = deeds(&mut session);
         assert_eq!(told.len(), if quiet { 0 } else { 70 }, "{told:?}");
         session.ended(1, EndReport::TcpSender(TcpEnd::default()));
@@ -443,6 +444,85 @@ fn a_quiet_sender_tells_its_slices_in_the_end_and_a_loud_one_at_once() {
         assert_eq!(ticks, if quiet { 2 } else { 0 }, "{told:?}");
         assert!(told.last().is_some_and(|last| last.starts_with("finished 1")), "{told:?}");
     }
+}
+
+#[test]
+fn a_slow_path_is_not_filled_with_messages_about_it() {
+    for direction in [Direction::Forward, Direction::Reverse] {
+        let rules = rules(None);
+        let mut session = open_session(&rules);
+        admit(&mut session, Span::from_secs(100));
+        let TestPlan::Tcp(plan) = tcp(1) else { panic!() };
+        tell(
+            &mut session,
+            T0,
+            ClientMessage::Open { test: 1, plan: TestPlan::Tcp(TcpPlan { direction, ..plan }) },
+        );
+        session.prepared(T0, 1, Ok(()));
+        session.attached(T0, 1, 0);
+        tell(&mut session, T0, ClientMessage::Start { test: 1 });
+        deeds(&mut session);
+        // 64 kbit/s for 10 s, in slices of 100 ms.
+        let (bytes, length) = (ByteCount(800), Span::from_millis(100));
+        for n in 1..=100 {
+            let end = length * n;
+            if direction == Direction::Forward {
+                session.receiver_tick(
+                    ms(100 * n),
+                    1,
+                    ReceiverTick { end, length, bytes, ..ReceiverTick::default() },
+                );
+            } else {
+                session.sender_tick(
+                    ms(100 * n),
+                    1,
+                    SenderTick { end, length, bytes, acked: Some(bytes), ..SenderTick::default() },
+                );
+            }
+        }
+        session.ended(1, EndReport::TcpSender(TcpEnd::default()));
+        let told: Vec<(ByteCount, Span)> = std::iter::from_fn(|| session.next_action())
+            .filter_map(|action| match action {
+                Action::Send(message) => Some(*message),
+                _ => None,
+            })
+            .flat_map(|message| match message {
+                ServerMessage::ReceiverTicks { ticks, .. } => {
+                    ticks.iter().map(|t| (t.bytes, t.end)).collect()
+                }
+                ServerMessage::SenderTicks { ticks, .. } => ticks.iter().map(|t| (t.bytes, t.end)).collect(),
+                _ => Vec::new(),
+            })
+            .collect();
+        assert!((5..=10).contains(&told.len()), "{direction:?}: {told:?}");
+        assert_eq!(
+            told.iter().map(|(bytes, _)| *bytes).sum::<ByteCount>(),
+            ByteCount(80_000),
+            "none is lost"
+        );
+        assert_eq!(told.last().map(|(_, end)| *end), Some(Span::from_secs(10)));
+    }
+}
+
+#[test]
+fn what_is_left_in_the_queue_of_the_path_is_awaited_within_bounds() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    admit(&mut session, Span::from_secs(1000));
+    run_one(&mut session);
+    // 10 s by the plan, and 4 s beyond it: then it is halted, if nothing comes.
+    let mut now = 13_900;
+    let tick = ReceiverTick { bytes: ByteCount(20_000), ..ReceiverTick::default() };
+    let halted_at = loop {
+        session.receiver_tick(ms(now), 1, tick);
+        session.wake(ms(now));
+        if deeds(&mut session).contains(&"halt 1".to_owned()) {
+            break now;
+        }
+        now += 1000;
+    };
+    // It is 12 s at most, although data still come.
+    assert!((26_000..27_000).contains(&halted_at), "{halted_at}");
 }
 
 #[test]

@@ -93,7 +93,7 @@ impl LastLook {
         Health {
             cores: std::thread::available_parallelism().map_or(0, |cores| cores.get() as u32),
             cpu: used.and_then(|used| used.host),
-            process: used.map(|used| used.process_user + used.process_system),
+            process: used.and_then(|used| Some(used.process_user? + used.process_system?)),
             steal: used.and_then(|used| used.steal),
             load: Load::read(),
             memory: Memory::read(),

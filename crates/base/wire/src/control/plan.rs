@@ -144,7 +144,19 @@ impl TcpPlan {
             per_stream: false,
         }
     }
+
+    /// How long after its planned end a receiver goes on taking in what the path's queues still
+    /// hold. Slow start fills a slow path's queue with as much as has been acknowledged, so that
+    /// the queue can take as long to drain as the transfer has lasted.
+    pub fn longest_drain(&self) -> Span {
+        (self.alone + self.duration).clamp(SHORTEST_DRAIN, LONGEST_DRAIN)
+    }
 }
+
+/// Ten times 64 kbit/s and 8 kB, and more than most queues hold.
+const SHORTEST_DRAIN: Span = Span::from_secs(12);
+/// Nobody waits longer for data that do not count.
+const LONGEST_DRAIN: Span = Span::from_secs(60);
 
 /// How datagrams are handed to the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

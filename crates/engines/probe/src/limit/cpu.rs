@@ -15,11 +15,13 @@ pub(super) struct CpuLoad {
     /// core.
     work: f64,
     busiest_core: Option<f64>,
+    /// Whether anybody measured it.
+    is_known: bool,
 }
 
 impl CpuLoad {
     pub(super) fn of(cpu: &CpuUse) -> Self {
-        let process = cpu.process_user + cpu.process_system;
+        let process = cpu.process_user.unwrap_or(0.0) + cpu.process_system.unwrap_or(0.0);
         let interrupts = cpu.softirq.unwrap_or(0.0) * f64::from(cpu.cores);
         let thread = cpu.busiest_thread;
         Self {
@@ -27,15 +29,22 @@ impl CpuLoad {
             demand: thread,
             work: process.max(thread) + interrupts,
             busiest_core: cpu.busiest_core,
+            is_known: true,
         }
     }
 
+    /// Of an end that may not have told.
+    pub(super) fn of_told(cpu: Option<&CpuUse>) -> Self {
+        Self { is_known: cpu.is_some(), ..Self::of(&cpu.copied().unwrap_or_default()) }
+    }
+
     pub(super) fn of_tcp(end: &TcpEnd) -> Self {
-        let load = Self::of(&end.cpu);
+        let load = Self::of_told(end.cpu.as_ref());
         let thread = end.streams.iter().map(|stream| stream.thread_cpu).fold(load.thread, f64::max);
         let demands = end.streams.iter().map(|stream| stream.thread_cpu + stream.thread_waiting);
         let demand = demands.fold(thread, f64::max).min(1.0);
-        Self { thread, demand, work: load.work.max(thread), ..load }
+        let is_known = load.is_known || !end.streams.is_empty();
+        Self { thread, demand, work: load.work.max(thread), is_known, ..load }
     }
 
     /// Whether CPU held this end back: its busiest thread ran all the time, or would have if it had
@@ -63,7 +72,7 @@ impl CpuLoad {
     }
 
     pub(super) fn brief(&self) -> String {
-        percent(self.demand.max(self.thread))
+        if self.is_known { percent(self.demand.max(self.thread)) } else { "unknown".to_owned() }
     }
 }
 
@@ -92,7 +101,7 @@ mod tests {
             (0.0, WORTH_TELLING, None, "busiest thread ran 0 % and waited 5 %", "5 %"),
         ];
         for (thread, demand, busiest_core, long, brief) in rows {
-            let load = CpuLoad { thread, demand, work: thread, busiest_core };
+            let load = CpuLoad { thread, demand, work: thread, busiest_core, is_known: true };
             assert_eq!((load.describe().as_str(), load.brief().as_str()), (long, brief));
         }
     }
@@ -105,8 +114,8 @@ mod tests {
     #[test]
     fn our_work_is_that_of_the_process_or_its_busiest_thread_and_of_all_interrupts() {
         let cpu = CpuUse {
-            process_user: 0.25,
-            process_system: 0.5,
+            process_user: Some(0.25),
+            process_system: Some(0.5),
             busiest_thread: 0.5,
             busiest_core: Some(0.75),
             softirq: Some(0.125),
@@ -122,9 +131,9 @@ mod tests {
     fn of_a_tcp_end_the_thread_and_the_demand_are_those_of_its_busiest_streams() {
         let stream =
             |thread_cpu, thread_waiting| StreamEnd { thread_cpu, thread_waiting, ..StreamEnd::default() };
-        let cpu = CpuUse { process_user: 0.25, busiest_thread: 0.125, ..CpuUse::default() };
+        let cpu = CpuUse { process_user: Some(0.25), busiest_thread: 0.125, ..CpuUse::default() };
         let streams = vec![stream(0.5, 0.25), stream(0.25, 0.625)];
-        let end = TcpEnd { cpu, streams, ..TcpEnd::default() };
+        let end = TcpEnd { cpu: Some(cpu), streams, ..TcpEnd::default() };
         assert_eq!(parts(CpuLoad::of_tcp(&end)), (0.5, 0.875, 0.5, None));
         let denied = TcpEnd { streams: vec![stream(0.75, 0.5)], ..end };
         assert_eq!(parts(CpuLoad::of_tcp(&denied)), (0.75, 1.0, 0.75, None));
@@ -146,7 +155,7 @@ mod tests {
             ((0.09, 0.09, 0.5, Some(0.9)), false),
         ];
         for ((thread, demand, work, busiest_core), want) in rows {
-            let load = CpuLoad { thread, demand, work, busiest_core };
+            let load = CpuLoad { thread, demand, work, busiest_core, is_known: true };
             assert_eq!(load.is_saturated(0.9), want, "{load:?}");
         }
     }

@@ -73,7 +73,8 @@ struct Signs<'a> {
     /// Shares of the sender's busy time; `None` where the system does not tell.
     window: Option<f64>,
     buffer: Option<f64>,
-    retransmits: u64,
+    /// `None` where no stream's system tells.
+    retransmits: Option<u64>,
     idle_rtt: Option<Span>,
     loaded_rtt: Option<Span>,
     flatness: Option<f64>,
@@ -82,14 +83,13 @@ struct Signs<'a> {
 impl<'a> Signs<'a> {
     fn of(evidence: &'a TcpEvidence<'a>) -> Self {
         let streams = &evidence.sender.streams;
-        let busy: Span = streams.iter().map(|stream| stream.busy).sum();
-        let share = |part: fn(&StreamEnd) -> Span| {
-            let part: Span = streams.iter().map(part).sum();
+        let busy: Span = streams.iter().filter_map(|stream| stream.busy).sum();
+        let share = |part: fn(&StreamEnd) -> Option<Span>| {
+            let part: Span = streams.iter().filter_map(part).sum();
             (busy > Span::ZERO).then(|| (part.secs_f64() / busy.secs_f64()).clamp(0.0, 1.0))
         };
-        let least = streams.iter().map(|stream| stream.min_rtt).filter(|rtt| *rtt > Span::ZERO).min();
-        let smoothed: Vec<Span> =
-            streams.iter().map(|stream| stream.rtt).filter(|rtt| *rtt > Span::ZERO).collect();
+        let least = streams.iter().filter_map(|stream| stream.min_rtt).min();
+        let smoothed: Vec<Span> = streams.iter().filter_map(|stream| stream.rtt).collect();
         let mean =
             (!smoothed.is_empty()).then(|| smoothed.iter().copied().sum::<Span>() / smoothed.len() as i64);
         Self {
@@ -98,7 +98,7 @@ impl<'a> Signs<'a> {
             receiver: CpuLoad::of_tcp(evidence.receiver),
             window: share(|stream| stream.window_limited),
             buffer: share(|stream| stream.buffer_limited),
-            retransmits: streams.iter().map(|stream| stream.retransmits).fold(0, u64::saturating_add),
+            retransmits: streams.iter().filter_map(|stream| stream.retransmits).reduce(u64::saturating_add),
             idle_rtt: [evidence.idle_rtt, least].into_iter().flatten().min(),
             loaded_rtt: evidence.loaded_rtt.or(mean),
             flatness: flatness(evidence.counted),
@@ -146,8 +146,9 @@ impl<'a> Signs<'a> {
     fn window(&self) -> Option<Limit> {
         let share = self.window.filter(|share| *share >= HELD_BACK && !self.queue_stands())?;
         let buffer = largest(&self.of.receiver.streams, |stream| stream.receive_buffer);
+        let buffer = buffer.map_or(String::new(), |buffer| format!("receive buffer {buffer}"));
         let text = format!(
-            "the receive window held the sender back {} of its busy time (receive buffer {buffer}{}), receiver CPU {}",
+            "the receive window held the sender back {} of its busy time ({buffer}{}), receiver CPU {}",
             percent(share),
             self.at_rtt(),
             self.receiver.brief()
@@ -158,6 +159,7 @@ impl<'a> Signs<'a> {
     fn buffer(&self) -> Option<Limit> {
         let share = self.buffer.filter(|share| *share >= HELD_BACK && !self.queue_stands())?;
         let buffer = largest(&self.of.sender.streams, |stream| stream.send_buffer);
+        let buffer = buffer.map_or(String::new(), |buffer| buffer.to_string());
         let text = format!(
             "the send buffer held the sender back {} of its busy time ({buffer}{}), sender CPU {}",
             percent(share),
@@ -170,7 +172,7 @@ impl<'a> Signs<'a> {
     /// Only asked when both CPUs have headroom.
     fn network(&self) -> Option<Limit> {
         let flat = self.flatness.filter(|flatness| *flatness <= FLAT);
-        let lossy = self.retransmits >= FEWEST_RETRANSMITS;
+        let lossy = self.retransmits.is_some_and(|resent| resent >= FEWEST_RETRANSMITS);
         if self.of.across == Across::Loopback || !(flat.is_some() || lossy || self.queue_stands()) {
             return None;
         }
@@ -192,7 +194,7 @@ impl<'a> Signs<'a> {
     fn known(&self) -> String {
         let mut known = Vec::new();
         known.extend(self.flatness.map(|flatness| format!("rate varies by {}", percent_finely(flatness))));
-        known.push(format!("{} segments sent again", self.retransmits));
+        known.extend(self.retransmits.map(|resent| format!("{resent} segments sent again")));
         if let (Some(idle), Some(loaded)) = (self.idle_rtt, self.loaded_rtt) {
             known.push(format!("round trip {idle} idle, {loaded} loaded"));
         }
@@ -204,8 +206,8 @@ impl<'a> Signs<'a> {
     }
 }
 
-fn largest(streams: &[StreamEnd], of: fn(&StreamEnd) -> ByteCount) -> ByteCount {
-    streams.iter().map(of).max().unwrap_or_default()
+fn largest(streams: &[StreamEnd], of: fn(&StreamEnd) -> Option<ByteCount>) -> Option<ByteCount> {
+    streams.iter().filter_map(of).max()
 }
 
 /// A paced sender never quite reaches its rate; 3 % is more than header and start-up effects take.

@@ -51,7 +51,7 @@ fn lossy(evidence: &UdpEvidence<'_>) -> Option<Limit> {
     if loss.network > loss.host && evidence.across == Across::Network {
         return Some(Limit::new(LimitedBy::Network, text));
     }
-    let cpu = CpuLoad::of(&evidence.receiver.cpu);
+    let cpu = CpuLoad::of_told(evidence.receiver.cpu.as_ref());
     let by = if cpu.is_saturated(SATURATED) { LimitedBy::ReceiverCpu } else { LimitedBy::SocketBuffer };
     Some(Limit::new(by, format!("{text}; receiver's {}", cpu.describe())))
 }
@@ -114,7 +114,7 @@ fn behind(evidence: &UdpEvidence<'_>) -> Option<Limit> {
     if reached >= REACHED && not_sent <= TOLERATED && late <= TOLERATED_LATE {
         return None;
     }
-    let cpu = CpuLoad::of(&sender.cpu);
+    let cpu = CpuLoad::of_told(sender.cpu.as_ref());
     // A thread with time to spare that is behind all the same was made to wait by the queues below
     // it.
     let blocked = reached < REACHED && cpu.pressure() > 0.0 && !cpu.is_saturated(SPARE);
@@ -146,7 +146,7 @@ fn as_planned(evidence: &UdpEvidence<'_>) -> Limit {
         }
         None if sender.sent == 0 => Limit::new(LimitedBy::Unknown, "0 datagrams left the sender"),
         None => {
-            let cpu = CpuLoad::of(&sender.cpu);
+            let cpu = CpuLoad::of_told(sender.cpu.as_ref());
             let text = format!(
                 "sent as fast as it goes, {} of {} datagrams lost; sender's {}",
                 evidence.loss.lost,
@@ -243,11 +243,11 @@ mod tests {
             sent: row.sent,
             not_sent: row.not_sent,
             late: row.late,
-            cpu: cpu(row.cpus.0),
+            cpu: Some(cpu(row.cpus.0)),
             ..UdpSenderEnd::default()
         };
         let receiver = UdpReceiverEnd {
-            cpu: cpu(row.cpus.1),
+            cpu: Some(cpu(row.cpus.1)),
             received: row.received,
             drops: HostDrops { socket: row.host, ..HostDrops::default() },
             ..UdpReceiverEnd::default()

@@ -60,6 +60,21 @@ impl FirstByte {
     }
 }
 
+/// When the last byte of any stream came.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct LastByte(AtomicU64);
+
+impl LastByte {
+    pub(super) fn set(&self, at: Mono) {
+        self.0.store(at.0.max(1), Relaxed);
+    }
+
+    pub(super) fn get(&self) -> Option<Mono> {
+        Some(self.0.load(Relaxed)).filter(|at| *at > 0).map(Mono)
+    }
+}
+
 /// Reports slices counted from `start` until all lanes are done, and samples each stream if
 /// `samples` are wanted.
 pub(super) fn watch_sender(
@@ -79,17 +94,21 @@ pub(super) fn watch_sender(
         if let Some(samples) = &mut samples {
             samples.take(slice.end, &infos);
         }
+        // Of one stream that does not tell, the sum would be that of the others.
+        let tells = !infos.is_empty() && infos.len() == streams.len();
         let retransmits: u64 = infos.iter().map(|info| info.retransmits).sum();
         let acked: ByteCount = infos.iter().map(|info| info.acked).sum();
+        let rtts: Vec<Span> = infos.iter().map(|info| info.rtt).filter(|rtt| *rtt > Span::ZERO).collect();
+        let cwnd: ByteCount = infos.iter().map(|info| info.cwnd).sum();
         on_tick(SenderTick {
             end: slice.end,
             length: slice.length,
             bytes: ByteCount(bytes - bytes_before),
-            retransmits: retransmits.saturating_sub(retransmits_before),
-            rtt: infos.iter().map(|info| info.rtt).sum::<Span>() / infos.len() as i64,
-            cwnd: infos.iter().map(|info| info.cwnd).sum(),
-            acked: ByteCount(acked.0.saturating_sub(acked_before.0)),
-            held: infos.iter().map(|info| info.held).sum(),
+            retransmits: tells.then(|| retransmits.saturating_sub(retransmits_before)),
+            rtt: (!rtts.is_empty()).then(|| rtts.iter().copied().sum::<Span>() / rtts.len() as i64),
+            cwnd: tells.then_some(cwnd).filter(|cwnd| *cwnd > ByteCount(0)),
+            acked: tells.then(|| ByteCount(acked.0.saturating_sub(acked_before.0))),
+            held: tells.then(|| infos.iter().map(|info| info.held).sum()),
         });
         (bytes_before, retransmits_before, acked_before) = (bytes, retransmits, acked);
         if slice.is_last {

@@ -14,7 +14,7 @@ use netaware_record::StreamEnd;
 use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::control::TcpPlan;
 
-use super::meter::{FirstByte, Lane};
+use super::meter::{FirstByte, Lane, LastByte};
 use super::moments::Moments;
 use super::sink::{Got, Sink};
 use super::{Carriage, Encryption, Ended, Ending, GRACE, LOOK_UP, is_timeout, planned_end};
@@ -26,9 +26,13 @@ use crate::tcp_info::stream_end;
 #[derive(Debug)]
 pub(super) struct Receiver<'a> {
     first_byte: FirstByte,
+    /// When the last byte came, of any stream.
+    last_byte: LastByte,
     /// How long sending takes by the plan.
     planned: Span,
     deadline: Mono,
+    /// Until then data of the path's queues are taken in, as long as some come.
+    drained_by: Mono,
     limited_in_bytes: bool,
     /// Blocks come one by one, and how many reads they take is a figure: each read takes what is
     /// there.
@@ -42,8 +46,10 @@ impl<'a> Receiver<'a> {
         let end = planned_end(plan, start);
         Self {
             first_byte: FirstByte::default(),
+            last_byte: LastByte::default(),
             planned: end - start,
             deadline: end + GRACE,
+            drained_by: end + plan.longest_drain(),
             limited_in_bytes: plan.bytes.is_some(),
             reads_at_once: plan.block_spacing.is_some(),
             carriage,
@@ -104,6 +110,7 @@ impl<'a> Receiver<'a> {
                             self.first_byte.set(now);
                         }
                         reading.count(got, now);
+                        self.last_byte.set(now);
                         lane.set_bytes(reading.bytes);
                     }
                     if got.is_end {
@@ -122,13 +129,18 @@ impl<'a> Receiver<'a> {
                 reading.last_at = now;
                 return Ok(Ending::Stopped);
             }
-            if now >= self.deadline {
+            if now >= self.deadline && !self.is_draining(now) {
                 return Err(io::Error::new(
                     ErrorKind::TimedOut,
                     "the sender did not end when it should have",
                 ));
             }
         }
+    }
+
+    /// Whether what the sender has left in the path's queues still comes. Its end is behind it.
+    fn is_draining(&self, now: Mono) -> bool {
+        now < self.drained_by && self.last_byte.get().is_some_and(|last| now - last < GRACE)
     }
 
     /// A sender that ends in an orderly way before its time has been stopped.

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
 
-use netaware_record::{HostDrops, Outcome, ReceiverTick, UdpReceiverEnd};
+use netaware_record::{CpuUse, HostDrops, Outcome, ReceiverTick, UdpReceiverEnd};
 use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::control::UdpPlan;
 use socket2::SockRef;
@@ -57,7 +57,7 @@ pub(super) fn receive(
             let _ = affinity.map(thread::pin);
             let usage = thread::ThreadUse::begin();
             let mut end = follow(ready, flow, plan, stop, &board);
-            end.cpu.busiest_thread = usage.share().used;
+            end.cpu = Some(CpuUse { busiest_thread: usage.share().used, ..CpuUse::default() });
             board.finish();
             meter.unpark();
             end

@@ -72,8 +72,8 @@ fn slice(
         rate: BitRate::mean(tick.bytes, tick.length),
         packets: counts_datagrams.then_some(tick.packets),
         lost: counts_datagrams.then_some(tick.lost),
-        retransmits: sender.map(|tick| tick.retransmits),
-        rtt: sender.map(|tick| tick.rtt),
-        cwnd: sender.map(|tick| tick.cwnd),
+        retransmits: sender.and_then(|tick| tick.retransmits),
+        rtt: sender.and_then(|tick| tick.rtt),
+        cwnd: sender.and_then(|tick| tick.cwnd),
     }
 }

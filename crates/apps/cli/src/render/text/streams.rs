@@ -10,7 +10,8 @@ use crate::render::figures::count;
 /// One line per stream below the figures of all: what both ends moved in how many calls, and TCP at
 /// its end. Shown when the record has samples over time, which are only taken when asked for.
 pub(super) fn table(sheet: &mut Sheet<'_>, result: &TcpResult) -> io::Result<()> {
-    let senders = &result.sender.streams;
+    let Some(sender) = &result.sender else { return Ok(()) };
+    let senders = &sender.streams;
     let samples = senders.iter().map(|stream| stream.samples.len()).max().unwrap_or(0);
     if samples == 0 {
         return Ok(());
@@ -19,7 +20,8 @@ pub(super) fn table(sheet: &mut Sheet<'_>, result: &TcpResult) -> io::Result<()>
     let heads = ["given", "writes", "read", "reads", "resent", "RTT", "cwnd"];
     sheet.table.line(&row(&title, &heads.map(str::to_owned)))?;
     for stream in senders {
-        let read = result.receiver.streams.iter().find(|other| other.index == stream.index);
+        let readers = result.receiver.iter().flat_map(|end| &end.streams);
+        let read = readers.into_iter().find(|other| other.index == stream.index);
         sheet.table.line(&row(&format!("  {}", stream.index + 1), &cells(stream, read)))?;
     }
     let kept = format!("samples of each stream over time in the record (--format json): {samples}");
@@ -33,9 +35,9 @@ fn cells(sender: &StreamEnd, receiver: Option<&StreamEnd>) -> [String; 7] {
         count(sender.calls),
         receiver.map_or_else(unknown, |end| end.bytes.to_string()),
         receiver.map_or_else(unknown, |end| count(end.calls)),
-        count(sender.retransmits),
-        sender.rtt.to_string(),
-        sender.cwnd.to_string(),
+        sender.retransmits.map_or_else(unknown, count),
+        sender.rtt.map_or_else(unknown, |rtt| rtt.to_string()),
+        sender.cwnd.map_or_else(unknown, |cwnd| cwnd.to_string()),
     ]
 }
 

@@ -2,10 +2,13 @@
 
 use std::io;
 
-use netaware_record::{CpuUse, Direction, LoadedLatency, TcpResult, VersionResult};
+use netaware_record::{
+    CpuUse, Direction, LoadedLatency, Outcome, StreamEnd, TcpEnd, TcpResult, VersionResult,
+};
+use netaware_units::{ByteCount, Span};
 
 use super::{Sheet, limit, pedigree, streams, tcp_times};
-use crate::render::figures::{self, count, load, signed};
+use crate::render::figures::{self, UNKNOWN, count, known, load, signed};
 
 pub(super) fn section(sheet: &mut Sheet<'_>, direction: Direction) -> io::Result<()> {
     let page = Page { direction, streams: stream_counts(sheet.versions, direction) };
@@ -83,12 +86,21 @@ impl Page {
             sheet.row(&stream_count(*n), |v| {
                 let result = result(v)?;
                 Some(result.goodput.map_or_else(
-                    || "too short to tell".to_owned(),
-                    |rate| figures::rate(rate, result.goodput_interval.as_ref()),
+                    || nothing(&result).to_owned(),
+                    |rate| figures::rate(rate, result.goodput_interval.as_ref()) + partial(&result),
                 ))
             })?;
         }
-        Ok(())
+        self.ended_early(sheet)
+    }
+
+    /// Of how much of the planned time the figures are, and why not of all of it.
+    fn ended_early(&self, sheet: &mut Sheet<'_>) -> io::Result<()> {
+        sheet.row("ended early", |v| {
+            let early = self.of(v).into_iter().filter(|r| r.outcome != Outcome::Complete);
+            let texts: Vec<String> = early.map(after).collect();
+            (!texts.is_empty()).then(|| texts.join(" / "))
+        })
     }
 
     fn transport(&self, sheet: &mut Sheet<'_>) -> io::Result<()> {
@@ -97,25 +109,30 @@ impl Page {
             names.dedup();
             (!names.is_empty()).then(|| names.join(" / ")).filter(|name| !name.is_empty())
         })?;
-        sheet.row(&self.label("resent"), |v| self.joined(v, |r| count(r.retransmits)))?;
-        sheet.row(&self.label("TCP's RTT"), |v| self.joined(v, |r| r.rtt.to_string()))?;
-        sheet.row(&self.label("cwnd"), |v| self.joined(v, |r| r.cwnd.to_string()))
+        sheet.row(&self.label("resent"), |v| self.joined(v, |r| known(r.retransmits, count)))?;
+        sheet.row(&self.label("TCP's RTT"), |v| self.joined(v, |r| known(r.rtt, text)))?;
+        sheet.row(&self.label("cwnd"), |v| self.joined(v, |r| known(r.cwnd, text)))
     }
 
     fn details(&self, sheet: &mut Sheet<'_>) -> io::Result<()> {
-        sheet.row("payload received", |v| self.joined(v, |r| r.bytes.to_string()))?;
+        sheet.row("payload received", |v| self.joined(v, |r| known(r.bytes, text)))?;
         sheet.row("measured", |v| self.joined(v, |r| r.measured.to_string()))?;
+        sheet.row("left in the path's queues", |v| {
+            let left = self.of(v).into_iter().filter_map(|r| r.queue_left).max_by_key(|left| left.drained)?;
+            Some(format!("{}, drained in {}", left.bytes, left.drained))
+        })?;
         sheet.row("warm-up left out", |v| {
-            self.joined(v, |r| format!("{}, {}", r.warm_up.omitted, r.warm_up.rule))
+            self.joined(v, |r| known(r.warm_up.as_ref(), |it| format!("{}, {}", it.omitted, it.rule)))
         })?;
         sheet.row("each round", |v| {
             self.joined(v, |r| r.rounds.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
                 .filter(|text| !text.is_empty())
         })?;
-        sheet.row("TCP's smallest RTT", |v| self.joined(v, |r| r.min_rtt.to_string()))?;
+        sheet.row("TCP's smallest RTT", |v| self.joined(v, |r| known(r.min_rtt, text)))?;
         sheet.row("MSS, path MTU", |v| {
-            let stream = self.fullest(v)?.sender.streams.first()?;
-            Some(format!("{} B, {} B", stream.mss, stream.path_mtu))
+            let stream = self.fullest(v)?.sender.as_ref()?.streams.first()?;
+            let bytes = |size: Option<u32>| known(size, |size| format!("{size} B"));
+            Some(format!("{}, {}", bytes(stream.mss), bytes(stream.path_mtu)))
         })?;
         tcp_times::rows(sheet, &|v| self.fullest(v).cloned())?;
         sheet.row("fairness (Jain)", |v| self.fullest(v)?.fairness.map(|f| format!("{f:.3}")))?;
@@ -144,9 +161,10 @@ impl Page {
 
     fn hosts(&self, sheet: &mut Sheet<'_>) -> io::Result<()> {
         let fullest = |v: &VersionResult| self.fullest(v).cloned();
-        sheet.row("CPU, sender / receiver", |v| fullest(v).map(|r| cores(&r.sender.cpu, &r.receiver.cpu)))?;
+        sheet
+            .row("CPU, sender / receiver", |v| fullest(v).map(|r| cores(cpu(&r.sender), cpu(&r.receiver))))?;
         sheet.row("busiest core, the same", |v| {
-            fullest(v).and_then(|r| busiest(&r.sender.cpu, &r.receiver.cpu))
+            fullest(v).and_then(|r| busiest(cpu(&r.sender), cpu(&r.receiver)))
         })
     }
 
@@ -163,24 +181,62 @@ impl Page {
 }
 
 fn held_back(result: &TcpResult) -> Option<String> {
-    let busy: i64 = result.sender.streams.iter().map(|s| s.busy.0).sum();
-    let part = |spans: i64| load(spans as f64 / busy as f64);
-    let window = result.sender.streams.iter().map(|s| s.window_limited.0).sum();
-    let buffer = result.sender.streams.iter().map(|s| s.buffer_limited.0).sum();
-    (busy > 0).then(|| format!("window {}, buffer {}", part(window), part(buffer)))
+    let streams = &result.sender.as_ref()?.streams;
+    let sum =
+        |of: fn(&StreamEnd) -> Option<Span>| streams.iter().map(|s| Some(of(s)?.0)).sum::<Option<i64>>();
+    let busy = sum(|s| s.busy).filter(|busy| *busy > 0)?;
+    let part = |spans: Option<i64>| known(spans, |spans| load(spans as f64 / busy as f64));
+    let (window, buffer) = (sum(|s| s.window_limited), sum(|s| s.buffer_limited));
+    Some(format!("window {}, buffer {}", part(window), part(buffer)))
 }
 
 /// CPU time of both ends as cores kept busy.
-pub(super) fn cores(sender: &CpuUse, receiver: &CpuUse) -> String {
-    let used = |cpu: &CpuUse| cpu.process_user + cpu.process_system;
-    format!("{:.2} / {:.2} cores", used(sender), used(receiver))
+pub(super) fn cores(sender: Option<CpuUse>, receiver: Option<CpuUse>) -> String {
+    let used = |cpu: Option<CpuUse>| {
+        let used = cpu.and_then(|cpu| Some(cpu.process_user? + cpu.process_system?));
+        known(used, |used| format!("{used:.2}"))
+    };
+    let (sender, receiver) = (used(sender), used(receiver));
+    let unit = if sender == UNKNOWN && receiver == UNKNOWN { "" } else { " cores" };
+    format!("{sender} / {receiver}{unit}")
 }
 
 /// The busiest core of each end.
-pub(super) fn busiest(sender: &CpuUse, receiver: &CpuUse) -> Option<String> {
-    if sender.busiest_core.is_none() && receiver.busiest_core.is_none() {
+pub(super) fn busiest(sender: Option<CpuUse>, receiver: Option<CpuUse>) -> Option<String> {
+    let (sender, receiver) =
+        (sender.and_then(|cpu| cpu.busiest_core), receiver.and_then(|cpu| cpu.busiest_core));
+    if sender.is_none() && receiver.is_none() {
         return None;
     }
-    let shown = |cpu: &CpuUse| cpu.busiest_core.map_or_else(|| "?".to_owned(), load);
+    let shown = |core: Option<f64>| core.map_or_else(|| "?".to_owned(), load);
     Some(format!("{} / {}", shown(sender), shown(receiver)))
+}
+
+fn cpu(end: &Option<TcpEnd>) -> Option<CpuUse> {
+    end.as_ref().and_then(|end| end.cpu)
+}
+
+/// What stands in place of a rate.
+fn nothing(result: &TcpResult) -> &'static str {
+    match (result.outcome, result.bytes) {
+        (Outcome::Complete, _) => "too short to tell",
+        (_, Some(ByteCount(0))) => "nothing came",
+        _ => UNKNOWN,
+    }
+}
+
+/// The mark of a rate that is not of the whole time.
+fn partial(result: &TcpResult) -> &'static str {
+    if result.outcome == Outcome::Complete { "" } else { " (partial)" }
+}
+
+/// "2.90 s of 20.0 s counted; nothing heard for 4 s".
+fn after(result: &TcpResult) -> String {
+    let of = result.planned.map_or(String::new(), |planned| format!(" of {planned}"));
+    let why = result.ended_early.as_ref().map_or(String::new(), |why| format!("; {why}"));
+    format!("{}{of} counted{why}", result.measured)
+}
+
+fn text(figure: impl ToString) -> String {
+    figure.to_string()
 }

@@ -18,9 +18,9 @@ pub(super) fn rows(
     sheet.row("buffers asked for", |v| of(v)?.window_asked.map(|asked| asked.to_string()))?;
     sheet.row("buffers, send / receive", |v| {
         let result = of(v)?;
-        let (sender, receiver) = (result.sender.streams.first()?, result.receiver.streams.first()?);
-        let known = sender.send_buffer.0 > 0 && receiver.receive_buffer.0 > 0;
-        known.then(|| format!("{} / {}", sender.send_buffer, receiver.receive_buffer))
+        let sent_from = result.sender.as_ref()?.streams.first()?.send_buffer?;
+        let read_into = result.receiver.as_ref()?.streams.first()?.receive_buffer?;
+        Some(format!("{sent_from} / {read_into}"))
     })?;
     rfc6349(sheet, of)
 }

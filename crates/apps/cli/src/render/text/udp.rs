@@ -20,8 +20,8 @@ pub(super) fn section(sheet: &mut Sheet<'_>, direction: Direction) -> io::Result
     rates(sheet, &of)?;
     losses(sheet, &of)?;
     gaps(sheet, &of)?;
-    sheet.row("CPU, sender / receiver", |v| of(v).map(|r| cores(&r.sender.cpu, &r.receiver.cpu)))?;
-    sheet.row("busiest core, the same", |v| of(v).and_then(|r| busiest(&r.sender.cpu, &r.receiver.cpu)))?;
+    sheet.row("CPU, sender / receiver", |v| of(v).map(|r| cores(r.sender.cpu, r.receiver.cpu)))?;
+    sheet.row("busiest core, the same", |v| of(v).and_then(|r| busiest(r.sender.cpu, r.receiver.cpu)))?;
     limit::rows(sheet, "limited by", |v| {
         let here = v.udp.iter().filter(|r| r.pedigree.direction == direction);
         here.map(|r| (r.pedigree.version.name().to_owned(), &r.limit)).collect()

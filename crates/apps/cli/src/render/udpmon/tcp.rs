@@ -11,29 +11,43 @@ use std::fmt::Write;
 use netaware_record::TcpResult;
 use netaware_units::Span;
 
-/// The columns of one result. What an end did not tell is 0, as there.
+/// The columns of one result. What an end did not tell is a dash.
 pub(crate) fn line(result: &TcpResult) -> String {
-    let length = result.blocks.map_or(0, |blocks| blocks.length.0);
+    let length = result.blocks.map(|blocks| blocks.length.0);
+    // Without one, blocks follow each other at once.
     let spacing = result.blocks.and_then(|blocks| blocks.spacing).unwrap_or_default();
-    let sender = &result.sender;
-    let whole = sender.bytes.0.checked_div(length).unwrap_or(0);
-    let loops = sender.spaced.map_or(whole, |kept| kept.written);
-    let given = sender.given.unwrap_or_default();
-    let each = if loops > 0 { given.micros_f64() / loops as f64 } else { 0.0 };
+    let sender = result.sender.as_ref();
+    let bytes = sender.map(|end| end.bytes.0);
+    let whole = || bytes?.checked_div(length?);
+    let loops = sender.and_then(|end| end.spaced).map(|kept| kept.written).or_else(whole);
+    let given = sender.and_then(|end| end.given);
+    let per = |what: Option<f64>, over: Option<f64>| {
+        known(
+            what.zip(over).filter(|(_, over)| *over > 0.0).map(|(what, over)| format!("{:.4}", what / over)),
+        )
+    };
+    let micros = given.map(Span::micros_f64);
+    let each = per(micros, loops.map(|loops| loops as f64));
     // Bytes per microsecond are megabytes per second.
-    let rate = if given > Span::ZERO { sender.bytes.0 as f64 / given.micros_f64() } else { 0.0 };
-    let received = result.receiver.received.unwrap_or_default();
+    let rate = per(bytes.map(|bytes| bytes as f64), micros);
+    let received = result.receiver.as_ref().and_then(|end| end.received);
     let mut line = format!(
-        "{length}; {loops}; {each:.4}; {}; {}; {rate:.4}; {};",
+        "{}; {}; {each}; {}; {}; {rate}; {};",
+        known(length),
+        known(loops),
         short(spacing),
-        short(given),
-        short(received)
+        known(given.map(short)),
+        known(received.map(short))
     );
-    for stream in &result.receiver.streams {
+    for stream in result.receiver.iter().flat_map(|end| &end.streams) {
         // Writing to a string does not fail.
         let _ = write!(line, " {}:; {}; {};", stream.index + 1, stream.bytes.0, stream.calls);
     }
     line
+}
+
+fn known(figure: Option<impl ToString>) -> String {
+    figure.map_or_else(|| "-".to_owned(), |figure| figure.to_string())
 }
 
 /// Microseconds with as many decimals as there are.
@@ -44,7 +58,7 @@ fn short(span: Span) -> String {
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::{SpacedBlocks, StreamEnd, TcpBlocks};
+    use netaware_record::{SpacedBlocks, StreamEnd, TcpBlocks, TcpEnd};
     use netaware_units::ByteCount;
 
     use super::*;
@@ -57,13 +71,19 @@ mod tests {
             spacing: Some(Span::from_micros(100)),
             ..TcpBlocks::default()
         });
-        result.sender.bytes = ByteCount(10_000_000);
-        result.sender.given = Some(Span::from_micros(871_173));
-        result.sender.spaced = Some(SpacedBlocks { written: 10_000, ..SpacedBlocks::default() });
-        result.receiver.received = Some(Span::from_micros(871_749));
+        result.sender = Some(TcpEnd {
+            bytes: ByteCount(10_000_000),
+            given: Some(Span::from_micros(871_173)),
+            spaced: Some(SpacedBlocks { written: 10_000, ..SpacedBlocks::default() }),
+            ..TcpEnd::default()
+        });
         let read =
             |index, bytes, calls| StreamEnd { index, bytes: ByteCount(bytes), calls, ..StreamEnd::default() };
-        result.receiver.streams = vec![read(0, 5_023_000, 4995), read(1, 4_977_000, 4955)];
+        result.receiver = Some(TcpEnd {
+            received: Some(Span::from_micros(871_749)),
+            streams: vec![read(0, 5_023_000, 4995), read(1, 4_977_000, 4955)],
+            ..TcpEnd::default()
+        });
         result
     }
 
@@ -76,10 +96,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_told_is_zero_and_no_rate_is_infinite() {
+    fn what_was_not_told_is_a_dash_and_not_zero() {
         let mut empty = result();
         (empty.sender, empty.receiver) = Default::default();
         empty.blocks = None;
-        assert_eq!(line(&empty), "0; 0; 0.0000; 0; 0; 0.0000; 0;");
+        assert_eq!(line(&empty), "-; -; -; 0; -; -; -;");
     }
 }

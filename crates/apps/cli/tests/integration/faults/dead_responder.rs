@@ -18,7 +18,10 @@ const EVERY_KIND: [(&str, &[&str]); 5] =
 fn tcp_prober_outlives_a_killed_responder_with_what_it_has() {
     for options in [RATE, REVERSE, FULL] {
         let record = ends_with_what_it_has("KILL", "tcp", options, When::Measuring);
-        assert!(any(&record, |version| version.tcp.iter().any(|tcp| tcp.bytes.0 > 0)), "{record:#?}");
+        assert!(
+            any(&record, |version| version.tcp.iter().any(|tcp| tcp.bytes.is_some_and(|bytes| bytes.0 > 0))),
+            "{record:#?}"
+        );
     }
 }
 

@@ -149,7 +149,7 @@ fn dripping_connections_are_cut() {
     let mut hello = preface.to_vec();
     hello.extend(frame::emit(&self::hello()).unwrap());
     // Bytes sent at once, and how long the rest may drip before it is over.
-    let rows = [("preface", 1, 5), ("hello", PREFACE_LEN, 5), ("a message", hello.len(), 7)];
+    let rows = [("preface", 1, 8), ("hello", PREFACE_LEN, 8), ("a message", hello.len(), 7)];
     let mut bytes = hello.clone();
     bytes.extend(frame::emit(&ClientMessage::Authenticate { proof: "x".repeat(5000) }).unwrap());
     std::thread::scope(|scope| {

@@ -9,24 +9,27 @@ const MS: Span = Span::from_millis(1);
 /// One stream for 3 s with these shares of thread CPU, waiting and busiest core.
 fn end(thread: f64, waiting: f64, core: f64) -> TcpEnd {
     let stream = StreamEnd {
-        busy: MS * 3000,
-        rtt: MS * 11,
-        min_rtt: MS * 10,
+        retransmits: Some(0),
+        busy: Some(MS * 3000),
+        window_limited: Some(Span::ZERO),
+        buffer_limited: Some(Span::ZERO),
+        rtt: Some(MS * 11),
+        min_rtt: Some(MS * 10),
         thread_cpu: thread,
         thread_waiting: waiting,
-        send_buffer: ByteCount(4 << 20),
-        receive_buffer: ByteCount(6 << 20),
+        send_buffer: Some(ByteCount(4 << 20)),
+        receive_buffer: Some(ByteCount(6 << 20)),
         ..StreamEnd::default()
     };
     let cpu = CpuUse {
-        process_system: thread,
+        process_system: Some(thread),
         busiest_thread: thread,
         busiest_core: Some(core),
         softirq: Some(0.01),
         cores: 2,
         ..CpuUse::default()
     };
-    TcpEnd { cpu, streams: vec![stream], ..TcpEnd::default() }
+    TcpEnd { cpu: Some(cpu), streams: vec![stream], ..TcpEnd::default() }
 }
 
 fn with(mut end: TcpEnd, change: impl FnOnce(&mut StreamEnd)) -> TcpEnd {
@@ -92,8 +95,8 @@ impl Row {
 
 fn held(share_window: i64, share_buffer: i64) -> impl Fn(&mut StreamEnd) {
     move |stream| {
-        stream.window_limited = MS * (30 * share_window);
-        stream.buffer_limited = MS * (30 * share_buffer);
+        stream.window_limited = Some(MS * (30 * share_window));
+        stream.buffer_limited = Some(MS * (30 * share_buffer));
     }
 }
 
@@ -101,7 +104,7 @@ fn rows() -> Vec<Row> {
     use LimitedBy::{
         Network, ReceiveWindow, ReceiverCpu, RequestedRate, SenderCpu, Shaper, SocketBuffer, Unknown,
     };
-    let lossy = |end| with(end, |stream: &mut StreamEnd| stream.retransmits = 40);
+    let lossy = |end| with(end, |stream: &mut StreamEnd| stream.retransmits = Some(40));
     let row = Row::new;
     vec![
         Row {
@@ -193,8 +196,8 @@ fn loopback_never_blames_the_network() {
     use LimitedBy::{ReceiverCpu, SenderCpu, SocketBuffer, Unknown};
     let noisy = |end| {
         with(end, |stream: &mut StreamEnd| {
-            stream.retransmits = 500;
-            stream.rtt = MS * 30;
+            stream.retransmits = Some(500);
+            stream.rtt = Some(MS * 30);
         })
     };
     let rows = [
@@ -219,7 +222,7 @@ fn loopback_never_blames_the_network() {
 #[test]
 fn streams_that_share_full_cores_are_limited_by_cpu() {
     let mut sender = end(0.26, 0.3, 1.0);
-    sender.cpu.process_system = 1.0;
+    sender.cpu = sender.cpu.map(|cpu| CpuUse { process_system: Some(1.0), ..cpu });
     let row = Row {
         sender,
         receiver: end(0.24, 0.2, 1.0),
@@ -254,7 +257,7 @@ fn judged(sender: &TcpEnd, receiver: &TcpEnd, requested: Option<u64>, rtts: Opti
 fn the_evidence_says_in_figures_what_decided() {
     use LimitedBy::{Network, ReceiveWindow, ReceiverCpu, RequestedRate, SenderCpu, SocketBuffer, Unknown};
     let idle = || end(0.1, 0.0, 0.2);
-    let lossy = with(idle(), |stream: &mut StreamEnd| stream.retransmits = 40);
+    let lossy = with(idle(), |stream: &mut StreamEnd| stream.retransmits = Some(40));
     let rows = [
         (
             idle(),
@@ -338,14 +341,17 @@ fn the_evidence_says_in_figures_what_decided() {
 #[test]
 fn what_a_system_does_not_tell_is_left_out_of_the_evidence() {
     let silent = TcpEnd::default();
-    let evidence = "nothing stands out: 0 segments sent again; CPU sender 0 %, receiver 0 %";
+    let evidence = "nothing stands out: CPU sender unknown, receiver unknown";
     assert_eq!(judged(&silent, &silent, None, None), Limit::new(LimitedBy::Unknown, evidence));
-    // Round trips of streams stand in for those that nobody measured; zero is none.
-    let stream = |rtt, min_rtt| StreamEnd { rtt: MS * rtt, min_rtt: MS * min_rtt, ..StreamEnd::default() };
-    let streams = vec![stream(10, 0), stream(30, 4), stream(0, 9)];
+    // Round trips of streams stand in for those that nobody measured.
+    let stream = |rtt: Option<i64>, min_rtt: Option<i64>| StreamEnd {
+        rtt: rtt.map(|rtt| MS * rtt),
+        min_rtt: min_rtt.map(|rtt| MS * rtt),
+        ..StreamEnd::default()
+    };
+    let streams = vec![stream(Some(10), None), stream(Some(30), Some(4)), stream(None, Some(9))];
     let sender = TcpEnd { streams, ..TcpEnd::default() };
-    let evidence =
-        "0 segments sent again; round trip 4.00 ms idle, 20.0 ms loaded; CPU sender 0 %, receiver 0 %";
+    let evidence = "round trip 4.00 ms idle, 20.0 ms loaded; CPU sender 0 %, receiver unknown";
     assert_eq!(judged(&sender, &silent, None, None), Limit::new(LimitedBy::Network, evidence));
 }
 
