@@ -28,6 +28,7 @@ mod netns_rtt;
 mod netns_tcp_figures;
 mod netns_tcp_paths;
 mod netns_udp_exact;
+mod netns_udp_outage;
 mod netns_udpmon_examples;
 mod netns_web_datagrams;
 mod netns_world;

@@ -292,10 +292,10 @@ mod tests {
     }
 
     /// Of a stream of 517 datagrams.
-    fn outage(sender: UdpSenderEnd, observed: Option<u64>, received: u64) -> Limit {
+    fn outage(sender: &UdpSenderEnd, observed: Option<u64>, received: u64) -> Limit {
         let receiver = UdpReceiverEnd { received, observed, ..UdpReceiverEnd::default() };
         udp_limit(&UdpEvidence {
-            sender: &sender,
+            sender,
             receiver: &receiver,
             planned: Some(BitRate(1_000_000)),
             sent_rate: BitRate(1_000_000),
@@ -339,7 +339,7 @@ mod tests {
             ),
         ];
         for (sender, observed, received, want) in rows {
-            assert_eq!(outage(sender, observed, received), Limit::new(LimitedBy::Unknown, want));
+            assert_eq!(outage(&sender, observed, received), Limit::new(LimitedBy::Unknown, want));
         }
     }
 
