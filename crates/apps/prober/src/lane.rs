@@ -117,6 +117,11 @@ impl Lane {
         }
     }
 
+    /// What connecting took at least; absent for a lane that is dead.
+    pub(crate) fn rtt(&self) -> Option<Span> {
+        self.session.as_ref().and_then(Session::rtt)
+    }
+
     pub(crate) fn is_alive(&self) -> bool {
         self.session.is_some()
     }

@@ -7,6 +7,7 @@ use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_probe::Pacing;
 use netaware_record::{Arrivals, Record};
+use netaware_stats::patience::Patience;
 use netaware_stats::rng::SplitMix64;
 use netaware_units::{BitRate, ByteCount, Span};
 
@@ -41,6 +42,8 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
         lanes.iter_mut().map(|lane| Probe::open_all(lane, request, lease, whole)).collect();
     let taking_turns = probes.iter().map(Vec::len).sum();
     let blocks = blocks(request, taking_turns);
+    watch.restart();
+    watch.expect(promise(request, &lanes, &probes, blocks));
     for block in 0..blocks {
         for turn in lane::turns(lanes.len(), block) {
             let (lane, found) = (&mut lanes[turn], &mut findings[turn]);
@@ -159,6 +162,21 @@ fn expected(request: &LatencyRequest) -> Span {
     lasting(request, each)
 }
 
+/// The same now that the round trips are known: a closed loop takes one per request, and each block
+/// waits for its last answers.
+fn promise(request: &LatencyRequest, lanes: &[Lane], probes: &[Vec<Probe>], blocks: u16) -> Span {
+    let of = |lane: &Lane| {
+        let rtt = lane.rtt().unwrap_or_default();
+        let each = match request.rhythm {
+            Rhythm::Closed(depth) => rtt / i64::from(depth.max(1)),
+            Rhythm::Open { spacing, .. } => spacing,
+        };
+        lasting(request, each) + rtt * i64::from(blocks)
+    };
+    let all = lanes.iter().zip(probes);
+    all.map(|(lane, probes)| of(lane) * i64::try_from(probes.len()).unwrap_or(1)).sum()
+}
+
 /// How long all of it takes at most, for the responder: a closed loop with round trips of four
 /// times what connecting took, and messages at 100 Mbit/s.
 fn at_most(request: &LatencyRequest, lanes: &[Lane]) -> Span {
@@ -169,7 +187,9 @@ fn at_most(request: &LatencyRequest, lanes: &[Lane]) -> Span {
         Rhythm::Closed(_) => connect * 4 + Span::from_millis(1) + SLOW.time_for(bytes),
         Rhythm::Open { spacing, .. } => spacing,
     };
-    lasting(request, each) * turns_of_each(request)
+    // Each block waits for its last answers, and longest for those that do not come.
+    let waits = Patience::of(request.patience, request.waiting).knowing(Some(connect)).span();
+    (lasting(request, each) + waits * i64::from(BLOCKS)) * turns_of_each(request)
 }
 
 /// What a responder grants at most.
@@ -204,6 +224,7 @@ fn plan(request: &LatencyRequest, block: u16, blocks: u16) -> EchoOrder {
         length: request.request,
         response: request.response,
         patience: request.patience,
+        waiting: request.waiting,
     }
 }
 
@@ -231,7 +252,7 @@ fn options_of(request: &LatencyRequest) -> BTreeMap<String, String> {
         ("request", Some(format!("{} B", request.request))),
         ("response", Some(format!("{} B", request.response))),
         ("transport", Some(transport)),
-        ("timeout", Some(request.patience.to_string())),
+        ("timeout", Some(report::waited(request.patience, request.waiting))),
         ("window", request.target.options.window.map(|window| format!("{window} B"))),
         (
             "hist",
@@ -280,8 +301,12 @@ mod tests {
             ..LatencyRequest::new(Target::new("::1"))
         };
         // A gigabit each at 100 Mbit/s, 1 ms on top, over two versions.
-        assert_eq!(at_most(&request, &[]), (Span::from_secs(10) + Span::from_millis(1)) * 20);
+        // Each of eight blocks may wait a second for a last answer.
+        assert_eq!(
+            at_most(&request, &[]),
+            (Span::from_secs(10) + Span::from_millis(1)) * 20 + Span::from_secs(16)
+        );
         let timed = LatencyRequest { count: None, time: Some(Span::from_secs(3)), ..request };
-        assert_eq!(at_most(&timed, &[]), Span::from_secs(6));
+        assert_eq!(at_most(&timed, &[]), Span::from_secs(6 + 16));
     }
 }

@@ -11,6 +11,7 @@ use netaware_io::options::{self, ConnectError, SocketOptions};
 use netaware_io::stop::StopFlag;
 use netaware_io::zone::ZonedIp;
 use netaware_record::{HostInfo, IpVersion, Reach};
+use netaware_stats::patience::Patience;
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{ClientMessage, ErrorCode, Limits, ServerMessage, TestPlan};
 use netaware_wire::header::HeaderFields;
@@ -64,7 +65,7 @@ impl Session {
         let mut link = Link::open(stream, at, &hello, target.connect_patience, over.clone())?;
         let welcome = greet(&mut link, target, nonce).map_err(failed)?;
         let greeting = clock::now() - connected_at;
-        set_header(&mut link, &target.options, version)
+        set_header(&mut link, &target.options, version, target.connect_patience)
             .map_err(|cause| Failure::new("hello", Some(at), cause))?;
         let reach = Reach { resolve, connects: more_connects(target, at, first_connect)?, greeting };
         let Welcome { token, responder, limits } = welcome;
@@ -81,6 +82,22 @@ impl Session {
             put_aside: VecDeque::new(),
             over,
         })
+    }
+
+    /// The shortest time that connecting took: a round trip, unless each SYN had to be repeated.
+    pub(crate) fn rtt(&self) -> Option<Span> {
+        self.reach.connects.iter().copied().min()
+    }
+
+    /// The longest round trip that is known, which patience begins with. The greeting goes to the
+    /// responder itself, where a proxy nearby may have accepted the connection.
+    pub(crate) fn longest_rtt(&self) -> Option<Span> {
+        self.rtt().max(Some(self.reach.greeting))
+    }
+
+    /// How long an answer of the responder is waited for on this path.
+    pub(crate) fn patience(&self) -> Span {
+        Patience::following(ANSWER_PATIENCE).knowing(self.longest_rtt()).span()
     }
 
     /// A failure of this session in a stage.
@@ -159,7 +176,8 @@ impl Session {
 
     /// Messages of other tests, which may be running already, are put aside in their order.
     fn await_test(&mut self, test: u32, done: impl Fn(&ServerMessage) -> bool) -> Result<(), Cause> {
-        let until = clock::now() + ANSWER_PATIENCE;
+        let patience = self.patience();
+        let until = clock::now() + patience;
         while let Some(message) = self.link.next(until)? {
             if test_of(&message) != Some(test) {
                 self.put_aside.push_back(message);
@@ -172,24 +190,30 @@ impl Session {
                 return Err(Cause::Refused(code, message));
             }
         }
-        Err(Cause::Silent(ANSWER_PATIENCE))
+        Err(Cause::Silent(patience))
     }
 }
 
 /// Has the responder send with the header fields that this end sends with; says nothing where none
 /// are asked for.
-fn set_header(link: &mut Link, options: &SocketOptions, version: IpVersion) -> Result<(), Cause> {
+fn set_header(
+    link: &mut Link,
+    options: &SocketOptions,
+    version: IpVersion,
+    patience: Span,
+) -> Result<(), Cause> {
+    let patience = patience.max(ANSWER_PATIENCE);
     let flow_label = options.flow_label.filter(|_| version == IpVersion::V6);
     let header = HeaderFields { dscp: options.dscp, ttl: options.ttl, flow_label };
     if header.is_empty() {
         return Ok(());
     }
     link.send(&ClientMessage::SetHeader { header })?;
-    match link.next(clock::now() + ANSWER_PATIENCE)? {
+    match link.next(clock::now() + patience)? {
         Some(ServerMessage::HeaderSet) => Ok(()),
         Some(ServerMessage::Error { code, message, .. }) => Err(Cause::Refused(code, message)),
         Some(other) => Err(Cause::Protocol(format!("it answered 'set_header' with {other:?}"))),
-        None => Err(Cause::Silent(ANSWER_PATIENCE)),
+        None => Err(Cause::Silent(patience)),
     }
 }
 
@@ -245,6 +269,7 @@ fn connect_cause(e: &ConnectError, patience: Span) -> Cause {
             TimedOut | WouldBlock => Cause::Silent(patience),
             _ => Cause::System(source.to_string()),
         },
+        ConnectError::NotSent { source, .. } => Cause::NotSent(source.to_string()),
         ConnectError::Option { source, .. } => Cause::System(source.to_string()),
     }
 }

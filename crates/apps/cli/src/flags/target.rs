@@ -60,7 +60,7 @@ pub(crate) struct TargetFlags {
     #[arg(long, value_name = "FILE", help_heading = PATH)]
     key_file: Option<PathBuf>,
     /// Give up on an IP version that does not answer within this time
-    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = quantity::some_seconds, help_heading = PATH)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = quantity::some_seconds, help_heading = PATH)]
     connect_timeout: Span,
 }
 
