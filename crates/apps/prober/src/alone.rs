@@ -15,7 +15,7 @@ use crate::progress::{Progress, Watch};
 use crate::report;
 use crate::request::Target;
 use crate::resolve::resolve;
-use crate::stage::{Cause, Failure};
+use crate::stage::{Cause, Failure, OWN_HOST};
 
 /// What to do alone.
 pub(crate) struct Alone<'a> {
@@ -94,6 +94,13 @@ impl Turn<'_, '_> {
     /// Largest IP packet that goes out of this host whole, as far as it is a usual size; bytes.
     pub(crate) fn largest(&self) -> u32 {
         self.socket.mtu().unwrap_or(USUAL_MTU).clamp(LEAST_MTU, USUAL_MTU)
+    }
+
+    /// This host let nothing out.
+    pub(crate) fn sends_nothing(&mut self, errno: i32) {
+        let to = ZonedIp::of(self.destination);
+        let reason = format!("nothing could be sent to {to}: {}", report::refusal(errno));
+        self.is_silent(reason, OWN_HOST);
     }
 
     /// Nobody answered.

@@ -1,7 +1,6 @@
 //! An attached UDP flow that answers, and the trains of requests that run over it.
 
 use netaware_host::CpuSnapshot;
-use netaware_io::driver::Waiting;
 use netaware_io::options::SocketOptions;
 use netaware_io::probe_socket::{ProbeSocket, Stamping};
 use netaware_io::stop::StopFlag;
@@ -9,6 +8,7 @@ use netaware_io::{clock, driver};
 use netaware_probe::delay_report::{EchoLog, EchoRound};
 use netaware_probe::{EchoEvent, EchoPlan, EchoTrain, Pacing};
 use netaware_record::CpuUse;
+use netaware_stats::patience::{LEAST, Waiting};
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{MAX_TCP_ECHO_BESIDE, TestPlan};
 use netaware_wire::datagram::ECHO_LEN;
@@ -61,14 +61,18 @@ pub(crate) struct EchoOrder {
     pub(crate) length: u32,
     /// Payload of a response.
     pub(crate) response: u32,
+    /// After how long without an answer a request is lost; in an [`EchoRun`] what it was in the end.
     pub(crate) patience: Span,
+    /// How that is meant.
+    pub(crate) waiting: Waiting,
 }
 
 impl EchoOrder {
-    /// Even spacing, a second of patience, equal lengths.
+    /// Even spacing, a patience of at least a second that follows the path, equal lengths.
     pub(crate) fn open_loop(count: Option<u64>, spacing: Span, length: u32) -> Self {
         let pacing = Pacing::Even(spacing);
-        Self { count, time: None, pacing, length, response: length, patience: Span::from_secs(1) }
+        let waiting = Waiting::AtLeast;
+        Self { count, time: None, pacing, length, response: length, patience: LEAST, waiting }
     }
 
     /// Even spacing for as long as something else lasts, which may fill a queue of seconds.
@@ -108,6 +112,8 @@ pub(crate) struct EchoFlow {
     test: u32,
     /// Until when the responder answers.
     pub(crate) until: Mono,
+    /// The longest that an answer of the set-up took: the first round trip that is known.
+    rtt: Option<Span>,
 }
 
 impl EchoFlow {
@@ -129,8 +135,9 @@ impl EchoFlow {
         let system = |e: std::io::Error| Cause::System(e.to_string());
         flow.socket.set_nonblocking(false).map_err(system)?;
         let socket = ProbeSocket::new(flow.socket, Stamping::Kernel).map_err(system)?;
+        let rtt = session.longest_rtt().max(Some(flow.rtt));
         // The responder counts from when the flow is attached, which is later than now.
-        Ok(Self { socket, number: flow.number, test, until: opened_at + duration })
+        Ok(Self { socket, number: flow.number, test, until: opened_at + duration, rtt })
     }
 
     /// Ends the echo test at the responder.
@@ -141,7 +148,7 @@ impl EchoFlow {
     /// Sends a train and waits for its answers.
     pub(crate) fn run(&mut self, order: &EchoOrder, stop: &StopFlag) -> Result<EchoRun, Cause> {
         let start = clock::now() + HEAD_START;
-        let mut train = EchoTrain::new(EchoPlan {
+        let plan = EchoPlan {
             flow: self.number,
             count: order.count,
             pacing: order.pacing,
@@ -149,17 +156,22 @@ impl EchoFlow {
             response: order.response as usize,
             patience: order.patience,
             start,
-        })
-        .map_err(|e| Cause::System(e.to_string()))?;
-        let over = stop.child();
-        let ends_at = order.time.map(|time| start + time);
+        };
+        let train = match order.waiting {
+            Waiting::Exactly => EchoTrain::new(plan),
+            Waiting::AtLeast => EchoTrain::following(plan, self.rtt),
+        };
+        let mut train = train.map_err(|e| Cause::System(e.to_string()))?;
+        if let Some(time) = order.time {
+            train = train.sending_until(start + time);
+        }
         let mut log = EchoLog::default();
         let cpu_before = (CpuSnapshot::take(), clock::now());
         let drops_before = self.socket.drops();
         let is_closed = order.pacing.depth().is_some();
-        let waiting = if is_closed { Waiting::AwakeForSoonAnswers } else { Waiting::Asleep };
+        let waiting = if is_closed { driver::Waiting::AwakeForSoonAnswers } else { driver::Waiting::Asleep };
         let mut last_verdict_at = start;
-        let drive = driver::run(&mut train, &self.socket, waiting, &over, &mut |event| {
+        let drive = driver::run(&mut train, &self.socket, waiting, stop, &mut |event| {
             log.observe(&event);
             let at = match &event {
                 EchoEvent::Answered(exchange) => exchange.rx_application,
@@ -168,13 +180,10 @@ impl EchoFlow {
             if matches!(event, EchoEvent::Answered(_) | EchoEvent::Lost(_)) {
                 last_verdict_at = at;
             }
-            if ends_at.is_some_and(|ends_at| at >= ends_at) {
-                over.raise();
-            }
         })
         .map_err(|e| Cause::System(e.to_string()))?;
         Ok(EchoRun {
-            order: *order,
+            order: EchoOrder { patience: train.patience(), ..*order },
             transport: Transport::Udp,
             round: log.finish(train.counts()).lasting(last_verdict_at.since(start)),
             late_sends: drive.late_sends,

@@ -127,7 +127,10 @@ fn over(request: &HopsRequest, known: &Known, turn: &mut Turn<'_, '_>) {
     let mut found = method.finding();
     if found.hops.iter().all(|hop| hop.answered == 0) {
         let reason = format!("no hop towards {} answered within {took}", ZonedIp::of(turn.destination));
-        turn.is_silent(reason, NOBODY);
+        match turn.socket.counts().refused.filter(|_| found.hops.iter().all(|hop| hop.asked == 0)) {
+            Some(errno) => turn.sends_nothing(errno),
+            None => turn.is_silent(reason, NOBODY),
+        }
         return;
     }
     let cpu = CpuUse { denied: demand.denied(), ..CpuSnapshot::take().use_since(&cpu, took) };

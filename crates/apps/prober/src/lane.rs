@@ -64,6 +64,11 @@ impl Lane {
         self.session.as_mut()
     }
 
+    /// The longest test that the responder's owner allows, where there is a limit.
+    pub(crate) fn duration_cap(&self) -> Option<Span> {
+        self.session.as_ref().and_then(|session| session.limits.duration)
+    }
+
     /// Session and echo flow at once, for phases that need both.
     pub(crate) fn parts(&mut self) -> Option<(&mut Session, Option<&mut EchoFlow>)> {
         self.session.as_mut().map(|session| (session, self.echo.as_mut()))

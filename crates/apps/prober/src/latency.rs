@@ -7,6 +7,7 @@ use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_probe::Pacing;
 use netaware_record::{Arrivals, Reach, Record};
+use netaware_stats::patience::Patience;
 use netaware_stats::rng::SplitMix64;
 use netaware_units::{BitRate, ByteCount, Span};
 
@@ -46,6 +47,7 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     }
     let mut probes: Vec<Vec<Probe>> =
         lanes.iter_mut().map(|lane| Probe::open_all(lane, request, lease)).collect();
+    watch.expect(watch.done() + promise(request, &lanes, &probes, &needs, blocks));
     for block in 0..blocks {
         for turn in lane::turns(lanes.len(), block) {
             if is_reserved && lanes[turn].is_alive() && !stop.is_raised() {
@@ -105,7 +107,7 @@ impl Probe {
     fn open(lane: &mut Lane, request: &LatencyRequest, transport: Transport, lease: Span) -> Option<Self> {
         let target: &Target = &request.target;
         // An owner's cap is on one test: one that blocks outlast is opened again between them.
-        let cap = lane.session().and_then(|session| session.limits.duration);
+        let cap = lane.duration_cap();
         let lease = cap.map_or(lease, |cap| cap.min(lease));
         match transport {
             Transport::Udp => {
@@ -124,7 +126,7 @@ impl Probe {
 
     /// Makes sure that the responder answers for another `needed`; `false` where it does not.
     fn keep(&mut self, lane: &mut Lane, request: &LatencyRequest, needed: Span, lease: Span) -> bool {
-        let cap = lane.session().and_then(|session| session.limits.duration);
+        let cap = lane.duration_cap();
         let needed = cap.map_or(needed, |cap| needed.min(cap - lane.round_trip() * 4));
         match self {
             Self::Udp => {
@@ -194,6 +196,32 @@ fn expected(request: &LatencyRequest) -> Span {
     lasting(request, each)
 }
 
+/// The same now that the round trips are known: a closed loop takes one per request, and each block
+/// waits for its last answers.
+fn promise(
+    request: &LatencyRequest,
+    lanes: &[Lane],
+    probes: &[Vec<Probe>],
+    needs: &Needs,
+    blocks: u16,
+) -> Span {
+    let of = |lane: &Lane| {
+        let rtt = lane.round_trip();
+        let each = match request.rhythm {
+            Rhythm::Closed(depth) => rtt / i64::from(depth.max(1)),
+            Rhythm::Open { spacing, .. } => spacing,
+        };
+        let cap = lane
+            .duration_cap()
+            .filter(|cap| needs.block > *cap)
+            .map(|cap| needs.longest(cap) * i64::from(blocks));
+        let sending = lasting(request, each);
+        cap.map_or(sending, |cap| sending.min(cap)) + rtt * i64::from(blocks)
+    };
+    let all = lanes.iter().zip(probes);
+    all.map(|(lane, probes)| of(lane) * i64::try_from(probes.len()).unwrap_or(1)).sum()
+}
+
 /// What a block needs of the responder.
 struct Needs {
     /// Of one version and transport, with the last answers and the exchanges around it.
@@ -206,7 +234,8 @@ impl Needs {
     fn of(request: &LatencyRequest, lanes: &[Lane], blocks: u16) -> Self {
         let reaches = lanes.iter().filter_map(|lane| lane.result.reach.as_ref());
         let connect = reaches.filter_map(Reach::longest_round_trip).max().unwrap_or_default();
-        let margin = request.patience + connect * EXCHANGES + AROUND_BLOCK;
+        let patience = Patience::of(request.patience, request.waiting).knowing(Some(connect)).span();
+        let margin = patience + connect * EXCHANGES + AROUND_BLOCK;
         Self { block: at_most(request, connect) / i64::from(blocks.max(1)) + margin, margin }
     }
 
@@ -217,7 +246,7 @@ impl Needs {
 
     /// A block that ends in time.
     fn within(&self, lane: &mut Lane, order: EchoOrder) -> EchoOrder {
-        let Some(cap) = lane.session().and_then(|session| session.limits.duration) else { return order };
+        let Some(cap) = lane.duration_cap() else { return order };
         if self.block <= cap {
             return order;
         }
@@ -235,7 +264,7 @@ fn note_shortening(
     blocks: u16,
     watch: &mut Watch<'_>,
 ) {
-    let Some(cap) = lane.session().and_then(|session| session.limits.duration) else { return };
+    let Some(cap) = lane.duration_cap() else { return };
     let (asked, longest) = (expected(request), needs.longest(cap) * i64::from(blocks));
     if needs.block <= cap || asked <= longest {
         return;
@@ -295,6 +324,7 @@ fn plan(request: &LatencyRequest, block: u16, blocks: u16) -> EchoOrder {
         length: request.request,
         response: request.response,
         patience: request.patience,
+        waiting: request.waiting,
     }
 }
 
@@ -322,7 +352,7 @@ fn options_of(request: &LatencyRequest) -> BTreeMap<String, String> {
         ("request", Some(format!("{} B", request.request))),
         ("response", Some(format!("{} B", request.response))),
         ("transport", Some(transport)),
-        ("timeout", Some(request.patience.to_string())),
+        ("timeout", Some(report::waited(request.patience, request.waiting))),
         ("window", request.target.options.window.map(|window| format!("{window} B"))),
         (
             "hist",

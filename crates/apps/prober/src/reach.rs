@@ -8,7 +8,7 @@ use netaware_io::handshake::{AnswerEar, Handshake};
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_io::zone::ZonedIp;
-use netaware_path::reach::{Reach, ReachPlan, TcpAnswer, TcpTries};
+use netaware_path::reach::{MOST_PATIENCE, Reach, ReachFinding, ReachPlan, TcpAnswer, TcpTries};
 use netaware_record::{CpuUse, HonestRate, Record};
 use netaware_units::{ClockSource, Span};
 
@@ -68,6 +68,8 @@ pub(crate) struct TcpPort {
     pub(crate) tries: TcpTries,
     /// Timed by the kernel, of those with a time.
     pub(crate) by_kernel: u32,
+    /// Why the last SYN that never left did not (errno).
+    pub(crate) refused: Option<i32>,
     /// Hears refusals, where that is permitted.
     ear: Option<AnswerEar>,
 }
@@ -82,6 +84,10 @@ impl TcpPort {
             Handshake::Refused(timed) => (TcpAnswer::Refused(timed.rtt), Some(timed)),
             Handshake::Unreachable => (TcpAnswer::Unreachable, None),
             Handshake::Silent => (TcpAnswer::Silent, None),
+            Handshake::NotSent(why) => {
+                self.refused = why.or(self.refused);
+                (TcpAnswer::NotSent, None)
+            }
         };
         self.by_kernel += u32::from(timed.is_some_and(|timed| timed.clock == ClockSource::Kernel));
         self.tries.take(began_at, answer);
@@ -124,7 +130,8 @@ fn over(request: &ReachRequest, known: &Known, turn: &mut Turn<'_, '_>) {
         let (now, end) = (clock::now(), began_at + turn.time);
         if let Some(tcp) = &mut tcp
             && !method.strains()
-            && let Some(patience) = tcp.tries.due(now, end.since(now))
+            && let Some(patience) =
+                tcp.tries.due(now, end.since(now), method.syn_patience(tcp.tries.unanswered()))
         {
             tcp.once(host, &request.target.options, patience);
         }
@@ -133,15 +140,32 @@ fn over(request: &ReachRequest, known: &Known, turn: &mut Turn<'_, '_>) {
     let found = method.finding();
     let icmp = found.echo.answered + found.timestamps.answered;
     let answered = icmp + found.udp.answered + tcp.as_ref().map_or(0, |tcp| tcp.tries.answered());
+    let refused = turn.socket.counts().refused.or(tcp.as_ref().and_then(|tcp| tcp.refused));
     if answered == 0 {
-        turn.is_silent(format!("{host} answered neither echo nor TCP nor UDP within {took}"), NOBODY);
+        let asked = found.echo.asked + found.udp.asked + found.timestamps.asked;
+        let left = asked + tcp.as_ref().map_or(0, |tcp| tcp.tries.asked);
+        match refused.filter(|_| left == 0) {
+            Some(errno) => turn.sends_nothing(errno),
+            None => turn.is_silent(silence(&found, &method, tcp.as_ref(), took, host), NOBODY),
+        }
         return;
     }
     let cpu = CpuUse { denied: demand.denied(), ..CpuSnapshot::take().use_since(&cpu, took) };
     let instrument =
         ReachInstrument { during: During::new(departures, &cpu), host: known.honest("reach", packet) };
-    let asked = report::reach::Asked { packet, udp_port: request.target.port, took };
+    let asked = report::reach::Asked { packet, udp_port: request.target.port, took, refused };
     turn.result.reach_probes = report::reach::results(version, &found, tcp.as_ref(), &asked, &instrument);
+}
+
+/// Nobody answered in time; whether somebody did later.
+fn silence(found: &ReachFinding, method: &Reach, tcp: Option<&TcpPort>, took: Span, host: ZonedIp) -> String {
+    let late = found.echo.late + found.udp.late + found.timestamps.late;
+    if late > 0 {
+        let rtt = method.longest().unwrap_or_default();
+        return format!("{host} answers, but only after {rtt}: give it more time with -t than {took}");
+    }
+    let without = if tcp.is_some() { "neither echo nor TCP nor UDP" } else { "neither echo nor UDP" };
+    format!("{host} answered {without} within {took}")
 }
 
 fn plan(request: &ReachRequest, turn: &Turn<'_, '_>, known: &Known, largest: u32) -> ReachPlan {
@@ -154,10 +178,9 @@ fn plan(request: &ReachRequest, turn: &Turn<'_, '_>, known: &Known, largest: u32
         gap: request.gap,
         echo: turn.echo(),
         timestamps: turn.socket.timestamps(),
-        patience: PATIENCE,
+        patience: MOST_PATIENCE,
         stamp_error: known.calibration.stamp_error,
     }
 }
 
 const NOBODY: &str = "see with 'netaware hops' how far packets get, or name an open port with --tcp-port";
-const PATIENCE: Span = Span::from_millis(1000);

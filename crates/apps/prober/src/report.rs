@@ -12,6 +12,7 @@ mod udp;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use netaware_engine::NotSent;
 use netaware_io::clock;
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
@@ -21,6 +22,7 @@ use netaware_record::{
     CpuUse, HistogramShape, HostInfo, IpVersion, Limit, LimitedBy, Outcome, Record, Request, SCHEMA_VERSION,
     VersionResult,
 };
+use netaware_stats::patience::Waiting;
 use netaware_units::{BitRate, Mono, Span, Wall};
 use uuid::{NoContext, Timestamp, Uuid};
 
@@ -30,6 +32,34 @@ use crate::request::Target;
 use crate::transfer::{TcpRound, UdpRound};
 
 pub(crate) use tcp::{Seen, seen};
+
+/// Why packets did not leave this host.
+pub(crate) fn why_not_sent(why: NotSent) -> String {
+    match why {
+        NotSent::QueueFull => "the queue of its interface was full".to_owned(),
+        NotSent::TooBig(Some(mtu)) => format!("more than the {mtu} that its way there takes"),
+        NotSent::TooBig(None) => "more than its way there takes".to_owned(),
+        NotSent::Overdue => "it came round to them too late".to_owned(),
+        NotSent::Refused(errno) => refusal(errno),
+    }
+}
+
+/// What the system says, and who it was where that is known.
+pub(crate) fn refusal(errno: i32) -> String {
+    let said = std::io::Error::from_raw_os_error(errno);
+    match said.kind() {
+        std::io::ErrorKind::PermissionDenied => format!("{said}: its own firewall drops them"),
+        _ => said.to_string(),
+    }
+}
+
+/// A patience among the options of a record.
+pub(crate) fn waited(patience: Span, waiting: Waiting) -> String {
+    match waiting {
+        Waiting::Exactly => patience.to_string(),
+        Waiting::AtLeast => format!("follows the path, at least {patience}"),
+    }
+}
 
 /// Everything one lane's phases saw, in the order run.
 #[derive(Default)]

@@ -2,6 +2,7 @@
 
 use netaware_io::options::SocketOptions;
 use netaware_record::{Arrivals, Bottleneck, Direction, HistogramShape, IpVersion};
+use netaware_stats::patience::{LEAST, Waiting};
 use netaware_units::{ByteCount, SendRate, Span};
 use netaware_wire::DEFAULT_PORT;
 use netaware_wire::control::{UdpReceive, UdpSend};
@@ -34,7 +35,7 @@ impl Target {
             versions: vec![IpVersion::V4, IpVersion::V6],
             key: None,
             options: SocketOptions::default(),
-            connect_patience: Span::from_secs(3),
+            connect_patience: Span::from_secs(5),
             own_responder: false,
         }
     }
@@ -298,6 +299,8 @@ pub struct LatencyRequest {
     pub transports: Vec<Transport>,
     /// After how long without a response a request is lost.
     pub patience: Span,
+    /// How that is meant.
+    pub waiting: Waiting,
     /// Count round trips in bins of equal width as well.
     pub bins: Option<HistogramShape>,
 }
@@ -337,7 +340,8 @@ impl LatencyRequest {
             request: 64,
             response: 64,
             transports: vec![Transport::Udp],
-            patience: Span::from_secs(1),
+            patience: LEAST,
+            waiting: Waiting::AtLeast,
             bins: None,
         }
     }

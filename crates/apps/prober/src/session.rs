@@ -12,6 +12,7 @@ use netaware_io::stop::StopFlag;
 use netaware_io::tcp_info::TcpInfo;
 use netaware_io::zone::ZonedIp;
 use netaware_record::{HostInfo, IpVersion, Reach};
+use netaware_stats::patience::Patience;
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{ClientMessage, ErrorCode, Limits, ServerMessage, TestPlan};
 use netaware_wire::header::HeaderFields;
@@ -68,7 +69,7 @@ impl Session {
         let mut link = Link::open(stream, at, &hello, target.connect_patience, over.clone())?;
         let welcome = greet(&mut link, target, nonce).map_err(failed)?;
         let greeting = clock::now() - connected_at;
-        set_header(&mut link, &target.options, version)
+        set_header(&mut link, &target.options, version, target.connect_patience)
             .map_err(|cause| Failure::new("hello", Some(at), cause))?;
         let connects = more_connects(target, at, first_connect)?;
         let round_trip = link.tcp_info().map(|info| info.min_rtt).filter(|rtt| *rtt > Span::ZERO);
@@ -88,6 +89,12 @@ impl Session {
             put_aside: VecDeque::new(),
             over,
         })
+    }
+
+    /// The longest round trip that is known, which patience begins with. The greeting goes to the
+    /// responder itself, where a proxy nearby may have accepted the connection.
+    pub(crate) fn longest_rtt(&self) -> Option<Span> {
+        self.reach.longest_round_trip().max(Some(self.reach.greeting))
     }
 
     /// A failure of this session in a stage.
@@ -193,7 +200,8 @@ impl Session {
     /// as they are now, queues included, and for how long the question has not even arrived. A
     /// responder that is gone is found out by its silence, and not by this.
     pub(crate) fn patience(&self) -> Span {
-        self.link.tcp_info().map_or(ANSWER_PATIENCE, |info| patience_for(&info))
+        let usual = Patience::following(ANSWER_PATIENCE).knowing(self.longest_rtt()).span();
+        self.link.tcp_info().map_or(usual, |info| patience_for(&info).max(usual))
     }
 
     /// Messages of other tests, which may be running already, are put aside in their order.
@@ -236,14 +244,19 @@ const LOOK_UP: Span = Span::from_millis(250);
 
 /// Has the responder send with the header fields that this end sends with; says nothing where none
 /// are asked for.
-fn set_header(link: &mut Link, options: &SocketOptions, version: IpVersion) -> Result<(), Cause> {
+fn set_header(
+    link: &mut Link,
+    options: &SocketOptions,
+    version: IpVersion,
+    patience: Span,
+) -> Result<(), Cause> {
+    let patience = patience.max(ANSWER_PATIENCE);
     let flow_label = options.flow_label.filter(|_| version == IpVersion::V6);
     let header = HeaderFields { dscp: options.dscp, ttl: options.ttl, flow_label };
     if header.is_empty() {
         return Ok(());
     }
     link.send(&ClientMessage::SetHeader { header })?;
-    let patience = link.tcp_info().map_or(ANSWER_PATIENCE, |info| patience_for(&info));
     match link.next(clock::now() + patience)? {
         Some(ServerMessage::HeaderSet) => Ok(()),
         Some(ServerMessage::Error { code, message, .. }) => Err(Cause::Refused(code, message)),
@@ -304,6 +317,7 @@ fn connect_cause(e: &ConnectError, patience: Span) -> Cause {
             TimedOut | WouldBlock => Cause::Silent(patience),
             _ => Cause::System(source.to_string()),
         },
+        ConnectError::NotSent { source, .. } => Cause::NotSent(source.to_string()),
         ConnectError::Option { source, .. } => Cause::System(source.to_string()),
     }
 }

@@ -30,6 +30,8 @@ pub(crate) enum Cause {
     Address(String),
     /// The system's answer to a call.
     System(String),
+    /// This host let nothing out, and the system's reason.
+    NotSent(String),
     /// Nobody listens.
     ConnectionRefused,
     /// No answer at all.
@@ -79,6 +81,7 @@ impl Failure {
             Cause::Silent(_) => {
                 "check that the host is up and that no firewall drops TCP and UDP on that port"
             }
+            Cause::NotSent(_) => OWN_HOST,
             Cause::Stranger(_) => "name the port of 'netaware serve' with --port",
             Cause::KeyNeeded => "give the shared key with --key-file or NETAWARE_KEY",
             Cause::Refused(ErrorCode::Key, _) => "check that both sides have the same key",
@@ -107,6 +110,7 @@ impl fmt::Display for Failure {
             Cause::Resolve(why) => write!(f, "the name lookup failed: {why}"),
             Cause::Address(why) => f.write_str(why),
             Cause::System(why) => write!(f, "{} {at}: {why}", self.stage),
+            Cause::NotSent(why) => write!(f, "nothing could be sent to {at}: {why}"),
             Cause::ConnectionRefused => write!(f, "nobody listens at {at}: connection refused"),
             Cause::Silent(after) => write!(f, "{} {at}: no answer within {after}", self.stage),
             Cause::Stranger(who) => {
@@ -140,3 +144,7 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+/// Where this host itself lets nothing out.
+pub(crate) const OWN_HOST: &str = "check that this host has an address and a route of this version, and that no firewall of this host drops \
+                                   what it sends";

@@ -55,6 +55,8 @@ pub struct HopCounts {
     pub unstamped: u64,
     /// Datagrams with which somebody at the probed port answered.
     pub talked: u64,
+    /// Why the last probe that never left did not (errno).
+    pub refused: Option<i32>,
     /// Timestamp replies that do not repeat what they were asked: made up, or of an earlier run.
     pub forged: u64,
 }

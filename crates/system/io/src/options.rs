@@ -12,6 +12,7 @@ use std::time::Duration;
 use netaware_units::Span;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
+use crate::tcp_info::TcpInfo;
 use crate::zone::{self, ZonedIp};
 
 pub mod header;
@@ -71,6 +72,15 @@ pub enum ConnectError {
         /// The system's answer.
         source: io::Error,
     },
+    /// The system refused before anything left: this host has no way there, or a rule of its own
+    /// forbids it.
+    #[error("nothing could be sent to {}: {source}", zone::shown(*address))]
+    NotSent {
+        /// Whom nothing was sent to.
+        address: SocketAddr,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// An option cannot be had on this socket.
     #[error("cannot use {}: {source}", zone::shown(*address))]
     Option {
@@ -79,6 +89,16 @@ pub enum ConnectError {
         /// Which option, and why.
         source: OptionError,
     },
+}
+
+impl ConnectError {
+    /// What the system answered.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Self::System { source, .. } | Self::NotSent { source, .. } => source.raw_os_error(),
+            Self::Option { source, .. } => source.source.raw_os_error(),
+        }
+    }
 }
 
 /// Why an option was not set.
@@ -146,8 +166,19 @@ pub fn prepare_connect(to: SocketAddr, options: &SocketOptions) -> Result<Unconn
 pub fn connect_prepared(prepared: Unconnected, patience: Span) -> Result<TcpStream, ConnectError> {
     let Unconnected { socket, to } = prepared;
     let patience = patience.to_std().max(Duration::from_millis(1));
-    socket.connect_timeout(&to.into(), patience).map_err(system("connect to", to))?;
-    Ok(socket.into())
+    match socket.connect_timeout(&to.into(), patience) {
+        Ok(()) => Ok(socket.into()),
+        Err(source) if is_ours(&source) && TcpInfo::segments_out(&socket) == Some(0) => {
+            Err(ConnectError::NotSent { address: to, source })
+        }
+        Err(source) => Err(system("connect to", to)(source)),
+    }
+}
+
+/// Whether it may be this host itself that refuses, and no ICMP answer.
+fn is_ours(error: &io::Error) -> bool {
+    use io::ErrorKind::{AddrNotAvailable, HostUnreachable, NetworkUnreachable, PermissionDenied};
+    matches!(error.kind(), AddrNotAvailable | HostUnreachable | NetworkUnreachable | PermissionDenied)
 }
 
 /// Sets on an accepted socket what can still be set: buffers, MSS, congestion control, DSCP, TTL,

@@ -10,6 +10,7 @@ use netaware_lab::scenarios::{self, Loaded};
 use netaware_record::IpVersion;
 use netaware_sim::Side;
 use netaware_sim::methods::{self, Found, LatencyAsk, Method, Pacing, ReachAsk, StreamAsk, TcpPort};
+use netaware_stats::patience::{LEAST, Waiting};
 use netaware_units::Span;
 
 use crate::exit::{self, Exit};
@@ -249,7 +250,8 @@ impl Simulate {
             pacing,
             length,
             response: length,
-            patience: self.timeout.unwrap_or(Span::from_secs(1)),
+            patience: self.timeout.unwrap_or(LEAST),
+            waiting: self.timeout.map_or(Waiting::AtLeast, |_| Waiting::Exactly),
         })
     }
 
@@ -295,7 +297,7 @@ impl Simulate {
                 ("spacing", (ask.pacing != Pacing::PingPong).then(|| ask.pacing.spacing().to_string())),
                 ("ping-pong", (ask.pacing == Pacing::PingPong).then(|| "true".to_owned())),
                 ("length", Some(format!("{} B", ask.length))),
-                ("timeout", Some(ask.patience.to_string())),
+                ("timeout", (ask.waiting == Waiting::Exactly).then(|| ask.patience.to_string())),
             ];
             options.extend(given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         }
@@ -345,6 +347,7 @@ mod tests {
             length: 100,
             response: 100,
             patience: Span::from_secs(3),
+            waiting: Waiting::Exactly,
         };
         assert_eq!(ask, want);
         let Ok(Method::Latency(ask)) = method("x latency --ping-pong -t 5s") else { panic!() };

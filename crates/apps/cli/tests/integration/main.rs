@@ -25,6 +25,7 @@ mod netns_probe;
 mod netns_reach;
 mod netns_relay;
 mod netns_rtt;
+mod netns_slow_path;
 mod netns_tcp_figures;
 mod netns_tcp_paths;
 mod netns_udp_exact;

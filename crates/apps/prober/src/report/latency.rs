@@ -56,7 +56,7 @@ fn merged<'a>(
         pacing: order.pacing,
         bins,
         spacing: runs.clone().map(|run| run.order.shown_spacing()).max().unwrap_or_default(),
-        patience: order.patience,
+        patience: runs.clone().map(|run| run.order.patience).max().unwrap_or_default(),
         health,
     };
     Some(delay_report::latency(&rounds, &context))
