@@ -112,7 +112,9 @@ function pageSender(run: DatagramRun, cpu: UdpEnd["cpu"]): UdpEnd | undefined {
 function pageReceiver(run: DatagramRun, cpu: UdpEnd["cpu"]): UdpEnd | undefined {
   if (run.page.did !== "receive") return undefined;
   const { totals, reads } = run.page;
-  return { outcome: run.outcome, ...receiverFields(totals), drops: { socket: 0, stack: 0, nic: 0 }, calls: reads, cpu };
+  // A stream that broke off may have had more on its way than this end has seen.
+  const observed = run.outcome === "complete" ? {} : { observed: totals.highest };
+  return { outcome: run.outcome, ...receiverFields(totals), ...observed, drops: { socket: 0, stack: 0, nic: 0 }, calls: reads, cpu };
 }
 
 function receiverFields(totals: StreamTotals): { elapsed: number; bytes: number } & Record<string, unknown> {
