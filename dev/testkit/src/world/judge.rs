@@ -615,7 +615,7 @@ mod tests {
         record["versions"][0]["udp"][0]["loss"]["lost"] = json!(19);
         assert_eq!(said(Ask::Udp, &lossy, &found(&record)).0, Verdict::Held);
         assert_eq!(said(Ask::Udp, &truth(""), &found(&record)).0, Verdict::Wrong);
-        assert_eq!(said(Ask::Udp, &lossy, &found(&udp())).0, Verdict::Wrong);
+        assert_eq!(said(Ask::Udp, &truth("loss = '30%'"), &found(&udp())).0, Verdict::Wrong);
     }
 
     #[test]

@@ -90,7 +90,6 @@ mod tests {
     use netaware_units::BitRate;
 
     use super::*;
-    use crate::network::pace::SECOND;
     use crate::scenario::Protocol;
 
     const ANY: Filter = Filter {
@@ -148,6 +147,5 @@ mod tests {
             (0..8333_u64).filter(|n| filter.judge(n * 1_200_000_000, seen(Protocol::Udp, 1500)).is_none());
         let (passed, exact) = (passed.count() as f64, (2e6 * 10.0 + 15_000.0 * 8.0) / 12_000.0);
         assert!((passed / exact - 1.0).abs() < 0.002, "{passed} instead of {exact}");
-        assert!(8332 * 1_200_000_000 < 10 * SECOND);
     }
 }

@@ -288,6 +288,7 @@ fn a_transmission_carries_what_waits_up_to_its_limits_in_packets_and_bytes() {
 
 #[test]
 fn a_filter_drops_what_it_names_and_answers_count_as_icmp() {
+    const HOP: &str = "[[hop]]\nrate = '8Mbit/s'\n";
     let kind = |protocol, port| Kind { protocol, ports: [40_000, port], ecn: false };
     let cause = |filter: &str, id: u64, hop_limit: u8, kind: Kind| {
         let mut network =
@@ -303,7 +304,6 @@ fn a_filter_drops_what_it_names_and_answers_count_as_icmp() {
             })
             .collect::<Vec<_>>()
     };
-    const HOP: &str = "[[hop]]\nrate = '8Mbit/s'\n";
     let rows = [
         ("{ protocol = 'udp', action = 'drop' }", Protocol::Udp, 9, vec![(0, DropCause::Filter)]),
         ("{ protocol = 'tcp', action = 'drop' }", Protocol::Udp, 9, vec![]),
