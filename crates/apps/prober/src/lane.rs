@@ -123,8 +123,11 @@ impl Lane {
     }
 
     /// Makes sure that the echo flow answers for another `needed`: one that the responder ends
-    /// before is opened again, for `rest`.
+    /// before is opened again, for `rest`. Under an owner's cap it lasts as long as that allows.
     pub(crate) fn keep_echo(&mut self, target: &Target, needed: Span, rest: Span, sizes: EchoSizes) {
+        let cap = self.session.as_ref().and_then(|session| session.limits.duration);
+        // Opening one takes a part of its time.
+        let needed = cap.map_or(needed, |cap| needed.min(cap - self.round_trip() * 4 - JUST_OPENED));
         let ends_too_soon = |flow: &mut EchoFlow| flow.until < clock::now() + needed;
         let (Some(old), Some(session)) = (self.echo.take_if(ends_too_soon), self.session.as_mut()) else {
             return;
@@ -252,9 +255,15 @@ pub(crate) fn keep_reserved(
 ) {
     let ends = lanes.iter().filter_map(|lane| lane.session.as_ref()?.reserved_until);
     let Some(ends_at) = ends.min() else { return };
-    if ends_at < clock::now() + needed {
-        release_all(lanes);
-        reserve_all(lanes, rest.max(needed), stop, watch);
+    if stop.is_raised() || ends_at >= clock::now() + needed {
+        return;
+    }
+    let alive: Vec<bool> = lanes.iter().map(Lane::is_alive).collect();
+    release_all(lanes);
+    reserve_all(lanes, rest.max(needed), stop, watch);
+    for (lane, _) in lanes.iter_mut().zip(alive).filter(|(_, was_alive)| *was_alive && stop.is_raised()) {
+        // Who is stopped while waiting has measured all the same.
+        lane.result.unreachable = None;
     }
 }
 
@@ -291,6 +300,9 @@ pub(crate) fn outcome(lanes: &[Lane], stop: &StopFlag) -> Outcome {
         Outcome::Complete
     }
 }
+
+/// An echo flow so young, beside its round trips, is not opened again.
+const JUST_OPENED: Span = Span::from_millis(50);
 
 /// Says on whose behalf nothing more will come.
 pub(crate) fn note_dead(lanes: &[Lane], watch: &mut Watch<'_>) {

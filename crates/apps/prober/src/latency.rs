@@ -127,13 +127,13 @@ impl Probe {
     /// Makes sure that the responder answers for another `needed`; `false` where it does not.
     fn keep(&mut self, lane: &mut Lane, request: &LatencyRequest, needed: Span, lease: Span) -> bool {
         let cap = lane.duration_cap();
-        let needed = cap.map_or(needed, |cap| needed.min(cap - lane.round_trip() * 4));
+        let at_most = cap.map_or(needed, |cap| needed.min(cap - lane.round_trip() * 4));
         match self {
             Self::Udp => {
                 lane.keep_echo(&request.target, needed, lease, sizes(request));
                 lane.echo.is_some()
             }
-            Self::Tcp(echo) if echo.until >= clock::now() + needed => true,
+            Self::Tcp(echo) if echo.until >= clock::now() + at_most => true,
             Self::Tcp(_) => {
                 let Some(Self::Tcp(fresh)) = Self::open(lane, request, Transport::Tcp, lease) else {
                     return false;

@@ -22,6 +22,7 @@ use netaware_units::{SendRate, Span};
 use crate::echo::{EchoOrder, EchoSizes};
 use crate::estimation::{self, AvailableMethod, CapacityMethod, Estimation, EstimationRequest};
 use crate::lane::{self, Lane};
+use crate::lease;
 use crate::path;
 use crate::progress::{Progress, Watch};
 use crate::report::{self, Findings, Seen};
@@ -138,7 +139,8 @@ struct Course {
     rhythms: Vec<IdleRhythm>,
     /// Since the measurement began, when it is to be over.
     ends: Span,
-    promised: Span,
+    /// By how much that may be exceeded before something is left out.
+    tolerance: Span,
     extent: Extent,
     notes: Vec<String>,
 }
@@ -168,7 +170,7 @@ impl Course {
             known: lanes.iter().map(|lane| [PathKnown::new(lane.round_trip()); 2]).collect(),
             rhythms: lanes.iter().map(|_| IdleRhythm::new()).collect(),
             ends: request.budget,
-            promised: request.budget,
+            tolerance: Span::ZERO,
             extent: Extent::Whole,
             notes: Vec::new(),
         }
@@ -185,7 +187,8 @@ impl Course {
         let paths = self.alive_paths(&run.lanes);
         let plan = planning::plan(self.ask, &paths, budget - done);
         let takes = done + plan.takes;
-        (self.ends, self.promised, self.extent) = (takes + path_time, takes, plan.extent);
+        (self.ends, self.extent) = (takes + path_time, plan.extent);
+        self.tolerance = takes / 10;
         run.watch.expect(self.ends);
         if !paths.is_empty()
             && let Some(note) = self.announcement(&plan, done, budget, &paths)
@@ -232,6 +235,9 @@ impl Course {
                     patience: idle_patience(round_trip),
                     ..EchoOrder::open_loop(Some(count), spacing, IDLE_PAYLOAD)
                 };
+                let lasting = spacing * count.cast_signed() + order.patience + round_trip + LEASE_MARGIN / 4;
+                let rest = (self.ends - run.watch.done()).or_zero() + LEASE_MARGIN;
+                lane.keep_echo(&run.request.target, lasting, rest, largest_echoes());
                 let Some(echoes) = lane.echo(&order) else { continue };
                 self.rhythms[turn].observe(next, &echoes.round.rtts_ns());
                 run.findings[turn].idle.push(echoes);
@@ -264,7 +270,7 @@ impl Course {
     fn cut(&mut self, run: &mut Run<'_, '_>, agenda: &mut VecDeque<Leg>) {
         let left = self.ends - run.watch.done();
         let fits = |it: &Self, agenda: &VecDeque<Leg>| {
-            planning::still_fits(it.ask, it.extent, &it.ahead(agenda), left, it.promised)
+            planning::needed(it.ask, it.extent, &it.ahead(agenda)) <= left + it.tolerance
         };
         let Some(round) = agenda.front().map(|leg| leg.round) else { return };
         let alive = (0..run.lanes.len()).filter(|lane| run.goes_on(*lane)).count();
@@ -277,9 +283,16 @@ impl Course {
             agenda.clear();
         }
         if agenda.len() < before {
-            let run_through = if agenda.is_empty() { round } else { round + 1 };
-            let note = format!("round {} was left out: the path is slower than planned", run_through + 1);
+            let first = if agenda.is_empty() { round } else { round + 1 } + 1;
+            let note = format!("rounds from {first} on were left out: the path is slower than planned");
             run.note(&mut self.notes, note);
+        }
+        let ahead = self.ahead(agenda);
+        if !fits(self, agenda) && planning::are_near(&ahead) {
+            // Phases would save little, and a version that is slow must not cost the other's.
+            self.ends += planning::needed(self.ask, self.extent, &ahead) - left;
+            let note = format!("it takes about {}: the path is slower than planned", seconds(self.ends));
+            return run.note(&mut self.notes, note);
         }
         while !fits(self, agenda) && self.extent > Extent::SeveralStreams {
             self.extent = self.extent.less();
@@ -301,8 +314,6 @@ impl Course {
         if !plan.is_empty() {
             lane::keep_reserved(&mut run.lanes, needed, left + LEASE_MARGIN, run.stop, &mut run.watch);
         }
-        let sizes = largest_echoes();
-        run.lanes[leg.lane].keep_echo(&run.request.target, needed, left + LEASE_MARGIN, sizes);
         for (phase, duration) in plan {
             if !run.goes_on(leg.lane) {
                 return;
@@ -321,6 +332,9 @@ impl Course {
         let Leg { direction, .. } = leg;
         let what = format!("TCP {}, {}", direction.name(), count(streams));
         watch.phase(what, Some(lane.version));
+        let lasting = duration + lease::exchanges_at_most(lane.round_trip(), 1);
+        let rest = (self.ends - watch.done()).or_zero() + LEASE_MARGIN;
+        lane.keep_echo(&request.target, lasting, rest, largest_echoes());
         let order = TcpOrder {
             streams,
             duration,

@@ -182,8 +182,8 @@ pub(super) fn durations(
     ahead: &[PathKnown],
     left: Span,
 ) -> Vec<(Phase, Span)> {
-    let needed: Span = ahead.iter().map(|known| extent.direction_cost(ask, known)).sum();
-    let spare = (left - needed).or_zero() / i64::try_from(ahead.len().max(1)).unwrap_or(1);
+    let spare =
+        (left - needed(ask, extent, ahead)).or_zero() / i64::try_from(ahead.len().max(1)).unwrap_or(1);
     let phases = extent.phases(ask);
     let least: Vec<Span> = phases.iter().map(|phase| phase.least(ask, known)).collect();
     let mut given = least.clone();
@@ -205,10 +205,14 @@ pub(super) fn durations(
     phases.into_iter().zip(given).collect()
 }
 
-/// Whether what is ahead fits what is left, with a tenth of the promise as tolerance.
-pub(super) fn still_fits(ask: Ask, extent: Extent, ahead: &[PathKnown], left: Span, promised: Span) -> bool {
-    let needed: Span = ahead.iter().map(|known| extent.direction_cost(ask, known)).sum();
-    needed <= left.or_zero() + promised / 10
+/// Whether all paths are so short that leaving out phases saves little.
+pub(super) fn are_near(paths: &[PathKnown]) -> bool {
+    paths.iter().all(|known| known.round_trip <= NEAR)
+}
+
+/// What is ahead takes at the least.
+pub(super) fn needed(ask: Ask, extent: Extent, ahead: &[PathKnown]) -> Span {
+    ahead.iter().map(|known| extent.direction_cost(ask, known)).sum()
 }
 
 /// The part of what a TCP transfer took beyond its duration that its exchanges do not explain.

@@ -48,7 +48,8 @@ fn latency_in_turns_outlives_a_cap_on_each_test() {
     let [version] = &record.versions[..] else { panic!("{record:#?}") };
     for latency in [&version.latency, &version.latency_tcp] {
         let latency = latency.as_ref().expect("measured");
-        assert!((280..=304).contains(&latency.sent), "nothing was shortened: {latency:#?}");
+        // 37 or 38 fit each of eight blocks, and one more may go before the end is noticed.
+        assert!((280..=320).contains(&latency.sent), "nothing was shortened: {latency:#?}");
         assert!(latency.lost <= latency.sent / 20, "{latency:#?}");
     }
     assert_eq!(record.warnings.iter().find(|it| it.contains("no longer than")), None);

@@ -154,8 +154,8 @@ fn a_queue_that_was_seen_to_drain_is_planned_for() {
     assert_eq!(deep.drain, Some(millis(1200)));
     let cost = |known: &PathKnown| Extent::SeveralStreams.direction_cost(ASK, known);
     assert_eq!(cost(&deep) - cost(&path), millis(900), "before, it was taken for a round trip");
-    assert!(!still_fits(ASK, Extent::SeveralStreams, &[deep], cost(&path) - millis(200), millis(1000)));
-    assert!(still_fits(ASK, Extent::SeveralStreams, &[path], cost(&path) - millis(90), millis(1000)));
+    assert_eq!(needed(ASK, Extent::SeveralStreams, &[deep, path]), cost(&deep) + cost(&path));
+    assert!(are_near(&[known(50, None)]) && !are_near(&[known(50, None), path]));
 }
 
 const LARGE: Datagram = Datagram { payload: 1472, headers: 28 };
